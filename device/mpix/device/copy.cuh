@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// A contiguous copy by all threads of a group.
+#ifndef MPIX_DEVICE_COPY_CUH
+#define MPIX_DEVICE_COPY_CUH
+
+#include <mpix/detail/order.h>
+
+#if !defined(__CUDA_ARCH__)
+#include <string.h>
+#endif
+
+namespace mpix::detail {
+
+struct alignas(16) block16 {
+    uint64_t low, high;
+};
+
+#ifdef __CUDA_ARCH__
+// Words of type T; both pointers aligned to it. Four loads are in flight per thread before the first
+// store, which is what keeps a block near the link's bandwidth.
+template <class T>
+__device__ __forceinline__ void copy_words(unsigned rank, unsigned size, T *to, const T *from, uint64_t words) {
+    uint64_t i = rank;
+    for (; i + 3ull * size < words; i += 4ull * size) {
+        T a = from[i], b = from[i + size], c = from[i + 2ull * size], d = from[i + 3ull * size];
+        to[i] = a;
+        to[i + size] = b;
+        to[i + 2ull * size] = c;
+        to[i + 3ull * size] = d;
+    }
+    for (; i < words; i += size) to[i] = from[i];
+}
+#endif
+
+// The widest word that both pointers can be aligned to together (their difference decides), bytes at
+// the two ends.
+#ifdef __CUDACC__
+#pragma nv_exec_check_disable
+#endif
+template <class Group>
+MPIX_FN void group_copy(const Group &group, char *to, const char *from, uint64_t bytes) {
+#ifdef __CUDA_ARCH__
+    const unsigned rank = group.thread_rank(), size = group.num_threads();
+    const uint64_t skew = reinterpret_cast<uint64_t>(to) ^ reinterpret_cast<uint64_t>(from);
+    const uint64_t width = (skew & 15) == 0 ? 16 : (skew & 7) == 0 ? 8 : (skew & 3) == 0 ? 4 : 1;
+    uint64_t head = (0 - reinterpret_cast<uint64_t>(to)) & (width - 1);
+    if (head > bytes) head = bytes;
+    const uint64_t words = (bytes - head) / width;
+    const uint64_t tail = head + words * width;
+    for (uint64_t i = rank; i < head; i += size) to[i] = from[i];
+    for (uint64_t i = tail + rank; i < bytes; i += size) to[i] = from[i];
+    if (width == 16)
+        copy_words(rank, size, reinterpret_cast<block16 *>(to + head),
+                   reinterpret_cast<const block16 *>(from + head), words);
+    else if (width == 8)
+        copy_words(rank, size, reinterpret_cast<uint64_t *>(to + head),
+                   reinterpret_cast<const uint64_t *>(from + head), words);
+    else if (width == 4)
+        copy_words(rank, size, reinterpret_cast<uint32_t *>(to + head),
+                   reinterpret_cast<const uint32_t *>(from + head), words);
+    else
+        copy_words(rank, size, to + head, from + head, words);
+#else
+    // Host threads: one slice each, cut at cache lines.
+    const uint64_t size = static_cast<uint64_t>(group.num_threads());
+    const uint64_t rank = static_cast<uint64_t>(group.thread_rank());
+    const uint64_t slice = ((bytes + size - 1) / size + 63) & ~uint64_t{63};
+    const uint64_t begin = rank * slice;
+    if (begin < bytes) memcpy(to + begin, from + begin, bytes - begin < slice ? bytes - begin : slice);
+#endif
+}
+
+}  // namespace mpix::detail
+
+#endif  // MPIX_DEVICE_COPY_CUH

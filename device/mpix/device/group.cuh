@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// What the device functions need of a group: who leads, a barrier, and the leader's word to all members.
+#ifndef MPIX_DEVICE_GROUP_CUH
+#define MPIX_DEVICE_GROUP_CUH
+
+#include <mpix/detail/order.h>
+
+#ifdef __CUDACC__
+#include <cooperative_groups.h>
+#endif
+
+namespace mpix {
+
+struct thread_group {
+    MPIX_FN int thread_rank() const { return 0; }
+    MPIX_FN int num_threads() const { return 1; }
+    MPIX_FN void sync() const {}
+    MPIX_FN uint64_t broadcast(uint64_t value) const { return value; }
+};
+
+MPIX_FN thread_group this_thread() { return {}; }
+
+namespace detail {
+
+// agree: the leader's truth value, for every member. It is also a barrier: what any member wrote before
+// is visible to all members after.
+// agree_code: the same for a small number (an MPI error class, below 256); slower, for rare ways out.
+
+#ifdef __CUDACC__
+#pragma nv_exec_check_disable
+#endif
+template <class Group>
+MPIX_FN bool agree(const Group &group, bool leaders) {
+    return group.broadcast(leaders) != 0;
+}
+
+#ifdef __CUDACC__
+#pragma nv_exec_check_disable
+#endif
+template <class Group>
+MPIX_FN int agree_code(const Group &group, int leaders) {
+    return static_cast<int>(group.broadcast(static_cast<uint64_t>(leaders)));
+}
+
+#ifdef __CUDACC__
+
+// A warp or a part of one: sync orders the members' memory, shfl carries the value.
+template <class Tile>
+MPIX_FN int tile_broadcast(const Tile &tile, int leaders) {
+#ifdef __CUDA_ARCH__
+    tile.sync();
+    return tile.shfl(leaders, 0);
+#else
+    (void)tile;
+    return leaders;
+#endif
+}
+
+template <unsigned Size, class Parent>
+MPIX_FN bool agree(const cooperative_groups::thread_block_tile<Size, Parent> &tile, bool leaders) {
+    static_assert(Size <= 32, "mpix takes warps, parts of warps and whole blocks; no tiles of several warps");
+    return tile_broadcast(tile, leaders) != 0;
+}
+template <unsigned Size, class Parent>
+MPIX_FN int agree_code(const cooperative_groups::thread_block_tile<Size, Parent> &tile, int leaders) {
+    static_assert(Size <= 32, "mpix takes warps, parts of warps and whole blocks; no tiles of several warps");
+    return tile_broadcast(tile, leaders);
+}
+MPIX_FN bool agree(const cooperative_groups::coalesced_group &tile, bool leaders) {
+    return tile_broadcast(tile, leaders) != 0;
+}
+MPIX_FN int agree_code(const cooperative_groups::coalesced_group &tile, int leaders) {
+    return tile_broadcast(tile, leaders);
+}
+
+// A block: the barrier itself carries one bit, so that no shared memory is taken from the kernel.
+MPIX_FN bool agree(const cooperative_groups::thread_block &block, bool leaders) {
+#ifdef __CUDA_ARCH__
+    return __syncthreads_or(block.thread_rank() == 0 && leaders) != 0;
+#else
+    (void)block;
+    return leaders;
+#endif
+}
+MPIX_FN int agree_code(const cooperative_groups::thread_block &block, int leaders) {
+    int code = 0;
+    for (int bit = 1; bit < 256; bit <<= 1)
+        if (agree(block, (leaders & bit) != 0)) code |= bit;
+    return code;
+}
+
+#endif  // __CUDACC__
+
+}  // namespace detail
+}  // namespace mpix
+
+#endif  // MPIX_DEVICE_GROUP_CUH

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "host/config.h"
+
+#include <charconv>
+#include <cmath>
+#include <cstdlib>
+
+namespace mpix {
+namespace {
+
+bool parse(const std::string &value, count &out) {
+    const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), out);
+    return error == std::errc{} && end == value.data() + value.size();
+}
+
+bool parse(const std::string &value, seconds &out) {
+    char *end = nullptr;
+    out = std::strtod(value.c_str(), &end);
+    return !value.empty() && *end == '\0' && std::isfinite(out) && out >= 0 && out < 1e9;
+}
+
+bool parse(const std::string &value, text &out) {
+    out = value;
+    return true;
+}
+
+bool parse(const std::string &value, progress_mode &out) {
+    if (value == "auto") out = progress_mode::automatic;
+    else if (value == "always") out = progress_mode::always;
+    else if (value == "never") out = progress_mode::never;
+    else return false;
+    return true;
+}
+
+template <class Knob>
+void read_knob(const char *(*lookup)(const char *), const char *variable, const char *initial, const char *meaning,
+               Knob &knob, std::string &problem) {
+    parse(initial, knob);
+    const char *value = lookup(variable);
+    if (value == nullptr || parse(value, knob) || !problem.empty()) return;
+    problem = std::string(variable) + "=\"" + value + "\" is malformed (" + meaning + ")";
+}
+
+}  // namespace
+
+bool parse_cpu_list(const std::string &list, std::vector<int> &cpus) {
+    const char *at = list.data(), *const end = at + list.size();
+    constexpr int limit = 1 << 16;
+    while (at != end) {
+        int first = 0, last = 0;
+        auto read = [&](int &value) {
+            const auto [next, error] = std::from_chars(at, end, value);
+            const bool good = error == std::errc{} && value >= 0 && value < limit;
+            at = next;
+            return good;
+        };
+        if (!read(first)) return false;
+        last = first;
+        if (at != end && *at == '-') {
+            ++at;
+            if (!read(last) || last < first) return false;
+        }
+        for (int cpu = first; cpu <= last; ++cpu) cpus.push_back(cpu);
+        if (at == end) return true;
+        if (*at++ != ',' || at == end) return false;
+    }
+    return true;
+}
+
+std::string read_configuration(const char *(*lookup)(const char *), configuration &out) {
+    std::string problem;
+#define MPIX_KNOB(member, type, variable, initial, meaning) \
+    read_knob(lookup, variable, initial, meaning, out.member, problem);
+#include "host/config.def"
+#undef MPIX_KNOB
+    std::vector<int> cpus;
+    if (problem.empty() && !parse_cpu_list(out.progress_cpus, cpus))
+        problem = "MPIX_PROGRESS_CPUS=\"" + out.progress_cpus + "\" is malformed (a list such as 3,8-11)";
+    return problem;
+}
+
+configuration &config() {
+    static configuration current = [] {
+        configuration initial;
+        read_configuration([](const char *) -> const char * { return nullptr; }, initial);
+        return initial;
+    }();
+    return current;
+}
+
+}  // namespace mpix

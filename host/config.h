@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// The knobs, read from the environment once, in MPI_Init.
+#ifndef MPIX_HOST_CONFIG_H
+#define MPIX_HOST_CONFIG_H
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace mpix {
+
+using count = std::uint64_t;
+using seconds = double;
+using text = std::string;
+enum class progress_mode { automatic, always, never };
+
+struct configuration {
+#define MPIX_KNOB(member, type, variable, initial, meaning) type member{};
+#include "host/config.def"
+#undef MPIX_KNOB
+};
+
+// Reads the environment through `lookup` (which returns null for an unset variable). On a malformed value
+// returns a sentence that names the variable; otherwise an empty string.
+std::string read_configuration(const char *(*lookup)(const char *), configuration &out);
+
+// "3,8-11" to {3, 8, 9, 10, 11}; false if malformed.
+bool parse_cpu_list(const std::string &list, std::vector<int> &cpus);
+
+// The configuration of this process; defaults before MPI_Init.
+configuration &config();
+
+}  // namespace mpix
+
+#endif  // MPIX_HOST_CONFIG_H

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// MPI_Init to MPI_Finalize, and MPI_Error_string.
+#include <mpi.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+
+#include "host/config.h"
+#include "host/format.h"
+#include "host/interpose/symbol.h"
+#include "host/progress.h"
+#include "host/report.h"
+#include "host/request/communicator.h"
+#include "host/request/setup.h"
+
+using namespace mpix;
+
+namespace {
+
+int begin(int *argc, char ***argv, int required, int *provided) {
+    const std::string bad =
+        read_configuration([](const char *name) -> const char * { return std::getenv(name); }, config());
+    // The setup of exported requests must get on while the user's thread sits in a kernel or a stream
+    // synchronise, so the library is asked for more than the user may need.
+    const bool want_thread = config().progress != progress_mode::never;
+    const int code = PMPI_Init_thread(argc, argv, want_thread ? MPI_THREAD_MULTIPLE : required, provided);
+    if (code != MPI_SUCCESS) return code;
+    communicators().start();
+    if (!bad.empty()) return raise(MPI_COMM_WORLD, "MPI_Init", {MPI_ERR_OTHER, bad});
+    start_setup(*provided == MPI_THREAD_MULTIPLE);
+    start_progress();
+    return MPI_SUCCESS;
+}
+
+}  // namespace
+
+MPIX_SYMBOL int MPI_Init(int *argc, char ***argv) {
+    int provided = 0;
+    return begin(argc, argv, MPI_THREAD_SINGLE, &provided);
+}
+
+MPIX_SYMBOL int MPI_Init_thread(int *argc, char ***argv, int required, int *provided) {
+    return begin(argc, argv, required, provided);
+}
+
+MPIX_SYMBOL int MPI_Finalize(void) {
+    stop_setup();
+    stop_progress();
+    return PMPI_Finalize();
+}
+
+MPIX_SYMBOL int MPI_Error_string(int errorcode, char *string, int *resultlen) {
+    const std::string &sentence = last_sentence(errorcode);
+    if (sentence.empty() || string == nullptr || resultlen == nullptr)
+        return PMPI_Error_string(errorcode, string, resultlen);
+    const std::size_t n = std::min(sentence.size(), static_cast<std::size_t>(MPI_MAX_ERROR_STRING) - 1);
+    std::memcpy(string, sentence.data(), n);
+    string[n] = '\0';
+    *resultlen = static_cast<int>(n);
+    return MPI_SUCCESS;
+}

@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// MPIX_Prequest_*, MPIX_Pbuf_prepare*, MPIX_Request_path.
+#include <mpi.h>
+#include <mpix/device.cuh>
+#include <mpix/mpix.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cstring>
+#include <map>
+#include <string>
+
+#include "host/format.h"
+#include "host/interpose/symbol.h"
+#include "host/progress.h"
+#include "host/request/receive.h"
+#include "host/request/send.h"
+#include "host/request/setup.h"
+
+using namespace mpix;
+
+namespace {
+
+// Who is behind an exported handle. Guarded by setup_mutex.
+std::map<MPIX_Prequest, std::shared_ptr<request>> &exports() {
+    static auto *const map = new std::map<MPIX_Prequest, std::shared_ptr<request>>;
+    return *map;
+}
+
+bool info_value(MPI_Info info, const char *key, std::string &out) {
+    if (info == MPI_INFO_NULL) return false;
+    char value[MPI_MAX_INFO_VAL + 1] = "";
+    int found = 0;
+    PMPI_Info_get(info, key, MPI_MAX_INFO_VAL, value, &found);
+    out = value;
+    return found != 0;
+}
+
+bool whole_number(const std::string &value, int least, int &out) {
+    const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), out);
+    return error == std::errc{} && end == value.data() + value.size() && out >= least;
+}
+
+struct export_options {
+    int device = transport::on_host;
+    int contributors = 1;
+};
+
+problem read_options(const request &r, MPI_Info info, export_options &out) {
+    out.device = r.place.device;
+    std::string value;
+    if (info_value(info, "mpix_device", value) && value != "host" && !whole_number(value, 0, out.device))
+        return {MPI_ERR_INFO_VALUE, format("info key mpix_device is \"{}\"; it takes a device number or \"host\"", value)};
+    if (value == "host") out.device = transport::on_host;
+    if (info_value(info, "mpix_contributors", value) && !whole_number(value, 1, out.contributors))
+        return {MPI_ERR_INFO_VALUE, format("info key mpix_contributors is \"{}\"; it takes a number from 1", value)};
+    if (out.device == transport::on_host && r.place.owner != nullptr)
+        return {MPI_ERR_BUFFER, "the buffer is GPU memory, which host threads cannot reach"};
+    if (out.device != transport::on_host && transport::devices() == nullptr)
+        return {MPI_ERR_BUFFER, "no GPU can be used here"};
+    // A GPU's copy works on the buffer from its own side; the peer's bytes must land where it looks.
+    if (out.device != transport::on_host && (r.place.owner == nullptr || r.place.device != out.device))
+        return {MPI_ERR_BUFFER, format("the buffer is not memory of device {}", out.device)};
+    if (!r.op.type->contiguous())
+        return {MPI_ERR_TYPE, "the datatype has gaps, which is not supported for exported requests yet"};
+    return {};
+}
+
+problem export_request(request &r, const export_options &options, MPIX_Prequest &out) {
+    const std::scoped_lock lock(setup_mutex(), r.engine);
+    if (r.exported_to_host || r.device != nullptr) return {MPI_ERR_REQUEST, "the request is exported already"};
+    if (options.device == transport::on_host) {
+        r.home->contributors = static_cast<std::uint32_t>(options.contributors);
+        if (r.kind == MPIX_KIND_SEND)
+            std::fill_n(detail::partition_contributions(r.home), r.op.partitions, std::uint64_t{0});
+        r.exported_to_host = true;
+        out = r.home;
+    } else {
+        const auto contributors = static_cast<std::uint32_t>(options.contributors);
+        problem bad = r.kind == MPIX_KIND_SEND
+                          ? static_cast<send_request &>(r).export_to(*transport::devices(), options.device, contributors)
+                          : static_cast<receive_request &>(r).export_to(*transport::devices(), options.device, contributors);
+        if (bad) return bad;
+        out = r.device->handle();
+    }
+    exports()[out] = r.shared_from_this();
+    return {};
+}
+
+problem find_partitioned(MPI_Request handle, request *&out) {
+    out = handle == MPI_REQUEST_NULL ? nullptr : find_request(handle);
+    if (out != nullptr) return {};
+    return {MPI_ERR_REQUEST, handle == MPI_REQUEST_NULL ? "request is MPI_REQUEST_NULL"
+                                                        : "request is not a partitioned request"};
+}
+
+int raise_for(const request *r, const char *call, const problem &bad) {
+    return bad ? raise(r == nullptr ? MPI_COMM_NULL : r->op.comm, call, bad) : MPI_SUCCESS;
+}
+
+problem prepare(const char *call, request &r) {
+    return progress_until(call, [&] { return r.prepared(); }, [&] { return r.describe_stall(); });
+}
+
+}  // namespace
+
+MPIX_SYMBOL int MPIX_Prequest_create(MPI_Request request, MPI_Info info, MPIX_Prequest *preq) {
+    mpix::request *r = nullptr;
+    problem bad = find_partitioned(request, r);
+    export_options options;
+    if (!bad && preq == nullptr) bad = {MPI_ERR_ARG, "preq is a null pointer"};
+    if (!bad && r->active()) bad = {MPI_ERR_REQUEST, "the request is active; export it before it is started"};
+    if (!bad) bad = read_options(*r, info, options);
+    if (!bad) bad = export_request(*r, options, *preq);
+    return raise_for(r, "MPIX_Prequest_create", bad);
+}
+
+MPIX_SYMBOL int MPIX_Prequest_free(MPIX_Prequest *preq) {
+    if (preq == nullptr) return raise_for(nullptr, "MPIX_Prequest_free", {MPI_ERR_ARG, "preq is a null pointer"});
+    if (*preq == MPIX_PREQUEST_NULL) return MPI_SUCCESS;
+    std::unique_lock setup(setup_mutex());
+    const auto it = exports().find(*preq);
+    if (it == exports().end()) {
+        setup.unlock();
+        return raise_for(nullptr, "MPIX_Prequest_free", {MPI_ERR_REQUEST, "preq is not an exported handle"});
+    }
+    const std::shared_ptr<mpix::request> r = it->second;
+    if (r->active()) {
+        setup.unlock();
+        return raise_for(r.get(), "MPIX_Prequest_free", {MPI_ERR_REQUEST, "the request is active; complete it first"});
+    }
+    const std::lock_guard engine(r->engine);
+    if (r->exported_to_host) {
+        r->exported_to_host = false;
+        r->home->contributors = 1;
+    } else if (r->kind == MPIX_KIND_SEND) {
+        static_cast<send_request &>(*r).end_export();
+    } else {
+        static_cast<receive_request &>(*r).end_export();
+    }
+    exports().erase(it);
+    *preq = MPIX_PREQUEST_NULL;
+    return MPI_SUCCESS;
+}
+
+MPIX_SYMBOL int MPIX_Pbuf_prepare(MPI_Request request) {
+    mpix::request *r = nullptr;
+    problem bad = find_partitioned(request, r);
+    if (!bad && !r->active()) bad = {MPI_ERR_REQUEST, "the request has not been started"};
+    if (!bad) bad = prepare("MPIX_Pbuf_prepare", *r);
+    return raise_for(r, "MPIX_Pbuf_prepare", bad);
+}
+
+MPIX_SYMBOL int MPIX_Pbuf_prepare_all(int count, MPI_Request array_of_requests[]) {
+    const char *const call = "MPIX_Pbuf_prepare_all";
+    if (count < 0) return raise_for(nullptr, call, {MPI_ERR_ARG, format("count is {}", count)});
+    if (count > 0 && array_of_requests == nullptr)
+        return raise_for(nullptr, call, {MPI_ERR_ARG, "array_of_requests is a null pointer"});
+    for (int i = 0; i < count; ++i) {
+        mpix::request *r = nullptr;
+        problem bad = find_partitioned(array_of_requests[i], r);
+        if (!bad && !r->active()) bad = {MPI_ERR_REQUEST, "the request has not been started"};
+        if (bad) {
+            bad.sentence = format("array_of_requests[{}]: {}", i, bad.sentence);
+            return raise_for(r, call, bad);
+        }
+    }
+    for (int i = 0; i < count; ++i) {
+        mpix::request &r = *find_request(array_of_requests[i]);
+        if (problem bad = prepare(call, r); bad) return raise_for(&r, call, bad);
+    }
+    return MPI_SUCCESS;
+}
+
+MPIX_SYMBOL int MPIX_Request_path(MPI_Request request, char *path, int size) {
+    mpix::request *r = nullptr;
+    problem bad = find_partitioned(request, r);
+    if (!bad && (path == nullptr || size < 1)) bad = {MPI_ERR_ARG, "path and size must give room for a name"};
+    if (!bad) {
+        progress_poll();
+        const std::string name = r->path();
+        std::strncpy(path, name.c_str(), static_cast<std::size_t>(size) - 1);
+        path[size - 1] = '\0';
+    }
+    return raise_for(r, "MPIX_Request_path", bad);
+}

@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// The MPI-4 partitioned calls.
+#include <mpi.h>
+#include <mpix/mpix.h>
+
+#include "host/format.h"
+#include "host/interpose/symbol.h"
+#include "host/progress.h"
+#include "host/request/receive.h"
+#include "host/request/send.h"
+#include "host/request/setup.h"
+
+using namespace mpix;
+
+namespace {
+
+int tag_limit() {
+    static const int limit = [] {
+        int *value = nullptr, found = 0;
+        PMPI_Comm_get_attr(MPI_COMM_WORLD, MPI_TAG_UB, static_cast<void *>(&value), &found);
+        return found ? *value : 32767;
+    }();
+    return limit;
+}
+
+struct arguments {
+    void *buffer;
+    int partitions;
+    MPI_Count count;
+    MPI_Datatype datatype;
+    int peer, tag;
+    MPI_Comm comm;
+    MPI_Request *request;
+};
+
+// Check the arguments of an init call, in the order in which the user reads them.
+problem check(const arguments &a, const char *peer_name, operation &op) {
+    int up = 0;
+    PMPI_Initialized(&up);
+    if (!up || !setup_running())
+        return {MPI_ERR_OTHER, "mpix did not see MPI_Init: link it in front of the MPI library, or preload it"};
+    if (a.request == nullptr) return {MPI_ERR_REQUEST, "request is a null pointer"};
+    if (a.comm == MPI_COMM_NULL) return {MPI_ERR_COMM, "comm is MPI_COMM_NULL"};
+    op.members = communicators().find(a.comm);
+    if (op.members == nullptr)
+        return {MPI_ERR_COMM,
+                "comm was made by a call that mpix did not see; make a duplicate of a communicator that it has seen "
+                "(MPI_Comm_dup), and use that"};
+    if (a.partitions < 1) return {MPI_ERR_ARG, format("partitions is {}; it must be at least 1", a.partitions)};
+    if (a.count < 0) return {MPI_ERR_COUNT, format("count is {}", static_cast<long long>(a.count))};
+    if (a.datatype == MPI_DATATYPE_NULL) return {MPI_ERR_TYPE, "datatype is MPI_DATATYPE_NULL"};
+    const int ranks = static_cast<int>(op.members->peers.size());
+    if (a.peer != MPI_PROC_NULL && (a.peer < 0 || a.peer >= ranks))
+        return {MPI_ERR_RANK, a.peer == MPI_ANY_SOURCE
+                                  ? format("{} is MPI_ANY_SOURCE; partitioned receives take no wildcards", peer_name)
+                                  : format("{} is {}; the communicator has ranks 0 to {}", peer_name, a.peer, ranks - 1)};
+    if (a.tag < 0 || a.tag > tag_limit())
+        return {MPI_ERR_TAG, a.tag == MPI_ANY_TAG ? "tag is MPI_ANY_TAG; partitioned receives take no wildcards"
+                                                  : format("tag is {}; it must be within 0 to {}", a.tag, tag_limit())};
+    std::string why;
+    op.type = layout_of(a.datatype, why);
+    if (op.type == nullptr) return {MPI_ERR_TYPE, "datatype: " + why};
+    if (a.count > 0 && op.type->size > 0) {
+        const auto limit = static_cast<std::uint64_t>(1) << 60;
+        if (static_cast<std::uint64_t>(a.count) > limit / static_cast<std::uint64_t>(op.type->size) /
+                                                      static_cast<std::uint64_t>(a.partitions))
+            return {MPI_ERR_COUNT, "partitions x count x size of the datatype is beyond 2^60 bytes"};
+        if (a.buffer == nullptr && op.type->runs[0].offset == 0) return {MPI_ERR_BUFFER, "buf is a null pointer"};
+    }
+    op.buffer = static_cast<char *>(a.buffer);
+    op.partitions = a.partitions;
+    op.count = static_cast<std::uint64_t>(a.count);
+    op.peer = a.peer;
+    op.tag = a.tag;
+    op.comm = a.comm;
+    if (!op.type->contiguous() && transport::locate(op.buffer).owner != nullptr)
+        return {MPI_ERR_TYPE, "datatype has gaps, which is not supported for GPU buffers yet"};
+    return {};
+}
+
+template <class Kind>
+int init(const char *call, const char *peer_name, const arguments &a) {
+    operation op;
+    problem bad = check(a, peer_name, op);
+    std::shared_ptr<Kind> r;
+    if (!bad) {
+        r = std::make_shared<Kind>(op);
+        bad = r->prepare();
+    }
+    if (bad) return raise(a.comm, call, bad);
+    // The handle: a real, inactive request of the MPI library, so it is valid wherever it may end up.
+    if (const int code = PMPI_Recv_init(nullptr, 0, MPI_BYTE, MPI_PROC_NULL, 0, MPI_COMM_SELF, &r->handle);
+        code != MPI_SUCCESS)
+        return code;
+    own(r);
+    *a.request = r->handle;
+    join(r);
+    if (!r->null_peer()) progress_wake();
+    return MPI_SUCCESS;
+}
+
+// The request of a Pready, or null with an error.
+send_request *sender(MPI_Request handle, problem &bad) {
+    request *r = handle == MPI_REQUEST_NULL ? nullptr : find_request(handle);
+    if (r != nullptr && r->kind == MPIX_KIND_SEND) return static_cast<send_request *>(r);
+    bad = {MPI_ERR_REQUEST, handle == MPI_REQUEST_NULL ? "request is MPI_REQUEST_NULL"
+                            : r != nullptr             ? "request is a partitioned receive"
+                                                       : "request is not a partitioned send"};
+    return nullptr;
+}
+
+int raise_for(MPI_Request handle, const char *call, const problem &bad) {
+    const request *r = handle == MPI_REQUEST_NULL ? nullptr : find_request(handle);
+    return raise(r == nullptr ? MPI_COMM_NULL : r->op.comm, call, bad);
+}
+
+// MPICH 4.0 declares the list of MPI_Pready_list without const.
+template <class Function>
+struct second_argument;
+template <class Result, class First, class Second, class Third>
+struct second_argument<Result(First, Second, Third)> {
+    using type = Second;
+};
+using partition_list = second_argument<decltype(MPI_Pready_list)>::type;
+
+}  // namespace
+
+MPIX_SYMBOL int MPI_Psend_init(const void *buf, int partitions, MPI_Count count, MPI_Datatype datatype, int dest,
+                               int tag, MPI_Comm comm, MPI_Info, MPI_Request *request) {
+    return init<send_request>("MPI_Psend_init", "dest",
+                              {const_cast<void *>(buf), partitions, count, datatype, dest, tag, comm, request});
+}
+
+MPIX_SYMBOL int MPI_Precv_init(void *buf, int partitions, MPI_Count count, MPI_Datatype datatype, int source, int tag,
+                               MPI_Comm comm, MPI_Info, MPI_Request *request) {
+    return init<receive_request>("MPI_Precv_init", "source",
+                                 {buf, partitions, count, datatype, source, tag, comm, request});
+}
+
+MPIX_SYMBOL int MPI_Pready(int partition, MPI_Request request) {
+    problem bad;
+    if (send_request *r = sender(request, bad)) bad = r->ready(partition);
+    return bad ? raise_for(request, "MPI_Pready", bad) : MPI_SUCCESS;
+}
+
+MPIX_SYMBOL int MPI_Pready_range(int partition_low, int partition_high, MPI_Request request) {
+    problem bad;
+    if (send_request *r = sender(request, bad)) {
+        if (partition_low < 0 || partition_high >= r->op.partitions || partition_low > partition_high)
+            bad = {MPI_ERR_ARG, format("the range {} to {} is not within 0 to {}", partition_low, partition_high,
+                                       r->op.partitions - 1)};
+        for (int p = partition_low; !bad && p <= partition_high; ++p) bad = r->ready(p);
+    }
+    return bad ? raise_for(request, "MPI_Pready_range", bad) : MPI_SUCCESS;
+}
+
+MPIX_SYMBOL int MPI_Pready_list(int length, partition_list array_of_partitions, MPI_Request request) {
+    problem bad;
+    if (send_request *r = sender(request, bad)) {
+        if (length < 0) bad = {MPI_ERR_ARG, format("length is {}", length)};
+        if (length > 0 && array_of_partitions == nullptr) bad = {MPI_ERR_ARG, "array_of_partitions is a null pointer"};
+        for (int i = 0; !bad && i < length; ++i) bad = r->ready(array_of_partitions[i]);
+    }
+    return bad ? raise_for(request, "MPI_Pready_list", bad) : MPI_SUCCESS;
+}
+
+MPIX_SYMBOL int MPI_Parrived(MPI_Request request, int partition, int *flag) {
+    problem bad;
+    if (flag == nullptr) bad = {MPI_ERR_ARG, "flag is a null pointer"};
+    else if (request == MPI_REQUEST_NULL) *flag = 1;
+    else if (mpix::request *r = find_request(request); r == nullptr || r->kind != MPIX_KIND_RECV)
+        bad = {MPI_ERR_REQUEST, r != nullptr ? "request is a partitioned send" : "request is not a partitioned receive"};
+    else {
+        bool there = false;
+        bad = static_cast<receive_request *>(r)->arrived(partition, there);
+        *flag = there;
+        if (!there) progress_poll();  // a loop of Parrived alone must get on
+    }
+    return bad ? raise_for(request, "MPI_Parrived", bad) : MPI_SUCCESS;
+}

@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "host/progress.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "host/config.h"
+#include "host/request/request.h"
+#include "host/request/setup.h"
+
+namespace mpix {
+namespace {
+
+using clock = std::chrono::steady_clock;
+using request_list = std::vector<std::shared_ptr<request>>;
+
+struct progress_state {
+    std::mutex mutex;
+    std::condition_variable wake;
+    std::shared_ptr<const request_list> attended = std::make_shared<request_list>();  // replaced, never changed
+    std::atomic<bool> any{false};  // attended is not empty
+    std::atomic<std::uint64_t> news{0};
+    bool stop = false;
+    bool enabled = false;  // between start and stop, with a mode that allows a thread
+    std::thread thread;
+};
+
+progress_state &state() {
+    static progress_state *const s = new progress_state;
+    return *s;
+}
+
+void advance_all() {
+    progress_state &s = state();
+    if (!s.any.load(std::memory_order_acquire)) return;
+    std::shared_ptr<const request_list> list;
+    {
+        const std::lock_guard lock(s.mutex);
+        list = s.attended;
+    }
+    request_list finished;
+    for (const auto &r : *list)
+        if (!r->advance()) finished.push_back(r);
+    if (finished.empty()) return;
+    const std::lock_guard lock(s.mutex);
+    auto rest = std::make_shared<request_list>();
+    for (const auto &r : *s.attended) {
+        const bool drop = std::find(finished.begin(), finished.end(), r) != finished.end();
+        // Attended anew since it said that it had finished? Ask again next time.
+        if (!drop || r->attend_again.exchange(false)) rest->push_back(r);
+    }
+    s.any.store(!rest->empty(), std::memory_order_release);
+    s.attended = std::move(rest);
+}
+
+bool work() { return state().any.load(std::memory_order_acquire) || (setup_thread_safe() && setup_pending()); }
+
+// Busy at first, then ever lazier, up to what a wake-up costs anyway.
+void pause_between_rounds(unsigned idle_rounds) {
+    if (idle_rounds < 200)
+        sched_yield();
+    else
+        usleep(std::min(20u * (idle_rounds / 200), 500u));
+}
+
+void run_thread() {
+    progress_state &s = state();
+    unsigned idle_rounds = 0;
+    std::uint64_t seen = 0;
+    for (;;) {
+        {
+            std::unique_lock lock(s.mutex);
+            if (config().progress != progress_mode::always)
+                s.wake.wait(lock, [&] { return s.stop || work(); });
+            if (s.stop) return;
+        }
+        const std::uint64_t news = s.news.load(std::memory_order_relaxed);
+        idle_rounds = news == seen ? idle_rounds + 1 : 0;
+        seen = news;
+        if (setup_thread_safe()) poll_setup();
+        advance_all();
+        if (config().progress == progress_mode::always)
+            sched_yield();
+        else
+            pause_between_rounds(idle_rounds);
+    }
+}
+
+// `mutex` is held. A program that never makes a partitioned request never has the thread.
+void ensure_thread() {
+    progress_state &s = state();
+    if (!s.enabled || s.thread.joinable()) return;
+    s.thread = std::thread(run_thread);
+    pthread_setname_np(s.thread.native_handle(), "mpix-progress");
+    std::vector<int> cpus;
+    if (config().progress_cpus.empty() || !parse_cpu_list(config().progress_cpus, cpus)) return;
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    for (const int cpu : cpus)
+        if (cpu < CPU_SETSIZE) CPU_SET(static_cast<unsigned>(cpu), &set);
+    if (pthread_setaffinity_np(s.thread.native_handle(), sizeof set, &set) != 0)
+        say("MPIX_PROGRESS_CPUS: the progress thread could not be bound to \"" + config().progress_cpus + "\"");
+}
+
+}  // namespace
+
+void progress_attend(const std::shared_ptr<request> &r) {
+    progress_state &s = state();
+    {
+        const std::lock_guard lock(s.mutex);
+        const auto &list = *s.attended;
+        if (std::find(list.begin(), list.end(), r) != list.end()) {
+            r->attend_again.store(true);
+        } else {
+            auto longer = std::make_shared<request_list>(list);
+            longer->push_back(r);
+            s.attended = std::move(longer);
+            s.any.store(true, std::memory_order_release);
+        }
+    }
+    progress_wake();
+}
+
+void progress_wake() {
+    progress_state &s = state();
+    s.news.fetch_add(1, std::memory_order_relaxed);
+    const std::lock_guard lock(s.mutex);
+    ensure_thread();
+    s.wake.notify_one();
+}
+
+void progress_poll() {
+    poll_setup();
+    advance_all();
+}
+
+void start_progress() {
+    progress_state &s = state();
+    const std::lock_guard lock(s.mutex);
+    s.enabled = config().progress != progress_mode::never;
+}
+
+void stop_progress() {
+    progress_state &s = state();
+    {
+        const std::lock_guard lock(s.mutex);
+        s.enabled = false;
+        s.stop = true;
+        s.wake.notify_one();
+    }
+    if (s.thread.joinable()) s.thread.join();
+}
+
+problem progress_until(const char *call, const std::function<bool()> &done, const std::function<stall()> &stalled) {
+    for (int spin = 0; spin < 64; ++spin)
+        if (done()) return {};
+    const auto start = clock::now();
+    const double limit = config().stall_seconds;
+    for (unsigned round = 0;; ++round) {
+        if (done()) return {};
+        advance_all();
+        // The library makes progress only in calls of its own; testing for control messages is one.
+        if (round % 8 == 0) poll_setup();
+        if (round % 16 == 15) sched_yield();
+        if (limit > 0 && round % 256 == 255) {
+            const std::chrono::duration<double> waited = clock::now() - start;
+            if (waited.count() > limit) return report_stall(call, waited.count(), stalled());
+        }
+    }
+}
+
+bool progress_needs_caller() {
+    progress_state &s = state();
+    if (!s.any.load(std::memory_order_acquire) && !setup_pending()) return false;
+    const std::lock_guard lock(s.mutex);
+    return !s.enabled || !setup_thread_safe();
+}
+
+}  // namespace mpix

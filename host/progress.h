@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Progress: in every MPI call of ours, and by a thread that sleeps while there is nothing to do.
+#ifndef MPIX_HOST_PROGRESS_H
+#define MPIX_HOST_PROGRESS_H
+
+#include <functional>
+#include <memory>
+
+#include "host/report.h"
+
+namespace mpix {
+
+class request;
+
+// This request needs the engine until its advance() says otherwise.
+void progress_attend(const std::shared_ptr<request> &r);
+// Something has changed that the sleeping thread should look at.
+void progress_wake();
+// One round: control messages, and every attended request.
+void progress_poll();
+
+void start_progress();
+void stop_progress();
+
+// Make progress until `done`, but no longer than the configured deadline; then `stalled` says what is
+// reported. The result is empty once `done`.
+problem progress_until(const char *call, const std::function<bool()> &done, const std::function<stall()> &stalled);
+
+// Whether a blocking call of the MPI library would keep our own work waiting (no thread does it).
+bool progress_needs_caller();
+
+}  // namespace mpix
+
+#endif  // MPIX_HOST_PROGRESS_H

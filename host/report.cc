@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "host/report.h"
+
+#include <cstdio>
+
+#include "host/format.h"
+#include "host/request/communicator.h"
+
+namespace mpix {
+namespace {
+
+struct last_error {
+    int error_class = MPI_SUCCESS;
+    std::string sentence;
+};
+thread_local last_error last;
+
+bool fatal(MPI_Comm comm) {
+    MPI_Errhandler handler = MPI_ERRHANDLER_NULL;
+    if (PMPI_Comm_get_errhandler(comm, &handler) != MPI_SUCCESS) return true;
+    bool is_fatal = handler == MPI_ERRORS_ARE_FATAL;
+#ifdef MPI_ERRORS_ABORT
+    is_fatal = is_fatal || handler == MPI_ERRORS_ABORT;
+#endif
+    if (handler != MPI_ERRHANDLER_NULL) PMPI_Errhandler_free(&handler);
+    return is_fatal;
+}
+
+}  // namespace
+
+void say(const std::string &line) {
+    int up = 0, down = 0, rank = -1;
+    PMPI_Initialized(&up);
+    PMPI_Finalized(&down);
+    if (up && !down) PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    const std::string whole =
+        rank < 0 ? format("mpix: {}\n", line) : format("mpix: world rank {}: {}\n", rank, line);
+    std::fwrite(whole.data(), 1, whole.size(), stderr);  // one call, so that lines of several ranks stay whole
+}
+
+int raise(MPI_Comm comm, const char *call, const problem &what) {
+    last = {what.error_class, format("{}: {}", call, what.sentence)};
+    if (comm == MPI_COMM_NULL || communicators().find(comm) == nullptr) comm = MPI_COMM_WORLD;
+    if (fatal(comm)) say(last.sentence);
+    PMPI_Comm_call_errhandler(comm, what.error_class);
+    return what.error_class;
+}
+
+const std::string &last_sentence(int error_class) {
+    static const std::string none;
+    return last.error_class == error_class ? last.sentence : none;
+}
+
+std::string ranges(const std::vector<int> &sorted, std::size_t limit) {
+    std::string out;
+    std::size_t shown = 0;
+    for (std::size_t i = 0; i < sorted.size();) {
+        std::size_t end = i + 1;
+        while (end < sorted.size() && sorted[end] == sorted[end - 1] + 1) ++end;
+        if (shown++ == limit) return out + ", ...";
+        if (!out.empty()) out += ", ";
+        out += end - i == 1 ? format("{}", sorted[i]) : format("{}-{}", sorted[i], sorted[end - 1]);
+        i = end;
+    }
+    return out;
+}
+
+problem report_stall(const char *call, double waited, const stall &s) {
+    std::string sentence =
+        format("no completion after {:.1f} s: partitioned {}, peer rank {} (world rank {}), tag {}, epoch {}, path {}",
+               waited, s.kind, s.peer_rank, s.peer_world_rank, s.tag, s.epoch, s.path);
+    if (!s.missing.empty())
+        sentence += format("; {} of {} partitions {}: {}", s.missing.size(), s.partitions, s.missing_what, ranges(s.missing));
+    if (!s.remark.empty()) sentence += "; " + s.remark;
+    say(format("STALL in {}: {}", call, sentence));
+    return {MPI_ERR_PENDING, sentence};
+}
+
+}  // namespace mpix

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// What the user gets to see: errors through the communicator's handler, and the stall report.
+#ifndef MPIX_HOST_REPORT_H
+#define MPIX_HOST_REPORT_H
+
+#include <mpi.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace mpix {
+
+// An error of one operation: a class of MPI's and a sentence that names the argument. Made where the error
+// is noticed; raised (below) where the MPI call returns.
+struct problem {
+    int error_class = MPI_SUCCESS;
+    std::string sentence;
+    explicit operator bool() const { return error_class != MPI_SUCCESS; }
+};
+
+// Raise it through the handler of `comm` (that of MPI_COMM_WORLD for a null or unknown communicator) on
+// behalf of the MPI call `call`. With a fatal handler the sentence is printed and the program ends; with
+// another one the class is returned after the handler has run.
+int raise(MPI_Comm comm, const char *call, const problem &what);
+
+// The sentence of this thread's last error, if its class is `error_class`; otherwise empty.
+const std::string &last_sentence(int error_class);
+
+// "0-3, 7" out of a sorted list; at most `limit` ranges, then "...".
+std::string ranges(const std::vector<int> &sorted, std::size_t limit = 16);
+
+// What is known of a request that does not get on.
+struct stall {
+    const char *kind = "";  // "send" or "receive"
+    int peer_rank = 0, peer_world_rank = 0, tag = 0, partitions = 0;
+    std::uint64_t epoch = 0;
+    std::string path;                  // or why there is none yet
+    const char *missing_what = "";    // "not ready" or "not arrived"
+    std::vector<int> missing;          // own partitions
+    std::string remark;                // anything else that explains it
+};
+
+// Print the stall report, one line on stderr, and make the error that the waiting call gives.
+problem report_stall(const char *call, double waited, const stall &s);
+
+// A line on stderr with our name and world rank.
+void say(const std::string &line);
+
+}  // namespace mpix
+
+#endif  // MPIX_HOST_REPORT_H

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "host/request/control.h"
+
+#include <cstring>
+
+namespace mpix {
+namespace {
+
+constexpr std::uint64_t message_limit = std::uint64_t{1} << 60;
+
+}  // namespace
+
+std::string check_control(const void *data, std::size_t bytes, control_message &out) {
+    if (bytes != sizeof out) return "a control message of the wrong size";
+    std::memcpy(&out, data, sizeof out);
+    if (out.magic != control_magic) return "a control message that is not mpix's, or of another version";
+    if (out.kind < static_cast<std::uint32_t>(control::offer) || out.kind > static_cast<std::uint32_t>(control::detach))
+        return "a control message of unknown kind";
+    const auto kind = static_cast<control>(out.kind);
+    const bool needs_from = kind != control::detach, needs_to = kind == control::accept || kind == control::connect ||
+                                                                kind == control::detach;
+    if ((needs_from && out.from == 0) || (needs_to && out.to == 0) || (kind == control::offer && out.to != 0))
+        return "a control message without its requests";
+    out.reason[sizeof out.reason - 1] = '\0';
+    if (out.refusal > refused_path) return "a control message with an unknown refusal";
+    const bool accepts = kind == control::accept && out.refusal == refused_not;
+    const bool describes = kind == control::offer || accepts;
+    if (describes && (out.partitions < 1 || out.bytes > message_limit ||
+                      out.bytes % static_cast<std::uint64_t>(out.partitions) != 0))
+        return "a control message with impossible partitions";
+    if (accepts && out.flags != 1 && out.flags != 2)
+        return "a control message with impossible slots";
+    return {};
+}
+
+}  // namespace mpix

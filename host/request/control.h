@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// The messages by which two processes set a pair of requests up, on a communicator of our own.
+//
+//   sender                                 receiver
+//     OFFER  ------------------------------>            at MPI_Psend_init
+//            <------------------------------ ACCEPT     when the matching MPI_Precv_init is there: where
+//                                                       to put the bytes; or why it cannot be
+//     CONNECT ----------------------------->            mapped; the receiver may now give clear-to-send
+//     WITHDRAW  either way                              freed before it was ever started: undo the match
+//     DETACH    either way                              freed, or answer to WITHDRAW: I touch your memory no
+//                                                       more, you may give it up
+#ifndef MPIX_HOST_REQUEST_CONTROL_H
+#define MPIX_HOST_REQUEST_CONTROL_H
+
+#include <cstdint>
+#include <string>
+
+#include "transport/transport.h"
+
+namespace mpix {
+
+enum class control : std::uint32_t { offer = 1, accept, connect, withdraw, detach };
+
+// One size for all kinds; what a kind does not use is zero.
+struct control_message {
+    std::uint32_t magic;
+    std::uint32_t kind;  // control
+    std::uint64_t from;  // the sender's own number of its request
+    std::uint64_t to;    // the addressee's request; 0 in OFFER
+    // OFFER: the matching key (the source is the process that sent it)
+    std::uint64_t communicator;
+    std::int32_t tag;
+    std::int32_t partitions;  // OFFER: the sender's; ACCEPT: the receiver's
+    std::uint64_t bytes;      // the whole message, as this side has it
+    std::uint32_t flags;      // OFFER: offer_has_devices, ...; ACCEPT: slots of the landing
+    std::uint32_t refusal;    // ACCEPT, CONNECT: 0, or a refusal_reason
+    transport::wire_region words;    // this side's words
+    transport::wire_region landing;  // ACCEPT
+    transport::wire_region arrival;  // ACCEPT: the arrival flags
+    char reason[136];                // with a refusal: a sentence, terminated
+};
+static_assert(sizeof(control_message) == 528);
+
+constexpr std::uint32_t control_magic = 0x3178706d;  // "mpx1"
+constexpr std::uint32_t offer_has_devices = 1;
+
+enum refusal_reason : std::uint32_t { refused_not = 0, refused_size = 1, refused_path = 2 };
+
+// Checks what can be checked without knowing the requests. A sentence if the message is not one of ours.
+std::string check_control(const void *data, std::size_t bytes, control_message &out);
+
+}  // namespace mpix
+
+#endif  // MPIX_HOST_REQUEST_CONTROL_H

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "host/request/exported.h"
+
+#include <cstddef>
+#include <cstring>
+#include <vector>
+
+#include "host/request/request.h"
+
+namespace mpix {
+
+static_assert(sizeof(device_route) == offsetof(mpix_prequest, seen_epoch) - offsetof(mpix_prequest, landing),
+              "the route is written to the GPU as one piece");
+
+device_copy::~device_copy() {
+    if (memory_) gpus_.release(memory_);
+    if (viewed_) gpus_.release_view(viewed_);
+}
+
+problem device_copy::make(const request &r, std::uint64_t epoch, std::uint32_t contributors) {
+    void *words = nullptr;
+    if (auto bad = gpus_.acquire_view(r.words_region, device_, words); !bad.empty()) return {MPI_ERR_OTHER, bad};
+    viewed_ = r.words_region;
+    const std::size_t bytes = mpix_prequest_size(r.op.partitions);
+    if (auto bad = gpus_.allocate(bytes, device_, memory_); !bad.empty()) return {MPI_ERR_NO_MEM, bad};
+
+    std::vector<char> image(bytes, 0);
+    auto *p = reinterpret_cast<mpix_prequest *>(image.data());
+    p->abi = MPIX_ABI_VERSION;
+    p->kind = r.home->kind;
+    p->null_peer = r.home->null_peer;
+    p->partitions = r.op.partitions;
+    p->contributors = contributors;
+    p->partition_bytes = r.partition_bytes;
+    p->buffer = r.op.buffer;
+    p->words = static_cast<mpix_words *>(words);
+    p->ring = reinterpret_cast<mpix_ring_entry *>(p->words + 1);
+    p->stall_ns = r.home->stall_ns;
+    p->seen_epoch = epoch;
+    p->ready_count = epoch * static_cast<std::uint64_t>(r.op.partitions);
+    p->defer_count = r.home->defer_count;  // the engine goes on where it was in the ring
+    auto *state = reinterpret_cast<std::uint64_t *>(p + 1);
+    for (int i = 0; i < r.op.partitions; ++i) state[i] = epoch;
+    if (auto bad = gpus_.write(memory_.address, image.data(), bytes, device_); !bad.empty()) return {MPI_ERR_OTHER, bad};
+    return {};
+}
+
+transport::outcome device_copy::install(const device_route &route) {
+    return gpus_.write(&handle()->landing, &route, sizeof route, device_);
+}
+
+transport::outcome device_copy::mark_ready(int partition, std::uint64_t epoch, std::uint64_t count) {
+    auto *state = reinterpret_cast<std::uint64_t *>(handle() + 1) + partition;
+    if (auto bad = gpus_.write(state, &epoch, sizeof epoch, device_); !bad.empty()) return bad;
+    return gpus_.write(&handle()->host_count, &count, sizeof count, device_);
+}
+
+transport::outcome device_copy::ready_count(std::uint64_t &out) {
+    return gpus_.read(&out, &handle()->ready_count, sizeof out, device_);
+}
+
+}  // namespace mpix

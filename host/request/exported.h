@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// The copy of a request that kernels on one GPU work with.
+#ifndef MPIX_HOST_REQUEST_EXPORTED_H
+#define MPIX_HOST_REQUEST_EXPORTED_H
+
+#include <mpix/detail/abi.h>
+
+#include <cstdint>
+
+#include "host/report.h"
+#include "transport/select.h"
+
+namespace mpix {
+
+class request;
+
+// The part of a mpix_prequest that is filled in once the peer is known, as the GPU reaches it.
+struct device_route {
+    char *landing = nullptr;
+    std::uint64_t *flags = nullptr;
+    std::uint64_t *peer_complete = nullptr;
+    std::uint64_t slots = 0;
+    std::uint64_t peer_partitions = 0;
+    std::uint64_t *taken = nullptr;
+};
+
+class device_copy {
+public:
+    device_copy(transport::transport &gpus, int device) : gpus_(gpus), device_(device) {}
+    ~device_copy();
+    device_copy(const device_copy &) = delete;
+    device_copy &operator=(const device_copy &) = delete;
+
+    // Make it from the host's instance, as of the end of epoch `epoch`.
+    problem make(const request &r, std::uint64_t epoch, std::uint32_t contributors);
+    // Fill in the route. The caller opens the gate afterwards.
+    transport::outcome install(const device_route &route);
+
+    // The engine's access to one word: the partition's state, or a counter.
+    transport::outcome mark_ready(int partition, std::uint64_t epoch, std::uint64_t host_count);
+    transport::outcome ready_count(std::uint64_t &out);
+
+    mpix_prequest *handle() const { return static_cast<mpix_prequest *>(memory_.address); }
+    int device() const { return device_; }
+    transport::transport &gpus() const { return gpus_; }
+
+    std::uint64_t host_count = 0;  // partitions that the engine readied for the host's Pready, all epochs
+
+private:
+    transport::transport &gpus_;
+    int device_;
+    transport::region memory_;
+    transport::region viewed_;  // the request's words, as long as the GPU has them
+};
+
+}  // namespace mpix
+
+#endif  // MPIX_HOST_REQUEST_EXPORTED_H

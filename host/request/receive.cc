@@ -1,0 +1,301 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "host/request/receive.h"
+
+#include <mpix/device.cuh>
+
+#include <algorithm>
+#include <cstring>
+
+#include "host/config.h"
+#include "host/format.h"
+#include "host/progress.h"
+#include "host/request/exported.h"
+#include "host/request/setup.h"
+
+namespace mpix {
+namespace {
+
+// How the host takes a sender's partition out of the landing, whatever the layout of the user's buffer.
+struct layout_taker {
+    const request &r;
+    template <class Group>
+    void operator()(const Group &, const mpix_prequest *, std::uint64_t offset, const char *from,
+                    std::uint64_t bytes) const {
+        unpack_range(*r.op.type, r.op.buffer, static_cast<std::int64_t>(offset), static_cast<std::int64_t>(bytes), from);
+    }
+};
+
+}  // namespace
+
+receive_request::~receive_request() {
+    drop_landing();
+    for (auto &region : retired_arrivals_) transport::devices()->release(region);
+}
+
+problem receive_request::prepare() { return allocate_words(0); }
+
+// ---- setup: setup_mutex is held ---------------------------------------------------------------
+
+void receive_request::bind(const offer &sender) {
+    const std::lock_guard lock(engine);
+    peer_number = sender.message.from;
+    control_message answer = make_control(control::accept, number, peer_number);
+    answer.partitions = op.partitions;
+    answer.bytes = total_bytes();
+    if (sender.message.bytes != total_bytes()) {
+        refusal_ = refused_size;
+        failure_ = format("the matching send has {} bytes, this receive {}", sender.message.bytes, total_bytes());
+    } else if (failure_ = make_landing(sender); !failure_.empty()) {
+        refusal_ = refused_path;
+        drop_landing();
+    } else {
+        answer.flags = static_cast<std::uint32_t>(slots_);
+        landing_owner_->describe(landing_, answer.landing);
+        (flags_on_device() ? landing_owner_ : &transport::node_memory())->describe(arrival_, answer.arrival);
+        transport::node_memory().describe(words_region, answer.words);
+        path_ = landing_owner_->name();
+    }
+    if (refusal_ != refused_not) {
+        path_ = "none";
+        answer.refusal = refusal_;
+        std::strncpy(answer.reason, failure_.c_str(), sizeof answer.reason - 1);
+    } else {
+        open_gate();
+    }
+    send_control(peer_world(), answer);
+}
+
+transport::outcome receive_request::make_landing(const offer &sender) {
+    transport::ends pair;
+    // One node means: we can map the sender's words.
+    auto unreachable = transport::node_memory().attach(sender.message.words, transport::on_host, peer_words_);
+    if (unreachable.empty() && sender.message.words.bytes < sizeof(mpix_words))
+        return "the sender's words are too few";
+    pair.same_node = unreachable.empty();
+    pair.receiver = place;
+    pair.sender_has_devices = (sender.message.flags & offer_has_devices) != 0;
+    transport::outcome why_not;
+    landing_owner_ = transport::choose_landing(pair, why_not);
+    if (landing_owner_ == nullptr) return unreachable.empty() ? why_not : why_not + " (" + unreachable + ")";
+
+    peer_partitions_ = static_cast<std::uint64_t>(sender.message.partitions);
+    const std::uint64_t flag_bytes = (peer_partitions_ + 1) * sizeof(std::uint64_t);
+    transport::outcome bad;
+    if ((landing_owner_->capabilities() & transport::adopt_buffer) != 0) {
+        slots_ = 1;
+        bad = landing_owner_->adopt(op.buffer, total_bytes(), landing_);
+        if (bad.empty()) bad = landing_owner_->allocate(flag_bytes, place.device, arrival_);
+    } else {
+        slots_ = total_bytes() <= config().eager_bytes ? 2 : 1;
+        taken_ = std::make_unique<std::uint64_t[]>(peer_partitions_);
+        bad = landing_owner_->allocate(slots_ * total_bytes(), transport::on_host, landing_);
+        if (bad.empty()) bad = landing_owner_->allocate(flag_bytes, transport::on_host, arrival_);
+    }
+    return bad;
+}
+
+// The route first, then the word that says it is there (publish; pairs with observe_pair in look).
+void receive_request::open_gate() {
+    home->peer_partitions = peer_partitions_;
+    home->slots = slots_;
+    if (!flags_on_device()) {
+        home->taken = taken_.get();
+        home->landing = static_cast<char *>(landing_.address);
+        home->flags = static_cast<std::uint64_t *>(arrival_.address);
+    }
+    if (device != nullptr)
+        if (auto bad = install_on_device(); !bad.empty()) engine_failure_ = bad;
+    detail::publish(&words->gate, 1);
+}
+
+transport::outcome receive_request::install_on_device() {
+    device_route route;
+    route.flags = static_cast<std::uint64_t *>(arrival_.address);
+    route.slots = slots_;
+    route.peer_partitions = peer_partitions_;
+    return device->install(route);
+}
+
+void receive_request::unbind() {
+    const std::lock_guard lock(engine);
+    gives_gate_ = false;
+    detail::publish(&words->gate, 0);
+    home->flags = nullptr;
+    home->landing = nullptr;
+    if (arrival_ && flags_on_device()) {
+        retired_arrivals_.push_back(arrival_);
+        arrival_ = {};
+    }
+    drop_landing();
+    refusal_ = refused_not;
+    failure_.clear();
+    path_ = "unmatched";
+    connected = false;
+    peer_number = 0;
+}
+
+void receive_request::drop_landing() {
+    if (arrival_) (flags_on_device() ? landing_owner_ : &transport::node_memory())->release(arrival_);
+    if (landing_) landing_owner_->release(landing_);
+    if (peer_words_) transport::node_memory().detach(peer_words_);
+}
+
+void receive_request::peer_message(const control_message &m) {
+    switch (static_cast<control>(m.kind)) {
+        case control::connect: {
+            if (m.from != peer_number || connected) break;
+            const std::lock_guard lock(engine);
+            connected = true;
+            if (m.refusal != refused_not) {
+                refusal_ = refused_path;
+                failure_ = m.reason;
+                path_ = "none";
+                break;
+            }
+            if (refusal_ != refused_not) break;
+            // From here on Start gives clear-to-send itself; an epoch that is running already gets it now. If
+            // Start is just storing its epoch word, either we see that, or on_start, which takes `engine`
+            // after it, sees ours.
+            gives_gate_ = true;
+            const std::uint64_t word = detail::observe(&words->epoch);
+            if (word & 1) detail::publish(&static_cast<mpix_words *>(peer_words_.address)->gate, word >> 1);
+            break;
+        }
+        case control::detach:
+            peer_gone = true;
+            break;
+        case control::offer:
+        case control::accept:
+        case control::withdraw:
+            break;  // not for receivers (a withdrawn send is handled by its offer)
+    }
+}
+
+// ---- export --------------------------------------------------------------------------------------
+
+problem receive_request::export_to(transport::transport &gpus, int on, std::uint32_t contributors) {
+    auto made = std::make_unique<device_copy>(gpus, on);
+    if (problem bad = made->make(*this, epoch_, contributors); bad) return bad;
+    device = std::move(made);
+    if (flags_on_device() && arrival_)
+        if (auto bad = install_on_device(); !bad.empty()) {
+            device.reset();
+            return {MPI_ERR_OTHER, bad};
+        }
+    return {};
+}
+
+// ---- an epoch ----------------------------------------------------------------------------------
+
+void receive_request::on_start() {
+    const std::lock_guard lock(engine);
+    cursor_ = 0;
+    // Clear-to-send: the user's buffer may be written from now on. Pairs with observe_pair in admit.
+    if (gives_gate_) detail::publish(&static_cast<mpix_words *>(peer_words_.address)->gate, epoch_);
+}
+
+// Sender partitions into the user's buffer, in order, as far as they have arrived. `engine` is held.
+bool receive_request::take_in_order() {
+    for (; cursor_ < peer_partitions_; ++cursor_) {
+        if (detail::observe_gpu(&taken_[cursor_]) < 2 * epoch_)
+            detail::take(this_thread(), home, cursor_, epoch_, layout_taker{*this});
+        if (detail::observe_gpu(&taken_[cursor_]) < 2 * epoch_) return false;
+    }
+    return true;
+}
+
+transport::outcome receive_request::snapshot() {
+    seen_flags_.resize(peer_partitions_);
+    return landing_owner_->read(seen_flags_.data(), arrival_.address, peer_partitions_ * sizeof(std::uint64_t), place.device);
+}
+
+bool receive_request::done() {
+    if (null_peer()) return true;
+    const std::lock_guard lock(engine);
+    if (refusal_ != refused_not || !engine_failure_.empty()) return true;
+    if (detail::peek(&words->gate) == 0) return false;  // not matched yet
+    if (!flags_on_device()) return take_in_order();
+    return detail::observe(&words->complete) >= epoch_;  // pairs with settle's and conclude's publish
+}
+
+bool receive_request::done_exactly() {
+    if (done()) return true;
+    const std::lock_guard lock(engine);
+    if (!flags_on_device() || device == nullptr || !snapshot().empty()) return false;
+    return std::all_of(seen_flags_.begin(), seen_flags_.end(), [&](std::uint64_t f) { return f >= epoch_; });
+}
+
+problem receive_request::arrived(int j, bool &flag) {
+    if (j < 0 || j >= op.partitions)
+        return {MPI_ERR_ARG, format("partition {} is not within 0 to {}", j, op.partitions - 1)};
+    flag = true;
+    if (!active() || null_peer()) return {};
+    if (detail::observe(&words->gate) == 0) {
+        const std::lock_guard lock(engine);
+        flag = refusal_ != refused_not;
+        return {};
+    }
+    if (!flags_on_device()) {
+        flag = detail::arrived(this_thread(), home, j, layout_taker{*this});
+        return {};
+    }
+    // The flags are the GPU's; the host looks at them only when asked about one partition.
+    const std::lock_guard lock(engine);
+    if (detail::observe(&words->complete) >= epoch_) return {};
+    if (auto bad = snapshot(); !bad.empty()) {
+        flag = false;
+        return {MPI_ERR_OTHER, bad};
+    }
+    const detail::overlap range = detail::sender_partitions(home, j, peer_partitions_);
+    for (std::uint64_t i = range.first; i <= range.last; ++i) flag = flag && seen_flags_[i] >= epoch_;
+    return {};
+}
+
+bool receive_request::prepared() {
+    if (null_peer()) return true;
+    const std::lock_guard lock(setup_mutex());
+    return connected;
+}
+
+problem receive_request::outcome() {
+    const std::lock_guard lock(engine);
+    if (refusal_ == refused_size) return {MPI_ERR_TRUNCATE, failure_};
+    if (refusal_ != refused_not) return {MPI_ERR_OTHER, format("no path from rank {}: {}", op.peer, failure_)};
+    if (!engine_failure_.empty()) return {MPI_ERR_OTHER, engine_failure_};
+    return {};
+}
+
+void receive_request::status_of(MPI_Status *status) const {
+    status->MPI_SOURCE = op.peer;
+    status->MPI_TAG = null_peer() ? MPI_ANY_TAG : op.tag;
+    PMPI_Status_set_elements_x(status, MPI_BYTE, null_peer() ? 0 : static_cast<MPI_Count>(total_bytes()));
+}
+
+stall receive_request::describe_stall() {
+    const std::scoped_lock lock(setup_mutex(), engine);
+    stall s{"receive", op.peer, null_peer() ? -1 : peer_world(), op.tag, op.partitions, epoch_, path_, "not arrived", {}, {}};
+    if (peer_number == 0) {
+        s.remark = "no matching send has been found";
+        if (!setup_thread_safe())
+            s.remark += " (the MPI library gave no MPI_THREAD_MULTIPLE: setup gets on in MPI calls only)";
+        return s;
+    }
+    if (!connected) s.remark = "the sender has not answered yet";
+    if (flags_on_device()) {
+        if (!snapshot().empty()) return s;
+    } else {
+        seen_flags_.resize(peer_partitions_);
+        for (std::uint64_t i = 0; i < peer_partitions_; ++i) seen_flags_[i] = detail::peek(&home->flags[i]);
+    }
+    for (int j = 0; j < op.partitions; ++j) {
+        const detail::overlap range = detail::sender_partitions(home, j, peer_partitions_);
+        for (std::uint64_t i = range.first; i <= range.last; ++i)
+            if (seen_flags_[i] < epoch_) {
+                s.missing.push_back(j);
+                break;
+            }
+    }
+    return s;
+}
+
+}  // namespace mpix

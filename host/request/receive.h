@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// The receiving side of a partitioned request.
+#ifndef MPIX_HOST_REQUEST_RECEIVE_H
+#define MPIX_HOST_REQUEST_RECEIVE_H
+
+#include <vector>
+
+#include "host/request/request.h"
+
+namespace mpix {
+
+struct offer;
+
+class receive_request final : public request {
+public:
+    explicit receive_request(const operation &o) : request(o, MPIX_KIND_RECV) {}
+    ~receive_request() override;
+
+    problem prepare() override;
+    // The host's MPI_Parrived, of an active request.
+    problem arrived(int partition, bool &flag);
+
+    // setup_mutex is held: this receive has met that send / the send was withdrawn.
+    void bind(const offer &sender);
+    void unbind();
+
+    bool done() override;
+    bool done_exactly() override;
+    bool advance() override { return false; }
+    bool prepared() override;
+    stall describe_stall() override;
+    void peer_message(const control_message &message) override;
+
+    // setup_mutex and engine are held: make the exported copy / take it back.
+    problem export_to(transport::transport &gpus, int device, std::uint32_t contributors);
+    void end_export() { device.reset(); }
+
+protected:
+    void on_start() override;
+    problem outcome() override;
+    void status_of(MPI_Status *status) const override;
+
+private:
+    transport::outcome make_landing(const offer &sender);
+    transport::outcome install_on_device();
+    void open_gate();
+    void drop_landing();
+    bool take_in_order();
+    bool flags_on_device() const { return arrival_.device != transport::on_host; }
+    transport::outcome snapshot();
+
+    // Written under setup_mutex and engine.
+    transport::transport *landing_owner_ = nullptr;
+    transport::region landing_, arrival_, peer_words_;
+    std::vector<transport::region> retired_arrivals_;  // of undone matches: a kernel may still look there
+    std::uint64_t slots_ = 0, peer_partitions_ = 0;
+    std::unique_ptr<std::uint64_t[]> taken_;
+
+    // Guarded by engine.
+    bool gives_gate_ = false;           // the sender is connected: Start gives clear-to-send
+    std::uint64_t cursor_ = 0;          // sender partitions before it are in the user's buffer, this epoch
+    std::vector<std::uint64_t> seen_flags_;  // the GPU's flags, as last copied here
+    transport::outcome engine_failure_;
+};
+
+}  // namespace mpix
+
+#endif  // MPIX_HOST_REQUEST_RECEIVE_H

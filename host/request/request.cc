@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "host/request/request.h"
+
+#include <mpix/detail/order.h>
+
+#include <cstring>
+#include <new>
+#include <unordered_map>
+
+#include "host/format.h"
+#include "host/config.h"
+#include "host/request/exported.h"
+
+namespace mpix {
+namespace {
+
+std::atomic<std::uint64_t> next_number{1};
+
+}  // namespace
+
+std::mutex &setup_mutex() {
+    static std::mutex *const mutex = new std::mutex;
+    return *mutex;
+}
+
+handle_table<request> &requests() {
+    static auto *const table = new handle_table<request>;
+    return *table;
+}
+
+namespace {
+
+struct owners_state {
+    std::mutex mutex;
+    std::unordered_map<request *, std::shared_ptr<request>> map;
+};
+owners_state &owners() {
+    static auto *const state = new owners_state;
+    return *state;
+}
+
+}  // namespace
+
+void own(const std::shared_ptr<request> &r) {
+    {
+        const std::lock_guard lock(owners().mutex);
+        owners().map[r.get()] = r;
+    }
+    requests().insert(handle_key(r->handle), r.get());
+}
+
+std::shared_ptr<request> disown(request *r) {
+    requests().remove(handle_key(r->handle));
+    const std::lock_guard lock(owners().mutex);
+    return owners().map.extract(r).mapped();
+}
+
+request::request(const operation &o, mpix_kind k)
+    : op(o), kind(k), number(next_number.fetch_add(1)), partition_bytes(o.count * static_cast<std::uint64_t>(o.type->size)) {
+    place = transport::locate(op.buffer);
+    const std::size_t bytes = mpix_prequest_size(op.partitions);
+    home = static_cast<mpix_prequest *>(::operator new(bytes, std::align_val_t{64}));
+    std::memset(static_cast<void *>(home), 0, bytes);
+    home->abi = MPIX_ABI_VERSION;
+    home->kind = static_cast<std::uint8_t>(kind);
+    home->null_peer = null_peer();
+    home->partitions = op.partitions;
+    home->contributors = 1;
+    home->partition_bytes = partition_bytes;
+    home->buffer = op.buffer;
+    home->stall_ns = static_cast<std::uint64_t>(config().stall_seconds * 1e9);
+}
+
+request::~request() {
+    if (words_region) transport::node_memory().release(words_region);
+    ::operator delete(home, std::align_val_t{64});
+}
+
+problem request::allocate_words(std::uint64_t extra_bytes) {
+    if (auto bad = transport::node_memory().allocate(sizeof(mpix_words) + extra_bytes, transport::on_host, words_region);
+        !bad.empty())
+        return {MPI_ERR_NO_MEM, bad};
+    words = static_cast<mpix_words *>(words_region.address);
+    home->words = words;
+    return {};
+}
+
+match_key request::key() const {
+    // The source is the sender: us or the peer.
+    int me = 0;
+    PMPI_Comm_rank(MPI_COMM_WORLD, &me);
+    return {op.members->name, kind == MPIX_KIND_SEND ? me : peer_world(), op.tag};
+}
+
+void request::start() {
+    ++epoch_;
+    // release: what the user did before Start is visible to whoever sees the epoch running. Pairs with
+    // observe_pair in admit and look.
+    detail::publish(&words->epoch, 2 * epoch_ + 1);
+    active_.store(true, std::memory_order_release);
+    on_start();
+}
+
+problem request::device_error() {
+    const std::uint64_t word = detail::observe(&words->error);
+    if (word == 0) return {};
+    detail::poke(&words->error, 0);
+    const int error_class = static_cast<int>(word >> 32);
+    const int partition = static_cast<int>(word & 0xffffffffu) - 1;
+    const char *what = error_class == MPI_ERR_ARG       ? "partition out of range, or marked ready twice"
+                       : error_class == MPI_ERR_PENDING ? "wait_arrived ran into its deadline"
+                       : error_class == MPI_ERR_REQUEST ? "the request was not active, or of the wrong kind"
+                                                        : "a device call failed";
+    return {error_class, format("in device code, partition {}: {}", partition, what)};
+}
+
+void fill_empty_status(MPI_Status *status) {
+    if (status == MPI_STATUS_IGNORE) return;
+    status->MPI_SOURCE = MPI_ANY_SOURCE;
+    status->MPI_TAG = MPI_ANY_TAG;
+    PMPI_Status_set_elements_x(status, MPI_BYTE, 0);
+    PMPI_Status_set_cancelled(status, 0);
+}
+
+void request::fill_status(MPI_Status *status) const {
+    if (status == MPI_STATUS_IGNORE) return;
+    fill_empty_status(status);
+    status_of(status);
+}
+
+problem request::retire(MPI_Status *status) {
+    fill_status(status);
+    problem result = outcome();
+    if (!result) result = device_error();
+    active_.store(false, std::memory_order_release);
+    detail::publish(&words->epoch, 2 * epoch_);
+    return result;
+}
+
+std::string request::path() const {
+    if (null_peer()) return "null";
+    const std::lock_guard lock(setup_mutex());
+    return path_;
+}
+
+}  // namespace mpix

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// A partitioned request: what sends and receives have in common.
+//
+// Locks: `setup_mutex()` guards matching and everything about the peer; a request's own `engine` mutex
+// guards its progress. Whoever takes both takes setup_mutex first. Pready and Parrived take none.
+#ifndef MPIX_HOST_REQUEST_REQUEST_H
+#define MPIX_HOST_REQUEST_REQUEST_H
+
+#include <mpi.h>
+#include <mpix/detail/abi.h>
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "host/datatype/layout.h"
+#include "host/report.h"
+#include "host/request/communicator.h"
+#include "host/request/control.h"
+#include "host/request/exported.h"
+#include "host/request/handle_table.h"
+#include "host/request/matcher.h"
+#include "transport/select.h"
+
+namespace mpix {
+
+// The arguments of MPI_Psend_init and MPI_Precv_init, checked.
+struct operation {
+    char *buffer = nullptr;
+    int partitions = 0;
+    std::uint64_t count = 0;  // elements per partition
+    std::shared_ptr<const layout> type;
+    int peer = MPI_PROC_NULL;  // rank in the communicator
+    int tag = 0;
+    MPI_Comm comm = MPI_COMM_NULL;
+    std::shared_ptr<const communicator> members;
+};
+
+class request : public std::enable_shared_from_this<request> {
+public:
+    request(const operation &op, mpix_kind kind);
+    virtual ~request();
+    request(const request &) = delete;
+    request &operator=(const request &) = delete;
+
+    // Memory for the words and whatever the kind needs; the rest of the constructor, which can fail.
+    virtual problem prepare() = 0;
+
+    // Start an epoch. Local.
+    void start();
+    bool active() const { return active_.load(std::memory_order_acquire); }
+
+    // Make progress; true when the epoch is complete (or has failed for good). The request stays active.
+    virtual bool done() = 0;
+    // The same for callers that ask once and must be told: where done() only looks for the word that the
+    // sender writes last, this also looks at what a kernel's Parrived could have seen before it.
+    virtual bool done_exactly() { return done(); }
+    // As done() says true: fill `status`, make the request inactive, give the operation's error.
+    problem retire(MPI_Status *status);
+    // The same without making it inactive.
+    void fill_status(MPI_Status *status) const;
+    // An error that device code left behind, once.
+    problem device_error();
+
+    // What the engine has to do for it now, from whatever thread makes progress. False: nothing more in this
+    // epoch, unless it is attended again.
+    virtual bool advance() = 0;
+    // MPIX_Pbuf_prepare's question.
+    virtual bool prepared() = 0;
+    virtual stall describe_stall() = 0;
+
+    // The peer's side of the setup; setup_mutex is held.
+    virtual void peer_message(const control_message &message) = 0;
+
+    std::string path() const;
+    std::uint64_t total_bytes() const { return static_cast<std::uint64_t>(op.partitions) * partition_bytes; }
+    int peer_world() const { return op.members->peers[static_cast<std::size_t>(op.peer)]; }
+    bool null_peer() const { return op.peer == MPI_PROC_NULL; }
+    std::uint64_t epoch() const { return epoch_; }
+    match_key key() const;
+
+    const operation op;
+    const mpix_kind kind;
+    const std::uint64_t number;           // unique in this process, in the order of the init calls
+    const std::uint64_t partition_bytes;  // packed
+    MPI_Request handle = MPI_REQUEST_NULL;
+
+    mpix_prequest *home = nullptr;  // the host's own instance
+    mpix_words *words = nullptr;    // in words_region
+    transport::region words_region;
+    transport::placement place;     // of the user's buffer
+
+    std::mutex engine;
+    // An exported handle: `home` itself, for host threads, or a copy on a GPU. Guarded by `engine`.
+    bool exported_to_host = false;
+    std::unique_ptr<device_copy> device;
+
+    // Guarded by setup_mutex.
+    std::uint64_t peer_number = 0;  // the peer's request, once matched
+    bool connected = false;
+    bool peer_gone = false;         // it has sent DETACH
+    bool freed = false;
+    bool waiting = false;           // counted among those that wait for a control message
+
+    std::atomic<bool> attend_again{false};  // the progress list's own
+
+protected:
+    virtual void on_start() = 0;    // after the epoch word is out
+    virtual problem outcome() = 0;  // of a complete epoch
+    virtual void status_of(MPI_Status *status) const = 0;
+    problem allocate_words(std::uint64_t extra_bytes);
+
+    std::atomic<bool> active_{false};
+    std::uint64_t epoch_ = 0;
+    transport::outcome failure_;     // the pair cannot work; guarded by setup_mutex until gate opens
+    std::uint32_t refusal_ = refused_not;
+    std::string path_ = "unmatched";  // guarded by setup_mutex
+};
+
+std::mutex &setup_mutex();
+
+// Every partitioned request of this process, by the MPI library's handle.
+handle_table<request> &requests();
+inline request *find_request(MPI_Request handle) { return requests().find(handle_key(handle)); }
+// Enter a request whose handle is set; take it out again. In between the table keeps it alive.
+void own(const std::shared_ptr<request> &r);
+std::shared_ptr<request> disown(request *r);
+
+// Fill a status as MPI says of null and inactive requests.
+void fill_empty_status(MPI_Status *status);
+
+}  // namespace mpix
+
+#endif  // MPIX_HOST_REQUEST_REQUEST_H

@@ -1,0 +1,377 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "host/request/send.h"
+
+#include <mpix/device.cuh>
+
+#include <algorithm>
+#include <cstring>
+
+#include "host/format.h"
+#include "host/progress.h"
+#include "host/request/exported.h"
+#include "host/request/setup.h"
+
+namespace mpix {
+namespace {
+
+// How the host moves a partition of any layout into host memory.
+struct layout_mover {
+    const request &r;
+    template <class Group>
+    void operator()(const Group &, const mpix_prequest *, int p, char *landing) const {
+        const auto bytes = static_cast<std::int64_t>(r.partition_bytes), at = p * bytes;
+        pack_range(*r.op.type, r.op.buffer, at, bytes, landing + at);
+    }
+};
+
+}  // namespace
+
+send_request::~send_request() { detach_regions(); }
+
+problem send_request::prepare() {
+    const auto n = static_cast<std::uint64_t>(op.partitions);
+    if (problem bad = allocate_words(n * sizeof(mpix_ring_entry)); bad) return bad;
+    home->ring = reinterpret_cast<mpix_ring_entry *>(words + 1);
+    host_readied_.resize(static_cast<std::size_t>(op.partitions));
+    return {};
+}
+
+control_message send_request::make_offer() const {
+    control_message m = make_control(control::offer, number, 0);
+    m.communicator = op.members->name;
+    m.tag = op.tag;
+    m.partitions = op.partitions;
+    m.bytes = total_bytes();
+    if (transport::devices() != nullptr) m.flags |= offer_has_devices;
+    transport::node_memory().describe(words_region, m.words);
+    return m;
+}
+
+// ---- setup: setup_mutex is held ---------------------------------------------------------------
+
+void send_request::peer_message(const control_message &m) {
+    switch (static_cast<control>(m.kind)) {
+        case control::accept:
+            if (!freed && !connected && peer_number == 0) accept(m);
+            break;
+        case control::withdraw:
+            if (m.from == peer_number) undo_match();
+            send_control(peer_world(), make_control(control::detach, number, m.from));
+            break;
+        case control::detach:
+            peer_gone = true;
+            break;
+        case control::offer:
+        case control::connect:
+            break;  // not for senders
+    }
+}
+
+void send_request::accept(const control_message &m) {
+    const std::lock_guard lock(engine);
+    peer_number = m.from;
+    control_message answer = make_control(control::connect, number, peer_number);
+    refusal_ = m.refusal;
+    if (m.refusal == refused_not) {
+        transport::outcome bad = attach(m);
+        if (bad.empty() && device != nullptr) bad = install_on_device();
+        if (!bad.empty()) {
+            detach_regions();
+            refusal_ = refused_path;
+            failure_ = bad;
+            answer.refusal = refused_path;
+            std::strncpy(answer.reason, bad.c_str(), sizeof answer.reason - 1);
+        }
+    } else if (m.refusal == refused_path) {
+        failure_ = m.reason;
+    }
+    if (refusal_ != refused_not) {
+        path_ = "none";
+        // Nothing will ever move: the engine discards what is readied.
+        detail::publish(&words->gate, ~std::uint64_t{0});
+    }
+    connected = true;
+    send_control(peer_world(), answer);
+    progress_wake();
+}
+
+transport::outcome send_request::attach(const control_message &m) {
+    landing_owner_ = transport::by_id(m.landing.transport);
+    transport::transport *arrival_owner = transport::by_id(m.arrival.transport);
+    if (landing_owner_ == nullptr || arrival_owner == nullptr) return "the receiver chose a transport that is not here";
+    slots_ = m.flags;
+    const std::uint64_t flags_bytes = (static_cast<std::uint64_t>(op.partitions) + 1) * sizeof(std::uint64_t);
+    if (m.landing.bytes < slots_ * total_bytes() || m.arrival.bytes < flags_bytes || m.words.bytes < sizeof(mpix_words) ||
+        m.words.transport != transport::id_shm)
+        return "the receiver's landing is too small";
+    // The device that will do the stores or the copies: the buffer's; for a host buffer any will do.
+    const int user = place.owner != nullptr ? place.device : 0;
+    if (auto bad = landing_owner_->attach(m.landing, user, landing_); !bad.empty()) return bad;
+    if (auto bad = arrival_owner->attach(m.arrival, user, arrival_); !bad.empty()) return bad;
+    if (auto bad = transport::node_memory().attach(m.words, user, peer_words_); !bad.empty()) return bad;
+    path_ = landing_owner_->name();
+    home->slots = slots_;
+    home->peer_complete = &static_cast<mpix_words *>(peer_words_.address)->complete;
+    if (arrival_.device == transport::on_host) home->flags = static_cast<std::uint64_t *>(arrival_.address);
+    // The host stores for itself from host memory to host memory; anything else it leaves to the engine. A
+    // missing landing says so. Written last: home's fields are read without locks once the gate is open,
+    // which the receiver does after our CONNECT.
+    if (place.owner == nullptr && landing_.device == transport::on_host)
+        home->landing = static_cast<char *>(landing_.address);
+    return {};
+}
+
+transport::outcome send_request::install_on_device() {
+    device_route route;
+    route.slots = slots_;
+    route.peer_partitions = static_cast<std::uint64_t>(op.partitions);
+    if (landing_.device != transport::on_host && arrival_.device != transport::on_host) {
+        void *view = nullptr;
+        if (auto bad = device->gpus().acquire_view(peer_words_, device->device(), view); !bad.empty()) return bad;
+        peer_view_ = peer_words_;
+        route.peer_complete = &static_cast<mpix_words *>(view)->complete;
+        route.flags = static_cast<std::uint64_t *>(arrival_.address);
+        route.landing = static_cast<char *>(landing_.address);
+    }
+    return device->install(route);
+}
+
+// The receiver freed its request before starting it: as if we had never met. No byte has moved, since the
+// gate was never open.
+void send_request::undo_match() {
+    const std::lock_guard lock(engine);
+    detach_regions();
+    home->landing = nullptr;
+    home->flags = nullptr;
+    home->peer_complete = nullptr;
+    home->slots = 0;
+    refusal_ = refused_not;
+    failure_.clear();
+    path_ = "unmatched";
+    detail::publish(&words->gate, 0);
+    connected = false;
+    peer_number = 0;
+}
+
+void send_request::detach_regions() {
+    if (peer_view_) device->gpus().release_view(peer_view_);
+    peer_view_ = {};
+    const auto drop = [](transport::transport *owner, transport::region &r) {
+        if (r) owner->detach(r);
+    };
+    drop(landing_owner_, landing_);
+    drop(arrival_.device == transport::on_host ? &transport::node_memory() : landing_owner_, arrival_);
+    drop(&transport::node_memory(), peer_words_);
+}
+
+// ---- export: setup_mutex and engine are held -------------------------------------------------
+
+problem send_request::export_to(transport::transport &gpus, int on, std::uint32_t contributors) {
+    auto made = std::make_unique<device_copy>(gpus, on);
+    if (problem bad = made->make(*this, epoch_, contributors); bad) return bad;
+    device = std::move(made);
+    if (connected && refusal_ == refused_not)
+        if (auto bad = install_on_device(); !bad.empty()) {
+            end_export();
+            return {MPI_ERR_OTHER, bad};
+        }
+    return {};
+}
+
+void send_request::end_export() {
+    if (peer_view_) device->gpus().release_view(peer_view_);
+    peer_view_ = {};
+    device.reset();
+    // The host's instance takes over where the copy was.
+    std::uint64_t *state = detail::partition_states(home);
+    for (int p = 0; p < op.partitions; ++p) state[p] = epoch_;
+    home->ready_count = epoch_ * static_cast<std::uint64_t>(op.partitions);
+    home->defer_count = ring_taken_;
+}
+
+// ---- an epoch ----------------------------------------------------------------------------------
+
+void send_request::on_start() {
+    const std::lock_guard lock(engine);
+    ring_at_start_ = ring_taken_;
+    engine_moves_ = 0;
+    std::fill(host_readied_.begin(), host_readied_.end(), false);
+    if (device != nullptr || exported_to_host) progress_attend(shared_from_this());
+}
+
+problem send_request::ready(int partition) {
+    if (partition < 0 || partition >= op.partitions)
+        return {MPI_ERR_ARG, format("partition {} is not within 0 to {}", partition, op.partitions - 1)};
+    if (!active()) return {MPI_ERR_REQUEST, "the request has not been started"};
+    const problem twice{MPI_ERR_ARG, format("partition {} is ready already in this epoch", partition)};
+    if (device != nullptr) {
+        // Kernels own the states and counters on the GPU; the engine brings them up to date.
+        const std::lock_guard lock(engine);
+        if (host_readied_[static_cast<std::size_t>(partition)]) return twice;
+        host_readied_[static_cast<std::size_t>(partition)] = true;
+        host_ready_.push_back(partition);
+        return {};
+    }
+    if (detail::ready(this_thread(), partition, home, layout_mover{*this}) != MPI_SUCCESS) {
+        detail::poke(&words->error, 0);  // reported here, not by Wait
+        return twice;
+    }
+    if (detail::peek(&home->defer_epoch) == epoch_) progress_attend(shared_from_this());
+    return {};
+}
+
+bool send_request::gate_open() const {
+    if (null_peer()) return false;
+    return detail::observe(&words->gate) >= detail::gate_needed(epoch_, refusal_ != refused_not ? 1 : slots_);
+}
+
+void send_request::fail(const transport::outcome &why) {
+    if (engine_failure_.empty()) engine_failure_ = why;
+}
+
+// One partition, in the engine's hands.
+void send_request::start_move(int partition, bool for_host) {
+    ++engine_moves_;
+    move m{partition, for_host, nullptr};
+    if (refusal_ == refused_not) {
+        const std::uint64_t offset = static_cast<std::uint64_t>(partition) * partition_bytes;
+        char *to = static_cast<char *>(landing_.address) + (slots_ == 2 && (epoch_ & 1) ? total_bytes() : 0);
+        if (place.owner == nullptr && landing_.device == transport::on_host) {
+            layout_mover{*this}(this_thread(), home, partition, to);
+        } else {
+            transport::transport &copier = place.owner != nullptr ? *place.owner : *landing_owner_;
+            const int on = place.owner != nullptr ? place.device : landing_.device;
+            if (auto bad = copier.start(to + offset, op.buffer + offset, partition_bytes, on, m.transfer); !bad.empty())
+                fail(bad);
+        }
+    }
+    if (m.transfer == nullptr)
+        finish_move(m);
+    else
+        moving_.push_back(std::move(m));
+}
+
+// flags[index] = epoch, after the bytes it speaks of.
+void send_request::set_flag(std::uint64_t index) {
+    std::uint64_t *flag = static_cast<std::uint64_t *>(arrival_.address) + index;
+    if (arrival_.device == transport::on_host)
+        detail::publish(flag, epoch_);  // pairs with observe() in look
+    else if (auto bad = landing_owner_->write(flag, &epoch_, sizeof epoch_, arrival_.device); !bad.empty())
+        fail(bad);
+}
+
+void send_request::finish_move(const move &m) {
+    if (refusal_ == refused_not && engine_failure_.empty()) set_flag(static_cast<std::uint64_t>(m.partition));
+    if (!m.for_host) return;
+    // Tell the GPU's instance, then look whether its kernels had done all the rest; whoever completes the
+    // count, we or the last kernel, sees it: we write before we read, and so do they.
+    std::uint64_t readied = 0;
+    transport::outcome bad = device->mark_ready(m.partition, epoch_, ++device->host_count);
+    if (bad.empty()) bad = device->ready_count(readied);
+    if (!bad.empty()) fail(bad);
+    if (readied + device->host_count == epoch_ * static_cast<std::uint64_t>(op.partitions))
+        detail::publish(&words->all_ready, epoch_);
+}
+
+void send_request::drain() {
+    const auto n = static_cast<std::uint64_t>(op.partitions);
+    while (ring_taken_ - ring_at_start_ < n) {
+        // Acquires the partition's bytes, which the deferring caller released before this entry.
+        const mpix_ring_entry entry = detail::observe(&home->ring[ring_taken_ % n]);
+        if (entry >> 32 != (epoch_ & 0xffffffffu)) break;
+        ++ring_taken_;
+        start_move(static_cast<int>(entry & 0xffffffffu), false);
+    }
+    while (!host_ready_.empty()) {
+        const int partition = host_ready_.front();
+        host_ready_.pop_front();
+        start_move(partition, true);
+    }
+}
+
+// If every partition was readied, and the engine had a share in moving them, tell the receiver.
+void send_request::conclude() {
+    if (engine_moves_ == 0 || concluded_ == epoch_ || !moving_.empty()) return;
+    if (detail::observe(&words->all_ready) < epoch_) return;
+    // All partitions' ring entries are visible since all_ready is; one that came after drain() looked
+    // is found in the next round.
+    const auto n = static_cast<std::uint64_t>(op.partitions);
+    if (ring_taken_ - ring_at_start_ < n && detail::observe(&home->ring[ring_taken_ % n]) >> 32 == (epoch_ & 0xffffffffu))
+        return;
+    if (refusal_ == refused_not && engine_failure_.empty()) {
+        set_flag(n);
+        detail::publish(&static_cast<mpix_words *>(peer_words_.address)->complete, epoch_);
+    }
+    concluded_ = epoch_;
+}
+
+bool send_request::advance() {
+    const std::unique_lock lock(engine, std::try_to_lock);
+    if (!lock) return true;  // another thread is at it
+    if (!active() || null_peer()) return false;
+    if (gate_open()) drain();
+    for (auto it = moving_.begin(); it != moving_.end();) {
+        transport::outcome bad;
+        if (!it->transfer->finished(bad)) {
+            ++it;
+            continue;
+        }
+        if (!bad.empty()) fail(bad);
+        finish_move(*it);
+        it = moving_.erase(it);
+    }
+    conclude();
+    if (device != nullptr || exported_to_host) return true;  // kernels may defer at any time
+    const bool deferred = detail::peek(&home->defer_epoch) == epoch_;
+    return deferred && concluded_ != epoch_;
+}
+
+bool send_request::done() {
+    if (null_peer()) return true;
+    advance();
+    if (detail::observe(&words->all_ready) < epoch_) return false;
+    const std::lock_guard lock(engine);
+    if (concluded_ == epoch_) return true;
+    // Complete without the engine only if nothing was deferred: all ring entries are visible by now.
+    const auto n = static_cast<std::uint64_t>(op.partitions);
+    return engine_moves_ == 0 && host_ready_.empty() &&
+           detail::observe(&home->ring[ring_taken_ % n]) >> 32 != (epoch_ & 0xffffffffu);
+}
+
+bool send_request::prepared() {
+    if (null_peer()) return true;
+    // This epoch's clear-to-send itself, whatever room the landing has.
+    return detail::observe(&words->gate) >= epoch_;
+}
+
+problem send_request::outcome() {
+    const std::lock_guard lock(engine);
+    if (!failure_.empty()) return {MPI_ERR_OTHER, format("no path to rank {}: {}", op.peer, failure_)};
+    if (!engine_failure_.empty()) return {MPI_ERR_OTHER, engine_failure_};
+    return {};
+}
+
+stall send_request::describe_stall() {
+    const std::scoped_lock lock(setup_mutex(), engine);
+    stall s{"send", op.peer, null_peer() ? -1 : peer_world(), op.tag, op.partitions, epoch_, path_, "not ready", {}, {}};
+    if (device == nullptr) {
+        const std::uint64_t *state = detail::partition_states(home);
+        for (int p = 0; p < op.partitions; ++p)
+            if (detail::peek(&state[p]) != epoch_) s.missing.push_back(p);
+    } else {
+        std::uint64_t readied = 0;
+        if (device->ready_count(readied).empty())
+            s.remark = format("the GPU has readied {} of {} partitions",
+                              readied + device->host_count - (epoch_ - 1) * static_cast<std::uint64_t>(op.partitions),
+                              op.partitions);
+    }
+    if (!s.remark.empty()) s.remark += "; ";
+    s.remark += !connected ? "no matching receive has been found"
+                : gate_open() ? "the receiver has started"
+                              : format("the receiver has started epoch {} only", detail::peek(&words->gate));
+    if (!connected && !setup_thread_safe())
+        s.remark += " (the MPI library gave no MPI_THREAD_MULTIPLE: setup gets on in MPI calls only)";
+    return s;
+}
+
+}  // namespace mpix

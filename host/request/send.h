@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// The sending side of a partitioned request.
+#ifndef MPIX_HOST_REQUEST_SEND_H
+#define MPIX_HOST_REQUEST_SEND_H
+
+#include <deque>
+#include <memory>
+#include <vector>
+
+#include "host/request/request.h"
+
+namespace mpix {
+
+class send_request final : public request {
+public:
+    explicit send_request(const operation &o) : request(o, MPIX_KIND_SEND) {}
+    ~send_request() override;
+
+    problem prepare() override;
+    // The host's MPI_Pready. Never waits for the receiver.
+    problem ready(int partition);
+
+    control_message make_offer() const;
+
+    bool done() override;
+    bool advance() override;
+    bool prepared() override;
+    stall describe_stall() override;
+    void peer_message(const control_message &message) override;
+
+    // `engine` is held: make the exported copy / take it back.
+    problem export_to(transport::transport &gpus, int device, std::uint32_t contributors);
+    void end_export();
+
+protected:
+    void on_start() override;
+    problem outcome() override;
+    void status_of(MPI_Status *) const override {}
+
+private:
+    struct move {
+        int partition;
+        bool for_host;  // the host's Pready of an exported request: counted when it is done
+        std::unique_ptr<transport::transfer> transfer;
+    };
+
+    void accept(const control_message &message);
+    void undo_match();
+    void detach_regions();
+    transport::outcome attach(const control_message &message);
+    transport::outcome install_on_device();
+    bool gate_open() const;
+    void drain();
+    void start_move(int partition, bool for_host);
+    void finish_move(const move &m);
+    void set_flag(std::uint64_t index);
+    void conclude();
+    void fail(const transport::outcome &why);
+
+    // The route, as this process reaches it. Written under setup_mutex and engine, read under either.
+    transport::transport *landing_owner_ = nullptr;
+    transport::region landing_, arrival_, peer_words_;
+    transport::region peer_view_;      // peer_words_, while the exported copy's GPU has it
+    std::uint64_t slots_ = 0;
+
+    // Guarded by engine.
+    std::uint64_t ring_taken_ = 0;      // entries of the ring consumed, all epochs
+    std::uint64_t ring_at_start_ = 0;   // at this epoch's start
+    std::deque<int> host_ready_;        // readied by the host on an exported request, not moved yet
+    std::vector<bool> host_readied_;    // in this epoch
+    std::vector<move> moving_;
+    std::uint64_t engine_moves_ = 0;    // in this epoch
+    std::uint64_t concluded_ = 0;       // last epoch that the engine has completed
+    transport::outcome engine_failure_;
+};
+
+}  // namespace mpix
+
+#endif  // MPIX_HOST_REQUEST_SEND_H

@@ -1,0 +1,286 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "host/request/setup.h"
+
+#include <atomic>
+#include <cstring>
+#include <list>
+#include <map>
+
+#include "host/format.h"
+#include "host/request/receive.h"
+#include "host/request/send.h"
+
+namespace mpix {
+namespace {
+
+// All guarded by setup_mutex, but for the atomics.
+struct setup_state {
+    MPI_Comm channel = MPI_COMM_NULL;  // ours alone: no tag or wildcard of the user's ever sees it
+    std::atomic<bool> running{false};
+    bool thread_safe = false;
+    int me = 0;
+
+    control_message incoming{};
+    MPI_Request receiving = MPI_REQUEST_NULL;
+    struct outgoing {
+        control_message message;
+        MPI_Request request;
+    };
+    std::list<outgoing> sending;
+
+    matcher order;
+    std::map<std::uint64_t, std::shared_ptr<request>> live;         // by number; freed ones until buried
+    std::map<std::uint64_t, offer> offers;                          // by order of arrival
+    std::map<std::pair<int, std::uint64_t>, std::uint64_t> offer_of;  // (source, their number) to arrival
+    std::map<std::uint64_t, std::uint64_t> bound_offer;             // receive's number to arrival
+    std::uint64_t arrivals = 0;
+    std::atomic<std::size_t> unsettled{0};  // requests that wait for a control message
+};
+
+setup_state &state() {
+    static setup_state *const s = new setup_state;
+    return *s;
+}
+
+void post_receive() {
+    setup_state &s = state();
+    PMPI_Irecv(&s.incoming, static_cast<int>(sizeof s.incoming), MPI_BYTE, MPI_ANY_SOURCE, 0, s.channel, &s.receiving);
+}
+
+// Keep count of the requests that need a control message to get on; the progress thread sleeps while there
+// are none. Freed ones are in no hurry.
+void settle(request &r) {
+    const bool waits = !r.freed && !r.connected;
+    if (r.waiting == waits) return;
+    r.waiting = waits;
+    if (waits)
+        state().unsettled.fetch_add(1, std::memory_order_acq_rel);
+    else
+        state().unsettled.fetch_sub(1, std::memory_order_acq_rel);
+}
+
+void match(const match_key &key) {
+    setup_state &s = state();
+    while (const auto pair = s.order.next(key)) {
+        const auto [arrival, number] = *pair;
+        auto &r = static_cast<receive_request &>(*s.live.at(number));
+        s.bound_offer[number] = arrival;
+        r.bind(s.offers.at(arrival));
+    }
+}
+
+void forget_offer(std::uint64_t arrival) {
+    setup_state &s = state();
+    const auto it = s.offers.find(arrival);
+    if (it == s.offers.end()) return;
+    s.offer_of.erase({it->second.source, it->second.message.from});
+    s.offers.erase(it);
+}
+
+match_key key_of(const offer &o) { return {o.message.communicator, o.source, o.message.tag}; }
+
+void handle_offer(int source, const control_message &m) {
+    setup_state &s = state();
+    const std::uint64_t arrival = ++s.arrivals;
+    if (!s.offer_of.emplace(std::pair{source, m.from}, arrival).second) return;  // told twice: foreign
+    const offer &o = s.offers[arrival] = {source, m};
+    s.order.add_send(key_of(o), arrival);
+    match(key_of(o));
+}
+
+// The sender freed its request before starting it.
+void handle_withdrawn_send(int source, const control_message &m) {
+    setup_state &s = state();
+    const auto known = s.offer_of.find({source, m.from});
+    if (known == s.offer_of.end()) return;
+    const std::uint64_t arrival = known->second;
+    const match_key key = key_of(s.offers.at(arrival));
+    s.order.drop_send(key, arrival);
+    for (auto it = s.bound_offer.begin(); it != s.bound_offer.end(); ++it) {
+        if (it->second != arrival) continue;
+        const auto partner = s.live.find(it->first);
+        if (partner != s.live.end()) {
+            static_cast<receive_request &>(*partner->second).unbind();
+            settle(*partner->second);
+            if (!partner->second->freed) s.order.add_receive(key, it->first);
+        }
+        s.bound_offer.erase(it);
+        break;
+    }
+    forget_offer(arrival);
+    send_control(source, make_control(control::detach, 0, m.from));
+    match(key);
+}
+
+// Where a message to a request of ours goes. The peer must be the one that the request names.
+request *addressee(int source, const control_message &m) {
+    const auto it = state().live.find(m.to);
+    if (it == state().live.end()) return nullptr;
+    request &r = *it->second;
+    return !r.null_peer() && r.peer_world() == source ? &r : nullptr;
+}
+
+void bury(std::uint64_t number) {
+    setup_state &s = state();
+    const auto offer_it = s.bound_offer.find(number);
+    if (offer_it != s.bound_offer.end()) {
+        forget_offer(offer_it->second);
+        s.bound_offer.erase(offer_it);
+    }
+    s.live.erase(number);
+}
+
+void handle(int source, const control_message &m) {
+    const auto kind = static_cast<control>(m.kind);
+    if (kind == control::offer) return handle_offer(source, m);
+    if (kind == control::withdraw && m.flags == 0) return handle_withdrawn_send(source, m);
+    request *r = addressee(source, m);
+    if (r == nullptr) {
+        // A receive that is withdrawn from a send we have freed: it still waits for our word.
+        if (kind == control::withdraw) send_control(source, make_control(control::detach, 0, m.from));
+        return;
+    }
+    const std::uint64_t number = r->number;
+    r->peer_message(m);
+    settle(*r);
+    if (kind == control::detach && r->freed) bury(number);
+}
+
+}  // namespace
+
+control_message make_control(control kind, std::uint64_t from, std::uint64_t to) {
+    control_message m{};
+    m.magic = control_magic;
+    m.kind = static_cast<std::uint32_t>(kind);
+    m.from = from;
+    m.to = to;
+    return m;
+}
+
+void send_control(int world_rank, control_message message) {
+    setup_state &s = state();
+    s.sending.push_back({message, MPI_REQUEST_NULL});
+    auto &out = s.sending.back();
+    PMPI_Isend(&out.message, static_cast<int>(sizeof out.message), MPI_BYTE, world_rank, 0, s.channel, &out.request);
+}
+
+void start_setup(bool thread_safe) {
+    const std::lock_guard lock(setup_mutex());
+    setup_state &s = state();
+    PMPI_Comm_dup(MPI_COMM_WORLD, &s.channel);
+    PMPI_Comm_set_errhandler(s.channel, MPI_ERRORS_RETURN);
+    PMPI_Comm_rank(MPI_COMM_WORLD, &s.me);
+    s.thread_safe = thread_safe;
+    post_receive();
+    s.running.store(true, std::memory_order_release);
+}
+
+void stop_setup() {
+    setup_state &s = state();
+    if (!s.running.load(std::memory_order_acquire)) return;
+    // Everybody answers everybody's messages until all are here; an unfinished non-blocking barrier is the
+    // only thing that says so.
+    MPI_Request barrier;
+    PMPI_Ibarrier(s.channel, &barrier);
+    for (int all_here = 0; !all_here;) {
+        poll_setup();
+        PMPI_Test(&barrier, &all_here, MPI_STATUS_IGNORE);
+    }
+    const std::lock_guard lock(setup_mutex());
+    s.running.store(false, std::memory_order_release);
+    // What was sent before the barrier may still be on its way to us: take it, so that its sender finishes.
+    for (bool quiet = false; !quiet;) {
+        quiet = true;
+        int arrived = 0;
+        PMPI_Test(&s.receiving, &arrived, MPI_STATUS_IGNORE);
+        if (arrived) {
+            post_receive();
+            quiet = false;
+        }
+        for (auto it = s.sending.begin(); it != s.sending.end();) {
+            int sent = 0;
+            PMPI_Test(&it->request, &sent, MPI_STATUS_IGNORE);
+            it = sent ? s.sending.erase(it) : std::next(it);
+        }
+        quiet = quiet && s.sending.empty();
+    }
+    PMPI_Cancel(&s.receiving);
+    PMPI_Wait(&s.receiving, MPI_STATUS_IGNORE);
+    PMPI_Comm_free(&s.channel);
+    s.live.clear();
+}
+
+bool setup_running() { return state().running.load(std::memory_order_acquire); }
+bool setup_thread_safe() { return state().thread_safe; }
+bool setup_pending() { return state().unsettled.load(std::memory_order_acquire) != 0; }
+
+void join(const std::shared_ptr<request> &r) {
+    if (r->null_peer()) return;
+    const std::lock_guard lock(setup_mutex());
+    setup_state &s = state();
+    s.live[r->number] = r;
+    if (r->kind == MPIX_KIND_SEND) {
+        send_control(r->peer_world(), static_cast<send_request &>(*r).make_offer());
+    } else {
+        s.order.add_receive(r->key(), r->number);
+        match(r->key());
+    }
+    settle(*r);
+}
+
+void leave(const std::shared_ptr<request> &r) {
+    if (r->null_peer()) return;
+    const std::lock_guard lock(setup_mutex());
+    setup_state &s = state();
+    r->freed = true;
+    const bool is_send = r->kind == MPIX_KIND_SEND;
+    if (!is_send) s.order.drop_receive(r->key(), r->number);
+    if (!is_send && r->peer_number == 0) {  // nobody knows of it
+        s.live.erase(r->number);
+    } else if (r->epoch() == 0) {
+        control_message m = make_control(control::withdraw, r->number, r->peer_number);
+        m.flags = is_send ? 0 : 1;
+        send_control(r->peer_world(), m);
+        if (!is_send) {
+            // The offer goes back to its place, for the next receive.
+            const auto bound = s.bound_offer.find(r->number);
+            if (bound != s.bound_offer.end()) {
+                const match_key key = r->key();
+                s.order.add_send(key, bound->second);
+                s.bound_offer.erase(bound);
+                match(key);
+            }
+        }
+    } else {
+        if (r->peer_number != 0) send_control(r->peer_world(), make_control(control::detach, r->number, r->peer_number));
+        if (r->peer_gone) bury(r->number);
+    }
+    settle(*r);
+}
+
+void poll_setup() {
+    setup_state &s = state();
+    std::unique_lock lock(setup_mutex(), std::try_to_lock);
+    if (!lock || !s.running.load(std::memory_order_acquire)) return;
+    for (;;) {
+        int arrived = 0;
+        MPI_Status status;
+        if (PMPI_Test(&s.receiving, &arrived, &status) != MPI_SUCCESS || !arrived) break;
+        int bytes = 0;
+        PMPI_Get_count(&status, MPI_BYTE, &bytes);
+        control_message m;
+        const std::string bad = check_control(&s.incoming, static_cast<std::size_t>(bytes < 0 ? 0 : bytes), m);
+        post_receive();
+        if (bad.empty())
+            handle(status.MPI_SOURCE, m);
+        else
+            say(format("ignored {} from world rank {}", bad, status.MPI_SOURCE));
+    }
+    for (auto it = s.sending.begin(); it != s.sending.end();) {
+        int sent = 0;
+        PMPI_Test(&it->request, &sent, MPI_STATUS_IGNORE);
+        it = sent ? s.sending.erase(it) : std::next(it);
+    }
+}
+
+}  // namespace mpix

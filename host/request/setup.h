@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// The setup of pairs: control messages over a communicator of our own, matching, and the burial of freed
+// requests whose memory a peer may still touch.
+#ifndef MPIX_HOST_REQUEST_SETUP_H
+#define MPIX_HOST_REQUEST_SETUP_H
+
+#include <memory>
+#include <string>
+
+#include "host/request/control.h"
+#include "host/request/request.h"
+
+namespace mpix {
+
+// Between MPI_Init and MPI_Finalize. `thread_safe`: the MPI library may be called from any thread.
+void start_setup(bool thread_safe);
+// Collective; answers peers until all have come here.
+void stop_setup();
+bool setup_running();
+// Whether the MPI library was given to us with MPI_THREAD_MULTIPLE.
+bool setup_thread_safe();
+
+// A new request joins: a send is offered to its receiver, a receive waits for an offer.
+void join(const std::shared_ptr<request> &r);
+// The user has freed it. It lives on until the peer can no longer touch its memory.
+void leave(const std::shared_ptr<request> &r);
+
+// Receive and answer control messages, if no other thread is at it.
+void poll_setup();
+// Whether any request waits for a control message.
+bool setup_pending();
+
+// For requests; setup_mutex is held.
+void send_control(int world_rank, control_message message);
+control_message make_control(control kind, std::uint64_t from, std::uint64_t to);
+
+// What is known of the other end when a receive is bound to an offer.
+struct offer {
+    int source = 0;  // world rank
+    control_message message{};
+};
+
+}  // namespace mpix
+
+#endif  // MPIX_HOST_REQUEST_SETUP_H

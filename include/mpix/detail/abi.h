@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// The plain structures that host, device code and transports share. Everything here is fixed in
+// layout: the host writes it, kernels compiled by the user's compiler read it, so a change of any field
+// needs a new MPIX_ABI_VERSION (the device functions check it).
+#ifndef MPIX_DETAIL_ABI_H
+#define MPIX_DETAIL_ABI_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define MPIX_ABI_VERSION 1u
+
+enum mpix_kind { MPIX_KIND_SEND = 1, MPIX_KIND_RECV = 2 };
+
+// The words of one request that live in host memory which every party can reach: the owner's host,
+// the owner's GPU (page-locked), and, for the ones marked so, the peer's host and GPU.
+//
+// Epochs count the Starts of a request, from 1, and never go back. An *epoch word* is
+// 2*epoch + (1 while the epoch is active), so one word tells both.
+struct mpix_words {
+    uint64_t epoch;      // epoch word; written by the owner's host only
+    uint64_t gate;       // send: clear-to-send, the last epoch the receiver has started (written by the peer)
+                         // receive: 1 once matched, and the route below is filled in (owner's host)
+    uint64_t all_ready;  // send: last epoch in which every partition was readied (last caller of Pready)
+    uint64_t complete;   // receive: last epoch whose bytes and flags are all in place (written by the peer)
+    uint64_t error;      // first error of device code: class << 32 | (partition + 1); 0 = none
+    uint64_t reserved[3];
+};
+
+// One write of a partition index from a kernel to the progress engine ("move this one when you can").
+// epoch's low 32 bits in the upper half, so that a stale entry is never taken for a new one.
+typedef uint64_t mpix_ring_entry;
+
+// One request as Pready and Parrived see it. A send or receive always has one in host memory, which
+// the host's own MPI_Pready and MPI_Parrived use; exporting to a GPU makes a second one there.
+// The arrays that depend on the number of partitions lie behind the struct (see mpix_prequest_size).
+struct mpix_prequest {
+    // Fixed when the request is made.
+    uint32_t abi;              // MPIX_ABI_VERSION
+    uint8_t kind;              // enum mpix_kind
+    uint8_t null_peer;         // 1: the peer is MPI_PROC_NULL
+    uint8_t reserved0[2];
+    int32_t partitions;        // this side's
+    uint32_t contributors;     // calls of pready_contribute per partition
+    uint64_t partition_bytes;  // packed bytes of one partition of this side
+    char *buffer;              // the user's buffer; contiguous wherever device code copies
+    struct mpix_words *words;  // as this executor (host or GPU) reaches it
+    mpix_ring_entry *ring;     // send: `partitions` entries in host memory; deferred partitions
+    uint64_t stall_ns;         // default deadline of wait_arrived; 0 = none
+
+    // The route. Every field is zero until the peer is known and is then written once, so a non-zero
+    // value read without any ordering is the final one.
+    char *landing;             // where the packed message lies or goes; null: user's buffer (receive),
+                               // or nothing this executor can store to (send)
+    uint64_t *flags;           // one epoch per *sender* partition, then one for the whole message
+    uint64_t *peer_complete;   // send: the receiver's words.complete
+    uint64_t slots;            // epochs the landing holds side by side: 1 or 2
+    uint64_t peer_partitions;  // receive: the sender's number of partitions
+    uint64_t *taken;           // receive with a landing, per sender partition: 2*epoch once it was copied
+                               // out to the user's buffer, 2*epoch - 1 while somebody is copying
+
+    // Changes while in use; each word is accessed atomically.
+    uint64_t seen_epoch;       // last active epoch number read from words->epoch
+    uint64_t seen_gate;        // last value read from words->gate
+    uint64_t ready_count;      // send: partitions readied since the request was made, all epochs
+    uint64_t host_count;       // send: the part of it that the progress engine did for the host's Pready
+    uint64_t defer_count;      // send: partitions ever put into the ring
+    uint64_t defer_epoch;      // send: last epoch in which any partition was deferred
+    uint64_t taken_count;      // receive: sender partitions copied out of the landing, all epochs
+    uint64_t error;            // as words->error; guards it, so that the first error wins
+};
+
+// Behind the struct of a send: state[partitions], the last epoch in which each was readied, then
+// contributions[partitions], the calls of pready_contribute so far.
+static inline size_t mpix_prequest_size(int partitions) {
+    return sizeof(struct mpix_prequest) + 2u * (size_t)partitions * sizeof(uint64_t);
+}
+
+#ifdef __cplusplus
+static_assert(sizeof(mpix_words) == 64, "the words fill one cache line");
+static_assert(offsetof(mpix_words, gate) == offsetof(mpix_words, epoch) + 8, "read as one 16-byte pair");
+static_assert(offsetof(mpix_prequest, seen_gate) == offsetof(mpix_prequest, seen_epoch) + 8, "a pair");
+#endif
+
+#endif  // MPIX_DETAIL_ABI_H

@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Memory order, by name. Every ordered access in mpix goes through one of these, so that a use says what
+// it guarantees; docs/architecture.md holds the table of who pairs with whom.
+//
+// On the device these are the PTX memory model's operations (PTX ISA, "Memory Consistency Model"); on
+// the host the C++20 model's. `_gpu` means device scope, everything else system scope.
+#ifndef MPIX_DETAIL_ORDER_H
+#define MPIX_DETAIL_ORDER_H
+
+#include <stdint.h>
+
+#ifdef __CUDACC__
+#define MPIX_FN __host__ __device__ __forceinline__
+#else
+#define MPIX_FN inline
+#endif
+
+#if !defined(__CUDA_ARCH__)
+#include <atomic>
+#endif
+
+namespace mpix::detail {
+
+// A value that is complete in itself (a counter, a hint, a write-once word): no ordering.
+MPIX_FN uint64_t peek(const uint64_t *word) {
+#ifdef __CUDA_ARCH__
+    uint64_t value;
+    asm volatile("ld.relaxed.sys.u64 %0, [%1];" : "=l"(value) : "l"(word) : "memory");
+    return value;
+#else
+    return std::atomic_ref<uint64_t>(*const_cast<uint64_t *>(word)).load(std::memory_order_relaxed);
+#endif
+}
+
+MPIX_FN void poke(uint64_t *word, uint64_t value) {
+#ifdef __CUDA_ARCH__
+    asm volatile("st.relaxed.sys.u64 [%0], %1;" ::"l"(word), "l"(value) : "memory");
+#else
+    std::atomic_ref<uint64_t>(*word).store(value, std::memory_order_relaxed);
+#endif
+}
+
+// observe: everything its writer published before this value is visible to the caller from here on.
+// Pairs with publish, and with publish_after_fence.
+MPIX_FN uint64_t observe(const uint64_t *word) {
+#ifdef __CUDA_ARCH__
+    uint64_t value;
+    asm volatile("ld.acquire.sys.u64 %0, [%1];" : "=l"(value) : "l"(word) : "memory");
+    return value;
+#else
+    return std::atomic_ref<uint64_t>(*const_cast<uint64_t *>(word)).load(std::memory_order_acquire);
+#endif
+}
+
+// publish: everything the caller did, or observed, is visible to whoever observes this value.
+MPIX_FN void publish(uint64_t *word, uint64_t value) {
+#ifdef __CUDA_ARCH__
+    asm volatile("st.release.sys.u64 [%0], %1;" ::"l"(word), "l"(value) : "memory");
+#else
+    std::atomic_ref<uint64_t>(*word).store(value, std::memory_order_release);
+#endif
+}
+
+// release_to_system: the caller's earlier writes, and those of the group it has synchronised with,
+// reach the whole system (peer GPUs, host, NIC) before any later `publish_after_fence` of the caller.
+// The two together are `publish`, split so that one fence can stand for several words.
+MPIX_FN void release_to_system() {
+#ifdef __CUDA_ARCH__
+    asm volatile("fence.acq_rel.sys;" ::: "memory");
+#endif
+    // Host: publish_after_fence is itself a release store there (a stand-alone fence is invisible to
+    // ThreadSanitizer).
+}
+
+MPIX_FN void publish_after_fence(uint64_t *word, uint64_t value) {
+#ifdef __CUDA_ARCH__
+    asm volatile("st.relaxed.sys.u64 [%0], %1;" ::"l"(word), "l"(value) : "memory");
+#else
+    std::atomic_ref<uint64_t>(*word).store(value, std::memory_order_release);
+#endif
+}
+
+// Two neighbouring words, 16-byte aligned, in one access; each is acquired. Pairs with publish.
+MPIX_FN void observe_pair(const uint64_t *words, uint64_t *first, uint64_t *second) {
+#ifdef __CUDA_ARCH__
+    // PTX allows acquire on scalar loads only; the relaxed vector load followed by the fence is the
+    // same pattern by the model.
+    asm volatile("ld.relaxed.sys.v2.u64 {%0, %1}, [%2];\n\tfence.acq_rel.sys;"
+                 : "=l"(*first), "=l"(*second)
+                 : "l"(words)
+                 : "memory");
+#else
+    *first = observe(words);
+    *second = observe(words + 1);
+#endif
+}
+
+// Words that live with their executor (a GPU's own memory, or the host's): device scope is enough.
+
+MPIX_FN uint64_t observe_gpu(const uint64_t *word) {
+#ifdef __CUDA_ARCH__
+    uint64_t value;
+    asm volatile("ld.acquire.gpu.u64 %0, [%1];" : "=l"(value) : "l"(word) : "memory");
+    return value;
+#else
+    return observe(word);
+#endif
+}
+
+MPIX_FN void publish_gpu(uint64_t *word, uint64_t value) {
+#ifdef __CUDA_ARCH__
+    asm volatile("st.release.gpu.u64 [%0], %1;" ::"l"(word), "l"(value) : "memory");
+#else
+    publish(word, value);
+#endif
+}
+
+// Take a word and leave another in one step; no ordering (callers order by other words).
+MPIX_FN uint64_t swap_gpu(uint64_t *word, uint64_t value) {
+#ifdef __CUDA_ARCH__
+    uint64_t old;
+    asm volatile("atom.relaxed.gpu.exch.b64 %0, [%1], %2;" : "=l"(old) : "l"(word), "l"(value) : "memory");
+    return old;
+#else
+    return std::atomic_ref<uint64_t>(*word).exchange(value, std::memory_order_relaxed);
+#endif
+}
+
+// Add one and return the value before. Chained: all that earlier callers did before their call is
+// visible to the later ones (acquire-release on one counter), so the last of n callers may speak for
+// all of them.
+MPIX_FN uint64_t count_up_gpu(uint64_t *counter) {
+#ifdef __CUDA_ARCH__
+    uint64_t old;
+    asm volatile("atom.acq_rel.gpu.add.u64 %0, [%1], 1;" : "=l"(old) : "l"(counter) : "memory");
+    return old;
+#else
+    return std::atomic_ref<uint64_t>(*counter).fetch_add(1, std::memory_order_acq_rel);
+#endif
+}
+
+// Replace `expected` by `desired` if it still stands there. With success all that the writer of
+// `expected` published is visible.
+MPIX_FN bool claim_gpu(uint64_t *word, uint64_t expected, uint64_t desired) {
+#ifdef __CUDA_ARCH__
+    uint64_t old;
+    asm volatile("atom.acq_rel.gpu.cas.b64 %0, [%1], %2, %3;"
+                 : "=l"(old)
+                 : "l"(word), "l"(expected), "l"(desired)
+                 : "memory");
+    return old == expected;
+#else
+    return std::atomic_ref<uint64_t>(*word).compare_exchange_strong(expected, desired, std::memory_order_acq_rel);
+#endif
+}
+
+// The two sides of a store-then-load handshake between host threads (Dekker): each stores its word,
+// then looks at the other's; with both ordered sequentially at least one of them sees the other.
+// On the device nothing does this: a GPU's atomics on host memory are not atomic against the CPU over
+// PCIe, so a deferred partition belongs to the progress engine for good.
+
+// A clock in nanoseconds, for deadlines.
+MPIX_FN uint64_t now_ns();
+
+}  // namespace mpix::detail
+
+#if !defined(__CUDA_ARCH__)
+#include <time.h>
+#endif
+
+namespace mpix::detail {
+
+MPIX_FN uint64_t now_ns() {
+#ifdef __CUDA_ARCH__
+    uint64_t t;
+    asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(t));
+    return t;
+#else
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return static_cast<uint64_t>(t.tv_sec) * 1000000000u + static_cast<uint64_t>(t.tv_nsec);
+#endif
+}
+
+}  // namespace mpix::detail
+
+#endif  // MPIX_DETAIL_ORDER_H

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// mpix inside kernels. Everything here is inline, works in CUDA kernels (compute capability 7.0 and
+// later), and compiles for the host as well, where std::threads play blocks and warps
+// (<mpix/host_group.hpp>).
+//
+// Groups. A function with a `group` argument is called by all threads of that group with the same
+// other arguments, and works for the group as one caller. A group is
+//   - mpix::this_thread(): the calling thread alone,
+//   - a cooperative_groups::thread_block_tile<1..32> or coalesced_group: a warp or a part of one,
+//   - a cooperative_groups::thread_block: the whole block,
+//   - a mpix::host_group: host threads playing one of these.
+// The functions without a group are the MPI Forum's bindings, for one thread.
+//
+// Errors. Every function returns an MPI error class (MPI_SUCCESS = 0), the same for all threads of the
+// group. The first error of an epoch is also kept with the request and raised by the host's MPI_Wait.
+//
+// Epochs. A kernel always acts on the epoch that the host has started; nothing has to be told to it.
+#ifndef MPIX_DEVICE_CUH
+#define MPIX_DEVICE_CUH
+
+#include <mpix/detail/abi.h>
+#include <mpix/detail/order.h>
+#include <mpix/mpix.h>
+
+namespace mpix {
+
+// wait_arrived's default: the deadline that the host configured (MPIX_STALL_SECONDS).
+inline constexpr uint64_t default_timeout = ~uint64_t{0};
+
+// The calling thread as a group.
+struct thread_group;
+MPIX_FN thread_group this_thread();
+
+/**
+ * Mark `partition` ready: its bytes move now, or, if the receiver has not started the epoch yet, as
+ * soon as it has. Never waits for the receiver. All threads of `group` help to move the data.
+ *
+ * Memory order: the group is synchronised first, so writes that any of its threads made to the
+ * partition before the call are covered. When the call returns, every thread may go on; the buffer may
+ * be written again only after the host completed the request.
+ *
+ * Returns MPI_ERR_ARG (index out of range, or ready already in this epoch), MPI_ERR_REQUEST (null or
+ * inactive request, or a receive).
+ */
+template <class Group>
+MPIX_FN int pready(const Group &group, int partition, MPIX_Prequest preq);
+
+/** pready for `low` to `high`, both included. Stops at the first error. */
+template <class Group>
+MPIX_FN int pready_range(const Group &group, int low, int high, MPIX_Prequest preq);
+
+/**
+ * One of several contributions to a partition that many groups write: the last of the declared number of
+ * callers ("mpix_contributors" at MPIX_Prequest_create) makes it ready. Contributions are chained by
+ * acquire-release at device scope, so the last caller releases all callers' writes. Every epoch takes
+ * exactly the declared number of calls per partition.
+ */
+template <class Group>
+MPIX_FN int pready_contribute(const Group &group, int partition, MPIX_Prequest preq);
+
+/**
+ * Whether `partition` of a receive has arrived; the same answer for all threads of the group. True for a
+ * null or inactive request. With true, the partition's bytes may be read by every thread of the group.
+ * An erroneous call (index out of range, a send) answers false and keeps the error with the request.
+ */
+template <class Group>
+MPIX_FN bool parrived(const Group &group, MPIX_Prequest preq, int partition);
+
+/**
+ * Wait until `partition` has arrived. Returns MPI_SUCCESS, MPI_ERR_PENDING when `timeout_ns`
+ * nanoseconds went by first (0 asks once), or the error that parrived would have kept.
+ * Running out of the default timeout is kept with the request as an error; of an explicit one, not.
+ */
+template <class Group>
+MPIX_FN int wait_arrived(const Group &group, MPIX_Prequest preq, int partition,
+                         uint64_t timeout_ns = default_timeout);
+
+}  // namespace mpix
+
+// The MPI Forum's device bindings, for one thread. Both argument orders that the proposals show are
+// there. Errors and memory order as above.
+MPIX_FN int MPI_Pready(int partition, MPIX_Prequest preq);
+MPIX_FN int MPI_Pready(MPIX_Prequest preq, int partition);
+MPIX_FN int MPI_Pready_range(int low, int high, MPIX_Prequest preq);
+MPIX_FN int MPI_Pready_list(int length, const int partitions[], MPIX_Prequest preq);
+MPIX_FN int MPI_Parrived(MPIX_Prequest preq, int partition, int *flag);
+
+#include <mpix/device/group.cuh>
+
+#include <mpix/device/copy.cuh>
+
+#include <mpix/device/ready.cuh>
+
+#include <mpix/device/arrived.cuh>
+
+#endif  // MPIX_DEVICE_CUH

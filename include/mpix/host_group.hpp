@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Host threads that play the blocks of a kernel, so that code written on <mpix/device.cuh> runs, and can be
+// debugged and sanitised, on a machine without a GPU.
+//
+//   mpix::host_launch(4, 32, [&](const mpix::host_group &block) {
+//       ... block.group_rank() is blockIdx.x, block.thread_rank() is threadIdx.x ...
+//       mpix::pready(block, partition, preq);
+//   });
+#ifndef MPIX_HOST_GROUP_HPP
+#define MPIX_HOST_GROUP_HPP
+
+#include <atomic>
+#include <barrier>
+#include <cstdint>
+#include <exception>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+namespace mpix {
+
+namespace detail {
+
+// What the members of one host_group share.
+struct host_group_state {
+    explicit host_group_state(int n) : barrier(n) {}
+    std::barrier<> barrier;
+    std::atomic<std::uint64_t> slot{0};
+};
+
+}  // namespace detail
+
+/** `num_threads` host threads acting as one group. Each member holds its own copy of this object. */
+class host_group {
+public:
+    host_group(detail::host_group_state &state, int rank, int size, int group_rank)
+        : state_(&state), rank_(rank), size_(size), group_rank_(group_rank) {}
+
+    int thread_rank() const { return rank_; }
+    int num_threads() const { return size_; }
+    /** Index of this group among those launched together: what blockIdx.x is to a block. */
+    int group_rank() const { return group_rank_; }
+
+    /** Wait for all members; their writes before are visible to all of them after. */
+    void sync() const { state_->barrier.arrive_and_wait(); }
+
+    /** The value that member 0 passed, for all members. */
+    std::uint64_t broadcast(std::uint64_t value) const {
+        if (rank_ == 0) state_->slot.store(value, std::memory_order_relaxed);
+        sync();
+        const std::uint64_t result = state_->slot.load(std::memory_order_relaxed);
+        sync();  // nobody overwrites the slot before all have read it
+        return result;
+    }
+
+private:
+    detail::host_group_state *state_;
+    int rank_, size_, group_rank_;
+};
+
+/**
+ * Run `body(const host_group &)` on `blocks` groups of `threads` host threads, all at the same time, and
+ * return when all are done. An exception in a body ends the program (the other members could never pass
+ * their barrier).
+ */
+template <class Body>
+void host_launch(int blocks, int threads, const Body &body) {
+    std::vector<std::unique_ptr<detail::host_group_state>> states;
+    std::vector<std::thread> team;
+    for (int b = 0; b < blocks; ++b) states.push_back(std::make_unique<detail::host_group_state>(threads));
+    for (int b = 0; b < blocks; ++b)
+        for (int t = 0; t < threads; ++t)
+            team.emplace_back([&, b, t] {
+                try {
+                    body(host_group(*states[b], t, threads, b));
+                } catch (...) {
+                    std::terminate();
+                }
+            });
+    for (auto &thread : team) thread.join();
+}
+
+}  // namespace mpix
+
+#endif  // MPIX_HOST_GROUP_HPP

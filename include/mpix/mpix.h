@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: BSD-3-Clause
+/**
+ * mpix: MPI-4 partitioned communication, triggered from inside GPU kernels.
+ *
+ * Host interface. Including this header gives `mpi.h`, the MPI-4 partitioned calls under their
+ * standard names (also where the MPI library's own `mpi.h` lacks them, as Open MPI 4.1's does), and
+ * our extensions under `MPIX_`.
+ *
+ * All functions return MPI error classes (MPI_SUCCESS or one of MPI_ERR_*), raised through the error
+ * handler of the request's communicator; MPI_Error_string() of the returned class gives, in the
+ * thread that saw the error, a sentence that names the argument.
+ *
+ * Thread safety: as the MPI standard says of the calls. MPI_Pready* and MPI_Parrived may be called by
+ * any number of threads at once on one request, for distinct partitions, without a lock.
+ */
+#ifndef MPIX_MPIX_H
+#define MPIX_MPIX_H
+
+#include <mpi.h>
+
+#define MPIX_VERSION_MAJOR 0
+#define MPIX_VERSION_MINOR 1
+#define MPIX_VERSION_PATCH 0
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- MPI-4.1 chapter 4, partitioned point-to-point communication ------------------------------
+ *
+ * Declared here where the MPI library's mpi.h is older than MPI-4; otherwise it declares them itself. */
+#if MPI_VERSION < 4
+
+/**
+ * Make an inactive, persistent, partitioned send. Local; nothing is sent.
+ *
+ * `buf` holds `partitions` x `count` elements of `datatype`; partition i starts at element i*count
+ * (the type's extent, not its size, is the stride). The buffer may be host memory or, where a GPU
+ * transport is built in, device memory from cudaMalloc; it belongs to the caller, who must not touch
+ * a partition between marking it ready and completing the request.
+ *
+ * Matches one MPI_Precv_init of the process `dest` with the same tag and communicator, in the order of
+ * the init calls. The two sides may differ in partitions, count and datatype; the total size in bytes
+ * must agree, otherwise the receiver's completion call gives MPI_ERR_TRUNCATE.
+ *
+ * Errors: MPI_ERR_ARG (partitions < 1), MPI_ERR_COUNT, MPI_ERR_TYPE, MPI_ERR_RANK, MPI_ERR_TAG,
+ * MPI_ERR_COMM, MPI_ERR_BUFFER (a null buffer with bytes in it), MPI_ERR_REQUEST (null `request`).
+ */
+int MPI_Psend_init(const void *buf, int partitions, MPI_Count count, MPI_Datatype datatype, int dest,
+                   int tag, MPI_Comm comm, MPI_Info info, MPI_Request *request);
+
+/** Make an inactive, persistent, partitioned receive. As MPI_Psend_init; wildcards are erroneous. */
+int MPI_Precv_init(void *buf, int partitions, MPI_Count count, MPI_Datatype datatype, int source,
+                   int tag, MPI_Comm comm, MPI_Info info, MPI_Request *request);
+
+/**
+ * Mark one partition of an active partitioned send ready: its bytes may move from now on.
+ * Never waits for the receiver. Memory order: the calling thread's earlier writes to the partition are
+ * visible to whoever sees it arrive. Errors: MPI_ERR_ARG (index out of range, or already ready in this
+ * epoch), MPI_ERR_REQUEST (not an active partitioned send).
+ */
+int MPI_Pready(int partition, MPI_Request request);
+
+/** MPI_Pready for every partition from `partition_low` to `partition_high`, both included. */
+int MPI_Pready_range(int partition_low, int partition_high, MPI_Request request);
+
+/** MPI_Pready for each of the `length` partitions listed. */
+int MPI_Pready_list(int length, const int array_of_partitions[], MPI_Request request);
+
+/**
+ * Ask whether one partition of a partitioned receive has arrived; `*flag` is 1 as soon as this
+ * partition's own data is in the receive buffer, and 1 for a null or inactive request. Makes progress;
+ * does not complete the request. Memory order: with *flag = 1 the partition's bytes may be read.
+ * Errors: MPI_ERR_ARG (index), MPI_ERR_REQUEST (not a partitioned receive).
+ */
+int MPI_Parrived(MPI_Request request, int partition, int *flag);
+
+#endif /* MPI_VERSION < 4 */
+
+/* ---- Device requests (MPI Forum hybrid working group: CUDA bindings, J. Dinan) ----------------- */
+
+/** What a kernel holds of a partitioned request: a typed handle, passed to kernels by value. */
+typedef struct mpix_prequest *MPIX_Prequest;
+#define MPIX_PREQUEST_NULL ((MPIX_Prequest)0)
+
+/**
+ * Export a non-started partitioned request for use inside kernels.
+ *
+ * The handle is valid in kernels on one device: the one that owns the request's buffer, unless the
+ * info key says otherwise. Where the buffer is host memory and no GPU is involved, host threads use the
+ * handle with the same device functions (see <mpix/host_group.hpp>). Starting the request starts the
+ * exported copy; a request is exported at most once at a time. Never waits for the peer.
+ *
+ * Info keys: "mpix_device" = CUDA device ordinal, or "host"; "mpix_contributors" = how many
+ * mpix::pready_contribute calls make one partition ready (default 1). Unknown keys are ignored.
+ *
+ * Errors: MPI_ERR_REQUEST (not a partitioned request, active, or exported already), MPI_ERR_TYPE
+ * (datatype with gaps), MPI_ERR_BUFFER (the device cannot reach the buffer), MPI_ERR_INFO_VALUE,
+ * MPI_ERR_ARG (null `preq`).
+ */
+int MPIX_Prequest_create(MPI_Request request, MPI_Info info, MPIX_Prequest *preq);
+
+/**
+ * Destroy an exported handle and set it to MPIX_PREQUEST_NULL. The request must be inactive and no
+ * kernel may still use the handle. Freeing a null handle does nothing. MPI_Request_free of an exported
+ * request is an error (MPI_ERR_REQUEST) until its handle has been freed.
+ */
+int MPIX_Prequest_free(MPIX_Prequest *preq);
+
+/**
+ * Return when the receiver of the active partitioned send `request` has started the same epoch, so
+ * that every MPI_Pready from here on is a one-sided write that nothing defers. On an active receive:
+ * returns when the matching send has been found. This call may wait for the peer; it is the only one
+ * of ours, besides the completion calls, that does. Errors: MPI_ERR_REQUEST; MPI_ERR_PENDING after
+ * MPIX_STALL_SECONDS, with a stall report.
+ */
+int MPIX_Pbuf_prepare(MPI_Request request);
+
+/** MPIX_Pbuf_prepare for `count` requests, in any order of the peers' arrival. */
+int MPIX_Pbuf_prepare_all(int count, MPI_Request array_of_requests[]);
+
+/**
+ * The path that a matched request's bytes take, as a word ("shm", "cuda_ipc", "null" for
+ * MPI_PROC_NULL, "unmatched" while the peer is not known yet). `path` points to `size` bytes owned by
+ * the caller; the name is cut to fit and always terminated. Errors: MPI_ERR_REQUEST, MPI_ERR_ARG.
+ */
+int MPIX_Request_path(MPI_Request request, char *path, int size);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* MPIX_MPIX_H */

@@ -1,0 +1,356 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// GPU memory of one node, through CUDA IPC: the user's own receive buffer is mapped by the peer, whose
+// kernels then store straight into it; its copy engine serves the progress engine.
+//
+// Only non-blocking streams, and no call that touches the legacy default stream. The caller's current
+// device is left as it was.
+#include <cuda_runtime.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "transport/backends.h"
+#include "transport/transport.h"
+
+namespace mpix::transport {
+namespace {
+
+std::string cuda_error(const char *what, cudaError_t error) {
+    cudaGetLastError();  // ours to report, not for the user's next check to find
+    return std::string(what) + ": " + cudaGetErrorString(error);
+}
+
+class device_scope {
+public:
+    explicit device_scope(int device) {
+        if (cudaGetDevice(&previous_) != cudaSuccess) previous_ = -1;
+        if (previous_ != device) cudaSetDevice(device);
+    }
+    ~device_scope() {
+        if (previous_ >= 0) cudaSetDevice(previous_);
+    }
+    device_scope(const device_scope &) = delete;
+    device_scope &operator=(const device_scope &) = delete;
+
+private:
+    int previous_ = -1;
+};
+
+// What a peer needs to map a region: the handle of the whole allocation and where in it the region is.
+struct wire_address {
+    cudaIpcMemHandle_t handle;
+    std::int64_t pid;
+    std::uint64_t address;  // in the owner: all that is needed within one process
+    std::uint64_t offset;
+};
+static_assert(sizeof(wire_address) <= sizeof(wire_region::address));
+
+struct opened {
+    char *base = nullptr;
+    unsigned users = 0;
+};
+
+struct allocation_name {
+    cudaIpcMemHandle_t handle;
+    int device;
+    bool operator<(const allocation_name &other) const {
+        const int order = std::memcmp(&handle, &other.handle, sizeof handle);
+        return order != 0 ? order < 0 : device < other.device;
+    }
+};
+
+struct view {
+    unsigned users = 0;
+    bool locked_here = false;  // false: the user had page-locked it before us
+};
+
+enum region_kind : std::uint64_t { adopted = 0, allocated = 1, attached_here = 2, attached_by_ipc = 3 };
+
+class cuda_ipc final : public transport {
+public:
+    const char *name() const override { return "cuda_ipc"; }
+    transport_id id() const override { return id_cuda_ipc; }
+    unsigned capabilities() const override { return device_store | adopt_buffer; }
+
+    bool usable() override {
+        std::call_once(probed_, [this] {
+            int devices = 0;
+            usable_ = cudaGetDeviceCount(&devices) == cudaSuccess && devices > 0;
+            cudaGetLastError();
+            if (usable_) streams_.resize(static_cast<std::size_t>(devices));
+        });
+        return usable_;
+    }
+
+    bool owns(const void *address, int &device) override {
+        if (address == nullptr) return false;
+        cudaPointerAttributes attributes{};
+        if (cudaPointerGetAttributes(&attributes, address) != cudaSuccess) {
+            cudaGetLastError();
+            return false;
+        }
+        if (attributes.type != cudaMemoryTypeDevice && attributes.type != cudaMemoryTypeManaged) return false;
+        device = attributes.device;
+        return true;
+    }
+
+    outcome allocate(std::uint64_t bytes, int device, region &out) override {
+        const device_scope scope(device);
+        void *at = nullptr;
+        if (const cudaError_t error = cudaMalloc(&at, bytes == 0 ? 1 : bytes); error != cudaSuccess)
+            return cuda_error("no device memory: cudaMalloc", error);
+        out = {};
+        out.address = at;
+        out.bytes = bytes;
+        out.device = device;
+        out.handle = allocated;
+        cudaStream_t stream = nullptr;
+        outcome problem = stream_of(device, stream);
+        cudaError_t error = cudaSuccess;
+        if (problem.empty() && ((error = cudaMemsetAsync(at, 0, bytes, stream)) != cudaSuccess ||
+                                (error = cudaStreamSynchronize(stream)) != cudaSuccess))
+            problem = cuda_error("cudaMemsetAsync", error);
+        if (!problem.empty()) release(out);
+        return problem;
+    }
+
+    outcome adopt(void *buffer, std::uint64_t bytes, region &out) override {
+        cudaPointerAttributes attributes{};
+        if (const cudaError_t error = cudaPointerGetAttributes(&attributes, buffer); error != cudaSuccess)
+            return cuda_error("cudaPointerGetAttributes", error);
+        if (attributes.type != cudaMemoryTypeDevice) return "the buffer is not memory from cudaMalloc";
+        out = {};
+        out.address = buffer;
+        out.bytes = bytes;
+        out.device = attributes.device;
+        out.handle = adopted;
+        return {};
+    }
+
+    void release(region &own) override {
+        if (own.handle == allocated) {
+            const device_scope scope(own.device);
+            cudaFree(own.address);
+        }
+        own = {};
+    }
+
+    outcome describe(const region &own, wire_region &out) override {
+        const device_scope scope(own.device);
+        wire_address address{};
+        address.pid = getpid();
+        address.address = reinterpret_cast<std::uint64_t>(own.address);
+        if (const cudaError_t error = cudaIpcGetMemHandle(&address.handle, own.address); error != cudaSuccess)
+            return cuda_error(
+                "the buffer cannot be shared with other processes (only memory from cudaMalloc can): cudaIpcGetMemHandle",
+                error);
+        void *base = nullptr;
+        if (outcome problem = allocation_base(own.address, base); !problem.empty()) return problem;
+        address.offset = address.address - reinterpret_cast<std::uint64_t>(base);
+        out = {};
+        out.transport = id_cuda_ipc;
+        out.device = own.device;
+        out.bytes = own.bytes;
+        std::memcpy(out.address, &address, sizeof address);
+        return {};
+    }
+
+    outcome attach(const wire_region &wire, int device, region &out) override {
+        wire_address address;
+        std::memcpy(&address, wire.address, sizeof address);
+        out = {};
+        out.bytes = wire.bytes;
+        if (address.pid == getpid()) {  // a handle cannot be opened in the process it comes from
+            out.address = reinterpret_cast<void *>(address.address);
+            out.device = wire.device;
+            out.handle = attached_here;
+            if (device != wire.device) return enable_peer(device, wire.device);
+            return {};
+        }
+        const device_scope scope(device);
+        const std::lock_guard lock(mutex_);
+        opened &o = opened_[{address.handle, device}];
+        if (o.users == 0) {
+            void *base = nullptr;
+            if (const cudaError_t error =
+                    cudaIpcOpenMemHandle(&base, address.handle, cudaIpcMemLazyEnablePeerAccess);
+                error != cudaSuccess) {
+                opened_.erase({address.handle, device});
+                return cuda_error("cannot map the peer's GPU memory: cudaIpcOpenMemHandle", error);
+            }
+            o.base = static_cast<char *>(base);
+        }
+        ++o.users;
+        out.address = o.base + address.offset;
+        out.backing = o.base;
+        out.device = device;
+        out.handle = attached_by_ipc;
+        return {};
+    }
+
+    void detach(region &peers) override {
+        if (peers.handle == attached_by_ipc) {
+            const std::lock_guard lock(mutex_);
+            for (auto it = opened_.begin(); it != opened_.end(); ++it) {
+                if (it->second.base != peers.backing) continue;
+                if (--it->second.users == 0) {
+                    const device_scope scope(it->first.device);
+                    cudaIpcCloseMemHandle(it->second.base);
+                    opened_.erase(it);
+                }
+                break;
+            }
+        }
+        peers = {};
+    }
+
+    outcome acquire_view(const region &host, int device, void *&out) override {
+        const device_scope scope(device);
+        const std::lock_guard lock(mutex_);
+        view &v = views_[host.backing];
+        if (v.users == 0) {
+            const cudaError_t error = cudaHostRegister(host.backing, host.backing_bytes,
+                                                       cudaHostRegisterMapped | cudaHostRegisterPortable);
+            if (error != cudaSuccess && error != cudaErrorHostMemoryAlreadyRegistered) {
+                views_.erase(host.backing);
+                return cuda_error("cannot page-lock shared memory: cudaHostRegister", error);
+            }
+            if (error != cudaSuccess) cudaGetLastError();
+            v.locked_here = error == cudaSuccess;
+        }
+        ++v.users;
+        void *base = nullptr;
+        if (const cudaError_t error = cudaHostGetDevicePointer(&base, host.backing, 0); error != cudaSuccess) {
+            drop_view(host.backing);
+            return cuda_error("cudaHostGetDevicePointer", error);
+        }
+        out = static_cast<char *>(base) + (static_cast<char *>(host.address) - static_cast<char *>(host.backing));
+        return {};
+    }
+
+    void release_view(const region &host) override {
+        const std::lock_guard lock(mutex_);
+        drop_view(host.backing);
+    }
+
+    outcome write(void *to, const void *from, std::uint64_t bytes, int device) override {
+        return copy_now(to, from, bytes, device);
+    }
+    outcome read(void *to, const void *from, std::uint64_t bytes, int device) override {
+        return copy_now(to, from, bytes, device);
+    }
+
+    outcome start(void *to, const void *from, std::uint64_t bytes, int device,
+                  std::unique_ptr<transfer> &out) override {
+        struct copy final : transfer {
+            cudaEvent_t event = nullptr;
+            int device = 0;
+            ~copy() override {
+                if (event != nullptr) cudaEventDestroy(event);
+            }
+            bool finished(outcome &problem) override {
+                const cudaError_t state = cudaEventQuery(event);
+                if (state == cudaErrorNotReady) {
+                    cudaGetLastError();
+                    return false;
+                }
+                if (state != cudaSuccess) problem = cuda_error("copy engine", state);
+                return true;
+            }
+        };
+        const device_scope scope(device);
+        cudaStream_t stream = nullptr;
+        if (outcome problem = stream_of(device, stream); !problem.empty()) return problem;
+        auto made = std::make_unique<copy>();
+        made->device = device;
+        cudaError_t error = cudaEventCreateWithFlags(&made->event, cudaEventDisableTiming);
+        if (error == cudaSuccess) error = cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream);
+        if (error == cudaSuccess) error = cudaEventRecord(made->event, stream);
+        if (error != cudaSuccess) return cuda_error("copy engine", error);
+        out = std::move(made);
+        return {};
+    }
+
+private:
+    outcome stream_of(int device, cudaStream_t &out) {
+        const std::lock_guard lock(mutex_);
+        cudaStream_t &stream = streams_.at(static_cast<std::size_t>(device));
+        if (stream == nullptr)
+            if (const cudaError_t error = cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking);
+                error != cudaSuccess)
+                return cuda_error("cudaStreamCreate", error);
+        out = stream;
+        return {};
+    }
+
+    outcome copy_now(void *to, const void *from, std::uint64_t bytes, int device) {
+        const device_scope scope(device);
+        cudaStream_t stream = nullptr;
+        if (outcome problem = stream_of(device, stream); !problem.empty()) return problem;
+        cudaError_t error = cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream);
+        if (error == cudaSuccess) error = cudaStreamSynchronize(stream);
+        return error == cudaSuccess ? outcome{} : cuda_error("cudaMemcpyAsync", error);
+    }
+
+    static outcome enable_peer(int device, int other) {
+        const device_scope scope(device);
+        const cudaError_t error = cudaDeviceEnablePeerAccess(other, 0);
+        if (error == cudaSuccess) return {};
+        if (error != cudaErrorPeerAccessAlreadyEnabled)
+            return cuda_error("no peer access between two GPUs: cudaDeviceEnablePeerAccess", error);
+        cudaGetLastError();
+        return {};
+    }
+
+    // cudaIpcGetMemHandle names the whole allocation; only the driver interface tells where that begins.
+    static outcome allocation_base(void *address, void *&base) {
+        using get_range = int (*)(unsigned long long *, std::size_t *, unsigned long long);
+        static const get_range function = [] {
+            void *entry = nullptr;
+            cudaDriverEntryPointQueryResult found{};
+#if CUDART_VERSION >= 12050
+            if (cudaGetDriverEntryPointByVersion("cuMemGetAddressRange", &entry, 12000, cudaEnableDefault, &found) !=
+                cudaSuccess)
+                entry = nullptr;
+#else
+            if (cudaGetDriverEntryPoint("cuMemGetAddressRange", &entry, cudaEnableDefault, &found) != cudaSuccess)
+                entry = nullptr;
+#endif
+            return reinterpret_cast<get_range>(found == cudaDriverEntryPointSuccess ? entry : nullptr);
+        }();
+        unsigned long long start = 0;
+        if (function == nullptr || function(&start, nullptr, reinterpret_cast<unsigned long long>(address)) != 0)
+            return "the start of the buffer's allocation cannot be found (cuMemGetAddressRange)";
+        base = reinterpret_cast<void *>(start);
+        return {};
+    }
+
+    void drop_view(void *backing) {
+        const auto it = views_.find(backing);
+        if (it == views_.end() || --it->second.users != 0) return;
+        if (it->second.locked_here) cudaHostUnregister(backing);
+        views_.erase(it);
+    }
+
+    std::once_flag probed_;
+    bool usable_ = false;
+    std::mutex mutex_;
+    std::vector<cudaStream_t> streams_;
+    std::map<allocation_name, opened> opened_;
+    std::map<void *, view> views_;
+};
+
+}  // namespace
+
+transport &cuda_ipc_transport() {
+    // Never destroyed: the CUDA runtime may be gone by the time of static destructors.
+    static cuda_ipc *const instance = new cuda_ipc;
+    return *instance;
+}
+
+}  // namespace mpix::transport

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// What the host runtime asks of a transport. A transport deals in *regions* (memory that a peer process
+// can be given access to) and *transfers* (copies that the progress engine has it make). It knows nothing
+// of requests, epochs or MPI.
+//
+// Errors: a function that can fail returns an `outcome`, empty for success, else one sentence for the user.
+// Thread safety: every function may be called from any thread.
+#ifndef MPIX_TRANSPORT_TRANSPORT_H
+#define MPIX_TRANSPORT_TRANSPORT_H
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+namespace mpix::transport {
+
+using outcome = std::string;
+
+// What a transport can do, and so which paths may use it.
+enum capability : unsigned {
+    host_store = 1u << 0,    // CPUs store to, and load from, a peer's region
+    device_store = 1u << 1,  // kernels store to a peer's region
+    adopt_buffer = 1u << 2,  // the user's own buffer can be made a region: data lands where it is wanted
+};
+
+constexpr int on_host = -1;  // the "device" of host memory
+
+// How one process tells another of a region, in a fixed number of bytes. The receiving side trusts
+// nothing in it: attach checks it and may refuse.
+struct wire_region {
+    std::uint32_t transport;  // transport_id
+    std::int32_t device;      // the owner's ordinal, or on_host
+    std::uint64_t bytes;
+    std::uint8_t address[96];  // the transport's own
+};
+static_assert(sizeof(wire_region) == 112);
+
+enum transport_id : std::uint32_t { id_none = 0, id_shm = 1, id_cuda_ipc = 2 };
+
+// A region in this process, its own or a peer's.
+struct region {
+    void *address = nullptr;  // host address (on_host), otherwise device address
+    std::uint64_t bytes = 0;
+    int device = on_host;
+    void *backing = nullptr;  // host memory: the mapping that the region is a part of
+    std::uint64_t backing_bytes = 0;
+    std::uint64_t handle = 0;  // the transport's own
+
+    explicit operator bool() const { return address != nullptr; }
+};
+
+// A copy under way.
+struct transfer {
+    virtual ~transfer() = default;
+    // True once the bytes are in place, and visible to whoever learns of it from the caller. `problem` is
+    // set if they never will be.
+    virtual bool finished(outcome &problem) = 0;
+};
+
+struct transport {
+    virtual ~transport() = default;
+    virtual const char *name() const = 0;
+    virtual transport_id id() const = 0;
+    virtual unsigned capabilities() const = 0;
+
+    // Whether it can be used in this process at all (a GPU is there). May probe on the first call.
+    virtual bool usable() = 0;
+    // Whether `address` is memory of this transport's device kind; gives the device.
+    virtual bool owns(const void *address, int &device) = 0;
+
+    // New, zeroed, shareable memory / the user's own memory as a region.
+    virtual outcome allocate(std::uint64_t bytes, int device, region &out) = 0;
+    virtual outcome adopt(void *buffer, std::uint64_t bytes, region &out) = 0;
+    virtual void release(region &own) = 0;
+
+    // To the wire, and from the wire in another (or the same) process. `device` is who will use it.
+    virtual outcome describe(const region &own, wire_region &out) = 0;
+    virtual outcome attach(const wire_region &wire, int device, region &out) = 0;
+    virtual void detach(region &peers) = 0;
+
+    // The address under which kernels on `device` reach a host region. Its backing is page-locked while it
+    // has any view; each view is given back once.
+    virtual outcome acquire_view(const region &host, int device, void *&out) = 0;
+    virtual void release_view(const region &host) = 0;
+
+    // Small accesses to own or attached memory; return when done.
+    virtual outcome write(void *to, const void *from, std::uint64_t bytes, int device) = 0;
+    virtual outcome read(void *to, const void *from, std::uint64_t bytes, int device) = 0;
+
+    // Start copying; `device` is the one whose engine does it.
+    virtual outcome start(void *to, const void *from, std::uint64_t bytes, int device,
+                          std::unique_ptr<transfer> &out) = 0;
+};
+
+}  // namespace mpix::transport
+
+#endif  // MPIX_TRANSPORT_TRANSPORT_H
