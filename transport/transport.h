@@ -6,6 +6,9 @@
 //
 // Errors: a function that can fail returns an `outcome`, empty for success, else one sentence for the user.
 // Thread safety: every function may be called from any thread.
+//
+// Waiting: a kernel may be spinning for data that only the caller's next step will bring. So nothing here
+// waits for kernels, with the two exceptions that say so.
 #ifndef MPIX_TRANSPORT_TRANSPORT_H
 #define MPIX_TRANSPORT_TRANSPORT_H
 
@@ -45,6 +48,7 @@ struct region {
     int device = on_host;
     void *backing = nullptr;  // host memory: the mapping that the region is a part of
     std::uint64_t backing_bytes = 0;
+    bool lasting = false;      // the mapping stays until the process ends
     std::uint64_t handle = 0;  // the transport's own
 
     explicit operator bool() const { return address != nullptr; }
@@ -77,10 +81,12 @@ struct transport {
     // To the wire, and from the wire in another (or the same) process. `device` is who will use it.
     virtual outcome describe(const region &own, wire_region &out) = 0;
     virtual outcome attach(const wire_region &wire, int device, region &out) = 0;
+    // May wait for running kernels.
     virtual void detach(region &peers) = 0;
 
     // The address under which kernels on `device` reach a host region. Its backing is page-locked while it
-    // has any view; each view is given back once.
+    // has any view, a lasting one from then on; each view is given back once. Giving the last view of a
+    // mapping back that is not lasting may wait for running kernels.
     virtual outcome acquire_view(const region &host, int device, void *&out) = 0;
     virtual void release_view(const region &host) = 0;
 

@@ -29,7 +29,8 @@ struct layout_taker {
 
 receive_request::~receive_request() {
     drop_landing();
-    for (auto &region : retired_arrivals_) transport::devices()->release(region);
+    for (auto &region : retired_arrivals_)
+        (region.device == transport::on_host ? &transport::node_memory() : transport::devices())->release(region);
 }
 
 problem receive_request::prepare() { return allocate_words(0); }
@@ -96,12 +97,12 @@ transport::outcome receive_request::make_landing(const offer &sender) {
 
 // The route first, then the word that says it is there (publish; pairs with observe_pair in look).
 void receive_request::open_gate() {
-    home->peer_partitions = peer_partitions_;
-    home->slots = slots_;
+    detail::poke(&home->peer_partitions, peer_partitions_);
+    detail::poke(&home->slots, slots_);
     if (!flags_on_device()) {
-        home->taken = taken_.get();
-        home->landing = static_cast<char *>(landing_.address);
-        home->flags = static_cast<std::uint64_t *>(arrival_.address);
+        detail::poke_pointer(&home->taken, taken_.get());
+        detail::poke_pointer(&home->landing, static_cast<char *>(landing_.address));
+        detail::poke_pointer(&home->flags, static_cast<std::uint64_t *>(arrival_.address));
     }
     if (device != nullptr)
         if (auto bad = install_on_device(); !bad.empty()) engine_failure_ = bad;
@@ -120,12 +121,10 @@ void receive_request::unbind() {
     const std::lock_guard lock(engine);
     gives_gate_ = false;
     detail::publish(&words->gate, 0);
-    home->flags = nullptr;
-    home->landing = nullptr;
-    if (arrival_ && flags_on_device()) {
-        retired_arrivals_.push_back(arrival_);
-        arrival_ = {};
-    }
+    detail::poke_pointer(&home->flags, static_cast<std::uint64_t *>(nullptr));
+    detail::poke_pointer(&home->landing, static_cast<char *>(nullptr));
+    if (arrival_) retired_arrivals_.push_back(arrival_);
+    arrival_ = {};
     drop_landing();
     refusal_ = refused_not;
     failure_.clear();

@@ -72,6 +72,10 @@ public:
     virtual bool prepared() = 0;
     virtual stall describe_stall() = 0;
 
+    // The user frees it: give up what the peer does not need to wait for. setup_mutex is held. Here, and in
+    // MPI_Finalize, transports may wait for kernels; nowhere else.
+    virtual void on_leave() {}
+
     // The peer's side of the setup; setup_mutex is held.
     virtual void peer_message(const control_message &message) = 0;
 

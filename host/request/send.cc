@@ -110,14 +110,15 @@ transport::outcome send_request::attach(const control_message &m) {
     if (auto bad = arrival_owner->attach(m.arrival, user, arrival_); !bad.empty()) return bad;
     if (auto bad = transport::node_memory().attach(m.words, user, peer_words_); !bad.empty()) return bad;
     path_ = landing_owner_->name();
-    home->slots = slots_;
-    home->peer_complete = &static_cast<mpix_words *>(peer_words_.address)->complete;
-    if (arrival_.device == transport::on_host) home->flags = static_cast<std::uint64_t *>(arrival_.address);
+    detail::poke(&home->slots, slots_);
+    detail::poke_pointer(&home->peer_complete, &static_cast<mpix_words *>(peer_words_.address)->complete);
+    if (arrival_.device == transport::on_host)
+        detail::poke_pointer(&home->flags, static_cast<std::uint64_t *>(arrival_.address));
     // The host stores for itself from host memory to host memory; anything else it leaves to the engine. A
     // missing landing says so. Written last: home's fields are read without locks once the gate is open,
     // which the receiver does after our CONNECT.
     if (place.owner == nullptr && landing_.device == transport::on_host)
-        home->landing = static_cast<char *>(landing_.address);
+        detail::poke_pointer(&home->landing, static_cast<char *>(landing_.address));
     return {};
 }
 
@@ -140,11 +141,15 @@ transport::outcome send_request::install_on_device() {
 // gate was never open.
 void send_request::undo_match() {
     const std::lock_guard lock(engine);
+    if (landing_ && landing_owner_ != &transport::node_memory()) {
+        retired_.insert(retired_.end(), {landing_, arrival_});
+        landing_ = arrival_ = {};
+    }
     detach_regions();
-    home->landing = nullptr;
-    home->flags = nullptr;
-    home->peer_complete = nullptr;
-    home->slots = 0;
+    detail::poke_pointer(&home->landing, static_cast<char *>(nullptr));
+    detail::poke_pointer(&home->flags, static_cast<std::uint64_t *>(nullptr));
+    detail::poke_pointer(&home->peer_complete, static_cast<std::uint64_t *>(nullptr));
+    detail::poke(&home->slots, 0);
     refusal_ = refused_not;
     failure_.clear();
     path_ = "unmatched";
@@ -162,6 +167,13 @@ void send_request::detach_regions() {
     drop(landing_owner_, landing_);
     drop(arrival_.device == transport::on_host ? &transport::node_memory() : landing_owner_, arrival_);
     drop(&transport::node_memory(), peer_words_);
+}
+
+void send_request::on_leave() {
+    const std::lock_guard lock(engine);
+    detach_regions();
+    for (transport::region &r : retired_) transport::devices()->detach(r);
+    retired_.clear();
 }
 
 // ---- export: setup_mutex and engine are held -------------------------------------------------

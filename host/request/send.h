@@ -28,6 +28,7 @@ public:
     bool prepared() override;
     stall describe_stall() override;
     void peer_message(const control_message &message) override;
+    void on_leave() override;
 
     // `engine` is held: make the exported copy / take it back.
     problem export_to(transport::transport &gpus, int device, std::uint32_t contributors);
@@ -63,6 +64,7 @@ private:
     transport::region landing_, arrival_, peer_words_;
     transport::region peer_view_;      // peer_words_, while the exported copy's GPU has it
     std::uint64_t slots_ = 0;
+    std::vector<transport::region> retired_;  // mappings of undone matches, closed when the user frees us
 
     // Guarded by engine.
     std::uint64_t ring_taken_ = 0;      // entries of the ring consumed, all epochs

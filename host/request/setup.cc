@@ -233,6 +233,7 @@ void leave(const std::shared_ptr<request> &r) {
     const std::lock_guard lock(setup_mutex());
     setup_state &s = state();
     r->freed = true;
+    r->on_leave();
     const bool is_send = r->kind == MPIX_KIND_SEND;
     if (!is_send) s.order.drop_receive(r->key(), r->number);
     if (!is_send && r->peer_number == 0) {  // nobody knows of it

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "transport/backends.h"
+#include "transport/free_ranges.h"
 #include "transport/transport.h"
 
 namespace mpix::transport {
@@ -50,7 +51,7 @@ struct chunk {
     int fd = -1;
     char *base = nullptr;
     std::uint64_t bytes = 0;
-    std::map<std::uint64_t, std::uint64_t> free;  // offset to length; neighbours are merged
+    free_ranges free;
 
     chunk() = default;
     chunk(const chunk &) = delete;
@@ -72,36 +73,8 @@ struct chunk {
         if (getrandom(head.nonce, sizeof head.nonce, 0) != sizeof head.nonce) return system_error("getrandom");
         std::memcpy(base, &head, sizeof head);
         const std::uint64_t first = round_up(sizeof head, alignment);
-        free[first] = size - first;
+        free.give(first, size - first);
         return {};
-    }
-
-    bool take(std::uint64_t length, std::uint64_t &offset) {
-        for (auto it = free.begin(); it != free.end(); ++it) {
-            if (it->second < length) continue;
-            offset = it->first;
-            const std::uint64_t rest = it->second - length;
-            free.erase(it);
-            if (rest > 0) free[offset + length] = rest;
-            return true;
-        }
-        return false;
-    }
-
-    void give(std::uint64_t offset, std::uint64_t length) {
-        auto next = free.lower_bound(offset);
-        if (next != free.end() && offset + length == next->first) {
-            length += next->second;
-            next = free.erase(next);
-        }
-        if (next != free.begin()) {
-            auto before = std::prev(next);
-            if (before->first + before->second == offset) {
-                before->second += length;
-                return;
-            }
-        }
-        free[offset] = length;
     }
 };
 
@@ -133,13 +106,14 @@ public:
         const std::lock_guard lock(mutex_);
         if (length < large_region)
             for (auto &c : chunks_)
-                if (std::uint64_t offset; c->take(length, offset)) return hand_out(*c, offset, bytes, out);
+                if (std::uint64_t offset; c->free.take(length, offset)) return hand_out(*c, offset, bytes, out);
         auto made = std::make_unique<chunk>();
-        const std::uint64_t size = length < large_region ? shared_chunk : round_up(length + alignment, 4096);
+        std::uint64_t size = length < large_region ? shared_chunk : round_up(length + alignment, 4096);
+        if (length >= large_region && size == shared_chunk) size += 4096;  // the size tells the two kinds apart
         if (outcome problem = made->make(size); !problem.empty()) return problem;
         chunks_.push_back(std::move(made));
         std::uint64_t offset = 0;
-        chunks_.back()->take(length, offset);
+        chunks_.back()->free.take(length, offset);
         return hand_out(*chunks_.back(), offset, bytes, out);
     }
 
@@ -153,7 +127,7 @@ public:
             if (c.bytes != shared_chunk)
                 chunks_.erase(it);
             else
-                c.give(static_cast<std::uint64_t>(static_cast<char *>(own.address) - c.base),
+                c.free.give(static_cast<std::uint64_t>(static_cast<char *>(own.address) - c.base),
                        round_up(own.bytes == 0 ? 1 : own.bytes, alignment));
             break;
         }
@@ -190,7 +164,7 @@ public:
         const chunk_name key{address.pid, address.fd, {address.nonce[0], address.nonce[1]}};
         const std::lock_guard lock(mutex_);
         mapping &m = mappings_[key];
-        if (m.users == 0) {
+        if (m.base == nullptr) {
             if (outcome problem = map(address, m); !problem.empty()) {
                 mappings_.erase(key);
                 return problem;
@@ -203,6 +177,7 @@ public:
         out.bytes = wire.bytes;
         out.backing = m.base;
         out.backing_bytes = m.bytes;
+        out.lasting = m.bytes == shared_chunk;
         return {};
     }
 
@@ -210,7 +185,8 @@ public:
         const std::lock_guard lock(mutex_);
         for (auto it = mappings_.begin(); it != mappings_.end(); ++it) {
             if (it->second.base != peers.backing) continue;
-            if (--it->second.users == 0) {
+            // Chunks that many regions share stay mapped, as they do in their owner.
+            if (--it->second.users == 0 && it->second.bytes != shared_chunk) {
                 munmap(it->second.base, it->second.bytes);
                 mappings_.erase(it);
             }
@@ -247,6 +223,7 @@ private:
         out.bytes = bytes;
         out.backing = c.base;
         out.backing_bytes = c.bytes;
+        out.lasting = c.bytes == shared_chunk;
         // A chunk of its own is fresh from the system, and zero.
         if (c.bytes == shared_chunk) std::memset(out.address, 0, bytes);
         return {};

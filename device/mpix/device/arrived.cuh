@@ -55,11 +55,12 @@ struct looked {
 MPIX_FN looked look(mpix_prequest *r, int j, uint64_t epoch) {
     looked l{arrival::absent, MPI_SUCCESS, epoch};
     uint64_t senders = peek(&r->peer_partitions);
-    uint64_t *flags = reinterpret_cast<uint64_t *>(peek(reinterpret_cast<const uint64_t *>(&r->flags)));
-    if (l.epoch == 0) {
+    uint64_t *flags = peek_pointer(&r->flags);
+    const bool routed = senders != 0 && flags != nullptr;  // else not matched yet, or the match was undone
+    if (l.epoch == 0 || !routed) {
         l.epoch = peek(&r->seen_epoch);
         const uint64_t matched = observe_gpu(&r->seen_gate);
-        if (l.epoch == 0 || matched == 0 || flags == nullptr || peek(&flags[senders]) >= l.epoch) {
+        if (l.epoch == 0 || matched == 0 || !routed || peek(&flags[senders]) >= l.epoch) {
             uint64_t word, gate;
             observe_pair(&r->words->epoch, &word, &gate);  // gate acquires the route that the host wrote
             poke(&r->seen_epoch, word >> 1);
@@ -74,7 +75,8 @@ MPIX_FN looked look(mpix_prequest *r, int j, uint64_t epoch) {
             }
             l.epoch = word >> 1;
             senders = peek(&r->peer_partitions);
-            flags = reinterpret_cast<uint64_t *>(peek(reinterpret_cast<const uint64_t *>(&r->flags)));
+            flags = peek_pointer(&r->flags);
+            if (senders == 0 || flags == nullptr) return l;  // undone since we read the gate
         }
     }
     const overlap range = sender_partitions(r, j, senders);
@@ -157,7 +159,7 @@ template <class Group, class Taker>
 MPIX_FN bool conclude(const Group &group, mpix_prequest *r, int j, const looked &l, const Taker &copy) {
     // A barrier: what the leader acquired, every member has.
     if (!agree(group, l.what == arrival::present || l.what == arrival::vacuous)) return false;
-    if (r == nullptr || peek(reinterpret_cast<const uint64_t *>(&r->landing)) == 0) return true;
+    if (r == nullptr || peek_pointer(&r->landing) == nullptr) return true;
     if (agree(group, l.what == arrival::vacuous)) return true;
     return take_partition(group, r, j, l.epoch, copy);
 }

@@ -83,7 +83,7 @@ MPIX_FN admitted admit(mpix_prequest *r, int p) {
     a.previous = swap_gpu(state, a.epoch);
     if (r->null_peer)
         a.what = admission::nothing;
-    else if (gate >= gate_needed(a.epoch, slots) && peek(reinterpret_cast<uint64_t *>(&r->landing)) != 0)
+    else if (gate >= gate_needed(a.epoch, slots) && peek_pointer(&r->landing) != nullptr)
         a.what = admission::now;
     else
         a.what = admission::later;
@@ -138,7 +138,7 @@ MPIX_FN int ready(const Group &group, int p, mpix_prequest *r, const Mover &move
     // A barrier: the members' writes to the partition are the leader's, and the admission everybody's.
     if (agree(group, a.what == admission::now)) {
         const uint64_t slots = peek(&r->slots);
-        char *landing = reinterpret_cast<char *>(peek(reinterpret_cast<const uint64_t *>(&r->landing)));
+        char *landing = peek_pointer(&r->landing);
         if (slots == 2 && agree(group, (a.epoch & 1) != 0))
             landing += static_cast<uint64_t>(r->partitions) * r->partition_bytes;
         move(group, r, p, landing);

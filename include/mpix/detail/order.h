@@ -41,6 +41,17 @@ MPIX_FN void poke(uint64_t *word, uint64_t value) {
 #endif
 }
 
+// The same for pointers.
+template <class T>
+MPIX_FN T *peek_pointer(T *const *word) {
+    return reinterpret_cast<T *>(peek(reinterpret_cast<const uint64_t *>(word)));
+}
+
+template <class T>
+MPIX_FN void poke_pointer(T **word, T *value) {
+    poke(reinterpret_cast<uint64_t *>(word), reinterpret_cast<uint64_t>(value));
+}
+
 // observe: everything its writer published before this value is visible to the caller from here on.
 // Pairs with publish, and with publish_after_fence.
 MPIX_FN uint64_t observe(const uint64_t *word) {
@@ -154,11 +165,6 @@ MPIX_FN bool claim_gpu(uint64_t *word, uint64_t expected, uint64_t desired) {
     return std::atomic_ref<uint64_t>(*word).compare_exchange_strong(expected, desired, std::memory_order_acq_rel);
 #endif
 }
-
-// The two sides of a store-then-load handshake between host threads (Dekker): each stores its word,
-// then looks at the other's; with both ordered sequentially at least one of them sees the other.
-// On the device nothing does this: a GPU's atomics on host memory are not atomic against the CPU over
-// PCIe, so a deferred partition belongs to the progress engine for good.
 
 // A clock in nanoseconds, for deadlines.
 MPIX_FN uint64_t now_ns();
