@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// The free parts of one piece of memory, for transports that cut regions from larger pieces.
+#ifndef MPIX_TRANSPORT_FREE_RANGES_H
+#define MPIX_TRANSPORT_FREE_RANGES_H
+
+#include <cstdint>
+#include <iterator>
+#include <map>
+
+namespace mpix::transport {
+
+// First fit; neighbours are merged. The caller rounds lengths to its alignment, and serialises.
+class free_ranges {
+public:
+    // `length` bytes out of the free ones; false if no range is long enough.
+    bool take(std::uint64_t length, std::uint64_t &offset) {
+        for (auto it = ranges_.begin(); it != ranges_.end(); ++it) {
+            if (it->second < length) continue;
+            offset = it->first;
+            const std::uint64_t rest = it->second - length;
+            ranges_.erase(it);
+            if (rest > 0) ranges_[offset + length] = rest;
+            return true;
+        }
+        return false;
+    }
+
+    void give(std::uint64_t offset, std::uint64_t length) {
+        auto next = ranges_.lower_bound(offset);
+        if (next != ranges_.end() && offset + length == next->first) {
+            length += next->second;
+            next = ranges_.erase(next);
+        }
+        if (next != ranges_.begin()) {
+            const auto before = std::prev(next);
+            if (before->first + before->second == offset) {
+                before->second += length;
+                return;
+            }
+        }
+        ranges_[offset] = length;
+    }
+
+private:
+    std::map<std::uint64_t, std::uint64_t> ranges_;  // offset to length
+};
+
+}  // namespace mpix::transport
+
+#endif  // MPIX_TRANSPORT_FREE_RANGES_H
