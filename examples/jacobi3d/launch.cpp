@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// The kernel on threads of the host.
+#include "executor.hpp"
+
+#include <mpix/host_group.hpp>
+
+#include <algorithm>
+#include <cstdlib>
+#include <stdexcept>
+
+namespace jacobi3d {
+
+namespace {
+
+class host_executor final : public executor {
+public:
+    host_executor(int blocks, int threads) : blocks_(blocks), threads_(threads) {}
+
+    std::string description() const override {
+        return "host threads, " + std::to_string(blocks_) + (blocks_ == 1 ? " block of " : " blocks of ") +
+               std::to_string(threads_);
+    }
+    std::string mpix_device() const override { return "host"; }
+
+    void *allocate(std::size_t bytes) override {
+        constexpr std::size_t alignment = 256;
+        const std::size_t rounded = (std::max<std::size_t>(bytes, 1) + alignment - 1) / alignment * alignment;
+        void *memory = std::aligned_alloc(alignment, rounded);
+        if (!memory) throw std::runtime_error("no " + std::to_string(bytes) + " bytes of host memory left");
+        std::memset(memory, 0, rounded);
+        return memory;
+    }
+    void release(void *memory) noexcept override { std::free(memory); }
+    void upload(void *to, const void *from, std::size_t bytes) override { std::memcpy(to, from, bytes); }
+    void download(void *to, const void *from, std::size_t bytes) override { std::memcpy(to, from, bytes); }
+
+    void launch(step<float> s) override { run(s); }
+    void launch(step<double> s) override { run(s); }
+    void synchronize() override {}
+
+private:
+    // All blocks have threads of their own here, so all are resident, as jacobi_step wants it.
+    template <class Real>
+    void run(step<Real> &s) {
+        // Whole rows; three layers of a brick fit the second-level cache; enough bricks for all blocks.
+        s.brick_x = s.nx;
+        s.brick_y = 16;
+        s.brick_z = std::clamp(s.nz / (4 * blocks_), 1, 16);
+        mpix::host_launch(blocks_, threads_, [&](const mpix::host_group &block) {
+            jacobi_step<1>(block, block.group_rank(), blocks_, s);
+        });
+    }
+
+    int blocks_, threads_;
+};
+
+}  // namespace
+
+std::unique_ptr<executor> make_host_executor(int blocks, int threads) {
+    return std::make_unique<host_executor>(blocks, threads);
+}
+
+#ifndef JACOBI3D_CUDA
+int count_gpus() { return 0; }
+
+std::unique_ptr<executor> make_cuda_executor(int, int, int) {
+    throw std::runtime_error("this program was built without CUDA");
+}
+#endif
+
+}  // namespace jacobi3d

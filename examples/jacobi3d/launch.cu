@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// The kernel on a GPU.
+#include "executor.hpp"
+
+#include <cooperative_groups.h>
+#include <cuda_runtime.h>
+
+#include <algorithm>
+#include <stdexcept>
+
+namespace jacobi3d {
+
+namespace {
+
+constexpr int lanes = 32;          // threads of a block side by side along x
+constexpr int most_threads = 512;  // of a block
+
+void check(cudaError_t error, const char *call) {
+    if (error != cudaSuccess) throw std::runtime_error(std::string(call) + ": " + cudaGetErrorString(error));
+}
+
+// __grid_constant__: the faces are indexed at run time, and stay in constant memory that way.
+template <class Real>
+__global__ void __launch_bounds__(most_threads) jacobi_kernel(const __grid_constant__ step<Real> s) {
+    jacobi_step<lanes>(cooperative_groups::this_thread_block(), static_cast<int>(blockIdx.x),
+                       static_cast<int>(gridDim.x), s);
+}
+
+class cuda_executor final : public executor {
+public:
+    cuda_executor(int device, int blocks, int threads) : device_(device), threads_(threads) {
+        if (threads < lanes || threads > most_threads || threads % lanes != 0)
+            throw std::invalid_argument("a block on a GPU has a multiple of " + std::to_string(lanes) +
+                                        " threads, at most " + std::to_string(most_threads) + ", not " +
+                                        std::to_string(threads));
+        check(cudaSetDevice(device), "cudaSetDevice");
+        cudaDeviceProp properties;
+        check(cudaGetDeviceProperties(&properties, device), "cudaGetDeviceProperties");
+        name_ = properties.name;
+        // The kernel waits for tiles that its own blocks have to send first, so all of them must be
+        // resident at the same time.
+        const int resident =
+            std::min(resident_blocks<float>(), resident_blocks<double>()) * properties.multiProcessorCount;
+        if (blocks > resident)
+            throw std::invalid_argument(std::to_string(blocks) + " blocks of " + std::to_string(threads) +
+                                        " threads; at most " + std::to_string(resident) +
+                                        " are resident on this GPU at the same time");
+        blocks_ = blocks ? blocks : resident;
+        check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "cudaStreamCreateWithFlags");
+    }
+    ~cuda_executor() override { (void)cudaStreamDestroy(stream_); }
+
+    std::string description() const override {
+        return name_ + ", " + std::to_string(blocks_) + " blocks of " + std::to_string(threads_) + " threads";
+    }
+    std::string mpix_device() const override { return std::to_string(device_); }
+
+    void *allocate(std::size_t bytes) override {
+        void *memory = nullptr;
+        const cudaError_t error = cudaMalloc(&memory, std::max<std::size_t>(bytes, 1));
+        if (error != cudaSuccess)
+            throw std::runtime_error("cudaMalloc of " + std::to_string(bytes) + " bytes: " + cudaGetErrorString(error));
+        check(cudaMemsetAsync(memory, 0, bytes, stream_), "cudaMemsetAsync");
+        synchronize();
+        return memory;
+    }
+    void release(void *memory) noexcept override { (void)cudaFree(memory); }
+    void upload(void *to, const void *from, std::size_t bytes) override {
+        check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, stream_), "cudaMemcpyAsync");
+        synchronize();
+    }
+    void download(void *to, const void *from, std::size_t bytes) override {
+        check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToHost, stream_), "cudaMemcpyAsync");
+        synchronize();
+    }
+
+    void launch(step<float> s) override { run(s); }
+    void launch(step<double> s) override { run(s); }
+    void synchronize() override { check(cudaStreamSynchronize(stream_), "the kernel"); }
+
+private:
+    template <class Real>
+    int resident_blocks() const {
+        int blocks = 0;
+        check(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, jacobi_kernel<Real>, threads_, 0),
+              "cudaOccupancyMaxActiveBlocksPerMultiprocessor");
+        return blocks;
+    }
+
+    template <class Real>
+    void run(step<Real> &s) {
+        s.brick_x = lanes;
+        s.brick_y = threads_ / lanes;
+        // Deep bricks read less twice; shallow ones leave no block without work on small boxes.
+        const std::int64_t columns =
+            (std::int64_t{s.nx} + s.brick_x - 1) / s.brick_x * ((s.ny + s.brick_y - 1) / s.brick_y);
+        const std::int64_t depth = columns * s.nz / (4 * std::int64_t{blocks_});
+        s.brick_z = static_cast<int>(std::clamp<std::int64_t>(depth, 4, 64));
+        jacobi_kernel<Real><<<blocks_, threads_, 0, stream_>>>(s);
+        check(cudaGetLastError(), "the kernel's launch");
+    }
+
+    int device_, blocks_ = 0, threads_;
+    std::string name_;
+    cudaStream_t stream_ = nullptr;
+};
+
+}  // namespace
+
+int count_gpus() {
+    int count = 0;
+    const cudaError_t error = cudaGetDeviceCount(&count);
+    if (error == cudaErrorNoDevice || error == cudaErrorInsufficientDriver) {
+        (void)cudaGetLastError();  // the second one also means that there is no driver at all
+        return 0;
+    }
+    check(error, "cudaGetDeviceCount");
+    return count;
+}
+
+std::unique_ptr<executor> make_cuda_executor(int device, int blocks, int threads) {
+    return std::make_unique<cuda_executor>(device, blocks, threads);
+}
+
+}  // namespace jacobi3d

@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// jacobi3d: heat conduction on a 3-D grid, the kernel sending and awaiting the faces by itself.
+#include "exchange.hpp"
+#include "executor.hpp"
+#include "field_input.hpp"
+#include "image.hpp"
+#include "mpi_support.hpp"
+#include "options.hpp"
+#include "subdomain.hpp"
+#include "volume.hpp"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <optional>
+#include <thread>
+
+namespace jacobi3d {
+
+namespace {
+
+const MPI_Comm world = MPI_COMM_WORLD;
+
+// Below 1/6 the iteration is stable; a power of two keeps rounding out of it.
+constexpr double rate = 0.125;
+
+// Of more ranks than this only the first ones' faces are listed.
+constexpr int most_ranks_listed = 16;
+
+// The file of --input, opened and checked by rank 0; all ranks get the same answer.
+std::optional<field_file> open_input(const options &opt, int rank) {
+    if (opt.input.empty()) return std::nullopt;
+    field_file file = {opt.input, opt.grid, 0, false, 0};
+    agree_on(world, [&] {
+        if (rank != 0) return;
+        const bool npy = opt.input.size() >= 4 && opt.input.substr(opt.input.size() - 4) == ".npy";
+        if (!npy && !opt.grid_given)
+            throw std::runtime_error(opt.input + ": a raw file does not say its size; give --grid");
+        file = npy ? open_npy(opt.input) : open_raw(opt.input, opt.grid, opt.double_precision ? 8 : 4);
+        if (opt.grid_given && file.grid != opt.grid)
+            throw std::runtime_error(opt.input + ": has " + to_string(file.grid) + " cells (x, y, z), --grid says " +
+                                     to_string(opt.grid));
+    });
+    long long numbers[6] = {file.grid[0],      file.grid[1],    file.grid[2],
+                            file.element_size, file.swap_bytes, static_cast<long long>(file.data_offset)};
+    mpi_check(MPI_Bcast(numbers, 6, MPI_LONG_LONG, 0, world), "MPI_Bcast");
+    for (int axis = 0; axis < 3; ++axis) file.grid[axis] = static_cast<int>(numbers[axis]);
+    file.element_size = static_cast<int>(numbers[3]);
+    file.swap_bytes = numbers[4] != 0;
+    file.data_offset = static_cast<std::uint64_t>(numbers[5]);
+    return file;
+}
+
+// A GPU for each rank where every rank has one, otherwise threads of the host. Picked before anything is
+// allocated.
+std::unique_ptr<executor> make_executor(const options &opt, const layout &where) {
+    int gpus = 0, fewest = 0;
+    agree_on(world, [&] {
+        if (opt.device != device_kind::host) gpus = count_gpus();
+    });
+    mpi_check(MPI_Allreduce(&gpus, &fewest, 1, MPI_INT, MPI_MIN, world), "MPI_Allreduce");
+    if (opt.device == device_kind::cuda && fewest == 0) {
+#ifdef JACOBI3D_CUDA
+        throw usage_error("--device cuda: no GPU, or no driver for it, on some rank");
+#else
+        throw usage_error("--device cuda: this program was built without CUDA");
+#endif
+    }
+    std::unique_ptr<executor> result;
+    agree_on(world, [&] {
+        if (fewest > 0) {
+            const int threads = opt.threads ? opt.threads : 256;
+            result = make_cuda_executor(where.node_rank % gpus, opt.blocks, threads);
+        } else {
+            const int share = static_cast<int>(std::thread::hardware_concurrency()) / where.node_size;
+            result = make_host_executor(opt.blocks ? opt.blocks : std::max(1, share), std::max(1, opt.threads));
+        }
+    });
+    return result;
+}
+
+std::string axes_text(const std::array<bool, 3> &periodic) {
+    std::string text;
+    for (int axis = 0; axis < 3; ++axis)
+        if (periodic[axis]) text += "xyz"[axis];
+    return text.empty() ? "none" : text;
+}
+
+void print_configuration(const options &opt, const layout &where, const executor &device, std::size_t cell_bytes) {
+    if (where.rank == 0) {
+        const extent3 &parts = where.boxes.parts();
+        std::printf("grid %s, %s, periodic: %s, %d iterations, initial field %s\n",
+                    to_string(where.boxes.grid()).c_str(), cell_bytes == 4 ? "float" : "double",
+                    axes_text(opt.periodic).c_str(), opt.iterations,
+                    opt.input.empty() ? "analytic" : opt.input.c_str());
+        std::printf("%d rank%s on %d node%s, boxes %s, the first of %s cells\n", where.size, where.size == 1 ? "" : "s",
+                    where.nodes, where.nodes == 1 ? "" : "s", to_string(parts).c_str(),
+                    to_string(where.boxes.box(0).size()).c_str());
+    }
+    print_in_order("rank " + std::to_string(where.rank) + ": " + device.description() + "\n", most_ranks_listed, world);
+}
+
+// Times of iterations in seconds; the first one also sets up the connections.
+void print_times(std::vector<double> times, std::int64_t cells) {
+    if (times.empty()) return;
+    std::printf("first iteration %.3f ms\n", 1e3 * times.front());
+    if (times.size() == 1) return;
+    times.erase(times.begin());
+    double sum = 0;
+    for (const double t : times) sum += t;
+    const double mean = sum / times.size();
+    const auto middle = times.begin() + times.size() / 2;
+    std::nth_element(times.begin(), middle, times.end());
+    std::printf("then, per iteration: median %.3f ms, mean %.3f ms; %.4g cell updates per second\n", 1e3 * *middle,
+                1e3 * mean, cells / mean);
+}
+
+template <class Real>
+bool same_bits(const std::vector<Real> &got, const std::vector<Real> &expected, const extent3 &grid) {
+    for (std::size_t i = 0; i < got.size(); ++i)
+        if (std::memcmp(&got[i], &expected[i], sizeof(Real)) != 0) {
+            const std::size_t nx = grid[0], ny = grid[1];
+            std::printf("compare: first difference at cell (%zu, %zu, %zu): %.17g, alone %.17g\n", i % nx, i / nx % ny,
+                        i / nx / ny, static_cast<double>(got[i]), static_cast<double>(expected[i]));
+            return false;
+        }
+    std::printf("compare: identical (%zu cells)\n", got.size());
+    return true;
+}
+
+template <class Real>
+void write_output(const std::string &directory, const std::vector<Real> &whole, const extent3 &grid) {
+    const std::string volume = directory + "/field.vti", slice = directory + "/slice_z.png";
+    write_vti(volume, whole, grid);
+    std::printf("wrote %s\n", volume.c_str());
+    if (can_write_png()) {
+        write_slice_png(slice, whole, grid, grid[2] / 2);
+        std::printf("wrote %s (layer z = %d)\n", slice.c_str(), grid[2] / 2);
+    } else {
+        std::printf("no %s: this program was built without libpng\n", slice.c_str());
+    }
+}
+
+// All iterations; the time that each took, the slowest rank's, on rank 0.
+template <class Real>
+std::vector<double> iterate(const options &opt, const layout &where, executor &device, subdomain<Real> &box) {
+    std::array<int, num_faces> neighbours;
+    for (int f = 0; f < num_faces; ++f) {
+        const int other = where.boxes.neighbour(where.box, f, opt.periodic);
+        neighbours[f] = other < 0 ? -1 : where.rank_of_box[other];
+    }
+    exchange<Real> faces(box, neighbours, world, device.mpix_device());
+
+    std::vector<double> times(opt.iterations);
+    mpi_check(MPI_Barrier(world), "MPI_Barrier");
+    const double begin = MPI_Wtime();
+    for (int i = 0; i < opt.iterations; ++i) {
+        const double before = MPI_Wtime();
+        faces.start();
+        box.launch(phase_all);
+        faces.wait();
+        device.synchronize();
+        box.advance();
+        times[i] = MPI_Wtime() - before;
+
+        if (i == 0) print_in_order(faces.describe(where.rank), most_ranks_listed, world);
+        const int done = i + 1;
+        if (where.rank == 0 && done % std::max(1, opt.iterations / 10) == 0) {
+            std::printf("%d of %d iterations, %.3f s\n", done, opt.iterations, MPI_Wtime() - begin);
+            std::fflush(stdout);
+        }
+    }
+    faces.close();
+
+    std::vector<double> slowest(times.size());
+    mpi_check(MPI_Reduce(times.data(), slowest.data(), opt.iterations, MPI_DOUBLE, MPI_MAX, 0, world), "MPI_Reduce");
+    return slowest;
+}
+
+template <class Real>
+int run(const options &opt, const layout &where, const std::optional<field_file> &input) {
+    const extent3 &grid = where.boxes.grid();
+    const box3 mine = where.my_cells();
+    const std::unique_ptr<executor> device = make_executor(opt, where);
+    print_configuration(opt, where, *device, sizeof(Real));
+
+    const auto initial = [&](const box3 &box) {
+        return input ? read_box<Real>(*input, box) : analytic_box<Real>(grid, box);
+    };
+    std::optional<subdomain<Real>> box;
+    agree_on(world, [&] {
+        std::array<bool, num_faces> sends;
+        for (int f = 0; f < num_faces; ++f) sends[f] = where.boxes.neighbour(where.box, f, opt.periodic) >= 0;
+        box.emplace(*device, mine.size(), sends, opt.tiles, static_cast<Real>(rate));
+        box->load(initial(mine));
+        if (where.rank == 0 && !opt.output.empty()) std::filesystem::create_directories(opt.output);
+    });
+
+    const std::vector<double> times = iterate(opt, where, *device, *box);
+    const bool need_whole = opt.compare || !opt.output.empty();
+    const std::vector<Real> whole = need_whole ? gather(where, box->cells(), world) : std::vector<Real>();
+    box.reset();
+
+    int status = 0;
+    if (where.rank == 0) {
+        const box3 all = {{0, 0, 0}, grid};
+        print_times(times, all.cells());
+        if (opt.compare) {
+            const std::vector<Real> expected =
+                compute_alone(*device, grid, opt.periodic, static_cast<Real>(rate), initial(all), opt.iterations);
+            if (!same_bits(whole, expected, grid)) status = 1;
+        }
+        if (!opt.output.empty()) write_output(opt.output, whole, grid);
+    }
+    mpi_check(MPI_Bcast(&status, 1, MPI_INT, 0, world), "MPI_Bcast");
+    return status;
+}
+
+int run(int argc, char *argv[], int rank) {
+    options opt;
+    try {
+        opt = parse_options(argc, argv);
+    } catch (const std::invalid_argument &error) {
+        throw usage_error(std::string(error.what()) + "\nTry --help.");
+    }
+    if (opt.help) {
+        if (rank == 0) std::fputs(usage, stdout);
+        return 0;
+    }
+    const std::optional<field_file> input = open_input(opt, rank);
+    std::optional<layout> where;
+    agree_on(world, [&] { where.emplace(input ? input->grid : opt.grid, world); });
+    return opt.double_precision ? run<double>(opt, *where, input) : run<float>(opt, *where, input);
+}
+
+}  // namespace
+
+}  // namespace jacobi3d
+
+int main(int argc, char *argv[]) {
+    // Only this thread calls MPI; the kernel's threads call the device functions of mpix.
+    int provided;
+    MPI_Init_thread(&argc, &argv, MPI_THREAD_FUNNELED, &provided);
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    int rank = 0, status = 0;
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    try {
+        status = jacobi3d::run(argc, argv, rank);
+    } catch (const jacobi3d::usage_error &error) {
+        if (rank == 0) std::fprintf(stderr, "jacobi3d: %s\n", error.what());
+        status = 2;
+    } catch (const std::exception &error) {
+        // On this rank only, perhaps: the others may be waiting for it.
+        std::fprintf(stderr, "jacobi3d: rank %d: %s\n", rank, error.what());
+        std::fflush(nullptr);
+        MPI_Abort(MPI_COMM_WORLD, 1);
+    }
+    MPI_Finalize();
+    return status;
+}
