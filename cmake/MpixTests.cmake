@@ -1,0 +1,177 @@
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# How tests are added. Programs follow one convention: exit 0 = passed, 77 = skipped, anything else = failed.
+#
+#   mpix_add_unit_test(<name> SOURCES <file>...)
+#       One Catch2 program (#include "tests/catch.hpp"), no mpirun, that sees the library's insides.
+#       Label: unit.
+#
+#   mpix_add_mpi_test(<name> NP <n>... SOURCE <file>... [ARGS <arg>...] [ENV <NAME=value>...]
+#                     [LABELS <label>...] [TIMEOUT <seconds>] [LIBRARIES <target>...])
+#       One program, C or C++, on the public interface, run by mpirun on <n> ranks. Label: np<n>. Several <n>
+#       give several tests of the same program, named <name>.np<n>.
+#
+#   mpix_add_mpi_run(<name> TARGET <program> NP <n>... [ARGS ...] [ENV ...] [LABELS ...] [TIMEOUT ...])
+#       One more run of a program made by any of the others; the program of mpix_add_mpi_test(<name>) is the
+#       target <name>.
+#
+#   mpix_add_device_test(<name> NP <n>... SOURCE <file>.cpp [...as mpix_add_mpi_test])
+#       The same source twice: as C++, with host threads for blocks and warps (<name>.host, label device),
+#       and, where there is an nvcc, as CUDA (<name>.cuda, label gpu; exits 77 where there is no GPU). In
+#       CUDA code __CUDACC__ is defined.
+#
+#   mpix_add_bench(<name> NP <n> SOURCE <file>... [ARGS ...] [LIBRARIES ...])
+#       Not a test: `scripts/gpu --bench` runs it and keeps what it prints, as CSV. A .cu source is left out
+#       where there is no nvcc. It is built with the tests.
+#
+#   mpix_write_run_lists()
+#       Once, at the end: writes the lists that scripts/gpu runs from, gpu_tests.txt and benches.txt, one
+#       "<name> <n> <command>" a line.
+
+find_package(Catch2 QUIET)
+if(NOT Catch2_FOUND)
+    message(FATAL_ERROR "Catch2 was not found. Install it (Debian, Ubuntu: catch2), or leave the tests out "
+        "with -DBUILD_TESTING=OFF.")
+endif()
+
+# Catch2's main, compiled once, and as fast as it goes: version 2 is one very large header.
+add_library(mpix_catch_main OBJECT EXCLUDE_FROM_ALL "${PROJECT_SOURCE_DIR}/tests/catch_main.cpp")
+target_include_directories(mpix_catch_main PUBLIC "${PROJECT_SOURCE_DIR}")
+if(Catch2_VERSION VERSION_LESS 3)
+    target_link_libraries(mpix_catch_main PUBLIC Catch2::Catch2)
+else()
+    target_link_libraries(mpix_catch_main PUBLIC Catch2::Catch2WithMain)
+endif()
+target_compile_options(mpix_catch_main PRIVATE -O0 -g0)
+
+set(mpix_sanitizer_sources "")
+set(mpix_test_timeout 60)
+set(mpix_test_environment
+    # As root, as in a container, Open MPI wants to be told twice.
+    OMPI_ALLOW_RUN_AS_ROOT=1
+    OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+    # More ranks than cores, and waiting ranks let the others run.
+    OMPI_MCA_rmaps_base_oversubscribe=1
+    OMPI_MCA_mpi_yield_when_idle=1
+    PRTE_MCA_rmaps_default_mapping_policy=:oversubscribe
+    # Reading a peer's memory needs ptrace rights that containers do not give.
+    OMPI_MCA_btl_vader_single_copy_mechanism=none
+    OMPI_MCA_btl_base_warn_component_unused=0)
+if(MPIX_SANITIZE)
+    set(mpix_test_timeout 300)
+    set(suppressions "${PROJECT_SOURCE_DIR}/tests/sanitizers")
+    list(APPEND mpix_test_environment
+        "TSAN_OPTIONS=suppressions=${suppressions}/tsan.supp:halt_on_error=1:second_deadlock_stack=1"
+        "ASAN_OPTIONS=fast_unwind_on_malloc=0:detect_stack_use_after_return=1"
+        "LSAN_OPTIONS=suppressions=${suppressions}/lsan.supp:print_suppressions=0"
+        "UBSAN_OPTIONS=print_stacktrace=1")
+    if(MPIX_SANITIZE MATCHES "address")
+        set(mpix_sanitizer_sources "${PROJECT_SOURCE_DIR}/tests/sanitizers/keep_loaded.c")
+    endif()
+endif()
+
+function(mpix_set_test_properties test)
+    cmake_parse_arguments(PARSE_ARGV 1 arg "" "NP;TIMEOUT" "ENV;LABELS")
+    if(NOT arg_TIMEOUT)
+        set(arg_TIMEOUT ${mpix_test_timeout})
+    endif()
+    if(NOT arg_NP)
+        set(arg_NP 1)
+    endif()
+    # Open MPI's and MPICH's launcher end their ranks themselves; ctest would end the launcher only.
+    math(EXPR launcher_timeout "${arg_TIMEOUT} - 5")
+    set_tests_properties("${test}" PROPERTIES
+        LABELS "${arg_LABELS}"
+        PROCESSORS ${arg_NP}
+        TIMEOUT ${arg_TIMEOUT}
+        SKIP_RETURN_CODE 77
+        ENVIRONMENT "${mpix_test_environment};MPIEXEC_TIMEOUT=${launcher_timeout};${arg_ENV}")
+endfunction()
+
+# The command that runs something on np ranks, as a list.
+function(mpix_mpirun_command np out)
+    set(flags ${MPIEXEC_PREFLAGS})
+    if(MPIX_MPI_VENDOR STREQUAL "openmpi")
+        list(APPEND flags --oversubscribe --bind-to none)
+    endif()
+    set(${out} "${MPIEXEC_EXECUTABLE}" ${MPIEXEC_NUMPROC_FLAG} ${np} ${flags} PARENT_SCOPE)
+endfunction()
+
+function(mpix_add_unit_test name)
+    cmake_parse_arguments(PARSE_ARGV 1 arg "" "TIMEOUT" "SOURCES;ENV;LABELS;LIBRARIES")
+    add_executable(${name} ${arg_SOURCES} ${mpix_sanitizer_sources})
+    target_link_libraries(${name} PRIVATE
+        mpix_catch_main mpix_internal mpix_options ${arg_LIBRARIES})
+    add_test(NAME ${name} COMMAND ${name})
+    mpix_set_test_properties(${name}
+        LABELS unit ${arg_LABELS} ENV ${arg_ENV} TIMEOUT "${arg_TIMEOUT}")
+endfunction()
+
+function(mpix_add_mpi_run name)
+    cmake_parse_arguments(PARSE_ARGV 1 arg "" "TARGET;TIMEOUT" "NP;ARGS;ENV;LABELS")
+    list(LENGTH arg_NP runs)
+    if(runs EQUAL 0 OR NOT arg_TARGET)
+        message(FATAL_ERROR "mpix_add_mpi_run(${name}): NP and TARGET are needed")
+    endif()
+    foreach(np IN LISTS arg_NP)
+        set(test ${name})
+        if(runs GREATER 1)
+            set(test ${name}.np${np})
+        endif()
+        mpix_mpirun_command(${np} mpirun)
+        set(command $<TARGET_FILE:${arg_TARGET}> ${MPIEXEC_POSTFLAGS} ${arg_ARGS})
+        add_test(NAME ${test} COMMAND ${mpirun} ${command})
+        if("gpu" IN_LIST arg_LABELS)
+            list(JOIN arg_ENV " " environment)
+            list(JOIN command " " command)
+            set_property(GLOBAL APPEND PROPERTY MPIX_GPU_TESTS "${test} ${np} env ${environment} ${command}")
+        endif()
+        mpix_set_test_properties(${test} NP ${np}
+            LABELS np${np} ${arg_LABELS} ENV ${arg_ENV} TIMEOUT "${arg_TIMEOUT}")
+    endforeach()
+endfunction()
+
+function(mpix_add_mpi_test name)
+    cmake_parse_arguments(PARSE_ARGV 1 arg "" "TIMEOUT" "NP;SOURCE;ARGS;ENV;LABELS;LIBRARIES")
+    add_executable(${name} ${arg_SOURCE} ${mpix_sanitizer_sources})
+    target_include_directories(${name} PRIVATE "${PROJECT_SOURCE_DIR}")
+    target_link_libraries(${name} PRIVATE mpix::mpix mpix_options ${arg_LIBRARIES})
+    target_compile_definitions(${name} PRIVATE OMPI_SKIP_MPICXX MPICH_SKIP_MPICXX)
+    mpix_add_mpi_run(${name} TARGET ${name} NP ${arg_NP}
+        ARGS ${arg_ARGS} ENV ${arg_ENV} LABELS ${arg_LABELS} TIMEOUT "${arg_TIMEOUT}")
+endfunction()
+
+function(mpix_add_device_test name)
+    cmake_parse_arguments(PARSE_ARGV 1 arg "" "SOURCE;TIMEOUT" "NP;ARGS;ENV;LABELS;LIBRARIES")
+    mpix_add_mpi_test(${name}.host SOURCE ${arg_SOURCE} NP ${arg_NP} ARGS ${arg_ARGS} ENV ${arg_ENV}
+        LABELS device ${arg_LABELS} LIBRARIES mpix::device ${arg_LIBRARIES} TIMEOUT "${arg_TIMEOUT}")
+    if(MPIX_HAVE_NVCC)
+        # A source file has one language per directory, so the CUDA program has a file of its own.
+        cmake_path(ABSOLUTE_PATH arg_SOURCE BASE_DIRECTORY "${CMAKE_CURRENT_SOURCE_DIR}" OUTPUT_VARIABLE source)
+        set(cuda_source "${CMAKE_CURRENT_BINARY_DIR}/${name}.cu")
+        file(CONFIGURE OUTPUT "${cuda_source}" CONTENT "#include \"${source}\"\n")
+        mpix_add_mpi_test(${name}.cuda SOURCE ${cuda_source} NP ${arg_NP} ARGS ${arg_ARGS} ENV ${arg_ENV}
+            LABELS device gpu ${arg_LABELS} LIBRARIES mpix::device ${arg_LIBRARIES} TIMEOUT "${arg_TIMEOUT}")
+    endif()
+endfunction()
+
+function(mpix_add_bench name)
+    cmake_parse_arguments(PARSE_ARGV 1 arg "" "NP" "SOURCE;ARGS;LIBRARIES")
+    if(arg_SOURCE MATCHES "\\.cu(;|$)" AND NOT MPIX_HAVE_NVCC)
+        return()
+    endif()
+    add_executable(${name} ${arg_SOURCE})
+    target_include_directories(${name} PRIVATE "${PROJECT_SOURCE_DIR}")
+    target_link_libraries(${name} PRIVATE mpix::device mpix_options ${arg_LIBRARIES})
+    list(JOIN arg_ARGS " " arguments)
+    set_property(GLOBAL APPEND PROPERTY MPIX_BENCHES "${name} ${arg_NP} $<TARGET_FILE:${name}> ${arguments}")
+endfunction()
+
+function(mpix_write_run_lists)
+    foreach(kind GPU_TESTS BENCHES)
+        get_property(lines GLOBAL PROPERTY MPIX_${kind})
+        list(JOIN lines "\n" text)
+        string(TOLOWER "${kind}" file)
+        file(GENERATE OUTPUT "${PROJECT_BINARY_DIR}/${file}.txt" CONTENT "${text}\n")
+    endforeach()
+endfunction()

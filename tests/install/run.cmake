@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: BSD-3-Clause
+
+string(REPLACE "|" ";" MPIRUN "${MPIRUN}")
+
+function(step)
+    list(JOIN ARGN " " line)
+    message(STATUS "${line}")
+    execute_process(COMMAND ${ARGN} COMMAND_ERROR_IS_FATAL ANY)
+endfunction()
+
+file(REMOVE_RECURSE "${WORK_DIR}")
+file(MAKE_DIRECTORY "${WORK_DIR}")
+
+# Installed to one place and used from another.
+step("${CMAKE_COMMAND}" --install "${BUILD_DIR}" --prefix "${WORK_DIR}/packed" --config "${CONFIG}")
+file(RENAME "${WORK_DIR}/packed" "${WORK_DIR}/prefix")
+
+# The MPI compiler is not named: the package must know its own.
+step("${CMAKE_COMMAND}" -S "${SOURCE_DIR}" -B "${WORK_DIR}/build" -G "${GENERATOR}"
+    "-DCMAKE_PREFIX_PATH=${WORK_DIR}/prefix"
+    "-DCMAKE_C_COMPILER=${C_COMPILER}"
+    "-DCMAKE_CXX_COMPILER=${CXX_COMPILER}")
+step("${CMAKE_COMMAND}" --build "${WORK_DIR}/build")
+foreach(program ring ring_mpi_first device_ring)
+    step(${MPIRUN} "${WORK_DIR}/build/${program}")
+endforeach()
+
+if(PKG_CONFIG)
+    set(ENV{PKG_CONFIG_PATH} "${WORK_DIR}/prefix/${LIBDIR}/pkgconfig")
+    execute_process(COMMAND "${PKG_CONFIG}" --cflags --libs mpix
+        OUTPUT_VARIABLE flags OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
+    separate_arguments(flags UNIX_COMMAND "${flags}")
+    step("${MPI_C_COMPILER}" "${SOURCE_DIR}/ring.c" -o "${WORK_DIR}/ring_pkg_config" ${flags})
+    step(${MPIRUN} "${WORK_DIR}/ring_pkg_config")
+endif()
