@@ -8,8 +8,10 @@
 
 #include <cstddef>
 #include <cstring>
+#include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace jacobi3d {
@@ -39,6 +41,15 @@ public:
 
     /** Wait for all that was launched. */
     virtual void synchronize() = 0;
+
+    /**
+     * Work for the calling thread about once in a millisecond while a launch keeps it, where launches do that.
+     * Lets MPI make progress, should it do so in nothing but MPI calls.
+     */
+    void set_idle_work(std::function<void()> work) { idle_work_ = std::move(work); }
+
+protected:
+    std::function<void()> idle_work_;
 };
 
 /** `blocks` groups of `threads` host threads. */

@@ -18,7 +18,7 @@ namespace {
 struct layout_mover {
     const request &r;
     template <class Group>
-    void operator()(const Group &, const mpix_prequest *, int p, char *landing) const {
+    void operator()(const Group &, const detail::outgoing &, int p, char *landing) const {
         const auto bytes = static_cast<std::int64_t>(r.partition_bytes), at = p * bytes;
         pack_range(*r.op.type, r.op.buffer, at, bytes, landing + at);
     }
@@ -249,7 +249,7 @@ void send_request::start_move(int partition, bool for_host) {
         const std::uint64_t offset = static_cast<std::uint64_t>(partition) * partition_bytes;
         char *to = static_cast<char *>(landing_.address) + (slots_ == 2 && (epoch_ & 1) ? total_bytes() : 0);
         if (place.owner == nullptr && landing_.device == transport::on_host) {
-            layout_mover{*this}(this_thread(), home, partition, to);
+            layout_mover{*this}(this_thread(), {}, partition, to);
         } else {
             transport::transport &copier = place.owner != nullptr ? *place.owner : *landing_owner_;
             const int on = place.owner != nullptr ? place.device : landing_.device;

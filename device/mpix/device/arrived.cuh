@@ -41,59 +41,96 @@ enum class arrival {
 
 struct looked {
     arrival what;
-    int code;        // of a refusal
-    uint64_t epoch;  // the epoch looked at; 0 = not known yet
+    int code;  // of a refusal
+    // Of a matched, active receive: the epoch looked at, and where its arrival shows.
+    uint64_t epoch;
+    const uint64_t *flags;
+    overlap range;
 };
 
-// One look at partition j by one thread. `epoch` != 0: the caller has read the epoch from the host during
-// this very call, so it need not be found out again.
+// observe_arrival: pairs with the sender's publish_partition.
+MPIX_FN bool flags_are_there(const looked &l) {
+    for (uint64_t i = l.range.first; i <= l.range.last; ++i)
+        if (observe(&l.flags[i]) < l.epoch) return false;
+    return true;
+}
+
+// One look at partition j by one thread.
 //
-// Otherwise `seen_epoch` may be old, for nobody tells the executor when the host starts an epoch, and then
-// last epoch's flag would pass for this one's. But the host can only have started another epoch after the
-// whole message of seen_epoch had arrived, and then flags[senders] says so. While it does not, seen_epoch
-// is the running epoch; once it does, we read the host's word.
-MPIX_FN looked look(mpix_prequest *r, int j, uint64_t epoch) {
-    looked l{arrival::absent, MPI_SUCCESS, epoch};
+// `seen_epoch` may be old, for nobody tells the executor when the host starts an epoch, and then last epoch's
+// flag would pass for this one's. But the host can only have started another epoch after the whole message of
+// seen_epoch had arrived, and then flags[senders] says so. While it does not, seen_epoch is the running epoch;
+// once it does, we read the host's word.
+MPIX_FN looked look(mpix_prequest *r, int j) {
+    looked l{arrival::absent, MPI_SUCCESS, 0, nullptr, {0, 0}};
     uint64_t senders = peek(&r->peer_partitions);
-    uint64_t *flags = peek_pointer(&r->flags);
-    const bool routed = senders != 0 && flags != nullptr;  // else not matched yet, or the match was undone
-    if (l.epoch == 0 || !routed) {
-        l.epoch = peek(&r->seen_epoch);
-        const uint64_t matched = observe_gpu(&r->seen_gate);
-        if (l.epoch == 0 || matched == 0 || !routed || peek(&flags[senders]) >= l.epoch) {
-            uint64_t word, gate;
-            observe_pair(&r->words->epoch, &word, &gate);  // gate acquires the route that the host wrote
-            poke(&r->seen_epoch, word >> 1);
-            publish_gpu(&r->seen_gate, gate);
-            if ((word & 1) == 0) {
-                l.what = arrival::vacuous;
-                return l;
-            }
-            if (gate == 0) {  // not matched yet
-                l.epoch = 0;
-                return l;
-            }
-            l.epoch = word >> 1;
-            senders = peek(&r->peer_partitions);
-            flags = peek_pointer(&r->flags);
-            if (senders == 0 || flags == nullptr) return l;  // undone since we read the gate
+    l.flags = peek_pointer(&r->flags);
+    uint64_t epoch = peek(&r->seen_epoch);
+    const uint64_t matched = observe_gpu(&r->seen_gate);
+    // Without senders or flags it is not matched yet, or the match was undone.
+    if (epoch == 0 || matched == 0 || senders == 0 || l.flags == nullptr || peek(&l.flags[senders]) >= epoch) {
+        uint64_t word, gate;
+        observe_pair(&r->words->epoch, &word, &gate);  // gate acquires the route that the host wrote
+        epoch = word >> 1;
+        poke(&r->seen_epoch, epoch);
+        publish_gpu(&r->seen_gate, gate);
+        if ((word & 1) == 0) {
+            l.what = arrival::vacuous;
+            return l;
         }
+        senders = peek(&r->peer_partitions);
+        l.flags = peek_pointer(&r->flags);
+        if (gate == 0 || senders == 0 || l.flags == nullptr) return l;
     }
-    const overlap range = sender_partitions(r, j, senders);
-    for (uint64_t i = range.first; i <= range.last; ++i)
-        if (observe(&flags[i]) < l.epoch) return l;  // observe_arrival: pairs with the sender's publish_partition
-    l.what = arrival::present;
+    l.epoch = epoch;
+    l.range = sender_partitions(r, j, senders);
+    if (flags_are_there(l)) l.what = arrival::present;
     return l;
 }
 
 // Arguments first, then a look. One thread.
 MPIX_FN looked examine(mpix_prequest *r, int j) {
-    if (r == nullptr) return {arrival::vacuous, MPI_SUCCESS, 0};
-    if (r->kind != MPIX_KIND_RECV || r->abi != MPIX_ABI_VERSION)
-        return {arrival::refused, keep_error(r, MPI_ERR_REQUEST, j), 0};
-    if (j < 0 || j >= r->partitions) return {arrival::refused, keep_error(r, MPI_ERR_ARG, j), 0};
-    if (r->null_peer) return {arrival::vacuous, MPI_SUCCESS, 0};
-    return look(r, j, 0);
+    looked l{arrival::vacuous, MPI_SUCCESS, 0, nullptr, {0, 0}};
+    if (r == nullptr) return l;
+    const bool mine = r->kind == MPIX_KIND_RECV && r->abi == MPIX_ABI_VERSION;
+    if (!mine || j < 0 || j >= r->partitions) {
+        l.what = arrival::refused;
+        l.code = keep_error(r, mine ? MPI_ERR_ARG : MPI_ERR_REQUEST, j);
+        return l;
+    }
+    return r->null_peer ? l : look(r, j);
+}
+
+MPIX_FN void pause_polling(unsigned polls) {
+#if !defined(__CUDA_ARCH__)
+    if (polls % 64 == 63) sched_yield();  // the writer may need this core
+#else
+    (void)polls;
+#endif
+}
+
+// Look until there is something else to say than "absent", or the time is over. One thread.
+MPIX_FN void await(mpix_prequest *r, int j, uint64_t limit_ns, bool once, looked &l) {
+    const uint64_t start = now_ns();
+    for (;;) {
+        // The flags alone, for a while; then the whole look again, in case the match was undone.
+        for (unsigned polls = 0; l.epoch != 0 && polls < 64; ++polls) {
+            if (flags_are_there(l)) {
+                l.what = arrival::present;
+                return;
+            }
+            if (once) break;
+            pause_polling(polls);
+        }
+        l = look(r, j);
+        if (l.what != arrival::absent) return;
+        if (once || (limit_ns != 0 && now_ns() - start >= limit_ns)) {
+            l.what = arrival::refused;
+            l.code = MPI_ERR_PENDING;
+            return;
+        }
+        pause_polling(63);
+    }
 }
 
 // How a sender's partition gets from the landing to a contiguous user's buffer; the host passes its own
@@ -151,15 +188,24 @@ MPIX_FN bool take_partition(const Group &group, mpix_prequest *r, int j, uint64_
     return agree(group, group.thread_rank() == 0 && taken_all(r, range, epoch));
 }
 
+// Whether it is known that messages arrive in the user's buffer itself (the route is there, and has no
+// landing). For every member to find out before the wait, when it costs nothing.
+MPIX_FN bool arrives_in_place(const mpix_prequest *r) {
+    if (r == nullptr) return true;
+    const char *const landing = peek_pointer(&r->landing);
+    return landing == nullptr && peek_pointer(&r->flags) != nullptr;
+}
+
 // One answer for the whole group from the leader's look.
 #ifdef __CUDACC__
 #pragma nv_exec_check_disable
 #endif
 template <class Group, class Taker>
-MPIX_FN bool conclude(const Group &group, mpix_prequest *r, int j, const looked &l, const Taker &copy) {
+MPIX_FN bool conclude(const Group &group, mpix_prequest *r, int j, const looked &l, bool in_place,
+                      const Taker &copy) {
     // A barrier: what the leader acquired, every member has.
     if (!agree(group, l.what == arrival::present || l.what == arrival::vacuous)) return false;
-    if (r == nullptr || peek_pointer(&r->landing) == nullptr) return true;
+    if (in_place || peek_pointer(&r->landing) == nullptr) return true;
     if (agree(group, l.what == arrival::vacuous)) return true;
     return take_partition(group, r, j, l.epoch, copy);
 }
@@ -169,17 +215,10 @@ MPIX_FN bool conclude(const Group &group, mpix_prequest *r, int j, const looked 
 #endif
 template <class Group, class Taker>
 MPIX_FN bool arrived(const Group &group, mpix_prequest *r, int j, const Taker &copy) {
-    looked l{arrival::refused, MPI_SUCCESS, 0};
+    looked l{arrival::refused, MPI_SUCCESS, 0, nullptr, {0, 0}};
+    const bool in_place = arrives_in_place(r);
     if (group.thread_rank() == 0) l = examine(r, j);
-    return conclude(group, r, j, l, copy);
-}
-
-MPIX_FN void pause_polling(unsigned polls) {
-#if !defined(__CUDA_ARCH__)
-    if (polls % 64 == 63) sched_yield();  // the writer may need this core
-#else
-    (void)polls;
-#endif
+    return conclude(group, r, j, l, in_place, copy);
 }
 
 }  // namespace mpix::detail
@@ -201,27 +240,16 @@ template <class Group>
 MPIX_FN int wait_arrived(const Group &group, MPIX_Prequest preq, int partition, uint64_t timeout_ns) {
     using detail::arrival;
     const bool leader = group.thread_rank() == 0;
-    detail::looked l{arrival::refused, MPI_SUCCESS, 0};
-    uint64_t start = 0;
-    unsigned polls = 0;
+    const bool in_place = detail::arrives_in_place(preq);
+    detail::looked l{arrival::refused, MPI_SUCCESS, 0, nullptr, {0, 0}};
     if (leader) l = detail::examine(preq, partition);
     for (;;) {
         if (leader && l.what == arrival::absent) {
-            const uint64_t limit = timeout_ns == default_timeout ? preq->stall_ns : timeout_ns;
-            if (start == 0) start = detail::now_ns();
-            l.epoch = 0;  // read the host's word once, now; it holds for the rest of this call
-            while ((l = detail::look(preq, partition, l.epoch)).what == arrival::absent) {
-                if ((polls++ % 16) == 15 || timeout_ns == 0)
-                    if ((limit != 0 || timeout_ns == 0) && detail::now_ns() - start >= limit) {
-                        l.what = arrival::refused;
-                        l.code = MPI_ERR_PENDING;
-                        if (timeout_ns == default_timeout) detail::keep_error(preq, MPI_ERR_PENDING, partition);
-                        break;
-                    }
-                detail::pause_polling(polls);
-            }
+            const bool by_default = timeout_ns == default_timeout;
+            detail::await(preq, partition, by_default ? preq->stall_ns : timeout_ns, timeout_ns == 0, l);
+            if (by_default && l.code == MPI_ERR_PENDING) detail::keep_error(preq, l.code, partition);
         }
-        if (detail::conclude(group, preq, partition, l, detail::contiguous_taker{})) return MPI_SUCCESS;
+        if (detail::conclude(group, preq, partition, l, in_place, detail::contiguous_taker{})) return MPI_SUCCESS;
         if (const int code = detail::agree_code(group, l.code); code != MPI_SUCCESS) return code;
         // Another group is copying the partition out; look again.
         if (leader) l.what = arrival::absent;
@@ -235,7 +263,11 @@ MPIX_FN int MPI_Parrived(MPIX_Prequest preq, int partition, int *flag) {
     if (flag == nullptr) return preq == nullptr ? MPI_ERR_ARG : mpix::detail::keep_error(preq, MPI_ERR_ARG, partition);
     const mpix::thread_group self;
     const mpix::detail::looked l = mpix::detail::examine(preq, partition);
-    *flag = mpix::detail::conclude(self, preq, partition, l, mpix::detail::contiguous_taker{});
+    if (preq == nullptr) {
+        *flag = 1;
+        return MPI_SUCCESS;
+    }
+    *flag = mpix::detail::conclude(self, preq, partition, l, false, mpix::detail::contiguous_taker{});
     return l.code;
 }
 

@@ -18,7 +18,10 @@ MPIX_FN uint64_t *partition_contributions(mpix_prequest *r) { return partition_s
 
 // Keep the first error of an epoch where the host's Wait finds it. A null request can keep nothing.
 MPIX_FN int keep_error(mpix_prequest *r, int error_class, int partition) {
-    const uint64_t stamp = peek(&r->seen_epoch) + 1;  // never 0, new in every epoch
+    // The epoch whose Wait will raise it, from the host itself: seen_epoch may be an earlier one's, and then
+    // an error of that one would pass for the first of this.
+    const uint64_t word = observe(&r->words->epoch);
+    const uint64_t stamp = (word >> 1) + ((word & 1) == 0);
     if (swap_gpu(&r->error, stamp) != stamp)
         publish(&r->words->error, static_cast<uint64_t>(error_class) << 32 | static_cast<uint32_t>(partition + 1));
     return error_class;
@@ -28,6 +31,24 @@ MPIX_FN int keep_error(mpix_prequest *r, int error_class, int partition) {
 // epoch more than the receiver has finished; the first epoch always waits for the receiver's first
 // Start, because until then its request may still be freed and the match undone.
 MPIX_FN uint64_t gate_needed(uint64_t epoch, uint64_t slots) { return slots == 2 && epoch > 1 ? epoch - 1 : epoch; }
+
+// What a caller of Pready needs of the request, read in one go: these loads do not depend on each other, so
+// together they cost one trip to memory, and none is left for the moment when the bytes or the flag wait for it.
+struct outgoing {
+    char *buffer;
+    uint64_t partition_bytes;
+    int partitions;
+    // The route; zero while the peer is not known.
+    char *landing;
+    uint64_t *flags;
+    uint64_t slots;
+};
+
+MPIX_FN void read_route(const mpix_prequest *r, outgoing &out) {
+    out.landing = peek_pointer(&r->landing);
+    out.flags = peek_pointer(&r->flags);
+    out.slots = peek(&r->slots);
+}
 
 enum class admission { refused, now, later, nothing };
 
@@ -40,50 +61,41 @@ struct admitted {
 
 // Decide what becomes of partition p, and claim it. One thread.
 //
-// `seen_epoch` may be old, for nobody tells the executor when the host starts an epoch. An old value is
-// always noticed: at the end of epoch e every partition's state is e, so a state of seen_epoch - 1 proves
-// that seen_epoch is still running; anything else makes us read the host's word.
-MPIX_FN admitted admit(mpix_prequest *r, int p) {
+// `seen_epoch` may be old, for nobody tells the executor when the host starts an epoch. But the host can only
+// start another one after all partitions of seen_epoch were readied, and the counters say whether they were.
+// While they were not, seen_epoch is the running epoch; once they were, we read the host's word.
+MPIX_FN admitted admit(mpix_prequest *r, int p, const outgoing &o) {
     admitted a{admission::refused, MPI_SUCCESS, 0, 0};
-    if (r == nullptr) {
-        a.code = MPI_ERR_REQUEST;
-        return a;
-    }
-    if (r->kind != MPIX_KIND_SEND || r->abi != MPIX_ABI_VERSION) {
-        a.code = keep_error(r, MPI_ERR_REQUEST, p);
-        return a;
-    }
-    if (p < 0 || p >= r->partitions) {
-        a.code = keep_error(r, MPI_ERR_ARG, p);
-        return a;
-    }
-    uint64_t *const state = partition_states(r) + p;
-    const uint64_t before = peek(state);
-    uint64_t slots = peek(&r->slots);
+    const bool mine = r->kind == MPIX_KIND_SEND && r->abi == MPIX_ABI_VERSION;
+    const bool null_peer = r->null_peer != 0;
+    const uint64_t readied = peek(&r->ready_count) + peek(&r->host_count);
     a.epoch = peek(&r->seen_epoch);
     // Acquires what the receiver did before its Start, by way of the thread that read the host's word:
     // our stores to the landing must not come before it.
     uint64_t gate = observe_gpu(&r->seen_gate);
-    if (before + 1 != a.epoch || gate < gate_needed(a.epoch, slots)) {
+    if (!mine || p < 0 || p >= o.partitions) {
+        a.code = keep_error(r, mine ? MPI_ERR_ARG : MPI_ERR_REQUEST, p);
+        return a;
+    }
+    uint64_t *const state = partition_states(r) + p;
+    uint64_t slots = o.slots;
+    if (readied >= a.epoch * static_cast<uint64_t>(o.partitions) || gate < gate_needed(a.epoch, slots)) {
         uint64_t word;
         observe_pair(&r->words->epoch, &word, &gate);
         a.epoch = word >> 1;
         poke(&r->seen_epoch, a.epoch);
         publish_gpu(&r->seen_gate, gate);  // hands the acquire on, see above
-        if ((word & 1) == 0) {
-            a.code = keep_error(r, MPI_ERR_REQUEST, p);
-            return a;
-        }
-        if (before == a.epoch) {
-            a.code = keep_error(r, MPI_ERR_ARG, p);
+        const bool active = (word & 1) != 0;
+        if (!active || peek(state) == a.epoch) {
+            a.code = keep_error(r, active ? MPI_ERR_ARG : MPI_ERR_REQUEST, p);
             return a;
         }
         slots = peek(&r->slots);
     }
     a.previous = swap_gpu(state, a.epoch);
-    if (r->null_peer)
+    if (null_peer)
         a.what = admission::nothing;
-    else if (gate >= gate_needed(a.epoch, slots) && peek_pointer(&r->landing) != nullptr)
+    else if (gate >= gate_needed(a.epoch, slots) && (o.landing != nullptr || peek_pointer(&r->landing) != nullptr))
         a.what = admission::now;
     else
         a.what = admission::later;
@@ -101,7 +113,9 @@ MPIX_FN void settle(mpix_prequest *r, uint64_t epoch) {
     release_to_system();
     if (!r->null_peer && peek(&r->defer_epoch) != epoch) {
         publish_after_fence(&r->flags[r->partitions], epoch);  // the whole message's
-        publish_after_fence(r->peer_complete, epoch);
+        // Not before that flag: it lets the receiver's host start the next epoch, and look() counts on the
+        // flag then. A release of its own, since the two words are in different memories.
+        publish(r->peer_complete, epoch);
     }
     publish_after_fence(&r->words->all_ready, epoch);
 }
@@ -121,9 +135,9 @@ struct contiguous_mover {
 #pragma nv_exec_check_disable
 #endif
     template <class Group>
-    MPIX_FN void operator()(const Group &group, const mpix_prequest *r, int p, char *landing) const {
-        const uint64_t offset = static_cast<uint64_t>(p) * r->partition_bytes;
-        group_copy(group, landing + offset, r->buffer + offset, r->partition_bytes);
+    MPIX_FN void operator()(const Group &group, const outgoing &o, int p, char *landing) const {
+        const uint64_t offset = static_cast<uint64_t>(p) * o.partition_bytes;
+        group_copy(group, landing + offset, o.buffer + offset, o.partition_bytes);
     }
 };
 
@@ -132,16 +146,19 @@ struct contiguous_mover {
 #endif
 template <class Group, class Mover>
 MPIX_FN int ready(const Group &group, int p, mpix_prequest *r, const Mover &move) {
+    if (r == nullptr) return MPI_ERR_REQUEST;
     const bool leader = group.thread_rank() == 0;
+    outgoing o{r->buffer, r->partition_bytes, r->partitions, nullptr, nullptr, 0};
+    read_route(r, o);
     admitted a{admission::refused, MPI_SUCCESS, 0, 0};
-    if (leader) a = admit(r, p);
+    if (leader) a = admit(r, p, o);
     // A barrier: the members' writes to the partition are the leader's, and the admission everybody's.
     if (agree(group, a.what == admission::now)) {
-        const uint64_t slots = peek(&r->slots);
-        char *landing = peek_pointer(&r->landing);
-        if (slots == 2 && agree(group, (a.epoch & 1) != 0))
-            landing += static_cast<uint64_t>(r->partitions) * r->partition_bytes;
-        move(group, r, p, landing);
+        if (o.landing == nullptr || o.flags == nullptr || o.slots == 0) read_route(r, o);  // it came meanwhile
+        char *landing = o.landing;
+        if (o.slots == 2 && agree(group, (a.epoch & 1) != 0))
+            landing += static_cast<uint64_t>(o.partitions) * o.partition_bytes;
+        move(group, o, p, landing);
         // A barrier again: all members' stores are behind the leader's fence. It also carries the answer
         // of the claim, which travelled while the bytes were moving.
         if (agree(group, a.previous == a.epoch)) {
@@ -149,9 +166,9 @@ MPIX_FN int ready(const Group &group, int p, mpix_prequest *r, const Mover &move
             return MPI_ERR_ARG;
         }
         if (leader) {
-            // publish_partition: bytes before flag. Pairs with observe() in parrived and in the host's test.
+            // publish_partition: bytes before flag. Pairs with observe() in look and in the host's test.
             release_to_system();
-            publish_after_fence(&r->flags[p], a.epoch);
+            publish_after_fence(&o.flags[p], a.epoch);
             settle(r, a.epoch);
         }
         return MPI_SUCCESS;

@@ -1,0 +1,270 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Erroneous device calls: the code that the kernel gets, the class that the host's MPI_Wait raises, and that the
+// epoch can be completed and the next one is clean.
+#include "tests/device/harness.hpp"
+
+using namespace device_test;
+
+namespace {
+
+const int threads = executor::is_gpu ? 64 : 2;
+
+enum class misuse {
+    // kept with the send
+    below,
+    above,
+    range_reversed,
+    range_below,
+    range_above,
+    list_length,
+    list_null,
+    contribute_above,
+    twice,
+    group_above,
+    asked_send,
+    waited_send,
+    // kept with the receive
+    readied_receive,
+    group_readied_receive,
+    asked_above,
+    asked_below,
+    waited_above,
+    flag_null,
+    // kept nowhere, for there is no request
+    null_ready,
+    null_range,
+    null_list,
+    null_group,
+    count
+};
+constexpr const char *misuse_names[] = {"MPI_Pready(-1)",
+                                        "MPI_Pready(partitions)",
+                                        "MPI_Pready_range(1, 0)",
+                                        "MPI_Pready_range(-1, 0)",
+                                        "MPI_Pready_range(0, partitions)",
+                                        "MPI_Pready_list of length -1",
+                                        "MPI_Pready_list(null)",
+                                        "mpix::pready_contribute(partitions)",
+                                        "MPI_Pready twice",
+                                        "mpix::pready(partitions)",
+                                        "MPI_Parrived of a send",
+                                        "mpix::wait_arrived of a send",
+                                        "MPI_Pready of a receive",
+                                        "mpix::pready of a receive",
+                                        "MPI_Parrived(partitions)",
+                                        "MPI_Parrived(-1)",
+                                        "mpix::wait_arrived(partitions)",
+                                        "MPI_Parrived with a null flag",
+                                        "MPI_Pready(null)",
+                                        "MPI_Pready_range(null)",
+                                        "MPI_Pready_list(null request)",
+                                        "mpix::pready(null)"};
+static_assert(std::size(misuse_names) == static_cast<std::size_t>(misuse::count));
+
+bool of_send(misuse m) { return m < misuse::readied_receive; }
+bool of_receive(misuse m) { return !of_send(m) && m < misuse::null_ready; }
+MPIX_FN int expected_class(misuse m) {
+    return m == misuse::asked_send || m == misuse::waited_send || m == misuse::readied_receive ||
+                   m == misuse::group_readied_receive || m >= misuse::null_ready
+               ? MPI_ERR_REQUEST
+               : MPI_ERR_ARG;
+}
+
+// One block that errs, before or after it does all that the epoch needs.
+struct body {
+    port p;
+    misuse first, second;  // count: none
+    bool err_first;
+
+    template <class Block>
+    DEVICE_FN void err(const Block &block, misuse m) const {
+        if (m == misuse::count) return;
+        const int end = p.sends;
+        int code = MPI_SUCCESS, flag = 0, list[2] = {0, 1};
+        block.sync();
+        if (m == misuse::group_above) code = mpix::pready(block, end, p.send);
+        if (m == misuse::contribute_above) code = mpix::pready_contribute(block, end, p.send);
+        if (m == misuse::waited_send) code = mpix::wait_arrived(block, p.send, 0, patience_ns);
+        if (m == misuse::group_readied_receive) code = mpix::pready(block, 0, p.receive);
+        if (m == misuse::waited_above) code = mpix::wait_arrived(block, p.receive, p.receives, patience_ns);
+        if (m == misuse::null_group) code = mpix::pready(block, 0, MPIX_PREQUEST_NULL);
+        if (code == MPI_SUCCESS && block.thread_rank() == 0) {
+            if (m == misuse::below) code = MPI_Pready(-1, p.send);
+            if (m == misuse::above) code = MPI_Pready(p.send, end);
+            if (m == misuse::range_reversed) code = MPI_Pready_range(1, 0, p.send);
+            if (m == misuse::range_below) code = MPI_Pready_range(-1, 0, p.send);
+            if (m == misuse::range_above) code = MPI_Pready_range(0, end, p.send);
+            if (m == misuse::list_length) code = MPI_Pready_list(-1, list, p.send);
+            if (m == misuse::list_null) code = MPI_Pready_list(2, nullptr, p.send);
+            if (m == misuse::twice) code = MPI_Pready(0, p.send);
+            if (m == misuse::asked_send) code = MPI_Parrived(p.send, 0, &flag);
+            if (m == misuse::readied_receive) code = MPI_Pready(0, p.receive);
+            if (m == misuse::asked_above) code = MPI_Parrived(p.receive, p.receives, &flag);
+            if (m == misuse::asked_below) code = MPI_Parrived(p.receive, -1, &flag);
+            if (m == misuse::flag_null) code = MPI_Parrived(p.receive, 0, nullptr);
+            if (m == misuse::null_ready) code = MPI_Pready(0, MPIX_PREQUEST_NULL);
+            if (m == misuse::null_range) code = MPI_Pready_range(0, 1, MPIX_PREQUEST_NULL);
+            if (m == misuse::null_list) code = MPI_Pready_list(2, list, MPIX_PREQUEST_NULL);
+            if (flag) complain(p.errors, wrong::answer, p.epoch, 0, 0, 0, 1);
+            p.expect(static_cast<int>(m), expected_class(m), code);
+        } else if (block.thread_rank() != 0 && code != MPI_SUCCESS) {
+            p.expect(static_cast<int>(m), expected_class(m), code);  // the same for all threads
+        }
+        block.sync();
+    }
+
+    template <class Block>
+    DEVICE_FN void operator()(const Block &block, int, int) const {
+        const bool repeats = first == misuse::twice || second == misuse::twice;
+        for (int i = 0; i < p.sends; ++i) p.fill(block, i);
+        if (repeats) p.expect(0, MPI_SUCCESS, mpix::pready(block, 0, p.send));
+        if (err_first) {
+            err(block, first);
+            err(block, second);
+        }
+        for (int i = repeats ? 1 : 0; i < p.sends; ++i) p.expect(i, MPI_SUCCESS, mpix::pready(block, i, p.send));
+        for (int j = 0; j < p.receives; ++j) {
+            p.expect(j, MPI_SUCCESS, mpix::wait_arrived(block, p.receive, j, patience_ns));
+            p.verify(block, j);
+        }
+        if (!err_first) {
+            err(block, first);
+            err(block, second);
+        }
+    }
+};
+
+// A Wait that raises a device error may leave the request active, if the epoch is not complete yet.
+void wait_raises(MPI_Request &request, int error_class, const std::string &what) {
+    if (error_class != MPI_SUCCESS)
+        must_refuse(MPI_Wait(&request, MPI_STATUS_IGNORE), error_class, ("MPI_Wait after " + what).c_str());
+    must(MPI_Wait(&request, MPI_STATUS_IGNORE), ("MPI_Wait, the second after " + what).c_str());
+}
+
+void misuses(session &s) {
+    exchange x(s, {.sends = 3, .receives = 3, .bytes = 300}, 1);
+    const auto epoch = [&](misuse first, misuse second, bool err_first) {
+        s.what = first == misuse::count ? "no error" : misuse_names[static_cast<int>(first)];
+        const int code = first == misuse::count ? MPI_SUCCESS : expected_class(first);
+        x.start();
+        s.run(1, threads, body{x.view(), first, second, err_first});
+        wait_raises(x.requests[0], of_send(first) ? code : MPI_SUCCESS, s.what);
+        wait_raises(x.requests[1], of_receive(first) ? code : MPI_SUCCESS, s.what);
+    };
+    for (int m = 0; m < static_cast<int>(misuse::count); ++m) {
+        // Late in one epoch, then early in the next: each has an error of its own to raise.
+        epoch(static_cast<misuse>(m), misuse::count, false);
+        epoch(static_cast<misuse>(m), misuse::count, true);
+        epoch(misuse::count, misuse::count, true);
+    }
+    // The first of two is raised.
+    epoch(misuse::above, misuse::asked_send, true);
+    epoch(misuse::asked_send, misuse::above, true);
+    epoch(misuse::readied_receive, misuse::asked_above, false);
+    epoch(misuse::asked_above, misuse::readied_receive, false);
+    epoch(misuse::count, misuse::count, false);
+}
+
+// ---- inactive and null ----------------------------------------------------------------------------------
+
+struct inactive_body {
+    port p;
+    template <class Block>
+    DEVICE_FN void operator()(const Block &block, int, int) const {
+        for (const MPIX_Prequest r : {p.receive, MPIX_PREQUEST_NULL}) {
+            if (!mpix::parrived(block, r, 0)) complain(p.errors, wrong::answer, p.epoch, 0, 0, 1, 0);
+            p.expect(0, MPI_SUCCESS, mpix::wait_arrived(block, r, 0, patience_ns));
+            p.expect(0, MPI_SUCCESS, mpix::wait_arrived(block, r, 0));
+            int flag = 0;
+            p.expect(0, MPI_SUCCESS, MPI_Parrived(r, 0, &flag));
+            if (!flag) complain(p.errors, wrong::answer, p.epoch, 0, 0, 1, 0);
+        }
+        p.expect(0, MPI_ERR_REQUEST, mpix::pready(block, 0, p.send));
+        if (block.thread_rank() == 0) p.expect(0, MPI_ERR_REQUEST, MPI_Pready(0, p.send));
+        if (block.thread_rank() == 0) p.expect(0, MPI_ERR_REQUEST, MPI_Pready_range(0, 1, p.send));
+    }
+};
+
+void inactive(session &s) {
+    exchange x(s, {.sends = 3, .receives = 3, .bytes = 300}, 2);
+    for (int round = 0; round < 3; ++round) {
+        s.what = "inactive requests";
+        s.run(1, threads, inactive_body{x.view()});
+        x.start();
+        s.run(1, threads, transfer{x.view()});
+        wait_raises(x.requests[0], MPI_ERR_REQUEST, s.what);
+        wait_raises(x.requests[1], MPI_SUCCESS, s.what);
+        x.start();
+        s.run(1, threads, transfer{x.view()});
+        x.wait();
+    }
+}
+
+// ---- several that ready the same partition ---------------------------------------------------------------
+
+struct racing_body {
+    port p;
+    scope by;
+    std::uint64_t *tally;  // successes, MPI_ERR_ARG
+
+    template <class Block>
+    DEVICE_FN void operator()(const Block &block, int, int) const {
+        as_group(block, by, [&](const auto &group, int, int) {
+            for (int i = 0; i < p.sends; ++i) {
+                const int code = mpix::pready(group, i, p.send);
+                if (group.thread_rank() != 0) continue;
+                if (code == MPI_SUCCESS)
+                    add_one(&tally[0]);
+                else if (code == MPI_ERR_ARG)
+                    add_one(&tally[1]);
+                else
+                    p.expect(i, MPI_ERR_ARG, code);
+            }
+        });
+    }
+};
+
+struct fill_body {
+    port p;
+    template <class Block>
+    DEVICE_FN void operator()(const Block &block, int, int) const {
+        p.fill(block, 0, p.bytes);
+    }
+};
+
+void races(session &s) {
+    exchange x(s, {.sends = 4, .receives = 4, .bytes = 4 * 3000}, 3);
+    auto *const tally = static_cast<std::uint64_t *>(s.device->allocate(2 * sizeof(std::uint64_t)));
+    const int rounds = s.epochs != 0 ? static_cast<int>(s.epochs) : s.quick ? 20 : 300;
+    for (int round = 0; round < rounds; ++round) {
+        const scope by = round % 2 == 0 ? scope::block : executor::is_gpu ? scope::warp : scope::thread;
+        s.what = std::string("racing groups: ") + scope_name(by);
+        const int racers = by == scope::block ? 2 : executor::is_gpu ? 2 * (threads / 32) : 2 * threads;
+        x.start();
+        s.device->set(tally, 0, 2 * sizeof(std::uint64_t));
+        s.run(1, threads, fill_body{x.view()});
+        s.run(2, threads, racing_body{x.view(), by, tally});
+        std::uint64_t found[2];
+        s.device->download(found, tally, sizeof found);
+        REQUIRE(found[0] == 4 && found[1] == static_cast<std::uint64_t>(4 * (racers - 1)),
+                "%s: %llu successes, %llu times MPI_ERR_ARG", s.what.c_str(), session::as_ull(found[0]),
+                session::as_ull(found[1]));
+        // A loser may have been writing the same bytes again: not beyond this epoch.
+        s.meet();
+        wait_raises(x.requests[0], MPI_ERR_ARG, s.what);
+        wait_raises(x.requests[1], MPI_SUCCESS, s.what);
+        x.verify_received(1, threads);
+    }
+    s.device->release(tally);
+}
+
+}  // namespace
+
+int main(int argc, char **argv) {
+    session s(argc, argv, "device errors");
+    misuses(s);
+    inactive(s);
+    races(s);
+    return s.finish();
+}

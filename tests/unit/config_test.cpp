@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// The knobs: what their parsers take, and what they say of the rest.
+#include "host/config.h"
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "tests/catch.hpp"
+
+using namespace mpix;
+
+namespace {
+
+std::map<std::string, std::string> environment;
+
+std::string read(configuration &out) {
+    return read_configuration(
+        [](const char *name) -> const char * {
+            const auto it = environment.find(name);
+            return it == environment.end() ? nullptr : it->second.c_str();
+        },
+        out);
+}
+
+std::vector<int> cpus(const std::string &list) {
+    std::vector<int> out;
+    CAPTURE(list);
+    CHECK(parse_cpu_list(list, out));
+    return out;
+}
+
+}  // namespace
+
+TEST_CASE("an empty environment gives the defaults") {
+    environment.clear();
+    configuration c;
+    CHECK(read(c).empty());
+    CHECK(c.progress == progress_mode::automatic);
+    CHECK(c.progress_cpus.empty());
+    CHECK(c.stall_seconds == 300);
+    CHECK(c.eager_bytes == 1048576);
+    CHECK(config().eager_bytes == 1048576);
+}
+
+TEST_CASE("good values are taken") {
+    environment = {{"MPIX_PROGRESS", "never"},
+                   {"MPIX_PROGRESS_CPUS", "3,8-11"},
+                   {"MPIX_STALL_SECONDS", "0.25"},
+                   {"MPIX_EAGER_BYTES", "0"}};
+    configuration c;
+    CHECK(read(c).empty());
+    CHECK(c.progress == progress_mode::never);
+    CHECK(c.progress_cpus == "3,8-11");
+    CHECK(c.stall_seconds == 0.25);
+    CHECK(c.eager_bytes == 0);
+    environment = {{"MPIX_PROGRESS", "always"}, {"MPIX_STALL_SECONDS", "1e3"}};
+    CHECK(read(c).empty());
+    CHECK(c.progress == progress_mode::always);
+    CHECK(c.stall_seconds == 1000);
+    CHECK(c.eager_bytes == 1048576);  // back to its default
+}
+
+TEST_CASE("a malformed value is refused, with the variable's name and the value") {
+    const std::vector<std::pair<std::string, std::string>> bad = {
+        {"MPIX_PROGRESS", ""},           {"MPIX_PROGRESS", "Auto"},       {"MPIX_PROGRESS", "always "},
+        {"MPIX_PROGRESS", "1"},          {"MPIX_STALL_SECONDS", ""},      {"MPIX_STALL_SECONDS", "-1"},
+        {"MPIX_STALL_SECONDS", "5s"},    {"MPIX_STALL_SECONDS", "nan"},   {"MPIX_STALL_SECONDS", "inf"},
+        {"MPIX_STALL_SECONDS", "1e99"},  {"MPIX_EAGER_BYTES", ""},        {"MPIX_EAGER_BYTES", "-1"},
+        {"MPIX_EAGER_BYTES", "+1"},      {"MPIX_EAGER_BYTES", "1k"},      {"MPIX_EAGER_BYTES", " 1"},
+        {"MPIX_EAGER_BYTES", "0x10"},    {"MPIX_EAGER_BYTES", "1.5"},     {"MPIX_EAGER_BYTES", "99999999999999999999"},
+        {"MPIX_PROGRESS_CPUS", "1,"},    {"MPIX_PROGRESS_CPUS", "3-1"},   {"MPIX_PROGRESS_CPUS", "a"}};
+    for (const auto &[name, value] : bad) {
+        CAPTURE(name, value);
+        environment = {{name, value}};
+        configuration c;
+        const std::string problem = read(c);
+        CHECK(problem.find(name + "=\"" + value + "\"") == 0);
+    }
+}
+
+TEST_CASE("the first of several malformed values is named") {
+    environment = {{"MPIX_PROGRESS", "x"}, {"MPIX_EAGER_BYTES", "y"}};
+    configuration c;
+    CHECK(read(c).find("MPIX_PROGRESS=") == 0);
+}
+
+TEST_CASE("CPU lists") {
+    CHECK(cpus("") == std::vector<int>{});
+    CHECK(cpus("0") == std::vector<int>{0});
+    CHECK(cpus("3,8-11") == std::vector<int>{3, 8, 9, 10, 11});
+    CHECK(cpus("5-5,2") == std::vector<int>{5, 2});
+    CHECK(cpus("65535") == std::vector<int>{65535});
+    for (const char *list : {",", "1,", ",1", "1,,2", "-1", "1-", "1--2", "2-1", "1-2-3", "1 ,2", " 1", "1 ", "a", "1a",
+                             "0x1", "65536", "0-65536", "99999999999", "+1", "1.5", "1;2"}) {
+        std::vector<int> out;
+        CAPTURE(list);
+        CHECK_FALSE(parse_cpu_list(list, out));
+    }
+}
