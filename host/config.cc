@@ -25,10 +25,14 @@ bool parse(const std::string &value, text &out) {
 }
 
 bool parse(const std::string &value, progress_mode &out) {
-    if (value == "auto") out = progress_mode::automatic;
-    else if (value == "always") out = progress_mode::always;
-    else if (value == "never") out = progress_mode::never;
-    else return false;
+    if (value == "auto")
+        out = progress_mode::automatic;
+    else if (value == "always")
+        out = progress_mode::always;
+    else if (value == "never")
+        out = progress_mode::never;
+    else
+        return false;
     return true;
 }
 

@@ -11,6 +11,7 @@
 #include <condition_variable>
 #include <mutex>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "host/config.h"
@@ -27,7 +28,7 @@ struct progress_state {
     std::mutex mutex;
     std::condition_variable wake;
     std::shared_ptr<const request_list> attended = std::make_shared<request_list>();  // replaced, never changed
-    std::atomic<bool> any{false};  // attended is not empty
+    std::atomic<bool> any{false};                                                     // attended is not empty
     std::atomic<std::uint64_t> news{0};
     bool stop = false;
     bool enabled = false;  // between start and stop, with a mode that allows a thread
@@ -47,16 +48,20 @@ void advance_all() {
         const std::lock_guard lock(s.mutex);
         list = s.attended;
     }
-    request_list finished;
-    for (const auto &r : *list)
-        if (!r->advance()) finished.push_back(r);
+    // What has nothing more to do, with how often it had been attended before we asked.
+    std::vector<std::pair<const request *, std::uint64_t>> finished;
+    for (const auto &r : *list) {
+        const std::uint64_t times = r->times_attended.load(std::memory_order_acquire);
+        if (!r->advance()) finished.emplace_back(r.get(), times);
+    }
     if (finished.empty()) return;
     const std::lock_guard lock(s.mutex);
     auto rest = std::make_shared<request_list>();
     for (const auto &r : *s.attended) {
-        const bool drop = std::find(finished.begin(), finished.end(), r) != finished.end();
-        // Attended anew since it said that it had finished? Ask again next time.
-        if (!drop || r->attend_again.exchange(false)) rest->push_back(r);
+        // Attended anew since we asked? Then the answer is out of date. Another thread may have dropped it,
+        // and the user have attended it again, so it is not enough that it is in the list.
+        const std::pair<const request *, std::uint64_t> now{r.get(), r->times_attended.load(std::memory_order_relaxed)};
+        if (std::find(finished.begin(), finished.end(), now) == finished.end()) rest->push_back(r);
     }
     s.any.store(!rest->empty(), std::memory_order_release);
     s.attended = std::move(rest);
@@ -79,8 +84,7 @@ void run_thread() {
     for (;;) {
         {
             std::unique_lock lock(s.mutex);
-            if (config().progress != progress_mode::always)
-                s.wake.wait(lock, [&] { return s.stop || work(); });
+            if (config().progress != progress_mode::always) s.wake.wait(lock, [&] { return s.stop || work(); });
             if (s.stop) return;
         }
         const std::uint64_t news = s.news.load(std::memory_order_relaxed);
@@ -118,9 +122,8 @@ void progress_attend(const std::shared_ptr<request> &r) {
     {
         const std::lock_guard lock(s.mutex);
         const auto &list = *s.attended;
-        if (std::find(list.begin(), list.end(), r) != list.end()) {
-            r->attend_again.store(true);
-        } else {
+        r->times_attended.fetch_add(1, std::memory_order_acq_rel);
+        if (std::find(list.begin(), list.end(), r) == list.end()) {
             auto longer = std::make_shared<request_list>(list);
             longer->push_back(r);
             s.attended = std::move(longer);

@@ -33,8 +33,7 @@ void say(const std::string &line) {
     PMPI_Initialized(&up);
     PMPI_Finalized(&down);
     if (up && !down) PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
-    const std::string whole =
-        rank < 0 ? format("mpix: {}\n", line) : format("mpix: world rank {}: {}\n", rank, line);
+    const std::string whole = rank < 0 ? format("mpix: {}\n", line) : format("mpix: world rank {}: {}\n", rank, line);
     std::fwrite(whole.data(), 1, whole.size(), stderr);  // one call, so that lines of several ranks stay whole
 }
 
@@ -70,7 +69,8 @@ problem report_stall(const char *call, double waited, const stall &s) {
         format("no completion after {:.1f} s: partitioned {}, peer rank {} (world rank {}), tag {}, epoch {}, path {}",
                waited, s.kind, s.peer_rank, s.peer_world_rank, s.tag, s.epoch, s.path);
     if (!s.missing.empty())
-        sentence += format("; {} of {} partitions {}: {}", s.missing.size(), s.partitions, s.missing_what, ranges(s.missing));
+        sentence +=
+            format("; {} of {} partitions {}: {}", s.missing.size(), s.partitions, s.missing_what, ranges(s.missing));
     if (!s.remark.empty()) sentence += "; " + s.remark;
     say(format("STALL in {}: {}", call, sentence));
     return {MPI_ERR_PENDING, sentence};

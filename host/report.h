@@ -36,10 +36,10 @@ struct stall {
     const char *kind = "";  // "send" or "receive"
     int peer_rank = 0, peer_world_rank = 0, tag = 0, partitions = 0;
     std::uint64_t epoch = 0;
-    std::string path;                  // or why there is none yet
-    const char *missing_what = "";    // "not ready" or "not arrived"
-    std::vector<int> missing;          // own partitions
-    std::string remark;                // anything else that explains it
+    std::string path;               // or why there is none yet
+    const char *missing_what = "";  // "not ready" or "not arrived"
+    std::vector<int> missing;       // own partitions
+    std::string remark;             // anything else that explains it
 };
 
 // Print the stall report, one line on stderr, and make the error that the waiting call gives.

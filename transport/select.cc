@@ -28,7 +28,8 @@ placement locate(const void *buffer) {
 
 transport *choose_landing(const ends &pair, outcome &why_not) {
     if (!pair.same_node) {
-        why_not = "the processes cannot map each other's memory (different nodes?) and no network transport is built in";
+        why_not =
+            "the processes cannot map each other's memory (different nodes?) and no network transport is built in";
         return nullptr;
     }
     if (pair.receiver.owner == nullptr) return &node_memory();

@@ -91,7 +91,8 @@ bool decoder::darray(const std::vector<int> &i, const type_map &child, type_map 
     std::int64_t stride = 1;
     for (int n = 0; n < dimensions; ++n) {
         const int d = fortran ? n : dimensions - 1 - n;
-        const auto owned = owned_indices(sizes[d], distributions[d], arguments[d], grid[d], at[static_cast<std::size_t>(d)]);
+        const auto owned =
+            owned_indices(sizes[d], distributions[d], arguments[d], grid[d], at[static_cast<std::size_t>(d)]);
         std::vector<owned_range> level;
         for (const owned_range &r : owned)
             for (std::int64_t k = 0; k < r.count; ++k)
@@ -143,8 +144,7 @@ bool decoder::decode(MPI_Datatype type, type_map &out) {
     return decode_contents(type, combiner, integers, addresses, types, out);
 }
 
-bool decoder::decode_contents(MPI_Datatype type, int combiner, int integers, int addresses, int types,
-                              type_map &out) {
+bool decoder::decode_contents(MPI_Datatype type, int combiner, int integers, int addresses, int types, type_map &out) {
     std::vector<int> i(static_cast<std::size_t>(integers) + 1);
     std::vector<MPI_Aint> a(static_cast<std::size_t>(addresses) + 1);
     std::vector<MPI_Datatype> t(static_cast<std::size_t>(types) + 1);
@@ -243,7 +243,8 @@ void walk(const layout &type, std::int64_t begin, std::int64_t bytes, const Copy
     }
     std::int64_t element = begin / type.size, within = begin % type.size, done = 0;
     auto at = std::upper_bound(type.runs.begin(), type.runs.end(), within,
-                               [](std::int64_t byte, const run &r) { return byte < r.packed; }) - 1;
+                               [](std::int64_t byte, const run &r) { return byte < r.packed; }) -
+              1;
     std::int64_t skip = within - at->packed;
     while (done < bytes) {
         const std::int64_t n = std::min(at->length - skip, bytes - done);

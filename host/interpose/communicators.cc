@@ -101,8 +101,7 @@ MPIX_SYMBOL int MPI_Dist_graph_create(MPI_Comm comm, int n, const int sources[],
 
 MPIX_SYMBOL int MPI_Dist_graph_create_adjacent(MPI_Comm comm, int indegree, const int sources[],
                                                const int sourceweights[], int outdegree, const int destinations[],
-                                               const int destweights[], MPI_Info info, int reorder,
-                                               MPI_Comm *newcomm) {
+                                               const int destweights[], MPI_Info info, int reorder, MPI_Comm *newcomm) {
     const auto name = communicators().mark(comm, constructor::dist_graph);
     return made(PMPI_Dist_graph_create_adjacent(comm, indegree, sources, sourceweights, outdegree, destinations,
                                                 destweights, info, reorder, newcomm),

@@ -52,7 +52,9 @@ private:
     std::vector<MPI_Request> library_;
 };
 
-MPI_Status *at(MPI_Status *statuses, int i) { return statuses == MPI_STATUSES_IGNORE ? MPI_STATUS_IGNORE : statuses + i; }
+MPI_Status *at(MPI_Status *statuses, int i) {
+    return statuses == MPI_STATUSES_IGNORE ? MPI_STATUS_IGNORE : statuses + i;
+}
 
 void set_error(MPI_Status *status, int error_class) {
     if (status != MPI_STATUS_IGNORE) status->MPI_ERROR = error_class;
@@ -126,7 +128,8 @@ MPIX_SYMBOL int MPI_Waitall(int count, MPI_Request array_of_requests[], MPI_Stat
     mixed_array array(count, array_of_requests);
     if (!array.any_ours()) {
         if (count > 0 && progress_needs_caller())
-            return poll_library([&](int *flag) { return PMPI_Testall(count, array_of_requests, flag, array_of_statuses); });
+            return poll_library(
+                [&](int *flag) { return PMPI_Testall(count, array_of_requests, flag, array_of_statuses); });
         return PMPI_Waitall(count, array_of_requests, array_of_statuses);
     }
     // Ours first, with the library making progress in between; then the library's, with ours complete.
@@ -140,9 +143,10 @@ MPIX_SYMBOL int MPI_Waitall(int count, MPI_Request array_of_requests[], MPI_Stat
         bad = wait_for(*array.mine(i), "MPI_Waitall", &own[static_cast<std::size_t>(i)]);
         if (bad && failed < 0) failed = i;
     }
-    int code = progress_needs_caller()
-                   ? poll_library([&](int *flag) { return PMPI_Testall(count, array.library(), flag, array_of_statuses); })
-                   : PMPI_Waitall(count, array.library(), array_of_statuses);
+    int code =
+        progress_needs_caller()
+            ? poll_library([&](int *flag) { return PMPI_Testall(count, array.library(), flag, array_of_statuses); })
+            : PMPI_Waitall(count, array.library(), array_of_statuses);
     array.take_over_all();
     for (int i = 0; i < count && array_of_statuses != MPI_STATUSES_IGNORE; ++i) {
         const problem &bad = problems[static_cast<std::size_t>(i)];
@@ -163,8 +167,7 @@ MPIX_SYMBOL int MPI_Waitall(int count, MPI_Request array_of_requests[], MPI_Stat
 
 MPIX_SYMBOL int MPI_Testall(int count, MPI_Request array_of_requests[], int *flag, MPI_Status array_of_statuses[]) {
     mixed_array array(count, array_of_requests);
-    if (!array.any_ours() || flag == nullptr)
-        return PMPI_Testall(count, array_of_requests, flag, array_of_statuses);
+    if (!array.any_ours() || flag == nullptr) return PMPI_Testall(count, array_of_requests, flag, array_of_statuses);
     *flag = 0;
     for (int i = 0; i < count; ++i)
         if (array.mine_active(i) && !array.mine(i)->done_exactly()) {
@@ -181,8 +184,10 @@ MPIX_SYMBOL int MPI_Testall(int count, MPI_Request array_of_requests[], int *fla
         if (array.mine(i) == nullptr) continue;
         problem bad;
         MPI_Status *const status = at(array_of_statuses, i);
-        if (array.mine_active(i)) bad = array.mine(i)->retire(status);
-        else fill_empty_status(status);
+        if (array.mine_active(i))
+            bad = array.mine(i)->retire(status);
+        else
+            fill_empty_status(status);
         classes[static_cast<std::size_t>(i)] = bad.error_class;
         if (bad && failed < 0) {
             failed = i;
@@ -357,7 +362,9 @@ MPIX_SYMBOL int MPI_Request_get_status(MPI_Request request, int *flag, MPI_Statu
         return MPI_SUCCESS;
     }
     *flag = r->done_exactly();
-    if (*flag) r->fill_status(status);
-    else progress_poll();
+    if (*flag)
+        r->fill_status(status);
+    else
+        progress_poll();
     return MPI_SUCCESS;
 }

@@ -51,7 +51,8 @@ problem read_options(const request &r, MPI_Info info, export_options &out) {
     out.device = r.place.device;
     std::string value;
     if (info_value(info, "mpix_device", value) && value != "host" && !whole_number(value, 0, out.device))
-        return {MPI_ERR_INFO_VALUE, format("info key mpix_device is \"{}\"; it takes a device number or \"host\"", value)};
+        return {MPI_ERR_INFO_VALUE,
+                format("info key mpix_device is \"{}\"; it takes a device number or \"host\"", value)};
     if (value == "host") out.device = transport::on_host;
     if (info_value(info, "mpix_contributors", value) && !whole_number(value, 1, out.contributors))
         return {MPI_ERR_INFO_VALUE, format("info key mpix_contributors is \"{}\"; it takes a number from 1", value)};
@@ -78,9 +79,10 @@ problem export_request(request &r, const export_options &options, MPIX_Prequest 
         out = r.home;
     } else {
         const auto contributors = static_cast<std::uint32_t>(options.contributors);
-        problem bad = r.kind == MPIX_KIND_SEND
-                          ? static_cast<send_request &>(r).export_to(*transport::devices(), options.device, contributors)
-                          : static_cast<receive_request &>(r).export_to(*transport::devices(), options.device, contributors);
+        problem bad =
+            r.kind == MPIX_KIND_SEND
+                ? static_cast<send_request &>(r).export_to(*transport::devices(), options.device, contributors)
+                : static_cast<receive_request &>(r).export_to(*transport::devices(), options.device, contributors);
         if (bad) return bad;
         out = r.device->handle();
     }
@@ -91,8 +93,8 @@ problem export_request(request &r, const export_options &options, MPIX_Prequest 
 problem find_partitioned(MPI_Request handle, request *&out) {
     out = handle == MPI_REQUEST_NULL ? nullptr : find_request(handle);
     if (out != nullptr) return {};
-    return {MPI_ERR_REQUEST, handle == MPI_REQUEST_NULL ? "request is MPI_REQUEST_NULL"
-                                                        : "request is not a partitioned request"};
+    return {MPI_ERR_REQUEST,
+            handle == MPI_REQUEST_NULL ? "request is MPI_REQUEST_NULL" : "request is not a partitioned request"};
 }
 
 int raise_for(const request *r, const char *call, const problem &bad) {
@@ -100,7 +102,8 @@ int raise_for(const request *r, const char *call, const problem &bad) {
 }
 
 problem prepare(const char *call, request &r) {
-    return progress_until(call, [&] { return r.prepared(); }, [&] { return r.describe_stall(); });
+    return progress_until(
+        call, [&] { return r.prepared(); }, [&] { return r.describe_stall(); });
 }
 
 }  // namespace

@@ -27,8 +27,10 @@ MPIX_SYMBOL int MPI_Startall(int count, MPI_Request array_of_requests[]) {
                              {MPI_ERR_REQUEST, format("array_of_requests[{}] is active already", i)});
     for (int i = 0; i < count; ++i) {
         request *r = array_of_requests == nullptr ? nullptr : find_request(array_of_requests[i]);
-        if (r != nullptr) r->start();
-        else if (const int code = PMPI_Start(&array_of_requests[i]); code != MPI_SUCCESS) return code;
+        if (r != nullptr)
+            r->start();
+        else if (const int code = PMPI_Start(&array_of_requests[i]); code != MPI_SUCCESS)
+            return code;
     }
     return MPI_SUCCESS;
 }
@@ -37,7 +39,8 @@ MPIX_SYMBOL int MPI_Request_free(MPI_Request *request) {
     mpix::request *r = request == nullptr ? nullptr : find_request(*request);
     if (r == nullptr) return PMPI_Request_free(request);
     problem bad;
-    if (r->active()) bad = {MPI_ERR_REQUEST, "the request is active; complete it first"};
+    if (r->active())
+        bad = {MPI_ERR_REQUEST, "the request is active; complete it first"};
     else if (r->exported_to_host || r->device != nullptr)
         bad = {MPI_ERR_REQUEST, "the request is exported; call MPIX_Prequest_free first"};
     if (bad) return raise(r->op.comm, "MPI_Request_free", bad);

@@ -52,9 +52,10 @@ problem check(const arguments &a, const char *peer_name, operation &op) {
     if (a.datatype == MPI_DATATYPE_NULL) return {MPI_ERR_TYPE, "datatype is MPI_DATATYPE_NULL"};
     const int ranks = static_cast<int>(op.members->peers.size());
     if (a.peer != MPI_PROC_NULL && (a.peer < 0 || a.peer >= ranks))
-        return {MPI_ERR_RANK, a.peer == MPI_ANY_SOURCE
-                                  ? format("{} is MPI_ANY_SOURCE; partitioned receives take no wildcards", peer_name)
-                                  : format("{} is {}; the communicator has ranks 0 to {}", peer_name, a.peer, ranks - 1)};
+        return {MPI_ERR_RANK,
+                a.peer == MPI_ANY_SOURCE
+                    ? format("{} is MPI_ANY_SOURCE; partitioned receives take no wildcards", peer_name)
+                    : format("{} is {}; the communicator has ranks 0 to {}", peer_name, a.peer, ranks - 1)};
     if (a.tag < 0 || a.tag > tag_limit())
         return {MPI_ERR_TAG, a.tag == MPI_ANY_TAG ? "tag is MPI_ANY_TAG; partitioned receives take no wildcards"
                                                   : format("tag is {}; it must be within 0 to {}", a.tag, tag_limit())};
@@ -63,8 +64,8 @@ problem check(const arguments &a, const char *peer_name, operation &op) {
     if (op.type == nullptr) return {MPI_ERR_TYPE, "datatype: " + why};
     if (a.count > 0 && op.type->size > 0) {
         const auto limit = static_cast<std::uint64_t>(1) << 60;
-        if (static_cast<std::uint64_t>(a.count) > limit / static_cast<std::uint64_t>(op.type->size) /
-                                                      static_cast<std::uint64_t>(a.partitions))
+        if (static_cast<std::uint64_t>(a.count) >
+            limit / static_cast<std::uint64_t>(op.type->size) / static_cast<std::uint64_t>(a.partitions))
             return {MPI_ERR_COUNT, "partitions x count x size of the datatype is beyond 2^60 bytes"};
         if (a.buffer == nullptr && op.type->runs[0].offset == 0) return {MPI_ERR_BUFFER, "buf is a null pointer"};
     }
@@ -167,10 +168,13 @@ MPIX_SYMBOL int MPI_Pready_list(int length, partition_list array_of_partitions, 
 
 MPIX_SYMBOL int MPI_Parrived(MPI_Request request, int partition, int *flag) {
     problem bad;
-    if (flag == nullptr) bad = {MPI_ERR_ARG, "flag is a null pointer"};
-    else if (request == MPI_REQUEST_NULL) *flag = 1;
+    if (flag == nullptr)
+        bad = {MPI_ERR_ARG, "flag is a null pointer"};
+    else if (request == MPI_REQUEST_NULL)
+        *flag = 1;
     else if (mpix::request *r = find_request(request); r == nullptr || r->kind != MPIX_KIND_RECV)
-        bad = {MPI_ERR_REQUEST, r != nullptr ? "request is a partitioned send" : "request is not a partitioned receive"};
+        bad = {MPI_ERR_REQUEST,
+               r != nullptr ? "request is a partitioned send" : "request is not a partitioned receive"};
     else {
         bool there = false;
         bad = static_cast<receive_request *>(r)->arrived(partition, there);

@@ -23,8 +23,19 @@ struct communicator {
 };
 
 enum class constructor : std::uint64_t {
-    dup = 1, dup_with_info, idup, split, split_type, create, create_group, cart, cart_sub, graph,
-    dist_graph, intercomm_create, intercomm_merge
+    dup = 1,
+    dup_with_info,
+    idup,
+    split,
+    split_type,
+    create,
+    create_group,
+    cart,
+    cart_sub,
+    graph,
+    dist_graph,
+    intercomm_create,
+    intercomm_merge
 };
 
 class communicator_registry {
@@ -53,7 +64,7 @@ public:
 private:
     struct entry {
         std::uint64_t name = 0;
-        std::uint64_t constructed = 0;  // constructors seen on this communicator
+        std::uint64_t constructed = 0;              // constructors seen on this communicator
         std::shared_ptr<const communicator> ranks;  // made on first use
     };
     std::mutex mutex_;

@@ -17,8 +17,8 @@ std::string check_control(const void *data, std::size_t bytes, control_message &
     if (out.kind < static_cast<std::uint32_t>(control::offer) || out.kind > static_cast<std::uint32_t>(control::detach))
         return "a control message of unknown kind";
     const auto kind = static_cast<control>(out.kind);
-    const bool needs_from = kind != control::detach, needs_to = kind == control::accept || kind == control::connect ||
-                                                                kind == control::detach;
+    const bool needs_from = kind != control::detach,
+               needs_to = kind == control::accept || kind == control::connect || kind == control::detach;
     if ((needs_from && out.from == 0) || (needs_to && out.to == 0) || (kind == control::offer && out.to != 0))
         return "a control message without its requests";
     out.reason[sizeof out.reason - 1] = '\0';
@@ -28,8 +28,7 @@ std::string check_control(const void *data, std::size_t bytes, control_message &
     if (describes && (out.partitions < 1 || out.bytes > message_limit ||
                       out.bytes % static_cast<std::uint64_t>(out.partitions) != 0))
         return "a control message with impossible partitions";
-    if (accepts && out.flags != 1 && out.flags != 2)
-        return "a control message with impossible slots";
+    if (accepts && out.flags != 1 && out.flags != 2) return "a control message with impossible slots";
     return {};
 }
 

@@ -31,10 +31,10 @@ struct control_message {
     // OFFER: the matching key (the source is the process that sent it)
     std::uint64_t communicator;
     std::int32_t tag;
-    std::int32_t partitions;  // OFFER: the sender's; ACCEPT: the receiver's
-    std::uint64_t bytes;      // the whole message, as this side has it
-    std::uint32_t flags;      // OFFER: offer_has_devices, ...; ACCEPT: slots of the landing
-    std::uint32_t refusal;    // ACCEPT, CONNECT: 0, or a refusal_reason
+    std::int32_t partitions;         // OFFER: the sender's; ACCEPT: the receiver's
+    std::uint64_t bytes;             // the whole message, as this side has it
+    std::uint32_t flags;             // OFFER: offer_has_devices, ...; ACCEPT: slots of the landing
+    std::uint32_t refusal;           // ACCEPT, CONNECT: 0, or a refusal_reason
     transport::wire_region words;    // this side's words
     transport::wire_region landing;  // ACCEPT
     transport::wire_region arrival;  // ACCEPT: the arrival flags

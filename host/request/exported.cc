@@ -26,9 +26,7 @@ problem device_copy::make(const request &r, std::uint64_t epoch, std::uint32_t c
 
     std::vector<char> image(bytes, 0);
     auto *p = reinterpret_cast<mpix_prequest *>(image.data());
-    p->abi = MPIX_ABI_VERSION;
-    p->kind = r.home->kind;
-    p->null_peer = r.home->null_peer;
+    p->head = r.home->head;
     p->partitions = r.op.partitions;
     p->contributors = contributors;
     p->partition_bytes = r.partition_bytes;
@@ -41,7 +39,8 @@ problem device_copy::make(const request &r, std::uint64_t epoch, std::uint32_t c
     p->defer_count = r.home->defer_count;  // the engine goes on where it was in the ring
     auto *state = reinterpret_cast<std::uint64_t *>(p + 1);
     for (int i = 0; i < r.op.partitions; ++i) state[i] = epoch;
-    if (auto bad = gpus_.write(memory_.address, image.data(), bytes, device_); !bad.empty()) return {MPI_ERR_OTHER, bad};
+    if (auto bad = gpus_.write(memory_.address, image.data(), bytes, device_); !bad.empty())
+        return {MPI_ERR_OTHER, bad};
     return {};
 }
 

@@ -21,7 +21,8 @@ struct layout_taker {
     template <class Group>
     void operator()(const Group &, const mpix_prequest *, std::uint64_t offset, const char *from,
                     std::uint64_t bytes) const {
-        unpack_range(*r.op.type, r.op.buffer, static_cast<std::int64_t>(offset), static_cast<std::int64_t>(bytes), from);
+        unpack_range(*r.op.type, r.op.buffer, static_cast<std::int64_t>(offset), static_cast<std::int64_t>(bytes),
+                     from);
     }
 };
 
@@ -70,8 +71,7 @@ transport::outcome receive_request::make_landing(const offer &sender) {
     transport::ends pair;
     // One node means: we can map the sender's words.
     auto unreachable = transport::node_memory().attach(sender.message.words, transport::on_host, peer_words_);
-    if (unreachable.empty() && sender.message.words.bytes < sizeof(mpix_words))
-        return "the sender's words are too few";
+    if (unreachable.empty() && sender.message.words.bytes < sizeof(mpix_words)) return "the sender's words are too few";
     pair.same_node = unreachable.empty();
     pair.receiver = place;
     pair.sender_has_devices = (sender.message.flags & offer_has_devices) != 0;
@@ -200,12 +200,17 @@ bool receive_request::take_in_order() {
             detail::take(this_thread(), home, cursor_, epoch_, layout_taker{*this});
         if (detail::observe_gpu(&taken_[cursor_]) < 2 * epoch_) return false;
     }
+    // Whoever remembers this epoch as the running one (look) must find it over before another one can start.
+    // The sender writes this flag last, and maybe not yet; what it writes meanwhile stays.
+    std::uint64_t *const whole = &home->flags[peer_partitions_];
+    if (const std::uint64_t seen = detail::peek(whole); seen < epoch_) detail::claim_gpu(whole, seen, epoch_);
     return true;
 }
 
 transport::outcome receive_request::snapshot() {
     seen_flags_.resize(peer_partitions_);
-    return landing_owner_->read(seen_flags_.data(), arrival_.address, peer_partitions_ * sizeof(std::uint64_t), place.device);
+    return landing_owner_->read(seen_flags_.data(), arrival_.address, peer_partitions_ * sizeof(std::uint64_t),
+                                place.device);
 }
 
 bool receive_request::done() {
@@ -272,7 +277,8 @@ void receive_request::status_of(MPI_Status *status) const {
 
 stall receive_request::describe_stall() {
     const std::scoped_lock lock(setup_mutex(), engine);
-    stall s{"receive", op.peer, null_peer() ? -1 : peer_world(), op.tag, op.partitions, epoch_, path_, "not arrived", {}, {}};
+    stall s{"receive", op.peer, null_peer() ? -1 : peer_world(), op.tag, op.partitions, epoch_, path_, "not arrived",
+            {},        {}};
     if (peer_number == 0) {
         s.remark = "no matching send has been found";
         if (!setup_thread_safe())

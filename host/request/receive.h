@@ -58,8 +58,8 @@ private:
     std::unique_ptr<std::uint64_t[]> taken_;
 
     // Guarded by engine.
-    bool gives_gate_ = false;           // the sender is connected: Start gives clear-to-send
-    std::uint64_t cursor_ = 0;          // sender partitions before it are in the user's buffer, this epoch
+    bool gives_gate_ = false;                // the sender is connected: Start gives clear-to-send
+    std::uint64_t cursor_ = 0;               // sender partitions before it are in the user's buffer, this epoch
     std::vector<std::uint64_t> seen_flags_;  // the GPU's flags, as last copied here
     transport::outcome engine_failure_;
 };

@@ -56,14 +56,15 @@ std::shared_ptr<request> disown(request *r) {
 }
 
 request::request(const operation &o, mpix_kind k)
-    : op(o), kind(k), number(next_number.fetch_add(1)), partition_bytes(o.count * static_cast<std::uint64_t>(o.type->size)) {
+    : op(o),
+      kind(k),
+      number(next_number.fetch_add(1)),
+      partition_bytes(o.count * static_cast<std::uint64_t>(o.type->size)) {
     place = transport::locate(op.buffer);
     const std::size_t bytes = mpix_prequest_size(op.partitions);
-    home = static_cast<mpix_prequest *>(::operator new(bytes, std::align_val_t{64}));
+    home = static_cast<mpix_prequest *>(::operator new (bytes, std::align_val_t{64}));
     std::memset(static_cast<void *>(home), 0, bytes);
-    home->abi = MPIX_ABI_VERSION;
-    home->kind = static_cast<std::uint8_t>(kind);
-    home->null_peer = null_peer();
+    home->head = MPIX_ABI_VERSION | static_cast<std::uint64_t>(kind) << 32 | (null_peer() ? MPIX_HEAD_NULL_PEER : 0);
     home->partitions = op.partitions;
     home->contributors = 1;
     home->partition_bytes = partition_bytes;
@@ -73,11 +74,12 @@ request::request(const operation &o, mpix_kind k)
 
 request::~request() {
     if (words_region) transport::node_memory().release(words_region);
-    ::operator delete(home, std::align_val_t{64});
+    ::operator delete (home, std::align_val_t{64});
 }
 
 problem request::allocate_words(std::uint64_t extra_bytes) {
-    if (auto bad = transport::node_memory().allocate(sizeof(mpix_words) + extra_bytes, transport::on_host, words_region);
+    if (auto bad =
+            transport::node_memory().allocate(sizeof(mpix_words) + extra_bytes, transport::on_host, words_region);
         !bad.empty())
         return {MPI_ERR_NO_MEM, bad};
     words = static_cast<mpix_words *>(words_region.address);

@@ -95,7 +95,7 @@ public:
     mpix_prequest *home = nullptr;  // the host's own instance
     mpix_words *words = nullptr;    // in words_region
     transport::region words_region;
-    transport::placement place;     // of the user's buffer
+    transport::placement place;  // of the user's buffer
 
     std::mutex engine;
     // An exported handle: `home` itself, for host threads, or a copy on a GPU. Guarded by `engine`.
@@ -105,11 +105,11 @@ public:
     // Guarded by setup_mutex.
     std::uint64_t peer_number = 0;  // the peer's request, once matched
     bool connected = false;
-    bool peer_gone = false;         // it has sent DETACH
+    bool peer_gone = false;  // it has sent DETACH
     bool freed = false;
-    bool waiting = false;           // counted among those that wait for a control message
+    bool waiting = false;  // counted among those that wait for a control message
 
-    std::atomic<bool> attend_again{false};  // the progress list's own
+    std::atomic<std::uint64_t> times_attended{0};  // the progress list's own
 
 protected:
     virtual void on_start() = 0;    // after the epoch word is out
@@ -119,7 +119,7 @@ protected:
 
     std::atomic<bool> active_{false};
     std::uint64_t epoch_ = 0;
-    transport::outcome failure_;     // the pair cannot work; guarded by setup_mutex until gate opens
+    transport::outcome failure_;  // the pair cannot work; guarded by setup_mutex until gate opens
     std::uint32_t refusal_ = refused_not;
     std::string path_ = "unmatched";  // guarded by setup_mutex
 };

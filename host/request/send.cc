@@ -101,8 +101,8 @@ transport::outcome send_request::attach(const control_message &m) {
     if (landing_owner_ == nullptr || arrival_owner == nullptr) return "the receiver chose a transport that is not here";
     slots_ = m.flags;
     const std::uint64_t flags_bytes = (static_cast<std::uint64_t>(op.partitions) + 1) * sizeof(std::uint64_t);
-    if (m.landing.bytes < slots_ * total_bytes() || m.arrival.bytes < flags_bytes || m.words.bytes < sizeof(mpix_words) ||
-        m.words.transport != transport::id_shm)
+    if (m.landing.bytes < slots_ * total_bytes() || m.arrival.bytes < flags_bytes ||
+        m.words.bytes < sizeof(mpix_words) || m.words.transport != transport::id_shm)
         return "the receiver's landing is too small";
     // The device that will do the stores or the copies: the buffer's; for a host buffer any will do.
     const int user = place.owner != nullptr ? place.device : 0;
@@ -308,7 +308,8 @@ void send_request::conclude() {
     // All partitions' ring entries are visible since all_ready is; one that came after drain() looked
     // is found in the next round.
     const auto n = static_cast<std::uint64_t>(op.partitions);
-    if (ring_taken_ - ring_at_start_ < n && detail::observe(&home->ring[ring_taken_ % n]) >> 32 == (epoch_ & 0xffffffffu))
+    if (ring_taken_ - ring_at_start_ < n &&
+        detail::observe(&home->ring[ring_taken_ % n]) >> 32 == (epoch_ & 0xffffffffu))
         return;
     if (refusal_ == refused_not && engine_failure_.empty()) {
         set_flag(n);
@@ -365,7 +366,8 @@ problem send_request::outcome() {
 
 stall send_request::describe_stall() {
     const std::scoped_lock lock(setup_mutex(), engine);
-    stall s{"send", op.peer, null_peer() ? -1 : peer_world(), op.tag, op.partitions, epoch_, path_, "not ready", {}, {}};
+    stall s{"send", op.peer, null_peer() ? -1 : peer_world(), op.tag, op.partitions, epoch_, path_, "not ready",
+            {},     {}};
     if (device == nullptr) {
         const std::uint64_t *state = detail::partition_states(home);
         for (int p = 0; p < op.partitions; ++p)
@@ -378,7 +380,7 @@ stall send_request::describe_stall() {
                               op.partitions);
     }
     if (!s.remark.empty()) s.remark += "; ";
-    s.remark += !connected ? "no matching receive has been found"
+    s.remark += !connected    ? "no matching receive has been found"
                 : gate_open() ? "the receiver has started"
                               : format("the receiver has started epoch {} only", detail::peek(&words->gate));
     if (!connected && !setup_thread_safe())

@@ -62,18 +62,18 @@ private:
     // The route, as this process reaches it. Written under setup_mutex and engine, read under either.
     transport::transport *landing_owner_ = nullptr;
     transport::region landing_, arrival_, peer_words_;
-    transport::region peer_view_;      // peer_words_, while the exported copy's GPU has it
+    transport::region peer_view_;  // peer_words_, while the exported copy's GPU has it
     std::uint64_t slots_ = 0;
     std::vector<transport::region> retired_;  // mappings of undone matches, closed when the user frees us
 
     // Guarded by engine.
-    std::uint64_t ring_taken_ = 0;      // entries of the ring consumed, all epochs
-    std::uint64_t ring_at_start_ = 0;   // at this epoch's start
-    std::deque<int> host_ready_;        // readied by the host on an exported request, not moved yet
-    std::vector<bool> host_readied_;    // in this epoch
+    std::uint64_t ring_taken_ = 0;     // entries of the ring consumed, all epochs
+    std::uint64_t ring_at_start_ = 0;  // at this epoch's start
+    std::deque<int> host_ready_;       // readied by the host on an exported request, not moved yet
+    std::vector<bool> host_readied_;   // in this epoch
     std::vector<move> moving_;
-    std::uint64_t engine_moves_ = 0;    // in this epoch
-    std::uint64_t concluded_ = 0;       // last epoch that the engine has completed
+    std::uint64_t engine_moves_ = 0;  // in this epoch
+    std::uint64_t concluded_ = 0;     // last epoch that the engine has completed
     transport::outcome engine_failure_;
 };
 

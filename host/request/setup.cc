@@ -29,10 +29,10 @@ struct setup_state {
     std::list<outgoing> sending;
 
     matcher order;
-    std::map<std::uint64_t, std::shared_ptr<request>> live;         // by number; freed ones until buried
-    std::map<std::uint64_t, offer> offers;                          // by order of arrival
+    std::map<std::uint64_t, std::shared_ptr<request>> live;           // by number; freed ones until buried
+    std::map<std::uint64_t, offer> offers;                            // by order of arrival
     std::map<std::pair<int, std::uint64_t>, std::uint64_t> offer_of;  // (source, their number) to arrival
-    std::map<std::uint64_t, std::uint64_t> bound_offer;             // receive's number to arrival
+    std::map<std::uint64_t, std::uint64_t> bound_offer;               // receive's number to arrival
     std::uint64_t arrivals = 0;
     std::atomic<std::size_t> unsettled{0};  // requests that wait for a control message
 };
@@ -253,7 +253,8 @@ void leave(const std::shared_ptr<request> &r) {
             }
         }
     } else {
-        if (r->peer_number != 0) send_control(r->peer_world(), make_control(control::detach, r->number, r->peer_number));
+        if (r->peer_number != 0)
+            send_control(r->peer_world(), make_control(control::detach, r->number, r->peer_number));
         if (r->peer_gone) bury(r->number);
     }
     settle(*r);

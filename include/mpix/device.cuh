@@ -73,8 +73,7 @@ MPIX_FN bool parrived(const Group &group, MPIX_Prequest preq, int partition);
  * Running out of the default timeout is kept with the request as an error; of an explicit one, not.
  */
 template <class Group>
-MPIX_FN int wait_arrived(const Group &group, MPIX_Prequest preq, int partition,
-                         uint64_t timeout_ns = default_timeout);
+MPIX_FN int wait_arrived(const Group &group, MPIX_Prequest preq, int partition, uint64_t timeout_ns = default_timeout);
 
 }  // namespace mpix
 

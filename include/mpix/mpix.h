@@ -46,12 +46,12 @@ extern "C" {
  * Errors: MPI_ERR_ARG (partitions < 1), MPI_ERR_COUNT, MPI_ERR_TYPE, MPI_ERR_RANK, MPI_ERR_TAG,
  * MPI_ERR_COMM, MPI_ERR_BUFFER (a null buffer with bytes in it), MPI_ERR_REQUEST (null `request`).
  */
-int MPI_Psend_init(const void *buf, int partitions, MPI_Count count, MPI_Datatype datatype, int dest,
-                   int tag, MPI_Comm comm, MPI_Info info, MPI_Request *request);
+int MPI_Psend_init(const void *buf, int partitions, MPI_Count count, MPI_Datatype datatype, int dest, int tag,
+                   MPI_Comm comm, MPI_Info info, MPI_Request *request);
 
 /** Make an inactive, persistent, partitioned receive. As MPI_Psend_init; wildcards are erroneous. */
-int MPI_Precv_init(void *buf, int partitions, MPI_Count count, MPI_Datatype datatype, int source,
-                   int tag, MPI_Comm comm, MPI_Info info, MPI_Request *request);
+int MPI_Precv_init(void *buf, int partitions, MPI_Count count, MPI_Datatype datatype, int source, int tag,
+                   MPI_Comm comm, MPI_Info info, MPI_Request *request);
 
 /**
  * Mark one partition of an active partitioned send ready: its bytes may move from now on.

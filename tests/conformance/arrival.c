@@ -89,7 +89,8 @@ static void own_data_only(void) {
             OK(MPI_Psend_init(out.buffer, p, q, out_type, right_rank, tag, MPI_COMM_WORLD, MPI_INFO_NULL, &both[0]));
             OK(MPI_Precv_init(in.buffer, q, p, in_type, left_rank, tag, MPI_COMM_WORLD, MPI_INFO_NULL, &both[1]));
             const uint64_t transfer = shared_random();
-            for (int epoch = 1; epoch <= 5; ++epoch) epoch_by_steps(&out, &in, both, mix_key(transfer, (uint64_t)epoch));
+            for (int epoch = 1; epoch <= 5; ++epoch)
+                epoch_by_steps(&out, &in, both, mix_key(transfer, (uint64_t)epoch));
             OK(MPI_Request_free(&both[0]));
             OK(MPI_Request_free(&both[1]));
             OK(MPI_Type_free(&out_type));
@@ -112,7 +113,8 @@ static void loop_alone(void) {
         fill_side(&in, epoch);
         OK(MPI_Startall(2, both));
         OK(MPI_Pready_range(0, 11, both[0]));
-        for (int j = 7; j >= 0; --j) UNTIL(arrived(both[1], j)) {}
+        for (int j = 7; j >= 0; --j) UNTIL(arrived(both[1], j)) {
+            }
         int flag = 0;
         OK(MPI_Test(&both[1], &flag, MPI_STATUS_IGNORE));
         CHECK(flag);
@@ -165,7 +167,8 @@ static void single_test(void) {
         fill_side(&in, (uint64_t)epoch);
         OK(MPI_Startall(2, both));
         ready_all(both[0], 6, shuffled);
-        for (int j = 0; j < 4; ++j) UNTIL(arrived(both[1], j)) {}
+        for (int j = 0; j < 4; ++j) UNTIL(arrived(both[1], j)) {
+            }
         switch (epoch % 4) {
             case 0:
                 OK(MPI_Test(&both[1], &flag, MPI_STATUS_IGNORE));

@@ -9,10 +9,22 @@
 enum { tag = 5, plain_tag = 6, persistent_tag = 7 };
 
 // Places in the array.
-enum place { null, idle_send, send, plain_send, receive, plain_receive, idle_receive, plain_idle, nobody, persistent, n_places };
+enum place {
+    null,
+    idle_send,
+    send,
+    plain_send,
+    receive,
+    plain_receive,
+    idle_receive,
+    plain_idle,
+    nobody,
+    persistent,
+    n_places
+};
 
-static const char becomes_ready[n_places] = {[send] = 1,   [plain_send] = 1, [receive] = 1, [plain_receive] = 1,
-                                             [nobody] = 1, [persistent] = 1};
+static const char becomes_ready[n_places] = {
+    [send] = 1, [plain_send] = 1, [receive] = 1, [plain_receive] = 1, [nobody] = 1, [persistent] = 1};
 
 static struct side out, in;
 static int plain_out[3], plain_in[5], persistent_in[2], persistent_out[2], idle_data[4];
@@ -26,7 +38,8 @@ static void set_up(void) {
     OK(MPI_Psend_init(out.buffer, 6, 4, MPI_INT, right_rank, tag, MPI_COMM_WORLD, MPI_INFO_NULL, &requests[send]));
     OK(MPI_Precv_init(in.buffer, 4, 6, MPI_INT, left_rank, tag, MPI_COMM_WORLD, MPI_INFO_NULL, &requests[receive]));
     OK(MPI_Psend_init(idle_data, 2, 1, MPI_INT, right_rank, 100, MPI_COMM_WORLD, MPI_INFO_NULL, &requests[idle_send]));
-    OK(MPI_Precv_init(idle_data, 2, 1, MPI_INT, left_rank, 100, MPI_COMM_WORLD, MPI_INFO_NULL, &requests[idle_receive]));
+    OK(MPI_Precv_init(idle_data, 2, 1, MPI_INT, left_rank, 100, MPI_COMM_WORLD, MPI_INFO_NULL,
+                      &requests[idle_receive]));
     OK(MPI_Recv_init(idle_data, 1, MPI_INT, left_rank, 101, MPI_COMM_WORLD, &requests[plain_idle]));
     OK(MPI_Precv_init(idle_data, 2, 2, MPI_INT, MPI_PROC_NULL, tag, MPI_COMM_WORLD, MPI_INFO_NULL, &requests[nobody]));
     OK(MPI_Recv_init(persistent_in, 2, MPI_INT, left_rank, persistent_tag, MPI_COMM_WORLD, &requests[persistent]));
@@ -188,7 +201,8 @@ static void some_of_them(int test) {
         for (int found = 0; found < 6; found += n) {
             n = 0;
             if (test)
-                UNTIL(n != 0) OK(MPI_Testsome(n_places, requests, &n, indices, ignore ? MPI_STATUSES_IGNORE : statuses));
+                UNTIL(n != 0)
+                OK(MPI_Testsome(n_places, requests, &n, indices, ignore ? MPI_STATUSES_IGNORE : statuses));
             else
                 OK(MPI_Waitsome(n_places, requests, &n, indices, ignore ? MPI_STATUSES_IGNORE : statuses));
             CHECK(n > 0 && n <= 6);

@@ -163,13 +163,13 @@ static unsigned char *message_of(const struct side *sender, uint64_t key) {
 
 static void unpack(const unsigned char *message, size_t bytes, void *buffer, int count, MPI_Datatype type) {
     int position = 0;
-    if (bytes > 0)
-        OK(PMPI_Unpack(message, (int)bytes, &position, buffer, count, type, MPI_COMM_WORLD));
+    if (bytes > 0) OK(PMPI_Unpack(message, (int)bytes, &position, buffer, count, type, MPI_COMM_WORLD));
 }
 
 static void differ(const struct side *s, size_t at, unsigned expected) {
     snprintf(situation, sizeof situation, "byte %lld of the buffer (%d partitions of %d elements) is %02x, not %02x",
-             (long long)(s->memory + at - (unsigned char *)s->buffer), s->partitions, s->count, s->memory[at], expected);
+             (long long)(s->memory + at - (unsigned char *)s->buffer), s->partitions, s->count, s->memory[at],
+             expected);
     fail_check(__FILE__, __LINE__, situation);
 }
 
@@ -242,7 +242,8 @@ void ready_all(MPI_Request request, int partitions, enum ready_order order) {
 }
 
 int covered(const struct side *sender, const char *readied, const struct side *receiver, int partition) {
-    const size_t theirs = sender->bytes / (size_t)sender->partitions, mine = receiver->bytes / (size_t)receiver->partitions;
+    const size_t theirs = sender->bytes / (size_t)sender->partitions,
+                 mine = receiver->bytes / (size_t)receiver->partitions;
     for (size_t p = 0; p < (size_t)sender->partitions; ++p) {
         const size_t low = (size_t)partition * mine, high = low + mine;
         if (p * theirs < high && low < (p + 1) * theirs && !readied[p]) return 0;
@@ -301,6 +302,7 @@ MPI_Datatype make_type(enum type_kind kind) {
 }
 
 const char *type_name(enum type_kind kind) {
-    static const char *const names[] = {"bytes", "ints", "strided", "struct", "downward", "scattered", "corner", "shifted"};
+    static const char *const names[] = {"bytes",    "ints",      "strided", "struct",
+                                        "downward", "scattered", "corner",  "shifted"};
     return names[kind];
 }

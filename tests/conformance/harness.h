@@ -22,21 +22,20 @@ struct test_case {
 // main() of every program: `program [--seed N] [case...]`. All ranks run all cases (or those named) together;
 // 77 if there are too few ranks for any. The first failed check ends the program.
 int run_cases(int argc, char **argv, int thread_level, const struct test_case *cases, int n);
-#define RUN_CASES(argc, argv, level, cases) \
-    run_cases(argc, argv, level, cases, (int)(sizeof(cases) / sizeof(cases)[0]))
+#define RUN_CASES(argc, argv, level, cases) run_cases(argc, argv, level, cases, (int)(sizeof(cases) / sizeof(cases)[0]))
 
 extern int world_rank, world_size, right_rank, left_rank;  // neighbours in a ring; oneself on one rank
 
 // ---- checks --------------------------------------------------------------------------------------------
 
-#define CHECK(condition)                                          \
-    do {                                                          \
+#define CHECK(condition)                                              \
+    do {                                                              \
         if (!(condition)) fail_check(__FILE__, __LINE__, #condition); \
     } while (0)
 // An MPI call that must succeed.
-#define OK(call)                                                      \
-    do {                                                              \
-        const int ok_code = (call);                                   \
+#define OK(call)                                                                   \
+    do {                                                                           \
+        const int ok_code = (call);                                                \
         if (ok_code != MPI_SUCCESS) fail_call(__FILE__, __LINE__, #call, ok_code); \
     } while (0)
 // Repeat something that makes progress until a condition holds; a hang is a failure that says so.

@@ -66,7 +66,8 @@ static struct usage settled(const struct usage *wanted) {
         OK(MPIX_Request_path(request, path, sizeof path));
         OK(MPI_Request_free(&request));
         u = look();
-        int done = wanted == NULL ? round >= 20 : u.descriptors <= wanted->descriptors && u.mappings <= wanted->mappings;
+        int done =
+            wanted == NULL ? round >= 20 : u.descriptors <= wanted->descriptors && u.mappings <= wanted->mappings;
         OK(MPI_Allreduce(MPI_IN_PLACE, &done, 1, MPI_INT, MPI_LAND, MPI_COMM_WORLD));
         if (done) break;
     }
@@ -88,8 +89,9 @@ static void lives(int bytes, int n, int epochs) {
     some_lives(bytes, n, epochs);
     const struct usage after = settled(&before);
     if (world_rank == 0)
-        printf("%d requests of %d bytes: descriptors %ld -> %ld, mappings %ld -> %ld, resident %ld -> %ld KiB\n", n, bytes,
-               before.descriptors, after.descriptors, before.mappings, after.mappings, before.kibibytes, after.kibibytes);
+        printf("%d requests of %d bytes: descriptors %ld -> %ld, mappings %ld -> %ld, resident %ld -> %ld KiB\n", n,
+               bytes, before.descriptors, after.descriptors, before.mappings, after.mappings, before.kibibytes,
+               after.kibibytes);
     CHECK(after.descriptors <= before.descriptors);
     CHECK(after.mappings <= before.mappings);
     CHECK(after.kibibytes - before.kibibytes < 600);  // a control message kept per life would be more

@@ -21,9 +21,11 @@ static void make_sides(int count) {
 
 static void init_request(void) {
     if (world_rank == 0)
-        OK(MPI_Psend_init(out.buffer, out.partitions, out.count, out.type, 1, tag, MPI_COMM_WORLD, MPI_INFO_NULL, &request));
+        OK(MPI_Psend_init(out.buffer, out.partitions, out.count, out.type, 1, tag, MPI_COMM_WORLD, MPI_INFO_NULL,
+                          &request));
     else
-        OK(MPI_Precv_init(in.buffer, in.partitions, in.count, in.type, 0, tag, MPI_COMM_WORLD, MPI_INFO_NULL, &request));
+        OK(MPI_Precv_init(in.buffer, in.partitions, in.count, in.type, 0, tag, MPI_COMM_WORLD, MPI_INFO_NULL,
+                          &request));
 }
 
 static void finish(void) {
@@ -182,8 +184,10 @@ static void prepare_all(void) {
         for (int i = 0; i < n; ++i)
             for (int k = 0; k < 6; ++k) data[i][k] = epoch * 1000 + world_rank * 100 + i * 6 + k;
         OK(MPI_Startall(2 * n, requests));
-        if (epoch % 2) OK(MPIX_Pbuf_prepare_all(2 * n, requests));
-        else OK(MPIX_Pbuf_prepare_all(n, requests));
+        if (epoch % 2)
+            OK(MPIX_Pbuf_prepare_all(2 * n, requests));
+        else
+            OK(MPIX_Pbuf_prepare_all(n, requests));
         OK(MPIX_Pbuf_prepare_all(0, NULL));
         for (int i = 0; i < n; ++i) ready_all(requests[i], 3, shuffled);
         OK(MPI_Waitall(2 * n, requests, MPI_STATUSES_IGNORE));

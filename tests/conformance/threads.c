@@ -41,7 +41,8 @@ static void *ready_and_ask(void *argument) {
 static void distinct_partitions(void) {
     make_side(&out, MPI_INT, partitions, count);
     make_side(&in, MPI_INT, partitions, count);
-    OK(MPI_Psend_init(out.buffer, partitions, count, MPI_INT, right_rank, tag, MPI_COMM_WORLD, MPI_INFO_NULL, &both[0]));
+    OK(MPI_Psend_init(out.buffer, partitions, count, MPI_INT, right_rank, tag, MPI_COMM_WORLD, MPI_INFO_NULL,
+                      &both[0]));
     OK(MPI_Precv_init(in.buffer, partitions, count, MPI_INT, left_rank, tag, MPI_COMM_WORLD, MPI_INFO_NULL, &both[1]));
     for (uint64_t epoch = 1; epoch <= epochs; ++epoch) {
         now = mix_key(seed, epoch);

@@ -67,7 +67,8 @@ static void exchange_types(MPI_Datatype out_type, int out_partitions, int out_co
         fill_side(&out, mix_key(now, (uint64_t)world_rank));
         fill_side(&in, poison);
         start(both);
-        ready_all(both[0], out_partitions, order < 0 ? (enum ready_order)own_below(n_ready_orders) : (enum ready_order)order);
+        ready_all(both[0], out_partitions,
+                  order < 0 ? (enum ready_order)own_below(n_ready_orders) : (enum ready_order)order);
         complete(both);
         check_received(&in, poison, &out, mix_key(now, (uint64_t)left_rank));
     }
@@ -90,7 +91,8 @@ static void restart(void) {
 }
 
 static void unequal_partitions(void) {
-    static const int counts[][2] = {{1, 8}, {8, 1}, {4, 6}, {6, 4}, {3, 7}, {7, 3}, {12, 5}, {5, 12}, {24, 16}, {64, 48}, {1, 1}, {100, 25}};
+    static const int counts[][2] = {{1, 8},  {8, 1},  {4, 6},   {6, 4},   {3, 7}, {7, 3},
+                                    {12, 5}, {5, 12}, {24, 16}, {64, 48}, {1, 1}, {100, 25}};
     for (size_t i = 0; i < sizeof counts / sizeof counts[0]; ++i) {
         const int p = counts[i][0], q = counts[i][1];
         for (int factor = 1; factor <= 3; ++factor)

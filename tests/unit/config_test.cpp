@@ -64,13 +64,13 @@ TEST_CASE("good values are taken") {
 
 TEST_CASE("a malformed value is refused, with the variable's name and the value") {
     const std::vector<std::pair<std::string, std::string>> bad = {
-        {"MPIX_PROGRESS", ""},           {"MPIX_PROGRESS", "Auto"},       {"MPIX_PROGRESS", "always "},
-        {"MPIX_PROGRESS", "1"},          {"MPIX_STALL_SECONDS", ""},      {"MPIX_STALL_SECONDS", "-1"},
-        {"MPIX_STALL_SECONDS", "5s"},    {"MPIX_STALL_SECONDS", "nan"},   {"MPIX_STALL_SECONDS", "inf"},
-        {"MPIX_STALL_SECONDS", "1e99"},  {"MPIX_EAGER_BYTES", ""},        {"MPIX_EAGER_BYTES", "-1"},
-        {"MPIX_EAGER_BYTES", "+1"},      {"MPIX_EAGER_BYTES", "1k"},      {"MPIX_EAGER_BYTES", " 1"},
-        {"MPIX_EAGER_BYTES", "0x10"},    {"MPIX_EAGER_BYTES", "1.5"},     {"MPIX_EAGER_BYTES", "99999999999999999999"},
-        {"MPIX_PROGRESS_CPUS", "1,"},    {"MPIX_PROGRESS_CPUS", "3-1"},   {"MPIX_PROGRESS_CPUS", "a"}};
+        {"MPIX_PROGRESS", ""},          {"MPIX_PROGRESS", "Auto"},     {"MPIX_PROGRESS", "always "},
+        {"MPIX_PROGRESS", "1"},         {"MPIX_STALL_SECONDS", ""},    {"MPIX_STALL_SECONDS", "-1"},
+        {"MPIX_STALL_SECONDS", "5s"},   {"MPIX_STALL_SECONDS", "nan"}, {"MPIX_STALL_SECONDS", "inf"},
+        {"MPIX_STALL_SECONDS", "1e99"}, {"MPIX_EAGER_BYTES", ""},      {"MPIX_EAGER_BYTES", "-1"},
+        {"MPIX_EAGER_BYTES", "+1"},     {"MPIX_EAGER_BYTES", "1k"},    {"MPIX_EAGER_BYTES", " 1"},
+        {"MPIX_EAGER_BYTES", "0x10"},   {"MPIX_EAGER_BYTES", "1.5"},   {"MPIX_EAGER_BYTES", "99999999999999999999"},
+        {"MPIX_PROGRESS_CPUS", "1,"},   {"MPIX_PROGRESS_CPUS", "3-1"}, {"MPIX_PROGRESS_CPUS", "a"}};
     for (const auto &[name, value] : bad) {
         CAPTURE(name, value);
         environment = {{name, value}};
@@ -92,8 +92,8 @@ TEST_CASE("CPU lists") {
     CHECK(cpus("3,8-11") == std::vector<int>{3, 8, 9, 10, 11});
     CHECK(cpus("5-5,2") == std::vector<int>{5, 2});
     CHECK(cpus("65535") == std::vector<int>{65535});
-    for (const char *list : {",", "1,", ",1", "1,,2", "-1", "1-", "1--2", "2-1", "1-2-3", "1 ,2", " 1", "1 ", "a", "1a",
-                             "0x1", "65536", "0-65536", "99999999999", "+1", "1.5", "1;2"}) {
+    for (const char *list : {",",  "1,", ",1", "1,,2", "-1",    "1-",      "1--2",        "2-1", "1-2-3", "1 ,2", " 1",
+                             "1 ", "a",  "1a", "0x1",  "65536", "0-65536", "99999999999", "+1",  "1.5",   "1;2"}) {
         std::vector<int> out;
         CAPTURE(list);
         CHECK_FALSE(parse_cpu_list(list, out));

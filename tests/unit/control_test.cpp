@@ -33,8 +33,7 @@ std::string check(const control_message &m, std::size_t bytes = sizeof(control_m
     return check_control(&m, bytes, out);
 }
 
-constexpr control all_kinds[] = {control::offer, control::accept, control::connect, control::withdraw,
-                                 control::detach};
+constexpr control all_kinds[] = {control::offer, control::accept, control::connect, control::withdraw, control::detach};
 
 struct corruption {
     const char *name;

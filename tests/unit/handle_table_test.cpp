@@ -42,7 +42,8 @@ TEST_CASE("random inserts and removes agree with std::map") {
     std::vector<int> objects(64);
     // Handles as MPI libraries make them: aligned pointers, small ints, ints with the sign bit; few enough of
     // them that keys come back, and long enough that the table is rebuilt many times over.
-    for (const std::uint64_t step : {std::uint64_t{1}, std::uint64_t{16}, std::uint64_t{0x98000000}, std::uint64_t{1} << 40}) {
+    for (const std::uint64_t step :
+         {std::uint64_t{1}, std::uint64_t{16}, std::uint64_t{0x98000000}, std::uint64_t{1} << 40}) {
         table t;
         std::map<std::uint64_t, int *> expected;
         for (int n = 0; n < 60000; ++n) {

@@ -93,7 +93,8 @@ void check_pack(const sample &type, const mpix::layout &layout, int count, type_
     }
 }
 
-void check_unpack(const sample &type, const mpix::layout &layout, int count, type_maker &maker, std::mt19937_64 &random) {
+void check_unpack(const sample &type, const mpix::layout &layout, int count, type_maker &maker,
+                  std::mt19937_64 &random) {
     const auto at = offsets(type, count);
     if (overlaps(at)) return;  // not for a receive
     const int size = static_cast<int>(at.size());

@@ -12,7 +12,6 @@ namespace {
 
 mpix_prequest receive_of(int partitions, std::uint64_t partition_bytes) {
     mpix_prequest r{};
-    r.kind = MPIX_KIND_RECV;
     r.partitions = partitions;
     r.partition_bytes = partition_bytes;
     return r;

@@ -38,11 +38,26 @@ void say(sample &out, const std::vector<int> &values) {
     out.text += "]";
 }
 
-struct short_int { short value; int index; };
-struct long_int { long value; int index; };
-struct float_int { float value; int index; };
-struct double_int { double value; int index; };
-struct long_double_int { long double value; int index; };
+struct short_int {
+    short value;
+    int index;
+};
+struct long_int {
+    long value;
+    int index;
+};
+struct float_int {
+    float value;
+    int index;
+};
+struct double_int {
+    double value;
+    int index;
+};
+struct long_double_int {
+    long double value;
+    int index;
+};
 
 struct named_type {
     MPI_Datatype type;
@@ -119,17 +134,28 @@ sample type_maker::named() {
 
 sample type_maker::derived(int depth) {
     switch (below(12)) {
-        case 0: return contiguous(make(depth - 1));
-        case 1: return vector(make(depth - 1), false);
-        case 2: return vector(make(depth - 1), true);
-        case 3: return indexed(make(depth - 1), false, false);
-        case 4: return indexed(make(depth - 1), true, false);
-        case 5: return indexed(make(depth - 1), false, true);
-        case 6: return indexed(make(depth - 1), true, true);
-        case 7: return structure(depth);
-        case 8: return subarray(make(depth - 1));
-        case 9: return darray(make(depth - 1));
-        case 10: return resized(make(depth - 1));
+        case 0:
+            return contiguous(make(depth - 1));
+        case 1:
+            return vector(make(depth - 1), false);
+        case 2:
+            return vector(make(depth - 1), true);
+        case 3:
+            return indexed(make(depth - 1), false, false);
+        case 4:
+            return indexed(make(depth - 1), true, false);
+        case 5:
+            return indexed(make(depth - 1), false, true);
+        case 6:
+            return indexed(make(depth - 1), true, true);
+        case 7:
+            return structure(depth);
+        case 8:
+            return subarray(make(depth - 1));
+        case 9:
+            return darray(make(depth - 1));
+        case 10:
+            return resized(make(depth - 1));
         default: {
             const sample child = make(depth - 1);
             sample out = start("dup", child);
@@ -223,7 +249,8 @@ sample type_maker::structure(int depth) {
 
 // Both kinds of array: which elements of a global one belong to it, in memory order.
 template <class Mine>
-static void place_array(sample &out, const sample &child, const std::vector<int> &sizes, bool fortran, const Mine &mine) {
+static void place_array(sample &out, const sample &child, const std::vector<int> &sizes, bool fortran,
+                        const Mine &mine) {
     const int dimensions = static_cast<int>(sizes.size());
     std::int64_t total = 1;
     for (const int size : sizes) total *= size;
@@ -275,7 +302,9 @@ sample type_maker::darray(sample child) {
         grid.push_back(kind == 0 ? 1 : between(1, 3));
         const int least = (size + grid.back() - 1) / grid.back();  // blocks must cover the dimension
         const bool given = kind != 0 && below(2) != 0;
-        blocks.push_back(kind == 0 ? size : kind == 1 ? (given ? between(least, least + 2) : least) : (given ? between(1, 3) : 1));
+        blocks.push_back(kind == 0   ? size
+                         : kind == 1 ? (given ? between(least, least + 2) : least)
+                                     : (given ? between(1, 3) : 1));
         arguments.push_back(given ? blocks.back() : MPI_DISTRIBUTE_DFLT_DARG);
         processes *= grid.back();
     }
@@ -289,8 +318,7 @@ sample type_maker::darray(sample child) {
             at[static_cast<std::size_t>(d)] = rest % grid[static_cast<std::size_t>(d)];
             rest /= grid[static_cast<std::size_t>(d)];
         }
-        place_array(out, child, sizes, fortran,
-                    [&](std::size_t d, int i) { return i / blocks[d] % grid[d] == at[d]; });
+        place_array(out, child, sizes, fortran, [&](std::size_t d, int i) { return i / blocks[d] % grid[d] == at[d]; });
     } while (out.map.empty());
     PMPI_Type_create_darray(processes, rank, dimensions, sizes.data(), kinds.data(), arguments.data(), grid.data(),
                             fortran ? MPI_ORDER_FORTRAN : MPI_ORDER_C, child.type, &out.type);

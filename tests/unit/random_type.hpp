@@ -18,9 +18,9 @@ struct sample {
     bool named = true;
     std::vector<std::int64_t> map;  // the offset of each packed byte, in packing order
     std::string text;               // how it was made
-    bool empty_part = false;   // something in it has no bytes
-    bool backwards = false;    // something in it is a dense vector whose blocks go down
-    bool long_double = false;  // something in it is one, whose padding the library need not copy
+    bool empty_part = false;        // something in it has no bytes
+    bool backwards = false;         // something in it is a dense vector whose blocks go down
+    bool long_double = false;       // something in it is one, whose padding the library need not copy
 
     sample() = default;
     sample(const sample &) = delete;

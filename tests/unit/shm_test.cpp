@@ -99,7 +99,8 @@ TEST_CASE("regions do not overlap") {
     };
     for (int step = 0; step < 3000; ++step) {
         if (all.size() < 60 && random() % 2 != 0) {
-            all.push_back({allocate(random() % (random() % 8 == 0 ? 300000 : 2000)), static_cast<unsigned char>(random())});
+            all.push_back(
+                {allocate(random() % (random() % 8 == 0 ? 300000 : 2000)), static_cast<unsigned char>(random())});
             std::memset(all.back().r.address, all.back().mark, all.back().r.bytes);
         } else if (!all.empty()) {
             std::swap(all[random() % all.size()], all.back());

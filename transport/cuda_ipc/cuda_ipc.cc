@@ -153,7 +153,8 @@ public:
             const auto *at = static_cast<char *>(own.address);
             for (slab &s : slabs_)
                 if (at >= s.base && at < s.base + s.bytes) {
-                    s.free.give(static_cast<std::uint64_t>(at - s.base), round_up(own.bytes == 0 ? 1 : own.bytes, alignment));
+                    s.free.give(static_cast<std::uint64_t>(at - s.base),
+                                round_up(own.bytes == 0 ? 1 : own.bytes, alignment));
                     break;
                 }
         }
@@ -167,7 +168,8 @@ public:
         address.address = reinterpret_cast<std::uint64_t>(own.address);
         if (const cudaError_t error = cudaIpcGetMemHandle(&address.handle, own.address); error != cudaSuccess)
             return cuda_error(
-                "the buffer cannot be shared with other processes (only memory from cudaMalloc can): cudaIpcGetMemHandle",
+                "the buffer cannot be shared with other processes (only memory from cudaMalloc can): "
+                "cudaIpcGetMemHandle",
                 error);
         void *base = nullptr;
         if (outcome problem = allocation_base(own.address, base); !problem.empty()) return problem;
@@ -197,8 +199,7 @@ public:
         opened &o = opened_[{address.handle, device}];
         if (o.users == 0) {
             void *base = nullptr;
-            if (const cudaError_t error =
-                    cudaIpcOpenMemHandle(&base, address.handle, cudaIpcMemLazyEnablePeerAccess);
+            if (const cudaError_t error = cudaIpcOpenMemHandle(&base, address.handle, cudaIpcMemLazyEnablePeerAccess);
                 error != cudaSuccess) {
                 opened_.erase({address.handle, device});
                 return cuda_error("cannot map the peer's GPU memory: cudaIpcOpenMemHandle", error);
@@ -234,8 +235,8 @@ public:
         const std::lock_guard lock(mutex_);
         view &v = views_[host.backing];
         if (!v.locked) {
-            const cudaError_t error = cudaHostRegister(host.backing, host.backing_bytes,
-                                                       cudaHostRegisterMapped | cudaHostRegisterPortable);
+            const cudaError_t error =
+                cudaHostRegister(host.backing, host.backing_bytes, cudaHostRegisterMapped | cudaHostRegisterPortable);
             if (error != cudaSuccess && error != cudaErrorHostMemoryAlreadyRegistered) {
                 views_.erase(host.backing);
                 return cuda_error("cannot page-lock shared memory: cudaHostRegister", error);

@@ -128,7 +128,7 @@ public:
                 chunks_.erase(it);
             else
                 c.free.give(static_cast<std::uint64_t>(static_cast<char *>(own.address) - c.base),
-                       round_up(own.bytes == 0 ? 1 : own.bytes, alignment));
+                            round_up(own.bytes == 0 ? 1 : own.bytes, alignment));
             break;
         }
         own = {};

@@ -92,13 +92,13 @@ MPIX_FN looked look(mpix_prequest *r, int j) {
 MPIX_FN looked examine(mpix_prequest *r, int j) {
     looked l{arrival::vacuous, MPI_SUCCESS, 0, nullptr, {0, 0}};
     if (r == nullptr) return l;
-    const bool mine = r->kind == MPIX_KIND_RECV && r->abi == MPIX_ABI_VERSION;
+    const bool mine = head_is(r->head, MPIX_KIND_RECV);
     if (!mine || j < 0 || j >= r->partitions) {
         l.what = arrival::refused;
         l.code = keep_error(r, mine ? MPI_ERR_ARG : MPI_ERR_REQUEST, j);
         return l;
     }
-    return r->null_peer ? l : look(r, j);
+    return head_null_peer(r->head) ? l : look(r, j);
 }
 
 MPIX_FN void pause_polling(unsigned polls) {
@@ -155,24 +155,25 @@ template <class Group, class Taker>
 MPIX_FN void take(const Group &group, mpix_prequest *r, uint64_t i, uint64_t epoch, const Taker &copy) {
     const bool leader = group.thread_rank() == 0;
     bool mine = false;
-    if (leader && peek(&r->taken[i]) < 2 * epoch - 1 && observe(&r->flags[i]) >= epoch)
-        mine = claim_gpu(&r->taken[i], 2 * epoch - 2, 2 * epoch - 1);
+    uint64_t *const taken = peek_pointer(&r->taken) + i;
+    if (leader && peek(taken) < 2 * epoch - 1 && observe(&peek_pointer(&r->flags)[i]) >= epoch)
+        mine = claim_gpu(taken, 2 * epoch - 2, 2 * epoch - 1);
     if (!agree(group, mine)) return;
     const uint64_t total = static_cast<uint64_t>(r->partitions) * r->partition_bytes;
     const uint64_t bytes = total / peek(&r->peer_partitions);
-    const char *from = r->landing;
+    const char *from = peek_pointer(&r->landing);
     if (peek(&r->slots) == 2 && agree(group, (epoch & 1) != 0)) from += total;
     copy(group, r, i * bytes, from + i * bytes, bytes);
     group.sync();  // all members' parts are in place before the leader says so
     if (leader) {
-        publish_gpu(&r->taken[i], 2 * epoch);  // pairs with observe_gpu in taken_all
+        publish_gpu(taken, 2 * epoch);  // pairs with observe_gpu in taken_all
         count_up_gpu(&r->taken_count);
     }
 }
 
 MPIX_FN bool taken_all(const mpix_prequest *r, overlap range, uint64_t epoch) {
     for (uint64_t i = range.first; i <= range.last; ++i)
-        if (observe_gpu(&r->taken[i]) < 2 * epoch) return false;
+        if (observe_gpu(&peek_pointer(&r->taken)[i]) < 2 * epoch) return false;
     return true;
 }
 
@@ -189,11 +190,11 @@ MPIX_FN bool take_partition(const Group &group, mpix_prequest *r, int j, uint64_
 }
 
 // Whether it is known that messages arrive in the user's buffer itself (the route is there, and has no
-// landing). For every member to find out before the wait, when it costs nothing.
+// landing). For every member to find out before the wait, when it costs nothing. The landing is written before
+// the flags, so it is read after them.
 MPIX_FN bool arrives_in_place(const mpix_prequest *r) {
     if (r == nullptr) return true;
-    const char *const landing = peek_pointer(&r->landing);
-    return landing == nullptr && peek_pointer(&r->flags) != nullptr;
+    return peek_pointer(&r->flags) != nullptr && peek_pointer(&r->landing) == nullptr;
 }
 
 // One answer for the whole group from the leader's look.
@@ -201,8 +202,7 @@ MPIX_FN bool arrives_in_place(const mpix_prequest *r) {
 #pragma nv_exec_check_disable
 #endif
 template <class Group, class Taker>
-MPIX_FN bool conclude(const Group &group, mpix_prequest *r, int j, const looked &l, bool in_place,
-                      const Taker &copy) {
+MPIX_FN bool conclude(const Group &group, mpix_prequest *r, int j, const looked &l, bool in_place, const Taker &copy) {
     // A barrier: what the leader acquired, every member has.
     if (!agree(group, l.what == arrival::present || l.what == arrival::vacuous)) return false;
     if (in_place || peek_pointer(&r->landing) == nullptr) return true;

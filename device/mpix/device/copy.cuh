@@ -51,14 +51,14 @@ MPIX_FN void group_copy(const Group &group, char *to, const char *from, uint64_t
     for (uint64_t i = rank; i < head; i += size) to[i] = from[i];
     for (uint64_t i = tail + rank; i < bytes; i += size) to[i] = from[i];
     if (width == 16)
-        copy_words(rank, size, reinterpret_cast<block16 *>(to + head),
-                   reinterpret_cast<const block16 *>(from + head), words);
+        copy_words(rank, size, reinterpret_cast<block16 *>(to + head), reinterpret_cast<const block16 *>(from + head),
+                   words);
     else if (width == 8)
-        copy_words(rank, size, reinterpret_cast<uint64_t *>(to + head),
-                   reinterpret_cast<const uint64_t *>(from + head), words);
+        copy_words(rank, size, reinterpret_cast<uint64_t *>(to + head), reinterpret_cast<const uint64_t *>(from + head),
+                   words);
     else if (width == 4)
-        copy_words(rank, size, reinterpret_cast<uint32_t *>(to + head),
-                   reinterpret_cast<const uint32_t *>(from + head), words);
+        copy_words(rank, size, reinterpret_cast<uint32_t *>(to + head), reinterpret_cast<const uint32_t *>(from + head),
+                   words);
     else
         copy_words(rank, size, to + head, from + head, words);
 #else

@@ -13,6 +13,11 @@
 
 namespace mpix::detail {
 
+MPIX_FN bool head_is(uint64_t head, mpix_kind kind) {
+    return (head & ~uint64_t{MPIX_HEAD_NULL_PEER}) == (uint64_t{MPIX_ABI_VERSION} | static_cast<uint64_t>(kind) << 32);
+}
+MPIX_FN bool head_null_peer(uint64_t head) { return (head & MPIX_HEAD_NULL_PEER) != 0; }
+
 MPIX_FN uint64_t *partition_states(mpix_prequest *r) { return reinterpret_cast<uint64_t *>(r + 1); }
 MPIX_FN uint64_t *partition_contributions(mpix_prequest *r) { return partition_states(r) + r->partitions; }
 
@@ -54,7 +59,7 @@ enum class admission { refused, now, later, nothing };
 
 struct admitted {
     admission what;
-    int code;           // of a refusal
+    int code;  // of a refusal
     uint64_t epoch;
     uint64_t previous;  // the partition's state before; equal to `epoch`: it was ready already
 };
@@ -66,13 +71,13 @@ struct admitted {
 // While they were not, seen_epoch is the running epoch; once they were, we read the host's word.
 MPIX_FN admitted admit(mpix_prequest *r, int p, const outgoing &o) {
     admitted a{admission::refused, MPI_SUCCESS, 0, 0};
-    const bool mine = r->kind == MPIX_KIND_SEND && r->abi == MPIX_ABI_VERSION;
-    const bool null_peer = r->null_peer != 0;
+    const uint64_t head = peek(&r->head);
     const uint64_t readied = peek(&r->ready_count) + peek(&r->host_count);
     a.epoch = peek(&r->seen_epoch);
     // Acquires what the receiver did before its Start, by way of the thread that read the host's word:
     // our stores to the landing must not come before it.
     uint64_t gate = observe_gpu(&r->seen_gate);
+    const bool mine = head_is(head, MPIX_KIND_SEND), null_peer = head_null_peer(head);
     if (!mine || p < 0 || p >= o.partitions) {
         a.code = keep_error(r, mine ? MPI_ERR_ARG : MPI_ERR_REQUEST, p);
         return a;
@@ -93,6 +98,14 @@ MPIX_FN admitted admit(mpix_prequest *r, int p, const outgoing &o) {
         slots = peek(&r->slots);
     }
     a.previous = swap_gpu(state, a.epoch);
+#if !defined(__CUDA_ARCH__)
+    // The answer is here at once, so none but the first caller touches the landing. (On a GPU it travels while
+    // the bytes move, see ready.)
+    if (a.previous == a.epoch) {
+        a.code = keep_error(r, MPI_ERR_ARG, p);
+        return a;
+    }
+#endif
     if (null_peer)
         a.what = admission::nothing;
     else if (gate >= gate_needed(a.epoch, slots) && (o.landing != nullptr || peek_pointer(&r->landing) != nullptr))
@@ -111,11 +124,11 @@ MPIX_FN void settle(mpix_prequest *r, uint64_t epoch) {
     // Orders all partitions' bytes and flags, chained to us by the counter, before the words below.
     // Pairs with observe() in the host's completion test and in the receiver's parrived.
     release_to_system();
-    if (!r->null_peer && peek(&r->defer_epoch) != epoch) {
-        publish_after_fence(&r->flags[r->partitions], epoch);  // the whole message's
+    if (!head_null_peer(r->head) && peek(&r->defer_epoch) != epoch) {
+        publish_after_fence(&peek_pointer(&r->flags)[r->partitions], epoch);  // the whole message's
         // Not before that flag: it lets the receiver's host start the next epoch, and look() counts on the
         // flag then. A release of its own, since the two words are in different memories.
-        publish(r->peer_complete, epoch);
+        publish(peek_pointer(&r->peer_complete), epoch);
     }
     publish_after_fence(&r->words->all_ready, epoch);
 }
@@ -216,15 +229,15 @@ MPIX_FN int pready_range(const Group &group, int low, int high, MPIX_Prequest pr
 #endif
 template <class Group>
 MPIX_FN int pready_contribute(const Group &group, int partition, MPIX_Prequest preq) {
-    const bool countable =
-        preq != nullptr && preq->kind == MPIX_KIND_SEND && partition >= 0 && partition < preq->partitions;
+    const bool countable = preq != nullptr && detail::head_is(preq->head, MPIX_KIND_SEND) && partition >= 0 &&
+                           partition < preq->partitions;
     if (countable && preq->contributors > 1) {
         // The members' writes are the leader's, which the counter chains to the last contributor's.
         group.sync();
         bool last = false;
         if (group.thread_rank() == 0)
-            last = (detail::count_up_gpu(detail::partition_contributions(preq) + partition) + 1) %
-                       preq->contributors == 0;
+            last =
+                (detail::count_up_gpu(detail::partition_contributions(preq) + partition) + 1) % preq->contributors == 0;
         if (!detail::agree(group, last)) return MPI_SUCCESS;
     }
     return pready(group, partition, preq);  // also says what is wrong with bad arguments
@@ -232,13 +245,9 @@ MPIX_FN int pready_contribute(const Group &group, int partition, MPIX_Prequest p
 
 }  // namespace mpix
 
-MPIX_FN int MPI_Pready(int partition, MPIX_Prequest preq) {
-    return mpix::pready(mpix::this_thread(), partition, preq);
-}
+MPIX_FN int MPI_Pready(int partition, MPIX_Prequest preq) { return mpix::pready(mpix::this_thread(), partition, preq); }
 
-MPIX_FN int MPI_Pready(MPIX_Prequest preq, int partition) {
-    return mpix::pready(mpix::this_thread(), partition, preq);
-}
+MPIX_FN int MPI_Pready(MPIX_Prequest preq, int partition) { return mpix::pready(mpix::this_thread(), partition, preq); }
 
 MPIX_FN int MPI_Pready_range(int low, int high, MPIX_Prequest preq) {
     return mpix::pready_range(mpix::this_thread(), low, high, preq);

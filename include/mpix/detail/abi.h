@@ -11,6 +11,8 @@
 
 #define MPIX_ABI_VERSION 1u
 
+#define MPIX_HEAD_NULL_PEER (1ull << 40)  // the peer is MPI_PROC_NULL
+
 enum mpix_kind { MPIX_KIND_SEND = 1, MPIX_KIND_RECV = 2 };
 
 // The words of one request that live in host memory which every party can reach: the owner's host,
@@ -37,10 +39,8 @@ typedef uint64_t mpix_ring_entry;
 // The arrays that depend on the number of partitions lie behind the struct (see mpix_prequest_size).
 struct mpix_prequest {
     // Fixed when the request is made.
-    uint32_t abi;              // MPIX_ABI_VERSION
-    uint8_t kind;              // enum mpix_kind
-    uint8_t null_peer;         // 1: the peer is MPI_PROC_NULL
-    uint8_t reserved0[2];
+    uint64_t head;             // MPIX_ABI_VERSION | kind << 32, and MPIX_HEAD_NULL_PEER: one word, checked by
+                               // every device call
     int32_t partitions;        // this side's
     uint32_t contributors;     // calls of pready_contribute per partition
     uint64_t partition_bytes;  // packed bytes of one partition of this side
@@ -61,14 +61,14 @@ struct mpix_prequest {
                                // out to the user's buffer, 2*epoch - 1 while somebody is copying
 
     // Changes while in use; each word is accessed atomically.
-    uint64_t seen_epoch;       // last active epoch number read from words->epoch
-    uint64_t seen_gate;        // last value read from words->gate
-    uint64_t ready_count;      // send: partitions readied since the request was made, all epochs
-    uint64_t host_count;       // send: the part of it that the progress engine did for the host's Pready
-    uint64_t defer_count;      // send: partitions ever put into the ring
-    uint64_t defer_epoch;      // send: last epoch in which any partition was deferred
-    uint64_t taken_count;      // receive: sender partitions copied out of the landing, all epochs
-    uint64_t error;            // as words->error; guards it, so that the first error wins
+    uint64_t seen_epoch;   // last active epoch number read from words->epoch
+    uint64_t seen_gate;    // last value read from words->gate
+    uint64_t ready_count;  // send: partitions readied since the request was made, all epochs
+    uint64_t host_count;   // send: the part of it that the progress engine did for the host's Pready
+    uint64_t defer_count;  // send: partitions ever put into the ring
+    uint64_t defer_epoch;  // send: last epoch in which any partition was deferred
+    uint64_t taken_count;  // receive: sender partitions copied out of the landing, all epochs
+    uint64_t error;        // as words->error; guards it, so that the first error wins
 };
 
 // Behind the struct of a send: state[partitions], the last epoch in which each was readied, then

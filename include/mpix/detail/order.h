@@ -41,15 +41,27 @@ MPIX_FN void poke(uint64_t *word, uint64_t value) {
 #endif
 }
 
-// The same for pointers.
+// The same for pointers. On the host with acquire and release, which cost nothing there: what a pointer leads to
+// may have been made, or mapped, by the thread that stored it.
 template <class T>
 MPIX_FN T *peek_pointer(T *const *word) {
+#ifdef __CUDA_ARCH__
     return reinterpret_cast<T *>(peek(reinterpret_cast<const uint64_t *>(word)));
+#else
+    return reinterpret_cast<T *>(
+        std::atomic_ref<uint64_t>(*const_cast<uint64_t *>(reinterpret_cast<const uint64_t *>(word)))
+            .load(std::memory_order_acquire));
+#endif
 }
 
 template <class T>
 MPIX_FN void poke_pointer(T **word, T *value) {
+#ifdef __CUDA_ARCH__
     poke(reinterpret_cast<uint64_t *>(word), reinterpret_cast<uint64_t>(value));
+#else
+    std::atomic_ref<uint64_t>(*reinterpret_cast<uint64_t *>(word))
+        .store(reinterpret_cast<uint64_t>(value), std::memory_order_release);
+#endif
 }
 
 // observe: everything its writer published before this value is visible to the caller from here on.

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Rule 4: a size mismatch is an error at the receiver, and no byte moves. A ring.
+#include <stdlib.h>
+
+#include "tests/errors/expect.h"
+
+enum { tag = 6 };
+
+// The ways to learn of it; each gives the receive's error, and completes both requests.
+static void complete(int way, MPI_Request both[2]) {
+    MPI_Status statuses[2], status;
+    int flag = 0, index = -1, n = 0, indices[2];
+    if (way < 6) OK(MPI_Wait(&both[0], MPI_STATUS_IGNORE));
+    switch (way) {
+        case 0:
+            EXPECT(MPI_ERR_TRUNCATE, "bytes", MPI_Wait(&both[1], MPI_STATUS_IGNORE));
+            break;
+        case 1: {
+            int code = MPI_SUCCESS;
+            UNTIL(flag) code = MPI_Test(&both[1], &flag, &status);
+            expect_error(__FILE__, __LINE__, "MPI_Test()", code, MPI_ERR_TRUNCATE, "bytes");
+            break;
+        }
+        case 2:
+            EXPECT(MPI_ERR_TRUNCATE, "bytes", MPI_Waitany(2, both, &index, &status));
+            CHECK(index == 1);
+            break;
+        case 3: {
+            int code = MPI_SUCCESS;
+            UNTIL(index == 1) code = MPI_Testany(2, both, &index, &flag, &status);
+            expect_error(__FILE__, __LINE__, "MPI_Testany()", code, MPI_ERR_TRUNCATE, "bytes");
+            CHECK(flag);
+            break;
+        }
+        case 4:
+            EXPECT(MPI_ERR_IN_STATUS, "bytes", MPI_Waitsome(2, both, &n, indices, statuses));
+            CHECK(n == 1 && indices[0] == 1 && statuses[0].MPI_ERROR == MPI_ERR_TRUNCATE);
+            break;
+        case 5: {
+            int code = MPI_SUCCESS;
+            UNTIL(n == 1) code = MPI_Testsome(2, both, &n, indices, statuses);
+            expect_error(__FILE__, __LINE__, "MPI_Testsome()", code, MPI_ERR_IN_STATUS, "bytes");
+            CHECK(indices[0] == 1 && statuses[0].MPI_ERROR == MPI_ERR_TRUNCATE);
+            break;
+        }
+        case 6:
+            EXPECT(MPI_ERR_IN_STATUS, "bytes", MPI_Waitall(2, both, statuses));
+            CHECK(statuses[0].MPI_ERROR == MPI_SUCCESS && statuses[1].MPI_ERROR == MPI_ERR_TRUNCATE);
+            break;
+        case 7: {
+            int code = MPI_SUCCESS;
+            UNTIL(flag) code = MPI_Testall(2, both, &flag, statuses);
+            expect_error(__FILE__, __LINE__, "MPI_Testall()", code, MPI_ERR_IN_STATUS, "bytes");
+            CHECK(statuses[0].MPI_ERROR == MPI_SUCCESS && statuses[1].MPI_ERROR == MPI_ERR_TRUNCATE);
+            break;
+        }
+        default:
+            EXPECT(MPI_ERR_IN_STATUS, "bytes", MPI_Waitall(2, both, MPI_STATUSES_IGNORE));
+    }
+    // Both are inactive now.
+    OK(MPI_Waitall(2, both, MPI_STATUSES_IGNORE));
+}
+
+static void differ_by(int more) {
+    struct side out, in;
+    MPI_Request both[2];
+    make_side(&out, MPI_SHORT, 4, 6);
+    make_side(&in, MPI_SHORT, 3, 8 + more);
+    OK(MPI_Psend_init(out.buffer, 4, 6, MPI_SHORT, right_rank, tag, MPI_COMM_WORLD, MPI_INFO_NULL, &both[0]));
+    OK(MPI_Precv_init(in.buffer, 3, 8 + more, MPI_SHORT, left_rank, tag, MPI_COMM_WORLD, MPI_INFO_NULL, &both[1]));
+    struct side same;
+    make_side(&same, MPI_SHORT, 3, 8 + more);
+    for (int way = 0; way < 9; ++way) {
+        fill_side(&out, (uint64_t)way);
+        fill_side(&in, (uint64_t)way + 100);
+        fill_side(&same, (uint64_t)way + 100);
+        OK(MPI_Startall(2, both));
+        ready_all(both[0], 4, shuffled);
+        complete(way, both);
+        CHECK(memcmp(in.memory, same.memory, in.memory_bytes) == 0);
+    }
+    OK(MPI_Request_free(&both[0]));
+    OK(MPI_Request_free(&both[1]));
+    free_side(&same);
+    free_side(&out);
+    free_side(&in);
+}
+
+static void longer(void) { differ_by(1); }
+static void shorter(void) { differ_by(-1); }
+static void empty(void) { differ_by(-8); }
+
+// The same tag is good again for a pair that fits.
+static void afterwards(void) {
+    struct side out, in;
+    MPI_Request both[2];
+    differ_by(2);
+    make_side(&out, MPI_SHORT, 4, 6);
+    make_side(&in, MPI_SHORT, 3, 8);
+    OK(MPI_Psend_init(out.buffer, 4, 6, MPI_SHORT, right_rank, tag, MPI_COMM_WORLD, MPI_INFO_NULL, &both[0]));
+    OK(MPI_Precv_init(in.buffer, 3, 8, MPI_SHORT, left_rank, tag, MPI_COMM_WORLD, MPI_INFO_NULL, &both[1]));
+    fill_side(&out, (uint64_t)world_rank);
+    fill_side(&in, 100);
+    OK(MPI_Startall(2, both));
+    ready_all(both[0], 4, shuffled);
+    OK(MPI_Waitall(2, both, MPI_STATUSES_IGNORE));
+    check_received(&in, 100, &out, (uint64_t)left_rank);
+    OK(MPI_Request_free(&both[0]));
+    OK(MPI_Request_free(&both[1]));
+    free_side(&out);
+    free_side(&in);
+}
+
+int main(int argc, char **argv) {
+    static const struct test_case cases[] = {
+        {"rule 4: the receive is longer", 1, longer},
+        {"rule 4: the receive is shorter", 1, shorter},
+        {"rule 4: the receive is empty", 1, empty},
+        {"rule 4: a pair that fits, afterwards", 1, afterwards},
+    };
+    return RUN_CASES(argc, argv, MPI_THREAD_SINGLE, cases);
+}
