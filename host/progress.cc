@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "host/progress.h"
 
+#include <mpix/device.cuh>
 #include <pthread.h>
 #include <sched.h>
 #include <unistd.h>
@@ -21,7 +22,6 @@
 namespace mpix {
 namespace {
 
-using clock = std::chrono::steady_clock;
 using request_list = std::vector<std::shared_ptr<request>>;
 
 struct progress_state {
@@ -163,21 +163,24 @@ void stop_progress() {
     if (s.thread.joinable()) s.thread.join();
 }
 
-problem progress_until(const char *call, const std::function<bool()> &done, const std::function<stall()> &stalled) {
+double seconds_since(wait_clock::time_point start) {
+    return std::chrono::duration<double>(wait_clock::now() - start).count();
+}
+
+problem progress_until(const char *call, wait_clock::time_point since, const std::function<bool()> &done,
+                       const std::function<stall()> &stalled) {
     for (int spin = 0; spin < 64; ++spin)
         if (done()) return {};
-    const auto start = clock::now();
     const double limit = config().stall_seconds;
     for (unsigned round = 0;; ++round) {
         if (done()) return {};
         advance_all();
         // The library makes progress only in calls of its own; testing for control messages is one.
         if (round % 8 == 0) poll_setup();
-        if (round % 16 == 15) sched_yield();
-        if (limit > 0 && round % 256 == 255) {
-            const std::chrono::duration<double> waited = clock::now() - start;
-            if (waited.count() > limit) return report_stall(call, waited.count(), stalled());
-        }
+        if (round % 16 != 15) continue;
+        const double waited = seconds_since(since);
+        if (limit > 0 && waited > limit) return report_stall(call, waited, stalled());
+        detail::pause_waiting(waited * 1e9 > static_cast<double>(detail::long_wait_ns));
     }
 }
 

@@ -4,6 +4,7 @@
 #ifndef MPIX_HOST_PROGRESS_H
 #define MPIX_HOST_PROGRESS_H
 
+#include <chrono>
 #include <functional>
 #include <memory>
 
@@ -23,9 +24,13 @@ void progress_poll();
 void start_progress();
 void stop_progress();
 
-// Make progress until `done`, but no longer than the configured deadline; then `stalled` says what is
-// reported. The result is empty once `done`.
-problem progress_until(const char *call, const std::function<bool()> &done, const std::function<stall()> &stalled);
+using wait_clock = std::chrono::steady_clock;
+double seconds_since(wait_clock::time_point start);
+
+// Make progress until `done`, but no longer than the configured deadline after `since`; then `stalled` says what
+// is reported. The result is empty once `done`.
+problem progress_until(const char *call, wait_clock::time_point since, const std::function<bool()> &done,
+                       const std::function<stall()> &stalled);
 
 // Whether a blocking call of the MPI library would keep our own work waiting (no thread does it).
 bool progress_needs_caller();

@@ -2,6 +2,7 @@
 #include "host/report.h"
 
 #include <cstdio>
+#include <utility>
 
 #include "host/format.h"
 #include "host/request/communicator.h"
@@ -10,7 +11,7 @@ namespace mpix {
 namespace {
 
 struct last_error {
-    int error_class = MPI_SUCCESS;
+    int returned = MPI_SUCCESS, in_status = MPI_SUCCESS;
     std::string sentence;
 };
 thread_local last_error last;
@@ -26,6 +27,15 @@ bool fatal(MPI_Comm comm) {
     return is_fatal;
 }
 
+int raise_last(MPI_Comm comm, last_error &&what) {
+    last = std::move(what);
+    if (comm == MPI_COMM_NULL || communicators().find(comm) == nullptr) comm = MPI_COMM_WORLD;
+    if (fatal(comm)) say(last.sentence);
+    const int code = last.returned;  // the handler may make errors of its own
+    PMPI_Comm_call_errhandler(comm, code);
+    return code;
+}
+
 }  // namespace
 
 void say(const std::string &line) {
@@ -38,16 +48,16 @@ void say(const std::string &line) {
 }
 
 int raise(MPI_Comm comm, const char *call, const problem &what) {
-    last = {what.error_class, format("{}: {}", call, what.sentence)};
-    if (comm == MPI_COMM_NULL || communicators().find(comm) == nullptr) comm = MPI_COMM_WORLD;
-    if (fatal(comm)) say(last.sentence);
-    PMPI_Comm_call_errhandler(comm, what.error_class);
-    return what.error_class;
+    return raise_last(comm, {what.error_class, what.error_class, format("{}: {}", call, what.sentence)});
+}
+
+int raise_in_status(MPI_Comm comm, const char *call, const problem &first) {
+    return raise_last(comm, {MPI_ERR_IN_STATUS, first.error_class, format("{}: {}", call, first.sentence)});
 }
 
 const std::string &last_sentence(int error_class) {
     static const std::string none;
-    return last.error_class == error_class ? last.sentence : none;
+    return error_class == last.returned || error_class == last.in_status ? last.sentence : none;
 }
 
 std::string ranges(const std::vector<int> &sorted, std::size_t limit) {

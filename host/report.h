@@ -24,8 +24,11 @@ struct problem {
 // behalf of the MPI call `call`. With a fatal handler the sentence is printed and the program ends; with
 // another one the class is returned after the handler has run.
 int raise(MPI_Comm comm, const char *call, const problem &what);
+// The same for a call on an array: MPI_ERR_IN_STATUS is raised, the statuses have the classes.
+int raise_in_status(MPI_Comm comm, const char *call, const problem &first);
 
-// The sentence of this thread's last error, if its class is `error_class`; otherwise empty.
+// The sentence of this thread's last error, if `error_class` is what it returned or put into a status; otherwise
+// empty.
 const std::string &last_sentence(int error_class);
 
 // "0-3, 7" out of a sorted list; at most `limit` ranges, then "...".

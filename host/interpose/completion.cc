@@ -6,6 +6,7 @@
 
 #include <vector>
 
+#include "host/config.h"
 #include "host/interpose/symbol.h"
 #include "host/progress.h"
 #include "host/request/request.h"
@@ -60,21 +61,28 @@ void set_error(MPI_Status *status, int error_class) {
     if (status != MPI_STATUS_IGNORE) status->MPI_ERROR = error_class;
 }
 
-// Wait for one of ours; it stays active (with an error) if the deadline passes.
-problem wait_for(request &r, const char *call, MPI_Status *status) {
+// Wait for one of ours, whatever time has passed since the call began; it stays active (with an error) if the
+// deadline passes.
+problem wait_for(request &r, const char *call, wait_clock::time_point since, MPI_Status *status) {
     if (!r.active()) {
         fill_empty_status(status);
         return {};
     }
     problem early;
     const problem late = progress_until(
-        call,
+        call, since,
         [&] {
             if (r.done()) return true;
             early = r.device_error();  // the epoch may never complete now: say why, and leave it active
             return static_cast<bool>(early);
         },
         [&] { return r.describe_stall(); });
+    // A kernel gave up first: what it waited for, as the host sees it.
+    if (early.error_class == MPI_ERR_PENDING) {
+        stall s = r.describe_stall();
+        s.remark = early.sentence + (s.remark.empty() ? "" : "; " + s.remark);
+        return report_stall(call, config().stall_seconds, s);
+    }
     if (early) return early;
     return late ? late : r.retire(status);
 }
@@ -89,11 +97,6 @@ int poll_library(const Test &test) {
     }
 }
 
-// What the array calls do after an operation of theirs has failed.
-int raise_in_status(const request &r, const char *call, const problem &bad) {
-    return raise(r.op.comm, call, {MPI_ERR_IN_STATUS, bad.sentence});
-}
-
 }  // namespace
 
 MPIX_SYMBOL int MPI_Wait(MPI_Request *request, MPI_Status *status) {
@@ -103,7 +106,7 @@ MPIX_SYMBOL int MPI_Wait(MPI_Request *request, MPI_Status *status) {
             return poll_library([&](int *flag) { return PMPI_Test(request, flag, status); });
         return PMPI_Wait(request, status);
     }
-    const problem bad = wait_for(*r, "MPI_Wait", status);
+    const problem bad = wait_for(*r, "MPI_Wait", wait_clock::now(), status);
     return bad ? raise(r->op.comm, "MPI_Wait", bad) : MPI_SUCCESS;
 }
 
@@ -115,11 +118,10 @@ MPIX_SYMBOL int MPI_Test(MPI_Request *request, int *flag, MPI_Status *status) {
         fill_empty_status(status);
         return MPI_SUCCESS;
     }
+    // A program may well ask the same one again and again, so others get on whatever the answer.
     *flag = r->done_exactly();
-    if (!*flag) {
-        progress_poll();
-        return MPI_SUCCESS;
-    }
+    if (!*flag || progress_needs_caller()) progress_poll();
+    if (!*flag) return MPI_SUCCESS;
     const problem bad = r->retire(status);
     return bad ? raise(r->op.comm, "MPI_Test", bad) : MPI_SUCCESS;
 }
@@ -135,12 +137,13 @@ MPIX_SYMBOL int MPI_Waitall(int count, MPI_Request array_of_requests[], MPI_Stat
     // Ours first, with the library making progress in between; then the library's, with ours complete.
     std::vector<problem> problems(static_cast<std::size_t>(count));
     std::vector<MPI_Status> own(static_cast<std::size_t>(count));
+    const auto since = wait_clock::now();  // one deadline for all
     int failed = -1;
     for (int i = 0; i < count; ++i) {
         if (array.mine(i) == nullptr) continue;
         problem &bad = problems[static_cast<std::size_t>(i)];
         fill_empty_status(&own[static_cast<std::size_t>(i)]);
-        bad = wait_for(*array.mine(i), "MPI_Waitall", &own[static_cast<std::size_t>(i)]);
+        bad = wait_for(*array.mine(i), "MPI_Waitall", since, &own[static_cast<std::size_t>(i)]);
         if (bad && failed < 0) failed = i;
     }
     int code =
@@ -161,7 +164,7 @@ MPIX_SYMBOL int MPI_Waitall(int count, MPI_Request array_of_requests[], MPI_Stat
             set_error(&array_of_statuses[i], MPI_SUCCESS);
     }
     if (failed >= 0)
-        return raise_in_status(*array.mine(failed), "MPI_Waitall", problems[static_cast<std::size_t>(failed)]);
+        return raise_in_status(array.mine(failed)->op.comm, "MPI_Waitall", problems[static_cast<std::size_t>(failed)]);
     return code;
 }
 
@@ -198,7 +201,7 @@ MPIX_SYMBOL int MPI_Testall(int count, MPI_Request array_of_requests[], int *fla
     for (int i = 0; i < count; ++i)
         if (array.mine(i) != nullptr || code == MPI_SUCCESS)
             set_error(at(array_of_statuses, i), classes[static_cast<std::size_t>(i)]);
-    return failed >= 0 ? raise_in_status(*array.mine(failed), "MPI_Testall", first) : code;
+    return failed >= 0 ? raise_in_status(array.mine(failed)->op.comm, "MPI_Testall", first) : code;
 }
 
 namespace {
@@ -254,7 +257,7 @@ MPIX_SYMBOL int MPI_Waitany(int count, MPI_Request array_of_requests[], int *ind
     bool idle = false;
     int code = MPI_SUCCESS;
     const problem late = progress_until(
-        "MPI_Waitany",
+        "MPI_Waitany", wait_clock::now(),
         [&] {
             *index = test_any(array, count, status, "MPI_Waitany", idle, code);
             return *index != MPI_UNDEFINED || idle || code != MPI_SUCCESS;
@@ -306,7 +309,7 @@ int test_some(mixed_array &array, int count, int *outcount, int indices[], MPI_S
     *outcount = active ? n : MPI_UNDEFINED;
     if (failed < 0 && code == MPI_SUCCESS) return MPI_SUCCESS;
     for (int k = 0; k < n; ++k) set_error(at(statuses, k), classes[static_cast<std::size_t>(k)]);
-    return failed >= 0 ? raise_in_status(*array.mine(failed), call, first) : code;
+    return failed >= 0 ? raise_in_status(array.mine(failed)->op.comm, call, first) : code;
 }
 
 }  // namespace
@@ -337,7 +340,7 @@ MPIX_SYMBOL int MPI_Waitsome(int incount, MPI_Request array_of_requests[], int *
     }
     int code = MPI_SUCCESS;
     const problem late = progress_until(
-        "MPI_Waitsome",
+        "MPI_Waitsome", wait_clock::now(),
         [&] {
             code = test_some(array, incount, outcount, array_of_indices, array_of_statuses, "MPI_Waitsome");
             return code != MPI_SUCCESS || *outcount != 0;
@@ -362,9 +365,7 @@ MPIX_SYMBOL int MPI_Request_get_status(MPI_Request request, int *flag, MPI_Statu
         return MPI_SUCCESS;
     }
     *flag = r->done_exactly();
-    if (*flag)
-        r->fill_status(status);
-    else
-        progress_poll();
+    if (*flag) r->fill_status(status);
+    if (!*flag || progress_needs_caller()) progress_poll();
     return MPI_SUCCESS;
 }

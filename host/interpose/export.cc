@@ -101,9 +101,9 @@ int raise_for(const request *r, const char *call, const problem &bad) {
     return bad ? raise(r == nullptr ? MPI_COMM_NULL : r->op.comm, call, bad) : MPI_SUCCESS;
 }
 
-problem prepare(const char *call, request &r) {
+problem prepare(const char *call, wait_clock::time_point since, request &r) {
     return progress_until(
-        call, [&] { return r.prepared(); }, [&] { return r.describe_stall(); });
+        call, since, [&] { return r.prepared(); }, [&] { return r.describe_stall(); });
 }
 
 }  // namespace
@@ -151,12 +151,13 @@ MPIX_SYMBOL int MPIX_Pbuf_prepare(MPI_Request request) {
     mpix::request *r = nullptr;
     problem bad = find_partitioned(request, r);
     if (!bad && !r->active()) bad = {MPI_ERR_REQUEST, "the request has not been started"};
-    if (!bad) bad = prepare("MPIX_Pbuf_prepare", *r);
+    if (!bad) bad = prepare("MPIX_Pbuf_prepare", wait_clock::now(), *r);
     return raise_for(r, "MPIX_Pbuf_prepare", bad);
 }
 
 MPIX_SYMBOL int MPIX_Pbuf_prepare_all(int count, MPI_Request array_of_requests[]) {
     const char *const call = "MPIX_Pbuf_prepare_all";
+    const auto since = wait_clock::now();  // one deadline for all
     if (count < 0) return raise_for(nullptr, call, {MPI_ERR_ARG, format("count is {}", count)});
     if (count > 0 && array_of_requests == nullptr)
         return raise_for(nullptr, call, {MPI_ERR_ARG, "array_of_requests is a null pointer"});
@@ -171,7 +172,7 @@ MPIX_SYMBOL int MPIX_Pbuf_prepare_all(int count, MPI_Request array_of_requests[]
     }
     for (int i = 0; i < count; ++i) {
         mpix::request &r = *find_request(array_of_requests[i]);
-        if (problem bad = prepare(call, r); bad) return raise_for(&r, call, bad);
+        if (problem bad = prepare(call, since, r); bad) return raise_for(&r, call, bad);
     }
     return MPI_SUCCESS;
 }

@@ -10,6 +10,7 @@
 #include "host/format.h"
 #include "host/config.h"
 #include "host/request/exported.h"
+#include "host/request/setup.h"
 
 namespace mpix {
 namespace {
@@ -134,6 +135,7 @@ problem request::retire(MPI_Status *status) {
     fill_status(status);
     problem result = outcome();
     if (!result) result = device_error();
+    if (epoch_ == 1 && !null_peer()) first_epoch_over(*this);
     active_.store(false, std::memory_order_release);
     detail::publish(&words->epoch, 2 * epoch_);
     return result;

@@ -105,7 +105,8 @@ public:
     // Guarded by setup_mutex.
     std::uint64_t peer_number = 0;  // the peer's request, once matched
     bool connected = false;
-    bool peer_gone = false;  // it has sent DETACH
+    bool acquainted = false;  // an epoch has been completed, so both sides have started
+    bool peer_gone = false;   // it has sent DETACH
     bool freed = false;
     bool waiting = false;  // counted among those that wait for a control message
 

@@ -47,10 +47,11 @@ void post_receive() {
     PMPI_Irecv(&s.incoming, static_cast<int>(sizeof s.incoming), MPI_BYTE, MPI_ANY_SOURCE, 0, s.channel, &s.receiving);
 }
 
-// Keep count of the requests that need a control message to get on; the progress thread sleeps while there
-// are none. Freed ones are in no hurry.
+// Keep count of the requests that may need a control message to get on; the progress thread sleeps while there
+// are none. Until an epoch is over the peer may still withdraw, and another take its place. Freed ones are in no
+// hurry.
 void settle(request &r) {
-    const bool waits = !r.freed && !r.connected;
+    const bool waits = !r.freed && !(r.connected && r.acquainted);
     if (r.waiting == waits) return;
     r.waiting = waits;
     if (waits)
@@ -88,6 +89,16 @@ void handle_offer(int source, const control_message &m) {
     match(key_of(o));
 }
 
+void bury(std::uint64_t number) {
+    setup_state &s = state();
+    const auto offer_it = s.bound_offer.find(number);
+    if (offer_it != s.bound_offer.end()) {
+        forget_offer(offer_it->second);
+        s.bound_offer.erase(offer_it);
+    }
+    s.live.erase(number);
+}
+
 // The sender freed its request before starting it.
 void handle_withdrawn_send(int source, const control_message &m) {
     setup_state &s = state();
@@ -99,12 +110,15 @@ void handle_withdrawn_send(int source, const control_message &m) {
     for (auto it = s.bound_offer.begin(); it != s.bound_offer.end(); ++it) {
         if (it->second != arrival) continue;
         const auto partner = s.live.find(it->first);
-        if (partner != s.live.end()) {
-            static_cast<receive_request &>(*partner->second).unbind();
-            settle(*partner->second);
-            if (!partner->second->freed) s.order.add_receive(key, it->first);
-        }
+        const std::uint64_t number = it->first;
         s.bound_offer.erase(it);
+        if (partner == s.live.end()) break;
+        static_cast<receive_request &>(*partner->second).unbind();
+        settle(*partner->second);
+        if (partner->second->freed)
+            bury(number);
+        else
+            s.order.add_receive(key, number);
         break;
     }
     forget_offer(arrival);
@@ -118,16 +132,6 @@ request *addressee(int source, const control_message &m) {
     if (it == state().live.end()) return nullptr;
     request &r = *it->second;
     return !r.null_peer() && r.peer_world() == source ? &r : nullptr;
-}
-
-void bury(std::uint64_t number) {
-    setup_state &s = state();
-    const auto offer_it = s.bound_offer.find(number);
-    if (offer_it != s.bound_offer.end()) {
-        forget_offer(offer_it->second);
-        s.bound_offer.erase(offer_it);
-    }
-    s.live.erase(number);
 }
 
 void handle(int source, const control_message &m) {
@@ -258,6 +262,12 @@ void leave(const std::shared_ptr<request> &r) {
         if (r->peer_gone) bury(r->number);
     }
     settle(*r);
+}
+
+void first_epoch_over(request &r) {
+    const std::lock_guard lock(setup_mutex());
+    r.acquainted = true;
+    settle(r);
 }
 
 void poll_setup() {

@@ -25,6 +25,8 @@ bool setup_thread_safe();
 void join(const std::shared_ptr<request> &r);
 // The user has freed it. It lives on until the peer can no longer touch its memory.
 void leave(const std::shared_ptr<request> &r);
+// Both sides have started it: neither will withdraw.
+void first_epoch_over(request &r);
 
 // Receive and answer control messages, if no other thread is at it.
 void poll_setup();

@@ -29,7 +29,11 @@ int main(int argc, char **argv) {
         s.meet();
         s.run(1, threads, transfer{x.view()});
         x.wait_send();
-        must_refuse(MPI_Wait(&x.requests[1], MPI_STATUS_IGNORE), MPI_ERR_PENDING, "MPI_Wait");
+        const int code = MPI_Wait(&x.requests[1], MPI_STATUS_IGNORE);
+        must_refuse(code, MPI_ERR_PENDING, "MPI_Wait");
+        for (const char *part : {"partition 1: wait_arrived ran into its deadline", "tag ", "not arrived: 0-1"})
+            REQUIRE(error_name(code).find(part) != std::string::npos, "MPI_Wait does not say \"%s\": %s", part,
+                    error_name(code).c_str());
         x.wait_receive();
         x.start();
         s.run(1, threads, transfer{x.view()});

@@ -38,6 +38,9 @@ static void missing_partition(void) {
             } else if (epoch == 2) {
                 EXPECT(MPI_ERR_IN_STATUS, "not arrived: 3", MPI_Waitall(1, &request, &status));
                 CHECK(status.MPI_ERROR == MPI_ERR_PENDING);
+                char text[MPI_MAX_ERROR_STRING];
+                OK(MPI_Error_string(status.MPI_ERROR, text, &n));
+                CHECK(strstr(text, "not arrived: 3") != NULL);
             } else if (epoch == 3) {
                 EXPECT(MPI_ERR_PENDING, "not arrived: 3", MPI_Waitany(1, &request, &index, &status));
             } else {

@@ -14,6 +14,7 @@
 
 #if !defined(__CUDA_ARCH__)
 #include <sched.h>
+#include <unistd.h>
 #endif
 
 namespace mpix::detail {
@@ -101,13 +102,20 @@ MPIX_FN looked examine(mpix_prequest *r, int j) {
     return head_null_peer(r->head) ? l : look(r, j);
 }
 
-MPIX_FN void pause_polling(unsigned polls) {
+// Between two looks of a host thread: whoever is to write may need this core. Yielding alone is not enough where
+// many threads do nothing but yield to each other, so who has waited long sleeps, for little against what has passed.
+// A GPU thread goes on at once.
+MPIX_FN void pause_waiting(bool long_already) {
 #if !defined(__CUDA_ARCH__)
-    if (polls % 64 == 63) sched_yield();  // the writer may need this core
+    if (long_already)
+        usleep(50);
+    else
+        sched_yield();
 #else
-    (void)polls;
+    (void)long_already;
 #endif
 }
+constexpr uint64_t long_wait_ns = 1000000;
 
 // Look until there is something else to say than "absent", or the time is over. One thread.
 MPIX_FN void await(mpix_prequest *r, int j, uint64_t limit_ns, bool once, looked &l) {
@@ -120,16 +128,16 @@ MPIX_FN void await(mpix_prequest *r, int j, uint64_t limit_ns, bool once, looked
                 return;
             }
             if (once) break;
-            pause_polling(polls);
         }
         l = look(r, j);
         if (l.what != arrival::absent) return;
-        if (once || (limit_ns != 0 && now_ns() - start >= limit_ns)) {
+        const uint64_t waited = now_ns() - start;
+        if (once || (limit_ns != 0 && waited >= limit_ns)) {
             l.what = arrival::refused;
             l.code = MPI_ERR_PENDING;
             return;
         }
-        pause_polling(63);
+        pause_waiting(waited > long_wait_ns);
     }
 }
 
@@ -243,7 +251,7 @@ MPIX_FN int wait_arrived(const Group &group, MPIX_Prequest preq, int partition, 
     const bool in_place = detail::arrives_in_place(preq);
     detail::looked l{arrival::refused, MPI_SUCCESS, 0, nullptr, {0, 0}};
     if (leader) l = detail::examine(preq, partition);
-    for (;;) {
+    for (unsigned round = 0;; ++round) {
         if (leader && l.what == arrival::absent) {
             const bool by_default = timeout_ns == default_timeout;
             detail::await(preq, partition, by_default ? preq->stall_ns : timeout_ns, timeout_ns == 0, l);
@@ -253,7 +261,7 @@ MPIX_FN int wait_arrived(const Group &group, MPIX_Prequest preq, int partition, 
         if (const int code = detail::agree_code(group, l.code); code != MPI_SUCCESS) return code;
         // Another group is copying the partition out; look again.
         if (leader) l.what = arrival::absent;
-        detail::pause_polling(63);
+        detail::pause_waiting(round > 64);
     }
 }
 
