@@ -114,7 +114,9 @@ problem request::device_error() {
                        : error_class == MPI_ERR_PENDING ? "wait_arrived ran into its deadline"
                        : error_class == MPI_ERR_REQUEST ? "the request was not active, or of the wrong kind"
                                                         : "a device call failed";
-    return {error_class, format("in device code, partition {}: {}", partition, what)};
+    return {error_class,
+            format("in device code, {} rank {}, tag {}, epoch {}, partition {}: {}",
+                   kind == MPIX_KIND_SEND ? "send to" : "receive from", op.peer, op.tag, epoch_, partition, what)};
 }
 
 void fill_empty_status(MPI_Status *status) {

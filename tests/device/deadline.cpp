@@ -31,7 +31,7 @@ int main(int argc, char **argv) {
         x.wait_send();
         const int code = MPI_Wait(&x.requests[1], MPI_STATUS_IGNORE);
         must_refuse(code, MPI_ERR_PENDING, "MPI_Wait");
-        for (const char *part : {"partition 1: wait_arrived ran into its deadline", "tag ", "not arrived: 0-1"})
+        for (const char *part : {"partition 1: wait_arrived ran into its deadline", "receive from rank ", "tag "})
             REQUIRE(error_name(code).find(part) != std::string::npos, "MPI_Wait does not say \"%s\": %s", part,
                     error_name(code).c_str());
         x.wait_receive();
