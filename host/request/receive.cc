@@ -152,9 +152,7 @@ void receive_request::peer_message(const control_message &m) {
                 break;
             }
             if (refusal_ != refused_not) break;
-            // From here on Start gives clear-to-send itself; an epoch that is running already gets it now. If
-            // Start is just storing its epoch word, either we see that, or on_start, which takes `engine`
-            // after it, sees ours.
+            // From here on Start gives clear-to-send itself; an epoch that is running already gets it now.
             gives_gate_ = true;
             const std::uint64_t word = detail::observe(&words->epoch);
             if (word & 1) detail::publish(&static_cast<mpix_words *>(peer_words_.address)->gate, word >> 1);
@@ -187,7 +185,6 @@ problem receive_request::export_to(transport::transport &gpus, int on, std::uint
 // ---- an epoch ----------------------------------------------------------------------------------
 
 void receive_request::on_start() {
-    const std::lock_guard lock(engine);
     cursor_ = 0;
     // Clear-to-send: the user's buffer may be written from now on. Pairs with observe_pair in admit.
     if (gives_gate_) detail::publish(&static_cast<mpix_words *>(peer_words_.address)->gate, epoch_);

@@ -96,6 +96,8 @@ match_key request::key() const {
 }
 
 void request::start() {
+    // The progress thread may still be looking at the epoch before.
+    const std::lock_guard lock(engine);
     ++epoch_;
     // release: what the user did before Start is visible to whoever sees the epoch running. Pairs with
     // observe_pair in admit and look.

@@ -113,7 +113,7 @@ public:
     std::atomic<std::uint64_t> times_attended{0};  // the progress list's own
 
 protected:
-    virtual void on_start() = 0;    // after the epoch word is out
+    virtual void on_start() = 0;    // after the epoch word is out; `engine` is held
     virtual problem outcome() = 0;  // of a complete epoch
     virtual void status_of(MPI_Status *status) const = 0;
     problem allocate_words(std::uint64_t extra_bytes);

@@ -204,7 +204,6 @@ void send_request::end_export() {
 // ---- an epoch ----------------------------------------------------------------------------------
 
 void send_request::on_start() {
-    const std::lock_guard lock(engine);
     ring_at_start_ = ring_taken_;
     engine_moves_ = 0;
     std::fill(host_readied_.begin(), host_readied_.end(), false);

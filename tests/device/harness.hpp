@@ -172,11 +172,10 @@ inline void must_refuse(int code, int error_class, const char *call) {
 class session {
 public:
     session(int argc, char **argv, const char *title) : title_(title) {
-        static const option known[] = {{"seed", required_argument, nullptr, 's'},
-                                       {"epochs", required_argument, nullptr, 'e'},
-                                       {"quick", no_argument, nullptr, 'q'},
-                                       {"large", no_argument, nullptr, 'l'},
-                                       {nullptr, 0, nullptr, 0}};
+        static const option known[] = {
+            {"seed", required_argument, nullptr, 's'},  {"epochs", required_argument, nullptr, 'e'},
+            {"quick", no_argument, nullptr, 'q'},       {"large", no_argument, nullptr, 'l'},
+            {"match-first", no_argument, nullptr, 'm'}, {nullptr, 0, nullptr, 0}};
         for (int c; (c = getopt_long(argc, argv, "", known, nullptr)) != -1;) switch (c) {
                 case 's':
                     seed = std::strtoull(optarg, nullptr, 0);
@@ -190,8 +189,12 @@ public:
                 case 'l':
                     large = true;
                     break;
+                case 'm':
+                    match_first = true;
+                    break;
                 default:
-                    std::fprintf(stderr, "usage: %s [--seed N] [--epochs N] [--quick] [--large]\n", argv[0]);
+                    std::fprintf(stderr, "usage: %s [--seed N] [--epochs N] [--quick] [--large] [--match-first]\n",
+                                 argv[0]);
                     std::exit(2);
             }
         if (!executor::available()) {
@@ -260,6 +263,9 @@ public:
     std::uint64_t seed = 0x6d706978;
     long epochs = 0;  // 0: the test's own number
     bool quick = false, large = false;
+    // No kernel before the peer's memory is mapped: compute-sanitizer knows of a running kernel only what was mapped
+    // when it was launched.
+    bool match_first = false;
     int rank = 0, size = 1, peer = 0;
     std::string what;  // the case that is running, for messages
     std::optional<executor> device;
@@ -293,6 +299,7 @@ public:
         init_send();
         if (how != made::send_only) init_receive();
         if (how == made::exported) export_both();
+        if (how == made::exported && s.match_first) await_match();
     }
     ~exchange() {
         unexport_both();
@@ -383,6 +390,11 @@ public:
 private:
     MPI_Count count(int partitions) const {
         return static_cast<MPI_Count>(shape_.bytes / static_cast<std::uint64_t>(partitions));
+    }
+    void await_match() const {
+        const double deadline = MPI_Wtime() + 20;
+        for (char path[32] = "unmatched"; std::string(path) == "unmatched" && MPI_Wtime() < deadline;)
+            must(MPIX_Request_path(requests[0], path, sizeof path), "MPIX_Request_path");
     }
     void poison() {
         s_.device->set(out_, stale, room());

@@ -50,6 +50,7 @@ struct wire_address {
     std::int64_t pid;
     std::uint64_t address;  // in the owner: all that is needed within one process
     std::uint64_t offset;
+    std::uint64_t lasting;  // not 0: a slab of the owner's, which it never frees
 };
 static_assert(sizeof(wire_address) <= sizeof(wire_region::address));
 
@@ -165,6 +166,7 @@ public:
         const device_scope scope(own.device);
         wire_address address{};
         address.pid = getpid();
+        address.lasting = own.handle == allocated;
         address.address = reinterpret_cast<std::uint64_t>(own.address);
         if (const cudaError_t error = cudaIpcGetMemHandle(&address.handle, own.address); error != cudaSuccess)
             return cuda_error(
@@ -205,6 +207,8 @@ public:
                 return cuda_error("cannot map the peer's GPU memory: cudaIpcOpenMemHandle", error);
             }
             o.base = static_cast<char *>(base);
+            // Slabs stay mapped: the next request's flags are in them too, and closing waits for kernels.
+            if (address.lasting != 0) o.users = 1;
         }
         ++o.users;
         out.address = o.base + address.offset;
