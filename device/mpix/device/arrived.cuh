@@ -197,25 +197,22 @@ MPIX_FN bool take_partition(const Group &group, mpix_prequest *r, int j, uint64_
     return agree(group, group.thread_rank() == 0 && taken_all(r, range, epoch));
 }
 
-// Whether it is known that messages arrive in the user's buffer itself (the route is there, and has no
-// landing). For every member to find out before the wait, when it costs nothing. The landing is written before
-// the flags, so it is read after them.
-MPIX_FN bool arrives_in_place(const mpix_prequest *r) {
-    if (r == nullptr) return true;
-    return peek_pointer(&r->flags) != nullptr && peek_pointer(&r->landing) == nullptr;
-}
-
-// One answer for the whole group from the leader's look.
+// One answer for the whole group from the leader's look: whatever decides how many barriers follow is the leader's
+// alone, for a route may come while the members look.
 #ifdef __CUDACC__
 #pragma nv_exec_check_disable
 #endif
 template <class Group, class Taker>
-MPIX_FN bool conclude(const Group &group, mpix_prequest *r, int j, const looked &l, bool in_place, const Taker &copy) {
+MPIX_FN bool conclude(const Group &group, mpix_prequest *r, int j, const looked &l, const Taker &copy) {
     // A barrier: what the leader acquired, every member has.
     if (!agree(group, l.what == arrival::present || l.what == arrival::vacuous)) return false;
-    if (in_place || peek_pointer(&r->landing) == nullptr) return true;
+#if defined(__CUDA_ARCH__)
+    (void)r, (void)j, (void)copy;
+    return true;  // to a GPU messages come in the user's buffer itself
+#else
     if (agree(group, l.what == arrival::vacuous)) return true;
     return take_partition(group, r, j, l.epoch, copy);
+#endif
 }
 
 #ifdef __CUDACC__
@@ -224,9 +221,8 @@ MPIX_FN bool conclude(const Group &group, mpix_prequest *r, int j, const looked 
 template <class Group, class Taker>
 MPIX_FN bool arrived(const Group &group, mpix_prequest *r, int j, const Taker &copy) {
     looked l{arrival::refused, MPI_SUCCESS, 0, nullptr, {0, 0}};
-    const bool in_place = arrives_in_place(r);
     if (group.thread_rank() == 0) l = examine(r, j);
-    return conclude(group, r, j, l, in_place, copy);
+    return conclude(group, r, j, l, copy);
 }
 
 }  // namespace mpix::detail
@@ -248,7 +244,6 @@ template <class Group>
 MPIX_FN int wait_arrived(const Group &group, MPIX_Prequest preq, int partition, uint64_t timeout_ns) {
     using detail::arrival;
     const bool leader = group.thread_rank() == 0;
-    const bool in_place = detail::arrives_in_place(preq);
     detail::looked l{arrival::refused, MPI_SUCCESS, 0, nullptr, {0, 0}};
     if (leader) l = detail::examine(preq, partition);
     for (unsigned round = 0;; ++round) {
@@ -257,7 +252,7 @@ MPIX_FN int wait_arrived(const Group &group, MPIX_Prequest preq, int partition, 
             detail::await(preq, partition, by_default ? preq->stall_ns : timeout_ns, timeout_ns == 0, l);
             if (by_default && l.code == MPI_ERR_PENDING) detail::keep_error(preq, l.code, partition);
         }
-        if (detail::conclude(group, preq, partition, l, in_place, detail::contiguous_taker{})) return MPI_SUCCESS;
+        if (detail::conclude(group, preq, partition, l, detail::contiguous_taker{})) return MPI_SUCCESS;
         if (const int code = detail::agree_code(group, l.code); code != MPI_SUCCESS) return code;
         // Another group is copying the partition out; look again.
         if (leader) l.what = arrival::absent;
@@ -275,7 +270,7 @@ MPIX_FN int MPI_Parrived(MPIX_Prequest preq, int partition, int *flag) {
         *flag = 1;
         return MPI_SUCCESS;
     }
-    *flag = mpix::detail::conclude(self, preq, partition, l, false, mpix::detail::contiguous_taker{});
+    *flag = mpix::detail::conclude(self, preq, partition, l, mpix::detail::contiguous_taker{});
     return l.code;
 }
 
