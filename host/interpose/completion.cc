@@ -221,6 +221,7 @@ int test_any(mixed_array &array, int count, MPI_Status *status, const char *call
     }
     int index = MPI_UNDEFINED, flag = 0;
     MPI_Status library_status;
+    if (status != MPI_STATUS_IGNORE) library_status.MPI_ERROR = status->MPI_ERROR;  // not a single call's to change
     code = PMPI_Testany(count, array.library(), &index, &flag, &library_status);
     if (code != MPI_SUCCESS || (flag && index != MPI_UNDEFINED)) {
         idle = false;

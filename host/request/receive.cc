@@ -47,15 +47,15 @@ void receive_request::bind(const offer &sender) {
     if (sender.message.bytes != total_bytes()) {
         refusal_ = refused_size;
         failure_ = format("the matching send has {} bytes, this receive {}", sender.message.bytes, total_bytes());
-    } else if (failure_ = make_landing(sender); !failure_.empty()) {
-        refusal_ = refused_path;
-        drop_landing();
     } else {
-        answer.flags = static_cast<std::uint32_t>(slots_);
-        landing_owner_->describe(landing_, answer.landing);
-        (flags_on_device() ? landing_owner_ : &transport::node_memory())->describe(arrival_, answer.arrival);
-        transport::node_memory().describe(words_region, answer.words);
-        path_ = landing_owner_->name();
+        failure_ = make_landing(sender);
+        if (failure_.empty()) failure_ = describe_landing(answer);
+        if (failure_.empty()) {
+            path_ = landing_owner_->name();
+        } else {
+            refusal_ = refused_path;
+            drop_landing();
+        }
     }
     if (refusal_ != refused_not) {
         path_ = "none";
@@ -95,6 +95,14 @@ transport::outcome receive_request::make_landing(const offer &sender) {
     return bad;
 }
 
+transport::outcome receive_request::describe_landing(control_message &answer) const {
+    answer.flags = static_cast<std::uint32_t>(slots_);
+    if (auto bad = landing_owner_->describe(landing_, answer.landing); !bad.empty()) return bad;
+    transport::transport &arrivals = flags_on_device() ? *landing_owner_ : transport::node_memory();
+    if (auto bad = arrivals.describe(arrival_, answer.arrival); !bad.empty()) return bad;
+    return transport::node_memory().describe(words_region, answer.words);
+}
+
 // The route first, then the word that says it is there (publish; pairs with observe_pair in look).
 void receive_request::open_gate() {
     detail::poke(&home->peer_partitions, peer_partitions_);
@@ -120,6 +128,7 @@ transport::outcome receive_request::install_on_device() {
 void receive_request::unbind() {
     const std::lock_guard lock(engine);
     gives_gate_ = false;
+    hopeless_.store(false, std::memory_order_relaxed);
     detail::publish(&words->gate, 0);
     detail::poke_pointer(&home->flags, static_cast<std::uint64_t *>(nullptr));
     detail::poke_pointer(&home->landing, static_cast<char *>(nullptr));
@@ -149,6 +158,7 @@ void receive_request::peer_message(const control_message &m) {
                 refusal_ = refused_path;
                 failure_ = m.reason;
                 path_ = "none";
+                hopeless_.store(true, std::memory_order_release);
                 break;
             }
             if (refusal_ != refused_not) break;
@@ -223,14 +233,20 @@ bool receive_request::done_exactly() {
     if (done()) return true;
     const std::lock_guard lock(engine);
     if (!flags_on_device() || device == nullptr || !snapshot().empty()) return false;
-    return std::all_of(seen_flags_.begin(), seen_flags_.end(), [&](std::uint64_t f) { return f >= epoch_; });
+    if (!std::all_of(seen_flags_.begin(), seen_flags_.end(), [&](std::uint64_t f) { return f >= epoch_; }))
+        return false;
+    // As in take_in_order: a kernel that remembers this epoch as the running one must find it over. The sender is to
+    // write the same word, and cannot be in another epoch before our next Start.
+    std::uint64_t *const whole = static_cast<std::uint64_t *>(arrival_.address) + peer_partitions_;
+    return landing_owner_->write(whole, &epoch_, sizeof epoch_, place.device).empty();
 }
 
 problem receive_request::arrived(int j, bool &flag) {
     if (j < 0 || j >= op.partitions)
         return {MPI_ERR_ARG, format("partition {} is not within 0 to {}", j, op.partitions - 1)};
     flag = true;
-    if (!active() || null_peer()) return {};
+    // Nothing will come; Wait says why.
+    if (!active() || null_peer() || hopeless_.load(std::memory_order_acquire)) return {};
     if (detail::observe(&words->gate) == 0) {
         const std::lock_guard lock(engine);
         flag = refusal_ != refused_not;
@@ -254,8 +270,8 @@ problem receive_request::arrived(int j, bool &flag) {
 
 bool receive_request::prepared() {
     if (null_peer()) return true;
-    const std::lock_guard lock(setup_mutex());
-    return connected;
+    const std::scoped_lock lock(setup_mutex(), engine);
+    return connected || refusal_ != refused_not;
 }
 
 problem receive_request::outcome() {
@@ -283,6 +299,10 @@ stall receive_request::describe_stall() {
         return s;
     }
     if (!connected) s.remark = "the sender has not answered yet";
+    if (refusal_ != refused_not || !arrival_) {
+        s.remark = failure_;
+        return s;
+    }
     if (flags_on_device()) {
         if (!snapshot().empty()) return s;
     } else {

@@ -44,6 +44,7 @@ protected:
 private:
     transport::outcome make_landing(const offer &sender);
     transport::outcome install_on_device();
+    transport::outcome describe_landing(control_message &answer) const;
     void open_gate();
     void drop_landing();
     bool take_in_order();
@@ -56,6 +57,8 @@ private:
     std::vector<transport::region> retired_arrivals_;  // of undone matches: a kernel may still look there
     std::uint64_t slots_ = 0, peer_partitions_ = 0;
     std::unique_ptr<std::uint64_t[]> taken_;
+
+    std::atomic<bool> hopeless_{false};  // the sender found no path, after we had opened the gate
 
     // Guarded by engine.
     bool gives_gate_ = false;                // the sender is connected: Start gives clear-to-send

@@ -106,6 +106,8 @@ transport::outcome send_request::attach(const control_message &m) {
         return "the receiver's landing is too small";
     // The device that will do the stores or the copies: the buffer's; for a host buffer any will do.
     const int user = place.owner != nullptr ? place.device : 0;
+    if (place.owner == nullptr && m.landing.device != transport::on_host && !op.type->contiguous())
+        return "a host buffer whose datatype has gaps cannot be sent to a GPU buffer";
     if (auto bad = landing_owner_->attach(m.landing, user, landing_); !bad.empty()) return bad;
     if (auto bad = arrival_owner->attach(m.arrival, user, arrival_); !bad.empty()) return bad;
     if (auto bad = transport::node_memory().attach(m.words, user, peer_words_); !bad.empty()) return bad;
@@ -244,7 +246,7 @@ void send_request::fail(const transport::outcome &why) {
 void send_request::start_move(int partition, bool for_host) {
     ++engine_moves_;
     move m{partition, for_host, nullptr};
-    if (refusal_ == refused_not) {
+    if (refusal_ == refused_not && !null_peer()) {
         const std::uint64_t offset = static_cast<std::uint64_t>(partition) * partition_bytes;
         char *to = static_cast<char *>(landing_.address) + (slots_ == 2 && (epoch_ & 1) ? total_bytes() : 0);
         if (place.owner == nullptr && landing_.device == transport::on_host) {
@@ -272,7 +274,8 @@ void send_request::set_flag(std::uint64_t index) {
 }
 
 void send_request::finish_move(const move &m) {
-    if (refusal_ == refused_not && engine_failure_.empty()) set_flag(static_cast<std::uint64_t>(m.partition));
+    if (refusal_ == refused_not && engine_failure_.empty() && !null_peer())
+        set_flag(static_cast<std::uint64_t>(m.partition));
     if (!m.for_host) return;
     // Tell the GPU's instance, then look whether its kernels had done all the rest; whoever completes the
     // count, we or the last kernel, sees it: we write before we read, and so do they.
@@ -320,7 +323,11 @@ void send_request::conclude() {
 bool send_request::advance() {
     const std::unique_lock lock(engine, std::try_to_lock);
     if (!lock) return true;  // another thread is at it
-    if (!active() || null_peer()) return false;
+    if (!active()) return false;
+    if (null_peer()) {
+        drain();  // what the host readied of an exported request: it counts
+        return device != nullptr || exported_to_host;
+    }
     if (gate_open()) drain();
     for (auto it = moving_.begin(); it != moving_.end();) {
         transport::outcome bad;
@@ -339,9 +346,9 @@ bool send_request::advance() {
 }
 
 bool send_request::done() {
-    if (null_peer()) return true;
     advance();
     if (detail::observe(&words->all_ready) < epoch_) return false;
+    if (null_peer()) return true;  // ready, and nowhere to go
     const std::lock_guard lock(engine);
     if (concluded_ == epoch_) return true;
     // Complete without the engine only if nothing was deferred: all ring entries are visible by now.

@@ -159,6 +159,8 @@ static void proc_null(void) {
         OK(MPI_Startall(2, p.request));
         OK(MPI_Pready(1, p.request[0]));
         OK(MPI_Pready_range(2, 3, p.request[0]));
+        OK(MPI_Test(&p.request[0], &flag, MPI_STATUS_IGNORE));
+        CHECK(!flag);  // as with any peer: not before all is ready
         OK(MPI_Parrived(p.request[1], 0, &flag));
         CHECK(flag);
         OK(MPI_Pready(0, p.request[0]));
