@@ -81,7 +81,7 @@ struct transport {
     // To the wire, and from the wire in another (or the same) process. `device` is who will use it.
     virtual outcome describe(const region &own, wire_region &out) = 0;
     virtual outcome attach(const wire_region &wire, int device, region &out) = 0;
-    // May wait for running kernels.
+    // May wait for running kernels: not to be called with a lock that the progress of others needs.
     virtual void detach(region &peers) = 0;
 
     // The address under which kernels on `device` reach a host region. Its backing is page-locked while it

@@ -133,18 +133,21 @@ MPIX_SYMBOL int MPIX_Prequest_free(MPIX_Prequest *preq) {
         setup.unlock();
         return raise_for(r.get(), "MPIX_Prequest_free", {MPI_ERR_REQUEST, "the request is active; complete it first"});
     }
-    const std::lock_guard engine(r->engine);
+    std::unique_lock engine(r->engine);
+    std::unique_ptr<device_copy> ended;
     if (r->exported_to_host) {
         r->exported_to_host = false;
         r->home->contributors = 1;
     } else if (r->kind == MPIX_KIND_SEND) {
-        static_cast<send_request &>(*r).end_export();
+        ended = static_cast<send_request &>(*r).end_export();
     } else {
-        static_cast<receive_request &>(*r).end_export();
+        ended = static_cast<receive_request &>(*r).end_export();
     }
     exports().erase(it);
+    engine.unlock();
+    setup.unlock();
     *preq = MPIX_PREQUEST_NULL;
-    return MPI_SUCCESS;
+    return MPI_SUCCESS;  // `ended` goes without the locks: that may wait for kernels
 }
 
 MPIX_SYMBOL int MPIX_Pbuf_prepare(MPI_Request request) {

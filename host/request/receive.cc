@@ -61,6 +61,7 @@ void receive_request::bind(const offer &sender) {
         path_ = "none";
         answer.refusal = refusal_;
         std::strncpy(answer.reason, failure_.c_str(), sizeof answer.reason - 1);
+        give_up();
     } else {
         open_gate();
     }
@@ -117,6 +118,20 @@ void receive_request::open_gate() {
     detail::publish(&words->gate, 1);
 }
 
+// Nothing will ever come: who asks whether something has arrived is not to wait for it.
+void receive_request::give_up() {
+    if (arrival_) {
+        // Executors that have seen the gate open look at the word again when the whole message seems to be there.
+        const std::uint64_t whole = MPIX_GATE_NEVER;
+        std::uint64_t *const flag = static_cast<std::uint64_t *>(arrival_.address) + peer_partitions_;
+        if (!flags_on_device())
+            detail::poke(flag, whole);
+        else if (auto bad = landing_owner_->write(flag, &whole, sizeof whole, place.device); !bad.empty())
+            say(bad);
+    }
+    detail::publish(&words->gate, MPIX_GATE_NEVER);  // pairs with observe_pair in look
+}
+
 transport::outcome receive_request::install_on_device() {
     device_route route;
     route.flags = static_cast<std::uint64_t *>(arrival_.address);
@@ -128,7 +143,6 @@ transport::outcome receive_request::install_on_device() {
 void receive_request::unbind() {
     const std::lock_guard lock(engine);
     gives_gate_ = false;
-    hopeless_.store(false, std::memory_order_relaxed);
     detail::publish(&words->gate, 0);
     detail::poke_pointer(&home->flags, static_cast<std::uint64_t *>(nullptr));
     detail::poke_pointer(&home->landing, static_cast<char *>(nullptr));
@@ -158,7 +172,7 @@ void receive_request::peer_message(const control_message &m) {
                 refusal_ = refused_path;
                 failure_ = m.reason;
                 path_ = "none";
-                hopeless_.store(true, std::memory_order_release);
+                give_up();
                 break;
             }
             if (refusal_ != refused_not) break;
@@ -245,11 +259,11 @@ problem receive_request::arrived(int j, bool &flag) {
     if (j < 0 || j >= op.partitions)
         return {MPI_ERR_ARG, format("partition {} is not within 0 to {}", j, op.partitions - 1)};
     flag = true;
-    // Nothing will come; Wait says why.
-    if (!active() || null_peer() || hopeless_.load(std::memory_order_acquire)) return {};
-    if (detail::observe(&words->gate) == 0) {
-        const std::lock_guard lock(engine);
-        flag = refusal_ != refused_not;
+    if (!active() || null_peer()) return {};
+    const std::uint64_t gate = detail::observe(&words->gate);
+    if (gate == MPIX_GATE_NEVER) return {};  // Wait says why
+    if (gate == 0) {
+        flag = false;
         return {};
     }
     if (!flags_on_device()) {

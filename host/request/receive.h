@@ -32,9 +32,9 @@ public:
     stall describe_stall() override;
     void peer_message(const control_message &message) override;
 
-    // setup_mutex and engine are held: make the exported copy / take it back.
+    // As a send's.
     problem export_to(transport::transport &gpus, int device, std::uint32_t contributors);
-    void end_export() { device.reset(); }
+    std::unique_ptr<device_copy> end_export() { return std::move(device); }
 
 protected:
     void on_start() override;
@@ -46,6 +46,7 @@ private:
     transport::outcome install_on_device();
     transport::outcome describe_landing(control_message &answer) const;
     void open_gate();
+    void give_up();
     void drop_landing();
     bool take_in_order();
     bool flags_on_device() const { return arrival_.device != transport::on_host; }
@@ -57,8 +58,6 @@ private:
     std::vector<transport::region> retired_arrivals_;  // of undone matches: a kernel may still look there
     std::uint64_t slots_ = 0, peer_partitions_ = 0;
     std::unique_ptr<std::uint64_t[]> taken_;
-
-    std::atomic<bool> hopeless_{false};  // the sender found no path, after we had opened the gate
 
     // Guarded by engine.
     bool gives_gate_ = false;                // the sender is connected: Start gives clear-to-send

@@ -15,6 +15,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <vector>
 
 #include "host/datatype/layout.h"
 #include "host/report.h"
@@ -37,6 +38,12 @@ struct operation {
     int tag = 0;
     MPI_Comm comm = MPI_COMM_NULL;
     std::shared_ptr<const communicator> members;
+};
+
+// A peer's memory, as one of our transports has mapped it.
+struct attachment {
+    transport::transport *owner;
+    transport::region region;
 };
 
 class request : public std::enable_shared_from_this<request> {
@@ -72,9 +79,9 @@ public:
     virtual bool prepared() = 0;
     virtual stall describe_stall() = 0;
 
-    // The user frees it: give up what the peer does not need to wait for. setup_mutex is held. Here, and in
-    // MPI_Finalize, transports may wait for kernels; nowhere else.
-    virtual void on_leave() {}
+    // The user frees it: give up what the peer does not need to wait for. setup_mutex is held. What is returned
+    // is to be detached without any lock, for that may wait for kernels.
+    virtual std::vector<attachment> on_leave() { return {}; }
 
     // The peer's side of the setup; setup_mutex is held.
     virtual void peer_message(const control_message &message) = 0;

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "host/format.h"
 #include "host/progress.h"
@@ -26,7 +27,10 @@ struct layout_mover {
 
 }  // namespace
 
-send_request::~send_request() { detach_regions(); }
+send_request::~send_request() {
+    detach_regions();
+    for (attachment &a : retired_) a.owner->detach(a.region);
+}
 
 problem send_request::prepare() {
     const auto n = static_cast<std::uint64_t>(op.partitions);
@@ -52,7 +56,7 @@ control_message send_request::make_offer() const {
 void send_request::peer_message(const control_message &m) {
     switch (static_cast<control>(m.kind)) {
         case control::accept:
-            if (!freed && !connected && peer_number == 0) accept(m);
+            if (!freed && peer_number == 0) accept(m);
             break;
         case control::withdraw:
             if (m.from == peer_number) undo_match();
@@ -71,10 +75,18 @@ void send_request::accept(const control_message &m) {
     const std::lock_guard lock(engine);
     peer_number = m.from;
     control_message answer = make_control(control::connect, number, peer_number);
+    if (connected) {
+        // Our data of the epochs since then is gone.
+        answer.refusal = refused_path;
+        std::strncpy(answer.reason, "the send was started when it was matched with another receive, which refused it",
+                     sizeof answer.reason - 1);
+        send_control(peer_world(), answer);
+        return;
+    }
     refusal_ = m.refusal;
     if (m.refusal == refused_not) {
         transport::outcome bad = attach(m);
-        if (bad.empty() && device != nullptr) bad = install_on_device();
+        if (bad.empty() && device != nullptr && !route_spent_) bad = install_on_device();
         if (!bad.empty()) {
             detach_regions();
             refusal_ = refused_path;
@@ -119,7 +131,7 @@ transport::outcome send_request::attach(const control_message &m) {
     // The host stores for itself from host memory to host memory; anything else it leaves to the engine. A
     // missing landing says so. Written last: home's fields are read without locks once the gate is open,
     // which the receiver does after our CONNECT.
-    if (place.owner == nullptr && landing_.device == transport::on_host)
+    if (place.owner == nullptr && landing_.device == transport::on_host && !route_spent_)
         detail::poke_pointer(&home->landing, static_cast<char *>(landing_.address));
     return {};
 }
@@ -140,13 +152,15 @@ transport::outcome send_request::install_on_device() {
 }
 
 // The receiver freed its request before starting it: as if we had never met. No byte has moved, since the
-// gate was never open.
+// gate was never open. But if it had refused us, and we have started since, we have failed for good.
 void send_request::undo_match() {
     const std::lock_guard lock(engine);
-    if (landing_ && landing_owner_ != &transport::node_memory()) {
-        retired_.insert(retired_.end(), {landing_, arrival_});
-        landing_ = arrival_ = {};
-    }
+    peer_number = 0;
+    if (refusal_ != refused_not && epoch_ != 0) return;
+    if (epoch_ != 0) route_spent_ = true;
+    // Before the CONNECT to the next receiver, and so before its clear-to-send.
+    if (device != nullptr)
+        if (auto bad = device->install({}); !bad.empty()) fail(bad);
     detach_regions();
     detail::poke_pointer(&home->landing, static_cast<char *>(nullptr));
     detail::poke_pointer(&home->flags, static_cast<std::uint64_t *>(nullptr));
@@ -157,25 +171,28 @@ void send_request::undo_match() {
     path_ = "unmatched";
     detail::publish(&words->gate, 0);
     connected = false;
-    peer_number = 0;
 }
 
+// Mappings of GPU memory are only put aside: closing them may wait for kernels, and locks are held here.
 void send_request::detach_regions() {
-    if (peer_view_) device->gpus().release_view(peer_view_);
+    if (peer_view_) device->gpus().release_view(peer_view_);  // of a lasting mapping: does not wait
     peer_view_ = {};
-    const auto drop = [](transport::transport *owner, transport::region &r) {
-        if (r) owner->detach(r);
+    const auto drop = [this](transport::region &r) {
+        if (r && r.device != transport::on_host)
+            retired_.push_back({landing_owner_, r});
+        else if (r)
+            transport::node_memory().detach(r);
+        r = {};
     };
-    drop(landing_owner_, landing_);
-    drop(arrival_.device == transport::on_host ? &transport::node_memory() : landing_owner_, arrival_);
-    drop(&transport::node_memory(), peer_words_);
+    drop(landing_);
+    drop(arrival_);
+    drop(peer_words_);
 }
 
-void send_request::on_leave() {
+std::vector<attachment> send_request::on_leave() {
     const std::lock_guard lock(engine);
     detach_regions();
-    for (transport::region &r : retired_) transport::devices()->detach(r);
-    retired_.clear();
+    return std::exchange(retired_, {});
 }
 
 // ---- export: setup_mutex and engine are held -------------------------------------------------
@@ -192,15 +209,16 @@ problem send_request::export_to(transport::transport &gpus, int on, std::uint32_
     return {};
 }
 
-void send_request::end_export() {
+std::unique_ptr<device_copy> send_request::end_export() {
     if (peer_view_) device->gpus().release_view(peer_view_);
     peer_view_ = {};
-    device.reset();
+    std::unique_ptr<device_copy> ended = std::move(device);
     // The host's instance takes over where the copy was.
     std::uint64_t *state = detail::partition_states(home);
     for (int p = 0; p < op.partitions; ++p) state[p] = epoch_;
     home->ready_count = epoch_ * static_cast<std::uint64_t>(op.partitions);
     home->defer_count = ring_taken_;
+    return ended;
 }
 
 // ---- an epoch ----------------------------------------------------------------------------------

@@ -28,11 +28,12 @@ public:
     bool prepared() override;
     stall describe_stall() override;
     void peer_message(const control_message &message) override;
-    void on_leave() override;
+    std::vector<attachment> on_leave() override;
 
-    // `engine` is held: make the exported copy / take it back.
+    // setup_mutex and engine are held: make the exported copy / take it back. The caller destroys it after it
+    // has let go of the locks, for that may wait for kernels.
     problem export_to(transport::transport &gpus, int device, std::uint32_t contributors);
-    void end_export();
+    std::unique_ptr<device_copy> end_export();
 
 protected:
     void on_start() override;
@@ -64,7 +65,10 @@ private:
     transport::region landing_, arrival_, peer_words_;
     transport::region peer_view_;  // peer_words_, while the exported copy's GPU has it
     std::uint64_t slots_ = 0;
-    std::vector<transport::region> retired_;  // mappings of undone matches, closed when the user frees us
+    // A match was undone in a running epoch. Callers of Pready may remember its route, so they get no other one: from
+    // then on the engine moves everything.
+    bool route_spent_ = false;
+    std::vector<attachment> retired_;  // GPU memory that we no longer use, closed when the user frees us
 
     // Guarded by engine.
     std::uint64_t ring_taken_ = 0;     // entries of the ring consumed, all epochs

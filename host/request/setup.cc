@@ -150,6 +150,36 @@ void handle(int source, const control_message &m) {
     if (kind == control::detach && r->freed) bury(number);
 }
 
+// The user frees it: tell whoever knows of it.
+void part_from_peer(request &r) {
+    setup_state &s = state();
+    r.freed = true;
+    const bool is_send = r.kind == MPIX_KIND_SEND;
+    if (!is_send) s.order.drop_receive(r.key(), r.number);
+    if (!is_send && r.peer_number == 0) {  // nobody knows of it
+        s.live.erase(r.number);
+    } else if (r.epoch() == 0 || r.peer_number == 0) {
+        // Never started, or a send whose partner went away: its offer still stands.
+        control_message m = make_control(control::withdraw, r.number, r.peer_number);
+        m.flags = is_send ? 0 : 1;
+        send_control(r.peer_world(), m);
+        if (!is_send) {
+            // The offer goes back to its place, for the next receive.
+            const auto bound = s.bound_offer.find(r.number);
+            if (bound != s.bound_offer.end()) {
+                const match_key key = r.key();
+                s.order.add_send(key, bound->second);
+                s.bound_offer.erase(bound);
+                match(key);
+            }
+        }
+    } else {
+        if (r.peer_number != 0) send_control(r.peer_world(), make_control(control::detach, r.number, r.peer_number));
+        if (r.peer_gone) bury(r.number);
+    }
+    settle(r);
+}
+
 }  // namespace
 
 control_message make_control(control kind, std::uint64_t from, std::uint64_t to) {
@@ -234,34 +264,13 @@ void join(const std::shared_ptr<request> &r) {
 
 void leave(const std::shared_ptr<request> &r) {
     if (r->null_peer()) return;
-    const std::lock_guard lock(setup_mutex());
-    setup_state &s = state();
-    r->freed = true;
-    r->on_leave();
-    const bool is_send = r->kind == MPIX_KIND_SEND;
-    if (!is_send) s.order.drop_receive(r->key(), r->number);
-    if (!is_send && r->peer_number == 0) {  // nobody knows of it
-        s.live.erase(r->number);
-    } else if (r->epoch() == 0) {
-        control_message m = make_control(control::withdraw, r->number, r->peer_number);
-        m.flags = is_send ? 0 : 1;
-        send_control(r->peer_world(), m);
-        if (!is_send) {
-            // The offer goes back to its place, for the next receive.
-            const auto bound = s.bound_offer.find(r->number);
-            if (bound != s.bound_offer.end()) {
-                const match_key key = r->key();
-                s.order.add_send(key, bound->second);
-                s.bound_offer.erase(bound);
-                match(key);
-            }
-        }
-    } else {
-        if (r->peer_number != 0)
-            send_control(r->peer_world(), make_control(control::detach, r->number, r->peer_number));
-        if (r->peer_gone) bury(r->number);
+    std::vector<attachment> unused;
+    {
+        const std::lock_guard lock(setup_mutex());
+        unused = r->on_leave();
+        part_from_peer(*r);
     }
-    settle(*r);
+    for (attachment &a : unused) a.owner->detach(a.region);
 }
 
 void first_epoch_over(request &r) {

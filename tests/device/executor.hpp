@@ -20,6 +20,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <chrono>
 #include <thread>
 
 #ifdef __CUDACC__
@@ -186,10 +187,12 @@ DEVICE_FN std::uint64_t add_one(std::uint64_t *counter) {
 #endif
 }
 
-// One turn of a polling loop: where threads share cores, let the others run.
+// One turn of a polling loop: where threads share cores, let the others run. Yielding is not enough: schedulers have
+// been seen that leave a thread among many that only yield without a core for tens of seconds.
+inline void host_poll_pause() { std::this_thread::sleep_for(std::chrono::microseconds(20)); }
 DEVICE_FN void poll_pause() {
 #ifndef __CUDACC__
-    std::this_thread::yield();
+    host_poll_pause();
 #endif
 }
 

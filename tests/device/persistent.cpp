@@ -116,7 +116,7 @@ void command(session &s, mailbox *box, std::uint64_t number, int blocks) {
     for (int b = 0; b < blocks; ++b)
         while (host_take(box->done[b]) < number) {
             if (MPI_Wtime() - start < 60) {
-                std::this_thread::yield();
+                host_poll_pause();
                 continue;
             }
             std::atomic_ref<std::uint64_t>(box->turn).store(stop, std::memory_order_release);

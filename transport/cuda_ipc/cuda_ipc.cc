@@ -219,17 +219,11 @@ public:
     }
 
     void detach(region &peers) override {
-        if (peers.handle == attached_by_ipc) {
-            const std::lock_guard lock(mutex_);
-            for (auto it = opened_.begin(); it != opened_.end(); ++it) {
-                if (it->second.base != peers.backing) continue;
-                if (--it->second.users == 0) {
-                    const device_scope scope(it->first.device);
-                    cudaIpcCloseMemHandle(it->second.base);
-                    opened_.erase(it);
-                }
-                break;
-            }
+        if (peers.handle == attached_by_ipc && last_user_gone(peers)) {
+            // Waits for kernels, so without the lock. Whoever maps it anew meanwhile has the same mapping, which
+            // the driver counts.
+            const device_scope scope(peers.device);
+            cudaIpcCloseMemHandle(peers.backing);
         }
         peers = {};
     }
@@ -252,7 +246,7 @@ public:
         ++v.users;
         void *base = nullptr;
         if (const cudaError_t error = cudaHostGetDevicePointer(&base, host.backing, 0); error != cudaSuccess) {
-            drop_view(host);
+            --v.users;  // it stays page-locked, for the next one
             return cuda_error("cudaHostGetDevicePointer", error);
         }
         out = static_cast<char *>(base) + (static_cast<char *>(host.address) - static_cast<char *>(host.backing));
@@ -260,8 +254,15 @@ public:
     }
 
     void release_view(const region &host) override {
-        const std::lock_guard lock(mutex_);
-        drop_view(host);
+        {
+            const std::lock_guard lock(mutex_);
+            const auto it = views_.find(host.backing);
+            if (it == views_.end() || --it->second.users != 0 || host.lasting) return;
+            const bool locked_here = it->second.locked_here;
+            views_.erase(it);
+            if (!locked_here) return;
+        }
+        cudaHostUnregister(host.backing);  // waits for kernels, so without the lock
     }
 
     outcome write(void *to, const void *from, std::uint64_t bytes, int device) override {
@@ -376,11 +377,15 @@ private:
         return {};
     }
 
-    void drop_view(const region &host) {
-        const auto it = views_.find(host.backing);
-        if (it == views_.end() || --it->second.users != 0 || host.lasting) return;
-        if (it->second.locked_here) cudaHostUnregister(host.backing);
-        views_.erase(it);
+    bool last_user_gone(const region &peers) {
+        const std::lock_guard lock(mutex_);
+        for (auto it = opened_.begin(); it != opened_.end(); ++it) {
+            if (it->second.base != peers.backing || it->first.device != peers.device) continue;
+            if (--it->second.users != 0) return false;
+            opened_.erase(it);
+            return true;
+        }
+        return false;
     }
 
     std::once_flag probed_;

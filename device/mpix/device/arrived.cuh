@@ -56,6 +56,24 @@ MPIX_FN bool flags_are_there(const looked &l) {
     return true;
 }
 
+// Fill in l.epoch and l.flags from the host's word. False: l.what is the answer.
+MPIX_COLD_FN bool look_at_host(mpix_prequest *r, looked &l, uint64_t &senders) {
+    uint64_t word, gate;
+    observe_pair(&r->words->epoch, &word, &gate);  // gate acquires the route that the host wrote
+    if ((word & 1) == 0 || gate == MPIX_GATE_NEVER) {
+        l.what = arrival::vacuous;
+        return false;
+    }
+    l.epoch = word >> 1;
+    poke(&r->seen_epoch, l.epoch);
+    publish_gpu(&r->seen_gate, gate);
+    senders = peek(&r->peer_partitions);
+    l.flags = peek_pointer(&r->flags);
+    if (gate != 0 && senders != 0 && l.flags != nullptr) return true;
+    l.epoch = 0;
+    return false;
+}
+
 // One look at partition j by one thread.
 //
 // `seen_epoch` may be old, for nobody tells the executor when the host starts an epoch, and then last epoch's
@@ -66,24 +84,11 @@ MPIX_FN looked look(mpix_prequest *r, int j) {
     looked l{arrival::absent, MPI_SUCCESS, 0, nullptr, {0, 0}};
     uint64_t senders = peek(&r->peer_partitions);
     l.flags = peek_pointer(&r->flags);
-    uint64_t epoch = peek(&r->seen_epoch);
+    l.epoch = peek(&r->seen_epoch);
     const uint64_t matched = observe_gpu(&r->seen_gate);
     // Without senders or flags it is not matched yet, or the match was undone.
-    if (epoch == 0 || matched == 0 || senders == 0 || l.flags == nullptr || peek(&l.flags[senders]) >= epoch) {
-        uint64_t word, gate;
-        observe_pair(&r->words->epoch, &word, &gate);  // gate acquires the route that the host wrote
-        epoch = word >> 1;
-        poke(&r->seen_epoch, epoch);
-        publish_gpu(&r->seen_gate, gate);
-        if ((word & 1) == 0) {
-            l.what = arrival::vacuous;
-            return l;
-        }
-        senders = peek(&r->peer_partitions);
-        l.flags = peek_pointer(&r->flags);
-        if (gate == 0 || senders == 0 || l.flags == nullptr) return l;
-    }
-    l.epoch = epoch;
+    if (l.epoch == 0 || matched == 0 || senders == 0 || l.flags == nullptr || peek(&l.flags[senders]) >= l.epoch)
+        if (!look_at_host(r, l, senders)) return l;
     l.range = sender_partitions(r, j, senders);
     if (flags_are_there(l)) l.what = arrival::present;
     return l;

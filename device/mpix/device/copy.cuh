@@ -31,17 +31,11 @@ __device__ __forceinline__ void copy_words(unsigned rank, unsigned size, T *to, 
     }
     for (; i < words; i += size) to[i] = from[i];
 }
-#endif
 
-// The widest word that both pointers can be aligned to together (their difference decides), bytes at
-// the two ends.
-#ifdef __CUDACC__
-#pragma nv_exec_check_disable
-#endif
-template <class Group>
-MPIX_FN void group_copy(const Group &group, char *to, const char *from, uint64_t bytes) {
-#ifdef __CUDA_ARCH__
-    const unsigned rank = group.thread_rank(), size = group.num_threads();
+// The widest word that both pointers can be aligned to together (their difference decides), bytes at the two ends.
+// Not inlined: it is long, and what is short and aligned shall not pay for it.
+__device__ __noinline__ inline void copy_ragged(unsigned rank, unsigned size, char *to, const char *from,
+                                                uint64_t bytes) {
     const uint64_t skew = reinterpret_cast<uint64_t>(to) ^ reinterpret_cast<uint64_t>(from);
     const uint64_t width = (skew & 15) == 0 ? 16 : (skew & 7) == 0 ? 8 : (skew & 3) == 0 ? 4 : 1;
     uint64_t head = (0 - reinterpret_cast<uint64_t>(to)) & (width - 1);
@@ -61,6 +55,23 @@ MPIX_FN void group_copy(const Group &group, char *to, const char *from, uint64_t
                    words);
     else
         copy_words(rank, size, to + head, from + head, words);
+}
+#endif
+
+#ifdef __CUDACC__
+#pragma nv_exec_check_disable
+#endif
+template <class Group>
+MPIX_FN void group_copy(const Group &group, char *to, const char *from, uint64_t bytes) {
+#ifdef __CUDA_ARCH__
+    const unsigned rank = group.thread_rank(), size = group.num_threads();
+    const uint64_t together = reinterpret_cast<uint64_t>(to) | reinterpret_cast<uint64_t>(from) | bytes;
+    if ((together & 15) == 0)
+        copy_words(rank, size, reinterpret_cast<block16 *>(to), reinterpret_cast<const block16 *>(from), bytes / 16);
+    else if ((together & 7) == 0 && bytes <= 32ull * size)
+        copy_words(rank, size, reinterpret_cast<uint64_t *>(to), reinterpret_cast<const uint64_t *>(from), bytes / 8);
+    else
+        copy_ragged(rank, size, to, from, bytes);
 #else
     // Host threads: one slice each, cut at cache lines.
     const uint64_t size = static_cast<uint64_t>(group.num_threads());

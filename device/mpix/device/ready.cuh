@@ -13,8 +13,10 @@
 
 namespace mpix::detail {
 
+constexpr uint64_t send_head = uint64_t{MPIX_ABI_VERSION} | uint64_t{MPIX_KIND_SEND} << 32;
+constexpr uint64_t receive_head = uint64_t{MPIX_ABI_VERSION} | uint64_t{MPIX_KIND_RECV} << 32;
 MPIX_FN bool head_is(uint64_t head, mpix_kind kind) {
-    return (head & ~uint64_t{MPIX_HEAD_NULL_PEER}) == (uint64_t{MPIX_ABI_VERSION} | static_cast<uint64_t>(kind) << 32);
+    return (head & ~uint64_t{MPIX_HEAD_NULL_PEER}) == (kind == MPIX_KIND_SEND ? send_head : receive_head);
 }
 MPIX_FN bool head_null_peer(uint64_t head) { return (head & MPIX_HEAD_NULL_PEER) != 0; }
 
@@ -22,7 +24,7 @@ MPIX_FN uint64_t *partition_states(mpix_prequest *r) { return reinterpret_cast<u
 MPIX_FN uint64_t *partition_contributions(mpix_prequest *r) { return partition_states(r) + r->partitions; }
 
 // Keep the first error of an epoch where the host's Wait finds it. A null request can keep nothing.
-MPIX_FN int keep_error(mpix_prequest *r, int error_class, int partition) {
+MPIX_COLD_FN int keep_error(mpix_prequest *r, int error_class, int partition) {
     // The epoch whose Wait will raise it, from the host itself: seen_epoch may be an earlier one's, and then
     // an error of that one would pass for the first of this.
     const uint64_t word = observe(&r->words->epoch);
@@ -37,23 +39,15 @@ MPIX_FN int keep_error(mpix_prequest *r, int error_class, int partition) {
 // Start, because until then its request may still be freed and the match undone.
 MPIX_FN uint64_t gate_needed(uint64_t epoch, uint64_t slots) { return slots == 2 && epoch > 1 ? epoch - 1 : epoch; }
 
-// What a caller of Pready needs of the request, read in one go: these loads do not depend on each other, so
-// together they cost one trip to memory, and none is left for the moment when the bytes or the flag wait for it.
+// What all members of the group need of the request. None of these loads depends on another, nor on the leader's in
+// admit, so together they cost one trip to memory.
 struct outgoing {
     char *buffer;
     uint64_t partition_bytes;
-    int partitions;
     // The route; zero while the peer is not known.
     char *landing;
     uint64_t *flags;
-    uint64_t slots;
 };
-
-MPIX_FN void read_route(const mpix_prequest *r, outgoing &out) {
-    out.landing = peek_pointer(&r->landing);
-    out.flags = peek_pointer(&r->flags);
-    out.slots = peek(&r->slots);
-}
 
 enum class admission { refused, now, later, nothing };
 
@@ -61,66 +55,67 @@ struct admitted {
     admission what;
     int code;  // of a refusal
     uint64_t epoch;
-    uint64_t previous;  // the partition's state before; equal to `epoch`: it was ready already
 };
 
-// Decide what becomes of partition p, and claim it. One thread.
-//
-// `seen_epoch` may be old, for nobody tells the executor when the host starts an epoch. But the host can only
-// start another one after all partitions of seen_epoch were readied, and the counters say whether they were.
-// While they were not, seen_epoch is the running epoch; once they were, we read the host's word.
-MPIX_FN admitted admit(mpix_prequest *r, int p, const outgoing &o) {
-    admitted a{admission::refused, MPI_SUCCESS, 0, 0};
-    const uint64_t head = peek(&r->head);
-    const uint64_t readied = peek(&r->ready_count) + peek(&r->host_count);
-    a.epoch = peek(&r->seen_epoch);
-    // Acquires what the receiver did before its Start, by way of the thread that read the host's word:
-    // our stores to the landing must not come before it.
-    uint64_t gate = observe_gpu(&r->seen_gate);
-    const bool mine = head_is(head, MPIX_KIND_SEND), null_peer = head_null_peer(head);
-    if (!mine || p < 0 || p >= o.partitions) {
+// What becomes of partition p, by the arguments and by the host's word. One thread.
+MPIX_COLD_FN admitted admit_by_host(mpix_prequest *r, int p) {
+    admitted a{admission::refused, MPI_SUCCESS, 0};
+    const bool mine = head_is(r->head, MPIX_KIND_SEND);
+    if (!mine || p < 0 || p >= r->partitions) {
         a.code = keep_error(r, mine ? MPI_ERR_ARG : MPI_ERR_REQUEST, p);
         return a;
     }
-    uint64_t *const state = partition_states(r) + p;
-    uint64_t slots = o.slots;
-    if (readied >= a.epoch * static_cast<uint64_t>(o.partitions) || gate < gate_needed(a.epoch, slots)) {
-        uint64_t word;
-        observe_pair(&r->words->epoch, &word, &gate);
-        a.epoch = word >> 1;
-        poke(&r->seen_epoch, a.epoch);
-        publish_gpu(&r->seen_gate, gate);  // hands the acquire on, see above
-        const bool active = (word & 1) != 0;
-        if (!active || peek(state) == a.epoch) {
-            a.code = keep_error(r, active ? MPI_ERR_ARG : MPI_ERR_REQUEST, p);
-            return a;
-        }
-        slots = peek(&r->slots);
-    }
-    a.previous = swap_gpu(state, a.epoch);
-#if !defined(__CUDA_ARCH__)
-    // The answer is here at once, so none but the first caller touches the landing. (On a GPU it travels while
-    // the bytes move, see ready.)
-    if (a.previous == a.epoch) {
-        a.code = keep_error(r, MPI_ERR_ARG, p);
+    uint64_t word, gate;
+    observe_pair(&r->words->epoch, &word, &gate);
+    a.epoch = word >> 1;
+    const bool active = (word & 1) != 0;
+    if (!active || peek(partition_states(r) + p) == a.epoch) {
+        a.code = keep_error(r, active ? MPI_ERR_ARG : MPI_ERR_REQUEST, p);
         return a;
     }
-#endif
-    if (null_peer)
+    poke(&r->seen_epoch, a.epoch);
+    publish_gpu(&r->seen_gate, gate);  // hands the acquire on, see admit
+    if (head_null_peer(r->head))
         a.what = admission::nothing;
-    else if (gate >= gate_needed(a.epoch, slots) && (o.landing != nullptr || peek_pointer(&r->landing) != nullptr))
+    else if (gate >= gate_needed(a.epoch, peek(&r->slots)) && peek_pointer(&r->landing) != nullptr)
         a.what = admission::now;
     else
         a.what = admission::later;
     return a;
 }
 
-// Count one partition as readied. The counter chains all callers (see count_up_gpu), so the last one of
-// the epoch may speak for all: if all partitions were moved on the spot it tells the receiver and the
-// sender's host that the message is complete, otherwise the sender's progress engine does, after the rest.
-MPIX_FN void settle(mpix_prequest *r, uint64_t epoch) {
-    const uint64_t readied = count_up_gpu(&r->ready_count) + 1 + peek(&r->host_count);
-    if (readied != epoch * static_cast<uint64_t>(r->partitions)) return;
+// The same without the host, most of the time. Not in the first epoch: until the receiver has started, its request may
+// be freed and the match undone, so there the route has to be read after the gate.
+//
+// `seen_epoch` may be old, for nobody tells the executor when the host starts an epoch. But the host can only
+// start another one after all partitions of seen_epoch were readied, and the counters say whether they were.
+// While they were not, seen_epoch is the running epoch; once they were, we read the host's word.
+MPIX_FN admitted admit(mpix_prequest *r, int p) {
+    const uint64_t head = r->head;
+    const int partitions = r->partitions;
+    const uint64_t slots = peek(&r->slots);
+    const char *const landing = peek_pointer(&r->landing);
+    const uint64_t readied = peek(&r->ready_count) + peek(&r->host_count);
+    const uint64_t epoch = peek(&r->seen_epoch);
+    // Acquires what the receiver did before its Start, by way of the thread that read the host's word:
+    // our stores to the landing must not come before it.
+    const uint64_t gate = observe_gpu(&r->seen_gate);
+    if (head != send_head || static_cast<unsigned>(p) >= static_cast<unsigned>(partitions) || epoch < 2 ||
+        readied >= epoch * static_cast<uint64_t>(partitions) || gate < gate_needed(epoch, slots))
+        return admit_by_host(r, p);
+    return {landing != nullptr ? admission::now : admission::later, MPI_SUCCESS, epoch};
+}
+
+// Mark partition p ready; false, with the error kept, if somebody else has done so meanwhile. One thread.
+MPIX_FN bool claim(mpix_prequest *r, int p, uint64_t epoch) {
+    if (swap_gpu(partition_states(r) + p, epoch) != epoch) return true;
+    keep_error(r, MPI_ERR_ARG, p);
+    return false;
+}
+
+// All partitions are ready. If all were moved on the spot, tell the receiver and the sender's host that the message is
+// complete; otherwise the sender's progress engine does, after the rest.
+MPIX_COLD_FN void say_all_ready(mpix_prequest *r, uint64_t epoch) {
     // Orders all partitions' bytes and flags, chained to us by the counter, before the words below.
     // Pairs with observe() in the host's completion test and in the receiver's parrived.
     release_to_system();
@@ -133,8 +128,15 @@ MPIX_FN void settle(mpix_prequest *r, uint64_t epoch) {
     publish_after_fence(&r->words->all_ready, epoch);
 }
 
+// Count one partition as readied. The counter chains all callers (see count_up_gpu), so the last one of
+// the epoch may speak for all.
+MPIX_FN void settle(mpix_prequest *r, uint64_t epoch) {
+    const uint64_t readied = count_up_gpu(&r->ready_count) + 1 + peek(&r->host_count);
+    if (readied == epoch * static_cast<uint64_t>(r->partitions)) say_all_ready(r, epoch);
+}
+
 // Hand partition p over to the progress engine, for good. The caller has synchronised its group.
-MPIX_FN void defer(mpix_prequest *r, int p, uint64_t epoch) {
+MPIX_COLD_FN void defer(mpix_prequest *r, int p, uint64_t epoch) {
     const uint64_t place = count_up_gpu(&r->defer_count) % static_cast<uint64_t>(r->partitions);
     poke(&r->defer_epoch, epoch);
     // The partition's bytes reach whoever reads this ring entry. Pairs with observe() in the engine.
@@ -154,6 +156,23 @@ struct contiguous_mover {
     }
 };
 
+// What is not moved by the caller: null peer, left to the engine, or refused.
+#ifdef __CUDACC__
+#pragma nv_exec_check_disable
+#endif
+template <class Group>
+MPIX_COLD_FN int put_off(const Group &group, int p, mpix_prequest *r, admitted a) {
+    const bool leader = group.thread_rank() == 0;
+    if (leader && a.what != admission::refused) {
+#ifdef __CUDA_ARCH__
+        if (!claim(r, p, a.epoch)) a.what = admission::refused, a.code = MPI_ERR_ARG;
+#endif
+        if (a.what == admission::later) defer(r, p, a.epoch);
+        if (a.what != admission::refused) settle(r, a.epoch);
+    }
+    return agree_code(group, a.code);
+}
+
 #ifdef __CUDACC__
 #pragma nv_exec_check_disable
 #endif
@@ -161,20 +180,34 @@ template <class Group, class Mover>
 MPIX_FN int ready(const Group &group, int p, mpix_prequest *r, const Mover &move) {
     if (r == nullptr) return MPI_ERR_REQUEST;
     const bool leader = group.thread_rank() == 0;
-    outgoing o{r->buffer, r->partition_bytes, r->partitions, nullptr, nullptr, 0};
-    read_route(r, o);
-    admitted a{admission::refused, MPI_SUCCESS, 0, 0};
-    if (leader) a = admit(r, p, o);
+    outgoing o{r->buffer, r->partition_bytes, glance_pointer(&r->landing), glance_pointer(&r->flags)};
+    admitted a{admission::refused, MPI_SUCCESS, 0};
+    uint64_t last_readied = 0;
+    if (leader) {
+        a = admit(r, p);
+        // Only the first caller touches the landing. On a GPU the answer would have to be waited for, so there the claim
+        // follows the flag: two callers of one partition, which is an error, may move the same bytes twice.
+#if !defined(__CUDA_ARCH__)
+        if (a.what != admission::refused && !claim(r, p, a.epoch)) a = {admission::refused, MPI_ERR_ARG, a.epoch};
+#else
+        if (a.what == admission::now && group.num_threads() > 1) last_readied = peek(partition_states(r) + p);
+#endif
+    }
     // A barrier: the members' writes to the partition are the leader's, and the admission everybody's.
     if (agree(group, a.what == admission::now)) {
-        if (o.landing == nullptr || o.flags == nullptr || o.slots == 0) read_route(r, o);  // it came meanwhile
-        char *landing = o.landing;
-        if (o.slots == 2 && agree(group, (a.epoch & 1) != 0))
-            landing += static_cast<uint64_t>(o.partitions) * o.partition_bytes;
-        move(group, o, p, landing);
-        // A barrier again: all members' stores are behind the leader's fence. It also carries the answer
-        // of the claim, which travelled while the bytes were moving.
-        if (agree(group, a.previous == a.epoch)) {
+        if (o.landing == nullptr || o.flags == nullptr) {  // they came meanwhile
+            o.landing = peek_pointer(&r->landing);
+            o.flags = peek_pointer(&r->flags);
+        }
+#if !defined(__CUDA_ARCH__)
+        // Where GPUs can store is the receiver's own buffer: one slot.
+        if (peek(&r->slots) == 2 && agree(group, (a.epoch & 1) != 0))
+            o.landing += static_cast<uint64_t>(r->partitions) * o.partition_bytes;
+#endif
+        move(group, o, p, o.landing);
+        // A barrier again: all members' stores are behind the leader's fence. It also carries the partition's state, which
+        // travelled while the bytes were moving.
+        if (agree(group, last_readied == a.epoch)) {
             if (leader) keep_error(r, MPI_ERR_ARG, p);
             return MPI_ERR_ARG;
         }
@@ -182,19 +215,15 @@ MPIX_FN int ready(const Group &group, int p, mpix_prequest *r, const Mover &move
             // publish_partition: bytes before flag. Pairs with observe() in look and in the host's test.
             release_to_system();
             publish_after_fence(&o.flags[p], a.epoch);
+#ifdef __CUDA_ARCH__
+            // Another caller at the same time: Wait says so. The members know nothing of it, and all must go on alike.
+            if (!claim(r, p, a.epoch)) return group.num_threads() == 1 ? MPI_ERR_ARG : MPI_SUCCESS;
+#endif
             settle(r, a.epoch);
         }
         return MPI_SUCCESS;
     }
-    if (leader && a.what != admission::refused) {
-        if (a.previous == a.epoch) {
-            a.code = keep_error(r, MPI_ERR_ARG, p);
-        } else {
-            if (a.what == admission::later) defer(r, p, a.epoch);
-            settle(r, a.epoch);
-        }
-    }
-    return agree_code(group, a.code);
+    return put_off(group, p, r, a);
 }
 
 }  // namespace mpix::detail

@@ -12,6 +12,7 @@
 #define MPIX_ABI_VERSION 1u
 
 #define MPIX_HEAD_NULL_PEER (1ull << 40)  // the peer is MPI_PROC_NULL
+#define MPIX_GATE_NEVER (~0ull)           // of a receive: see mpix_words
 
 enum mpix_kind { MPIX_KIND_SEND = 1, MPIX_KIND_RECV = 2 };
 
@@ -23,7 +24,8 @@ enum mpix_kind { MPIX_KIND_SEND = 1, MPIX_KIND_RECV = 2 };
 struct mpix_words {
     uint64_t epoch;      // epoch word; written by the owner's host only
     uint64_t gate;       // send: clear-to-send, the last epoch the receiver has started (written by the peer)
-                         // receive: 1 once matched, and the route below is filled in (owner's host)
+                         // receive: 1 once matched, and the route below is filled in (owner's host);
+                         // MPIX_GATE_NEVER: nothing will ever come, the pair cannot work
     uint64_t all_ready;  // send: last epoch in which every partition was readied (last caller of Pready)
     uint64_t complete;   // receive: last epoch whose bytes and flags are all in place (written by the peer)
     uint64_t error;      // first error of device code: class << 32 | (partition + 1); 0 = none

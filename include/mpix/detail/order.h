@@ -12,8 +12,11 @@
 
 #ifdef __CUDACC__
 #define MPIX_FN __host__ __device__ __forceinline__
+// What is rarely run, and not to be in the way of what is: not inlined on the GPU.
+#define MPIX_COLD_FN inline __host__ __device__ __noinline__
 #else
 #define MPIX_FN inline
+#define MPIX_COLD_FN inline
 #endif
 
 #if !defined(__CUDA_ARCH__)
@@ -22,11 +25,17 @@
 
 namespace mpix::detail {
 
+#ifdef __CUDA_ARCH__
+// All words that are shared lie in global memory, a GPU's or mapped. Saying so spares each access the code for
+// shared and local memory.
+__device__ __forceinline__ uint64_t in_global(const uint64_t *word) { return __cvta_generic_to_global(word); }
+#endif
+
 // A value that is complete in itself (a counter, a hint, a write-once word): no ordering.
 MPIX_FN uint64_t peek(const uint64_t *word) {
 #ifdef __CUDA_ARCH__
     uint64_t value;
-    asm volatile("ld.relaxed.sys.u64 %0, [%1];" : "=l"(value) : "l"(word) : "memory");
+    asm volatile("ld.relaxed.sys.global.u64 %0, [%1];" : "=l"(value) : "l"(in_global(word)) : "memory");
     return value;
 #else
     return std::atomic_ref<uint64_t>(*const_cast<uint64_t *>(word)).load(std::memory_order_relaxed);
@@ -35,7 +44,7 @@ MPIX_FN uint64_t peek(const uint64_t *word) {
 
 MPIX_FN void poke(uint64_t *word, uint64_t value) {
 #ifdef __CUDA_ARCH__
-    asm volatile("st.relaxed.sys.u64 [%0], %1;" ::"l"(word), "l"(value) : "memory");
+    asm volatile("st.relaxed.sys.global.u64 [%0], %1;" ::"l"(in_global(word)), "l"(value) : "memory");
 #else
     std::atomic_ref<uint64_t>(*word).store(value, std::memory_order_relaxed);
 #endif
@@ -64,12 +73,23 @@ MPIX_FN void poke_pointer(T **word, T *value) {
 #endif
 }
 
+// glance_pointer: a write-once pointer that need not be the newest: null may be out of date, anything else is final.
+// On a GPU an ordinary load, which a nearer cache may serve.
+template <class T>
+MPIX_FN T *glance_pointer(T *const *word) {
+#ifdef __CUDA_ARCH__
+    return *word;
+#else
+    return peek_pointer(word);
+#endif
+}
+
 // observe: everything its writer published before this value is visible to the caller from here on.
 // Pairs with publish, and with publish_after_fence.
 MPIX_FN uint64_t observe(const uint64_t *word) {
 #ifdef __CUDA_ARCH__
     uint64_t value;
-    asm volatile("ld.acquire.sys.u64 %0, [%1];" : "=l"(value) : "l"(word) : "memory");
+    asm volatile("ld.acquire.sys.global.u64 %0, [%1];" : "=l"(value) : "l"(in_global(word)) : "memory");
     return value;
 #else
     return std::atomic_ref<uint64_t>(*const_cast<uint64_t *>(word)).load(std::memory_order_acquire);
@@ -79,7 +99,7 @@ MPIX_FN uint64_t observe(const uint64_t *word) {
 // publish: everything the caller did, or observed, is visible to whoever observes this value.
 MPIX_FN void publish(uint64_t *word, uint64_t value) {
 #ifdef __CUDA_ARCH__
-    asm volatile("st.release.sys.u64 [%0], %1;" ::"l"(word), "l"(value) : "memory");
+    asm volatile("st.release.sys.global.u64 [%0], %1;" ::"l"(in_global(word)), "l"(value) : "memory");
 #else
     std::atomic_ref<uint64_t>(*word).store(value, std::memory_order_release);
 #endif
@@ -98,7 +118,7 @@ MPIX_FN void release_to_system() {
 
 MPIX_FN void publish_after_fence(uint64_t *word, uint64_t value) {
 #ifdef __CUDA_ARCH__
-    asm volatile("st.relaxed.sys.u64 [%0], %1;" ::"l"(word), "l"(value) : "memory");
+    asm volatile("st.relaxed.sys.global.u64 [%0], %1;" ::"l"(in_global(word)), "l"(value) : "memory");
 #else
     std::atomic_ref<uint64_t>(*word).store(value, std::memory_order_release);
 #endif
@@ -109,9 +129,9 @@ MPIX_FN void observe_pair(const uint64_t *words, uint64_t *first, uint64_t *seco
 #ifdef __CUDA_ARCH__
     // PTX allows acquire on scalar loads only; the relaxed vector load followed by the fence is the
     // same pattern by the model.
-    asm volatile("ld.relaxed.sys.v2.u64 {%0, %1}, [%2];\n\tfence.acq_rel.sys;"
+    asm volatile("ld.relaxed.sys.global.v2.u64 {%0, %1}, [%2];\n\tfence.acq_rel.sys;"
                  : "=l"(*first), "=l"(*second)
-                 : "l"(words)
+                 : "l"(in_global(words))
                  : "memory");
 #else
     *first = observe(words);
@@ -124,7 +144,7 @@ MPIX_FN void observe_pair(const uint64_t *words, uint64_t *first, uint64_t *seco
 MPIX_FN uint64_t observe_gpu(const uint64_t *word) {
 #ifdef __CUDA_ARCH__
     uint64_t value;
-    asm volatile("ld.acquire.gpu.u64 %0, [%1];" : "=l"(value) : "l"(word) : "memory");
+    asm volatile("ld.acquire.gpu.global.u64 %0, [%1];" : "=l"(value) : "l"(in_global(word)) : "memory");
     return value;
 #else
     return observe(word);
@@ -133,7 +153,7 @@ MPIX_FN uint64_t observe_gpu(const uint64_t *word) {
 
 MPIX_FN void publish_gpu(uint64_t *word, uint64_t value) {
 #ifdef __CUDA_ARCH__
-    asm volatile("st.release.gpu.u64 [%0], %1;" ::"l"(word), "l"(value) : "memory");
+    asm volatile("st.release.gpu.global.u64 [%0], %1;" ::"l"(in_global(word)), "l"(value) : "memory");
 #else
     publish(word, value);
 #endif
@@ -143,7 +163,10 @@ MPIX_FN void publish_gpu(uint64_t *word, uint64_t value) {
 MPIX_FN uint64_t swap_gpu(uint64_t *word, uint64_t value) {
 #ifdef __CUDA_ARCH__
     uint64_t old;
-    asm volatile("atom.relaxed.gpu.exch.b64 %0, [%1], %2;" : "=l"(old) : "l"(word), "l"(value) : "memory");
+    asm volatile("atom.relaxed.gpu.global.exch.b64 %0, [%1], %2;"
+                 : "=l"(old)
+                 : "l"(in_global(word)), "l"(value)
+                 : "memory");
     return old;
 #else
     return std::atomic_ref<uint64_t>(*word).exchange(value, std::memory_order_relaxed);
@@ -156,7 +179,7 @@ MPIX_FN uint64_t swap_gpu(uint64_t *word, uint64_t value) {
 MPIX_FN uint64_t count_up_gpu(uint64_t *counter) {
 #ifdef __CUDA_ARCH__
     uint64_t old;
-    asm volatile("atom.acq_rel.gpu.add.u64 %0, [%1], 1;" : "=l"(old) : "l"(counter) : "memory");
+    asm volatile("atom.acq_rel.gpu.global.add.u64 %0, [%1], 1;" : "=l"(old) : "l"(in_global(counter)) : "memory");
     return old;
 #else
     return std::atomic_ref<uint64_t>(*counter).fetch_add(1, std::memory_order_acq_rel);
@@ -168,9 +191,9 @@ MPIX_FN uint64_t count_up_gpu(uint64_t *counter) {
 MPIX_FN bool claim_gpu(uint64_t *word, uint64_t expected, uint64_t desired) {
 #ifdef __CUDA_ARCH__
     uint64_t old;
-    asm volatile("atom.acq_rel.gpu.cas.b64 %0, [%1], %2, %3;"
+    asm volatile("atom.acq_rel.gpu.global.cas.b64 %0, [%1], %2, %3;"
                  : "=l"(old)
-                 : "l"(word), "l"(expected), "l"(desired)
+                 : "l"(in_global(word)), "l"(expected), "l"(desired)
                  : "memory");
     return old == expected;
 #else
