@@ -91,6 +91,7 @@ public:
     int peer_world() const { return op.members->peers[static_cast<std::size_t>(op.peer)]; }
     bool null_peer() const { return op.peer == MPI_PROC_NULL; }
     std::uint64_t epoch() const { return epoch_; }
+    bool refused() const { return refusal_ != refused_not; }  // setup_mutex is held
     match_key key() const;
 
     const operation op;

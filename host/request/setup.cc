@@ -48,8 +48,8 @@ void post_receive() {
 }
 
 // Keep count of the requests that may need a control message to get on; the progress thread sleeps while there
-// are none. Until an epoch is over the peer may still withdraw, and another take its place. Freed ones are in no
-// hurry.
+// are none. Until an epoch is over the peer may still withdraw, and another take its place; of a refused pair that does
+// not say that the peer has started. Freed ones are in no hurry.
 void settle(request &r) {
     const bool waits = !r.freed && !(r.connected && r.acquainted);
     if (r.waiting == waits) return;
@@ -99,7 +99,7 @@ void bury(std::uint64_t number) {
     s.live.erase(number);
 }
 
-// The sender freed its request before starting it.
+// The sender freed its request before starting it, or hearing of a refusal.
 void handle_withdrawn_send(int source, const control_message &m) {
     setup_state &s = state();
     const auto known = s.offer_of.find({source, m.from});
@@ -158,8 +158,9 @@ void part_from_peer(request &r) {
     if (!is_send) s.order.drop_receive(r.key(), r.number);
     if (!is_send && r.peer_number == 0) {  // nobody knows of it
         s.live.erase(r.number);
-    } else if (r.epoch() == 0 || r.peer_number == 0) {
-        // Never started, or a send whose partner went away: its offer still stands.
+    } else if ((r.epoch() == 0 && !r.refused()) || r.peer_number == 0) {
+        // As if they had never met. (A refused pair is one for good.) Or a send that has lost its receiver: its offer
+        // still stands.
         control_message m = make_control(control::withdraw, r.number, r.peer_number);
         m.flags = is_send ? 0 : 1;
         send_control(r.peer_world(), m);
@@ -275,7 +276,7 @@ void leave(const std::shared_ptr<request> &r) {
 
 void first_epoch_over(request &r) {
     const std::lock_guard lock(setup_mutex());
-    r.acquainted = true;
+    r.acquainted = !r.refused();
     settle(r);
 }
 

@@ -201,6 +201,63 @@ void inactive(session &s) {
     }
 }
 
+// ---- pairs that cannot work --------------------------------------------------------------------------------
+
+// Nothing will ever come: device code is not to wait for it.
+struct hopeless_body {
+    port p;
+    template <class Block>
+    DEVICE_FN void operator()(const Block &block, int, int) const {
+        for (int i = 0; i < p.sends; ++i) p.expect(i, MPI_SUCCESS, mpix::pready(block, i, p.send));
+        for (int j = 0; j < p.receives; ++j) {
+            p.expect(j, MPI_SUCCESS, mpix::wait_arrived(block, p.receive, j, patience_ns));
+            if (!mpix::parrived(block, p.receive, j)) complain(p.errors, wrong::answer, p.epoch, j, 0, 1, 0);
+        }
+    }
+};
+
+void refused(session &s) {
+    exchange x(s, {.sends = 4, .receives = 2, .bytes = 400}, 5, exchange::made::send_only);
+    must(MPI_Precv_init(x.in(), 2, 100, MPI_BYTE, s.peer, 5, MPI_COMM_WORLD, MPI_INFO_NULL, &x.requests[1]),
+         "MPI_Precv_init");
+    x.export_both();
+    for (int round = 0; round < 3; ++round) {
+        s.what = "a receive that is too short";
+        x.start();
+        s.run(1, threads, hopeless_body{x.view()});
+        must_refuse(MPI_Wait(&x.requests[1], MPI_STATUS_IGNORE), MPI_ERR_TRUNCATE, "MPI_Wait of the receive");
+        x.wait_send();
+    }
+}
+
+// The bytes would have to be packed by the CPU into memory that it cannot reach.
+void gaps(session &s) {
+    if (!executor::is_gpu) return;
+    s.what = "a host buffer with gaps to a GPU";
+    exchange x(s, {.sends = 2, .receives = 2, .bytes = 400}, 6, exchange::made::send_only);
+    MPI_Datatype every_other;
+    must(MPI_Type_vector(50, 1, 2, MPI_BYTE, &every_other), "MPI_Type_vector");
+    must(MPI_Type_commit(&every_other), "MPI_Type_commit");
+    std::vector<char> from(800);
+    MPI_Request both[2];
+    must(MPI_Psend_init(from.data(), 4, 1, every_other, s.peer, 7, MPI_COMM_WORLD, MPI_INFO_NULL, &both[0]),
+         "MPI_Psend_init");
+    must(MPI_Precv_init(x.in(), 2, 100, MPI_BYTE, s.peer, 7, MPI_COMM_WORLD, MPI_INFO_NULL, &both[1]),
+         "MPI_Precv_init");
+    must(MPI_Startall(2, both), "MPI_Startall");
+    must(MPI_Pready_range(0, 3, both[0]), "MPI_Pready_range");
+    for (MPI_Request &r : both) {
+        const int code = MPI_Wait(&r, MPI_STATUS_IGNORE);
+        must_refuse(code, MPI_ERR_OTHER, "MPI_Wait");
+        REQUIRE(error_name(code).find("gaps") != std::string::npos, "no word of gaps: %s", error_name(code).c_str());
+    }
+    for (MPI_Request &r : both) must(MPI_Request_free(&r), "MPI_Request_free");
+    must(MPI_Type_free(&every_other), "MPI_Type_free");
+    std::vector<unsigned char> in(400);
+    s.device->download(in.data(), x.in(), in.size());
+    for (const unsigned char byte : in) REQUIRE(byte == exchange::fresh, "bytes of a refused message moved");
+}
+
 // ---- several that ready the same partition ---------------------------------------------------------------
 
 struct racing_body {
@@ -266,5 +323,7 @@ int main(int argc, char **argv) {
     misuses(s);
     inactive(s);
     races(s);
+    refused(s);
+    gaps(s);
     return s.finish();
 }

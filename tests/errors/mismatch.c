@@ -112,12 +112,53 @@ static void afterwards(void) {
     free_side(&in);
 }
 
+// A refused pair is one for good: when the receive is freed, started or not, the next one belongs to the next send.
+static void freed_first(int start_receive, int free_send_first) {
+    struct side bad_out, bad_in, out, in;
+    MPI_Request bad[2], good[2];
+    make_side(&bad_out, MPI_SHORT, 4, 6);
+    make_side(&bad_in, MPI_SHORT, 3, 7);
+    make_side(&out, MPI_SHORT, 4, 6);
+    make_side(&in, MPI_SHORT, 3, 8);
+    OK(MPI_Psend_init(bad_out.buffer, 4, 6, MPI_SHORT, right_rank, tag, MPI_COMM_WORLD, MPI_INFO_NULL, &bad[0]));
+    OK(MPI_Precv_init(bad_in.buffer, 3, 7, MPI_SHORT, left_rank, tag, MPI_COMM_WORLD, MPI_INFO_NULL, &bad[1]));
+    fill_side(&bad_out, 1);
+    OK(MPI_Startall(start_receive ? 2 : 1, bad));
+    ready_all(bad[0], 4, shuffled);
+    OK(MPI_Wait(&bad[0], MPI_STATUS_IGNORE));
+    OK(MPI_Barrier(MPI_COMM_WORLD));  // all pairs have met
+    if (start_receive) EXPECT(MPI_ERR_TRUNCATE, "bytes", MPI_Wait(&bad[1], MPI_STATUS_IGNORE));
+    OK(MPI_Request_free(&bad[free_send_first ? 0 : 1]));
+    OK(MPI_Precv_init(in.buffer, 3, 8, MPI_SHORT, left_rank, tag, MPI_COMM_WORLD, MPI_INFO_NULL, &good[1]));
+    OK(MPI_Psend_init(out.buffer, 4, 6, MPI_SHORT, right_rank, tag, MPI_COMM_WORLD, MPI_INFO_NULL, &good[0]));
+    for (uint64_t epoch = 0; epoch < 3; ++epoch) {
+        fill_side(&out, 10 * epoch + (uint64_t)world_rank);
+        fill_side(&in, 100);
+        OK(MPI_Startall(2, good));
+        ready_all(good[0], 4, shuffled);
+        OK(MPI_Waitall(2, good, MPI_STATUSES_IGNORE));
+        check_received(&in, 100, &out, 10 * epoch + (uint64_t)left_rank);
+    }
+    OK(MPI_Request_free(&bad[free_send_first ? 1 : 0]));
+    OK(MPI_Request_free(&good[0]));
+    OK(MPI_Request_free(&good[1]));
+    free_side(&bad_out);
+    free_side(&bad_in);
+    free_side(&out);
+    free_side(&in);
+}
+
+static void refused_then_freed(void) {
+    for (int way = 0; way < 20; ++way) freed_first(way & 1, (way >> 1) & 1);
+}
+
 int main(int argc, char **argv) {
     static const struct test_case cases[] = {
         {"rule 4: the receive is longer", 1, longer},
         {"rule 4: the receive is shorter", 1, shorter},
         {"rule 4: the receive is empty", 1, empty},
         {"rule 4: a pair that fits, afterwards", 1, afterwards},
+        {"rule 4: one of a refused pair is freed, and others come", 1, refused_then_freed},
     };
     return RUN_CASES(argc, argv, MPI_THREAD_SINGLE, cases);
 }

@@ -182,15 +182,12 @@ MPIX_FN int ready(const Group &group, int p, mpix_prequest *r, const Mover &move
     const bool leader = group.thread_rank() == 0;
     outgoing o{r->buffer, r->partition_bytes, glance_pointer(&r->landing), glance_pointer(&r->flags)};
     admitted a{admission::refused, MPI_SUCCESS, 0};
-    uint64_t last_readied = 0;
     if (leader) {
         a = admit(r, p);
+#if !defined(__CUDA_ARCH__)
         // Only the first caller touches the landing. On a GPU the answer would have to be waited for, so there the claim
         // follows the flag: two callers of one partition, which is an error, may move the same bytes twice.
-#if !defined(__CUDA_ARCH__)
         if (a.what != admission::refused && !claim(r, p, a.epoch)) a = {admission::refused, MPI_ERR_ARG, a.epoch};
-#else
-        if (a.what == admission::now && group.num_threads() > 1) last_readied = peek(partition_states(r) + p);
 #endif
     }
     // A barrier: the members' writes to the partition are the leader's, and the admission everybody's.
@@ -205,22 +202,16 @@ MPIX_FN int ready(const Group &group, int p, mpix_prequest *r, const Mover &move
             o.landing += static_cast<uint64_t>(r->partitions) * o.partition_bytes;
 #endif
         move(group, o, p, o.landing);
-        // A barrier again: all members' stores are behind the leader's fence. It also carries the partition's state, which
-        // travelled while the bytes were moving.
-        if (agree(group, last_readied == a.epoch)) {
-            if (leader) keep_error(r, MPI_ERR_ARG, p);
-            return MPI_ERR_ARG;
-        }
+        group.sync();  // all members' stores are behind the leader's fence
         if (leader) {
             // publish_partition: bytes before flag. Pairs with observe() in look and in the host's test.
             release_to_system();
             publish_after_fence(&o.flags[p], a.epoch);
-#ifdef __CUDA_ARCH__
-            // Another caller at the same time: Wait says so. The members know nothing of it, and all must go on alike.
-            if (!claim(r, p, a.epoch)) return group.num_threads() == 1 ? MPI_ERR_ARG : MPI_SUCCESS;
-#endif
-            settle(r, a.epoch);
         }
+#ifdef __CUDA_ARCH__
+        if (!agree(group, leader && claim(r, p, a.epoch))) return MPI_ERR_ARG;
+#endif
+        if (leader) settle(r, a.epoch);
         return MPI_SUCCESS;
     }
     return put_off(group, p, r, a);
