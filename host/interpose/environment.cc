@@ -19,7 +19,27 @@ using namespace mpix;
 
 namespace {
 
+#if defined(OPEN_MPI)
+constexpr const char *built_for = "Open MPI";
+#else
+constexpr const char *built_for = "MPICH";
+#endif
+
+// Handles are pointers in one MPI library and numbers in another, so the wrong one could only crash.
+void refuse_foreign_library() {
+    char version[MPI_MAX_LIBRARY_VERSION_STRING] = "";
+    int length = 0;
+    if (PMPI_Get_library_version(version, &length) != MPI_SUCCESS || std::strstr(version, built_for) != nullptr) return;
+    version[std::strcspn(version, "\n")] = '\0';
+    say(
+        format("this libmpix was built for {}, but the program runs on \"{}\"; build mpix with that library's compiler "
+               "wrapper",
+               built_for, version));
+    std::exit(1);
+}
+
 int begin(int *argc, char ***argv, int required, int *provided) {
+    refuse_foreign_library();
     const std::string bad =
         read_configuration([](const char *name) -> const char * { return std::getenv(name); }, config());
     // The setup of exported requests must get on while the user's thread sits in a kernel or a stream

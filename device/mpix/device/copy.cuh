@@ -21,15 +21,17 @@ struct alignas(16) block16 {
 // store, which is what keeps a block near the link's bandwidth.
 template <class T>
 __device__ __forceinline__ void copy_words(unsigned rank, unsigned size, T *to, const T *from, uint64_t words) {
-    uint64_t i = rank;
-    for (; i + 3ull * size < words; i += 4ull * size) {
-        T a = from[i], b = from[i + size], c = from[i + 2ull * size], d = from[i + 3ull * size];
-        to[i] = a;
-        to[i + size] = b;
-        to[i + 2ull * size] = c;
-        to[i + 3ull * size] = d;
+    const T *f = from + rank;
+    const T *const end = from + words;
+    T *t = to + rank;
+    for (; f + 3ull * size < end; f += 4ull * size, t += 4ull * size) {
+        T a = f[0], b = f[size], c = f[2ull * size], d = f[3ull * size];
+        t[0] = a;
+        t[size] = b;
+        t[2ull * size] = c;
+        t[3ull * size] = d;
     }
-    for (; i < words; i += size) to[i] = from[i];
+    for (; f < end; f += size, t += size) *t = *f;
 }
 
 // The widest word that both pointers can be aligned to together (their difference decides), bytes at the two ends.
