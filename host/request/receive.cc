@@ -104,7 +104,7 @@ transport::outcome receive_request::describe_landing(control_message &answer) co
     return transport::node_memory().describe(words_region, answer.words);
 }
 
-// The route first, then the word that says it is there (publish; pairs with observe_pair in look).
+// The route first, then the word that says it is there (publish; pairs with observe_pair in look_at_host).
 void receive_request::open_gate() {
     detail::poke(&home->peer_partitions, peer_partitions_);
     detail::poke(&home->slots, slots_);
@@ -129,7 +129,7 @@ void receive_request::give_up() {
         else if (auto bad = landing_owner_->write(flag, &whole, sizeof whole, place.device); !bad.empty())
             say(bad);
     }
-    detail::publish(&words->gate, MPIX_GATE_NEVER);  // pairs with observe_pair in look
+    detail::publish(&words->gate, MPIX_GATE_NEVER);  // pairs with observe_pair in look_at_host
 }
 
 transport::outcome receive_request::install_on_device() {
@@ -210,7 +210,7 @@ problem receive_request::export_to(transport::transport &gpus, int on, std::uint
 
 void receive_request::on_start() {
     cursor_ = 0;
-    // Clear-to-send: the user's buffer may be written from now on. Pairs with observe_pair in admit.
+    // Clear-to-send: the user's buffer may be written from now on. Pairs with observe_pair in admit_by_host.
     if (gives_gate_) detail::publish(&static_cast<mpix_words *>(peer_words_.address)->gate, epoch_);
 }
 

@@ -41,7 +41,8 @@ MPIX_FN thread_group this_thread();
  * be written again only after the host completed the request.
  *
  * Returns MPI_ERR_ARG (index out of range, or ready already in this epoch), MPI_ERR_REQUEST (null or
- * inactive request, or a receive).
+ * inactive request, or a receive). On a GPU a call for a partition that is ready already may move its bytes
+ * once more before it finds out.
  */
 template <class Group>
 MPIX_FN int pready(const Group &group, int partition, MPIX_Prequest preq);

@@ -86,13 +86,14 @@ typedef struct mpix_prequest *MPIX_Prequest;
 /**
  * Export a non-started partitioned request for use inside kernels.
  *
- * The handle is valid in kernels on one device: the one that owns the request's buffer, unless the
- * info key says otherwise. Where the buffer is host memory and no GPU is involved, host threads use the
- * handle with the same device functions (see <mpix/host_group.hpp>). Starting the request starts the
- * exported copy; a request is exported at most once at a time. Never waits for the peer.
+ * The handle is valid in kernels on one device, the one that owns the request's buffer. Where the buffer
+ * is host memory and no GPU is involved, host threads use the handle with the same device functions (see
+ * <mpix/host_group.hpp>). Starting the request starts the exported copy; a request is exported at most
+ * once at a time. Never waits for the peer.
  *
- * Info keys: "mpix_device" = CUDA device ordinal, or "host"; "mpix_contributors" = how many
- * mpix::pready_contribute calls make one partition ready (default 1). Unknown keys are ignored.
+ * Info keys: "mpix_device" = that device's ordinal, or "host" (any other is refused);
+ * "mpix_contributors" = how many mpix::pready_contribute calls make one partition ready (default 1).
+ * Unknown keys are ignored.
  *
  * Errors: MPI_ERR_REQUEST (not a partitioned request, active, or exported already), MPI_ERR_TYPE
  * (datatype with gaps), MPI_ERR_BUFFER (the device cannot reach the buffer), MPI_ERR_INFO_VALUE,
