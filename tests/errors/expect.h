@@ -5,6 +5,7 @@
 #define MPIX_TESTS_ERRORS_EXPECT_H
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "tests/conformance/harness.h"
@@ -16,8 +17,11 @@ static inline void expect_error(const char *file, int line, const char *call, in
     MPI_Error_string(code, text, &n);
     // The sentence begins with the name of the call.
     snprintf(name, sizeof name, "%.*s:", (int)strcspn(call, "("), call);
-    const int good = error_class == wanted && n == (int)strlen(text) && strncmp(text, name, strlen(name)) == 0 &&
-                     strstr(text, words) != NULL;
+    // Of another MPI library than mpix no more than the class can be asked.
+    const int class_only = getenv("MPIX_TESTS_CLASS_ONLY") != NULL;
+    const int good =
+        error_class == wanted && (class_only || (n == (int)strlen(text) && strncmp(text, name, strlen(name)) == 0 &&
+                                                 strstr(text, words) != NULL));
     if (good) return;
     snprintf(what, sizeof what, "%s gave class %d, \"%s\"; not class %d, \"%s ... %s\"", call, error_class, text,
              wanted, name, words);

@@ -1,0 +1,337 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// What an epoch between two ranks of one node costs on the host: through mpix, through the MPI library's own
+// partitioned calls (where it has them), and as one persistent send and receive per partition. Both ranks send and
+// receive. The same program, in the same run: mpix answers to the MPI_ names, the library to the PMPI_ names.
+#include <getopt.h>
+#include <mpi.h>
+#include <mpix/mpix.h>
+
+#include <algorithm>
+#include <barrier>
+#include <chrono>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace {
+
+using wall = std::chrono::steady_clock;
+
+double ns_since(wall::time_point start) {
+    return std::chrono::duration<double, std::nano>(wall::now() - start).count();
+}
+
+struct options {
+    int threads = 1, repeats = 7;
+    double seconds = 0.05;  // of one repeat, about
+    const char *csv = nullptr;
+};
+
+struct shape {
+    int partitions;
+    std::int64_t bytes;  // of one partition
+    std::size_t total() const { return static_cast<std::size_t>(partitions) * static_cast<std::size_t>(bytes); }
+};
+
+[[noreturn]] void fail(const char *what) {
+    std::fprintf(stderr, "bench.epoch: %s\n", what);
+    MPI_Abort(MPI_COMM_WORLD, 1);
+    std::abort();
+}
+void must(int code, const char *call) {
+    if (code != MPI_SUCCESS) fail(call);
+}
+
+// ---- the ways to do it --------------------------------------------------------------------------------
+
+class way {
+public:
+    virtual ~way() = default;
+    virtual const char *name() const = 0;
+    virtual void make(const shape &s, char *out, char *in, int peer) = 0;
+    virtual void start() = 0;
+    virtual void ready(int partition) = 0;
+    virtual bool arrived(int partition) = 0;
+    virtual void wait() = 0;
+    virtual void free() = 0;
+};
+
+class through_mpix final : public way {
+    const char *name() const override { return "mpix"; }
+    void make(const shape &s, char *out, char *in, int peer) override {
+        must(MPI_Psend_init(out, s.partitions, s.bytes, MPI_BYTE, peer, 1, MPI_COMM_WORLD, MPI_INFO_NULL, &both_[0]),
+             "MPI_Psend_init");
+        must(MPI_Precv_init(in, s.partitions, s.bytes, MPI_BYTE, peer, 1, MPI_COMM_WORLD, MPI_INFO_NULL, &both_[1]),
+             "MPI_Precv_init");
+    }
+    void start() override { must(MPI_Startall(2, both_), "MPI_Startall"); }
+    void ready(int partition) override { must(MPI_Pready(partition, both_[0]), "MPI_Pready"); }
+    bool arrived(int partition) override {
+        int flag = 0;
+        must(MPI_Parrived(both_[1], partition, &flag), "MPI_Parrived");
+        return flag != 0;
+    }
+    void wait() override { must(MPI_Waitall(2, both_, MPI_STATUSES_IGNORE), "MPI_Waitall"); }
+    void free() override {
+        for (MPI_Request &r : both_) must(MPI_Request_free(&r), "MPI_Request_free");
+    }
+    MPI_Request both_[2];
+};
+
+#if MPI_VERSION >= 4
+class through_library final : public way {
+    const char *name() const override { return "library"; }
+    void make(const shape &s, char *out, char *in, int peer) override {
+        must(PMPI_Psend_init(out, s.partitions, s.bytes, MPI_BYTE, peer, 2, MPI_COMM_WORLD, MPI_INFO_NULL, &both_[0]),
+             "PMPI_Psend_init");
+        must(PMPI_Precv_init(in, s.partitions, s.bytes, MPI_BYTE, peer, 2, MPI_COMM_WORLD, MPI_INFO_NULL, &both_[1]),
+             "PMPI_Precv_init");
+    }
+    void start() override { must(PMPI_Startall(2, both_), "PMPI_Startall"); }
+    void ready(int partition) override { must(PMPI_Pready(partition, both_[0]), "PMPI_Pready"); }
+    bool arrived(int partition) override {
+        int flag = 0;
+        must(PMPI_Parrived(both_[1], partition, &flag), "PMPI_Parrived");
+        return flag != 0;
+    }
+    void wait() override { must(PMPI_Waitall(2, both_, MPI_STATUSES_IGNORE), "PMPI_Waitall"); }
+    void free() override {
+        for (MPI_Request &r : both_) must(PMPI_Request_free(&r), "PMPI_Request_free");
+    }
+    MPI_Request both_[2];
+};
+#endif
+
+// One message per partition. Ready is MPI_Start of a send, arrived MPI_Test of a receive.
+class by_messages final : public way {
+    const char *name() const override { return "messages"; }
+    void make(const shape &s, char *out, char *in, int peer) override {
+        sends_.resize(static_cast<std::size_t>(s.partitions));
+        receives_.resize(sends_.size());
+        for (int p = 0; p < s.partitions; ++p) {
+            const auto i = static_cast<std::size_t>(p);
+            const int bytes = static_cast<int>(s.bytes);
+            must(PMPI_Send_init(out + p * s.bytes, bytes, MPI_BYTE, peer, p, MPI_COMM_WORLD, &sends_[i]),
+                 "MPI_Send_init");
+            must(PMPI_Recv_init(in + p * s.bytes, bytes, MPI_BYTE, peer, p, MPI_COMM_WORLD, &receives_[i]),
+                 "MPI_Recv_init");
+        }
+    }
+    void start() override { must(PMPI_Startall(static_cast<int>(receives_.size()), receives_.data()), "MPI_Startall"); }
+    void ready(int partition) override { must(PMPI_Start(&sends_[static_cast<std::size_t>(partition)]), "MPI_Start"); }
+    bool arrived(int partition) override {
+        int flag = 0;
+        must(PMPI_Request_get_status(receives_[static_cast<std::size_t>(partition)], &flag, MPI_STATUS_IGNORE),
+             "MPI_Request_get_status");
+        return flag != 0;
+    }
+    void wait() override {
+        must(PMPI_Waitall(static_cast<int>(sends_.size()), sends_.data(), MPI_STATUSES_IGNORE), "MPI_Waitall");
+        must(PMPI_Waitall(static_cast<int>(receives_.size()), receives_.data(), MPI_STATUSES_IGNORE), "MPI_Waitall");
+    }
+    void free() override {
+        for (auto *all : {&sends_, &receives_})
+            for (MPI_Request &r : *all) must(PMPI_Request_free(&r), "MPI_Request_free");
+    }
+    std::vector<MPI_Request> sends_, receives_;
+};
+
+// ---- threads that mark partitions ready ----------------------------------------------------------------
+
+// Thread t of n takes partitions t, t + n, ... Gives the time that the slowest thread spent.
+class team {
+public:
+    explicit team(int threads) : gate_(threads), spent_(static_cast<std::size_t>(threads)) {
+        for (int t = 1; t < threads; ++t)
+            others_.emplace_back([this, t] {
+                for (;;) {
+                    gate_.arrive_and_wait();
+                    if (way_ == nullptr) return;
+                    work(t);
+                    gate_.arrive_and_wait();
+                }
+            });
+    }
+    ~team() {
+        way_ = nullptr;
+        gate_.arrive_and_wait();
+        for (auto &t : others_) t.join();
+    }
+    double ready_all(way &w, int partitions) {
+        way_ = &w;
+        partitions_ = partitions;
+        if (spent_.size() > 1) gate_.arrive_and_wait();
+        work(0);
+        if (spent_.size() > 1) gate_.arrive_and_wait();
+        return *std::max_element(spent_.begin(), spent_.end());
+    }
+
+private:
+    void work(int t) {
+        const auto start = wall::now();
+        const int step = static_cast<int>(spent_.size());
+        for (int p = t; p < partitions_; p += step) way_->ready(p);
+        spent_[static_cast<std::size_t>(t)] = ns_since(start);
+    }
+    std::barrier<> gate_;
+    std::vector<double> spent_;
+    std::vector<std::thread> others_;
+    way *way_ = nullptr;
+    int partitions_ = 0;
+};
+
+// ---- one shape, one way ----------------------------------------------------------------------------------
+
+struct figures {
+    double epoch_us, ready_ns, arrived_ns;
+};
+
+void fill(std::vector<char> &out, unsigned key) {
+    for (std::size_t i = 0; i < out.size(); ++i) out[i] = static_cast<char>((i * 2654435761u + key) >> 7);
+}
+void verify(const std::vector<char> &in, unsigned key) {
+    for (std::size_t i = 0; i < in.size(); ++i)
+        if (in[i] != static_cast<char>((i * 2654435761u + key) >> 7)) fail("wrong bytes");
+}
+
+figures measure(way &w, const shape &s, const options &o, int rank) {
+    std::vector<char> out(s.total()), in(s.total());
+    team threads(o.threads);
+    w.make(s, out.data(), in.data(), 1 - rank);
+    double ready = 0, arrived = 0;
+    const auto epoch = [&](bool ask) {
+        w.start();
+        ready += threads.ready_all(w, s.partitions);
+        if (ask) {
+            for (int p = 0; p < s.partitions; ++p)
+                while (!w.arrived(p)) {
+                }
+            const auto start = wall::now();
+            for (int p = 0; p < s.partitions; ++p)
+                if (!w.arrived(p)) fail("a partition has gone again");
+            arrived += ns_since(start);
+        }
+        w.wait();
+    };
+    const auto checked = [&](unsigned key) {
+        fill(out, key + static_cast<unsigned>(rank));
+        std::fill(in.begin(), in.end(), '\x5a');
+        must(MPI_Barrier(MPI_COMM_WORLD), "MPI_Barrier");
+        epoch(false);
+        verify(in, key + static_cast<unsigned>(1 - rank));
+        must(MPI_Barrier(MPI_COMM_WORLD), "MPI_Barrier");
+    };
+    checked(1);
+    // How many epochs fill the time: rank 0 says.
+    const auto trial = wall::now();
+    for (int e = 0; e < 5; ++e) epoch(false);
+    int count = static_cast<int>(std::clamp(o.seconds * 1e9 * 5 / ns_since(trial), 5.0, 1e6));
+    must(MPI_Bcast(&count, 1, MPI_INT, 0, MPI_COMM_WORLD), "MPI_Bcast");
+    std::vector<double> times, readies, arrivals;
+    for (int r = 0; r < o.repeats; ++r) {
+        must(MPI_Barrier(MPI_COMM_WORLD), "MPI_Barrier");
+        ready = 0;
+        const auto start = wall::now();
+        for (int e = 0; e < count; ++e) epoch(false);
+        times.push_back(ns_since(start) * 1e-3 / count);
+        readies.push_back(ready / count / s.partitions * o.threads);
+        must(MPI_Barrier(MPI_COMM_WORLD), "MPI_Barrier");
+        arrived = 0;
+        const int asked = std::max(1, count / 10);
+        for (int e = 0; e < asked; ++e) epoch(true);
+        arrivals.push_back(arrived / asked / s.partitions);
+    }
+    checked(77);
+    w.free();
+    const auto median = [](std::vector<double> &v) {
+        std::sort(v.begin(), v.end());
+        return v[v.size() / 2];
+    };
+    return {median(times), median(readies), median(arrivals)};
+}
+
+std::string library_name() {
+    char text[MPI_MAX_LIBRARY_VERSION_STRING];
+    int length = 0;
+    MPI_Get_library_version(text, &length);
+    std::string name(text);
+    name = name.substr(0, name.find('\n'));
+    name = name.substr(0, name.find(','));
+    std::replace(name.begin(), name.end(), '\t', ' ');
+    return name;
+}
+
+bool parse(int argc, char **argv, options &o) {
+    static const option known[] = {{"threads", required_argument, nullptr, 't'},
+                                   {"repeats", required_argument, nullptr, 'r'},
+                                   {"seconds", required_argument, nullptr, 's'},
+                                   {"csv", required_argument, nullptr, 'c'},
+                                   {nullptr, 0, nullptr, 0}};
+    for (int c; (c = getopt_long(argc, argv, "", known, nullptr)) != -1;) {
+        if (c == 't')
+            o.threads = std::atoi(optarg);
+        else if (c == 'r')
+            o.repeats = std::atoi(optarg);
+        else if (c == 's')
+            o.seconds = std::atof(optarg);
+        else if (c == 'c')
+            o.csv = optarg;
+        else
+            return false;
+    }
+    return o.threads >= 1 && o.repeats >= 1 && o.seconds > 0 && optind == argc;
+}
+
+}  // namespace
+
+int main(int argc, char **argv) {
+    options o;
+    if (!parse(argc, argv, o)) {
+        std::fprintf(stderr, "usage: mpirun -n 2 %s [--threads N] [--repeats N] [--seconds S] [--csv FILE|-]\n",
+                     argv[0]);
+        return 2;
+    }
+    int provided = 0, rank = 0, size = 0;
+    MPI_Init_thread(&argc, &argv, o.threads > 1 ? MPI_THREAD_MULTIPLE : MPI_THREAD_FUNNELED, &provided);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    if (size != 2) fail("two ranks are needed");
+    if (o.threads > 1 && provided < MPI_THREAD_MULTIPLE) fail("no MPI_THREAD_MULTIPLE");
+
+    through_mpix ours;
+    by_messages messages;
+    std::vector<way *> ways = {&ours, &messages};
+#if MPI_VERSION >= 4
+    through_library library;
+    ways.insert(ways.begin() + 1, &library);
+#endif
+    std::FILE *csv = nullptr;
+    if (rank == 0 && o.csv != nullptr) {
+        csv = std::string(o.csv) == "-" ? stdout : std::fopen(o.csv, "w");
+        if (csv == nullptr) fail("the CSV file cannot be written");
+        std::fprintf(csv, "partitions,bytes,threads,way,epoch_us,ready_ns,arrived_ns,mpi\n");
+    }
+    const bool text = rank == 0 && (o.csv == nullptr || std::string(o.csv) != "-");
+    if (text)
+        std::printf("%10s %8s %10s %12s %10s %10s\n", "partitions", "bytes", "way", "epoch us", "ready ns",
+                    "arrived ns");
+    for (const std::int64_t bytes : {8, 8192, 262144})
+        for (const int partitions : {1, 8, 64, 512})
+            for (way *w : ways) {
+                const figures f = measure(*w, {partitions, bytes}, o, rank);
+                if (text)
+                    std::printf("%10d %8lld %10s %12.2f %10.1f %10.1f\n", partitions, static_cast<long long>(bytes),
+                                w->name(), f.epoch_us, f.ready_ns, f.arrived_ns);
+                if (csv != nullptr)
+                    std::fprintf(csv, "%d,%lld,%d,%s,%.3f,%.1f,%.1f,%s\n", partitions, static_cast<long long>(bytes),
+                                 o.threads, w->name(), f.epoch_us, f.ready_ns, f.arrived_ns, library_name().c_str());
+                std::fflush(stdout);
+            }
+    if (csv != nullptr && csv != stdout) std::fclose(csv);
+    MPI_Finalize();
+    return 0;
+}
