@@ -26,6 +26,9 @@ struct layout_taker {
     }
 };
 
+// Copying this much out takes less time than the last partition's way to us.
+constexpr std::uint64_t short_message = 16384;
+
 }  // namespace
 
 receive_request::~receive_request() {
@@ -214,8 +217,26 @@ void receive_request::on_start() {
     if (gives_gate_) detail::publish(&static_cast<mpix_words *>(peer_words_.address)->gate, epoch_);
 }
 
+// The whole message is there: what nobody has taken, in as few pieces as possible. `engine` is held.
+void receive_request::take_rest() {
+    const std::uint64_t bytes = total_bytes() / peer_partitions_;
+    const char *const from = static_cast<char *>(landing_.address) + (slots_ == 2 && (epoch_ & 1) ? total_bytes() : 0);
+    for (std::uint64_t first = cursor_; first < peer_partitions_;) {
+        std::uint64_t end = first;
+        while (end < peer_partitions_ && detail::peek(&taken_[end]) < 2 * epoch_ - 1 &&
+               detail::claim_gpu(&taken_[end], 2 * epoch_ - 2, 2 * epoch_ - 1))
+            ++end;
+        if (end > first)
+            unpack_range(*op.type, op.buffer, static_cast<std::int64_t>(first * bytes),
+                         static_cast<std::int64_t>((end - first) * bytes), from + first * bytes);
+        for (; first < end; ++first) detail::publish_gpu(&taken_[first], 2 * epoch_);  // as in take
+        ++first;  // somebody else is taking this one
+    }
+}
+
 // Sender partitions into the user's buffer, in order, as far as they have arrived. `engine` is held.
 bool receive_request::take_in_order() {
+    if (detail::observe(&words->complete) >= epoch_) take_rest();  // pairs with say_all_ready's and conclude's publish
     for (; cursor_ < peer_partitions_; ++cursor_) {
         if (detail::observe_gpu(&taken_[cursor_]) < 2 * epoch_)
             detail::take(this_thread(), home, cursor_, epoch_, layout_taker{*this});
@@ -236,16 +257,27 @@ transport::outcome receive_request::snapshot() {
 
 bool receive_request::done() {
     if (null_peer()) return true;
+    // Who waits for a short message looks at its flags now and then only: each look has the sender fetch the cache
+    // lines back that it is writing. What Parrived is asked for is taken at once all the same.
+    if (place.owner == nullptr && total_bytes() <= short_message && detail::observe(&words->complete) < epoch_ &&
+        looks_.fetch_add(1, std::memory_order_relaxed) % 64 != 63)
+        return detail::observe(&words->gate) == MPIX_GATE_NEVER;
     const std::lock_guard lock(engine);
+    return look_at_flags();
+}
+
+// `engine` is held.
+bool receive_request::look_at_flags() {
     if (refusal_ != refused_not || !engine_failure_.empty()) return true;
     if (detail::peek(&words->gate) == 0) return false;  // not matched yet
     if (!flags_on_device()) return take_in_order();
-    return detail::observe(&words->complete) >= epoch_;  // pairs with settle's and conclude's publish
+    return detail::observe(&words->complete) >= epoch_;  // pairs with say_all_ready's and conclude's publish
 }
 
 bool receive_request::done_exactly() {
-    if (done()) return true;
+    if (null_peer()) return true;
     const std::lock_guard lock(engine);
+    if (look_at_flags()) return true;
     if (!flags_on_device() || device == nullptr || !snapshot().empty()) return false;
     if (!std::all_of(seen_flags_.begin(), seen_flags_.end(), [&](std::uint64_t f) { return f >= epoch_; }))
         return false;

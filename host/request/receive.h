@@ -48,6 +48,8 @@ private:
     void open_gate();
     void give_up();
     void drop_landing();
+    bool look_at_flags();
+    void take_rest();
     bool take_in_order();
     bool flags_on_device() const { return arrival_.device != transport::on_host; }
     transport::outcome snapshot();
@@ -58,6 +60,8 @@ private:
     std::vector<transport::region> retired_arrivals_;  // of undone matches: a kernel may still look there
     std::uint64_t slots_ = 0, peer_partitions_ = 0;
     std::unique_ptr<std::uint64_t[]> taken_;
+
+    std::atomic<unsigned> looks_{0};  // at a short message, in done()
 
     // Guarded by engine.
     bool gives_gate_ = false;                // the sender is connected: Start gives clear-to-send

@@ -234,18 +234,20 @@ problem send_request::ready(int partition) {
     if (partition < 0 || partition >= op.partitions)
         return {MPI_ERR_ARG, format("partition {} is not within 0 to {}", partition, op.partitions - 1)};
     if (!active()) return {MPI_ERR_REQUEST, "the request has not been started"};
-    const problem twice{MPI_ERR_ARG, format("partition {} is ready already in this epoch", partition)};
+    const auto twice = [&] {
+        return problem{MPI_ERR_ARG, format("partition {} is ready already in this epoch", partition)};
+    };
     if (device != nullptr) {
         // Kernels own the states and counters on the GPU; the engine brings them up to date.
         const std::lock_guard lock(engine);
-        if (host_readied_[static_cast<std::size_t>(partition)]) return twice;
+        if (host_readied_[static_cast<std::size_t>(partition)]) return twice();
         host_readied_[static_cast<std::size_t>(partition)] = true;
         host_ready_.push_back(partition);
         return {};
     }
     if (detail::ready(this_thread(), partition, home, layout_mover{*this}) != MPI_SUCCESS) {
         detail::poke(&words->error, 0);  // reported here, not by Wait
-        return twice;
+        return twice();
     }
     if (detail::peek(&home->defer_epoch) == epoch_) progress_attend(shared_from_this());
     return {};
@@ -364,6 +366,12 @@ bool send_request::advance() {
 }
 
 bool send_request::done() {
+    // Nothing for the engine to do, and no lock: the host's Preadys have moved everything. The last of them said so
+    // after all that they deferred was known.
+    if (device == nullptr && !exported_to_host && !null_peer()) {
+        const bool all = detail::observe(&words->all_ready) >= epoch_;
+        if (detail::peek(&home->defer_epoch) != epoch_) return all;
+    }
     advance();
     if (detail::observe(&words->all_ready) < epoch_) return false;
     if (null_peer()) return true;  // ready, and nowhere to go

@@ -28,6 +28,8 @@ double ns_since(wall::time_point start) {
 struct options {
     int threads = 1, repeats = 7;
     double seconds = 0.05;  // of one repeat, about
+    int partitions = 0;     // 0: all of the list
+    std::int64_t bytes = 0;
     const char *csv = nullptr;
 };
 
@@ -269,6 +271,8 @@ bool parse(int argc, char **argv, options &o) {
     static const option known[] = {{"threads", required_argument, nullptr, 't'},
                                    {"repeats", required_argument, nullptr, 'r'},
                                    {"seconds", required_argument, nullptr, 's'},
+                                   {"partitions", required_argument, nullptr, 'p'},
+                                   {"bytes", required_argument, nullptr, 'b'},
                                    {"csv", required_argument, nullptr, 'c'},
                                    {nullptr, 0, nullptr, 0}};
     for (int c; (c = getopt_long(argc, argv, "", known, nullptr)) != -1;) {
@@ -278,12 +282,16 @@ bool parse(int argc, char **argv, options &o) {
             o.repeats = std::atoi(optarg);
         else if (c == 's')
             o.seconds = std::atof(optarg);
+        else if (c == 'p')
+            o.partitions = std::atoi(optarg);
+        else if (c == 'b')
+            o.bytes = std::atoll(optarg);
         else if (c == 'c')
             o.csv = optarg;
         else
             return false;
     }
-    return o.threads >= 1 && o.repeats >= 1 && o.seconds > 0 && optind == argc;
+    return o.threads >= 1 && o.repeats >= 1 && o.seconds > 0 && o.partitions >= 0 && o.bytes >= 0 && optind == argc;
 }
 
 }  // namespace
@@ -291,7 +299,9 @@ bool parse(int argc, char **argv, options &o) {
 int main(int argc, char **argv) {
     options o;
     if (!parse(argc, argv, o)) {
-        std::fprintf(stderr, "usage: mpirun -n 2 %s [--threads N] [--repeats N] [--seconds S] [--csv FILE|-]\n",
+        std::fprintf(stderr,
+                     "usage: mpirun -n 2 %s [--partitions N] [--bytes N] [--threads N] [--repeats N] [--seconds S]\n"
+                     "           [--csv FILE|-]\n",
                      argv[0]);
         return 2;
     }
@@ -319,8 +329,12 @@ int main(int argc, char **argv) {
     if (text)
         std::printf("%10s %8s %10s %12s %10s %10s\n", "partitions", "bytes", "way", "epoch us", "ready ns",
                     "arrived ns");
-    for (const std::int64_t bytes : {8, 8192, 262144})
-        for (const int partitions : {1, 8, 64, 512})
+    std::vector<std::int64_t> sizes = {8, 8192, 262144};
+    std::vector<int> counts = {1, 8, 64, 512};
+    if (o.bytes != 0) sizes = {o.bytes};
+    if (o.partitions != 0) counts = {o.partitions};
+    for (const std::int64_t bytes : sizes)
+        for (const int partitions : counts)
             for (way *w : ways) {
                 const figures f = measure(*w, {partitions, bytes}, o, rank);
                 if (text)

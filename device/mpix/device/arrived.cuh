@@ -177,11 +177,8 @@ MPIX_FN void take(const Group &group, mpix_prequest *r, uint64_t i, uint64_t epo
     const char *from = peek_pointer(&r->landing);
     if (peek(&r->slots) == 2 && agree(group, (epoch & 1) != 0)) from += total;
     copy(group, r, i * bytes, from + i * bytes, bytes);
-    group.sync();  // all members' parts are in place before the leader says so
-    if (leader) {
-        publish_gpu(taken, 2 * epoch);  // pairs with observe_gpu in taken_all
-        count_up_gpu(&r->taken_count);
-    }
+    group.sync();                               // all members' parts are in place before the leader says so
+    if (leader) publish_gpu(taken, 2 * epoch);  // pairs with observe_gpu in taken_all
 }
 
 MPIX_FN bool taken_all(const mpix_prequest *r, overlap range, uint64_t epoch) {
