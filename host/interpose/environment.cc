@@ -20,16 +20,16 @@ using namespace mpix;
 namespace {
 
 #if defined(OPEN_MPI)
-constexpr const char *built_for = "Open MPI";
+constexpr const char *built_for = "Open MPI", *not_for = "MPICH";
 #else
-constexpr const char *built_for = "MPICH";
+constexpr const char *built_for = "MPICH", *not_for = "Open MPI";
 #endif
 
-// Handles are pointers in one MPI library and numbers in another, so the wrong one could only crash.
+// Handles are pointers in one MPI library and numbers in the other, so the wrong one could only crash.
 void refuse_foreign_library() {
-    char version[MPI_MAX_LIBRARY_VERSION_STRING] = "";
+    static char version[16384] = "";  // the other library's limit is not ours: MPICH's text has 2000 characters
     int length = 0;
-    if (PMPI_Get_library_version(version, &length) != MPI_SUCCESS || std::strstr(version, built_for) != nullptr) return;
+    if (PMPI_Get_library_version(version, &length) != MPI_SUCCESS || std::strstr(version, not_for) == nullptr) return;
     version[std::strcspn(version, "\n")] = '\0';
     say(
         format("this libmpix was built for {}, but the program runs on \"{}\"; build mpix with that library's compiler "

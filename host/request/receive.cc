@@ -50,6 +50,8 @@ void receive_request::bind(const offer &sender) {
     if (sender.message.bytes != total_bytes()) {
         refusal_ = refused_size;
         failure_ = format("the matching send has {} bytes, this receive {}", sender.message.bytes, total_bytes());
+        // Our Start tells the sender that this is final.
+        if (!attach_words(sender).empty()) answer.refusal = refused_path;
     } else {
         failure_ = make_landing(sender);
         if (failure_.empty()) failure_ = describe_landing(answer);
@@ -62,7 +64,7 @@ void receive_request::bind(const offer &sender) {
     }
     if (refusal_ != refused_not) {
         path_ = "none";
-        answer.refusal = refusal_;
+        if (answer.refusal == refused_not) answer.refusal = refusal_;
         std::strncpy(answer.reason, failure_.c_str(), sizeof answer.reason - 1);
         give_up();
     } else {
@@ -71,11 +73,15 @@ void receive_request::bind(const offer &sender) {
     send_control(peer_world(), answer);
 }
 
+transport::outcome receive_request::attach_words(const offer &sender) {
+    if (sender.message.words.bytes < sizeof(mpix_words)) return "the sender's words are too few";
+    return transport::node_memory().attach(sender.message.words, transport::on_host, peer_words_);
+}
+
 transport::outcome receive_request::make_landing(const offer &sender) {
     transport::ends pair;
     // One node means: we can map the sender's words.
-    auto unreachable = transport::node_memory().attach(sender.message.words, transport::on_host, peer_words_);
-    if (unreachable.empty() && sender.message.words.bytes < sizeof(mpix_words)) return "the sender's words are too few";
+    auto unreachable = attach_words(sender);
     pair.same_node = unreachable.empty();
     pair.receiver = place;
     pair.sender_has_devices = (sender.message.flags & offer_has_devices) != 0;
@@ -143,9 +149,12 @@ transport::outcome receive_request::install_on_device() {
     return device->install(route);
 }
 
-void receive_request::unbind() {
+bool receive_request::unbind() {
     const std::lock_guard lock(engine);
     gives_gate_ = false;
+    if (told_) return false;
+    if (device != nullptr)
+        if (auto bad = device->install({}); !bad.empty()) engine_failure_ = bad;
     detail::publish(&words->gate, 0);
     detail::poke_pointer(&home->flags, static_cast<std::uint64_t *>(nullptr));
     detail::poke_pointer(&home->landing, static_cast<char *>(nullptr));
@@ -157,6 +166,7 @@ void receive_request::unbind() {
     path_ = "unmatched";
     connected = false;
     peer_number = 0;
+    return true;
 }
 
 void receive_request::drop_landing() {
@@ -171,18 +181,18 @@ void receive_request::peer_message(const control_message &m) {
             if (m.from != peer_number || connected) break;
             const std::lock_guard lock(engine);
             connected = true;
-            if (m.refusal != refused_not) {
+            if (m.refusal != refused_not && refusal_ == refused_not) {
                 refusal_ = refused_path;
                 failure_ = m.reason;
                 path_ = "none";
                 give_up();
                 break;
             }
-            if (refusal_ != refused_not) break;
-            // From here on Start gives clear-to-send itself; an epoch that is running already gets it now.
+            if (!peer_words_) break;
+            // From here on Start gives clear-to-send itself; an epoch that is running already, or has failed already,
+            // gets it now.
             gives_gate_ = true;
-            const std::uint64_t word = detail::observe(&words->epoch);
-            if (word & 1) detail::publish(&static_cast<mpix_words *>(peer_words_.address)->gate, word >> 1);
+            if (epoch_ != 0) detail::publish(&static_cast<mpix_words *>(peer_words_.address)->gate, epoch_);
             break;
         }
         case control::detach:
@@ -260,15 +270,16 @@ bool receive_request::done() {
     // Who waits for a short message looks at its flags now and then only: each look has the sender fetch the cache
     // lines back that it is writing. What Parrived is asked for is taken at once all the same.
     if (place.owner == nullptr && total_bytes() <= short_message && detail::observe(&words->complete) < epoch_ &&
-        looks_.fetch_add(1, std::memory_order_relaxed) % 64 != 63)
-        return detail::observe(&words->gate) == MPIX_GATE_NEVER;
+        detail::observe(&words->gate) != MPIX_GATE_NEVER && looks_.fetch_add(1, std::memory_order_relaxed) % 64 != 63)
+        return false;
     const std::lock_guard lock(engine);
     return look_at_flags();
 }
 
 // `engine` is held.
 bool receive_request::look_at_flags() {
-    if (refusal_ != refused_not || !engine_failure_.empty()) return true;
+    if (refusal_ != refused_not) told_ = true;  // the user hears of it now: nothing undoes the match any more
+    if (told_ || !engine_failure_.empty()) return true;
     if (detail::peek(&words->gate) == 0) return false;  // not matched yet
     if (!flags_on_device()) return take_in_order();
     return detail::observe(&words->complete) >= epoch_;  // pairs with say_all_ready's and conclude's publish

@@ -23,7 +23,8 @@ public:
 
     // setup_mutex is held: this receive has met that send / the send was withdrawn.
     void bind(const offer &sender);
-    void unbind();
+    // False: too late, the user has been told that the pair cannot work.
+    bool unbind();
 
     bool done() override;
     bool done_exactly() override;
@@ -42,6 +43,7 @@ protected:
     void status_of(MPI_Status *status) const override;
 
 private:
+    transport::outcome attach_words(const offer &sender);
     transport::outcome make_landing(const offer &sender);
     transport::outcome install_on_device();
     transport::outcome describe_landing(control_message &answer) const;
@@ -64,6 +66,7 @@ private:
     std::atomic<unsigned> looks_{0};  // at a short message, in done()
 
     // Guarded by engine.
+    bool told_ = false;                      // a completion call has answered with the refusal
     bool gives_gate_ = false;                // the sender is connected: Start gives clear-to-send
     std::uint64_t cursor_ = 0;               // sender partitions before it are in the user's buffer, this epoch
     std::vector<std::uint64_t> seen_flags_;  // the GPU's flags, as last copied here

@@ -15,6 +15,9 @@
 namespace mpix {
 namespace {
 
+// The gate of a send whose data is discarded as soon as it is ready.
+constexpr std::uint64_t gate_discard = ~std::uint64_t{0};
+
 // How the host moves a partition of any layout into host memory.
 struct layout_mover {
     const request &r;
@@ -56,7 +59,7 @@ control_message send_request::make_offer() const {
 void send_request::peer_message(const control_message &m) {
     switch (static_cast<control>(m.kind)) {
         case control::accept:
-            if (!freed && peer_number == 0) accept(m);
+            if (!freed && !connected && peer_number == 0) accept(m);
             break;
         case control::withdraw:
             if (m.from == peer_number) undo_match();
@@ -64,6 +67,8 @@ void send_request::peer_message(const control_message &m) {
             break;
         case control::detach:
             peer_gone = true;
+            // A receiver that refused us gives no more clear-to-send.
+            if (refusal_ != refused_not) detail::publish(&words->gate, gate_discard);
             break;
         case control::offer:
         case control::connect:
@@ -75,14 +80,6 @@ void send_request::accept(const control_message &m) {
     const std::lock_guard lock(engine);
     peer_number = m.from;
     control_message answer = make_control(control::connect, number, peer_number);
-    if (connected) {
-        // Our data of the epochs since then is gone.
-        answer.refusal = refused_path;
-        std::strncpy(answer.reason, "the send was started when it was matched with another receive, which refused it",
-                     sizeof answer.reason - 1);
-        send_control(peer_world(), answer);
-        return;
-    }
     refusal_ = m.refusal;
     if (m.refusal == refused_not) {
         transport::outcome bad = attach(m);
@@ -97,11 +94,10 @@ void send_request::accept(const control_message &m) {
     } else if (m.refusal == refused_path) {
         failure_ = m.reason;
     }
-    if (refusal_ != refused_not) {
-        path_ = "none";
-        // Nothing will ever move: the engine discards what is readied.
-        detail::publish(&words->gate, ~std::uint64_t{0});
-    }
+    if (refusal_ != refused_not) path_ = "none";
+    // Nothing will ever move. Of a size that does not fit we say nothing here: the receiver may still be freed, and
+    // another fit, until its Start gives clear-to-send to have our data discarded.
+    if (refusal_ == refused_path) detail::publish(&words->gate, gate_discard);
     connected = true;
     send_control(peer_world(), answer);
     progress_wake();
@@ -152,11 +148,15 @@ transport::outcome send_request::install_on_device() {
 }
 
 // The receiver freed its request before starting it: as if we had never met. No byte has moved, since the
-// gate was never open. But if it had refused us, and we have started since, we have failed for good.
+// gate was never open. But if there was no path, and we have started since, we have failed for good, and leave our
+// place to the next send.
 void send_request::undo_match() {
     const std::lock_guard lock(engine);
     peer_number = 0;
-    if (refusal_ != refused_not && epoch_ != 0) return;
+    if (refusal_ == refused_path && epoch_ != 0) {
+        send_control(peer_world(), make_control(control::withdraw, number, 0));
+        return;
+    }
     if (epoch_ != 0) route_spent_ = true;
     // Before the CONNECT to the next receiver, and so before its clear-to-send.
     if (device != nullptr)
@@ -225,7 +225,7 @@ std::unique_ptr<device_copy> send_request::end_export() {
 
 void send_request::on_start() {
     ring_at_start_ = ring_taken_;
-    engine_moves_ = 0;
+    engine_moves_ = moves_for_host_ = 0;
     std::fill(host_readied_.begin(), host_readied_.end(), false);
     if (device != nullptr || exported_to_host) progress_attend(shared_from_this());
 }
@@ -297,12 +297,15 @@ void send_request::finish_move(const move &m) {
     if (refusal_ == refused_not && engine_failure_.empty() && !null_peer())
         set_flag(static_cast<std::uint64_t>(m.partition));
     if (!m.for_host) return;
-    // Tell the GPU's instance, then look whether its kernels had done all the rest; whoever completes the
-    // count, we or the last kernel, sees it: we write before we read, and so do they.
+    ++moves_for_host_;
+    if (auto bad = device->mark_ready(m.partition, epoch_, ++device->host_count); !bad.empty()) fail(bad);
+    count_with_gpu();
+}
+
+// Whether the host's Preadys and the kernels' together are all.
+void send_request::count_with_gpu() {
     std::uint64_t readied = 0;
-    transport::outcome bad = device->mark_ready(m.partition, epoch_, ++device->host_count);
-    if (bad.empty()) bad = device->ready_count(readied);
-    if (!bad.empty()) fail(bad);
+    if (auto bad = device->ready_count(readied); !bad.empty()) fail(bad);
     if (readied + device->host_count == epoch_ * static_cast<std::uint64_t>(op.partitions))
         detail::publish(&words->all_ready, epoch_);
 }
@@ -360,6 +363,8 @@ bool send_request::advance() {
         it = moving_.erase(it);
     }
     conclude();
+    // The last kernel's count and ours may have crossed without either seeing the other.
+    if (moves_for_host_ != 0 && detail::observe(&words->all_ready) < epoch_) count_with_gpu();
     if (device != nullptr || exported_to_host) return true;  // kernels may defer at any time
     const bool deferred = detail::peek(&home->defer_epoch) == epoch_;
     return deferred && concluded_ != epoch_;

@@ -99,7 +99,7 @@ void bury(std::uint64_t number) {
     s.live.erase(number);
 }
 
-// The sender freed its request before starting it, or hearing of a refusal.
+// The sender freed its request before starting it, or has failed for good.
 void handle_withdrawn_send(int source, const control_message &m) {
     setup_state &s = state();
     const auto known = s.offer_of.find({source, m.from});
@@ -113,11 +113,13 @@ void handle_withdrawn_send(int source, const control_message &m) {
         const std::uint64_t number = it->first;
         s.bound_offer.erase(it);
         if (partner == s.live.end()) break;
-        static_cast<receive_request &>(*partner->second).unbind();
-        settle(*partner->second);
-        if (partner->second->freed)
+        auto &r = static_cast<receive_request &>(*partner->second);
+        const bool undone = r.unbind();
+        if (!undone) r.peer_gone = true;
+        settle(r);
+        if (r.freed)
             bury(number);
-        else
+        else if (undone)
             s.order.add_receive(key, number);
         break;
     }
@@ -158,9 +160,8 @@ void part_from_peer(request &r) {
     if (!is_send) s.order.drop_receive(r.key(), r.number);
     if (!is_send && r.peer_number == 0) {  // nobody knows of it
         s.live.erase(r.number);
-    } else if ((r.epoch() == 0 && !r.refused()) || r.peer_number == 0) {
-        // As if they had never met. (A refused pair is one for good.) Or a send that has lost its receiver: its offer
-        // still stands.
+    } else if (r.epoch() == 0) {
+        // As if they had never met.
         control_message m = make_control(control::withdraw, r.number, r.peer_number);
         m.flags = is_send ? 0 : 1;
         send_control(r.peer_world(), m);

@@ -2,6 +2,7 @@
 //
 // Rule 4: a size mismatch is an error at the receiver, and no byte moves. A ring.
 #include <stdlib.h>
+#include <string.h>
 
 #include "tests/errors/expect.h"
 
@@ -112,8 +113,24 @@ static void afterwards(void) {
     free_side(&in);
 }
 
-// A refused pair is one for good: when the receive is freed, started or not, the next one belongs to the next send.
-static void freed_first(int start_receive, int free_send_first) {
+static void await_path(MPI_Request request, const char *wanted) {
+    char path[32] = "";
+    UNTIL(strcmp(path, wanted) == 0) OK(MPIX_Request_path(request, path, sizeof path));
+}
+
+static void some_epochs(MPI_Request both[2], struct side *out, struct side *in, int p) {
+    for (uint64_t epoch = 1; epoch <= 3; ++epoch) {
+        fill_side(out, 10 * epoch + (uint64_t)world_rank);
+        fill_side(in, 100);
+        OK(MPI_Startall(2, both));
+        ready_all(both[0], p, shuffled);
+        OK(MPI_Waitall(2, both, MPI_STATUSES_IGNORE));
+        check_received(in, 100, out, 10 * epoch + (uint64_t)left_rank);
+    }
+}
+
+// A pair that has failed an epoch is one for good: when one side is freed, the next receive belongs to the next send.
+static void one_is_freed(int send_first) {
     struct side bad_out, bad_in, out, in;
     MPI_Request bad[2], good[2];
     make_side(&bad_out, MPI_SHORT, 4, 6);
@@ -123,23 +140,15 @@ static void freed_first(int start_receive, int free_send_first) {
     OK(MPI_Psend_init(bad_out.buffer, 4, 6, MPI_SHORT, right_rank, tag, MPI_COMM_WORLD, MPI_INFO_NULL, &bad[0]));
     OK(MPI_Precv_init(bad_in.buffer, 3, 7, MPI_SHORT, left_rank, tag, MPI_COMM_WORLD, MPI_INFO_NULL, &bad[1]));
     fill_side(&bad_out, 1);
-    OK(MPI_Startall(start_receive ? 2 : 1, bad));
+    OK(MPI_Startall(2, bad));
     ready_all(bad[0], 4, shuffled);
     OK(MPI_Wait(&bad[0], MPI_STATUS_IGNORE));
-    OK(MPI_Barrier(MPI_COMM_WORLD));  // all pairs have met
-    if (start_receive) EXPECT(MPI_ERR_TRUNCATE, "bytes", MPI_Wait(&bad[1], MPI_STATUS_IGNORE));
-    OK(MPI_Request_free(&bad[free_send_first ? 0 : 1]));
+    EXPECT(MPI_ERR_TRUNCATE, "bytes", MPI_Wait(&bad[1], MPI_STATUS_IGNORE));
+    OK(MPI_Request_free(&bad[send_first ? 0 : 1]));
     OK(MPI_Precv_init(in.buffer, 3, 8, MPI_SHORT, left_rank, tag, MPI_COMM_WORLD, MPI_INFO_NULL, &good[1]));
     OK(MPI_Psend_init(out.buffer, 4, 6, MPI_SHORT, right_rank, tag, MPI_COMM_WORLD, MPI_INFO_NULL, &good[0]));
-    for (uint64_t epoch = 0; epoch < 3; ++epoch) {
-        fill_side(&out, 10 * epoch + (uint64_t)world_rank);
-        fill_side(&in, 100);
-        OK(MPI_Startall(2, good));
-        ready_all(good[0], 4, shuffled);
-        OK(MPI_Waitall(2, good, MPI_STATUSES_IGNORE));
-        check_received(&in, 100, &out, 10 * epoch + (uint64_t)left_rank);
-    }
-    OK(MPI_Request_free(&bad[free_send_first ? 1 : 0]));
+    some_epochs(good, &out, &in, 4);
+    OK(MPI_Request_free(&bad[send_first ? 1 : 0]));
     OK(MPI_Request_free(&good[0]));
     OK(MPI_Request_free(&good[1]));
     free_side(&bad_out);
@@ -148,8 +157,79 @@ static void freed_first(int start_receive, int free_send_first) {
     free_side(&in);
 }
 
-static void refused_then_freed(void) {
-    for (int way = 0; way < 20; ++way) freed_first(way & 1, (way >> 1) & 1);
+static void freed_after_failing(void) {
+    for (int way = 0; way < 20; ++way) one_is_freed(way & 1);
+}
+
+// What is freed before it was ever started is as if it had never been, also if it met a partner that it does not fit.
+static void receive_never_started(int send_started) {
+    struct side out, small, in;
+    MPI_Request both[2], early;
+    make_side(&out, MPI_SHORT, 4, 6);
+    make_side(&small, MPI_SHORT, 3, 7);
+    make_side(&in, MPI_SHORT, 3, 8);
+    OK(MPI_Psend_init(out.buffer, 4, 6, MPI_SHORT, right_rank, tag, MPI_COMM_WORLD, MPI_INFO_NULL, &both[0]));
+    OK(MPI_Precv_init(small.buffer, 3, 7, MPI_SHORT, left_rank, tag, MPI_COMM_WORLD, MPI_INFO_NULL, &early));
+    await_path(early, "none");
+    await_path(both[0], "none");
+    fill_side(&out, (uint64_t)world_rank);
+    fill_side(&in, 100);
+    if (send_started) {
+        OK(MPI_Start(&both[0]));
+        ready_all(both[0], 4, shuffled);
+    }
+    OK(MPI_Barrier(MPI_COMM_WORLD));
+    OK(MPI_Request_free(&early));
+    OK(MPI_Precv_init(in.buffer, 3, 8, MPI_SHORT, left_rank, tag, MPI_COMM_WORLD, MPI_INFO_NULL, &both[1]));
+    if (send_started) {
+        OK(MPI_Start(&both[1]));
+        OK(MPI_Waitall(2, both, MPI_STATUSES_IGNORE));
+        check_received(&in, 100, &out, (uint64_t)left_rank);
+    }
+    some_epochs(both, &out, &in, 4);
+    OK(MPI_Request_free(&both[0]));
+    OK(MPI_Request_free(&both[1]));
+    free_side(&out);
+    free_side(&small);
+    free_side(&in);
+}
+
+static void send_never_started(int receive_started) {
+    struct side small, out, in;
+    MPI_Request both[2], early;
+    make_side(&small, MPI_SHORT, 3, 7);
+    make_side(&out, MPI_SHORT, 4, 6);
+    make_side(&in, MPI_SHORT, 3, 8);
+    OK(MPI_Precv_init(in.buffer, 3, 8, MPI_SHORT, left_rank, tag, MPI_COMM_WORLD, MPI_INFO_NULL, &both[1]));
+    OK(MPI_Psend_init(small.buffer, 3, 7, MPI_SHORT, right_rank, tag, MPI_COMM_WORLD, MPI_INFO_NULL, &early));
+    await_path(early, "none");
+    await_path(both[1], "none");
+    fill_side(&out, (uint64_t)world_rank);
+    fill_side(&in, 100);
+    if (receive_started) OK(MPI_Start(&both[1]));
+    OK(MPI_Barrier(MPI_COMM_WORLD));
+    OK(MPI_Request_free(&early));
+    OK(MPI_Psend_init(out.buffer, 4, 6, MPI_SHORT, right_rank, tag, MPI_COMM_WORLD, MPI_INFO_NULL, &both[0]));
+    await_path(both[1], "shm");
+    if (receive_started) {
+        OK(MPI_Start(&both[0]));
+        ready_all(both[0], 4, shuffled);
+        OK(MPI_Waitall(2, both, MPI_STATUSES_IGNORE));
+        check_received(&in, 100, &out, (uint64_t)left_rank);
+    }
+    some_epochs(both, &out, &in, 4);
+    OK(MPI_Request_free(&both[0]));
+    OK(MPI_Request_free(&both[1]));
+    free_side(&small);
+    free_side(&out);
+    free_side(&in);
+}
+
+static void never_started(void) {
+    for (int way = 0; way < 10; ++way) {
+        receive_never_started(way & 1);
+        send_never_started(way & 1);
+    }
 }
 
 int main(int argc, char **argv) {
@@ -158,7 +238,8 @@ int main(int argc, char **argv) {
         {"rule 4: the receive is shorter", 1, shorter},
         {"rule 4: the receive is empty", 1, empty},
         {"rule 4: a pair that fits, afterwards", 1, afterwards},
-        {"rule 4: one of a refused pair is freed, and others come", 1, refused_then_freed},
+        {"rule 4: one of a pair that failed is freed, and others come", 1, freed_after_failing},
+        {"rule 8: freed before it was started, by one whose size does not fit", 1, never_started},
     };
     return RUN_CASES(argc, argv, MPI_THREAD_SINGLE, cases);
 }

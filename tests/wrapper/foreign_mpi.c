@@ -1,12 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Stands for an MPI library that mpix was not built for: it only says its name. */
+ * Stands for the MPI library that mpix was not built for: it only says its name, at length. */
+#include <mpi.h>
+#include <stdio.h>
 #include <string.h>
 
-int PMPI_Get_library_version(char *version, int *length);
+#ifdef OPEN_MPI
+static const char name[] = "MPICH Version: 9.9";
+#else
+static const char name[] = "Open MPI v9.9";
+#endif
 
 int PMPI_Get_library_version(char *version, int *length) {
-    strcpy(version, "Some other MPI 9.9\nsecond line");
-    *length = (int)strlen(version);
+    const int n = sprintf(version, "%s\n", name);
+    memset(version + n, 'x', 8000);
+    version[n + 8000] = '\0';
+    *length = n + 8000;
     return 0;
 }
