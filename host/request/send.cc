@@ -225,7 +225,7 @@ std::unique_ptr<device_copy> send_request::end_export() {
 
 void send_request::on_start() {
     ring_at_start_ = ring_taken_;
-    engine_moves_ = moves_for_host_ = 0;
+    engine_moves_ = 0;
     std::fill(host_readied_.begin(), host_readied_.end(), false);
     if (device != nullptr || exported_to_host) progress_attend(shared_from_this());
 }
@@ -297,15 +297,12 @@ void send_request::finish_move(const move &m) {
     if (refusal_ == refused_not && engine_failure_.empty() && !null_peer())
         set_flag(static_cast<std::uint64_t>(m.partition));
     if (!m.for_host) return;
-    ++moves_for_host_;
-    if (auto bad = device->mark_ready(m.partition, epoch_, ++device->host_count); !bad.empty()) fail(bad);
-    count_with_gpu();
-}
-
-// Whether the host's Preadys and the kernels' together are all.
-void send_request::count_with_gpu() {
+    // Tell the GPU's instance, then look whether its kernels had done all the rest; whoever completes the
+    // count, we or the last kernel, sees it: we write before we read, and so do they.
     std::uint64_t readied = 0;
-    if (auto bad = device->ready_count(readied); !bad.empty()) fail(bad);
+    transport::outcome bad = device->mark_ready(m.partition, epoch_, ++device->host_count);
+    if (bad.empty()) bad = device->ready_count(readied);
+    if (!bad.empty()) fail(bad);
     if (readied + device->host_count == epoch_ * static_cast<std::uint64_t>(op.partitions))
         detail::publish(&words->all_ready, epoch_);
 }
@@ -363,8 +360,6 @@ bool send_request::advance() {
         it = moving_.erase(it);
     }
     conclude();
-    // The last kernel's count and ours may have crossed without either seeing the other.
-    if (moves_for_host_ != 0 && detail::observe(&words->all_ready) < epoch_) count_with_gpu();
     if (device != nullptr || exported_to_host) return true;  // kernels may defer at any time
     const bool deferred = detail::peek(&home->defer_epoch) == epoch_;
     return deferred && concluded_ != epoch_;

@@ -56,7 +56,6 @@ private:
     void drain();
     void start_move(int partition, bool for_host);
     void finish_move(const move &m);
-    void count_with_gpu();
     void set_flag(std::uint64_t index);
     void conclude();
     void fail(const transport::outcome &why);
@@ -77,9 +76,8 @@ private:
     std::deque<int> host_ready_;       // readied by the host on an exported request, not moved yet
     std::vector<bool> host_readied_;   // in this epoch
     std::vector<move> moving_;
-    std::uint64_t engine_moves_ = 0;    // in this epoch
-    std::uint64_t moves_for_host_ = 0;  // of them, those of the host's Pready of an exported request
-    std::uint64_t concluded_ = 0;       // last epoch that the engine has completed
+    std::uint64_t engine_moves_ = 0;  // in this epoch
+    std::uint64_t concluded_ = 0;     // last epoch that the engine has completed
     transport::outcome engine_failure_;
 };
 

@@ -106,10 +106,9 @@ MPIX_FN admitted admit(mpix_prequest *r, int p) {
     return {landing != nullptr ? admission::now : admission::later, MPI_SUCCESS, epoch};
 }
 
-// Mark partition p ready; false, with the error kept, if somebody else has done so meanwhile (so long ago, maybe, that
-// another epoch is running). One thread.
+// Mark partition p ready; false, with the error kept, if somebody else has done so meanwhile. One thread.
 MPIX_FN bool claim(mpix_prequest *r, int p, uint64_t epoch) {
-    if (raise_gpu(partition_states(r) + p, epoch) < epoch) return true;
+    if (swap_gpu(partition_states(r) + p, epoch) != epoch) return true;
     keep_error(r, MPI_ERR_ARG, p);
     return false;
 }

@@ -173,24 +173,6 @@ MPIX_FN uint64_t swap_gpu(uint64_t *word, uint64_t value) {
 #endif
 }
 
-// Leave the larger of the word and `value`, and return the value before; no ordering.
-MPIX_FN uint64_t raise_gpu(uint64_t *word, uint64_t value) {
-#ifdef __CUDA_ARCH__
-    uint64_t old;
-    asm volatile("atom.relaxed.gpu.global.max.u64 %0, [%1], %2;"
-                 : "=l"(old)
-                 : "l"(in_global(word)), "l"(value)
-                 : "memory");
-    return old;
-#else
-    std::atomic_ref<uint64_t> atomic(*word);
-    uint64_t old = atomic.load(std::memory_order_relaxed);
-    while (old < value && !atomic.compare_exchange_weak(old, value, std::memory_order_relaxed)) {
-    }
-    return old;
-#endif
-}
-
 // Add one and return the value before. Chained: all that earlier callers did before their call is
 // visible to the later ones (acquire-release on one counter), so the last of n callers may speak for
 // all of them.
