@@ -62,51 +62,50 @@ public:
     virtual void free() = 0;
 };
 
-class through_mpix final : public way {
-    const char *name() const override { return "mpix"; }
-    void make(const shape &s, char *out, char *in, int peer) override {
-        must(MPI_Psend_init(out, s.partitions, s.bytes, MPI_BYTE, peer, 1, MPI_COMM_WORLD, MPI_INFO_NULL, &both_[0]),
-             "MPI_Psend_init");
-        must(MPI_Precv_init(in, s.partitions, s.bytes, MPI_BYTE, peer, 1, MPI_COMM_WORLD, MPI_INFO_NULL, &both_[1]),
-             "MPI_Precv_init");
-    }
-    void start() override { must(MPI_Startall(2, both_), "MPI_Startall"); }
-    void ready(int partition) override { must(MPI_Pready(partition, both_[0]), "MPI_Pready"); }
-    bool arrived(int partition) override {
-        int flag = 0;
-        must(MPI_Parrived(both_[1], partition, &flag), "MPI_Parrived");
-        return flag != 0;
-    }
-    void wait() override { must(MPI_Waitall(2, both_, MPI_STATUSES_IGNORE), "MPI_Waitall"); }
-    void free() override {
-        for (MPI_Request &r : both_) must(MPI_Request_free(&r), "MPI_Request_free");
-    }
-    MPI_Request both_[2];
+// The names that mpix answers to, or those of the library behind it.
+struct partitioned_calls {
+    const char *name;
+    decltype(&MPI_Psend_init) psend_init;
+    decltype(&MPI_Precv_init) precv_init;
+    decltype(&MPI_Startall) startall;
+    decltype(&MPI_Pready) pready;
+    decltype(&MPI_Parrived) parrived;
+    decltype(&MPI_Waitall) waitall;
+    decltype(&MPI_Request_free) request_free;
 };
-
+constexpr partitioned_calls mpix_calls = {"mpix",     MPI_Psend_init, MPI_Precv_init, MPI_Startall,
+                                          MPI_Pready, MPI_Parrived,   MPI_Waitall,    MPI_Request_free};
 #if MPI_VERSION >= 4
-class through_library final : public way {
-    const char *name() const override { return "library"; }
+constexpr partitioned_calls library_calls = {"library",   PMPI_Psend_init, PMPI_Precv_init, PMPI_Startall,
+                                             PMPI_Pready, PMPI_Parrived,   PMPI_Waitall,    PMPI_Request_free};
+#endif
+
+class by_partitions final : public way {
+public:
+    explicit by_partitions(const partitioned_calls &calls) : calls_(calls) {}
+    const char *name() const override { return calls_.name; }
     void make(const shape &s, char *out, char *in, int peer) override {
-        must(PMPI_Psend_init(out, s.partitions, s.bytes, MPI_BYTE, peer, 2, MPI_COMM_WORLD, MPI_INFO_NULL, &both_[0]),
-             "PMPI_Psend_init");
-        must(PMPI_Precv_init(in, s.partitions, s.bytes, MPI_BYTE, peer, 2, MPI_COMM_WORLD, MPI_INFO_NULL, &both_[1]),
-             "PMPI_Precv_init");
+        must(calls_.psend_init(out, s.partitions, s.bytes, MPI_BYTE, peer, 1, MPI_COMM_WORLD, MPI_INFO_NULL, &both_[0]),
+             "Psend_init");
+        must(calls_.precv_init(in, s.partitions, s.bytes, MPI_BYTE, peer, 1, MPI_COMM_WORLD, MPI_INFO_NULL, &both_[1]),
+             "Precv_init");
     }
-    void start() override { must(PMPI_Startall(2, both_), "PMPI_Startall"); }
-    void ready(int partition) override { must(PMPI_Pready(partition, both_[0]), "PMPI_Pready"); }
+    void start() override { must(calls_.startall(2, both_), "Startall"); }
+    void ready(int partition) override { must(calls_.pready(partition, both_[0]), "Pready"); }
     bool arrived(int partition) override {
         int flag = 0;
-        must(PMPI_Parrived(both_[1], partition, &flag), "PMPI_Parrived");
+        must(calls_.parrived(both_[1], partition, &flag), "Parrived");
         return flag != 0;
     }
-    void wait() override { must(PMPI_Waitall(2, both_, MPI_STATUSES_IGNORE), "PMPI_Waitall"); }
+    void wait() override { must(calls_.waitall(2, both_, MPI_STATUSES_IGNORE), "Waitall"); }
     void free() override {
-        for (MPI_Request &r : both_) must(PMPI_Request_free(&r), "PMPI_Request_free");
+        for (MPI_Request &r : both_) must(calls_.request_free(&r), "Request_free");
     }
+
+private:
+    const partitioned_calls &calls_;
     MPI_Request both_[2];
 };
-#endif
 
 // One message per partition. Ready is MPI_Start of a send, arrived MPI_Test of a receive.
 class by_messages final : public way {
@@ -312,11 +311,11 @@ int main(int argc, char **argv) {
     if (size != 2) fail("two ranks are needed");
     if (o.threads > 1 && provided < MPI_THREAD_MULTIPLE) fail("no MPI_THREAD_MULTIPLE");
 
-    through_mpix ours;
+    by_partitions ours(mpix_calls);
     by_messages messages;
     std::vector<way *> ways = {&ours, &messages};
 #if MPI_VERSION >= 4
-    through_library library;
+    by_partitions library(library_calls);
     ways.insert(ways.begin() + 1, &library);
 #endif
     std::FILE *csv = nullptr;

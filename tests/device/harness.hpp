@@ -395,6 +395,7 @@ private:
         const double deadline = MPI_Wtime() + 20;
         for (char path[32] = "unmatched"; std::string(path) == "unmatched" && MPI_Wtime() < deadline;)
             must(MPIX_Request_path(requests[0], path, sizeof path), "MPIX_Request_path");
+        REQUIRE(MPI_Wtime() < deadline, "the requests have not met");
     }
     void poison() {
         s_.device->set(out_, stale, room());

@@ -66,7 +66,7 @@ MPIX_COLD_FN bool look_at_host(mpix_prequest *r, looked &l, uint64_t &senders) {
     }
     l.epoch = word >> 1;
     poke(&r->seen_epoch, l.epoch);
-    publish_gpu(&r->seen_gate, gate);
+    publish_gpu(&r->seen_gate, gate);  // hands the acquire on; pairs with observe_gpu in look
     senders = peek(&r->peer_partitions);
     l.flags = peek_pointer(&r->flags);
     if (gate != 0 && senders != 0 && l.flags != nullptr) return true;

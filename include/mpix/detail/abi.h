@@ -69,8 +69,8 @@ struct mpix_prequest {
     uint64_t host_count;   // send: the part of it that the progress engine did for the host's Pready
     uint64_t defer_count;  // send: partitions ever put into the ring
     uint64_t defer_epoch;  // send: last epoch in which any partition was deferred
-    uint64_t reserved;
-    uint64_t error;  // as words->error; guards it, so that the first error wins
+    uint64_t reserved;     // unused
+    uint64_t error;        // as words->error; guards it, so that the first error wins
 };
 
 // Behind the struct of a send: state[partitions], the last epoch in which each was readied, then
