@@ -48,14 +48,17 @@ transport::outcome device_copy::install(const device_route &route) {
     return gpus_.write(&handle()->landing, &route, sizeof route, device_);
 }
 
-transport::outcome device_copy::mark_ready(int partition, std::uint64_t epoch, std::uint64_t count) {
+transport::outcome device_copy::mark_ready(int partition, std::uint64_t epoch) {
     auto *state = reinterpret_cast<std::uint64_t *>(handle() + 1) + partition;
-    if (auto bad = gpus_.write(state, &epoch, sizeof epoch, device_); !bad.empty()) return bad;
-    return gpus_.write(&handle()->host_count, &count, sizeof count, device_);
+    return gpus_.write(state, &epoch, sizeof epoch, device_);
 }
 
 transport::outcome device_copy::ready_count(std::uint64_t &out) {
     return gpus_.read(&out, &handle()->ready_count, sizeof out, device_);
+}
+
+transport::outcome device_copy::set_ready_count(std::uint64_t count) {
+    return gpus_.write(&handle()->ready_count, &count, sizeof count, device_);
 }
 
 }  // namespace mpix

@@ -37,15 +37,14 @@ public:
     // Fill in the route. The caller opens the gate afterwards.
     transport::outcome install(const device_route &route);
 
-    // The engine's access to one word: the partition's state, or a counter.
-    transport::outcome mark_ready(int partition, std::uint64_t epoch, std::uint64_t host_count);
+    // The engine's access to one word: the partition's state, or the counter.
+    transport::outcome mark_ready(int partition, std::uint64_t epoch);
     transport::outcome ready_count(std::uint64_t &out);
+    transport::outcome set_ready_count(std::uint64_t count);
 
     mpix_prequest *handle() const { return static_cast<mpix_prequest *>(memory_.address); }
     int device() const { return device_; }
     transport::transport &gpus() const { return gpus_; }
-
-    std::uint64_t host_count = 0;  // partitions that the engine readied for the host's Pready, all epochs
 
 private:
     transport::transport &gpus_;

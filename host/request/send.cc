@@ -226,6 +226,7 @@ std::unique_ptr<device_copy> send_request::end_export() {
 void send_request::on_start() {
     ring_at_start_ = ring_taken_;
     engine_moves_ = 0;
+    host_share_ = 0;
     std::fill(host_readied_.begin(), host_readied_.end(), false);
     if (device != nullptr || exported_to_host) progress_attend(shared_from_this());
 }
@@ -297,14 +298,25 @@ void send_request::finish_move(const move &m) {
     if (refusal_ == refused_not && engine_failure_.empty() && !null_peer())
         set_flag(static_cast<std::uint64_t>(m.partition));
     if (!m.for_host) return;
-    // Tell the GPU's instance, then look whether its kernels had done all the rest; whoever completes the
-    // count, we or the last kernel, sees it: we write before we read, and so do they.
+    ++host_share_;
+    if (auto bad = device->mark_ready(m.partition, epoch_); !bad.empty()) fail(bad);
+}
+
+// In an epoch that kernels and the host's Pready share, nobody but the engine sees both counts.
+void send_request::count_shares() {
+    if (host_share_ == 0 || counted_ == epoch_ || !moving_.empty()) return;
+    const std::uint64_t all = epoch_ * static_cast<std::uint64_t>(op.partitions);
     std::uint64_t readied = 0;
-    transport::outcome bad = device->mark_ready(m.partition, epoch_, ++device->host_count);
-    if (bad.empty()) bad = device->ready_count(readied);
+    transport::outcome bad = device->ready_count(readied);
+    if (bad.empty() && readied + host_share_ < all) return;
+    // The host's Pready could not know that a kernel has readied the partition: Wait says so.
+    if (bad.empty() && readied + host_share_ > all)
+        detail::publish(&words->error, static_cast<std::uint64_t>(MPI_ERR_ARG) << 32);
+    // Before the next epoch, in which kernels go by it.
+    if (bad.empty()) bad = device->set_ready_count(all);
     if (!bad.empty()) fail(bad);
-    if (readied + device->host_count == epoch_ * static_cast<std::uint64_t>(op.partitions))
-        detail::publish(&words->all_ready, epoch_);
+    counted_ = epoch_;
+    detail::publish(&words->all_ready, epoch_);
 }
 
 void send_request::drain() {
@@ -346,6 +358,7 @@ bool send_request::advance() {
     if (!active()) return false;
     if (null_peer()) {
         drain();  // what the host readied of an exported request: it counts
+        count_shares();
         return device != nullptr || exported_to_host;
     }
     if (gate_open()) drain();
@@ -359,6 +372,7 @@ bool send_request::advance() {
         finish_move(*it);
         it = moving_.erase(it);
     }
+    count_shares();
     conclude();
     if (device != nullptr || exported_to_host) return true;  // kernels may defer at any time
     const bool deferred = detail::peek(&home->defer_epoch) == epoch_;
@@ -407,9 +421,9 @@ stall send_request::describe_stall() {
     } else {
         std::uint64_t readied = 0;
         if (device->ready_count(readied).empty())
-            s.remark = format("the GPU has readied {} of {} partitions",
-                              readied + device->host_count - (epoch_ - 1) * static_cast<std::uint64_t>(op.partitions),
-                              op.partitions);
+            s.remark =
+                format("{} of {} partitions are ready",
+                       readied + host_share_ - (epoch_ - 1) * static_cast<std::uint64_t>(op.partitions), op.partitions);
     }
     if (!s.remark.empty()) s.remark += "; ";
     s.remark += !connected    ? "no matching receive has been found"

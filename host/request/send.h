@@ -56,6 +56,7 @@ private:
     void drain();
     void start_move(int partition, bool for_host);
     void finish_move(const move &m);
+    void count_shares();
     void set_flag(std::uint64_t index);
     void conclude();
     void fail(const transport::outcome &why);
@@ -75,6 +76,8 @@ private:
     std::uint64_t ring_at_start_ = 0;  // at this epoch's start
     std::deque<int> host_ready_;       // readied by the host on an exported request, not moved yet
     std::vector<bool> host_readied_;   // in this epoch
+    std::uint64_t host_share_ = 0;     // of them, how many have been moved
+    std::uint64_t counted_ = 0;        // last epoch in which count_shares() found all ready
     std::vector<move> moving_;
     std::uint64_t engine_moves_ = 0;  // in this epoch
     std::uint64_t concluded_ = 0;     // last epoch that the engine has completed

@@ -91,6 +91,12 @@ MPIX_FN looked look(mpix_prequest *r, int j) {
         if (!look_at_host(r, l, senders)) return l;
     l.range = sender_partitions(r, j, senders);
     if (flags_are_there(l)) l.what = arrival::present;
+#if !defined(__CUDA_ARCH__)
+    // A match may have been undone and another made between our loads; whoever set the flags of the new one knew its
+    // route. (A GPU's loads are issued together, and each change of a route there is a copy of microseconds.)
+    if (l.what == arrival::present && (peek_pointer(&r->flags) != l.flags || peek(&r->peer_partitions) != senders))
+        l.what = arrival::absent;
+#endif
     return l;
 }
 

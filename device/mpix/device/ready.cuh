@@ -29,7 +29,7 @@ MPIX_COLD_FN int keep_error(mpix_prequest *r, int error_class, int partition) {
     // an error of that one would pass for the first of this.
     const uint64_t word = observe(&r->words->epoch);
     const uint64_t stamp = (word >> 1) + ((word & 1) == 0);
-    if (swap_gpu(&r->error, stamp) != stamp)
+    if (raise_gpu(&r->error, stamp) < stamp)
         publish(&r->words->error, static_cast<uint64_t>(error_class) << 32 | static_cast<uint32_t>(partition + 1));
     return error_class;
 }
@@ -95,7 +95,7 @@ MPIX_FN admitted admit(mpix_prequest *r, int p) {
     const int partitions = r->partitions;
     const uint64_t slots = peek(&r->slots);
     const char *const landing = peek_pointer(&r->landing);
-    const uint64_t readied = peek(&r->ready_count) + peek(&r->host_count);
+    const uint64_t readied = peek(&r->ready_count);
     const uint64_t epoch = peek(&r->seen_epoch);
     // Acquires what the receiver did before its Start, by way of the thread that read the host's word:
     // our stores to the landing must not come before it.
@@ -106,9 +106,10 @@ MPIX_FN admitted admit(mpix_prequest *r, int p) {
     return {landing != nullptr ? admission::now : admission::later, MPI_SUCCESS, epoch};
 }
 
-// Mark partition p ready; false, with the error kept, if somebody else has done so meanwhile. One thread.
+// Mark partition p ready; false, with the error kept, if somebody else has done so meanwhile, or the epoch is over.
+// One thread.
 MPIX_FN bool claim(mpix_prequest *r, int p, uint64_t epoch) {
-    if (swap_gpu(partition_states(r) + p, epoch) != epoch) return true;
+    if (raise_gpu(partition_states(r) + p, epoch) < epoch) return true;
     keep_error(r, MPI_ERR_ARG, p);
     return false;
 }
@@ -129,9 +130,10 @@ MPIX_COLD_FN void say_all_ready(mpix_prequest *r, uint64_t epoch) {
 }
 
 // Count one partition as readied. The counter chains all callers (see count_up_gpu), so the last one of
-// the epoch may speak for all.
+// the epoch may speak for all. In an epoch of which the host's Pready has a share there is no last one here: the
+// progress engine adds its share up with the count, and brings the count up to date.
 MPIX_FN void settle(mpix_prequest *r, uint64_t epoch) {
-    const uint64_t readied = count_up_gpu(&r->ready_count) + 1 + peek(&r->host_count);
+    const uint64_t readied = count_up_gpu(&r->ready_count) + 1;
     if (readied == epoch * static_cast<uint64_t>(r->partitions)) say_all_ready(r, epoch);
 }
 

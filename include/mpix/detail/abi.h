@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define MPIX_ABI_VERSION 1u
+#define MPIX_ABI_VERSION 2u
 
 #define MPIX_HEAD_NULL_PEER (1ull << 40)  // the peer is MPI_PROC_NULL
 #define MPIX_GATE_NEVER (~0ull)           // of a receive: see mpix_words
@@ -65,11 +65,10 @@ struct mpix_prequest {
     // Changes while in use; each word is accessed atomically.
     uint64_t seen_epoch;   // last active epoch number read from words->epoch
     uint64_t seen_gate;    // last value read from words->gate
-    uint64_t ready_count;  // send: partitions readied since the request was made, all epochs
-    uint64_t host_count;   // send: the part of it that the progress engine did for the host's Pready
+    uint64_t ready_count;  // send: partitions readied since the request was made, all epochs; those that the
+                           // host readies of an exported request join it at the end of the epoch
     uint64_t defer_count;  // send: partitions ever put into the ring
     uint64_t defer_epoch;  // send: last epoch in which any partition was deferred
-    uint64_t reserved;     // unused
     uint64_t error;        // as words->error; guards it, so that the first error wins
 };
 

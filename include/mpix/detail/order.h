@@ -159,17 +159,22 @@ MPIX_FN void publish_gpu(uint64_t *word, uint64_t value) {
 #endif
 }
 
-// Take a word and leave another in one step; no ordering (callers order by other words).
-MPIX_FN uint64_t swap_gpu(uint64_t *word, uint64_t value) {
+// Raise a word to a value, unless it is as high already, and return what it was; no ordering (callers order by other
+// words).
+MPIX_FN uint64_t raise_gpu(uint64_t *word, uint64_t value) {
 #ifdef __CUDA_ARCH__
     uint64_t old;
-    asm volatile("atom.relaxed.gpu.global.exch.b64 %0, [%1], %2;"
+    asm volatile("atom.relaxed.gpu.global.max.u64 %0, [%1], %2;"
                  : "=l"(old)
                  : "l"(in_global(word)), "l"(value)
                  : "memory");
     return old;
 #else
-    return std::atomic_ref<uint64_t>(*word).exchange(value, std::memory_order_relaxed);
+    const std::atomic_ref<uint64_t> shared(*word);
+    uint64_t old = shared.load(std::memory_order_relaxed);
+    while (old < value && !shared.compare_exchange_weak(old, value, std::memory_order_relaxed)) {
+    }
+    return old;
 #endif
 }
 
