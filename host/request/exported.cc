@@ -3,8 +3,6 @@
 
 #include <cstddef>
 #include <cstring>
-#include <vector>
-
 #include "host/request/request.h"
 
 namespace mpix {
@@ -48,13 +46,12 @@ transport::outcome device_copy::install(const device_route &route) {
     return gpus_.write(&handle()->landing, &route, sizeof route, device_);
 }
 
-transport::outcome device_copy::mark_ready(int partition, std::uint64_t epoch) {
-    auto *state = reinterpret_cast<std::uint64_t *>(handle() + 1) + partition;
-    return gpus_.write(state, &epoch, sizeof epoch, device_);
-}
-
 transport::outcome device_copy::ready_count(std::uint64_t &out) {
     return gpus_.read(&out, &handle()->ready_count, sizeof out, device_);
+}
+
+transport::outcome device_copy::states(std::vector<std::uint64_t> &out) {
+    return gpus_.read(out.data(), handle() + 1, out.size() * sizeof out[0], device_);
 }
 
 transport::outcome device_copy::set_ready_count(std::uint64_t count) {

@@ -7,6 +7,7 @@
 #include <mpix/detail/abi.h>
 
 #include <cstdint>
+#include <vector>
 
 #include "host/report.h"
 #include "transport/select.h"
@@ -37,9 +38,9 @@ public:
     // Fill in the route. The caller opens the gate afterwards.
     transport::outcome install(const device_route &route);
 
-    // The engine's access to one word: the partition's state, or the counter.
-    transport::outcome mark_ready(int partition, std::uint64_t epoch);
+    // The engine's access to the counter, and to the last epoch in which kernels readied each partition.
     transport::outcome ready_count(std::uint64_t &out);
+    transport::outcome states(std::vector<std::uint64_t> &out);
     transport::outcome set_ready_count(std::uint64_t count);
 
     mpix_prequest *handle() const { return static_cast<mpix_prequest *>(memory_.address); }

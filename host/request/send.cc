@@ -297,23 +297,35 @@ void send_request::set_flag(std::uint64_t index) {
 void send_request::finish_move(const move &m) {
     if (refusal_ == refused_not && engine_failure_.empty() && !null_peer())
         set_flag(static_cast<std::uint64_t>(m.partition));
-    if (!m.for_host) return;
-    ++host_share_;
-    if (auto bad = device->mark_ready(m.partition, epoch_); !bad.empty()) fail(bad);
+    if (m.for_host) ++host_share_;
 }
 
-// In an epoch that kernels and the host's Pready share, nobody but the engine sees both counts.
+// In an epoch that kernels and the host's Pready share, nobody but the engine sees all that is ready.
 void send_request::count_shares() {
-    if (host_share_ == 0 || counted_ == epoch_ || !moving_.empty()) return;
-    const std::uint64_t all = epoch_ * static_cast<std::uint64_t>(op.partitions);
+    if (host_share_ == 0 || counted_ == epoch_ || !host_ready_.empty() || !moving_.empty()) return;
+    const auto n = static_cast<std::uint64_t>(op.partitions);
     std::uint64_t readied = 0;
     transport::outcome bad = device->ready_count(readied);
-    if (bad.empty() && readied + host_share_ < all) return;
-    // The host's Pready could not know that a kernel has readied the partition: Wait says so.
-    if (bad.empty() && readied + host_share_ > all)
-        detail::publish(&words->error, static_cast<std::uint64_t>(MPI_ERR_ARG) << 32);
-    // Before the next epoch, in which kernels go by it.
-    if (bad.empty()) bad = device->set_ready_count(all);
+    if (bad.empty() && readied + host_share_ < epoch_ * n) return;
+    std::vector<std::uint64_t> states(n);
+    if (bad.empty()) bad = device->states(states);
+    if (bad.empty()) {
+        std::uint64_t by_kernels = 0;
+        int twice = -1;
+        for (std::uint64_t p = 0; p < n; ++p) {
+            const bool by_kernel = states[p] >= epoch_, by_host = host_readied_[p];
+            if (!by_kernel && !by_host) return;
+            by_kernels += by_kernel;
+            if (by_kernel && by_host) twice = static_cast<int>(p);
+        }
+        if (readied != (epoch_ - 1) * n + by_kernels) return;  // a kernel has marked one, and not counted it yet
+        // The host's Pready could not know of the kernel's: Wait says so.
+        if (twice >= 0)
+            detail::publish(&words->error,
+                            static_cast<std::uint64_t>(MPI_ERR_ARG) << 32 | static_cast<std::uint32_t>(twice + 1));
+        // Before the next epoch, in which kernels go by it.
+        bad = device->set_ready_count(epoch_ * n);
+    }
     if (!bad.empty()) fail(bad);
     counted_ = epoch_;
     detail::publish(&words->all_ready, epoch_);
