@@ -4,6 +4,7 @@
 #include <mpi.h>
 #include <mpix/mpix.h>
 
+#include "host/datatype/decode.h"
 #include "host/format.h"
 #include "host/interpose/symbol.h"
 #include "host/progress.h"
@@ -60,14 +61,14 @@ problem check(const arguments &a, const char *peer_name, operation &op) {
         return {MPI_ERR_TAG, a.tag == MPI_ANY_TAG ? "tag is MPI_ANY_TAG; partitioned receives take no wildcards"
                                                   : format("tag is {}; it must be within 0 to {}", a.tag, tag_limit())};
     std::string why;
-    op.type = layout_of(a.datatype, why);
+    op.type = plan_of(a.datatype, why);
     if (op.type == nullptr) return {MPI_ERR_TYPE, "datatype: " + why};
     if (a.count > 0 && op.type->size > 0) {
         const auto limit = static_cast<std::uint64_t>(1) << 60;
         if (static_cast<std::uint64_t>(a.count) >
             limit / static_cast<std::uint64_t>(op.type->size) / static_cast<std::uint64_t>(a.partitions))
             return {MPI_ERR_COUNT, "partitions x count x size of the datatype is beyond 2^60 bytes"};
-        if (a.buffer == nullptr && op.type->runs[0].offset == 0) return {MPI_ERR_BUFFER, "buf is a null pointer"};
+        if (a.buffer == nullptr && op.type->first_offset() == 0) return {MPI_ERR_BUFFER, "buf is a null pointer"};
     }
     op.buffer = static_cast<char *>(a.buffer);
     op.partitions = a.partitions;

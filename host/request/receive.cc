@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "host/config.h"
+#include "host/datatype/host_copy.h"
 #include "host/format.h"
 #include "host/progress.h"
 #include "host/request/exported.h"
@@ -15,8 +16,8 @@
 namespace mpix {
 namespace {
 
-// How the host takes a sender's partition out of the landing, whatever the layout of the user's buffer.
-struct layout_taker {
+// How the host takes a sender's partition out of the landing, whatever the datatype.
+struct plan_taker {
     const request &r;
     template <class Group>
     void operator()(const Group &, const mpix_prequest *, std::uint64_t offset, const char *from,
@@ -249,7 +250,7 @@ bool receive_request::take_in_order() {
     if (detail::observe(&words->complete) >= epoch_) take_rest();  // pairs with say_all_ready's and conclude's publish
     for (; cursor_ < peer_partitions_; ++cursor_) {
         if (detail::observe_gpu(&taken_[cursor_]) < 2 * epoch_)
-            detail::take(this_thread(), home, cursor_, epoch_, layout_taker{*this});
+            detail::take(this_thread(), home, cursor_, epoch_, plan_taker{*this});
         if (detail::observe_gpu(&taken_[cursor_]) < 2 * epoch_) return false;
     }
     // Whoever remembers this epoch as the running one (look) must find it over before another one can start.
@@ -310,7 +311,7 @@ problem receive_request::arrived(int j, bool &flag) {
         return {};
     }
     if (!flags_on_device()) {
-        flag = detail::arrived(this_thread(), home, j, layout_taker{*this});
+        flag = detail::arrived(this_thread(), home, j, plan_taker{*this});
         return {};
     }
     // The flags are the GPU's; the host looks at them only when asked about one partition.

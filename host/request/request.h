@@ -17,7 +17,7 @@
 #include <string>
 #include <vector>
 
-#include "host/datatype/layout.h"
+#include "host/datatype/plan.h"
 #include "host/report.h"
 #include "host/request/communicator.h"
 #include "host/request/control.h"
@@ -33,7 +33,7 @@ struct operation {
     char *buffer = nullptr;
     int partitions = 0;
     std::uint64_t count = 0;  // elements per partition
-    std::shared_ptr<const layout> type;
+    std::shared_ptr<const plan> type;
     int peer = MPI_PROC_NULL;  // rank in the communicator
     int tag = 0;
     MPI_Comm comm = MPI_COMM_NULL;

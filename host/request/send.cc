@@ -7,6 +7,7 @@
 #include <cstring>
 #include <utility>
 
+#include "host/datatype/host_copy.h"
 #include "host/format.h"
 #include "host/progress.h"
 #include "host/request/exported.h"
@@ -18,8 +19,8 @@ namespace {
 // The gate of a send whose data is discarded as soon as it is ready.
 constexpr std::uint64_t gate_discard = ~std::uint64_t{0};
 
-// How the host moves a partition of any layout into host memory.
-struct layout_mover {
+// How the host moves a partition of any datatype into host memory.
+struct plan_mover {
     const request &r;
     template <class Group>
     void operator()(const Group &, const detail::outgoing &, int p, char *landing) const {
@@ -246,7 +247,7 @@ problem send_request::ready(int partition) {
         host_ready_.push_back(partition);
         return {};
     }
-    if (detail::ready(this_thread(), partition, home, layout_mover{*this}) != MPI_SUCCESS) {
+    if (detail::ready(this_thread(), partition, home, plan_mover{*this}) != MPI_SUCCESS) {
         detail::poke(&words->error, 0);  // reported here, not by Wait
         return twice();
     }
@@ -271,7 +272,7 @@ void send_request::start_move(int partition, bool for_host) {
         const std::uint64_t offset = static_cast<std::uint64_t>(partition) * partition_bytes;
         char *to = static_cast<char *>(landing_.address) + (slots_ == 2 && (epoch_ & 1) ? total_bytes() : 0);
         if (place.owner == nullptr && landing_.device == transport::on_host) {
-            layout_mover{*this}(this_thread(), {}, partition, to);
+            plan_mover{*this}(this_thread(), {}, partition, to);
         } else {
             transport::transport &copier = place.owner != nullptr ? *place.owner : *landing_owner_;
             const int on = place.owner != nullptr ? place.device : landing_.device;

@@ -1,0 +1,347 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Datatypes as mpix reads them: against the MPI library's own MPI_Pack and MPI_Unpack, and against the
+// offsets that the standard gives them.
+#include "host/datatype/decode.h"
+#include "host/datatype/host_copy.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <cstdlib>
+#include <random>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "tests/catch.hpp"
+#include "tests/unit/random_type.hpp"
+
+namespace {
+
+// Memory around a buffer's address that `count` elements of a type reach.
+struct arena {
+    std::vector<char> bytes;
+    std::int64_t origin = 0;
+
+    arena(const sample &type, int count) {
+        const std::int64_t extent = type.extent();
+        std::int64_t low = 0, high = 0;
+        for (int n = 0; n < count; ++n)
+            for (const std::int64_t at : type.map) {
+                low = std::min(low, n * extent + at);
+                high = std::max(high, n * extent + at + 1);
+            }
+        origin = 64 - low;
+        bytes.resize(static_cast<std::size_t>(high - low + 128));
+    }
+    char *buffer() { return bytes.data() + origin; }
+};
+
+void fill(std::vector<char> &bytes, std::mt19937_64 &random) {
+    for (char &b : bytes) b = static_cast<char>(random());
+}
+
+// All offsets, element by element.
+std::vector<std::int64_t> offsets(const sample &type, int count) {
+    std::vector<std::int64_t> all;
+    for (int n = 0; n < count; ++n)
+        for (const std::int64_t at : type.map) all.push_back(n * type.extent() + at);
+    return all;
+}
+
+bool overlaps(const std::vector<std::int64_t> &at) {
+    return std::set<std::int64_t>(at.begin(), at.end()).size() != at.size();
+}
+
+// How many types the library was asked about.
+int compared = 0;
+
+// Types that Open MPI 4.1 or MPICH 4.0 pack otherwise than they should: with parts that have no bytes (Open
+// MPI forgets the distance between elements), with overlaps or dense but backwards (Open MPI takes them for
+// contiguous), and with a long double, of whose padding MPICH copies nothing.
+bool library_is_right(const sample &type, const std::vector<std::int64_t> &at) {
+    return !type.empty_part && !type.backwards && !type.long_double && !overlaps(at);
+}
+
+void check_pack(const sample &type, const mpix::plan &plan, int count, type_maker &maker, std::mt19937_64 &random) {
+    const auto expected_at = offsets(type, count);
+    const int size = static_cast<int>(expected_at.size());
+    arena memory(type, count);
+    fill(memory.bytes, random);
+    std::vector<char> expected;
+    for (const std::int64_t at : expected_at) expected.push_back(memory.buffer()[at]);
+
+    if (library_is_right(type, expected_at)) {
+        ++compared;
+        std::vector<char> library(static_cast<std::size_t>(size) + 1);  // Open MPI wants an address in any case
+        int position = 0;
+        REQUIRE(PMPI_Pack(memory.buffer(), count, type.type, library.data(), size, &position, MPI_COMM_SELF) ==
+                MPI_SUCCESS);
+        REQUIRE(position == size);
+        library.pop_back();
+        REQUIRE(library == expected);
+    }
+
+    for (int attempt = 0; attempt < 6; ++attempt) {
+        const int begin = attempt == 0 ? 0 : maker.between(0, size);
+        const int bytes = attempt == 0 ? size : maker.between(0, size - begin);
+        CAPTURE(begin, bytes);
+        std::vector<char> packed(static_cast<std::size_t>(bytes) + 16, 'x');
+        mpix::pack_range(plan, memory.buffer(), begin, bytes, packed.data() + 8);
+        std::vector<char> wanted(packed.size(), 'x');
+        std::copy_n(expected.begin() + begin, bytes, wanted.begin() + 8);
+        REQUIRE(packed == wanted);
+    }
+}
+
+void check_unpack(const sample &type, const mpix::plan &plan, int count, type_maker &maker, std::mt19937_64 &random) {
+    const auto at = offsets(type, count);
+    if (overlaps(at)) return;  // not for a receive
+    const int size = static_cast<int>(at.size());
+    std::vector<char> packed(at.size());
+    fill(packed, random);
+    for (int attempt = 0; attempt < 4; ++attempt) {
+        const int begin = attempt == 0 ? 0 : maker.between(0, size);
+        const int bytes = attempt == 0 ? size : maker.between(0, size - begin);
+        CAPTURE(begin, bytes);
+        arena memory(type, count), wanted(type, count);
+        fill(memory.bytes, random);
+        wanted.bytes = memory.bytes;
+        for (int n = begin; n < begin + bytes; ++n)
+            wanted.buffer()[at[static_cast<std::size_t>(n)]] = packed[static_cast<std::size_t>(n)];
+        mpix::unpack_range(plan, memory.buffer(), begin, bytes, packed.data() + begin);
+        REQUIRE(memory.bytes == wanted.bytes);
+    }
+}
+
+std::shared_ptr<const mpix::plan> read(MPI_Datatype type) {
+    std::string problem;
+    const auto plan = mpix::plan_of(type, problem);
+    CAPTURE(problem);
+    REQUIRE(plan != nullptr);
+    return plan;
+}
+
+// Every packed byte is in the plan once, and where the standard says.
+void check_map(const sample &type, const mpix::plan &plan) {
+    REQUIRE(plan.size == static_cast<std::int64_t>(type.map.size()));
+    REQUIRE(plan.extent == type.extent());
+    REQUIRE(plan.boxes.size() <= mpix::most_boxes);
+    std::vector<std::int64_t> at(type.map.size(), INT64_MIN);
+    const auto run = [&](std::int64_t offset, std::int64_t packed, std::int64_t length) {
+        REQUIRE(length > 0);
+        for (std::int64_t n = 0; n < length; ++n) {
+            std::int64_t &byte = at.at(static_cast<std::size_t>(packed + n));
+            REQUIRE(byte == INT64_MIN);
+            byte = offset + n;
+        }
+    };
+    for (const mpix_box &box : plan.boxes)
+        for (std::int64_t n = 0; n < mpix::detail::runs_in(box); ++n) {
+            const auto place = mpix::detail::place_of_run(box, n);
+            run(place.offset, place.packed, box.run);
+            REQUIRE(mpix::detail::runs_before(box, place.packed) == n);
+            REQUIRE(mpix::detail::runs_before(box, place.packed + 1) == n + 1);
+        }
+    for (const mpix_run &r : plan.loose) run(r.offset, r.packed, r.length);
+    REQUIRE(at == type.map);
+}
+
+// The same bytes in the same order, said block by block.
+void check_description(const sample &type, const mpix::plan &plan) {
+    std::vector<int> lengths;
+    std::vector<MPI_Aint> at;
+    for (std::size_t n = 0; n < type.map.size(); ++n) {
+        if (n > 0 && type.map[n] == type.map[n - 1] + 1) {
+            ++lengths.back();
+        } else {
+            lengths.push_back(1);
+            at.push_back(type.map[n]);
+        }
+    }
+    MPI_Datatype blocks, same;
+    PMPI_Type_create_hindexed(static_cast<int>(at.size()), lengths.data(), at.data(), MPI_BYTE, &blocks);
+    PMPI_Type_create_resized(blocks, 0, type.extent(), &same);
+    REQUIRE(read(same).get() == &plan);
+    PMPI_Type_free(&same);
+    PMPI_Type_free(&blocks);
+}
+
+void check(const sample &type, type_maker &maker, std::mt19937_64 &random) {
+    CAPTURE(type.text);
+    const auto plan = read(type.type);
+    check_map(type, *plan);
+    check_description(type, *plan);
+    const int count = maker.between(1, 3);
+    CAPTURE(count);
+    // MPI_Pack wants a committed type; mpix reads it either way.
+    MPI_Datatype committed = type.type;
+    if (!type.named) PMPI_Type_commit(&committed);
+    check_pack(type, *plan, count, maker, random);
+    check_unpack(type, *plan, count, maker, random);
+}
+
+}  // namespace
+
+TEST_CASE("random nested types") {
+    const char *const given = std::getenv("MPIX_TEST_SEED");
+    const std::uint64_t seed = given != nullptr ? std::strtoull(given, nullptr, 10) : std::random_device{}();
+    CAPTURE(seed);
+    type_maker maker(seed);
+    std::mt19937_64 random(seed + 1);
+    const char *const number = std::getenv("MPIX_TEST_TYPES");
+    const int types = number != nullptr ? std::atoi(number) : 8000;
+    for (int n = 0; n < types; ++n) {
+        CAPTURE(n);
+        check(maker.make(n % 4), maker, random);
+    }
+    CHECK(compared > types / 3);
+}
+
+TEST_CASE("contiguous types are recognised as such") {
+    MPI_Datatype type;
+    CHECK(read(MPI_DOUBLE)->contiguous());
+    CHECK(read(MPI_2INT)->contiguous());
+    CHECK_FALSE(read(MPI_SHORT_INT)->contiguous());
+    PMPI_Type_contiguous(7, MPI_INT, &type);
+    CHECK(read(type)->contiguous());
+    PMPI_Type_free(&type);
+    PMPI_Type_vector(3, 4, 4, MPI_INT, &type);
+    CHECK(read(type)->contiguous());
+    CHECK(read(type)->boxes.size() == 1);
+    PMPI_Type_free(&type);
+    PMPI_Type_vector(3, 4, 5, MPI_INT, &type);
+    CHECK_FALSE(read(type)->contiguous());
+    CHECK(read(type)->boxes.size() == 1);
+    PMPI_Type_free(&type);
+    PMPI_Type_contiguous(0, MPI_INT, &type);
+    CHECK(read(type)->size == 0);
+    PMPI_Type_free(&type);
+    // One run, but not where the buffer starts, or with a gap to the next element.
+    const int at = 1;
+    PMPI_Type_create_indexed_block(1, 4, &at, MPI_INT, &type);
+    CHECK_FALSE(read(type)->contiguous());
+    PMPI_Type_free(&type);
+    PMPI_Type_create_resized(MPI_INT, 0, 8, &type);
+    CHECK_FALSE(read(type)->contiguous());
+    PMPI_Type_free(&type);
+}
+
+TEST_CASE("a type outlives its parts") {
+    MPI_Datatype inner, outer;
+    PMPI_Type_vector(2, 1, 3, MPI_INT, &inner);
+    PMPI_Type_contiguous(2, inner, &outer);
+    PMPI_Type_free(&inner);
+    const auto plan = read(outer);
+    PMPI_Type_free(&outer);
+    CHECK(plan->boxes.size() == 2);  // one int and one, and two that abut
+    CHECK(plan->size == 16);
+}
+
+TEST_CASE("a cube has one plan, however it is described") {
+    const int x = 6, y = 5, z = 4, pitch = 64, plane = 64 * 32;
+    MPI_Datatype row, rows, cube[5];
+    // vector, hvector, hvector
+    PMPI_Type_vector(x, 1, 1, MPI_BYTE, &row);
+    PMPI_Type_create_hvector(y, 1, pitch, row, &rows);
+    PMPI_Type_create_hvector(z, 1, plane, rows, &cube[0]);
+    PMPI_Type_free(&row);
+    PMPI_Type_free(&rows);
+    // vector, hvector
+    PMPI_Type_vector(y, x, pitch, MPI_BYTE, &rows);
+    PMPI_Type_create_hvector(z, 1, plane, rows, &cube[1]);
+    PMPI_Type_free(&rows);
+    // hindexed, hindexed_block
+    std::vector<int> lengths(y * z, x);
+    std::vector<MPI_Aint> at;
+    for (int k = 0; k < z; ++k)
+        for (int j = 0; j < y; ++j) at.push_back(k * plane + j * pitch);
+    PMPI_Type_create_hindexed(y * z, lengths.data(), at.data(), MPI_BYTE, &cube[2]);
+    PMPI_Type_create_hindexed_block(y * z, x, at.data(), MPI_BYTE, &cube[3]);
+    // subarray, whose extent is the whole array's
+    const int sizes[] = {z, 32, 64}, part[] = {z, y, x}, start[] = {0, 0, 0};
+    MPI_Datatype wide;
+    PMPI_Type_create_subarray(3, sizes, part, start, MPI_ORDER_C, MPI_BYTE, &wide);
+    PMPI_Type_create_resized(wide, 0, (z - 1) * plane + (y - 1) * pitch + x, &cube[4]);
+    PMPI_Type_free(&wide);
+    const auto plan = read(cube[0]);
+    CHECK(plan->boxes.size() == 1);
+    CHECK(plan->boxes[0].dimensions == 2);
+    CHECK(plan->boxes[0].run == x);
+    CHECK(plan->loose.empty());
+    for (MPI_Datatype &type : cube) {
+        CHECK(read(type) == plan);
+        PMPI_Type_free(&type);
+    }
+}
+
+TEST_CASE("an array of structs has a box for each member") {
+    MPI_Datatype types[] = {MPI_CHAR, MPI_DOUBLE}, one, wide, many;
+    const int lengths[] = {1, 2};
+    const MPI_Aint at[] = {0, 8};
+    PMPI_Type_create_struct(2, lengths, at, types, &one);
+    PMPI_Type_create_resized(one, 0, 32, &wide);
+    PMPI_Type_contiguous(1000, wide, &many);
+    const auto plan = read(many);
+    CHECK(plan->boxes.size() == 2);
+    CHECK(plan->loose.empty());
+    for (MPI_Datatype *type : {&one, &wide, &many}) PMPI_Type_free(type);
+}
+
+TEST_CASE("counts and strides beyond 2^31") {
+    MPI_Datatype row, type;
+    const MPI_Aint stride = MPI_Aint{3} << 31;
+    PMPI_Type_vector(1 << 30, 3, 4, MPI_DOUBLE, &row);
+    PMPI_Type_create_hvector(1 << 20, 1, stride, row, &type);
+    const auto plan = read(type);
+    REQUIRE(plan->boxes.size() == 1);
+    const mpix_box &box = plan->boxes[0];
+    CHECK(plan->size == std::int64_t{24} << 50);
+    REQUIRE(box.dimensions == 2);
+    CHECK(box.dimension[0].count == 1 << 30);
+    CHECK(box.dimension[1].stride == stride);
+    // The last run.
+    const auto place = mpix::detail::place_of_run(box, mpix::detail::runs_in(box) - 1);
+    CHECK(place.packed == plan->size - 24);
+    CHECK(place.offset == ((1 << 20) - 1) * stride + ((std::int64_t{1} << 30) - 1) * 32);
+    CHECK(mpix::detail::runs_before(box, place.packed) == mpix::detail::runs_in(box) - 1);
+    PMPI_Type_free(&type);
+    PMPI_Type_free(&row);
+}
+
+TEST_CASE("irregular blocks stay blocks") {
+    std::mt19937_64 random(7);
+    std::vector<int> at;
+    for (int n = 0, next = 0; n < 5000; ++n) at.push_back(next += 2 + static_cast<int>(random() % 50));
+    MPI_Datatype type;
+    PMPI_Type_create_indexed_block(static_cast<int>(at.size()), 1, at.data(), MPI_INT, &type);
+    const auto plan = read(type);
+    CHECK(plan->loose.size() > 4500);
+    CHECK(plan->boxes.size() <= mpix::most_boxes);
+    PMPI_Type_free(&type);
+}
+
+TEST_CASE("a type with too many separate blocks is refused") {
+    const int rows = static_cast<int>(mpix::most_boxes) + 1;
+    std::vector<MPI_Datatype> row(rows);
+    std::vector<int> lengths(rows, 1);
+    std::vector<MPI_Aint> at;
+    for (int n = 0; n < rows; ++n) {
+        PMPI_Type_vector(1 << 18, 1, 2 + n, MPI_CHAR, &row[static_cast<std::size_t>(n)]);
+        at.push_back(MPI_Aint{n} << 32);
+    }
+    MPI_Datatype type;
+    PMPI_Type_create_struct(rows, lengths.data(), at.data(), row.data(), &type);
+    std::string problem;
+    CHECK(mpix::plan_of(type, problem) == nullptr);
+    CHECK(problem.find("too many") != std::string::npos);
+    PMPI_Type_free(&type);
+    for (MPI_Datatype &r : row) PMPI_Type_free(&r);
+}
+
+TEST_CASE("a type that does not explain itself is refused") {
+    MPI_Datatype type;
+    if (PMPI_Type_create_f90_real(6, 30, &type) != MPI_SUCCESS) return;
+    std::string problem;
+    if (mpix::plan_of(type, problem) == nullptr) CHECK_FALSE(problem.empty());
+}
