@@ -38,6 +38,8 @@ void refuse_foreign_library() {
     std::exit(1);
 }
 
+int told_level = MPI_THREAD_SINGLE;
+
 int begin(int *argc, char ***argv, int required, int *provided) {
     refuse_foreign_library();
     const std::string bad =
@@ -49,7 +51,10 @@ int begin(int *argc, char ***argv, int required, int *provided) {
     if (code != MPI_SUCCESS) return code;
     communicators().start();
     if (!bad.empty()) return raise(MPI_COMM_WORLD, "MPI_Init", {MPI_ERR_OTHER, bad});
-    start_setup(*provided == MPI_THREAD_MULTIPLE);
+    // The user has what he asked for, and no more: who does not need threads is spared what they cost.
+    const bool thread_safe = *provided == MPI_THREAD_MULTIPLE;
+    *provided = told_level = std::min(*provided, required);
+    start_setup(thread_safe, told_level <= MPI_THREAD_FUNNELED);
     start_progress();
     return MPI_SUCCESS;
 }
@@ -63,6 +68,12 @@ MPIX_SYMBOL int MPI_Init(int *argc, char ***argv) {
 
 MPIX_SYMBOL int MPI_Init_thread(int *argc, char ***argv, int required, int *provided) {
     return begin(argc, argv, required, provided);
+}
+
+MPIX_SYMBOL int MPI_Query_thread(int *provided) {
+    if (!setup_running() || provided == nullptr) return PMPI_Query_thread(provided);
+    *provided = told_level;
+    return MPI_SUCCESS;
 }
 
 MPIX_SYMBOL int MPI_Finalize(void) {

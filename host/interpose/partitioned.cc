@@ -102,14 +102,16 @@ int init(const char *call, const char *peer_name, const arguments &a) {
     return MPI_SUCCESS;
 }
 
-// The request of a Pready, or null with an error.
-send_request *sender(MPI_Request handle, problem &bad) {
+// The request of a Pready, or null.
+send_request *sender(MPI_Request handle) {
     request *r = handle == MPI_REQUEST_NULL ? nullptr : find_request(handle);
-    if (r != nullptr && r->kind == MPIX_KIND_SEND) return static_cast<send_request *>(r);
-    bad = {MPI_ERR_REQUEST, handle == MPI_REQUEST_NULL ? "request is MPI_REQUEST_NULL"
-                            : r != nullptr             ? "request is a partitioned receive"
-                                                       : "request is not a partitioned send"};
-    return nullptr;
+    return r != nullptr && r->kind == MPIX_KIND_SEND ? static_cast<send_request *>(r) : nullptr;
+}
+
+problem no_sender(MPI_Request handle) {
+    return {MPI_ERR_REQUEST, handle == MPI_REQUEST_NULL        ? "request is MPI_REQUEST_NULL"
+                             : find_request(handle) != nullptr ? "request is a partitioned receive"
+                                                               : "request is not a partitioned send"};
 }
 
 int raise_for(MPI_Request handle, const char *call, const problem &bad) {
@@ -141,28 +143,36 @@ MPIX_SYMBOL int MPI_Precv_init(void *buf, int partitions, MPI_Count count, MPI_D
 }
 
 MPIX_SYMBOL int MPI_Pready(int partition, MPI_Request request) {
-    problem bad;
-    if (send_request *r = sender(request, bad)) bad = r->ready(partition);
-    return bad ? raise_for(request, "MPI_Pready", bad) : MPI_SUCCESS;
+    send_request *const r = sender(request);
+    const int code = r == nullptr ? MPI_ERR_REQUEST : r->ready(partition);
+    if (code == MPI_SUCCESS) return code;
+    return raise_for(request, "MPI_Pready", r == nullptr ? no_sender(request) : r->not_readied(partition, code));
 }
 
 MPIX_SYMBOL int MPI_Pready_range(int partition_low, int partition_high, MPI_Request request) {
     problem bad;
-    if (send_request *r = sender(request, bad)) {
+    if (send_request *r = sender(request); r == nullptr) {
+        bad = no_sender(request);
+    } else {
         if (partition_low < 0 || partition_high >= r->op.partitions || partition_low > partition_high)
             bad = {MPI_ERR_ARG, format("the range {} to {} is not within 0 to {}", partition_low, partition_high,
                                        r->op.partitions - 1)};
-        for (int p = partition_low; !bad && p <= partition_high; ++p) bad = r->ready(p);
+        for (int p = partition_low; !bad && p <= partition_high; ++p)
+            if (const int code = r->ready(p); code != MPI_SUCCESS) bad = r->not_readied(p, code);
     }
     return bad ? raise_for(request, "MPI_Pready_range", bad) : MPI_SUCCESS;
 }
 
 MPIX_SYMBOL int MPI_Pready_list(int length, partition_list array_of_partitions, MPI_Request request) {
     problem bad;
-    if (send_request *r = sender(request, bad)) {
+    if (send_request *r = sender(request); r == nullptr) {
+        bad = no_sender(request);
+    } else {
         if (length < 0) bad = {MPI_ERR_ARG, format("length is {}", length)};
         if (length > 0 && array_of_partitions == nullptr) bad = {MPI_ERR_ARG, "array_of_partitions is a null pointer"};
-        for (int i = 0; !bad && i < length; ++i) bad = r->ready(array_of_partitions[i]);
+        for (int i = 0; !bad && i < length; ++i)
+            if (const int code = r->ready(array_of_partitions[i]); code != MPI_SUCCESS)
+                bad = r->not_readied(array_of_partitions[i], code);
     }
     return bad ? raise_for(request, "MPI_Pready_list", bad) : MPI_SUCCESS;
 }

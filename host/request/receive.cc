@@ -232,11 +232,14 @@ void receive_request::on_start() {
 void receive_request::take_rest() {
     const std::uint64_t bytes = total_bytes() / peer_partitions_;
     const char *const from = static_cast<char *>(landing_.address) + (slots_ == 2 && (epoch_ & 1) ? total_bytes() : 0);
+    const bool alone = one_thread_calls() && !exported_to_host;  // then nobody can come between
+    const auto claim = [&](std::uint64_t &taken) {
+        return detail::peek(&taken) < 2 * epoch_ - 1 &&
+               (alone || detail::claim_gpu(&taken, 2 * epoch_ - 2, 2 * epoch_ - 1));
+    };
     for (std::uint64_t first = cursor_; first < peer_partitions_;) {
         std::uint64_t end = first;
-        while (end < peer_partitions_ && detail::peek(&taken_[end]) < 2 * epoch_ - 1 &&
-               detail::claim_gpu(&taken_[end], 2 * epoch_ - 2, 2 * epoch_ - 1))
-            ++end;
+        while (end < peer_partitions_ && claim(taken_[end])) ++end;
         if (end > first)
             unpack_range(*op.type, op.buffer, static_cast<std::int64_t>(first * bytes),
                          static_cast<std::int64_t>((end - first) * bytes), from + first * bytes);

@@ -60,7 +60,8 @@ request::request(const operation &o, mpix_kind k)
     : op(o),
       kind(k),
       number(next_number.fetch_add(1)),
-      partition_bytes(o.count * static_cast<std::uint64_t>(o.type->size)) {
+      partition_bytes(o.count * static_cast<std::uint64_t>(o.type->size)),
+      gapless(o.type->contiguous()) {
     place = transport::locate(op.buffer);
     const std::size_t bytes = mpix_prequest_size(op.partitions);
     home = static_cast<mpix_prequest *>(::operator new (bytes, std::align_val_t{64}));

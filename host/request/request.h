@@ -98,6 +98,7 @@ public:
     const mpix_kind kind;
     const std::uint64_t number;           // unique in this process, in the order of the init calls
     const std::uint64_t partition_bytes;  // packed
+    const bool gapless;                   // the buffer is one piece, in packing order
     MPI_Request handle = MPI_REQUEST_NULL;
 
     mpix_prequest *home = nullptr;  // the host's own instance

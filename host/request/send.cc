@@ -20,12 +20,19 @@ namespace {
 constexpr std::uint64_t gate_discard = ~std::uint64_t{0};
 
 // How the host moves a partition of any datatype into host memory.
+template <bool Alone>
 struct plan_mover {
+    static constexpr bool alone = Alone;
     const request &r;
     template <class Group>
     void operator()(const Group &, const detail::outgoing &, int p, char *landing) const {
         const auto bytes = static_cast<std::int64_t>(r.partition_bytes), at = p * bytes;
-        pack_range(*r.op.type, r.op.buffer, at, bytes, landing + at);
+        if (!r.gapless)
+            pack_range(*r.op.type, r.op.buffer, at, bytes, landing + at);
+        else if (bytes == sizeof(double))  // a store, not a call
+            std::memcpy(landing + at, r.op.buffer + at, sizeof(double));
+        else
+            std::memcpy(landing + at, r.op.buffer + at, r.partition_bytes);
     }
 };
 
@@ -232,27 +239,34 @@ void send_request::on_start() {
     if (device != nullptr || exported_to_host) progress_attend(shared_from_this());
 }
 
-problem send_request::ready(int partition) {
-    if (partition < 0 || partition >= op.partitions)
-        return {MPI_ERR_ARG, format("partition {} is not within 0 to {}", partition, op.partitions - 1)};
-    if (!active()) return {MPI_ERR_REQUEST, "the request has not been started"};
-    const auto twice = [&] {
-        return problem{MPI_ERR_ARG, format("partition {} is ready already in this epoch", partition)};
-    };
+template <bool Alone>
+int send_request::ready_here(int partition) {
+    const int code = detail::ready(this_thread(), partition, home, plan_mover<Alone>{*this});
+    if (code != MPI_SUCCESS) detail::poke(&words->error, 0);  // the caller reports it, not Wait
+    return code;
+}
+
+int send_request::ready(int partition) {
+    if (partition < 0 || partition >= op.partitions) return MPI_ERR_ARG;
+    if (!active()) return MPI_ERR_REQUEST;
     if (device != nullptr) {
         // Kernels own the states and counters on the GPU; the engine brings them up to date.
         const std::lock_guard lock(engine);
-        if (host_readied_[static_cast<std::size_t>(partition)]) return twice();
+        if (host_readied_[static_cast<std::size_t>(partition)]) return MPI_ERR_ARG;
         host_readied_[static_cast<std::size_t>(partition)] = true;
         host_ready_.push_back(partition);
-        return {};
+        return MPI_SUCCESS;
     }
-    if (detail::ready(this_thread(), partition, home, plan_mover{*this}) != MPI_SUCCESS) {
-        detail::poke(&words->error, 0);  // reported here, not by Wait
-        return twice();
-    }
+    const int code = alone_ && !exported_to_host ? ready_here<true>(partition) : ready_here<false>(partition);
     if (detail::peek(&home->defer_epoch) == epoch_) progress_attend(shared_from_this());
-    return {};
+    return code;
+}
+
+problem send_request::not_readied(int partition, int error_class) const {
+    if (partition < 0 || partition >= op.partitions)
+        return {error_class, format("partition {} is not within 0 to {}", partition, op.partitions - 1)};
+    if (error_class == MPI_ERR_REQUEST) return {error_class, "the request has not been started"};
+    return {error_class, format("partition {} is ready already in this epoch", partition)};
 }
 
 bool send_request::gate_open() const {
@@ -272,7 +286,7 @@ void send_request::start_move(int partition, bool for_host) {
         const std::uint64_t offset = static_cast<std::uint64_t>(partition) * partition_bytes;
         char *to = static_cast<char *>(landing_.address) + (slots_ == 2 && (epoch_ & 1) ? total_bytes() : 0);
         if (place.owner == nullptr && landing_.device == transport::on_host) {
-            plan_mover{*this}(this_thread(), {}, partition, to);
+            plan_mover<false>{*this}(this_thread(), {}, partition, to);
         } else {
             transport::transport &copier = place.owner != nullptr ? *place.owner : *landing_owner_;
             const int on = place.owner != nullptr ? place.device : landing_.device;

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "host/request/request.h"
+#include "host/request/setup.h"
 
 namespace mpix {
 
@@ -18,8 +19,10 @@ public:
     ~send_request() override;
 
     problem prepare() override;
-    // The host's MPI_Pready. Never waits for the receiver.
-    problem ready(int partition);
+    // The host's MPI_Pready: an error class. Never waits for the receiver.
+    int ready(int partition);
+    // What an error of it means.
+    problem not_readied(int partition, int error_class) const;
 
     control_message make_offer() const;
 
@@ -41,6 +44,9 @@ protected:
     void status_of(MPI_Status *) const override {}
 
 private:
+    template <bool Alone>
+    int ready_here(int partition);
+
     struct move {
         int partition;
         bool for_host;  // the host's Pready of an exported request: counted when it is done
@@ -60,6 +66,8 @@ private:
     void set_flag(std::uint64_t index);
     void conclude();
     void fail(const transport::outcome &why);
+
+    const bool alone_ = one_thread_calls();
 
     // The route, as this process reaches it. Written under setup_mutex and engine, read under either.
     transport::transport *landing_owner_ = nullptr;

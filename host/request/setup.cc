@@ -17,7 +17,7 @@ namespace {
 struct setup_state {
     MPI_Comm channel = MPI_COMM_NULL;  // ours alone: no tag or wildcard of the user's ever sees it
     std::atomic<bool> running{false};
-    bool thread_safe = false;
+    bool thread_safe = false, one_thread = false;
     int me = 0;
 
     control_message incoming{};
@@ -200,13 +200,14 @@ void send_control(int world_rank, control_message message) {
     PMPI_Isend(&out.message, static_cast<int>(sizeof out.message), MPI_BYTE, world_rank, 0, s.channel, &out.request);
 }
 
-void start_setup(bool thread_safe) {
+void start_setup(bool thread_safe, bool one_thread) {
     const std::lock_guard lock(setup_mutex());
     setup_state &s = state();
     PMPI_Comm_dup(MPI_COMM_WORLD, &s.channel);
     PMPI_Comm_set_errhandler(s.channel, MPI_ERRORS_RETURN);
     PMPI_Comm_rank(MPI_COMM_WORLD, &s.me);
     s.thread_safe = thread_safe;
+    s.one_thread = one_thread;
     post_receive();
     s.running.store(true, std::memory_order_release);
 }
@@ -247,6 +248,8 @@ void stop_setup() {
 }
 
 bool setup_running() { return state().running.load(std::memory_order_acquire); }
+bool one_thread_calls() { return state().one_thread; }
+
 bool setup_thread_safe() { return state().thread_safe; }
 bool setup_pending() { return state().unsettled.load(std::memory_order_acquire) != 0; }
 

@@ -13,13 +13,16 @@
 
 namespace mpix {
 
-// Between MPI_Init and MPI_Finalize. `thread_safe`: the MPI library may be called from any thread.
-void start_setup(bool thread_safe);
+// Between MPI_Init and MPI_Finalize. `thread_safe`: the MPI library may be called from any thread; `one_thread`: the
+// user calls from one only.
+void start_setup(bool thread_safe, bool one_thread);
 // Collective; answers peers until all have come here.
 void stop_setup();
 bool setup_running();
 // Whether the MPI library was given to us with MPI_THREAD_MULTIPLE.
 bool setup_thread_safe();
+// Whether the user's MPI calls all come from one thread: MPI_THREAD_SINGLE or MPI_THREAD_FUNNELED.
+bool one_thread_calls();
 
 // A new request joins: a send is offered to its receiver, a receive waits for an offer.
 void join(const std::shared_ptr<request> &r);

@@ -107,9 +107,11 @@ MPIX_FN admitted admit(mpix_prequest *r, int p) {
 }
 
 // Mark partition p ready; false, with the error kept, if somebody else has done so meanwhile, or the epoch is over.
-// One thread.
+// One thread. Alone: nobody else calls at the same time, see contiguous_mover.
+template <bool Alone>
 MPIX_FN bool claim(mpix_prequest *r, int p, uint64_t epoch) {
-    if (raise_gpu(partition_states(r) + p, epoch) < epoch) return true;
+    uint64_t *const state = partition_states(r) + p;
+    if ((Alone ? raise_alone(state, epoch) : raise_gpu(state, epoch)) < epoch) return true;
     keep_error(r, MPI_ERR_ARG, p);
     return false;
 }
@@ -132,8 +134,9 @@ MPIX_COLD_FN void say_all_ready(mpix_prequest *r, uint64_t epoch) {
 // Count one partition as readied. The counter chains all callers (see count_up_gpu), so the last one of
 // the epoch may speak for all. In an epoch of which the host's Pready has a share there is no last one here: the
 // progress engine adds its share up with the count, and brings the count up to date.
+template <bool Alone>
 MPIX_FN void settle(mpix_prequest *r, uint64_t epoch) {
-    const uint64_t readied = count_up_gpu(&r->ready_count) + 1;
+    const uint64_t readied = (Alone ? count_up_alone(&r->ready_count) : count_up_gpu(&r->ready_count)) + 1;
     if (readied == epoch * static_cast<uint64_t>(r->partitions)) say_all_ready(r, epoch);
 }
 
@@ -146,8 +149,10 @@ MPIX_COLD_FN void defer(mpix_prequest *r, int p, uint64_t epoch) {
     publish_after_fence(&r->ring[place], epoch << 32 | static_cast<uint32_t>(p));
 }
 
-// How contiguous partitions are moved; the host passes its own mover for other layouts.
+// How contiguous partitions are moved; the host passes its own mover, for other layouts, and for processes that call
+// MPI from one thread only: there nothing has to be exchanged, and stores to the landing need not be waited for.
 struct contiguous_mover {
+    static constexpr bool alone = false;
 #ifdef __CUDACC__
 #pragma nv_exec_check_disable
 #endif
@@ -162,15 +167,15 @@ struct contiguous_mover {
 #ifdef __CUDACC__
 #pragma nv_exec_check_disable
 #endif
-template <class Group>
+template <bool Alone, class Group>
 MPIX_COLD_FN int put_off(const Group &group, int p, mpix_prequest *r, admitted a) {
     const bool leader = group.thread_rank() == 0;
     if (leader && a.what != admission::refused) {
 #ifdef __CUDA_ARCH__
-        if (!claim(r, p, a.epoch)) a.what = admission::refused, a.code = MPI_ERR_ARG;
+        if (!claim<Alone>(r, p, a.epoch)) a.what = admission::refused, a.code = MPI_ERR_ARG;
 #endif
         if (a.what == admission::later) defer(r, p, a.epoch);
-        if (a.what != admission::refused) settle(r, a.epoch);
+        if (a.what != admission::refused) settle<Alone>(r, a.epoch);
     }
     return agree_code(group, a.code);
 }
@@ -189,7 +194,8 @@ MPIX_FN int ready(const Group &group, int p, mpix_prequest *r, const Mover &move
 #if !defined(__CUDA_ARCH__)
         // Only the first caller touches the landing. On a GPU the answer would have to be waited for, so there the claim
         // follows the flag: two callers of one partition, which is an error, may move the same bytes twice.
-        if (a.what != admission::refused && !claim(r, p, a.epoch)) a = {admission::refused, MPI_ERR_ARG, a.epoch};
+        if (a.what != admission::refused && !claim<Mover::alone>(r, p, a.epoch))
+            a = {admission::refused, MPI_ERR_ARG, a.epoch};
 #endif
     }
     // A barrier: the members' writes to the partition are the leader's, and the admission everybody's.
@@ -211,12 +217,12 @@ MPIX_FN int ready(const Group &group, int p, mpix_prequest *r, const Mover &move
             publish_after_fence(&o.flags[p], a.epoch);
         }
 #ifdef __CUDA_ARCH__
-        if (!agree(group, leader && claim(r, p, a.epoch))) return MPI_ERR_ARG;
+        if (!agree(group, leader && claim<Mover::alone>(r, p, a.epoch))) return MPI_ERR_ARG;
 #endif
-        if (leader) settle(r, a.epoch);
+        if (leader) settle<Mover::alone>(r, a.epoch);
         return MPI_SUCCESS;
     }
-    return put_off(group, p, r, a);
+    return put_off<Mover::alone>(group, p, r, a);
 }
 
 }  // namespace mpix::detail

@@ -178,6 +178,13 @@ MPIX_FN uint64_t raise_gpu(uint64_t *word, uint64_t value) {
 #endif
 }
 
+// The same where one thread at a time calls: no other writes the word.
+MPIX_FN uint64_t raise_alone(uint64_t *word, uint64_t value) {
+    const uint64_t old = peek(word);
+    if (old < value) poke(word, value);
+    return old;
+}
+
 // Add one and return the value before. Chained: all that earlier callers did before their call is
 // visible to the later ones (acquire-release on one counter), so the last of n callers may speak for
 // all of them.
@@ -189,6 +196,13 @@ MPIX_FN uint64_t count_up_gpu(uint64_t *counter) {
 #else
     return std::atomic_ref<uint64_t>(*counter).fetch_add(1, std::memory_order_acq_rel);
 #endif
+}
+
+// The same where one thread at a time calls, and chains its calls by itself.
+MPIX_FN uint64_t count_up_alone(uint64_t *counter) {
+    const uint64_t old = peek(counter);
+    poke(counter, old + 1);
+    return old;
 }
 
 // Replace `expected` by `desired` if it still stands there. With success all that the writer of
