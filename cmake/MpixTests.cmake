@@ -20,9 +20,9 @@
 #       and, where there is an nvcc, as CUDA (<name>.cuda, label gpu; exits 77 where there is no GPU). In
 #       CUDA code __CUDACC__ is defined.
 #
-#   mpix_add_bench(<name> NP <n> SOURCE <file>... [ARGS ...] [LIBRARIES ...])
+#   mpix_add_bench(<name> NP <n>... SOURCE <file>... [ARGS ...] [LIBRARIES ...])
 #       Not a test: `scripts/gpu --bench` runs it and keeps what it prints, as CSV. A .cu source is left out
-#       where there is no nvcc. It is built with the tests.
+#       where there is no nvcc. It is built with the tests. Several <n> as in mpix_add_mpi_test.
 #
 #   mpix_write_run_lists()
 #       Once, at the end: writes the lists that scripts/gpu runs from, gpu_tests.txt and benches.txt, one
@@ -156,7 +156,7 @@ function(mpix_add_device_test name)
 endfunction()
 
 function(mpix_add_bench name)
-    cmake_parse_arguments(PARSE_ARGV 1 arg "" "NP" "SOURCE;ARGS;LIBRARIES")
+    cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "NP;SOURCE;ARGS;LIBRARIES")
     if(arg_SOURCE MATCHES "\\.cu(;|$)" AND NOT MPIX_HAVE_NVCC)
         return()
     endif()
@@ -164,7 +164,14 @@ function(mpix_add_bench name)
     target_include_directories(${name} PRIVATE "${PROJECT_SOURCE_DIR}")
     target_link_libraries(${name} PRIVATE mpix::device mpix_options ${arg_LIBRARIES})
     list(JOIN arg_ARGS " " arguments)
-    set_property(GLOBAL APPEND PROPERTY MPIX_BENCHES "${name} ${arg_NP} $<TARGET_FILE:${name}> ${arguments}")
+    list(LENGTH arg_NP runs)
+    foreach(np IN LISTS arg_NP)
+        set(run ${name})
+        if(runs GREATER 1)
+            set(run ${name}.np${np})
+        endif()
+        set_property(GLOBAL APPEND PROPERTY MPIX_BENCHES "${run} ${np} $<TARGET_FILE:${name}> ${arguments}")
+    endforeach()
 endfunction()
 
 function(mpix_write_run_lists)

@@ -1,0 +1,515 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// What requests cost in memory and setup, by number: of requests, of partitions, of peers. Between ranks 0 and 1, sender and
+// receiver apart; then, on 27 or more ranks, for every rank with its 26 neighbours in a periodic grid, and what follows on
+// paper for very many ranks.
+#include <dirent.h>
+#include <getopt.h>
+#include <malloc.h>
+#include <mpi.h>
+#include <mpix/mpix.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <ctime>
+#include <fstream>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace {
+
+using wall = std::chrono::steady_clock;
+// Of this process, all its threads.
+double cpu_us() {
+    timespec t;
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+    return static_cast<double>(t.tv_sec) * 1e6 + static_cast<double>(t.tv_nsec) * 1e-3;
+}
+double us_since(wall::time_point start) {
+    return std::chrono::duration<double, std::micro>(wall::now() - start).count();
+}
+
+constexpr int neighbours = 26;
+constexpr double control_bytes = 528, control_messages = 3;  // OFFER, ACCEPT, CONNECT: host/request/control.h
+
+struct options {
+    int requests = 10000;   // at most, between two ranks
+    double ranks = 100000;  // on paper
+    int partitions = 64;    // on paper, of each request
+    const char *csv = nullptr;
+};
+
+int rank, size;
+
+[[noreturn]] void fail(const char *what) {
+    std::fprintf(stderr, "bench.scale: %s\n", what);
+    MPI_Abort(MPI_COMM_WORLD, 1);
+    std::abort();
+}
+void must(int code, const char *call) {
+    if (code != MPI_SUCCESS) fail(call);
+}
+
+// All of a communicator are here; who waits sleeps, for there may be many ranks to a core.
+void meet(MPI_Comm comm) {
+    MPI_Request all;
+    must(MPI_Ibarrier(comm, &all), "MPI_Ibarrier");
+    for (int here = 0;;) {
+        must(MPI_Test(&all, &here, MPI_STATUS_IGNORE), "MPI_Test");
+        if (here) return;
+        usleep(size > 2 ? 2000 : 50);
+    }
+}
+
+// What the peers' answers still hold comes back as they are taken in.
+void settle(MPI_Comm comm, int rounds) {
+    for (int round = 0; round < rounds; ++round) {
+        MPI_Request none;
+        char path[16];
+        meet(comm);
+        must(MPI_Psend_init(nullptr, 1, 0, MPI_BYTE, MPI_PROC_NULL, 0, comm, MPI_INFO_NULL, &none), "MPI_Psend_init");
+        must(MPIX_Request_path(none, path, sizeof path), "MPIX_Request_path");  // which makes progress
+        must(MPI_Request_free(&none), "MPI_Request_free");
+    }
+}
+
+void free_all(std::vector<MPI_Request> &all) {
+    for (MPI_Request &r : all) must(MPI_Request_free(&r), "MPI_Request_free");
+}
+
+// ---- what a process holds --------------------------------------------------------------------------------
+
+struct usage {
+    double heap = 0;      // in use, as malloc says: mpix's and the MPI library's
+    double shared = 0;    // in memory files of mpix's that this process owns
+    double resident = 0;  // private to the process
+    double descriptors = 0, mappings = 0;
+};
+constexpr int n_figures = sizeof(usage) / sizeof(double);
+
+usage operator-(const usage &a, const usage &b) {
+    return {a.heap - b.heap, a.shared - b.shared, a.resident - b.resident, a.descriptors - b.descriptors,
+            a.mappings - b.mappings};
+}
+usage operator/(const usage &a, double n) {
+    return {a.heap / n, a.shared / n, a.resident / n, a.descriptors / n, a.mappings / n};
+}
+
+usage look() {
+    usage u;
+    const struct mallinfo2 heap = mallinfo2();
+    u.heap = static_cast<double>(heap.uordblks + heap.hblkhd);
+    DIR *const dir = opendir("/proc/self/fd");
+    if (dir == nullptr) fail("/proc/self/fd cannot be read");
+    for (const dirent *entry; (entry = readdir(dir)) != nullptr;) {
+        char target[256];
+        const ssize_t n = readlinkat(dirfd(dir), entry->d_name, target, sizeof target - 1);
+        if (n < 0) continue;
+        target[n] = '\0';
+        u.descriptors += 1;
+        struct stat file;
+        if (std::strncmp(target, "/memfd:mpix", 11) == 0 && fstat(std::atoi(entry->d_name), &file) == 0)
+            u.shared += static_cast<double>(file.st_blocks) * 512;
+    }
+    closedir(dir);
+    u.descriptors -= 1;  // the folder's own
+    std::ifstream maps("/proc/self/maps");
+    for (std::string line; std::getline(maps, line);) u.mappings += 1;
+    std::ifstream rollup("/proc/self/smaps_rollup");
+    for (std::string line; std::getline(rollup, line);) {
+        double kibibytes = 0;
+        if (std::sscanf(line.c_str(), "Private_%*[^:]: %lf", &kibibytes) == 1) u.resident += kibibytes * 1024;
+    }
+    return u;
+}
+
+// ---- output ------------------------------------------------------------------------------------------------
+
+std::FILE *csv, *text;
+
+std::string library_name() {
+    char all[MPI_MAX_LIBRARY_VERSION_STRING];
+    int length = 0;
+    MPI_Get_library_version(all, &length);
+    std::string name(all);
+    name = name.substr(0, name.find('\n'));
+    name = name.substr(0, name.find(','));
+    std::replace(name.begin(), name.end(), '\t', ' ');
+    return name;
+}
+
+// One figure: CSV as it is, text with a heading of the caller's.
+void record(const char *side, int requests, int partitions, const char *quantity, double value) {
+    if (csv != nullptr)
+        std::fprintf(csv, "%d,%s,%d,%d,%s,%.10g,%s\n", size, side, requests, partitions, quantity, value,
+                     library_name().c_str());
+}
+void record(const char *side, int requests, int partitions, const char *prefix, const usage &u) {
+    const std::string p = prefix;
+    record(side, requests, partitions, (p + "heap_bytes").c_str(), u.heap);
+    record(side, requests, partitions, (p + "shared_bytes").c_str(), u.shared);
+    record(side, requests, partitions, (p + "private_bytes").c_str(), u.resident);
+    record(side, requests, partitions, (p + "descriptors").c_str(), u.descriptors);
+    record(side, requests, partitions, (p + "mappings").c_str(), u.mappings);
+}
+
+// ---- between ranks 0 and 1 -----------------------------------------------------------------------------------
+
+MPI_Comm pair;
+
+// Requests without a byte in them, so that what is counted is what a request costs whatever it carries.
+void make(std::vector<MPI_Request> &all, int partitions) {
+    static char nothing;
+    for (std::size_t i = 0; i < all.size(); ++i) {
+        const int tag = static_cast<int>(i);
+        must(rank == 0 ? MPI_Psend_init(&nothing, partitions, 0, MPI_BYTE, 1, tag, pair, MPI_INFO_NULL, &all[i])
+                       : MPI_Precv_init(&nothing, partitions, 0, MPI_BYTE, 0, tag, pair, MPI_INFO_NULL, &all[i]),
+             "an init call");
+    }
+}
+
+void epoch(std::vector<MPI_Request> &all, int partitions) {
+    must(MPI_Startall(static_cast<int>(all.size()), all.data()), "MPI_Startall");
+    for (MPI_Request r : all)
+        if (rank == 0) must(MPI_Pready_range(0, partitions - 1, r), "MPI_Pready_range");
+    must(MPI_Waitall(static_cast<int>(all.size()), all.data(), MPI_STATUSES_IGNORE), "MPI_Waitall");
+}
+
+struct point {
+    usage held;
+    // Microseconds per request: the init calls, of this rank; then of the slower one: those and the first epoch, another
+    // epoch, to free them, to free them unstarted. And the processor time of this rank in the second of these.
+    double init, setup, next, free, unstarted, setup_cpu;
+};
+
+double median(std::vector<double> v) {
+    std::sort(v.begin(), v.end());
+    return v[v.size() / 2];
+}
+
+// The slower rank's time, per request.
+double slower(wall::time_point start, int requests) {
+    double us = us_since(start) / requests;
+    must(MPI_Allreduce(MPI_IN_PLACE, &us, 1, MPI_DOUBLE, MPI_MAX, pair), "MPI_Allreduce");
+    return us;
+}
+
+// `before`: what was held before the first request of all. Memory files and the heap's pages are not given back, so that
+// of the points measured so far this should be the largest.
+point measure(const usage &before, int requests, int partitions) {
+    std::vector<double> init, setup, next, free, unstarted, setup_cpu;
+    std::vector<MPI_Request> all(static_cast<std::size_t>(requests));
+    point p{};
+    const int repeats = std::clamp(20000 / requests, 3, 101);
+    for (int r = 0; r < repeats; ++r) {
+        meet(pair);
+        const double cpu = cpu_us();
+        const auto start = wall::now();
+        make(all, partitions);
+        init.push_back(us_since(start) / requests);
+        epoch(all, partitions);
+        setup_cpu.push_back((cpu_us() - cpu) / requests);
+        setup.push_back(slower(start, requests));
+        meet(pair);
+        const auto again = wall::now();
+        epoch(all, partitions);
+        next.push_back(slower(again, requests));
+        if (r == repeats - 1) p.held = look() - before;
+        meet(pair);
+        const auto end = wall::now();
+        free_all(all);
+        free.push_back(slower(end, requests));
+        settle(pair, 20);
+        make(all, partitions);
+        meet(pair);
+        const auto withdrawn = wall::now();
+        free_all(all);
+        unstarted.push_back(slower(withdrawn, requests));
+        settle(pair, 20);
+    }
+    p.init = median(init), p.setup = median(setup), p.next = median(next);
+    p.free = median(free), p.unstarted = median(unstarted), p.setup_cpu = median(setup_cpu);
+    return p;
+}
+
+struct costs {
+    usage request, partition;
+};
+
+// Rank 1's figures to rank 0, which prints both.
+point of_rank_1(point p) {
+    if (rank == 1) must(MPI_Send(&p, sizeof p, MPI_BYTE, 0, 0, pair), "MPI_Send");
+    if (rank == 0) must(MPI_Recv(&p, sizeof p, MPI_BYTE, 1, 0, pair, MPI_STATUS_IGNORE), "MPI_Recv");
+    return p;
+}
+
+void report(const char *side, int requests, int partitions, const point &p) {
+    if (text != nullptr)
+        std::fprintf(text, "%9s %9d %10d %11.0f %11.0f %12.0f %5.0f %5.0f %8.2f %8.2f %8.2f %8.2f %8.2f %9.2f\n", side,
+                     requests, partitions, p.held.heap, p.held.shared, p.held.resident, p.held.descriptors,
+                     p.held.mappings, p.init, p.setup, p.setup_cpu, p.next, p.free, p.unstarted);
+    record(side, requests, partitions, "", p.held);
+    record(side, requests, partitions, "init_us_per_request", p.init);
+    record(side, requests, partitions, "setup_us_per_request", p.setup);
+    record(side, requests, partitions, "setup_cpu_us_per_request", p.setup_cpu);
+    record(side, requests, partitions, "next_epoch_us_per_request", p.next);
+    record(side, requests, partitions, "free_us_per_request", p.free);
+    record(side, requests, partitions, "free_unstarted_us_per_request", p.unstarted);
+}
+
+void report_costs(const char *side, const costs &c) {
+    if (text != nullptr)
+        std::fprintf(
+            text, "%9s: %.0f bytes of heap and %.0f shared per request of one partition; %.1f and %.1f per partition\n",
+            side, c.request.heap, c.request.shared, c.partition.heap, c.partition.shared);
+    record(side, 1, 1, "per_request_", c.request);
+    record(side, 1, 1, "per_partition_", c.partition);
+}
+
+// The costs of a send and of a receive, on rank 0; the time to set one pair up, with its first epoch.
+double between_two(const options &o, costs (&out)[2]) {
+    if (text != nullptr)
+        std::fprintf(text, "%9s %9s %10s %11s %11s %12s %5s %5s %8s %8s %8s %8s %8s %9s\n", "side", "requests",
+                     "partitions", "heap B", "shared B", "private B", "fds", "maps", "init us", "setup us", "cpu us",
+                     "epoch us", "free us", "undone us");
+    constexpr int many_partitions = 65;
+    const usage before = look();
+    point few[2]{}, wide[2]{}, most[2]{};
+    const auto both = [&](point *sides, int requests, int partitions) {
+        sides[0] = measure(before, requests, partitions);
+        sides[1] = of_rank_1(sides[0]);
+        if (rank != 0) return;
+        report("send", requests, partitions, sides[0]);
+        report("receive", requests, partitions, sides[1]);
+    };
+    const int n = o.requests, fewer = n / 10;
+    for (int i = 10; i < fewer; i *= 10) both(few, i, 1);
+    both(few, fewer, 1);
+    both(wide, fewer, many_partitions);
+    both(most, n, 1);
+    if (rank != 0) return 0;
+    for (int side = 0; side < 2; ++side) {
+        out[side].request = (most[side].held - few[side].held) / (n - fewer);
+        out[side].partition = (wide[side].held - few[side].held) / fewer / (many_partitions - 1);
+        report_costs(side == 0 ? "send" : "receive", out[side]);
+    }
+    const double ratio = most[0].setup / few[0].setup;
+    if (text != nullptr) std::fprintf(text, "setup per request, %d requests against %d: %.2f times\n", n, fewer, ratio);
+    record("both", n, 1, "setup_ratio_to_a_tenth", ratio);
+    return most[0].setup;
+}
+
+// ---- every rank with its neighbours --------------------------------------------------------------------------
+
+struct grid {
+    int peers[neighbours];  // in a fixed order of directions; the opposite one is at neighbours - 1 - i
+    int distinct = 0;
+};
+
+grid make_grid() {
+    int dims[3] = {0, 0, 0}, at[3], periods[3] = {1, 1, 1};
+    MPI_Comm cartesian;
+    must(MPI_Dims_create(size, 3, dims), "MPI_Dims_create");
+    must(MPI_Cart_create(MPI_COMM_WORLD, 3, dims, periods, 0, &cartesian), "MPI_Cart_create");
+    must(MPI_Cart_coords(cartesian, rank, 3, at), "MPI_Cart_coords");
+    grid g;
+    int n = 0;
+    for (int x = -1; x <= 1; ++x)
+        for (int y = -1; y <= 1; ++y)
+            for (int z = -1; z <= 1; ++z) {
+                if (x == 0 && y == 0 && z == 0) continue;
+                const int there[3] = {at[0] + x, at[1] + y, at[2] + z};
+                must(MPI_Cart_rank(cartesian, there, &g.peers[n++]), "MPI_Cart_rank");
+            }
+    g.distinct = static_cast<int>(std::set<int>(g.peers, g.peers + neighbours).size());
+    must(MPI_Comm_free(&cartesian), "MPI_Comm_free");
+    return g;
+}
+
+struct halo {
+    usage held;
+    double init, setup, free;  // microseconds, of all requests together
+};
+
+// One send and one receive per direction, of `partitions` 8-byte partitions; the directions of `g`, or all with the peers of one.
+halo exchange(const grid &g, int partitions, bool two_peers) {
+    const auto bytes = static_cast<std::size_t>(partitions) * 8;
+    std::vector<char> out(bytes * neighbours), in(bytes * neighbours);
+    std::vector<MPI_Request> all(2 * neighbours);
+    halo h{};
+    const usage before = look();
+    meet(MPI_COMM_WORLD);
+    const auto start = wall::now();
+    for (int d = 0; d < neighbours; ++d) {
+        const int to = two_peers ? g.peers[0] : g.peers[d], from = g.peers[neighbours - 1 - (two_peers ? 0 : d)];
+        const auto i = static_cast<std::size_t>(d);
+        must(MPI_Psend_init(&out[i * bytes], partitions, 8, MPI_BYTE, to, d, MPI_COMM_WORLD, MPI_INFO_NULL, &all[i]),
+             "MPI_Psend_init");
+        must(MPI_Precv_init(&in[i * bytes], partitions, 8, MPI_BYTE, from, d, MPI_COMM_WORLD, MPI_INFO_NULL,
+                            &all[i + neighbours]),
+             "MPI_Precv_init");
+    }
+    h.init = us_since(start);
+    must(MPI_Startall(2 * neighbours, all.data()), "MPI_Startall");
+    for (int d = 0; d < neighbours; ++d)
+        must(MPI_Pready_range(0, partitions - 1, all[static_cast<std::size_t>(d)]), "MPI_Pready_range");
+    must(MPI_Waitall(2 * neighbours, all.data(), MPI_STATUSES_IGNORE), "MPI_Waitall");
+    h.setup = us_since(start);
+    meet(MPI_COMM_WORLD);
+    h.held = look() - before;
+    meet(MPI_COMM_WORLD);
+    const auto end = wall::now();
+    free_all(all);
+    h.free = us_since(end);
+    settle(MPI_COMM_WORLD, 5);
+    return h;
+}
+
+halo mean_of_all(halo h) {
+    must(MPI_Allreduce(MPI_IN_PLACE, &h.held, n_figures, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD), "MPI_Allreduce");
+    must(MPI_Allreduce(MPI_IN_PLACE, &h.init, 3, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD), "MPI_Allreduce");
+    h.held = h.held / size;
+    return h;
+}
+
+void report(const char *name, int partitions, const halo &h) {
+    if (rank != 0) return;
+    if (text != nullptr)
+        std::fprintf(text, "%24s %10d %9.0f %9.0f %10.0f %6.1f %6.1f %9.2f %9.2f %9.2f\n", name, partitions,
+                     h.held.heap, h.held.shared, h.held.resident, h.held.descriptors, h.held.mappings, h.init * 1e-3,
+                     h.setup * 1e-3, h.free * 1e-3);
+    record(name, 2 * neighbours, partitions, "", h.held);
+    record(name, 2 * neighbours, partitions, "slowest_init_ms", h.init * 1e-3);
+    record(name, 2 * neighbours, partitions, "slowest_setup_ms", h.setup * 1e-3);
+    record(name, 2 * neighbours, partitions, "slowest_free_ms", h.free * 1e-3);
+}
+
+struct fixed_costs {
+    usage process, peer;
+};
+
+fixed_costs with_neighbours() {
+    const grid g = make_grid();
+    if (text != nullptr)
+        std::fprintf(
+            text,
+            "\n%d ranks, each with 26 sends and 26 receives of 8-byte partitions; means of all ranks, times of "
+            "the slowest\n%24s %10s %9s %9s %10s %6s %6s %9s %9s %9s\n",
+            size, "", "partitions", "heap B", "shared B", "private B", "fds", "maps", "init ms", "setup ms", "free ms");
+    const halo first = mean_of_all(exchange(g, 1, true)), again = mean_of_all(exchange(g, 1, true));
+    const halo all = mean_of_all(exchange(g, 1, false)), warm = mean_of_all(exchange(g, 1, false));
+    const halo wide = mean_of_all(exchange(g, 64, false));
+    report("two peers, first time", 1, first);
+    report("two peers", 1, again);
+    report("all neighbours, first", 1, all);
+    report("all neighbours", 1, warm);
+    report("all neighbours", 64, wide);
+    fixed_costs c;
+    c.process = first.held - again.held;
+    c.peer = (all.held - warm.held) / std::max(1, g.distinct - 2);
+    if (rank == 0) {
+        record("all", 0, 0, "distinct_neighbours", g.distinct);
+        record("all", 0, 0, "per_process_", c.process);
+        record("all", 0, 0, "per_peer_", c.peer);
+    }
+    return c;
+}
+
+// ---- on paper ------------------------------------------------------------------------------------------------
+
+void estimate(const options &o, const costs (&side)[2], const fixed_costs &c, double setup_us) {
+    const auto both = [](const usage &u) { return u.heap + u.shared; };
+    const double requests = neighbours * (both(side[0].request) + both(side[1].request));
+    const double partitions = neighbours * (o.partitions - 1) * (both(side[0].partition) + both(side[1].partition));
+    const double peers = neighbours * both(c.peer), process = both(c.process);
+    const double members = 4 * o.ranks;  // one int for each member of the communicator that is used
+    const double messages = neighbours * control_messages;
+    const struct {
+        const char *quantity, *unit;
+        double value;
+    } rows[] = {
+        {"requests_bytes", "bytes, its 26 sends and 26 receives", requests},
+        {"partitions_bytes", "bytes, their other partitions", partitions},
+        {"peers_bytes", "bytes, its 26 peers", peers},
+        {"process_bytes", "bytes, the first request of all", process},
+        {"members_bytes", "bytes, the list of the communicator's members", members},
+        {"total_bytes", "bytes in all, without the messages' own", requests + partitions + peers + process + members},
+        {"setup_messages", "setup messages that it sends", messages},
+        {"setup_message_bytes", "bytes in them", messages * control_bytes},
+        {"setup_us", "us to set up, and for the first epoch", 2 * neighbours * setup_us}};
+    if (text != nullptr)
+        std::fprintf(text,
+                     "\non paper, from these: one of %.0f ranks, 26 neighbours, one send and one receive each of %d "
+                     "partitions\n",
+                     o.ranks, o.partitions);
+    for (const auto &row : rows) {
+        if (text != nullptr) std::fprintf(text, "%14.0f %s\n", row.value, row.unit);
+        record("paper", 2 * neighbours, o.partitions, row.quantity, row.value);
+    }
+}
+
+bool parse(int argc, char **argv, options &o) {
+    static const option known[] = {{"requests", required_argument, nullptr, 'n'},
+                                   {"ranks", required_argument, nullptr, 'r'},
+                                   {"partitions", required_argument, nullptr, 'p'},
+                                   {"csv", required_argument, nullptr, 'c'},
+                                   {nullptr, 0, nullptr, 0}};
+    for (int c; (c = getopt_long(argc, argv, "", known, nullptr)) != -1;) {
+        if (c == 'n')
+            o.requests = std::atoi(optarg);
+        else if (c == 'r')
+            o.ranks = std::atof(optarg);
+        else if (c == 'p')
+            o.partitions = std::atoi(optarg);
+        else if (c == 'c')
+            o.csv = optarg;
+        else
+            return false;
+    }
+    return o.requests >= 100 && o.ranks >= 1 && o.partitions >= 1 && optind == argc;
+}
+
+}  // namespace
+
+int main(int argc, char **argv) {
+    options o;
+    if (!parse(argc, argv, o)) {
+        std::fprintf(
+            stderr,
+            "usage: mpirun -n N %s [--requests N] [--ranks N] [--partitions N] [--csv FILE|-]\n"
+            "  --requests N    between ranks 0 and 1: 10, 100, ... N / 10, and N (10000)\n"
+            "  --ranks N, --partitions N   of the estimate on paper (100000, 64); with more than two ranks only\n",
+            argv[0]);
+        return 2;
+    }
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    if (size < 2) fail("two ranks are needed");
+    const bool to_stdout = o.csv != nullptr && std::string(o.csv) == "-";
+    if (rank == 0) {
+        if (!to_stdout) text = stdout;
+        if (o.csv != nullptr) csv = to_stdout ? stdout : std::fopen(o.csv, "w");
+        if (o.csv != nullptr && csv == nullptr) fail("the CSV file cannot be written");
+        if (csv != nullptr) std::fprintf(csv, "ranks,side,requests,partitions,quantity,value,mpi\n");
+    }
+    // The others sleep until the two are done, and the other way round.
+    fixed_costs fixed{};
+    if (size > 2) fixed = with_neighbours();
+    must(MPI_Comm_split(MPI_COMM_WORLD, rank < 2 ? 0 : MPI_UNDEFINED, rank, &pair), "MPI_Comm_split");
+    costs side[2]{};
+    double setup_us = 0;
+    if (rank < 2) setup_us = between_two(o, side);
+    if (rank == 0 && size > 2) estimate(o, side, fixed, setup_us);
+    if (rank < 2) must(MPI_Comm_free(&pair), "MPI_Comm_free");
+    meet(MPI_COMM_WORLD);
+    if (csv != nullptr && csv != stdout) std::fclose(csv);
+    MPI_Finalize();
+    return 0;
+}
