@@ -22,13 +22,15 @@
 namespace mpix {
 namespace {
 
-using request_list = std::vector<std::shared_ptr<request>>;
+// So many attended requests are looked at in one go: who waits for one request is not to walk over ten thousand.
+constexpr std::size_t handful = 64;
 
 struct progress_state {
     std::mutex mutex;
     std::condition_variable wake;
-    std::shared_ptr<const request_list> attended = std::make_shared<request_list>();  // replaced, never changed
-    std::atomic<bool> any{false};                                                     // attended is not empty
+    std::vector<std::shared_ptr<request>> attended;  // in no order; each knows its place
+    std::size_t next = 0;                            // whose turn it is
+    std::atomic<bool> any{false};                    // attended is not empty
     std::atomic<std::uint64_t> news{0};
     bool stop = false;
     bool enabled = false;  // between start and stop, with a mode that allows a thread
@@ -40,31 +42,45 @@ progress_state &state() {
     return *s;
 }
 
-void advance_all() {
+// `mutex` is held.
+void dismiss(request &r) {
     progress_state &s = state();
-    if (!s.any.load(std::memory_order_acquire)) return;
-    std::shared_ptr<const request_list> list;
+    std::shared_ptr<request> &place = s.attended[r.attended_at];
+    s.attended.back()->attended_at = r.attended_at;
+    r.attended_at = request::not_attended;
+    place = std::move(s.attended.back());
+    s.attended.pop_back();
+    s.any.store(!s.attended.empty(), std::memory_order_release);
+}
+
+// A handful of the attended requests; it takes several calls to come to all. True if the last one was among them.
+bool advance_some() {
+    progress_state &s = state();
+    if (!s.any.load(std::memory_order_acquire)) return true;
+    struct turn {
+        std::shared_ptr<request> r;
+        std::uint64_t times;  // that it had been attended before we asked
+        bool finished;
+    };
+    std::vector<turn> turns;
+    bool last = false;
     {
         const std::lock_guard lock(s.mutex);
-        list = s.attended;
+        if (s.next >= s.attended.size()) s.next = 0;
+        const std::size_t end = std::min(s.next + handful, s.attended.size());
+        turns.reserve(end - s.next);
+        for (; s.next < end; ++s.next) turns.push_back({s.attended[s.next], s.attended[s.next]->times_attended, false});
+        last = end == s.attended.size();
     }
-    // What has nothing more to do, with how often it had been attended before we asked.
-    std::vector<std::pair<const request *, std::uint64_t>> finished;
-    for (const auto &r : *list) {
-        const std::uint64_t times = r->times_attended.load(std::memory_order_acquire);
-        if (!r->advance()) finished.emplace_back(r.get(), times);
-    }
-    if (finished.empty()) return;
+    bool any_finished = false;
+    for (turn &t : turns) any_finished |= t.finished = !t.r->advance();
+    if (!any_finished) return last;
     const std::lock_guard lock(s.mutex);
-    auto rest = std::make_shared<request_list>();
-    for (const auto &r : *s.attended) {
-        // Attended anew since we asked? Then the answer is out of date. Another thread may have dropped it,
-        // and the user have attended it again, so it is not enough that it is in the list.
-        const std::pair<const request *, std::uint64_t> now{r.get(), r->times_attended.load(std::memory_order_relaxed)};
-        if (std::find(finished.begin(), finished.end(), now) == finished.end()) rest->push_back(r);
-    }
-    s.any.store(!rest->empty(), std::memory_order_release);
-    s.attended = std::move(rest);
+    for (const turn &t : turns)
+        // Attended anew since we asked? Then the answer is out of date. Another thread may have dismissed it, and the
+        // user have attended it again, so it is not enough that it is in the list.
+        if (t.finished && t.r->attended_at != request::not_attended && t.r->times_attended == t.times) dismiss(*t.r);
+    return last;
 }
 
 bool work() { return state().any.load(std::memory_order_acquire) || (setup_thread_safe() && setup_pending()); }
@@ -91,7 +107,7 @@ void run_thread() {
         idle_rounds = news == seen ? idle_rounds + 1 : 0;
         seen = news;
         if (setup_thread_safe()) poll_setup();
-        advance_all();
+        if (!advance_some()) continue;
         if (config().progress == progress_mode::always)
             sched_yield();
         else
@@ -121,12 +137,10 @@ void progress_attend(const std::shared_ptr<request> &r) {
     progress_state &s = state();
     {
         const std::lock_guard lock(s.mutex);
-        const auto &list = *s.attended;
-        r->times_attended.fetch_add(1, std::memory_order_acq_rel);
-        if (std::find(list.begin(), list.end(), r) == list.end()) {
-            auto longer = std::make_shared<request_list>(list);
-            longer->push_back(r);
-            s.attended = std::move(longer);
+        ++r->times_attended;
+        if (r->attended_at == request::not_attended) {
+            r->attended_at = s.attended.size();
+            s.attended.push_back(r);
             s.any.store(true, std::memory_order_release);
         }
     }
@@ -143,7 +157,7 @@ void progress_wake() {
 
 void progress_poll() {
     poll_setup();
-    advance_all();
+    advance_some();
 }
 
 void start_progress() {
@@ -174,7 +188,7 @@ problem progress_until(const char *call, wait_clock::time_point since, const std
     const double limit = config().stall_seconds;
     for (unsigned round = 0;; ++round) {
         if (done()) return {};
-        advance_all();
+        advance_some();
         // The library makes progress only in calls of its own; testing for control messages is one.
         if (round % 8 == 0) poll_setup();
         if (round % 16 != 15) continue;

@@ -18,7 +18,7 @@ class request;
 void progress_attend(const std::shared_ptr<request> &r);
 // Something has changed that the sleeping thread should look at.
 void progress_wake();
-// One round: control messages, and every attended request.
+// One round: control messages, and some of the attended requests, in turn.
 void progress_poll();
 
 void start_progress();

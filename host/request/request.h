@@ -119,7 +119,10 @@ public:
     bool freed = false;
     bool waiting = false;  // counted among those that wait for a control message
 
-    std::atomic<std::uint64_t> times_attended{0};  // the progress list's own
+    // The progress list's own, and guarded by its mutex.
+    static constexpr std::size_t not_attended = ~std::size_t{0};
+    std::size_t attended_at = not_attended;
+    std::uint64_t times_attended = 0;
 
 protected:
     virtual void on_start() = 0;    // after the epoch word is out; `engine` is held
