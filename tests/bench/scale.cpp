@@ -63,7 +63,7 @@ void meet(MPI_Comm comm) {
     for (int here = 0;;) {
         must(MPI_Test(&all, &here, MPI_STATUS_IGNORE), "MPI_Test");
         if (here) return;
-        usleep(size > 2 ? 2000 : 50);
+        usleep(comm == MPI_COMM_WORLD && size > 2 ? 2000 : 50);
     }
 }
 
@@ -174,18 +174,23 @@ void make(std::vector<MPI_Request> &all, int partitions) {
     }
 }
 
-void epoch(std::vector<MPI_Request> &all, int partitions) {
+void start(std::vector<MPI_Request> &all, int partitions) {
     must(MPI_Startall(static_cast<int>(all.size()), all.data()), "MPI_Startall");
     for (MPI_Request r : all)
         if (rank == 0) must(MPI_Pready_range(0, partitions - 1, r), "MPI_Pready_range");
+}
+
+void epoch(std::vector<MPI_Request> &all, int partitions) {
+    start(all, partitions);
     must(MPI_Waitall(static_cast<int>(all.size()), all.data(), MPI_STATUSES_IGNORE), "MPI_Waitall");
 }
 
 struct point {
     usage held;
     // Microseconds per request: the init calls, of this rank; then of the slower one: those and the first epoch, another
-    // epoch, to free them, to free them unstarted. And the processor time of this rank in the second of these.
-    double init, setup, next, free, unstarted, setup_cpu;
+    // epoch, to free them, to free them unstarted, and setup when the receiver comes only after all was readied. And this
+    // rank's processor time of setup.
+    double init, setup, next, free, unstarted, late, setup_cpu;
 };
 
 double median(std::vector<double> v) {
@@ -203,19 +208,19 @@ double slower(wall::time_point start, int requests) {
 // `before`: what was held before the first request of all. Memory files and the heap's pages are not given back, so that
 // of the points measured so far this should be the largest.
 point measure(const usage &before, int requests, int partitions) {
-    std::vector<double> init, setup, next, free, unstarted, setup_cpu;
+    std::vector<double> init, setup, next, free, unstarted, late, setup_cpu;
     std::vector<MPI_Request> all(static_cast<std::size_t>(requests));
     point p{};
     const int repeats = std::clamp(20000 / requests, 3, 101);
     for (int r = 0; r < repeats; ++r) {
         meet(pair);
         const double cpu = cpu_us();
-        const auto start = wall::now();
+        const auto begin = wall::now();
         make(all, partitions);
-        init.push_back(us_since(start) / requests);
+        init.push_back(us_since(begin) / requests);
         epoch(all, partitions);
         setup_cpu.push_back((cpu_us() - cpu) / requests);
-        setup.push_back(slower(start, requests));
+        setup.push_back(slower(begin, requests));
         meet(pair);
         const auto again = wall::now();
         epoch(all, partitions);
@@ -232,9 +237,18 @@ point measure(const usage &before, int requests, int partitions) {
         free_all(all);
         unstarted.push_back(slower(withdrawn, requests));
         settle(pair, 20);
+        const auto early = wall::now();
+        if (rank == 1) meet(pair);
+        make(all, partitions);
+        start(all, partitions);
+        if (rank == 0) meet(pair);
+        must(MPI_Waitall(requests, all.data(), MPI_STATUSES_IGNORE), "MPI_Waitall");
+        late.push_back(slower(early, requests));
+        free_all(all);
+        settle(pair, 20);
     }
     p.init = median(init), p.setup = median(setup), p.next = median(next);
-    p.free = median(free), p.unstarted = median(unstarted), p.setup_cpu = median(setup_cpu);
+    p.free = median(free), p.unstarted = median(unstarted), p.late = median(late), p.setup_cpu = median(setup_cpu);
     return p;
 }
 
@@ -251,9 +265,9 @@ point of_rank_1(point p) {
 
 void report(const char *side, int requests, int partitions, const point &p) {
     if (text != nullptr)
-        std::fprintf(text, "%9s %9d %10d %11.0f %11.0f %12.0f %5.0f %5.0f %8.2f %8.2f %8.2f %8.2f %8.2f %9.2f\n", side,
-                     requests, partitions, p.held.heap, p.held.shared, p.held.resident, p.held.descriptors,
-                     p.held.mappings, p.init, p.setup, p.setup_cpu, p.next, p.free, p.unstarted);
+        std::fprintf(text, "%9s %9d %10d %11.0f %11.0f %12.0f %5.0f %5.0f %8.2f %8.2f %8.2f %8.2f %8.2f %9.2f %8.2f\n",
+                     side, requests, partitions, p.held.heap, p.held.shared, p.held.resident, p.held.descriptors,
+                     p.held.mappings, p.init, p.setup, p.setup_cpu, p.next, p.free, p.unstarted, p.late);
     record(side, requests, partitions, "", p.held);
     record(side, requests, partitions, "init_us_per_request", p.init);
     record(side, requests, partitions, "setup_us_per_request", p.setup);
@@ -261,6 +275,7 @@ void report(const char *side, int requests, int partitions, const point &p) {
     record(side, requests, partitions, "next_epoch_us_per_request", p.next);
     record(side, requests, partitions, "free_us_per_request", p.free);
     record(side, requests, partitions, "free_unstarted_us_per_request", p.unstarted);
+    record(side, requests, partitions, "late_setup_us_per_request", p.late);
 }
 
 void report_costs(const char *side, const costs &c) {
@@ -275,9 +290,9 @@ void report_costs(const char *side, const costs &c) {
 // The costs of a send and of a receive, on rank 0; the time to set one pair up, with its first epoch.
 double between_two(const options &o, costs (&out)[2]) {
     if (text != nullptr)
-        std::fprintf(text, "%9s %9s %10s %11s %11s %12s %5s %5s %8s %8s %8s %8s %8s %9s\n", "side", "requests",
+        std::fprintf(text, "%9s %9s %10s %11s %11s %12s %5s %5s %8s %8s %8s %8s %8s %9s %8s\n", "side", "requests",
                      "partitions", "heap B", "shared B", "private B", "fds", "maps", "init us", "setup us", "cpu us",
-                     "epoch us", "free us", "undone us");
+                     "epoch us", "free us", "undone us", "late us");
     constexpr int many_partitions = 65;
     const usage before = look();
     point few[2]{}, wide[2]{}, most[2]{};
