@@ -42,6 +42,20 @@ setup_state &state() {
     return *s;
 }
 
+// Forget what has been sent, up to the first that has not, which goes behind the others: asking in vain is what takes time.
+void clear_sent() {
+    auto &sending = state().sending;
+    while (!sending.empty()) {
+        int sent = 0;
+        PMPI_Test(&sending.front().request, &sent, MPI_STATUS_IGNORE);
+        if (!sent) {
+            sending.splice(sending.end(), sending, sending.begin());
+            return;
+        }
+        sending.pop_front();
+    }
+}
+
 void post_receive() {
     setup_state &s = state();
     PMPI_Irecv(&s.incoming, static_cast<int>(sizeof s.incoming), MPI_BYTE, MPI_ANY_SOURCE, 0, s.channel, &s.receiving);
@@ -234,11 +248,7 @@ void stop_setup() {
             post_receive();
             quiet = false;
         }
-        for (auto it = s.sending.begin(); it != s.sending.end();) {
-            int sent = 0;
-            PMPI_Test(&it->request, &sent, MPI_STATUS_IGNORE);
-            it = sent ? s.sending.erase(it) : std::next(it);
-        }
+        clear_sent();
         quiet = quiet && s.sending.empty();
     }
     PMPI_Cancel(&s.receiving);
@@ -302,11 +312,7 @@ void poll_setup() {
         else
             say(format("ignored {} from world rank {}", bad, status.MPI_SOURCE));
     }
-    for (auto it = s.sending.begin(); it != s.sending.end();) {
-        int sent = 0;
-        PMPI_Test(&it->request, &sent, MPI_STATUS_IGNORE);
-        it = sent ? s.sending.erase(it) : std::next(it);
-    }
+    clear_sent();
 }
 
 }  // namespace mpix
