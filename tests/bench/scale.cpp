@@ -201,6 +201,7 @@ double median(std::vector<double> v) {
 // The slower rank's time, per request.
 double slower(wall::time_point start, int requests) {
     double us = us_since(start) / requests;
+    meet(pair);
     must(MPI_Allreduce(MPI_IN_PLACE, &us, 1, MPI_DOUBLE, MPI_MAX, pair), "MPI_Allreduce");
     return us;
 }
@@ -211,7 +212,7 @@ point measure(const usage &before, int requests, int partitions) {
     std::vector<double> init, setup, next, free, unstarted, late, setup_cpu;
     std::vector<MPI_Request> all(static_cast<std::size_t>(requests));
     point p{};
-    const int repeats = std::clamp(20000 / requests, 3, 101);
+    const int repeats = std::clamp(2000 / requests, 3, 11);
     for (int r = 0; r < repeats; ++r) {
         meet(pair);
         const double cpu = cpu_us();
@@ -230,13 +231,13 @@ point measure(const usage &before, int requests, int partitions) {
         const auto end = wall::now();
         free_all(all);
         free.push_back(slower(end, requests));
-        settle(pair, 20);
+        settle(pair, 10);
         make(all, partitions);
         meet(pair);
         const auto withdrawn = wall::now();
         free_all(all);
         unstarted.push_back(slower(withdrawn, requests));
-        settle(pair, 20);
+        settle(pair, 10);
         const auto early = wall::now();
         if (rank == 1) meet(pair);
         make(all, partitions);
@@ -245,7 +246,7 @@ point measure(const usage &before, int requests, int partitions) {
         must(MPI_Waitall(requests, all.data(), MPI_STATUSES_IGNORE), "MPI_Waitall");
         late.push_back(slower(early, requests));
         free_all(all);
-        settle(pair, 20);
+        settle(pair, 10);
     }
     p.init = median(init), p.setup = median(setup), p.next = median(next);
     p.free = median(free), p.unstarted = median(unstarted), p.late = median(late), p.setup_cpu = median(setup_cpu);
