@@ -44,13 +44,13 @@ problem receive_request::prepare() { return allocate_words(0); }
 
 void receive_request::bind(const offer &sender) {
     const std::lock_guard lock(engine);
-    peer_number = sender.message.from;
+    peer_number = sender.number;
     control_message answer = make_control(control::accept, number, peer_number);
     answer.partitions = op.partitions;
     answer.bytes = total_bytes();
-    if (sender.message.bytes != total_bytes()) {
+    if (sender.bytes != total_bytes()) {
         refusal_ = refused_size;
-        failure_ = format("the matching send has {} bytes, this receive {}", sender.message.bytes, total_bytes());
+        failure_ = format("the matching send has {} bytes, this receive {}", sender.bytes, total_bytes());
         // Our Start tells the sender that this is final.
         if (!attach_words(sender).empty()) answer.refusal = refused_path;
     } else {
@@ -75,8 +75,8 @@ void receive_request::bind(const offer &sender) {
 }
 
 transport::outcome receive_request::attach_words(const offer &sender) {
-    if (sender.message.words.bytes < sizeof(mpix_words)) return "the sender's words are too few";
-    return transport::node_memory().attach(sender.message.words, transport::on_host, peer_words_);
+    if (sender.words.bytes < sizeof(mpix_words)) return "the sender's words are too few";
+    return transport::node_memory().attach(sender.words, transport::on_host, peer_words_);
 }
 
 transport::outcome receive_request::make_landing(const offer &sender) {
@@ -85,12 +85,12 @@ transport::outcome receive_request::make_landing(const offer &sender) {
     auto unreachable = attach_words(sender);
     pair.same_node = unreachable.empty();
     pair.receiver = place;
-    pair.sender_has_devices = (sender.message.flags & offer_has_devices) != 0;
+    pair.sender_has_devices = sender.has_devices;
     transport::outcome why_not;
     landing_owner_ = transport::choose_landing(pair, why_not);
     if (landing_owner_ == nullptr) return unreachable.empty() ? why_not : why_not + " (" + unreachable + ")";
 
-    peer_partitions_ = static_cast<std::uint64_t>(sender.message.partitions);
+    peer_partitions_ = static_cast<std::uint64_t>(sender.partitions);
     const std::uint64_t flag_bytes = (peer_partitions_ + 1) * sizeof(std::uint64_t);
     transport::outcome bad;
     if ((landing_owner_->capabilities() & transport::adopt_buffer) != 0) {

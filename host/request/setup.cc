@@ -79,8 +79,10 @@ void match(const match_key &key) {
     while (const auto pair = s.order.next(key)) {
         const auto [arrival, number] = *pair;
         auto &r = static_cast<receive_request &>(*s.live.at(number));
+        offer &o = s.offers.at(arrival);
         s.bound_offer[number] = arrival;
-        r.bind(s.offers.at(arrival));
+        o.receiver = number;
+        r.bind(o);
     }
 }
 
@@ -88,19 +90,18 @@ void forget_offer(std::uint64_t arrival) {
     setup_state &s = state();
     const auto it = s.offers.find(arrival);
     if (it == s.offers.end()) return;
-    s.offer_of.erase({it->second.source, it->second.message.from});
+    s.offer_of.erase({it->second.key.source, it->second.number});
     s.offers.erase(it);
 }
-
-match_key key_of(const offer &o) { return {o.message.communicator, o.source, o.message.tag}; }
 
 void handle_offer(int source, const control_message &m) {
     setup_state &s = state();
     const std::uint64_t arrival = ++s.arrivals;
     if (!s.offer_of.emplace(std::pair{source, m.from}, arrival).second) return;  // told twice: foreign
-    const offer &o = s.offers[arrival] = {source, m};
-    s.order.add_send(key_of(o), arrival);
-    match(key_of(o));
+    const match_key key{m.communicator, source, m.tag};
+    s.offers[arrival] = {key, m.from, m.partitions, m.bytes, (m.flags & offer_has_devices) != 0, m.words};
+    s.order.add_send(key, arrival);
+    match(key);
 }
 
 void bury(std::uint64_t number) {
@@ -119,23 +120,19 @@ void handle_withdrawn_send(int source, const control_message &m) {
     const auto known = s.offer_of.find({source, m.from});
     if (known == s.offer_of.end()) return;
     const std::uint64_t arrival = known->second;
-    const match_key key = key_of(s.offers.at(arrival));
+    const match_key key = s.offers.at(arrival).key;
+    const std::uint64_t receiver = s.offers.at(arrival).receiver;
     s.order.drop_send(key, arrival);
-    for (auto it = s.bound_offer.begin(); it != s.bound_offer.end(); ++it) {
-        if (it->second != arrival) continue;
-        const auto partner = s.live.find(it->first);
-        const std::uint64_t number = it->first;
-        s.bound_offer.erase(it);
-        if (partner == s.live.end()) break;
+    s.bound_offer.erase(receiver);
+    if (const auto partner = s.live.find(receiver); partner != s.live.end()) {
         auto &r = static_cast<receive_request &>(*partner->second);
         const bool undone = r.unbind();
         if (!undone) r.peer_gone = true;
         settle(r);
         if (r.freed)
-            bury(number);
+            bury(receiver);
         else if (undone)
-            s.order.add_receive(key, number);
-        break;
+            s.order.add_receive(key, receiver);
     }
     forget_offer(arrival);
     send_control(source, make_control(control::detach, 0, m.from));
@@ -184,6 +181,7 @@ void part_from_peer(request &r) {
             const auto bound = s.bound_offer.find(r.number);
             if (bound != s.bound_offer.end()) {
                 const match_key key = r.key();
+                s.offers.at(bound->second).receiver = 0;
                 s.order.add_send(key, bound->second);
                 s.bound_offer.erase(bound);
                 match(key);

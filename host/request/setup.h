@@ -40,10 +40,15 @@ bool setup_pending();
 void send_control(int world_rank, control_message message);
 control_message make_control(control kind, std::uint64_t from, std::uint64_t to);
 
-// What is known of the other end when a receive is bound to an offer.
+// A send of another process, as its OFFER told of it: kept until it is withdrawn or both sides have freed the pair.
 struct offer {
-    int source = 0;  // world rank
-    control_message message{};
+    match_key key;
+    std::uint64_t number;  // the sender's own
+    int partitions;
+    std::uint64_t bytes;
+    bool has_devices;
+    transport::wire_region words;
+    std::uint64_t receiver = 0;  // the receive that it is bound to
 };
 
 }  // namespace mpix
