@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "host/request/exported.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <cstring>
 #include "host/request/request.h"
@@ -19,7 +20,7 @@ problem device_copy::make(const request &r, std::uint64_t epoch, std::uint32_t c
     void *words = nullptr;
     if (auto bad = gpus_.acquire_view(r.words_region, device_, words); !bad.empty()) return {MPI_ERR_OTHER, bad};
     viewed_ = r.words_region;
-    const std::size_t bytes = mpix_prequest_size(r.op.partitions);
+    const std::size_t bytes = mpix_prequest_size(r.kind, r.op.partitions);
     if (auto bad = gpus_.allocate(bytes, device_, memory_); !bad.empty()) return {MPI_ERR_NO_MEM, bad};
 
     std::vector<char> image(bytes, 0);
@@ -35,8 +36,8 @@ problem device_copy::make(const request &r, std::uint64_t epoch, std::uint32_t c
     p->seen_epoch = epoch;
     p->ready_count = epoch * static_cast<std::uint64_t>(r.op.partitions);
     p->defer_count = r.home->defer_count;  // the engine goes on where it was in the ring
-    auto *state = reinterpret_cast<std::uint64_t *>(p + 1);
-    for (int i = 0; i < r.op.partitions; ++i) state[i] = epoch;
+    if (r.kind == MPIX_KIND_SEND)
+        std::fill_n(reinterpret_cast<std::uint64_t *>(p + 1), r.op.partitions, epoch);  // the partitions' states
     if (auto bad = gpus_.write(memory_.address, image.data(), bytes, device_); !bad.empty())
         return {MPI_ERR_OTHER, bad};
     return {};

@@ -63,7 +63,7 @@ request::request(const operation &o, mpix_kind k)
       partition_bytes(o.count * static_cast<std::uint64_t>(o.type->size)),
       gapless(o.type->contiguous()) {
     place = transport::locate(op.buffer);
-    const std::size_t bytes = mpix_prequest_size(op.partitions);
+    const std::size_t bytes = mpix_prequest_size(kind, op.partitions);
     home = static_cast<mpix_prequest *>(::operator new (bytes, std::align_val_t{64}));
     std::memset(static_cast<void *>(home), 0, bytes);
     home->head = MPIX_ABI_VERSION | static_cast<std::uint64_t>(kind) << 32 | (null_peer() ? MPIX_HEAD_NULL_PEER : 0);

@@ -47,7 +47,6 @@ problem send_request::prepare() {
     const auto n = static_cast<std::uint64_t>(op.partitions);
     if (problem bad = allocate_words(n * sizeof(mpix_ring_entry)); bad) return bad;
     home->ring = reinterpret_cast<mpix_ring_entry *>(words + 1);
-    host_readied_.resize(static_cast<std::size_t>(op.partitions));
     return {};
 }
 
@@ -235,7 +234,7 @@ void send_request::on_start() {
     ring_at_start_ = ring_taken_;
     engine_moves_ = 0;
     host_share_ = 0;
-    std::fill(host_readied_.begin(), host_readied_.end(), false);
+    if (device != nullptr) host_readied_.assign(static_cast<std::size_t>(op.partitions), false);
     if (device != nullptr || exported_to_host) progress_attend(shared_from_this());
 }
 
@@ -355,11 +354,8 @@ void send_request::drain() {
         ++ring_taken_;
         start_move(static_cast<int>(entry & 0xffffffffu), false);
     }
-    while (!host_ready_.empty()) {
-        const int partition = host_ready_.front();
-        host_ready_.pop_front();
-        start_move(partition, true);
-    }
+    for (const int partition : host_ready_) start_move(partition, true);
+    host_ready_.clear();
 }
 
 // If every partition was readied, and the engine had a share in moving them, tell the receiver.

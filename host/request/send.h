@@ -4,7 +4,6 @@
 #ifndef MPIX_HOST_REQUEST_SEND_H
 #define MPIX_HOST_REQUEST_SEND_H
 
-#include <deque>
 #include <memory>
 #include <vector>
 
@@ -82,7 +81,7 @@ private:
     // Guarded by engine.
     std::uint64_t ring_taken_ = 0;     // entries of the ring consumed, all epochs
     std::uint64_t ring_at_start_ = 0;  // at this epoch's start
-    std::deque<int> host_ready_;       // readied by the host on an exported request, not moved yet
+    std::vector<int> host_ready_;      // readied by the host on an exported request, not moved yet
     std::vector<bool> host_readied_;   // in this epoch
     std::uint64_t host_share_ = 0;     // of them, how many have been moved
     std::uint64_t counted_ = 0;        // last epoch in which count_shares() found all ready

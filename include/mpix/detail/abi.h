@@ -74,8 +74,8 @@ struct mpix_prequest {
 
 // Behind the struct of a send: state[partitions], the last epoch in which each was readied, then
 // contributions[partitions], the calls of pready_contribute so far.
-static inline size_t mpix_prequest_size(int partitions) {
-    return sizeof(struct mpix_prequest) + 2u * (size_t)partitions * sizeof(uint64_t);
+static inline size_t mpix_prequest_size(enum mpix_kind kind, int partitions) {
+    return sizeof(struct mpix_prequest) + (kind == MPIX_KIND_SEND ? 2u * (size_t)partitions * sizeof(uint64_t) : 0u);
 }
 
 #ifdef __cplusplus
