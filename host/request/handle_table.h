@@ -65,10 +65,7 @@ public:
         }
     }
 
-    std::size_t size() const {
-        const std::lock_guard lock(mutex_);
-        return live_;
-    }
+    std::size_t size() const { return live_.load(std::memory_order_relaxed); }
 
     static constexpr std::uint64_t key_empty = 0x8000000000000001u;
 
@@ -124,7 +121,8 @@ private:
     mutable std::mutex mutex_;
     std::vector<std::unique_ptr<slots>> all_;
     std::atomic<slots *> current_{nullptr};
-    std::size_t used_ = 0, live_ = 0;
+    std::size_t used_ = 0;
+    std::atomic<std::size_t> live_{0};  // changed under the mutex
 };
 
 }  // namespace mpix

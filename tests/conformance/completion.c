@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Rules 9 and 11: Wait*, Test* and Request_get_status on arrays that mix our requests with the library's own,
-// null and inactive ones, with their statuses. A ring: everything goes to the right.
+// Rules 9 and 11: Wait*, Test* and Request_get_status on arrays that mix our requests with the library's own
+// (nonblocking, persistent, collective, generalized), null and inactive ones, with their statuses. A ring: everything
+// goes to the right.
 #include <string.h>
 
 #include "tests/conformance/harness.h"
 
-enum { tag = 5, plain_tag = 6, persistent_tag = 7 };
+enum { tag = 5, plain_tag = 6, persistent_tag = 7, general_tag = 77, general_bytes = 5, untouched = 0x5a5a };
 
 // Places in the array.
 enum place {
@@ -20,16 +21,42 @@ enum place {
     plain_idle,
     nobody,
     persistent,
+    general,
+    collective,
+    persistent_send,
     n_places
 };
 
 static const char becomes_ready[n_places] = {
-    [send] = 1, [plain_send] = 1, [receive] = 1, [plain_receive] = 1, [nobody] = 1, [persistent] = 1};
+    [send] = 1,       [plain_send] = 1, [receive] = 1,    [plain_receive] = 1,  [nobody] = 1,
+    [persistent] = 1, [general] = 1,    [collective] = 1, [persistent_send] = 1};
+enum { n_ready = 9 };
+
+// Those that are null once they are complete.
+static int is_temporary(int place) {
+    return place == plain_send || place == plain_receive || place == general || place == collective;
+}
+
+static int is_ours(int place) {
+    return place == send || place == receive || place == nobody || place == idle_send || place == idle_receive;
+}
 
 static struct side out, in;
 static int plain_out[3], plain_in[5], persistent_in[2], persistent_out[2], idle_data[4];
-static MPI_Request requests[n_places], helper;
+static int sum_in, sum_out;
+static MPI_Request requests[n_places];
 static uint64_t key;
+
+static int query(void *state, MPI_Status *status) {
+    (void)state;
+    OK(MPI_Status_set_elements(status, MPI_BYTE, general_bytes));
+    OK(MPI_Status_set_cancelled(status, 0));
+    status->MPI_SOURCE = world_rank;
+    status->MPI_TAG = general_tag;
+    return MPI_SUCCESS;
+}
+static int forget(void *state) { return state == NULL ? MPI_SUCCESS : MPI_ERR_OTHER; }
+static int cancel(void *state, int complete) { return state == NULL && complete ? MPI_SUCCESS : MPI_ERR_OTHER; }
 
 static void set_up(void) {
     make_side(&out, MPI_INT, 6, 4);
@@ -43,6 +70,8 @@ static void set_up(void) {
     OK(MPI_Recv_init(idle_data, 1, MPI_INT, left_rank, 101, MPI_COMM_WORLD, &requests[plain_idle]));
     OK(MPI_Precv_init(idle_data, 2, 2, MPI_INT, MPI_PROC_NULL, tag, MPI_COMM_WORLD, MPI_INFO_NULL, &requests[nobody]));
     OK(MPI_Recv_init(persistent_in, 2, MPI_INT, left_rank, persistent_tag, MPI_COMM_WORLD, &requests[persistent]));
+    OK(MPI_Send_init(persistent_out, 2, MPI_INT, right_rank, persistent_tag, MPI_COMM_WORLD,
+                     &requests[persistent_send]));
 }
 
 static void tear_down(void) {
@@ -64,6 +93,7 @@ static void start_epoch(void) {
     OK(MPI_Startall(4, started));
     CHECK(started[0] == requests[send] && started[1] == requests[persistent]);
     OK(MPI_Irecv(plain_in, 5, MPI_INT, left_rank, plain_tag, MPI_COMM_WORLD, &requests[plain_receive]));
+    OK(MPI_Grequest_start(query, forget, cancel, NULL, &requests[general]));
     OK(MPI_Barrier(MPI_COMM_WORLD));
 }
 
@@ -71,7 +101,10 @@ static void release(void) {
     for (int i = 0; i < 3; ++i) plain_out[i] = world_rank * 10 + i;
     persistent_out[0] = persistent_out[1] = world_rank;
     OK(MPI_Isend(plain_out, 3, MPI_INT, right_rank, plain_tag, MPI_COMM_WORLD, &requests[plain_send]));
-    OK(MPI_Isend(persistent_out, 2, MPI_INT, right_rank, persistent_tag, MPI_COMM_WORLD, &helper));
+    OK(MPI_Start(&requests[persistent_send]));
+    OK(MPI_Grequest_complete(requests[general]));
+    sum_in = world_rank + 1;
+    OK(MPI_Iallreduce(&sum_in, &sum_out, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD, &requests[collective]));
     ready_all(requests[send], 6, shuffled);
 }
 
@@ -93,9 +126,14 @@ static void check_status(int place, const MPI_Status *status) {
         case nobody:
             CHECK(status->MPI_SOURCE == MPI_PROC_NULL && status->MPI_TAG == MPI_ANY_TAG && bytes == 0);
             break;
+        case general:
+            CHECK(status->MPI_SOURCE == world_rank && status->MPI_TAG == general_tag && bytes == general_bytes);
+            break;
         case send:
         case plain_send:
-            break;  // nothing is said of a send's
+        case persistent_send:
+        case collective:
+            break;  // nothing is said of these
         default:    // the empty status
             CHECK(status->MPI_SOURCE == MPI_ANY_SOURCE && status->MPI_TAG == MPI_ANY_TAG && bytes == 0);
     }
@@ -105,9 +143,14 @@ static void check_end(const MPI_Request before[n_places]) {
     check_received(&in, key, &out, mix_key(key, (uint64_t)left_rank));
     CHECK(plain_in[0] == left_rank * 10 && plain_in[2] == left_rank * 10 + 2);
     CHECK(persistent_in[1] == left_rank);
-    for (int i = 0; i < n_places; ++i)
-        CHECK(requests[i] == (i == plain_send || i == plain_receive ? MPI_REQUEST_NULL : before[i]));
-    OK(MPI_Wait(&helper, MPI_STATUS_IGNORE));
+    CHECK(sum_out == world_size * (world_size + 1) / 2);
+    for (int i = 0; i < n_places; ++i) CHECK(requests[i] == (is_temporary(i) ? MPI_REQUEST_NULL : before[i]));
+}
+
+// Calls with one status leave its MPI_ERROR alone; calls with several say something there only if they fail.
+static void check_error_field(int place, const MPI_Status *status, int several) {
+    if (place == null || is_ours(place))
+        CHECK(status->MPI_ERROR == untouched || (several && status->MPI_ERROR == MPI_SUCCESS));
 }
 
 static void all_of_them(int test) {
@@ -118,6 +161,7 @@ static void all_of_them(int test) {
         const int ignore = epoch % 2;
         int flag = 0;
         memset(statuses, 0x55, sizeof statuses);
+        for (int i = 0; i < n_places; ++i) statuses[i].MPI_ERROR = untouched;
         start_epoch();
         if (test) {
             // Several are complete (or inactive) already, but not all: nothing changes.
@@ -135,7 +179,10 @@ static void all_of_them(int test) {
             UNTIL(flag) OK(MPI_Testall(n_places, requests, &flag, ignore ? MPI_STATUSES_IGNORE : statuses));
         else
             OK(MPI_Waitall(n_places, requests, ignore ? MPI_STATUSES_IGNORE : statuses));
-        for (int i = 0; i < n_places && !ignore; ++i) check_status(i, &statuses[i]);
+        for (int i = 0; i < n_places && !ignore; ++i) {
+            check_status(i, &statuses[i]);
+            check_error_field(i, &statuses[i], 1);
+        }
         check_end(before);
         // Nothing is active any more: at once, with empty statuses.
         flag = 0;
@@ -161,8 +208,9 @@ static void one_by_one(int test) {
         start_epoch();
         release();
         memcpy(before, requests, sizeof before);
-        for (int found = 0; found < 6; ++found) {
+        for (int found = 0; found < n_ready; ++found) {
             int index = -1, flag = 0;
+            status.MPI_ERROR = untouched;
             if (test)
                 UNTIL(flag) OK(MPI_Testany(n_places, requests, &index, &flag, ignore ? MPI_STATUS_IGNORE : &status));
             else
@@ -170,13 +218,17 @@ static void one_by_one(int test) {
             CHECK(index >= 0 && index < n_places);
             CHECK(becomes_ready[index] && !seen[index]);
             seen[index] = 1;
-            if (!ignore) check_status(index, &status);
+            if (ignore) continue;
+            check_status(index, &status);
+            check_error_field(index, &status, 0);
         }
         check_end(before);
         int index = -1, flag = 0;
+        memset(&status, 0x55, sizeof status);
         OK(MPI_Testany(n_places, requests, &index, &flag, &status));
         CHECK(flag && index == MPI_UNDEFINED);
         check_status(null, &status);
+        memset(&status, 0x55, sizeof status);
         OK(MPI_Waitany(n_places, requests, &index, &status));
         CHECK(index == MPI_UNDEFINED);
         check_status(null, &status);
@@ -198,17 +250,19 @@ static void some_of_them(int test) {
         start_epoch();
         release();
         memcpy(before, requests, sizeof before);
-        for (int found = 0; found < 6; found += n) {
+        for (int i = 0; i < n_places; ++i) statuses[i].MPI_ERROR = untouched;
+        for (int found = 0; found < n_ready; found += n) {
             n = 0;
             MPI_Status *const into = ignore ? MPI_STATUSES_IGNORE : statuses;
             if (!test) OK(MPI_Waitsome(n_places, requests, &n, indices, into));
             while (n == 0) OK(MPI_Testsome(n_places, requests, &n, indices, into));
-            CHECK(n > 0 && n <= 6);
+            CHECK(n > 0 && n <= n_ready);
             for (int k = 0; k < n; ++k) {
                 CHECK(indices[k] >= 0 && indices[k] < n_places);
                 CHECK(becomes_ready[indices[k]] && !seen[indices[k]]);
                 seen[indices[k]] = 1;
                 if (!ignore) check_status(indices[k], &statuses[k]);
+                if (!ignore) check_error_field(indices[k], &statuses[k], 1);
             }
         }
         check_end(before);
@@ -272,8 +326,10 @@ static void get_status(void) {
         for (int place = 0; place < n_places; ++place) {
             if (place == null) continue;
             flag = 0;
+            status.MPI_ERROR = untouched;
             UNTIL(flag) OK(MPI_Request_get_status(requests[place], &flag, &status));
             check_status(place, &status);
+            check_error_field(place, &status, 0);
             // It is still there, and says the same again.
             flag = 0;
             OK(MPI_Request_get_status(requests[place], &flag, MPI_STATUS_IGNORE));
@@ -286,7 +342,6 @@ static void get_status(void) {
         CHECK(flag);
         check_status(null, &status);
         OK(MPI_Waitall(n_places, requests, MPI_STATUSES_IGNORE));
-        OK(MPI_Wait(&helper, MPI_STATUS_IGNORE));
     }
     tear_down();
 }
@@ -299,6 +354,7 @@ static void single(void) {
         start_epoch();
         release();
         for (int place = n_places - 1; place >= 0; --place) {
+            status.MPI_ERROR = untouched;
             if (epoch % 2) {
                 flag = 0;
                 UNTIL(flag) OK(MPI_Test(&requests[place], &flag, &status));
@@ -306,13 +362,15 @@ static void single(void) {
                 OK(MPI_Wait(&requests[place], &status));
             }
             check_status(place, &status);
+            check_error_field(place, &status, 0);
+            status.MPI_ERROR = untouched;
             OK(MPI_Wait(&requests[place], &status));  // inactive or null by now
             check_status(null, &status);
+            check_error_field(place, &status, 0);
             flag = 0;
             OK(MPI_Test(&requests[place], &flag, MPI_STATUS_IGNORE));
             CHECK(flag);
         }
-        OK(MPI_Wait(&helper, MPI_STATUS_IGNORE));
     }
     tear_down();
 }

@@ -29,17 +29,25 @@ static void missing_partition(void) {
             OK(MPI_Pready_range(0, 2, request));
             OK(MPI_Pready_range(4, 7, request));
             hear(1);
+            if (epoch == 2) tell(1);
             OK(MPI_Pready(3, request));
         } else {
             MPI_Status status;
+            MPI_Request late = MPI_REQUEST_NULL;
             int index, n, indices[1];
             if (epoch == 1) {
                 EXPECT(MPI_ERR_PENDING, "not arrived: 3", MPI_Wait(&request, &status));
             } else if (epoch == 2) {
-                EXPECT(MPI_ERR_IN_STATUS, "not arrived: 3", MPI_Waitall(1, &request, &status));
-                CHECK(status.MPI_ERROR == MPI_ERR_PENDING);
+                // The library's is late as well: nobody waits for it any more, and it stays as it is.
+                OK(MPI_Irecv(NULL, 0, MPI_BYTE, 0, 1, MPI_COMM_WORLD, &late));
+                MPI_Request all[] = {late, request, MPI_REQUEST_NULL};
+                MPI_Status statuses[3];
+                EXPECT(MPI_ERR_IN_STATUS, "not arrived: 3", MPI_Waitall(3, all, statuses));
+                CHECK(statuses[0].MPI_ERROR == MPI_ERR_PENDING && statuses[1].MPI_ERROR == MPI_ERR_PENDING);
+                CHECK(statuses[2].MPI_ERROR == MPI_SUCCESS);
+                CHECK(all[0] == late && all[1] == request);
                 char text[MPI_MAX_ERROR_STRING];
-                OK(MPI_Error_string(status.MPI_ERROR, text, &n));
+                OK(MPI_Error_string(statuses[1].MPI_ERROR, text, &n));
                 CHECK(strstr(text, "not arrived: 3") != NULL);
             } else if (epoch == 3) {
                 EXPECT(MPI_ERR_PENDING, "not arrived: 3", MPI_Waitany(1, &request, &index, &status));
@@ -50,6 +58,7 @@ static void missing_partition(void) {
             OK(MPI_Test(&request, &flag, MPI_STATUS_IGNORE));  // still active
             CHECK(!flag);
             tell(0);
+            OK(MPI_Wait(&late, MPI_STATUS_IGNORE));
         }
         OK(MPI_Wait(&request, MPI_STATUS_IGNORE));
         for (int i = 0; i < parts * 2; ++i) CHECK(data[i] == epoch * 100 + i);
@@ -119,12 +128,41 @@ static void late_start(void) {
     OK(MPI_Request_free(&request));
 }
 
+// The deadline is for active requests of ours. Rank 0 gives up twice, so rank 1 has waited for longer than one deadline
+// when the ordinary message comes.
+static void slow_message(void) {
+    init_request();
+    for (int epoch = 1; epoch <= 2; ++epoch) {
+        OK(MPI_Barrier(MPI_COMM_WORLD));
+        if (world_rank == 0) {
+            OK(MPI_Start(&request));
+            EXPECT(MPI_ERR_PENDING, "not ready", MPI_Wait(&request, MPI_STATUS_IGNORE));
+            EXPECT(MPI_ERR_PENDING, "not ready", MPI_Wait(&request, MPI_STATUS_IGNORE));
+            tell(1);
+            OK(MPI_Pready_range(0, parts - 1, request));
+        } else {
+            MPI_Request some[] = {request, MPI_REQUEST_NULL};
+            int index = -1, n = -1;
+            OK(MPI_Irecv(NULL, 0, MPI_BYTE, 0, 1, MPI_COMM_WORLD, &some[1]));
+            if (epoch == 1)
+                OK(MPI_Waitany(2, some, &index, MPI_STATUS_IGNORE));
+            else
+                OK(MPI_Waitsome(2, some, &n, &index, MPI_STATUSES_IGNORE));
+            CHECK(index == 1 && some[1] == MPI_REQUEST_NULL);
+            OK(MPI_Start(&request));
+        }
+        OK(MPI_Wait(&request, MPI_STATUS_IGNORE));
+    }
+    OK(MPI_Request_free(&request));
+}
+
 int main(int argc, char **argv) {
     static const struct test_case cases[] = {
         {"a missing partition", 2, missing_partition},
         {"a forgotten partition", 2, forgotten_partition},
         {"no partner", 2, lonely},
         {"a late start", 2, late_start},
+        {"a slow message", 2, slow_message},
     };
     return RUN_CASES(argc, argv, MPI_THREAD_SINGLE, cases);
 }
