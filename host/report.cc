@@ -2,10 +2,11 @@
 #include "host/report.h"
 
 #include <cstdio>
+#include <mutex>
 #include <utility>
 
 #include "host/format.h"
-#include "host/request/communicator.h"
+#include "host/request/request.h"
 
 namespace mpix {
 namespace {
@@ -27,13 +28,24 @@ bool fatal(MPI_Comm comm) {
     return is_fatal;
 }
 
-int raise_last(MPI_Comm comm, last_error &&what) {
-    last = std::move(what);
-    if (comm == MPI_COMM_NULL || communicators().find(comm) == nullptr) comm = MPI_COMM_WORLD;
-    if (fatal(comm)) say(last.sentence);
-    const int code = last.returned;  // the handler may make errors of its own
-    PMPI_Comm_call_errhandler(comm, code);
-    return code;
+// The handler may make errors of its own, on any communicator; what is told afterwards is this one.
+int raise_on(MPI_Comm comm, const last_error &what) {
+    last = what;
+    if (fatal(comm)) say(what.sentence);
+    PMPI_Comm_call_errhandler(comm, what.returned);
+    last = what;
+    return what.returned;
+}
+
+int raise_for(const request &r, const last_error &what) {
+    const std::shared_ptr<const communicator> members = r.op.members;  // the handler may free the request
+    // acquire: pairs with the release in communicator_registry::remove.
+    const MPI_Errhandler kept = members->last_handler.load(std::memory_order_acquire);
+    if (kept == MPI_ERRHANDLER_NULL) return raise_on(r.op.comm, what);
+    static std::recursive_mutex one_at_a_time;  // the handler may come here again
+    const std::lock_guard lock(one_at_a_time);
+    PMPI_Comm_set_errhandler(communicators().stand_in(), kept);
+    return raise_on(communicators().stand_in(), what);
 }
 
 }  // namespace
@@ -48,11 +60,16 @@ void say(const std::string &line) {
 }
 
 int raise(MPI_Comm comm, const char *call, const problem &what) {
-    return raise_last(comm, {what.error_class, what.error_class, format("{}: {}", call, what.sentence)});
+    if (comm == MPI_COMM_NULL || communicators().find(comm) == nullptr) comm = MPI_COMM_WORLD;
+    return raise_on(comm, {what.error_class, what.error_class, format("{}: {}", call, what.sentence)});
 }
 
-int raise_in_status(MPI_Comm comm, const char *call, const problem &first) {
-    return raise_last(comm, {MPI_ERR_IN_STATUS, first.error_class, format("{}: {}", call, first.sentence)});
+int raise(const request &r, const char *call, const problem &what) {
+    return raise_for(r, {what.error_class, what.error_class, format("{}: {}", call, what.sentence)});
+}
+
+int raise_in_status(const request &r, const char *call, const problem &first) {
+    return raise_for(r, {MPI_ERR_IN_STATUS, first.error_class, format("{}: {}", call, first.sentence)});
 }
 
 const std::string &last_sentence(int error_class) {

@@ -12,6 +12,8 @@
 
 namespace mpix {
 
+class request;
+
 // An error of one operation: a class of MPI's and a sentence that names the argument. Made where the error
 // is noticed; raised (below) where the MPI call returns.
 struct problem {
@@ -20,12 +22,14 @@ struct problem {
     explicit operator bool() const { return error_class != MPI_SUCCESS; }
 };
 
-// Raise it through the handler of `comm` (that of MPI_COMM_WORLD for a null or unknown communicator) on
-// behalf of the MPI call `call`. With a fatal handler the sentence is printed and the program ends; with
-// another one the class is returned after the handler has run.
-int raise(MPI_Comm comm, const char *call, const problem &what);
+// Raise it through the handler of the request's communicator on behalf of the MPI call `call`. With a fatal handler the
+// sentence is printed and the program ends; with another one the class is returned after the handler has run. The
+// user may have freed the communicator: then it is the handler that it had last, called with a communicator of ours.
+int raise(const request &r, const char *call, const problem &what);
 // The same for a call on an array: MPI_ERR_IN_STATUS is raised, the statuses have the classes.
-int raise_in_status(MPI_Comm comm, const char *call, const problem &first);
+int raise_in_status(const request &r, const char *call, const problem &first);
+// Where there is no request: the handler of `comm`, that of MPI_COMM_WORLD for a null or unknown communicator.
+int raise(MPI_Comm comm, const char *call, const problem &what);
 
 // The sentence of this thread's last error, if `error_class` is what it returned or put into a status; otherwise
 // empty.

@@ -79,7 +79,7 @@ MPIX_SYMBOL int MPI_Wait(MPI_Request *request, MPI_Status *status) {
     }
     problem bad = await(*r, "MPI_Wait", wait_clock::now());
     if (!bad) bad = r->retire(status);
-    return bad ? raise(r->op.comm, "MPI_Wait", bad) : MPI_SUCCESS;
+    return bad ? raise(*r, "MPI_Wait", bad) : MPI_SUCCESS;
 }
 
 MPIX_SYMBOL int MPI_Test(MPI_Request *request, int *flag, MPI_Status *status) {
@@ -93,7 +93,7 @@ MPIX_SYMBOL int MPI_Test(MPI_Request *request, int *flag, MPI_Status *status) {
     if (!*flag || progress_needs_caller()) progress_poll();
     if (!*flag) return MPI_SUCCESS;
     const problem bad = r->retire(status);
-    return bad ? raise(r->op.comm, "MPI_Test", bad) : MPI_SUCCESS;
+    return bad ? raise(*r, "MPI_Test", bad) : MPI_SUCCESS;
 }
 
 MPIX_SYMBOL int MPI_Request_get_status(MPI_Request request, int *flag, MPI_Status *status) {
@@ -115,7 +115,7 @@ namespace {
 // The library has completed its part with this code, and all of ours are done: retire them.
 int retire_all(mixed_array &array, MPI_Status statuses[], int code, const char *call) {
     scratch<int> classes(array.count());
-    if (!classes) return raise(array.first_active()->op.comm, call, array.no_memory());
+    if (!classes) return raise(*array.first_active(), call, array.no_memory());
     int failed = -1;
     problem first;
     for (int i = 0; i < array.count(); ++i) {
@@ -136,7 +136,7 @@ int retire_all(mixed_array &array, MPI_Status statuses[], int code, const char *
     // The library has said this of its own already, if it failed.
     for (int i = 0; i < array.count(); ++i)
         if (array.mine(i) != nullptr || code == MPI_SUCCESS) set_error(at(statuses, i), classes[i]);
-    return failed >= 0 ? raise_in_status(array.mine(failed)->op.comm, call, first) : code;
+    return failed >= 0 ? raise_in_status(*array.mine(failed), call, first) : code;
 }
 
 // One of ours, `failed`, does not complete: nobody is waited for any more. The others are taken as they are.
@@ -156,7 +156,7 @@ int give_up_all(mixed_array &array, MPI_Status statuses[], int failed, const pro
         }
         set_error(status, error_class);
     }
-    return raise_in_status(array.mine(failed)->op.comm, call, why);
+    return raise_in_status(*array.mine(failed), call, why);
 }
 
 }  // namespace
@@ -243,7 +243,7 @@ int test_any(mixed_array &array, MPI_Request handles[], MPI_Status *status, cons
                     static_cast<int>((turn / 2 + static_cast<unsigned>(k)) % static_cast<unsigned>(array.count()));
                 request *const r = array.mine(i);
                 if (r == nullptr || !r->done_exactly()) continue;
-                if (const problem bad = r->retire(status)) code = raise(r->op.comm, call, bad);
+                if (const problem bad = r->retire(status)) code = raise(*r, call, bad);
                 return i;
             }
         } else if (array.has_library()) {
@@ -300,7 +300,7 @@ MPIX_SYMBOL int MPI_Waitany(int count, MPI_Request array_of_requests[], int *ind
     };
     const problem late = progress_until(call, wait_clock::now(), std::ref(look),
                                         [&array] { return array.first_active()->describe_stall(); });
-    return late ? raise(array.first_active()->op.comm, call, late) : code;
+    return late ? raise(*array.first_active(), call, late) : code;
 }
 
 // ---- some of an array ----------------------------------------------------------------------------------
@@ -335,7 +335,7 @@ int test_some(mixed_array &array, MPI_Request handles[], int *outcount, int indi
     *outcount = n;
     if (failed < 0 && code == MPI_SUCCESS) return MPI_SUCCESS;
     for (int k = 0; k < n; ++k) set_error(at(statuses, k), classes[k]);
-    return failed >= 0 ? raise_in_status(array.mine(failed)->op.comm, call, first) : code;
+    return failed >= 0 ? raise_in_status(*array.mine(failed), call, first) : code;
 }
 
 }  // namespace
@@ -378,5 +378,5 @@ MPIX_SYMBOL int MPI_Waitsome(int incount, MPI_Request array_of_requests[], int *
     };
     const problem late = progress_until(call, wait_clock::now(), std::ref(look),
                                         [&array] { return array.first_active()->describe_stall(); });
-    return late ? raise(array.first_active()->op.comm, call, late) : code;
+    return late ? raise(*array.first_active(), call, late) : code;
 }

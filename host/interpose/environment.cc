@@ -79,6 +79,7 @@ MPIX_SYMBOL int MPI_Query_thread(int *provided) {
 MPIX_SYMBOL int MPI_Finalize(void) {
     stop_setup();
     stop_progress();
+    communicators().stop();
     return PMPI_Finalize();
 }
 

@@ -98,7 +98,8 @@ problem find_partitioned(MPI_Request handle, request *&out) {
 }
 
 int raise_for(const request *r, const char *call, const problem &bad) {
-    return bad ? raise(r == nullptr ? MPI_COMM_NULL : r->op.comm, call, bad) : MPI_SUCCESS;
+    if (!bad) return MPI_SUCCESS;
+    return r == nullptr ? raise(MPI_COMM_NULL, call, bad) : raise(*r, call, bad);
 }
 
 problem prepare(const char *call, wait_clock::time_point since, request &r) {

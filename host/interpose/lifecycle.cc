@@ -4,6 +4,7 @@
 #include <mpi.h>
 
 #include "host/format.h"
+#include "host/interpose/scratch.h"
 #include "host/interpose/symbol.h"
 #include "host/progress.h"
 #include "host/request/request.h"
@@ -14,23 +15,41 @@ using namespace mpix;
 MPIX_SYMBOL int MPI_Start(MPI_Request *request) {
     mpix::request *r = request == nullptr ? nullptr : find_request(*request);
     if (r == nullptr) return PMPI_Start(request);
-    if (r->active()) return raise(r->op.comm, "MPI_Start", {MPI_ERR_REQUEST, "the request is active already"});
+    if (r->active()) return raise(*r, "MPI_Start", {MPI_ERR_REQUEST, "the request is active already"});
     r->start();
     return MPI_SUCCESS;
 }
 
 MPIX_SYMBOL int MPI_Startall(int count, MPI_Request array_of_requests[]) {
-    if (count > 0 && array_of_requests != nullptr)
+    const char *const call = "MPI_Startall";
+    int ours = 0;
+    for (int i = 0; array_of_requests != nullptr && i < count; ++i) {
+        const request *r = find_request(array_of_requests[i]);
+        if (r == nullptr) continue;
+        if (r->active())
+            return raise(*r, call, {MPI_ERR_REQUEST, format("array_of_requests[{}] is active already", i)});
+        ++ours;
+    }
+    if (ours == 0) return PMPI_Startall(count, array_of_requests);
+    // The library's first, in one call: if it refuses one of them it starts none, and then nor do we.
+    if (ours < count) {
+        scratch<MPI_Request> library(count - ours);
+        if (!library) return raise(MPI_COMM_NULL, call, {MPI_ERR_NO_MEM, "no memory for the array of requests"});
+        int n = 0;
         for (int i = 0; i < count; ++i)
-            if (const request *r = find_request(array_of_requests[i]); r != nullptr && r->active())
-                return raise(r->op.comm, "MPI_Startall",
-                             {MPI_ERR_REQUEST, format("array_of_requests[{}] is active already", i)});
+            if (find_request(array_of_requests[i]) == nullptr) library[n++] = array_of_requests[i];
+        const int code = PMPI_Startall(n, library.get());
+        n = 0;
+        for (int i = 0; i < count; ++i)  // it may have exchanged them
+            if (find_request(array_of_requests[i]) == nullptr) array_of_requests[i] = library[n++];
+        if (code != MPI_SUCCESS) return code;
+    }
     for (int i = 0; i < count; ++i) {
-        request *r = array_of_requests == nullptr ? nullptr : find_request(array_of_requests[i]);
-        if (r != nullptr)
-            r->start();
-        else if (const int code = PMPI_Start(&array_of_requests[i]); code != MPI_SUCCESS)
-            return code;
+        request *r = find_request(array_of_requests[i]);
+        if (r == nullptr) continue;
+        if (r->active())
+            return raise(*r, call, {MPI_ERR_REQUEST, format("array_of_requests[{}] is in the array twice", i)});
+        r->start();
     }
     return MPI_SUCCESS;
 }
@@ -43,7 +62,7 @@ MPIX_SYMBOL int MPI_Request_free(MPI_Request *request) {
         bad = {MPI_ERR_REQUEST, "the request is active; complete it first"};
     else if (r->exported_to_host || r->device != nullptr)
         bad = {MPI_ERR_REQUEST, "the request is exported; call MPIX_Prequest_free first"};
-    if (bad) return raise(r->op.comm, "MPI_Request_free", bad);
+    if (bad) return raise(*r, "MPI_Request_free", bad);
     leave(disown(r));
     progress_poll();  // the peer's answers to earlier frees, so that their memory comes back
     return PMPI_Request_free(request);
@@ -52,5 +71,5 @@ MPIX_SYMBOL int MPI_Request_free(MPI_Request *request) {
 MPIX_SYMBOL int MPI_Cancel(MPI_Request *request) {
     const mpix::request *r = request == nullptr ? nullptr : find_request(*request);
     if (r == nullptr) return PMPI_Cancel(request);
-    return raise(r->op.comm, "MPI_Cancel", {MPI_ERR_REQUEST, "a partitioned request cannot be cancelled"});
+    return raise(*r, "MPI_Cancel", {MPI_ERR_REQUEST, "a partitioned request cannot be cancelled"});
 }

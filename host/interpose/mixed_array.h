@@ -6,34 +6,11 @@
 
 #include <mpi.h>
 
-#include <memory>
-#include <new>
-
 #include "host/format.h"
+#include "host/interpose/scratch.h"
 #include "host/request/request.h"
 
 namespace mpix {
-
-// n of something, without the heap while n is small: these calls are made in loops.
-template <class T>
-class scratch {
-public:
-    explicit scratch(int n)
-        : heap_(n > few ? new (std::nothrow) T[static_cast<std::size_t>(n)] : nullptr),
-          all_(n > few ? heap_.get() : few_) {}
-    scratch(const scratch &) = delete;
-    scratch &operator=(const scratch &) = delete;
-    explicit operator bool() const { return all_ != nullptr; }
-    T *get() { return all_; }
-    T &operator[](int i) { return all_[i]; }
-    const T &operator[](int i) const { return all_[i]; }
-
-private:
-    static constexpr int few = 32;
-    T few_[few];
-    std::unique_ptr<T[]> heap_;
-    T *all_;
-};
 
 // Only active requests of ours need us. The handle of an inactive one is an inactive request of the library's as well, so
 // the library answers for it as for any other, and gets to see the array with our active ones replaced by

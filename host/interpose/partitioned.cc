@@ -4,6 +4,8 @@
 #include <mpi.h>
 #include <mpix/mpix.h>
 
+#include <new>
+
 #include "host/datatype/decode.h"
 #include "host/format.h"
 #include "host/interpose/symbol.h"
@@ -84,11 +86,16 @@ problem check(const arguments &a, const char *peer_name, operation &op) {
 template <class Kind>
 int init(const char *call, const char *peer_name, const arguments &a) {
     operation op;
-    problem bad = check(a, peer_name, op);
+    problem bad;
     std::shared_ptr<Kind> r;
-    if (!bad) {
-        r = std::make_shared<Kind>(op);
-        bad = r->prepare();
+    try {
+        bad = check(a, peer_name, op);
+        if (!bad) {
+            r = std::make_shared<Kind>(op);
+            bad = r->prepare();
+        }
+    } catch (const std::bad_alloc &) {
+        bad = {MPI_ERR_NO_MEM, format("no memory for {} partitions", a.partitions)};
     }
     if (bad) return raise(a.comm, call, bad);
     // The handle: a real, inactive request of the MPI library, so it is valid wherever it may end up.
@@ -116,7 +123,7 @@ problem no_sender(MPI_Request handle) {
 
 int raise_for(MPI_Request handle, const char *call, const problem &bad) {
     const request *r = handle == MPI_REQUEST_NULL ? nullptr : find_request(handle);
-    return raise(r == nullptr ? MPI_COMM_NULL : r->op.comm, call, bad);
+    return r == nullptr ? raise(MPI_COMM_NULL, call, bad) : raise(*r, call, bad);
 }
 
 // MPICH 4.0 declares the list of MPI_Pready_list without const.

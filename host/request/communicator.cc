@@ -33,6 +33,11 @@ std::uint64_t hash_members(MPI_Comm comm) {
 
 }  // namespace
 
+communicator::~communicator() {
+    MPI_Errhandler handler = last_handler.load(std::memory_order_relaxed);
+    if (handler != MPI_ERRHANDLER_NULL) PMPI_Errhandler_free(&handler);
+}
+
 std::uint64_t communicator_registry::hash_group(MPI_Group group) {
     std::uint64_t h = 7;
     for (const int rank : world_ranks(group)) h = mix(h, static_cast<std::uint64_t>(rank));
@@ -44,7 +49,10 @@ void communicator_registry::start() {
     PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
     add(MPI_COMM_WORLD, mix(1, 1));
     add(MPI_COMM_SELF, mix(mix(1, 2), static_cast<std::uint64_t>(rank)));
+    PMPI_Comm_dup(MPI_COMM_SELF, &stand_in_);
 }
+
+void communicator_registry::stop() { PMPI_Comm_free(&stand_in_); }
 
 std::uint64_t communicator_registry::mark(MPI_Comm parent, constructor how, std::uint64_t detail) {
     const std::lock_guard lock(mutex_);
@@ -84,8 +92,16 @@ void communicator_registry::add(MPI_Comm made, std::uint64_t name) {
 }
 
 void communicator_registry::remove(MPI_Comm freed) {
+    if (freed == MPI_COMM_WORLD || freed == MPI_COMM_SELF) return;  // an error of the program: they stay
     const std::lock_guard lock(mutex_);
-    entries_.erase(handle_key(freed));
+    const auto it = entries_.find(handle_key(freed));
+    if (it == entries_.end()) return;
+    if (const auto &ranks = it->second.ranks; ranks != nullptr && ranks.use_count() > 1) {
+        MPI_Errhandler handler = MPI_ERRHANDLER_NULL;
+        PMPI_Comm_get_errhandler(freed, &handler);
+        ranks->last_handler.store(handler, std::memory_order_release);  // pairs with the acquire in raise_for
+    }
+    entries_.erase(it);
 }
 
 std::shared_ptr<const communicator> communicator_registry::find(MPI_Comm comm) {

@@ -8,6 +8,7 @@
 
 #include <mpi.h>
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -17,9 +18,16 @@
 namespace mpix {
 
 struct communicator {
+    communicator() = default;
+    communicator(const communicator &) = delete;
+    communicator &operator=(const communicator &) = delete;
+    ~communicator();
+
     std::uint64_t name = 0;
     std::vector<int> peers;  // rank in the communicator (remote group of an intercommunicator) to world rank
     int rank = 0;            // ours
+    // Once the user has freed it under requests: the handler that it had.
+    mutable std::atomic<MPI_Errhandler> last_handler{MPI_ERRHANDLER_NULL};
 };
 
 enum class constructor : std::uint64_t {
@@ -40,8 +48,11 @@ enum class constructor : std::uint64_t {
 
 class communicator_registry {
 public:
-    // MPI_COMM_WORLD and MPI_COMM_SELF; called once, in MPI_Init.
+    // MPI_COMM_WORLD and MPI_COMM_SELF; called once, in MPI_Init, and MPI_Finalize.
     void start();
+    void stop();
+    // A communicator of ours, to call the handlers of freed ones with.
+    MPI_Comm stand_in() const { return stand_in_; }
 
     // A collective constructor on `parent` is about to run: the mark it leaves in the name. Calls for one
     // parent are in the same order in all members.
@@ -67,6 +78,7 @@ private:
         std::uint64_t constructed = 0;              // constructors seen on this communicator
         std::shared_ptr<const communicator> ranks;  // made on first use
     };
+    MPI_Comm stand_in_ = MPI_COMM_NULL;
     std::mutex mutex_;
     std::unordered_map<std::uint64_t, entry> entries_;
     std::unordered_map<std::uint64_t, std::uint64_t> repeats_;  // of one mark_group / mark_bridge
