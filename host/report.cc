@@ -60,7 +60,7 @@ void say(const std::string &line) {
 }
 
 int raise(MPI_Comm comm, const char *call, const problem &what) {
-    if (comm == MPI_COMM_NULL || communicators().find(comm) == nullptr) comm = MPI_COMM_WORLD;
+    if (comm == MPI_COMM_NULL) comm = MPI_COMM_WORLD;
     return raise_on(comm, {what.error_class, what.error_class, format("{}: {}", call, what.sentence)});
 }
 

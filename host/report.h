@@ -28,7 +28,7 @@ struct problem {
 int raise(const request &r, const char *call, const problem &what);
 // The same for a call on an array: MPI_ERR_IN_STATUS is raised, the statuses have the classes.
 int raise_in_status(const request &r, const char *call, const problem &first);
-// Where there is no request: the handler of `comm`, that of MPI_COMM_WORLD for a null or unknown communicator.
+// Where there is no request: the handler of `comm`, an argument of the call, or null for MPI_COMM_WORLD.
 int raise(MPI_Comm comm, const char *call, const problem &what);
 
 // The sentence of this thread's last error, if `error_class` is what it returned or put into a status; otherwise

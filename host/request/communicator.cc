@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "host/request/communicator.h"
 
+#include <utility>
+
 namespace mpix {
 namespace {
 
@@ -23,14 +25,6 @@ std::vector<int> world_ranks(MPI_Group group) {
     return world;
 }
 
-std::uint64_t hash_members(MPI_Comm comm) {
-    MPI_Group group;
-    PMPI_Comm_group(comm, &group);
-    const std::uint64_t h = communicator_registry::hash_group(group);
-    PMPI_Group_free(&group);
-    return h;
-}
-
 }  // namespace
 
 communicator::~communicator() {
@@ -40,68 +34,94 @@ communicator::~communicator() {
 
 std::uint64_t communicator_registry::hash_group(MPI_Group group) {
     std::uint64_t h = 7;
-    for (const int rank : world_ranks(group)) h = mix(h, static_cast<std::uint64_t>(rank));
+    for (const int rank : world_ranks(group)) {
+        if (rank < 0) return 0;
+        h = mix(h, static_cast<std::uint64_t>(rank));
+    }
     return h;
 }
 
 void communicator_registry::start() {
     int rank = 0;
     PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
-    add(MPI_COMM_WORLD, mix(1, 1));
-    add(MPI_COMM_SELF, mix(mix(1, 2), static_cast<std::uint64_t>(rank)));
+    {
+        const std::lock_guard lock(mutex_);
+        enter(MPI_COMM_WORLD, mix(1, 1));
+        enter(MPI_COMM_SELF, mix(mix(1, 2), static_cast<std::uint64_t>(rank)));
+    }
     PMPI_Comm_dup(MPI_COMM_SELF, &stand_in_);
 }
 
 void communicator_registry::stop() { PMPI_Comm_free(&stand_in_); }
 
-std::uint64_t communicator_registry::mark(MPI_Comm parent, constructor how, std::uint64_t detail) {
-    const std::lock_guard lock(mutex_);
-    const auto it = entries_.find(handle_key(parent));
-    if (it == entries_.end()) return 0;
-    std::uint64_t h = mix(it->second.name, static_cast<std::uint64_t>(how));
-    h = mix(h, it->second.constructed++);
-    return mix(h, detail);
+// `mutex_` is held. A name of 0: not known. That is said too, in case the handle's last owner was freed unseen.
+void communicator_registry::enter(MPI_Comm made, std::uint64_t name) {
+    if (made == MPI_COMM_NULL) return;
+    if (name == 0)
+        entries_.erase(handle_key(made));
+    else
+        entries_[handle_key(made)] = {name, 0, {}, nullptr};
 }
 
-std::uint64_t communicator_registry::mark_group(MPI_Comm parent, constructor how, MPI_Group group, int tag) {
-    const std::uint64_t members = hash_group(group);
+void communicator_registry::add(MPI_Comm made, MPI_Comm parent, constructor how, std::uint64_t detail) {
     const std::lock_guard lock(mutex_);
-    const auto it = entries_.find(handle_key(parent));
-    if (it == entries_.end()) return 0;
-    std::uint64_t h = mix(it->second.name, static_cast<std::uint64_t>(how));
-    h = mix(mix(h, members), static_cast<std::uint64_t>(tag));
-    return mix(h, repeats_[h]++);
+    std::uint64_t name = 0;
+    if (const auto it = entries_.find(handle_key(parent)); it != entries_.end()) {
+        name = mix(it->second.name, static_cast<std::uint64_t>(how));
+        name = mix(mix(name, it->second.constructed++), detail);
+    }
+    enter(made, name);
 }
 
-std::uint64_t communicator_registry::mark_bridge(MPI_Comm local, MPI_Comm bridged, int tag) {
-    MPI_Group remote;
-    PMPI_Comm_remote_group(bridged, &remote);
-    std::uint64_t theirs = hash_group(remote), ours = hash_members(local);
-    PMPI_Group_free(&remote);
-    if (theirs < ours) std::swap(theirs, ours);  // the same from both sides
+void communicator_registry::add_of_group(MPI_Comm made, MPI_Comm parent, MPI_Group group, int tag) {
+    if (made == MPI_COMM_NULL) return;
+    const std::uint64_t call = mix(hash_group(group), static_cast<std::uint64_t>(tag));
     const std::lock_guard lock(mutex_);
-    std::uint64_t h = mix(mix(2, static_cast<std::uint64_t>(constructor::intercomm_create)), ours);
-    h = mix(mix(h, theirs), static_cast<std::uint64_t>(tag));
-    return mix(h, repeats_[h]++);
+    std::uint64_t name = 0;
+    if (const auto it = entries_.find(handle_key(parent)); it != entries_.end()) {
+        name = mix(it->second.name, static_cast<std::uint64_t>(constructor::create_group));
+        name = mix(mix(name, call), it->second.repeats[call]++);
+    }
+    enter(made, name);
 }
 
-void communicator_registry::add(MPI_Comm made, std::uint64_t name) {
-    if (made == MPI_COMM_NULL || name == 0) return;
+void communicator_registry::add_orphan(MPI_Comm made, constructor how, std::uint64_t tag) {
+    if (made == MPI_COMM_NULL) return;
+    int inter = 0;
+    MPI_Group local, remote = MPI_GROUP_EMPTY;
+    PMPI_Comm_test_inter(made, &inter);
+    PMPI_Comm_group(made, &local);
+    if (inter) PMPI_Comm_remote_group(made, &remote);
+    std::uint64_t ours = hash_group(local), theirs = hash_group(remote);
+    PMPI_Group_free(&local);
+    if (inter) PMPI_Group_free(&remote);
+    const bool known = ours != 0 && theirs != 0;
+    if (inter && theirs < ours) std::swap(theirs, ours);  // the same from both sides
+    const std::uint64_t call = mix(mix(mix(mix(2, static_cast<std::uint64_t>(how)), ours), theirs), tag);
     const std::lock_guard lock(mutex_);
-    entries_[handle_key(made)] = {name, 0, nullptr};
+    enter(made, known ? mix(call, repeats_[call]++) : 0);
 }
 
-void communicator_registry::remove(MPI_Comm freed) {
-    if (freed == MPI_COMM_WORLD || freed == MPI_COMM_SELF) return;  // an error of the program: they stay
+communicator_registry::removed communicator_registry::remove(MPI_Comm freed) {
     const std::lock_guard lock(mutex_);
-    const auto it = entries_.find(handle_key(freed));
-    if (it == entries_.end()) return;
-    if (const auto &ranks = it->second.ranks; ranks != nullptr && ranks.use_count() > 1) {
+    removed entry = entries_.extract(handle_key(freed));
+    if (!entry.empty() && entry.mapped().ranks.use_count() > 1) {
         MPI_Errhandler handler = MPI_ERRHANDLER_NULL;
         PMPI_Comm_get_errhandler(freed, &handler);
-        ranks->last_handler.store(handler, std::memory_order_release);  // pairs with the acquire in raise_for
+        // release: pairs with the acquire in raise_for.
+        entry.mapped().ranks->last_handler.store(handler, std::memory_order_release);
     }
-    entries_.erase(it);
+    return entry;
+}
+
+void communicator_registry::restore(removed &&refused) {
+    if (refused.empty()) return;
+    if (refused.mapped().ranks != nullptr) {
+        MPI_Errhandler handler = refused.mapped().ranks->last_handler.exchange(MPI_ERRHANDLER_NULL);
+        if (handler != MPI_ERRHANDLER_NULL) PMPI_Errhandler_free(&handler);
+    }
+    const std::lock_guard lock(mutex_);
+    entries_.insert(std::move(refused));
 }
 
 std::shared_ptr<const communicator> communicator_registry::find(MPI_Comm comm) {

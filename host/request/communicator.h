@@ -34,15 +34,18 @@ enum class constructor : std::uint64_t {
     dup = 1,
     dup_with_info,
     idup,
+    idup_with_info,
     split,
     split_type,
     create,
     create_group,
+    create_from_group,
     cart,
     cart_sub,
     graph,
     dist_graph,
     intercomm_create,
+    intercomm_create_from_groups,
     intercomm_merge
 };
 
@@ -54,34 +57,45 @@ public:
     // A communicator of ours, to call the handlers of freed ones with.
     MPI_Comm stand_in() const { return stand_in_; }
 
-    // A collective constructor on `parent` is about to run: the mark it leaves in the name. Calls for one
-    // parent are in the same order in all members.
-    std::uint64_t mark(MPI_Comm parent, constructor how, std::uint64_t detail = 0);
-    // The same for constructors that only a group within the parent takes part in.
-    std::uint64_t mark_group(MPI_Comm parent, constructor how, MPI_Group group, int tag);
-    // For the two sides of MPI_Intercomm_create, once the result is known.
-    std::uint64_t mark_bridge(MPI_Comm local, MPI_Comm bridged, int tag);
+    // What a constructor gave this member: MPI_COMM_NULL where it is in none of what was made. To be called once the
+    // library has done it: a member whose call is refused calls again, and the others know of one call only.
 
-    // `made` (MPI_COMM_NULL is ignored) came from the constructor that left `name`.
-    void add(MPI_Comm made, std::uint64_t name);
-    void remove(MPI_Comm freed);
-
-    // Null for a communicator whose constructor was never seen here.
-    std::shared_ptr<const communicator> find(MPI_Comm comm);
-
-    // The members of a group, as a number.
-    static std::uint64_t hash_group(MPI_Group group);
+    // Collective over `parent`, whose members all call its constructors in the same order. `detail` tells apart
+    // what one call makes for several sets of members.
+    void add(MPI_Comm made, MPI_Comm parent, constructor how, std::uint64_t detail = 0);
+    // Collective over a group within `parent`, of which the other members do not hear.
+    void add_of_group(MPI_Comm made, MPI_Comm parent, MPI_Group group, int tag);
+    // No parent that all members know of: only the members, both sides of an intercommunicator, and the tag.
+    void add_orphan(MPI_Comm made, constructor how, std::uint64_t tag);
 
 private:
     struct entry {
         std::uint64_t name = 0;
-        std::uint64_t constructed = 0;              // constructors seen on this communicator
-        std::shared_ptr<const communicator> ranks;  // made on first use
+        std::uint64_t constructed = 0;                             // on this communicator, by all its members
+        std::unordered_map<std::uint64_t, std::uint64_t> repeats;  // of one group and tag
+        std::shared_ptr<const communicator> ranks;                 // made on first use
     };
+    using entries = std::unordered_map<std::uint64_t, entry>;
+
+public:
+    // The user frees it; and gets it back if the library refuses.
+    using removed = entries::node_type;
+    removed remove(MPI_Comm freed);
+    void restore(removed &&freed);
+
+    // Null for a communicator whose constructor was never seen here.
+    std::shared_ptr<const communicator> find(MPI_Comm comm);
+
+    // The members of a group, in their order, as a number; 0 if they are not all of our MPI_COMM_WORLD.
+    static std::uint64_t hash_group(MPI_Group group);
+
+private:
+    void enter(MPI_Comm made, std::uint64_t name);
+
     MPI_Comm stand_in_ = MPI_COMM_NULL;
     std::mutex mutex_;
-    std::unordered_map<std::uint64_t, entry> entries_;
-    std::unordered_map<std::uint64_t, std::uint64_t> repeats_;  // of one mark_group / mark_bridge
+    entries entries_;
+    std::unordered_map<std::uint64_t, std::uint64_t> repeats_;  // of one orphan's members and tag
 };
 
 communicator_registry &communicators();

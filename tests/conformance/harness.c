@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 int world_rank, world_size, right_rank, left_rank;
+const char *subject;
 uint64_t seed;
 
 static const char *case_name = "start";
@@ -18,8 +19,8 @@ static uint64_t shared_state, own_state;
 
 void fail_check(const char *file, int line, const char *what) {
     const char *const slash = strrchr(file, '/');
-    fprintf(stderr, "FAILED %s:%d, case \"%s\", world rank %d, --seed %llu: %s\n", slash ? slash + 1 : file, line,
-            case_name, world_rank, (unsigned long long)seed, what);
+    fprintf(stderr, "FAILED %s:%d, case \"%s\"%s%s, world rank %d, --seed %llu: %s\n", slash ? slash + 1 : file, line,
+            case_name, subject ? ", " : "", subject ? subject : "", world_rank, (unsigned long long)seed, what);
     fflush(stderr);
     MPI_Abort(MPI_COMM_WORLD, 1);
     abort();
@@ -73,6 +74,7 @@ int run_cases(int argc, char **argv, int thread_level, const struct test_case *c
         OK(MPI_Barrier(MPI_COMM_WORLD));
         const double start = MPI_Wtime();
         cases[i].run();
+        subject = NULL;
         OK(MPI_Barrier(MPI_COMM_WORLD));
         if (world_rank == 0) {
             printf("passed in %5.2f s: %s\n", MPI_Wtime() - start, case_name);

@@ -25,6 +25,7 @@ int run_cases(int argc, char **argv, int thread_level, const struct test_case *c
 #define RUN_CASES(argc, argv, level, cases) run_cases(argc, argv, level, cases, (int)(sizeof(cases) / sizeof(cases)[0]))
 
 extern int world_rank, world_size, right_rank, left_rank;  // neighbours in a ring; oneself on one rank
+extern const char *subject;                                // what a case is at, for the message of a failure; or null
 
 // ---- checks --------------------------------------------------------------------------------------------
 
