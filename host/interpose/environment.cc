@@ -45,8 +45,9 @@ int begin(int *argc, char ***argv, int required, int *provided) {
     const std::string bad =
         read_configuration([](const char *name) -> const char * { return std::getenv(name); }, config());
     // The setup of exported requests must get on while the user's thread sits in a kernel or a stream
-    // synchronise, so the library is asked for more than the user may need.
-    const bool want_thread = config().progress != progress_mode::never;
+    // synchronise, so the library is asked for more than the user may need. So it is for a user with threads of any
+    // level: those that ask for Parrived at once make progress, each in a call of the library's.
+    const bool want_thread = config().progress != progress_mode::never || required != MPI_THREAD_SINGLE;
     const int code = PMPI_Init_thread(argc, argv, want_thread ? MPI_THREAD_MULTIPLE : required, provided);
     if (code != MPI_SUCCESS) return code;
     communicators().start();

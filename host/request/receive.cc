@@ -313,12 +313,16 @@ problem receive_request::arrived(int j, bool &flag) {
         flag = false;
         return {};
     }
-    if (!flags_on_device()) {
+    if (place.owner == nullptr) {
         flag = detail::arrived(this_thread(), home, j, plan_taker{*this});
         return {};
     }
     // The flags are the GPU's; the host looks at them only when asked about one partition.
     const std::lock_guard lock(engine);
+    if (!arrival_) {  // the match was undone meanwhile
+        flag = false;
+        return {};
+    }
     if (detail::observe(&words->complete) >= epoch_) return {};
     if (auto bad = snapshot(); !bad.empty()) {
         flag = false;

@@ -126,16 +126,16 @@ static MPI_Comm graph(MPI_Comm parent) {
 
 static MPI_Comm dist_graph(MPI_Comm parent) {
     MPI_Comm made;
-    const int me = rank_in(parent), one = 1, right = (me + 1) % size_of(parent);
-    OK(MPI_Dist_graph_create(parent, 1, &me, &one, &right, MPI_UNWEIGHTED, MPI_INFO_NULL, 0, &made));
+    const int me = rank_in(parent), one = 1, right = (me + 1) % size_of(parent), weight = 1;
+    OK(MPI_Dist_graph_create(parent, 1, &me, &one, &right, &weight, MPI_INFO_NULL, 0, &made));
     return made;
 }
 
 static MPI_Comm dist_graph_adjacent(MPI_Comm parent) {
     MPI_Comm made;
-    const int size = size_of(parent), me = rank_in(parent), right = (me + 1) % size, left = (me + size - 1) % size;
-    OK(MPI_Dist_graph_create_adjacent(parent, 1, &left, MPI_UNWEIGHTED, 1, &right, MPI_UNWEIGHTED, MPI_INFO_NULL, 0,
-                                      &made));
+    const int size = size_of(parent), me = rank_in(parent), weight = 1;
+    const int right = (me + 1) % size, left = (me + size - 1) % size;
+    OK(MPI_Dist_graph_create_adjacent(parent, 1, &left, &weight, 1, &right, &weight, MPI_INFO_NULL, 0, &made));
     return made;
 }
 

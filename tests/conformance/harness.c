@@ -13,7 +13,8 @@ uint64_t seed;
 
 static const char *case_name = "start";
 static char situation[160];
-static uint64_t shared_state, own_state;
+static uint64_t case_key, shared_state;
+static _Thread_local uint64_t own_state;
 
 // ---- cases and checks ----------------------------------------------------------------------------------
 
@@ -67,10 +68,10 @@ int run_cases(int argc, char **argv, int thread_level, const struct test_case *c
         if (cases[i].ranks > world_size || !chosen(cases[i].name, argc, argv, first)) continue;
         case_name = cases[i].name;
         // A case's numbers do not depend on which cases ran before it.
-        uint64_t key = seed;
-        for (const char *c = case_name; *c; ++c) key = mix_key(key, (uint64_t)*c);
-        shared_state = key;
-        own_state = mix_key(key, (uint64_t)world_rank + 1);
+        case_key = seed;
+        for (const char *c = case_name; *c; ++c) case_key = mix_key(case_key, (uint64_t)*c);
+        shared_state = case_key;
+        own_thread(0);
         OK(MPI_Barrier(MPI_COMM_WORLD));
         const double start = MPI_Wtime();
         cases[i].run();
@@ -94,6 +95,8 @@ uint64_t mix_key(uint64_t a, uint64_t b) {
     x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
     return x ^ (x >> 31);
 }
+
+void own_thread(int number) { own_state = mix_key(mix_key(case_key, (uint64_t)number), (uint64_t)world_rank + 1); }
 
 static uint64_t next(uint64_t *state) { return *state = mix_key(*state, 1); }
 uint64_t shared_random(void) { return next(&shared_state); }

@@ -52,7 +52,9 @@ _Noreturn void fail_call(const char *file, int line, const char *call, int code)
 extern uint64_t seed;
 
 uint64_t mix_key(uint64_t a, uint64_t b);
-// The same sequence on all ranks, as long as all ask alike / a sequence of each rank's own.
+// The same sequence on all ranks, as long as all ask alike / a sequence of each rank's own, and of each of its threads,
+// once a thread has said its number (the first one's is 0).
+void own_thread(int number);
 uint64_t shared_random(void);
 uint64_t own_random(void);
 int shared_below(int n);
