@@ -22,6 +22,13 @@ struct problem {
     explicit operator bool() const { return error_class != MPI_SUCCESS; }
 };
 
+// The class of an operation whose peer's process has ended: the library's own, where it has one.
+#ifdef MPIX_ERR_PROC_FAILED
+constexpr int process_failed = MPIX_ERR_PROC_FAILED;
+#else
+constexpr int process_failed = MPI_ERR_OTHER;
+#endif
+
 // Raise it through the handler of the request's communicator on behalf of the MPI call `call`. With a fatal handler the
 // sentence is printed and the program ends; with another one the class is returned after the handler has run. The
 // user may have freed the communicator: then it is the handler that it had last, called with a communicator of ours.

@@ -206,6 +206,14 @@ void receive_request::peer_message(const control_message &m) {
     }
 }
 
+void receive_request::peer_ended() {
+    const std::lock_guard lock(engine);
+    // All that it wrote is here now; a message that is whole is complete.
+    if (!active() || look_at_flags()) return;
+    peer_ended_ = true;
+    give_up();
+}
+
 // ---- export --------------------------------------------------------------------------------------
 
 problem receive_request::export_to(transport::transport &gpus, int on, std::uint32_t contributors) {
@@ -283,7 +291,7 @@ bool receive_request::done() {
 // `engine` is held.
 bool receive_request::look_at_flags() {
     if (refusal_ != refused_not) told_ = true;  // the user hears of it now: nothing undoes the match any more
-    if (told_ || !engine_failure_.empty()) return true;
+    if (told_ || peer_ended_ || !engine_failure_.empty()) return true;
     if (detail::peek(&words->gate) == 0) return false;  // not matched yet
     if (!flags_on_device()) return take_in_order();
     return detail::observe(&words->complete) >= epoch_;  // pairs with say_all_ready's and conclude's publish
@@ -308,7 +316,10 @@ problem receive_request::arrived(int j, bool &flag) {
     flag = true;
     if (!active() || null_peer()) return {};
     const std::uint64_t gate = detail::observe(&words->gate);
-    if (gate == MPIX_GATE_NEVER) return {};  // Wait says why
+    if (gate == MPIX_GATE_NEVER) {
+        const std::lock_guard lock(engine);
+        return peer_ended_ ? ended_peer() : problem{};  // otherwise Wait says why
+    }
     if (gate == 0) {
         flag = false;
         return {};
@@ -336,11 +347,12 @@ problem receive_request::arrived(int j, bool &flag) {
 bool receive_request::prepared() {
     if (null_peer()) return true;
     const std::scoped_lock lock(setup_mutex(), engine);
-    return connected || refusal_ != refused_not;
+    return connected || refusal_ != refused_not || peer_ended_;
 }
 
 problem receive_request::outcome() {
     const std::lock_guard lock(engine);
+    if (peer_ended_) return ended_peer();
     if (refusal_ == refused_size) return {MPI_ERR_TRUNCATE, failure_};
     if (refusal_ != refused_not) return {MPI_ERR_OTHER, format("no path from rank {}: {}", op.peer, failure_)};
     if (!engine_failure_.empty()) return {MPI_ERR_OTHER, engine_failure_};

@@ -32,6 +32,7 @@ public:
     bool prepared() override;
     stall describe_stall() override;
     void peer_message(const control_message &message) override;
+    void peer_ended() override;
 
     // As a send's.
     problem export_to(transport::transport &gpus, int device, std::uint32_t contributors);

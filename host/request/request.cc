@@ -6,6 +6,7 @@
 #include <cstring>
 #include <new>
 #include <unordered_map>
+#include <utility>
 
 #include "host/format.h"
 #include "host/config.h"
@@ -105,6 +106,15 @@ void request::start() {
     detail::publish(&words->epoch, 2 * epoch_ + 1);
     active_.store(true, std::memory_order_release);
     on_start();
+}
+
+bool request::in_same_epoch_still() {
+    const std::uint64_t word = detail::peek(&words->epoch);
+    return std::exchange(watched_word_, word) == word && (word & 1) != 0;
+}
+
+problem request::ended_peer() const {
+    return {process_failed, format("the process of rank {} (world rank {}) has ended", op.peer, peer_world())};
 }
 
 problem request::device_error() {

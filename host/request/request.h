@@ -86,6 +86,11 @@ public:
     // The peer's side of the setup; setup_mutex is held.
     virtual void peer_message(const control_message &message) = 0;
 
+    // The peer's process has ended: what is not complete never will be. setup_mutex is held.
+    virtual void peer_ended() = 0;
+    // Whether it is active, and in the same epoch as at the last call. setup_mutex is held.
+    bool in_same_epoch_still();
+
     std::string path() const;
     std::uint64_t total_bytes() const { return static_cast<std::uint64_t>(op.partitions) * partition_bytes; }
     int peer_world() const { return op.members->peers[static_cast<std::size_t>(op.peer)]; }
@@ -129,11 +134,14 @@ protected:
     virtual problem outcome() = 0;  // of a complete epoch
     virtual void status_of(MPI_Status *status) const = 0;
     problem allocate_words(std::uint64_t extra_bytes);
+    problem ended_peer() const;
 
     std::atomic<bool> active_{false};
     std::uint64_t epoch_ = 0;
     transport::outcome failure_;  // the pair cannot work; guarded by setup_mutex until gate opens
     std::uint32_t refusal_ = refused_not;
+    bool peer_ended_ = false;         // and so its epoch has failed, and all later ones will; guarded by `engine`
+    std::uint64_t watched_word_ = 0;  // the epoch word, when it was last looked at; guarded by setup_mutex
     std::string path_ = "unmatched";  // guarded by setup_mutex
 };
 

@@ -202,6 +202,16 @@ std::vector<attachment> send_request::on_leave() {
     return std::exchange(retired_, {});
 }
 
+// Nothing moves any more, but the user's calls of Pready still count.
+void send_request::peer_ended() {
+    const std::lock_guard lock(engine);
+    if (!active() || complete()) return;
+    peer_ended_ = true;
+    refusal_ = refused_path;
+    detail::publish(&words->gate, gate_discard);
+    progress_wake();
+}
+
 // ---- export: setup_mutex and engine are held -------------------------------------------------
 
 problem send_request::export_to(transport::transport &gpus, int on, std::uint32_t contributors) {
@@ -413,6 +423,12 @@ bool send_request::done() {
     if (detail::observe(&words->all_ready) < epoch_) return false;
     if (null_peer()) return true;  // ready, and nowhere to go
     const std::lock_guard lock(engine);
+    return complete();
+}
+
+// `engine` is held.
+bool send_request::complete() const {
+    if (detail::observe(&words->all_ready) < epoch_) return false;
     if (concluded_ == epoch_) return true;
     // Complete without the engine only if nothing was deferred: all ring entries are visible by now.
     const auto n = static_cast<std::uint64_t>(op.partitions);
@@ -428,6 +444,7 @@ bool send_request::prepared() {
 
 problem send_request::outcome() {
     const std::lock_guard lock(engine);
+    if (peer_ended_) return ended_peer();
     if (!failure_.empty()) return {MPI_ERR_OTHER, format("no path to rank {}: {}", op.peer, failure_)};
     if (!engine_failure_.empty()) return {MPI_ERR_OTHER, engine_failure_};
     return {};

@@ -30,6 +30,7 @@ public:
     bool prepared() override;
     stall describe_stall() override;
     void peer_message(const control_message &message) override;
+    void peer_ended() override;
     std::vector<attachment> on_leave() override;
 
     // setup_mutex and engine are held: make the exported copy / take it back. The caller destroys it after it
@@ -58,6 +59,7 @@ private:
     transport::outcome attach(const control_message &message);
     transport::outcome install_on_device();
     bool gate_open() const;
+    bool complete() const;
     void drain();
     void start_move(int partition, bool for_host);
     void finish_move(const move &m);

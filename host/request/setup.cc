@@ -1,17 +1,27 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "host/request/setup.h"
 
+#include <mpix/device.cuh>
+#include <time.h>
+
 #include <atomic>
 #include <cstring>
 #include <list>
 #include <map>
+#include <set>
 
+#include "host/config.h"
 #include "host/format.h"
+#include "host/progress.h"
+#include "host/request/processes.h"
 #include "host/request/receive.h"
 #include "host/request/send.h"
 
 namespace mpix {
 namespace {
+
+// How long a request must have been in the same epoch for its peer's process to be looked at, and how often.
+constexpr std::int64_t watch_period_ms = 400;
 
 // All guarded by setup_mutex, but for the atomics.
 struct setup_state {
@@ -35,6 +45,9 @@ struct setup_state {
     std::map<std::uint64_t, std::uint64_t> bound_offer;               // receive's number to arrival
     std::uint64_t arrivals = 0;
     std::atomic<std::size_t> unsettled{0};  // requests that wait for a control message
+
+    process_table processes;
+    std::int64_t next_watch_ms = 0;
 };
 
 setup_state &state() {
@@ -65,7 +78,8 @@ void post_receive() {
 // are none. Until an epoch is over the peer may still withdraw, and another take its place; of a refused pair that does
 // not say that the peer has started. Freed ones are in no hurry.
 void settle(request &r) {
-    const bool waits = !r.freed && !(r.connected && r.acquainted);
+    const bool waits =
+        !r.freed && !(r.connected && r.acquainted) && !state().processes.known_to_have_ended(r.peer_world());
     if (r.waiting == waits) return;
     r.waiting = waits;
     if (waits)
@@ -148,6 +162,7 @@ request *addressee(int source, const control_message &m) {
 }
 
 void handle(int source, const control_message &m) {
+    if (state().processes.known_to_have_ended(source)) return;  // its requests have failed, for good
     const auto kind = static_cast<control>(m.kind);
     if (kind == control::offer) return handle_offer(source, m);
     if (kind == control::withdraw && m.flags == 0) return handle_withdrawn_send(source, m);
@@ -169,7 +184,9 @@ void part_from_peer(request &r) {
     r.freed = true;
     const bool is_send = r.kind == MPIX_KIND_SEND;
     if (!is_send) s.order.drop_receive(r.key(), r.number);
-    if (!is_send && r.peer_number == 0) {  // nobody knows of it
+    if (s.processes.known_to_have_ended(r.peer_world())) {  // nobody is left to touch its memory
+        bury(r.number);
+    } else if (!is_send && r.peer_number == 0) {  // nobody knows of it
         s.live.erase(r.number);
     } else if (r.epoch() == 0) {
         // As if they had never met.
@@ -194,6 +211,72 @@ void part_from_peer(request &r) {
     settle(r);
 }
 
+// A clock of a few milliseconds' grain, which costs next to nothing to read.
+std::int64_t coarse_ms() {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC_COARSE, &t);
+    return std::int64_t{t.tv_sec} * 1000 + t.tv_nsec / 1000000;
+}
+
+void fail_requests_with(int world_rank) {
+    std::vector<std::uint64_t> unneeded;
+    for (const auto &[number, r] : state().live) {
+        if (r->peer_world() != world_rank) continue;
+        if (r->freed) unneeded.push_back(number);
+        r->peer_ended();
+        settle(*r);
+    }
+    for (const std::uint64_t number : unneeded) bury(number);
+}
+
+// Requests whose epoch has been running for a while: does their peer live at all? As long as epochs come and go the
+// system is not asked.
+void watch_peers() {
+    setup_state &s = state();
+    const std::int64_t now = coarse_ms();
+    if (now < s.next_watch_ms) return;
+    s.next_watch_ms = now + watch_period_ms;
+    std::set<int> suspects;
+    for (const auto &[number, r] : s.live)
+        if (r->in_same_epoch_still()) suspects.insert(r->peer_world());
+    for (const int world_rank : suspects)
+        if (s.processes.ended(world_rank)) fail_requests_with(world_rank);
+}
+
+// Everybody answers everybody's messages until all are here; an unfinished non-blocking barrier is the only thing
+// that says so. False: a process has ended, so some never will be.
+bool all_come_here() {
+    setup_state &s = state();
+    MPI_Request barrier;
+    PMPI_Ibarrier(s.channel, &barrier);
+    const auto since = wait_clock::now();
+    bool reported = false;
+    int suspect = -1;
+    for (double next_look = 1e-3 * watch_period_ms;;) {
+        poll_setup();
+        int all_here = 0;
+        PMPI_Test(&barrier, &all_here, MPI_STATUS_IGNORE);
+        if (all_here) return true;
+        const double waited = seconds_since(since);
+        detail::pause_waiting(waited * 1e9 > static_cast<double>(detail::long_wait_ns));
+        if (waited < next_look) continue;
+        next_look = waited + 1e-3 * watch_period_ms;
+        const std::lock_guard lock(setup_mutex());
+        // Who has gone through the barrier may end before we have seen all of it. But then all that it sent is here,
+        // so we see it before the next look.
+        if (suspect >= 0) {
+            say(format("MPI_Finalize does not wait for all: the process of world rank {} has ended without", suspect));
+            return false;
+        }
+        suspect = s.processes.any_ended();
+        if (!reported && config().stall_seconds > 0 && waited > config().stall_seconds) {
+            say(format("STALL in MPI_Finalize: after {:.1f} s not all processes have called it; still waiting",
+                       waited));
+            reported = true;
+        }
+    }
+}
+
 }  // namespace
 
 control_message make_control(control kind, std::uint64_t from, std::uint64_t to) {
@@ -207,6 +290,7 @@ control_message make_control(control kind, std::uint64_t from, std::uint64_t to)
 
 void send_control(int world_rank, control_message message) {
     setup_state &s = state();
+    if (s.processes.known_to_have_ended(world_rank)) return;
     s.sending.push_back({message, MPI_REQUEST_NULL});
     auto &out = s.sending.back();
     PMPI_Isend(&out.message, static_cast<int>(sizeof out.message), MPI_BYTE, world_rank, 0, s.channel, &out.request);
@@ -220,6 +304,7 @@ void start_setup(bool thread_safe, bool one_thread) {
     PMPI_Comm_rank(MPI_COMM_WORLD, &s.me);
     s.thread_safe = thread_safe;
     s.one_thread = one_thread;
+    s.processes.exchange();
     post_receive();
     s.running.store(true, std::memory_order_release);
 }
@@ -227,16 +312,11 @@ void start_setup(bool thread_safe, bool one_thread) {
 void stop_setup() {
     setup_state &s = state();
     if (!s.running.load(std::memory_order_acquire)) return;
-    // Everybody answers everybody's messages until all are here; an unfinished non-blocking barrier is the
-    // only thing that says so.
-    MPI_Request barrier;
-    PMPI_Ibarrier(s.channel, &barrier);
-    for (int all_here = 0; !all_here;) {
-        poll_setup();
-        PMPI_Test(&barrier, &all_here, MPI_STATUS_IGNORE);
-    }
+    const bool complete = all_come_here();
     const std::lock_guard lock(setup_mutex());
     s.running.store(false, std::memory_order_release);
+    s.live.clear();
+    if (!complete) return;  // the channel and what is under way on it are left to the MPI library
     // What was sent before the barrier may still be on its way to us: take it, so that its sender finishes.
     for (bool quiet = false; !quiet;) {
         quiet = true;
@@ -252,7 +332,6 @@ void stop_setup() {
     PMPI_Cancel(&s.receiving);
     PMPI_Wait(&s.receiving, MPI_STATUS_IGNORE);
     PMPI_Comm_free(&s.channel);
-    s.live.clear();
 }
 
 bool setup_running() { return state().running.load(std::memory_order_acquire); }
@@ -299,7 +378,11 @@ void poll_setup() {
     for (;;) {
         int arrived = 0;
         MPI_Status status;
-        if (PMPI_Test(&s.receiving, &arrived, &status) != MPI_SUCCESS || !arrived) break;
+        if (PMPI_Test(&s.receiving, &arrived, &status) != MPI_SUCCESS) {
+            if (s.receiving == MPI_REQUEST_NULL) post_receive();
+            break;
+        }
+        if (!arrived) break;
         int bytes = 0;
         PMPI_Get_count(&status, MPI_BYTE, &bytes);
         control_message m;
@@ -311,6 +394,7 @@ void poll_setup() {
             say(format("ignored {} from world rank {}", bad, status.MPI_SOURCE));
     }
     clear_sent();
+    watch_peers();
 }
 
 }  // namespace mpix

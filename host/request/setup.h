@@ -14,9 +14,9 @@
 namespace mpix {
 
 // Between MPI_Init and MPI_Finalize. `thread_safe`: the MPI library may be called from any thread; `one_thread`: the
-// user calls from one only.
+// user has one only.
 void start_setup(bool thread_safe, bool one_thread);
-// Collective; answers peers until all have come here.
+// Collective; answers peers until all have come here, or one is found to have ended.
 void stop_setup();
 bool setup_running();
 // Whether the MPI library was given to us with MPI_THREAD_MULTIPLE.

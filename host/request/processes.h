@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// The processes of the job that run on this node, and whether they still live. Nothing here is asked while all
+// is well: who waits asks, once a wait has lasted a while.
+#ifndef MPIX_HOST_REQUEST_PROCESSES_H
+#define MPIX_HOST_REQUEST_PROCESSES_H
+
+#include <mpi.h>
+
+#include <cstdint>
+#include <map>
+#include <set>
+
+namespace mpix {
+
+// A process, told from every other one that has had or will have its number.
+struct process {
+    std::uint64_t scope;  // the running system and the namespaces in which the numbers count; 0: not known
+    std::int64_t pid;
+    std::uint64_t started;  // as the system says, in its clock's ticks
+};
+
+process this_process();
+// False also where it cannot be known: of another node, or of another container's process.
+bool has_ended(const process &p);
+
+// Those of the job on this node, by world rank. The caller serialises.
+class process_table {
+public:
+    // Collective over MPI_COMM_WORLD.
+    void exchange();
+    // Asks the system; an answer of true lasts.
+    bool ended(int world_rank);
+    // What is known without asking.
+    bool known_to_have_ended(int world_rank) const { return ended_.count(world_rank) != 0; }
+    // One that has ended, or -1. Asks for all of them.
+    int any_ended();
+
+private:
+    std::map<int, process> processes_;
+    std::set<int> ended_;
+};
+
+}  // namespace mpix
+
+#endif  // MPIX_HOST_REQUEST_PROCESSES_H

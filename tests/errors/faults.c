@@ -1,0 +1,334 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// World rank 0 dies, is stopped, or never starts. The others get an error or the stall report, never a hang and
+// never wrong bytes. One case a run: `faults <case>`.
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/types.h>
+#include <unistd.h>
+
+#include "tests/errors/expect.h"
+
+enum { tag = 33, parts = 8, count = 50, early_parts = 5 };
+
+#ifdef MPIX_ERR_PROC_FAILED
+enum { process_failed = MPIX_ERR_PROC_FAILED };
+#else
+enum { process_failed = MPI_ERR_OTHER };
+#endif
+static const char ended[] = "the process of rank 0 (world rank 0) has ended";
+
+static void tell(int rank) { OK(MPI_Send(NULL, 0, MPI_BYTE, rank, 1, MPI_COMM_WORLD)); }
+static void hear(int rank) { OK(MPI_Recv(NULL, 0, MPI_BYTE, rank, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE)); }
+
+static void die(void) {
+    raise(SIGKILL);
+    abort();
+}
+
+// A case whose rank 0 has died ends here: what the other ranks could still wait for together is not to be had.
+static void come_through(void) {
+    printf("world rank %d came through\n", world_rank);
+    fflush(stdout);
+#ifdef MPICH
+    _exit(0);  // its own MPI_Finalize waits for all processes
+#endif
+    MPI_Finalize();
+    printf("world rank %d finalized\n", world_rank);
+    exit(0);
+}
+
+// ---- pairs of rank 0 and each other rank ------------------------------------------------------------------
+
+struct pair {
+    struct side out, in;
+    MPI_Request send, receive;
+};
+
+static void make_pair(struct pair *p, int peer) {
+    make_side(&p->out, MPI_INT, parts, count);
+    make_side(&p->in, MPI_INT, parts, count);
+    OK(MPI_Psend_init(p->out.buffer, parts, count, MPI_INT, peer, tag, MPI_COMM_WORLD, MPI_INFO_NULL, &p->send));
+    OK(MPI_Precv_init(p->in.buffer, parts, count, MPI_INT, peer, tag, MPI_COMM_WORLD, MPI_INFO_NULL, &p->receive));
+}
+
+static uint64_t key_of(int from, int to, int epoch) {
+    return (uint64_t)from * 1000003u + (uint64_t)to * 1009u + (uint64_t)epoch;
+}
+
+static void start_pair(struct pair *p, int peer, int epoch) {
+    fill_side(&p->out, key_of(world_rank, peer, epoch));
+    fill_side(&p->in, (uint64_t)epoch + 77);
+    OK(MPI_Start(&p->receive));
+    OK(MPI_Start(&p->send));
+}
+
+// What the peer has sent, as it is in its memory; to compare with.
+static struct side expected(const struct pair *p, int peer, int epoch) {
+    struct side s;
+    make_side(&s, MPI_INT, p->in.partitions, p->in.count);
+    fill_side(&s, key_of(peer, world_rank, epoch));
+    return s;
+}
+
+// The stall time of some runs is so short that a busy machine may need longer.
+static void complete(MPI_Request *request) {
+    int code = MPI_ERR_PENDING;
+    UNTIL(code == MPI_SUCCESS) {
+        code = MPI_Wait(request, MPI_STATUS_IGNORE);
+        CHECK(code == MPI_SUCCESS || code == MPI_ERR_PENDING);
+    }
+}
+
+static void whole_epoch(struct pair *p, int peer, int epoch) {
+    start_pair(p, peer, epoch);
+    ready_all(p->send, parts, shuffled);
+    complete(&p->send);
+    complete(&p->receive);
+    struct side s = expected(p, peer, epoch);
+    check_received(&p->in, (uint64_t)epoch + 77, &s, key_of(peer, world_rank, epoch));
+    free_side(&s);
+}
+
+// ---- the ways to learn of it --------------------------------------------------------------------------------
+
+static void learn(int way, MPI_Request *request) {
+    MPI_Status status;
+    int flag = 0, index = -1, n = 0, indices[1], code = MPI_SUCCESS;
+    switch (way % 9) {
+        case 0:
+            EXPECT(process_failed, ended, MPI_Wait(request, &status));
+            break;
+        case 1:
+            UNTIL(flag) code = MPI_Test(request, &flag, &status);
+            expect_error(__FILE__, __LINE__, "MPI_Test()", code, process_failed, ended);
+            break;
+        case 2:
+            EXPECT(MPI_ERR_IN_STATUS, ended, MPI_Waitall(1, request, &status));
+            CHECK(status.MPI_ERROR == process_failed);
+            break;
+        case 3:
+            UNTIL(n == 1) code = MPI_Testsome(1, request, &n, indices, &status);
+            expect_error(__FILE__, __LINE__, "MPI_Testsome()", code, MPI_ERR_IN_STATUS, ended);
+            CHECK(status.MPI_ERROR == process_failed);
+            break;
+        case 4:
+            EXPECT(process_failed, ended, MPI_Waitany(1, request, &index, &status));
+            CHECK(index == 0);
+            break;
+        case 5:
+            UNTIL(flag) code = MPI_Testall(1, request, &flag, &status);
+            expect_error(__FILE__, __LINE__, "MPI_Testall()", code, MPI_ERR_IN_STATUS, ended);
+            break;
+        case 6:
+            EXPECT(MPI_ERR_IN_STATUS, ended, MPI_Waitsome(1, request, &n, indices, &status));
+            break;
+        case 7:
+            UNTIL(flag) code = MPI_Testany(1, request, &index, &flag, &status);
+            expect_error(__FILE__, __LINE__, "MPI_Testany()", code, process_failed, ended);
+            break;
+        default:
+            // A loop of Parrived alone, on a partition that never comes.
+            UNTIL(flag) code = MPI_Parrived(*request, parts - 1, &flag);
+            expect_error(__FILE__, __LINE__, "MPI_Parrived()", code, process_failed, ended);
+            EXPECT(process_failed, ended, MPI_Wait(request, &status));
+    }
+    OK(MPI_Wait(request, MPI_STATUS_IGNORE));  // it is inactive now
+}
+
+// ---- cases -------------------------------------------------------------------------------------------------
+
+static void dies_mid_epoch(void) {
+    struct pair *pairs = calloc((size_t)world_size, sizeof *pairs);
+    const int last = 4;
+    for (int peer = 0; peer < world_size; ++peer)
+        if (peer != world_rank && (world_rank == 0 || peer == 0)) make_pair(&pairs[peer], peer);
+    if (world_rank == 0) {
+        for (int epoch = 1; epoch < last; ++epoch)
+            for (int peer = 1; peer < world_size; ++peer) whole_epoch(&pairs[peer], peer, epoch);
+        for (int peer = 1; peer < world_size; ++peer) {
+            start_pair(&pairs[peer], peer, last);
+            OK(MPI_Pready_range(0, early_parts - 1, pairs[peer].send));
+        }
+        for (int peer = 1; peer < world_size; ++peer) hear(peer);
+        die();
+    }
+    struct pair *const p = &pairs[0];
+    for (int epoch = 1; epoch < last; ++epoch) whole_epoch(p, 0, epoch);
+    start_pair(p, 0, last);
+    ready_all(p->send, parts, shuffled);
+    struct side s = expected(p, 0, last);
+    for (int j = 0; j < early_parts; ++j) {
+        int flag = 0;
+        UNTIL(flag) OK(MPI_Parrived(p->receive, j, &flag));
+        check_partition(&p->in, &s, key_of(0, world_rank, last), j);
+    }
+    tell(0);
+    const double start = MPI_Wtime();
+    learn(world_rank - 1, &p->receive);
+    printf("learnt of it after %.2f s\n", MPI_Wtime() - start);
+    // What had arrived is still there.
+    for (int j = 0; j < early_parts; ++j) check_partition(&p->in, &s, key_of(0, world_rank, last), j);
+    // All its partitions are ready, and the receiver had started: the send may complete or fail, but it ends.
+    MPI_Wait(&p->send, MPI_STATUS_IGNORE);
+    // And so it goes on, for both.
+    OK(MPI_Start(&p->receive));
+    learn(world_rank, &p->receive);
+    for (int epoch = 0; epoch < 3; ++epoch) {  // there is room for some epochs
+        OK(MPI_Start(&p->send));
+        ready_all(p->send, parts, shuffled);
+        if (epoch == 2)
+            EXPECT(process_failed, ended, MPI_Wait(&p->send, MPI_STATUS_IGNORE));
+        else
+            MPI_Wait(&p->send, MPI_STATUS_IGNORE);
+    }
+    OK(MPI_Request_free(&p->send));
+    OK(MPI_Request_free(&p->receive));
+    come_through();
+}
+
+// It dies before it has made its requests; and others are made after.
+static void dies_unmatched(void) {
+    if (world_rank == 0) {
+        for (int peer = 1; peer < world_size; ++peer) hear(peer);
+        die();
+    }
+    for (int round = 0; round < 2; ++round) {
+        struct pair p;
+        make_pair(&p, 0);
+        start_pair(&p, 0, 1);
+        ready_all(p.send, parts, in_order);
+        if (round == 0) tell(0);
+        learn(world_rank + round, &p.receive);
+        EXPECT(process_failed, ended, MPI_Wait(&p.send, MPI_STATUS_IGNORE));
+        OK(MPI_Start(&p.send));
+        ready_all(p.send, parts, in_order);
+        EXPECT(process_failed, ended, MPI_Wait(&p.send, MPI_STATUS_IGNORE));
+        OK(MPI_Request_free(&p.send));
+        OK(MPI_Request_free(&p.receive));
+    }
+    come_through();
+}
+
+// The pairs are set up, but it has started none of its requests.
+static void dies_unstarted(void) {
+    struct pair *pairs = calloc((size_t)world_size, sizeof *pairs);
+    for (int peer = 0; peer < world_size; ++peer)
+        if (peer != world_rank && (world_rank == 0 || peer == 0)) make_pair(&pairs[peer], peer);
+    if (world_rank == 0) {
+        for (int peer = 1; peer < world_size; ++peer) {
+            char path[8] = "";
+            UNTIL(strcmp(path, "shm") == 0) OK(MPIX_Request_path(pairs[peer].send, path, sizeof path));
+            hear(peer);
+        }
+        die();
+    }
+    struct pair *const p = &pairs[0];
+    start_pair(p, 0, 1);
+    OK(MPI_Pready_range(0, 3, p->send));
+    tell(0);
+    learn(world_rank, &p->receive);
+    int flag = 1;
+    OK(MPI_Test(&p->send, &flag, MPI_STATUS_IGNORE));  // not all of it is ready
+    CHECK(!flag);
+    OK(MPI_Pready_range(4, parts - 1, p->send));
+    EXPECT(process_failed, ended, MPI_Wait(&p->send, MPI_STATUS_IGNORE));
+    // Those that it had not started are as if they had never been, and so are these.
+    struct pair unstarted;
+    make_pair(&unstarted, 0);
+    OK(MPI_Request_free(&unstarted.send));
+    OK(MPI_Request_free(&unstarted.receive));
+    OK(MPI_Request_free(&p->send));
+    OK(MPI_Request_free(&p->receive));
+    come_through();
+}
+
+// All goes well, but rank 0 never comes to MPI_Finalize.
+static void dies_before_finalize(void) {
+    struct pair *pairs = calloc((size_t)world_size, sizeof *pairs);
+    for (int peer = 0; peer < world_size; ++peer)
+        if (peer != world_rank && (world_rank == 0 || peer == 0)) {
+            make_pair(&pairs[peer], peer);
+            whole_epoch(&pairs[peer], peer, 1);
+        }
+    if (world_rank == 0) die();
+    come_through();
+}
+
+static char state_of(pid_t pid) {
+    char path[64], text[512] = "";
+    snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
+    FILE *const f = fopen(path, "r");
+    CHECK(f != NULL);
+    CHECK(fread(text, 1, sizeof text - 1, f) > 0);
+    fclose(f);
+    const char *const end = strrchr(text, ')');
+    CHECK(end != NULL);
+    return end[2];
+}
+
+// Rank 0 stops in the middle of an epoch: a stall, and after it goes on all is well.
+static void stopped(void) {
+    struct pair p;
+    long pid = (long)getpid();
+    OK(MPI_Bcast(&pid, 1, MPI_LONG, 0, MPI_COMM_WORLD));
+    const int peer = 1 - world_rank;
+    make_pair(&p, peer);
+    for (int epoch = 1; epoch <= 3; ++epoch) whole_epoch(&p, peer, epoch);
+    for (int epoch = 4; epoch <= 6; ++epoch) {
+        start_pair(&p, peer, epoch);
+        if (world_rank == 0) {
+            OK(MPI_Pready_range(0, early_parts - 1, p.send));
+            raise(SIGSTOP);
+            OK(MPI_Pready_range(early_parts, parts - 1, p.send));
+        } else {
+            ready_all(p.send, parts, shuffled);
+            UNTIL(state_of((pid_t)pid) == 'T') usleep(1000);
+            EXPECT(MPI_ERR_PENDING, "3 of 8 partitions not arrived: 5-7", MPI_Wait(&p.receive, MPI_STATUS_IGNORE));
+            CHECK(kill((pid_t)pid, SIGCONT) == 0);
+        }
+        complete(&p.send);
+        complete(&p.receive);
+        struct side s = expected(&p, peer, epoch);
+        check_received(&p.in, (uint64_t)epoch + 77, &s, key_of(peer, world_rank, epoch));
+        free_side(&s);
+    }
+    OK(MPI_Request_free(&p.send));
+    OK(MPI_Request_free(&p.receive));
+}
+
+// The receiver has made its request, and that is all that it ever does.
+static void never_starts(void) {
+    struct pair p;
+    make_pair(&p, 1 - world_rank);
+    if (world_rank == 1) {
+        fill_side(&p.out, 5);
+        OK(MPI_Start(&p.send));
+        ready_all(p.send, parts, shuffled);
+        for (int again = 0; again < 2; ++again)
+            EXPECT(MPI_ERR_PENDING, "the receiver has started epoch 0 only", MPI_Wait(&p.send, MPI_STATUS_IGNORE));
+    } else {
+        fill_side(&p.in, 6);
+        hear(1);
+        struct side nothing;
+        make_side(&nothing, MPI_INT, parts, count);
+        fill_side(&nothing, 6);
+        CHECK(memcmp(p.in.memory, nothing.memory, nothing.memory_bytes) == 0);
+    }
+    if (world_rank == 1) tell(0);
+    // Active still; MPI_Finalize must end nevertheless.
+}
+
+int main(int argc, char **argv) {
+    static const struct test_case cases[] = {
+        {"dies in an epoch", 2, dies_mid_epoch},
+        {"dies unmatched", 2, dies_unmatched},
+        {"dies before it has started", 2, dies_unstarted},
+        {"dies before MPI_Finalize", 2, dies_before_finalize},
+        {"is stopped", 2, stopped},
+        {"never starts", 2, never_starts},
+    };
+    return RUN_CASES(argc, argv, MPI_THREAD_SINGLE, cases);
+}
