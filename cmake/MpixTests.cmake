@@ -15,10 +15,10 @@
 #       One more run of a program made by any of the others; the program of mpix_add_mpi_test(<name>) is the
 #       target <name>.
 #
-#   mpix_add_device_test(<name> NP <n>... SOURCE <file>.cpp [...as mpix_add_mpi_test])
+#   mpix_add_device_test(<name> NP <n>... SOURCE <file>.cpp [BESIDE <file>...] [...as mpix_add_mpi_test])
 #       The same source twice: as C++, with host threads for blocks and warps (<name>.host, label device),
 #       and, where there is an nvcc, as CUDA (<name>.cuda, label gpu; exits 77 where there is no GPU). In
-#       CUDA code __CUDACC__ is defined.
+#       CUDA code __CUDACC__ is defined. The files BESIDE it are C++ in both.
 #
 #   mpix_add_bench(<name> NP <n>... SOURCE <file>... [ARGS ...] [LIBRARIES ...])
 #       Not a test: `scripts/gpu --bench` runs it and keeps what it prints, as CSV. A .cu source is left out
@@ -142,15 +142,15 @@ function(mpix_add_mpi_test name)
 endfunction()
 
 function(mpix_add_device_test name)
-    cmake_parse_arguments(PARSE_ARGV 1 arg "" "SOURCE;TIMEOUT" "NP;ARGS;ENV;LABELS;LIBRARIES")
-    mpix_add_mpi_test(${name}.host SOURCE ${arg_SOURCE} NP ${arg_NP} ARGS ${arg_ARGS} ENV ${arg_ENV}
+    cmake_parse_arguments(PARSE_ARGV 1 arg "" "SOURCE;TIMEOUT" "NP;ARGS;ENV;LABELS;LIBRARIES;BESIDE")
+    mpix_add_mpi_test(${name}.host SOURCE ${arg_SOURCE} ${arg_BESIDE} NP ${arg_NP} ARGS ${arg_ARGS} ENV ${arg_ENV}
         LABELS device ${arg_LABELS} LIBRARIES mpix::device ${arg_LIBRARIES} TIMEOUT "${arg_TIMEOUT}")
     if(MPIX_HAVE_NVCC)
         # A source file has one language per directory, so the CUDA program has a file of its own.
         cmake_path(ABSOLUTE_PATH arg_SOURCE BASE_DIRECTORY "${CMAKE_CURRENT_SOURCE_DIR}" OUTPUT_VARIABLE source)
         set(cuda_source "${CMAKE_CURRENT_BINARY_DIR}/${name}.cu")
         file(CONFIGURE OUTPUT "${cuda_source}" CONTENT "#include \"${source}\"\n")
-        mpix_add_mpi_test(${name}.cuda SOURCE ${cuda_source} NP ${arg_NP} ARGS ${arg_ARGS} ENV ${arg_ENV}
+        mpix_add_mpi_test(${name}.cuda SOURCE ${cuda_source} ${arg_BESIDE} NP ${arg_NP} ARGS ${arg_ARGS} ENV ${arg_ENV}
             LABELS device gpu ${arg_LABELS} LIBRARIES mpix::device ${arg_LIBRARIES} TIMEOUT "${arg_TIMEOUT}")
     endif()
 endfunction()

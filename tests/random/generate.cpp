@@ -1,0 +1,505 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Draws the steps: again and again one that can be done now, at random, until nothing is left to do.
+#include <algorithm>
+
+#include "tests/random/shapes.hpp"
+
+namespace random_test {
+namespace {
+
+// How far a request has come in the order of the steps.
+struct life {
+    bool made = false, freed = false, active = false;
+    int started = 0;            // epochs
+    std::vector<char> lacking;  // of an active send: partitions that nobody has readied yet
+    bool in_kernel = false, in_threads = false;
+
+    bool complete() const { return std::find(lacking.begin(), lacking.end(), 1) == lacking.end(); }
+};
+
+struct own_life {
+    bool posted = false, complete = false;
+};
+
+// What runs beside a rank.
+struct beside {
+    bool kernel = false, threads = false;
+    std::vector<part> awaited;  // by the kernel
+};
+
+class drawing {
+public:
+    drawing(program &p, dice &d) : p_(p), d_(d) {
+        lives_.resize(2 * p.pairs.size());
+        sent_.resize(p.messages.size());
+        received_.resize(p.messages.size());
+        beside_.resize(static_cast<std::size_t>(p.where.ranks));
+        comm_made_.assign(p.comms.size(), false);
+        comm_freed_.assign(p.comms.size(), false);
+        for (int n = 0; n <= p.where.ranks; ++n) comm_made_[program::at(n)] = true;
+    }
+
+    void run() {
+        while (!finished()) {
+            const int what = d_.below(100);
+            if (what < 4)
+                construct();
+            else if (what < 5)
+                checkpoint();
+            else if (what < 7)
+                free_comm();
+            else if (what < 12)
+                own_message();
+            else if (what < 16)
+                join(d_.below(p_.where.ranks));
+            else
+                advance(d_.below(static_cast<int>(lives_.size())));
+        }
+        for (int rank = 0; rank < p_.where.ranks; ++rank) join(rank);
+        for (int rank = 0; rank < p_.where.ranks; ++rank) drain(rank);
+        for (std::size_t comm = 0; comm < comm_made_.size(); ++comm)
+            if (free_at_end(comm)) collective(action::free_comm, static_cast<int>(comm));
+    }
+
+private:
+    life &of(int request) { return lives_[program::at(request)]; }
+    const pair &with(int request) const { return p_.pairs[program::at(pair_of(request))]; }
+    beside &by(int rank) { return beside_[program::at(rank)]; }
+    bool free_at_end(std::size_t comm) const {
+        return comm > program::at(p_.where.ranks) && comm_made_[comm] && !comm_freed_[comm];
+    }
+
+    step &add(action what, int rank) {
+        p_.steps.push_back({});
+        p_.steps.back().what = what;
+        p_.steps.back().rank = rank;
+        p_.steps.back().order = d_.number();
+        return p_.steps.back();
+    }
+    void collective(action what, int index) { add(what, -1).index = index; }
+
+    bool over(int request) const { return !p_.end_of(request).made || lives_[program::at(request)].freed; }
+    bool finished() {
+        for (int request = 0; request < static_cast<int>(lives_.size()); ++request)
+            if (!over(request)) return false;
+        return std::all_of(received_.begin(), received_.end(), [](const own_life &l) { return l.complete; }) &&
+               constructed_ == p_.constructions.size();
+    }
+    bool quiet() const {
+        return std::none_of(lives_.begin(), lives_.end(), [](const life &l) { return l.active; });
+    }
+    bool nothing_beside() const {
+        return std::none_of(beside_.begin(), beside_.end(), [](const beside &b) { return b.kernel || b.threads; });
+    }
+
+    // ---- what is known of a transfer ------------------------------------------------------------------------
+
+    // Whether partition j of an active receive has been readied by its sender, in the order of the steps.
+    bool readied(int receive, int j) const {
+        if (with(receive).null_peer) return true;
+        const life &mine = lives_[program::at(receive)], &theirs = lives_[program::at(partner_of(receive))];
+        if (theirs.started != mine.started) return theirs.started > mine.started;
+        if (!theirs.active) return true;
+        const bool empty = p_.bytes(receive) == 0 || with(receive).truncated;
+        for (int i = 0; i < static_cast<int>(theirs.lacking.size()); ++i)
+            if (theirs.lacking[program::at(i)] && (empty || p_.overlap(pair_of(receive), i, j))) return false;
+        return true;
+    }
+    // Whether a call may wait for it now.
+    bool completable(int request) const {
+        const life &l = lives_[program::at(request)];
+        if (!l.active) return false;
+        if (!is_send(request)) {
+            for (int j = 0; j < p_.end_of(request).partitions; ++j)
+                if (!readied(request, j)) return false;
+            return true;
+        }
+        return l.complete() &&
+               (with(request).null_peer || lives_[program::at(partner_of(request))].started >= l.started);
+    }
+    // Requests with equal communicator, tag and ranks meet in the order in which they are made. One that is freed
+    // unstarted must be gone before the next is made: whom its partner meets instead would depend on time.
+    bool first_of_its_kind(int request) const {
+        for (int earlier = request - 2; earlier >= 0; earlier -= 2) {
+            const pair &a = with(earlier), &b = with(request);
+            if (!a.ends[request % 2].made || a.null_peer || b.null_peer || a.comm != b.comm || a.tag != b.tag ||
+                a.ends[0].rank != b.ends[0].rank || a.ends[1].rank != b.ends[1].rank)
+                continue;
+            const life &l = lives_[program::at(earlier)];
+            if (!l.made || (a.epochs == 0 && !l.freed)) return false;
+        }
+        return true;
+    }
+
+    // ---- communicators --------------------------------------------------------------------------------------
+
+    bool may_wait_for_all() const { return !p_.where.calls_only || quiet(); }
+
+    void construct() {
+        if (constructed_ == p_.constructions.size() || !may_wait_for_all()) return;
+        const construction &c = p_.constructions[constructed_];
+        collective(action::construct, static_cast<int>(constructed_++));
+        for (const int comm : c.made) comm_made_[program::at(comm)] = true;
+    }
+
+    // As soon as nothing more is made on it: what has been made stays usable.
+    void free_comm() {
+        const int comm = d_.below(static_cast<int>(p_.comms.size()));
+        if (!free_at_end(program::at(comm)) || !may_wait_for_all()) return;
+        for (int request = 0; request < static_cast<int>(lives_.size()); ++request) {
+            if (with(request).comm != comm || !p_.end_of(request).made) continue;
+            const life &l = of(request);
+            // An error needs the communicator's handler.
+            if (!l.made || (with(request).truncated && (l.active || l.started < with(request).epochs))) return;
+        }
+        for (std::size_t n = 0; n < p_.messages.size(); ++n)
+            if (p_.messages[n].comm == comm && !(received_[n].complete && sent_[n].complete)) return;
+        for (std::size_t n = constructed_; n < p_.constructions.size(); ++n)
+            if (p_.constructions[n].parent == comm) return;
+        comm_freed_[program::at(comm)] = true;
+        collective(action::free_comm, comm);
+    }
+
+    void checkpoint() {
+        if (p_.where.calls_only) return;
+        for (int rank = 0; rank < p_.where.ranks; ++rank) join(rank);
+        if (!nothing_beside()) return;
+        step &s = add(action::checkpoint, -1);
+        // What each receive has to say: by partition, whether it is there.
+        for (int receive = 1; receive < static_cast<int>(lives_.size()); receive += 2) {
+            if (!of(receive).active || with(receive).truncated) continue;
+            for (int j = 0; j < p_.end_of(receive).partitions; ++j) {
+                const bool there = readied(receive, j);
+                if (there || p_.bytes(receive) > 0) s.parts.push_back({receive, j, 0, 1, there});
+            }
+        }
+    }
+
+    // ---- the user's own messages ------------------------------------------------------------------------------
+
+    int count(const std::vector<own_life> &lives, int kind, bool own_life::*what) const {
+        int n = 0;
+        for (std::size_t m = 0; m < lives.size(); ++m) n += p_.messages[m].kind == kind && lives[m].*what;
+        return n;
+    }
+    void own_message() {
+        if (p_.messages.empty()) return;
+        const int n = d_.below(static_cast<int>(p_.messages.size()));
+        const message &m = p_.messages[program::at(n)];
+        if (!comm_made_[program::at(m.comm)]) return;
+        if (d_.one_in(2) && !sent_[program::at(n)].posted) {
+            sent_[program::at(n)].posted = true;
+            add(action::post_send, m.from).index = n;
+        } else if (!received_[program::at(n)].posted) {
+            received_[program::at(n)].posted = true;
+            add(action::post_receive, m.to).index = n;
+            posted_order_.push_back(n);
+        } else {
+            complete(m.to, -1);
+        }
+    }
+    // The k-th posted receive of a kind may be waited for when k messages of that kind are under way.
+    bool receive_completable(int n) const {
+        if (!received_[program::at(n)].posted || received_[program::at(n)].complete) return false;
+        const int kind = p_.messages[program::at(n)].kind;
+        int place = 0;
+        for (const int other : posted_order_) {
+            place += p_.messages[program::at(other)].kind == kind;
+            if (other == n) break;
+        }
+        return count(sent_, kind, &own_life::posted) >= place;
+    }
+    // A long message may wait for its receive, and which one that is is open while there are others.
+    bool send_completable(int n) const {
+        if (!sent_[program::at(n)].posted || sent_[program::at(n)].complete) return false;
+        const int kind = p_.messages[program::at(n)].kind;
+        int all = 0;
+        for (const message &m : p_.messages) all += m.kind == kind;
+        return count(received_, kind, &own_life::posted) == all;
+    }
+
+    // ---- requests ----------------------------------------------------------------------------------------------
+
+    void advance(int request) {
+        life &l = of(request);
+        const pair &q = with(request);
+        const end &e = p_.end_of(request);
+        if (over(request) || !comm_made_[program::at(q.comm)]) return;
+        if (!l.made) {
+            if (!first_of_its_kind(request)) return;
+            l.made = true;
+            add(action::make, e.rank).requests = {request};
+        } else if (!l.active && l.started == q.epochs) {
+            if (l.in_kernel || l.in_threads) return;
+            l.freed = true;
+            add(action::free, e.rank).requests = {request};
+        } else if (!l.active) {
+            start(request);
+        } else if (d_.one_in(6)) {
+            look(e.rank);
+        } else if (is_send(request) && !l.complete()) {
+            ready(request);
+        } else if (!is_send(request) && d_.one_in(2)) {
+            arrived(request);
+        } else if (d_.one_in(8)) {
+            prepare(request);
+        } else if (completable(request)) {
+            complete(e.rank, request);
+        }
+    }
+
+    void start(int request) {
+        const int rank = p_.end_of(request).rank;
+        std::vector<int> all;
+        for (int other = 0; other < static_cast<int>(lives_.size()); ++other) {
+            const life &l = of(other);
+            if (p_.end_of(other).rank == rank && p_.end_of(other).made && l.made && !l.freed && !l.active &&
+                !l.in_kernel && !l.in_threads && l.started < with(other).epochs && (other == request || d_.one_in(2)))
+                all.push_back(other);
+        }
+        if (std::find(all.begin(), all.end(), request) == all.end()) return;
+        d_.shuffle(all);
+        for (const int one : all) {
+            life &l = of(one);
+            l.active = true;
+            ++l.started;
+            if (is_send(one)) l.lacking.assign(program::at(p_.end_of(one).partitions), 1);
+        }
+        step &s = add(action::start, rank);
+        s.requests = all;
+        s.together = d_.one_in(2);
+    }
+
+    std::vector<part> lacking(int request) {
+        std::vector<part> out;
+        const life &l = of(request);
+        for (int i = 0; i < static_cast<int>(l.lacking.size()); ++i)
+            if (l.active && l.lacking[program::at(i)]) out.push_back({request, i});
+        return out;
+    }
+    void take(const std::vector<part> &parts) {
+        for (const part &one : parts) of(one.request).lacking[program::at(one.partition)] = 0;
+    }
+
+    void ready(int request) {
+        const int rank = p_.end_of(request).rank;
+        const int way = d_.below(8);
+        if (way < 2 && !by(rank).kernel && p_.end_of(request).exported) {
+            launch(rank);
+            return;
+        }
+        if (way == 2 && !by(rank).threads) {
+            ready_beside(rank);
+            return;
+        }
+        std::vector<part> parts = lacking(request);
+        if (way == 3) {  // a run of neighbours
+            const std::size_t first = program::at(d_.below(static_cast<int>(parts.size())));
+            std::size_t end = first + 1;
+            while (end < parts.size() && parts[end].partition == parts[end - 1].partition + 1 && !d_.one_in(8)) ++end;
+            parts = {parts.begin() + static_cast<std::ptrdiff_t>(first),
+                     parts.begin() + static_cast<std::ptrdiff_t>(end)};
+        } else {
+            d_.shuffle(parts);
+            if (d_.one_in(2)) parts.resize(1 + program::at(d_.below(static_cast<int>(parts.size()))));
+        }
+        take(parts);
+        step &s = add(action::ready, rank);
+        s.parts = parts;
+        s.form = way == 3 ? ready_form::range : way < 6 ? ready_form::list : ready_form::single;
+    }
+
+    // A choice of what the sends of a rank lack.
+    std::vector<part> choose(int rank, bool exported) {
+        std::vector<part> out;
+        for (int send = 0; send < static_cast<int>(lives_.size()); send += 2) {
+            const end &e = p_.end_of(send);
+            if (e.rank != rank || (exported && !e.exported)) continue;
+            for (const part &one : lacking(send))
+                if (!d_.one_in(3)) out.push_back(one);
+        }
+        d_.shuffle(out);
+        return out;
+    }
+
+    void ready_beside(int rank) {
+        step s;
+        s.parts = choose(rank, false);
+        if (s.parts.empty()) return;
+        take(s.parts);
+        for (const part &one : s.parts) of(one.request).in_threads = true;
+        by(rank).threads = true;
+        step &out = add(action::ready_beside, rank);
+        out.parts = s.parts;
+        out.threads = d_.between(1, 3);
+    }
+
+    void launch(int rank) {
+        const std::vector<part> sends = choose(rank, true);
+        std::vector<part> parts;
+        for (const part &one : sends) {
+            of(one.request).in_kernel = true;
+            const int contributors = p_.end_of(one.request).contributors;
+            for (int slice = 0; slice < contributors; ++slice)
+                parts.push_back({one.request, one.partition, slice, contributors});
+        }
+        d_.shuffle(parts);
+        take(sends);
+        beside &b = by(rank);
+        b.awaited.clear();
+        for (int receive = 1; receive < static_cast<int>(lives_.size()); receive += 2) {
+            const end &e = p_.end_of(receive);
+            life &l = of(receive);
+            // The sender has started too: so there are steps that ready what is missing, without waiting for us.
+            if (p_.where.calls_only || e.rank != rank || !e.exported || !l.active || with(receive).truncated ||
+                (!with(receive).null_peer && of(partner_of(receive)).started < l.started))
+                continue;
+            for (int j = 0; j < e.partitions; ++j)
+                if (d_.one_in(2)) {
+                    b.awaited.push_back({receive, j});
+                    l.in_kernel = true;
+                }
+        }
+        d_.shuffle(b.awaited);
+        parts.insert(parts.end(), b.awaited.begin(), b.awaited.end());
+        if (parts.empty()) return;
+        b.kernel = true;
+        step &s = add(action::launch, rank);
+        s.parts = parts;
+        s.blocks = d_.between(1, 3);
+        s.threads = d_.between(1, 3);
+        s.whole_blocks = d_.one_in(2);
+    }
+
+    // If what it waits for is under way.
+    void join(int rank) {
+        beside &b = by(rank);
+        if (b.threads) {
+            b.threads = false;
+            for (int request = 0; request < static_cast<int>(lives_.size()); ++request)
+                if (p_.end_of(request).rank == rank) of(request).in_threads = false;
+            add(action::join_threads, rank);
+        }
+        const auto there = [&](const part &one) {
+            return !of(one.request).active || readied(one.request, one.partition);
+        };
+        if (!b.kernel || !std::all_of(b.awaited.begin(), b.awaited.end(), there)) return;
+        b.kernel = false;
+        for (int request = 0; request < static_cast<int>(lives_.size()); ++request)
+            if (p_.end_of(request).rank == rank) of(request).in_kernel = false;
+        add(action::join_kernel, rank);
+    }
+
+    void arrived(int receive) {
+        std::vector<part> parts;
+        const bool must = d_.one_in(2);
+        for (int j = 0; j < p_.end_of(receive).partitions; ++j)
+            if (d_.one_in(2) && (!must || (readied(receive, j) && !with(receive).truncated)))
+                parts.push_back({receive, j});
+        if (parts.empty()) return;
+        d_.shuffle(parts);
+        step &s = add(action::arrived, p_.end_of(receive).rank);
+        s.parts = parts;
+        s.must = must;
+    }
+
+    void prepare(int request) {
+        const pair &q = with(request);
+        const life &theirs = of(partner_of(request));
+        if (!q.null_peer && (is_send(request) ? theirs.started < of(request).started : !theirs.made)) return;
+        step &s = add(action::prepare, p_.end_of(request).rank);
+        s.requests = {request};
+    }
+
+    // ---- completion ------------------------------------------------------------------------------------------
+
+    std::vector<int> active_on(int rank) const {
+        std::vector<int> out;
+        for (int request = 0; request < static_cast<int>(lives_.size()); ++request)
+            if (p_.end_of(request).rank == rank && lives_[program::at(request)].active) out.push_back(request);
+        return out;
+    }
+
+    void look(int rank) {
+        std::vector<int> some, unready;
+        for (const int request : active_on(rank)) {
+            if (d_.one_in(2)) some.push_back(request);
+            if (is_send(request) && !of(request).complete()) unready.push_back(request);
+        }
+        const bool negative = !unready.empty() && d_.one_in(2);
+        if (negative) some = unready;
+        if (some.empty()) return;
+        step &s = add(negative ? action::unready : action::look, rank);
+        s.requests = some;
+        const completion calls[] = {completion::test, completion::get_status, completion::testall, completion::testany,
+                                    completion::testsome};
+        s.call = calls[d_.below(5)];
+        s.ignore_status = d_.one_in(3);
+    }
+
+    // Some of what is completable on a rank, and `must`.
+    void complete(int rank, int must) {
+        step s;
+        for (const int request : active_on(rank))
+            if (request == must || (completable(request) && d_.one_in(2))) s.requests.push_back(request);
+        for (int n = 0; n < static_cast<int>(p_.messages.size()); ++n) {
+            if (p_.messages[program::at(n)].from == rank && send_completable(n) && d_.one_in(2)) s.sends.push_back(n);
+            if (p_.messages[program::at(n)].to == rank && receive_completable(n) && d_.one_in(2))
+                s.receives.push_back(n);
+        }
+        finish(rank, s);
+    }
+    void drain(int rank) {
+        step s;
+        for (int n = 0; n < static_cast<int>(p_.messages.size()); ++n)
+            if (p_.messages[program::at(n)].from == rank && !sent_[program::at(n)].complete) s.sends.push_back(n);
+        finish(rank, s);
+    }
+    void finish(int rank, step &chosen) {
+        if (chosen.requests.empty() && chosen.sends.empty() && chosen.receives.empty()) return;
+        for (const int request : chosen.requests) of(request).active = false;
+        for (const int n : chosen.sends) sent_[program::at(n)].complete = true;
+        for (const int n : chosen.receives) received_[program::at(n)].complete = true;
+        for (int request = 0; request < static_cast<int>(lives_.size()); ++request) {
+            const life &l = of(request);
+            const bool chosen_now =
+                std::find(chosen.requests.begin(), chosen.requests.end(), request) != chosen.requests.end();
+            if (p_.end_of(request).rank == rank && l.made && !l.freed && !l.active && !chosen_now && d_.one_in(3))
+                chosen.idle.push_back(request);
+        }
+        step &s = add(action::complete, rank);
+        s.requests = chosen.requests;
+        s.sends = chosen.sends;
+        s.receives = chosen.receives;
+        s.idle = chosen.idle;
+        s.nulls = d_.one_in(2) ? d_.below(3) : 0;
+        s.call = static_cast<completion>(d_.below(static_cast<int>(completion::count)));
+        s.ignore_status = d_.one_in(4);
+    }
+
+    program &p_;
+    dice &d_;
+    std::vector<life> lives_;
+    std::vector<own_life> sent_, received_;
+    std::vector<int> posted_order_;
+    std::vector<beside> beside_;
+    std::vector<bool> comm_made_, comm_freed_;
+    std::size_t constructed_ = 0;
+};
+
+}  // namespace
+
+program draw(std::uint64_t seed, const setting &where) {
+    program p;
+    p.seed = seed;
+    p.where = where;
+    dice d(seed);
+    draw_communicators(p, d);
+    draw_pairs(p, d);
+    draw_messages(p, d);
+    drawing(p, d).run();
+    return p;
+}
+
+}  // namespace random_test

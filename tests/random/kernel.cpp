@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "tests/random/kernel.hpp"
+
+#include "tests/device/harness.hpp"
+
+namespace random_test {
+
+using device_test::as_group;
+using device_test::complain;
+using device_test::executor;
+using device_test::expect_code;
+using device_test::patience_ns;
+using device_test::report;
+using device_test::scope;
+using device_test::wrong;
+
+namespace {
+
+struct body {
+    const kernel_task *tasks;
+    int count;
+    scope by;
+    report *errors;
+
+    template <class Group>
+    DEVICE_FN void run(const Group &group, const kernel_task &t) const {
+        const auto first = static_cast<std::uint64_t>(group.thread_rank());
+        const auto step = static_cast<std::uint64_t>(group.num_threads());
+        const auto number = static_cast<std::uint64_t>(t.request);
+        if (t.send) {
+            for (std::uint64_t n = first; n < t.bytes; n += step) t.buffer[n] = static_cast<char>(t.data[n]);
+            const int code = t.contribute ? mpix::pready_contribute(group, t.partition, t.handle)
+                                          : mpix::pready(group, t.partition, t.handle);
+            expect_code(errors, number, t.partition, MPI_SUCCESS, code);
+            return;
+        }
+        expect_code(errors, number, t.partition, MPI_SUCCESS,
+                    mpix::wait_arrived(group, t.handle, t.partition, patience_ns));
+        if (!mpix::parrived(group, t.handle, t.partition))
+            complain(errors, wrong::answer, number, t.partition, 0, 1, 0);
+        for (std::uint64_t n = first; n < t.bytes; n += step) {
+            const unsigned char expected = t.data[n], found = static_cast<unsigned char>(t.buffer[n]);
+            if (expected != found) complain(errors, wrong::byte, number, t.partition, n, expected, found);
+        }
+    }
+
+    template <class Block>
+    DEVICE_FN void operator()(const Block &block, int block_index, int blocks) const {
+        as_group(block, by, [&](const auto &group, int index, int groups) {
+            for (int n = block_index * groups + index; n < count; n += blocks * groups) run(group, tasks[n]);
+        });
+    }
+};
+
+}  // namespace
+
+struct device::inside {
+    explicit inside(int local_rank) : by(local_rank) {}
+    executor by;
+    report *errors = nullptr;
+    kernel_task *tasks = nullptr;
+};
+
+bool device::available() { return executor::available(); }
+bool device::is_gpu() { return executor::is_gpu; }
+
+device::device(int local_rank) : in_(std::make_unique<inside>(local_rank)) {
+    in_->errors = static_cast<report *>(in_->by.allocate(sizeof(report)));
+    in_->by.set(in_->errors, 0, sizeof(report));
+}
+device::~device() {
+    join();
+    in_->by.release(in_->errors);
+}
+
+char *device::allocate(std::size_t bytes) { return static_cast<char *>(in_->by.allocate(bytes)); }
+void device::release(char *memory) { in_->by.release(memory); }
+unsigned char *device::allocate_shared(std::size_t bytes) {
+    return static_cast<unsigned char *>(in_->by.allocate_shared(bytes));
+}
+void device::release_shared(unsigned char *memory) { in_->by.release_shared(memory); }
+void device::upload(char *to, const unsigned char *from, std::size_t bytes) { in_->by.upload(to, from, bytes); }
+void device::download(unsigned char *to, const char *from, std::size_t bytes) { in_->by.download(to, from, bytes); }
+
+void device::launch(const std::vector<kernel_task> &tasks, int blocks, int threads, bool whole_blocks) {
+    in_->tasks = static_cast<kernel_task *>(in_->by.allocate_shared(tasks.size() * sizeof(kernel_task)));
+    for (std::size_t n = 0; n < tasks.size(); ++n) in_->tasks[n] = tasks[n];
+    // A GPU's blocks are warps at least, and take parts of them as groups, too.
+    const scope parts[] = {scope::thread, scope::tile4, scope::partial_warp, scope::warp};
+    const scope by = whole_blocks ? scope::block : executor::is_gpu ? parts[tasks.size() % 4] : scope::thread;
+    in_->by.launch(blocks, executor::is_gpu ? 32 * threads : threads,
+                   body{in_->tasks, static_cast<int>(tasks.size()), by, in_->errors});
+}
+
+std::string device::join() {
+    in_->by.synchronise();
+    if (in_->tasks != nullptr) in_->by.release_shared(in_->tasks);
+    in_->tasks = nullptr;
+    report r;
+    in_->by.download(reinterpret_cast<char *>(&r), in_->errors, sizeof r);
+    if (r.errors == 0) return {};
+    return "a kernel found " + std::to_string(r.errors) + " errors; the first: " + device_test::wrong_name(r.what) +
+           ", request " + std::to_string(r.epoch) + ", partition " + std::to_string(r.partition) + ", offset " +
+           std::to_string(r.offset) + ": expected " + std::to_string(r.expected) + ", found " + std::to_string(r.found);
+}
+
+}  // namespace random_test

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// What the device does in a program: groups of a kernel ready partitions and wait for others. The device is a GPU or
+// host threads, as in tests/device; only kernel.cpp knows which.
+#ifndef MPIX_TESTS_RANDOM_KERNEL_HPP
+#define MPIX_TESTS_RANDOM_KERNEL_HPP
+
+#include <mpix/mpix.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace random_test {
+
+// One partition, or a slice of one, for one group.
+struct kernel_task {
+    MPIX_Prequest handle;
+    int request, partition;  // the number is for messages only
+    bool send;
+    bool contribute;
+    char *buffer;               // device memory, `bytes` of it
+    const unsigned char *data;  // what to put there before Pready, or to find there after the arrival; shared memory
+    std::uint64_t bytes;
+};
+
+class device {
+public:
+    static bool available();
+    static bool is_gpu();
+
+    explicit device(int local_rank);
+    ~device();
+    device(const device &) = delete;
+    device &operator=(const device &) = delete;
+
+    char *allocate(std::size_t bytes);
+    void release(char *memory);
+    unsigned char *allocate_shared(std::size_t bytes);  // host and kernels reach it
+    void release_shared(unsigned char *memory);
+    void upload(char *to, const unsigned char *from, std::size_t bytes);
+    void download(unsigned char *to, const char *from, std::size_t bytes);
+
+    // Group g of G does the tasks g, g + G, ..., in this order. Returns at once; one launch at a time.
+    void launch(const std::vector<kernel_task> &tasks, int blocks, int threads, bool whole_blocks);
+    // Wait for it: what went wrong, or nothing.
+    std::string join();
+
+private:
+    struct inside;
+    std::unique_ptr<inside> in_;
+};
+
+}  // namespace random_test
+
+#endif  // MPIX_TESTS_RANDOM_KERNEL_HPP
