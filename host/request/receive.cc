@@ -51,8 +51,10 @@ void receive_request::bind(const offer &sender) {
     if (sender.bytes != total_bytes()) {
         refusal_ = refused_size;
         failure_ = format("the matching send has {} bytes, this receive {}", sender.bytes, total_bytes());
-        // Our Start tells the sender that this is final.
-        if (!attach_words(sender).empty()) answer.refusal = refused_path;
+        // Our Start tells the sender that this is final, and its Start us: until then it may be freed, as if it had
+        // never been.
+        awaits_sender_ = attach_words(sender).empty();
+        if (!awaits_sender_) answer.refusal = refused_path;
     } else {
         failure_ = make_landing(sender);
         if (failure_.empty()) failure_ = describe_landing(answer);
@@ -67,7 +69,10 @@ void receive_request::bind(const offer &sender) {
         path_ = "none";
         if (answer.refusal == refused_not) answer.refusal = refusal_;
         std::strncpy(answer.reason, failure_.c_str(), sizeof answer.reason - 1);
-        give_up();
+        if (awaits_sender_)
+            progress_attend(shared_from_this());  // a kernel may wait
+        else
+            give_up();
     } else {
         open_gate();
     }
@@ -142,6 +147,26 @@ void receive_request::give_up() {
     detail::publish(&words->gate, MPIX_GATE_NEVER);  // pairs with observe_pair in look_at_host
 }
 
+// The sender of another size has started: that is final. `engine` is held.
+void receive_request::ask_sender() {
+    // Its request's memory stays ours to read until we are freed, or it was before it started.
+    if (!awaits_sender_ || detail::peek(&static_cast<mpix_words *>(peer_words_.address)->epoch) == 0) return;
+    awaits_sender_ = false;
+    give_up();
+}
+
+bool receive_request::advance() {
+    const std::lock_guard lock(engine);
+    ask_sender();
+    return awaits_sender_;
+}
+
+std::vector<attachment> receive_request::on_leave() {
+    const std::lock_guard lock(engine);
+    awaits_sender_ = false;
+    return {};
+}
+
 transport::outcome receive_request::install_on_device() {
     device_route route;
     route.flags = static_cast<std::uint64_t *>(arrival_.address);
@@ -154,6 +179,7 @@ bool receive_request::unbind() {
     const std::lock_guard lock(engine);
     gives_gate_ = false;
     if (told_) return false;
+    awaits_sender_ = false;
     if (device != nullptr)
         if (auto bad = device->install({}); !bad.empty()) engine_failure_ = bad;
     detail::publish(&words->gate, 0);
@@ -290,6 +316,8 @@ bool receive_request::done() {
 
 // `engine` is held.
 bool receive_request::look_at_flags() {
+    ask_sender();
+    if (awaits_sender_) return false;
     if (refusal_ != refused_not) told_ = true;  // the user hears of it now: nothing undoes the match any more
     if (told_ || peer_ended_ || !engine_failure_.empty()) return true;
     if (detail::peek(&words->gate) == 0) return false;  // not matched yet
@@ -321,7 +349,9 @@ problem receive_request::arrived(int j, bool &flag) {
         return peer_ended_ ? ended_peer() : problem{};  // otherwise Wait says why
     }
     if (gate == 0) {
-        flag = false;
+        const std::lock_guard lock(engine);
+        ask_sender();
+        flag = detail::observe(&words->gate) == MPIX_GATE_NEVER;
         return {};
     }
     if (place.owner == nullptr) {

@@ -28,9 +28,10 @@ public:
 
     bool done() override;
     bool done_exactly() override;
-    bool advance() override { return false; }
+    bool advance() override;
     bool prepared() override;
     stall describe_stall() override;
+    std::vector<attachment> on_leave() override;
     void peer_message(const control_message &message) override;
     void peer_ended() override;
 
@@ -50,6 +51,7 @@ private:
     transport::outcome describe_landing(control_message &answer) const;
     void open_gate();
     void give_up();
+    void ask_sender();
     void drop_landing();
     bool look_at_flags();
     void take_rest();
@@ -68,6 +70,7 @@ private:
 
     // Guarded by engine.
     bool told_ = false;                      // a completion call has answered with the refusal
+    bool awaits_sender_ = false;             // it is of another size, and may not have started
     bool gives_gate_ = false;                // the sender is connected: Start gives clear-to-send
     std::uint64_t cursor_ = 0;               // sender partitions before it are in the user's buffer, this epoch
     std::vector<std::uint64_t> seen_flags_;  // the GPU's flags, as last copied here

@@ -211,7 +211,17 @@ static void send_never_started(int receive_started) {
     await_path(both[1], "none");
     fill_side(&out, (uint64_t)world_rank);
     fill_side(&in, 100);
-    if (receive_started) OK(MPI_Start(&both[1]));
+    if (receive_started) {
+        // Nobody is told of a send that may still be freed.
+        int flag = 1;
+        OK(MPI_Start(&both[1]));
+        OK(MPI_Parrived(both[1], 1, &flag));
+        CHECK(!flag);
+        OK(MPI_Test(&both[1], &flag, MPI_STATUS_IGNORE));
+        CHECK(!flag);
+        OK(MPI_Request_get_status(both[1], &flag, MPI_STATUS_IGNORE));
+        CHECK(!flag);
+    }
     OK(MPI_Barrier(MPI_COMM_WORLD));
     OK(MPI_Request_free(&early));
     OK(MPI_Psend_init(out.buffer, 4, 6, MPI_SHORT, right_rank, tag, MPI_COMM_WORLD, MPI_INFO_NULL, &both[0]));
