@@ -153,12 +153,15 @@ void execution::construct(const construction &c) {
                                                   0, &out);
             break;
         case maker::intercomm: {
-            MPI_Comm local;
+            // The leaders talk on a communicator of their own: a wildcard receive would take what they say.
+            MPI_Comm local, bridge;
             must(MPI_Comm_split(parent, colour, 0, &local), "MPI_Comm_split");
+            must(MPI_Comm_dup(parent, &bridge), "MPI_Comm_dup");
             const int leader =
                 static_cast<int>(std::find(c.colour.begin(), c.colour.end(), 1 - colour) - c.colour.begin());
-            code = MPI_Intercomm_create(local, 0, parent, leader, 5, &out);
+            code = MPI_Intercomm_create(local, 0, bridge, leader, 5, &out);
             MPI_Comm_free(&local);
+            MPI_Comm_free(&bridge);
             break;
         }
         case maker::merge: {

@@ -24,7 +24,11 @@ public:
     }
     memory all(std::size_t bytes) const {
         memory out(bytes);
-        for (std::size_t n = 0; n < bytes; ++n) out[n] = (*this)[n];
+        for (std::size_t n = 0; n < bytes; n += 8) {
+            const std::uint64_t word = mix(key_ + (n >> 3));
+            for (std::size_t k = 0; k < 8 && n + k < bytes; ++k)
+                out[n + k] = static_cast<unsigned char>(word >> (8 * k));
+        }
         return out;
     }
 
@@ -36,6 +40,7 @@ private:
 
 std::size_t position(const program &p, int request, std::int64_t b) {
     const datatype &type = p.type_of(request);
+    if (type.dense) return static_cast<std::size_t>(p.end_of(request).origin + b);
     return static_cast<std::size_t>(p.end_of(request).origin + b / type.size() * type.extent +
                                     type.made.map[static_cast<std::size_t>(b % type.size())]);
 }

@@ -184,7 +184,7 @@ void draw_ends(program &p, dice &d, pair &q) {
         draw_empty(p, d, receive);
         return;
     }
-    const bool large = d.one_in(60);
+    const bool large = d.one_in(150);
     // A GPU's transport takes no types with gaps.
     const bool both_dense = p.where.gpu && (send.exported || receive.exported);
     for (int attempt = 0;; ++attempt) {
