@@ -463,6 +463,7 @@ void execution::finish() {
     int flag = 0;
     must(MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_WORLD, &flag, MPI_STATUS_IGNORE), "MPI_Iprobe");
     if (flag) fail("there is a message on MPI_COMM_WORLD that nobody has sent");
+    must(MPI_Barrier(MPI_COMM_WORLD), "MPI_Barrier");  // before others send in the next program
     for (char *block : device_memory_) device_.release(block);
     for (unsigned char *block : shared_memory_) device_.release_shared(block);
 }
