@@ -356,7 +356,8 @@ private:
                 (!with(receive).null_peer && of(partner_of(receive)).started < l.started))
                 continue;
             for (int j = 0; j < e.partitions; ++j)
-                if (d_.one_in(2)) {
+                // Copies from and to a GPU, and cudaFree, wait for its kernel; so that may not wait for later steps.
+                if (d_.one_in(2) && (!p_.where.gpu || readied(receive, j))) {
                     b.awaited.push_back({receive, j});
                     l.in_kernel = true;
                 }
