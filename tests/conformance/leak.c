@@ -1,42 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Requests that come and go leave nothing behind: descriptors, mappings, memory. A ring.
-#include <dirent.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "tests/conformance/harness.h"
+#include "tests/conformance/usage.h"
 
 enum { tag = 8 };
-
-struct usage {
-    long descriptors, mappings, kibibytes;
-};
-
-static struct usage look(void) {
-    struct usage u = {0, 0, 0};
-    DIR *const dir = opendir("/proc/self/fd");
-    for (struct dirent *entry; (entry = readdir(dir)) != NULL;) {
-        char path[300], target[300];
-        snprintf(path, sizeof path, "/proc/self/fd/%s", entry->d_name);
-        const ssize_t n = readlink(path, target, sizeof target - 1);
-        if (n > 0) ++u.descriptors;
-    }
-    closedir(dir);
-    FILE *const maps = fopen("/proc/self/maps", "r");
-    for (char line[600]; fgets(line, sizeof line, maps) != NULL;)
-        // The heap's own, and the library's, are counted by their size below.
-        u.mappings += strstr(line, "/memfd:mpix") != NULL;
-    fclose(maps);
-    long pages = 0, resident = 0;
-    FILE *const memory = fopen("/proc/self/statm", "r");
-    CHECK(fscanf(memory, "%ld %ld", &pages, &resident) == 2);
-    fclose(memory);
-    u.kibibytes = resident * (sysconf(_SC_PAGESIZE) / 1024);
-    return u;
-}
 
 static unsigned char data[8 << 20];
 
@@ -56,7 +27,7 @@ static void one_life(int bytes, int epochs) {
 
 // What a peer's last messages still hold comes back when they have been answered.
 static struct usage settled(const struct usage *wanted) {
-    struct usage u = look();
+    struct usage u = look_at_usage();
     for (int round = 0; round < 2000; ++round) {
         MPI_Request request;
         char path[16];
@@ -65,7 +36,7 @@ static struct usage settled(const struct usage *wanted) {
         OK(MPI_Psend_init(NULL, 1, 0, MPI_BYTE, MPI_PROC_NULL, 0, MPI_COMM_WORLD, MPI_INFO_NULL, &request));
         OK(MPIX_Request_path(request, path, sizeof path));
         OK(MPI_Request_free(&request));
-        u = look();
+        u = look_at_usage();
         int done =
             wanted == NULL ? round >= 20 : u.descriptors <= wanted->descriptors && u.mappings <= wanted->mappings;
         OK(MPI_Allreduce(MPI_IN_PLACE, &done, 1, MPI_INT, MPI_LAND, MPI_COMM_WORLD));
