@@ -55,7 +55,7 @@ int begin(int *argc, char ***argv, int required, int *provided) {
     // The user has what he asked for, and no more: who does not need threads is spared what they cost.
     const bool thread_safe = *provided == MPI_THREAD_MULTIPLE;
     *provided = told_level = std::min(*provided, required);
-    start_setup(thread_safe, told_level <= MPI_THREAD_FUNNELED);
+    start_setup(thread_safe, told_level == MPI_THREAD_SINGLE);
     start_progress();
     return MPI_SUCCESS;
 }

@@ -104,14 +104,14 @@ void communicator_registry::add_orphan(MPI_Comm made, constructor how, std::uint
 
 communicator_registry::removed communicator_registry::remove(MPI_Comm freed) {
     const std::lock_guard lock(mutex_);
-    removed entry = entries_.extract(handle_key(freed));
-    if (!entry.empty() && entry.mapped().ranks.use_count() > 1) {
+    removed out = entries_.extract(handle_key(freed));
+    if (!out.empty() && out.mapped().ranks.use_count() > 1) {
         MPI_Errhandler handler = MPI_ERRHANDLER_NULL;
         PMPI_Comm_get_errhandler(freed, &handler);
         // release: pairs with the acquire in raise_for.
-        entry.mapped().ranks->last_handler.store(handler, std::memory_order_release);
+        out.mapped().ranks->last_handler.store(handler, std::memory_order_release);
     }
-    return entry;
+    return out;
 }
 
 void communicator_registry::restore(removed &&refused) {

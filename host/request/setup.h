@@ -21,7 +21,7 @@ void stop_setup();
 bool setup_running();
 // Whether the MPI library was given to us with MPI_THREAD_MULTIPLE.
 bool setup_thread_safe();
-// Whether the user's MPI calls all come from one thread: MPI_THREAD_SINGLE or MPI_THREAD_FUNNELED.
+// Whether the user asked for MPI_THREAD_SINGLE: no two of his threads are ever in a call of ours.
 bool one_thread_calls();
 
 // A new request joins: a send is offered to its receiver, a receive waits for an offer.
