@@ -205,7 +205,9 @@ void receive_request::drop_landing() {
 void receive_request::peer_message(const control_message &m) {
     switch (static_cast<control>(m.kind)) {
         case control::connect: {
-            if (m.from != peer_number || connected) break;
+            // Of a refused pair the user may have freed us already. Then we have sent DETACH, and the sender's words are not
+            // ours to touch: by now they may be another request's.
+            if (m.from != peer_number || connected || freed) break;
             const std::lock_guard lock(engine);
             connected = true;
             if (m.refusal != refused_not && refusal_ == refused_not) {
