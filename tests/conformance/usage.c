@@ -2,6 +2,7 @@
 #include "tests/conformance/usage.h"
 
 #include <dirent.h>
+#include <malloc.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -9,7 +10,7 @@
 #include "tests/conformance/harness.h"
 
 struct usage look_at_usage(void) {
-    struct usage u = {0, 0, 0};
+    struct usage u = {0, 0, 0, 0};
     DIR *const dir = opendir("/proc/self/fd");
     for (struct dirent *entry; (entry = readdir(dir)) != NULL;) {
         char path[300], target[300];
@@ -28,5 +29,6 @@ struct usage look_at_usage(void) {
     CHECK(fscanf(memory, "%ld %ld", &pages, &resident) == 2);
     fclose(memory);
     u.kibibytes = resident * (sysconf(_SC_PAGESIZE) / 1024);
+    u.allocated = (long)mallinfo2().uordblks;
     return u;
 }

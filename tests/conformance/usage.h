@@ -8,6 +8,7 @@ struct usage {
     long descriptors;
     long mappings;   // of mpix's memory files
     long kibibytes;  // resident
+    long allocated;  // bytes from malloc
 };
 struct usage look_at_usage(void);
 
