@@ -144,6 +144,37 @@ static void many_at_once(void) {
     for (int i = 0; i < n; ++i) free_pair(&pairs[i]);
 }
 
+// The same source, tag and communicator for ours and for all kinds of ordinary requests: each finds its like.
+static void only_its_like(void) {
+    static struct pair p;
+    int out[3], in[3];
+    MPI_Request plain[5];
+    OK(MPI_Recv_init(&in[0], 1, MPI_INT, left_rank, tag, MPI_COMM_WORLD, &plain[0]));
+    OK(MPI_Send_init(&out[0], 1, MPI_INT, right_rank, tag, MPI_COMM_WORLD, &plain[1]));
+    make_send(&p, right_rank, tag, MPI_COMM_WORLD);
+    make_receive(&p, left_rank, tag, MPI_COMM_WORLD);
+    for (int epoch = 1; epoch <= 3; ++epoch) {
+        fill_pair(&p, pair_key(epoch, world_rank, 0));
+        for (int i = 0; i < 3; ++i) out[i] = world_rank * 100 + epoch * 10 + i, in[i] = -1;
+        OK(MPI_Start(&plain[0]));
+        OK(MPI_Start(&p.request[1]));
+        OK(MPI_Irecv(&in[1], 1, MPI_INT, left_rank, tag, MPI_COMM_WORLD, &plain[2]));
+        OK(MPI_Start(&p.request[0]));
+        OK(MPI_Start(&plain[1]));
+        OK(MPI_Isend(&out[1], 1, MPI_INT, right_rank, tag, MPI_COMM_WORLD, &plain[3]));
+        OK(MPI_Isend(&out[2], 1, MPI_INT, right_rank, tag, MPI_COMM_WORLD, &plain[4]));
+        ready_all(p.request[0], pair_sends, shuffled);
+        OK(MPI_Recv(&in[2], 1, MPI_INT, left_rank, tag, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
+        OK(MPI_Waitall(5, plain, MPI_STATUSES_IGNORE));
+        OK(MPI_Waitall(2, p.request, MPI_STATUSES_IGNORE));
+        check_pair(&p, pair_key(epoch, left_rank, 0));
+        for (int i = 0; i < 3; ++i) CHECK(in[i] == left_rank * 100 + epoch * 10 + i);
+    }
+    OK(MPI_Request_free(&plain[0]));
+    OK(MPI_Request_free(&plain[1]));
+    free_pair(&p);
+}
+
 // All ranks to all, with one tag.
 static void everybody(void) {
     struct pair *const pairs = calloc((size_t)world_size, sizeof *pairs);
@@ -203,6 +234,7 @@ static void info_keys(void) {
 int main(int argc, char **argv) {
     static const struct test_case cases[] = {
         {"rule 1: equals match in the order of the init calls", 1, init_order},
+        {"rule 1: never Send, Isend or Send_init, nor their receives", 1, only_its_like},
         {"rule 1: all to all with one tag", 1, everybody},
         {"rule 10: communication with oneself", 1, oneself},
         {"rule 10: MPI_PROC_NULL", 1, proc_null},

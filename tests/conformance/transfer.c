@@ -3,6 +3,7 @@
 // Every byte of every epoch: partition counts, datatypes, orders of Pready, sizes, restart. Each rank sends to
 // its right neighbour and receives from its left one (itself, if it is alone).
 #include <stdlib.h>
+#include <string.h>
 
 #include "tests/conformance/harness.h"
 
@@ -184,9 +185,51 @@ static void random_shapes(void) {
     }
 }
 
+// Until the first Pready nothing is written to the receive buffer, and after it only what that partition covers.
+static void nothing_before_ready(void) {
+    struct side out, in, before;
+    MPI_Request both[2];
+    make_side(&out, MPI_INT, 4, 6);
+    make_side(&in, MPI_INT, 4, 6);
+    make_side(&before, MPI_INT, 4, 6);
+    OK(MPI_Psend_init(out.buffer, 4, 6, MPI_INT, right_rank, tag, MPI_COMM_WORLD, MPI_INFO_NULL, &both[0]));
+    OK(MPI_Precv_init(in.buffer, 4, 6, MPI_INT, left_rank, tag, MPI_COMM_WORLD, MPI_INFO_NULL, &both[1]));
+    for (uint64_t epoch = 1; epoch <= 5; ++epoch) {
+        int flag = -1;
+        fill_side(&in, epoch);
+        fill_side(&before, epoch);
+        OK(MPI_Startall(2, both));
+        fill_side(&out, mix_key(epoch, (uint64_t)world_rank));  // the buffer is still the user's
+        OK(MPI_Barrier(MPI_COMM_WORLD));
+        for (int i = 0; i < 50; ++i) {
+            OK(MPI_Test(&both[1], &flag, MPI_STATUS_IGNORE));
+            CHECK(!flag && memcmp(in.memory, before.memory, in.memory_bytes) == 0);
+        }
+        OK(MPI_Barrier(MPI_COMM_WORLD));
+        OK(MPI_Pready(1, both[0]));
+        OK(MPI_Barrier(MPI_COMM_WORLD));
+        for (int i = 0; i < 50; ++i) {
+            OK(MPI_Test(&both[1], &flag, MPI_STATUS_IGNORE));
+            CHECK(!flag && memcmp(in.buffer, before.buffer, 24) == 0);
+            CHECK(memcmp((char *)in.buffer + 48, (char *)before.buffer + 48, 48) == 0);
+        }
+        OK(MPI_Barrier(MPI_COMM_WORLD));
+        OK(MPI_Pready(0, both[0]));
+        OK(MPI_Pready_range(2, 3, both[0]));
+        OK(MPI_Waitall(2, both, MPI_STATUSES_IGNORE));
+        check_received(&in, epoch, &out, mix_key(epoch, (uint64_t)left_rank));
+    }
+    OK(MPI_Request_free(&both[0]));
+    OK(MPI_Request_free(&both[1]));
+    free_side(&out);
+    free_side(&in);
+    free_side(&before);
+}
+
 int main(int argc, char **argv) {
     static const struct test_case cases[] = {
         {"rule 9: restart, epoch after epoch", 1, restart},
+        {"rule 5: neither init nor Start transfers data", 1, nothing_before_ready},
         {"rule 4: partition counts may differ", 1, unequal_partitions},
         {"rule 4: datatypes may differ; the extent is the stride", 1, different_types},
         {"rule 4: elements may differ in size", 1, different_element_sizes},

@@ -2,11 +2,16 @@
 //
 // Erroneous device calls: the code that the kernel gets, the class that the host's MPI_Wait raises, and that the
 // epoch can be completed and the next one is clean.
+#include <type_traits>
+
 #include "tests/device/harness.hpp"
 
 using namespace device_test;
 
 namespace {
+
+// A handle has a type: nothing else can be passed for it.
+static_assert(!std::is_convertible_v<void *, MPIX_Prequest> && !std::is_convertible_v<MPI_Request, MPIX_Prequest>);
 
 const int threads = executor::is_gpu ? 64 : 2;
 

@@ -42,6 +42,31 @@ static void free_pair(void) {
     OK(MPI_Request_free(&plain));
 }
 
+static void no_wildcards(void) {
+    MPI_Request r = MPI_REQUEST_NULL;
+    const MPI_Comm world = MPI_COMM_WORLD;
+    EXPECT(MPI_ERR_RANK, "MPI_ANY_SOURCE",
+           MPI_Precv_init(data, 2, 1, MPI_INT, MPI_ANY_SOURCE, tag, world, MPI_INFO_NULL, &r));
+    EXPECT(MPI_ERR_TAG, "MPI_ANY_TAG", MPI_Precv_init(data, 2, 1, MPI_INT, 0, MPI_ANY_TAG, world, MPI_INFO_NULL, &r));
+    CHECK(r == MPI_REQUEST_NULL);
+    make_pair();
+    run_epoch(1);
+    free_pair();
+}
+
+static void negative_partitions(void) {
+    static const int wrong[] = {-1, -3, -2147483647};
+    MPI_Request r = MPI_REQUEST_NULL;
+    const MPI_Comm world = MPI_COMM_WORLD;
+    for (int i = 0; i < 3; ++i) {
+        EXPECT(MPI_ERR_ARG, "partitions is -",
+               MPI_Psend_init(data, wrong[i], 1, MPI_INT, 0, tag, world, MPI_INFO_NULL, &r));
+        EXPECT(MPI_ERR_ARG, "partitions is -",
+               MPI_Precv_init(data, wrong[i], 0, MPI_INT, 0, tag, world, MPI_INFO_NULL, &r));
+    }
+    CHECK(r == MPI_REQUEST_NULL);
+}
+
 static void init_arguments(void) {
     MPI_Request r = MPI_REQUEST_NULL;
     const MPI_Comm world = MPI_COMM_WORLD;
@@ -274,6 +299,8 @@ static void other_errors(void) {
 
 int main(int argc, char **argv) {
     static const struct test_case cases[] = {
+        {"rule 2: no wildcards on Precv_init", 1, no_wildcards},
+        {"rule 3: a negative number of partitions", 1, negative_partitions},
         {"rule 12: arguments of the init calls", 1, init_arguments},
         {"rule 6: Pready", 1, pready},
         {"rule 7: Parrived", 1, parrived},
