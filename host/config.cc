@@ -65,6 +65,7 @@ bool parse_cpu_list(const std::string &list, std::vector<int> &cpus) {
             if (!read(last) || last < first) return false;
         }
         for (int cpu = first; cpu <= last; ++cpu) cpus.push_back(cpu);
+        if (cpus.size() > limit) return false;  // some of them named again and again
         if (at == end) return true;
         if (*at++ != ',' || at == end) return false;
     }

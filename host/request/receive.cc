@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "host/config.h"
 #include "host/datatype/host_copy.h"
@@ -34,8 +35,9 @@ constexpr std::uint64_t short_message = 16384;
 
 receive_request::~receive_request() {
     drop_landing();
-    for (auto &region : retired_arrivals_)
-        (region.device == transport::on_host ? &transport::node_memory() : transport::devices())->release(region);
+    for (undone_match &old : undone_)
+        for (transport::region *r : {&old.arrival, &old.landing})
+            if (*r) (r->device == transport::on_host ? &transport::node_memory() : transport::devices())->release(*r);
 }
 
 problem receive_request::prepare() { return allocate_words(0); }
@@ -80,7 +82,8 @@ void receive_request::bind(const offer &sender) {
 }
 
 transport::outcome receive_request::attach_words(const offer &sender) {
-    if (sender.words.bytes < sizeof(mpix_words)) return "the sender's words are too few";
+    if (sender.words.bytes < sizeof(mpix_words) || sender.words.transport != transport::id_shm)
+        return "the sender's words are too few";
     return transport::node_memory().attach(sender.words, transport::on_host, peer_words_);
 }
 
@@ -104,7 +107,8 @@ transport::outcome receive_request::make_landing(const offer &sender) {
         if (bad.empty()) bad = landing_owner_->allocate(flag_bytes, place.device, arrival_);
     } else {
         slots_ = total_bytes() <= config().eager_bytes ? 2 : 1;
-        taken_ = std::make_unique<std::uint64_t[]>(peer_partitions_);
+        taken_.reset(static_cast<std::uint64_t *>(std::calloc(peer_partitions_, sizeof(std::uint64_t))));
+        if (taken_ == nullptr) return format("no memory to keep track of {} partitions", peer_partitions_);
         bad = landing_owner_->allocate(slots_ * total_bytes(), transport::on_host, landing_);
         if (bad.empty()) bad = landing_owner_->allocate(flag_bytes, transport::on_host, arrival_);
     }
@@ -185,8 +189,12 @@ bool receive_request::unbind() {
     detail::publish(&words->gate, 0);
     detail::poke_pointer(&home->flags, static_cast<std::uint64_t *>(nullptr));
     detail::poke_pointer(&home->landing, static_cast<char *>(nullptr));
-    if (arrival_) retired_arrivals_.push_back(arrival_);
-    arrival_ = {};
+    undone_match old{std::exchange(arrival_, {}), {}, {nullptr, std::free}};
+    if (active()) {
+        old.landing = std::exchange(landing_, {});
+        old.taken = std::move(taken_);
+    }
+    undone_.push_back(std::move(old));
     drop_landing();
     refusal_ = refused_not;
     failure_.clear();
@@ -322,7 +330,7 @@ bool receive_request::look_at_flags() {
     if (awaits_sender_) return false;
     if (refusal_ != refused_not) told_ = true;  // the user hears of it now: nothing undoes the match any more
     if (told_ || peer_ended_ || !engine_failure_.empty()) return true;
-    if (detail::peek(&words->gate) == 0) return false;  // not matched yet
+    if (!arrival_) return false;  // not matched yet
     if (!flags_on_device()) return take_in_order();
     return detail::observe(&words->complete) >= epoch_;  // pairs with say_all_ready's and conclude's publish
 }

@@ -4,6 +4,8 @@
 #ifndef MPIX_HOST_REQUEST_RECEIVE_H
 #define MPIX_HOST_REQUEST_RECEIVE_H
 
+#include <cstdlib>
+#include <memory>
 #include <vector>
 
 #include "host/request/request.h"
@@ -45,6 +47,9 @@ protected:
     void status_of(MPI_Status *status) const override;
 
 private:
+    // Not touched before it is used: an empty message may have very many partitions.
+    using taken_states = std::unique_ptr<std::uint64_t[], void (*)(void *)>;
+
     transport::outcome attach_words(const offer &sender);
     transport::outcome make_landing(const offer &sender);
     transport::outcome install_on_device();
@@ -62,9 +67,14 @@ private:
     // Written under setup_mutex and engine.
     transport::transport *landing_owner_ = nullptr;
     transport::region landing_, arrival_, peer_words_;
-    std::vector<transport::region> retired_arrivals_;  // of undone matches: a kernel may still look there
+    // Of undone matches: a kernel, or another thread's Parrived, may still be looking there.
+    struct undone_match {
+        transport::region arrival, landing;
+        taken_states taken;
+    };
+    std::vector<undone_match> undone_;
     std::uint64_t slots_ = 0, peer_partitions_ = 0;
-    std::unique_ptr<std::uint64_t[]> taken_;
+    taken_states taken_{nullptr, std::free};
 
     std::atomic<unsigned> looks_{0};  // at a short message, in done()
 

@@ -121,12 +121,14 @@ problem request::device_error() {
     const std::uint64_t word = detail::observe(&words->error);
     if (word == 0) return {};
     detail::poke(&words->error, 0);
-    const int error_class = static_cast<int>(word >> 32);
+    int error_class = static_cast<int>(word >> 32);
     const int partition = static_cast<int>(word & 0xffffffffu) - 1;
     const char *what = error_class == MPI_ERR_ARG       ? "partition out of range, or marked ready twice"
                        : error_class == MPI_ERR_PENDING ? "wait_arrived ran into its deadline"
                        : error_class == MPI_ERR_REQUEST ? "the request was not active, or of the wrong kind"
                                                         : "a device call failed";
+    if (error_class != MPI_ERR_ARG && error_class != MPI_ERR_PENDING && error_class != MPI_ERR_REQUEST)
+        error_class = MPI_ERR_OTHER;  // nothing that we have written
     return {error_class,
             format("in device code, {} rank {}, tag {}, epoch {}, partition {}: {}",
                    kind == MPIX_KIND_SEND ? "send to" : "receive from", op.peer, op.tag, epoch_, partition, what)};

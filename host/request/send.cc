@@ -39,7 +39,7 @@ struct plan_mover {
 }  // namespace
 
 send_request::~send_request() {
-    detach_regions();
+    detach_regions(false);
     for (attachment &a : retired_) a.owner->detach(a.region);
 }
 
@@ -92,7 +92,7 @@ void send_request::accept(const control_message &m) {
         transport::outcome bad = attach(m);
         if (bad.empty() && device != nullptr && !route_spent_) bad = install_on_device();
         if (!bad.empty()) {
-            detach_regions();
+            detach_regions(false);
             refusal_ = refused_path;
             failure_ = bad;
             answer.refusal = refused_path;
@@ -114,6 +114,7 @@ transport::outcome send_request::attach(const control_message &m) {
     landing_owner_ = transport::by_id(m.landing.transport);
     transport::transport *arrival_owner = transport::by_id(m.arrival.transport);
     if (landing_owner_ == nullptr || arrival_owner == nullptr) return "the receiver chose a transport that is not here";
+    if (arrival_owner != landing_owner_) return "the receiver's landing and its flags are of different transports";
     slots_ = m.flags;
     const std::uint64_t flags_bytes = (static_cast<std::uint64_t>(op.partitions) + 1) * sizeof(std::uint64_t);
     if (m.landing.bytes < slots_ * total_bytes() || m.arrival.bytes < flags_bytes ||
@@ -168,7 +169,7 @@ void send_request::undo_match() {
     // Before the CONNECT to the next receiver, and so before its clear-to-send.
     if (device != nullptr)
         if (auto bad = device->install({}); !bad.empty()) fail(bad);
-    detach_regions();
+    detach_regions(epoch_ != 0);
     detail::poke_pointer(&home->landing, static_cast<char *>(nullptr));
     detail::poke_pointer(&home->flags, static_cast<std::uint64_t *>(nullptr));
     detail::poke_pointer(&home->peer_complete, static_cast<std::uint64_t *>(nullptr));
@@ -180,13 +181,16 @@ void send_request::undo_match() {
     connected = false;
 }
 
-// Mappings of GPU memory are only put aside: closing them may wait for kernels, and locks are held here.
-void send_request::detach_regions() {
+// Mappings of GPU memory are only put aside: closing them may wait for kernels, and locks are held here. So are those
+// that callers of Pready may be storing to: nobody but a peer that breaks the rules withdraws then, but a crash is no answer.
+void send_request::detach_regions(bool in_use) {
     if (peer_view_) device->gpus().release_view(peer_view_);  // of a lasting mapping: does not wait
     peer_view_ = {};
-    const auto drop = [this](transport::region &r) {
+    const auto drop = [this, in_use](transport::region &r) {
         if (r && r.device != transport::on_host)
             retired_.push_back({landing_owner_, r});
+        else if (r && in_use)
+            retired_.push_back({&transport::node_memory(), r});
         else if (r)
             transport::node_memory().detach(r);
         r = {};
@@ -198,7 +202,7 @@ void send_request::detach_regions() {
 
 std::vector<attachment> send_request::on_leave() {
     const std::lock_guard lock(engine);
-    detach_regions();
+    detach_regions(false);
     return std::exchange(retired_, {});
 }
 
@@ -279,7 +283,7 @@ problem send_request::not_readied(int partition, int error_class) const {
 }
 
 bool send_request::gate_open() const {
-    if (null_peer()) return false;
+    if (null_peer() || (refusal_ == refused_not && !landing_)) return false;
     return detail::observe(&words->gate) >= detail::gate_needed(epoch_, refusal_ != refused_not ? 1 : slots_);
 }
 
@@ -362,7 +366,11 @@ void send_request::drain() {
         const mpix_ring_entry entry = detail::observe(&home->ring[ring_taken_ % n]);
         if (entry >> 32 != (epoch_ & 0xffffffffu)) break;
         ++ring_taken_;
-        start_move(static_cast<int>(entry & 0xffffffffu), false);
+        const std::uint64_t partition = entry & 0xffffffffu;
+        if (partition < n)
+            start_move(static_cast<int>(partition), false);
+        else  // the ring lies in memory that others can write
+            fail("the list of deferred partitions has been overwritten");
     }
     for (const int partition : host_ready_) start_move(partition, true);
     host_ready_.clear();

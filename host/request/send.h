@@ -55,7 +55,7 @@ private:
 
     void accept(const control_message &message);
     void undo_match();
-    void detach_regions();
+    void detach_regions(bool in_use);
     transport::outcome attach(const control_message &message);
     transport::outcome install_on_device();
     bool gate_open() const;
@@ -78,7 +78,7 @@ private:
     // A match was undone in a running epoch. Callers of Pready may remember its route, so they get no other one: from
     // then on the engine moves everything.
     bool route_spent_ = false;
-    std::vector<attachment> retired_;  // GPU memory that we no longer use, closed when the user frees us
+    std::vector<attachment> retired_;  // what we no longer use, given up when the user frees us
 
     // Guarded by engine.
     std::uint64_t ring_taken_ = 0;     // entries of the ring consumed, all epochs

@@ -316,6 +316,11 @@ void stop_setup() {
     const std::lock_guard lock(setup_mutex());
     s.running.store(false, std::memory_order_release);
     s.live.clear();
+    s.offers.clear();
+    s.offer_of.clear();
+    s.bound_offer.clear();
+    s.order = {};
+    s.unsettled.store(0, std::memory_order_release);
     if (!complete) return;  // the channel and what is under way on it are left to the MPI library
     // What was sent before the barrier may still be on its way to us: take it, so that its sender finishes.
     for (bool quiet = false; !quiet;) {

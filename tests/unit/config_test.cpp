@@ -92,8 +92,9 @@ TEST_CASE("CPU lists") {
     CHECK(cpus("3,8-11") == std::vector<int>{3, 8, 9, 10, 11});
     CHECK(cpus("5-5,2") == std::vector<int>{5, 2});
     CHECK(cpus("65535") == std::vector<int>{65535});
-    for (const char *list : {",",  "1,", ",1", "1,,2", "-1",    "1-",      "1--2",        "2-1", "1-2-3", "1 ,2", " 1",
-                             "1 ", "a",  "1a", "0x1",  "65536", "0-65536", "99999999999", "+1",  "1.5",   "1;2"}) {
+    for (const char *list :
+         {",",  "1,", ",1", "1,,2", "-1",    "1-",      "1--2",        "2-1",       "1-2-3", "1 ,2", " 1",
+          "1 ", "a",  "1a", "0x1",  "65536", "0-65536", "99999999999", "0-65535,7", "+1",    "1.5",  "1;2"}) {
         std::vector<int> out;
         CAPTURE(list);
         CHECK_FALSE(parse_cpu_list(list, out));

@@ -190,6 +190,8 @@ public:
         out = {};
         out.bytes = wire.bytes;
         if (address.pid == getpid()) {  // a handle cannot be opened in the process it comes from
+            if (wire.device < 0 || static_cast<std::size_t>(wire.device) >= streams_.size())
+                return "malformed description of a GPU memory region";
             out.address = reinterpret_cast<void *>(address.address);
             out.device = wire.device;
             out.handle = attached_here;

@@ -62,9 +62,11 @@ struct chunk {
     }
 
     outcome make(std::uint64_t size) {
-        fd = memfd_create("mpix", MFD_CLOEXEC);
+        fd = memfd_create("mpix", MFD_CLOEXEC | MFD_ALLOW_SEALING);
         if (fd < 0) return system_error("memfd_create");
         if (ftruncate(fd, static_cast<off_t>(size)) != 0) return system_error("no shared memory: ftruncate");
+        // A peer that has mapped it counts on its size.
+        if (fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) return system_error("F_ADD_SEALS");
         void *at = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
         if (at == MAP_FAILED) return system_error("no shared memory: mmap");
         base = static_cast<char *>(at);
@@ -236,9 +238,10 @@ private:
         struct stat status;
         outcome problem;
         void *at = MAP_FAILED;
-        // Anything may be behind that number in another process: only a regular file of the right size, with
-        // the right number in its head, is the chunk.
-        if (fstat(fd, &status) != 0 || !S_ISREG(status.st_mode) ||
+        // Anything may be behind that number in another process: only a memory file of the right size, which it keeps,
+        // with the right number in its head, is the chunk.
+        const int seals = fcntl(fd, F_GET_SEALS);
+        if (seals < 0 || (seals & F_SEAL_SHRINK) == 0 || fstat(fd, &status) != 0 || !S_ISREG(status.st_mode) ||
             static_cast<std::uint64_t>(status.st_size) != address.chunk_bytes)
             problem = "the peer's memory is not where it says";
         else if ((at = mmap(nullptr, address.chunk_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0)) == MAP_FAILED)

@@ -254,6 +254,9 @@ MPIX_FN int wait_arrived(const Group &group, MPIX_Prequest preq, int partition, 
     const bool leader = group.thread_rank() == 0;
     detail::looked l{arrival::refused, MPI_SUCCESS, 0, nullptr, {0, 0}};
     if (leader) l = detail::examine(preq, partition);
+#if !defined(__CUDA_ARCH__)
+    uint64_t since = 0;
+#endif
     for (unsigned round = 0;; ++round) {
         if (leader && l.what == arrival::absent) {
             const bool by_default = timeout_ns == default_timeout;
@@ -262,9 +265,21 @@ MPIX_FN int wait_arrived(const Group &group, MPIX_Prequest preq, int partition, 
         }
         if (detail::conclude(group, preq, partition, l, detail::contiguous_taker{})) return MPI_SUCCESS;
         if (const int code = detail::agree_code(group, l.code); code != MPI_SUCCESS) return code;
-        // Another group is copying the partition out; look again.
-        if (leader) l.what = arrival::absent;
+#if !defined(__CUDA_ARCH__)
+        // Another group is copying the partition out; look again, until the time is over.
+        if (leader) {
+            const bool by_default = timeout_ns == default_timeout;
+            const uint64_t now = detail::now_ns(), limit_ns = by_default ? preq->stall_ns : timeout_ns;
+            if (round == 0) since = now;
+            l.what = arrival::absent;
+            if (timeout_ns == 0 || (limit_ns != 0 && now - since >= limit_ns)) {
+                l.what = arrival::refused;
+                l.code = MPI_ERR_PENDING;
+                if (by_default) detail::keep_error(preq, l.code, partition);
+            }
+        }
         detail::pause_waiting(round > 64);
+#endif
     }
 }
 
