@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "tests/fuzz/fake_mpi.h"
+
+#include <mpi.h>
+
+#include <cstdint>
+#include <cstring>
+
+std::deque<fake_mpi::message> fake_mpi::inbox;
+
+namespace {
+
+template <class Handle>
+Handle handle_of(std::uintptr_t number) {
+    if constexpr (sizeof(Handle) == sizeof(int))
+        return (Handle)(int)number;
+    else
+        return (Handle)number;
+}
+
+const auto receiving = handle_of<MPI_Request>(0x1000);
+void *receive_buffer;
+std::size_t receive_bytes, received;
+
+}  // namespace
+
+extern "C" {
+
+int PMPI_Comm_dup(MPI_Comm comm, MPI_Comm *made) {
+    *made = comm;
+    return MPI_SUCCESS;
+}
+int PMPI_Comm_free(MPI_Comm *comm) {
+    *comm = MPI_COMM_NULL;
+    return MPI_SUCCESS;
+}
+int PMPI_Comm_set_errhandler(MPI_Comm, MPI_Errhandler) { return MPI_SUCCESS; }
+int PMPI_Comm_rank(MPI_Comm, int *rank) {
+    *rank = 0;
+    return MPI_SUCCESS;
+}
+int PMPI_Comm_split_type(MPI_Comm, int, int, MPI_Info, MPI_Comm *) { return MPI_ERR_OTHER; }
+int PMPI_Initialized(int *flag) {
+    *flag = 0;
+    return MPI_SUCCESS;
+}
+int PMPI_Finalized(int *flag) {
+    *flag = 0;
+    return MPI_SUCCESS;
+}
+
+int PMPI_Irecv(void *buffer, int count, MPI_Datatype, int, int, MPI_Comm, MPI_Request *request) {
+    receive_buffer = buffer;
+    receive_bytes = static_cast<std::size_t>(count);
+    *request = receiving;
+    return MPI_SUCCESS;
+}
+int PMPI_Isend(const void *buffer, int count, MPI_Datatype, int rank, int, MPI_Comm, MPI_Request *request) {
+    if (rank == 0) fake_mpi::inbox.push_back({0, {static_cast<const char *>(buffer), static_cast<std::size_t>(count)}});
+    *request = MPI_REQUEST_NULL;
+    return MPI_SUCCESS;
+}
+int PMPI_Ibarrier(MPI_Comm, MPI_Request *request) {
+    *request = MPI_REQUEST_NULL;
+    return MPI_SUCCESS;
+}
+int PMPI_Test(MPI_Request *request, int *flag, MPI_Status *status) {
+    *flag = *request != receiving || !fake_mpi::inbox.empty();
+    if (*request != receiving || !*flag) return MPI_SUCCESS;
+    *request = MPI_REQUEST_NULL;
+    const fake_mpi::message m = std::move(fake_mpi::inbox.front());
+    fake_mpi::inbox.pop_front();
+    if (m.bytes.size() > receive_bytes) return MPI_ERR_TRUNCATE;
+    std::memcpy(receive_buffer, m.bytes.data(), m.bytes.size());
+    received = m.bytes.size();
+    if (status != MPI_STATUS_IGNORE) status->MPI_SOURCE = m.source;
+    return MPI_SUCCESS;
+}
+int PMPI_Get_count(const MPI_Status *, MPI_Datatype, int *count) {
+    *count = static_cast<int>(received);
+    return MPI_SUCCESS;
+}
+int PMPI_Cancel(MPI_Request *) { return MPI_SUCCESS; }
+int PMPI_Wait(MPI_Request *request, MPI_Status *) {
+    *request = MPI_REQUEST_NULL;
+    return MPI_SUCCESS;
+}
+
+}  // extern "C"

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// As much of an MPI library as the setup of pairs needs, within one process: world rank 0 of three. What it sends to
+// itself arrives; what it sends to others is gone; what others send is put into the inbox.
+#ifndef MPIX_TESTS_FUZZ_FAKE_MPI_H
+#define MPIX_TESTS_FUZZ_FAKE_MPI_H
+
+#include <deque>
+#include <string>
+
+namespace fake_mpi {
+
+struct message {
+    int source;
+    std::string bytes;
+};
+
+extern std::deque<message> inbox;
+
+}  // namespace fake_mpi
+
+#endif  // MPIX_TESTS_FUZZ_FAKE_MPI_H
