@@ -48,19 +48,9 @@ std::unique_ptr<owned> make(int peer, int tag, int partitions, std::uint64_t byt
         made->peers = {0, 1, 2};
         return made;
     }();
-    static const auto one_byte = [] {
-        auto made = std::make_shared<layout>();
-        made->size = made->extent = 1;
-        made->runs = {{0, 1, 0}};
-        return made;
-    }();
-    static const auto with_gaps = [] {
-        auto made = std::make_shared<layout>();
-        made->size = 2;
-        made->extent = 3;
-        made->runs = {{0, 1, 0}, {2, 1, 1}};
-        return made;
-    }();
+    static std::string problem;
+    static const auto one_byte = make_plan({{{0, 0, 1, {}}}, 1, 1}, problem);
+    static const auto with_gaps = make_plan({{{0, 0, 1, {}}, {2, 1, 1, {}}}, 2, 3}, problem);
     const bool gaps = peer != 0 && bytes % 2 == 0 && partitions % 2 == 0;
     auto o = std::make_unique<owned>();
     operation op;
@@ -115,7 +105,7 @@ class session {
 public:
     explicit session(fuzz::input &in) : in_(in) {
         config().eager_bytes = in_.one_in(2) ? 0 : 1u << 20;
-        start_setup(false);
+        start_setup(false, false);
         own_send_ = make<send_request>(0, own_tag, 3, 24);
         own_receive_ = make<receive_request>(0, own_tag, 2, 36);
     }
