@@ -421,9 +421,9 @@ fixed_costs with_neighbours() {
     const halo first = mean_of_all(exchange(g, 1, true)), again = mean_of_all(exchange(g, 1, true));
     const halo all = mean_of_all(exchange(g, 1, false)), warm = mean_of_all(exchange(g, 1, false));
     const halo wide = mean_of_all(exchange(g, 64, false));
-    report("two peers, first time", 1, first);
+    report("two peers (first)", 1, first);
     report("two peers", 1, again);
-    report("all neighbours, first", 1, all);
+    report("all neighbours (first)", 1, all);
     report("all neighbours", 1, warm);
     report("all neighbours", 64, wide);
     fixed_costs c;
