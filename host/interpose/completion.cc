@@ -139,6 +139,14 @@ int retire_all(mixed_array &array, MPI_Status statuses[], int code, const char *
     return failed >= 0 ? raise_in_status(*array.mine(failed), call, first) : code;
 }
 
+// MPICH, when one of its own has failed, leaves the errors of null requests as they were, and takes inactive ones for
+// pending.
+void mend_inactive(const mixed_array &array, const MPI_Request handles[], MPI_Status statuses[]) {
+    for (int i = 0; i < array.count(); ++i)
+        if (handles[i] == MPI_REQUEST_NULL || (array.mine(i) == nullptr && find_request(handles[i]) != nullptr))
+            set_error(at(statuses, i), MPI_SUCCESS);
+}
+
 // One of ours, `failed`, does not complete: nobody is waited for any more. The others are taken as they are.
 int give_up_all(mixed_array &array, MPI_Status statuses[], int failed, const problem &why, const char *call) {
     for (int i = 0; i < array.count(); ++i) {
@@ -183,6 +191,7 @@ MPIX_SYMBOL int MPI_Waitall(int count, MPI_Request array_of_requests[], MPI_Stat
     if (array.has_library()) {
         await_library(count, array.library());
         code = PMPI_Waitall(count, array.library(), array_of_statuses);
+        if (code != MPI_SUCCESS) mend_inactive(array, array_of_requests, array_of_statuses);
         array.take_over_all(array_of_requests);
     }
     return retire_all(array, array_of_statuses, code, call);
@@ -205,6 +214,7 @@ MPIX_SYMBOL int MPI_Testall(int count, MPI_Request array_of_requests[], int *fla
     int code = MPI_SUCCESS;
     if (array.has_library()) {
         code = PMPI_Testall(count, array.library(), flag, array_of_statuses);
+        if (code != MPI_SUCCESS) mend_inactive(array, array_of_requests, array_of_statuses);
         if (!*flag) {
             lend_progress();
             // MPICH tells of an error before all are complete.
