@@ -153,12 +153,35 @@ static void ours_fails(void) { every_way(1, 0); }
 static void library_fails(void) { every_way(0, 1); }
 static void both_fail(void) { every_way(1, 1); }
 
+// Requests of the library's alone, one of which has failed before anybody waits.
+static void library_alone(void) {
+    for (int epoch = 1; epoch <= 4; ++epoch) {
+        MPI_Request two[2];
+        MPI_Status statuses[2];
+        OK(MPI_Irecv(long_in, 1, MPI_INT, left_rank, long_tag, MPI_COMM_WORLD, &two[0]));
+        OK(MPI_Irecv(plain_in, 60, MPI_INT, left_rank, plain_tag, MPI_COMM_WORLD, &two[1]));
+        OK(MPI_Barrier(MPI_COMM_WORLD));
+        OK(MPI_Isend(plain_out, 60, MPI_INT, right_rank, long_tag, MPI_COMM_WORLD, &sends[0]));
+        OK(MPI_Isend(plain_out, 60, MPI_INT, right_rank, plain_tag, MPI_COMM_WORLD, &sends[1]));
+        int flag = 0;
+        UNTIL(flag) {
+            if (MPI_Request_get_status(two[0], &flag, MPI_STATUS_IGNORE) != MPI_SUCCESS) flag = 1;
+        }
+        const int code = MPI_Waitall(2, two, epoch % 2 ? MPI_STATUSES_IGNORE : statuses);
+        CHECK(error_class(code) == MPI_ERR_IN_STATUS);
+        if (epoch % 2 == 0) CHECK(error_class(statuses[0].MPI_ERROR) == MPI_ERR_TRUNCATE);
+        OK(MPI_Waitall(2, two, MPI_STATUSES_IGNORE));
+        OK(MPI_Waitall(2, sends, MPI_STATUSES_IGNORE));
+    }
+}
+
 int main(int argc, char **argv) {
     static const struct test_case cases[] = {
         {"rule 11: MPI_ERROR of each status, nothing fails", 2, nothing_fails},
         {"rule 11: MPI_ERR_IN_STATUS, a partitioned request fails", 2, ours_fails},
         {"rule 11: MPI_ERR_IN_STATUS, one of the library's fails", 2, library_fails},
         {"rule 11: MPI_ERR_IN_STATUS, both fail", 2, both_fail},
+        {"the library's requests alone, one of which has failed", 2, library_alone},
     };
     return RUN_CASES(argc, argv, MPI_THREAD_SINGLE, cases);
 }
