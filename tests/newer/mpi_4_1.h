@@ -4,7 +4,7 @@
 #ifndef MPIX_TESTS_NEWER_MPI_4_1_H
 #define MPIX_TESTS_NEWER_MPI_4_1_H
 
-#include <mpi.h>
+#include <mpix/mpix.h> /* and mpi.h, while it still says how old it is */
 
 #if MPI_VERSION < 4 || (MPI_VERSION == 4 && MPI_SUBVERSION < 1)
 #define MPIX_TESTS_OLDER_MPI
