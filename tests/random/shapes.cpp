@@ -56,6 +56,11 @@ void draw_communicator(program &p, dice &d) {
         return;
     }
     c.how = static_cast<maker>(d.below(static_cast<int>(maker::merge)));
+    if (!p.constructions.empty() && d.one_in(3)) {
+        // The same once more: only the communicator itself tells its messages from the other's.
+        const construction &earlier = d.of(p.constructions);
+        if (!p.comms[program::at(earlier.parent)].inter()) c.how = earlier.how, c.parent = earlier.parent;
+    }
     const auto ranks = static_cast<int>(p.comms[program::at(c.parent)].members.size());
     if (c.how == maker::intercomm && ranks < 2) return;
     for (int rank = 0; rank < ranks; ++rank) {
@@ -250,6 +255,15 @@ void draw_pairs(program &p, dice &d) {
         all.insert(all.end(), comm.remote.begin(), comm.remote.end());
         q.ends[0].rank = d.of(all);
         q.ends[1].rank = d.of(comm.peers_of(q.ends[0].rank));
+        if (!p.pairs.empty() && d.one_in(3)) {  // like another, maybe on another communicator
+            const pair &other = d.of(p.pairs);
+            const std::vector<int> &peers = comm.peers_of(other.ends[0].rank);
+            if (comm.has(other.ends[0].rank) &&
+                std::find(peers.begin(), peers.end(), other.ends[1].rank) != peers.end()) {
+                q.tag = other.tag;
+                for (int side = 0; side < 2; ++side) q.ends[side].rank = other.ends[side].rank;
+            }
+        }
         q.epochs = d.between(1, 4);
         for (end &e : q.ends) {
             e.exported = d.below(3) < exported;
