@@ -122,10 +122,15 @@ void execution::construct(const construction &c) {
             MPI_Group all, some;
             MPI_Comm_group(parent, &all);
             MPI_Group_incl(all, static_cast<int>(chosen.size()), chosen.data(), &some);
-            if (c.how == maker::create)
+            if (c.how == maker::create) {
                 code = MPI_Comm_create(parent, some, &out);
-            else if (colour >= 0)
-                code = MPI_Comm_create_group(parent, some, 7, &out);
+            } else {
+                // Open MPI 4.1 sends with that tag on the parent, where a wildcard receive takes it.
+                MPI_Comm bridge;
+                must(MPI_Comm_dup(parent, &bridge), "MPI_Comm_dup");
+                if (colour >= 0) code = MPI_Comm_create_group(bridge, some, 7, &out);
+                MPI_Comm_free(&bridge);
+            }
             MPI_Group_free(&some);
             MPI_Group_free(&all);
             break;
