@@ -102,14 +102,16 @@ static void receiver_elsewhere(void) {
 // Both wait in calls for the library's requests, or poll with them, and our data moves meanwhile.
 static void in_calls_of_the_library(void) {
     make_sides(5);
-    if (world_rank < 2) init_request();
-    for (uint64_t epoch = 1; epoch <= 12; ++epoch) {
+    for (uint64_t epoch = 1; epoch <= 18; ++epoch) {
+        // In a request's first epoch there is most to do.
+        if (epoch > 1 && world_rank < 2) OK(MPI_Request_free(&request));
+        if (world_rank < 2) init_request();
         MPI_Request plain;
-        int flag = 0, index;
+        int flag = 0, index, n = 0;
         if (world_rank == 0) {
             send_epoch(epoch);
             OK(MPI_Irecv(NULL, 0, MPI_BYTE, 1, go_tag, MPI_COMM_WORLD, &plain));
-            switch (epoch % 4) {
+            switch (epoch % 9) {
                 case 0:
                     OK(MPI_Wait(&plain, MPI_STATUS_IGNORE));
                     break;
@@ -118,6 +120,22 @@ static void in_calls_of_the_library(void) {
                     break;
                 case 2:
                     OK(MPI_Waitany(1, &plain, &index, MPI_STATUS_IGNORE));
+                    break;
+                case 3:
+                    OK(MPI_Waitsome(1, &plain, &n, &index, MPI_STATUSES_IGNORE));
+                    break;
+                case 4:
+                    UNTIL(flag) OK(MPI_Testall(1, &plain, &flag, MPI_STATUSES_IGNORE));
+                    break;
+                case 5:
+                    UNTIL(flag) OK(MPI_Testany(1, &plain, &index, &flag, MPI_STATUS_IGNORE));
+                    break;
+                case 6:
+                    UNTIL(n == 1) OK(MPI_Testsome(1, &plain, &n, &index, MPI_STATUSES_IGNORE));
+                    break;
+                case 7:
+                    UNTIL(flag) OK(MPI_Request_get_status(plain, &flag, MPI_STATUS_IGNORE));
+                    OK(MPI_Wait(&plain, MPI_STATUS_IGNORE));
                     break;
                 default:
                     UNTIL(flag) OK(MPI_Test(&plain, &flag, MPI_STATUS_IGNORE));
