@@ -14,8 +14,7 @@ std::string check_control(const void *data, std::size_t bytes, control_message &
     if (bytes != sizeof out) return "a control message of the wrong size";
     std::memcpy(&out, data, sizeof out);
     if (out.magic != control_magic) return "a control message that is not mpix's, or of another version";
-    if (out.kind < static_cast<std::uint32_t>(control::offer) ||
-        out.kind > static_cast<std::uint32_t>(control::started))
+    if (out.kind < static_cast<std::uint32_t>(control::offer) || out.kind > static_cast<std::uint32_t>(control::detach))
         return "a control message of unknown kind";
     const auto kind = static_cast<control>(out.kind);
     const bool needs_from = kind != control::detach,

@@ -7,7 +7,6 @@
 //            <------------------------------ ACCEPT     when the matching MPI_Precv_init is there: where
 //                                                       to put the bytes; or why it cannot be
 //     CONNECT ----------------------------->            mapped; the receiver may now give clear-to-send
-//     STARTED ----------------------------->            the first time, without being connected
 //     WITHDRAW  either way                              freed before it was ever started: undo the match
 //     DETACH    either way                              freed, or answer to WITHDRAW: I touch your memory no
 //                                                       more, you may give it up
@@ -21,7 +20,7 @@
 
 namespace mpix {
 
-enum class control : std::uint32_t { offer = 1, accept, connect, withdraw, detach, started };
+enum class control : std::uint32_t { offer = 1, accept, connect, withdraw, detach };
 
 // One size for all kinds; what a kind does not use is zero.
 struct control_message {
@@ -43,7 +42,7 @@ struct control_message {
 };
 static_assert(sizeof(control_message) == 528);
 
-constexpr std::uint32_t control_magic = 0x3278706d;  // "mpx2"
+constexpr std::uint32_t control_magic = 0x3178706d;  // "mpx1"
 constexpr std::uint32_t offer_has_devices = 1;
 
 enum refusal_reason : std::uint32_t { refused_not = 0, refused_size = 1, refused_path = 2 };

@@ -183,21 +183,6 @@ bool receive_request::unbind() {
     const std::lock_guard lock(engine);
     gives_gate_ = false;
     if (told_) return false;
-    undo_match();
-    return true;
-}
-
-bool receive_request::part() {
-    const std::lock_guard lock(engine);
-    if (epoch_ != 0) return false;
-    gives_gate_ = false;
-    undo_match();
-    ++partings_;
-    return true;
-}
-
-// `engine` is held.
-void receive_request::undo_match() {
     awaits_sender_ = false;
     if (device != nullptr)
         if (auto bad = device->install({}); !bad.empty()) engine_failure_ = bad;
@@ -216,6 +201,7 @@ void receive_request::undo_match() {
     path_ = "unmatched";
     connected = false;
     peer_number = 0;
+    return true;
 }
 
 void receive_request::drop_landing() {
@@ -247,17 +233,12 @@ void receive_request::peer_message(const control_message &m) {
             break;
         }
         case control::detach:
-            // The answer to a parting of ours, of which there is exactly one each, or the end.
-            if (partings_ != 0)
-                --partings_;
-            else
-                peer_gone = true;
+            peer_gone = true;
             break;
         case control::offer:
         case control::accept:
         case control::withdraw:
-        case control::started:
-            break;  // not for receivers (a send that is withdrawn or started is handled by its offer)
+            break;  // not for receivers (a withdrawn send is handled by its offer)
     }
 }
 

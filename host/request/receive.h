@@ -27,8 +27,6 @@ public:
     void bind(const offer &sender);
     // False: too late, the user has been told that the pair cannot work.
     bool unbind();
-    // The same for another send's sake. False: it has been started.
-    bool part();
 
     bool done() override;
     bool done_exactly() override;
@@ -56,7 +54,6 @@ private:
     transport::outcome make_landing(const offer &sender);
     transport::outcome install_on_device();
     transport::outcome describe_landing(control_message &answer) const;
-    void undo_match();
     void open_gate();
     void give_up();
     void ask_sender();
@@ -78,8 +75,6 @@ private:
     std::vector<undone_match> undone_;
     std::uint64_t slots_ = 0, peer_partitions_ = 0;
     taken_states taken_{nullptr, std::free};
-
-    std::uint64_t partings_ = 0;  // not answered by the sender yet; guarded by setup_mutex
 
     std::atomic<unsigned> looks_{0};  // at a short message, in done()
 

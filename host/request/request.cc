@@ -98,11 +98,6 @@ match_key request::key() const {
 }
 
 void request::start() {
-    start_epoch();
-    if (epoch_ == 1) first_start(*this);
-}
-
-void request::start_epoch() {
     // The progress thread may still be looking at the epoch before.
     const std::lock_guard lock(engine);
     ++epoch_;

@@ -118,7 +118,6 @@ public:
 
     // Guarded by setup_mutex.
     std::uint64_t peer_number = 0;  // the peer's request, once matched
-    std::uint64_t init_place = 0;   // of a receive, in the order of the init calls
     bool connected = false;
     bool acquainted = false;  // an epoch has been completed, so both sides have started
     bool peer_gone = false;   // it has sent DETACH
@@ -131,7 +130,6 @@ public:
     std::uint64_t times_attended = 0;
 
 protected:
-    void start_epoch();
     virtual void on_start() = 0;    // after the epoch word is out; `engine` is held
     virtual problem outcome() = 0;  // of a complete epoch
     virtual void status_of(MPI_Status *status) const = 0;

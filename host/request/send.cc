@@ -79,7 +79,6 @@ void send_request::peer_message(const control_message &m) {
             break;
         case control::offer:
         case control::connect:
-        case control::started:
             break;  // not for senders
     }
 }
@@ -166,10 +165,7 @@ void send_request::undo_match() {
         send_control(peer_world(), make_control(control::withdraw, number, 0));
         return;
     }
-    if (epoch_ != 0) {
-        route_spent_ = true;
-        send_control(peer_world(), make_control(control::started, number, 0));
-    }
+    if (epoch_ != 0) route_spent_ = true;
     // Before the CONNECT to the next receiver, and so before its clear-to-send.
     if (device != nullptr)
         if (auto bad = device->install({}); !bad.empty()) fail(bad);

@@ -9,12 +9,10 @@
 #include <list>
 #include <map>
 #include <set>
-#include <utility>
 
 #include "host/config.h"
 #include "host/format.h"
 #include "host/progress.h"
-#include "host/request/init_order.h"
 #include "host/request/processes.h"
 #include "host/request/receive.h"
 #include "host/request/send.h"
@@ -41,7 +39,6 @@ struct setup_state {
     std::list<outgoing> sending;
 
     matcher order;
-    init_order places;
     std::map<std::uint64_t, std::shared_ptr<request>> live;           // by number; freed ones until buried
     std::map<std::uint64_t, offer> offers;                            // by order of arrival
     std::map<std::pair<int, std::uint64_t>, std::uint64_t> offer_of;  // (source, their number) to arrival
@@ -91,84 +88,16 @@ void settle(request &r) {
         state().unsettled.fetch_sub(1, std::memory_order_acq_rel);
 }
 
-void bind(std::uint64_t arrival, std::uint64_t number) {
-    setup_state &s = state();
-    offer &o = s.offers.at(arrival);
-    s.bound_offer[number] = arrival;
-    o.receiver = number;
-    static_cast<receive_request &>(*s.live.at(number)).bind(o);
-}
-
 void match(const match_key &key) {
-    while (const auto pair = state().order.next(key)) bind(pair->first, pair->second);
-}
-
-// What a send may still meet, for it has not been started and its partner by the init calls was freed: most likely it
-// will be freed as well. It waits until it is started.
-bool wait_for_start(const match_key &key, std::uint64_t arrival) {
     setup_state &s = state();
-    offer &o = s.offers.at(arrival);
-    const init_order::partner by_init = s.places.of(key, init_order::sends, o.place);
-    const bool freed = by_init.id != 0 ? s.live.at(by_init.id)->freed : by_init.made;
-    return o.parked = freed && !o.started;
-}
-
-// Which send a receive has met may follow from a request that was there for a moment only, and is freed on both sides.
-// So who is left by its partner goes to the one of the same place in the order of the init calls, where that has
-// taken up with another, and has not been started. The other one then is left, and does the same.
-
-// False: it has been started, and stays with its send.
-bool part(std::uint64_t number) {
-    setup_state &s = state();
-    auto &r = static_cast<receive_request &>(*s.live.at(number));
-    if (!r.part()) return false;
-    const auto bound = s.bound_offer.find(number);
-    offer &o = s.offers.at(bound->second);
-    control_message m = make_control(control::withdraw, number, o.number);
-    m.flags = 1;
-    send_control(o.key.source, m);
-    o.receiver = 0;
-    s.bound_offer.erase(bound);
-    settle(r);
-    return true;
-}
-
-void give_back_send(const match_key &key, std::uint64_t arrival) {
-    setup_state &s = state();
-    for (;;) {
-        const std::uint64_t number = s.places.of(key, init_order::sends, s.offers.at(arrival).place).id;
-        if (number == 0 || s.live.at(number)->freed) break;
-        const auto bound = s.bound_offer.find(number);
-        const std::uint64_t other = bound == s.bound_offer.end() ? 0 : bound->second;
-        if (other == 0)
-            s.order.drop_receive(key, number);
-        else if (!part(number))
-            break;
-        bind(arrival, number);
-        if (other == 0) return;
-        arrival = other;
+    while (const auto pair = s.order.next(key)) {
+        const auto [arrival, number] = *pair;
+        auto &r = static_cast<receive_request &>(*s.live.at(number));
+        offer &o = s.offers.at(arrival);
+        s.bound_offer[number] = arrival;
+        o.receiver = number;
+        r.bind(o);
     }
-    if (wait_for_start(key, arrival)) return;
-    s.order.add_send(key, arrival);
-    match(key);
-}
-
-void give_back_receive(const match_key &key, std::uint64_t number) {
-    setup_state &s = state();
-    for (;;) {
-        const std::uint64_t arrival = s.places.of(key, init_order::receives, s.live.at(number)->init_place).id;
-        if (arrival == 0) break;
-        const std::uint64_t other = s.offers.at(arrival).receiver;
-        if (other == 0)
-            s.order.drop_send(key, arrival);
-        else if (s.live.at(other)->freed || !part(other))
-            break;
-        bind(arrival, number);
-        if (other == 0) return;
-        number = other;
-    }
-    s.order.add_receive(key, number);
-    match(key);
 }
 
 void forget_offer(std::uint64_t arrival) {
@@ -176,16 +105,7 @@ void forget_offer(std::uint64_t arrival) {
     const auto it = s.offers.find(arrival);
     if (it == s.offers.end()) return;
     s.offer_of.erase({it->second.key.source, it->second.number});
-    s.places.remove(it->second.key, init_order::sends, it->second.place);
     s.offers.erase(it);
-}
-
-void forget_request(std::uint64_t number) {
-    setup_state &s = state();
-    const auto it = s.live.find(number);
-    if (it == s.live.end()) return;
-    if (it->second->init_place != 0) s.places.remove(it->second->key(), init_order::receives, it->second->init_place);
-    s.live.erase(it);
 }
 
 void handle_offer(int source, const control_message &m) {
@@ -194,21 +114,8 @@ void handle_offer(int source, const control_message &m) {
     if (!s.offer_of.emplace(std::pair{source, m.from}, arrival).second) return;  // told twice: foreign
     const match_key key{m.communicator, source, m.tag};
     s.offers[arrival] = {key, m.from, m.partitions, m.bytes, (m.flags & offer_has_devices) != 0, m.words};
-    s.offers[arrival].place = s.places.add(key, init_order::sends, arrival);
-    if (wait_for_start(key, arrival)) return;
     s.order.add_send(key, arrival);
     match(key);
-}
-
-void handle_started_send(int source, const control_message &m) {
-    setup_state &s = state();
-    const auto known = s.offer_of.find({source, m.from});
-    if (known == s.offer_of.end()) return;
-    offer &o = s.offers.at(known->second);
-    o.started = true;
-    if (!std::exchange(o.parked, false)) return;
-    s.order.add_send(o.key, known->second);
-    match(o.key);
 }
 
 void bury(std::uint64_t number) {
@@ -218,7 +125,7 @@ void bury(std::uint64_t number) {
         forget_offer(offer_it->second);
         s.bound_offer.erase(offer_it);
     }
-    forget_request(number);
+    s.live.erase(number);
 }
 
 // The sender freed its request before starting it, or has failed for good.
@@ -231,8 +138,6 @@ void handle_withdrawn_send(int source, const control_message &m) {
     const std::uint64_t receiver = s.offers.at(arrival).receiver;
     s.order.drop_send(key, arrival);
     s.bound_offer.erase(receiver);
-    forget_offer(arrival);
-    send_control(source, make_control(control::detach, 0, m.from));
     if (const auto partner = s.live.find(receiver); partner != s.live.end()) {
         auto &r = static_cast<receive_request &>(*partner->second);
         const bool undone = r.unbind();
@@ -241,8 +146,11 @@ void handle_withdrawn_send(int source, const control_message &m) {
         if (r.freed)
             bury(receiver);
         else if (undone)
-            give_back_receive(key, receiver);
+            s.order.add_receive(key, receiver);
     }
+    forget_offer(arrival);
+    send_control(source, make_control(control::detach, 0, m.from));
+    match(key);
 }
 
 // Where a message to a request of ours goes. The peer must be the one that the request names.
@@ -257,7 +165,6 @@ void handle(int source, const control_message &m) {
     if (state().processes.known_to_have_ended(source)) return;  // its requests have failed, for good
     const auto kind = static_cast<control>(m.kind);
     if (kind == control::offer) return handle_offer(source, m);
-    if (kind == control::started) return handle_started_send(source, m);
     if (kind == control::withdraw && m.flags == 0) return handle_withdrawn_send(source, m);
     request *r = addressee(source, m);
     if (r == nullptr) {
@@ -268,7 +175,7 @@ void handle(int source, const control_message &m) {
     const std::uint64_t number = r->number;
     r->peer_message(m);
     settle(*r);
-    if (r->freed && r->peer_gone) bury(number);
+    if (kind == control::detach && r->freed) bury(number);
 }
 
 // The user frees it: tell whoever knows of it.
@@ -280,7 +187,7 @@ void part_from_peer(request &r) {
     if (s.processes.known_to_have_ended(r.peer_world())) {  // nobody is left to touch its memory
         bury(r.number);
     } else if (!is_send && r.peer_number == 0) {  // nobody knows of it
-        forget_request(r.number);
+        s.live.erase(r.number);
     } else if (r.epoch() == 0) {
         // As if they had never met.
         control_message m = make_control(control::withdraw, r.number, r.peer_number);
@@ -291,10 +198,10 @@ void part_from_peer(request &r) {
             const auto bound = s.bound_offer.find(r.number);
             if (bound != s.bound_offer.end()) {
                 const match_key key = r.key();
-                const std::uint64_t arrival = bound->second;
-                s.offers.at(arrival).receiver = 0;
+                s.offers.at(bound->second).receiver = 0;
+                s.order.add_send(key, bound->second);
                 s.bound_offer.erase(bound);
-                give_back_send(key, arrival);
+                match(key);
             }
         }
     } else {
@@ -413,7 +320,6 @@ void stop_setup() {
     s.offer_of.clear();
     s.bound_offer.clear();
     s.order = {};
-    s.places = {};
     s.unsettled.store(0, std::memory_order_release);
     if (!complete) return;  // the channel and what is under way on it are left to the MPI library
     // What was sent before the barrier may still be on its way to us: take it, so that its sender finishes.
@@ -447,7 +353,6 @@ void join(const std::shared_ptr<request> &r) {
     if (r->kind == MPIX_KIND_SEND) {
         send_control(r->peer_world(), static_cast<send_request &>(*r).make_offer());
     } else {
-        r->init_place = s.places.add(r->key(), init_order::receives, r->number);
         s.order.add_receive(r->key(), r->number);
         match(r->key());
     }
@@ -465,18 +370,9 @@ void leave(const std::shared_ptr<request> &r) {
     for (attachment &a : unused) a.owner->detach(a.region);
 }
 
-void first_start(request &r) {
-    if (r.kind != MPIX_KIND_SEND || r.null_peer()) return;
-    const std::lock_guard lock(setup_mutex());
-    if (!r.connected) send_control(r.peer_world(), make_control(control::started, r.number, 0));
-}
-
 void first_epoch_over(request &r) {
     const std::lock_guard lock(setup_mutex());
-    setup_state &s = state();
     r.acquainted = !r.refused();
-    if (const auto bound = s.bound_offer.find(r.number); bound != s.bound_offer.end())
-        s.places.acquainted(r.key(), s.offers.at(bound->second).place, r.init_place);
     settle(r);
 }
 

@@ -28,8 +28,6 @@ bool one_thread_calls();
 void join(const std::shared_ptr<request> &r);
 // The user has freed it. It lives on until the peer can no longer touch its memory.
 void leave(const std::shared_ptr<request> &r);
-// It has been started for the first time.
-void first_start(request &r);
 // Both sides have started it: neither will withdraw.
 void first_epoch_over(request &r);
 
@@ -51,9 +49,6 @@ struct offer {
     bool has_devices;
     transport::wire_region words;
     std::uint64_t receiver = 0;  // the receive that it is bound to
-    std::uint64_t place = 0;     // in the order of the init calls
-    bool started = false;
-    bool parked = false;  // waits to be started
 };
 
 }  // namespace mpix
