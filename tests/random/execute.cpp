@@ -119,18 +119,18 @@ void execution::construct(const construction &c) {
             std::vector<int> chosen;
             for (const int member : p_.comms[program::at(c.made[0])].members)
                 chosen.push_back(p_.comms[program::at(c.parent)].rank_of(member, rank_));
+            // Open MPI 4.1 sends with that tag on the parent, where a wildcard receive takes it; and MPICH 4.0 crashes
+            // with a group of another communicator.
+            MPI_Comm bridge = parent;
+            if (c.how == maker::create_group) must(MPI_Comm_dup(parent, &bridge), "MPI_Comm_dup");
             MPI_Group all, some;
-            MPI_Comm_group(parent, &all);
+            MPI_Comm_group(bridge, &all);
             MPI_Group_incl(all, static_cast<int>(chosen.size()), chosen.data(), &some);
-            if (c.how == maker::create) {
+            if (c.how == maker::create)
                 code = MPI_Comm_create(parent, some, &out);
-            } else {
-                // Open MPI 4.1 sends with that tag on the parent, where a wildcard receive takes it.
-                MPI_Comm bridge;
-                must(MPI_Comm_dup(parent, &bridge), "MPI_Comm_dup");
-                if (colour >= 0) code = MPI_Comm_create_group(bridge, some, 7, &out);
-                MPI_Comm_free(&bridge);
-            }
+            else if (colour >= 0)
+                code = MPI_Comm_create_group(bridge, some, 7, &out);
+            if (bridge != parent) MPI_Comm_free(&bridge);
             MPI_Group_free(&some);
             MPI_Group_free(&all);
             break;
