@@ -20,6 +20,27 @@ private:
     void darray(const std::vector<int> &i, const type_map &child, type_map &out);
 };
 
+struct envelope {
+    int integers = 0, addresses = 0, types = 0, combiner = 0;
+    std::string problem;
+};
+envelope envelope_of(MPI_Datatype type) {
+    envelope e;
+#if MPI_VERSION >= 4
+    MPI_Count integers = 0, addresses = 0, counts = 0, types = 0;
+    const int code = PMPI_Type_get_envelope_c(type, &integers, &addresses, &counts, &types, &e.combiner);
+    if (code == MPI_SUCCESS && counts != 0)
+        e.problem = "the datatype was made by a constructor with large counts (..._c), which mpix does not read yet";
+    e.integers = static_cast<int>(integers);
+    e.addresses = static_cast<int>(addresses);
+    e.types = static_cast<int>(types);
+#else
+    const int code = PMPI_Type_get_envelope(type, &e.integers, &e.addresses, &e.types, &e.combiner);
+#endif
+    if (code != MPI_SUCCESS) e.problem = "MPI_Type_get_envelope failed";
+    return e;
+}
+
 // `count` elements of `child`, one extent apart.
 type_map block(const type_map &child, std::int64_t count) {
     type_map several = child;
@@ -115,18 +136,15 @@ void decoder::named(MPI_Datatype type, type_map &out) {
 }
 
 bool decoder::decode(MPI_Datatype type, type_map &out) {
-    int integers = 0, addresses = 0, types = 0, combiner = 0;
-    if (PMPI_Type_get_envelope(type, &integers, &addresses, &types, &combiner) != MPI_SUCCESS) {
-        problem = "MPI_Type_get_envelope failed";
-        return false;
-    }
+    const envelope made = envelope_of(type);
+    if (problem = made.problem; !problem.empty()) return false;
     MPI_Count lower = 0, extent = 0, size = 0;
     PMPI_Type_get_extent_x(type, &lower, &extent);
     PMPI_Type_size_x(type, &size);
     out.extent = extent;
-    if (combiner == MPI_COMBINER_NAMED)
+    if (made.combiner == MPI_COMBINER_NAMED)
         named(type, out);
-    else if (!decode_contents(type, combiner, integers, addresses, types, out))
+    else if (!decode_contents(type, made.combiner, made.integers, made.addresses, made.types, out))
         return false;
     if (out.size != size) {
         problem = "the datatype's size does not agree with its type map";
@@ -149,9 +167,8 @@ bool decoder::decode_contents(MPI_Datatype type, int combiner, int integers, int
     for (int n = 0; n < types; ++n) {
         const auto at = static_cast<std::size_t>(n);
         good = good && decode(t[at], child[at]);
-        int ni = 0, na = 0, nt = 0, kind = MPI_COMBINER_NAMED;
-        PMPI_Type_get_envelope(t[at], &ni, &na, &nt, &kind);
-        if (kind != MPI_COMBINER_NAMED) PMPI_Type_free(&t[at]);  // get_contents made a new reference
+        if (envelope_of(t[at]).combiner != MPI_COMBINER_NAMED)
+            PMPI_Type_free(&t[at]);  // get_contents made a new reference
     }
     if (!good) return false;
     const auto I = [&](int n) { return i[static_cast<std::size_t>(n)]; };
@@ -237,9 +254,7 @@ std::shared_ptr<const plan> plan_of(MPI_Datatype datatype, std::string &problem)
         return nullptr;
     }
     auto made = make_plan(std::move(map), problem);
-    int integers = 0, addresses = 0, types = 0, combiner = 0;
-    PMPI_Type_get_envelope(datatype, &integers, &addresses, &types, &combiner);
-    if (made == nullptr || combiner == MPI_COMBINER_NAMED) return made;
+    if (made == nullptr || envelope_of(datatype).combiner == MPI_COMBINER_NAMED) return made;
     // Two threads may come here with one datatype; the second finds what the first has kept.
     static std::mutex *const one_at_a_time = new std::mutex;
     const std::lock_guard lock(*one_at_a_time);

@@ -269,10 +269,13 @@ std::shared_ptr<const plan> shared(plan &&made) {
         }
         delete unused;
     };
+    const std::shared_ptr<const plan> owned(new plan(std::move(made)), forget);
+    std::vector<std::shared_ptr<const plan>> others;  // held until the lock is free: their ends take it
     const std::lock_guard lock(table().mutex);
-    for (auto [it, end] = table().plans.equal_range(key); it != end; ++it)
-        if (auto known = it->second.lock(); known != nullptr && same(*known, made)) return known;
-    std::shared_ptr<const plan> owned(new plan(std::move(made)), forget);
+    for (auto [it, end] = table().plans.equal_range(key); it != end; ++it) {
+        others.push_back(it->second.lock());
+        if (others.back() != nullptr && same(*others.back(), *owned)) return others.back();
+    }
     table().plans.emplace(key, owned);
     return owned;
 }

@@ -94,8 +94,14 @@ int error_class_of(int code) {
 MPIX_SYMBOL int MPI_Wait(MPI_Request *request, MPI_Status *status) {
     mpix::request *r = active_request(request);
     if (r == nullptr) {
-        await_library(1, request);
-        return PMPI_Wait(request, status);
+        if (request == nullptr || !progress_needs_caller()) return PMPI_Wait(request, status);
+        int code = MPI_SUCCESS;
+        poll_until([&] {
+            int flag = 0;
+            code = PMPI_Test(request, &flag, status);
+            return code != MPI_SUCCESS || flag;
+        });
+        return code;
     }
     problem bad = await(*r, "MPI_Wait", wait_clock::now());
     if (!bad) bad = r->retire(status);
@@ -223,14 +229,16 @@ MPIX_SYMBOL int MPI_Testall(int count, MPI_Request array_of_requests[], int *fla
     if (!array.enough_memory()) return raise(MPI_COMM_NULL, call, array.no_memory());
     *flag = 0;
     for (int i = 0; i < count; ++i)
-        if (array.mine(i) != nullptr && !array.mine(i)->done_exactly()) {
-            progress_poll();  // which also lets the library get on
-            return MPI_SUCCESS;
+        if (request *const r = array.mine(i); r != nullptr && !r->done_exactly()) {
+            progress_poll();                        // which also lets the library get on
+            const problem bad = r->device_error();  // as in await
+            return bad ? raise(*r, call, bad) : MPI_SUCCESS;
         }
     int code = MPI_SUCCESS;
     if (array.has_library()) {
         code = PMPI_Testall(count, array.library(), flag, array_of_statuses);
         if (code != MPI_SUCCESS) mend_inactive(array, array_of_requests, array_of_statuses);
+        array.take_over_all(array_of_requests);  // with an error MPICH has freed some, whatever the flag says
         if (!*flag) {
             lend_progress();
             // MPICH tells of an error before all are complete.
@@ -239,7 +247,6 @@ MPIX_SYMBOL int MPI_Testall(int count, MPI_Request array_of_requests[], int *fla
                     if (array.mine(i) != nullptr) set_error(at(array_of_statuses, i), MPI_ERR_PENDING);
             return code;
         }
-        array.take_over_all(array_of_requests);
     }
     *flag = 1;
     return retire_all(array, array_of_statuses, code, call);

@@ -3,6 +3,8 @@
 // Start, free, cancel.
 #include <mpi.h>
 
+#include <algorithm>
+
 #include "host/format.h"
 #include "host/interpose/scratch.h"
 #include "host/interpose/symbol.h"
@@ -31,6 +33,16 @@ MPIX_SYMBOL int MPI_Startall(int count, MPI_Request array_of_requests[]) {
         ++ours;
     }
     if (ours == 0) return PMPI_Startall(count, array_of_requests);
+    scratch<const request *> sorted(ours);
+    if (!sorted) return raise(MPI_COMM_NULL, call, {MPI_ERR_NO_MEM, "no memory for the array of requests"});
+    for (int i = 0, n = 0; i < count; ++i)
+        if (const request *r = find_request(array_of_requests[i]); r != nullptr) sorted[n++] = r;
+    std::sort(sorted.get(), sorted.get() + ours);
+    if (const auto twice = std::adjacent_find(sorted.get(), sorted.get() + ours); twice != sorted.get() + ours) {
+        int i = count - 1;
+        while (find_request(array_of_requests[i]) != *twice) --i;
+        return raise(**twice, call, {MPI_ERR_REQUEST, format("array_of_requests[{}] is in the array twice", i)});
+    }
     // The library's first, in one call: if it refuses one of them it starts none, and then nor do we.
     if (ours < count) {
         scratch<MPI_Request> library(count - ours);
@@ -45,11 +57,7 @@ MPIX_SYMBOL int MPI_Startall(int count, MPI_Request array_of_requests[]) {
         if (code != MPI_SUCCESS) return code;
     }
     for (int i = 0; i < count; ++i) {
-        request *r = find_request(array_of_requests[i]);
-        if (r == nullptr) continue;
-        if (r->active())
-            return raise(*r, call, {MPI_ERR_REQUEST, format("array_of_requests[{}] is in the array twice", i)});
-        r->start();
+        if (request *r = find_request(array_of_requests[i]); r != nullptr) r->start();
     }
     return MPI_SUCCESS;
 }

@@ -33,6 +33,7 @@ communicator::~communicator() {
 }
 
 std::uint64_t communicator_registry::hash_group(MPI_Group group) {
+    if (!communicators().started_.load(std::memory_order_acquire)) return 0;  // there may be no MPI_COMM_WORLD
     std::uint64_t h = 7;
     for (const int rank : world_ranks(group)) {
         if (rank < 0) return 0;
@@ -50,9 +51,13 @@ void communicator_registry::start() {
         enter(MPI_COMM_SELF, mix(mix(1, 2), static_cast<std::uint64_t>(rank)));
     }
     PMPI_Comm_dup(MPI_COMM_SELF, &stand_in_);
+    started_.store(true, std::memory_order_release);
 }
 
-void communicator_registry::stop() { PMPI_Comm_free(&stand_in_); }
+void communicator_registry::stop() {
+    started_.store(false, std::memory_order_release);
+    PMPI_Comm_free(&stand_in_);
+}
 
 // `mutex_` is held. A name of 0: not known. That is said too, in case the handle's last owner was freed unseen.
 void communicator_registry::enter(MPI_Comm made, std::uint64_t name) {

@@ -92,6 +92,7 @@ public:
 private:
     void enter(MPI_Comm made, std::uint64_t name);
 
+    std::atomic<bool> started_{false};
     MPI_Comm stand_in_ = MPI_COMM_NULL;
     std::mutex mutex_;
     entries entries_;

@@ -40,6 +40,8 @@ public:
 
     // The engine's access to the counter, and to the last epoch in which kernels readied each partition.
     transport::outcome ready_count(std::uint64_t &out);
+    // The same, and how many partitions kernels have ever deferred, as of one moment.
+    transport::outcome counts(std::uint64_t &readied, std::uint64_t &deferred);
     transport::outcome states(std::vector<std::uint64_t> &out);
     transport::outcome set_ready_count(std::uint64_t count);
 

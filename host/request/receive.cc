@@ -245,7 +245,10 @@ void receive_request::peer_message(const control_message &m) {
 void receive_request::peer_ended() {
     const std::lock_guard lock(engine);
     // All that it wrote is here now; a message that is whole is complete.
-    if (!active() || look_at_flags()) return;
+    by_progress_ = true;
+    const bool over = !active() || look_at_flags();
+    by_progress_ = false;
+    if (over) return;
     peer_ended_ = true;
     give_up();
 }
@@ -276,7 +279,7 @@ void receive_request::on_start() {
 void receive_request::take_rest() {
     const std::uint64_t bytes = total_bytes() / peer_partitions_;
     const char *const from = static_cast<char *>(landing_.address) + (slots_ == 2 && (epoch_ & 1) ? total_bytes() : 0);
-    const bool alone = one_thread_calls() && !exported_to_host;  // then nobody can come between
+    const bool alone = one_thread_calls() && !exported_to_host && !by_progress_;  // then nobody can come between
     const auto claim = [&](std::uint64_t &taken) {
         return detail::peek(&taken) < 2 * epoch_ - 1 &&
                (alone || detail::claim_gpu(&taken, 2 * epoch_ - 2, 2 * epoch_ - 1));

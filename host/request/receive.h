@@ -79,6 +79,7 @@ private:
     std::atomic<unsigned> looks_{0};  // at a short message, in done()
 
     // Guarded by engine.
+    bool by_progress_ = false;               // it is the progress thread that takes what has arrived
     bool told_ = false;                      // a completion call has answered with the refusal
     bool awaits_sender_ = false;             // it is of another size, and may not have started
     bool gives_gate_ = false;                // the sender is connected: Start gives clear-to-send

@@ -255,7 +255,8 @@ void send_request::on_start() {
 template <bool Alone>
 int send_request::ready_here(int partition) {
     const int code = detail::ready(this_thread(), partition, home, plan_mover<Alone>{*this});
-    if (code != MPI_SUCCESS) detail::poke(&words->error, 0);  // the caller reports it, not Wait
+    // The caller reports it, not Wait; unless it may be another's, on an executor of the user's.
+    if (code != MPI_SUCCESS && !exported_to_host) detail::poke(&words->error, 0);
     return code;
 }
 
@@ -332,9 +333,11 @@ void send_request::finish_move(const move &m) {
 void send_request::count_shares() {
     if (host_share_ == 0 || counted_ == epoch_ || !host_ready_.empty() || !moving_.empty()) return;
     const auto n = static_cast<std::uint64_t>(op.partitions);
-    std::uint64_t readied = 0;
-    transport::outcome bad = device->ready_count(readied);
+    std::uint64_t readied = 0, deferred = 0;
+    transport::outcome bad = device->counts(readied, deferred);
     if (bad.empty() && readied + host_share_ < epoch_ * n) return;
+    // A kernel defers before it counts, but in the ring, whose entry may be on its way to us still.
+    if (bad.empty() && deferred != ring_taken_) return;
     std::vector<std::uint64_t> states(n);
     if (bad.empty()) bad = device->states(states);
     if (bad.empty()) {
