@@ -50,6 +50,7 @@ private:
     void carry_out(const step &s);
     void construct(const construction &c);
     void free_comm(int index);
+    void free_own(int comm);
     void checkpoint(const step &s);
     void make(int request);
     void free(int request);

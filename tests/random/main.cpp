@@ -21,20 +21,24 @@ int world_rank = 0;
 volatile int step_now = -1;
 char replay[256] = "";
 
-// Only what a signal handler may do.
-void on_alarm(int) {
-    static const char text[] = "\nrandom: no end within a minute; to see it again: ";
-    char number[16];
-    std::size_t at = sizeof number;
+// A hang, or a crash, says which program it was. Only what a signal handler may do.
+void on_signal(int number) {
+    static const char late[] = "\nrandom: no end within a minute; to see it again: ";
+    static const char dead[] = "\nrandom: crashed; to see it again: ";
+    char digits[16];
+    std::size_t at = sizeof digits;
     int step = step_now < 0 ? 0 : step_now;
-    do number[--at] = static_cast<char>('0' + step % 10);
+    do digits[--at] = static_cast<char>('0' + step % 10);
     while ((step /= 10) != 0);
-    (void)!write(2, text, sizeof text - 1);
+    const bool hangs = number == SIGALRM;
+    (void)!write(2, hangs ? late : dead, (hangs ? sizeof late : sizeof dead) - 1);
     (void)!write(2, replay, std::strlen(replay));
     (void)!write(2, " (step ", 7);
-    (void)!write(2, number + at, sizeof number - at);
+    (void)!write(2, digits + at, sizeof digits - at);
     (void)!write(2, ")\n", 2);
-    _exit(1);
+    if (hangs) _exit(1);
+    std::signal(number, SIG_DFL);
+    std::raise(number);
 }
 
 struct options {
@@ -105,7 +109,7 @@ int run(int argc, char **argv) {
     const bool several_threads = provided == MPI_THREAD_MULTIPLE;
     // Without threads of the library's own nothing moves while a rank is in a barrier.
     const setting where{ranks, device::is_gpu(), wish.calls_only || !several_threads};
-    std::signal(SIGALRM, on_alarm);
+    for (const int number : {SIGALRM, SIGABRT, SIGSEGV}) std::signal(number, on_signal);
 
     totals done;
     {

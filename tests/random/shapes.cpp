@@ -305,7 +305,11 @@ void draw_messages(program &p, dice &d) {
         m.bytes = d.one_in(10) ? d.between(4, 20000) : d.between(4, 200);
         const auto way = ways >> (2 * ((m.comm + 5 * m.to) % 30));
         m.any_source = (way & 1) != 0;
-        m.any_tag = (way & 2) != 0;
+        // Open MPI 4.1's MPI_Comm_create_group sends messages on the parent, with the tag that it is given.
+        m.any_tag =
+            (way & 2) != 0 && std::none_of(p.constructions.begin(), p.constructions.end(), [&](const construction &c) {
+                return c.how == maker::create_group && c.parent == m.comm;
+            });
         m.persistent_send = d.one_in(3);
         m.persistent_receive = d.one_in(3);
         const kind k{m.comm, m.to, m.any_source ? -1 : m.from, m.any_tag ? -1 : m.tag};
