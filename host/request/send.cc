@@ -122,7 +122,7 @@ transport::outcome send_request::attach(const control_message &m) {
         return "the receiver's landing is too small";
     // The device that will do the stores or the copies: the buffer's; for a host buffer any will do.
     const int user = place.owner != nullptr ? place.device : 0;
-    if (place.owner == nullptr && m.landing.device != transport::on_host && !op.type->contiguous())
+    if (place.owner == nullptr && m.landing.device != transport::on_host && !gapless && total_bytes() != 0)
         return "a host buffer whose datatype has gaps cannot be sent to a GPU buffer";
     if (auto bad = landing_owner_->attach(m.landing, user, landing_); !bad.empty()) return bad;
     if (auto bad = arrival_owner->attach(m.arrival, user, arrival_); !bad.empty()) return bad;
@@ -255,8 +255,7 @@ void send_request::on_start() {
 template <bool Alone>
 int send_request::ready_here(int partition) {
     const int code = detail::ready(this_thread(), partition, home, plan_mover<Alone>{*this});
-    // The caller reports it, not Wait; unless it may be another's, on an executor of the user's.
-    if (code != MPI_SUCCESS && !exported_to_host) detail::poke(&words->error, 0);
+    if (code != MPI_SUCCESS) detail::poke(&words->error, 0);  // the caller reports it, not Wait
     return code;
 }
 

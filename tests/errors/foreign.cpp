@@ -80,12 +80,12 @@ void send_foreign_messages(unsigned seed) {
 
 }  // namespace
 
-// The channel is the first communicator that MPI_Init of mpix makes.
+// The channel is the first duplicate of MPI_COMM_WORLD, which MPI_Init of mpix makes.
 extern "C" int PMPI_Comm_dup(MPI_Comm comm, MPI_Comm *made) {
     using function = int (*)(MPI_Comm, MPI_Comm *);
     static const auto real = reinterpret_cast<function>(dlsym(RTLD_NEXT, "PMPI_Comm_dup"));
     const int code = real(comm, made);
-    if (channel == MPI_COMM_NULL) channel = *made;
+    if (comm == MPI_COMM_WORLD && channel == MPI_COMM_NULL) channel = *made;
     return code;
 }
 

@@ -143,7 +143,7 @@ void execution::singly(const step &s, const place &at) {
         return;
     }
     if (class_of(code) != (was_active ? error_of(at) : MPI_SUCCESS))
-        fail("%s gave class %d, not %d", call, class_of(code), error_of(at));
+        fail("%s gave class %d (%s), not %d", call, class_of(code), error_text(code).c_str(), error_of(at));
     if (at.what == place::ours && code == MPI_SUCCESS && !s.ignore_status && status.MPI_ERROR != untouched)
         fail("%s set MPI_ERROR of its status", call);
     if (was_active)
@@ -171,7 +171,8 @@ void execution::all_at_once(const step &s, const std::vector<place> &all) {
         if (!any_active(all)) fail("MPI_Testall of inactive requests says no");
         return;
     }
-    if (class_of(code) != error) fail("%s gave class %d, not %d", name_of(s.call), class_of(code), error);
+    if (class_of(code) != error)
+        fail("%s gave class %d (%s), not %d", name_of(s.call), class_of(code), error_text(code).c_str(), error);
     for (std::size_t k = 0; k < all.size(); ++k) {
         const bool was_active = active(all[k]);
         const int expected = was_active ? error_of(all[k]) : MPI_SUCCESS;
@@ -210,7 +211,8 @@ void execution::any_of_them(const step &s, const std::vector<place> &all) {
     }
     if (index < 0 || index >= n || !active(all[program::at(index)])) fail("%s gave index %d of %d", call, index, n);
     const place &at = all[program::at(index)];
-    if (class_of(code) != error_of(at)) fail("%s gave class %d, not %d", call, class_of(code), error_of(at));
+    if (class_of(code) != error_of(at))
+        fail("%s gave class %d (%s), not %d", call, class_of(code), error_text(code).c_str(), error_of(at));
     if (at.what == place::ours && code == MPI_SUCCESS && !s.ignore_status && status.MPI_ERROR != untouched)
         fail("%s set MPI_ERROR of its status", call);
     settle(at, handles[program::at(index)], s.ignore_status ? nullptr : &status);
@@ -239,7 +241,8 @@ void execution::some_of_them(const step &s, const std::vector<place> &all) {
         if (index < 0 || index >= n || !active(all[program::at(index)])) fail("%s gave index %d of %d", call, index, n);
         if (error_of(all[program::at(index)]) != MPI_SUCCESS) error = MPI_ERR_IN_STATUS;
     }
-    if (class_of(code) != error) fail("%s gave class %d, not %d", call, class_of(code), error);
+    if (class_of(code) != error)
+        fail("%s gave class %d (%s), not %d", call, class_of(code), error_text(code).c_str(), error);
     for (int k = 0; k < found; ++k) {
         const place &at = all[program::at(indices[program::at(k)])];
         const MPI_Status &status = statuses[program::at(k)];

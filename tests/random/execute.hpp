@@ -111,6 +111,7 @@ private:
 // Says what is wrong, in which rank, and how to see it again; ends all ranks.
 [[noreturn, gnu::format(printf, 1, 2)]] void fail(const char *format, ...);
 void must(int code, const char *call);
+std::string error_text(int code);
 // What fail() names: the program that is running, and the step.
 void set_replay(const std::string &command);
 void set_step(int step);

@@ -156,12 +156,15 @@ void fail(const char *format, ...) {
     std::abort();
 }
 
-void must(int code, const char *call) {
-    if (code == MPI_SUCCESS) return;
+std::string error_text(int code) {
     char text[MPI_MAX_ERROR_STRING] = "";
     int length = 0;
     MPI_Error_string(code, text, &length);
-    fail("%s: %s", call, text);
+    return text;
+}
+
+void must(int code, const char *call) {
+    if (code != MPI_SUCCESS) fail("%s: %s", call, error_text(code).c_str());
 }
 
 void set_replay(const std::string &command) { std::snprintf(replay, sizeof replay, "%s", command.c_str()); }
