@@ -31,7 +31,7 @@ struct plan_mover {
             pack_range(*r.op.type, r.op.buffer, at, bytes, landing + at);
         else if (bytes == sizeof(double))  // a store, not a call
             std::memcpy(landing + at, r.op.buffer + at, sizeof(double));
-        else
+        else if (bytes != 0)  // the buffer of an empty message may be null
             std::memcpy(landing + at, r.op.buffer + at, r.partition_bytes);
     }
 };

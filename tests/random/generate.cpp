@@ -348,6 +348,9 @@ private:
         take(sends);
         beside &b = by(rank);
         b.awaited.clear();
+        // Copies from and to a GPU, and cudaFree, wait for its kernel; so that may not wait for later steps, nor for a
+        // thread that has yet to fill what it marks.
+        const bool threads = std::any_of(beside_.begin(), beside_.end(), [](const beside &x) { return x.threads; });
         for (int receive = 1; receive < static_cast<int>(lives_.size()); receive += 2) {
             const end &e = p_.end_of(receive);
             life &l = of(receive);
@@ -356,8 +359,7 @@ private:
                 (!with(receive).null_peer && of(partner_of(receive)).started < l.started))
                 continue;
             for (int j = 0; j < e.partitions; ++j)
-                // Copies from and to a GPU, and cudaFree, wait for its kernel; so that may not wait for later steps.
-                if (d_.one_in(2) && (!p_.where.gpu || readied(receive, j))) {
+                if (d_.one_in(2) && (!p_.where.gpu || (!threads && readied(receive, j)))) {
                     b.awaited.push_back({receive, j});
                     l.in_kernel = true;
                 }
