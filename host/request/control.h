@@ -7,7 +7,9 @@
 //            <------------------------------ ACCEPT     when the matching MPI_Precv_init is there: where
 //                                                       to put the bytes; or why it cannot be
 //     CONNECT ----------------------------->            mapped; the receiver may now give clear-to-send
-//     WITHDRAW  either way                              freed before it was ever started: undo the match
+//     STARTED ----------------------------->            at its first MPI_Start: it will not withdraw
+//     WITHDRAW  either way                              freed before it was ever started: undo the match; or, from
+//                                                       the receiver, it has met another send
 //     DETACH    either way                              freed, or answer to WITHDRAW: I touch your memory no
 //                                                       more, you may give it up
 #ifndef MPIX_HOST_REQUEST_CONTROL_H
@@ -20,7 +22,7 @@
 
 namespace mpix {
 
-enum class control : std::uint32_t { offer = 1, accept, connect, withdraw, detach };
+enum class control : std::uint32_t { offer = 1, accept, connect, started, withdraw, detach };
 
 // One size for all kinds; what a kind does not use is zero.
 struct control_message {

@@ -50,11 +50,16 @@ void receive_request::bind(const offer &sender) {
     control_message answer = make_control(control::accept, number, peer_number);
     answer.partitions = op.partitions;
     answer.bytes = total_bytes();
+    if (told_) {  // that there is no path; another send's bytes are not taken after that
+        answer.refusal = refused_path;
+        std::strncpy(answer.reason, failure_.c_str(), sizeof answer.reason - 1);
+        send_control(peer_world(), answer);
+        return;
+    }
     if (sender.bytes != total_bytes()) {
         refusal_ = refused_size;
         failure_ = format("the matching send has {} bytes, this receive {}", sender.bytes, total_bytes());
-        // Our Start tells the sender that this is final, and its Start us: until then it may be freed, as if it had
-        // never been.
+        // Our Start tells the sender that this is final, and its Start us.
         awaits_sender_ = attach_words(sender).empty();
         if (!awaits_sender_) answer.refusal = refused_path;
     } else {
@@ -71,10 +76,7 @@ void receive_request::bind(const offer &sender) {
         path_ = "none";
         if (answer.refusal == refused_not) answer.refusal = refusal_;
         std::strncpy(answer.reason, failure_.c_str(), sizeof answer.reason - 1);
-        if (awaits_sender_)
-            progress_attend(shared_from_this());  // a kernel may wait
-        else
-            give_up();
+        if (!awaits_sender_) give_up();
     } else {
         open_gate();
     }
@@ -151,24 +153,29 @@ void receive_request::give_up() {
     detail::publish(&words->gate, MPIX_GATE_NEVER);  // pairs with observe_pair in look_at_host
 }
 
-// The sender of another size has started: that is final. `engine` is held.
-void receive_request::ask_sender() {
-    // Its request's memory stays ours to read until we are freed, or it was before it started.
-    if (!awaits_sender_ || detail::peek(&static_cast<mpix_words *>(peer_words_.address)->epoch) == 0) return;
-    awaits_sender_ = false;
-    give_up();
+// From here on Start gives clear-to-send itself; an epoch that is running already, or has failed already, gets it now.
+// `engine` is held.
+void receive_request::give_gate() {
+    if (gives_gate_ || !open_ || !connected || !peer_words_ || refusal_ == refused_path) return;
+    gives_gate_ = true;
+    if (epoch_ != 0) detail::publish(&static_cast<mpix_words *>(peer_words_.address)->gate, epoch_);
 }
 
-bool receive_request::advance() {
+void receive_request::open() {
     const std::lock_guard lock(engine);
-    ask_sender();
-    return awaits_sender_;
+    open_ = true;
+    give_gate();
 }
 
-std::vector<attachment> receive_request::on_leave() {
+void receive_request::meet_for_good() {
+    open();
     const std::lock_guard lock(engine);
-    awaits_sender_ = false;
-    return {};
+    if (std::exchange(awaits_sender_, false)) give_up();
+}
+
+void receive_request::part() {
+    unbind();
+    ++partings_;
 }
 
 transport::outcome receive_request::install_on_device() {
@@ -181,7 +188,7 @@ transport::outcome receive_request::install_on_device() {
 
 bool receive_request::unbind() {
     const std::lock_guard lock(engine);
-    gives_gate_ = false;
+    open_ = gives_gate_ = false;
     if (told_) return false;
     awaits_sender_ = false;
     if (device != nullptr)
@@ -215,7 +222,8 @@ void receive_request::peer_message(const control_message &m) {
         case control::connect: {
             // Of a refused pair the user may have freed us already. Then we have sent DETACH, and the sender's words are not
             // ours to touch: by now they may be another request's.
-            if (m.from != peer_number || connected || freed) break;
+            // Before the sender has answered our parting, this is of an earlier match.
+            if (m.from != peer_number || connected || freed || partings_ != 0) break;
             const std::lock_guard lock(engine);
             connected = true;
             if (m.refusal != refused_not && refusal_ == refused_not) {
@@ -225,17 +233,17 @@ void receive_request::peer_message(const control_message &m) {
                 give_up();
                 break;
             }
-            if (!peer_words_) break;
-            // From here on Start gives clear-to-send itself; an epoch that is running already, or has failed already,
-            // gets it now.
-            gives_gate_ = true;
-            if (epoch_ != 0) detail::publish(&static_cast<mpix_words *>(peer_words_.address)->gate, epoch_);
+            give_gate();
             break;
         }
         case control::detach:
-            peer_gone = true;
+            if (partings_ == 0)
+                peer_gone = true;
+            else
+                --partings_;
             break;
         case control::offer:
+        case control::started:
         case control::accept:
         case control::withdraw:
             break;  // not for receivers (a withdrawn send is handled by its offer)
@@ -329,7 +337,6 @@ bool receive_request::done() {
 
 // `engine` is held.
 bool receive_request::look_at_flags() {
-    ask_sender();
     if (awaits_sender_) return false;
     if (refusal_ != refused_not) told_ = true;  // the user hears of it now: nothing undoes the match any more
     if (told_ || peer_ended_ || !engine_failure_.empty()) return true;
@@ -362,9 +369,7 @@ problem receive_request::arrived(int j, bool &flag) {
         return peer_ended_ ? ended_peer() : problem{};  // otherwise Wait says why
     }
     if (gate == 0) {
-        const std::lock_guard lock(engine);
-        ask_sender();
-        flag = detail::observe(&words->gate) == MPIX_GATE_NEVER;
+        flag = false;
         return {};
     }
     if (place.owner == nullptr) {

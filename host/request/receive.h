@@ -27,13 +27,16 @@ public:
     void bind(const offer &sender);
     // False: too late, the user has been told that the pair cannot work.
     bool unbind();
+    // setup_mutex is held: no bytes have moved yet, and this send is another's.
+    void part();
+    // setup_mutex is held: no other send than this can come between, so Start may give clear-to-send / it has started.
+    void open();
+    void meet_for_good();
 
     bool done() override;
     bool done_exactly() override;
-    bool advance() override;
     bool prepared() override;
     stall describe_stall() override;
-    std::vector<attachment> on_leave() override;
     void peer_message(const control_message &message) override;
     void peer_ended() override;
 
@@ -56,7 +59,7 @@ private:
     transport::outcome describe_landing(control_message &answer) const;
     void open_gate();
     void give_up();
-    void ask_sender();
+    void give_gate();
     void drop_landing();
     bool look_at_flags();
     void take_rest();
@@ -76,13 +79,16 @@ private:
     std::uint64_t slots_ = 0, peer_partitions_ = 0;
     taken_states taken_{nullptr, std::free};
 
+    std::uint64_t partings_ = 0;  // that the senders have not answered yet; guarded by setup_mutex
+
     std::atomic<unsigned> looks_{0};  // at a short message, in done()
 
     // Guarded by engine.
     bool by_progress_ = false;               // it is the progress thread that takes what has arrived
     bool told_ = false;                      // a completion call has answered with the refusal
     bool awaits_sender_ = false;             // it is of another size, and may not have started
-    bool gives_gate_ = false;                // the sender is connected: Start gives clear-to-send
+    bool open_ = false;                      // clear-to-send may be given
+    bool gives_gate_ = false;                // and the sender is connected: Start gives it
     std::uint64_t cursor_ = 0;               // sender partitions before it are in the user's buffer, this epoch
     std::vector<std::uint64_t> seen_flags_;  // the GPU's flags, as last copied here
     transport::outcome engine_failure_;

@@ -98,14 +98,17 @@ match_key request::key() const {
 }
 
 void request::start() {
-    // The progress thread may still be looking at the epoch before.
-    const std::lock_guard lock(engine);
-    ++epoch_;
-    // release: what the user did before Start is visible to whoever sees the epoch running. Pairs with
-    // observe_pair in admit_by_host and look_at_host.
-    detail::publish(&words->epoch, 2 * epoch_ + 1);
-    active_.store(true, std::memory_order_release);
-    on_start();
+    {
+        // The progress thread may still be looking at the epoch before.
+        const std::lock_guard lock(engine);
+        ++epoch_;
+        // release: what the user did before Start is visible to whoever sees the epoch running. Pairs with
+        // observe_pair in admit_by_host and look_at_host.
+        detail::publish(&words->epoch, 2 * epoch_ + 1);
+        active_.store(true, std::memory_order_release);
+        on_start();
+    }
+    if (epoch_ == 1 && !null_peer()) first_start(*this);
 }
 
 bool request::in_same_epoch_still() {

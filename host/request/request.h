@@ -74,7 +74,7 @@ public:
 
     // What the engine has to do for it now, from whatever thread makes progress. False: nothing more in this
     // epoch, unless it is attended again.
-    virtual bool advance() = 0;
+    virtual bool advance() { return false; }
     // MPIX_Pbuf_prepare's question.
     virtual bool prepared() = 0;
     virtual stall describe_stall() = 0;

@@ -78,6 +78,7 @@ void send_request::peer_message(const control_message &m) {
             if (refusal_ != refused_not) detail::publish(&words->gate, gate_discard);
             break;
         case control::offer:
+        case control::started:
         case control::connect:
             break;  // not for senders
     }

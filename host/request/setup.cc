@@ -23,6 +23,9 @@ namespace {
 // How long a request must have been in the same epoch for its peer's process to be looked at, and how often.
 constexpr std::int64_t watch_period_ms = 400;
 
+// How long a pair of two started requests waits for what becomes of one made before, whose partner was freed unstarted.
+constexpr std::int64_t doubt_ms = 1000;
+
 // All guarded by setup_mutex, but for the atomics.
 struct setup_state {
     MPI_Comm channel = MPI_COMM_NULL;  // ours alone: no tag or wildcard of the user's ever sees it
@@ -39,6 +42,7 @@ struct setup_state {
     std::list<outgoing> sending;
 
     matcher order;
+    std::map<match_key, std::int64_t> in_doubt_since;
     std::map<std::uint64_t, std::shared_ptr<request>> live;           // by number; freed ones until buried
     std::map<std::uint64_t, offer> offers;                            // by order of arrival
     std::map<std::pair<int, std::uint64_t>, std::uint64_t> offer_of;  // (source, their number) to arrival
@@ -88,15 +92,72 @@ void settle(request &r) {
         state().unsettled.fetch_sub(1, std::memory_order_acq_rel);
 }
 
-void match(const match_key &key) {
+// A clock of a few milliseconds' grain, which costs next to nothing to read.
+std::int64_t coarse_ms() {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC_COARSE, &t);
+    return std::int64_t{t.tv_sec} * 1000 + t.tv_nsec / 1000000;
+}
+
+receive_request &receive_of(std::uint64_t number) { return static_cast<receive_request &>(*state().live.at(number)); }
+
+// The receive leaves its send, which may meet another.
+void part(std::uint64_t number) {
     setup_state &s = state();
-    while (const auto pair = s.order.next(key)) {
-        const auto [arrival, number] = *pair;
-        auto &r = static_cast<receive_request &>(*s.live.at(number));
-        offer &o = s.offers.at(arrival);
-        s.bound_offer[number] = arrival;
-        o.receiver = number;
-        r.bind(o);
+    const auto bound = s.bound_offer.find(number);
+    offer &o = s.offers.at(bound->second);
+    receive_of(number).part();
+    control_message m = make_control(control::withdraw, number, o.number);
+    m.flags = 1;
+    send_control(o.key.source, m);
+    o.receiver = 0;
+    s.bound_offer.erase(bound);
+}
+
+void bind(std::uint64_t arrival, std::uint64_t number) {
+    setup_state &s = state();
+    offer &o = s.offers.at(arrival);
+    s.bound_offer[number] = arrival;
+    o.receiver = number;
+    receive_of(number).bind(o);
+}
+
+// Make the pairs what the lines say: first those part that are none any more, then the new ones meet.
+void rearrange(const match_key &key, const matcher::change &change) {
+    setup_state &s = state();
+    const auto each_place = [&change](const auto &act) {
+        for (const matcher::pair &p : change.final) act(p);
+        for (const matcher::pair &p : change.places) act(p);
+    };
+    each_place([&](const matcher::pair &p) {
+        const auto bound = s.bound_offer.find(p.receive);
+        if (bound != s.bound_offer.end() && bound->second != p.send) part(p.receive);
+    });
+    each_place([&](const matcher::pair &p) {
+        if (p.send != 0 && p.receive != 0 && s.offers.at(p.send).receiver == 0) bind(p.send, p.receive);
+    });
+    for (const matcher::pair &p : change.final) receive_of(p.receive).meet_for_good();
+    // Its partner is this one already, before it is known to have started.
+    if (const auto [send, receive] = s.order.first(key); send != 0 && receive != 0) receive_of(receive).open();
+    each_place([](const matcher::pair &p) {
+        if (p.receive != 0) settle(receive_of(p.receive));
+    });
+    if (s.order.in_doubt(key))
+        s.in_doubt_since.try_emplace(key, coarse_ms());
+    else
+        s.in_doubt_since.erase(key);
+}
+
+void end_doubts() {
+    setup_state &s = state();
+    if (s.in_doubt_since.empty()) return;
+    const std::int64_t now = coarse_ms();
+    std::vector<match_key> over;
+    for (const auto &[key, since] : s.in_doubt_since)
+        if (now - since >= doubt_ms) over.push_back(key);
+    for (const match_key &key : over) {
+        s.in_doubt_since.erase(key);
+        rearrange(key, s.order.end_doubt(key));
     }
 }
 
@@ -114,8 +175,15 @@ void handle_offer(int source, const control_message &m) {
     if (!s.offer_of.emplace(std::pair{source, m.from}, arrival).second) return;  // told twice: foreign
     const match_key key{m.communicator, source, m.tag};
     s.offers[arrival] = {key, m.from, m.partitions, m.bytes, (m.flags & offer_has_devices) != 0, m.words};
-    s.order.add_send(key, arrival);
-    match(key);
+    rearrange(key, s.order.add(key, matcher::send, arrival));
+}
+
+void handle_started_send(int source, const control_message &m) {
+    setup_state &s = state();
+    const auto known = s.offer_of.find({source, m.from});
+    if (known == s.offer_of.end()) return;
+    const match_key key = s.offers.at(known->second).key;
+    rearrange(key, s.order.start(key, matcher::send, known->second));
 }
 
 void bury(std::uint64_t number) {
@@ -136,21 +204,20 @@ void handle_withdrawn_send(int source, const control_message &m) {
     const std::uint64_t arrival = known->second;
     const match_key key = s.offers.at(arrival).key;
     const std::uint64_t receiver = s.offers.at(arrival).receiver;
-    s.order.drop_send(key, arrival);
     s.bound_offer.erase(receiver);
-    if (const auto partner = s.live.find(receiver); partner != s.live.end()) {
-        auto &r = static_cast<receive_request &>(*partner->second);
-        const bool undone = r.unbind();
-        if (!undone) r.peer_gone = true;
-        settle(r);
-        if (r.freed)
-            bury(receiver);
-        else if (undone)
-            s.order.add_receive(key, receiver);
-    }
     forget_offer(arrival);
     send_control(source, make_control(control::detach, 0, m.from));
-    match(key);
+    if (const auto partner = s.live.find(receiver); partner != s.live.end()) {
+        auto &r = static_cast<receive_request &>(*partner->second);
+        if (r.freed) {
+            bury(receiver);
+        } else if (!r.unbind()) {
+            r.peer_gone = true;
+            s.order.remove(key, matcher::receive, receiver);
+        }
+        settle(r);
+    }
+    rearrange(key, s.order.free(key, matcher::send, arrival));
 }
 
 // Where a message to a request of ours goes. The peer must be the one that the request names.
@@ -165,6 +232,7 @@ void handle(int source, const control_message &m) {
     if (state().processes.known_to_have_ended(source)) return;  // its requests have failed, for good
     const auto kind = static_cast<control>(m.kind);
     if (kind == control::offer) return handle_offer(source, m);
+    if (kind == control::started) return handle_started_send(source, m);
     if (kind == control::withdraw && m.flags == 0) return handle_withdrawn_send(source, m);
     request *r = addressee(source, m);
     if (r == nullptr) {
@@ -175,7 +243,7 @@ void handle(int source, const control_message &m) {
     const std::uint64_t number = r->number;
     r->peer_message(m);
     settle(*r);
-    if (kind == control::detach && r->freed) bury(number);
+    if (r->freed && r->peer_gone) bury(number);
 }
 
 // The user frees it: tell whoever knows of it.
@@ -183,7 +251,7 @@ void part_from_peer(request &r) {
     setup_state &s = state();
     r.freed = true;
     const bool is_send = r.kind == MPIX_KIND_SEND;
-    if (!is_send) s.order.drop_receive(r.key(), r.number);
+    const match_key key = r.key();
     if (s.processes.known_to_have_ended(r.peer_world())) {  // nobody is left to touch its memory
         bury(r.number);
     } else if (!is_send && r.peer_number == 0) {  // nobody knows of it
@@ -193,29 +261,20 @@ void part_from_peer(request &r) {
         control_message m = make_control(control::withdraw, r.number, r.peer_number);
         m.flags = is_send ? 0 : 1;
         send_control(r.peer_world(), m);
-        if (!is_send) {
-            // The offer goes back to its place, for the next receive.
-            const auto bound = s.bound_offer.find(r.number);
-            if (bound != s.bound_offer.end()) {
-                const match_key key = r.key();
-                s.offers.at(bound->second).receiver = 0;
-                s.order.add_send(key, bound->second);
-                s.bound_offer.erase(bound);
-                match(key);
-            }
+        if (const auto bound = s.bound_offer.find(r.number); bound != s.bound_offer.end()) {
+            s.offers.at(bound->second).receiver = 0;
+            s.bound_offer.erase(bound);
         }
     } else {
         if (r.peer_number != 0) send_control(r.peer_world(), make_control(control::detach, r.number, r.peer_number));
         if (r.peer_gone) bury(r.number);
     }
     settle(r);
-}
-
-// A clock of a few milliseconds' grain, which costs next to nothing to read.
-std::int64_t coarse_ms() {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC_COARSE, &t);
-    return std::int64_t{t.tv_sec} * 1000 + t.tv_nsec / 1000000;
+    if (is_send) return;
+    if (r.epoch() == 0)
+        rearrange(key, s.order.free(key, matcher::receive, r.number));
+    else
+        s.order.remove(key, matcher::receive, r.number);
 }
 
 void fail_requests_with(int world_rank) {
@@ -227,6 +286,7 @@ void fail_requests_with(int world_rank) {
         settle(*r);
     }
     for (const std::uint64_t number : unneeded) bury(number);
+    state().order.remove_source(world_rank);
 }
 
 // Requests whose epoch has been running for a while: does their peer live at all? As long as epochs come and go the
@@ -320,6 +380,7 @@ void stop_setup() {
     s.offer_of.clear();
     s.bound_offer.clear();
     s.order = {};
+    s.in_doubt_since.clear();
     s.unsettled.store(0, std::memory_order_release);
     if (!complete) return;  // the channel and what is under way on it are left to the MPI library
     // What was sent before the barrier may still be on its way to us: take it, so that its sender finishes.
@@ -353,10 +414,19 @@ void join(const std::shared_ptr<request> &r) {
     if (r->kind == MPIX_KIND_SEND) {
         send_control(r->peer_world(), static_cast<send_request &>(*r).make_offer());
     } else {
-        s.order.add_receive(r->key(), r->number);
-        match(r->key());
+        const match_key key = r->key();
+        rearrange(key, s.order.add(key, matcher::receive, r->number));
     }
     settle(*r);
+}
+
+void first_start(request &r) {
+    const std::lock_guard lock(setup_mutex());
+    const match_key key = r.key();
+    if (r.kind == MPIX_KIND_SEND)
+        send_control(r.peer_world(), make_control(control::started, r.number, 0));
+    else
+        rearrange(key, state().order.start(key, matcher::receive, r.number));
 }
 
 void leave(const std::shared_ptr<request> &r) {
@@ -399,6 +469,7 @@ void poll_setup() {
             say(format("ignored {} from world rank {}", bad, status.MPI_SOURCE));
     }
     clear_sent();
+    end_doubts();
     watch_peers();
 }
 

@@ -28,6 +28,8 @@ bool one_thread_calls();
 void join(const std::shared_ptr<request> &r);
 // The user has freed it. It lives on until the peer can no longer touch its memory.
 void leave(const std::shared_ptr<request> &r);
+// It has been started for the first time.
+void first_start(request &r);
 // Both sides have started it: neither will withdraw.
 void first_epoch_over(request &r);
 

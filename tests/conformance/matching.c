@@ -133,6 +133,63 @@ static void freed_then_again(void) {
         }
 }
 
+// The two sides free theirs at different times, and others, made before and after, run meanwhile.
+static void freed_at_different_times(void) {
+    enum { n = 3 };
+    for (int way = 0; way < 16; ++way) {
+        static struct pair first, others[n];
+        const int early = way & 1;
+        make_send(&first, right_rank, tag, MPI_COMM_WORLD);
+        make_receive(&first, left_rank, tag, MPI_COMM_WORLD);
+        if (way & 2) OK(MPI_Request_free(&first.request[early]));
+        for (int i = 0; i < n; ++i) {
+            make_send(&others[i], right_rank, tag, MPI_COMM_WORLD);
+            make_receive(&others[i], left_rank, tag, MPI_COMM_WORLD);
+        }
+        if (!(way & 2)) OK(MPI_Request_free(&first.request[early]));
+        if (way & 4) run_pairs(others, n, 1);
+        if (way & 8) OK(MPI_Request_free(&first.request[1 - early]));
+        for (int epoch = 2; epoch <= 3; ++epoch) run_pairs(others, n, epoch);
+        if (!(way & 8)) OK(MPI_Request_free(&first.request[1 - early]));
+        for (int i = 0; i < n; ++i) free_pair(&others[i]);
+    }
+}
+
+// One side alone makes some that it frees, now sends and now receives: for those that are left, they have never been.
+static void freed_on_one_side(void) {
+    enum { n = 6 };
+    for (int way = 0; way < 32; ++way) {
+        static struct pair pairs[n];
+        MPI_Request unused[n];
+        for (int i = 0; i < n; ++i) {
+            struct pair none;
+            const uint64_t drawn = mix_key(seed + (uint64_t)way, (uint64_t)i);
+            const int side = drawn & 2 ? 1 : 0;
+            none.request[side] = MPI_REQUEST_NULL;
+            if (drawn & 1) {
+                if (side == 0)
+                    make_send(&none, right_rank, tag, MPI_COMM_WORLD);
+                else
+                    make_receive(&none, left_rank, tag, MPI_COMM_WORLD);
+            }
+            unused[i] = none.request[side];
+            make_send(&pairs[i], right_rank, tag, MPI_COMM_WORLD);
+            make_receive(&pairs[i], left_rank, tag, MPI_COMM_WORLD);
+            if (way & 2 && unused[i] != MPI_REQUEST_NULL) OK(MPI_Request_free(&unused[i]));
+        }
+        for (int i = 0; i < n; ++i)
+            if (unused[i] != MPI_REQUEST_NULL) OK(MPI_Request_free(&unused[i]));
+        for (int i = 0; i < n; ++i) fill_pair(&pairs[i], pair_key(1, world_rank, i));
+        for (int side = 0; side < 2; ++side)
+            for (int i = 0; i < n; ++i) OK(MPI_Start(&pairs[way & (4 << side) ? n - 1 - i : i].request[side]));
+        for (int i = n - 1; i >= 0; --i) ready_all(pairs[i].request[0], pair_sends, shuffled);
+        for (int i = 0; i < n; ++i) OK(MPI_Waitall(2, pairs[i].request, MPI_STATUSES_IGNORE));
+        for (int i = 0; i < n; ++i) check_pair(&pairs[i], pair_key(1, left_rank, i));
+        for (int epoch = 2; epoch <= 3; ++epoch) run_pairs(pairs, n, epoch);
+        for (int i = 0; i < n; ++i) free_pair(&pairs[i]);
+    }
+}
+
 static void many_at_once(void) {
     enum { n = 500 };
     static struct pair pairs[n];
@@ -240,6 +297,8 @@ int main(int argc, char **argv) {
         {"rule 10: MPI_PROC_NULL", 1, proc_null},
         {"rule 8: freed on both sides, never started", 1, freed_on_both_sides},
         {"rule 8: freed on one side, then made again", 1, freed_then_again},
+        {"rule 8: freed at different times, while others run", 1, freed_at_different_times},
+        {"rule 8: some freed that one side alone made", 1, freed_on_one_side},
         {"rule 12: unknown info keys are ignored", 1, info_keys},
         {"a datatype may be freed after init", 1, freed_datatype},
         {"many requests at once", 1, many_at_once},

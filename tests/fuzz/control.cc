@@ -12,7 +12,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t *data, std::size_t size
     std::memset(&m, 0x5a, sizeof m);
     if (!check_control(data, size, m).empty()) return 0;
     FUZZ_CHECK(size == sizeof m && m.magic == control_magic);
-    FUZZ_CHECK(m.kind >= 1 && m.kind <= 5);
+    FUZZ_CHECK(m.kind >= 1 && m.kind <= 6);
     FUZZ_CHECK(m.refusal <= refused_path);
     FUZZ_CHECK(std::memchr(m.reason, 0, sizeof m.reason) != nullptr);
     const auto kind = static_cast<control>(m.kind);

@@ -64,6 +64,7 @@ public:
 
 private:
     life &of(int request) { return lives_[program::at(request)]; }
+    const life &of(int request) const { return lives_[program::at(request)]; }
     const pair &with(int request) const { return p_.pairs[program::at(pair_of(request))]; }
     beside &by(int rank) { return beside_[program::at(rank)]; }
     bool free_at_end(std::size_t comm) const {
@@ -118,18 +119,25 @@ private:
         return l.complete() &&
                (with(request).null_peer || lives_[program::at(partner_of(request))].started >= l.started);
     }
-    // Requests with equal communicator, tag and ranks meet in the order in which they are made. One that is freed
-    // unstarted must be gone before the next is made: whom its partner meets instead would depend on time.
+    // Requests with equal communicator, tag and ranks meet in the order in which they are made.
     bool first_of_its_kind(int request) const {
-        for (int earlier = request - 2; earlier >= 0; earlier -= 2) {
-            const pair &a = with(earlier), &b = with(request);
-            if (!a.ends[request % 2].made || a.null_peer || b.null_peer || a.comm != b.comm || a.tag != b.tag ||
-                a.ends[0].rank != b.ends[0].rank || a.ends[1].rank != b.ends[1].rank)
-                continue;
-            const life &l = lives_[program::at(earlier)];
-            if (!l.made || (a.epochs == 0 && !l.freed)) return false;
-        }
+        for (int earlier = request - 2; earlier >= 0; earlier -= 2)
+            if (of_one_kind(with(earlier), with(request)) && p_.end_of(earlier).made && !of(earlier).made) return false;
         return true;
+    }
+    // Behind some that one side alone makes, and frees unstarted, others are started after all such are gone; and in
+    // order, for what may be waited for before the earliest is started is not followed here.
+    bool may_start(int request) const {
+        if (of(request).started > 0) return true;
+        bool in_order = false, others_started = true, all_gone = true;
+        for (int earlier = request - 2; earlier >= 0; earlier -= 2) {
+            const pair &a = with(earlier);
+            if (!of_one_kind(a, with(request))) continue;
+            in_order |= a.alone();
+            if (a.epochs == 0 && p_.end_of(earlier).made && !of(earlier).freed) all_gone = false;
+            if (a.epochs > 0 && of(earlier).started == 0) others_started = false;
+        }
+        return !in_order || (others_started && all_gone);
     }
 
     // ---- communicators --------------------------------------------------------------------------------------
@@ -255,7 +263,8 @@ private:
         for (int other = 0; other < static_cast<int>(lives_.size()); ++other) {
             const life &l = of(other);
             if (p_.end_of(other).rank == rank && p_.end_of(other).made && l.made && !l.freed && !l.active &&
-                !l.in_kernel && !l.in_threads && l.started < with(other).epochs && (other == request || d_.one_in(2)))
+                !l.in_kernel && !l.in_threads && l.started < with(other).epochs && may_start(other) &&
+                (other == request || d_.one_in(2)))
                 all.push_back(other);
         }
         if (std::find(all.begin(), all.end(), request) == all.end()) return;

@@ -94,6 +94,12 @@ struct pair {
     bool alone() const { return !ends[0].made || !ends[1].made; }
 };
 
+// Whether their requests match by order alone.
+inline bool of_one_kind(const pair &a, const pair &b) {
+    return !a.null_peer && !b.null_peer && a.comm == b.comm && a.tag == b.tag && a.ends[0].rank == b.ends[0].rank &&
+           a.ends[1].rank == b.ends[1].rank;
+}
+
 // Requests are numbered: twice the pair's index, plus one for the receive.
 inline int pair_of(int request) { return request / 2; }
 inline bool is_send(int request) { return request % 2 == 0; }

@@ -277,11 +277,26 @@ void draw_pairs(program &p, dice &d) {
             q.null_peer = true;
             q.truncated = false;
             q.ends[left_out].made = false;
-        } else if (d.one_in(8)) {
+        } else if (d.one_in(5)) {  // freed unstarted, and made by one side only or by both
             q.epochs = 0;
             q.truncated = false;
-            q.ends[left_out].made = false;
+            q.ends[left_out].made = d.one_in(2);
         }
+        p.pairs.push_back(q);
+    }
+    // Behind what one side alone makes another pair must come, or later programs would have to heed it.
+    for (std::size_t n = 0; n < p.pairs.size(); ++n) {
+        const pair one = p.pairs[n];
+        if (one.null_peer || !one.alone()) continue;
+        const bool followed = std::any_of(p.pairs.begin() + static_cast<std::ptrdiff_t>(n), p.pairs.end(),
+                                          [&](const pair &q) { return q.epochs > 0 && of_one_kind(one, q); });
+        if (followed) continue;
+        pair q;
+        q.comm = one.comm;
+        q.tag = one.tag;
+        for (int side = 0; side < 2; ++side) q.ends[side].rank = one.ends[side].rank;
+        q.epochs = 1;
+        draw_ends(p, d, q);
         p.pairs.push_back(q);
     }
 }

@@ -69,7 +69,7 @@ TEST_CASE("each field that can be wrong by itself is refused") {
         {"magic", [](control_message &m) { m.magic ^= 1; }, every},
         {"magic 0", [](control_message &m) { m.magic = 0; }, every},
         {"kind 0", [](control_message &m) { m.kind = 0; }, every},
-        {"kind 6", [](control_message &m) { m.kind = 6; }, every},
+        {"kind 7", [](control_message &m) { m.kind = 7; }, every},
         {"kind negative", [](control_message &m) { m.kind = 0xffffffffu; }, every},
         {"no from",
          [](control_message &m) { m.from = 0; },
