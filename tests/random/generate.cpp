@@ -125,19 +125,23 @@ private:
             if (of_one_kind(with(earlier), with(request)) && p_.end_of(earlier).made && !of(earlier).made) return false;
         return true;
     }
+    bool behind_lone(int request) const {
+        for (int earlier = request - 2; earlier >= 0; earlier -= 2)
+            if (of_one_kind(with(earlier), with(request)) && with(earlier).alone()) return true;
+        return false;
+    }
     // Behind some that one side alone makes, and frees unstarted, others are started after all such are gone; and in
     // order, for what may be waited for before the earliest is started is not followed here.
     bool may_start(int request) const {
         if (of(request).started > 0) return true;
-        bool in_order = false, others_started = true, all_gone = true;
+        bool others_started = true, all_gone = true;
         for (int earlier = request - 2; earlier >= 0; earlier -= 2) {
             const pair &a = with(earlier);
             if (!of_one_kind(a, with(request))) continue;
-            in_order |= a.alone();
             if (a.epochs == 0 && p_.end_of(earlier).made && !of(earlier).freed) all_gone = false;
             if (a.epochs > 0 && of(earlier).started == 0) others_started = false;
         }
-        return !in_order || (others_started && all_gone);
+        return !behind_lone(request) || (others_started && all_gone);
     }
 
     // ---- communicators --------------------------------------------------------------------------------------
@@ -234,12 +238,15 @@ private:
         const pair &q = with(request);
         const end &e = p_.end_of(request);
         if (over(request) || !comm_made_[program::at(q.comm)]) return;
+        // CUDA's calls that give and take memory may wait for a kernel, and meanwhile keep mpix's engine from copying what
+        // the kernel of another rank waits for.
+        const bool memory_is_busy = p_.where.gpu && e.exported && by(e.rank).kernel && !by(e.rank).awaited.empty();
         if (!l.made) {
-            if (!first_of_its_kind(request)) return;
+            if (!first_of_its_kind(request) || memory_is_busy) return;
             l.made = true;
             add(action::make, e.rank).requests = {request};
         } else if (!l.active && l.started == q.epochs) {
-            if (l.in_kernel || l.in_threads) return;
+            if (l.in_kernel || l.in_threads || memory_is_busy) return;
             l.freed = true;
             add(action::free, e.rank).requests = {request};
         } else if (!l.active) {
@@ -419,7 +426,10 @@ private:
     void prepare(int request) {
         const pair &q = with(request);
         const life &theirs = of(partner_of(request));
-        if (!q.null_peer && (is_send(request) ? theirs.started < of(request).started : !theirs.made)) return;
+        // A receive has met its send when that is made, or, behind some that one side alone made, started.
+        const bool met =
+            (theirs.made && !is_send(request) && !behind_lone(request)) || theirs.started >= of(request).started;
+        if (!q.null_peer && !met) return;
         step &s = add(action::prepare, p_.end_of(request).rank);
         s.requests = {request};
     }
