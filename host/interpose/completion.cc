@@ -37,6 +37,14 @@ problem await(request &r, const char *call, wait_clock::time_point since) {
     return early ? early : late;
 }
 
+// Of those that are not complete: what device code has left behind. Their epochs may never be.
+int raise_device_errors(const mixed_array &array, const char *call) {
+    for (int i = 0; i < array.count(); ++i)
+        if (request *const r = array.mine(i); r != nullptr && r->active())
+            if (const problem bad = r->device_error()) return raise(*r, call, bad);
+    return MPI_SUCCESS;
+}
+
 // ---- the library's -------------------------------------------------------------------------------------
 
 // While the library's calls wait, or are made in a loop, our own work must get on; where no thread does it, we do.
@@ -117,8 +125,7 @@ MPIX_SYMBOL int MPI_Test(MPI_Request *request, int *flag, MPI_Status *status) {
     // A program may well ask the same one again and again, so others get on whatever the answer.
     *flag = r->done_exactly();
     if (!*flag || progress_needs_caller()) progress_poll();
-    if (!*flag) return MPI_SUCCESS;
-    const problem bad = r->retire(status);
+    const problem bad = *flag ? r->retire(status) : r->device_error();
     return bad ? raise(*r, "MPI_Test", bad) : MPI_SUCCESS;
 }
 
@@ -230,9 +237,8 @@ MPIX_SYMBOL int MPI_Testall(int count, MPI_Request array_of_requests[], int *fla
     *flag = 0;
     for (int i = 0; i < count; ++i)
         if (request *const r = array.mine(i); r != nullptr && !r->done_exactly()) {
-            progress_poll();                        // which also lets the library get on
-            const problem bad = r->device_error();  // as in await
-            return bad ? raise(*r, call, bad) : MPI_SUCCESS;
+            progress_poll();  // which also lets the library get on
+            return raise_device_errors(array, call);
         }
     int code = MPI_SUCCESS;
     if (array.has_library()) {
@@ -308,7 +314,7 @@ MPIX_SYMBOL int MPI_Testany(int count, MPI_Request array_of_requests[], int *ind
     *index = test_any(array, array_of_requests, status, call, code);
     *flag = *index != MPI_UNDEFINED;
     if (!*flag || progress_needs_caller()) progress_poll();
-    return code;
+    return *flag || code != MPI_SUCCESS ? code : raise_device_errors(array, call);
 }
 
 MPIX_SYMBOL int MPI_Waitany(int count, MPI_Request array_of_requests[], int *index, MPI_Status *status) {
@@ -329,6 +335,7 @@ MPIX_SYMBOL int MPI_Waitany(int count, MPI_Request array_of_requests[], int *ind
     int code = MPI_SUCCESS;
     const auto look = [&] {
         *index = test_any(array, array_of_requests, status, call, code);
+        if (*index == MPI_UNDEFINED && code == MPI_SUCCESS) code = raise_device_errors(array, call);
         return *index != MPI_UNDEFINED || code != MPI_SUCCESS;
     };
     const problem late = progress_until(call, wait_clock::now(), std::ref(look),
@@ -385,7 +392,7 @@ MPIX_SYMBOL int MPI_Testsome(int incount, MPI_Request array_of_requests[], int *
     if (!array.enough_memory() || !classes) return raise(MPI_COMM_NULL, call, array.no_memory());
     const int code = test_some(array, array_of_requests, outcount, array_of_indices, array_of_statuses, classes, call);
     if (*outcount == 0 || progress_needs_caller()) progress_poll();
-    return code;
+    return *outcount != 0 || code != MPI_SUCCESS ? code : raise_device_errors(array, call);
 }
 
 MPIX_SYMBOL int MPI_Waitsome(int incount, MPI_Request array_of_requests[], int *outcount, int array_of_indices[],
@@ -407,6 +414,7 @@ MPIX_SYMBOL int MPI_Waitsome(int incount, MPI_Request array_of_requests[], int *
     int code = MPI_SUCCESS;
     const auto look = [&] {
         code = test_some(array, array_of_requests, outcount, array_of_indices, array_of_statuses, classes, call);
+        if (*outcount == 0 && code == MPI_SUCCESS) code = raise_device_errors(array, call);
         return code != MPI_SUCCESS || *outcount != 0;
     };
     const problem late = progress_until(call, wait_clock::now(), std::ref(look),

@@ -136,7 +136,7 @@ static void freed_then_again(void) {
 // The two sides free theirs at different times, and others, made before and after, run meanwhile.
 static void freed_at_different_times(void) {
     enum { n = 3 };
-    for (int way = 0; way < 16; ++way) {
+    for (int way = 0; way < 8; ++way) {
         static struct pair first, others[n];
         const int early = way & 1;
         make_send(&first, right_rank, tag, MPI_COMM_WORLD);
@@ -148,9 +148,8 @@ static void freed_at_different_times(void) {
         }
         if (!(way & 2)) OK(MPI_Request_free(&first.request[early]));
         if (way & 4) run_pairs(others, n, 1);
-        if (way & 8) OK(MPI_Request_free(&first.request[1 - early]));
+        OK(MPI_Request_free(&first.request[1 - early]));
         for (int epoch = 2; epoch <= 3; ++epoch) run_pairs(others, n, epoch);
-        if (!(way & 8)) OK(MPI_Request_free(&first.request[1 - early]));
         for (int i = 0; i < n; ++i) free_pair(&others[i]);
     }
 }
