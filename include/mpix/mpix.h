@@ -127,6 +127,30 @@ int MPIX_Pbuf_prepare_all(int count, MPI_Request array_of_requests[]);
  */
 int MPIX_Request_path(MPI_Request request, char *path, int size);
 
+/* ---- Packing of GPU memory --------------------------------------------------------------------- */
+
+/* A cudaStream_t, without CUDA's headers. */
+struct CUstream_st;
+
+/**
+ * MPI_Pack in the order of a CUDA stream: the call returns at once, the bytes are packed after the work that is in
+ * `stream` already and before what comes later. Any number of elements and bytes.
+ *
+ * `inbuf` is GPU memory; `stream` belongs to its device. `outbuf`, of `outsize` bytes, may be memory of that GPU, of
+ * another one, or of the host. `*position` (bytes) is advanced when the call returns. Neither buffer may be touched
+ * otherwise until the stream has got there. The datatype may be freed at once, unless the stream is being captured:
+ * then it must outlive the graph.
+ *
+ * Errors: as MPI_Pack, and MPI_ERR_BUFFER (`inbuf` is not GPU memory). An error of the GPU while it runs is the
+ * stream's. Thread safety: as MPI_Pack.
+ */
+int MPIX_Pack_enqueue(const void *inbuf, MPI_Count incount, MPI_Datatype datatype, void *outbuf, MPI_Count outsize,
+                      MPI_Count *position, MPI_Comm comm, struct CUstream_st *stream);
+
+/** MPI_Unpack in the order of a CUDA stream, into GPU memory at `outbuf`. As MPIX_Pack_enqueue. */
+int MPIX_Unpack_enqueue(const void *inbuf, MPI_Count insize, MPI_Count *position, void *outbuf, MPI_Count outcount,
+                        MPI_Datatype datatype, MPI_Comm comm, struct CUstream_st *stream);
+
 #ifdef __cplusplus
 }
 #endif
