@@ -20,6 +20,11 @@ using detail::device_scope;
 // Packed bytes that kernels cannot reach go through device memory in pieces of this size.
 constexpr int64_t staging_bytes = int64_t{32} << 20;
 
+outcome copy_in_order(void *to, const void *from, int64_t bytes, cudaStream_t order) {
+    const cudaError_t error = cudaMemcpyAsync(to, from, static_cast<std::size_t>(bytes), cudaMemcpyDefault, order);
+    return error == cudaSuccess ? outcome{} : cuda_error("cudaMemcpyAsync", error);
+}
+
 // So that a process without GPUs does not start CUDA when it frees a datatype.
 std::atomic<bool> tables_were_made{false};
 
@@ -105,6 +110,16 @@ public:
         return error == cudaSuccess ? outcome{} : cuda_error("cudaEventRecord", error);
     }
 
+    // Memory with something in it, by the keeper.
+    outcome upload_bytes(const void *from, int64_t bytes, void **out) {
+        outcome problem = allocate(out, bytes, keeper_);
+        if (!problem.empty()) return problem;
+        problem = copy_in_order(*out, from, bytes, keeper_);
+        const cudaError_t error = cudaStreamSynchronize(keeper_);
+        return problem.empty() && error != cudaSuccess ? cuda_error("cudaStreamSynchronize", error) : problem;
+    }
+    void free_bytes(void *memory) { cudaFreeAsync(memory, keeper_); }
+
     void forget(const mpix_typemap *type) {
         const std::lock_guard lock(mutex_);
         const auto found = tables_.find(type);
@@ -185,11 +200,6 @@ char *reach(char *packed, int device) {
         !detail::enable_peer(device, attributes.device).empty())
         return nullptr;
     return static_cast<char *>(attributes.devicePointer);
-}
-
-outcome copy_in_order(void *to, const void *from, int64_t bytes, cudaStream_t order) {
-    const cudaError_t error = cudaMemcpyAsync(to, from, static_cast<std::size_t>(bytes), cudaMemcpyDefault, order);
-    return error == cudaSuccess ? outcome{} : cuda_error("cudaMemcpyAsync", error);
 }
 
 #if MPIX_HAVE_NVCC
@@ -288,6 +298,25 @@ outcome copy(void *to, const void *from, int64_t bytes, int device) {
     return finish_on(device,
                      [&](device_state &, cudaStream_t stream) { return copy_in_order(to, from, bytes, stream); });
 }
+
+outcome place(const mpix_typemap *type, int device, const mpix_typemap **out) {
+    const device_scope scope(device);
+    device_state &state = devices().at(static_cast<std::size_t>(device));
+    mpix_typemap there{};
+    outcome problem = state.open();
+    if (problem.empty()) problem = state.find_tables(*type, there);
+    void *placed = nullptr;
+    if (problem.empty()) problem = state.upload_bytes(&there, sizeof there, &placed);
+    *out = static_cast<const mpix_typemap *>(placed);
+    return problem;
+}
+
+void unplace(const mpix_typemap *placed, int device) {
+    const device_scope scope(device);
+    devices().at(static_cast<std::size_t>(device)).free_bytes(const_cast<mpix_typemap *>(placed));
+}
+
+int number_of_devices() { return static_cast<int>(devices().size()); }
 
 void forget(const mpix_typemap *type) {
     if (type->kind == MPIX_TYPEMAP_GRID || !tables_were_made.load(std::memory_order_relaxed)) return;

@@ -96,6 +96,7 @@ void make_table(const plan &type, typemap &out) {
 std::shared_ptr<const typemap> make_typemap(const plan &type) {
     auto made = std::make_shared<typemap>();
     mpix_typemap &map = made->map;
+    map.version = MPIX_ABI_VERSION;
     map.size = type.size;
     map.extent = type.extent;
     map.by_size = detail::make_divisor(type.size);

@@ -151,6 +151,26 @@ int MPIX_Pack_enqueue(const void *inbuf, MPI_Count incount, MPI_Datatype datatyp
 int MPIX_Unpack_enqueue(const void *inbuf, MPI_Count insize, MPI_Count *position, void *outbuf, MPI_Count outcount,
                         MPI_Datatype datatype, MPI_Comm comm, struct CUstream_st *stream);
 
+/* ---- Datatypes inside kernels ------------------------------------------------------------------ */
+
+/** What a kernel holds of a datatype, for mpix::pack_tile and mpix::unpack_tile of <mpix/device.cuh>. */
+typedef const struct mpix_typemap *MPIX_Typemap;
+#define MPIX_TYPEMAP_NULL ((MPIX_Typemap)0)
+/** As a device: host threads use the map. */
+#define MPIX_ON_HOST (-1)
+
+/**
+ * Make `datatype` usable in kernels on one device: a CUDA ordinal, or MPIX_ON_HOST. The datatype may be freed
+ * afterwards. Waits for no kernel.
+ *
+ * Errors, through the handler of MPI_COMM_WORLD: MPI_ERR_TYPE (a type of no bytes, or one that mpix cannot read),
+ * MPI_ERR_ARG (no such device; null `map`), MPI_ERR_OTHER (the GPU's).
+ */
+int MPIX_Typemap_create(MPI_Datatype datatype, int device, MPIX_Typemap *map);
+
+/** Destroy a map and set it to MPIX_TYPEMAP_NULL. No kernel may still use it. Freeing a null map does nothing. */
+int MPIX_Typemap_free(MPIX_Typemap *map);
+
 #ifdef __cplusplus
 }
 #endif

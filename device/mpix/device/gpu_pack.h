@@ -37,9 +37,15 @@ outcome run(const message &m);
 outcome enqueue(const message &m, stream_handle order);
 // A contiguous copy between any two places, by the copy engine of `device`; done on return.
 outcome copy(void *to, const void *from, int64_t bytes, int device);
+// A copy of the type map, with its tables, for the user's kernels on `device`; and its end, after which no kernel uses it.
+// The type map itself stays until then.
+outcome place(const mpix_typemap *type, int device, const mpix_typemap **out);
+void unplace(const mpix_typemap *placed, int device);
+int number_of_devices();
 // The type map is going away; kernels that use a GPU's copy of it may still be under way.
 void forget(const mpix_typemap *type);
 #else
+inline int number_of_devices() { return 0; }
 inline void forget(const mpix_typemap *) {}
 #endif
 

@@ -5,6 +5,7 @@
 #ifndef MPIX_DETAIL_TYPEMAP_H
 #define MPIX_DETAIL_TYPEMAP_H
 
+#include <mpix/detail/abi.h>
 #include <mpix/detail/divide.h>
 #include <mpix/detail/plan.h>
 
@@ -39,7 +40,8 @@ enum mpix_typemap_kind {
 };
 
 struct mpix_typemap {
-    int64_t kind;
+    uint32_t version;      // MPIX_ABI_VERSION: user's kernels read this
+    uint32_t kind;         // mpix_typemap_kind
     int64_t size, extent;  // of an element; size is not 0
     struct mpix_divisor by_size;
     int64_t low, high;   // the bytes of an element lie in [low, high) of memory
