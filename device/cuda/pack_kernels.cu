@@ -34,9 +34,7 @@ constexpr int64_t many_bytes = int64_t{4} << 20;
 
 template <int W, bool Unpack, class Map>
 cudaError_t start_words(const message &m, stream_handle order) {
-    if constexpr (W > 1) {
-        if (m.bytes >= many_bytes) return start<W, 4, Unpack, Map>(m, order);
-    }
+    if (m.bytes >= many_bytes) return start<W, 4, Unpack, Map>(m, order);
     return start<W, 1, Unpack, Map>(m, order);
 }
 

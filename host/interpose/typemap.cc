@@ -58,6 +58,24 @@ problem create(MPI_Datatype datatype, int device, MPIX_Typemap *map) {
     return {};
 }
 
+problem destroy(MPIX_Typemap *map) {
+    if (map == nullptr) return {MPI_ERR_ARG, "map is a null pointer"};
+    if (*map == MPIX_TYPEMAP_NULL) return {};
+    std::shared_ptr<const typemap> last;  // ends after the lock
+    const std::lock_guard lock(mutex());
+    const auto found = handles().find(*map);
+    if (found == handles().end()) return {MPI_ERR_ARG, "map is not a map that exists"};
+    if (--found->second.users == 0) {
+#if MPIX_HAVE_CUDA
+        if (found->second.device != MPIX_ON_HOST) gpu::unplace(*map, found->second.device);
+#endif
+        last = std::move(found->second.type);
+        handles().erase(found);
+    }
+    *map = MPIX_TYPEMAP_NULL;
+    return {};
+}
+
 }  // namespace
 
 MPIX_SYMBOL int MPIX_Typemap_create(MPI_Datatype datatype, int device, MPIX_Typemap *map) {
@@ -66,22 +84,6 @@ MPIX_SYMBOL int MPIX_Typemap_create(MPI_Datatype datatype, int device, MPIX_Type
 }
 
 MPIX_SYMBOL int MPIX_Typemap_free(MPIX_Typemap *map) {
-    if (map == nullptr) return raise(MPI_COMM_WORLD, "MPIX_Typemap_free", {MPI_ERR_ARG, "map is a null pointer"});
-    if (*map == MPIX_TYPEMAP_NULL) return MPI_SUCCESS;
-    std::shared_ptr<const typemap> last;  // ends after the lock
-    {
-        const std::lock_guard lock(mutex());
-        const auto found = handles().find(*map);
-        if (found == handles().end())
-            return raise(MPI_COMM_WORLD, "MPIX_Typemap_free", {MPI_ERR_ARG, "map is not a map that exists"});
-        if (--found->second.users == 0) {
-#if MPIX_HAVE_CUDA
-            if (found->second.device != MPIX_ON_HOST) gpu::unplace(*map, found->second.device);
-#endif
-            last = std::move(found->second.type);
-            handles().erase(found);
-        }
-    }
-    *map = MPIX_TYPEMAP_NULL;
-    return MPI_SUCCESS;
+    const problem bad = destroy(map);
+    return bad ? raise(MPI_COMM_WORLD, "MPIX_Typemap_free", bad) : MPI_SUCCESS;
 }

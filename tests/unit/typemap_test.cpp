@@ -188,6 +188,12 @@ TEST_CASE("emulated kernels on rows of all lengths") {
                 CAPTURE(type.text);
                 check(type, mpix::typemap_of(*read(type.type))->map, maker.between(1, 2), 3, maker, random);
             }
+    for (const int run : {200, 333, 1000})  // several units of a thread in one run
+        for (const int pitch : {run + 1, run + 16}) {
+            const sample type = rows(maker.between(2, 9), run, pitch);
+            CAPTURE(type.text);
+            check(type, mpix::typemap_of(*read(type.type))->map, 1, 12, maker, random);
+        }
     for (const char *const way : {" pack ", " unpack "})
         for (const char *const word : {"1", "4", "8", "16"}) {
             CAPTURE(way, word);

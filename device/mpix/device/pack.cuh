@@ -16,7 +16,7 @@ MPIX_COLD_FN void do_part(const mpix_typemap &type, char *memory, char *packed, 
                           int64_t rank, int64_t threads) {
     const char *const end = Unpack ? packed + bytes : memory + memory_end(type, begin, bytes);
     const packing_job<Map> job{Map(type), memory, packed, begin, bytes, end};
-    constexpr int units_each = W > 1 ? 4 : 1;
+    constexpr int units_each = 4;
     const int64_t tiles = (job.units() + threads * units_each - 1) / (threads * units_each);
     for (int64_t tile = 0; tile < tiles; ++tile) do_tile<W, units_each, Unpack>(job, tile, rank, threads);
 }

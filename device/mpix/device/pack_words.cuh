@@ -85,10 +85,48 @@ MPIX_FN void scatter_bytes(const packing_job<Map> &job, int64_t x, block16 value
     }
 }
 
+// Calls f(i, address) for 16 bytes in tiny runs. No branches, so that all loads, or stores, are under way together.
+template <class Map, class F>
+MPIX_FN void each_byte(const packing_job<Map> &job, const cursor &c, const F &f) {
+    const int64_t run = job.map.run(), skip = job.map.distance() - run;
+    char *at = job.memory + c.offset;
+    int64_t left = c.left;
+#ifdef __CUDA_ARCH__
+#pragma unroll
+#endif
+    for (int i = 0; i < 16; ++i) {
+        f(i, at);
+        --left;
+        at += left == 0 ? skip + 1 : 1;
+        left = left == 0 ? run : left;
+    }
+}
+
+template <class Map>
+inline constexpr bool has_tiny_runs = false;
+template <>
+inline constexpr bool has_tiny_runs<grid_map> = true;
+
 // A whole unit by words of W bytes.
 template <int W, class Map>
 MPIX_FN block16 gather_words(const packing_job<Map> &job, int64_t x) {
     if constexpr (W == 1) {
+        if constexpr (has_tiny_runs<Map>) {
+            const cursor c = job.map.locate(x);
+            if (job.map.tiny_runs() && job.map.straight(c)) {
+                uint64_t byte[16];
+                each_byte(job, c, [&](int i, const char *at) { byte[i] = load_word<uint8_t>(at); });
+                block16 all{0, 0};
+#ifdef __CUDA_ARCH__
+#pragma unroll
+#endif
+                for (int i = 0; i < 8; ++i) {
+                    all.low |= byte[i] << (8 * i);
+                    all.high |= byte[i + 8] << (8 * i);
+                }
+                return all;
+            }
+        }
         return gather_bytes(job, x, 16);
     } else {
         using word = typename word_of<W>::type;
@@ -96,15 +134,19 @@ MPIX_FN block16 gather_words(const packing_job<Map> &job, int64_t x) {
         if constexpr (W == 16) {
             return load_word<word>(job.memory + c.offset);
         } else {
-            uint64_t half[2] = {0, 0};
+            word part[16 / W];
 #ifdef __CUDA_ARCH__
 #pragma unroll
 #endif
             for (int i = 0; i < 16 / W; ++i) {
-                const uint64_t v = load_word<word>(job.memory + c.offset);
-                half[i * W / 8] |= v << (8 * (i * W % 8));
+                part[i] = load_word<word>(job.memory + c.offset);
                 if (i + 1 < 16 / W) job.map.advance(c, W);
             }
+            uint64_t half[2] = {0, 0};
+#ifdef __CUDA_ARCH__
+#pragma unroll
+#endif
+            for (int i = 0; i < 16 / W; ++i) half[i * W / 8] |= static_cast<uint64_t>(part[i]) << (8 * (i * W % 8));
             return {half[0], half[1]};
         }
     }
@@ -133,6 +175,19 @@ MPIX_FN void scatter_words(const packing_job<Map> &job, int64_t x, const block16
 template <class Map>
 MPIX_FN void scatter_aligned(const packing_job<Map> &job, int64_t from, int64_t to) {
     cursor c = job.map.locate(job.begin + from);
+    if constexpr (has_tiny_runs<Map>) {
+        if (job.map.tiny_runs()) {  // then every unit is scattered by its own bytes
+            const int bytes = static_cast<int>(to - from);
+            const block16 v = load_bytes(job.packed + from, bytes, job.readable_end);
+            if (bytes == 16 && job.map.straight(c))
+                each_byte(job, c, [&](int i, char *at) {
+                    store_word(at, static_cast<uint8_t>((i < 8 ? v.low : v.high) >> (8 * (i & 7))));
+                });
+            else
+                scatter_bytes(job, job.begin + from, v, bytes);
+            return;
+        }
+    }
     const auto move = [&](char *memory, int64_t at, int n) {
         store_bytes(memory, load_bytes(job.packed + at, n, job.readable_end), n);
     };
@@ -206,14 +261,65 @@ MPIX_FN void unpack_whole_units(const packing_job<Map> &job, int64_t first, int6
     for (int u = 0; u < U; ++u) scatter_words<W>(job, job.begin + from + 16 * u * step, v[u]);
 }
 
+// The same for W = 1, where each of them is in the middle of a run; false, with nothing done, where one is not.
+template <int U, class Map>
+MPIX_FN bool pack_inner_units(const packing_job<Map> &job, int64_t first, int64_t step) {
+    const int64_t from = 16 * first - job.skew();
+    raw_words raw[U];
+#ifdef __CUDA_ARCH__
+#pragma unroll
+#endif
+    for (int u = 0; u < U; ++u) {
+        const cursor c = job.map.locate(job.begin + from + 16 * u * step);
+        const char *const at = job.memory + c.offset;
+        if (c.left < 16 || !raw_words_end_before(at, job.readable_end)) return false;
+        raw[u] = load_raw(at, 5);
+    }
+#ifdef __CUDA_ARCH__
+#pragma unroll
+#endif
+    for (int u = 0; u < U; ++u) store_word(job.packed + from + 16 * u * step, assemble(raw[u]));
+    return true;
+}
+
+template <int U, class Map>
+MPIX_FN bool unpack_inner_units(const packing_job<Map> &job, int64_t first, int64_t step) {
+    const int64_t from = 16 * first - job.skew();
+    raw_words raw[U];
+    char *to[U];
+#ifdef __CUDA_ARCH__
+#pragma unroll
+#endif
+    for (int u = 0; u < U; ++u) {
+        const int64_t at = from + 16 * u * step;
+        const cursor c = job.map.locate(job.begin + at);
+        char *const memory = job.memory + c.offset;
+        const int64_t boundary = static_cast<int64_t>((0 - reinterpret_cast<uint64_t>(memory)) & 15);
+        const char *const source = job.packed + at + boundary;
+        const int64_t left = c.left < job.bytes - at ? c.left : job.bytes - at;
+        if (left < boundary + 16 || c.into == 0 || !raw_words_end_before(source, job.readable_end)) return false;
+        to[u] = memory + boundary;
+        raw[u] = load_raw(source, 5);
+    }
+#ifdef __CUDA_ARCH__
+#pragma unroll
+#endif
+    for (int u = 0; u < U; ++u) store_word(to[u], assemble(raw[u]));
+    return true;
+}
+
 // One block's share of a message: tile `index` of `threads` * U units, by thread `rank` of it.
 template <int W, int U, bool Unpack, class Map>
 MPIX_FN void do_tile(const packing_job<Map> &job, int64_t index, int64_t rank, int64_t threads) {
     const int64_t units = job.units(), first = index * threads * U;
     int64_t end = first + threads * U;
-    if constexpr (W > 1 && U > 1) {
-        // The first and the last unit of a message may be parts of one.
-        if (first > 0 && end < units) {
+    // The first and the last unit of a message may be parts of one.
+    if (U > 1 && first > 0 && end < units) {
+        if constexpr (W == 1) {
+            if (Unpack ? unpack_inner_units<U>(job, first + rank, threads)
+                       : pack_inner_units<U>(job, first + rank, threads))
+                return;
+        } else {
             if constexpr (Unpack)
                 unpack_whole_units<W, U>(job, first + rank, threads);
             else

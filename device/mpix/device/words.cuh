@@ -61,21 +61,34 @@ MPIX_FN uint32_t funnel(uint32_t low, uint32_t high, int bits) {
 #endif
 }
 
+// The aligned words that 16 bytes at `from` lie in, not put together yet, so that others can be loaded meanwhile.
+struct raw_words {
+    uint32_t word[5];
+    int bits;  // where in word[0] the bytes begin
+};
+MPIX_FN bool raw_words_end_before(const char *from, const char *end) {
+    return from - (reinterpret_cast<uint64_t>(from) & 3) + 20 <= end;
+}
+MPIX_FN raw_words load_raw(const char *from, int words) {
+    const int skew = static_cast<int>(reinterpret_cast<uint64_t>(from) & 3);
+    raw_words raw;
+    raw.bits = 8 * skew;
+#ifdef __CUDA_ARCH__
+#pragma unroll
+#endif
+    for (int i = 0; i < 5; ++i) raw.word[i] = i < words ? load_word<uint32_t>(from - skew + 4 * i) : 0;
+    return raw;
+}
+MPIX_FN block16 assemble(const raw_words &raw) {
+    const auto at = [&](int i) -> uint64_t { return funnel(raw.word[i], raw.word[i + 1], raw.bits); };
+    return {at(1) << 32 | at(0), at(3) << 32 | at(2)};
+}
+
 // `bytes` (1 to 16) bytes at `from`; what is above them is undefined. Reads the aligned words that these bytes lie in,
 // as far as they are before `end`, where memory that may be read ends.
 MPIX_FN block16 load_bytes(const char *from, int bytes, const char *end) {
     const int skew = static_cast<int>(reinterpret_cast<uint64_t>(from) & 3), words = (skew + bytes + 3) >> 2;
-    const char *const base = from - skew;
-    if (base + 4 * words <= end) {
-        uint32_t w[5];
-#ifdef __CUDA_ARCH__
-#pragma unroll
-#endif
-        for (int i = 0; i < 5; ++i) w[i] = i < words ? load_word<uint32_t>(base + 4 * i) : 0;
-        const int bits = 8 * skew;
-        return {static_cast<uint64_t>(funnel(w[1], w[2], bits)) << 32 | funnel(w[0], w[1], bits),
-                static_cast<uint64_t>(funnel(w[3], w[4], bits)) << 32 | funnel(w[2], w[3], bits)};
-    }
+    if (from - skew + 4 * words <= end) return assemble(load_raw(from, words));
     block16 value{0, 0};
     for (int i = bytes - 1; i >= 0; --i) {
         value = shift_up(value, 1);

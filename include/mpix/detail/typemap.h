@@ -67,6 +67,12 @@ struct grid_map {
 
     MPIX_FN explicit grid_map(const mpix_typemap &type) : grid(type.grid) {}
 
+    MPIX_FN bool tiny_runs() const { return grid.run < 4; }
+    // From the cursor on, for 16 bytes, runs of at least a byte follow each other at one distance.
+    MPIX_FN bool straight(const cursor &c) const { return grid.step[0].count - c.index > 16; }
+    MPIX_FN int64_t run() const { return grid.run; }
+    MPIX_FN int64_t distance() const { return grid.step[0].stride; }
+
     MPIX_FN cursor locate(int64_t x) const {
         int64_t rest = x, offset = grid.offset, step = 0;
         for (int64_t k = grid.dimensions - 1; k >= 0; --k) {
