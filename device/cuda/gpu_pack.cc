@@ -47,10 +47,15 @@ public:
         properties.allocType = cudaMemAllocationTypePinned;
         properties.location.type = cudaMemLocationTypeDevice;
         properties.location.id = device;
-        if (error == cudaSuccess) error = cudaStreamCreateWithFlags(&keeper_, cudaStreamNonBlocking);
+        if (error == cudaSuccess) error = cudaStreamCreateWithFlags(&maker_, cudaStreamNonBlocking);
+        if (error == cudaSuccess) error = cudaStreamCreateWithFlags(&ender_, cudaStreamNonBlocking);
         if (error == cudaSuccess) error = cudaMemPoolCreate(&pool_, &properties);
         uint64_t keep_all = ~uint64_t{0};
         if (error == cudaSuccess) error = cudaMemPoolSetAttribute(pool_, cudaMemPoolAttrReleaseThreshold, &keep_all);
+        // What the ender is still waiting to free is not given to anybody who would then wait as well.
+        int no = 0;
+        if (error == cudaSuccess)
+            error = cudaMemPoolSetAttribute(pool_, cudaMemPoolReuseAllowInternalDependencies, &no);
         return error == cudaSuccess ? outcome{} : cuda_error("no memory pool on the GPU", error);
     }
 
@@ -105,28 +110,28 @@ public:
         if (found == tables_.end()) return {};  // moved without tables
         tables &t = found->second;
         // One after another, so that the event speaks for all uses.
-        if (error == cudaSuccess) error = cudaStreamWaitEvent(keeper_, t.used);
+        if (error == cudaSuccess) error = cudaStreamWaitEvent(ender_, t.used);
         if (error == cudaSuccess) error = cudaEventRecord(t.used, stream);
         return error == cudaSuccess ? outcome{} : cuda_error("cudaEventRecord", error);
     }
 
-    // Memory with something in it, by the keeper.
+    // Memory with something in it.
     outcome upload_bytes(const void *from, int64_t bytes, void **out) {
-        outcome problem = allocate(out, bytes, keeper_);
+        outcome problem = allocate(out, bytes, maker_);
         if (!problem.empty()) return problem;
-        problem = copy_in_order(*out, from, bytes, keeper_);
-        const cudaError_t error = cudaStreamSynchronize(keeper_);
+        problem = copy_in_order(*out, from, bytes, maker_);
+        const cudaError_t error = cudaStreamSynchronize(maker_);
         return problem.empty() && error != cudaSuccess ? cuda_error("cudaStreamSynchronize", error) : problem;
     }
-    void free_bytes(void *memory) { cudaFreeAsync(memory, keeper_); }
+    void free_bytes(void *memory) { cudaFreeAsync(memory, ender_); }
 
     void forget(const mpix_typemap *type) {
         const std::lock_guard lock(mutex_);
         const auto found = tables_.find(type);
         if (found == tables_.end()) return;
-        // In the keeper's order, after the kernels: nothing here waits for them.
-        cudaStreamWaitEvent(keeper_, found->second.used);
-        cudaFreeAsync(found->second.memory, keeper_);
+        // In the ender's order, after the kernels: nobody here waits for them.
+        cudaStreamWaitEvent(ender_, found->second.used);
+        cudaFreeAsync(found->second.memory, ender_);
         cudaEventDestroy(found->second.used);
         tables_.erase(found);
         cudaGetLastError();
@@ -151,17 +156,17 @@ private:
         const int64_t packed = runs ? add(t.packed, (t.runs + 1) * 8) : 0,
                       offset = runs ? add(t.offset, t.runs * 8) : 0, bucket = runs ? add(t.bucket, t.buckets * 4) : 0,
                       boxes = runs ? 0 : add(type.boxes, type.number_of_boxes * int64_t{sizeof(mpix_grid)});
-        if (outcome problem = allocate(&out.memory, total, keeper_); !problem.empty()) return problem;
+        if (outcome problem = allocate(&out.memory, total, maker_); !problem.empty()) return problem;
         char *const base = static_cast<char *>(out.memory);
         cudaError_t error = cudaEventCreateWithFlags(&out.used, cudaEventDisableTiming);
         for (const part &p : parts)
             if (error == cudaSuccess)
                 error = cudaMemcpyAsync(base + p.at, p.from, static_cast<std::size_t>(p.bytes), cudaMemcpyHostToDevice,
-                                        keeper_);
-        if (error == cudaSuccess) error = cudaStreamSynchronize(keeper_);
+                                        maker_);
+        if (error == cudaSuccess) error = cudaStreamSynchronize(maker_);
         if (error != cudaSuccess) {
             if (out.used != nullptr) cudaEventDestroy(out.used);
-            cudaFreeAsync(out.memory, keeper_);
+            cudaFreeAsync(out.memory, maker_);
             return cuda_error("cannot copy a datatype to the GPU", error);
         }
         out.map.table.packed = reinterpret_cast<const int64_t *>(base + packed);
@@ -173,7 +178,8 @@ private:
 
     std::mutex mutex_;
     cudaMemPool_t pool_ = nullptr;
-    cudaStream_t keeper_ = nullptr;  // memory of tables comes and goes in its order
+    // Memory of tables comes in the order of the one, where nothing ever waits for a kernel, and goes in the other's.
+    cudaStream_t maker_ = nullptr, ender_ = nullptr;
     std::vector<cudaStream_t> idle_;
     std::map<const mpix_typemap *, tables> tables_;
 };
