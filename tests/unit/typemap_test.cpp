@@ -2,6 +2,18 @@
 //
 // The pack kernels' arithmetic, on the host: the functions that a GPU's threads run, one thread after another, over the
 // same tiles; against the offsets that the standard gives the types. Every byte of both sides is checked.
+#include <cstddef>
+#include <cstdint>
+
+// A GPU takes no word that is not aligned to its size; a CPU does, so the accesses are watched.
+namespace {
+int misaligned = 0;
+void on_word(const void *at, std::size_t bytes) {
+    if (reinterpret_cast<std::uintptr_t>(at) % bytes != 0) ++misaligned;
+}
+}  // namespace
+#define MPIX_ON_WORD(at, bytes) on_word(at, bytes)
+
 #include "host/datatype/decode.h"
 #include "host/datatype/typemap.h"
 
@@ -92,6 +104,7 @@ void check(const sample &type, const mpix_typemap &map, int count, int attempts,
         memory.bytes.resize(memory.bytes.size() + 16);
         fill(memory.bytes, random);
         const auto before = memory.bytes;
+        misaligned = 0;
 
         packed_buffer packed(bytes, skew), wanted(bytes, skew);
         for (int n = 0; n < bytes; ++n) wanted.at()[n] = memory.buffer()[at[static_cast<std::size_t>(begin + n)]];
@@ -99,6 +112,7 @@ void check(const sample &type, const mpix_typemap &map, int count, int attempts,
         run_emulated<false>(map, memory.buffer(), packed.at(), begin, bytes, word, many);
         REQUIRE(packed.bytes == wanted.bytes);
         REQUIRE(memory.bytes == before);
+        REQUIRE(misaligned == 0);
 
         if (!may_unpack) continue;
         fill(packed.bytes, random);
@@ -107,6 +121,7 @@ void check(const sample &type, const mpix_typemap &map, int count, int attempts,
         for (int n = 0; n < bytes; ++n) expected.buffer()[at[static_cast<std::size_t>(begin + n)]] = packed.at()[n];
         run_emulated<true>(map, memory.buffer(), packed.at(), begin, bytes, word, many);
         REQUIRE(memory.bytes == expected.bytes);
+        REQUIRE(misaligned == 0);
         REQUIRE(packed.bytes == source);
     }
 }

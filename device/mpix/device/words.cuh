@@ -10,6 +10,11 @@
 #include <string.h>
 #endif
 
+// A test on the host may watch every access.
+#ifndef MPIX_ON_WORD
+#define MPIX_ON_WORD(at, bytes) static_cast<void>(0)
+#endif
+
 namespace mpix::detail {
 
 // `at` is aligned to T.
@@ -18,6 +23,7 @@ MPIX_FN T load_word(const char *at) {
 #ifdef __CUDA_ARCH__
     return *reinterpret_cast<const T *>(at);
 #else
+    MPIX_ON_WORD(at, sizeof(T));
     T value;
     memcpy(&value, at, sizeof value);
     return value;
@@ -28,6 +34,7 @@ MPIX_FN void store_word(char *at, T value) {
 #ifdef __CUDA_ARCH__
     *reinterpret_cast<T *>(at) = value;
 #else
+    MPIX_ON_WORD(at, sizeof(T));
     memcpy(at, &value, sizeof value);
 #endif
 }
