@@ -5,11 +5,15 @@
 #include <cstddef>
 #include <cstdint>
 
-// A GPU takes no word that is not aligned to its size; a CPU does, so the accesses are watched.
+// A GPU takes no word that is not aligned to its size, and no memory may be read behind a message's last byte. A CPU
+// does not mind, so the accesses are watched.
 namespace {
-int misaligned = 0;
+int bad_accesses = 0;
+std::uintptr_t forbidden_begin = 0, forbidden_end = 0;
 void on_word(const void *at, std::size_t bytes) {
-    if (reinterpret_cast<std::uintptr_t>(at) % bytes != 0) ++misaligned;
+    const auto first = reinterpret_cast<std::uintptr_t>(at);
+    if (first % bytes != 0) ++bad_accesses;
+    if (first + bytes > forbidden_begin && first < forbidden_end) ++bad_accesses;
 }
 }  // namespace
 #define MPIX_ON_WORD(at, bytes) on_word(at, bytes)
@@ -104,7 +108,10 @@ void check(const sample &type, const mpix_typemap &map, int count, int attempts,
         memory.bytes.resize(memory.bytes.size() + 16);
         fill(memory.bytes, random);
         const auto before = memory.bytes;
-        misaligned = 0;
+        bad_accesses = 0;
+        const char *const behind = memory.buffer() + *std::max_element(at.begin(), at.end()) + 1;
+        forbidden_begin = reinterpret_cast<std::uintptr_t>(behind);
+        forbidden_end = reinterpret_cast<std::uintptr_t>(memory.bytes.data() + memory.bytes.size());
 
         packed_buffer packed(bytes, skew), wanted(bytes, skew);
         for (int n = 0; n < bytes; ++n) wanted.at()[n] = memory.buffer()[at[static_cast<std::size_t>(begin + n)]];
@@ -112,7 +119,7 @@ void check(const sample &type, const mpix_typemap &map, int count, int attempts,
         run_emulated<false>(map, memory.buffer(), packed.at(), begin, bytes, word, many);
         REQUIRE(packed.bytes == wanted.bytes);
         REQUIRE(memory.bytes == before);
-        REQUIRE(misaligned == 0);
+        REQUIRE(bad_accesses == 0);
 
         if (!may_unpack) continue;
         fill(packed.bytes, random);
@@ -121,7 +128,7 @@ void check(const sample &type, const mpix_typemap &map, int count, int attempts,
         for (int n = 0; n < bytes; ++n) expected.buffer()[at[static_cast<std::size_t>(begin + n)]] = packed.at()[n];
         run_emulated<true>(map, memory.buffer(), packed.at(), begin, bytes, word, many);
         REQUIRE(memory.bytes == expected.bytes);
-        REQUIRE(misaligned == 0);
+        REQUIRE(bad_accesses == 0);
         REQUIRE(packed.bytes == source);
     }
 }
@@ -300,4 +307,5 @@ TEST_CASE("one map for a plan, and the plan keeps it") {
     CHECK(map->map.high == 23);
     CHECK(memory_end(map->map, 0, 1) == 23);
     CHECK(memory_end(map->map, 15, 1) == 46);
+    CHECK(memory_end(map->map, 0, 16) == 46);
 }

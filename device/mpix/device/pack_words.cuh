@@ -296,8 +296,8 @@ MPIX_FN bool unpack_inner_units(const packing_job<Map> &job, int64_t first, int6
         char *const memory = job.memory + c.offset;
         const int64_t boundary = static_cast<int64_t>((0 - reinterpret_cast<uint64_t>(memory)) & 15);
         const char *const source = job.packed + at + boundary;
-        const int64_t left = c.left < job.bytes - at ? c.left : job.bytes - at;
-        if (left < boundary + 16 || c.into == 0 || !raw_words_end_before(source, job.readable_end)) return false;
+        // What is read ends before the message's last byte, and so does the word that is written.
+        if (c.left < boundary + 16 || c.into == 0 || !raw_words_end_before(source, job.readable_end)) return false;
         to[u] = memory + boundary;
         raw[u] = load_raw(source, 5);
     }
