@@ -2,6 +2,7 @@
 #include "host/datatype/decode.h"
 
 #include <algorithm>
+#include <map>
 #include <mutex>
 #include <vector>
 
@@ -241,12 +242,27 @@ int plan_key() {
     return key;
 }
 
+// Of named types, which are never freed, and which one does not attach anything to.
+struct named_plans {
+    std::mutex mutex;
+    std::map<MPI_Datatype, std::shared_ptr<const plan>> plans;
+};
+named_plans &named_table() {
+    static auto *const all = new named_plans;
+    return *all;
+}
+
 }  // namespace
 
 std::shared_ptr<const plan> plan_of(MPI_Datatype datatype, std::string &problem) {
     kept_plan *kept = nullptr;
     int found = 0;
     if (PMPI_Type_get_attr(datatype, plan_key(), &kept, &found) == MPI_SUCCESS && found) return *kept;
+    {
+        const std::lock_guard lock(named_table().mutex);
+        const auto named = named_table().plans.find(datatype);
+        if (named != named_table().plans.end()) return named->second;
+    }
     decoder d;
     type_map map;
     if (!d.decode(datatype, map)) {
@@ -254,7 +270,11 @@ std::shared_ptr<const plan> plan_of(MPI_Datatype datatype, std::string &problem)
         return nullptr;
     }
     auto made = make_plan(std::move(map), problem);
-    if (made == nullptr || envelope_of(datatype).combiner == MPI_COMBINER_NAMED) return made;
+    if (made == nullptr) return made;
+    if (envelope_of(datatype).combiner == MPI_COMBINER_NAMED) {
+        const std::lock_guard lock(named_table().mutex);
+        return named_table().plans.emplace(datatype, made).first->second;
+    }
     // Two threads may come here with one datatype; the second finds what the first has kept.
     static std::mutex *const one_at_a_time = new std::mutex;
     const std::lock_guard lock(*one_at_a_time);

@@ -11,25 +11,29 @@ namespace {
 struct packing {
     const char *memory;
     char *packed;
-    void copy(std::int64_t offset, std::int64_t at, std::int64_t n) const {
-        std::memcpy(packed + at, memory + offset, static_cast<std::size_t>(n));
+    static void move(const char *in_memory, char *in_packed, std::int64_t n) {
+        std::memcpy(in_packed, in_memory, static_cast<std::size_t>(n));
     }
 };
 struct unpacking {
     char *memory;
     const char *packed;
-    void copy(std::int64_t offset, std::int64_t at, std::int64_t n) const {
-        std::memcpy(memory + offset, packed + at, static_cast<std::size_t>(n));
+    static void move(char *in_memory, const char *in_packed, std::int64_t n) {
+        std::memcpy(in_memory, in_packed, static_cast<std::size_t>(n));
     }
 };
 
 // `count` runs of `run` bytes along one dimension. With the length known to the compiler a short copy is a load and
-// a store.
+// a store; with all else in local variables, no store can be taken to change it.
 template <class Way>
 void copy_row(const Way &way, std::int64_t run, std::int64_t offset, std::int64_t at, const mpix_dimension &d,
               std::int64_t count) {
     const auto row = [&](auto length) {
-        for (std::int64_t i = 0; i < count; ++i) way.copy(offset + i * d.stride, at + i * d.packed, length);
+        auto *memory = way.memory + offset;
+        auto *packed = way.packed + at;
+        const std::int64_t stride = d.stride, step = d.packed;
+        for (std::int64_t left = count; left > 0; --left, memory += stride, packed += step)
+            Way::move(memory, packed, length);
     };
     switch (run) {
         case 1:
@@ -63,7 +67,7 @@ struct part {
 template <class Way>
 void copy_run(const Way &way, const part &p, std::int64_t offset, std::int64_t packed, std::int64_t length) {
     const std::int64_t from = std::max(packed, p.begin), to = std::min(packed + length, p.end);
-    if (from < to) way.copy(p.offset + offset + from - packed, from + p.shift, to - from);
+    if (from < to) Way::move(way.memory + p.offset + offset + from - packed, way.packed + from + p.shift, to - from);
 }
 
 template <class Way>
@@ -98,7 +102,7 @@ template <class Way>
 void copy_range(const Way &way, const plan &type, std::int64_t begin, std::int64_t bytes) {
     if (bytes == 0 || type.size == 0) return;
     if (type.contiguous()) {
-        way.copy(begin, 0, bytes);
+        Way::move(way.memory + begin, way.packed, bytes);
         return;
     }
     const std::int64_t end = begin + bytes;

@@ -14,6 +14,8 @@
 
 namespace mpix {
 
+struct typemap;
+
 // One element of a datatype. Immutable; whoever uses it keeps it alive, also after the datatype has been freed.
 struct plan {
     std::int64_t size = 0;    // packed bytes
@@ -21,6 +23,7 @@ struct plan {
     // What is regular, by the first packed byte; and the other runs, in packing order.
     std::vector<mpix_box> boxes;
     std::vector<mpix_run> loose;
+    mutable std::shared_ptr<const typemap> lookup;  // typemap_of makes it at its first call
 
     // Any number of elements is one contiguous piece of memory, from the buffer's address on.
     bool contiguous() const;

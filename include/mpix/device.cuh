@@ -76,6 +76,23 @@ MPIX_FN bool parrived(const Group &group, MPIX_Prequest preq, int partition);
 template <class Group>
 MPIX_FN int wait_arrived(const Group &group, MPIX_Prequest preq, int partition, uint64_t timeout_ns = default_timeout);
 
+/**
+ * Pack `bytes` bytes, from packed byte `begin` on, of a sequence of elements at `buffer`, to `packed`: any interval of
+ * what MPI_Pack would produce, also from the middle of a run to the middle of another. All threads of `group` share the
+ * work. No barrier: the group synchronises before the call if its threads wrote the elements, and after it before one
+ * thread reads what another has packed. Groups may pack neighbouring intervals at the same time.
+ *
+ * Returns MPI_ERR_TYPE (null map, or one of another version of mpix) or MPI_ERR_ARG (a negative number).
+ */
+template <class Group>
+MPIX_FN int pack_tile(const Group &group, MPIX_Typemap type, const void *buffer, int64_t begin, int64_t bytes,
+                      void *packed);
+
+/** The way back, as pack_tile. The elements of the type must not overlap. */
+template <class Group>
+MPIX_FN int unpack_tile(const Group &group, MPIX_Typemap type, void *buffer, int64_t begin, int64_t bytes,
+                        const void *packed);
+
 }  // namespace mpix
 
 // The MPI Forum's device bindings, for one thread. Both argument orders that the proposals show are
@@ -89,6 +106,8 @@ MPIX_FN int MPI_Parrived(MPIX_Prequest preq, int partition, int *flag);
 #include <mpix/device/group.cuh>
 
 #include <mpix/device/copy.cuh>
+
+#include <mpix/device/pack.cuh>
 
 #include <mpix/device/ready.cuh>
 

@@ -127,6 +127,50 @@ int MPIX_Pbuf_prepare_all(int count, MPI_Request array_of_requests[]);
  */
 int MPIX_Request_path(MPI_Request request, char *path, int size);
 
+/* ---- Packing of GPU memory --------------------------------------------------------------------- */
+
+/* A cudaStream_t, without CUDA's headers. */
+struct CUstream_st;
+
+/**
+ * MPI_Pack in the order of a CUDA stream: the call returns at once, the bytes are packed after the work that is in
+ * `stream` already and before what comes later. Any number of elements and bytes.
+ *
+ * `inbuf` is GPU memory; `stream` belongs to its device. `outbuf`, of `outsize` bytes, may be memory of that GPU, of
+ * another one, or of the host. `*position` (bytes) is advanced when the call returns. Neither buffer may be touched
+ * otherwise until the stream has got there. The datatype may be freed at once, unless the stream is being captured:
+ * then it must outlive the graph.
+ *
+ * Errors: as MPI_Pack, and MPI_ERR_BUFFER (`inbuf` is not GPU memory). An error of the GPU while it runs is the
+ * stream's. Thread safety: as MPI_Pack.
+ */
+int MPIX_Pack_enqueue(const void *inbuf, MPI_Count incount, MPI_Datatype datatype, void *outbuf, MPI_Count outsize,
+                      MPI_Count *position, MPI_Comm comm, struct CUstream_st *stream);
+
+/** MPI_Unpack in the order of a CUDA stream, into GPU memory at `outbuf`. As MPIX_Pack_enqueue. */
+int MPIX_Unpack_enqueue(const void *inbuf, MPI_Count insize, MPI_Count *position, void *outbuf, MPI_Count outcount,
+                        MPI_Datatype datatype, MPI_Comm comm, struct CUstream_st *stream);
+
+/* ---- Datatypes inside kernels ------------------------------------------------------------------ */
+
+/** What a kernel holds of a datatype, for mpix::pack_tile and mpix::unpack_tile of <mpix/device.cuh>. */
+typedef const struct mpix_typemap *MPIX_Typemap;
+#define MPIX_TYPEMAP_NULL ((MPIX_Typemap)0)
+/** As a device: host threads use the map. */
+#define MPIX_ON_HOST (-1)
+
+/**
+ * Make `datatype` usable in kernels on one device: a CUDA ordinal, or MPIX_ON_HOST. The datatype may be freed
+ * afterwards. Waits for no kernel.
+ *
+ * Errors, through the handler of MPI_COMM_WORLD: MPI_ERR_TYPE (a type of no bytes, or one that mpix cannot read),
+ * MPI_ERR_ARG (no such device; null `map`), MPI_ERR_OTHER (the GPU's).
+ */
+int MPIX_Typemap_create(MPI_Datatype datatype, int device, MPIX_Typemap *map);
+
+/** Destroy a map and set it to MPIX_TYPEMAP_NULL. No kernel may still use it. Freeing a null map does nothing. */
+int MPIX_Typemap_free(MPIX_Typemap *map);
+
 #ifdef __cplusplus
 }
 #endif

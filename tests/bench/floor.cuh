@@ -10,15 +10,10 @@
 #include <mpi.h>
 
 #include <cstdint>
-#include <cstdio>
+
+#include "tests/bench/machine.hpp"
 
 namespace bench {
-
-inline void check(cudaError_t error, const char *call) {
-    if (error == cudaSuccess) return;
-    std::fprintf(stderr, "%s: %s\n", call, cudaGetErrorString(error));
-    MPI_Abort(MPI_COMM_WORLD, 1);
-}
 
 struct times {
     uint64_t start, stop;  // of all round trips but the first, in which the two kernels meet

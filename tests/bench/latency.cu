@@ -11,14 +11,13 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
-#include <ctime>
-#include <fstream>
 #include <functional>
 #include <mpix/device.cuh>
 #include <string>
 #include <vector>
 
 #include "tests/bench/floor.cuh"
+#include "tests/bench/machine.hpp"
 
 namespace cg = cooperative_groups;
 using namespace bench;
@@ -269,33 +268,6 @@ double measure_host(const context &c, const options &o, uint64_t bytes, int coun
     check(cudaFreeHost(staging), "cudaFreeHost");
     check(cudaFree(in), "cudaFree");
     return us;
-}
-
-// ---- output ---------------------------------------------------------------------------------------------
-
-std::string version_text(int version) {
-    return std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10);
-}
-
-// The columns that are the same in all rows.
-std::string machine_columns(int device) {
-    cudaDeviceProp properties;
-    check(cudaGetDeviceProperties(&properties, device), "cudaGetDeviceProperties");
-    int supported = 0, runtime = 0;
-    check(cudaDriverGetVersion(&supported), "cudaDriverGetVersion");
-    check(cudaRuntimeGetVersion(&runtime), "cudaRuntimeGetVersion");
-    std::string driver;
-    std::ifstream file("/sys/module/nvidia/version");
-    if (!(file >> driver)) driver = "CUDA " + version_text(supported);
-    char date[32], mpi[MPI_MAX_LIBRARY_VERSION_STRING];
-    const std::time_t now = std::time(nullptr);
-    std::strftime(date, sizeof date, "%Y-%m-%d", std::gmtime(&now));
-    int length = 0;
-    MPI_Get_library_version(mpi, &length);
-    std::string name = std::string(mpi).substr(0, std::string(mpi).find('\n'));
-    name = name.substr(0, name.find(','));
-    std::replace(name.begin(), name.end(), '\t', ' ');
-    return std::string(properties.name) + "," + driver + "," + version_text(runtime) + "," + date + "," + name;
 }
 
 }  // namespace

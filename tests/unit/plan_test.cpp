@@ -9,49 +9,14 @@
 #include <cstdint>
 #include <cstdlib>
 #include <random>
-#include <set>
 #include <string>
 #include <vector>
 
 #include "tests/catch.hpp"
+#include "tests/unit/arena.hpp"
 #include "tests/unit/random_type.hpp"
 
 namespace {
-
-// Memory around a buffer's address that `count` elements of a type reach.
-struct arena {
-    std::vector<char> bytes;
-    std::int64_t origin = 0;
-
-    arena(const sample &type, int count) {
-        const std::int64_t extent = type.extent();
-        std::int64_t low = 0, high = 0;
-        for (int n = 0; n < count; ++n)
-            for (const std::int64_t at : type.map) {
-                low = std::min(low, n * extent + at);
-                high = std::max(high, n * extent + at + 1);
-            }
-        origin = 64 - low;
-        bytes.resize(static_cast<std::size_t>(high - low + 128));
-    }
-    char *buffer() { return bytes.data() + origin; }
-};
-
-void fill(std::vector<char> &bytes, std::mt19937_64 &random) {
-    for (char &b : bytes) b = static_cast<char>(random());
-}
-
-// All offsets, element by element.
-std::vector<std::int64_t> offsets(const sample &type, int count) {
-    std::vector<std::int64_t> all;
-    for (int n = 0; n < count; ++n)
-        for (const std::int64_t at : type.map) all.push_back(n * type.extent() + at);
-    return all;
-}
-
-bool overlaps(const std::vector<std::int64_t> &at) {
-    return std::set<std::int64_t>(at.begin(), at.end()).size() != at.size();
-}
 
 // How many types the library was asked about.
 int compared = 0;

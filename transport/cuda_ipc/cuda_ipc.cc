@@ -8,6 +8,7 @@
 // cudaIpcCloseMemHandle and cudaHostUnregister wait for running kernels, the others do not. So memory of
 // our own comes from slabs that are kept, and mappings are closed only where transport.h says so.
 #include <cuda_runtime.h>
+#include <mpix/detail/cuda_host.h>
 #include <unistd.h>
 
 #include <cstring>
@@ -23,26 +24,8 @@
 namespace mpix::transport {
 namespace {
 
-std::string cuda_error(const char *what, cudaError_t error) {
-    cudaGetLastError();  // ours to report, not for the user's next check to find
-    return std::string(what) + ": " + cudaGetErrorString(error);
-}
-
-class device_scope {
-public:
-    explicit device_scope(int device) {
-        if (cudaGetDevice(&previous_) != cudaSuccess) previous_ = -1;
-        if (previous_ != device) cudaSetDevice(device);
-    }
-    ~device_scope() {
-        if (previous_ >= 0) cudaSetDevice(previous_);
-    }
-    device_scope(const device_scope &) = delete;
-    device_scope &operator=(const device_scope &) = delete;
-
-private:
-    int previous_ = -1;
-};
+using detail::cuda_error;
+using detail::device_scope;
 
 // What a peer needs to map a region: the handle of the whole allocation and where in it the region is.
 struct wire_address {
@@ -195,7 +178,7 @@ public:
             out.address = reinterpret_cast<void *>(address.address);
             out.device = wire.device;
             out.handle = attached_here;
-            if (device != wire.device) return enable_peer(device, wire.device);
+            if (device != wire.device) return detail::enable_peer(device, wire.device);
             return {};
         }
         const device_scope scope(device);
@@ -344,16 +327,6 @@ private:
         cudaError_t error = cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream);
         if (error == cudaSuccess) error = cudaStreamSynchronize(stream);
         return error == cudaSuccess ? outcome{} : cuda_error("cudaMemcpyAsync", error);
-    }
-
-    static outcome enable_peer(int device, int other) {
-        const device_scope scope(device);
-        const cudaError_t error = cudaDeviceEnablePeerAccess(other, 0);
-        if (error == cudaSuccess) return {};
-        if (error != cudaErrorPeerAccessAlreadyEnabled)
-            return cuda_error("no peer access between two GPUs: cudaDeviceEnablePeerAccess", error);
-        cudaGetLastError();
-        return {};
     }
 
     // cudaIpcGetMemHandle names the whole allocation; only the driver interface tells where that begins.

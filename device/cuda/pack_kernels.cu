@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// One kernel template: word size, units per thread, direction, and how bytes are looked up.
+#include <cuda_runtime.h>
+#include <mpix/device/pack_launch.h>
+#include <mpix/device/pack_words.cuh>
+
+namespace mpix::gpu {
+namespace {
+
+constexpr int threads = 256;
+
+template <int W, int U, bool Unpack, class Map>
+__global__ void __launch_bounds__(threads) move(const __grid_constant__ mpix_typemap type, char *memory, char *packed,
+                                                int64_t begin, int64_t bytes, const char *readable_end) {
+    const detail::packing_job<Map> job{Map(type), memory, packed, begin, bytes, readable_end};
+    detail::do_tile<W, U, Unpack>(job, blockIdx.x, threadIdx.x, threads);
+}
+
+template <int W, int U, bool Unpack, class Map>
+cudaError_t start(const message &m, stream_handle order) {
+    const detail::packing_job<Map> job{Map(*m.type), m.memory, m.packed, m.begin, m.bytes, nullptr};
+    constexpr int64_t tile = threads * U;
+    const int64_t blocks = (job.units() + tile - 1) / tile;
+    if (blocks > 0x7fffffff) return cudaErrorInvalidConfiguration;
+    const char *const end = Unpack ? m.packed + m.bytes : m.memory + detail::memory_end(*m.type, m.begin, m.bytes);
+    move<W, U, Unpack, Map>
+        <<<static_cast<unsigned>(blocks), threads, 0, order>>>(*m.type, m.memory, m.packed, m.begin, m.bytes, end);
+    return cudaGetLastError();
+}
+
+// Few units a thread where there are few for all, so that every multiprocessor has some.
+constexpr int64_t many_bytes = int64_t{4} << 20;
+
+template <int W, bool Unpack, class Map>
+cudaError_t start_words(const message &m, stream_handle order) {
+    if (m.bytes >= many_bytes) return start<W, 4, Unpack, Map>(m, order);
+    return start<W, 1, Unpack, Map>(m, order);
+}
+
+template <bool Unpack, class Map>
+cudaError_t start_map(const message &m, stream_handle order) {
+    switch (detail::word_size(*m.type, m.memory, m.packed, m.begin, m.bytes)) {
+        case 16:
+            return start_words<16, Unpack, Map>(m, order);
+        case 8:
+            return start_words<8, Unpack, Map>(m, order);
+        case 4:
+            return start_words<4, Unpack, Map>(m, order);
+        default:
+            return start_words<1, Unpack, Map>(m, order);
+    }
+}
+
+template <bool Unpack>
+cudaError_t start_way(const message &m, stream_handle order) {
+    switch (m.type->kind) {
+        case MPIX_TYPEMAP_GRID:
+            return start_map<Unpack, detail::grid_map>(m, order);
+        case MPIX_TYPEMAP_RUNS:
+            return start_map<Unpack, detail::run_map>(m, order);
+        default:
+            return start_map<Unpack, detail::box_map>(m, order);
+    }
+}
+
+}  // namespace
+
+int launch_pack(const message &m, stream_handle order) {
+    return m.unpack ? start_way<true>(m, order) : start_way<false>(m, order);
+}
+
+}  // namespace mpix::gpu

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// For the library's own host code on the CUDA runtime.
+#ifndef MPIX_DETAIL_CUDA_HOST_H
+#define MPIX_DETAIL_CUDA_HOST_H
+
+#include <cuda_runtime.h>
+
+#include <string>
+
+namespace mpix::detail {
+
+// A sentence for the user.
+inline std::string cuda_error(const char *what, cudaError_t error) {
+    cudaGetLastError();  // ours to report, not for the user's next check to find
+    return std::string(what) + ": " + cudaGetErrorString(error);
+}
+
+// A device is current; the caller's own is so again afterwards.
+class device_scope {
+public:
+    explicit device_scope(int device) {
+        if (cudaGetDevice(&previous_) != cudaSuccess) previous_ = -1;
+        if (previous_ != device) cudaSetDevice(device);
+    }
+    ~device_scope() {
+        if (previous_ >= 0) cudaSetDevice(previous_);
+    }
+    device_scope(const device_scope &) = delete;
+    device_scope &operator=(const device_scope &) = delete;
+
+private:
+    int previous_ = -1;
+};
+
+// Kernels of `device` may access memory of `other`.
+inline std::string enable_peer(int device, int other) {
+    const device_scope scope(device);
+    const cudaError_t error = cudaDeviceEnablePeerAccess(other, 0);
+    if (error == cudaSuccess) return {};
+    if (error != cudaErrorPeerAccessAlreadyEnabled)
+        return cuda_error("no peer access between two GPUs: cudaDeviceEnablePeerAccess", error);
+    cudaGetLastError();
+    return {};
+}
+
+}  // namespace mpix::detail
+
+#endif  // MPIX_DETAIL_CUDA_HOST_H

@@ -1,0 +1,386 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Packing and unpacking of GPU memory, beside what the hardware allows and what programs do without it. Three tables:
+//
+//   seed    1 MiB out of a cube of 1 GiB, 11 shapes in 4 descriptions (C. Pearson, 2020): wall clock from the call to
+//           the end of a device synchronise, trimean of 5, caches warm and cold; beside one blocking copy per block
+//           (of some of the blocks, for the others take as long) and one cudaMemcpy3D
+//   rows    rows of 1 byte to 4 KiB, at two pitches, aligned or not, payloads that take the memory's whole bandwidth:
+//           by events; beside the limit (atoms.hpp)
+//   types   the types of J. Jenkins et al. (2012), by events, beside cudaMemcpy2D, cudaMemcpy3D, one copy per block,
+//           and CUB's batched copy
+#include <cub/device/device_memcpy.cuh>
+#include <getopt.h>
+#include <mpi.h>
+#include <mpix/mpix.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "tests/bench/atoms.hpp"
+#include "tests/bench/machine.hpp"
+#include "tests/bench/pack_types.hpp"
+
+using namespace bench;
+
+namespace {
+
+struct context {
+    cudaStream_t stream = nullptr;
+    cudaEvent_t begin = nullptr, end = nullptr;
+    char *array = nullptr, *packed = nullptr, *flush = nullptr;
+    int64_t array_bytes = 0, packed_bytes = 0;
+    double bandwidth = 0;  // bytes read and written by a copy, per us
+    std::string columns;
+};
+
+constexpr int64_t flush_bytes = int64_t{256} << 20;  // more than the second-level cache
+
+// ---- clocks -----------------------------------------------------------------------------------------------------
+
+double trimean(std::vector<double> t) {
+    std::sort(t.begin(), t.end());
+    const std::size_t n = t.size();
+    return (t[n / 4] + 2 * t[n / 2] + t[n - 1 - n / 4]) / 4;
+}
+
+template <class Work>
+double wall_us(const context &c, bool cold, const Work &work) {
+    std::vector<double> times;
+    for (int i = 0; i < 7; ++i) {
+        if (cold) check(cudaMemsetAsync(c.flush, i, flush_bytes, c.stream), "cudaMemsetAsync");
+        check(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
+        const double start = MPI_Wtime();
+        work();
+        check(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
+        if (i >= 2) times.push_back((MPI_Wtime() - start) * 1e6);
+    }
+    return trimean(times);
+}
+
+// Of work put into c.stream.
+template <class Work>
+double event_us(const context &c, const Work &work) {
+    std::vector<double> times;
+    for (int i = 0; i < 4; ++i) {
+        check(cudaEventRecord(c.begin, c.stream), "cudaEventRecord");
+        work();
+        check(cudaEventRecord(c.end, c.stream), "cudaEventRecord");
+        check(cudaEventSynchronize(c.end), "cudaEventSynchronize");
+        float ms = 0;
+        check(cudaEventElapsedTime(&ms, c.begin, c.end), "cudaEventElapsedTime");
+        if (i >= 1) times.push_back(ms * 1e3);
+    }
+    std::sort(times.begin(), times.end());
+    return times[1];
+}
+
+// ---- output -----------------------------------------------------------------------------------------------------
+
+struct row {
+    const char *table;
+    std::string shape, how;
+    const char *direction, *clock;
+    double payload, us, limit_us;
+};
+
+void print(const context &c, const row &r) {
+    std::printf("%s,%s,%s,%s,%s,%.0f,%.2f,%.2f,%.2f,%.3f,%s\n", r.table, r.shape.c_str(), r.how.c_str(), r.direction,
+                r.clock, r.payload, r.us, r.payload / r.us / 1e3, r.limit_us, r.limit_us / r.us, c.columns.c_str());
+    std::fflush(stdout);
+}
+
+void must(int code, const char *call) {
+    if (code == MPI_SUCCESS) return;
+    char text[MPI_MAX_ERROR_STRING] = "";
+    int length = 0;
+    MPI_Error_string(code, text, &length);
+    std::fprintf(stderr, "%s: %s\n", call, text);
+    MPI_Abort(MPI_COMM_WORLD, 1);
+}
+
+// ---- mpix -------------------------------------------------------------------------------------------------------
+
+void call_now(const context &c, MPI_Datatype type, int bytes, bool unpack) {
+    int position = 0;
+    if (unpack)
+        must(MPI_Unpack(c.packed, bytes, &position, c.array, 1, type, MPI_COMM_WORLD), "MPI_Unpack");
+    else
+        must(MPI_Pack(c.array, 1, type, c.packed, bytes, &position, MPI_COMM_WORLD), "MPI_Pack");
+}
+
+void call_in_stream(const context &c, MPI_Datatype type, int64_t count, int64_t bytes, bool unpack, int skew) {
+    MPI_Count position = 0;
+    const MPI_Count size = bytes;
+    if (unpack)
+        must(MPIX_Unpack_enqueue(c.packed + 3 * skew, size, &position, c.array + skew, count, type, MPI_COMM_WORLD,
+                                 c.stream),
+             "MPIX_Unpack_enqueue");
+    else
+        must(MPIX_Pack_enqueue(c.array + skew, count, type, c.packed + 3 * skew, size, &position, MPI_COMM_WORLD,
+                               c.stream),
+             "MPIX_Pack_enqueue");
+}
+
+// ---- the copy engine --------------------------------------------------------------------------------------------
+
+cudaError_t copy_cube(const context &c, int x, int y, int z, int64_t side, bool unpack) {
+    cudaMemcpy3DParms p{};
+    const auto n = static_cast<std::size_t>(side);
+    const cudaPitchedPtr strided = make_cudaPitchedPtr(c.array, n, n, n);
+    const cudaPitchedPtr dense = make_cudaPitchedPtr(c.packed, static_cast<std::size_t>(x), static_cast<std::size_t>(x),
+                                                     static_cast<std::size_t>(y));
+    p.srcPtr = unpack ? dense : strided;
+    p.dstPtr = unpack ? strided : dense;
+    p.extent = make_cudaExtent(static_cast<std::size_t>(x), static_cast<std::size_t>(y), static_cast<std::size_t>(z));
+    p.kind = cudaMemcpyDeviceToDevice;
+    return cudaMemcpy3DAsync(&p, c.stream);
+}
+
+// One blocking copy per block, as MPI libraries do, of as many as take reasonable time.
+double blocking_copies_us(const context &c, int64_t blocks, int64_t block, int64_t pitch) {
+    const int64_t tried = std::min<int64_t>(blocks, 500);
+    const double us = wall_us(c, false, [&] {
+        for (int64_t b = 0; b < tried; ++b) {
+            check(cudaMemcpyAsync(c.packed + b * block, c.array + b * pitch, static_cast<std::size_t>(block),
+                                  cudaMemcpyDeviceToDevice, c.stream),
+                  "cudaMemcpyAsync");
+            check(cudaStreamSynchronize(c.stream), "cudaStreamSynchronize");
+        }
+    });
+    return us * static_cast<double>(blocks) / static_cast<double>(tried);
+}
+
+// ---- the tables -------------------------------------------------------------------------------------------------
+
+void seed_table(const context &c) {
+    constexpr int64_t side = 1024;
+    constexpr int bytes = 1 << 20;
+    for (int x = 1; x <= 1024; x *= 2) {
+        const int y = 1024, z = 1024 / x;
+        const std::string shape = std::to_string(x) + "/" + std::to_string(y) + "/" + std::to_string(z);
+        const traffic t = traffic_of(int64_t{y} * z, x, side, 0);
+        for (const bool unpack : {false, true}) {
+            const char *const way = unpack ? "unpack" : "pack";
+            const double limit = (unpack ? unpack_bytes(t, bytes) : pack_bytes(t, bytes)) / c.bandwidth;
+            for (int d = 0; d < 4; ++d) {
+                MPI_Datatype type = cube(d, x, y, z, side);
+                for (const bool cold : {false, true}) {
+                    const double us = wall_us(c, cold, [&] { call_now(c, type, bytes, unpack); });
+                    print(c, {"seed", shape, std::string("mpix ") + cube_descriptions[d], way,
+                              cold ? "wall cold" : "wall warm", bytes, us, limit});
+                }
+                MPI_Type_free(&type);
+            }
+            if (copy_cube(c, x, y, z, side, unpack) == cudaSuccess) {
+                const double us =
+                    wall_us(c, false, [&] { check(copy_cube(c, x, y, z, side, unpack), "cudaMemcpy3D"); });
+                print(c, {"seed", shape, "cudaMemcpy3D", way, "wall warm", bytes, us, limit});
+            }
+            (void)cudaGetLastError();
+        }
+        print(c, {"seed", shape, "blocking copies", "pack", "wall warm", bytes,
+                  blocking_copies_us(c, x == 1024 ? 1 : int64_t{y} * z, x == 1024 ? bytes : x, side), 0});
+    }
+}
+
+void row_table(const context &c) {
+    for (const int run : {1,  2,  3,  4,  5,   6,   7,   8,   10,  12,  15,  16,  17,   20,   24,   31,
+                          32, 33, 48, 64, 100, 128, 200, 256, 333, 384, 512, 768, 1000, 1024, 2048, 4096})
+        for (const bool near : {true, false})
+            for (const int skew : {0, 1}) {
+                // Near: rows as far apart as they are long. Far: no atom has bytes of two rows.
+                int64_t pitch = near ? 2 * run : (run + 63) / 64 * 64 + 64;
+                if (skew != 0) ++pitch;
+                const int64_t rows = std::min((c.array_bytes - 64) / pitch, (c.packed_bytes - 64) / run);
+                const int64_t bytes = rows * run;
+                MPI_Datatype one, type;
+                MPI_Type_contiguous(run, MPI_BYTE, &one);
+                MPI_Type_create_resized(one, 0, pitch, &type);
+                MPI_Type_commit(&type);
+                const traffic t = traffic_of(rows, run, pitch, skew);
+                for (const bool unpack : {false, true}) {
+                    const double limit = (unpack ? unpack_bytes(t, static_cast<double>(bytes))
+                                                 : pack_bytes(t, static_cast<double>(bytes))) /
+                                         c.bandwidth;
+                    const double us = event_us(c, [&] { call_in_stream(c, type, rows, bytes, unpack, skew); });
+                    print(c, {"rows", std::to_string(run) + "/" + std::to_string(pitch),
+                              skew != 0 ? "mpix unaligned" : "mpix aligned", unpack ? "unpack" : "pack", "events",
+                              static_cast<double>(bytes), us, limit});
+                }
+                MPI_Type_free(&one);
+                MPI_Type_free(&type);
+            }
+}
+
+// What CUB wants: one source, target and size a block, in device memory.
+class batch {
+public:
+    batch(const context &c, const bench_type &t) : c_(c), blocks_(static_cast<int64_t>(t.at.size())) {
+        std::vector<char *> memory, packed;
+        std::vector<uint32_t> sizes;
+        int64_t at = 0;
+        for (std::size_t b = 0; b < t.at.size(); ++b) {
+            memory.push_back(c.array + t.at[b]);
+            packed.push_back(c.packed + at);
+            sizes.push_back(static_cast<uint32_t>(t.length[b]));
+            at += t.length[b];
+        }
+        memory_ = upload(memory);
+        packed_ = upload(packed);
+        sizes_ = upload(sizes);
+        check(submit(false), "cub::DeviceMemcpy::Batched");  // asks for its working memory
+        check(cudaMalloc(&working_, working_bytes_), "cudaMalloc");
+    }
+    ~batch() {
+        for (void *p :
+             {static_cast<void *>(memory_), static_cast<void *>(packed_), static_cast<void *>(sizes_), working_})
+            check(cudaFree(p), "cudaFree");
+    }
+    batch(const batch &) = delete;
+    batch &operator=(const batch &) = delete;
+
+    cudaError_t submit(bool unpack) {
+        return cub::DeviceMemcpy::Batched(working_, working_bytes_, unpack ? packed_ : memory_,
+                                          unpack ? memory_ : packed_, sizes_, blocks_, c_.stream);
+    }
+
+private:
+    template <class T>
+    static T *upload(const std::vector<T> &from) {
+        T *to = nullptr;
+        check(cudaMalloc(&to, from.size() * sizeof(T)), "cudaMalloc");
+        check(cudaMemcpy(to, from.data(), from.size() * sizeof(T), cudaMemcpyHostToDevice), "cudaMemcpy");
+        return to;
+    }
+    const context &c_;
+    int64_t blocks_;
+    char **memory_ = nullptr, **packed_ = nullptr;
+    uint32_t *sizes_ = nullptr;
+    void *working_ = nullptr;
+    std::size_t working_bytes_ = 0;
+};
+
+void type_table(const context &c) {
+    struct maker {
+        const char *name;
+        bench_type (*make)(int64_t);
+    };
+    constexpr maker makers[] = {
+        {"vector 2-D", vector_2d}, {"subarray 4-D", subarray_4d}, {"indexed", indexed}, {"struct", structs}};
+    for (const maker &m : makers)
+        for (const int64_t wanted : {int64_t{64} << 10, int64_t{1} << 20, int64_t{16} << 20}) {
+            bench_type t = m.make(wanted);
+            const int64_t bytes = t.bytes();
+            batch cub_batch(c, t);
+            for (const bool unpack : {false, true}) {
+                const auto tell = [&](const char *how, double us) {
+                    print(c, {"types", std::string(m.name) + " " + std::to_string(wanted >> 10) + " KiB", how,
+                              unpack ? "unpack" : "pack", "events", static_cast<double>(bytes), us, 0});
+                };
+                tell("mpix", event_us(c, [&] { call_in_stream(c, t.type, 1, bytes, unpack, 0); }));
+                tell("cub batched",
+                     event_us(c, [&] { check(cub_batch.submit(unpack), "cub::DeviceMemcpy::Batched"); }));
+                if (m.make == vector_2d) {
+                    const auto rows = static_cast<std::size_t>(bytes / 512);
+                    tell("cudaMemcpy2D", event_us(c, [&] {
+                             check(unpack ? cudaMemcpy2DAsync(c.array, 2048, c.packed, 512, 512, rows,
+                                                              cudaMemcpyDeviceToDevice, c.stream)
+                                          : cudaMemcpy2DAsync(c.packed, 512, c.array, 2048, 512, rows,
+                                                              cudaMemcpyDeviceToDevice, c.stream),
+                                   "cudaMemcpy2DAsync");
+                         }));
+                }
+                if (m.make == subarray_4d) {
+                    std::size_t n = 1;
+                    while (64 * n * n * n < static_cast<std::size_t>(bytes)) ++n;
+                    tell("cudaMemcpy3D iterated", event_us(c, [&] {
+                             for (std::size_t i = 0; i < n; ++i) {
+                                 cudaMemcpy3DParms p{};
+                                 const auto strided =
+                                     make_cudaPitchedPtr(c.array + i * 2 * n * 2 * n * 128, 128, 128, 2 * n);
+                                 const auto dense = make_cudaPitchedPtr(c.packed + i * n * n * 64, 64, 64, n);
+                                 p.srcPtr = unpack ? dense : strided;
+                                 p.dstPtr = unpack ? strided : dense;
+                                 p.extent = make_cudaExtent(64, n, n);
+                                 p.kind = cudaMemcpyDeviceToDevice;
+                                 check(cudaMemcpy3DAsync(&p, c.stream), "cudaMemcpy3DAsync");
+                             }
+                         }));
+                }
+                // One copy a block, not waiting for each; of some of the blocks where there are many.
+                const std::size_t tried = std::min<std::size_t>(t.at.size(), 2000);
+                int64_t at = 0;
+                const double us = event_us(c, [&] {
+                    at = 0;
+                    for (std::size_t b = 0; b < tried; ++b) {
+                        char *const memory = c.array + t.at[b], *const packed = c.packed + at;
+                        check(
+                            cudaMemcpyAsync(unpack ? memory : packed, unpack ? packed : memory,
+                                            static_cast<std::size_t>(t.length[b]), cudaMemcpyDeviceToDevice, c.stream),
+                            "cudaMemcpyAsync");
+                        at += t.length[b];
+                    }
+                });
+                tell("copies per block", us * static_cast<double>(t.at.size()) / static_cast<double>(tried));
+            }
+            t.free();
+        }
+}
+
+}  // namespace
+
+int main(int argc, char **argv) {
+    static const option known[] = {{"table", required_argument, nullptr, 't'}, {nullptr, 0, nullptr, 0}};
+    std::string only;
+    for (int o; (o = getopt_long(argc, argv, "", known, nullptr)) != -1;) {
+        if (o != 't') {
+            std::fprintf(stderr, "usage: %s [--table seed|rows|types]\n", argv[0]);
+            return 2;
+        }
+        only = optarg;
+    }
+    int devices = 0;
+    if (cudaGetDeviceCount(&devices) != cudaSuccess || devices == 0) {
+        std::puts("skipped: no GPU");
+        return 77;
+    }
+    MPI_Init(&argc, &argv);
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    context c;
+    check(cudaSetDevice(0), "cudaSetDevice");
+    check(cudaStreamCreateWithFlags(&c.stream, cudaStreamNonBlocking), "cudaStreamCreateWithFlags");
+    check(cudaEventCreate(&c.begin), "cudaEventCreate");
+    check(cudaEventCreate(&c.end), "cudaEventCreate");
+    std::size_t free_bytes = 0, all_bytes = 0;
+    check(cudaMemGetInfo(&free_bytes, &all_bytes), "cudaMemGetInfo");
+    // Room for 64 MiB in rows of one byte 128 bytes apart, and for 256 MiB in rows of 4 and more.
+    c.packed_bytes = (int64_t{256} << 20) + 64;
+    c.array_bytes = std::min<int64_t>(int64_t{8} << 30, static_cast<int64_t>(free_bytes / 2));
+    check(cudaMalloc(&c.array, static_cast<std::size_t>(c.array_bytes)), "cudaMalloc");
+    check(cudaMalloc(&c.packed, static_cast<std::size_t>(c.packed_bytes)), "cudaMalloc");
+    check(cudaMalloc(&c.flush, flush_bytes), "cudaMalloc");
+    check(cudaMemset(c.array, 1, static_cast<std::size_t>(c.array_bytes)), "cudaMemset");
+    c.columns = machine_columns(0);
+    const int64_t quarter = c.array_bytes / 4;
+    c.bandwidth = 2.0 * static_cast<double>(quarter) / event_us(c, [&] {
+                      check(cudaMemcpyAsync(c.array, c.array + quarter, static_cast<std::size_t>(quarter),
+                                            cudaMemcpyDeviceToDevice, c.stream),
+                            "cudaMemcpyAsync");
+                  });
+    std::printf("table,shape,how,direction,clock,payload,us,GB/s,limit_us,limit/us,gpu,driver,cuda,date,mpi\n");
+    print(c, {"copy", "contiguous", "cudaMemcpy", "copy", "events", static_cast<double>(quarter),
+              2.0 * static_cast<double>(quarter) / c.bandwidth, 2.0 * static_cast<double>(quarter) / c.bandwidth});
+    if (only.empty() || only == "seed") seed_table(c);
+    if (only.empty() || only == "rows") row_table(c);
+    if (only.empty() || only == "types") type_table(c);
+    for (char *p : {c.array, c.packed, c.flush}) check(cudaFree(p), "cudaFree");
+    check(cudaEventDestroy(c.begin), "cudaEventDestroy");
+    check(cudaEventDestroy(c.end), "cudaEventDestroy");
+    check(cudaStreamDestroy(c.stream), "cudaStreamDestroy");
+    MPI_Finalize();
+    return 0;
+}
