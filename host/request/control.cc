@@ -22,7 +22,7 @@ std::string check_control(const void *data, std::size_t bytes, control_message &
     if ((needs_from && out.from == 0) || (needs_to && out.to == 0) || (kind == control::offer && out.to != 0))
         return "a control message without its requests";
     out.reason[sizeof out.reason - 1] = '\0';
-    if (out.refusal > refused_path) return "a control message with an unknown refusal";
+    if (out.refusal > refused_unreachable) return "a control message with an unknown refusal";
     const bool accepts = kind == control::accept && out.refusal == refused_not;
     const bool describes = kind == control::offer || accepts;
     if (describes && (out.partitions < 1 || out.bytes > message_limit ||

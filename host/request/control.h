@@ -36,7 +36,7 @@ struct control_message {
     std::int32_t partitions;         // OFFER: the sender's; ACCEPT: the receiver's
     std::uint64_t bytes;             // the whole message, as this side has it
     std::uint32_t flags;             // OFFER: offer_has_devices, ...; ACCEPT: slots of the landing
-    std::uint32_t refusal;           // ACCEPT, CONNECT: 0, or a refusal_reason
+    std::uint32_t refusal;           // ACCEPT, CONNECT: a refusal_reason
     transport::wire_region words;    // this side's words
     transport::wire_region landing;  // ACCEPT
     transport::wire_region arrival;  // ACCEPT: the arrival flags
@@ -47,7 +47,9 @@ static_assert(sizeof(control_message) == 528);
 constexpr std::uint32_t control_magic = 0x3178706d;  // "mpx1"
 constexpr std::uint32_t offer_has_devices = 1;
 
-enum refusal_reason : std::uint32_t { refused_not = 0, refused_size = 1, refused_path = 2 };
+// Of all but the last the sender is told by the receiver's clear-to-send that it is final: until then one of the two may be
+// freed unstarted, and the other meet another. Who is unreachable can be told nothing.
+enum refusal_reason : std::uint32_t { refused_not, refused_size, refused_path, refused_unreachable };
 
 // Checks what can be checked without knowing the requests. A sentence if the message is not one of ours.
 std::string check_control(const void *data, std::size_t bytes, control_message &out);

@@ -2,187 +2,169 @@
 #include "host/request/matcher.h"
 
 #include <algorithm>
-#include <iterator>
 
 namespace mpix {
+namespace {
 
-// A new place at the end, unless the other side is ahead.
-matcher::position matcher::place_for(lines &l, side which) {
-    const side other = which == send ? receive : send;
-    position &next = l.next[which];
-    if (next == l.places.end()) {
-        const position made = l.places.insert(l.places.end(), place{});
-        if (l.next[other] == l.places.end()) l.next[other] = made;
-        return made;
-    }
-    if (next->times == 1) return next++;
-    --next->times;
-    const position made = l.places.insert(next, *next);
-    made->times = 1;
-    return made;
+matcher::side other_side(matcher::side which) { return which == matcher::send ? matcher::receive : matcher::send; }
+
+}  // namespace
+
+bool matcher::lines::undecided(std::size_t place) const {
+    const entry s = at(send, place), r = at(receive, place);
+    return (s.is == state::freed && r.is == state::waiting && !r.passed) ||
+           (r.is == state::freed && s.is == state::waiting && !s.passed);
 }
 
-void matcher::erase_place(lines &l, position at) {
-    for (position &next : l.next)
-        if (next == at) ++next;
-    l.places.erase(at);
+// The freed ones that stand here one behind the other have never been.
+std::size_t matcher::lines::erase_freed(side which, std::size_t place) {
+    auto &l = line[which];
+    std::size_t end = place;
+    while (end < l.size() && l[end].is == state::freed) ++end;
+    l.erase(l.begin() + static_cast<std::ptrdiff_t>(place), l.begin() + static_cast<std::ptrdiff_t>(end));
+    freed -= end - place;
+    return end - place;
 }
 
-void matcher::erase(lines &l, position at) {
-    for (const side which : {send, receive}) {
-        if (at->slots[which].there()) l.where[which].erase(at->slots[which].number);
-        if (at->slots[which].is == state::freed) --l.freed;
-    }
-    erase_place(l, at);
-}
-
-// The freed one in this place has never been.
-void matcher::move_up(lines &l, position at, side which) {
-    const side other = which == send ? receive : send;
-    --l.freed;
-    const auto take = [&](const slot &s) {
-        at->slots[which] = s;
-        if (s.there()) l.where[which][s.number] = at;
-    };
-    position behind = std::next(at);
-    for (; behind != l.places.end() && behind->slots[other].is != state::absent; at = behind++)
-        take(behind->slots[which]);
-    if (behind == l.places.end()) {
-        take({});
-        --l.next[which];
-        return;
-    }
-    // All that follow are of this side alone.
-    take(behind->slots[which]);
-    if (behind->times > 1)
-        --behind->times;
-    else
-        erase_place(l, behind);
-}
-
-// Freed ones that nobody has been made for yet take no room.
-void matcher::join_runs(lines &l, position at) {
-    for (const position neighbour : {at == l.places.begin() ? l.places.end() : std::prev(at), std::next(at)}) {
-        if (neighbour == l.places.end() || !neighbour->has(state::freed, state::absent)) continue;
-        at->times += neighbour->times;
-        for (position &next : l.next)
-            if (next == neighbour) next = at;
-        l.places.erase(neighbour);
+void matcher::lines::erase_place(std::size_t place) {
+    for (auto &l : line) {
+        if (place >= l.size()) continue;
+        if (l[place].is == state::freed) --freed;
+        l.erase(l.begin() + static_cast<std::ptrdiff_t>(place));
     }
 }
 
-// What follows from what the requests of a place have become; and of all behind it.
-void matcher::settle(lines &l, position from, bool to_the_end, change &c) {
-    bool doubt = l.freed != 0 && std::any_of(l.places.begin(), from, [](const place &p) { return p.undecided(); });
-    for (position at = from; at != l.places.end();) {
-        const slot(&s)[2] = at->slots;
-        if (at->has(state::started, state::freed)) {
-            move_up(l, at, s[send].is == state::freed ? send : receive);
+// Freed ones for which nobody has been made yet take no room.
+void matcher::lines::join_last_freed(side which) {
+    auto &l = line[which];
+    while (l.size() >= 2 && l.size() - 2 >= line[other_side(which)].size() && l.back().is == state::freed &&
+           l[l.size() - 2].is == state::freed) {
+        l[l.size() - 2].times += l.back().times;
+        l.pop_back();
+        --freed;
+    }
+}
+
+// What follows from a change in this place, and maybe in all behind it.
+matcher::change matcher::settle(all_lines::iterator it, std::size_t from, bool to_the_end) {
+    change c;
+    lines &l = it->second;
+    bool doubt = false;
+    for (std::size_t place = 0; l.freed != 0 && place < from && !doubt; ++place) doubt = l.undecided(place);
+    l.skipped |= doubt;
+    const auto end = [&l] { return std::max(l.line[send].size(), l.line[receive].size()); };
+    for (std::size_t place = from; place < end() && !doubt;) {
+        const entry s = l.at(send, place), r = l.at(receive, place);
+        const bool never_been =
+            (s.is == state::started && r.is == state::freed) || (r.is == state::started && s.is == state::freed);
+        if (never_been) {
+            l.erase_freed(s.is == state::freed ? send : receive, place);
             to_the_end = true;
             continue;
         }
-        if (at->both(state::freed)) {
-            to_the_end |= l.in_doubt;
-            erase(l, at++);
-        } else if (at->both(state::started) && !doubt) {
-            c.final.push_back({s[send].number, s[receive].number});
-            erase(l, at++);
-        } else {
-            l.in_doubt |= at->both(state::started);
-            doubt |= at->undecided();
-            if (s[send].there() || s[receive].there()) c.places.push_back({s[send].number, s[receive].number});
-            ++at;
+        if (s.is == r.is && (s.is == state::started || s.is == state::freed)) {
+            if (s.is == state::started) c.final.push_back({s.number, r.number});
+            l.erase_place(place);
+            to_the_end |= s.is == state::freed && l.skipped;
+            if (!to_the_end) break;
+            continue;
         }
+        const bool here[2] = {s.is == state::waiting || s.is == state::started,
+                              r.is == state::waiting || r.is == state::started};
+        if (here[0] || here[1]) c.places.push_back({here[0] ? s.number : 0, here[1] ? r.number : 0});
+        doubt = l.undecided(place++);
         if (!to_the_end) break;
     }
-    if (to_the_end)
-        l.in_doubt = l.in_doubt && std::any_of(l.places.begin(), l.places.end(),
-                                               [](const place &p) { return p.both(state::started); });
+    if (to_the_end) l.skipped = doubt;
+    if (l.line[send].empty() && l.line[receive].empty()) lines_.erase(it);
+    return c;
 }
 
-std::pair<matcher::all_lines::iterator, matcher::position> matcher::find(const match_key &key, side which,
-                                                                         std::uint64_t number) {
+std::pair<matcher::all_lines::iterator, std::size_t> matcher::find(const match_key &key, side which,
+                                                                   std::uint64_t number) {
     const auto it = lines_.find(key);
-    if (it == lines_.end()) return {it, {}};
-    const auto found = it->second.where[which].find(number);
-    if (found == it->second.where[which].end()) return {lines_.end(), {}};
-    return {it, found->second};
-}
-
-void matcher::drop_if_empty(all_lines::iterator it) {
-    if (it->second.places.empty()) lines_.erase(it);
+    if (it == lines_.end()) return {it, 0};
+    const auto &l = it->second.line[which];
+    const auto found =
+        std::lower_bound(l.begin(), l.end(), number, [](const entry &e, std::uint64_t n) { return e.number < n; });
+    if (found == l.end() || found->number != number || found->is == state::freed) return {lines_.end(), 0};
+    return {it, static_cast<std::size_t>(found - l.begin())};
 }
 
 matcher::change matcher::add(const match_key &key, side which, std::uint64_t number) {
-    lines &l = lines_[key];
-    const position at = place_for(l, which);
-    at->slots[which] = {state::waiting, number, false};
-    l.where[which][number] = at;
-    change c;
-    settle(l, at, false, c);
-    return c;
+    const auto it = lines_.try_emplace(key).first;
+    auto &mine = it->second.line[which], &theirs = it->second.line[other_side(which)];
+    const std::size_t place = mine.size();
+    mine.push_back({number, state::waiting});
+    if (place < theirs.size() && theirs[place].times > 1) {
+        entry rest = theirs[place];
+        --rest.times;
+        theirs[place].times = 1;
+        theirs.insert(theirs.begin() + static_cast<std::ptrdiff_t>(place) + 1, rest);
+        ++it->second.freed;
+    }
+    return settle(it, place, false);
 }
 
 matcher::change matcher::start(const match_key &key, side which, std::uint64_t number) {
-    change c;
-    const auto [it, at] = find(key, which, number);
-    if (it == lines_.end()) return c;
-    at->slots[which].is = state::started;
-    settle(it->second, at, false, c);
-    drop_if_empty(it);
-    return c;
+    const auto [it, place] = find(key, which, number);
+    if (it == lines_.end()) return {};
+    it->second.line[which][place].is = state::started;
+    return settle(it, place, false);
 }
 
 matcher::change matcher::free(const match_key &key, side which, std::uint64_t number) {
-    change c;
-    const auto [it, at] = find(key, which, number);
-    if (it == lines_.end()) return c;
-    lines &l = it->second;
-    l.where[which].erase(number);
-    at->slots[which] = {state::freed, 0, false};
-    ++l.freed;
-    if (at->slots[which == send ? receive : send].is == state::absent)
-        join_runs(l, at);
-    else
-        settle(l, at, false, c);
-    drop_if_empty(it);
-    return c;
+    const auto [it, place] = find(key, which, number);
+    if (it == lines_.end()) return {};
+    it->second.line[which][place].is = state::freed;
+    ++it->second.freed;
+    it->second.join_last_freed(which);
+    return settle(it, place, false);
 }
 
-void matcher::remove(const match_key &key, side which, std::uint64_t number) {
-    const auto [it, at] = find(key, which, number);
-    if (it == lines_.end()) return;
-    erase(it->second, at);
-    drop_if_empty(it);
+matcher::change matcher::remove(const match_key &key, side which, std::uint64_t number) {
+    const auto [it, place] = find(key, which, number);
+    if (it == lines_.end()) return {};
+    it->second.erase_place(place);
+    return settle(it, place, false);
+}
+
+void matcher::remove_source(int source) {
+    std::erase_if(lines_, [source](const auto &one) { return one.first.source == source; });
 }
 
 bool matcher::in_doubt(const match_key &key) const {
     const auto it = lines_.find(key);
-    return it != lines_.end() && it->second.in_doubt;
+    if (it == lines_.end() || !it->second.skipped) return false;
+    const lines &l = it->second;
+    bool doubt = false;
+    for (std::size_t place = 0; place < std::max(l.line[send].size(), l.line[receive].size()); ++place) {
+        const state s = l.at(send, place).is, r = l.at(receive, place).is;
+        const bool ripe = (s == state::started && (r == state::started || r == state::freed)) ||
+                          (s == state::freed && r == state::started);
+        if (doubt && ripe) return true;
+        doubt |= l.undecided(place);
+    }
+    return false;
 }
 
 matcher::change matcher::end_doubt(const match_key &key) {
-    change c;
     const auto it = lines_.find(key);
-    if (it == lines_.end()) return c;
+    if (it == lines_.end()) return {};
     lines &l = it->second;
-    for (place &p : l.places)
-        if (p.undecided())
-            for (slot &s : p.slots) s.passed = s.is == state::waiting;
-    settle(l, l.places.begin(), true, c);
-    drop_if_empty(it);
-    return c;
-}
-
-void matcher::remove_source(int source) {
-    std::erase_if(lines_, [source](const auto &entry) { return entry.first.source == source; });
+    for (std::size_t place = 0; place < std::min(l.line[send].size(), l.line[receive].size()); ++place)
+        if (l.undecided(place))
+            for (auto &line : l.line) line[place].passed = line[place].is == state::waiting;
+    return settle(it, 0, true);
 }
 
 matcher::pair matcher::first(const match_key &key) const {
     const auto it = lines_.find(key);
     if (it == lines_.end()) return {};
-    const slot(&s)[2] = it->second.places.front().slots;
-    return {s[send].number, s[receive].number};
+    pair p;
+    if (const entry s = it->second.at(send, 0); s.is != state::freed) p.send = s.number;
+    if (const entry r = it->second.at(receive, 0); r.is != state::freed) p.receive = r.number;
+    return p;
 }
 
 }  // namespace mpix

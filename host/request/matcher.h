@@ -5,16 +5,15 @@
 // Sends and receives stand in two lines, in the order of their init calls, and those in one place are a pair (MPI-4.0,
 // section 4.2.1). A request that is freed before it was started leaves its place empty. If its partner is freed as
 // well, that place is gone. If its partner is started instead, the freed one is as if it had never been: those behind it
-// in its line move up. A pair whose two requests have both been started is final, and leaves the lines; but as long as a
-// request in front of it has lost its partner, and is neither freed nor started, it is in doubt, and stays.
+// in its line move up. A pair whose two requests have both been started is final, and leaves the lines. As long as a
+// place is undecided between the two, those behind it are in doubt: they meet nobody new, and no pair of them is final.
 #ifndef MPIX_HOST_REQUEST_MATCHER_H
 #define MPIX_HOST_REQUEST_MATCHER_H
 
 #include <cstddef>
 #include <cstdint>
-#include <list>
+#include <deque>
 #include <map>
-#include <utility>
 #include <vector>
 
 namespace mpix {
@@ -26,29 +25,31 @@ struct match_key {
     auto operator<=>(const match_key &) const = default;
 };
 
-// Numbers stand for the requests, and are not 0. The caller serialises. What is not in the lines (any more) can be
-// started, freed and removed without effect.
+// Numbers stand for the requests; they are not 0, and grow in the order of the init calls. The caller serialises. What
+// is not in the lines (any more) can be started, freed and removed without effect.
 class matcher {
 public:
     enum side : std::size_t { send, receive };
-    // A place; 0: nobody is in it, or not yet.
+    // 0: nobody is in that place, or not yet.
     struct pair {
         std::uint64_t send = 0, receive = 0;
         bool operator==(const pair &) const = default;
     };
+    // What has become known; what is not named is as it was, or in doubt.
     struct change {
-        std::vector<pair> places;  // all whose requests may have got another partner, or none
-        std::vector<pair> final;   // left the lines; not among `places`
+        std::vector<pair> places;
+        std::vector<pair> final;  // left the lines; not among `places`
     };
 
     change add(const match_key &key, side which, std::uint64_t number);
     change start(const match_key &key, side which, std::uint64_t number);
     change free(const match_key &key, side which, std::uint64_t number);
     // It leaves, and its partner with it.
-    void remove(const match_key &key, side which, std::uint64_t number);
+    change remove(const match_key &key, side which, std::uint64_t number);
     // All keys of this source.
     void remove_source(int source);
-    // Whether there are pairs in doubt; and what follows if those who have lost their partners are taken to be freed soon.
+    // Whether nothing but doubt keeps some from what their starts would bring about; and what follows if those who have lost their partners are taken
+    // to be freed some time.
     bool in_doubt(const match_key &key) const;
     change end_doubt(const match_key &key);
 
@@ -58,44 +59,31 @@ public:
     bool empty() const { return lines_.empty(); }
 
 private:
-    enum class state { absent, waiting, started, freed };
-    struct slot {
-        state is = state::absent;
+    enum class state : std::uint32_t { absent, waiting, started, freed };
+    struct entry {
         std::uint64_t number = 0;
-        bool passed = false;  // those behind it do not wait for what becomes of it
-        bool there() const { return is == state::waiting || is == state::started; }
+        state is = state::absent;
+        bool passed = false;      // those behind it do not wait for what becomes of it
+        std::uint64_t times = 1;  // more: that many freed ones, where the other line has ended
     };
-    struct place {
-        slot slots[2];
-        std::uint64_t times = 1;  // more: that many places, one side freed and the other absent
-        bool both(state is) const { return slots[send].is == is && slots[receive].is == is; }
-        bool has(state one, state other) const {
-            return (slots[send].is == one && slots[receive].is == other) ||
-                   (slots[send].is == other && slots[receive].is == one);
-        }
-        bool undecided() const {
-            return has(state::freed, state::waiting) && !slots[send].passed && !slots[receive].passed;
-        }
-    };
-    using position = std::list<place>::iterator;
     struct lines {
-        std::list<place> places;
-        std::map<std::uint64_t, position> where[2];
-        position next[2] = {places.end(), places.end()};  // the first place where this side is absent
-        std::uint64_t freed = 0;                          // slots
-        bool in_doubt = false;
+        std::deque<entry> line[2];
+        std::uint64_t freed = 0;  // entries
+        bool skipped = false;     // what is known of some in doubt has not been looked at
+
+        entry at(side which, std::size_t place) const {
+            return place < line[which].size() ? line[which][place] : entry{};
+        }
+        bool undecided(std::size_t place) const;
+        std::size_t erase_freed(side which, std::size_t place);
+        void erase_place(std::size_t place);
+        void join_last_freed(side which);
     };
     using all_lines = std::map<match_key, lines>;
 
-    static position place_for(lines &l, side which);
-    static void erase_place(lines &l, position at);
-    static void erase(lines &l, position at);
-    static void move_up(lines &l, position at, side which);
-    static void join_runs(lines &l, position at);
-    static void settle(lines &l, position from, bool to_the_end, change &c);
     // Where it stands; lines_.end() if it does not.
-    std::pair<all_lines::iterator, position> find(const match_key &key, side which, std::uint64_t number);
-    void drop_if_empty(all_lines::iterator it);
+    std::pair<all_lines::iterator, std::size_t> find(const match_key &key, side which, std::uint64_t number);
+    change settle(all_lines::iterator it, std::size_t from, bool to_the_end);
 
     all_lines lines_;
 };

@@ -35,9 +35,12 @@ constexpr std::uint64_t short_message = 16384;
 
 receive_request::~receive_request() {
     drop_landing();
-    for (undone_match &old : undone_)
-        for (transport::region *r : {&old.arrival, &old.landing})
-            if (*r) (r->device == transport::on_host ? &transport::node_memory() : transport::devices())->release(*r);
+    for (undone_match &old : undone_) release(old);
+}
+
+void receive_request::release(undone_match &old) {
+    for (transport::region *r : {&old.arrival, &old.landing})
+        if (*r) (r->device == transport::on_host ? &transport::node_memory() : transport::devices())->release(*r);
 }
 
 problem receive_request::prepare() { return allocate_words(0); }
@@ -50,8 +53,8 @@ void receive_request::bind(const offer &sender) {
     control_message answer = make_control(control::accept, number, peer_number);
     answer.partitions = op.partitions;
     answer.bytes = total_bytes();
-    if (told_) {  // that there is no path; another send's bytes are not taken after that
-        answer.refusal = refused_path;
+    if (told_) {  // that there is no path to that process
+        answer.refusal = refused_unreachable;
         std::strncpy(answer.reason, failure_.c_str(), sizeof answer.reason - 1);
         send_control(peer_world(), answer);
         return;
@@ -59,9 +62,6 @@ void receive_request::bind(const offer &sender) {
     if (sender.bytes != total_bytes()) {
         refusal_ = refused_size;
         failure_ = format("the matching send has {} bytes, this receive {}", sender.bytes, total_bytes());
-        // Our Start tells the sender that this is final, and its Start us.
-        awaits_sender_ = attach_words(sender).empty();
-        if (!awaits_sender_) answer.refusal = refused_path;
     } else {
         failure_ = make_landing(sender);
         if (failure_.empty()) failure_ = describe_landing(answer);
@@ -74,7 +74,8 @@ void receive_request::bind(const offer &sender) {
     }
     if (refusal_ != refused_not) {
         path_ = "none";
-        if (answer.refusal == refused_not) answer.refusal = refusal_;
+        awaits_sender_ = attach_words(sender).empty();  // for our clear-to-send
+        answer.refusal = awaits_sender_ ? refusal_ : refused_unreachable;
         std::strncpy(answer.reason, failure_.c_str(), sizeof answer.reason - 1);
         if (!awaits_sender_) give_up();
     } else {
@@ -156,7 +157,7 @@ void receive_request::give_up() {
 // From here on Start gives clear-to-send itself; an epoch that is running already, or has failed already, gets it now.
 // `engine` is held.
 void receive_request::give_gate() {
-    if (gives_gate_ || !open_ || !connected || !peer_words_ || refusal_ == refused_path) return;
+    if (gives_gate_ || !open_ || !connected || !peer_words_) return;
     gives_gate_ = true;
     if (epoch_ != 0) detail::publish(&static_cast<mpix_words *>(peer_words_.address)->gate, epoch_);
 }
@@ -170,12 +171,19 @@ void receive_request::open() {
 void receive_request::meet_for_good() {
     open();
     const std::lock_guard lock(engine);
+    final_ = true;
     if (std::exchange(awaits_sender_, false)) give_up();
 }
 
+// The sender may be about to map the landing, so that stays until it has answered.
 void receive_request::part() {
-    unbind();
-    ++partings_;
+    const std::uint64_t sender = peer_number;
+    if (!unbind()) return;
+    undone_.back().parted_from = sender;
+}
+
+bool receive_request::parting() const {
+    return std::any_of(undone_.begin(), undone_.end(), [](const undone_match &u) { return u.parted_from != 0; });
 }
 
 transport::outcome receive_request::install_on_device() {
@@ -188,7 +196,7 @@ transport::outcome receive_request::install_on_device() {
 
 bool receive_request::unbind() {
     const std::lock_guard lock(engine);
-    open_ = gives_gate_ = false;
+    open_ = gives_gate_ = final_ = false;
     if (told_) return false;
     awaits_sender_ = false;
     if (device != nullptr)
@@ -196,17 +204,12 @@ bool receive_request::unbind() {
     detail::publish(&words->gate, 0);
     detail::poke_pointer(&home->flags, static_cast<std::uint64_t *>(nullptr));
     detail::poke_pointer(&home->landing, static_cast<char *>(nullptr));
-    undone_match old{std::exchange(arrival_, {}), {}, {nullptr, std::free}};
-    if (active()) {
-        old.landing = std::exchange(landing_, {});
-        old.taken = std::move(taken_);
-    }
-    undone_.push_back(std::move(old));
+    undone_.push_back({std::exchange(arrival_, {}), std::exchange(landing_, {}), std::move(taken_), 0, active()});
     drop_landing();
     refusal_ = refused_not;
     failure_.clear();
     path_ = "unmatched";
-    connected = false;
+    connected = peer_gone = false;
     peer_number = 0;
     return true;
 }
@@ -223,24 +226,31 @@ void receive_request::peer_message(const control_message &m) {
             // Of a refused pair the user may have freed us already. Then we have sent DETACH, and the sender's words are not
             // ours to touch: by now they may be another request's.
             // Before the sender has answered our parting, this is of an earlier match.
-            if (m.from != peer_number || connected || freed || partings_ != 0) break;
+            if (m.from != peer_number || connected || freed || parting()) break;
             const std::lock_guard lock(engine);
             connected = true;
             if (m.refusal != refused_not && refusal_ == refused_not) {
                 refusal_ = refused_path;
                 failure_ = m.reason;
                 path_ = "none";
-                give_up();
-                break;
+                awaits_sender_ = !final_;
+                if (final_) give_up();
             }
             give_gate();
             break;
         }
         case control::detach:
-            if (partings_ == 0)
+            if (const auto answered =
+                    std::find_if(undone_.begin(), undone_.end(),
+                                 [&](const undone_match &u) { return m.from != 0 && u.parted_from == m.from; });
+                answered != undone_.end()) {
+                answered->parted_from = 0;
+                if (answered->was_active) break;  // somebody may still be looking there
+                release(*answered);
+                undone_.erase(answered);
+            } else if (m.from == 0 || m.from == peer_number) {
                 peer_gone = true;
-            else
-                --partings_;
+            }
             break;
         case control::offer:
         case control::started:
@@ -253,8 +263,9 @@ void receive_request::peer_message(const control_message &m) {
 void receive_request::peer_ended() {
     const std::lock_guard lock(engine);
     // All that it wrote is here now; a message that is whole is complete.
+    const bool refused = std::exchange(awaits_sender_, false);
     by_progress_ = true;
-    const bool over = !active() || look_at_flags();
+    const bool over = !active() || (!refused && look_at_flags());
     by_progress_ = false;
     if (over) return;
     peer_ended_ = true;

@@ -39,6 +39,7 @@ public:
     stall describe_stall() override;
     void peer_message(const control_message &message) override;
     void peer_ended() override;
+    bool parting() const override;
 
     // As a send's.
     problem export_to(transport::transport &gpus, int device, std::uint32_t contributors);
@@ -74,20 +75,22 @@ private:
     struct undone_match {
         transport::region arrival, landing;
         taken_states taken;
+        std::uint64_t parted_from = 0;  // the sender's number, until it has answered
+        bool was_active = false;
     };
+    void release(undone_match &old);
     std::vector<undone_match> undone_;
     std::uint64_t slots_ = 0, peer_partitions_ = 0;
     taken_states taken_{nullptr, std::free};
-
-    std::uint64_t partings_ = 0;  // that the senders have not answered yet; guarded by setup_mutex
 
     std::atomic<unsigned> looks_{0};  // at a short message, in done()
 
     // Guarded by engine.
     bool by_progress_ = false;               // it is the progress thread that takes what has arrived
     bool told_ = false;                      // a completion call has answered with the refusal
-    bool awaits_sender_ = false;             // it is of another size, and may not have started
+    bool awaits_sender_ = false;             // the pair cannot work, and is not final
     bool open_ = false;                      // clear-to-send may be given
+    bool final_ = false;                     // both have started
     bool gives_gate_ = false;                // and the sender is connected: Start gives it
     std::uint64_t cursor_ = 0;               // sender partitions before it are in the user's buffer, this epoch
     std::vector<std::uint64_t> seen_flags_;  // the GPU's flags, as last copied here

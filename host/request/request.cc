@@ -14,11 +14,7 @@
 #include "host/request/setup.h"
 
 namespace mpix {
-namespace {
-
-std::atomic<std::uint64_t> next_number{1};
-
-}  // namespace
+namespace {}  // namespace
 
 std::mutex &setup_mutex() {
     static std::mutex *const mutex = new std::mutex;
@@ -60,7 +56,6 @@ std::shared_ptr<request> disown(request *r) {
 request::request(const operation &o, mpix_kind k)
     : op(o),
       kind(k),
-      number(next_number.fetch_add(1)),
       partition_bytes(o.count * static_cast<std::uint64_t>(o.type->size)),
       gapless(o.type->contiguous()) {
     place = transport::locate(op.buffer);

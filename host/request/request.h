@@ -88,6 +88,8 @@ public:
 
     // The peer's process has ended: what is not complete never will be. setup_mutex is held.
     virtual void peer_ended() = 0;
+    // Whether a peer that it has parted from may still have its memory mapped. setup_mutex is held.
+    virtual bool parting() const { return false; }
     // Whether it is active, and in the same epoch as at the last call. setup_mutex is held.
     bool in_same_epoch_still();
 
@@ -101,7 +103,7 @@ public:
 
     const operation op;
     const mpix_kind kind;
-    const std::uint64_t number;           // unique in this process, in the order of the init calls
+    std::uint64_t number = 0;             // unique in this process, in the order in which they join the setup
     const std::uint64_t partition_bytes;  // packed
     const bool gapless;                   // the buffer is one piece, in packing order
     MPI_Request handle = MPI_REQUEST_NULL;

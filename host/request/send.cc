@@ -99,13 +99,11 @@ void send_request::accept(const control_message &m) {
             answer.refusal = refused_path;
             std::strncpy(answer.reason, bad.c_str(), sizeof answer.reason - 1);
         }
-    } else if (m.refusal == refused_path) {
+    } else if (m.refusal != refused_size) {  // that is the receiver's error alone
         failure_ = m.reason;
     }
     if (refusal_ != refused_not) path_ = "none";
-    // Nothing will ever move. Of a size that does not fit we say nothing here: the receiver may still be freed, and
-    // another fit, until its Start gives clear-to-send to have our data discarded.
-    if (refusal_ == refused_path) detail::publish(&words->gate, gate_discard);
+    if (refusal_ == refused_unreachable) detail::publish(&words->gate, gate_discard);
     connected = true;
     send_control(peer_world(), answer);
     progress_wake();
@@ -156,16 +154,12 @@ transport::outcome send_request::install_on_device() {
     return device->install(route);
 }
 
-// The receiver freed its request before starting it: as if we had never met. No byte has moved, since the
-// gate was never open. But if there was no path, and we have started since, we have failed for good, and leave our
-// place to the next send.
+// The receiver freed its request before starting it, or that is another send's: as if we had never met. No byte has
+// moved, since the gate was never open. But from a process that cannot reach us nothing better will come.
 void send_request::undo_match() {
     const std::lock_guard lock(engine);
     peer_number = 0;
-    if (refusal_ == refused_path && epoch_ != 0) {
-        send_control(peer_world(), make_control(control::withdraw, number, 0));
-        return;
-    }
+    if (refusal_ == refused_unreachable && epoch_ != 0) return;
     if (epoch_ != 0) route_spent_ = true;
     // Before the CONNECT to the next receiver, and so before its clear-to-send.
     if (device != nullptr)

@@ -47,7 +47,7 @@ struct setup_state {
     std::map<std::uint64_t, offer> offers;                            // by order of arrival
     std::map<std::pair<int, std::uint64_t>, std::uint64_t> offer_of;  // (source, their number) to arrival
     std::map<std::uint64_t, std::uint64_t> bound_offer;               // receive's number to arrival
-    std::uint64_t arrivals = 0;
+    std::uint64_t arrivals = 0, joined = 0;
     std::atomic<std::size_t> unsettled{0};  // requests that wait for a control message
 
     process_table processes;
@@ -132,6 +132,9 @@ void rearrange(const match_key &key, const matcher::change &change) {
     each_place([&](const matcher::pair &p) {
         const auto bound = s.bound_offer.find(p.receive);
         if (bound != s.bound_offer.end() && bound->second != p.send) part(p.receive);
+        if (p.send == 0) return;
+        const std::uint64_t other = s.offers.at(p.send).receiver;
+        if (other != 0 && other != p.receive) part(other);
     });
     each_place([&](const matcher::pair &p) {
         if (p.send != 0 && p.receive != 0 && s.offers.at(p.send).receiver == 0) bind(p.send, p.receive);
@@ -211,11 +214,13 @@ void handle_withdrawn_send(int source, const control_message &m) {
         auto &r = static_cast<receive_request &>(*partner->second);
         if (r.freed) {
             bury(receiver);
-        } else if (!r.unbind()) {
-            r.peer_gone = true;
-            s.order.remove(key, matcher::receive, receiver);
+        } else {
+            if (!r.unbind()) {
+                r.peer_gone = true;
+                rearrange(key, s.order.remove(key, matcher::receive, receiver));
+            }
+            settle(r);
         }
-        settle(r);
     }
     rearrange(key, s.order.free(key, matcher::send, arrival));
 }
@@ -237,13 +242,13 @@ void handle(int source, const control_message &m) {
     request *r = addressee(source, m);
     if (r == nullptr) {
         // A receive that is withdrawn from a send we have freed: it still waits for our word.
-        if (kind == control::withdraw) send_control(source, make_control(control::detach, 0, m.from));
+        if (kind == control::withdraw) send_control(source, make_control(control::detach, m.to, m.from));
         return;
     }
     const std::uint64_t number = r->number;
     r->peer_message(m);
     settle(*r);
-    if (r->freed && r->peer_gone) bury(number);
+    if (r->freed && r->peer_gone && !r->parting()) bury(number);
 }
 
 // The user frees it: tell whoever knows of it.
@@ -254,8 +259,9 @@ void part_from_peer(request &r) {
     const match_key key = r.key();
     if (s.processes.known_to_have_ended(r.peer_world())) {  // nobody is left to touch its memory
         bury(r.number);
-    } else if (!is_send && r.peer_number == 0) {  // nobody knows of it
-        s.live.erase(r.number);
+    } else if (!is_send && r.peer_number == 0) {
+        r.peer_gone = true;  // nobody knows of it, or only who has yet to answer that it is parted from
+        if (!r.parting()) s.live.erase(r.number);
     } else if (r.epoch() == 0) {
         // As if they had never met.
         control_message m = make_control(control::withdraw, r.number, r.peer_number);
@@ -267,14 +273,12 @@ void part_from_peer(request &r) {
         }
     } else {
         if (r.peer_number != 0) send_control(r.peer_world(), make_control(control::detach, r.number, r.peer_number));
-        if (r.peer_gone) bury(r.number);
+        if (r.peer_gone && !r.parting()) bury(r.number);
     }
     settle(r);
     if (is_send) return;
-    if (r.epoch() == 0)
-        rearrange(key, s.order.free(key, matcher::receive, r.number));
-    else
-        s.order.remove(key, matcher::receive, r.number);
+    rearrange(key, r.epoch() == 0 ? s.order.free(key, matcher::receive, r.number)
+                                  : s.order.remove(key, matcher::receive, r.number));
 }
 
 void fail_requests_with(int world_rank) {
@@ -287,6 +291,7 @@ void fail_requests_with(int world_rank) {
     }
     for (const std::uint64_t number : unneeded) bury(number);
     state().order.remove_source(world_rank);
+    std::erase_if(state().in_doubt_since, [world_rank](const auto &entry) { return entry.first.source == world_rank; });
 }
 
 // Requests whose epoch has been running for a while: does their peer live at all? As long as epochs come and go the
@@ -410,6 +415,7 @@ void join(const std::shared_ptr<request> &r) {
     if (r->null_peer()) return;
     const std::lock_guard lock(setup_mutex());
     setup_state &s = state();
+    r->number = ++s.joined;
     s.live[r->number] = r;
     if (r->kind == MPIX_KIND_SEND) {
         send_control(r->peer_world(), static_cast<send_request &>(*r).make_offer());

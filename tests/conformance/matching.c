@@ -189,6 +189,46 @@ static void freed_on_one_side(void) {
     }
 }
 
+// The same with messages that have memory of their own, which the first partner may not have mapped yet.
+static void freed_while_large(void) {
+    enum { parts = 4, count = 400000, n = 2 };
+    for (int round = 0; round < 6; ++round) {
+        struct side out[n], in[n];
+        MPI_Request requests[2 * n], unused;
+        const int unused_send = round & 1;
+        if (!unused_send)
+            OK(MPI_Precv_init(NULL, 1, 0, MPI_BYTE, left_rank, tag, MPI_COMM_WORLD, MPI_INFO_NULL, &unused));
+        else
+            OK(MPI_Psend_init(NULL, 1, 0, MPI_BYTE, right_rank, tag, MPI_COMM_WORLD, MPI_INFO_NULL, &unused));
+        for (int i = 0; i < n; ++i) {
+            make_side(&out[i], MPI_BYTE, parts, count);
+            make_side(&in[i], MPI_BYTE, parts, count);
+            OK(MPI_Precv_init(in[i].buffer, parts, count, MPI_BYTE, left_rank, tag, MPI_COMM_WORLD, MPI_INFO_NULL,
+                              &requests[n + i]));
+            OK(MPI_Psend_init(out[i].buffer, parts, count, MPI_BYTE, right_rank, tag, MPI_COMM_WORLD, MPI_INFO_NULL,
+                              &requests[i]));
+        }
+        OK(MPI_Request_free(&unused));
+        for (int epoch = 1; epoch <= 2; ++epoch) {
+            const uint64_t key = (uint64_t)(100 * round + 10 * epoch);
+            for (int i = 0; i < n; ++i) {
+                fill_side(&out[i], mix_key(seed + (uint64_t)world_rank, key + (uint64_t)i));
+                fill_side(&in[i], key);
+            }
+            OK(MPI_Startall(2 * n, requests));
+            for (int i = 0; i < n; ++i) ready_all(requests[i], parts, shuffled);
+            OK(MPI_Waitall(2 * n, requests, MPI_STATUSES_IGNORE));
+            for (int i = 0; i < n; ++i)
+                check_received(&in[i], key, &out[i], mix_key(seed + (uint64_t)left_rank, key + (uint64_t)i));
+        }
+        for (int i = 0; i < 2 * n; ++i) OK(MPI_Request_free(&requests[i]));
+        for (int i = 0; i < n; ++i) {
+            free_side(&out[i]);
+            free_side(&in[i]);
+        }
+    }
+}
+
 static void many_at_once(void) {
     enum { n = 500 };
     static struct pair pairs[n];
@@ -298,6 +338,7 @@ int main(int argc, char **argv) {
         {"rule 8: freed on one side, then made again", 1, freed_then_again},
         {"rule 8: freed at different times, while others run", 1, freed_at_different_times},
         {"rule 8: some freed that one side alone made", 1, freed_on_one_side},
+        {"rule 8: one freed that one side alone made, before large messages", 1, freed_while_large},
         {"rule 12: unknown info keys are ignored", 1, info_keys},
         {"a datatype may be freed after init", 1, freed_datatype},
         {"many requests at once", 1, many_at_once},

@@ -13,7 +13,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t *data, std::size_t size
     if (!check_control(data, size, m).empty()) return 0;
     FUZZ_CHECK(size == sizeof m && m.magic == control_magic);
     FUZZ_CHECK(m.kind >= 1 && m.kind <= 6);
-    FUZZ_CHECK(m.refusal <= refused_path);
+    FUZZ_CHECK(m.refusal <= refused_unreachable);
     FUZZ_CHECK(std::memchr(m.reason, 0, sizeof m.reason) != nullptr);
     const auto kind = static_cast<control>(m.kind);
     if (kind != control::detach) FUZZ_CHECK(m.from != 0);

@@ -236,7 +236,7 @@ private:
     }
 
     void message() {
-        const auto kind = static_cast<control>(1 + in_.below(5));
+        const auto kind = static_cast<control>(1 + in_.below(6));
         control_message m = make_control(kind, 1 + in_.below(6), 0);
         owned *const o = any();
         if (o != nullptr) {

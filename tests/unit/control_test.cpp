@@ -106,7 +106,7 @@ TEST_CASE("an accept that refuses describes nothing") {
 
 TEST_CASE("a reason is always terminated") {
     control_message m = good(control::connect);
-    m.refusal = refused_path;
+    m.refusal = refused_unreachable;
     std::memset(m.reason, 'x', sizeof m.reason);
     control_message out;
     REQUIRE(check_control(&m, sizeof m, out) == "");

@@ -65,31 +65,35 @@ struct reference {
     }
     std::size_t places() const { return std::min(line[send].size(), line[receive].size()); }
     bool in_doubt() const {
-        for (std::size_t i = 0; i < places(); ++i)
-            if (line[send][i].is == started && line[receive][i].is == started) return true;
+        bool doubt = false;
+        for (std::size_t i = 0; i < places(); ++i) {
+            const state a = line[send][i].is, b = line[receive][i].is;
+            if (doubt && (a == started || b == started) && a != waiting && b != waiting) return true;
+            doubt |= undecided(i);
+        }
         return false;
     }
     void end_doubt() {
         for (std::size_t i = 0; i < places(); ++i)
             if (undecided(i)) (line[send][i].is == waiting ? line[send] : line[receive])[i].passed = true;
     }
+    // From the front, as far as nothing is undecided.
     void settle() {
-        bool doubt = false;
-        for (std::size_t i = 0; i < places();) {
+        for (std::size_t i = 0; i < places() && !undecided(i);) {
             const request s = line[send][i], r = line[receive][i];
             const auto at = static_cast<std::ptrdiff_t>(i);
-            doubt |= undecided(i);
-            const bool over = s.is == r.is && (s.is == freed || (s.is == started && !doubt));
+            const bool over = s.is == r.is && s.is != waiting;
+            const bool no_send = s.is == freed && r.is == started, no_receive = r.is == freed && s.is == started;
             if (over && s.is == started) final[r.number] = s.number;
-            if (over || (s.is == freed && r.is == started)) line[send].erase(line[send].begin() + at);
-            if (over || (r.is == freed && s.is == started)) line[receive].erase(line[receive].begin() + at);
-            const bool changed = over || (s.is == freed && r.is == started) || (r.is == freed && s.is == started);
-            if (!changed) ++i;
+            if (over || no_send) line[send].erase(line[send].begin() + at);
+            if (over || no_receive) line[receive].erase(line[receive].begin() + at);
+            if (!over && !no_send && !no_receive) ++i;
         }
     }
+    // In front of what is undecided.
     std::map<std::uint64_t, std::uint64_t> of_receive() const {
         std::map<std::uint64_t, std::uint64_t> out;
-        for (std::size_t i = 0; i < places(); ++i)
+        for (std::size_t i = 0; i < places() && !undecided(i); ++i)
             if (line[send][i].is != freed && line[receive][i].is != freed)
                 out[line[receive][i].number] = line[send][i].number;
         return out;
@@ -153,7 +157,7 @@ TEST_CASE("what is freed on one side only has never been for the others") {
                             {{'i', 10}, {'i', 11}, {'f', 10}, {'i', 12}, {'s', 12}, {'s', 11}}, {{11, 1}, {12, 2}});
     // On each side another one.
     check_all_interleavings({{'i', 1}, {'f', 1}, {'i', 2}, {'i', 3}, {'s', 2}, {'s', 3}},
-                            {{'i', 12}, {'i', 10}, {'f', 10}, {'i', 13}, {'s', 12}, {'s', 13}}, {{12, 2}, {13, 3}});
+                            {{'i', 12}, {'i', 13}, {'f', 13}, {'i', 14}, {'s', 12}, {'s', 14}}, {{12, 2}, {14, 3}});
 }
 
 TEST_CASE("one whose partner was freed can be left alone: others meet") {
@@ -172,7 +176,7 @@ TEST_CASE("communicator, source and tag each keep operations apart") {
         CHECK(c.places == std::vector<matcher::pair>{{0, 2}});
         CHECK(m.first(key_a) == matcher::pair{1, 0});
         CHECK(m.first(other) == matcher::pair{0, 2});
-        m.remove(other, receive, 2);
+        CHECK(m.remove(other, receive, 2).places.empty());
     }
     m.add({1, 3, 7}, send, 5);
     m.remove_source(0);
@@ -226,7 +230,8 @@ TEST_CASE("random histories agree with the reference") {
             }
             r.settle();
             REQUIRE(p.final == r.final);
-            REQUIRE(p.of_receive == r.of_receive());
+            const auto certain = r.of_receive();
+            REQUIRE(std::includes(p.of_receive.begin(), p.of_receive.end(), certain.begin(), certain.end()));
             REQUIRE(m.in_doubt(key_a) == r.in_doubt());
             const bool none =
                 std::all_of(std::begin(r.line), std::end(r.line), [](const auto &l) { return l.empty(); });
