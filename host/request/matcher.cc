@@ -17,21 +17,28 @@ bool matcher::lines::undecided(std::size_t place) const {
 }
 
 // The freed ones that stand here one behind the other have never been.
-std::size_t matcher::lines::erase_freed(side which, std::size_t place) {
+void matcher::lines::erase_freed(side which, std::size_t place) {
     auto &l = line[which];
     std::size_t end = place;
     while (end < l.size() && l[end].is == state::freed) ++end;
     l.erase(l.begin() + static_cast<std::ptrdiff_t>(place), l.begin() + static_cast<std::ptrdiff_t>(end));
-    freed -= end - place;
-    return end - place;
+    first_freed = std::min(first_freed, place);
 }
 
 void matcher::lines::erase_place(std::size_t place) {
-    for (auto &l : line) {
-        if (place >= l.size()) continue;
-        if (l[place].is == state::freed) --freed;
-        l.erase(l.begin() + static_cast<std::ptrdiff_t>(place));
-    }
+    for (auto &l : line)
+        if (place < l.size()) l.erase(l.begin() + static_cast<std::ptrdiff_t>(place));
+    if (place < first_freed) --first_freed;
+}
+
+// Whether a place before this one is undecided.
+bool matcher::lines::doubt_before(std::size_t place) {
+    while (first_freed < place && at(send, first_freed).is != state::freed &&
+           at(receive, first_freed).is != state::freed)
+        ++first_freed;
+    for (std::size_t one = first_freed; one < place; ++one)
+        if (undecided(one)) return true;
+    return false;
 }
 
 // Freed ones for which nobody has been made yet take no room.
@@ -41,7 +48,6 @@ void matcher::lines::join_last_freed(side which) {
            l[l.size() - 2].is == state::freed) {
         l[l.size() - 2].times += l.back().times;
         l.pop_back();
-        --freed;
     }
 }
 
@@ -49,8 +55,7 @@ void matcher::lines::join_last_freed(side which) {
 matcher::change matcher::settle(all_lines::iterator it, std::size_t from, bool to_the_end) {
     change c;
     lines &l = it->second;
-    bool doubt = false;
-    for (std::size_t place = 0; l.freed != 0 && place < from && !doubt; ++place) doubt = l.undecided(place);
+    bool doubt = l.doubt_before(from);
     l.skipped |= doubt;
     const auto end = [&l] { return std::max(l.line[send].size(), l.line[receive].size()); };
     for (std::size_t place = from; place < end() && !doubt;) {
@@ -101,7 +106,6 @@ matcher::change matcher::add(const match_key &key, side which, std::uint64_t num
         --rest.times;
         theirs[place].times = 1;
         theirs.insert(theirs.begin() + static_cast<std::ptrdiff_t>(place) + 1, rest);
-        ++it->second.freed;
     }
     return settle(it, place, false);
 }
@@ -117,7 +121,7 @@ matcher::change matcher::free(const match_key &key, side which, std::uint64_t nu
     const auto [it, place] = find(key, which, number);
     if (it == lines_.end()) return {};
     it->second.line[which][place].is = state::freed;
-    ++it->second.freed;
+    it->second.first_freed = std::min(it->second.first_freed, place);
     it->second.join_last_freed(which);
     return settle(it, place, false);
 }

@@ -68,14 +68,15 @@ private:
     };
     struct lines {
         std::deque<entry> line[2];
-        std::uint64_t freed = 0;  // entries
-        bool skipped = false;     // what is known of some in doubt has not been looked at
+        std::size_t first_freed = 0;  // no place before it has a freed one
+        bool skipped = false;         // what is known of some in doubt has not been looked at
 
         entry at(side which, std::size_t place) const {
             return place < line[which].size() ? line[which][place] : entry{};
         }
         bool undecided(std::size_t place) const;
-        std::size_t erase_freed(side which, std::size_t place);
+        void erase_freed(side which, std::size_t place);
+        bool doubt_before(std::size_t place);
         void erase_place(std::size_t place);
         void join_last_freed(side which);
     };
