@@ -41,7 +41,8 @@ MPIX_FN void unpack_lane_tile(const packing_job<grid_map> &job, int64_t index, i
     constexpr int n = lanes_each<U>;
     const int64_t words = words_in<W>(job), first = index * threads * n, end = first + threads * n;
     // The first and the last word of a message may be parts of one.
-    if (first > 0 && end < words) return unpack_whole_lanes<W, n>(job, first + rank, threads);
+    if (first > 0 && end < words && is_narrow(job.begin + end * W))
+        return unpack_whole_lanes<W, n>(job, first + rank, threads);
     for (int64_t k = first + rank; k < end && k < words; k += threads) unpack_lane<W>(job, k);
 }
 

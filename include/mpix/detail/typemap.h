@@ -95,16 +95,9 @@ struct grid_map {
         return {x, offset + rest, grid.run - rest, rest, step, 0};
     }
 
-    // locate(x + u * step).offset for several u, dimension by dimension.
+    // locate(x + u * step).offset for several u, dimension by dimension; all of these x are below 2^31.
     template <int U>
     MPIX_FN void offsets(int64_t x, int64_t step, int64_t (&out)[U]) const {
-        if (!is_narrow(x + (U - 1) * step)) {
-#ifdef __CUDA_ARCH__
-#pragma unroll 1
-#endif
-            for (int u = 0; u < U; ++u) out[u] = locate(x + u * step).offset;
-            return;
-        }
         uint32_t rest[U];
 #ifdef __CUDA_ARCH__
 #pragma unroll
