@@ -3,7 +3,7 @@
 // One kernel template: word size, units per thread, direction, and how bytes are looked up.
 #include <cuda_runtime.h>
 #include <mpix/device/pack_launch.h>
-#include <mpix/device/pack_words.cuh>
+#include <mpix/device/pack_tiles.cuh>
 
 namespace mpix::gpu {
 namespace {
@@ -20,8 +20,7 @@ __global__ void __launch_bounds__(threads) move(const __grid_constant__ mpix_typ
 template <int W, int U, bool Unpack, class Map>
 cudaError_t start(const message &m, stream_handle order) {
     const detail::packing_job<Map> job{Map(*m.type), m.memory, m.packed, m.begin, m.bytes, nullptr};
-    constexpr int64_t tile = threads * U;
-    const int64_t blocks = (job.units() + tile - 1) / tile;
+    const int64_t blocks = detail::number_of_tiles<W, U, Unpack>(job, threads);
     if (blocks > 0x7fffffff) return cudaErrorInvalidConfiguration;
     const char *const end = Unpack ? m.packed + m.bytes : m.memory + detail::memory_end(*m.type, m.begin, m.bytes);
     move<W, U, Unpack, Map>

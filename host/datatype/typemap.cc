@@ -24,7 +24,7 @@ void reach(mpix_typemap &map, std::int64_t low, std::int64_t high) {
 mpix_step step_of(const mpix_dimension &d) { return {detail::make_divisor(d.packed), d.stride, d.count}; }
 
 mpix_grid grid_of(const mpix_box &box) {
-    mpix_grid grid{box.offset, box.packed, box.packed + box.run, box.run, box.dimensions, {}};
+    mpix_grid grid{box.offset, box.packed, box.packed + box.run, box.run, box.dimensions, {}, {}};
     for (std::int64_t k = 0; k < box.dimensions; ++k) {
         grid.step[k] = step_of(box.dimension[k]);
         grid.end += (box.dimension[k].count - 1) * box.dimension[k].packed;
@@ -116,6 +116,7 @@ std::shared_ptr<const typemap> make_typemap(const plan &type) {
         map.kind = MPIX_TYPEMAP_GRID;
         map.grid = grid_of(type.boxes[0]);
         repeat(map.grid, type.size, type.extent);
+        map.grid.by_cells = detail::make_divisor((map.grid.run + 6) / 4);
     } else if (!type.loose.empty() || runs <= most_table_runs) {
         map.kind = MPIX_TYPEMAP_RUNS;
         make_table(type, *made);

@@ -78,8 +78,9 @@ public:
     }
     void release(void *memory) { check_cuda(cudaFree(memory), "cudaFree"); }
 
-    void upload(void *to, const void *from, std::size_t bytes) { copy(to, from, bytes, cudaMemcpyHostToDevice); }
-    void download(void *to, const void *from, std::size_t bytes) { copy(to, from, bytes, cudaMemcpyDeviceToHost); }
+    // The far side may be host memory too.
+    void upload(void *to, const void *from, std::size_t bytes) { copy(to, from, bytes); }
+    void download(void *to, const void *from, std::size_t bytes) { copy(to, from, bytes); }
     void set(void *to, int byte, std::size_t bytes) {
         check_cuda(cudaMemsetAsync(to, byte, bytes, stream_), "cudaMemsetAsync");
         synchronise();
@@ -102,8 +103,8 @@ public:
     void synchronise() { check_cuda(cudaStreamSynchronize(stream_), "cudaStreamSynchronize"); }
 
 private:
-    void copy(void *to, const void *from, std::size_t bytes, cudaMemcpyKind kind) {
-        check_cuda(cudaMemcpyAsync(to, from, bytes, kind, stream_), "cudaMemcpyAsync");
+    void copy(void *to, const void *from, std::size_t bytes) {
+        check_cuda(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream_), "cudaMemcpyAsync");
         synchronise();
     }
     cudaStream_t stream_ = nullptr;

@@ -21,6 +21,12 @@ namespace {
 
 using bytes = std::vector<char>;
 
+// What dies without a word of its own has its part named.
+void begin(const char *part) {
+    std::printf("part: %s\n", part);
+    std::fflush(stdout);
+}
+
 // Memory of the executor, exactly as long as asked for, so that compute-sanitizer sees what is outside.
 class memory {
 public:
@@ -383,12 +389,17 @@ void more_than_an_int(session &s) {
 }
 
 void only_on_a_gpu(session &s, std::mt19937_64 &random) {
+    begin("kinds of memory");
     kinds_of_memory(s, random);
+    begin("launches");
     launches(s, random);
     if (!s.quick) {  // compute-sanitizer may have launches wait, and so the first of these
+        begin("freed in use");
         freed_in_use(s, random);
+        begin("more than an int");
         more_than_an_int(s);
     }
+    begin("host memory in a stream");
     int host = 0;
     MPI_Count position = 0;
     must_refuse(MPIX_Pack_enqueue(&host, 1, MPI_INT, &host, 4, &position, MPI_COMM_WORLD, nullptr), MPI_ERR_BUFFER,
@@ -475,6 +486,7 @@ void large_counts(session &) {}
 #endif
 
 void only_on_the_host(session &s, std::mt19937_64 &random) {
+    begin("with the library");
     with_the_library(s, random);
     fall_through(s);
     large_counts(s);
@@ -491,10 +503,15 @@ void only_on_the_host(session &s, std::mt19937_64 &random) {
 int main(int argc, char **argv) {
     session s(argc, argv, "device pack");
     std::mt19937_64 random(s.seed);
+    begin("random types");
     random_types(s, random);
+    begin("rows of all lengths");
     rows_of_all_lengths(s, random);
+    begin("tables");
     tables(s, random);
+    begin("many bytes");
     many_bytes(s, random);
+    begin("errors");
     errors(s);
 #ifdef __CUDACC__
     only_on_a_gpu(s, random);

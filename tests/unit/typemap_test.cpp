@@ -21,7 +21,7 @@ void on_word(const void *at, std::size_t bytes) {
 #include "host/datatype/decode.h"
 #include "host/datatype/typemap.h"
 
-#include <mpix/device/pack_words.cuh>
+#include <mpix/device/pack_tiles.cuh>
 
 #include <algorithm>
 #include <cstdlib>
@@ -44,7 +44,7 @@ std::map<std::string, int> runs;
 template <int W, int U, bool Unpack, class Map>
 void run_grid(const packing_job<Map> &job) {
     constexpr std::int64_t threads = 4;
-    const std::int64_t tiles = (job.units() + threads * U - 1) / (threads * U);
+    const std::int64_t tiles = number_of_tiles<W, U, Unpack>(job, threads);
     for (std::int64_t tile = 0; tile < tiles; ++tile)
         for (std::int64_t thread = 0; thread < threads; ++thread) do_tile<W, U, Unpack>(job, tile, thread, threads);
 }
@@ -64,6 +64,8 @@ void run_map(const mpix_typemap &type, char *memory, char *packed, std::int64_t 
     const packing_job<Map> job{Map(type), memory, packed, begin, bytes, end};
     const int word = std::min(word_size(type, memory, packed, begin, bytes), most);
     ++runs[std::to_string(type.kind) + (Unpack ? " unpack " : " pack ") + std::to_string(word)];
+    if constexpr (is_grid<Map> && Unpack)
+        if (word == 1) ++runs[goes_by_cells(job.map) ? "cells" : "bytes"];
     if (word == 16) run_units<16, Unpack>(job, many);
     if (word == 8) run_units<8, Unpack>(job, many);
     if (word == 4) run_units<4, Unpack>(job, many);
@@ -171,12 +173,14 @@ TEST_CASE("division by multiplication") {
         const auto check_one = [&](std::int64_t x) {
             CAPTURE(x, d);
             REQUIRE(divide(x, by) == x / d);
+            if (is_narrow(x)) REQUIRE(divide_narrow(static_cast<std::uint32_t>(x), by) == x / d);
         };
         check_one(0);
         for (const std::int64_t x : numbers) {
             check_one(x);
             const std::int64_t multiple = x / d * d;
             check_one(multiple);
+            check_one(x & 0x7fffffff);
             if (multiple > 0) check_one(multiple - 1);
         }
     }
@@ -216,6 +220,15 @@ TEST_CASE("emulated kernels on rows of all lengths") {
             CAPTURE(type.text);
             check(type, mpix::typemap_of(*read(type.type))->map, 1, 12, maker, random);
         }
+    for (const int bytes : {1, 100, 1001}) {  // one row without an end
+        const sample type = rows(1, bytes, bytes);
+        CAPTURE(type.text);
+        check(type, mpix::typemap_of(*read(type.type))->map, maker.between(1, 3), 12, maker, random);
+    }
+    for (const char *const way : {"cells", "bytes"}) {
+        CAPTURE(way);
+        CHECK(runs[way] > 20);
+    }
     for (const char *const way : {" pack ", " unpack "})
         for (const char *const word : {"1", "4", "8", "16"}) {
             CAPTURE(way, word);

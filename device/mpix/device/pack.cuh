@@ -6,7 +6,7 @@
 
 #include <mpix/detail/abi.h>
 #include <mpix/device/group.cuh>
-#include <mpix/device/pack_words.cuh>
+#include <mpix/device/pack_tiles.cuh>
 
 namespace mpix::detail {
 
@@ -17,7 +17,7 @@ MPIX_COLD_FN void do_part(const mpix_typemap &type, char *memory, char *packed, 
     const char *const end = Unpack ? packed + bytes : memory + memory_end(type, begin, bytes);
     const packing_job<Map> job{Map(type), memory, packed, begin, bytes, end};
     constexpr int units_each = 4;
-    const int64_t tiles = (job.units() + threads * units_each - 1) / (threads * units_each);
+    const int64_t tiles = number_of_tiles<W, units_each, Unpack>(job, threads);
     for (int64_t tile = 0; tile < tiles; ++tile) do_tile<W, units_each, Unpack>(job, tile, rank, threads);
 }
 

@@ -4,55 +4,15 @@
 // k has those that lie in 16-byte word k of the packed memory, counted from the one with the first byte.
 //
 // Pack: the side that is written is contiguous, so a thread gathers its word in registers and stores it at once.
-// Unpack by words of W bytes: a thread loads its word at once and scatters it. Where that would mean single bytes
+// Unpack by words of W bytes (for grids, see pack_lanes.cuh): a thread loads its word at once and scatters it. Where that would mean single bytes
 // (W = 1), the thread writes the 16-byte words of the *memory* side that begin in its unit, so that long runs are
 // written by full words however they are aligned.
 #ifndef MPIX_DEVICE_PACK_WORDS_CUH
 #define MPIX_DEVICE_PACK_WORDS_CUH
 
-#include <mpix/detail/typemap.h>
-#include <mpix/device/words.cuh>
+#include <mpix/device/packing_job.cuh>
 
 namespace mpix::detail {
-
-template <int W>
-struct word_of;
-template <>
-struct word_of<4> {
-    using type = uint32_t;
-};
-template <>
-struct word_of<8> {
-    using type = uint64_t;
-};
-template <>
-struct word_of<16> {
-    using type = block16;
-};
-
-// One message, or a part of one.
-template <class Map>
-struct packing_job {
-    Map map;
-    char *memory;  // of element 0
-    char *packed;  // of packed byte `begin`
-    int64_t begin, bytes;
-    const char *readable_end;  // of the side that is read
-
-    MPIX_FN int skew() const { return static_cast<int>(reinterpret_cast<uint64_t>(packed) & 15); }
-    MPIX_FN int64_t units() const { return (skew() + bytes + 15) >> 4; }
-
-    // Of unit k the bytes [from, to) after packed.
-    struct part {
-        int64_t from, to;
-        MPIX_FN bool whole() const { return to - from == 16; }
-        MPIX_FN int bytes() const { return static_cast<int>(to - from); }
-    };
-    MPIX_FN part unit(int64_t k) const {
-        const int64_t from = 16 * k - skew(), to = from + 16;
-        return {from < 0 ? 0 : from, to < bytes ? to : bytes};
-    }
-};
 
 // `bytes` (1 to 16) packed bytes from x on, in registers.
 template <class Map>
@@ -102,16 +62,11 @@ MPIX_FN void each_byte(const packing_job<Map> &job, const cursor &c, const F &f)
     }
 }
 
-template <class Map>
-inline constexpr bool has_tiny_runs = false;
-template <>
-inline constexpr bool has_tiny_runs<grid_map> = true;
-
 // A whole unit by words of W bytes.
 template <int W, class Map>
 MPIX_FN block16 gather_words(const packing_job<Map> &job, int64_t x) {
     if constexpr (W == 1) {
-        if constexpr (has_tiny_runs<Map>) {
+        if constexpr (is_grid<Map>) {
             const cursor c = job.map.locate(x);
             if (job.map.tiny_runs() && job.map.straight(c)) {
                 uint64_t byte[16];
@@ -175,19 +130,6 @@ MPIX_FN void scatter_words(const packing_job<Map> &job, int64_t x, const block16
 template <class Map>
 MPIX_FN void scatter_aligned(const packing_job<Map> &job, int64_t from, int64_t to) {
     cursor c = job.map.locate(job.begin + from);
-    if constexpr (has_tiny_runs<Map>) {
-        if (job.map.tiny_runs()) {  // then every unit is scattered by its own bytes
-            const int bytes = static_cast<int>(to - from);
-            const block16 v = load_bytes(job.packed + from, bytes, job.readable_end);
-            if (bytes == 16 && job.map.straight(c))
-                each_byte(job, c, [&](int i, char *at) {
-                    store_word(at, static_cast<uint8_t>((i < 8 ? v.low : v.high) >> (8 * (i & 7))));
-                });
-            else
-                scatter_bytes(job, job.begin + from, v, bytes);
-            return;
-        }
-    }
     const auto move = [&](char *memory, int64_t at, int n) {
         store_bytes(memory, load_bytes(job.packed + at, n, job.readable_end), n);
     };
@@ -306,32 +248,6 @@ MPIX_FN bool unpack_inner_units(const packing_job<Map> &job, int64_t first, int6
 #endif
     for (int u = 0; u < U; ++u) store_word(to[u], assemble(raw[u]));
     return true;
-}
-
-// One block's share of a message: tile `index` of `threads` * U units, by thread `rank` of it.
-template <int W, int U, bool Unpack, class Map>
-MPIX_FN void do_tile(const packing_job<Map> &job, int64_t index, int64_t rank, int64_t threads) {
-    const int64_t units = job.units(), first = index * threads * U;
-    int64_t end = first + threads * U;
-    // The first and the last unit of a message may be parts of one.
-    if (U > 1 && first > 0 && end < units) {
-        if constexpr (W == 1) {
-            if (Unpack ? unpack_inner_units<U>(job, first + rank, threads)
-                       : pack_inner_units<U>(job, first + rank, threads))
-                return;
-        } else {
-            if constexpr (Unpack)
-                unpack_whole_units<W, U>(job, first + rank, threads);
-            else
-                pack_whole_units<W, U>(job, first + rank, threads);
-            return;
-        }
-    }
-    if (end > units) end = units;
-    if constexpr (Unpack)
-        unpack_units<W>(job, first + rank, threads, end);
-    else
-        pack_units<W>(job, first + rank, threads, end);
 }
 
 }  // namespace mpix::detail

@@ -19,6 +19,7 @@ struct mpix_step {
 struct mpix_grid {
     int64_t offset, packed, end, run;
     int64_t dimensions;
+    struct mpix_divisor by_cells;  // by how many aligned 4-byte words a run may touch
     struct mpix_step step[MPIX_MAX_DIMENSIONS + 1];
 };
 
@@ -75,6 +76,16 @@ struct grid_map {
 
     MPIX_FN cursor locate(int64_t x) const {
         int64_t rest = x, offset = grid.offset, step = 0;
+        if (is_narrow(x)) {
+            uint32_t narrow_rest = static_cast<uint32_t>(x), taken = 0;
+            for (int k = static_cast<int>(grid.dimensions) - 1; k >= 0; --k) {
+                const mpix_step &s = grid.step[k];
+                taken = divide_narrow(narrow_rest, s.by);
+                narrow_rest -= taken * static_cast<uint32_t>(s.by.value);
+                offset += static_cast<int64_t>(taken) * s.stride;
+            }
+            return {x, offset + narrow_rest, grid.run - narrow_rest, narrow_rest, taken, 0};
+        }
         for (int64_t k = grid.dimensions - 1; k >= 0; --k) {
             const mpix_step &s = grid.step[k];
             step = divide(rest, s.by);
@@ -82,6 +93,37 @@ struct grid_map {
             offset += step * s.stride;
         }
         return {x, offset + rest, grid.run - rest, rest, step, 0};
+    }
+
+    // locate(x + u * step).offset for several u, dimension by dimension; all of these x are below 2^31.
+    template <int U>
+    MPIX_FN void offsets(int64_t x, int64_t step, int64_t (&out)[U]) const {
+        uint32_t rest[U];
+#ifdef __CUDA_ARCH__
+#pragma unroll
+#endif
+        for (int u = 0; u < U; ++u) {
+            rest[u] = static_cast<uint32_t>(x + u * step);
+            out[u] = grid.offset;
+        }
+#ifdef __CUDA_ARCH__
+#pragma unroll 1
+#endif
+        for (int k = static_cast<int>(grid.dimensions) - 1; k >= 0; --k) {
+            const mpix_step &s = grid.step[k];
+#ifdef __CUDA_ARCH__
+#pragma unroll
+#endif
+            for (int u = 0; u < U; ++u) {
+                const uint32_t taken = divide_narrow(rest[u], s.by);
+                rest[u] -= taken * static_cast<uint32_t>(s.by.value);
+                out[u] += static_cast<int64_t>(taken) * s.stride;
+            }
+        }
+#ifdef __CUDA_ARCH__
+#pragma unroll
+#endif
+        for (int u = 0; u < U; ++u) out[u] += rest[u];
     }
 
     MPIX_FN void advance(cursor &c, int64_t bytes) const {
