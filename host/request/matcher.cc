@@ -56,7 +56,11 @@ matcher::change matcher::settle(all_lines::iterator it, std::size_t from, bool t
     change c;
     lines &l = it->second;
     bool doubt = l.doubt_before(from);
-    l.skipped |= doubt;
+    if (doubt) {  // it may be set up all the same: nothing of that is final
+        l.skipped = true;
+        const entry s = l.at(send, from), r = l.at(receive, from);
+        if (s.there() && r.there()) c.places.push_back({s.number, r.number});
+    }
     const auto end = [&l] { return std::max(l.line[send].size(), l.line[receive].size()); };
     for (std::size_t place = from; place < end() && !doubt;) {
         const entry s = l.at(send, place), r = l.at(receive, place);
@@ -74,9 +78,7 @@ matcher::change matcher::settle(all_lines::iterator it, std::size_t from, bool t
             if (!to_the_end) break;
             continue;
         }
-        const bool here[2] = {s.is == state::waiting || s.is == state::started,
-                              r.is == state::waiting || r.is == state::started};
-        if (here[0] || here[1]) c.places.push_back({here[0] ? s.number : 0, here[1] ? r.number : 0});
+        if (s.there() || r.there()) c.places.push_back({s.there() ? s.number : 0, r.there() ? r.number : 0});
         doubt = l.undecided(place++);
         if (!to_the_end) break;
     }

@@ -6,7 +6,7 @@
 // section 4.2.1). A request that is freed before it was started leaves its place empty. If its partner is freed as
 // well, that place is gone. If its partner is started instead, the freed one is as if it had never been: those behind it
 // in its line move up. A pair whose two requests have both been started is final, and leaves the lines. As long as a
-// place is undecided between the two, those behind it are in doubt: they meet nobody new, and no pair of them is final.
+// place is undecided between the two, those behind it are in doubt: no pair of them is final.
 #ifndef MPIX_HOST_REQUEST_MATCHER_H
 #define MPIX_HOST_REQUEST_MATCHER_H
 
@@ -65,6 +65,7 @@ private:
         state is = state::absent;
         bool passed = false;      // those behind it do not wait for what becomes of it
         std::uint64_t times = 1;  // more: that many freed ones, where the other line has ended
+        bool there() const { return is == state::waiting || is == state::started; }
     };
     struct lines {
         std::deque<entry> line[2];

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# cmake -DSTATUS=success|failure -DOUTPUT=<regex>|... -P expect.cmake -- <command>...
+# cmake -DSTATUS=success|failure|any -DOUTPUT=<regex>|... -P expect.cmake -- <command>...
 # Runs the command; checks whether it succeeded, and that what it printed matches each expression (they are
 # separated by "&&", for a ";" would be lost on the way). -DNOT=<regex>: and does not match this one.
 

@@ -76,7 +76,7 @@ TEST_CASE("each field that can be wrong by itself is refused") {
          {control::offer, control::accept, control::connect, control::withdraw}},
         {"no to", [](control_message &m) { m.to = 0; }, {control::accept, control::connect, control::detach}},
         {"to of an offer", [](control_message &m) { m.to = 3; }, {control::offer}},
-        {"refusal", [](control_message &m) { m.refusal = 3; }, every},
+        {"refusal", [](control_message &m) { m.refusal = 4; }, every},
         {"no partitions", [](control_message &m) { m.partitions = 0; }, {control::offer, control::accept}},
         {"negative partitions", [](control_message &m) { m.partitions = -6; }, {control::offer, control::accept}},
         {"bytes do not divide", [](control_message &m) { m.bytes += 1; }, {control::offer, control::accept}},
