@@ -55,8 +55,11 @@ struct body {
 }  // namespace
 
 struct device::inside {
-    explicit inside(int local_rank) : by(local_rank) {}
+    explicit inside(int local_rank) : by(local_rank), copies(local_rank) {}
     executor by;
+    // Behind a kernel, copies from and to pageable memory would wait for it within CUDA's call, and that may keep mpix
+    // from copying what the kernel waits for.
+    executor copies;
     report *errors = nullptr;
     kernel_task *tasks = nullptr;
 };
@@ -79,8 +82,8 @@ unsigned char *device::allocate_shared(std::size_t bytes) {
     return static_cast<unsigned char *>(in_->by.allocate_shared(bytes));
 }
 void device::release_shared(unsigned char *memory) { in_->by.release_shared(memory); }
-void device::upload(char *to, const unsigned char *from, std::size_t bytes) { in_->by.upload(to, from, bytes); }
-void device::download(unsigned char *to, const char *from, std::size_t bytes) { in_->by.download(to, from, bytes); }
+void device::upload(char *to, const unsigned char *from, std::size_t bytes) { in_->copies.upload(to, from, bytes); }
+void device::download(unsigned char *to, const char *from, std::size_t bytes) { in_->copies.download(to, from, bytes); }
 
 void device::launch(const std::vector<kernel_task> &tasks, int blocks, int threads, bool whole_blocks) {
     in_->tasks = static_cast<kernel_task *>(in_->by.allocate_shared(tasks.size() * sizeof(kernel_task)));
