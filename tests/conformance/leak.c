@@ -166,7 +166,7 @@ static void some_threads(void) {
     for (uintptr_t i = 0; i < 4; ++i) CHECK(pthread_create(&threads[i], NULL, some_requests, (void *)i) == 0);
     for (int i = 0; i < 4; ++i) CHECK(pthread_join(threads[i], NULL) == 0);
 }
-static void threads(void) { lives("threads", 100, 40, 50000, some_threads); }
+static void threads(void) { lives("threads", 100, 40, 120000, some_threads); }
 
 int main(int argc, char **argv) {
     static const struct test_case cases[] = {
