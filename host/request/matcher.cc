@@ -23,6 +23,18 @@ void matcher::lines::erase_freed(side which, std::size_t place) {
     while (end < l.size() && l[end].is == state::freed) ++end;
     l.erase(l.begin() + static_cast<std::ptrdiff_t>(place), l.begin() + static_cast<std::ptrdiff_t>(end));
     first_freed = std::min(first_freed, place);
+    // What has been joined stands behind the other line's end.
+    for (; place < std::min(l.size(), line[other_side(which)].size()); ++place) split(which, place);
+}
+
+// A place has one freed one.
+void matcher::lines::split(side which, std::size_t place) {
+    auto &l = line[which];
+    if (l[place].times == 1) return;
+    entry rest = l[place];
+    --rest.times;
+    l[place].times = 1;
+    l.insert(l.begin() + static_cast<std::ptrdiff_t>(place) + 1, rest);
 }
 
 void matcher::lines::erase_place(std::size_t place) {
@@ -100,15 +112,11 @@ std::pair<matcher::all_lines::iterator, std::size_t> matcher::find(const match_k
 
 matcher::change matcher::add(const match_key &key, side which, std::uint64_t number) {
     const auto it = lines_.try_emplace(key).first;
-    auto &mine = it->second.line[which], &theirs = it->second.line[other_side(which)];
+    auto &mine = it->second.line[which];
+    const auto &theirs = it->second.line[other_side(which)];
     const std::size_t place = mine.size();
     mine.push_back({number, state::waiting});
-    if (place < theirs.size() && theirs[place].times > 1) {
-        entry rest = theirs[place];
-        --rest.times;
-        theirs[place].times = 1;
-        theirs.insert(theirs.begin() + static_cast<std::ptrdiff_t>(place) + 1, rest);
-    }
+    if (place < theirs.size()) it->second.split(other_side(which), place);
     return settle(it, place, false);
 }
 
@@ -128,11 +136,22 @@ matcher::change matcher::free(const match_key &key, side which, std::uint64_t nu
     return settle(it, place, false);
 }
 
-matcher::change matcher::remove(const match_key &key, side which, std::uint64_t number) {
-    const auto [it, place] = find(key, which, number);
+matcher::change matcher::remove(const match_key &key, const pair &both) {
+    const auto it = lines_.find(key);
     if (it == lines_.end()) return {};
-    it->second.erase_place(place);
-    return settle(it, place, false);
+    lines &l = it->second;
+    std::size_t first = std::max(l.line[send].size(), l.line[receive].size());
+    for (const side which : {send, receive}) {
+        const auto [found, place] = find(key, which, which == send ? both.send : both.receive);
+        if (found == lines_.end()) continue;
+        l.line[which].erase(l.line[which].begin() + static_cast<std::ptrdiff_t>(place));
+        first = std::min(first, place);
+    }
+    l.first_freed = std::min(l.first_freed, first);
+    for (const side which : {send, receive})
+        for (std::size_t place = first; place < std::min(l.line[send].size(), l.line[receive].size()); ++place)
+            l.split(which, place);
+    return settle(it, first, true);
 }
 
 void matcher::remove_source(int source) {

@@ -44,8 +44,8 @@ public:
     change add(const match_key &key, side which, std::uint64_t number);
     change start(const match_key &key, side which, std::uint64_t number);
     change free(const match_key &key, side which, std::uint64_t number);
-    // It leaves, and its partner with it.
-    change remove(const match_key &key, side which, std::uint64_t number);
+    // A pair leaves that is not known to be final, and maybe in doubt. One of the two may be 0: nobody.
+    change remove(const match_key &key, const pair &both);
     // All keys of this source.
     void remove_source(int source);
     // Whether nothing but doubt keeps some from what their starts would bring about; and what follows if those who have lost their partners are taken
@@ -78,6 +78,7 @@ private:
         bool undecided(std::size_t place) const;
         void erase_freed(side which, std::size_t place);
         bool doubt_before(std::size_t place);
+        void split(side which, std::size_t place);
         void erase_place(std::size_t place);
         void join_last_freed(side which);
     };

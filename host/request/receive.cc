@@ -28,6 +28,11 @@ struct plan_taker {
     }
 };
 
+void release(transport::region &r) {
+    if (r) (r.device == transport::on_host ? &transport::node_memory() : transport::devices())->release(r);
+    r = {};
+}
+
 // Copying this much out takes less time than the last partition's way to us.
 constexpr std::uint64_t short_message = 16384;
 
@@ -35,12 +40,10 @@ constexpr std::uint64_t short_message = 16384;
 
 receive_request::~receive_request() {
     drop_landing();
-    for (undone_match &old : undone_) release(old);
-}
-
-void receive_request::release(undone_match &old) {
-    for (transport::region *r : {&old.arrival, &old.landing})
-        if (*r) (r->device == transport::on_host ? &transport::node_memory() : transport::devices())->release(*r);
+    for (undone_match &old : undone_) {
+        release(old.arrival);
+        release(old.landing);
+    }
 }
 
 problem receive_request::prepare() { return allocate_words(0); }
@@ -178,8 +181,7 @@ void receive_request::meet_for_good() {
 // The sender may be about to map the landing, so that stays until it has answered.
 void receive_request::part() {
     const std::uint64_t sender = peer_number;
-    if (!unbind()) return;
-    undone_.back().parted_from = sender;
+    if (unbind(true)) undone_.back().parted_from = sender;
 }
 
 bool receive_request::parting() const {
@@ -194,7 +196,7 @@ transport::outcome receive_request::install_on_device() {
     return device->install(route);
 }
 
-bool receive_request::unbind() {
+bool receive_request::unbind(bool parted) {
     const std::lock_guard lock(engine);
     open_ = gives_gate_ = final_ = false;
     if (told_) return false;
@@ -204,7 +206,11 @@ bool receive_request::unbind() {
     detail::publish(&words->gate, 0);
     detail::poke_pointer(&home->flags, static_cast<std::uint64_t *>(nullptr));
     detail::poke_pointer(&home->landing, static_cast<char *>(nullptr));
-    undone_.push_back({std::exchange(arrival_, {}), std::exchange(landing_, {}), std::move(taken_), 0, active()});
+    undone_.push_back({std::exchange(arrival_, {}), {}, {nullptr, std::free}, 0, active()});
+    if (parted || active()) {
+        undone_.back().landing = std::exchange(landing_, {});
+        undone_.back().taken = std::move(taken_);
+    }
     drop_landing();
     refusal_ = refused_not;
     failure_.clear();
@@ -245,9 +251,8 @@ void receive_request::peer_message(const control_message &m) {
                                  [&](const undone_match &u) { return m.from != 0 && u.parted_from == m.from; });
                 answered != undone_.end()) {
                 answered->parted_from = 0;
-                if (answered->was_active) break;  // somebody may still be looking there
-                release(*answered);
-                undone_.erase(answered);
+                // If it was active somebody may still be looking there.
+                if (!answered->was_active) release(answered->landing);
             } else if (m.from == 0 || m.from == peer_number) {
                 peer_gone = true;
             }

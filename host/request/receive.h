@@ -26,7 +26,7 @@ public:
     // setup_mutex is held: this receive has met that send / the send was withdrawn.
     void bind(const offer &sender);
     // False: too late, the user has been told that the pair cannot work.
-    bool unbind();
+    bool unbind(bool parted = false);
     // setup_mutex is held: no bytes have moved yet, and this send is another's.
     void part();
     // setup_mutex is held: no other send than this can come between, so Start may give clear-to-send / it has started.
@@ -78,7 +78,6 @@ private:
         std::uint64_t parted_from = 0;  // the sender's number, until it has answered
         bool was_active = false;
     };
-    void release(undone_match &old);
     std::vector<undone_match> undone_;
     std::uint64_t slots_ = 0, peer_partitions_ = 0;
     taken_states taken_{nullptr, std::free};

@@ -66,13 +66,15 @@ control_message send_request::make_offer() const {
 void send_request::peer_message(const control_message &m) {
     switch (static_cast<control>(m.kind)) {
         case control::accept:
-            if (!freed && !connected && peer_number == 0) accept(m);
+            if (!freed && peer_number == 0) accept(m);
             break;
         case control::withdraw:
             if (m.from == peer_number) undo_match();
             send_control(peer_world(), make_control(control::detach, number, m.from));
             break;
         case control::detach:
+            // Not of a receive that we have met no more since.
+            if (m.from != 0 && m.from != peer_number) break;
             peer_gone = true;
             // A receiver that refused us gives no more clear-to-send.
             if (refusal_ != refused_not) detail::publish(&words->gate, gate_discard);
@@ -88,6 +90,11 @@ void send_request::accept(const control_message &m) {
     const std::lock_guard lock(engine);
     peer_number = m.from;
     control_message answer = make_control(control::connect, number, peer_number);
+    if (connected) {  // it is known, and told, that there is no path to that process
+        answer.refusal = refused_unreachable;
+        send_control(peer_world(), answer);
+        return;
+    }
     refusal_ = m.refusal;
     if (m.refusal == refused_not) {
         transport::outcome bad = attach(m);
@@ -159,6 +166,7 @@ transport::outcome send_request::install_on_device() {
 void send_request::undo_match() {
     const std::lock_guard lock(engine);
     peer_number = 0;
+    peer_gone = false;
     if (refusal_ == refused_unreachable && epoch_ != 0) return;
     if (epoch_ != 0) route_spent_ = true;
     // Before the CONNECT to the next receiver, and so before its clear-to-send.

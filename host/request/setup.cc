@@ -217,7 +217,7 @@ void handle_withdrawn_send(int source, const control_message &m) {
         } else {
             if (!r.unbind()) {
                 r.peer_gone = true;
-                rearrange(key, s.order.remove(key, matcher::receive, receiver));
+                rearrange(key, s.order.remove(key, {arrival, receiver}));
             }
             settle(r);
         }
@@ -277,8 +277,9 @@ void part_from_peer(request &r) {
     }
     settle(r);
     if (is_send) return;
+    const auto bound = s.bound_offer.find(r.number);
     rearrange(key, r.epoch() == 0 ? s.order.free(key, matcher::receive, r.number)
-                                  : s.order.remove(key, matcher::receive, r.number));
+                                  : s.order.remove(key, {bound == s.bound_offer.end() ? 0 : bound->second, r.number}));
 }
 
 void fail_requests_with(int world_rank) {
@@ -421,7 +422,8 @@ void join(const std::shared_ptr<request> &r) {
         send_control(r->peer_world(), static_cast<send_request &>(*r).make_offer());
     } else {
         const match_key key = r->key();
-        rearrange(key, s.order.add(key, matcher::receive, r->number));
+        if (!s.processes.known_to_have_ended(r->peer_world()))
+            rearrange(key, s.order.add(key, matcher::receive, r->number));
     }
     settle(*r);
 }
