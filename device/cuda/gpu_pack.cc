@@ -125,6 +125,10 @@ public:
     }
     void free_bytes(void *memory) { cudaFreeAsync(memory, ender_); }
 
+    bool knows(const mpix_typemap *type) {
+        const std::lock_guard lock(mutex_);
+        return tables_.count(type) != 0;
+    }
     void forget(const mpix_typemap *type) {
         const std::lock_guard lock(mutex_);
         const auto found = tables_.find(type);
@@ -328,6 +332,7 @@ void forget(const mpix_typemap *type) {
     if (type->kind == MPIX_TYPEMAP_GRID || !tables_were_made.load(std::memory_order_relaxed)) return;
     std::vector<device_state> &all = devices();
     for (std::size_t d = 0; d < all.size(); ++d) {
+        if (!all[d].knows(type)) continue;  // nor is the device's context wanted
         const device_scope scope(static_cast<int>(d));
         all[d].forget(type);
     }

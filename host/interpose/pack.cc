@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <limits>
 #include <memory>
+#include <new>
 #include <string>
 #include <vector>
 
@@ -75,6 +76,8 @@ problem prepare(const call &c, work &out, std::string &why_not) {
                                          c.size_name(), c.size)};
     if (out.bytes == 0) return {};
     if (c.packed == nullptr) return {MPI_ERR_BUFFER, format("{} is a null pointer", c.unpack ? "inbuf" : "outbuf")};
+    if (c.memory == nullptr && out.type->first_offset() == 0)  // otherwise it is MPI_BOTTOM
+        return {MPI_ERR_BUFFER, format("{} is a null pointer", c.unpack ? "outbuf" : "inbuf")};
     // By its first byte: the address itself may be MPI_BOTTOM.
     out.memory = transport::locate(static_cast<char *>(c.memory) + out.type->first_offset());
     out.packed = transport::locate(c.packed);
@@ -132,9 +135,19 @@ bool mpi_is_up() {
     return up && !down;
 }
 
+template <class Body>
+int with_memory(MPI_Comm comm, const char *name, const Body &body) {
+    try {
+        return body();
+    } catch (const std::bad_alloc &) {
+        return raise(comm, name,
+                     {MPI_ERR_NO_MEM, "no memory for the datatype's plan, or for the staging of its bytes"});
+    }
+}
+
 // The whole call. `by_library` makes it in the MPI library.
 template <class Count, class Library>
-int carry_out(const call &c, Count *position, const Library &by_library) {
+int carry_out_with_memory(const call &c, Count *position, const Library &by_library) {
     if (position == nullptr || !mpi_is_up()) return by_library();
     problem bad = check(c);
     work w;
@@ -157,6 +170,11 @@ int carry_out(const call &c, Count *position, const Library &by_library) {
     return MPI_SUCCESS;
 }
 
+template <class Count, class Library>
+int carry_out(const call &c, Count *position, const Library &by_library) {
+    return with_memory(c.comm, c.name, [&] { return carry_out_with_memory(c, position, by_library); });
+}
+
 template <class Count>
 call packing(const char *name, const void *inbuf, Count incount, MPI_Datatype datatype, void *outbuf, Count outsize,
              const Count *position, MPI_Comm comm) {
@@ -175,18 +193,20 @@ int pack_size(const char *name, Count incount, MPI_Datatype datatype, MPI_Comm c
     if (size == nullptr || !mpi_is_up()) return by_library();
     if (const problem bad = check({name, false, nullptr, incount, datatype, nullptr, 0, 0, comm}); bad)
         return raise(comm, name, bad);
-    std::string why_not;
-    const auto type = plan_of(datatype, why_not);
-    if (type == nullptr) return by_library();
-    if (type->size != 0 && incount > std::numeric_limits<Count>::max() / type->size) {
-        *size = MPI_UNDEFINED;
-        return raise(comm, name, {MPI_ERR_COUNT, format("{} elements have more bytes than size can say", incount)});
-    }
-    *size = static_cast<Count>(incount * type->size);
-    return MPI_SUCCESS;
+    return with_memory(comm, name, [&] {
+        std::string why_not;
+        const auto type = plan_of(datatype, why_not);
+        if (type == nullptr) return by_library();
+        if (type->size != 0 && incount > std::numeric_limits<Count>::max() / type->size) {
+            *size = MPI_UNDEFINED;
+            return raise(comm, name, {MPI_ERR_COUNT, format("{} elements have more bytes than size can say", incount)});
+        }
+        *size = static_cast<Count>(incount * type->size);
+        return static_cast<int>(MPI_SUCCESS);
+    });
 }
 
-int enqueue(const call &c, MPI_Count *position, gpu::stream_handle stream) {
+int enqueue_with_memory(const call &c, MPI_Count *position, gpu::stream_handle stream) {
     if (position == nullptr) return raise(c.comm, c.name, {MPI_ERR_ARG, "position is a null pointer"});
     if (!mpi_is_up()) return MPI_ERR_OTHER;
     problem bad = check(c);
@@ -210,6 +230,9 @@ int enqueue(const call &c, MPI_Count *position, gpu::stream_handle stream) {
     if (bad) return raise(c.comm, c.name, bad);
     *position += w.bytes;
     return MPI_SUCCESS;
+}
+int enqueue(const call &c, MPI_Count *position, gpu::stream_handle stream) {
+    return with_memory(c.comm, c.name, [&] { return enqueue_with_memory(c, position, stream); });
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <new>
 #include <string>
 
 #include "host/datatype/decode.h"
@@ -50,8 +51,10 @@ problem create(MPI_Datatype datatype, int device, MPIX_Typemap *map) {
     *map = &type->map;
 #if MPIX_HAVE_CUDA
     if (device != MPIX_ON_HOST)
-        if (const std::string failed = gpu::place(&type->map, device, map); !failed.empty())
+        if (const std::string failed = gpu::place(&type->map, device, map); !failed.empty()) {
+            *map = MPIX_TYPEMAP_NULL;
             return {MPI_ERR_OTHER, failed};
+        }
 #endif
     const std::lock_guard lock(mutex());
     ++handles().try_emplace(*map, exported{type, device, 0}).first->second.users;
@@ -79,7 +82,12 @@ problem destroy(MPIX_Typemap *map) {
 }  // namespace
 
 MPIX_SYMBOL int MPIX_Typemap_create(MPI_Datatype datatype, int device, MPIX_Typemap *map) {
-    const problem bad = create(datatype, device, map);
+    problem bad;
+    try {
+        bad = create(datatype, device, map);
+    } catch (const std::bad_alloc &) {
+        bad = {MPI_ERR_NO_MEM, "no memory for the map"};
+    }
     return bad ? raise(MPI_COMM_WORLD, "MPIX_Typemap_create", bad) : MPI_SUCCESS;
 }
 

@@ -195,6 +195,13 @@ void errors(session &s) {
     must_refuse(unpack(1, type.type, 11, 0, comm), MPI_ERR_TRUNCATE, "MPI_Unpack of too few bytes");
     must_refuse(unpack(2, type.type, 20, 0, comm), MPI_ERR_TRUNCATE, "MPI_Unpack of too many elements");
     must_refuse(unpack(1, type.type, 64, 0, MPI_COMM_NULL), MPI_ERR_COMM, "MPI_Unpack on no communicator");
+    int at = 0;
+    must_refuse(MPI_Pack(nullptr, 1, type.type, packed.at(), 64, &at, comm), MPI_ERR_BUFFER,
+                "MPI_Pack of a null inbuf");
+    must_refuse(MPI_Pack(elements.at(), 1, type.type, nullptr, 64, &at, comm), MPI_ERR_BUFFER,
+                "MPI_Pack into a null outbuf");
+    must_refuse(MPI_Unpack(packed.at(), 64, &at, nullptr, 1, type.type, comm), MPI_ERR_BUFFER,
+                "MPI_Unpack into a null outbuf");
     must(pack(0, type.type, 64, 3, comm), "MPI_Pack of nothing");
     must(unpack(0, type.type, 64, 3, comm), "MPI_Unpack of nothing");
     same(s, packed.get(), before, "packed bytes after errors");
