@@ -44,7 +44,7 @@ struct control_message {
 };
 static_assert(sizeof(control_message) == 528);
 
-constexpr std::uint32_t control_magic = 0x3178706d;  // "mpx1"
+constexpr std::uint32_t control_magic = 0x3278706d;  // "mpx2"
 constexpr std::uint32_t offer_has_devices = 1;
 
 // Of all but the last the sender is told by the receiver's clear-to-send that it is final: until then one of the two may be

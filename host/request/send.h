@@ -75,7 +75,7 @@ private:
     transport::region landing_, arrival_, peer_words_;
     transport::region peer_view_;  // peer_words_, while the exported copy's GPU has it
     std::uint64_t slots_ = 0;
-    // A match was undone in a running epoch. Callers of Pready may remember its route, so they get no other one: from
+    // A match was undone after the first Start. Callers of Pready may remember its route, so they get no other one: from
     // then on the engine moves everything.
     bool route_spent_ = false;
     std::vector<attachment> retired_;  // what we no longer use, given up when the user frees us
