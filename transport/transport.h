@@ -7,8 +7,9 @@
 // Errors: a function that can fail returns an `outcome`, empty for success, else one sentence for the user.
 // Thread safety: every function may be called from any thread.
 //
-// Waiting: a kernel may be spinning for data that only the caller's next step will bring. So nothing here
-// waits for kernels, with the two exceptions that say so.
+// Waiting: a kernel may be spinning for data that only the caller's next step will bring, or another thread's: a
+// CUDA call that waits for kernels keeps others of the process from starting copies. So nothing here waits for
+// kernels, with the two exceptions that say so.
 #ifndef MPIX_TRANSPORT_TRANSPORT_H
 #define MPIX_TRANSPORT_TRANSPORT_H
 
@@ -81,8 +82,10 @@ struct transport {
     // To the wire, and from the wire in another (or the same) process. `device` is who will use it.
     virtual outcome describe(const region &own, wire_region &out) = 0;
     virtual outcome attach(const wire_region &wire, int device, region &out) = 0;
-    // May wait for running kernels: not to be called with a lock that the progress of others needs.
+    // The mapping itself may stay, for the next region of the same memory, until close_unused.
     virtual void detach(region &peers) = 0;
+    // Close the mappings that nothing is attached by. May wait for running kernels.
+    virtual void close_unused() {}
 
     // The address under which kernels on `device` reach a host region. Its backing is page-locked while it
     // has any view, a lasting one from then on; each view is given back once. Giving the last view of a

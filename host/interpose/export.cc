@@ -14,6 +14,7 @@
 #include "host/format.h"
 #include "host/interpose/symbol.h"
 #include "host/progress.h"
+#include "host/request/exported.h"
 #include "host/request/receive.h"
 #include "host/request/send.h"
 #include "host/request/setup.h"
@@ -148,7 +149,9 @@ MPIX_SYMBOL int MPIX_Prequest_free(MPIX_Prequest *preq) {
     engine.unlock();
     setup.unlock();
     *preq = MPIX_PREQUEST_NULL;
-    return MPI_SUCCESS;  // `ended` goes without the locks: that may wait for kernels
+    ended.reset();  // without the locks: that may wait for kernels, and so may this
+    close_unused_mappings();
+    return MPI_SUCCESS;
 }
 
 MPIX_SYMBOL int MPIX_Pbuf_prepare(MPI_Request request) {

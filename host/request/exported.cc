@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstring>
+#include <mutex>
+
 #include "host/request/request.h"
 
 namespace mpix {
@@ -11,9 +13,27 @@ namespace mpix {
 static_assert(sizeof(device_route) == offsetof(mpix_prequest, seen_epoch) - offsetof(mpix_prequest, landing),
               "the route is written to the GPU as one piece");
 
+namespace {
+std::mutex copies_mutex;  // held while mappings are closed: no kernel can begin to wait for us meanwhile
+unsigned copies = 0;
+}  // namespace
+
+device_copy::device_copy(transport::transport &gpus, int device) : gpus_(gpus), device_(device) {
+    const std::lock_guard lock(copies_mutex);
+    ++copies;
+}
+
 device_copy::~device_copy() {
     if (memory_) gpus_.release(memory_);
     if (viewed_) gpus_.release_view(viewed_);
+    const std::lock_guard lock(copies_mutex);
+    --copies;
+}
+
+void close_unused_mappings() {
+    if (transport::devices() == nullptr) return;
+    const std::lock_guard lock(copies_mutex);
+    if (copies == 0) transport::devices()->close_unused();
 }
 
 problem device_copy::make(const request &r, std::uint64_t epoch, std::uint32_t contributors) {

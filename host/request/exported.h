@@ -28,7 +28,7 @@ struct device_route {
 
 class device_copy {
 public:
-    device_copy(transport::transport &gpus, int device) : gpus_(gpus), device_(device) {}
+    device_copy(transport::transport &gpus, int device);
     ~device_copy();
     device_copy(const device_copy &) = delete;
     device_copy &operator=(const device_copy &) = delete;
@@ -55,6 +55,11 @@ private:
     transport::region memory_;
     transport::region viewed_;  // the request's words, as long as the GPU has them
 };
+
+// Close the mappings of peers' GPU memory that no request uses any more, if no request is exported to a GPU: a kernel
+// that waits in one of our calls may be running as long as one is, and closing waits for kernels. Not to be called with
+// a lock that the progress of others needs.
+void close_unused_mappings();
 
 }  // namespace mpix
 

@@ -40,12 +40,6 @@ struct operation {
     std::shared_ptr<const communicator> members;
 };
 
-// A peer's memory, as one of our transports has mapped it.
-struct attachment {
-    transport::transport *owner;
-    transport::region region;
-};
-
 class request : public std::enable_shared_from_this<request> {
 public:
     request(const operation &op, mpix_kind kind);
@@ -79,9 +73,8 @@ public:
     virtual bool prepared() = 0;
     virtual stall describe_stall() = 0;
 
-    // The user frees it: give up what the peer does not need to wait for. setup_mutex is held. What is returned
-    // is to be detached without any lock, for that may wait for kernels.
-    virtual std::vector<attachment> on_leave() { return {}; }
+    // The user frees it: give up what the peer does not need to wait for. setup_mutex is held.
+    virtual void on_leave() {}
 
     // The peer's side of the setup; setup_mutex is held.
     virtual void peer_message(const control_message &message) = 0;

@@ -40,7 +40,7 @@ struct plan_mover {
 
 send_request::~send_request() {
     detach_regions(false);
-    for (attachment &a : retired_) a.owner->detach(a.region);
+    for (transport::region &r : retired_) transport::node_memory().detach(r);
 }
 
 problem send_request::prepare() {
@@ -184,16 +184,16 @@ void send_request::undo_match() {
     connected = false;
 }
 
-// Mappings of GPU memory are only put aside: closing them may wait for kernels, and locks are held here. So are those
-// that callers of Pready may be storing to: nobody but a peer that breaks the rules withdraws then, but a crash is no answer.
+// What callers of Pready may be storing to is only put aside: nobody but a peer that breaks the rules withdraws then, but a
+// crash is no answer. (Mappings of GPU memory last as long as there may be kernels that store to them anyway.)
 void send_request::detach_regions(bool in_use) {
     if (peer_view_) device->gpus().release_view(peer_view_);  // of a lasting mapping: does not wait
     peer_view_ = {};
     const auto drop = [this, in_use](transport::region &r) {
         if (r && r.device != transport::on_host)
-            retired_.push_back({landing_owner_, r});
+            landing_owner_->detach(r);
         else if (r && in_use)
-            retired_.push_back({&transport::node_memory(), r});
+            retired_.push_back(r);
         else if (r)
             transport::node_memory().detach(r);
         r = {};
@@ -203,10 +203,9 @@ void send_request::detach_regions(bool in_use) {
     drop(peer_words_);
 }
 
-std::vector<attachment> send_request::on_leave() {
+void send_request::on_leave() {
     const std::lock_guard lock(engine);
     detach_regions(false);
-    return std::exchange(retired_, {});
 }
 
 // Nothing moves any more, but the user's calls of Pready still count.

@@ -31,7 +31,7 @@ public:
     stall describe_stall() override;
     void peer_message(const control_message &message) override;
     void peer_ended() override;
-    std::vector<attachment> on_leave() override;
+    void on_leave() override;
 
     // setup_mutex and engine are held: make the exported copy / take it back. The caller destroys it after it
     // has let go of the locks, for that may wait for kernels.
@@ -78,7 +78,7 @@ private:
     // A match was undone after the first Start. Callers of Pready may remember its route, so they get no other one: from
     // then on the engine moves everything.
     bool route_spent_ = false;
-    std::vector<attachment> retired_;  // what we no longer use, given up when the user frees us
+    std::vector<transport::region> retired_;  // shared memory that callers of Pready may still store to
 
     // Guarded by engine.
     std::uint64_t ring_taken_ = 0;     // entries of the ring consumed, all epochs

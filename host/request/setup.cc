@@ -13,6 +13,7 @@
 #include "host/config.h"
 #include "host/format.h"
 #include "host/progress.h"
+#include "host/request/exported.h"
 #include "host/request/processes.h"
 #include "host/request/receive.h"
 #include "host/request/send.h"
@@ -439,13 +440,12 @@ void first_start(request &r) {
 
 void leave(const std::shared_ptr<request> &r) {
     if (r->null_peer()) return;
-    std::vector<attachment> unused;
     {
         const std::lock_guard lock(setup_mutex());
-        unused = r->on_leave();
+        r->on_leave();
         part_from_peer(*r);
     }
-    for (attachment &a : unused) a.owner->detach(a.region);
+    close_unused_mappings();
 }
 
 void first_epoch_over(request &r) {

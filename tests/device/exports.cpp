@@ -227,6 +227,28 @@ void host_asks(session &s, const shape &shape, int tag) {
     }
 }
 
+// ---- freed while a kernel waits ---------------------------------------------------------------------------
+
+// What a request had mapped of the peer's GPU does not keep the waiting kernel from its data, which the host is to send.
+void freed_beside(session &s, const shape &shape, int tag) {
+    s.what = "a request freed beside a waiting kernel";
+    exchange waited(s, shape, tag), other(s, shape, tag + 1, exchange::made::unexported);
+    for (int e = 0; e < 3; ++e) {
+        host_epoch(s, other, shape.sends);
+        waited.start();
+        s.run(1, threads, fill_body{waited.view()});
+        s.meet();
+        s.device->launch(1, threads, transfer{waited.view(), scope::block, false, true});
+        for (MPI_Request &r : other.requests) must(MPI_Request_free(&r), "MPI_Request_free");
+        s.meet();  // the peer's kernel waits, too
+        for (int i = 0; i < shape.sends; ++i) must(MPI_Pready(i, waited.requests[0]), "MPI_Pready");
+        s.settle();
+        waited.wait();
+        other.init_send();
+        other.init_receive();
+    }
+}
+
 }  // namespace
 
 int main(int argc, char **argv) {
@@ -240,5 +262,6 @@ int main(int argc, char **argv) {
     host_asks(s, {.sends = 4, .receives = 4, .bytes = 4 * 100}, 7);
     host_asks(s, {.sends = 5, .receives = 3, .bytes = 15 * 100}, 8);
     host_asks(s, {.sends = 2, .receives = 7, .bytes = 14 * 1000}, 9);
+    freed_beside(s, {.sends = 3, .receives = 3, .bytes = 3 * 2000}, 10);
     return s.finish();
 }

@@ -5,8 +5,9 @@
 //
 // Only non-blocking streams, and no call that touches the legacy default stream. The caller's current
 // device is left as it was. Measured on an H200 with CUDA 13.0: of the calls used here cudaFree,
-// cudaIpcCloseMemHandle and cudaHostUnregister wait for running kernels, the others do not. So memory of
-// our own comes from slabs that are kept, and mappings are closed only where transport.h says so.
+// cudaIpcCloseMemHandle and cudaHostUnregister wait for running kernels, the others do not; and while one of
+// these waits, a cudaMemcpyAsync of another thread does not return. So memory of our own comes from slabs that are
+// kept, and mappings are closed only where transport.h says so.
 #include <cuda_runtime.h>
 #include <mpix/detail/cuda_host.h>
 #include <unistd.h>
@@ -183,8 +184,9 @@ public:
         }
         const device_scope scope(device);
         const std::lock_guard lock(mutex_);
+        // An allocation that takes the place of a freed one has another handle.
         opened &o = opened_[{address.handle, device}];
-        if (o.users == 0) {
+        if (o.base == nullptr) {
             void *base = nullptr;
             if (const cudaError_t error = cudaIpcOpenMemHandle(&base, address.handle, cudaIpcMemLazyEnablePeerAccess);
                 error != cudaSuccess) {
@@ -204,13 +206,33 @@ public:
     }
 
     void detach(region &peers) override {
-        if (peers.handle == attached_by_ipc && last_user_gone(peers)) {
-            // Waits for kernels, so without the lock. Whoever maps it anew meanwhile has the same mapping, which
-            // the driver counts.
-            const device_scope scope(peers.device);
-            cudaIpcCloseMemHandle(peers.backing);
+        if (peers.handle == attached_by_ipc) {
+            const std::lock_guard lock(mutex_);
+            for (auto &[name, o] : opened_)
+                if (o.base == peers.backing && name.device == peers.device) --o.users;
         }
         peers = {};
+    }
+
+    void close_unused() override {
+        std::vector<std::pair<char *, int>> unused;
+        {
+            const std::lock_guard lock(mutex_);
+            for (auto it = opened_.begin(); it != opened_.end();) {
+                if (it->second.users != 0) {
+                    ++it;
+                    continue;
+                }
+                unused.emplace_back(it->second.base, it->first.device);
+                it = opened_.erase(it);
+            }
+        }
+        // They wait for kernels, so without the lock. Whoever maps one of them anew meanwhile has the same mapping,
+        // which the driver counts.
+        for (const auto &[base, device] : unused) {
+            const device_scope scope(device);
+            cudaIpcCloseMemHandle(base);
+        }
     }
 
     outcome acquire_view(const region &host, int device, void *&out) override {
@@ -350,17 +372,6 @@ private:
             return "the start of the buffer's allocation cannot be found (cuMemGetAddressRange)";
         base = reinterpret_cast<void *>(start);
         return {};
-    }
-
-    bool last_user_gone(const region &peers) {
-        const std::lock_guard lock(mutex_);
-        for (auto it = opened_.begin(); it != opened_.end(); ++it) {
-            if (it->second.base != peers.backing || it->first.device != peers.device) continue;
-            if (--it->second.users != 0) return false;
-            opened_.erase(it);
-            return true;
-        }
-        return false;
     }
 
     std::once_flag probed_;
