@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <atomic>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <vector>
 
@@ -57,6 +58,15 @@ public:
         if (error == cudaSuccess)
             error = cudaMemPoolSetAttribute(pool_, cudaMemPoolReuseAllowInternalDependencies, &no);
         return error == cudaSuccess ? outcome{} : cuda_error("no memory pool on the GPU", error);
+    }
+
+    outcome load() {
+        if (outcome problem = open(); !problem.empty()) return problem;
+        cudaError_t error = cudaSuccess;
+#if MPIX_HAVE_NVCC
+        std::call_once(loaded_, [&] { error = static_cast<cudaError_t>(load_kernels()); });
+#endif
+        return error == cudaSuccess ? outcome{} : cuda_error("cannot load the packing kernels", error);
     }
 
     outcome take_stream(cudaStream_t &out) {
@@ -185,6 +195,7 @@ private:
     // Memory of tables comes in the order of the one, where nothing ever waits for a kernel, and goes in the other's.
     cudaStream_t maker_ = nullptr, ender_ = nullptr;
     std::vector<cudaStream_t> idle_;
+    std::once_flag loaded_;
     std::map<const mpix_typemap *, tables> tables_;
 };
 
@@ -238,6 +249,17 @@ outcome move(const message &m, cudaStream_t order) {
 }
 #endif
 
+#if MPIX_HAVE_NVCC
+outcome move_across(const passage &p, cudaStream_t order) {
+    const int error = launch_move(p, order);
+    return error == cudaSuccess ? outcome{} : cuda_error("kernel launch", static_cast<cudaError_t>(error));
+}
+#else
+outcome move_across(const passage &, cudaStream_t) {
+    return "from one datatype with gaps to another on GPUs needs a library that was built with nvcc";
+}
+#endif
+
 // The message's packed bytes by way of device memory.
 outcome move_staged(device_state &device, message m, cudaStream_t order) {
     void *staging = nullptr;
@@ -275,6 +297,46 @@ outcome submit(device_state &device, message m, cudaStream_t order) {
     return move(m, order);
 }
 
+// A kernel was, or will be, enqueued with these types' tables.
+outcome submit(device_state &device, const passage &p, cudaStream_t order) {
+    if (p.to_type == nullptr || p.from_type == nullptr) {
+        const bool unpack = p.from_type == nullptr;
+        const message m{unpack ? p.to_type : p.from_type, unpack ? p.to : p.from, p.device,
+                        (unpack ? p.from : p.to) + p.begin, p.begin, p.bytes, unpack};
+        outcome problem = submit(device, m, order);
+        return problem.empty() ? device.note_use(*m.type, order) : problem;
+    }
+    mpix_typemap to{}, from{};
+    outcome problem = device.find_tables(*p.to_type, to);
+    if (problem.empty()) problem = device.find_tables(*p.from_type, from);
+    passage placed = p;
+    placed.to_type = &to;
+    placed.from_type = &from;
+    if (problem.empty()) problem = move_across(placed, order);
+    if (problem.empty()) problem = device.note_use(*p.to_type, order);
+    if (problem.empty()) problem = device.note_use(*p.from_type, order);
+    return problem;
+}
+
+struct under_way final : pending {
+    device_state *device = nullptr;
+    cudaStream_t stream = nullptr;
+    cudaEvent_t end = nullptr;
+    ~under_way() override {
+        if (end != nullptr) cudaEventDestroy(end);
+        if (stream != nullptr) device->give_stream(stream);
+    }
+    bool finished(outcome &problem) override {
+        const cudaError_t state = cudaEventQuery(end);
+        if (state == cudaErrorNotReady) {
+            cudaGetLastError();
+            return false;
+        }
+        if (state != cudaSuccess) problem = cuda_error("packing on the GPU", state);
+        return true;
+    }
+};
+
 // Submit to a stream of our own, and wait.
 template <class Submit>
 outcome finish_on(int ordinal, const Submit &submit_to) {
@@ -294,6 +356,26 @@ outcome finish_on(int ordinal, const Submit &submit_to) {
 
 outcome run(const message &m) {
     return finish_on(m.device, [&](device_state &device, cudaStream_t stream) { return submit(device, m, stream); });
+}
+
+outcome prepare(int ordinal) {
+    const device_scope scope(ordinal);
+    return devices().at(static_cast<std::size_t>(ordinal)).load();
+}
+
+outcome start(const passage &p, std::unique_ptr<pending> &out) {
+    const device_scope scope(p.device);
+    device_state &device = devices().at(static_cast<std::size_t>(p.device));
+    if (outcome problem = device.open(); !problem.empty()) return problem;
+    auto made = std::make_unique<under_way>();
+    made->device = &device;
+    if (outcome problem = device.take_stream(made->stream); !problem.empty()) return problem;
+    if (outcome problem = submit(device, p, made->stream); !problem.empty()) return problem;
+    cudaError_t error = cudaEventCreateWithFlags(&made->end, cudaEventDisableTiming);
+    if (error == cudaSuccess) error = cudaEventRecord(made->end, made->stream);
+    if (error != cudaSuccess) return cuda_error("cudaEventRecord", error);
+    out = std::move(made);
+    return {};
 }
 
 outcome enqueue(const message &m, stream_handle order) {

@@ -2,6 +2,7 @@
 //
 // One kernel template: word size, units per thread, direction, and how bytes are looked up.
 #include <cuda_runtime.h>
+#include <mpix/device/move.cuh>
 #include <mpix/device/pack_launch.h>
 #include <mpix/device/pack_tiles.cuh>
 
@@ -63,7 +64,50 @@ cudaError_t start_way(const message &m, stream_handle order) {
     }
 }
 
+// From one type to another, for as many blocks as there are 16 KiB.
+__global__ void __launch_bounds__(threads) move_across(const __grid_constant__ mpix_typemap to_type, char *to,
+                                                       const __grid_constant__ mpix_typemap from_type, char *from,
+                                                       int64_t begin, int64_t bytes) {
+    detail::move_share({to, &to_type}, {from, &from_type}, begin, bytes, int64_t{blockIdx.x} * threads + threadIdx.x,
+                       int64_t{gridDim.x} * threads);
+}
+constexpr int64_t bytes_per_block = 16384, most_blocks = 1024;
+
 }  // namespace
+
+namespace {
+
+template <class Kernel>
+void load(cudaError_t &error, Kernel *kernel) {
+    cudaFuncAttributes attributes;
+    if (error == cudaSuccess) error = cudaFuncGetAttributes(&attributes, kernel);
+}
+template <bool Unpack, class Map, int... W>
+void load_words(cudaError_t &error) {
+    (load(error, move<W, 1, Unpack, Map>), ...);
+    (load(error, move<W, 4, Unpack, Map>), ...);
+}
+template <class... Map>
+void load_maps(cudaError_t &error) {
+    (load_words<false, Map, 1, 4, 8, 16>(error), ...);
+    (load_words<true, Map, 1, 4, 8, 16>(error), ...);
+}
+
+}  // namespace
+
+int load_kernels() {
+    cudaError_t error = cudaSuccess;
+    load(error, move_across);
+    load_maps<detail::grid_map, detail::run_map, detail::box_map>(error);
+    return error;
+}
+
+int launch_move(const passage &p, stream_handle order) {
+    const int64_t blocks = (p.bytes + bytes_per_block - 1) / bytes_per_block;
+    move_across<<<static_cast<unsigned>(blocks < most_blocks ? blocks : most_blocks), threads, 0, order>>>(
+        *p.to_type, p.to, *p.from_type, p.from, p.begin, p.bytes);
+    return cudaGetLastError();
+}
 
 int launch_pack(const message &m, stream_handle order) {
     return m.unpack ? start_way<true>(m, order) : start_way<false>(m, order);

@@ -64,8 +64,6 @@ problem read_options(const request &r, MPI_Info info, export_options &out) {
     // A GPU's copy works on the buffer from its own side; the peer's bytes must land where it looks.
     if (out.device != transport::on_host && (r.place.owner == nullptr || r.place.device != out.device))
         return {MPI_ERR_BUFFER, format("the buffer is not memory of device {}", out.device)};
-    if (!r.op.type->contiguous())
-        return {MPI_ERR_TYPE, "the datatype has gaps, which is not supported for exported requests yet"};
     return {};
 }
 
@@ -77,6 +75,7 @@ problem export_request(request &r, const export_options &options, MPIX_Prequest 
         if (r.kind == MPIX_KIND_SEND)
             std::fill_n(detail::partition_contributions(r.home), r.op.partitions, std::uint64_t{0});
         r.exported_to_host = true;
+        r.use_layouts();
         out = r.home;
     } else {
         const auto contributors = static_cast<std::uint32_t>(options.contributors);

@@ -40,11 +40,12 @@ struct control_message {
     transport::wire_region words;    // this side's words
     transport::wire_region landing;  // ACCEPT
     transport::wire_region arrival;  // ACCEPT: the arrival flags
+    transport::wire_region layout;   // ACCEPT: the plan of a landing that has gaps (plan_wire.h); else zero
     char reason[136];                // with a refusal: a sentence, terminated
 };
-static_assert(sizeof(control_message) == 528);
+static_assert(sizeof(control_message) == 640);
 
-constexpr std::uint32_t control_magic = 0x3278706d;  // "mpx2"
+constexpr std::uint32_t control_magic = 0x3378706d;  // "mpx3"
 constexpr std::uint32_t offer_has_devices = 1;
 
 // Of all but the last the sender is told by the receiver's clear-to-send that it is final: until then one of the two may be

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "host/request/exported.h"
 
+#include <mpix/device/gpu_pack.h>
+
 #include <algorithm>
 #include <cstddef>
 #include <cstring>
 #include <mutex>
 
+#include "host/datatype/typemap.h"
 #include "host/request/request.h"
 
 namespace mpix {
@@ -26,6 +29,10 @@ device_copy::device_copy(transport::transport &gpus, int device) : gpus_(gpus), 
 device_copy::~device_copy() {
     if (memory_) gpus_.release(memory_);
     if (viewed_) gpus_.release_view(viewed_);
+    for (transport::region &r : layouts_) gpus_.release(r);
+#if MPIX_HAVE_CUDA
+    for (const placed &t : types_) gpu::unplace(t.map, device_);
+#endif
     const std::lock_guard lock(copies_mutex);
     --copies;
 }
@@ -65,6 +72,28 @@ problem device_copy::make(const request &r, std::uint64_t epoch, std::uint32_t c
 
 transport::outcome device_copy::install(const device_route &route) {
     return gpus_.write(&handle()->landing, &route, sizeof route, device_);
+}
+
+transport::outcome device_copy::place_layouts(const std::shared_ptr<const plan> &from,
+                                              const std::shared_ptr<const plan> &to, const mpix_layouts **out) {
+    mpix_layouts both{nullptr, nullptr};
+#if MPIX_HAVE_CUDA
+    const auto place = [this](const std::shared_ptr<const plan> &type, const mpix_typemap **map) {
+        if (type == nullptr) return transport::outcome{};
+        auto bad = gpu::place(&typemap_of(*type)->map, device_, map);
+        if (bad.empty()) types_.push_back({type, *map});
+        return bad;
+    };
+    if (auto bad = place(from, &both.from); !bad.empty()) return bad;
+    if (auto bad = place(to, &both.to); !bad.empty()) return bad;
+#else
+    static_cast<void>(from), static_cast<void>(to);
+#endif
+    transport::region made;
+    if (auto bad = gpus_.allocate(sizeof both, device_, made); !bad.empty()) return bad;
+    layouts_.push_back(made);
+    *out = static_cast<const mpix_layouts *>(made.address);
+    return gpus_.write(made.address, &both, sizeof both, device_);
 }
 
 transport::outcome device_copy::ready_count(std::uint64_t &out) {

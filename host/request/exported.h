@@ -7,6 +7,7 @@
 #include <mpix/detail/abi.h>
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "host/report.h"
@@ -15,6 +16,7 @@
 namespace mpix {
 
 class request;
+struct plan;
 
 // The part of a mpix_prequest that is filled in once the peer is known, as the GPU reaches it.
 struct device_route {
@@ -24,6 +26,7 @@ struct device_route {
     std::uint64_t slots = 0;
     std::uint64_t peer_partitions = 0;
     std::uint64_t *taken = nullptr;
+    const mpix_layouts *layouts = nullptr;
 };
 
 class device_copy {
@@ -37,6 +40,9 @@ public:
     problem make(const request &r, std::uint64_t epoch, std::uint32_t contributors);
     // Fill in the route. The caller opens the gate afterwards.
     transport::outcome install(const device_route &route);
+    // The two sides' datatypes, either of which may be null, in memory of the GPU, as long as this copy lives.
+    transport::outcome place_layouts(const std::shared_ptr<const plan> &from, const std::shared_ptr<const plan> &to,
+                                     const mpix_layouts **out);
 
     // The engine's access to the counter, and to the last epoch in which kernels readied each partition.
     transport::outcome ready_count(std::uint64_t &out);
@@ -54,6 +60,12 @@ private:
     int device_;
     transport::region memory_;
     transport::region viewed_;  // the request's words, as long as the GPU has them
+    struct placed {
+        std::shared_ptr<const plan> type;
+        const mpix_typemap *map;
+    };
+    std::vector<placed> types_;  // of all matches: callers of Pready may remember an earlier one's
+    std::vector<transport::region> layouts_;
 };
 
 // Close the mappings of peers' GPU memory that no request uses any more, if no request is exported to a GPU: a kernel

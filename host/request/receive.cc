@@ -9,6 +9,7 @@
 
 #include "host/config.h"
 #include "host/datatype/host_copy.h"
+#include "host/datatype/plan_wire.h"
 #include "host/format.h"
 #include "host/progress.h"
 #include "host/request/exported.h"
@@ -43,10 +44,14 @@ receive_request::~receive_request() {
     for (undone_match &old : undone_) {
         release(old.arrival);
         release(old.landing);
+        release(old.layout);
     }
 }
 
-problem receive_request::prepare() { return allocate_words(0); }
+problem receive_request::prepare() {
+    if (problem bad = prepare_gpu(); bad) return bad;
+    return allocate_words(0);
+}
 
 // ---- setup: setup_mutex is held ---------------------------------------------------------------
 
@@ -109,7 +114,7 @@ transport::outcome receive_request::make_landing(const offer &sender) {
     transport::outcome bad;
     if ((landing_owner_->capabilities() & transport::adopt_buffer) != 0) {
         slots_ = 1;
-        bad = landing_owner_->adopt(op.buffer, total_bytes(), landing_);
+        bad = adopt_buffer();
         if (bad.empty()) bad = landing_owner_->allocate(flag_bytes, place.device, arrival_);
     } else {
         slots_ = total_bytes() <= config().eager_bytes ? 2 : 1;
@@ -121,11 +126,24 @@ transport::outcome receive_request::make_landing(const offer &sender) {
     return bad;
 }
 
+// The user's own buffer; if it has gaps, the sender is told where bytes belong.
+transport::outcome receive_request::adopt_buffer() {
+    if (gapless) return landing_owner_->adopt(op.buffer, total_bytes(), landing_);
+    const memory_span span = span_of(*op.type, static_cast<std::int64_t>(op.count) * op.partitions);
+    const std::vector<char> layout = to_bytes(*op.type);
+    if (auto bad = transport::node_memory().allocate(layout.size(), transport::on_host, layout_); !bad.empty())
+        return bad;
+    std::memcpy(layout_.address, layout.data(), layout.size());
+    return landing_owner_->adopt(op.buffer + span.low, static_cast<std::uint64_t>(span.high - span.low), landing_);
+}
+
 transport::outcome receive_request::describe_landing(control_message &answer) const {
     answer.flags = static_cast<std::uint32_t>(slots_);
     if (auto bad = landing_owner_->describe(landing_, answer.landing); !bad.empty()) return bad;
     transport::transport &arrivals = flags_on_device() ? *landing_owner_ : transport::node_memory();
     if (auto bad = arrivals.describe(arrival_, answer.arrival); !bad.empty()) return bad;
+    if (layout_)
+        if (auto bad = transport::node_memory().describe(layout_, answer.layout); !bad.empty()) return bad;
     return transport::node_memory().describe(words_region, answer.words);
 }
 
@@ -206,9 +224,10 @@ bool receive_request::unbind(bool parted) {
     detail::publish(&words->gate, 0);
     detail::poke_pointer(&home->flags, static_cast<std::uint64_t *>(nullptr));
     detail::poke_pointer(&home->landing, static_cast<char *>(nullptr));
-    undone_.push_back({std::exchange(arrival_, {}), {}, {nullptr, std::free}, 0, active()});
+    undone_.push_back({std::exchange(arrival_, {}), {}, {}, {nullptr, std::free}, 0, active()});
     if (parted || active()) {
         undone_.back().landing = std::exchange(landing_, {});
+        undone_.back().layout = std::exchange(layout_, {});
         undone_.back().taken = std::move(taken_);
     }
     drop_landing();
@@ -223,6 +242,7 @@ bool receive_request::unbind(bool parted) {
 void receive_request::drop_landing() {
     if (arrival_) (flags_on_device() ? landing_owner_ : &transport::node_memory())->release(arrival_);
     if (landing_) landing_owner_->release(landing_);
+    if (layout_) transport::node_memory().release(layout_);
     if (peer_words_) transport::node_memory().detach(peer_words_);
 }
 

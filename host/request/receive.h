@@ -55,6 +55,7 @@ private:
     using taken_states = std::unique_ptr<std::uint64_t[], void (*)(void *)>;
 
     transport::outcome attach_words(const offer &sender);
+    transport::outcome adopt_buffer();
     transport::outcome make_landing(const offer &sender);
     transport::outcome install_on_device();
     transport::outcome describe_landing(control_message &answer) const;
@@ -71,9 +72,10 @@ private:
     // Written under setup_mutex and engine.
     transport::transport *landing_owner_ = nullptr;
     transport::region landing_, arrival_, peer_words_;
+    transport::region layout_;  // of a landing with gaps: its plan, for the sender
     // Of undone matches: a kernel, or another thread's Parrived, may still be looking there.
     struct undone_match {
-        transport::region arrival, landing;
+        transport::region arrival, landing, layout;
         taken_states taken;
         std::uint64_t parted_from = 0;  // the sender's number, until it has answered
         bool was_active = false;

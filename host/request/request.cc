@@ -2,6 +2,7 @@
 #include "host/request/request.h"
 
 #include <mpix/detail/order.h>
+#include <mpix/device/gpu_pack.h>
 
 #include <cstring>
 #include <new>
@@ -10,6 +11,7 @@
 
 #include "host/format.h"
 #include "host/config.h"
+#include "host/datatype/typemap.h"
 #include "host/request/exported.h"
 #include "host/request/setup.h"
 
@@ -57,8 +59,10 @@ request::request(const operation &o, mpix_kind k)
     : op(o),
       kind(k),
       partition_bytes(o.count * static_cast<std::uint64_t>(o.type->size)),
-      gapless(o.type->contiguous()) {
-    place = transport::locate(op.buffer);
+      gapless(partition_bytes == 0 || o.type->contiguous()) {
+    // By its first byte: what lies at the address itself may be nothing.
+    const auto first = static_cast<std::uintptr_t>(partition_bytes == 0 ? 0 : op.type->first_offset());
+    place = transport::locate(reinterpret_cast<const void *>(reinterpret_cast<std::uintptr_t>(op.buffer) + first));
     const std::size_t bytes = mpix_prequest_size(kind, op.partitions);
     home = static_cast<mpix_prequest *>(::operator new (bytes, std::align_val_t{64}));
     std::memset(static_cast<void *>(home), 0, bytes);
@@ -82,6 +86,12 @@ problem request::allocate_words(std::uint64_t extra_bytes) {
         return {MPI_ERR_NO_MEM, bad};
     words = static_cast<mpix_words *>(words_region.address);
     home->words = words;
+    return {};
+}
+
+problem request::prepare_gpu() const {
+    if (place.owner == nullptr || total_bytes() == 0) return {};
+    if (auto bad = gpu::prepare(place.device); !bad.empty()) return {MPI_ERR_OTHER, bad};
     return {};
 }
 
@@ -154,6 +164,12 @@ problem request::retire(MPI_Status *status) {
     active_.store(false, std::memory_order_release);
     detail::publish(&words->epoch, 2 * epoch_);
     return result;
+}
+
+void request::use_layouts() {
+    if (gapless) return;
+    (kind == MPIX_KIND_SEND ? home_layouts.from : home_layouts.to) = &typemap_of(*op.type)->map;
+    detail::poke_pointer(&home->layouts, static_cast<const mpix_layouts *>(&home_layouts));
 }
 
 std::string request::path() const {

@@ -86,6 +86,9 @@ public:
     // Whether it is active, and in the same epoch as at the last call. setup_mutex is held.
     bool in_same_epoch_still();
 
+    // Host threads that play kernels move bytes by the datatype's map from now on.
+    void use_layouts();
+
     std::string path() const;
     std::uint64_t total_bytes() const { return static_cast<std::uint64_t>(op.partitions) * partition_bytes; }
     int peer_world() const { return op.members->peers[static_cast<std::size_t>(op.peer)]; }
@@ -98,7 +101,7 @@ public:
     const mpix_kind kind;
     std::uint64_t number = 0;             // unique in this process, in the order in which they join the setup
     const std::uint64_t partition_bytes;  // packed
-    const bool gapless;                   // the buffer is one piece, in packing order
+    const bool gapless;                   // the buffer is one piece, in packing order, or the message empty
     MPI_Request handle = MPI_REQUEST_NULL;
 
     mpix_prequest *home = nullptr;  // the host's own instance
@@ -110,6 +113,7 @@ public:
     // An exported handle: `home` itself, for host threads, or a copy on a GPU. Guarded by `engine`.
     bool exported_to_host = false;
     std::unique_ptr<device_copy> device;
+    mpix_layouts home_layouts{nullptr, nullptr};
 
     // Guarded by setup_mutex.
     std::uint64_t peer_number = 0;  // the peer's request, once matched
@@ -129,6 +133,8 @@ protected:
     virtual problem outcome() = 0;  // of a complete epoch
     virtual void status_of(MPI_Status *status) const = 0;
     problem allocate_words(std::uint64_t extra_bytes);
+    // What may wait for kernels is done in the init call, before a kernel can wait for us.
+    problem prepare_gpu() const;
     problem ended_peer() const;
 
     std::atomic<bool> active_{false};

@@ -2,12 +2,15 @@
 #include "host/request/send.h"
 
 #include <mpix/device.cuh>
+#include <mpix/device/gpu_pack.h>
 
 #include <algorithm>
 #include <cstring>
 #include <utility>
 
 #include "host/datatype/host_copy.h"
+#include "host/datatype/plan_wire.h"
+#include "host/datatype/typemap.h"
 #include "host/format.h"
 #include "host/progress.h"
 #include "host/request/exported.h"
@@ -25,7 +28,7 @@ struct plan_mover {
     static constexpr bool alone = Alone;
     const request &r;
     template <class Group>
-    void operator()(const Group &, const detail::outgoing &, int p, char *landing) const {
+    void operator()(const Group &, const mpix_prequest *, const detail::outgoing &, int p, char *landing) const {
         const auto bytes = static_cast<std::int64_t>(r.partition_bytes), at = p * bytes;
         if (!r.gapless)
             pack_range(*r.op.type, r.op.buffer, at, bytes, landing + at);
@@ -33,6 +36,16 @@ struct plan_mover {
             std::memcpy(landing + at, r.op.buffer + at, sizeof(double));
         else if (bytes != 0)  // the buffer of an empty message may be null
             std::memcpy(landing + at, r.op.buffer + at, r.partition_bytes);
+    }
+};
+
+// A partition on its way, by the copy engine or by a kernel, and what has to live until it is there.
+struct packing final : transport::transfer {
+    std::vector<char> packed;
+    std::unique_ptr<transport::transfer> copy;
+    std::unique_ptr<gpu::pending> kernel;
+    bool finished(transport::outcome &problem) override {
+        return copy != nullptr ? copy->finished(problem) : kernel == nullptr || kernel->finished(problem);
     }
 };
 
@@ -44,6 +57,7 @@ send_request::~send_request() {
 }
 
 problem send_request::prepare() {
+    if (problem bad = prepare_gpu(); bad) return bad;
     const auto n = static_cast<std::uint64_t>(op.partitions);
     if (problem bad = allocate_words(n * sizeof(mpix_ring_entry)); bad) return bad;
     home->ring = reinterpret_cast<mpix_ring_entry *>(words + 1);
@@ -123,16 +137,24 @@ transport::outcome send_request::attach(const control_message &m) {
     if (arrival_owner != landing_owner_) return "the receiver's landing and its flags are of different transports";
     slots_ = m.flags;
     const std::uint64_t flags_bytes = (static_cast<std::uint64_t>(op.partitions) + 1) * sizeof(std::uint64_t);
-    if (m.landing.bytes < slots_ * total_bytes() || m.arrival.bytes < flags_bytes ||
-        m.words.bytes < sizeof(mpix_words) || m.words.transport != transport::id_shm)
+    std::uint64_t landing_bytes = slots_ * total_bytes();
+    memory_span span{0, 0};
+    if (m.layout.bytes != 0 && m.landing.device != transport::on_host) {
+        if (auto bad = read_layout(m.layout); !bad.empty()) return bad;
+        if (total_bytes() == 0 || total_bytes() % static_cast<std::uint64_t>(landing_type_->size) != 0 || slots_ != 1)
+            return "the receiver's datatype does not fit the message";
+        span = span_of(*landing_type_, static_cast<std::int64_t>(total_bytes()) / landing_type_->size);
+        landing_bytes = static_cast<std::uint64_t>(span.high - span.low);
+    }
+    if (m.landing.bytes < landing_bytes || m.arrival.bytes < flags_bytes || m.words.bytes < sizeof(mpix_words) ||
+        m.words.transport != transport::id_shm)
         return "the receiver's landing is too small";
     // The device that will do the stores or the copies: the buffer's; for a host buffer any will do.
     const int user = place.owner != nullptr ? place.device : 0;
-    if (place.owner == nullptr && m.landing.device != transport::on_host && !gapless && total_bytes() != 0)
-        return "a host buffer whose datatype has gaps cannot be sent to a GPU buffer";
     if (auto bad = landing_owner_->attach(m.landing, user, landing_); !bad.empty()) return bad;
     if (auto bad = arrival_owner->attach(m.arrival, user, arrival_); !bad.empty()) return bad;
     if (auto bad = transport::node_memory().attach(m.words, user, peer_words_); !bad.empty()) return bad;
+    landing_at_ = static_cast<char *>(landing_.address) - span.low;
     path_ = landing_owner_->name();
     detail::poke(&home->slots, slots_);
     detail::poke_pointer(&home->peer_complete, &static_cast<mpix_words *>(peer_words_.address)->complete);
@@ -146,6 +168,19 @@ transport::outcome send_request::attach(const control_message &m) {
     return {};
 }
 
+transport::outcome send_request::read_layout(const transport::wire_region &from) {
+    if (from.transport != transport::id_shm) return "the receiver's datatype is where we cannot read it";
+    transport::region bytes;
+    if (auto bad = transport::node_memory().attach(from, transport::on_host, bytes); !bad.empty()) return bad;
+    // A copy, which nobody can change while it is checked.
+    const std::vector<char> copy(static_cast<const char *>(bytes.address),
+                                 static_cast<const char *>(bytes.address) + bytes.bytes);
+    transport::node_memory().detach(bytes);
+    transport::outcome bad;
+    landing_type_ = plan_from_bytes(copy.data(), copy.size(), bad);
+    return bad;
+}
+
 transport::outcome send_request::install_on_device() {
     device_route route;
     route.slots = slots_;
@@ -156,7 +191,14 @@ transport::outcome send_request::install_on_device() {
         peer_view_ = peer_words_;
         route.peer_complete = &static_cast<mpix_words *>(view)->complete;
         route.flags = static_cast<std::uint64_t *>(arrival_.address);
-        route.landing = static_cast<char *>(landing_.address);
+        route.landing = landing_at_;
+        if (!gapless || landing_type_ != nullptr) {
+            if (auto bad = device->place_layouts(gapless ? nullptr : op.type, landing_type_, &route.layouts);
+                !bad.empty())
+                return bad;
+            route.flags = reinterpret_cast<std::uint64_t *>(reinterpret_cast<std::uintptr_t>(route.flags) |
+                                                            MPIX_FLAGS_WITH_LAYOUTS);
+        }
     }
     return device->install(route);
 }
@@ -198,6 +240,8 @@ void send_request::detach_regions(bool in_use) {
             transport::node_memory().detach(r);
         r = {};
     };
+    landing_type_ = nullptr;
+    landing_at_ = nullptr;
     drop(landing_);
     drop(arrival_);
     drop(peer_words_);
@@ -293,21 +337,53 @@ void send_request::fail(const transport::outcome &why) {
     if (engine_failure_.empty()) engine_failure_ = why;
 }
 
+// Where this epoch's packed message goes, or element 0 of a landing with gaps.
+char *send_request::landing_now() const { return landing_at_ + (slots_ == 2 && (epoch_ & 1) ? total_bytes() : 0); }
+
+// From or to GPU memory. Gaps of a host buffer are left out here, before the copy; those of GPU buffers by a kernel.
+transport::outcome send_request::start_transfer(int partition, std::unique_ptr<transport::transfer> &out) {
+    const std::uint64_t offset = static_cast<std::uint64_t>(partition) * partition_bytes;
+    const bool from_gpu = place.owner != nullptr;
+    const int on = from_gpu ? place.device : landing_.device;
+    auto made = std::make_unique<packing>();
+    const char *from = op.buffer + offset;
+    if (!gapless && !from_gpu) {
+        made->packed.resize(partition_bytes);
+        pack_range(*op.type, op.buffer, static_cast<std::int64_t>(offset), static_cast<std::int64_t>(partition_bytes),
+                   made->packed.data());
+        from = made->packed.data();
+    }
+    if (partition_bytes == 0 || (landing_type_ == nullptr && (gapless || !from_gpu))) {
+        transport::transport &copier = from_gpu ? *place.owner : *landing_owner_;
+        auto bad = copier.start(landing_now() + offset, from, partition_bytes, on, made->copy);
+        out = std::move(made);
+        return bad;
+    }
+#if MPIX_HAVE_CUDA
+    gpu::passage way{nullptr, const_cast<char *>(from) - offset, nullptr, landing_now(),
+                     static_cast<std::int64_t>(offset), static_cast<std::int64_t>(partition_bytes), on};
+    if (!gapless && from_gpu) {
+        way.from_type = &typemap_of(*op.type)->map;
+        way.from = op.buffer;
+    }
+    if (landing_type_ != nullptr) way.to_type = &typemap_of(*landing_type_)->map;
+    auto bad = gpu::start(way, made->kernel);
+    out = std::move(made);
+    return bad;
+#else
+    return "mpix was built without CUDA";
+#endif
+}
+
 // One partition, in the engine's hands.
 void send_request::start_move(int partition, bool for_host) {
     ++engine_moves_;
     move m{partition, for_host, nullptr};
     if (refusal_ == refused_not && !null_peer()) {
-        const std::uint64_t offset = static_cast<std::uint64_t>(partition) * partition_bytes;
-        char *to = static_cast<char *>(landing_.address) + (slots_ == 2 && (epoch_ & 1) ? total_bytes() : 0);
-        if (place.owner == nullptr && landing_.device == transport::on_host) {
-            plan_mover<false>{*this}(this_thread(), {}, partition, to);
-        } else {
-            transport::transport &copier = place.owner != nullptr ? *place.owner : *landing_owner_;
-            const int on = place.owner != nullptr ? place.device : landing_.device;
-            if (auto bad = copier.start(to + offset, op.buffer + offset, partition_bytes, on, m.transfer); !bad.empty())
-                fail(bad);
-        }
+        if (place.owner == nullptr && landing_.device == transport::on_host)
+            plan_mover<false>{*this}(this_thread(), nullptr, {}, partition, landing_now());
+        else if (auto bad = start_transfer(partition, m.transfer); !bad.empty())
+            fail(bad);
     }
     if (m.transfer == nullptr)
         finish_move(m);

@@ -57,11 +57,14 @@ private:
     void undo_match();
     void detach_regions(bool in_use);
     transport::outcome attach(const control_message &message);
+    transport::outcome read_layout(const transport::wire_region &from);
     transport::outcome install_on_device();
+    char *landing_now() const;
     bool gate_open() const;
     bool complete() const;
     void drain();
     void start_move(int partition, bool for_host);
+    transport::outcome start_transfer(int partition, std::unique_ptr<transport::transfer> &out);
     void finish_move(const move &m);
     void count_shares();
     void set_flag(std::uint64_t index);
@@ -73,6 +76,8 @@ private:
     // The route, as this process reaches it. Written under setup_mutex and engine, read under either.
     transport::transport *landing_owner_ = nullptr;
     transport::region landing_, arrival_, peer_words_;
+    std::shared_ptr<const plan> landing_type_;  // of a landing with gaps
+    char *landing_at_ = nullptr;                // of packed byte 0, or with gaps of element 0
     transport::region peer_view_;  // peer_words_, while the exported copy's GPU has it
     std::uint64_t slots_ = 0;
     // A match was undone after the first Start. Callers of Pready may remember its route, so they get no other one: from

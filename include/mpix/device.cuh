@@ -43,9 +43,20 @@ MPIX_FN thread_group this_thread();
  * Returns MPI_ERR_ARG (index out of range, or ready already in this epoch), MPI_ERR_REQUEST (null or
  * inactive request, or a receive). On a GPU a call for a partition that is ready already may move its bytes
  * once more before it finds out.
+ *
+ * Where the datatype has gaps, here or at the receiver, a GPU's group leaves the partition to the progress engine, which
+ * packs it with a kernel of its own; see pready_typed.
  */
 template <class Group>
 MPIX_FN int pready(const Group &group, int partition, MPIX_Prequest preq);
+
+/**
+ * The same, but the threads of a GPU's group move partitions with gaps as well, from where the bytes lie here to where
+ * they belong at the receiver, in one pass. A name of its own because the code takes registers (about 90, of which pready
+ * takes 40), whether a request has gaps or not. Both may be used on one request.
+ */
+template <class Group>
+MPIX_FN int pready_typed(const Group &group, int partition, MPIX_Prequest preq);
 
 /** pready for `low` to `high`, both included. Stops at the first error. */
 template <class Group>

@@ -63,13 +63,17 @@ public:
     explicit executor(int local_rank) {
         int devices = 0;
         check_cuda(cudaGetDeviceCount(&devices), "cudaGetDeviceCount");
-        check_cuda(cudaSetDevice(local_rank % devices), "cudaSetDevice");
+        device_ = local_rank % devices;
+        make_current();
         // Not the legacy default stream, which would order other streams' work with ours.
         check_cuda(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "cudaStreamCreateWithFlags");
     }
     ~executor() { check_cuda(cudaStreamDestroy(stream_), "cudaStreamDestroy"); }
     executor(const executor &) = delete;
     executor &operator=(const executor &) = delete;
+
+    // Of the calling thread; the constructor's has it so.
+    void make_current() { check_cuda(cudaSetDevice(device_), "cudaSetDevice"); }
 
     void *allocate(std::size_t bytes) {
         void *memory = nullptr;
@@ -107,6 +111,7 @@ private:
         check_cuda(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream_), "cudaMemcpyAsync");
         synchronise();
     }
+    int device_ = 0;
     cudaStream_t stream_ = nullptr;
 };
 
@@ -123,6 +128,7 @@ public:
     executor(const executor &) = delete;
     executor &operator=(const executor &) = delete;
 
+    void make_current() {}
     void *allocate(std::size_t bytes) { return std::malloc(bytes); }
     void release(void *memory) { std::free(memory); }
 

@@ -68,25 +68,130 @@ void refusals(session &s) {
     x.wait();
 }
 
-// Pieces with gaps between them cannot be exported.
-void gaps(session &s) {
-    MPI_Datatype pieces;
-    must(MPI_Type_vector(4, 8, 16, MPI_BYTE, &pieces), "MPI_Type_vector");
-    must(MPI_Type_commit(&pieces), "MPI_Type_commit");
-    void *const memory = s.device->allocate(1024);
-    MPI_Request r = MPI_REQUEST_NULL;
-    const int code = MPI_Psend_init(memory, 2, 1, pieces, s.peer, 2, MPI_COMM_WORLD, MPI_INFO_NULL, &r);
-    if (executor::is_gpu && code != MPI_SUCCESS) {
-        must_refuse(code, MPI_ERR_TYPE, "MPI_Psend_init of GPU memory with gaps");
-    } else {
-        must(code, "MPI_Psend_init");
-        MPIX_Prequest handle = MPIX_PREQUEST_NULL;
-        must_refuse(MPIX_Prequest_create(r, MPI_INFO_NULL, &handle), MPI_ERR_TYPE, "MPIX_Prequest_create");
-        must(MPI_Request_free(&r), "MPI_Request_free");
+// ---- gaps --------------------------------------------------------------------------------------------------
+
+// Rows of `row` bytes, `pitch` apart; `rows` of them an element.
+struct rows_of {
+    int row, pitch, rows;
+    DEVICE_FN std::uint64_t place(std::uint64_t byte) const {
+        const auto r = static_cast<std::uint64_t>(row);
+        return byte / r * static_cast<std::uint64_t>(pitch) + byte % r;
     }
-    must(MPI_Type_free(&pieces), "MPI_Type_free");
+    MPI_Datatype type() const {
+        MPI_Datatype one, out;
+        must(MPI_Type_vector(rows, row, pitch, MPI_BYTE, &one), "MPI_Type_vector");
+        must(MPI_Type_create_resized(one, 0, static_cast<MPI_Aint>(rows) * pitch, &out), "MPI_Type_create_resized");
+        must(MPI_Type_commit(&out), "MPI_Type_commit");
+        must(MPI_Type_free(&one), "MPI_Type_free");
+        return out;
+    }
+    std::uint64_t room(std::uint64_t bytes) const {
+        return bytes / static_cast<std::uint64_t>(row) * static_cast<std::uint64_t>(pitch);
+    }
+};
+
+struct gaps_body {
+    MPIX_Prequest send, receive;
+    char *out;
+    const char *in;
+    rows_of out_rows, in_rows;
+    int sends, receives;
+    std::uint64_t bytes, epoch, out_key, in_key;
+    bool typed, by_host;
+    report *errors;
+
+    static DEVICE_FN unsigned char value(std::uint64_t key, std::uint64_t n) {
+        return static_cast<unsigned char>((key + n * 0x9e3779b97f4a7c15u) >> 40);
+    }
+    template <class Block>
+    DEVICE_FN void operator()(const Block &block, int block_index, int blocks) const {
+        const auto first = static_cast<std::uint64_t>(block.thread_rank());
+        const auto step = static_cast<std::uint64_t>(block.num_threads());
+        const std::uint64_t mine = bytes / static_cast<std::uint64_t>(sends);
+        for (int i = block_index; i < sends; i += blocks) {
+            const std::uint64_t begin = static_cast<std::uint64_t>(i) * mine;
+            for (std::uint64_t n = begin + first; n < begin + mine; n += step)
+                out[out_rows.place(n)] = static_cast<char>(value(out_key, n));
+            if (by_host) continue;
+            expect_code(errors, epoch, i, MPI_SUCCESS,
+                        typed ? mpix::pready_typed(block, i, send) : mpix::pready(block, i, send));
+        }
+        if (by_host) return;
+        const std::uint64_t theirs = bytes / static_cast<std::uint64_t>(receives);
+        for (int j = block_index; j < receives; j += blocks) {
+            expect_code(errors, epoch, j, MPI_SUCCESS, mpix::wait_arrived(block, receive, j, patience_ns));
+            const std::uint64_t begin = static_cast<std::uint64_t>(j) * theirs;
+            for (std::uint64_t n = begin + first; n < begin + theirs; n += step) {
+                const auto found = static_cast<unsigned char>(in[in_rows.place(n)]);
+                if (found != value(in_key, n)) complain(errors, wrong::byte, epoch, j, n, value(in_key, n), found);
+            }
+        }
+    }
+};
+
+// From one layout to another; each byte, and those between them.
+void gaps(session &s, const rows_of &from, const rows_of &to, int sends, int receives, std::uint64_t bytes, int tag) {
+    s.what = "gaps, from rows of " + std::to_string(from.row) + " to rows of " + std::to_string(to.row);
+    const std::uint64_t out_room = from.room(bytes), in_room = to.room(bytes);
+    char *const out = static_cast<char *>(s.device->allocate(out_room));
+    char *const in = static_cast<char *>(s.device->allocate(in_room));
+    MPI_Datatype types[] = {from.type(), to.type()};
+    MPI_Request requests[2];
+    const auto count = [&](const rows_of &r, int partitions) {
+        return static_cast<MPI_Count>(bytes / static_cast<std::uint64_t>(partitions * r.row * r.rows));
+    };
+    must(MPI_Psend_init(out, sends, count(from, sends), types[0], s.peer, tag, MPI_COMM_WORLD, MPI_INFO_NULL,
+                        &requests[0]),
+         "MPI_Psend_init");
+    must(MPI_Precv_init(in, receives, count(to, receives), types[1], s.peer, tag, MPI_COMM_WORLD, MPI_INFO_NULL,
+                        &requests[1]),
+         "MPI_Precv_init");
+    for (MPI_Datatype &type : types) must(MPI_Type_free(&type), "MPI_Type_free");  // the requests keep them
+    MPIX_Prequest send, receive;
+    must(MPIX_Prequest_create(requests[0], MPI_INFO_NULL, &send), "MPIX_Prequest_create");
+    must(MPIX_Prequest_create(requests[1], MPI_INFO_NULL, &receive), "MPIX_Prequest_create");
+    if (s.match_first) await_match(requests[0]);
+    std::vector<unsigned char> memory(in_room);
+    for (std::uint64_t epoch = 1; epoch <= 6; ++epoch) {
+        s.device->set(out, 0x11, out_room);
+        s.device->set(in, 0x22, in_room);
+        must(MPI_Startall(2, requests), "MPI_Startall");
+        const bool by_host = epoch % 3 == 0;
+        const gaps_body body{send,
+                             receive,
+                             out,
+                             in,
+                             from,
+                             to,
+                             sends,
+                             receives,
+                             bytes,
+                             epoch,
+                             message_key(s.seed, s.rank, tag, epoch),
+                             message_key(s.seed, s.peer, tag, epoch),
+                             epoch % 3 == 1,
+                             by_host,
+                             s.errors};
+        s.run(2, threads, body);
+        if (by_host) must(MPI_Pready_range(0, sends - 1, requests[0]), "MPI_Pready_range");
+        must(MPI_Waitall(2, requests, MPI_STATUSES_IGNORE), "MPI_Waitall");
+        std::vector<unsigned char> expected(in_room, 0x22);
+        for (std::uint64_t n = 0; n < bytes; ++n) {
+            const auto row = static_cast<std::uint64_t>(to.row);
+            expected[n / row * static_cast<std::uint64_t>(to.pitch) + n % row] =
+                static_cast<unsigned char>((body.in_key + n * 0x9e3779b97f4a7c15u) >> 40);
+        }
+        s.device->download(memory.data(), in, in_room);
+        for (std::uint64_t n = 0; n < in_room; ++n)
+            REQUIRE(memory[n] == expected[n], "%s, epoch %d: byte %llu of the memory is %#x, not %#x", s.what.c_str(),
+                    static_cast<int>(epoch), session::as_ull(n), memory[n], expected[n]);
+    }
+    must(MPIX_Prequest_free(&send), "MPIX_Prequest_free");
+    must(MPIX_Prequest_free(&receive), "MPIX_Prequest_free");
+    for (MPI_Request &r : requests) must(MPI_Request_free(&r), "MPI_Request_free");
     s.meet();
-    s.device->release(memory);
+    s.device->release(out);
+    s.device->release(in);
 }
 
 // ---- by turns ------------------------------------------------------------------------------------------
@@ -254,7 +359,10 @@ void freed_beside(session &s, const shape &shape, int tag) {
 int main(int argc, char **argv) {
     session s(argc, argv, "device exports");
     refusals(s);
-    gaps(s);
+    gaps(s, {8, 24, 3}, {16, 40, 2}, 4, 3, 96 * 100, 12);
+    gaps(s, {16, 16, 1}, {1, 3, 6}, 2, 4, 96 * 50, 13);
+    gaps(s, {5, 11, 4}, {20, 20, 1}, 6, 5, 600 * 20, 14);
+    gaps(s, {64, 1024, 16}, {256, 512, 8}, 4, 8, 1 << 20, 15);
     by_turns(s, {.sends = 4, .receives = 4, .bytes = 4 * 900, .contributors = 3}, 3);
     by_turns(s, {.sends = 3, .receives = 2, .bytes = 6 * 150000, .contributors = 2}, 4);
     mixed(s, {.sends = 6, .receives = 6, .bytes = 6 * 500}, 5);

@@ -275,6 +275,14 @@ private:
     const char *title_;
 };
 
+// Until a request has met its partner.
+inline void await_match(MPI_Request request) {
+    const double deadline = MPI_Wtime() + 20;
+    for (char path[32] = "unmatched"; std::string(path) == "unmatched" && MPI_Wtime() < deadline;)
+        must(MPIX_Request_path(request, path, sizeof path), "MPIX_Request_path");
+    REQUIRE(MPI_Wtime() < deadline, "the requests have not met");
+}
+
 // ---- one request in each direction ----------------------------------------------------------------------
 
 struct shape {
@@ -299,7 +307,7 @@ public:
         init_send();
         if (how != made::send_only) init_receive();
         if (how == made::exported) export_both();
-        if (how == made::exported && s.match_first) await_match();
+        if (how == made::exported && s.match_first) await_match(requests[0]);
     }
     ~exchange() {
         unexport_both();
@@ -390,12 +398,6 @@ public:
 private:
     MPI_Count count(int partitions) const {
         return static_cast<MPI_Count>(shape_.bytes / static_cast<std::uint64_t>(partitions));
-    }
-    void await_match() const {
-        const double deadline = MPI_Wtime() + 20;
-        for (char path[32] = "unmatched"; std::string(path) == "unmatched" && MPI_Wtime() < deadline;)
-            must(MPIX_Request_path(requests[0], path, sizeof path), "MPIX_Request_path");
-        REQUIRE(MPI_Wtime() < deadline, "the requests have not met");
     }
     void poison() {
         s_.device->set(out_, stale, room());

@@ -230,6 +230,14 @@ void execution::make(int request) {
         device_memory_.push_back(l.on_device);
         l.packed = device_.allocate_shared(static_cast<std::size_t>(p_.bytes(request)) + 1);
         shared_memory_.push_back(l.packed);
+        if (!p_.type_of(request).dense) {
+            const std::size_t bytes = static_cast<std::size_t>(p_.bytes(request));
+            unsigned char *const block = device_.allocate_shared(sizeof(std::int64_t) * (bytes + 1));
+            shared_memory_.push_back(block);
+            l.places = reinterpret_cast<std::int64_t *>(block);
+            for (std::size_t b = 0; b < bytes; ++b)
+                l.places[b] = static_cast<std::int64_t>(position(p_, request, static_cast<std::int64_t>(b)));
+        }
     }
     address += e.origin;
     if (p_.bytes(request) == 0 && !e.exported && request % 3 == 0) address = nullptr;
@@ -277,8 +285,7 @@ void execution::begin_epoch(int request) {
     ++done_.epochs;
     if (!e.exported) return;
     device_.upload(l.on_device, l.host.data(), l.host.size());
-    const auto packed = l.expected.begin() + static_cast<std::ptrdiff_t>(e.origin);
-    std::copy(packed, packed + static_cast<std::ptrdiff_t>(p_.bytes(request)), l.packed);
+    for (std::int64_t b = 0; b < p_.bytes(request); ++b) l.packed[b] = l.expected[position(p_, request, b)];
 }
 
 void execution::start(const step &s) {
@@ -305,7 +312,9 @@ void execution::fill(int request, int partition) {
             const std::size_t at = position(p_, request, b);
             l.host[at] = l.expected[at];
         }
-    if (e.exported)
+    if (e.exported && l.places != nullptr && !e.self_overlapping)
+        device_.scatter(l.on_device, l.places + first, l.packed + first, static_cast<std::size_t>(bytes));
+    else if (e.exported && l.places == nullptr)
         device_.upload(l.on_device + e.origin + first, l.host.data() + e.origin + first,
                        static_cast<std::size_t>(bytes));
 }
@@ -352,7 +361,9 @@ void execution::launch(const step &s) {
         const std::int64_t last = offset(one) + bytes * (one.slice + 1) / one.slices;
         tasks.push_back(
             {l.exported, one.request, one.partition, is_send(one.request), one.slices > 1,
-             l.on_device + p_.end_of(one.request).origin + first, l.packed + first,
+             l.places != nullptr ? l.on_device : l.on_device + p_.end_of(one.request).origin + first,
+             l.places != nullptr ? l.places + first : nullptr,
+             p_.end_of(one.request).self_overlapping ? nullptr : l.packed + first,
              with(one.request).null_peer && !is_send(one.request) ? 0 : static_cast<std::uint64_t>(last - first)});
         done_.partitions += is_send(one.request) && one.slice == 0;
     }
@@ -384,7 +395,9 @@ void execution::check_partition(int request, int partition) {
     live &l = of(request);
     const end &e = p_.end_of(request);
     const std::int64_t bytes = p_.partition_bytes(request), first = partition * bytes;
-    if (e.exported)
+    if (e.exported && l.places != nullptr)
+        device_.gather(l.host, l.on_device, l.places + first, static_cast<std::size_t>(bytes));
+    else if (e.exported)
         device_.download(l.host.data() + e.origin + first, l.on_device + e.origin + first,
                          static_cast<std::size_t>(bytes));
     for (std::int64_t b = first; b < first + bytes; ++b) {

@@ -31,6 +31,7 @@ private:
         memory host;                      // the request's memory; of an exported one a copy
         char *on_device = nullptr;        // of an exported one, the memory itself
         unsigned char *packed = nullptr;  // the same for kernels: the message as it has to be
+        std::int64_t *places = nullptr;   // and where its bytes lie in the memory, unless one behind the other
         memory expected;                  // after the running epoch
         int epoch = 0;
         bool active = false;  // it may have become complete before its step

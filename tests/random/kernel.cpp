@@ -22,15 +22,21 @@ struct body {
     scope by;
     report *errors;
 
+    static DEVICE_FN std::int64_t place(const kernel_task &t, std::uint64_t n) {
+        return t.at != nullptr ? t.at[n] : static_cast<std::int64_t>(n);
+    }
+
     template <class Group>
     DEVICE_FN void run(const Group &group, const kernel_task &t) const {
         const auto first = static_cast<std::uint64_t>(group.thread_rank());
         const auto step = static_cast<std::uint64_t>(group.num_threads());
         const auto number = static_cast<std::uint64_t>(t.request);
         if (t.send) {
-            for (std::uint64_t n = first; n < t.bytes; n += step) t.buffer[n] = static_cast<char>(t.data[n]);
-            const int code = t.contribute ? mpix::pready_contribute(group, t.partition, t.handle)
-                                          : mpix::pready(group, t.partition, t.handle);
+            for (std::uint64_t n = first; t.data != nullptr && n < t.bytes; n += step)
+                t.buffer[place(t, n)] = static_cast<char>(t.data[n]);
+            const int code = t.contribute         ? mpix::pready_contribute(group, t.partition, t.handle)
+                             : t.request % 4 == 0 ? mpix::pready(group, t.partition, t.handle)
+                                                  : mpix::pready_typed(group, t.partition, t.handle);
             expect_code(errors, number, t.partition, MPI_SUCCESS, code);
             return;
         }
@@ -39,7 +45,7 @@ struct body {
         if (!mpix::parrived(group, t.handle, t.partition))
             complain(errors, wrong::answer, number, t.partition, 0, 1, 0);
         for (std::uint64_t n = first; n < t.bytes; n += step) {
-            const unsigned char expected = t.data[n], found = static_cast<unsigned char>(t.buffer[n]);
+            const unsigned char expected = t.data[n], found = static_cast<unsigned char>(t.buffer[place(t, n)]);
             if (expected != found) complain(errors, wrong::byte, number, t.partition, n, expected, found);
         }
     }
@@ -49,6 +55,19 @@ struct body {
         as_group(block, by, [&](const auto &group, int index, int groups) {
             for (int n = block_index * groups + index; n < count; n += blocks * groups) run(group, tasks[n]);
         });
+    }
+};
+
+struct scatter_body {
+    char *to;
+    const std::int64_t *at;
+    const unsigned char *data;
+    std::uint64_t bytes;
+    template <class Block>
+    DEVICE_FN void operator()(const Block &block, int, int) const {
+        for (auto n = static_cast<std::uint64_t>(block.thread_rank()); n < bytes;
+             n += static_cast<std::uint64_t>(block.num_threads()))
+            to[at[n]] = static_cast<char>(data[n]);
     }
 };
 
@@ -70,6 +89,7 @@ bool device::is_gpu() { return executor::is_gpu; }
 device::device(int local_rank) : in_(std::make_unique<inside>(local_rank)) {
     in_->errors = static_cast<report *>(in_->by.allocate(sizeof(report)));
     in_->by.set(in_->errors, 0, sizeof(report));
+    scatter(nullptr, nullptr, nullptr, 0);  // loads the kernel, which may wait for others
 }
 device::~device() {
     join();
@@ -84,6 +104,23 @@ unsigned char *device::allocate_shared(std::size_t bytes) {
 void device::release_shared(unsigned char *memory) { in_->by.release_shared(memory); }
 void device::upload(char *to, const unsigned char *from, std::size_t bytes) { in_->copies.upload(to, from, bytes); }
 void device::download(unsigned char *to, const char *from, std::size_t bytes) { in_->copies.download(to, from, bytes); }
+
+void device::gather(std::vector<unsigned char> &to, const char *from, const std::int64_t *at, std::size_t bytes) {
+    if constexpr (executor::is_gpu)
+        download(to.data(), from, to.size());
+    else
+        for (std::size_t n = 0; n < bytes; ++n)
+            to[static_cast<std::size_t>(at[n])] = static_cast<unsigned char>(from[at[n]]);
+}
+void device::scatter(char *to, const std::int64_t *at, const unsigned char *data, std::size_t bytes) {
+    if constexpr (executor::is_gpu) {
+        in_->copies.make_current();  // threads call this
+        in_->copies.launch(1, 64, scatter_body{to, at, data, bytes});
+        in_->copies.synchronise();
+    } else {  // by threads, too
+        for (std::size_t n = 0; n < bytes; ++n) to[at[n]] = static_cast<char>(data[n]);
+    }
+}
 
 void device::launch(const std::vector<kernel_task> &tasks, int blocks, int threads, bool whole_blocks) {
     in_->tasks = static_cast<kernel_task *>(in_->by.allocate_shared(tasks.size() * sizeof(kernel_task)));

@@ -20,8 +20,10 @@ struct kernel_task {
     int request, partition;  // the number is for messages only
     bool send;
     bool contribute;
-    char *buffer;               // device memory, `bytes` of it
-    const unsigned char *data;  // what to put there before Pready, or to find there after the arrival; shared memory
+    char *buffer;               // device memory
+    const std::int64_t *at;     // where each of the bytes is in there; null: one behind the other. Shared memory
+    const unsigned char *data;  // what to put there before Pready (null: it is there), or to find there after the
+                                // arrival; shared memory
     std::uint64_t bytes;
 };
 
@@ -41,6 +43,10 @@ public:
     void release_shared(unsigned char *memory);
     void upload(char *to, const unsigned char *from, std::size_t bytes);
     void download(unsigned char *to, const char *from, std::size_t bytes);
+    // to[at[n]] = from[at[n]], and of a GPU all the rest as well.
+    void gather(std::vector<unsigned char> &to, const char *from, const std::int64_t *at, std::size_t bytes);
+    // to[at[n]] = data[n]; `at` and `data` are shared memory.
+    void scatter(char *to, const std::int64_t *at, const unsigned char *data, std::size_t bytes);
 
     // Group g of G does the tasks g, g + G, ..., in this order. Returns at once; one launch at a time.
     void launch(const std::vector<kernel_task> &tasks, int blocks, int threads, bool whole_blocks);

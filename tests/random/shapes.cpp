@@ -112,15 +112,13 @@ int keep(program &p, sample made) {
     return static_cast<int>(p.types.size()) - 1;
 }
 
-int draw_type(program &p, dice &d, bool dense, std::int64_t limit) {
+int draw_type(program &p, dice &d, std::int64_t limit) {
     if (d.one_in(4)) return 0;  // bytes
     for (int attempt = 0; attempt < 20; ++attempt) {
         type_maker maker(d.number());
         sample made = maker.make(d.below(4));
         if (made.map.empty() || static_cast<std::int64_t>(made.map.size()) > limit) continue;
-        const int type = keep(p, std::move(made));
-        if (!dense || p.types.back().dense) return type;
-        p.types.pop_back();
+        return keep(p, std::move(made));
     }
     return 0;
 }
@@ -172,7 +170,7 @@ void draw_empty(program &p, dice &d, end &e) {
     e.partitions = d.between(1, 5);
     e.count = 0;
     e.type = 0;
-    if (!e.exported && d.one_in(2)) {
+    if (d.one_in(2)) {
         type_maker maker(d.number());
         sample made = maker.make(2);
         if (made.map.empty()) e.count = 2;
@@ -190,15 +188,11 @@ void draw_ends(program &p, dice &d, pair &q) {
         return;
     }
     const bool large = d.one_in(150);
-    // A GPU's transport takes no types with gaps.
-    const bool both_dense = p.where.gpu && (send.exported || receive.exported);
     for (int attempt = 0;; ++attempt) {
         const bool simple = large || attempt > 5;
         const std::int64_t small = 600;
-        send.type = simple ? 0 : draw_type(p, d, send.exported || both_dense, small);
-        receive.type = simple        ? 0
-                       : d.one_in(4) ? (receive.exported && !p.types[program::at(send.type)].dense ? 0 : send.type)
-                                     : draw_type(p, d, receive.exported || both_dense, small);
+        send.type = simple ? 0 : draw_type(p, d, small);
+        receive.type = simple ? 0 : d.one_in(4) ? send.type : draw_type(p, d, small);
         const std::int64_t a = p.types[program::at(send.type)].size(), b = p.types[program::at(receive.type)].size();
         const std::int64_t unit = std::lcm(a, b), limit = large ? large_limit : usual_limit;
         if (unit > limit) continue;

@@ -158,7 +158,10 @@ public:
                 "cudaIpcGetMemHandle",
                 error);
         void *base = nullptr;
-        if (outcome problem = allocation_base(own.address, base); !problem.empty()) return problem;
+        std::size_t size = 0;
+        if (outcome problem = allocation_of(own.address, base, size); !problem.empty()) return problem;
+        if (own.bytes > size - static_cast<std::size_t>(static_cast<char *>(own.address) - static_cast<char *>(base)))
+            return "the buffer goes beyond the end of its allocation";
         address.offset = address.address - reinterpret_cast<std::uint64_t>(base);
         out = {};
         out.transport = id_cuda_ipc;
@@ -352,7 +355,7 @@ private:
     }
 
     // cudaIpcGetMemHandle names the whole allocation; only the driver interface tells where that begins.
-    static outcome allocation_base(void *address, void *&base) {
+    static outcome allocation_of(void *address, void *&base, std::size_t &size) {
         using get_range = int (*)(unsigned long long *, std::size_t *, unsigned long long);
         static const get_range function = [] {
             void *entry = nullptr;
@@ -368,7 +371,7 @@ private:
             return reinterpret_cast<get_range>(found == cudaDriverEntryPointSuccess ? entry : nullptr);
         }();
         unsigned long long start = 0;
-        if (function == nullptr || function(&start, nullptr, reinterpret_cast<unsigned long long>(address)) != 0)
+        if (function == nullptr || function(&start, &size, reinterpret_cast<unsigned long long>(address)) != 0)
             return "the start of the buffer's allocation cannot be found (cuMemGetAddressRange)";
         base = reinterpret_cast<void *>(start);
         return {};

@@ -10,6 +10,7 @@
 
 #include <mpix/device/copy.cuh>
 #include <mpix/device/group.cuh>
+#include <mpix/device/move.cuh>
 #include <mpix/device/ready.cuh>
 
 #if !defined(__CUDA_ARCH__)
@@ -152,16 +153,21 @@ MPIX_FN void await(mpix_prequest *r, int j, uint64_t limit_ns, bool once, looked
     }
 }
 
-// How a sender's partition gets from the landing to a contiguous user's buffer; the host passes its own
-// for other layouts.
-struct contiguous_taker {
+// How a group of threads takes a sender's partition out of the landing; the host passes its own taker, which knows
+// datatypes by their plans.
+struct group_taker {
 #ifdef __CUDACC__
 #pragma nv_exec_check_disable
 #endif
     template <class Group>
     MPIX_FN void operator()(const Group &group, const mpix_prequest *r, uint64_t offset, const char *from,
                             uint64_t bytes) const {
-        group_copy(group, r->buffer + offset, from, bytes);
+        if (const mpix_layouts *const sides = peek_pointer(&r->layouts); sides != nullptr)
+            move_share({r->buffer, sides->to}, {const_cast<char *>(from) - offset, nullptr},
+                       static_cast<int64_t>(offset), static_cast<int64_t>(bytes),
+                       static_cast<int64_t>(group.thread_rank()), static_cast<int64_t>(group.num_threads()));
+        else
+            group_copy(group, r->buffer + offset, from, bytes);
     }
 };
 
@@ -242,7 +248,7 @@ namespace mpix {
 #endif
 template <class Group>
 MPIX_FN bool parrived(const Group &group, MPIX_Prequest preq, int partition) {
-    return detail::arrived(group, preq, partition, detail::contiguous_taker{});
+    return detail::arrived(group, preq, partition, detail::group_taker{});
 }
 
 #ifdef __CUDACC__
@@ -263,7 +269,7 @@ MPIX_FN int wait_arrived(const Group &group, MPIX_Prequest preq, int partition, 
             detail::await(preq, partition, by_default ? preq->stall_ns : timeout_ns, timeout_ns == 0, l);
             if (by_default && l.code == MPI_ERR_PENDING) detail::keep_error(preq, l.code, partition);
         }
-        if (detail::conclude(group, preq, partition, l, detail::contiguous_taker{})) return MPI_SUCCESS;
+        if (detail::conclude(group, preq, partition, l, detail::group_taker{})) return MPI_SUCCESS;
         if (const int code = detail::agree_code(group, l.code); code != MPI_SUCCESS) return code;
 #if !defined(__CUDA_ARCH__)
         // Another group is copying the partition out; look again, until the time is over.
@@ -293,7 +299,7 @@ MPIX_FN int MPI_Parrived(MPIX_Prequest preq, int partition, int *flag) {
         *flag = 1;
         return MPI_SUCCESS;
     }
-    *flag = mpix::detail::conclude(self, preq, partition, l, mpix::detail::contiguous_taker{});
+    *flag = mpix::detail::conclude(self, preq, partition, l, mpix::detail::group_taker{});
     return l.code;
 }
 

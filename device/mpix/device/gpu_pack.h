@@ -9,6 +9,7 @@
 
 #include <mpix/detail/typemap.h>
 
+#include <memory>
 #include <string>
 
 struct CUstream_st;
@@ -30,7 +31,29 @@ struct message {
     bool unpack;
 };
 
+// Packed bytes [begin, begin + bytes) of a message, bytes at least 1, from one layout to another, of which at least one
+// has a type; without one a side is the packed bytes themselves, in any memory that the process can reach, its address
+// that of packed byte 0. A side with a type is memory that kernels of `device` can reach.
+struct passage {
+    const mpix_typemap *from_type;
+    char *from;
+    const mpix_typemap *to_type;
+    char *to;
+    int64_t begin, bytes;
+    int device;
+};
+
+// Work under way. True once it is done; `problem` is set if it failed.
+struct pending {
+    virtual ~pending() = default;
+    virtual bool finished(outcome &problem) = 0;
+};
+
 #if MPIX_HAVE_CUDA
+// Load all kernels for `device`: the first launch of one that is not loaded may wait for kernels that run.
+outcome prepare(int device);
+// In a stream of our own. Whoever calls keeps the types and the memory until it is finished.
+outcome start(const passage &p, std::unique_ptr<pending> &out);
 // Done on return.
 outcome run(const message &m);
 // In the order of a stream of the message's device.
@@ -46,6 +69,7 @@ int number_of_devices();
 void forget(const mpix_typemap *type);
 #else
 inline int number_of_devices() { return 0; }
+inline outcome prepare(int) { return {}; }
 inline void forget(const mpix_typemap *) {}
 #endif
 

@@ -10,6 +10,7 @@
 
 #include <mpix/device/copy.cuh>
 #include <mpix/device/group.cuh>
+#include <mpix/device/move.cuh>
 
 namespace mpix::detail {
 
@@ -46,8 +47,16 @@ struct outgoing {
     uint64_t partition_bytes;
     // The route; zero while the peer is not known.
     char *landing;
-    uint64_t *flags;
+    uint64_t *flags;  // as in mpix_prequest
 };
+
+// A send's flags, without what else the address says.
+MPIX_FN uint64_t *arrival_flags(uint64_t *flags) {
+    return reinterpret_cast<uint64_t *>(reinterpret_cast<uint64_t>(flags) & ~uint64_t{MPIX_FLAGS_WITH_LAYOUTS});
+}
+MPIX_FN bool has_layouts(const uint64_t *flags) {
+    return (reinterpret_cast<uint64_t>(flags) & MPIX_FLAGS_WITH_LAYOUTS) != 0;
+}
 
 enum class admission { refused, now, later, nothing };
 
@@ -107,7 +116,7 @@ MPIX_FN admitted admit(mpix_prequest *r, int p) {
 }
 
 // Mark partition p ready; false, with the error kept, if somebody else has done so meanwhile, or the epoch is over.
-// One thread. Alone: nobody else calls at the same time, see contiguous_mover.
+// One thread. Alone: nobody else calls at the same time, see group_mover.
 template <bool Alone>
 MPIX_FN bool claim(mpix_prequest *r, int p, uint64_t epoch) {
     uint64_t *const state = partition_states(r) + p;
@@ -123,7 +132,7 @@ MPIX_COLD_FN void say_all_ready(mpix_prequest *r, uint64_t epoch) {
     // Pairs with observe() in the host's completion test and in the receiver's parrived.
     release_to_system();
     if (!head_null_peer(r->head) && peek(&r->defer_epoch) != epoch) {
-        publish_after_fence(&peek_pointer(&r->flags)[r->partitions], epoch);  // the whole message's
+        publish_after_fence(&arrival_flags(peek_pointer(&r->flags))[r->partitions], epoch);  // the whole message's
         // Not before that flag: it lets the receiver's host start the next epoch, and look() counts on the
         // flag then. A release of its own, since the two words are in different memories.
         publish(peek_pointer(&r->peer_complete), epoch);
@@ -149,16 +158,40 @@ MPIX_COLD_FN void defer(mpix_prequest *r, int p, uint64_t epoch) {
     publish_after_fence(&r->ring[place], epoch << 32 | static_cast<uint32_t>(p));
 }
 
-// How contiguous partitions are moved; the host passes its own mover, for other layouts, and for processes that call
-// MPI from one thread only: there nothing has to be exchanged, and stores to the landing need not be waited for.
-struct contiguous_mover {
+// How a group of threads moves a partition. The host passes its own mover, which knows datatypes by their plans, and one for
+// processes that call MPI from one thread only: there nothing has to be exchanged, and stores to the landing need not
+// be waited for.
+//
+// Gaps: of a GPU's group the code that looks bytes up takes about 45 registers more, whether it runs or not. So only who asks
+// for it gets it; otherwise what has gaps is left to the progress engine.
+template <bool Gaps>
+struct group_mover {
     static constexpr bool alone = false;
+#ifdef __CUDA_ARCH__
+    static constexpr bool gaps = Gaps;
+#else
+    static constexpr bool gaps = true;
+#endif
 #ifdef __CUDACC__
 #pragma nv_exec_check_disable
 #endif
     template <class Group>
-    MPIX_FN void operator()(const Group &group, const outgoing &o, int p, char *landing) const {
+    MPIX_FN void operator()(const Group &group, const mpix_prequest *r, const outgoing &o, int p, char *landing) const {
         const uint64_t offset = static_cast<uint64_t>(p) * o.partition_bytes;
+        if constexpr (gaps) {
+#ifdef __CUDA_ARCH__
+            const bool found = has_layouts(o.flags);
+#else
+            const bool found = peek_pointer(&r->layouts) != nullptr;  // the host's are there since the export
+#endif
+            if (found) {
+                const mpix_layouts *const sides = peek_pointer(&r->layouts);
+                move_share({landing, sides->to}, {o.buffer, sides->from}, static_cast<int64_t>(offset),
+                           static_cast<int64_t>(o.partition_bytes), static_cast<int64_t>(group.thread_rank()),
+                           static_cast<int64_t>(group.num_threads()));
+                return;
+            }
+        }
         group_copy(group, landing + offset, o.buffer + offset, o.partition_bytes);
     }
 };
@@ -191,6 +224,12 @@ MPIX_FN int ready(const Group &group, int p, mpix_prequest *r, const Mover &move
     admitted a{admission::refused, MPI_SUCCESS, 0};
     if (leader) {
         a = admit(r, p);
+#ifdef __CUDA_ARCH__
+        if constexpr (!Mover::gaps) {
+            if (a.what == admission::now && has_layouts(o.flags != nullptr ? o.flags : peek_pointer(&r->flags)))
+                a.what = admission::later;
+        }
+#endif
 #if !defined(__CUDA_ARCH__)
         // Only the first caller touches the landing. On a GPU the answer would have to be waited for, so there the claim
         // follows the flag: two callers of one partition, which is an error, may move the same bytes twice.
@@ -209,12 +248,12 @@ MPIX_FN int ready(const Group &group, int p, mpix_prequest *r, const Mover &move
         if (peek(&r->slots) == 2 && agree(group, (a.epoch & 1) != 0))
             o.landing += static_cast<uint64_t>(r->partitions) * o.partition_bytes;
 #endif
-        move(group, o, p, o.landing);
+        move(group, r, o, p, o.landing);
         group.sync();  // all members' stores are behind the leader's fence
         if (leader) {
             // publish_partition: bytes before flag. Pairs with observe() in look and in the host's test.
             release_to_system();
-            publish_after_fence(&o.flags[p], a.epoch);
+            publish_after_fence(&arrival_flags(o.flags)[p], a.epoch);
         }
 #ifdef __CUDA_ARCH__
         if (!agree(group, leader && claim<Mover::alone>(r, p, a.epoch))) return MPI_ERR_ARG;
@@ -234,7 +273,15 @@ namespace mpix {
 #endif
 template <class Group>
 MPIX_FN int pready(const Group &group, int partition, MPIX_Prequest preq) {
-    return detail::ready(group, partition, preq, detail::contiguous_mover{});
+    return detail::ready(group, partition, preq, detail::group_mover<false>{});
+}
+
+#ifdef __CUDACC__
+#pragma nv_exec_check_disable
+#endif
+template <class Group>
+MPIX_FN int pready_typed(const Group &group, int partition, MPIX_Prequest preq) {
+    return detail::ready(group, partition, preq, detail::group_mover<true>{});
 }
 
 #ifdef __CUDACC__

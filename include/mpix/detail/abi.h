@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define MPIX_ABI_VERSION 2u
+#define MPIX_ABI_VERSION 3u
 
 #define MPIX_HEAD_NULL_PEER (1ull << 40)  // the peer is MPI_PROC_NULL
 #define MPIX_GATE_NEVER (~0ull)           // of a receive: see mpix_words
@@ -36,6 +36,15 @@ struct mpix_words {
 // epoch's low 32 bits in the upper half, so that a stale entry is never taken for a new one.
 typedef uint64_t mpix_ring_entry;
 
+struct mpix_typemap;
+
+// How a message lies on the two sides of a Pready (user's buffer, landing) or of taking it out of the landing (landing,
+// user's buffer). Null: packed, one piece.
+struct mpix_layouts {
+    const struct mpix_typemap *from, *to;
+};
+#define MPIX_FLAGS_WITH_LAYOUTS 1ull  // in mpix_prequest.flags of a send
+
 // One request as Pready and Parrived see it. A send or receive always has one in host memory, which
 // the host's own MPI_Pready and MPI_Parrived use; exporting to a GPU makes a second one there.
 // The arrays that depend on the number of partitions lie behind the struct (see mpix_prequest_size).
@@ -46,21 +55,24 @@ struct mpix_prequest {
     int32_t partitions;        // this side's
     uint32_t contributors;     // calls of pready_contribute per partition
     uint64_t partition_bytes;  // packed bytes of one partition of this side
-    char *buffer;              // the user's buffer; contiguous wherever device code copies
+    char *buffer;              // the user's buffer: element 0
     struct mpix_words *words;  // as this executor (host or GPU) reaches it
     mpix_ring_entry *ring;     // send: `partitions` entries in host memory; deferred partitions
     uint64_t stall_ns;         // default deadline of wait_arrived; 0 = none
 
     // The route. Every field is zero until the peer is known and is then written once, so a non-zero
     // value read without any ordering is the final one.
-    char *landing;             // where the packed message lies or goes; null: user's buffer (receive),
-                               // or nothing this executor can store to (send)
-    uint64_t *flags;           // one epoch per *sender* partition, then one for the whole message
+    char *landing;             // where the message lies or goes; null: user's buffer (receive), or nothing
+                               // this executor can store to (send)
+    uint64_t *flags;           // one epoch per *sender* partition, then one for the whole message. Of a send,
+                               // MPIX_FLAGS_WITH_LAYOUTS in the address: `layouts` is not null. So whoever
+                               // has read this field without ordering knows whether to read that one.
     uint64_t *peer_complete;   // send: the receiver's words.complete
     uint64_t slots;            // epochs the landing holds side by side: 1 or 2
     uint64_t peer_partitions;  // receive: the sender's number of partitions
     uint64_t *taken;           // receive with a landing, per sender partition: 2*epoch once it was copied
                                // out to the user's buffer, 2*epoch - 1 while somebody is copying
+    const struct mpix_layouts *layouts;  // null: both sides are one piece
 
     // Changes while in use; each word is accessed atomically.
     uint64_t seen_epoch;   // last active epoch number read from words->epoch

@@ -209,7 +209,8 @@ struct box_map {
                 return {x, origin + offset + rest, box.run - rest, rest, b, origin};
             }
         }
-        return {x, 0, 1, 0, 0, 0};  // not reached: every packed byte is in a box
+        // Every packed byte of a datatype is in a box; of a plan from elsewhere it may not be, but it is in the span.
+        return {x, element * type.extent + type.low, 1, 0, 0, element * type.extent};
     }
 
     MPIX_FN void advance(cursor &c, int64_t bytes) const {

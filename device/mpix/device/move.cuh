@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Packed bytes from one layout to another in one pass, by any group of threads: what Pready does where a datatype has
+// gaps on either side. Between two GPUs no byte is stored but where it is wanted.
+#ifndef MPIX_DEVICE_MOVE_CUH
+#define MPIX_DEVICE_MOVE_CUH
+
+#include <mpix/detail/typemap.h>
+#include <mpix/device/words.cuh>
+
+namespace mpix::detail {
+
+// One side of a message: elements of a type, the first of them at `memory`; without a type the packed bytes themselves.
+struct layout {
+    char *memory;
+    const mpix_typemap *type;
+};
+
+// Where packed byte x is. Not inlined: it is long, and callers look up several.
+MPIX_COLD_FN int64_t offset_of(const mpix_typemap *type, int64_t x) {
+    if (type == nullptr) return x;
+    if (type->kind == MPIX_TYPEMAP_GRID) return grid_map(*type).locate(x).offset;
+    if (type->kind == MPIX_TYPEMAP_RUNS) return run_map(*type).locate(x).offset;
+    return box_map(*type).locate(x).offset;
+}
+
+// All that decides how wide words may be on this side.
+MPIX_FN uint64_t alignment_of(const layout &side, int64_t begin, int64_t bytes) {
+    uint64_t all = reinterpret_cast<uint64_t>(side.memory);
+    if (side.type == nullptr) return all;
+    all |= side.type->alignment;
+    if (begin + bytes > side.type->size)
+        all |= static_cast<uint64_t>(side.type->extent) | static_cast<uint64_t>(side.type->size);
+    return all;
+}
+
+// Lane after lane in packing order, so that a warp's words are as close together as the layouts allow.
+template <class Word>
+MPIX_FN void move_words(const layout &to, const layout &from, int64_t begin, int64_t bytes, int64_t rank,
+                        int64_t threads) {
+    constexpr int64_t width = sizeof(Word);
+    constexpr int each = 4;  // words under way per thread
+    const int64_t end = begin + bytes, step = threads * width;
+    int64_t x = begin + rank * width;
+    for (; x + (each - 1) * step < end; x += each * step) {
+        Word word[each];
+#ifdef __CUDA_ARCH__
+#pragma unroll
+#endif
+        for (int i = 0; i < each; ++i) word[i] = load_word<Word>(from.memory + offset_of(from.type, x + i * step));
+#ifdef __CUDA_ARCH__
+#pragma unroll
+#endif
+        for (int i = 0; i < each; ++i) store_word<Word>(to.memory + offset_of(to.type, x + i * step), word[i]);
+    }
+    for (; x < end; x += step)
+        store_word<Word>(to.memory + offset_of(to.type, x), load_word<Word>(from.memory + offset_of(from.type, x)));
+}
+
+// The share of thread `rank` of `threads` in packed bytes [begin, begin + bytes). No barrier.
+MPIX_COLD_FN void move_share(const layout &to, const layout &from, int64_t begin, int64_t bytes, int64_t rank,
+                             int64_t threads) {
+    const uint64_t all = alignment_of(to, begin, bytes) | alignment_of(from, begin, bytes) |
+                         static_cast<uint64_t>(begin) | static_cast<uint64_t>(bytes);
+    if ((all & 15) == 0)
+        move_words<block16>(to, from, begin, bytes, rank, threads);
+    else if ((all & 7) == 0)
+        move_words<uint64_t>(to, from, begin, bytes, rank, threads);
+    else if ((all & 3) == 0)
+        move_words<uint32_t>(to, from, begin, bytes, rank, threads);
+    else
+        move_words<uint8_t>(to, from, begin, bytes, rank, threads);
+}
+
+}  // namespace mpix::detail
+
+#endif  // MPIX_DEVICE_MOVE_CUH
