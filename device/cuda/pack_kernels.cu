@@ -11,9 +11,16 @@ namespace {
 
 constexpr int threads = 256;
 
+// Blocks on a multiprocessor, by which the compiler allots registers; 0: as it likes.
+template <int W, bool Unpack, class Map>
+constexpr int at_once = W != 1 || !detail::is_grid<Map> ? 0
+                        : Unpack                        ? 5
+                                                        : 4;
+
 template <int W, int U, bool Unpack, class Map>
-__global__ void __launch_bounds__(threads) move(const __grid_constant__ mpix_typemap type, char *memory, char *packed,
-                                                int64_t begin, int64_t bytes, const char *readable_end) {
+__global__ void __launch_bounds__(threads, at_once<W, Unpack, Map>)
+    move(const __grid_constant__ mpix_typemap type, char *memory, char *packed, int64_t begin, int64_t bytes,
+         const char *readable_end) {
     const detail::packing_job<Map> job{Map(type), memory, packed, begin, bytes, readable_end};
     detail::do_tile<W, U, Unpack>(job, blockIdx.x, threadIdx.x, threads);
 }
@@ -40,7 +47,7 @@ cudaError_t start_words(const message &m, stream_handle order) {
 
 template <bool Unpack, class Map>
 cudaError_t start_map(const message &m, stream_handle order) {
-    switch (detail::word_size(*m.type, m.memory, m.packed, m.begin, m.bytes)) {
+    switch (detail::kernel_word<Unpack>(*m.type, m.memory, m.packed, m.begin, m.bytes)) {
         case 16:
             return start_words<16, Unpack, Map>(m, order);
         case 8:

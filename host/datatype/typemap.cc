@@ -116,7 +116,8 @@ std::shared_ptr<const typemap> make_typemap(const plan &type) {
         map.kind = MPIX_TYPEMAP_GRID;
         map.grid = grid_of(type.boxes[0]);
         repeat(map.grid, type.size, type.extent);
-        map.grid.by_cells = detail::make_divisor(map.grid.run / 4 + (map.grid.run % 4 + 6) / 4);  // run may be endless
+        map.grid.by_cells =
+            detail::make_divisor(map.grid.run / 16 + (map.grid.run % 16 + 30) / 16);  // run may be endless
     } else if (!type.loose.empty() || runs <= most_table_runs) {
         map.kind = MPIX_TYPEMAP_RUNS;
         make_table(type, *made);

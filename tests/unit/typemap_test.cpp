@@ -62,10 +62,15 @@ void run_map(const mpix_typemap &type, char *memory, char *packed, std::int64_t 
              bool many) {
     const char *const end = Unpack ? packed + bytes : memory + memory_end(type, begin, bytes);
     const packing_job<Map> job{Map(type), memory, packed, begin, bytes, end};
-    const int word = std::min(word_size(type, memory, packed, begin, bytes), most);
+    const int word = std::min(kernel_word<Unpack>(type, memory, packed, begin, bytes), most);
     ++runs[std::to_string(type.kind) + (Unpack ? " unpack " : " pack ") + std::to_string(word)];
     if constexpr (is_grid<Map> && Unpack)
         if (word == 1) ++runs[goes_by_cells(job.map) ? "cells" : "bytes"];
+    if constexpr (is_grid<Map> && !Unpack)
+        if (word == 1)
+            ++runs[job.map.tiny_runs() ? "tiny" : with_packed_word(job.map, [](auto piece) {
+                return std::to_string(decltype(piece)::bytes) + " joined";
+            })];
     if (word == 16) run_units<16, Unpack>(job, many);
     if (word == 8) run_units<8, Unpack>(job, many);
     if (word == 4) run_units<4, Unpack>(job, many);
@@ -208,7 +213,7 @@ TEST_CASE("emulated kernels on rows of all lengths") {
     std::mt19937_64 random(seed + 1);
     runs.clear();
     for (const int unit : {1, 4, 8, 16})
-        for (int run = unit; run <= 80 * (unit == 1 ? 1 : 2); run += unit)
+        for (int run = unit; run <= 160; run += unit)
             for (const int pitch : {run + unit, run + 3 * unit, 4 * run, 128 + 2 * run}) {
                 const sample type = rows(maker.between(2, 9), run, pitch);
                 CAPTURE(type.text);
@@ -225,7 +230,7 @@ TEST_CASE("emulated kernels on rows of all lengths") {
         CAPTURE(type.text);
         check(type, mpix::typemap_of(*read(type.type))->map, maker.between(1, 3), 12, maker, random);
     }
-    for (const char *const way : {"cells", "bytes"}) {
+    for (const char *const way : {"cells", "bytes", "tiny", "4 joined", "8 joined", "16 joined"}) {
         CAPTURE(way);
         CHECK(runs[way] > 20);
     }

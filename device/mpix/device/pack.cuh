@@ -24,7 +24,7 @@ MPIX_COLD_FN void do_part(const mpix_typemap &type, char *memory, char *packed, 
 template <bool Unpack, class Map>
 MPIX_FN void do_words(const mpix_typemap &type, char *memory, char *packed, int64_t begin, int64_t bytes, int64_t rank,
                       int64_t threads) {
-    switch (word_size(type, memory, packed, begin, bytes)) {
+    switch (kernel_word<Unpack>(type, memory, packed, begin, bytes)) {
         case 16:
             return do_part<16, Unpack, Map>(type, memory, packed, begin, bytes, rank, threads);
         case 8:

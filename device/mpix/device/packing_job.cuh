@@ -9,25 +9,6 @@
 
 namespace mpix::detail {
 
-template <int W>
-struct word_of;
-template <>
-struct word_of<1> {
-    using type = uint8_t;
-};
-template <>
-struct word_of<4> {
-    using type = uint32_t;
-};
-template <>
-struct word_of<8> {
-    using type = uint64_t;
-};
-template <>
-struct word_of<16> {
-    using type = block16;
-};
-
 template <class Map>
 inline constexpr bool is_grid = false;
 template <>
@@ -42,17 +23,21 @@ struct packing_job {
     int64_t begin, bytes;
     const char *readable_end;  // of the side that is read
 
-    MPIX_FN int skew() const { return static_cast<int>(reinterpret_cast<uint64_t>(packed) & 15); }
-    MPIX_FN int64_t units() const { return (skew() + bytes + 15) >> 4; }
-
-    // Of unit k the bytes [from, to) after packed.
+    // Word k of W bytes of the packed memory, counted from the one with the first byte, begins `word_begin` after
+    // packed; of it the message has [from, to).
+    MPIX_FN int64_t word_begin(int W, int64_t k) const {
+        return W * k - (static_cast<int64_t>(reinterpret_cast<uint64_t>(packed)) & (W - 1));
+    }
+    template <int W>
+    MPIX_FN int64_t words() const {
+        return (bytes - word_begin(W, 0) + W - 1) / W;
+    }
     struct part {
         int64_t from, to;
-        MPIX_FN bool whole() const { return to - from == 16; }
         MPIX_FN int bytes() const { return static_cast<int>(to - from); }
     };
-    MPIX_FN part unit(int64_t k) const {
-        const int64_t from = 16 * k - skew(), to = from + 16;
+    MPIX_FN part word(int W, int64_t k) const {
+        const int64_t from = word_begin(W, k), to = from + W;
         return {from < 0 ? 0 : from, to < bytes ? to : bytes};
     }
 };

@@ -68,40 +68,101 @@ MPIX_FN uint32_t funnel(uint32_t low, uint32_t high, int bits) {
 #endif
 }
 
-// The aligned words that 16 bytes at `from` lie in, not put together yet, so that others can be loaded meanwhile.
-struct raw_words {
-    uint32_t word[5];
-    int bits;  // where in word[0] the bytes begin
+// Bytes [0, n) of a word; n may be less than 0, or more than 4.
+MPIX_FN uint32_t low_bytes(int n) { return n <= 0 ? 0 : n >= 4 ? ~uint32_t{0} : (uint32_t{1} << (8 * n)) - 1; }
+
+template <int N>
+struct word_of;
+template <>
+struct word_of<1> {
+    using type = uint8_t;
 };
-MPIX_FN bool raw_words_end_before(const char *from, const char *end) {
-    return from - (reinterpret_cast<uint64_t>(from) & 3) + 20 <= end;
+template <>
+struct word_of<4> {
+    using type = uint32_t;
+};
+template <>
+struct word_of<8> {
+    using type = uint64_t;
+};
+template <>
+struct word_of<16> {
+    using type = block16;
+};
+
+template <int N>
+MPIX_FN typename word_of<N>::type join_words(const uint32_t (&word)[N / 4]) {
+    const auto pair = [&](int i) { return static_cast<uint64_t>(word[i + 1]) << 32 | word[i]; };
+    if constexpr (N == 16)
+        return {pair(0), pair(2)};
+    else if constexpr (N == 8)
+        return pair(0);
+    else
+        return word[0];
 }
-MPIX_FN raw_words load_raw(const char *from, int words) {
+
+// The aligned 4-byte words that N bytes lie in, not put together yet, so that others can be loaded meanwhile.
+template <int N>
+struct raw_words {
+    uint32_t word[N / 4 + 1];
+    int bits;  // where in word[0] the bytes begin
+    MPIX_FN uint32_t at(int i) const { return funnel(word[i], word[i + 1], bits); }
+};
+// Of N bytes at `from` those [begin, end): loads the words that have any of them.
+template <int N>
+MPIX_FN raw_words<N> load_raw(const char *from, int begin, int end) {
     const int skew = static_cast<int>(reinterpret_cast<uint64_t>(from) & 3);
-    raw_words raw;
+    raw_words<N> raw;
     raw.bits = 8 * skew;
 #ifdef __CUDA_ARCH__
 #pragma unroll
 #endif
-    for (int i = 0; i < 5; ++i) raw.word[i] = i < words ? load_word<uint32_t>(from - skew + 4 * i) : 0;
+    for (int i = 0; i <= N / 4; ++i) {
+        const int at = 4 * i - skew;
+        raw.word[i] = at < end && at + 4 > begin ? load_word<uint32_t>(from + at) : 0;
+    }
     return raw;
 }
-MPIX_FN block16 assemble(const raw_words &raw) {
-    const auto at = [&](int i) -> uint64_t { return funnel(raw.word[i], raw.word[i + 1], raw.bits); };
-    return {at(1) << 32 | at(0), at(3) << 32 | at(2)};
+// Whether this may be done for bytes before `last`, where memory may be read up to `end`.
+MPIX_FN bool words_end_before(const char *last, const char *end) {
+    return last + ((0 - reinterpret_cast<uint64_t>(last)) & 3) <= end;
+}
+MPIX_FN block16 assemble(const raw_words<16> &raw) {
+    const uint32_t word[4] = {raw.at(0), raw.at(1), raw.at(2), raw.at(3)};
+    return join_words<16>(word);
 }
 
 // `bytes` (1 to 16) bytes at `from`; what is above them is undefined. Reads the aligned words that these bytes lie in,
 // as far as they are before `end`, where memory that may be read ends.
 MPIX_FN block16 load_bytes(const char *from, int bytes, const char *end) {
-    const int skew = static_cast<int>(reinterpret_cast<uint64_t>(from) & 3), words = (skew + bytes + 3) >> 2;
-    if (from - skew + 4 * words <= end) return assemble(load_raw(from, words));
+    if (words_end_before(from + bytes, end)) return assemble(load_raw<16>(from, 0, bytes));
     block16 value{0, 0};
     for (int i = bytes - 1; i >= 0; --i) {
         value = shift_up(value, 1);
         value.low |= load_word<uint8_t>(from + i);
     }
     return value;
+}
+
+MPIX_FN uint64_t upper_half(const block16 &value) { return value.high; }
+MPIX_FN uint64_t lower_half(const block16 &value) { return value.low; }
+MPIX_FN uint32_t upper_half(uint64_t value) { return static_cast<uint32_t>(value >> 32); }
+MPIX_FN uint32_t lower_half(uint64_t value) { return static_cast<uint32_t>(value); }
+MPIX_FN uint16_t upper_half(uint32_t value) { return static_cast<uint16_t>(value >> 16); }
+MPIX_FN uint16_t lower_half(uint32_t value) { return static_cast<uint16_t>(value); }
+MPIX_FN uint8_t upper_half(uint16_t value) { return static_cast<uint8_t>(value >> 8); }
+MPIX_FN uint8_t lower_half(uint16_t value) { return static_cast<uint8_t>(value); }
+
+// Of an aligned word bytes [begin, end), by the widest stores.
+template <class T>
+MPIX_FN void store_part(char *to, const T &value, int begin, int end) {
+    constexpr int half = sizeof(T) / 2;
+    if (begin <= 0 && end >= static_cast<int>(sizeof(T))) {
+        store_word(to, value);
+    } else if constexpr (half != 0) {
+        if (begin < half) store_part(to, lower_half(value), begin, end);
+        if (end > half) store_part(to + half, upper_half(value), begin - half, end - half);
+    }
 }
 
 // The first `bytes` (0 to 16) bytes of `value`, by the widest stores that the address allows.

@@ -19,7 +19,7 @@ struct mpix_step {
 struct mpix_grid {
     int64_t offset, packed, end, run;
     int64_t dimensions;
-    struct mpix_divisor by_cells;  // by how many aligned 4-byte words a run may touch
+    struct mpix_divisor by_cells;  // by how many aligned 16-byte words a run may touch
     struct mpix_step step[MPIX_MAX_DIMENSIONS + 1];
 };
 
@@ -68,9 +68,9 @@ struct grid_map {
 
     MPIX_FN explicit grid_map(const mpix_typemap &type) : grid(type.grid) {}
 
-    MPIX_FN bool tiny_runs() const { return grid.run < 4; }
-    // From the cursor on, for 16 bytes, runs of at least a byte follow each other at one distance.
-    MPIX_FN bool straight(const cursor &c) const { return grid.step[0].count - c.index > 16; }
+    MPIX_FN bool tiny_runs() const { return grid.run < 3; }
+    // From the cursor on, for 4 bytes, runs of at least a byte follow each other at one distance.
+    MPIX_FN bool straight(const cursor &c) const { return grid.step[0].count - c.index > 4; }
     MPIX_FN int64_t run() const { return grid.run; }
     MPIX_FN int64_t distance() const { return grid.step[0].stride; }
 
