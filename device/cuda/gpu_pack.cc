@@ -301,8 +301,13 @@ outcome submit(device_state &device, message m, cudaStream_t order) {
 outcome submit(device_state &device, const passage &p, cudaStream_t order) {
     if (p.to_type == nullptr || p.from_type == nullptr) {
         const bool unpack = p.from_type == nullptr;
-        const message m{unpack ? p.to_type : p.from_type, unpack ? p.to : p.from, p.device,
-                        (unpack ? p.from : p.to) + p.begin, p.begin, p.bytes, unpack};
+        const message m{unpack ? p.to_type : p.from_type,
+                        unpack ? p.to : p.from,
+                        p.device,
+                        (unpack ? p.from : p.to) + p.begin,
+                        p.begin,
+                        p.bytes,
+                        unpack};
         outcome problem = submit(device, m, order);
         return problem.empty() ? device.note_use(*m.type, order) : problem;
     }

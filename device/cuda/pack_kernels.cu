@@ -72,9 +72,9 @@ cudaError_t start_way(const message &m, stream_handle order) {
 }
 
 // From one type to another, for as many blocks as there are 16 KiB.
-__global__ void __launch_bounds__(threads) move_across(const __grid_constant__ mpix_typemap to_type, char *to,
-                                                       const __grid_constant__ mpix_typemap from_type, char *from,
-                                                       int64_t begin, int64_t bytes) {
+__global__ void __launch_bounds__(threads)
+    move_across(const __grid_constant__ mpix_typemap to_type, char *to, const __grid_constant__ mpix_typemap from_type,
+                char *from, int64_t begin, int64_t bytes) {
     detail::move_share({to, &to_type}, {from, &from_type}, begin, bytes, int64_t{blockIdx.x} * threads + threadIdx.x,
                        int64_t{gridDim.x} * threads);
 }

@@ -68,6 +68,9 @@ problem read_options(const request &r, MPI_Info info, export_options &out) {
 }
 
 problem export_request(request &r, const export_options &options, MPIX_Prequest &out) {
+    std::unique_ptr<device_copy> copy;
+    if (options.device != transport::on_host)
+        copy = std::make_unique<device_copy>(*transport::devices(), options.device);
     const std::scoped_lock lock(setup_mutex(), r.engine);
     if (r.exported_to_host || r.device != nullptr) return {MPI_ERR_REQUEST, "the request is exported already"};
     if (options.device == transport::on_host) {
@@ -79,10 +82,8 @@ problem export_request(request &r, const export_options &options, MPIX_Prequest 
         out = r.home;
     } else {
         const auto contributors = static_cast<std::uint32_t>(options.contributors);
-        problem bad =
-            r.kind == MPIX_KIND_SEND
-                ? static_cast<send_request &>(r).export_to(*transport::devices(), options.device, contributors)
-                : static_cast<receive_request &>(r).export_to(*transport::devices(), options.device, contributors);
+        problem bad = r.kind == MPIX_KIND_SEND ? static_cast<send_request &>(r).export_to(copy, contributors)
+                                               : static_cast<receive_request &>(r).export_to(copy, contributors);
         if (bad) return bad;
         out = r.device->handle();
     }

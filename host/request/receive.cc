@@ -299,13 +299,12 @@ void receive_request::peer_ended() {
 
 // ---- export --------------------------------------------------------------------------------------
 
-problem receive_request::export_to(transport::transport &gpus, int on, std::uint32_t contributors) {
-    auto made = std::make_unique<device_copy>(gpus, on);
+problem receive_request::export_to(std::unique_ptr<device_copy> &made, std::uint32_t contributors) {
     if (problem bad = made->make(*this, epoch_, contributors); bad) return bad;
     device = std::move(made);
     if (flags_on_device() && arrival_)
         if (auto bad = install_on_device(); !bad.empty()) {
-            device.reset();
+            made = std::move(device);
             return {MPI_ERR_OTHER, bad};
         }
     return {};

@@ -42,7 +42,7 @@ public:
     bool parting() const override;
 
     // As a send's.
-    problem export_to(transport::transport &gpus, int device, std::uint32_t contributors);
+    problem export_to(std::unique_ptr<device_copy> &made, std::uint32_t contributors);
     std::unique_ptr<device_copy> end_export() { return std::move(device); }
 
 protected:

@@ -25,7 +25,7 @@ constexpr std::uint64_t gate_discard = ~std::uint64_t{0};
 // How the host moves a partition of any datatype into host memory.
 template <bool Alone>
 struct plan_mover {
-    static constexpr bool alone = Alone;
+    static constexpr bool alone = Alone, keeps_errors = false;
     const request &r;
     template <class Group>
     void operator()(const Group &, const mpix_prequest *, const detail::outgoing &, int p, char *landing) const {
@@ -114,7 +114,7 @@ void send_request::accept(const control_message &m) {
         transport::outcome bad = attach(m);
         if (bad.empty() && device != nullptr && !route_spent_) bad = install_on_device();
         if (!bad.empty()) {
-            detach_regions(false);
+            drop_route(false);
             refusal_ = refused_path;
             failure_ = bad;
             answer.refusal = refused_path;
@@ -214,16 +214,20 @@ void send_request::undo_match() {
     // Before the CONNECT to the next receiver, and so before its clear-to-send.
     if (device != nullptr)
         if (auto bad = device->install({}); !bad.empty()) fail(bad);
-    detach_regions(epoch_ != 0);
-    detail::poke_pointer(&home->landing, static_cast<char *>(nullptr));
-    detail::poke_pointer(&home->flags, static_cast<std::uint64_t *>(nullptr));
-    detail::poke_pointer(&home->peer_complete, static_cast<std::uint64_t *>(nullptr));
-    detail::poke(&home->slots, 0);
+    drop_route(epoch_ != 0);
     refusal_ = refused_not;
     failure_.clear();
     path_ = "unmatched";
     detail::publish(&words->gate, 0);
     connected = false;
+}
+
+void send_request::drop_route(bool in_use) {
+    detail::poke_pointer(&home->landing, static_cast<char *>(nullptr));
+    detail::poke_pointer(&home->flags, static_cast<std::uint64_t *>(nullptr));
+    detail::poke_pointer(&home->peer_complete, static_cast<std::uint64_t *>(nullptr));
+    detail::poke(&home->slots, 0);
+    detach_regions(in_use);
 }
 
 // What callers of Pready may be storing to is only put aside: nobody but a peer that breaks the rules withdraws then, but a
@@ -264,13 +268,12 @@ void send_request::peer_ended() {
 
 // ---- export: setup_mutex and engine are held -------------------------------------------------
 
-problem send_request::export_to(transport::transport &gpus, int on, std::uint32_t contributors) {
-    auto made = std::make_unique<device_copy>(gpus, on);
+problem send_request::export_to(std::unique_ptr<device_copy> &made, std::uint32_t contributors) {
     if (problem bad = made->make(*this, epoch_, contributors); bad) return bad;
     device = std::move(made);
     if (connected && refusal_ == refused_not)
         if (auto bad = install_on_device(); !bad.empty()) {
-            end_export();
+            made = end_export();
             return {MPI_ERR_OTHER, bad};
         }
     return {};
@@ -300,9 +303,7 @@ void send_request::on_start() {
 
 template <bool Alone>
 int send_request::ready_here(int partition) {
-    const int code = detail::ready(this_thread(), partition, home, plan_mover<Alone>{*this});
-    if (code != MPI_SUCCESS) detail::poke(&words->error, 0);  // the caller reports it, not Wait
-    return code;
+    return detail::ready(this_thread(), partition, home, plan_mover<Alone>{*this});
 }
 
 int send_request::ready(int partition) {
@@ -360,8 +361,13 @@ transport::outcome send_request::start_transfer(int partition, std::unique_ptr<t
         return bad;
     }
 #if MPIX_HAVE_CUDA
-    gpu::passage way{nullptr, const_cast<char *>(from) - offset, nullptr, landing_now(),
-                     static_cast<std::int64_t>(offset), static_cast<std::int64_t>(partition_bytes), on};
+    gpu::passage way{nullptr,
+                     const_cast<char *>(from) - offset,
+                     nullptr,
+                     landing_now(),
+                     static_cast<std::int64_t>(offset),
+                     static_cast<std::int64_t>(partition_bytes),
+                     on};
     if (!gapless && from_gpu) {
         way.from_type = &typemap_of(*op.type)->map;
         way.from = op.buffer;

@@ -33,9 +33,9 @@ public:
     void peer_ended() override;
     void on_leave() override;
 
-    // setup_mutex and engine are held: make the exported copy / take it back. The caller destroys it after it
-    // has let go of the locks, for that may wait for kernels.
-    problem export_to(transport::transport &gpus, int device, std::uint32_t contributors);
+    // setup_mutex and engine are held: fill in the exported copy, and take it from the caller / give it back. The caller makes
+    // it before, and destroys it after, it has the locks, for both may wait for kernels.
+    problem export_to(std::unique_ptr<device_copy> &made, std::uint32_t contributors);
     std::unique_ptr<device_copy> end_export();
 
 protected:
@@ -56,6 +56,7 @@ private:
     void accept(const control_message &message);
     void undo_match();
     void detach_regions(bool in_use);
+    void drop_route(bool in_use);
     transport::outcome attach(const control_message &message);
     transport::outcome read_layout(const transport::wire_region &from);
     transport::outcome install_on_device();
@@ -78,7 +79,7 @@ private:
     transport::region landing_, arrival_, peer_words_;
     std::shared_ptr<const plan> landing_type_;  // of a landing with gaps
     char *landing_at_ = nullptr;                // of packed byte 0, or with gaps of element 0
-    transport::region peer_view_;  // peer_words_, while the exported copy's GPU has it
+    transport::region peer_view_;               // peer_words_, while the exported copy's GPU has it
     std::uint64_t slots_ = 0;
     // A match was undone after the first Start. Callers of Pready may remember its route, so they get no other one: from
     // then on the engine moves everything.

@@ -90,6 +90,12 @@ public:
         synchronise();
     }
 
+    std::size_t free_bytes() const {
+        std::size_t free = 0, all = 0;
+        check_cuda(cudaMemGetInfo(&free, &all), "cudaMemGetInfo");
+        return free;
+    }
+
     // Zeroed memory that host and kernels can both reach, at the same address.
     void *allocate_shared(std::size_t bytes) {
         void *memory = nullptr;
@@ -136,6 +142,7 @@ public:
     void download(void *to, const void *from, std::size_t bytes) { std::memcpy(to, from, bytes); }
     void set(void *to, int byte, std::size_t bytes) { std::memset(to, byte, bytes); }
 
+    std::size_t free_bytes() const { return 0; }
     void *allocate_shared(std::size_t bytes) { return std::calloc(1, bytes); }
     void release_shared(void *memory) { std::free(memory); }
 

@@ -73,7 +73,7 @@ void refusals(session &s) {
 // Rows of `row` bytes, `pitch` apart; `rows` of them an element.
 struct rows_of {
     int row, pitch, rows;
-    DEVICE_FN std::uint64_t place(std::uint64_t byte) const {
+    MPIX_FN std::uint64_t place(std::uint64_t byte) const {
         const auto r = static_cast<std::uint64_t>(row);
         return byte / r * static_cast<std::uint64_t>(pitch) + byte % r;
     }
@@ -176,11 +176,8 @@ void gaps(session &s, const rows_of &from, const rows_of &to, int sends, int rec
         if (by_host) must(MPI_Pready_range(0, sends - 1, requests[0]), "MPI_Pready_range");
         must(MPI_Waitall(2, requests, MPI_STATUSES_IGNORE), "MPI_Waitall");
         std::vector<unsigned char> expected(in_room, 0x22);
-        for (std::uint64_t n = 0; n < bytes; ++n) {
-            const auto row = static_cast<std::uint64_t>(to.row);
-            expected[n / row * static_cast<std::uint64_t>(to.pitch) + n % row] =
-                static_cast<unsigned char>((body.in_key + n * 0x9e3779b97f4a7c15u) >> 40);
-        }
+        for (std::uint64_t n = 0; n < bytes; ++n)
+            expected[to.place(n)] = static_cast<unsigned char>((body.in_key + n * 0x9e3779b97f4a7c15u) >> 40);
         s.device->download(memory.data(), in, in_room);
         for (std::uint64_t n = 0; n < in_room; ++n)
             REQUIRE(memory[n] == expected[n], "%s, epoch %d: byte %llu of the memory is %#x, not %#x", s.what.c_str(),
@@ -191,6 +188,40 @@ void gaps(session &s, const rows_of &from, const rows_of &to, int sends, int rec
     for (MPI_Request &r : requests) must(MPI_Request_free(&r), "MPI_Request_free");
     s.meet();
     s.device->release(out);
+    s.device->release(in);
+}
+
+// A host buffer with gaps to GPU memory, with gaps or without.
+void gaps_of_the_host(session &s, const rows_of &from, const rows_of &to, int tag) {
+    s.what = "gaps of a host buffer";
+    constexpr std::uint64_t bytes = 12 * 500;
+    std::vector<char> out(from.room(bytes));
+    char *const in = static_cast<char *>(s.device->allocate(to.room(bytes)));
+    MPI_Datatype types[] = {from.type(), to.type()};
+    MPI_Request both[2];
+    must(MPI_Psend_init(out.data(), 4, static_cast<MPI_Count>(bytes) / (4 * from.row * from.rows), types[0], s.peer,
+                        tag, MPI_COMM_WORLD, MPI_INFO_NULL, &both[0]),
+         "MPI_Psend_init");
+    must(MPI_Precv_init(in, 2, static_cast<MPI_Count>(bytes) / (2 * to.row * to.rows), types[1], s.peer, tag,
+                        MPI_COMM_WORLD, MPI_INFO_NULL, &both[1]),
+         "MPI_Precv_init");
+    for (std::uint64_t epoch = 1; epoch <= 3; ++epoch) {
+        const std::uint64_t own = message_key(s.seed, s.rank, tag, epoch),
+                            theirs = message_key(s.seed, s.peer, tag, epoch);
+        s.device->set(in, 0x22, to.room(bytes));
+        must(MPI_Startall(2, both), "MPI_Startall");
+        for (std::uint64_t n = 0; n < bytes; ++n) out[from.place(n)] = static_cast<char>(own >> (n % 57));
+        must(MPI_Pready_range(0, 3, both[0]), "MPI_Pready_range");
+        must(MPI_Waitall(2, both, MPI_STATUSES_IGNORE), "MPI_Waitall");
+        std::vector<unsigned char> expected(to.room(bytes), 0x22), found(to.room(bytes));
+        for (std::uint64_t n = 0; n < bytes; ++n)
+            expected[to.place(n)] = static_cast<unsigned char>(theirs >> (n % 57));
+        s.device->download(found.data(), in, found.size());
+        REQUIRE(found == expected, "%s, epoch %d: wrong bytes", s.what.c_str(), static_cast<int>(epoch));
+    }
+    for (MPI_Request &r : both) must(MPI_Request_free(&r), "MPI_Request_free");
+    for (MPI_Datatype &type : types) must(MPI_Type_free(&type), "MPI_Type_free");
+    s.meet();
     s.device->release(in);
 }
 
@@ -354,6 +385,26 @@ void freed_beside(session &s, const shape &shape, int tag) {
     }
 }
 
+// With nothing exported a peer's memory is not kept from being freed.
+void memory_comes_back(session &s, int tag) {
+    s.what = "memory after requests are freed";
+    constexpr std::uint64_t size = 64u << 20;
+    std::size_t first = 0;
+    for (int n = 0; n < 12; ++n) {
+        {
+            exchange x(s, {.sends = 2, .receives = 2, .bytes = size}, tag, exchange::made::unexported);
+            x.start();
+            must(MPI_Pready_range(0, 1, x.requests[0]), "MPI_Pready_range");
+            x.wait();
+        }
+        s.meet();
+        const std::size_t now = s.device->free_bytes();
+        if (n == 2) first = now;
+        REQUIRE(n < 2 || now + 3 * size > first, "%llu bytes of GPU memory are gone after %d rounds",
+                session::as_ull(first - now), n - 2);
+    }
+}
+
 }  // namespace
 
 int main(int argc, char **argv) {
@@ -363,6 +414,9 @@ int main(int argc, char **argv) {
     gaps(s, {16, 16, 1}, {1, 3, 6}, 2, 4, 96 * 50, 13);
     gaps(s, {5, 11, 4}, {20, 20, 1}, 6, 5, 600 * 20, 14);
     gaps(s, {64, 1024, 16}, {256, 512, 8}, 4, 8, 1 << 20, 15);
+    gaps_of_the_host(s, {1, 2, 50}, {20, 20, 5}, 16);
+    gaps_of_the_host(s, {12, 30, 5}, {4, 16, 25}, 17);
+    memory_comes_back(s, 20);
     by_turns(s, {.sends = 4, .receives = 4, .bytes = 4 * 900, .contributors = 3}, 3);
     by_turns(s, {.sends = 3, .receives = 2, .bytes = 6 * 150000, .contributors = 2}, 4);
     mixed(s, {.sends = 6, .receives = 6, .bytes = 6 * 500}, 5);

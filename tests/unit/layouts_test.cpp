@@ -111,14 +111,15 @@ TEST_CASE("any interval moves from one type to another") {
         std::vector<unsigned char> expected = to.memory;
         for (std::int64_t x = begin; x < begin + length; ++x) expected[to.at(x)] = from.memory[from.at(x)];
         const int threads = maker.between(1, 9);
-        for (int t = 0; t < threads; ++t)
-            detail::move_share(to.layout(), from.layout(), begin, length, t, threads);
+        for (int t = 0; t < threads; ++t) detail::move_share(to.layout(), from.layout(), begin, length, t, threads);
         CAPTURE(from.made.text, to.made.text, begin, length);
         REQUIRE(to.memory == expected);
         ++done;
         both += from.type != nullptr && to.type != nullptr;
-        wide += words && ((detail::alignment_of(to.layout(), begin, length) |
-                           detail::alignment_of(from.layout(), begin, length)) & 3) == 0;
+        wide +=
+            words &&
+            ((detail::alignment_of(to.layout(), begin, length) | detail::alignment_of(from.layout(), begin, length)) &
+             3) == 0;
     }
     // Enough of all kinds.
     CHECK(done > 2000);

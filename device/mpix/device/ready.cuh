@@ -66,12 +66,19 @@ struct admitted {
     uint64_t epoch;
 };
 
+// An error of a call: kept for the host's Wait, unless the caller reports it itself.
+template <bool Keeps>
+MPIX_FN int refuse(mpix_prequest *r, int error_class, int partition) {
+    return Keeps ? keep_error(r, error_class, partition) : error_class;
+}
+
 // What becomes of partition p, by the arguments and by the host's word. One thread.
+template <bool Keeps>
 MPIX_COLD_FN admitted admit_by_host(mpix_prequest *r, int p) {
     admitted a{admission::refused, MPI_SUCCESS, 0};
     const bool mine = head_is(r->head, MPIX_KIND_SEND);
     if (!mine || p < 0 || p >= r->partitions) {
-        a.code = keep_error(r, mine ? MPI_ERR_ARG : MPI_ERR_REQUEST, p);
+        a.code = refuse<Keeps>(r, mine ? MPI_ERR_ARG : MPI_ERR_REQUEST, p);
         return a;
     }
     uint64_t word, gate;
@@ -79,7 +86,7 @@ MPIX_COLD_FN admitted admit_by_host(mpix_prequest *r, int p) {
     a.epoch = word >> 1;
     const bool active = (word & 1) != 0;
     if (!active || peek(partition_states(r) + p) == a.epoch) {
-        a.code = keep_error(r, active ? MPI_ERR_ARG : MPI_ERR_REQUEST, p);
+        a.code = refuse<Keeps>(r, active ? MPI_ERR_ARG : MPI_ERR_REQUEST, p);
         return a;
     }
     poke(&r->seen_epoch, a.epoch);
@@ -99,6 +106,7 @@ MPIX_COLD_FN admitted admit_by_host(mpix_prequest *r, int p) {
 // `seen_epoch` may be old, for nobody tells the executor when the host starts an epoch. But the host can only
 // start another one after all partitions of seen_epoch were readied, and the counters say whether they were.
 // While they were not, seen_epoch is the running epoch; once they were, we read the host's word.
+template <bool Keeps>
 MPIX_FN admitted admit(mpix_prequest *r, int p) {
     const uint64_t head = r->head;
     const int partitions = r->partitions;
@@ -111,17 +119,17 @@ MPIX_FN admitted admit(mpix_prequest *r, int p) {
     const uint64_t gate = observe_gpu(&r->seen_gate);
     if (head != send_head || static_cast<unsigned>(p) >= static_cast<unsigned>(partitions) || epoch < 2 ||
         readied >= epoch * static_cast<uint64_t>(partitions) || gate < gate_needed(epoch, slots))
-        return admit_by_host(r, p);
+        return admit_by_host<Keeps>(r, p);
     return {landing != nullptr ? admission::now : admission::later, MPI_SUCCESS, epoch};
 }
 
 // Mark partition p ready; false, with the error kept, if somebody else has done so meanwhile, or the epoch is over.
-// One thread. Alone: nobody else calls at the same time, see group_mover.
-template <bool Alone>
+// One thread. Alone, Keeps: see group_mover.
+template <bool Alone, bool Keeps>
 MPIX_FN bool claim(mpix_prequest *r, int p, uint64_t epoch) {
     uint64_t *const state = partition_states(r) + p;
     if ((Alone ? raise_alone(state, epoch) : raise_gpu(state, epoch)) < epoch) return true;
-    keep_error(r, MPI_ERR_ARG, p);
+    refuse<Keeps>(r, MPI_ERR_ARG, p);
     return false;
 }
 
@@ -158,15 +166,15 @@ MPIX_COLD_FN void defer(mpix_prequest *r, int p, uint64_t epoch) {
     publish_after_fence(&r->ring[place], epoch << 32 | static_cast<uint32_t>(p));
 }
 
-// How a group of threads moves a partition. The host passes its own mover, which knows datatypes by their plans, and one for
-// processes that call MPI from one thread only: there nothing has to be exchanged, and stores to the landing need not
-// be waited for.
+// How a group of threads moves a partition. The host passes its own mover, which knows datatypes by their plans, whose
+// caller reports errors itself, and one for processes that call MPI from one thread only: there nothing has to be
+// exchanged, and stores to the landing need not be waited for.
 //
 // Gaps: of a GPU's group the code that looks bytes up takes about 45 registers more, whether it runs or not. So only who asks
 // for it gets it; otherwise what has gaps is left to the progress engine.
 template <bool Gaps>
 struct group_mover {
-    static constexpr bool alone = false;
+    static constexpr bool alone = false, keeps_errors = true;
 #ifdef __CUDA_ARCH__
     static constexpr bool gaps = Gaps;
 #else
@@ -200,12 +208,12 @@ struct group_mover {
 #ifdef __CUDACC__
 #pragma nv_exec_check_disable
 #endif
-template <bool Alone, class Group>
+template <bool Alone, bool Keeps, class Group>
 MPIX_COLD_FN int put_off(const Group &group, int p, mpix_prequest *r, admitted a) {
     const bool leader = group.thread_rank() == 0;
     if (leader && a.what != admission::refused) {
 #ifdef __CUDA_ARCH__
-        if (!claim<Alone>(r, p, a.epoch)) a.what = admission::refused, a.code = MPI_ERR_ARG;
+        if (!claim<Alone, Keeps>(r, p, a.epoch)) a.what = admission::refused, a.code = MPI_ERR_ARG;
 #endif
         if (a.what == admission::later) defer(r, p, a.epoch);
         if (a.what != admission::refused) settle<Alone>(r, a.epoch);
@@ -223,7 +231,7 @@ MPIX_FN int ready(const Group &group, int p, mpix_prequest *r, const Mover &move
     outgoing o{r->buffer, r->partition_bytes, glance_pointer(&r->landing), glance_pointer(&r->flags)};
     admitted a{admission::refused, MPI_SUCCESS, 0};
     if (leader) {
-        a = admit(r, p);
+        a = admit<Mover::keeps_errors>(r, p);
 #ifdef __CUDA_ARCH__
         if constexpr (!Mover::gaps) {
             if (a.what == admission::now && has_layouts(o.flags != nullptr ? o.flags : peek_pointer(&r->flags)))
@@ -233,7 +241,7 @@ MPIX_FN int ready(const Group &group, int p, mpix_prequest *r, const Mover &move
 #if !defined(__CUDA_ARCH__)
         // Only the first caller touches the landing. On a GPU the answer would have to be waited for, so there the claim
         // follows the flag: two callers of one partition, which is an error, may move the same bytes twice.
-        if (a.what != admission::refused && !claim<Mover::alone>(r, p, a.epoch))
+        if (a.what != admission::refused && !claim<Mover::alone, Mover::keeps_errors>(r, p, a.epoch))
             a = {admission::refused, MPI_ERR_ARG, a.epoch};
 #endif
     }
@@ -256,12 +264,12 @@ MPIX_FN int ready(const Group &group, int p, mpix_prequest *r, const Mover &move
             publish_after_fence(&arrival_flags(o.flags)[p], a.epoch);
         }
 #ifdef __CUDA_ARCH__
-        if (!agree(group, leader && claim<Mover::alone>(r, p, a.epoch))) return MPI_ERR_ARG;
+        if (!agree(group, leader && claim<Mover::alone, Mover::keeps_errors>(r, p, a.epoch))) return MPI_ERR_ARG;
 #endif
         if (leader) settle<Mover::alone>(r, a.epoch);
         return MPI_SUCCESS;
     }
-    return put_off<Mover::alone>(group, p, r, a);
+    return put_off<Mover::alone, Mover::keeps_errors>(group, p, r, a);
 }
 
 }  // namespace mpix::detail

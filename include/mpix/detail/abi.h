@@ -62,16 +62,16 @@ struct mpix_prequest {
 
     // The route. Every field is zero until the peer is known and is then written once, so a non-zero
     // value read without any ordering is the final one.
-    char *landing;             // where the message lies or goes; null: user's buffer (receive), or nothing
-                               // this executor can store to (send)
-    uint64_t *flags;           // one epoch per *sender* partition, then one for the whole message. Of a send,
-                               // MPIX_FLAGS_WITH_LAYOUTS in the address: `layouts` is not null. So whoever
-                               // has read this field without ordering knows whether to read that one.
-    uint64_t *peer_complete;   // send: the receiver's words.complete
-    uint64_t slots;            // epochs the landing holds side by side: 1 or 2
-    uint64_t peer_partitions;  // receive: the sender's number of partitions
-    uint64_t *taken;           // receive with a landing, per sender partition: 2*epoch once it was copied
-                               // out to the user's buffer, 2*epoch - 1 while somebody is copying
+    char *landing;                       // where the message lies or goes; null: user's buffer (receive), or nothing
+                                         // this executor can store to (send)
+    uint64_t *flags;                     // one epoch per *sender* partition, then one for the whole message. Of a send,
+                                         // MPIX_FLAGS_WITH_LAYOUTS in the address: `layouts` is not null. So whoever
+                                         // has read this field without ordering knows whether to read that one.
+    uint64_t *peer_complete;             // send: the receiver's words.complete
+    uint64_t slots;                      // epochs the landing holds side by side: 1 or 2
+    uint64_t peer_partitions;            // receive: the sender's number of partitions
+    uint64_t *taken;                     // receive with a landing, per sender partition: 2*epoch once it was copied
+                                         // out to the user's buffer, 2*epoch - 1 while somebody is copying
     const struct mpix_layouts *layouts;  // null: both sides are one piece
 
     // Changes while in use; each word is accessed atomically.
