@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // mpix inside kernels. Everything here is inline, works in CUDA kernels (compute capability 7.0 and
-// later), and compiles for the host as well, where std::threads play blocks and warps
-// (<mpix/host_group.hpp>).
+// later; CUDA 13 compiles for 7.5 and later only), and compiles for the host as well, where std::threads
+// play blocks and warps (<mpix/host_group.hpp>).
 //
 // Groups. A function with a `group` argument is called by all threads of that group with the same
 // other arguments, and works for the group as one caller. A group is
@@ -13,7 +13,9 @@
 // The functions without a group are the MPI Forum's bindings, for one thread.
 //
 // Errors. Every function returns an MPI error class (MPI_SUCCESS = 0), the same for all threads of the
-// group. The first error of an epoch is also kept with the request and raised by the host's MPI_Wait.
+// group. The first error of an epoch is also kept with the request and raised by the host's MPI_Wait;
+// that of a call on a null request is only returned. Ranges and lists stop at the first error: what comes
+// before stays ready. Of a range that is empty or goes beyond the partitions (MPI_ERR_ARG) nothing becomes ready.
 //
 // Epochs. A kernel always acts on the epoch that the host has started; nothing has to be told to it.
 #ifndef MPIX_DEVICE_CUH
@@ -66,7 +68,10 @@ MPIX_FN int pready_range(const Group &group, int low, int high, MPIX_Prequest pr
  * One of several contributions to a partition that many groups write: the last of the declared number of
  * callers ("mpix_contributors" at MPIX_Prequest_create) makes it ready. Contributions are chained by
  * acquire-release at device scope, so the last caller releases all callers' writes. Every epoch takes
- * exactly the declared number of calls per partition.
+ * exactly the declared number of calls per partition; a different number is not noticed as such.
+ *
+ * Returns MPI_ERR_ARG (index out of range) or MPI_ERR_REQUEST (null request, or a receive) to every caller. What
+ * else pready finds (inactive request, partition ready already) the last one gets, and the others MPI_SUCCESS.
  */
 template <class Group>
 MPIX_FN int pready_contribute(const Group &group, int partition, MPIX_Prequest preq);
@@ -80,9 +85,13 @@ template <class Group>
 MPIX_FN bool parrived(const Group &group, MPIX_Prequest preq, int partition);
 
 /**
- * Wait until `partition` has arrived. Returns MPI_SUCCESS, MPI_ERR_PENDING when `timeout_ns`
- * nanoseconds went by first (0 asks once), or the error that parrived would have kept.
- * Running out of the default timeout is kept with the request as an error; of an explicit one, not.
+ * Wait until `partition` has arrived. Returns MPI_SUCCESS, at once for a null or inactive request; MPI_ERR_PENDING
+ * when `timeout_ns` nanoseconds went by first (0 asks once); or the error that parrived would have kept.
+ * Running out of the default timeout is kept with the request as an error; of an explicit one, not. With
+ * MPIX_STALL_SECONDS=0 the default is to wait for ever.
+ *
+ * All blocks that wait must be resident together with those that they depend on, here or at the peer: a block
+ * that waits keeps its place, and one that has none yet marks nothing ready.
  */
 template <class Group>
 MPIX_FN int wait_arrived(const Group &group, MPIX_Prequest preq, int partition, uint64_t timeout_ns = default_timeout);
@@ -107,7 +116,8 @@ MPIX_FN int unpack_tile(const Group &group, MPIX_Typemap type, void *buffer, int
 }  // namespace mpix
 
 // The MPI Forum's device bindings, for one thread. Both argument orders that the proposals show are
-// there. Errors and memory order as above.
+// there. Errors and memory order as above; and MPI_ERR_ARG from MPI_Pready_list for a negative length or a
+// null list, from MPI_Parrived for a null flag. What parrived only keeps MPI_Parrived returns as well.
 MPIX_FN int MPI_Pready(int partition, MPIX_Prequest preq);
 MPIX_FN int MPI_Pready(MPIX_Prequest preq, int partition);
 MPIX_FN int MPI_Pready_range(int low, int high, MPIX_Prequest preq);

@@ -6,12 +6,24 @@
  * standard names (also where the MPI library's own `mpi.h` lacks them, as Open MPI 4.1's does), and
  * our extensions under `MPIX_`.
  *
- * All functions return MPI error classes (MPI_SUCCESS or one of MPI_ERR_*), raised through the error
- * handler of the request's communicator; MPI_Error_string() of the returned class gives, in the
- * thread that saw the error, a sentence that names the argument.
+ * All functions return MPI error classes (MPI_SUCCESS or one of MPI_ERR_*), raised through an error
+ * handler; MPI_Error_string() of the returned class gives, in the thread that saw the error, a sentence
+ * that names the argument. Whose handler: that of the call's argument `comm`, or of the communicator of its
+ * request (of an array the request that the error is about; of a communicator that has been freed the
+ * handler that it had last); that of MPI_COMM_WORLD where there is neither, as with a null request, with
+ * what is not a partitioned request, and in MPIX_Typemap_create and MPIX_Typemap_free.
  *
  * Thread safety: as the MPI standard says of the calls. MPI_Pready* and MPI_Parrived may be called by
- * any number of threads at once on one request, for distinct partitions, without a lock.
+ * any number of threads at once on one request, for distinct partitions, without a lock. The MPIX_ calls may
+ * be made by any number of threads at once too: MPIX_Prequest_create and MPIX_Prequest_free for distinct
+ * requests, MPIX_Pbuf_prepare* and MPIX_Request_path also for one, as long as nobody completes or frees it.
+ *
+ * Thread level: MPI_Init and MPI_Init_thread initialise the MPI library with MPI_THREAD_MULTIPLE, whatever the
+ * program asks for, and report the level that it asked for, or less where the library has less. From the
+ * first partitioned request on a thread of mpix's calls the library, if that gave MPI_THREAD_MULTIPLE. So the
+ * library may run a callback of the program's in that thread, as the MPI_Op of a nonblocking reduction, also
+ * in a program that asked for less. With MPIX_PROGRESS=never in the environment there is no such thread, and
+ * a program that asks for MPI_THREAD_SINGLE gets the library with that.
  */
 #ifndef MPIX_MPIX_H
 #define MPIX_MPIX_H
@@ -49,7 +61,12 @@ extern "C" {
 int MPI_Psend_init(const void *buf, int partitions, MPI_Count count, MPI_Datatype datatype, int dest, int tag,
                    MPI_Comm comm, MPI_Info info, MPI_Request *request);
 
-/** Make an inactive, persistent, partitioned receive. As MPI_Psend_init; wildcards are erroneous. */
+/**
+ * Make an inactive, persistent, partitioned receive. As MPI_Psend_init; wildcards are erroneous.
+ *
+ * The buffer belongs to the caller, who must not touch it between starting and completing the request, but
+ * for reading a partition that has arrived (MPI_Parrived, or in kernels mpix::parrived and mpix::wait_arrived).
+ */
 int MPI_Precv_init(void *buf, int partitions, MPI_Count count, MPI_Datatype datatype, int source, int tag,
                    MPI_Comm comm, MPI_Info info, MPI_Request *request);
 
@@ -61,10 +78,16 @@ int MPI_Precv_init(void *buf, int partitions, MPI_Count count, MPI_Datatype data
  */
 int MPI_Pready(int partition, MPI_Request request);
 
-/** MPI_Pready for every partition from `partition_low` to `partition_high`, both included. */
+/**
+ * MPI_Pready for every partition from `partition_low` to `partition_high`, both included. Errors: as
+ * MPI_Pready; of a wrong range none becomes ready, otherwise those before the first error stay ready.
+ */
 int MPI_Pready_range(int partition_low, int partition_high, MPI_Request request);
 
-/** MPI_Pready for each of the `length` partitions listed. */
+/**
+ * MPI_Pready for each of the `length` partitions listed, in this order. Errors: as MPI_Pready, and MPI_ERR_ARG (a
+ * negative length, a null list); those before the first error stay ready.
+ */
 int MPI_Pready_list(int length, const int array_of_partitions[], MPI_Request request);
 
 /**
