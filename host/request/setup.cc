@@ -258,6 +258,8 @@ void part_from_peer(request &r) {
     r.freed = true;
     const bool is_send = r.kind == MPIX_KIND_SEND;
     const match_key key = r.key();
+    const auto met = s.bound_offer.find(r.number);  // before it is forgotten below
+    const std::uint64_t send = met == s.bound_offer.end() ? 0 : met->second;
     if (s.processes.known_to_have_ended(r.peer_world())) {  // nobody is left to touch its memory
         bury(r.number);
     } else if (!is_send && r.peer_number == 0) {
@@ -278,9 +280,8 @@ void part_from_peer(request &r) {
     }
     settle(r);
     if (is_send) return;
-    const auto bound = s.bound_offer.find(r.number);
     rearrange(key, r.epoch() == 0 ? s.order.free(key, matcher::receive, r.number)
-                                  : s.order.remove(key, {bound == s.bound_offer.end() ? 0 : bound->second, r.number}));
+                                  : s.order.remove(key, {send, r.number}));
 }
 
 void fail_requests_with(int world_rank) {

@@ -32,9 +32,7 @@ inline constexpr bool goes_by_lanes = is_grid<Map> &&Unpack &&W < 16;
 
 // How many words a thread has under way, U being 1 or 4: the more bytes the better, as far as there are registers.
 template <int W, int U>
-inline constexpr int lanes_each = U == 1   ? 2
-                                  : W == 1 ? 16
-                                           : 8;
+inline constexpr int lanes_each = U == 1 ? 2 : 8;
 template <int U>
 inline constexpr int cells_each = U == 1 ? 1 : 2;
 template <int N, int U, class Map>
