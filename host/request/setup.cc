@@ -280,8 +280,8 @@ void part_from_peer(request &r) {
     }
     settle(r);
     if (is_send) return;
-    rearrange(key, r.epoch() == 0 ? s.order.free(key, matcher::receive, r.number)
-                                  : s.order.remove(key, {send, r.number}));
+    rearrange(key,
+              r.epoch() == 0 ? s.order.free(key, matcher::receive, r.number) : s.order.remove(key, {send, r.number}));
 }
 
 void fail_requests_with(int world_rank) {

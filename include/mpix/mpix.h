@@ -118,9 +118,8 @@ typedef struct mpix_prequest *MPIX_Prequest;
  * "mpix_contributors" = how many mpix::pready_contribute calls make one partition ready (default 1).
  * Unknown keys are ignored.
  *
- * Errors: MPI_ERR_REQUEST (not a partitioned request, active, or exported already), MPI_ERR_TYPE
- * (datatype with gaps), MPI_ERR_BUFFER (the device cannot reach the buffer), MPI_ERR_INFO_VALUE,
- * MPI_ERR_ARG (null `preq`).
+ * Errors: MPI_ERR_REQUEST (not a partitioned request, active, or exported already), MPI_ERR_BUFFER (the
+ * device cannot reach the buffer), MPI_ERR_INFO_VALUE, MPI_ERR_ARG (null `preq`).
  */
 int MPIX_Prequest_create(MPI_Request request, MPI_Info info, MPIX_Prequest *preq);
 
