@@ -20,6 +20,7 @@ MPIX_SYMBOL int MPI_Request_get_status_all(int count, const MPI_Request array_of
     if (!array.any_ours() || flag == nullptr)
         return PMPI_Request_get_status_all(count, array_of_requests, flag, array_of_statuses);
     if (!array.enough_memory()) return raise(MPI_COMM_NULL, call, array.no_memory());
+    if (is_null(array_of_statuses)) return raise_null(*array.first_active(), call, "array_of_statuses");
     *flag = 0;
     for (int i = 0; i < count; ++i)
         if (array.mine(i) != nullptr && !array.mine(i)->done_exactly()) {
@@ -41,6 +42,7 @@ MPIX_SYMBOL int MPI_Request_get_status_any(int count, const MPI_Request array_of
     if (!array.any_ours() || index == nullptr || flag == nullptr)
         return PMPI_Request_get_status_any(count, array_of_requests, index, flag, status);
     if (!array.enough_memory()) return raise(MPI_COMM_NULL, call, array.no_memory());
+    if (is_null(status)) return raise_null(*array.first_active(), call, "status");
     *flag = 1;
     for (*index = 0; *index < count; ++*index)
         if (array.mine(*index) != nullptr && array.mine(*index)->done_exactly()) {
@@ -70,6 +72,7 @@ MPIX_SYMBOL int MPI_Request_get_status_some(int incount, const MPI_Request array
     if (!array.any_ours() || outcount == nullptr || array_of_indices == nullptr)
         return PMPI_Request_get_status_some(incount, array_of_requests, outcount, array_of_indices, array_of_statuses);
     if (!array.enough_memory()) return raise(MPI_COMM_NULL, call, array.no_memory());
+    if (is_null(array_of_statuses)) return raise_null(*array.first_active(), call, "array_of_statuses");
     int n = 0;
     const int code = PMPI_Request_get_status_some(incount, array.library(), &n, array_of_indices, array_of_statuses);
     if (n == MPI_UNDEFINED) n = 0;

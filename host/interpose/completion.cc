@@ -111,6 +111,7 @@ MPIX_SYMBOL int MPI_Wait(MPI_Request *request, MPI_Status *status) {
         });
         return code;
     }
+    if (is_null(status)) return raise_null(*r, "MPI_Wait", "status");
     problem bad = await(*r, "MPI_Wait", wait_clock::now());
     if (!bad) bad = r->retire(status);
     return bad ? raise(*r, "MPI_Wait", bad) : MPI_SUCCESS;
@@ -122,6 +123,7 @@ MPIX_SYMBOL int MPI_Test(MPI_Request *request, int *flag, MPI_Status *status) {
         lend_progress();
         return PMPI_Test(request, flag, status);
     }
+    if (is_null(status)) return raise_null(*r, "MPI_Test", "status");
     // A program may well ask the same one again and again, so others get on whatever the answer.
     *flag = r->done_exactly();
     if (!*flag || progress_needs_caller()) progress_poll();
@@ -135,6 +137,7 @@ MPIX_SYMBOL int MPI_Request_get_status(MPI_Request request, int *flag, MPI_Statu
         lend_progress();
         return PMPI_Request_get_status(request, flag, status);
     }
+    if (is_null(status)) return raise_null(*r, "MPI_Request_get_status", "status");
     *flag = r->done_exactly();
     if (*flag) r->fill_status(status);
     if (!*flag || progress_needs_caller()) progress_poll();
@@ -207,6 +210,7 @@ MPIX_SYMBOL int MPI_Waitall(int count, MPI_Request array_of_requests[], MPI_Stat
     mixed_array array(count, array_of_requests);
     if (!array.any_ours()) return waitall_library(count, array_of_requests, array_of_statuses);
     if (!array.enough_memory()) return raise(MPI_COMM_NULL, call, array.no_memory());
+    if (is_null(array_of_statuses)) return raise_null(*array.first_active(), call, "array_of_statuses");
     // Ours first, with the library making progress in between; then the library's, with ours complete.
     const auto since = wait_clock::now();  // one deadline for all
     for (int i = 0; i < count; ++i) {
@@ -234,6 +238,7 @@ MPIX_SYMBOL int MPI_Testall(int count, MPI_Request array_of_requests[], int *fla
         return PMPI_Testall(count, array_of_requests, flag, array_of_statuses);
     }
     if (!array.enough_memory()) return raise(MPI_COMM_NULL, call, array.no_memory());
+    if (is_null(array_of_statuses)) return raise_null(*array.first_active(), call, "array_of_statuses");
     *flag = 0;
     for (int i = 0; i < count; ++i)
         if (request *const r = array.mine(i); r != nullptr && !r->done_exactly()) {
@@ -310,6 +315,7 @@ MPIX_SYMBOL int MPI_Testany(int count, MPI_Request array_of_requests[], int *ind
         return flag != nullptr && *flag ? with_empty_status(code, index, status) : code;
     }
     if (!array.enough_memory()) return raise(MPI_COMM_NULL, call, array.no_memory());
+    if (is_null(status)) return raise_null(*array.first_active(), call, "status");
     int code = MPI_SUCCESS;
     *index = test_any(array, array_of_requests, status, call, code);
     *flag = *index != MPI_UNDEFINED;
@@ -332,6 +338,7 @@ MPIX_SYMBOL int MPI_Waitany(int count, MPI_Request array_of_requests[], int *ind
         return with_empty_status(code, index, status);
     }
     if (!array.enough_memory()) return raise(MPI_COMM_NULL, call, array.no_memory());
+    if (is_null(status)) return raise_null(*array.first_active(), call, "status");
     int code = MPI_SUCCESS;
     const auto look = [&] {
         *index = test_any(array, array_of_requests, status, call, code);
@@ -390,6 +397,7 @@ MPIX_SYMBOL int MPI_Testsome(int incount, MPI_Request array_of_requests[], int *
     }
     scratch<int> classes(incount);
     if (!array.enough_memory() || !classes) return raise(MPI_COMM_NULL, call, array.no_memory());
+    if (is_null(array_of_statuses)) return raise_null(*array.first_active(), call, "array_of_statuses");
     const int code = test_some(array, array_of_requests, outcount, array_of_indices, array_of_statuses, classes, call);
     if (*outcount == 0 || progress_needs_caller()) progress_poll();
     return *outcount != 0 || code != MPI_SUCCESS ? code : raise_device_errors(array, call);
@@ -411,6 +419,7 @@ MPIX_SYMBOL int MPI_Waitsome(int incount, MPI_Request array_of_requests[], int *
     }
     scratch<int> classes(incount);
     if (!array.enough_memory() || !classes) return raise(MPI_COMM_NULL, call, array.no_memory());
+    if (is_null(array_of_statuses)) return raise_null(*array.first_active(), call, "array_of_statuses");
     int code = MPI_SUCCESS;
     const auto look = [&] {
         code = test_some(array, array_of_requests, outcount, array_of_indices, array_of_statuses, classes, call);
