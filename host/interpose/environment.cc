@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// MPI_Init to MPI_Finalize, and MPI_Error_string.
+// MPI_Init to MPI_Finalize, MPI_Error_class and MPI_Error_string.
 #include <mpi.h>
 
 #include <algorithm>
@@ -100,6 +100,13 @@ MPIX_SYMBOL int MPI_Finalize(void) {
     stop_progress();
     if (!ends_with_self) end_setup(MPI_COMM_SELF, MPI_KEYVAL_INVALID, nullptr, nullptr);
     return PMPI_Finalize();
+}
+
+// Our codes are classes. Whoever learns the class of another code may ask for that class's text next.
+MPIX_SYMBOL int MPI_Error_class(int errorcode, int *errorclass) {
+    const int code = PMPI_Error_class(errorcode, errorclass);
+    if (code == MPI_SUCCESS && *errorclass != errorcode && !last_sentence(*errorclass).empty()) forget_sentence();
+    return code;
 }
 
 MPIX_SYMBOL int MPI_Error_string(int errorcode, char *string, int *resultlen) {

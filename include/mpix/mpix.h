@@ -8,7 +8,8 @@
  *
  * All functions return MPI error classes (MPI_SUCCESS or one of MPI_ERR_*), raised through the error
  * handler of the request's communicator; MPI_Error_string() of the returned class gives, in the
- * thread that saw the error, a sentence that names the argument.
+ * thread that saw the error, a sentence that names the argument. The library's next error ends that,
+ * but where its codes are the classes (Open MPI) only one from a call that mpix sees.
  *
  * Thread safety: as the MPI standard says of the calls. MPI_Pready* and MPI_Parrived may be called by
  * any number of threads at once on one request, for distinct partitions, without a lock.

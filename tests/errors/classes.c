@@ -329,6 +329,33 @@ static void other_errors(void) {
     CHECK(strstr(text, "Psend") == NULL);
 }
 
+static int ours_told_of(int code) {
+    char text[MPI_MAX_ERROR_STRING];
+    int n = 0;
+    OK(MPI_Error_string(code, text, &n));
+    return strstr(text, "MPI_P") == text;
+}
+
+// Our codes are classes, and the library's may be.
+static void errors_of_one_class(void) {
+    MPI_Request r = MPI_REQUEST_NULL;
+    int n = 0, error_class = MPI_SUCCESS;
+    EXPECT(MPI_ERR_REQUEST, "request is MPI_REQUEST_NULL", MPI_Pready(0, r));
+    OK(MPI_Pack_size(1, MPI_INT, MPI_COMM_WORLD, &n));
+    OK(MPI_Error_class(MPI_ERR_REQUEST, &error_class));
+    CHECK(ours_told_of(MPI_ERR_REQUEST));
+    int code = MPI_Start(&r);
+    CHECK(code != MPI_SUCCESS && !ours_told_of(code) && !ours_told_of(MPI_ERR_REQUEST));
+
+    EXPECT(MPI_ERR_COUNT, "count is -1",
+           MPI_Psend_init(data, 1, -1, MPI_INT, 0, tag, MPI_COMM_WORLD, MPI_INFO_NULL, &r));
+    CHECK(ours_told_of(MPI_ERR_COUNT));
+    code = MPI_Send(data, -1, MPI_INT, 0, tag, MPI_COMM_WORLD);  // which mpix does not see
+    if (code == MPI_ERR_COUNT) return;                           // then nobody can tell them apart
+    OK(MPI_Error_class(code, &error_class));
+    CHECK(error_class == MPI_ERR_COUNT && !ours_told_of(code) && !ours_told_of(error_class));
+}
+
 int main(int argc, char **argv) {
     static const struct test_case cases[] = {
         {"rule 2: no wildcards on Precv_init", 1, no_wildcards},
@@ -341,6 +368,7 @@ int main(int argc, char **argv) {
         {"rule 12: MPIX calls", 1, extensions},
         {"rule 12: the communicator's error handler", 1, handlers},
         {"the library's own errors", 1, other_errors},
+        {"the library's error of the class of ours before", 1, errors_of_one_class},
     };
     return RUN_CASES(argc, argv, MPI_THREAD_SINGLE, cases);
 }
