@@ -29,7 +29,9 @@ struct std::atomic<watched *> {
         return static_cast<watched *>(value.load(order));
     }
     void store(watched *to, std::memory_order order) { value.store(to, order); }
-    watched *exchange(watched *to, std::memory_order order) { return static_cast<watched *>(value.exchange(to, order)); }
+    watched *exchange(watched *to, std::memory_order order) {
+        return static_cast<watched *>(value.exchange(to, order));
+    }
 };
 
 TEST_CASE("an empty table finds nothing") {
