@@ -77,6 +77,8 @@ const std::string &last_sentence(int error_class) {
     return error_class == last.returned || error_class == last.in_status ? last.sentence : none;
 }
 
+void forget_sentence() { last = {}; }
+
 std::string ranges(const std::vector<int> &sorted, std::size_t limit) {
     std::string out;
     std::size_t shown = 0;

@@ -41,6 +41,13 @@ int raise(MPI_Comm comm, const char *call, const problem &what);
 // The sentence of this thread's last error, if `error_class` is what it returned or put into a status; otherwise
 // empty.
 const std::string &last_sentence(int error_class);
+// Forget it: the thread has an error of the library's, whose code may well be the same.
+void forget_sentence();
+// For what a call of the library's gives.
+inline int from_library(int code) {
+    if (code != MPI_SUCCESS) forget_sentence();
+    return code;
+}
 
 // "0-3, 7" out of a sorted list; at most `limit` ranges, then "...".
 std::string ranges(const std::vector<int> &sorted, std::size_t limit = 16);

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "host/interpose/symbol.h"
+#include "host/report.h"
 #include "host/request/communicator.h"
 
 using namespace mpix;
@@ -16,7 +17,7 @@ namespace {
 // A successful constructor that is collective over `parent`.
 int made(int code, const MPI_Comm *comm, MPI_Comm parent, constructor how, std::uint64_t detail = 0) {
     if (code == MPI_SUCCESS) communicators().add(*comm, parent, how, detail);
-    return code;
+    return from_library(code);
 }
 
 // One whose several results differ by their members.
@@ -34,9 +35,9 @@ int made_by_members(int code, const MPI_Comm *comm, MPI_Comm parent, constructor
 // The handle goes before the library can give it to another communicator.
 template <class Free>
 int freed(MPI_Comm *comm, Free free_it) {
-    if (comm == nullptr) return free_it(comm);
+    if (comm == nullptr) return from_library(free_it(comm));
     auto known = communicators().remove(*comm);
-    const int code = free_it(comm);
+    const int code = from_library(free_it(comm));
     if (code != MPI_SUCCESS) communicators().restore(std::move(known));
     return code;
 }
@@ -85,7 +86,7 @@ MPIX_SYMBOL int MPI_Comm_create(MPI_Comm comm, MPI_Group group, MPI_Comm *newcom
 }
 
 MPIX_SYMBOL int MPI_Comm_create_group(MPI_Comm comm, MPI_Group group, int tag, MPI_Comm *newcomm) {
-    const int code = PMPI_Comm_create_group(comm, group, tag, newcomm);
+    const int code = from_library(PMPI_Comm_create_group(comm, group, tag, newcomm));
     if (code == MPI_SUCCESS) communicators().add_of_group(*newcomm, comm, group, tag);
     return code;
 }
@@ -121,7 +122,8 @@ MPIX_SYMBOL int MPI_Dist_graph_create_adjacent(MPI_Comm comm, int indegree, cons
 
 MPIX_SYMBOL int MPI_Intercomm_create(MPI_Comm local_comm, int local_leader, MPI_Comm peer_comm, int remote_leader,
                                      int tag, MPI_Comm *newcomm) {
-    const int code = PMPI_Intercomm_create(local_comm, local_leader, peer_comm, remote_leader, tag, newcomm);
+    const int code =
+        from_library(PMPI_Intercomm_create(local_comm, local_leader, peer_comm, remote_leader, tag, newcomm));
     if (code == MPI_SUCCESS)
         communicators().add_orphan(*newcomm, constructor::intercomm_create, static_cast<std::uint32_t>(tag));
     return code;
@@ -139,7 +141,7 @@ MPIX_SYMBOL int MPI_Comm_idup_with_info(MPI_Comm comm, MPI_Info info, MPI_Comm *
 
 MPIX_SYMBOL int MPI_Comm_create_from_group(MPI_Group group, const char *stringtag, MPI_Info info,
                                            MPI_Errhandler errhandler, MPI_Comm *newcomm) {
-    const int code = PMPI_Comm_create_from_group(group, stringtag, info, errhandler, newcomm);
+    const int code = from_library(PMPI_Comm_create_from_group(group, stringtag, info, errhandler, newcomm));
     if (code == MPI_SUCCESS) communicators().add_orphan(*newcomm, constructor::create_from_group, hash_text(stringtag));
     return code;
 }
@@ -147,8 +149,8 @@ MPIX_SYMBOL int MPI_Comm_create_from_group(MPI_Group group, const char *stringta
 MPIX_SYMBOL int MPI_Intercomm_create_from_groups(MPI_Group local_group, int local_leader, MPI_Group remote_group,
                                                  int remote_leader, const char *stringtag, MPI_Info info,
                                                  MPI_Errhandler errhandler, MPI_Comm *newintercomm) {
-    const int code = PMPI_Intercomm_create_from_groups(local_group, local_leader, remote_group, remote_leader,
-                                                       stringtag, info, errhandler, newintercomm);
+    const int code = from_library(PMPI_Intercomm_create_from_groups(
+        local_group, local_leader, remote_group, remote_leader, stringtag, info, errhandler, newintercomm));
     if (code == MPI_SUCCESS)
         communicators().add_orphan(*newintercomm, constructor::intercomm_create_from_groups, hash_text(stringtag));
     return code;

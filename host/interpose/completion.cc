@@ -83,12 +83,13 @@ int waitall_library(int count, MPI_Request *handles, MPI_Status *statuses) {
             }
         for (;;) {
             int flag = 0;
-            if (const int code = PMPI_Testall(count, handles, &flag, statuses); code != MPI_SUCCESS || flag)
+            if (const int code = from_library(PMPI_Testall(count, handles, &flag, statuses));
+                code != MPI_SUCCESS || flag)
                 return code;
         }
     }
 #endif
-    return PMPI_Waitall(count, handles, statuses);
+    return from_library(PMPI_Waitall(count, handles, statuses));
 }
 
 int error_class_of(int code) {
@@ -102,15 +103,16 @@ int error_class_of(int code) {
 MPIX_SYMBOL int MPI_Wait(MPI_Request *request, MPI_Status *status) {
     mpix::request *r = active_request(request);
     if (r == nullptr) {
-        if (request == nullptr || !progress_needs_caller()) return PMPI_Wait(request, status);
+        if (request == nullptr || !progress_needs_caller()) return from_library(PMPI_Wait(request, status));
         int code = MPI_SUCCESS;
         poll_until([&] {
             int flag = 0;
-            code = PMPI_Test(request, &flag, status);
+            code = from_library(PMPI_Test(request, &flag, status));
             return code != MPI_SUCCESS || flag;
         });
         return code;
     }
+    if (is_null(status)) return raise_null(*r, "MPI_Wait", "status");
     problem bad = await(*r, "MPI_Wait", wait_clock::now());
     if (!bad) bad = r->retire(status);
     return bad ? raise(*r, "MPI_Wait", bad) : MPI_SUCCESS;
@@ -120,8 +122,9 @@ MPIX_SYMBOL int MPI_Test(MPI_Request *request, int *flag, MPI_Status *status) {
     mpix::request *r = active_request(request);
     if (r == nullptr || flag == nullptr) {
         lend_progress();
-        return PMPI_Test(request, flag, status);
+        return from_library(PMPI_Test(request, flag, status));
     }
+    if (is_null(status)) return raise_null(*r, "MPI_Test", "status");
     // A program may well ask the same one again and again, so others get on whatever the answer.
     *flag = r->done_exactly();
     if (!*flag || progress_needs_caller()) progress_poll();
@@ -133,8 +136,9 @@ MPIX_SYMBOL int MPI_Request_get_status(MPI_Request request, int *flag, MPI_Statu
     mpix::request *r = active_request(&request);
     if (r == nullptr || flag == nullptr) {
         lend_progress();
-        return PMPI_Request_get_status(request, flag, status);
+        return from_library(PMPI_Request_get_status(request, flag, status));
     }
+    if (is_null(status)) return raise_null(*r, "MPI_Request_get_status", "status");
     *flag = r->done_exactly();
     if (*flag) r->fill_status(status);
     if (!*flag || progress_needs_caller()) progress_poll();
@@ -207,6 +211,7 @@ MPIX_SYMBOL int MPI_Waitall(int count, MPI_Request array_of_requests[], MPI_Stat
     mixed_array array(count, array_of_requests);
     if (!array.any_ours()) return waitall_library(count, array_of_requests, array_of_statuses);
     if (!array.enough_memory()) return raise(MPI_COMM_NULL, call, array.no_memory());
+    if (is_null(array_of_statuses)) return raise_null(*array.first_active(), call, "array_of_statuses");
     // Ours first, with the library making progress in between; then the library's, with ours complete.
     const auto since = wait_clock::now();  // one deadline for all
     for (int i = 0; i < count; ++i) {
@@ -231,9 +236,10 @@ MPIX_SYMBOL int MPI_Testall(int count, MPI_Request array_of_requests[], int *fla
     mixed_array array(count, array_of_requests);
     if (!array.any_ours() || flag == nullptr) {
         lend_progress();
-        return PMPI_Testall(count, array_of_requests, flag, array_of_statuses);
+        return from_library(PMPI_Testall(count, array_of_requests, flag, array_of_statuses));
     }
     if (!array.enough_memory()) return raise(MPI_COMM_NULL, call, array.no_memory());
+    if (is_null(array_of_statuses)) return raise_null(*array.first_active(), call, "array_of_statuses");
     *flag = 0;
     for (int i = 0; i < count; ++i)
         if (request *const r = array.mine(i); r != nullptr && !r->done_exactly()) {
@@ -242,7 +248,7 @@ MPIX_SYMBOL int MPI_Testall(int count, MPI_Request array_of_requests[], int *fla
         }
     int code = MPI_SUCCESS;
     if (array.has_library()) {
-        code = PMPI_Testall(count, array.library(), flag, array_of_statuses);
+        code = from_library(PMPI_Testall(count, array.library(), flag, array_of_statuses));
         if (code != MPI_SUCCESS) mend_inactive(array, array_of_requests, array_of_statuses);
         array.take_over_all(array_of_requests);  // with an error MPICH has freed some, whatever the flag says
         if (!*flag) {
@@ -289,7 +295,7 @@ int test_any(mixed_array &array, MPI_Request handles[], MPI_Status *status, cons
             int index = MPI_UNDEFINED, flag = 0;
             MPI_Status found;
             if (status != MPI_STATUS_IGNORE) found.MPI_ERROR = status->MPI_ERROR;  // not a single call's to change
-            code = PMPI_Testany(array.count(), array.library(), &index, &flag, &found);
+            code = from_library(PMPI_Testany(array.count(), array.library(), &index, &flag, &found));
             if (code == MPI_SUCCESS && (!flag || index == MPI_UNDEFINED)) continue;
             if (index != MPI_UNDEFINED) array.take_over(index, handles);
             if (status != MPI_STATUS_IGNORE) *status = found;
@@ -306,10 +312,11 @@ MPIX_SYMBOL int MPI_Testany(int count, MPI_Request array_of_requests[], int *ind
     mixed_array array(count, array_of_requests);
     if (!array.any_ours() || index == nullptr || flag == nullptr) {
         lend_progress();
-        const int code = PMPI_Testany(count, array_of_requests, index, flag, status);
+        const int code = from_library(PMPI_Testany(count, array_of_requests, index, flag, status));
         return flag != nullptr && *flag ? with_empty_status(code, index, status) : code;
     }
     if (!array.enough_memory()) return raise(MPI_COMM_NULL, call, array.no_memory());
+    if (is_null(status)) return raise_null(*array.first_active(), call, "status");
     int code = MPI_SUCCESS;
     *index = test_any(array, array_of_requests, status, call, code);
     *flag = *index != MPI_UNDEFINED;
@@ -322,16 +329,18 @@ MPIX_SYMBOL int MPI_Waitany(int count, MPI_Request array_of_requests[], int *ind
     mixed_array array(count, array_of_requests);
     if (!array.any_ours() || index == nullptr) {
         if (count <= 0 || index == nullptr || !progress_needs_caller())
-            return with_empty_status(PMPI_Waitany(count, array_of_requests, index, status), index, status);
+            return with_empty_status(from_library(PMPI_Waitany(count, array_of_requests, index, status)), index,
+                                     status);
         int code = MPI_SUCCESS;
         poll_until([&] {
             int flag = 0;
-            code = PMPI_Testany(count, array_of_requests, index, &flag, status);
+            code = from_library(PMPI_Testany(count, array_of_requests, index, &flag, status));
             return code != MPI_SUCCESS || flag;
         });
         return with_empty_status(code, index, status);
     }
     if (!array.enough_memory()) return raise(MPI_COMM_NULL, call, array.no_memory());
+    if (is_null(status)) return raise_null(*array.first_active(), call, "status");
     int code = MPI_SUCCESS;
     const auto look = [&] {
         *index = test_any(array, array_of_requests, status, call, code);
@@ -352,7 +361,7 @@ int test_some(mixed_array &array, MPI_Request handles[], int *outcount, int indi
               scratch<int> &classes, const char *call) {
     int n = 0, code = MPI_SUCCESS, failed = -1;
     if (array.has_library()) {
-        code = PMPI_Testsome(array.count(), array.library(), &n, indices, statuses);
+        code = from_library(PMPI_Testsome(array.count(), array.library(), &n, indices, statuses));
         if (n == MPI_UNDEFINED) n = 0;
     }
     const bool library_says = error_class_of(code) == MPI_ERR_IN_STATUS;
@@ -386,10 +395,11 @@ MPIX_SYMBOL int MPI_Testsome(int incount, MPI_Request array_of_requests[], int *
     mixed_array array(incount, array_of_requests);
     if (!array.any_ours() || outcount == nullptr || array_of_indices == nullptr) {
         lend_progress();
-        return PMPI_Testsome(incount, array_of_requests, outcount, array_of_indices, array_of_statuses);
+        return from_library(PMPI_Testsome(incount, array_of_requests, outcount, array_of_indices, array_of_statuses));
     }
     scratch<int> classes(incount);
     if (!array.enough_memory() || !classes) return raise(MPI_COMM_NULL, call, array.no_memory());
+    if (is_null(array_of_statuses)) return raise_null(*array.first_active(), call, "array_of_statuses");
     const int code = test_some(array, array_of_requests, outcount, array_of_indices, array_of_statuses, classes, call);
     if (*outcount == 0 || progress_needs_caller()) progress_poll();
     return *outcount != 0 || code != MPI_SUCCESS ? code : raise_device_errors(array, call);
@@ -401,16 +411,19 @@ MPIX_SYMBOL int MPI_Waitsome(int incount, MPI_Request array_of_requests[], int *
     mixed_array array(incount, array_of_requests);
     if (!array.any_ours() || outcount == nullptr || array_of_indices == nullptr) {
         if (incount <= 0 || outcount == nullptr || !progress_needs_caller())
-            return PMPI_Waitsome(incount, array_of_requests, outcount, array_of_indices, array_of_statuses);
+            return from_library(
+                PMPI_Waitsome(incount, array_of_requests, outcount, array_of_indices, array_of_statuses));
         int code = MPI_SUCCESS;
         poll_until([&] {
-            code = PMPI_Testsome(incount, array_of_requests, outcount, array_of_indices, array_of_statuses);
+            code =
+                from_library(PMPI_Testsome(incount, array_of_requests, outcount, array_of_indices, array_of_statuses));
             return code != MPI_SUCCESS || *outcount != 0;
         });
         return code;
     }
     scratch<int> classes(incount);
     if (!array.enough_memory() || !classes) return raise(MPI_COMM_NULL, call, array.no_memory());
+    if (is_null(array_of_statuses)) return raise_null(*array.first_active(), call, "array_of_statuses");
     int code = MPI_SUCCESS;
     const auto look = [&] {
         code = test_some(array, array_of_requests, outcount, array_of_indices, array_of_statuses, classes, call);

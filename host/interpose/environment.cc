@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// MPI_Init to MPI_Finalize, and MPI_Error_string.
+// MPI_Init to MPI_Finalize, MPI_Error_class and MPI_Error_string.
 #include <mpi.h>
 
 #include <algorithm>
@@ -40,6 +40,23 @@ void refuse_foreign_library() {
 
 int told_level = MPI_THREAD_SINGLE;
 
+bool ends_with_self = false;
+
+int end_setup(MPI_Comm, int, void *, void *) {
+    stop_setup();
+    communicators().stop();
+    return MPI_SUCCESS;
+}
+
+// MPI_Finalize begins by deleting the attributes of MPI_COMM_SELF, the last first, and the user's callbacks may still
+// use requests. Ours is set before any of his, and so is the last to be called.
+void end_setup_with_self() {
+    int key = MPI_KEYVAL_INVALID;
+    if (PMPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, end_setup, &key, nullptr) != MPI_SUCCESS) return;
+    ends_with_self = PMPI_Comm_set_attr(MPI_COMM_SELF, key, nullptr) == MPI_SUCCESS;
+    PMPI_Comm_free_keyval(&key);  // it lives on in the attribute
+}
+
 int begin(int *argc, char ***argv, int required, int *provided) {
     refuse_foreign_library();
     const std::string bad =
@@ -51,6 +68,7 @@ int begin(int *argc, char ***argv, int required, int *provided) {
     const int code = PMPI_Init_thread(argc, argv, want_thread ? MPI_THREAD_MULTIPLE : required, provided);
     if (code != MPI_SUCCESS) return code;
     communicators().start();
+    end_setup_with_self();
     if (!bad.empty()) return raise(MPI_COMM_WORLD, "MPI_Init", {MPI_ERR_OTHER, bad});
     // The user has what he asked for, and no more: who does not need threads is spared what they cost.
     const bool thread_safe = *provided == MPI_THREAD_MULTIPLE;
@@ -78,10 +96,17 @@ MPIX_SYMBOL int MPI_Query_thread(int *provided) {
 }
 
 MPIX_SYMBOL int MPI_Finalize(void) {
-    stop_setup();
+    // In the callbacks MPICH takes the process for one with a single thread.
     stop_progress();
-    communicators().stop();
+    if (!ends_with_self) end_setup(MPI_COMM_SELF, MPI_KEYVAL_INVALID, nullptr, nullptr);
     return PMPI_Finalize();
+}
+
+// Our codes are classes. Whoever learns the class of another code may ask for that class's text next.
+MPIX_SYMBOL int MPI_Error_class(int errorcode, int *errorclass) {
+    const int code = PMPI_Error_class(errorcode, errorclass);
+    if (code == MPI_SUCCESS && *errorclass != errorcode && !last_sentence(*errorclass).empty()) forget_sentence();
+    return code;
 }
 
 MPIX_SYMBOL int MPI_Error_string(int errorcode, char *string, int *resultlen) {

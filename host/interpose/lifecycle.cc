@@ -16,7 +16,7 @@ using namespace mpix;
 
 MPIX_SYMBOL int MPI_Start(MPI_Request *request) {
     mpix::request *r = request == nullptr ? nullptr : find_request(*request);
-    if (r == nullptr) return PMPI_Start(request);
+    if (r == nullptr) return from_library(PMPI_Start(request));
     if (r->active()) return raise(*r, "MPI_Start", {MPI_ERR_REQUEST, "the request is active already"});
     r->start();
     return MPI_SUCCESS;
@@ -32,7 +32,7 @@ MPIX_SYMBOL int MPI_Startall(int count, MPI_Request array_of_requests[]) {
             return raise(*r, call, {MPI_ERR_REQUEST, format("array_of_requests[{}] is active already", i)});
         ++ours;
     }
-    if (ours == 0) return PMPI_Startall(count, array_of_requests);
+    if (ours == 0) return from_library(PMPI_Startall(count, array_of_requests));
     scratch<const request *> sorted(ours);
     if (!sorted) return raise(MPI_COMM_NULL, call, {MPI_ERR_NO_MEM, "no memory for the array of requests"});
     for (int i = 0, n = 0; i < count; ++i)
@@ -50,7 +50,7 @@ MPIX_SYMBOL int MPI_Startall(int count, MPI_Request array_of_requests[]) {
         int n = 0;
         for (int i = 0; i < count; ++i)
             if (find_request(array_of_requests[i]) == nullptr) library[n++] = array_of_requests[i];
-        const int code = PMPI_Startall(n, library.get());
+        const int code = from_library(PMPI_Startall(n, library.get()));
         n = 0;
         for (int i = 0; i < count; ++i)  // it may have exchanged them
             if (find_request(array_of_requests[i]) == nullptr) array_of_requests[i] = library[n++];
@@ -64,7 +64,7 @@ MPIX_SYMBOL int MPI_Startall(int count, MPI_Request array_of_requests[]) {
 
 MPIX_SYMBOL int MPI_Request_free(MPI_Request *request) {
     mpix::request *r = request == nullptr ? nullptr : find_request(*request);
-    if (r == nullptr) return PMPI_Request_free(request);
+    if (r == nullptr) return from_library(PMPI_Request_free(request));
     problem bad;
     if (r->active())
         bad = {MPI_ERR_REQUEST, "the request is active; complete it first"};
@@ -73,11 +73,11 @@ MPIX_SYMBOL int MPI_Request_free(MPI_Request *request) {
     if (bad) return raise(*r, "MPI_Request_free", bad);
     leave(disown(r));
     progress_poll();  // the peer's answers to earlier frees, so that their memory comes back
-    return PMPI_Request_free(request);
+    return from_library(PMPI_Request_free(request));
 }
 
 MPIX_SYMBOL int MPI_Cancel(MPI_Request *request) {
     const mpix::request *r = request == nullptr ? nullptr : find_request(*request);
-    if (r == nullptr) return PMPI_Cancel(request);
+    if (r == nullptr) return from_library(PMPI_Cancel(request));
     return raise(*r, "MPI_Cancel", {MPI_ERR_REQUEST, "a partitioned request cannot be cancelled"});
 }

@@ -67,6 +67,12 @@ private:
     scratch<MPI_Request> library_;
 };
 
+// Where MPI_STATUS_IGNORE and MPI_STATUSES_IGNORE are no null pointers, a null pointer is a mistake.
+inline bool is_null(const MPI_Status *status) { return status == nullptr && status != MPI_STATUS_IGNORE; }
+inline int raise_null(const request &r, const char *call, const char *argument) {
+    return raise(r, call, {MPI_ERR_ARG, format("{} is a null pointer", argument)});
+}
+
 inline MPI_Status *at(MPI_Status *statuses, int i) {
     return statuses == MPI_STATUSES_IGNORE ? MPI_STATUS_IGNORE : statuses + i;
 }

@@ -148,14 +148,14 @@ int with_memory(MPI_Comm comm, const char *name, const Body &body) {
 // The whole call. `by_library` makes it in the MPI library.
 template <class Count, class Library>
 int carry_out_with_memory(const call &c, Count *position, const Library &by_library) {
-    if (position == nullptr || !mpi_is_up()) return by_library();
+    if (position == nullptr || !mpi_is_up()) return from_library(by_library());
     problem bad = check(c);
     work w;
     std::string why_not;
     if (!bad) bad = prepare(c, w, why_not);
     if (bad) return raise(c.comm, c.name, bad);
     if (w.type == nullptr) {
-        if (!w.on_gpu()) return by_library();
+        if (!w.on_gpu()) return from_library(by_library());
         return raise(c.comm, c.name, {MPI_ERR_TYPE, why_not});
     }
     if (w.bytes != 0) {
@@ -190,13 +190,13 @@ call unpacking(const char *name, const void *inbuf, Count insize, const Count *p
 template <class Count, class Library>
 int pack_size(const char *name, Count incount, MPI_Datatype datatype, MPI_Comm comm, Count *size,
               const Library &by_library) {
-    if (size == nullptr || !mpi_is_up()) return by_library();
+    if (size == nullptr || !mpi_is_up()) return from_library(by_library());
     if (const problem bad = check({name, false, nullptr, incount, datatype, nullptr, 0, 0, comm}); bad)
         return raise(comm, name, bad);
     return with_memory(comm, name, [&] {
         std::string why_not;
         const auto type = plan_of(datatype, why_not);
-        if (type == nullptr) return by_library();
+        if (type == nullptr) return from_library(by_library());
         if (type->size != 0 && incount > std::numeric_limits<Count>::max() / type->size) {
             *size = MPI_UNDEFINED;
             return raise(comm, name, {MPI_ERR_COUNT, format("{} elements have more bytes than size can say", incount)});

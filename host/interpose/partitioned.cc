@@ -97,7 +97,8 @@ int init(const char *call, const char *peer_name, const arguments &a) {
     }
     if (bad) return raise(a.comm, call, bad);
     // The handle: a real, inactive request of the MPI library, so it is valid wherever it may end up.
-    if (const int code = PMPI_Recv_init(nullptr, 0, MPI_BYTE, MPI_PROC_NULL, 0, MPI_COMM_SELF, &r->handle);
+    if (const int code =
+            from_library(PMPI_Recv_init(nullptr, 0, MPI_BYTE, MPI_PROC_NULL, 0, MPI_COMM_SELF, &r->handle));
         code != MPI_SUCCESS)
         return code;
     own(r);

@@ -27,12 +27,21 @@ public:
     // The object of `key`, or null. The caller knows that nobody removes this key meanwhile (MPI: a request
     // is not freed while another thread uses it).
     Object *find(std::uint64_t key) const {
-        // acquire: pairs with the release in grow, so that the new slots' contents are there.
+        // acquire: pairs with the release in rebuild, so that the new slots' contents are there.
         const slots &table = *current_.load(std::memory_order_acquire);
-        for (std::size_t at = hash(key) & table.mask;; at = (at + 1) & table.mask) {
-            const std::uint64_t here = table.entry[at].key.load(std::memory_order_acquire);
-            if (here == key) return table.entry[at].object.load(std::memory_order_acquire);
+        for (std::size_t at = hash(key) & table.mask;;) {
+            const entry_type &e = table.entry[at];
+            const std::uint64_t here = e.key.load(std::memory_order_acquire);
             if (here == key_empty) return nullptr;
+            if (here != key) {
+                at = (at + 1) & table.mask;
+                continue;
+            }
+            // acquire: pairs with the release in put, so that who sees another key's object sees that this key had left
+            // the slot before: a tombstone may go, and its slot be taken, between the two loads.
+            Object *const object = e.object.load(std::memory_order_acquire);
+            if (e.key.load(std::memory_order_relaxed) == key) return object;
+            at = hash(key) & table.mask;
         }
     }
 

@@ -321,7 +321,7 @@ bool all_come_here() {
     bool reported = false;
     int suspect = -1;
     for (double next_look = 1e-3 * watch_period_ms;;) {
-        poll_setup();
+        progress_poll();
         int all_here = 0;
         PMPI_Test(&barrier, &all_here, MPI_STATUS_IGNORE);
         if (all_here) return true;

@@ -8,10 +8,11 @@
  *
  * All functions return MPI error classes (MPI_SUCCESS or one of MPI_ERR_*), raised through an error
  * handler; MPI_Error_string() of the returned class gives, in the thread that saw the error, a sentence
- * that names the argument. Whose handler: that of the call's argument `comm`, or of the communicator of its
- * request (of an array the request that the error is about; of a communicator that has been freed the
- * handler that it had last); that of MPI_COMM_WORLD where there is neither, as with a null request, with
- * what is not a partitioned request, and in MPIX_Typemap_create and MPIX_Typemap_free.
+ * that names the argument. The library's next error ends that, but where its codes are the classes (Open
+ * MPI) only one from a call that mpix sees. Whose handler: that of the call's argument `comm`, or of the
+ * communicator of its request (of an array the request that the error is about; of a communicator that has
+ * been freed the handler that it had last); that of MPI_COMM_WORLD where there is neither, as with a null
+ * request, with what is not a partitioned request, and in MPIX_Typemap_create and MPIX_Typemap_free.
  *
  * Thread safety: as the MPI standard says of the calls. MPI_Pready* and MPI_Parrived may be called by
  * any number of threads at once on one request, for distinct partitions, without a lock. The MPIX_ calls may

@@ -63,9 +63,16 @@ int run_cases(int argc, char **argv, int thread_level, const struct test_case *c
         first = 3;
     }
     OK(MPI_Bcast(&seed, 1, MPI_UINT64_T, 0, MPI_COMM_WORLD));
-    int done = 0;
-    for (int i = 0; i < n && provided >= thread_level; ++i) {
-        if (cases[i].ranks > world_size || !chosen(cases[i].name, argc, argv, first)) continue;
+    // To have too little is the library's right alone.
+    int of_library = thread_level;
+    if (provided < thread_level) OK(PMPI_Query_thread(&of_library));
+    const int short_answer = of_library >= thread_level && provided < thread_level;
+    if (short_answer && world_rank == 0) fprintf(stderr, "FAILED: a thread level was refused that the library has\n");
+    int done = 0, named = 0;
+    for (int i = 0; i < n; ++i) {
+        if (!chosen(cases[i].name, argc, argv, first)) continue;
+        ++named;
+        if (cases[i].ranks > world_size || provided < thread_level) continue;
         case_name = cases[i].name;
         // A case's numbers do not depend on which cases ran before it.
         case_key = seed;
@@ -83,7 +90,9 @@ int run_cases(int argc, char **argv, int thread_level, const struct test_case *c
         }
         ++done;
     }
+    if (named == 0 && world_rank == 0) fprintf(stderr, "FAILED: no case has such a name\n");
     MPI_Finalize();
+    if (short_answer || named == 0) return 1;
     return done > 0 ? 0 : 77;
 }
 

@@ -172,6 +172,38 @@ static void parrived(void) {
     free_pair();
 }
 
+// A pointer that no compiler knows to be null.
+static MPI_Status *volatile no_status;
+
+static void null_statuses(void) {
+    if (MPI_STATUS_IGNORE == NULL) return;  // which may be given, then
+    int flag = -7, index = -7, n = -7, indices[2];
+    make_pair();
+    for (int epoch = 1; epoch <= 2; ++epoch) {
+        fill(epoch);
+        OK(MPI_Startall(2, both));
+        for (int complete = 0; complete < 2; ++complete) {
+            EXPECT(MPI_ERR_ARG, "status is a null pointer", MPI_Wait(&both[1], no_status));
+            EXPECT(MPI_ERR_ARG, "status is a null pointer", MPI_Test(&both[1], &flag, no_status));
+            EXPECT(MPI_ERR_ARG, "status is a null pointer", MPI_Request_get_status(both[1], &flag, no_status));
+            EXPECT(MPI_ERR_ARG, "status is a null pointer", MPI_Waitany(2, both, &index, no_status));
+            EXPECT(MPI_ERR_ARG, "status is a null pointer", MPI_Testany(2, both, &index, &flag, no_status));
+            EXPECT(MPI_ERR_ARG, "array_of_statuses is a null pointer", MPI_Waitall(2, both, no_status));
+            EXPECT(MPI_ERR_ARG, "array_of_statuses is a null pointer", MPI_Testall(2, both, &flag, no_status));
+            EXPECT(MPI_ERR_ARG, "array_of_statuses is a null pointer", MPI_Waitsome(2, both, &n, indices, no_status));
+            EXPECT(MPI_ERR_ARG, "array_of_statuses is a null pointer", MPI_Testsome(2, both, &n, indices, no_status));
+            CHECK(flag == -7 && index == -7 && n == -7);
+            if (complete) continue;
+            OK(MPI_Pready_range(0, parts - 1, both[0]));
+            for (int p = 0, arrived = 0; p < parts / 2; ++p, arrived = 0)
+                UNTIL(arrived) OK(MPI_Parrived(both[1], p, &arrived));
+        }
+        OK(MPI_Waitall(2, both, MPI_STATUSES_IGNORE));
+        check(epoch);
+    }
+    free_pair();
+}
+
 static void start_free_cancel(void) {
     make_pair();
     for (int epoch = 1; epoch <= 3; ++epoch) {
@@ -297,6 +329,33 @@ static void other_errors(void) {
     CHECK(strstr(text, "Psend") == NULL);
 }
 
+static int ours_told_of(int code) {
+    char text[MPI_MAX_ERROR_STRING];
+    int n = 0;
+    OK(MPI_Error_string(code, text, &n));
+    return strstr(text, "MPI_P") == text;
+}
+
+// Our codes are classes, and the library's may be.
+static void errors_of_one_class(void) {
+    MPI_Request r = MPI_REQUEST_NULL;
+    int n = 0, error_class = MPI_SUCCESS;
+    EXPECT(MPI_ERR_REQUEST, "request is MPI_REQUEST_NULL", MPI_Pready(0, r));
+    OK(MPI_Pack_size(1, MPI_INT, MPI_COMM_WORLD, &n));
+    OK(MPI_Error_class(MPI_ERR_REQUEST, &error_class));
+    CHECK(ours_told_of(MPI_ERR_REQUEST));
+    int code = MPI_Start(&r);
+    CHECK(code != MPI_SUCCESS && !ours_told_of(code) && !ours_told_of(MPI_ERR_REQUEST));
+
+    EXPECT(MPI_ERR_COUNT, "count is -1",
+           MPI_Psend_init(data, 1, -1, MPI_INT, 0, tag, MPI_COMM_WORLD, MPI_INFO_NULL, &r));
+    CHECK(ours_told_of(MPI_ERR_COUNT));
+    code = MPI_Send(data, -1, MPI_INT, 0, tag, MPI_COMM_WORLD);  // which mpix does not see
+    if (code == MPI_ERR_COUNT) return;                           // then nobody can tell them apart
+    OK(MPI_Error_class(code, &error_class));
+    CHECK(error_class == MPI_ERR_COUNT && !ours_told_of(code) && !ours_told_of(error_class));
+}
+
 int main(int argc, char **argv) {
     static const struct test_case cases[] = {
         {"rule 2: no wildcards on Precv_init", 1, no_wildcards},
@@ -304,10 +363,12 @@ int main(int argc, char **argv) {
         {"rule 12: arguments of the init calls", 1, init_arguments},
         {"rule 6: Pready", 1, pready},
         {"rule 7: Parrived", 1, parrived},
+        {"rule 12: null pointers to statuses", 1, null_statuses},
         {"rule 8: Start, free and cancel of an active request", 1, start_free_cancel},
         {"rule 12: MPIX calls", 1, extensions},
         {"rule 12: the communicator's error handler", 1, handlers},
         {"the library's own errors", 1, other_errors},
+        {"the library's error of the class of ours before", 1, errors_of_one_class},
     };
     return RUN_CASES(argc, argv, MPI_THREAD_SINGLE, cases);
 }

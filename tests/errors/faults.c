@@ -31,18 +31,26 @@ static void die(void) {
 
 static int rank_0_is_dead;
 
-// mpix calls this one last. What the MPI library's own does without one of the processes is its affair: MPICH's waits
-// for all of them for ever, and Open MPI's does so now and then.
-int PMPI_Finalize(void) {
-    if (rank_0_is_dead) {
-        printf("world rank %d finalized\n", world_rank);
-        fflush(stdout);
-        _exit(0);
-    }
-    int (*library)(void);
-    *(void **)&library = dlsym(RTLD_NEXT, "PMPI_Finalize");
+// mpix ends in a delete callback of MPI_COMM_SELF. What the MPI library's MPI_Finalize does after those without one of
+// the processes is its affair: MPICH's waits for all of them for ever, and Open MPI's does so now and then.
+static int leave_without_rank_0(MPI_Comm self, int key, void *value, void *extra) {
+    (void)self, (void)key, (void)value, (void)extra;
+    if (!rank_0_is_dead) return MPI_SUCCESS;
+    printf("world rank %d finalized\n", world_rank);
+    fflush(stdout);
+    _exit(0);
+}
+
+// The last to be set is the first to be called: this callback is there before mpix's.
+int PMPI_Init_thread(int *argc, char ***argv, int required, int *provided) {
+    int (*library)(int *, char ***, int, int *), key;
+    *(void **)&library = dlsym(RTLD_NEXT, "PMPI_Init_thread");
     CHECK(library != NULL);
-    return library();
+    const int code = library(argc, argv, required, provided);
+    OK(MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, leave_without_rank_0, &key, NULL));
+    OK(MPI_Comm_set_attr(MPI_COMM_SELF, key, NULL));
+    OK(MPI_Comm_free_keyval(&key));
+    return code;
 }
 
 // A case whose rank 0 has died ends here: what the other ranks could still wait for together is not to be had.
@@ -51,7 +59,7 @@ static void come_through(void) {
     fflush(stdout);
     rank_0_is_dead = 1;
     MPI_Finalize();
-    CHECK(!"mpix's MPI_Finalize ends in the library's");
+    CHECK(!"MPI_Finalize calls the callbacks first");
 }
 
 // ---- pairs of rank 0 and each other rank ------------------------------------------------------------------

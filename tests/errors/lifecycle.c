@@ -196,6 +196,50 @@ static void negative_counts(void) {
     free_pair();
 }
 
+// Requests in every state, left to MPI_Finalize: their owner cleans up in a delete callback of MPI_COMM_SELF.
+static MPI_Request left_unstarted[2], left_used[2], left_active[2];
+static int callbacks_set, callbacks_run;
+
+static void use_those_left(MPI_Request *pair, int epoch) {
+    memcpy(both, pair, sizeof both);
+    fill(epoch);
+    OK(MPI_Startall(2, both));
+    finish_epoch(epoch);
+}
+
+static int clean_up(MPI_Comm self, int key, void *value, void *extra) {
+    (void)self, (void)key, (void)value, (void)extra;
+    memcpy(both, left_active, sizeof both);
+    finish_epoch(2);
+    free_pair();
+    memcpy(both, left_unstarted, sizeof both);
+    free_pair();
+    use_those_left(left_used, 3);
+    free_pair();
+    make_pair();  // it is not too late for that
+    use_those_left(both, 4);
+    make_pair();
+    ++callbacks_run;
+    return MPI_SUCCESS;
+}
+
+static void left_to_finalize(void) {
+    int key;
+    make_pair();
+    memcpy(left_unstarted, both, sizeof both);
+    make_pair();
+    use_those_left(both, 1);
+    memcpy(left_used, both, sizeof both);
+    make_pair();
+    fill(2);
+    OK(MPI_Startall(2, both));
+    memcpy(left_active, both, sizeof both);
+    OK(MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, clean_up, &key, NULL));
+    OK(MPI_Comm_set_attr(MPI_COMM_SELF, key, NULL));
+    OK(MPI_Comm_free_keyval(&key));
+    ++callbacks_set;
+}
+
 int main(int argc, char **argv) {
     static const struct test_case cases[] = {
         {"rule 9: Start of an active request", 1, double_start},
@@ -205,6 +249,8 @@ int main(int argc, char **argv) {
         {"rule 8: free of an active request, of an inactive one after use, of a freed one", 1, freed},
         {"rule 8: Cancel", 1, cancelled},
         {"rule 12: negative counts", 1, negative_counts},
+        {"rule 8: use and free in a delete callback of MPI_COMM_SELF", 1, left_to_finalize},
     };
-    return RUN_CASES(argc, argv, MPI_THREAD_SINGLE, cases);
+    const int code = RUN_CASES(argc, argv, MPI_THREAD_SINGLE, cases);
+    return code == 0 && callbacks_run < callbacks_set ? 1 : code;
 }

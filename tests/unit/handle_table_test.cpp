@@ -5,14 +5,34 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <random>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "tests/catch.hpp"
 
 using table = mpix::handle_table<int>;
+
+// An object whose pointer runs something just before it is next read: what another thread might do at that moment.
+struct watched {
+    static inline std::function<void()> before_read;
+};
+template <>
+struct std::atomic<watched *> {
+    std::atomic<void *> value;
+    atomic(watched *initial) : value(initial) {}
+    watched *load(std::memory_order order) const {
+        if (const auto act = std::exchange(watched::before_read, nullptr)) act();
+        return static_cast<watched *>(value.load(order));
+    }
+    void store(watched *to, std::memory_order order) { value.store(to, order); }
+    watched *exchange(watched *to, std::memory_order order) {
+        return static_cast<watched *>(value.exchange(to, order));
+    }
+};
 
 TEST_CASE("an empty table finds nothing") {
     table t;
@@ -96,4 +116,25 @@ TEST_CASE("readers find their keys while others come and go") {
     for (std::thread &reader : readers) reader.join();
     CHECK_FALSE(wrong);
     CHECK(t.size() == stays.size());
+}
+
+TEST_CASE("a slot that another key takes during a look gives that key's object to nobody else") {
+    // The handle was a request of ours, and is the library's now, in whose calls it is looked up.
+    const std::uint64_t was_ours = 1000;
+    int looks_disturbed = 0;
+    for (std::uint64_t other = 1; other < 1000; ++other) {
+        mpix::handle_table<watched> t;
+        watched old_object, new_object;
+        t.insert(was_ours, &old_object);
+        t.insert(other, &old_object);
+        t.remove(was_ours);  // its key stays if the other one's probes have gone past it
+        watched::before_read = [&] {
+            t.remove(other);
+            t.insert(other, &new_object);  // where the key was
+            ++looks_disturbed;
+        };
+        REQUIRE(t.find(was_ours) == nullptr);
+        watched::before_read = nullptr;
+    }
+    CHECK(looks_disturbed > 0);
 }
