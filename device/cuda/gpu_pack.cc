@@ -297,7 +297,7 @@ outcome submit(device_state &device, message m, cudaStream_t order) {
     return move(m, order);
 }
 
-// A kernel was, or will be, enqueued with these types' tables.
+// By the packing kernels where one side is packed, otherwise in one pass.
 outcome submit(device_state &device, const passage &p, cudaStream_t order) {
     if (p.to_type == nullptr || p.from_type == nullptr) {
         const bool unpack = p.from_type == nullptr;

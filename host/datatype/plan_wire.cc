@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <limits>
 
 #include "host/datatype/typemap.h"
 
@@ -111,19 +110,8 @@ std::shared_ptr<const plan> plan_from_bytes(const void *bytes, std::size_t lengt
 }
 
 memory_span span_of(const plan &type, std::int64_t elements) {
-    memory_span span{std::numeric_limits<std::int64_t>::max(), std::numeric_limits<std::int64_t>::min()};
-    const auto reach = [&](std::int64_t low, std::int64_t high) {
-        span = {std::min(span.low, low), std::max(span.high, high)};
-    };
-    for (const mpix_box &box : type.boxes) {
-        std::int64_t low = box.offset, high = box.offset + box.run;
-        for (std::int64_t k = 0; k < box.dimensions; ++k) {
-            const std::int64_t last = (box.dimension[k].count - 1) * box.dimension[k].stride;
-            (last < 0 ? low : high) += last;
-        }
-        reach(low, high);
-    }
-    for (const mpix_run &run : type.loose) reach(run.offset, run.offset + run.length);
+    const auto map = typemap_of(type);
+    memory_span span{map->map.low, map->map.high};
     std::int64_t last = 0;
     if (__builtin_mul_overflow(elements - 1, type.extent, &last) || !is_near(last))
         last = (type.extent < 0 ? -far_away : far_away);  // no memory is as large: the caller's bounds say so

@@ -387,6 +387,7 @@ void freed_beside(session &s, const shape &shape, int tag) {
 
 // With nothing exported a peer's memory is not kept from being freed.
 void memory_comes_back(session &s, int tag) {
+    if (!executor::is_gpu) return;
     s.what = "memory after requests are freed";
     constexpr std::uint64_t size = 64u << 20;
     std::size_t first = 0;
