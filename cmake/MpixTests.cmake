@@ -61,7 +61,7 @@ if(MPIX_SANITIZE)
     set(mpix_test_timeout 300)
     set(suppressions "${PROJECT_SOURCE_DIR}/tests/sanitizers")
     list(APPEND mpix_test_environment
-        "TSAN_OPTIONS=suppressions=${suppressions}/tsan.supp:halt_on_error=1:second_deadlock_stack=1"
+        "TSAN_OPTIONS=suppressions=${suppressions}/tsan.supp:history_size=7:halt_on_error=1:second_deadlock_stack=1"
         "ASAN_OPTIONS=fast_unwind_on_malloc=0:detect_stack_use_after_return=1"
         "LSAN_OPTIONS=suppressions=${suppressions}/lsan.supp:print_suppressions=0"
         "UBSAN_OPTIONS=print_stacktrace=1")
