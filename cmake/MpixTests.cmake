@@ -67,6 +67,8 @@ if(MPIX_SANITIZE)
         "UBSAN_OPTIONS=print_stacktrace=1")
     if(MPIX_SANITIZE MATCHES "address")
         set(mpix_sanitizer_sources "${PROJECT_SOURCE_DIR}/tests/sanitizers/keep_loaded.c")
+    elseif(MPIX_SANITIZE MATCHES "thread")
+        set(mpix_sanitizer_sources "${PROJECT_SOURCE_DIR}/tests/sanitizers/quiet_library.c")
     endif()
 endif()
 
