@@ -15,6 +15,11 @@
 #       One more run of a program made by any of the others; the program of mpix_add_mpi_test(<name>) is the
 #       target <name>.
 #
+#   mpix_add_network_runs(<group> NP <n>... NAMES <name>... [SUFFIX <suffix>] [...as mpix_add_mpi_run])
+#       Once more, over the network in place of shared memory: for each name the program <group>.<name><suffix>, as the
+#       test <group>.<name>.ucx.np<n>. None without UCX. Nor under ThreadSanitizer, which does not see how UCX, built
+#       without it, orders what it stores.
+#
 #   mpix_add_device_test(<name> NP <n>... SOURCE <file>.cpp [BESIDE <file>...] [...as mpix_add_mpi_test])
 #       The same source twice: as C++, with host threads for blocks and warps (<name>.host, label device),
 #       and, where there is an nvcc, as CUDA (<name>.cuda, label gpu; exits 77 where there is no GPU). In
@@ -141,6 +146,21 @@ function(mpix_add_mpi_test name)
     target_compile_definitions(${name} PRIVATE OMPI_SKIP_MPICXX MPICH_SKIP_MPICXX)
     mpix_add_mpi_run(${name} TARGET ${name} NP ${arg_NP}
         ARGS ${arg_ARGS} ENV ${arg_ENV} LABELS ${arg_LABELS} TIMEOUT "${arg_TIMEOUT}")
+endfunction()
+
+function(mpix_add_network_runs group)
+    cmake_parse_arguments(PARSE_ARGV 1 arg "" "SUFFIX;TIMEOUT" "NP;ARGS;ENV;LABELS;NAMES")
+    if(NOT MPIX_HAVE_UCX OR MPIX_SANITIZE MATCHES "thread")
+        return()
+    endif()
+    foreach(name IN LISTS arg_NAMES)
+        foreach(np IN LISTS arg_NP)
+            string(JOIN "." test ${group} ${name} ucx np${np})
+            string(JOIN "." target ${group} ${name})
+            mpix_add_mpi_run(${test} TARGET ${target}${arg_SUFFIX} NP ${np} ARGS ${arg_ARGS}
+                ENV MPIX_TRANSPORTS=ucx ${arg_ENV} LABELS network ${arg_LABELS} TIMEOUT "${arg_TIMEOUT}")
+        endforeach()
+    endforeach()
 endfunction()
 
 function(mpix_add_device_test name)

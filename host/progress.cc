@@ -55,6 +55,7 @@ void dismiss(request &r) {
 
 // A handful of the attended requests; it takes several calls to come to all. True if the last one was among them.
 bool advance_some() {
+    if (transport::network *const network = transport::network_in_use(); network != nullptr) network->progress();
     progress_state &s = state();
     if (!s.any.load(std::memory_order_acquire)) return true;
     struct turn {

@@ -4,6 +4,7 @@
 #ifndef MPIX_TRANSPORT_BACKENDS_H
 #define MPIX_TRANSPORT_BACKENDS_H
 
+#include "transport/network.h"
 #include "transport/transport.h"
 
 namespace mpix::transport {
@@ -11,6 +12,9 @@ namespace mpix::transport {
 transport &shm_transport();
 #if MPIX_HAVE_CUDA
 transport &cuda_ipc_transport();
+#endif
+#if MPIX_HAVE_UCX
+network &ucx_transport();
 #endif
 
 }  // namespace mpix::transport

@@ -4,6 +4,7 @@
 #ifndef MPIX_TRANSPORT_SELECT_H
 #define MPIX_TRANSPORT_SELECT_H
 
+#include "transport/network.h"
 #include "transport/transport.h"
 
 namespace mpix::transport {
@@ -13,6 +14,18 @@ transport &node_memory();
 
 // The transport of GPUs, or null where none is built in or no GPU is usable.
 transport *devices();
+
+// Use these alone between processes: names with commas between them; empty: all that there are. A sentence if one is
+// not known. Before anything else is called.
+outcome use_only(const std::string &names);
+
+// Whether processes of one node may share memory with each other.
+bool may_share_memory();
+
+// The transport to processes whose memory cannot be mapped; null, with a sentence in `why_not`, if there is none.
+network *between_nodes(outcome &why_not);
+// The same, if it has been in use.
+network *network_in_use();
 
 // The transport with that id, or null.
 transport *by_id(std::uint32_t id);
@@ -28,7 +41,7 @@ placement locate(const void *buffer);
 // memory is adopted where the sender can reach it, everything else lands in node memory and is copied out
 // by the receiver. Null, with a sentence in `why_not`, if there is no way.
 struct ends {
-    bool same_node = false;
+    bool same_node = false;  // otherwise by network
     placement receiver;
     bool sender_has_devices = false;
 };

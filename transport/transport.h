@@ -36,11 +36,11 @@ struct wire_region {
     std::uint32_t transport;  // transport_id
     std::int32_t device;      // the owner's ordinal, or on_host
     std::uint64_t bytes;
-    std::uint8_t address[96];  // the transport's own
+    std::uint8_t address[176];  // the transport's own
 };
-static_assert(sizeof(wire_region) == 112);
+static_assert(sizeof(wire_region) == 192);
 
-enum transport_id : std::uint32_t { id_none = 0, id_shm = 1, id_cuda_ipc = 2 };
+enum transport_id : std::uint32_t { id_none = 0, id_shm = 1, id_cuda_ipc = 2, id_ucx = 3 };
 
 // A region in this process, its own or a peer's.
 struct region {
@@ -50,6 +50,7 @@ struct region {
     void *backing = nullptr;  // host memory: the mapping that the region is a part of
     std::uint64_t backing_bytes = 0;
     bool lasting = false;      // the mapping stays until the process ends
+    bool remote = false;       // a peer's, by way of a network: the address is its own, and nothing is mapped here
     std::uint64_t handle = 0;  // the transport's own
 
     explicit operator bool() const { return address != nullptr; }

@@ -8,6 +8,8 @@
 //                                                       to put the bytes; or why it cannot be
 //     CONNECT ----------------------------->            mapped; the receiver may now give clear-to-send
 //     STARTED ----------------------------->            at its first MPI_Start: it will not withdraw
+//     INTRODUCE either way                              before all others, to a process on another node: how
+//                                                       the network reaches me, in pieces
 //     WITHDRAW  either way                              freed before it was ever started: undo the match; or, from
 //                                                       the receiver, it has met another send
 //     DETACH    either way                              freed, or answer to WITHDRAW: I touch your memory no
@@ -22,30 +24,34 @@
 
 namespace mpix {
 
-enum class control : std::uint32_t { offer = 1, accept, connect, started, withdraw, detach };
+enum class control : std::uint32_t { offer = 1, accept, connect, started, withdraw, detach, introduce };
 
 // One size for all kinds; what a kind does not use is zero.
 struct control_message {
     std::uint32_t magic;
     std::uint32_t kind;  // control
     std::uint64_t from;  // the sender's own number of its request
-    std::uint64_t to;    // the addressee's request; 0 in OFFER
+    std::uint64_t to;    // the addressee's request; 0 in OFFER and INTRODUCE
     // OFFER: the matching key (the source is the process that sent it)
     std::uint64_t communicator;
     std::int32_t tag;
     std::int32_t partitions;         // OFFER: the sender's; ACCEPT: the receiver's
-    std::uint64_t bytes;             // the whole message, as this side has it
-    std::uint32_t flags;             // OFFER: offer_has_devices, ...; ACCEPT: slots of the landing
+    std::uint64_t bytes;             // the whole message, as this side has it; INTRODUCE: the whole address
+    std::uint32_t flags;             // OFFER: offer_has_devices, ...; ACCEPT: slots of the landing; INTRODUCE: where
+                                     // in the address this piece begins
     std::uint32_t refusal;           // ACCEPT, CONNECT: a refusal_reason
-    transport::wire_region words;    // this side's words
+    transport::wire_region words;    // this side's words; INTRODUCE: from here on introduction_piece bytes
     transport::wire_region landing;  // ACCEPT
     transport::wire_region arrival;  // ACCEPT: the arrival flags
     transport::wire_region layout;   // ACCEPT: the plan of a landing that has gaps (plan_wire.h); else zero
     char reason[136];                // with a refusal: a sentence, terminated
 };
-static_assert(sizeof(control_message) == 640);
+static_assert(sizeof(control_message) == 960);
 
-constexpr std::uint32_t control_magic = 0x3378706d;  // "mpx3"
+constexpr std::size_t introduction_piece = 4 * sizeof(transport::wire_region);
+constexpr std::uint64_t introduction_limit = 64 * introduction_piece;
+
+constexpr std::uint32_t control_magic = 0x3478706d;  // "mpx4"
 constexpr std::uint32_t offer_has_devices = 1;
 
 // Of all but the last the sender is told by the receiver's clear-to-send that it is final: until then one of the two may be

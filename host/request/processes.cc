@@ -70,30 +70,46 @@ void process_table::exchange() {
     MPI_Comm node = MPI_COMM_NULL;
     if (PMPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &node) != MPI_SUCCESS) return;
     struct entry {
-        process who;
+        neighbour n;
         std::int64_t world_rank;
     };
-    int size = 0, rank = 0;
+    int size = 0;
     PMPI_Comm_size(node, &size);
-    PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
-    const entry mine{this_process(), rank};
+    PMPI_Comm_rank(MPI_COMM_WORLD, &me_);
+    entry mine{{this_process(), {}}, me_};
+    static transport::region probe;  // ours as long as the process lives
+    if (probe || transport::node_memory().allocate(1, transport::on_host, probe).empty())
+        transport::node_memory().describe(probe, mine.n.probe);
     std::vector<entry> all(static_cast<std::size_t>(size));
     PMPI_Allgather(&mine, sizeof mine, MPI_BYTE, all.data(), sizeof mine, MPI_BYTE, node);
     PMPI_Comm_free(&node);
     for (const entry &e : all)
-        if (e.world_rank != rank) processes_[static_cast<int>(e.world_rank)] = e.who;
+        if (e.world_rank != me_) neighbours_[static_cast<int>(e.world_rank)] = e.n;
+}
+
+bool process_table::shares_memory(int world_rank) {
+    if (!transport::may_share_memory()) return false;
+    if (world_rank == me_) return true;
+    const auto known = shares_memory_.find(world_rank);
+    if (known != shares_memory_.end()) return known->second;
+    const auto it = neighbours_.find(world_rank);
+    transport::region theirs;
+    const bool shares = it != neighbours_.end() &&
+                        transport::node_memory().attach(it->second.probe, transport::on_host, theirs).empty();
+    if (shares) transport::node_memory().detach(theirs);
+    return shares_memory_[world_rank] = shares;
 }
 
 bool process_table::ended(int world_rank) {
     if (known_to_have_ended(world_rank)) return true;
-    const auto it = processes_.find(world_rank);
-    if (it == processes_.end() || !has_ended(it->second)) return false;
+    const auto it = neighbours_.find(world_rank);
+    if (it == neighbours_.end() || !has_ended(it->second.who)) return false;
     ended_.insert(world_rank);
     return true;
 }
 
 int process_table::any_ended() {
-    for (const auto &[world_rank, who] : processes_)
+    for (const auto &[world_rank, n] : neighbours_)
         if (ended(world_rank)) return world_rank;
     return -1;
 }

@@ -11,6 +11,8 @@
 #include <map>
 #include <set>
 
+#include "transport/select.h"
+
 namespace mpix {
 
 // A process, told from every other one that has had or will have its number.
@@ -31,14 +33,24 @@ public:
     void exchange();
     // Asks the system; an answer of true lasts.
     bool ended(int world_rank);
+    // Whether it can map our memory, and we its: whatever its host is called. Asks once.
+    bool shares_memory(int world_rank);
+    // It is beyond reach, which is as good as ended.
+    void give_up(int world_rank) { ended_.insert(world_rank); }
     // What is known without asking.
     bool known_to_have_ended(int world_rank) const { return ended_.count(world_rank) != 0; }
     // One that has ended, or -1. Asks for all of them.
     int any_ended();
 
 private:
-    std::map<int, process> processes_;
+    struct neighbour {
+        process who;
+        transport::wire_region probe;  // a little of its memory
+    };
+    std::map<int, neighbour> neighbours_;
+    std::map<int, bool> shares_memory_;
     std::set<int> ended_;
+    int me_ = 0;
 };
 
 }  // namespace mpix

@@ -4,6 +4,7 @@
 #include <mpix/device.cuh>
 
 #include <algorithm>
+#include <cstddef>
 #include <cstring>
 #include <utility>
 
@@ -30,7 +31,11 @@ struct plan_taker {
 };
 
 void release(transport::region &r) {
-    if (r) (r.device == transport::on_host ? &transport::node_memory() : transport::devices())->release(r);
+    if (!r) return;
+    if (r.device == transport::on_host)
+        give_back(r);
+    else
+        transport::devices()->release(r);
     r = {};
 }
 
@@ -74,7 +79,8 @@ void receive_request::bind(const offer &sender) {
         failure_ = make_landing(sender);
         if (failure_.empty()) failure_ = describe_landing(answer);
         if (failure_.empty()) {
-            path_ = landing_owner_->name();
+            path_ = wire_ != nullptr ? wire_->name() : landing_owner_->name();
+            if (wire_ != nullptr && active() && exported_to_host) progress_attend(shared_from_this());
         } else {
             refusal_ = refused_path;
             drop_landing();
@@ -93,21 +99,29 @@ void receive_request::bind(const offer &sender) {
 }
 
 transport::outcome receive_request::attach_words(const offer &sender) {
-    if (sender.words.bytes < sizeof(mpix_words) || sender.words.transport != transport::id_shm)
-        return "the sender's words are too few";
-    return transport::node_memory().attach(sender.words, transport::on_host, peer_words_);
+    if (sender.words.bytes < sizeof(mpix_words)) return "the sender's words are too few";
+    if (sender.words.transport == transport::id_ucx) {
+        transport::outcome bad;
+        wire_ = transport::between_nodes(bad);
+        if (wire_ != nullptr) bad = introduce_to(peer_world(), *wire_);
+        if (!bad.empty()) return bad;
+    } else if (sender.words.transport != transport::id_shm) {
+        return "the sender's words are where nothing reaches them";
+    }
+    auto bad = attach_peers(sender.words, transport::on_host, peer_words_);
+    if (!bad.empty() && !sender.no_network.empty()) bad = format("{}; {}", bad, sender.no_network);
+    return bad;
 }
 
 transport::outcome receive_request::make_landing(const offer &sender) {
     transport::ends pair;
-    // One node means: we can map the sender's words.
-    auto unreachable = attach_words(sender);
-    pair.same_node = unreachable.empty();
+    if (auto bad = attach_words(sender); !bad.empty()) return bad;
+    pair.same_node = wire_ == nullptr;
     pair.receiver = place;
     pair.sender_has_devices = sender.has_devices;
     transport::outcome why_not;
     landing_owner_ = transport::choose_landing(pair, why_not);
-    if (landing_owner_ == nullptr) return unreachable.empty() ? why_not : why_not + " (" + unreachable + ")";
+    if (landing_owner_ == nullptr) return why_not;
 
     peer_partitions_ = static_cast<std::uint64_t>(sender.partitions);
     const std::uint64_t flag_bytes = (peer_partitions_ + 1) * sizeof(std::uint64_t);
@@ -139,6 +153,11 @@ transport::outcome receive_request::adopt_buffer() {
 
 transport::outcome receive_request::describe_landing(control_message &answer) const {
     answer.flags = static_cast<std::uint32_t>(slots_);
+    if (wire_ != nullptr) {
+        if (auto bad = wire_->describe(landing_, answer.landing); !bad.empty()) return bad;
+        if (auto bad = wire_->describe(arrival_, answer.arrival); !bad.empty()) return bad;
+        return wire_->describe(words_region, answer.words);
+    }
     if (auto bad = landing_owner_->describe(landing_, answer.landing); !bad.empty()) return bad;
     transport::transport &arrivals = flags_on_device() ? *landing_owner_ : transport::node_memory();
     if (auto bad = arrivals.describe(arrival_, answer.arrival); !bad.empty()) return bad;
@@ -180,7 +199,12 @@ void receive_request::give_up() {
 void receive_request::give_gate() {
     if (gives_gate_ || !open_ || !connected || !peer_words_) return;
     gives_gate_ = true;
-    if (epoch_ != 0) detail::publish(&static_cast<mpix_words *>(peer_words_.address)->gate, epoch_);
+    if (epoch_ != 0) tell_gate();
+}
+
+// Pairs with observe_pair in admit_by_host.
+void receive_request::tell_gate() {
+    if (auto bad = tell(peer_words_, offsetof(mpix_words, gate), epoch_); !bad.empty()) engine_failure_ = bad;
 }
 
 void receive_request::open() {
@@ -240,10 +264,11 @@ bool receive_request::unbind(bool parted) {
 }
 
 void receive_request::drop_landing() {
-    if (arrival_) (flags_on_device() ? landing_owner_ : &transport::node_memory())->release(arrival_);
-    if (landing_) landing_owner_->release(landing_);
-    if (layout_) transport::node_memory().release(layout_);
-    if (peer_words_) transport::node_memory().detach(peer_words_);
+    release(arrival_);
+    release(landing_);
+    release(layout_);
+    detach_peers(peer_words_);
+    wire_ = nullptr;
 }
 
 void receive_request::peer_message(const control_message &m) {
@@ -279,6 +304,7 @@ void receive_request::peer_message(const control_message &m) {
             break;
         case control::offer:
         case control::started:
+        case control::introduce:
         case control::accept:
         case control::withdraw:
             break;  // not for receivers (a withdrawn send is handled by its offer)
@@ -314,8 +340,15 @@ problem receive_request::export_to(std::unique_ptr<device_copy> &made, std::uint
 
 void receive_request::on_start() {
     cursor_ = 0;
-    // Clear-to-send: the user's buffer may be written from now on. Pairs with observe_pair in admit_by_host.
-    if (gives_gate_) detail::publish(&static_cast<mpix_words *>(peer_words_.address)->gate, epoch_);
+    // Clear-to-send: the user's buffer may be written from now on.
+    if (gives_gate_) tell_gate();
+    if (wire_ != nullptr && exported_to_host) progress_attend(shared_from_this());
+}
+
+// Host threads that wait as a kernel does count on somebody else to take from the network what comes.
+bool receive_request::advance() {
+    const std::unique_lock lock(engine, std::try_to_lock);
+    return !lock || (wire_ != nullptr && active() && exported_to_host && detail::observe(&words->complete) < epoch_);
 }
 
 // The whole message is there: what nobody has taken, in as few pieces as possible. `engine` is held.

@@ -35,6 +35,7 @@ public:
 
     bool done() override;
     bool done_exactly() override;
+    bool advance() override;
     bool prepared() override;
     stall describe_stall() override;
     void peer_message(const control_message &message) override;
@@ -62,6 +63,7 @@ private:
     void open_gate();
     void give_up();
     void give_gate();
+    void tell_gate();
     void drop_landing();
     bool look_at_flags();
     void take_rest();

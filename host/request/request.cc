@@ -16,8 +16,6 @@
 #include "host/request/setup.h"
 
 namespace mpix {
-namespace {}  // namespace
-
 std::mutex &setup_mutex() {
     static std::mutex *const mutex = new std::mutex;
     return *mutex;
@@ -74,8 +72,14 @@ request::request(const operation &o, mpix_kind k)
     home->stall_ns = static_cast<std::uint64_t>(config().stall_seconds * 1e9);
 }
 
+void give_back(transport::region &own) {
+    if (!own) return;
+    if (transport::network *const network = transport::network_in_use(); network != nullptr) network->forget(own);
+    transport::node_memory().release(own);
+}
+
 request::~request() {
-    if (words_region) transport::node_memory().release(words_region);
+    give_back(words_region);
     ::operator delete (home, std::align_val_t{64});
 }
 
@@ -86,6 +90,32 @@ problem request::allocate_words(std::uint64_t extra_bytes) {
         return {MPI_ERR_NO_MEM, bad};
     words = static_cast<mpix_words *>(words_region.address);
     home->words = words;
+    return {};
+}
+
+transport::outcome request::attach_peers(const transport::wire_region &wire, int user, transport::region &out) {
+    if (wire.transport == transport::id_ucx) {
+        if (wire_ == nullptr) return "the peer is reached by a network that is not in use here";
+        return wire_->attach(wire, peer_world(), out);
+    }
+    transport::transport *const owner = transport::by_id(wire.transport);
+    return owner == nullptr ? "the peer chose a transport that is not here" : owner->attach(wire, user, out);
+}
+
+void request::detach_peers(transport::region &r) {
+    if (!r) return;
+    if (r.remote)
+        wire_->detach(r);
+    else
+        (r.device == transport::on_host ? &transport::node_memory() : transport::devices())->detach(r);
+    r = {};
+}
+
+transport::outcome request::tell(const transport::region &r, std::uint64_t offset, std::uint64_t value) const {
+    if (r.remote) return wire_->put_word(r, offset, value);
+    char *const word = static_cast<char *>(r.address) + offset;
+    if (r.device != transport::on_host) return transport::devices()->write(word, &value, sizeof value, r.device);
+    detail::publish(reinterpret_cast<std::uint64_t *>(word), value);
     return {};
 }
 
@@ -124,7 +154,9 @@ bool request::in_same_epoch_still() {
 }
 
 problem request::ended_peer() const {
-    return {process_failed, format("the process of rank {} (world rank {}) has ended", op.peer, peer_world())};
+    const transport::outcome lost = wire_ == nullptr ? transport::outcome{} : wire_->lost(peer_world());
+    return {process_failed, format("the process of rank {} (world rank {}) {}", op.peer, peer_world(),
+                                   lost.empty() ? "has ended" : "has ended, or cannot be reached any more: " + lost)};
 }
 
 problem request::device_error() {

@@ -133,10 +133,16 @@ protected:
     virtual problem outcome() = 0;  // of a complete epoch
     virtual void status_of(MPI_Status *status) const = 0;
     problem allocate_words(std::uint64_t extra_bytes);
+    // A region of the peer's memory, by what its description says; and a word there, after all that was put there
+    // before (publish; pairs with observe on the other side).
+    transport::outcome attach_peers(const transport::wire_region &wire, int user, transport::region &out);
+    void detach_peers(transport::region &r);
+    transport::outcome tell(const transport::region &r, std::uint64_t offset, std::uint64_t value) const;
     // What may wait for kernels is done in the init call, before a kernel can wait for us.
     problem prepare_gpu() const;
     problem ended_peer() const;
 
+    transport::network *wire_ = nullptr;  // of a pair that shares no memory; written under setup_mutex and engine
     std::atomic<bool> active_{false};
     std::uint64_t epoch_ = 0;
     transport::outcome failure_;  // the pair cannot work; guarded by setup_mutex until gate opens
@@ -147,6 +153,9 @@ protected:
 };
 
 std::mutex &setup_mutex();
+
+// Node memory of ours that a peer may have been given access to.
+void give_back(transport::region &own);
 
 // Every partitioned request of this process, by the MPI library's handle.
 handle_table<request> &requests();

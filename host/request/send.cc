@@ -5,6 +5,7 @@
 #include <mpix/device/gpu_pack.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <cstring>
 #include <utility>
 
@@ -64,14 +65,20 @@ problem send_request::prepare() {
     return {};
 }
 
-control_message send_request::make_offer() const {
+control_message send_request::make_offer() {
     control_message m = make_control(control::offer, number, 0);
     m.communicator = op.members->name;
     m.tag = op.tag;
     m.partitions = op.partitions;
     m.bytes = total_bytes();
     if (transport::devices() != nullptr) m.flags |= offer_has_devices;
-    transport::node_memory().describe(words_region, m.words);
+    transport::outcome bad;
+    wire_ = network_to(peer_world(), bad);
+    if (wire_ != nullptr) bad = introduce_to(peer_world(), *wire_);
+    if (wire_ != nullptr && bad.empty()) bad = wire_->describe(words_region, m.words);
+    // Without a network the receiver finds out whether it can map our words after all, and tells us if not.
+    if (wire_ == nullptr || !bad.empty()) transport::node_memory().describe(words_region, m.words);
+    std::strncpy(m.reason, bad.c_str(), sizeof m.reason - 1);
     return m;
 }
 
@@ -95,6 +102,7 @@ void send_request::peer_message(const control_message &m) {
             break;
         case control::offer:
         case control::started:
+        case control::introduce:
         case control::connect:
             break;  // not for senders
     }
@@ -131,10 +139,10 @@ void send_request::accept(const control_message &m) {
 }
 
 transport::outcome send_request::attach(const control_message &m) {
-    landing_owner_ = transport::by_id(m.landing.transport);
-    transport::transport *arrival_owner = transport::by_id(m.arrival.transport);
-    if (landing_owner_ == nullptr || arrival_owner == nullptr) return "the receiver chose a transport that is not here";
-    if (arrival_owner != landing_owner_) return "the receiver's landing and its flags are of different transports";
+    if (m.arrival.transport != m.landing.transport)
+        return "the receiver's landing and its flags are of different transports";
+    if (m.landing.transport == transport::id_ucx && place.owner != nullptr)
+        return "the send buffer is GPU memory, and the receiver is on another node: that is not built yet";
     slots_ = m.flags;
     const std::uint64_t flags_bytes = (static_cast<std::uint64_t>(op.partitions) + 1) * sizeof(std::uint64_t);
     std::uint64_t landing_bytes = slots_ * total_bytes();
@@ -147,16 +155,17 @@ transport::outcome send_request::attach(const control_message &m) {
         landing_bytes = static_cast<std::uint64_t>(span.high - span.low);
     }
     if (m.landing.bytes < landing_bytes || m.arrival.bytes < flags_bytes || m.words.bytes < sizeof(mpix_words) ||
-        m.words.transport != transport::id_shm)
+        m.words.transport != (m.landing.transport == transport::id_ucx ? transport::id_ucx : transport::id_shm))
         return "the receiver's landing is too small";
     // The device that will do the stores or the copies: the buffer's; for a host buffer any will do.
     const int user = place.owner != nullptr ? place.device : 0;
-    if (auto bad = landing_owner_->attach(m.landing, user, landing_); !bad.empty()) return bad;
-    if (auto bad = arrival_owner->attach(m.arrival, user, arrival_); !bad.empty()) return bad;
-    if (auto bad = transport::node_memory().attach(m.words, user, peer_words_); !bad.empty()) return bad;
+    if (auto bad = attach_peers(m.landing, user, landing_); !bad.empty()) return bad;
+    if (auto bad = attach_peers(m.arrival, user, arrival_); !bad.empty()) return bad;
+    if (auto bad = attach_peers(m.words, user, peer_words_); !bad.empty()) return bad;
     landing_at_ = static_cast<char *>(landing_.address) - span.low;
-    path_ = landing_owner_->name();
+    path_ = landing_.remote ? wire_->name() : transport::by_id(m.landing.transport)->name();
     detail::poke(&home->slots, slots_);
+    if (landing_.remote) return {};  // nothing there can be stored to: all is left to the engine
     detail::poke_pointer(&home->peer_complete, &static_cast<mpix_words *>(peer_words_.address)->complete);
     if (arrival_.device == transport::on_host)
         detail::poke_pointer(&home->flags, static_cast<std::uint64_t *>(arrival_.address));
@@ -236,13 +245,10 @@ void send_request::detach_regions(bool in_use) {
     if (peer_view_) device->gpus().release_view(peer_view_);  // of a lasting mapping: does not wait
     peer_view_ = {};
     const auto drop = [this, in_use](transport::region &r) {
-        if (r && r.device != transport::on_host)
-            landing_owner_->detach(r);
-        else if (r && in_use)
-            retired_.push_back(r);
-        else if (r)
-            transport::node_memory().detach(r);
-        r = {};
+        if (r && in_use && !r.remote && r.device == transport::on_host)
+            retired_.push_back(std::exchange(r, {}));
+        else
+            detach_peers(r);
     };
     landing_type_ = nullptr;
     landing_at_ = nullptr;
@@ -355,8 +361,12 @@ transport::outcome send_request::start_transfer(int partition, std::unique_ptr<t
         from = made->packed.data();
     }
     if (partition_bytes == 0 || (landing_type_ == nullptr && (gapless || !from_gpu))) {
-        transport::transport &copier = from_gpu ? *place.owner : *landing_owner_;
-        auto bad = copier.start(landing_now() + offset, from, partition_bytes, on, made->copy);
+        char *const to = landing_now() + offset;
+        auto bad =
+            landing_.remote
+                ? wire_->put(landing_, static_cast<std::uint64_t>(to - static_cast<char *>(landing_.address)), from,
+                             partition_bytes, made->copy)
+                : (from_gpu ? place.owner : transport::devices())->start(to, from, partition_bytes, on, made->copy);
         out = std::move(made);
         return bad;
     }
@@ -386,7 +396,7 @@ void send_request::start_move(int partition, bool for_host) {
     ++engine_moves_;
     move m{partition, for_host, nullptr};
     if (refusal_ == refused_not && !null_peer()) {
-        if (place.owner == nullptr && landing_.device == transport::on_host)
+        if (place.owner == nullptr && landing_.device == transport::on_host && !landing_.remote)
             plan_mover<false>{*this}(this_thread(), nullptr, {}, partition, landing_now());
         else if (auto bad = start_transfer(partition, m.transfer); !bad.empty())
             fail(bad);
@@ -397,13 +407,9 @@ void send_request::start_move(int partition, bool for_host) {
         moving_.push_back(std::move(m));
 }
 
-// flags[index] = epoch, after the bytes it speaks of.
+// flags[index] = epoch, after the bytes it speaks of. Pairs with observe() in look.
 void send_request::set_flag(std::uint64_t index) {
-    std::uint64_t *flag = static_cast<std::uint64_t *>(arrival_.address) + index;
-    if (arrival_.device == transport::on_host)
-        detail::publish(flag, epoch_);  // pairs with observe() in look
-    else if (auto bad = landing_owner_->write(flag, &epoch_, sizeof epoch_, arrival_.device); !bad.empty())
-        fail(bad);
+    if (auto bad = tell(arrival_, index * sizeof(std::uint64_t), epoch_); !bad.empty()) fail(bad);
 }
 
 void send_request::finish_move(const move &m) {
@@ -474,7 +480,7 @@ void send_request::conclude() {
         return;
     if (refusal_ == refused_not && engine_failure_.empty()) {
         set_flag(n);
-        detail::publish(&static_cast<mpix_words *>(peer_words_.address)->complete, epoch_);
+        if (auto bad = tell(peer_words_, offsetof(mpix_words, complete), epoch_); !bad.empty()) fail(bad);
     }
     concluded_ = epoch_;
 }

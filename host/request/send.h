@@ -23,7 +23,7 @@ public:
     // What an error of it means.
     problem not_readied(int partition, int error_class) const;
 
-    control_message make_offer() const;
+    control_message make_offer();
 
     bool done() override;
     bool advance() override;
@@ -75,7 +75,6 @@ private:
     const bool alone_ = one_thread_calls();
 
     // The route, as this process reaches it. Written under setup_mutex and engine, read under either.
-    transport::transport *landing_owner_ = nullptr;
     transport::region landing_, arrival_, peer_words_;
     std::shared_ptr<const plan> landing_type_;  // of a landing with gaps
     char *landing_at_ = nullptr;                // of packed byte 0, or with gaps of element 0

@@ -4,8 +4,11 @@
 #include <mpix/device.cuh>
 #include <time.h>
 
+#include <algorithm>
 #include <atomic>
+#include <cstddef>
 #include <cstring>
+#include <deque>
 #include <list>
 #include <map>
 #include <set>
@@ -53,6 +56,15 @@ struct setup_state {
 
     process_table processes;
     std::int64_t next_watch_ms = 0;
+
+    // Of processes on other nodes.
+    std::set<int> introduced_to;
+    std::map<int, std::vector<std::uint8_t>> introductions;  // not whole yet
+    struct held {
+        std::unique_ptr<transport::transfer> flush;  // which the first message waits for
+        std::deque<control_message> messages;
+    };
+    std::map<int, held> held;
 };
 
 setup_state &state() {
@@ -71,6 +83,45 @@ void clear_sent() {
             return;
         }
         sending.pop_front();
+    }
+}
+
+void post(int world_rank, const control_message &message) {
+    setup_state &s = state();
+    s.sending.push_back({message, MPI_REQUEST_NULL});
+    auto &out = s.sending.back();
+    PMPI_Isend(&out.message, static_cast<int>(sizeof out.message), MPI_BYTE, world_rank, 0, s.channel, &out.request);
+}
+
+// Whether it says that we touch that process's memory no more, and something of ours is still on its way there.
+bool overtakes(int world_rank, const control_message &message, std::unique_ptr<transport::transfer> &flush) {
+    const auto kind = static_cast<control>(message.kind);
+    transport::network *const network = transport::network_in_use();
+    if (network == nullptr || (kind != control::detach && kind != control::withdraw)) return false;
+    flush = network->flush(world_rank);
+    return flush != nullptr;
+}
+
+void release_held() {
+    setup_state &s = state();
+    for (auto it = s.held.begin(); it != s.held.end();) {
+        auto &[flush, messages] = it->second;
+        transport::outcome lost;  // then nothing is on its way any more
+        if (!flush->finished(lost)) {
+            ++it;
+            continue;
+        }
+        flush = nullptr;
+        while (!messages.empty() && !overtakes(it->first, messages.front(), flush)) {
+            post(it->first, messages.front());
+            messages.pop_front();
+        }
+        if (!messages.empty()) {
+            ++it;
+            continue;
+        }
+        it = s.held.erase(it);
+        s.unsettled.fetch_sub(1, std::memory_order_acq_rel);
     }
 }
 
@@ -178,7 +229,7 @@ void handle_offer(int source, const control_message &m) {
     const std::uint64_t arrival = ++s.arrivals;
     if (!s.offer_of.emplace(std::pair{source, m.from}, arrival).second) return;  // told twice: foreign
     const match_key key{m.communicator, source, m.tag};
-    s.offers[arrival] = {key, m.from, m.partitions, m.bytes, (m.flags & offer_has_devices) != 0, m.words};
+    s.offers[arrival] = {key, m.from, m.partitions, m.bytes, (m.flags & offer_has_devices) != 0, m.words, m.reason};
     rearrange(key, s.order.add(key, matcher::send, arrival));
 }
 
@@ -234,9 +285,27 @@ request *addressee(int source, const control_message &m) {
     return !r.null_peer() && r.peer_world() == source ? &r : nullptr;
 }
 
+void handle_introduction(int source, const control_message &m) {
+    setup_state &s = state();
+    std::vector<std::uint8_t> &address = s.introductions[source];
+    if (address.size() != m.flags) {  // its pieces come in order
+        s.introductions.erase(source);
+        return;
+    }
+    const auto *const piece = reinterpret_cast<const std::uint8_t *>(&m) + offsetof(control_message, words);
+    address.insert(address.end(), piece, piece + std::min<std::uint64_t>(introduction_piece, m.bytes - m.flags));
+    if (address.size() != m.bytes) return;
+    transport::outcome bad;
+    transport::network *const network = transport::between_nodes(bad);
+    if (network != nullptr) bad = network->meet(source, std::move(address));
+    s.introductions.erase(source);
+    if (!bad.empty()) say(format("world rank {} cannot be reached: {}", source, bad));
+}
+
 void handle(int source, const control_message &m) {
     if (state().processes.known_to_have_ended(source)) return;  // its requests have failed, for good
     const auto kind = static_cast<control>(m.kind);
+    if (kind == control::introduce) return handle_introduction(source, m);
     if (kind == control::offer) return handle_offer(source, m);
     if (kind == control::started) return handle_started_send(source, m);
     if (kind == control::withdraw && m.flags == 0) return handle_withdrawn_send(source, m);
@@ -307,8 +376,12 @@ void watch_peers() {
     std::set<int> suspects;
     for (const auto &[number, r] : s.live)
         if (r->in_same_epoch_still()) suspects.insert(r->peer_world());
-    for (const int world_rank : suspects)
-        if (s.processes.ended(world_rank)) fail_requests_with(world_rank);
+    transport::network *const network = transport::network_in_use();
+    for (const int world_rank : suspects) {
+        const bool lost = network != nullptr && !network->lost(world_rank).empty();
+        if (lost) s.processes.give_up(world_rank);
+        if (lost || s.processes.ended(world_rank)) fail_requests_with(world_rank);
+    }
 }
 
 // Everybody answers everybody's messages until all are here; an unfinished non-blocking barrier is the only thing
@@ -359,9 +432,35 @@ control_message make_control(control kind, std::uint64_t from, std::uint64_t to)
 void send_control(int world_rank, control_message message) {
     setup_state &s = state();
     if (s.processes.known_to_have_ended(world_rank)) return;
-    s.sending.push_back({message, MPI_REQUEST_NULL});
-    auto &out = s.sending.back();
-    PMPI_Isend(&out.message, static_cast<int>(sizeof out.message), MPI_BYTE, world_rank, 0, s.channel, &out.request);
+    if (const auto before = s.held.find(world_rank); before != s.held.end()) {
+        before->second.messages.push_back(message);
+        return;
+    }
+    std::unique_ptr<transport::transfer> flush;
+    if (!overtakes(world_rank, message, flush)) return post(world_rank, message);
+    s.held[world_rank] = {std::move(flush), {message}};
+    s.unsettled.fetch_add(1, std::memory_order_acq_rel);
+}
+
+transport::network *network_to(int world_rank, transport::outcome &why_not) {
+    return state().processes.shares_memory(world_rank) ? nullptr : transport::between_nodes(why_not);
+}
+
+transport::outcome introduce_to(int world_rank, transport::network &network) {
+    if (state().introduced_to.count(world_rank) != 0) return {};
+    std::vector<std::uint8_t> address;
+    if (auto bad = network.introduce(address); !bad.empty()) return bad;
+    if (address.size() > introduction_limit) return "our address in the network is too long";
+    state().introduced_to.insert(world_rank);
+    for (std::size_t at = 0; at < address.size(); at += introduction_piece) {
+        control_message m = make_control(control::introduce, 0, 0);
+        m.bytes = address.size();
+        m.flags = static_cast<std::uint32_t>(at);
+        std::memcpy(reinterpret_cast<char *>(&m) + offsetof(control_message, words), address.data() + at,
+                    std::min(introduction_piece, address.size() - at));
+        send_control(world_rank, m);
+    }
+    return {};
 }
 
 void start_setup(bool thread_safe, bool one_thread) {
@@ -389,7 +488,11 @@ void stop_setup() {
     s.bound_offer.clear();
     s.order = {};
     s.in_doubt_since.clear();
+    s.held.clear();
+    s.introduced_to.clear();
+    s.introductions.clear();
     s.unsettled.store(0, std::memory_order_release);
+    if (transport::network *const network = transport::network_in_use(); network != nullptr) network->stop();
     if (!complete) return;  // the channel and what is under way on it are left to the MPI library
     // What was sent before the barrier may still be on its way to us: take it, so that its sender finishes.
     for (bool quiet = false; !quiet;) {
@@ -478,6 +581,7 @@ void poll_setup() {
             say(format("ignored {} from world rank {}", bad, status.MPI_SOURCE));
     }
     clear_sent();
+    release_held();
     end_doubts();
     watch_peers();
 }

@@ -39,7 +39,14 @@ void poll_setup();
 bool setup_pending();
 
 // For requests; setup_mutex is held.
+// What says that we touch the peer's memory no more leaves after all that we have put there has arrived, and whatever
+// comes later stays behind it.
 void send_control(int world_rank, control_message message);
+// By which network that process is reached; null if it shares memory with us, or, with a sentence in `why_not`, if there
+// is none.
+transport::network *network_to(int world_rank, transport::outcome &why_not);
+// Let it know how we are reached, before it is told of any memory of ours; once.
+transport::outcome introduce_to(int world_rank, transport::network &network);
 control_message make_control(control kind, std::uint64_t from, std::uint64_t to);
 
 // A send of another process, as its OFFER told of it: kept until it is withdrawn or both sides have freed the pair.
@@ -50,6 +57,7 @@ struct offer {
     std::uint64_t bytes;
     bool has_devices;
     transport::wire_region words;
+    std::string no_network;      // why it is not by network, if that is what we would need
     std::uint64_t receiver = 0;  // the receive that it is bound to
 };
 

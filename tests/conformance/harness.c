@@ -16,6 +16,11 @@ static char situation[160];
 static uint64_t case_key, shared_state;
 static _Thread_local uint64_t own_state;
 
+const char *expected_path(void) {
+    const char *const allowed = getenv("MPIX_TRANSPORTS");
+    return allowed != NULL && strcmp(allowed, "ucx") == 0 ? "ucx" : "shm";
+}
+
 // ---- cases and checks ----------------------------------------------------------------------------------
 
 void fail_check(const char *file, int line, const char *what) {

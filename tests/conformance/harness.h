@@ -27,6 +27,9 @@ int run_cases(int argc, char **argv, int thread_level, const struct test_case *c
 extern int world_rank, world_size, right_rank, left_rank;  // neighbours in a ring; oneself on one rank
 extern const char *subject;                                // what a case is at, for the message of a failure; or null
 
+// What MPIX_Request_path says of a pair of host buffers, by the transports that the run allows.
+const char *expected_path(void);
+
 // ---- checks --------------------------------------------------------------------------------------------
 
 #define CHECK(condition)                                              \

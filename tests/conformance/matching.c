@@ -3,6 +3,7 @@
 // Rules 1, 8 and 10: which send meets which receive (communicators.c: on which communicator), and requests that are
 // freed before they were ever started.
 #include <stdlib.h>
+#include <string.h>
 
 #include "tests/conformance/pairs.h"
 
@@ -68,8 +69,8 @@ static void freed_early(const char *keep, int acquainted) {
         char path[32];
         for (int i = 0; i < n; ++i)
             for (int side = 0; side < 2; ++side) {
-                path[0] = 'u';
-                UNTIL(path[0] != 'u') OK(MPIX_Request_path(pairs[i].request[side], path, sizeof path));
+                strcpy(path, "unmatched");
+                UNTIL(strcmp(path, "unmatched") != 0) OK(MPIX_Request_path(pairs[i].request[side], path, sizeof path));
             }
         OK(MPI_Barrier(MPI_COMM_WORLD));
     }
@@ -113,8 +114,9 @@ static void freed_then_again(void) {
             static struct pair p;
             make_send(&p, right_rank, tag, MPI_COMM_WORLD);
             make_receive(&p, left_rank, tag, MPI_COMM_WORLD);
-            char path[32] = "u";
-            if (acquainted) UNTIL(path[0] != 'u') OK(MPIX_Request_path(p.request[side], path, sizeof path));
+            char path[32] = "unmatched";
+            if (acquainted)
+                UNTIL(strcmp(path, "unmatched") != 0) OK(MPIX_Request_path(p.request[side], path, sizeof path));
             // The partner is active meanwhile.
             fill_pair(&p, pair_key(1, world_rank, 0));
             OK(MPI_Start(&p.request[1 - side]));

@@ -316,10 +316,10 @@ static void sender_changes_its_mind(void) {
         OK(MPI_Start(&both[1]));
         for (uintptr_t i = 0; i < n_threads; ++i) CHECK(pthread_create(&threads[i], NULL, ask, (void *)i) == 0);
         for (int again = 0;; ++again) {
-            char path[16] = "u";
+            char path[16] = "unmatched";
             OK(MPI_Psend_init(out.buffer, 8 >> again, count << again, MPI_INT, right_rank, tag, MPI_COMM_WORLD,
                               MPI_INFO_NULL, &both[0]));
-            UNTIL(path[0] != 'u') OK(MPIX_Request_path(both[0], path, sizeof path));
+            UNTIL(strcmp(path, "unmatched") != 0) OK(MPIX_Request_path(both[0], path, sizeof path));
             if (again == 2) break;
             OK(MPI_Request_free(&both[0]));
         }

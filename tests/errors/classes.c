@@ -274,7 +274,7 @@ static void extensions(void) {
     OK(MPI_Waitall(2, both, MPI_STATUSES_IGNORE));
     check(1);
     OK(MPIX_Request_path(both[0], path, 3));
-    CHECK(strcmp(path, "sh") == 0);  // cut to fit
+    CHECK(strlen(path) == 2 && strncmp(path, expected_path(), 2) == 0);  // cut to fit
     OK(MPIX_Prequest_free(&preq));
     CHECK(preq == MPIX_PREQUEST_NULL);
     OK(MPIX_Prequest_free(&preq));

@@ -242,7 +242,7 @@ static void dies_unstarted(void) {
     if (world_rank == 0) {
         for (int peer = 1; peer < world_size; ++peer) {
             char path[8] = "";
-            UNTIL(strcmp(path, "shm") == 0) OK(MPIX_Request_path(pairs[peer].send, path, sizeof path));
+            UNTIL(strcmp(path, expected_path()) == 0) OK(MPIX_Request_path(pairs[peer].send, path, sizeof path));
             hear(peer);
         }
         die();

@@ -226,7 +226,7 @@ static void send_never_started(int receive_started) {
     OK(MPI_Request_free(&early));
     OK(MPI_Psend_init(out.buffer, 4, 6, MPI_SHORT, right_rank, tag, MPI_COMM_WORLD, MPI_INFO_NULL, &both[0]));
     if (receive_started) {
-        await_path(both[1], "shm");
+        await_path(both[1], expected_path());
         OK(MPI_Start(&both[0]));
         ready_all(both[0], 4, shuffled);
     }

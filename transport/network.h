@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// What the host runtime asks of a transport between nodes. Peers are called by numbers of the caller's choosing. A
+// peer's memory is not mapped: bytes are *put* there, and appear in it while its process makes progress.
+//
+// Order: what is put to one peer's words and flags by put_word appears after all that was put to that peer before.
+//
+// Errors: as in transport.h. What fails after the call has returned is the peer's end: lost() says so from then on.
+// Thread safety: every function may be called from any thread. None waits for a peer.
+#ifndef MPIX_TRANSPORT_NETWORK_H
+#define MPIX_TRANSPORT_NETWORK_H
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "transport/transport.h"
+
+namespace mpix::transport {
+
+struct network {
+    virtual ~network() = default;
+    virtual const char *name() const = 0;
+
+    // Whether it can be used in this process. Makes on the first call what it takes; `why_not` if it failed.
+    virtual bool usable(outcome &why_not) = 0;
+    // How this process is reached: bytes for meet() of the others.
+    virtual outcome introduce(std::vector<std::uint8_t> &address) = 0;
+    virtual outcome meet(int peer, std::vector<std::uint8_t> address) = 0;
+
+    // A region in host memory of ours, to the wire: peers may put there from now on, until it is forgotten. Forget it
+    // before its memory is given up; one that was never described does no harm.
+    virtual outcome describe(const region &own, wire_region &out) = 0;
+    virtual void forget(const region &own) = 0;
+    // A region of a peer that has introduced itself. Nothing in `wire` is trusted but to be that peer's loss.
+    virtual outcome attach(const wire_region &wire, int peer, region &out) = 0;
+    virtual void detach(region &peers) = 0;
+
+    // Start putting; when the transfer has finished `from` may change.
+    virtual outcome put(const region &to, std::uint64_t offset, const void *from, std::uint64_t bytes,
+                        std::unique_ptr<transfer> &out) = 0;
+    virtual outcome put_word(const region &to, std::uint64_t offset, std::uint64_t value) = 0;
+    // Finished once all that was put to the peer so far is there, or never will be. Null if it is so already.
+    virtual std::unique_ptr<transfer> flush(int peer) = 0;
+
+    // Why nothing reaches the peer any more, or empty.
+    virtual outcome lost(int peer) = 0;
+    virtual void progress() = 0;
+    // The end: nobody puts anything to anybody any more.
+    virtual void stop() = 0;
+};
+
+}  // namespace mpix::transport
+
+#endif  // MPIX_TRANSPORT_NETWORK_H

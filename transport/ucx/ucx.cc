@@ -1,0 +1,382 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// UCX: puts into registered memory of processes on other nodes, over whatever network it finds. One worker a process,
+// which one thread at a time is in (a mutex, not UCX's own locks, so that completions are seen by whoever asks).
+//
+// Words behind bytes: ucp_worker_fence, which UCX defines to order puts of one worker (UCX API, ucp_worker_fence). Where
+// UCX emulates puts, the receiving process stores the bytes in its own progress, in the order in which they were sent.
+#include <cstring>
+#include <map>
+#include <mutex>
+#include <string>
+#include <utility>
+
+#include "transport/backends.h"
+#include "transport/network.h"
+#include "transport/ucx/ucp_library.h"
+
+namespace mpix::transport {
+namespace {
+
+using ucx::ucp_library;
+
+struct wire_address {
+    std::uint64_t address;
+    std::uint32_t key_bytes;
+    std::uint32_t reserved;
+    std::uint8_t key[160];  // packed: what each of the process's devices needs to write there
+};
+static_assert(sizeof(wire_address) == sizeof(wire_region::address));
+
+struct peer_process {
+    std::vector<std::uint8_t> address;
+    ucp_ep_h endpoint = nullptr;
+    outcome lost;
+    bool flushed = true;  // nothing was put since the last flush
+};
+
+// Memory of ours that peers may put to: one mapping, however many regions of it are described.
+struct registration {
+    ucp_mem_h memory = nullptr;
+    std::vector<std::uint8_t> key;
+    std::uint64_t bytes = 0;
+};
+
+// A key of a peer's memory, unpacked once for all regions under it.
+struct unpacked_key {
+    ucp_rkey_h key = nullptr;
+    int peer = 0;
+    unsigned users = 0;
+};
+
+class ucx_network final : public network {
+public:
+    const char *name() const override { return "ucx"; }
+
+    bool usable(outcome &why_not) override {
+        const std::lock_guard lock(mutex_);
+        if (!tried_) {
+            tried_ = true;
+            broken_ = begin();
+        }
+        why_not = broken_;
+        return broken_.empty();
+    }
+
+    outcome introduce(std::vector<std::uint8_t> &address) override {
+        const std::lock_guard lock(mutex_);
+        ucp_address_t *own = nullptr;
+        std::size_t bytes = 0;
+        if (const ucs_status_t s = ucp_.ucp_worker_get_address(worker_, &own, &bytes); s != UCS_OK)
+            return error("ucp_worker_get_address", s);
+        const auto *const first = reinterpret_cast<const std::uint8_t *>(own);
+        address.assign(first, first + bytes);
+        ucp_.ucp_worker_release_address(worker_, own);
+        return {};
+    }
+
+    outcome meet(int peer, std::vector<std::uint8_t> address) override {
+        const std::lock_guard lock(mutex_);
+        if (address.empty()) return "an empty UCX address";
+        const auto [it, is_new] = peers_.try_emplace(peer);
+        if (is_new) it->second.address = std::move(address);
+        return {};
+    }
+
+    outcome describe(const region &own, wire_region &out) override {
+        const std::lock_guard lock(mutex_);
+        registration &r = registrations_[own.backing];
+        if (r.memory == nullptr)
+            if (outcome bad = enter(own, r); !bad.empty()) {
+                registrations_.erase(own.backing);
+                return bad;
+            }
+        wire_address address{};
+        address.address = reinterpret_cast<std::uint64_t>(own.address);
+        address.key_bytes = static_cast<std::uint32_t>(r.key.size());
+        std::memcpy(address.key, r.key.data(), r.key.size());
+        out = {};
+        out.transport = id_ucx;
+        out.device = on_host;
+        out.bytes = own.bytes;
+        std::memcpy(out.address, &address, sizeof address);
+        return {};
+    }
+
+    void forget(const region &own) override {
+        if (own.lasting) return;  // the mapping is others' as well, and stays
+        const std::lock_guard lock(mutex_);
+        const auto it = registrations_.find(own.backing);
+        if (it == registrations_.end()) return;
+        ucp_.ucp_mem_unmap(context_, it->second.memory);
+        registrations_.erase(it);
+    }
+
+    outcome attach(const wire_region &wire, int peer, region &out) override {
+        wire_address address;
+        std::memcpy(&address, wire.address, sizeof address);
+        if (wire.transport != id_ucx || address.key_bytes == 0 || address.key_bytes > sizeof address.key ||
+            address.address == 0 || wire.bytes > ~address.address)
+            return "malformed description of a remote region";
+        const std::lock_guard lock(mutex_);
+        peer_process *p = nullptr;
+        if (outcome bad = connect(peer, p); !bad.empty()) return bad;
+        const key_name name{peer, {address.key, address.key + address.key_bytes}};
+        unpacked_key &k = keys_[name];
+        if (k.key == nullptr) {
+            if (const ucs_status_t s = ucp_.ucp_ep_rkey_unpack(p->endpoint, address.key, &k.key); s != UCS_OK) {
+                keys_.erase(name);
+                return error("ucp_ep_rkey_unpack", s);
+            }
+            k.peer = peer;
+        }
+        ++k.users;
+        out = {};
+        out.address = reinterpret_cast<void *>(address.address);
+        out.bytes = wire.bytes;
+        out.remote = true;
+        out.handle = reinterpret_cast<std::uint64_t>(&k);  // maps do not move what they hold
+        return {};
+    }
+
+    void detach(region &peers) override {
+        const std::lock_guard lock(mutex_);
+        for (auto it = keys_.begin(); it != keys_.end(); ++it) {
+            if (reinterpret_cast<std::uint64_t>(&it->second) != peers.handle) continue;
+            if (--it->second.users == 0) {
+                ucp_.ucp_rkey_destroy(it->second.key);
+                keys_.erase(it);
+            }
+            break;
+        }
+        peers = {};
+    }
+
+    outcome put(const region &to, std::uint64_t offset, const void *from, std::uint64_t bytes,
+                std::unique_ptr<transfer> &out) override {
+        out = nullptr;
+        if (offset > to.bytes || bytes > to.bytes - offset) return "a put beyond the end of the peer's region";
+        if (bytes == 0) return {};
+        const std::lock_guard lock(mutex_);
+        const auto *const key = reinterpret_cast<const unpacked_key *>(to.handle);
+        peer_process &p = peers_.at(key->peer);
+        if (!p.lost.empty()) return p.lost;
+        p.flushed = false;
+        const ucp_request_param_t plain{};
+        out = pending(key->peer,
+                      ucp_.ucp_put_nbx(p.endpoint, from, bytes, reinterpret_cast<std::uint64_t>(to.address) + offset,
+                                       key->key, &plain));
+        return p.lost;
+    }
+
+    outcome put_word(const region &to, std::uint64_t offset, std::uint64_t value) override {
+        if (offset > to.bytes || sizeof value > to.bytes - offset) return "a put beyond the end of the peer's region";
+        const std::lock_guard lock(mutex_);
+        const auto *const key = reinterpret_cast<const unpacked_key *>(to.handle);
+        peer_process &p = peers_.at(key->peer);
+        if (!p.lost.empty()) return p.lost;
+        p.flushed = false;
+        // publish_partition: bytes before words. Pairs with the peer's order of arrival, see above.
+        if (const ucs_status_t s = ucp_.ucp_worker_fence(worker_); s != UCS_OK) return error("ucp_worker_fence", s);
+        auto word = std::make_unique<std::uint64_t>(value);  // until it has left
+        ucp_request_param_t param{};
+        param.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA;
+        param.user_data = word.get();
+        param.cb.send = [](void *handle, ucs_status_t, void *data) {
+            delete static_cast<std::uint64_t *>(data);
+            instance().ucp_.ucp_request_free(handle);
+        };
+        const ucs_status_ptr_t status =
+            ucp_.ucp_put_nbx(p.endpoint, word.get(), sizeof value, reinterpret_cast<std::uint64_t>(to.address) + offset,
+                             key->key, &param);
+        if (UCS_PTR_IS_PTR(status)) word.release();
+        if (UCS_PTR_IS_ERR(status)) lose(p, UCS_PTR_STATUS(status));
+        return p.lost;
+    }
+
+    std::unique_ptr<transfer> flush(int peer) override {
+        const std::lock_guard lock(mutex_);
+        const auto it = peers_.find(peer);
+        if (it == peers_.end()) return nullptr;
+        peer_process &p = it->second;
+        if (p.endpoint == nullptr || !p.lost.empty() || std::exchange(p.flushed, true)) return nullptr;
+        const ucp_request_param_t plain{};
+        return pending(peer, ucp_.ucp_ep_flush_nbx(p.endpoint, &plain));
+    }
+
+    outcome lost(int peer) override {
+        const std::lock_guard lock(mutex_);
+        const auto it = peers_.find(peer);
+        return it == peers_.end() ? outcome{} : it->second.lost;
+    }
+
+    void progress() override {
+        const std::unique_lock lock(mutex_, std::try_to_lock);  // else another thread is at it
+        if (!lock || worker_ == nullptr) return;
+        for (int i = 0; i < 16 && ucp_.ucp_worker_progress(worker_) != 0; ++i) {
+        }
+    }
+
+    void stop() override {
+        const std::lock_guard lock(mutex_);
+        if (worker_ == nullptr) return;
+        for (auto &[name, k] : keys_) ucp_.ucp_rkey_destroy(k.key);
+        keys_.clear();
+        for (auto &[number, p] : peers_) close(p);
+        peers_.clear();
+        ucp_.ucp_worker_destroy(worker_);
+        worker_ = nullptr;
+        for (auto &[backing, r] : registrations_) ucp_.ucp_mem_unmap(context_, r.memory);
+        registrations_.clear();
+        ucp_.ucp_cleanup(context_);
+        context_ = nullptr;
+        broken_ = "MPI_Finalize has been called";
+    }
+
+    static ucx_network &instance() {
+        // Never destroyed, as the other transports.
+        static auto *const one = new ucx_network;
+        return *one;
+    }
+
+private:
+    using key_name = std::pair<int, std::vector<std::uint8_t>>;
+
+    // A request of UCX's, until it has completed.
+    struct request final : transfer {
+        ucx_network &owner;
+        int peer;
+        void *handle;
+        request(ucx_network &o, int p, void *h) : owner(o), peer(p), handle(h) {}
+        ~request() override {
+            const std::lock_guard lock(owner.mutex_);
+            if (owner.worker_ != nullptr) owner.ucp_.ucp_request_free(handle);  // else it has gone with the worker
+        }
+        bool finished(outcome &problem) override {
+            const std::lock_guard lock(owner.mutex_);
+            if (owner.worker_ == nullptr) {
+                problem = owner.broken_;
+                return true;
+            }
+            const ucs_status_t s = owner.ucp_.ucp_request_check_status(handle);
+            if (s == UCS_INPROGRESS) return false;
+            if (s != UCS_OK) problem = owner.lose(owner.peers_.at(peer), s);
+            return true;
+        }
+    };
+
+    // Of what an _nbx function has returned; null if that was done at once, or has failed. `mutex_` is held.
+    std::unique_ptr<transfer> pending(int peer, ucs_status_ptr_t status) {
+        if (UCS_PTR_IS_PTR(status)) return std::make_unique<request>(*this, peer, status);
+        if (UCS_PTR_IS_ERR(status)) lose(peers_.at(peer), UCS_PTR_STATUS(status));
+        return nullptr;
+    }
+
+    outcome error(const char *what, ucs_status_t s) const {
+        return std::string("UCX: ") + what + ": " + ucp_.ucs_status_string(s);
+    }
+
+    const outcome &lose(peer_process &p, ucs_status_t s) {
+        if (p.lost.empty()) p.lost = std::string("UCX has lost the connection: ") + ucp_.ucs_status_string(s);
+        return p.lost;
+    }
+
+    outcome begin() {
+        if (outcome bad = ucp_.load(); !bad.empty()) return bad;
+        ucp_config_t *config = nullptr;
+        if (const ucs_status_t s = ucp_.ucp_config_read(nullptr, nullptr, &config); s != UCS_OK)
+            return error("ucp_config_read", s);
+        ucp_params_t params{};
+        params.field_mask = UCP_PARAM_FIELD_FEATURES | UCP_PARAM_FIELD_NAME;
+        params.features = UCP_FEATURE_RMA;
+        params.name = "mpix";
+        const ucs_status_t made = ucp_.ucp_init_version(UCP_API_MAJOR, UCP_API_MINOR, &params, config, &context_);
+        ucp_.ucp_config_release(config);
+        if (made != UCS_OK) return error("ucp_init", made);
+        ucp_worker_params_t worker{};
+        worker.field_mask = UCP_WORKER_PARAM_FIELD_THREAD_MODE;
+        worker.thread_mode = UCS_THREAD_MODE_SERIALIZED;
+        if (const ucs_status_t s = ucp_.ucp_worker_create(context_, &worker, &worker_); s != UCS_OK) {
+            ucp_.ucp_cleanup(context_);
+            context_ = nullptr;
+            worker_ = nullptr;
+            return error("ucp_worker_create", s);
+        }
+        return {};
+    }
+
+    outcome enter(const region &own, registration &r) {
+        ucp_mem_map_params_t params{};
+        params.field_mask = UCP_MEM_MAP_PARAM_FIELD_ADDRESS | UCP_MEM_MAP_PARAM_FIELD_LENGTH;
+        params.address = own.backing;
+        params.length = own.backing_bytes;
+        if (const ucs_status_t s = ucp_.ucp_mem_map(context_, &params, &r.memory); s != UCS_OK) {
+            r.memory = nullptr;
+            return error("ucp_mem_map", s);
+        }
+        void *packed = nullptr;
+        std::size_t bytes = 0;
+        ucs_status_t s = ucp_.ucp_rkey_pack(context_, r.memory, &packed, &bytes);
+        if (s == UCS_OK) {
+            r.key.assign(static_cast<std::uint8_t *>(packed), static_cast<std::uint8_t *>(packed) + bytes);
+            ucp_.ucp_rkey_buffer_release(packed);
+        }
+        if (s == UCS_OK && bytes <= sizeof wire_address::key) return {};
+        ucp_.ucp_mem_unmap(context_, r.memory);
+        if (s != UCS_OK) return error("ucp_rkey_pack", s);
+        return "UCX's remote key has " + std::to_string(bytes) + " bytes, more than a setup message has room for";
+    }
+
+    // The peer, with an endpoint.
+    outcome connect(int number, peer_process *&out) {
+        const auto it = peers_.find(number);
+        if (it == peers_.end()) return "the peer has not said how UCX reaches it";
+        peer_process &p = it->second;
+        out = &p;
+        if (!p.lost.empty()) return p.lost;
+        if (p.endpoint != nullptr) return {};
+        ucp_ep_params_t params{};
+        params.field_mask =
+            UCP_EP_PARAM_FIELD_REMOTE_ADDRESS | UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE | UCP_EP_PARAM_FIELD_ERR_HANDLER;
+        params.address = reinterpret_cast<const ucp_address_t *>(p.address.data());
+        params.err_mode = UCP_ERR_HANDLING_MODE_PEER;
+        params.err_handler.arg = &p;
+        // Called in calls of ours, so with the mutex held.
+        params.err_handler.cb = [](void *arg, ucp_ep_h, ucs_status_t s) {
+            instance().lose(*static_cast<peer_process *>(arg), s);
+        };
+        if (const ucs_status_t s = ucp_.ucp_ep_create(worker_, &params, &p.endpoint); s != UCS_OK) {
+            p.endpoint = nullptr;
+            return error("ucp_ep_create", s);
+        }
+        return {};
+    }
+
+    void close(peer_process &p) {
+        if (p.endpoint == nullptr) return;
+        ucp_request_param_t param{};
+        param.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS;
+        param.flags = UCP_EP_CLOSE_FLAG_FORCE;  // all is said, and the peer may be gone
+        const ucs_status_ptr_t status = ucp_.ucp_ep_close_nbx(p.endpoint, &param);
+        p.endpoint = nullptr;
+        if (!UCS_PTR_IS_PTR(status)) return;
+        while (ucp_.ucp_request_check_status(status) == UCS_INPROGRESS) ucp_.ucp_worker_progress(worker_);
+        ucp_.ucp_request_free(status);
+    }
+
+    std::mutex mutex_;
+    bool tried_ = false;
+    outcome broken_;
+    ucp_library ucp_;
+    ucp_context_h context_ = nullptr;
+    ucp_worker_h worker_ = nullptr;
+    std::map<int, peer_process> peers_;
+    std::map<void *, registration> registrations_;
+    std::map<key_name, unpacked_key> keys_;
+};
+
+}  // namespace
+
+network &ucx_transport() { return ucx_network::instance(); }
+
+}  // namespace mpix::transport
