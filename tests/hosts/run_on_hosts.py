@@ -166,13 +166,13 @@ class Hosts:
     def take_down(self, i):
         call("ip", "-n", self.name + "sw", "link", "set", self.link(i), "down")
 
-    def mpirun(self, mpirun, ranks, environment, command):
+    def mpirun(self, mpirun, ranks, environment, recovers, command):
         hosts = ",".join(f"{self.address(i)}:{-(-ranks // self.number)}" for i in range(self.number))
         options = ["--allow-run-as-root", "--bind-to", "none", "--map-by", "node",
                    "--mca", "plm_rsh_agent", self.agent, "--mca", "orte_keep_fqdn_hostnames", "1",
-                   "--mca", "oob_tcp_if_include", NETWORK + ".0/24", "--mca", "btl_tcp_if_include", NETWORK + ".0/24",
-                   # A rank that ends badly is not to take the others with it before they have said what they saw.
-                   "--mca", "orte_enable_recovery", "1"]
+                   "--mca", "oob_tcp_if_include", NETWORK + ".0/24", "--mca", "btl_tcp_if_include", NETWORK + ".0/24"]
+        if recovers:  # a rank that ends badly does not take the others with it before they have said what they saw
+            options += ["--mca", "orte_enable_recovery", "1"]
         for variable in environment:
             options += ["-x", variable]
         return subprocess.Popen(
@@ -216,7 +216,7 @@ def main():
         return 77
     with_fault = options.fault in ("link-down", "kill")
     try:
-        process = hosts.mpirun(options.mpirun, options.ranks, options.environment, options.command)
+        process = hosts.mpirun(options.mpirun, options.ranks, options.environment, with_fault, options.command)
         seen = []
         reader = threading.Thread(target=watch, args=(process, seen), daemon=True)
         reader.start()

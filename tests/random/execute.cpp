@@ -112,7 +112,10 @@ void execution::construct(const construction &c) {
             code = MPI_Comm_split(parent, colour < 0 ? MPI_UNDEFINED : colour, key, &out);
             break;
         case maker::split_type:
-            code = MPI_Comm_split_type(parent, MPI_COMM_TYPE_SHARED, key, MPI_INFO_NULL, &out);
+            // The reference takes all for neighbours.
+            code = p_.where.one_node
+                       ? MPI_Comm_split_type(parent, MPI_COMM_TYPE_SHARED, key, MPI_INFO_NULL, &out)
+                       : MPI_Comm_split(parent, 0, key, &out);
             break;
         case maker::create:
         case maker::create_group: {

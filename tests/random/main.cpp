@@ -105,10 +105,12 @@ int run(int argc, char **argv) {
     MPI_Comm node;
     MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &node);
     MPI_Comm_rank(node, &local_rank);
+    int on_node = 0;
+    MPI_Comm_size(node, &on_node);
     MPI_Comm_free(&node);
     const bool several_threads = provided == MPI_THREAD_MULTIPLE;
     // Without threads of the library's own nothing moves while a rank is in a barrier.
-    const setting where{ranks, device::is_gpu(), wish.calls_only || !several_threads};
+    const setting where{ranks, device::is_gpu(), wish.calls_only || !several_threads, on_node == ranks};
     for (const int number : {SIGALRM, SIGABRT, SIGSEGV}) std::signal(number, on_signal);
 
     totals done;

@@ -175,6 +175,7 @@ struct setting {
     int ranks = 1;
     bool gpu = false;         // exported requests are GPU memory
     bool calls_only = false;  // all progress is made in calls that mpix sees: ranks wait nowhere else while data moves
+    bool one_node = true;
 };
 
 struct program {
