@@ -24,7 +24,9 @@ static void check(const char *call, int code) {
 }
 #define CALL(call) check(#call, call)
 
-static int value(int from, long epoch, int i) { return (int)((unsigned)epoch * 2654435761u + (unsigned)(from * 977 + i)); }
+static int value(int from, long epoch, int i) {
+    return (int)((unsigned)epoch * 2654435761u + (unsigned)(from * 977 + i));
+}
 
 int main(int argc, char **argv) {
     int provided = 0;

@@ -113,9 +113,8 @@ void execution::construct(const construction &c) {
             break;
         case maker::split_type:
             // The reference takes all for neighbours.
-            code = p_.where.one_node
-                       ? MPI_Comm_split_type(parent, MPI_COMM_TYPE_SHARED, key, MPI_INFO_NULL, &out)
-                       : MPI_Comm_split(parent, 0, key, &out);
+            code = p_.where.one_node ? MPI_Comm_split_type(parent, MPI_COMM_TYPE_SHARED, key, MPI_INFO_NULL, &out)
+                                     : MPI_Comm_split(parent, 0, key, &out);
             break;
         case maker::create:
         case maker::create_group: {
