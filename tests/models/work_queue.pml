@@ -155,8 +155,12 @@ proctype poster(byte t) {
     finished++
 }
 
-#define DRAIN_ONE(t, l)                                                                                     \
-    ::d_step { pending[(t) * WORDS + (l)] -> seen_by_all(l, pending[(t) * WORDS + (l)]); pending[(t) * WORDS + (l)] = 0 }
+#define DRAIN_ONE(t, l)                                            \
+    ::d_step {                                                     \
+        pending[(t) * WORDS + (l)] ->                              \
+        seen_by_all(l, pending[(t) * WORDS + (l)]);                \
+        pending[(t) * WORDS + (l)] = 0                             \
+    }
 #if POSTERS == 3
 #define DRAIN(l) DRAIN_ONE(0, l) DRAIN_ONE(1, l) DRAIN_ONE(2, l)
 #else
