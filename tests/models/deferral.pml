@@ -71,7 +71,7 @@ byte s_epoch, gate;
 bool s_active, route, connected;
 
 // The sender's engine and host.
-bool engine, sending_over;
+bool engine;
 byte ring_taken, ring_at_start, engine_moves, concluded;
 byte transfer[N];  // 1 under way, 2 there
 #ifdef SHARED
@@ -514,8 +514,7 @@ active proctype sender() {
             s_active = false
         }
     :: else -> break
-    od;
-    sending_over = true
+    od
 }
 
 // ---- the progress engine -----------------------------------------------------------------------------
