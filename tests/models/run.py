@@ -1,0 +1,187 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Checks one Spin model: as it stands it has no error, and with any one step left out it has one.
+
+The plain variants are searched completely. Each -DWITHOUT_x must make an assertion fail or leave somebody waiting for
+ever; a mutation that nobody notices is an error of the model, or says that the step is not needed.
+docs/protocol-proofs.md says what is proven. Exits 77 where there is no spin or no C compiler.
+"""
+
+import argparse
+import concurrent.futures
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+# model: (variants, mutations). A variant: flags, and whether it is small enough to be searched for cycles too.
+# A mutation: the variant that it changes.
+MODELS = {
+    "deferral": (
+        {
+            "kernel": ("GPU DIRECT LOADS_APART WATCH E=3", False),
+            "mixed": ("GPU DIRECT MIXED ASYNC WATCH TEST E=2", False),
+            "shared": ("GPU DIRECT SHARED MIXED ASYNC E=2", True),
+            "shared_by_three": ("GPU DIRECT SHARED N=3 E=2", False),
+            "no_route": ("GPU NO_ROUTE ASYNC SLOTS=2 E=3", True),
+            "host_one_slot": ("SLOTS=1 WATCH E=2", False),
+            "host_two_slots": ("SLOTS=2 WATCH E=3", False),
+            "first_epoch": ("SLOTS=2 E=1", True),
+            "once_too_often": ("DOUBLE LOADS_APART E=2", True),
+        },
+        {
+            "RELEASE_OF_BYTES": "kernel",
+            "RELEASE_OF_DEFERRED": "mixed",
+            "RELEASE_FOR_ALL": "mixed",
+            "RELEASE_OF_COMPLETE": "kernel",
+            "RELEASE_OF_ROOM": "kernel",
+            "RELEASE_OF_TAKEN": "host_one_slot",
+            "ACQUIRE_OF_ARRIVAL": "kernel",
+            "ACQUIRE_OF_DEFERRED": "host_one_slot",
+            "CHAIN": "mixed",
+            "WORDS_IN_ORDER": "mixed",
+            "ROOM_CHECK": "kernel",
+            "LAST_EPOCH": "host_two_slots",
+            "FIRST_EPOCH": "first_epoch",
+            "COUNT_CHECK": "kernel",
+            "CLAIM": "once_too_often",
+            "TAKEN_CLAIM": "host_one_slot",
+            "DEFER_CHECK": "mixed",
+            "DEFER_LOOK": "host_one_slot",
+            "ENTRY_EPOCH": "no_route",
+            "RING_LIMIT": "no_route",
+            "LAST_LOOK": "mixed",
+            "ALL_CHECK": "mixed",
+            "RING_RECHECK": "mixed",
+            "TRANSFER_WAIT": "mixed",
+            "ORDER_OF_MOVE": "host_one_slot",
+            "WHOLE_FLAG": "host_one_slot",
+            "WHOLE_CHECK": "kernel",
+            "PAIR": "shared",
+            "DEFERRED_CHECK": "shared",
+            "COUNT_UPDATE": "shared",
+        },
+    ),
+    "work_queue": (
+        {
+            "each_rings": ("EACH_RINGS", True),
+            "last_rings": ("", True),
+            "three_laps": ("EACH_RINGS EACH=3", False),
+            "three_posters": ("POSTERS=3 EACH=1", False),
+            "nic_stops": ("EACH_RINGS NIC_STOPS", False),
+        },
+        {
+            "RELEASE_OF_WQE": "each_rings",
+            "RELEASE_OF_RECORD": "each_rings",
+            "TURN": "each_rings",
+            "RECORD_IN_TURN": "each_rings",
+            "FULL_CHECK": "each_rings",
+            "OWNER": "three_laps",
+            "GIVING_UP": "nic_stops",
+            "LASTING_RESERVATION": "last_rings",
+            "SECOND_LOOK": "each_rings",
+            "ACQUIRE_OF_RECORD": "each_rings",
+            "COMPLETION_LAST": "each_rings",
+        },
+    ),
+}
+
+
+class Failed(Exception):
+    pass
+
+
+def search(model, flags, cycles, expected, limits):
+    """One run of Spin: (states, seconds, what it found or '')."""
+    begun = time.monotonic()
+    with tempfile.TemporaryDirectory(prefix="mpix-model-") as folder:
+        def step(*command):
+            done = subprocess.run(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                                  universal_newlines=True, timeout=limits.seconds)
+            return done.returncode, done.stdout
+
+        shutil.copy(str(model), folder)
+        code, said = step("spin", *("-D" + f for f in flags), "-a", model.name)
+        if not (Path(folder) / "pan.c").exists():
+            raise Failed("spin: " + said)
+        kind = ["-DNP"] if cycles else ["-DSAFETY"]
+        code, said = step(limits.compiler, "-O1" if expected else "-O2", "-w", "-DCOLLAPSE", "-DNOFAIR",
+                          "-DMEMLIM=%d" % limits.megabytes, *kind, "-o", "pan", "pan.c")
+        if code != 0:
+            raise Failed("compiler: " + said)
+        code, said = step("./pan", "-m20000", *(["-l"] if cycles else []))
+    errors = re.search(r"errors: (\d+)", said)
+    states = re.search(r"(\d+) states, stored", said)
+    found = re.search(r"pan:1: (.*?)(?: \(at depth|$)", said, re.M)
+    for bad in ("out of memory", "max search depth too small", "Search not completed"):
+        if bad in said and not found:
+            raise Failed(bad)
+    if code != 0 or not errors or not states:
+        raise Failed(said)
+    what = ""
+    if int(errors.group(1)):
+        what = found.group(1) if found else "an error"
+        what = "somebody waits for ever" if "invalid end state" in what else what
+        what = "an assertion fails" if "assertion violated" in what else what
+    return int(states.group(1)), time.monotonic() - begun, what
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("model", choices=sorted(MODELS))
+    parser.add_argument("--only", metavar="NAME", help="one variant or one mutation")
+    parser.add_argument("--jobs", type=int, default=2, help="searches side by side (2)")
+    parser.add_argument("--seconds", type=float, default=120, help="limit of one step of one search (120)")
+    parser.add_argument("--megabytes", type=int, default=1500, help="limit of one search (1500)")
+    parser.add_argument("--compiler", default=shutil.which("gcc") or shutil.which("cc"), help="C compiler")
+    arguments = parser.parse_args()
+    if shutil.which("spin") is None or not arguments.compiler:
+        print("skipped: %s is not installed" % ("a C compiler" if shutil.which("spin") else "spin"))
+        return 77
+
+    variants, mutations = MODELS[arguments.model]
+    model = Path(__file__).resolve().parent / (arguments.model + ".pml")
+    runs = []  # (name, flags, search for cycles, expected to fail)
+    for name, (flags, small) in variants.items():
+        runs.append((name, flags.split(), False, False))
+        if small:
+            runs.append((name + ", cycles", flags.split(), True, False))
+    for name, variant in mutations.items():
+        runs.append(("without " + name, variants[variant][0].split() + ["WITHOUT_" + name], False, True))
+    known = set(re.findall(r"\bWITHOUT_(\w+)", model.read_text(encoding="utf-8"))) - {"x"}
+    wrong = ["%s: in the model and not tried" % name for name in sorted(known - set(mutations))]
+    wrong += ["%s: not in the model" % name for name in sorted(set(mutations) - known)]
+    if arguments.only:
+        runs = [r for r in runs if arguments.only in (r[0], r[0].replace("without ", ""))]
+
+    def go(run):
+        name, flags, cycles, expected = run
+        try:
+            return run, search(model, flags, cycles, expected, arguments), ""
+        except (Failed, subprocess.TimeoutExpired) as error:
+            return run, None, str(error)
+
+    with concurrent.futures.ThreadPoolExecutor(arguments.jobs) as pool:
+        for (name, flags, cycles, expected), result, problem in pool.map(go, runs):
+            if result is None:
+                print("%-28s FAILED: %s" % (name, problem))
+                wrong.append(name)
+                continue
+            states, seconds, what = result
+            ok = bool(what) == expected
+            print("%-28s %9d states %5.1f s  %s%s" % (name, states, seconds, what or "no error",
+                                                      "" if ok else "  <-- not what was expected"), flush=True)
+            if not ok:
+                wrong.append(name)
+    for name in wrong:
+        print("wrong: " + name)
+    print("%s: %d searches, %d wrong" % (arguments.model, len(runs), len(wrong)))
+    return 1 if wrong or not runs else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
