@@ -30,7 +30,7 @@ struct bench {
     using shape = bench_shape;
 
     explicit bench(const shape &s = {}, hca_backend *other_backend = nullptr)
-        : memory(std::aligned_alloc(64, queue_memory::bytes(s.log_sq, s.log_cq) + 63 & ~std::size_t{63}), &std::free),
+        : memory(std::aligned_alloc(64, (queue_memory::bytes(s.log_sq, s.log_cq) + 63) & ~std::size_t{63}), &std::free),
           queue_words(queue_memory::make(memory.get(), s.log_sq, s.log_cq, s.first_block, s.first_entry)),
           q(queue_words->queue),
           out(s.partitions * (s.bytes + s.gap)),
