@@ -18,7 +18,7 @@ struct watch {
         FUZZ_CHECK(error == 0 || b.q.error == error);
         FUZZ_CHECK(b.q.error == 0 || error_syndrome(b.q.error) != syndrome_none);
         FUZZ_CHECK(b.q.head - b.q.completed <= std::uint64_t{1} << b.q.rings.log_sq);
-        FUZZ_CHECK(b.q.ready == b.q.head && b.q.publishing == 0 && b.q.polling == 0);
+        FUZZ_CHECK(b.q.ready == b.q.head && b.q.publishing == 0 && b.q.polling[0] == 0 && b.q.busy[0] == 0);
         FUZZ_CHECK(b.flags.back() == 0);
         const hca_counts &c = b.hca.counts;
         FUZZ_CHECK(c.failed <= 1 && (c.flushed == 0 || c.failed == 1));

@@ -19,12 +19,14 @@ from pathlib import Path
 
 FILES = ["device/mpix/device/work_queue.cuh", "transport/workqueue/software_hca.cc", "transport/workqueue/software_hca.h"]
 ORDERED = ["observe", "observe_pair", "observe_gpu", "publish", "publish_gpu", "publish_after_fence", "count_up_gpu",
-           "claim_gpu", "claim_or_see_gpu", "hand_to_nic", "fetch_record", "reap", "post_completion", "ring_nic",
+           "claim_gpu", "raise_flag", "look_across", "claim_or_see_gpu", "hand_to_nic", "fetch_record", "reap", "post_completion", "ring_nic",
            "release_to_system"]
 # Not tried, and why. What is not needed at all belongs in the code as peek or poke, not here.
 EXEMPT = {
     "ring_nic": "orders for a hardware NIC, which looks at the record when it is rung; the software one takes the record "
                 "alone for true",
+    "raise_flag": "is about which of two parties comes first: without it both may poll at once, but only if the processor "
+                  "lets the load pass the store, within nanoseconds; its counterpart look_across is tried",
     "release_to_system": "a fence on GPUs only; on the host publish_after_fence is a release by itself, and is tried",
 }
 CALL = re.compile(r"(?<![\w.>])(?:detail::)?(%s)\(" % "|".join(ORDERED))
@@ -57,7 +59,7 @@ def run(program, seed, epochs):
     environment = dict(os.environ, TSAN_OPTIONS="halt_on_error=1:exitcode=66")
     try:
         ran = subprocess.run([str(program), str(seed), str(epochs)], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                             text=True, errors="replace", env=environment, timeout=60)
+                             text=True, errors="replace", env=environment, timeout=100)
     except subprocess.TimeoutExpired:
         return "no end"
     if "ThreadSanitizer: data race" in ran.stderr:
@@ -100,7 +102,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--root", type=Path, default=Path(__file__).resolve().parents[2], help="repository root")
     parser.add_argument("--compiler", default="c++")
-    parser.add_argument("--epochs", type=int, default=2000)
+    parser.add_argument("--epochs", type=int, default=500)
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--only", default="", help="sites whose file, line or name contains this")
     arguments = parser.parse_args()

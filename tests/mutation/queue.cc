@@ -38,10 +38,13 @@ std::uint64_t seed = 1;
 
 std::uint64_t roll() { return dice = dice * 6364136223846793005u + 1442695040888963407u; }
 
-std::uint64_t now_or_never(std::uint64_t end) {
-    if (now_ns() < end) return end;
-    std::fprintf(stderr, "stuck\n");
-    _exit(3);
+template <class Condition, class Meanwhile>
+void wait_until(const Condition &holds, const Meanwhile &meanwhile) {
+    for (const std::uint64_t end = now_ns() + 30'000'000'000u; !holds(); meanwhile())
+        if (now_ns() > end) {
+            std::fprintf(stderr, "stuck\n");
+            _exit(3);
+        }
 }
 
 // Payload is copied by another thread, later.
@@ -124,30 +127,32 @@ struct exchange {
     void post(int poster) {
         mpix_work_queue *const q = &words->queue;
         const auto p = static_cast<std::size_t>(poster);
-        std::uint64_t end = now_ns() + 20'000'000'000u;
         for (int e = 0; e < count; ++e) {
             for (std::size_t i = 0; i < bytes; ++i) out[p][i] = byte(e, poster, i);
-            posted done;
-            while (done = post_range(&postings[static_cast<std::size_t>(e)], p, 1, 1), done.what == room::full) {
-                sched_yield();
-                now_or_never(end);
-            }
+            posted done{};
+            const auto all_posted = [&] {
+                done = post_range(&postings[static_cast<std::size_t>(e)], p, 1, 1);
+                return done.what != room::full;
+            };
+            wait_until(all_posted, [] { sched_yield(); });
             // One of them asks as a host would that does not reach the queue.
-            const auto complete = [&] { return poster == 0 ? observe(&words->report.completed) : queue_completed(q); };
-            while (complete() < done.complete) {
-                if (poll_queue(q) == 0) sched_yield();
-                now_or_never(end);
-            }
+            const auto complete = [&] {
+                return (poster == 0 ? observe(&words->report.completed) : queue_completed(q)) >= done.complete;
+            };
+            wait_until(complete, [&] {
+                if (poll_queue(q, poster == 1 ? MPIX_POLLER_GPU : MPIX_POLLER_HOST) == 0) sched_yield();
+            });
         }
     }
+    // As a progress engine does, which knows nothing of the queue but what polling takes over.
+    void poll() {
+        while (!finished.load(std::memory_order_relaxed))
+            if (poll_queue(&words->queue) == 0) sched_yield();
+    }
     void receive(int poster) {
-        const std::uint64_t end = now_ns() + 20'000'000'000u;
         for (int e = 0; e < count; ++e) {
             const auto at = static_cast<std::size_t>(e * posters + poster);
-            while (observe(&flags[at]) == 0) {
-                sched_yield();
-                now_or_never(end);
-            }
+            wait_until([&] { return observe(&flags[at]) != 0; }, [] { sched_yield(); });
             for (std::size_t i = 0; i < bytes; ++i)
                 if (in[at][i] != byte(e, poster, i)) {
                     std::fprintf(stderr, "wrong byte\n");
@@ -161,6 +166,7 @@ struct exchange {
     std::vector<message> out, in;
     std::vector<std::uint64_t> flags;
     int count;
+    std::atomic<bool> finished{false};
     key_table local, remote;
     std::vector<std::vector<wqe>> blocks;
     std::vector<mpix_posting> postings;
@@ -180,7 +186,10 @@ void run(std::uint32_t log_sq, int epochs) {
             team.emplace_back([&, p] { dice = seed * 100 + static_cast<std::uint64_t>(p), x.post(p); });
             team.emplace_back([&, p] { x.receive(p); });
         }
+        std::thread poller([&] { x.poll(); });
         for (auto &t : team) t.join();
+        x.finished = true;
+        poller.join();
         hca.remove(queue.get());
     }
     if (x.words->queue.error != 0 || queue->counts.torn != 0 || queue->counts.bad_records != 0) {

@@ -22,6 +22,8 @@ inline bool relaxed_claim_or_see_gpu(uint64_t *word, uint64_t *expected, uint64_
 inline bool relaxed_claim_gpu(uint64_t *word, uint64_t expected, uint64_t desired) {
     return relaxed_claim_or_see_gpu(word, &expected, desired);
 }
+inline void relaxed_raise_flag(uint64_t *own) { poke(own, uint64_t{1}); }
+inline bool relaxed_look_across(const uint64_t *others) { return peek(others) != 0; }
 inline void relaxed_hand_to_nic(uint32_t *record, uint32_t value) { poke(record, value); }
 inline uint32_t relaxed_fetch_record(const uint32_t *record) { return peek(record); }
 inline uint32_t relaxed_reap(const uint32_t *last_word) { return peek(last_word); }

@@ -154,15 +154,23 @@ TEST_CASE("who counts while another is in charge leaves the doorbell to him") {
     CHECK(b.queue_words->doorbell == 0);
 }
 
-TEST_CASE("two posters do not poll at once") {
+TEST_CASE("nobody polls while another does, of the same side or of the other one") {
     bench b;
     post_range(&b.posting, 0, 1, 1);
     b.hca.run();
-    b.q.polling = 1;
-    CHECK(poll_queue(&b.q) == 0);
-    b.q.polling = 0;
-    CHECK(poll_queue(&b.q) == 2);
-    CHECK(poll_queue(&b.q) == 0);
+    for (std::uint64_t *const taken : {&b.q.polling[MPIX_POLLER_HOST], &b.q.busy[MPIX_POLLER_GPU]}) {
+        *taken = 1;
+        CHECK(poll_queue(&b.q, MPIX_POLLER_HOST) == 0);
+        CHECK(b.q.busy[MPIX_POLLER_HOST] == 0);
+        CHECK(b.q.consumed == 0);
+        *taken = 0;
+    }
+    CHECK(b.q.polling[MPIX_POLLER_HOST] == 0);
+    CHECK(poll_queue(&b.q, MPIX_POLLER_GPU) == 2);
+    CHECK(poll_queue(&b.q, MPIX_POLLER_HOST) == 0);
+    post_range(&b.posting, 0, 1, 2);
+    b.hca.run();
+    CHECK(poll_queue(&b.q, MPIX_POLLER_HOST) == 2);
 }
 
 TEST_CASE("a posting that was handed over before it was filled is noticed") {

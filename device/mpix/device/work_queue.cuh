@@ -10,7 +10,7 @@
 //             it will count as well, and then it, or who is in charge, hands over what stood behind it. So every
 //             marked posting is handed over by somebody whose call comes no earlier than its own mark, no doorbell is
 //             lost, and nobody waits. One thread at a time writes the doorbell record and rings.
-//   poll      one thread at a time; others go on with what it finds
+//   poll      one thread at a time, of the GPU or of the host; others go on with what it finds
 #ifndef MPIX_DEVICE_WORK_QUEUE_CUH
 #define MPIX_DEVICE_WORK_QUEUE_CUH
 
@@ -27,8 +27,8 @@ namespace mpix::detail {
 MPIX_FN uint64_t queue_blocks(const mpix_work_queue *q) { return uint64_t{1} << q->rings.log_sq; }
 
 // Blocks below the result are done with: they may be reserved again, and the payload behind them is the caller's again.
-// Pairs with publish_gpu in poll_queue.
-MPIX_FN uint64_t queue_completed(const mpix_work_queue *q) { return observe_gpu(&q->completed); }
+// Pairs with publish in poll_queue.
+MPIX_FN uint64_t queue_completed(const mpix_work_queue *q) { return observe(&q->completed); }
 
 // ---- reserve -------------------------------------------------------------------------------------------------------
 
@@ -104,10 +104,34 @@ MPIX_COLD_FN uint64_t error_of(const cqe *entry, uint64_t index) {
     return queue_error(entry->syndrome, entry->vendor_syndrome, index);
 }
 
+#ifdef __CUDA_ARCH__
+constexpr mpix_poller own_side = MPIX_POLLER_GPU;
+#else
+constexpr mpix_poller own_side = MPIX_POLLER_HOST;
+#endif
+
+MPIX_FN void end_polling(mpix_work_queue *q, int side) {
+    publish(&q->busy[side], 0);  // `consumed` for the other side; pairs with look_across
+    MPIX_ON_POST_STEP();
+    publish_gpu(&q->polling[side], 0);  // and for ours; pairs with claim_gpu
+}
+
+// One thread of one side at a time. If both sides come at once it may be neither; both come again.
+MPIX_FN bool begin_polling(mpix_work_queue *q, int side) {
+    // Our side's other threads first, for the flags are made for two. Takes over from the one before; pairs with
+    // publish_gpu in end_polling.
+    if (peek(&q->polling[side]) != 0 || !claim_gpu(&q->polling[side], 0, 1)) return false;
+    raise_flag(&q->busy[side]);
+    MPIX_ON_POST_STEP();
+    // The other side is not at it, and `consumed` is as it left it. Pairs with publish in end_polling.
+    if (!look_across(&q->busy[1 - side])) return true;
+    end_polling(q, side);  // hands on what we took over
+    return false;
+}
+
 // Take in the completions that are there. How many blocks were completed by them; 0 also if somebody else is at it.
-MPIX_FN uint64_t poll_queue(mpix_work_queue *q) {
-    // Takes the place over from the poller before, with `consumed`. Pairs with publish_gpu at the end.
-    if (peek(&q->polling) != 0 || !claim_gpu(&q->polling, 0, 1)) return 0;
+MPIX_FN uint64_t poll_queue(mpix_work_queue *q, int side = own_side) {
+    if (!begin_polling(q, side)) return 0;
     const uint64_t entries = uint64_t{1} << q->rings.log_cq, start = q->consumed, before = peek(&q->completed);
     uint64_t consumed = start, completed = before;
     for (; consumed - start < entries; ++consumed) {
@@ -140,11 +164,11 @@ MPIX_FN uint64_t poll_queue(mpix_work_queue *q) {
     }
     if (completed != before) {
         MPIX_ON_POST_STEP();
-        publish_gpu(&q->completed, completed);  // hands on what reap has acquired; pairs with queue_completed
+        publish(&q->completed, completed);  // hands on what reap has acquired; pairs with queue_completed
         // An error is there before the completion of what failed. Pairs with observe() on the host.
         if (q->report != nullptr) publish(&q->report->completed, completed);
     }
-    publish_gpu(&q->polling, 0);
+    end_polling(q, side);
     return completed - before;
 }
 

@@ -241,6 +241,24 @@ MPIX_FN bool take_gpu(uint64_t *counter, uint64_t expected, uint64_t desired) {
 #endif
 }
 
+// raise_flag, look_across: of two parties that cannot share an atomic exchange (a GPU and a host, across PCIe), each
+// raises its own flag and then looks at the other's: at least one of them sees the other's (Dekker). Who finds it down has
+// also acquired what came before it was taken down, by publish.
+MPIX_FN void raise_flag(uint64_t *own) {
+#ifdef __CUDA_ARCH__
+    asm volatile("st.relaxed.sys.global.u64 [%0], 1;\n\tfence.sc.sys;" ::"l"(in_global(own)) : "memory");
+#else
+    std::atomic_ref<uint64_t>(*own).store(1, std::memory_order_seq_cst);
+#endif
+}
+MPIX_FN bool look_across(const uint64_t *others) {
+#ifdef __CUDA_ARCH__
+    return observe(others) != 0;  // behind the fence of raise_flag
+#else
+    return std::atomic_ref<uint64_t>(*const_cast<uint64_t *>(others)).load(std::memory_order_seq_cst) != 0;
+#endif
+}
+
 // ---- between an executor and a NIC, hardware or software ----
 //
 // Doorbell records and the last word of a completion-queue entry have 32 bits.

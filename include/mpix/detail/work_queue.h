@@ -163,9 +163,11 @@ struct mpix_queue_report {
     uint64_t completed, error;  // as in mpix_work_queue
 };
 
-// In the executor's memory. The counters have 64 bits, count blocks or entries from wherever the NIC's do, and never
-// wrap; index & 0xffff is what the NIC knows. Several threads of the executor share one queue; host and GPU may poll the
-// same one only where both reach its words by atomic operations.
+enum mpix_poller { MPIX_POLLER_HOST = 0, MPIX_POLLER_GPU = 1 };
+
+// Threads of one executor post. Both host and GPU may poll, at any time, where both reach these words; where the words lie
+// in the GPU's own memory it polls alone, and the host reads the report. The counters have 64 bits, count blocks or entries
+// from wherever the NIC's do, and never wrap; index & 0xffff is what the NIC knows.
 struct mpix_work_queue {
     struct mpix_queue_rings rings;
     uint64_t *filled;  // per slot: the index behind the posting that begins there; older: not filled yet
@@ -173,10 +175,12 @@ struct mpix_work_queue {
 
     alignas(64) uint64_t head;  // blocks below are reserved
     alignas(64) uint64_t
-        publishing;                // calls of publish that the thread in charge has not settled; 0: nobody is in charge
-    uint64_t ready;                // blocks below are handed over; belongs to the thread in charge
-    alignas(64) uint64_t polling;  // 1: somebody polls
-    uint64_t consumed;             // entries of the CQ; belongs to who polls
+        publishing;  // calls of publish that the thread in charge has not settled; 0: nobody is in charge
+    uint64_t ready;  // blocks below are handed over; belongs to the thread in charge
+    // By mpix_poller. GPU and host each claim their own `polling`, then raise their own `busy` against the other's.
+    alignas(64) uint64_t polling[2];
+    uint64_t busy[2];
+    uint64_t consumed;               // entries of the CQ; belongs to who polls
     alignas(64) uint64_t completed;  // blocks below may be reserved again
     uint64_t error;                  // the first, see queue_error; the queue is of no use then
 };
