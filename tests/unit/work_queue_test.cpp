@@ -2,6 +2,11 @@
 //
 // Posting, publishing in order, and polling; the software HCA steps when told.
 #include <algorithm>
+#include <functional>
+
+// What another thread does between two steps of ours.
+static std::function<void()> meanwhile;
+#define MPIX_ON_POST_STEP() (meanwhile ? meanwhile() : void())
 
 #include "tests/catch.hpp"
 #include "tests/unit/queue_bench.hpp"
@@ -152,6 +157,24 @@ TEST_CASE("who counts while another is in charge leaves the doorbell to him") {
     publish_blocks(&b.q, first, 2);
     CHECK(b.q.publishing == 2);  // so that he cannot leave
     CHECK(b.queue_words->doorbell == 0);
+}
+
+TEST_CASE("who is in charge does not leave behind what was filled after his pass") {
+    bench b;
+    std::uint64_t first[2];
+    for (auto &f : first) REQUIRE(reserve_now(&b.q, 2, &f) == room::reserved);
+    for (std::uint64_t p = 0; p < 2; ++p) fill_range(&b.posting, p, 1, 1, first[p]);
+    meanwhile = [&] {
+        if (*b.q.rings.sq_record != to_be32(2).raw) return;
+        meanwhile = nullptr;
+        publish_blocks(&b.q, first[1], 2);
+        CHECK(b.q.ready == 2);  // not his to hand over
+    };
+    publish_blocks(&b.q, first[0], 2);
+    CHECK(!meanwhile);
+    b.hca.run();
+    CHECK(b.hca.counts.executed == 4);
+    CHECK(b.q.publishing == 0);
 }
 
 TEST_CASE("nobody polls while another does, of the same side or of the other one") {
