@@ -205,18 +205,145 @@ MPIX_FN uint64_t count_up_alone(uint64_t *counter) {
     return old;
 }
 
-// Replace `expected` by `desired` if it still stands there. With success all that the writer of
-// `expected` published is visible.
-MPIX_FN bool claim_gpu(uint64_t *word, uint64_t expected, uint64_t desired) {
+// Replace `expected` by `desired` if it still stands there; otherwise say what does. Either way all that the writer of
+// what was found had published is visible, and with success this caller's doings to whoever observes `desired`.
+MPIX_FN bool claim_or_see_gpu(uint64_t *word, uint64_t *expected, uint64_t desired) {
 #ifdef __CUDA_ARCH__
     uint64_t old;
     asm volatile("atom.acq_rel.gpu.global.cas.b64 %0, [%1], %2, %3;"
                  : "=l"(old)
-                 : "l"(in_global(word)), "l"(expected), "l"(desired)
+                 : "l"(in_global(word)), "l"(*expected), "l"(desired)
+                 : "memory");
+    const bool done = old == *expected;
+    *expected = old;
+    return done;
+#else
+    return std::atomic_ref<uint64_t>(*word).compare_exchange_strong(*expected, desired, std::memory_order_acq_rel);
+#endif
+}
+
+MPIX_FN bool claim_gpu(uint64_t *word, uint64_t expected, uint64_t desired) {
+    return claim_or_see_gpu(word, &expected, desired);
+}
+
+// take_gpu: as claim_gpu, without any order: for a counter whose value alone decides (whose slots are free is learnt
+// elsewhere, with an acquire).
+MPIX_FN bool take_gpu(uint64_t *counter, uint64_t expected, uint64_t desired) {
+#ifdef __CUDA_ARCH__
+    uint64_t old;
+    asm volatile("atom.relaxed.gpu.global.cas.b64 %0, [%1], %2, %3;"
+                 : "=l"(old)
+                 : "l"(in_global(counter)), "l"(expected), "l"(desired)
                  : "memory");
     return old == expected;
 #else
-    return std::atomic_ref<uint64_t>(*word).compare_exchange_strong(expected, desired, std::memory_order_acq_rel);
+    return std::atomic_ref<uint64_t>(*counter).compare_exchange_strong(expected, desired, std::memory_order_relaxed);
+#endif
+}
+
+// raise_flag, look_across: of two parties that cannot share an atomic exchange (a GPU and a host, across PCIe), each
+// raises its own flag and then looks at the other's: at least one of them sees the other's (Dekker). Who finds it down has
+// also acquired what came before it was taken down, by publish.
+MPIX_FN void raise_flag(uint64_t *own) {
+#ifdef __CUDA_ARCH__
+    asm volatile("st.relaxed.sys.global.u64 [%0], 1;\n\tfence.sc.sys;" ::"l"(in_global(own)) : "memory");
+#else
+    std::atomic_ref<uint64_t>(*own).store(1, std::memory_order_seq_cst);
+#endif
+}
+MPIX_FN bool look_across(const uint64_t *others) {
+#ifdef __CUDA_ARCH__
+    return observe(others) != 0;  // behind the fence of raise_flag
+#else
+    return std::atomic_ref<uint64_t>(*const_cast<uint64_t *>(others)).load(std::memory_order_seq_cst) != 0;
+#endif
+}
+
+// ---- between an executor and a NIC, hardware or software ----
+//
+// Doorbell records and the last word of a completion-queue entry have 32 bits.
+
+#ifdef __CUDA_ARCH__
+__device__ __forceinline__ uint64_t in_global(const uint32_t *word) { return __cvta_generic_to_global(word); }
+#endif
+
+// hand_to_nic: the work-queue entries that the caller wrote or observed, and the payload they speak of, are visible to
+// the NIC before it sees this doorbell record. Pairs with the NIC's fetch, or with fetch_record.
+MPIX_FN void hand_to_nic(uint32_t *record, uint32_t value) {
+#ifdef __CUDA_ARCH__
+    asm volatile("fence.acq_rel.sys;\n\tst.relaxed.sys.global.u32 [%0], %1;" ::"l"(in_global(record)), "r"(value)
+                 : "memory");
+#else
+    std::atomic_ref<uint32_t>(*record).store(value, std::memory_order_release);
+#endif
+}
+
+// fetch_record: the software NIC's side of it: what was handed over with this doorbell record can be read.
+inline uint32_t fetch_record(const uint32_t *record) {
+#ifdef __CUDA_ARCH__
+    return 0;  // host only
+#else
+    return std::atomic_ref<uint32_t>(*const_cast<uint32_t *>(record)).load(std::memory_order_acquire);
+#endif
+}
+
+// ring_nic: the store into the NIC's register, after the doorbell record: the NIC looks at the record when it is rung.
+// The host's register may be mapped write-combining, for which C++ has no order; hence the barriers of the processor,
+// the second one so that the store does not linger.
+MPIX_FN void ring_nic(uint64_t *doorbell, uint64_t value) {
+#ifdef __CUDA_ARCH__
+    asm volatile("fence.acq_rel.sys;\n\tst.mmio.relaxed.sys.global.u64 [%0], %1;" ::"l"(in_global(doorbell)), "l"(value)
+                 : "memory");
+#else
+    const auto drain_stores = [] {
+#if defined(__x86_64__)
+        asm volatile("sfence" ::: "memory");
+#elif defined(__aarch64__)
+        asm volatile("dmb oshst" ::: "memory");
+#endif
+    };
+    drain_stores();
+    std::atomic_ref<uint64_t>(*doorbell).store(value, std::memory_order_relaxed);
+    drain_stores();
+#endif
+}
+
+// reap: the last word of a completion-queue entry. Once it says that the entry is valid, the rest of the entry can be
+// read, and the NIC is done with the work-queue entries that it completes. Pairs with the NIC, or with post_completion.
+MPIX_FN uint32_t reap(const uint32_t *last_word) {
+#ifdef __CUDA_ARCH__
+    uint32_t value;
+    asm volatile("ld.acquire.sys.global.u32 %0, [%1];" : "=r"(value) : "l"(in_global(last_word)) : "memory");
+    return value;
+#else
+    return std::atomic_ref<uint32_t>(*const_cast<uint32_t *>(last_word)).load(std::memory_order_acquire);
+#endif
+}
+
+// post_completion: the software NIC's side of it, the entry's last word behind all the rest.
+inline void post_completion(uint32_t *last_word, uint32_t value) {
+#ifdef __CUDA_ARCH__
+    (void)last_word, (void)value;  // host only
+#else
+    std::atomic_ref<uint32_t>(*last_word).store(value, std::memory_order_release);
+#endif
+}
+
+// The same 32 bits where the value says it all.
+MPIX_FN uint32_t peek(const uint32_t *word) {
+#ifdef __CUDA_ARCH__
+    uint32_t value;
+    asm volatile("ld.relaxed.sys.global.u32 %0, [%1];" : "=r"(value) : "l"(in_global(word)) : "memory");
+    return value;
+#else
+    return std::atomic_ref<uint32_t>(*const_cast<uint32_t *>(word)).load(std::memory_order_relaxed);
+#endif
+}
+MPIX_FN void poke(uint32_t *word, uint32_t value) {
+#ifdef __CUDA_ARCH__
+    asm volatile("st.relaxed.sys.global.u32 [%0], %1;" ::"l"(in_global(word)), "r"(value) : "memory");
+#else
+    std::atomic_ref<uint32_t>(*word).store(value, std::memory_order_relaxed);
 #endif
 }
 

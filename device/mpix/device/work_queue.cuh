@@ -1,0 +1,291 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Posting to a send queue from many threads at once, and reaping its completions.
+//
+//   reserve   slots, or none if the queue is full: nothing here waits for room, the caller defers
+//   fill      the slots by copies of prebuilt entries, patched with index and epoch
+//   publish   in order, without waiting for slower predecessors: a posting is marked as filled, and the call counted.
+//             Whoever counts from zero takes charge: hands over all that is filled without a gap, rings once, and
+//             leaves only if nobody has counted meanwhile. A predecessor that is not filled yet ends the gapless part;
+//             it will count as well, and then it, or who is in charge, hands over what stood behind it. So every
+//             marked posting is handed over by somebody whose call comes no earlier than its own mark, no doorbell is
+//             lost, and nobody waits. One thread at a time writes the doorbell record and rings.
+//   poll      one thread at a time, of the GPU or of the host; others go on with what it finds
+#ifndef MPIX_DEVICE_WORK_QUEUE_CUH
+#define MPIX_DEVICE_WORK_QUEUE_CUH
+
+#include <mpix/detail/work_queue.h>
+#include <mpix/device/words.cuh>
+
+// A test on the host may hold a thread up between two steps.
+#ifndef MPIX_ON_POST_STEP
+#define MPIX_ON_POST_STEP() static_cast<void>(0)
+#endif
+
+namespace mpix::detail {
+
+MPIX_FN uint64_t queue_blocks(const mpix_work_queue *q) { return uint64_t{1} << q->rings.log_sq; }
+
+// Blocks below the result are done with: they may be reserved again, and the payload behind them is the caller's again.
+// Pairs with publish in poll_queue.
+MPIX_FN uint64_t queue_completed(const mpix_work_queue *q) { return observe(&q->completed); }
+
+// ---- reserve -------------------------------------------------------------------------------------------------------
+
+enum class room { reserved, full, broken };
+
+// `count` blocks in a row, at most queue_blocks(q), from *first on. What is reserved has to be filled and published.
+MPIX_FN room reserve_now(mpix_work_queue *q, uint64_t count, uint64_t *first) {
+    if (peek(&q->error) != 0) return room::broken;
+    for (uint64_t head = peek(&q->head);; head = peek(&q->head)) {
+        // Our stores to the slots come after the NIC's fetch of what was in them. An old value only makes the queue
+        // look fuller; a newer head than this one makes the exchange fail.
+        const uint64_t completed = queue_completed(q);
+        if (head + count - completed > queue_blocks(q)) {
+            if (head == peek(&q->head)) return room::full;
+        } else if (take_gpu(&q->head, head, head + count)) {
+            *first = head;
+            return room::reserved;
+        }
+    }
+}
+
+// ---- publish -------------------------------------------------------------------------------------------------------
+
+// In charge: hand over what is filled without a gap.
+MPIX_FN void hand_over(mpix_work_queue *q) {
+    const uint64_t mask = queue_blocks(q) - 1, before = q->ready;
+    uint64_t ready = before;
+    for (;;) {
+        // The entries of that posting, and the payload, are ours to hand over. Pairs with publish_after_fence in
+        // publish_blocks. A mark of an earlier lap is no higher than where we stand.
+        const uint64_t end = observe_gpu(&q->filled[ready & mask]);
+        if (end <= ready) break;
+        ready = end;
+    }
+    if (ready == before) return;
+    q->ready = ready;
+    MPIX_ON_POST_STEP();
+    // All entries, and their payload, before the record. Pairs with the NIC's fetch.
+    hand_to_nic(q->rings.sq_record, to_be32(static_cast<uint32_t>(ready & 0xffff)).raw);
+    MPIX_ON_POST_STEP();
+    // The form with the next index, which takes no look at the last entry: index << 8, queue pair << 8.
+    if (q->rings.doorbell != nullptr)
+        ring_nic(q->rings.doorbell, static_cast<uint64_t>(to_be32(q->rings.qpn << 8).raw) << 32 |
+                                        to_be32(static_cast<uint32_t>(ready & 0xffff) << 8).raw);
+}
+
+// Blocks [first, first + count), reserved together, are filled.
+MPIX_FN void publish_blocks(mpix_work_queue *q, uint64_t first, uint64_t count) {
+    // Each poster releases its own entries and payload to the system: they are another thread's to hand over. Pairs
+    // with observe_gpu in hand_over, which may see the mark before the call is counted.
+    release_to_system();
+    publish_after_fence(&q->filled[first & (queue_blocks(q) - 1)], first + count);
+    MPIX_ON_POST_STEP();
+    // Chained with whoever is in charge: he sees our mark if we count behind him, and we his `ready` if he has left.
+    if (count_up_gpu(&q->publishing) != 0) return;
+    uint64_t counted = 1;
+    do {
+        // A pass over what was counted up to here. It ends: each one more is another thread's finished posting.
+        hand_over(q);
+        MPIX_ON_POST_STEP();
+        // Leave, with `ready` for the next one, unless somebody has counted meanwhile: his mark comes with his count.
+    } while (!claim_or_see_gpu(&q->publishing, &counted, 0));
+}
+
+// ---- poll ----------------------------------------------------------------------------------------------------------
+
+// The index that a completion's 16 bits mean, given that it is not below `completed`.
+MPIX_FN uint64_t widen_index(uint16_t counter, uint64_t completed) {
+    return completed + ((counter - completed) & 0xffff);
+}
+
+MPIX_COLD_FN uint64_t error_of(const cqe *entry, uint64_t index) {
+    return queue_error(entry->syndrome, entry->vendor_syndrome, index);
+}
+
+#ifdef __CUDA_ARCH__
+constexpr mpix_poller own_side = MPIX_POLLER_GPU;
+#else
+constexpr mpix_poller own_side = MPIX_POLLER_HOST;
+#endif
+
+MPIX_FN void end_polling(mpix_work_queue *q, int side) {
+    publish(&q->busy[side], 0);  // `consumed` for the other side; pairs with look_across
+    MPIX_ON_POST_STEP();
+    publish_gpu(&q->polling[side], 0);  // and for ours; pairs with claim_gpu
+}
+
+// One thread of one side at a time. If both sides come at once it may be neither; both come again.
+MPIX_FN bool begin_polling(mpix_work_queue *q, int side) {
+    // Our side's other threads first, for the flags are made for two. Takes over from the one before; pairs with
+    // publish_gpu in end_polling.
+    if (peek(&q->polling[side]) != 0 || !claim_gpu(&q->polling[side], 0, 1)) return false;
+    raise_flag(&q->busy[side]);
+    MPIX_ON_POST_STEP();
+    // The other side is not at it, and `consumed` is as it left it. Pairs with publish in end_polling.
+    if (!look_across(&q->busy[1 - side])) return true;
+    end_polling(q, side);  // hands on what we took over
+    return false;
+}
+
+// Take in the completions that are there. How many blocks were completed by them; 0 also if somebody else is at it.
+MPIX_FN uint64_t poll_queue(mpix_work_queue *q, int side = own_side) {
+    if (!begin_polling(q, side)) return 0;
+    const uint64_t entries = uint64_t{1} << q->rings.log_cq, start = q->consumed, before = peek(&q->completed);
+    uint64_t consumed = start, completed = before;
+    for (; consumed - start < entries; ++consumed) {
+        const cqe *const entry = &q->rings.cq[consumed & (entries - 1)];
+        // The NIC is done with the entries that this one completes, and the rest of it can be read. Pairs with the NIC.
+        const uint32_t word = reap(&entry->last_word);
+        if (!cqe_valid(word, consumed, q->rings.log_cq)) break;
+        const uint64_t index = widen_index(cqe_counter(word), completed);
+        uint64_t error = 0;
+        // What does not speak of a block that is under way is not believed.
+        const bool known = index < peek(&q->head) && (from_be(entry->opcode_qpn) & 0xffffff) == q->rings.qpn;
+        if (known && cqe_kind(word) == cqe_requester) {
+            completed = index + 1;
+        } else if (known && cqe_kind(word) == cqe_requester_error && entry->syndrome != syndrome_none) {
+            completed = index + 1;
+            error = error_of(entry, index);
+        } else {
+            error = queue_error(syndrome_strange_completion, 0, index);
+        }
+        if (error != 0 && peek(&q->error) == 0) {  // the first is the cause, the others follow from it
+            poke(&q->error, error);
+            if (q->report != nullptr) poke(&q->report->error, error);
+        }
+    }
+    if (consumed != start) {
+        // No order: this entry of the ring is written again only for a block that is reserved after `completed` has
+        // said so.
+        poke(q->rings.cq_record, to_be32(static_cast<uint32_t>(consumed & 0xffffff)).raw);
+        q->consumed = consumed;
+    }
+    if (completed != before) {
+        MPIX_ON_POST_STEP();
+        publish(&q->completed, completed);  // hands on what reap has acquired; pairs with queue_completed
+        // An error is there before the completion of what failed. Pairs with observe() on the host.
+        if (q->report != nullptr) publish(&q->report->completed, completed);
+    }
+    end_polling(q, side);
+    return completed - before;
+}
+
+// As reserve_now; a full queue is polled once.
+MPIX_FN room reserve(mpix_work_queue *q, uint64_t count, uint64_t *first) {
+    room r = reserve_now(q, count, first);
+    if (r == room::full) {
+        poll_queue(q);
+        r = reserve_now(q, count, first);
+    }
+    return r;
+}
+
+// ---- fill ----------------------------------------------------------------------------------------------------------
+
+// A prebuilt entry, in registers until all patches are made, then stored by 16 bytes.
+MPIX_FN void put_block(mpix_work_queue *q, uint64_t index, const wqe &prebuilt) {
+    wqe w = prebuilt;
+    w.control.index_opcode.raw = (w.control.index_opcode.raw & to_be32(0xff0000ff).raw) |
+                                 to_be32(static_cast<uint32_t>(index & 0xffff) << 8).raw;
+    block16 quarters[4];
+    memcpy(quarters, &w, sizeof quarters);
+    char *const slot = reinterpret_cast<char *>(&q->rings.sq[index & (queue_blocks(q) - 1)]);
+#ifdef __CUDA_ARCH__
+#pragma unroll
+#endif
+    for (int i = 0; i < 4; ++i) store_word(slot + 16 * i, quarters[i]);
+}
+
+MPIX_FN be64 advance(be64 address, uint64_t by) { return to_be64(from_be(address) + by); }
+
+// `count` neighbouring flags, at most wqe_flags, from that of the prebuilt entry on.
+MPIX_FN wqe flag_block(const wqe &prebuilt, uint64_t epoch, uint32_t count, bool signalled) {
+    wqe w = prebuilt;
+#ifdef __CUDA_ARCH__
+#pragma unroll
+#endif
+    for (uint32_t i = 0; i < wqe_flags; ++i) {  // by constant places, so that the entry stays in registers
+        w.inlined.words[2 * i] = i < count ? static_cast<uint32_t>(epoch) : 0;
+        w.inlined.words[2 * i + 1] = i < count ? static_cast<uint32_t>(epoch >> 32) : 0;
+    }
+    w.inlined.bytes = to_be32(8 * count | wqe_inline_bit);
+    // Control and remote segment, then 4 bytes of count and the flags, in units of 16 bytes.
+    w.control.qpn_ds.raw =
+        (w.control.qpn_ds.raw & to_be32(0xffffff00).raw) | to_be32(2 + (4 + 8 * count + 15) / 16).raw;
+    w.control.fm_ce_se = signalled ? wqe_signalled : 0;
+    return w;
+}
+
+// ---- post ----------------------------------------------------------------------------------------------------------
+
+// How neighbouring partitions are posted: their payload by as few WRITEs as its contiguity allows, then their flags, three
+// to an inline WRITE. Inline, because then the epoch travels in the entry itself: no registered memory that holds flag
+// values, none that has to stay as it is until the queue completes, and no second fetch by the NIC. Flags come behind all
+// of the range's payload, which is posted as one.
+MPIX_FN uint64_t payload_writes(const mpix_posting *p, uint64_t partitions) {
+    if (p->contiguous == 0) return partitions * p->payload_blocks;
+    return (partitions * p->partition_bytes + wqe_most_bytes - 1) / wqe_most_bytes;
+}
+MPIX_FN uint64_t flag_writes(uint64_t partitions) { return (partitions + wqe_flags - 1) / wqe_flags; }
+
+MPIX_FN const wqe *partition_blocks(const mpix_posting *p, uint64_t partition) {
+    return p->blocks + partition * (p->payload_blocks + 1);
+}
+
+MPIX_FN void fill_range(const mpix_posting *p, uint64_t low, uint64_t count, uint64_t epoch, uint64_t index) {
+    mpix_work_queue *const q = p->queue;
+    if (p->contiguous == 0 || count == 1) {
+        for (uint64_t i = low; i < low + count; ++i)
+            for (uint32_t b = 0; b < p->payload_blocks; ++b) put_block(q, index++, partition_blocks(p, i)[b]);
+    } else {
+        const uint64_t all = count * p->partition_bytes;
+        for (uint64_t at = 0; at < all; at += wqe_most_bytes) {
+            wqe w = *partition_blocks(p, low);
+            w.remote.address = advance(w.remote.address, at);
+            w.data.address = advance(w.data.address, at);
+            w.data.bytes = to_be32(static_cast<uint32_t>(all - at < wqe_most_bytes ? all - at : wqe_most_bytes));
+            put_block(q, index++, w);
+        }
+    }
+    for (uint64_t i = 0; i < count; i += wqe_flags) {
+        const uint64_t left = count - i;
+        const uint32_t flags = static_cast<uint32_t>(left < wqe_flags ? left : wqe_flags);
+        // The last entry is signalled: with it all of the posting is complete.
+        put_block(q, index++,
+                  flag_block(partition_blocks(p, low + i)[p->payload_blocks], epoch, flags, left <= wqe_flags));
+    }
+}
+
+struct posted {
+    room what;          // reserved: all of them were posted
+    uint64_t count;     // partitions that were, from the first on
+    uint64_t complete;  // queue_completed() from this value on: the NIC is done with those
+};
+
+// Post partitions [low, low + count). One thread; the members' writes of its group are its own, by a barrier. What was
+// not posted is the caller's to defer (full) or to report (broken).
+MPIX_FN posted post_range(const mpix_posting *p, uint64_t low, uint64_t count, uint64_t epoch) {
+    mpix_work_queue *const q = p->queue;
+    // Large ranges go in pieces, so that a queue that is partly in use can take them.
+    const uint64_t half = queue_blocks(q) / 2;
+    posted done{room::reserved, 0, 0};
+    while (done.count < count) {
+        uint64_t piece = count - done.count, first = 0;
+        while (piece > 1 && payload_writes(p, piece) + flag_writes(piece) > half) piece = (piece + 1) / 2;
+        const uint64_t blocks = payload_writes(p, piece) + flag_writes(piece);
+        done.what = reserve(q, blocks, &first);
+        if (done.what != room::reserved) break;
+        MPIX_ON_POST_STEP();
+        fill_range(p, low + done.count, piece, epoch, first);
+        publish_blocks(q, first, blocks);
+        done.count += piece;
+        done.complete = first + blocks;
+    }
+    return done;
+}
+
+}  // namespace mpix::detail
+
+#endif  // MPIX_DEVICE_WORK_QUEUE_CUH
