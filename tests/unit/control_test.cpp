@@ -19,7 +19,11 @@ control_message good(control kind) {
     m.magic = control_magic;
     m.kind = static_cast<std::uint32_t>(kind);
     m.from = 11;
-    m.to = kind == control::offer ? 0 : 12;
+    m.to = kind == control::offer || kind == control::introduce ? 0 : 12;
+    if (kind == control::introduce) {
+        m.bytes = 2 * introduction_piece + 5;
+        m.flags = 2 * introduction_piece;
+    }
     if (kind == control::offer || kind == control::accept) {
         m.partitions = 6;
         m.bytes = 6 * 40;
@@ -33,7 +37,8 @@ std::string check(const control_message &m, std::size_t bytes = sizeof(control_m
     return check_control(&m, bytes, out);
 }
 
-constexpr control all_kinds[] = {control::offer, control::accept, control::connect, control::withdraw, control::detach};
+constexpr control all_kinds[] = {control::offer,    control::accept, control::connect,
+                                 control::withdraw, control::detach, control::introduce};
 
 struct corruption {
     const char *name;
@@ -69,7 +74,7 @@ TEST_CASE("each field that can be wrong by itself is refused") {
         {"magic", [](control_message &m) { m.magic ^= 1; }, every},
         {"magic 0", [](control_message &m) { m.magic = 0; }, every},
         {"kind 0", [](control_message &m) { m.kind = 0; }, every},
-        {"kind 7", [](control_message &m) { m.kind = 7; }, every},
+        {"kind 8", [](control_message &m) { m.kind = 8; }, every},
         {"kind negative", [](control_message &m) { m.kind = 0xffffffffu; }, every},
         {"no from",
          [](control_message &m) { m.from = 0; },
@@ -84,6 +89,12 @@ TEST_CASE("each field that can be wrong by itself is refused") {
          [](control_message &m) { m.bytes = std::uint64_t{6} << 60; },
          {control::offer, control::accept}},
         {"no slots", [](control_message &m) { m.flags = 0; }, {control::accept}},
+        {"an empty introduction", [](control_message &m) { m.bytes = 0; }, {control::introduce}},
+        {"a very long introduction",
+         [](control_message &m) { m.bytes = introduction_limit + 1; },
+         {control::introduce}},
+        {"a piece behind the end", [](control_message &m) { m.flags += introduction_piece; }, {control::introduce}},
+        {"a piece between two", [](control_message &m) { m.flags -= 1; }, {control::introduce}},
         {"three slots", [](control_message &m) { m.flags = 3; }, {control::accept}},
     };
     for (const corruption &c : corruptions)
