@@ -45,6 +45,8 @@ struct network {
 
     // Why nothing reaches the peer any more, or empty.
     virtual outcome lost(int peer) = 0;
+    // It has ended: what is under way to it fails at once, and reads no memory of ours any more.
+    virtual void give_up(int peer) = 0;
     virtual void progress() = 0;
     // The end: nobody puts anything to anybody any more.
     virtual void stop() = 0;

@@ -80,7 +80,7 @@ void receive_request::bind(const offer &sender) {
         if (failure_.empty()) failure_ = describe_landing(answer);
         if (failure_.empty()) {
             path_ = wire_ != nullptr ? wire_->name() : landing_owner_->name();
-            if (wire_ != nullptr && active() && exported_to_host) progress_attend(shared_from_this());
+            if (wire_ != nullptr && active()) progress_attend(shared_from_this());
         } else {
             refusal_ = refused_path;
             drop_landing();
@@ -342,13 +342,14 @@ void receive_request::on_start() {
     cursor_ = 0;
     // Clear-to-send: the user's buffer may be written from now on.
     if (gives_gate_) tell_gate();
-    if (wire_ != nullptr && exported_to_host) progress_attend(shared_from_this());
+    if (wire_ != nullptr) progress_attend(shared_from_this());
 }
 
-// Host threads that wait as a kernel does count on somebody else to take from the network what comes.
+// What comes is taken from the network also while the user is in a call of the library's, or in none: a sender whose
+// network is full waits for that. (Within a node the sender needs nobody.)
 bool receive_request::advance() {
     const std::unique_lock lock(engine, std::try_to_lock);
-    return !lock || (wire_ != nullptr && active() && exported_to_host && detail::observe(&words->complete) < epoch_);
+    return !lock || (wire_ != nullptr && active() && detail::observe(&words->complete) < epoch_);
 }
 
 // The whole message is there: what nobody has taken, in as few pieces as possible. `engine` is held.

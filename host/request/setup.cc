@@ -361,6 +361,8 @@ void fail_requests_with(int world_rank) {
         r->peer_ended();
         settle(*r);
     }
+    if (transport::network *const network = transport::network_in_use(); network != nullptr)
+        network->give_up(world_rank);
     for (const std::uint64_t number : unneeded) bury(number);
     state().order.remove_source(world_rank);
     std::erase_if(state().in_doubt_since, [world_rank](const auto &entry) { return entry.first.source == world_rank; });

@@ -144,7 +144,7 @@ public:
         for (auto it = keys_.begin(); it != keys_.end(); ++it) {
             if (reinterpret_cast<std::uint64_t>(&it->second) != peers.handle) continue;
             if (--it->second.users == 0) {
-                ucp_.ucp_rkey_destroy(it->second.key);
+                retire(peers_.at(it->second.peer), it->second.key);
                 keys_.erase(it);
             }
             break;
@@ -210,6 +210,14 @@ public:
         return it == peers_.end() ? outcome{} : it->second.lost;
     }
 
+    void give_up(int peer) override {
+        const std::lock_guard lock(mutex_);
+        const auto it = peers_.find(peer);
+        if (it == peers_.end() || worker_ == nullptr) return;
+        lose(it->second, UCS_ERR_CANCELED);
+        close(it->second);
+    }
+
     void progress() override {
         const std::unique_lock lock(mutex_, std::try_to_lock);  // else another thread is at it
         if (!lock || worker_ == nullptr) return;
@@ -220,10 +228,10 @@ public:
     void stop() override {
         const std::lock_guard lock(mutex_);
         if (worker_ == nullptr) return;
-        for (auto &[name, k] : keys_) ucp_.ucp_rkey_destroy(k.key);
-        keys_.clear();
         for (auto &[number, p] : peers_) close(p);
         peers_.clear();
+        for (auto &[name, k] : keys_) ucp_.ucp_rkey_destroy(k.key);
+        keys_.clear();
         ucp_.ucp_worker_destroy(worker_);
         worker_ = nullptr;
         for (auto &[backing, r] : registrations_) ucp_.ucp_mem_unmap(context_, r.memory);
@@ -270,6 +278,22 @@ private:
         if (UCS_PTR_IS_PTR(status)) return std::make_unique<request>(*this, peer, status);
         if (UCS_PTR_IS_ERR(status)) lose(peers_.at(peer), UCS_PTR_STATUS(status));
         return nullptr;
+    }
+
+    // Puts under way may still use the key.
+    void retire(peer_process &p, ucp_rkey_h key) {
+        if (p.endpoint == nullptr) {
+            ucp_.ucp_rkey_destroy(key);
+            return;
+        }
+        ucp_request_param_t param{};
+        param.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA;
+        param.user_data = key;
+        param.cb.send = [](void *handle, ucs_status_t, void *data) {
+            instance().ucp_.ucp_rkey_destroy(static_cast<ucp_rkey_h>(data));
+            instance().ucp_.ucp_request_free(handle);
+        };
+        if (!UCS_PTR_IS_PTR(ucp_.ucp_ep_flush_nbx(p.endpoint, &param))) ucp_.ucp_rkey_destroy(key);
     }
 
     outcome error(const char *what, ucs_status_t s) const {
