@@ -15,9 +15,9 @@
 #       One more run of a program made by any of the others; the program of mpix_add_mpi_test(<name>) is the
 #       target <name>.
 #
-#   mpix_add_network_runs(<group> NP <n>... NAMES <name>... [SUFFIX <suffix>] [...as mpix_add_mpi_run])
+#   mpix_add_network_runs(<group> NP <n>... NAMES <name>... [SUFFIX <suffix>] [VARIANT <word>] [...as mpix_add_mpi_run])
 #       Once more, over the network in place of shared memory: for each name the program <group>.<name><suffix>, as the
-#       test <group>.<name>.ucx.np<n>. None without UCX. Nor under ThreadSanitizer, which does not see how UCX, built
+#       test <group>.<name>.ucx[.<word>].np<n>. None without UCX. Nor under ThreadSanitizer, which does not see how UCX, built
 #       without it, orders what it stores.
 #
 #   mpix_add_device_test(<name> NP <n>... SOURCE <file>.cpp [BESIDE <file>...] [...as mpix_add_mpi_test])
@@ -149,13 +149,13 @@ function(mpix_add_mpi_test name)
 endfunction()
 
 function(mpix_add_network_runs group)
-    cmake_parse_arguments(PARSE_ARGV 1 arg "" "SUFFIX;TIMEOUT" "NP;ARGS;ENV;LABELS;NAMES")
+    cmake_parse_arguments(PARSE_ARGV 1 arg "" "SUFFIX;VARIANT;TIMEOUT" "NP;ARGS;ENV;LABELS;NAMES")
     if(NOT MPIX_HAVE_UCX OR MPIX_SANITIZE MATCHES "thread")
         return()
     endif()
     foreach(name IN LISTS arg_NAMES)
         foreach(np IN LISTS arg_NP)
-            string(JOIN "." test ${group} ${name} ucx np${np})
+            string(JOIN "." test ${group} ${name} ucx ${arg_VARIANT} np${np})
             string(JOIN "." target ${group} ${name})
             mpix_add_mpi_run(${test} TARGET ${target}${arg_SUFFIX} NP ${np} ARGS ${arg_ARGS}
                 ENV MPIX_TRANSPORTS=ucx ${arg_ENV} LABELS network ${arg_LABELS} TIMEOUT "${arg_TIMEOUT}")

@@ -32,7 +32,7 @@ struct network {
     // before its memory is given up; one that was never described does no harm.
     virtual outcome describe(const region &own, wire_region &out) = 0;
     virtual void forget(const region &own) = 0;
-    // A region of a peer that has introduced itself. Nothing in `wire` is trusted but to be that peer's loss.
+    // A region of a peer that has introduced itself. What can be checked of `wire` is.
     virtual outcome attach(const wire_region &wire, int peer, region &out) = 0;
     virtual void detach(region &peers) = 0;
 

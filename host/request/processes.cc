@@ -109,6 +109,7 @@ bool process_table::ended(int world_rank) {
 }
 
 int process_table::any_ended() {
+    if (!ended_.empty()) return *ended_.begin();
     for (const auto &[world_rank, n] : neighbours_)
         if (ended(world_rank)) return world_rank;
     return -1;

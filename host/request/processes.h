@@ -35,8 +35,12 @@ public:
     bool ended(int world_rank);
     // Whether it can map our memory, and we its: whatever its host is called. Asks once.
     bool shares_memory(int world_rank);
-    // It is beyond reach, which is as good as ended.
-    void give_up(int world_rank) { ended_.insert(world_rank); }
+    // It is beyond reach. That is as good as ended, but that it may still write where we have let it.
+    void give_up(int world_rank) {
+        ended_.insert(world_rank);
+        beyond_reach_.insert(world_rank);
+    }
+    bool may_still_write(int world_rank) const { return beyond_reach_.count(world_rank) != 0; }
     // What is known without asking.
     bool known_to_have_ended(int world_rank) const { return ended_.count(world_rank) != 0; }
     // One that has ended, or -1. Asks for all of them.
@@ -49,7 +53,7 @@ private:
     };
     std::map<int, neighbour> neighbours_;
     std::map<int, bool> shares_memory_;
-    std::set<int> ended_;
+    std::set<int> ended_, beyond_reach_;
     int me_ = 0;
 };
 

@@ -105,6 +105,8 @@ transport::outcome receive_request::attach_words(const offer &sender) {
         wire_ = transport::between_nodes(bad);
         if (wire_ != nullptr) bad = introduce_to(peer_world(), *wire_);
         if (!bad.empty()) return bad;
+    } else if (!transport::may_share_memory()) {
+        return sender.no_network.empty() ? "MPIX_TRANSPORTS leaves shm out" : sender.no_network;
     } else if (sender.words.transport != transport::id_shm) {
         return "the sender's words are where nothing reaches them";
     }
@@ -472,6 +474,7 @@ problem receive_request::outcome() {
     if (peer_ended_) return ended_peer();
     if (refusal_ == refused_size) return {MPI_ERR_TRUNCATE, failure_};
     if (refusal_ != refused_not) return {MPI_ERR_OTHER, format("no path from rank {}: {}", op.peer, failure_)};
+    if (!engine_failure_.empty() && wire_ != nullptr && !wire_->lost(peer_world()).empty()) return ended_peer();
     if (!engine_failure_.empty()) return {MPI_ERR_OTHER, engine_failure_};
     return {};
 }

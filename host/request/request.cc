@@ -112,6 +112,7 @@ void request::detach_peers(transport::region &r) {
 }
 
 transport::outcome request::tell(const transport::region &r, std::uint64_t offset, std::uint64_t value) const {
+    if (!r) return "the peer has taken its memory back in the middle of an epoch";
     if (r.remote) return wire_->put_word(r, offset, value);
     char *const word = static_cast<char *>(r.address) + offset;
     if (r.device != transport::on_host) return transport::devices()->write(word, &value, sizeof value, r.device);

@@ -481,6 +481,8 @@ void send_request::conclude() {
     if (refusal_ == refused_not && engine_failure_.empty()) {
         set_flag(n);
         if (auto bad = tell(peer_words_, offsetof(mpix_words, complete), epoch_); !bad.empty()) fail(bad);
+        // The network may have taken them, and not be able to send them before it is called again.
+        if (wire_ != nullptr) departing_ = wire_->flush(peer_world());
     }
     concluded_ = epoch_;
 }
@@ -488,28 +490,26 @@ void send_request::conclude() {
 bool send_request::advance() {
     const std::unique_lock lock(engine, std::try_to_lock);
     if (!lock) return true;  // another thread is at it
-    if (!active()) return false;
+    if (transport::outcome lost; departing_ != nullptr && departing_->finished(lost)) departing_ = nullptr;
+    if (!active()) return departing_ != nullptr;
     if (null_peer()) {
         drain();  // what the host readied of an exported request: it counts
         count_shares();
         return device != nullptr || exported_to_host;
     }
     if (gate_open()) drain();
-    for (auto it = moving_.begin(); it != moving_.end();) {
+    std::erase_if(moving_, [this](const move &m) {
         transport::outcome bad;
-        if (!it->transfer->finished(bad)) {
-            ++it;
-            continue;
-        }
+        if (!m.transfer->finished(bad)) return false;
         if (!bad.empty()) fail(bad);
-        finish_move(*it);
-        it = moving_.erase(it);
-    }
+        finish_move(m);
+        return true;
+    });
     count_shares();
     conclude();
     if (device != nullptr || exported_to_host) return true;  // kernels may defer at any time
     const bool deferred = detail::peek(&home->defer_epoch) == epoch_;
-    return deferred && concluded_ != epoch_;
+    return (deferred && concluded_ != epoch_) || departing_ != nullptr;
 }
 
 bool send_request::done() {
@@ -545,6 +545,7 @@ bool send_request::prepared() {
 problem send_request::outcome() {
     const std::lock_guard lock(engine);
     if (peer_ended_) return ended_peer();
+    if (!engine_failure_.empty() && wire_ != nullptr && !wire_->lost(peer_world()).empty()) return ended_peer();
     if (!failure_.empty()) return {MPI_ERR_OTHER, format("no path to rank {}: {}", op.peer, failure_)};
     if (!engine_failure_.empty()) return {MPI_ERR_OTHER, engine_failure_};
     return {};

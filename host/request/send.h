@@ -93,8 +93,9 @@ private:
     std::uint64_t host_share_ = 0;     // of them, how many have been moved
     std::uint64_t counted_ = 0;        // last epoch in which count_shares() found all ready
     std::vector<move> moving_;
-    std::uint64_t engine_moves_ = 0;  // in this epoch
-    std::uint64_t concluded_ = 0;     // last epoch that the engine has completed
+    std::unique_ptr<transport::transfer> departing_;  // a flush behind the last epoch's words
+    std::uint64_t engine_moves_ = 0;                  // in this epoch
+    std::uint64_t concluded_ = 0;                     // last epoch that the engine has completed
     transport::outcome engine_failure_;
 };
 

@@ -104,6 +104,35 @@ static void receiver_elsewhere(void) {
     sent_meanwhile(1000000, 2);  // more than a network keeps on its way
 }
 
+// Nothing of an epoch stays behind in a process that has completed it and is in a call of the library's.
+static void sender_gone_elsewhere(void) {
+    enum { partitions = 4000 };
+    static uint64_t from[partitions], to[partitions];
+    MPI_Request one = MPI_REQUEST_NULL;
+    if (world_rank == 0)
+        OK(MPI_Psend_init(from, partitions, 1, MPI_UINT64_T, 1, tag, MPI_COMM_WORLD, MPI_INFO_NULL, &one));
+    else if (world_rank == 1)
+        OK(MPI_Precv_init(to, partitions, 1, MPI_UINT64_T, 0, tag, MPI_COMM_WORLD, MPI_INFO_NULL, &one));
+    else
+        return;
+    for (uint64_t epoch = 1; epoch <= 4; ++epoch) {
+        for (uint64_t i = 0; i < partitions; ++i) {
+            from[i] = mix_key(epoch, i);
+            to[i] = ~from[i];
+        }
+        OK(MPI_Start(&one));
+        if (world_rank == 0) OK(MPI_Pready_range(0, partitions - 1, one));
+        OK(MPI_Wait(&one, MPI_STATUS_IGNORE));
+        if (world_rank == 0) {
+            hear(1);
+        } else {
+            for (uint64_t i = 0; i < partitions; ++i) CHECK(to[i] == mix_key(epoch, i));
+            tell(0);
+        }
+    }
+    OK(MPI_Request_free(&one));
+}
+
 // Both wait in calls for the library's requests, or poll with them, and our data moves meanwhile.
 static void in_calls_of_the_library(void) {
     make_sides(5);
@@ -247,6 +276,7 @@ int main(int argc, char **argv) {
         {"rule 6: Pready does not wait for a late receiver; the sender is in MPI_Barrier", 2, sender_in_barrier},
         {"rule 6: Pready does not wait for a late receiver; the sender is in MPI_Recv", 2, sender_in_recv},
         {"rule 9: a send completes without the receiver's further help", 2, receiver_elsewhere},
+        {"rule 9: the sender is in MPI_Recv when the last bytes leave", 2, sender_gone_elsewhere},
         {"progress in calls for the library's requests", 2, in_calls_of_the_library},
         {"MPIX_Pbuf_prepare waits for this epoch's Start", 2, prepare},
         {"MPIX_Pbuf_prepare_all", 1, prepare_all},

@@ -5,6 +5,7 @@
 //
 // Words behind bytes: ucp_worker_fence, which UCX defines to order puts of one worker (UCX API, ucp_worker_fence). Where
 // UCX emulates puts, the receiving process stores the bytes in its own progress, in the order in which they were sent.
+#include <algorithm>
 #include <cstring>
 #include <map>
 #include <mutex>
@@ -28,11 +29,13 @@ struct wire_address {
 };
 static_assert(sizeof(wire_address) == sizeof(wire_region::address));
 
+constexpr std::size_t padding = 4096;
+
 struct peer_process {
     std::vector<std::uint8_t> address;
     ucp_ep_h endpoint = nullptr;
     outcome lost;
-    bool flushed = true;  // nothing was put since the last flush
+    std::uint64_t puts = 0, confirmed = 0;  // ever begun; of them known to have arrived, by a flush
 };
 
 // Memory of ours that peers may put to: one mapping, however many regions of it are described.
@@ -79,7 +82,9 @@ public:
         const std::lock_guard lock(mutex_);
         if (address.empty()) return "an empty UCX address";
         const auto [it, is_new] = peers_.try_emplace(peer);
-        if (is_new) it->second.address = std::move(address);
+        if (!is_new) return {};
+        address.resize(address.size() + padding);  // UCX is not told where it ends
+        it->second.address = std::move(address);
         return {};
     }
 
@@ -124,7 +129,9 @@ public:
         const key_name name{peer, {address.key, address.key + address.key_bytes}};
         unpacked_key &k = keys_[name];
         if (k.key == nullptr) {
-            if (const ucs_status_t s = ucp_.ucp_ep_rkey_unpack(p->endpoint, address.key, &k.key); s != UCS_OK) {
+            std::vector<std::uint8_t> padded = name.second;  // UCX is not told where it ends
+            padded.resize(padded.size() + padding);
+            if (const ucs_status_t s = ucp_.ucp_ep_rkey_unpack(p->endpoint, padded.data(), &k.key); s != UCS_OK) {
                 keys_.erase(name);
                 return error("ucp_ep_rkey_unpack", s);
             }
@@ -161,7 +168,7 @@ public:
         const auto *const key = reinterpret_cast<const unpacked_key *>(to.handle);
         peer_process &p = peers_.at(key->peer);
         if (!p.lost.empty()) return p.lost;
-        p.flushed = false;
+        ++p.puts;
         const ucp_request_param_t plain{};
         out = pending(key->peer,
                       ucp_.ucp_put_nbx(p.endpoint, from, bytes, reinterpret_cast<std::uint64_t>(to.address) + offset,
@@ -175,7 +182,7 @@ public:
         const auto *const key = reinterpret_cast<const unpacked_key *>(to.handle);
         peer_process &p = peers_.at(key->peer);
         if (!p.lost.empty()) return p.lost;
-        p.flushed = false;
+        ++p.puts;
         // publish_partition: bytes before words. Pairs with the peer's order of arrival, see above.
         if (const ucs_status_t s = ucp_.ucp_worker_fence(worker_); s != UCS_OK) return error("ucp_worker_fence", s);
         auto word = std::make_unique<std::uint64_t>(value);  // until it has left
@@ -199,9 +206,14 @@ public:
         const auto it = peers_.find(peer);
         if (it == peers_.end()) return nullptr;
         peer_process &p = it->second;
-        if (p.endpoint == nullptr || !p.lost.empty() || std::exchange(p.flushed, true)) return nullptr;
+        if (p.endpoint == nullptr || p.confirmed == p.puts) return nullptr;
         const ucp_request_param_t plain{};
-        return pending(peer, ucp_.ucp_ep_flush_nbx(p.endpoint, &plain));
+        auto under_way = pending(peer, ucp_.ucp_ep_flush_nbx(p.endpoint, &plain));
+        if (under_way == nullptr)
+            p.confirmed = p.puts;  // or it has failed, and nothing goes there any more
+        else
+            static_cast<request &>(*under_way).confirms = p.puts;
+        return under_way;
     }
 
     outcome lost(int peer) override {
@@ -255,6 +267,7 @@ private:
         ucx_network &owner;
         int peer;
         void *handle;
+        std::uint64_t confirms = 0;  // of a flush: so many puts
         request(ucx_network &o, int p, void *h) : owner(o), peer(p), handle(h) {}
         ~request() override {
             const std::lock_guard lock(owner.mutex_);
@@ -268,7 +281,9 @@ private:
             }
             const ucs_status_t s = owner.ucp_.ucp_request_check_status(handle);
             if (s == UCS_INPROGRESS) return false;
-            if (s != UCS_OK) problem = owner.lose(owner.peers_.at(peer), s);
+            peer_process &p = owner.peers_.at(peer);
+            if (s != UCS_OK) problem = owner.lose(p, s);
+            p.confirmed = std::max(p.confirmed, confirms);
             return true;
         }
     };
