@@ -6,7 +6,8 @@
 // Order: what is put to one peer's words and flags by put_word appears after all that was put to that peer before.
 //
 // Errors: as in transport.h. What fails after the call has returned is the peer's end: lost() says so from then on.
-// Thread safety: every function may be called from any thread. None waits for a peer.
+// Thread safety: every function may be called from any thread. None waits for a peer, as far
+// as the network keeps its word (README, "Limits").
 #ifndef MPIX_TRANSPORT_NETWORK_H
 #define MPIX_TRANSPORT_NETWORK_H
 

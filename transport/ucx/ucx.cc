@@ -6,6 +6,7 @@
 // Words behind bytes: ucp_worker_fence, which UCX defines to order puts of one worker (UCX API, ucp_worker_fence). Where
 // UCX emulates puts, the receiving process stores the bytes in its own progress, in the order in which they were sent.
 #include <algorithm>
+#include <chrono>
 #include <cstring>
 #include <map>
 #include <mutex>
@@ -399,7 +400,10 @@ private:
         const ucs_status_ptr_t status = ucp_.ucp_ep_close_nbx(p.endpoint, &param);
         p.endpoint = nullptr;
         if (!UCS_PTR_IS_PTR(status)) return;
-        while (ucp_.ucp_request_check_status(status) == UCS_INPROGRESS) ucp_.ucp_worker_progress(worker_);
+        // Forced, so it needs no peer; the limit is against a UCX that hangs.
+        const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(2);
+        while (ucp_.ucp_request_check_status(status) == UCS_INPROGRESS && std::chrono::steady_clock::now() < limit)
+            ucp_.ucp_worker_progress(worker_);
         ucp_.ucp_request_free(status);
     }
 
