@@ -11,14 +11,17 @@
 #       One program, C or C++, on the public interface, run by mpirun on <n> ranks. Label: np<n>. Several <n>
 #       give several tests of the same program, named <name>.np<n>.
 #
-#   mpix_add_mpi_run(<name> TARGET <program> NP <n>... [ARGS ...] [ENV ...] [LABELS ...] [TIMEOUT ...])
+#   mpix_add_mpi_run(<name> TARGET <program> NP <n>... [ARGS ...] [ENV ...] [LABELS ...] [TIMEOUT ...] [BY <program>])
 #       One more run of a program made by any of the others; the program of mpix_add_mpi_test(<name>) is the
-#       target <name>.
+#       target <name>. BY: is given the command line to run.
 #
 #   mpix_add_network_runs(<group> NP <n>... NAMES <name>... [SUFFIX <suffix>] [VARIANT <word>] [...as mpix_add_mpi_run])
 #       Once more, over the network in place of shared memory: for each name the program <group>.<name><suffix>, as the
 #       test <group>.<name>.ucx[.<word>].np<n>. None without UCX. Nor under ThreadSanitizer, which does not see how UCX, built
 #       without it, orders what it stores.
+#   mpix_add_rdma_runs(<group> ...)
+#       The same over libibverbs: <group>.<name>.verbs[.<word>].np<n>, label verbs. Skipped where there is no RDMA device;
+#       scripts/test-rdma has one.
 #
 #   mpix_add_device_test(<name> NP <n>... SOURCE <file>.cpp [BESIDE <file>...] [...as mpix_add_mpi_test])
 #       The same source twice: as C++, with host threads for blocks and warps (<name>.host, label device),
@@ -115,7 +118,7 @@ function(mpix_add_unit_test name)
 endfunction()
 
 function(mpix_add_mpi_run name)
-    cmake_parse_arguments(PARSE_ARGV 1 arg "" "TARGET;TIMEOUT" "NP;ARGS;ENV;LABELS")
+    cmake_parse_arguments(PARSE_ARGV 1 arg "" "TARGET;TIMEOUT;BY" "NP;ARGS;ENV;LABELS")
     list(LENGTH arg_NP runs)
     if(runs EQUAL 0 OR NOT arg_TARGET)
         message(FATAL_ERROR "mpix_add_mpi_run(${name}): NP and TARGET are needed")
@@ -127,7 +130,7 @@ function(mpix_add_mpi_run name)
         endif()
         mpix_mpirun_command(${np} mpirun)
         set(command $<TARGET_FILE:${arg_TARGET}> ${MPIEXEC_POSTFLAGS} ${arg_ARGS})
-        add_test(NAME ${test} COMMAND ${mpirun} ${command})
+        add_test(NAME ${test} COMMAND ${arg_BY} ${mpirun} ${command})
         if("gpu" IN_LIST arg_LABELS)
             list(JOIN arg_ENV " " environment)
             list(JOIN command " " command)
@@ -148,19 +151,31 @@ function(mpix_add_mpi_test name)
         ARGS ${arg_ARGS} ENV ${arg_ENV} LABELS ${arg_LABELS} TIMEOUT "${arg_TIMEOUT}")
 endfunction()
 
-function(mpix_add_network_runs group)
-    cmake_parse_arguments(PARSE_ARGV 1 arg "" "SUFFIX;VARIANT;TIMEOUT" "NP;ARGS;ENV;LABELS;NAMES")
-    if(NOT MPIX_HAVE_UCX OR MPIX_SANITIZE MATCHES "thread")
-        return()
-    endif()
+# mpix_add_runs_over(<transport> <label> <group> ...)
+function(mpix_add_runs_over transport label group)
+    cmake_parse_arguments(PARSE_ARGV 3 arg "" "SUFFIX;VARIANT;TIMEOUT;BY" "NP;ARGS;ENV;LABELS;NAMES")
     foreach(name IN LISTS arg_NAMES)
         foreach(np IN LISTS arg_NP)
-            string(JOIN "." test ${group} ${name} ucx ${arg_VARIANT} np${np})
+            string(JOIN "." test ${group} ${name} ${transport} ${arg_VARIANT} np${np})
             string(JOIN "." target ${group} ${name})
-            mpix_add_mpi_run(${test} TARGET ${target}${arg_SUFFIX} NP ${np} ARGS ${arg_ARGS}
-                ENV MPIX_TRANSPORTS=ucx ${arg_ENV} LABELS network ${arg_LABELS} TIMEOUT "${arg_TIMEOUT}")
+            mpix_add_mpi_run(${test} TARGET ${target}${arg_SUFFIX} NP ${np} ARGS ${arg_ARGS} BY "${arg_BY}"
+                ENV MPIX_TRANSPORTS=${transport} ${arg_ENV} LABELS ${label} ${arg_LABELS} TIMEOUT "${arg_TIMEOUT}")
         endforeach()
     endforeach()
+endfunction()
+
+function(mpix_add_network_runs group)
+    if(MPIX_HAVE_UCX AND NOT MPIX_SANITIZE MATCHES "thread")
+        mpix_add_runs_over(ucx network "${group}" ${ARGN})
+    endif()
+endfunction()
+
+# Emulated machines are slow, and MPICH's own UCX, given the same device, gives up there: so it gets none.
+function(mpix_add_rdma_runs group)
+    if(MPIX_HAVE_VERBS AND NOT MPIX_SANITIZE)
+        mpix_add_runs_over(verbs verbs "${group}" ${ARGN} BY "${PROJECT_SOURCE_DIR}/tests/with_rdma_device"
+            ENV UCX_TLS=self,tcp MPIX_STALL_SECONDS=120 TIMEOUT 300)
+    endif()
 endfunction()
 
 function(mpix_add_device_test name)

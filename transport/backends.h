@@ -16,6 +16,9 @@ transport &cuda_ipc_transport();
 #if MPIX_HAVE_UCX
 network &ucx_transport();
 #endif
+#if MPIX_HAVE_VERBS
+network &verbs_transport();
+#endif
 
 }  // namespace mpix::transport
 

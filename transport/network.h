@@ -22,11 +22,12 @@ namespace mpix::transport {
 struct network {
     virtual ~network() = default;
     virtual const char *name() const = 0;
+    virtual transport_id id() const = 0;
 
     // Whether it can be used in this process. Makes on the first call what it takes; `why_not` if it failed.
     virtual bool usable(outcome &why_not) = 0;
-    // How this process is reached: bytes for meet() of the others.
-    virtual outcome introduce(std::vector<std::uint8_t> &address) = 0;
+    // How that peer reaches this process: bytes for its meet().
+    virtual outcome introduce(int peer, std::vector<std::uint8_t> &address) = 0;
     virtual outcome meet(int peer, std::vector<std::uint8_t> address) = 0;
 
     // A region in host memory of ours, to the wire: peers may put there from now on, until it is forgotten. Forget it

@@ -11,8 +11,8 @@ namespace mpix::transport {
 namespace {
 
 struct choice {
-    bool shm = true, cuda_ipc = true, ucx = true;
-    std::atomic<bool> network_used{false};
+    bool shm = true, cuda_ipc = true, ucx = true, verbs = true;
+    std::atomic<network *> in_use{nullptr};  // one for all peers, once it was asked for
 };
 
 choice &allowed() {
@@ -24,7 +24,7 @@ choice &allowed() {
 
 outcome use_only(const std::string &names) {
     choice &c = allowed();
-    c.shm = c.cuda_ipc = c.ucx = names.empty();
+    c.shm = c.cuda_ipc = c.ucx = c.verbs = names.empty();
     for (std::size_t at = 0; !names.empty() && at <= names.size();) {
         const std::size_t end = std::min(names.find(',', at), names.size());
         const std::string name = names.substr(at, end - at);
@@ -35,34 +35,57 @@ outcome use_only(const std::string &names) {
             c.cuda_ipc = true;
         else if (name == "ucx")
             c.ucx = true;
+        else if (name == "verbs")
+            c.verbs = true;
         else
-            return "\"" + name + "\" is no transport (there are shm, cuda_ipc and ucx)";
+            return "\"" + name + "\" is no transport (there are shm, cuda_ipc, ucx and verbs)";
     }
     return {};
 }
 
 bool may_share_memory() { return allowed().shm; }
 
+// UCX first: it knows more networks, and says when a peer that we only wait for is gone.
 network *between_nodes(outcome &why_not) {
+    choice &c = allowed();
+    if (network *const known = c.in_use.load(std::memory_order_acquire); known != nullptr && known->usable(why_not))
+        return known;
+    const auto refuse = [&](const char *name, const outcome &why) {
+        why_not += (why_not.empty() ? "" : "; ") + std::string(name) + ": " + why;
+    };
+    why_not.clear();
+    const auto choose = [&](bool wanted, const char *name, network *candidate) -> network * {
+        outcome why;
+        if (candidate == nullptr)
+            refuse(name, "not built in");
+        else if (!wanted)
+            refuse(name, "MPIX_TRANSPORTS leaves it out");
+        else if (!candidate->usable(why))
+            refuse(name, why);
+        else
+            return candidate;
+        return nullptr;
+    };
 #if MPIX_HAVE_UCX
-    if (!allowed().ucx)
-        why_not = "MPIX_TRANSPORTS leaves ucx out";
-    else if (ucx_transport().usable(why_not)) {
-        allowed().network_used.store(true, std::memory_order_release);
-        return &ucx_transport();
-    }
+    network *const ucx = &ucx_transport();
 #else
-    why_not = "no network transport is built in";
+    network *const ucx = nullptr;
 #endif
-    return nullptr;
+#if MPIX_HAVE_VERBS
+    network *const verbs = &verbs_transport();
+#else
+    network *const verbs = nullptr;
+#endif
+    network *chosen = choose(c.ucx, "ucx", ucx);
+    if (chosen == nullptr) chosen = choose(c.verbs, "verbs", verbs);
+    if (chosen != nullptr) {
+        why_not.clear();
+        c.in_use.store(chosen, std::memory_order_release);
+    }
+    return chosen;
 }
 
-network *network_in_use() {
-#if MPIX_HAVE_UCX
-    if (allowed().network_used.load(std::memory_order_acquire)) return &ucx_transport();
-#endif
-    return nullptr;
-}
+network *network_in_use() { return allowed().in_use.load(std::memory_order_acquire); }
 
 transport &node_memory() { return shm_transport(); }
 

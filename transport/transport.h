@@ -40,7 +40,10 @@ struct wire_region {
 };
 static_assert(sizeof(wire_region) == 192);
 
-enum transport_id : std::uint32_t { id_none = 0, id_shm = 1, id_cuda_ipc = 2, id_ucx = 3 };
+enum transport_id : std::uint32_t { id_none = 0, id_shm = 1, id_cuda_ipc = 2, id_ucx = 3, id_verbs = 4 };
+
+// Regions of a network cannot be mapped, only put to.
+constexpr bool by_network(std::uint32_t id) { return id == id_ucx || id == id_verbs; }
 
 // A region in this process, its own or a peer's.
 struct region {

@@ -34,7 +34,7 @@ struct control_message {
     std::uint64_t to;    // the addressee's request; 0 in OFFER and INTRODUCE
     // OFFER: the matching key (the source is the process that sent it)
     std::uint64_t communicator;
-    std::int32_t tag;
+    std::int32_t tag;                // INTRODUCE: the network's transport_id
     std::int32_t partitions;         // OFFER: the sender's; ACCEPT: the receiver's
     std::uint64_t bytes;             // the whole message, as this side has it; INTRODUCE: the whole address
     std::uint32_t flags;             // OFFER: offer_has_devices, ...; ACCEPT: slots of the landing; INTRODUCE: where
@@ -51,7 +51,7 @@ static_assert(sizeof(control_message) == 960);
 constexpr std::size_t introduction_piece = 4 * sizeof(transport::wire_region);
 constexpr std::uint64_t introduction_limit = 64 * introduction_piece;
 
-constexpr std::uint32_t control_magic = 0x3478706d;  // "mpx4"
+constexpr std::uint32_t control_magic = 0x3578706d;  // "mpx5"
 constexpr std::uint32_t offer_has_devices = 1;
 
 // Of all but the last the sender is told by the receiver's clear-to-send that it is final: until then one of the two may be

@@ -100,7 +100,7 @@ void receive_request::bind(const offer &sender) {
 
 transport::outcome receive_request::attach_words(const offer &sender) {
     if (sender.words.bytes < sizeof(mpix_words)) return "the sender's words are too few";
-    if (sender.words.transport == transport::id_ucx) {
+    if (transport::by_network(sender.words.transport)) {
         transport::outcome bad;
         wire_ = transport::between_nodes(bad);
         if (wire_ != nullptr) bad = introduce_to(peer_world(), *wire_);

@@ -94,8 +94,9 @@ problem request::allocate_words(std::uint64_t extra_bytes) {
 }
 
 transport::outcome request::attach_peers(const transport::wire_region &wire, int user, transport::region &out) {
-    if (wire.transport == transport::id_ucx) {
-        if (wire_ == nullptr) return "the peer is reached by a network that is not in use here";
+    if (transport::by_network(wire.transport)) {
+        if (wire_ == nullptr || wire_->id() != wire.transport)
+            return "the peer is reached by a network that is not in use here";
         return wire_->attach(wire, peer_world(), out);
     }
     transport::transport *const owner = transport::by_id(wire.transport);

@@ -141,7 +141,7 @@ void send_request::accept(const control_message &m) {
 transport::outcome send_request::attach(const control_message &m) {
     if (m.arrival.transport != m.landing.transport)
         return "the receiver's landing and its flags are of different transports";
-    if (m.landing.transport == transport::id_ucx && place.owner != nullptr)
+    if (transport::by_network(m.landing.transport) && place.owner != nullptr)
         return "the send buffer is GPU memory, and the receiver is on another node: that is not built yet";
     slots_ = m.flags;
     const std::uint64_t flags_bytes = (static_cast<std::uint64_t>(op.partitions) + 1) * sizeof(std::uint64_t);
@@ -155,7 +155,7 @@ transport::outcome send_request::attach(const control_message &m) {
         landing_bytes = static_cast<std::uint64_t>(span.high - span.low);
     }
     if (m.landing.bytes < landing_bytes || m.arrival.bytes < flags_bytes || m.words.bytes < sizeof(mpix_words) ||
-        m.words.transport != (m.landing.transport == transport::id_ucx ? transport::id_ucx : transport::id_shm))
+        m.words.transport != (transport::by_network(m.landing.transport) ? m.landing.transport : transport::id_shm))
         return "the receiver's landing is too small";
     // The device that will do the stores or the copies: the buffer's; for a host buffer any will do.
     const int user = place.owner != nullptr ? place.device : 0;

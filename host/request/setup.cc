@@ -302,7 +302,10 @@ void handle_introduction(int source, const control_message &m) {
     if (address.size() != m.bytes) return;
     transport::outcome bad;
     transport::network *const network = transport::between_nodes(bad);
-    if (network != nullptr) bad = network->meet(source, std::move(address));
+    if (network != nullptr && m.tag != static_cast<std::int32_t>(network->id()))
+        bad = format("it does not use {}, as we do (MPIX_TRANSPORTS)", network->name());
+    else if (network != nullptr)
+        bad = network->meet(source, std::move(address));
     s.introductions.erase(source);
     if (!bad.empty()) say(format("world rank {} cannot be reached: {}", source, bad));
 }
@@ -457,11 +460,12 @@ transport::network *network_to(int world_rank, transport::outcome &why_not) {
 transport::outcome introduce_to(int world_rank, transport::network &network) {
     if (state().introduced_to.count(world_rank) != 0) return {};
     std::vector<std::uint8_t> address;
-    if (auto bad = network.introduce(address); !bad.empty()) return bad;
+    if (auto bad = network.introduce(world_rank, address); !bad.empty()) return bad;
     if (address.size() > introduction_limit) return "our address in the network is too long";
     state().introduced_to.insert(world_rank);
     for (std::size_t at = 0; at < address.size(); at += introduction_piece) {
         control_message m = make_control(control::introduce, 0, 0);
+        m.tag = static_cast<std::int32_t>(network.id());
         m.bytes = address.size();
         m.flags = static_cast<std::uint32_t>(at);
         std::memcpy(reinterpret_cast<char *>(&m) + offsetof(control_message, words), address.data() + at,

@@ -56,6 +56,7 @@ struct unpacked_key {
 class ucx_network final : public network {
 public:
     const char *name() const override { return "ucx"; }
+    transport_id id() const override { return id_ucx; }
 
     bool usable(outcome &why_not) override {
         const std::lock_guard lock(mutex_);
@@ -67,7 +68,7 @@ public:
         return broken_.empty();
     }
 
-    outcome introduce(std::vector<std::uint8_t> &address) override {
+    outcome introduce(int, std::vector<std::uint8_t> &address) override {
         const std::lock_guard lock(mutex_);
         ucp_address_t *own = nullptr;
         std::size_t bytes = 0;

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Which network is chosen, and what those that are built in do with addresses that are none. (Connections are tested with
+// MPI programs, where there is a network.)
+#include <filesystem>
+
+#include "tests/catch.hpp"
+#include "transport/backends.h"
+#include "transport/select.h"
+
+namespace transport = mpix::transport;
+
+TEST_CASE("where every network is left out, the reason names each of them") {
+    REQUIRE(transport::use_only("shm").empty());
+    transport::outcome why;
+    CHECK(transport::between_nodes(why) == nullptr);
+    CHECK(why.find("ucx: ") != why.npos);
+    CHECK(why.find("verbs: ") != why.npos);
+    CHECK(transport::network_in_use() == nullptr);
+    CHECK(transport::use_only("shm,pigeon").find("\"pigeon\"") != std::string::npos);
+    REQUIRE(transport::use_only("").empty());
+}
+
+#if MPIX_HAVE_VERBS
+TEST_CASE("libibverbs is usable where there is an RDMA device, and says so where there is none") {
+    transport::network &verbs = transport::verbs_transport();
+    std::error_code none;
+    const std::filesystem::directory_iterator devices("/sys/class/infiniband", none), end;
+    const bool any = !none && devices != end;
+    transport::outcome why;
+    const bool usable = verbs.usable(why);
+    CHECK(usable == why.empty());
+    if (!any) CHECK(why == "there is no RDMA device");
+}
+
+TEST_CASE("libibverbs: addresses and regions that are none are refused") {
+    transport::network &verbs = transport::verbs_transport();
+    CHECK_FALSE(verbs.meet(1, {}).empty());
+    CHECK_FALSE(verbs.meet(1, std::vector<std::uint8_t>(36, 0xff)).empty());
+    CHECK_FALSE(verbs.meet(1, std::vector<std::uint8_t>(4096, 0)).empty());
+    transport::wire_region wire{};
+    transport::region out;
+    CHECK_FALSE(verbs.attach(wire, 1, out).empty());
+    wire.transport = transport::id_verbs;
+    CHECK_FALSE(verbs.attach(wire, 1, out).empty());
+    wire.address[0] = 1;
+    CHECK_FALSE(verbs.attach(wire, 1, out).empty());  // of a peer that nobody has heard of
+    CHECK_FALSE(out);
+    CHECK(verbs.lost(1).empty());
+    CHECK(verbs.flush(1) == nullptr);
+    verbs.give_up(1);
+    verbs.progress();
+}
+#endif

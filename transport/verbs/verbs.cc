@@ -1,0 +1,518 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Reliable connections of libibverbs, one queue pair a peer, posted to by the CPU: RDMA writes into registered memory of
+// processes on other nodes. Any RDMA device that has them will do, Soft-RoCE included.
+//
+// Words behind bytes: the writes of one queue pair are executed in the order in which they are posted, and no memory is
+// registered with relaxed ordering, so none overtakes another on the way to the receiver's memory.
+//
+// What is put waits in a list of ours while the queue pair is full: nobody waits for a peer.
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <deque>
+#include <map>
+#include <mutex>
+#include <random>
+#include <string>
+#include <utility>
+
+#include "transport/backends.h"
+#include "transport/network.h"
+#include "transport/verbs/ibverbs_library.h"
+
+namespace mpix::transport {
+namespace {
+
+using verbs::ibverbs_library;
+
+constexpr std::uint32_t most_posted = 128;    // writes under way of one queue pair
+constexpr std::uint32_t most_entries = 4096;  // and of all together: the completion queue has room for them
+constexpr std::uint32_t inline_wanted = 64;   // bytes that travel in the work request itself
+constexpr std::uint8_t ack_timeout = 18;      // 4.096 us * 2^18, about a second,
+constexpr std::uint8_t retries = 7;           // so often, before a peer is taken for lost
+
+struct wire_address {
+    std::uint64_t address;
+    std::uint32_t key;
+    std::uint8_t reserved[164];
+};
+static_assert(sizeof(wire_address) == sizeof(wire_region::address));
+
+// What meet() of the peer needs of our end of the connection to it.
+struct calling_card {
+    std::uint32_t version;
+    std::uint32_t qpn, psn;
+    std::uint16_t lid;
+    std::uint8_t mtu;
+    std::uint8_t by_gid;
+    std::uint8_t gid[16];
+};
+constexpr std::uint32_t card_version = 1;
+
+// One put, from put() until its last byte is known to have arrived.
+struct put_operation {
+    std::uint64_t to;
+    std::uint32_t key;
+    const char *from;  // null: `word`
+    std::uint64_t word;
+    std::uint64_t left;  // not posted yet
+    ibv_mr *source = nullptr;
+};
+
+// A work request under way; they complete in order.
+struct posted_write {
+    bool last;       // of its put
+    ibv_mr *source;  // to be given back then
+};
+
+struct peer_process {
+    ibv_qp *queue = nullptr;
+    std::uint32_t psn = 0;
+    std::uint32_t most_inline = 0;
+    calling_card card{};
+    bool met = false, connected = false;
+    outcome lost;
+    std::uint64_t puts = 0, done = 0;  // ever begun; of them, in order, those that have arrived
+    std::deque<put_operation> waiting;
+    std::deque<posted_write> posted;
+};
+
+class verbs_network final : public network {
+public:
+    const char *name() const override { return "verbs"; }
+    transport_id id() const override { return id_verbs; }
+
+    bool usable(outcome &why_not) override {
+        const std::lock_guard lock(mutex_);
+        if (!tried_) {
+            tried_ = true;
+            broken_ = begin();
+            if (!broken_.empty()) end();
+        }
+        why_not = broken_;
+        return broken_.empty();
+    }
+
+    outcome introduce(int peer, std::vector<std::uint8_t> &address) override {
+        const std::lock_guard lock(mutex_);
+        if (!broken_.empty()) return broken_;
+        peer_process &p = peers_[peer];
+        if (p.queue == nullptr)
+            if (outcome bad = make_queue(p); !bad.empty()) return bad;
+        calling_card card{};
+        card.version = card_version;
+        card.qpn = p.queue->qp_num;
+        card.psn = p.psn;
+        card.lid = port_.lid;
+        card.mtu = static_cast<std::uint8_t>(port_.active_mtu);
+        card.by_gid = by_gid_;
+        std::memcpy(card.gid, gid_.raw, sizeof card.gid);
+        const auto *const first = reinterpret_cast<const std::uint8_t *>(&card);
+        address.assign(first, first + sizeof card);
+        return connect(p);
+    }
+
+    outcome meet(int peer, std::vector<std::uint8_t> address) override {
+        calling_card card;
+        if (address.size() != sizeof card) return "a malformed address of its queue pair";
+        std::memcpy(&card, address.data(), sizeof card);
+        if (card.version != card_version || card.mtu < IBV_MTU_256 || card.mtu > IBV_MTU_4096)
+            return "a malformed address of its queue pair";
+        const std::lock_guard lock(mutex_);
+        if (!broken_.empty()) return broken_;
+        peer_process &p = peers_[peer];
+        if (p.met) return {};
+        p.met = true;
+        p.card = card;
+        return connect(p);
+    }
+
+    outcome describe(const region &own, wire_region &out) override {
+        const std::lock_guard lock(mutex_);
+        if (!broken_.empty()) return broken_;
+        ibv_mr *&memory = registrations_[own.backing];
+        if (memory == nullptr)
+            memory =
+                ibv_.reg_mr(domain_, own.backing, own.backing_bytes, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
+        if (memory == nullptr) {
+            registrations_.erase(own.backing);
+            return not_registered();
+        }
+        wire_address address{};
+        address.address = reinterpret_cast<std::uint64_t>(own.address);
+        address.key = memory->rkey;
+        out = {};
+        out.transport = id_verbs;
+        out.device = on_host;
+        out.bytes = own.bytes;
+        std::memcpy(out.address, &address, sizeof address);
+        return {};
+    }
+
+    void forget(const region &own) override {
+        if (own.lasting) return;  // the mapping is others' as well, and stays
+        const std::lock_guard lock(mutex_);
+        const auto it = registrations_.find(own.backing);
+        if (it == registrations_.end()) return;
+        ibv_.ibv_dereg_mr(it->second);
+        registrations_.erase(it);
+    }
+
+    outcome attach(const wire_region &wire, int peer, region &out) override {
+        wire_address address;
+        std::memcpy(&address, wire.address, sizeof address);
+        if (wire.transport != id_verbs || address.address == 0 || wire.bytes > ~address.address)
+            return "malformed description of a remote region";
+        const std::lock_guard lock(mutex_);
+        const auto it = peers_.find(peer);
+        if (it == peers_.end() || !it->second.met) return "the peer has not said how its queue pair is reached";
+        if (!it->second.lost.empty()) return it->second.lost;
+        out = {};
+        out.address = reinterpret_cast<void *>(address.address);
+        out.bytes = wire.bytes;
+        out.remote = true;
+        out.handle = static_cast<std::uint64_t>(static_cast<std::uint32_t>(peer)) << 32 | address.key;
+        return {};
+    }
+
+    void detach(region &peers) override { peers = {}; }
+
+    outcome put(const region &to, std::uint64_t offset, const void *from, std::uint64_t bytes,
+                std::unique_ptr<transfer> &out) override {
+        out = nullptr;
+        if (offset > to.bytes || bytes > to.bytes - offset) return "a put beyond the end of the peer's region";
+        if (bytes == 0) return {};
+        const std::lock_guard lock(mutex_);
+        const int peer = peer_of(to);
+        if (outcome bad = begin_put(peer, to, offset, static_cast<const char *>(from), 0, bytes); !bad.empty())
+            return bad;
+        out = std::make_unique<arrival>(*this, peer, peers_.at(peer).puts);
+        return {};
+    }
+
+    outcome put_word(const region &to, std::uint64_t offset, std::uint64_t value) override {
+        if (offset > to.bytes || sizeof value > to.bytes - offset) return "a put beyond the end of the peer's region";
+        const std::lock_guard lock(mutex_);
+        // publish_partition: bytes before words, by the order of the queue pair, see above.
+        return begin_put(peer_of(to), to, offset, nullptr, value, sizeof value);
+    }
+
+    std::unique_ptr<transfer> flush(int peer) override {
+        const std::lock_guard lock(mutex_);
+        const auto it = peers_.find(peer);
+        if (it == peers_.end() || it->second.done == it->second.puts || !it->second.lost.empty()) return nullptr;
+        return std::make_unique<arrival>(*this, peer, it->second.puts);
+    }
+
+    outcome lost(int peer) override {
+        const std::lock_guard lock(mutex_);
+        const auto it = peers_.find(peer);
+        return it == peers_.end() ? outcome{} : it->second.lost;
+    }
+
+    void give_up(int peer) override {
+        const std::lock_guard lock(mutex_);
+        if (const auto it = peers_.find(peer); it != peers_.end()) lose(it->second, "the process has ended");
+    }
+
+    void progress() override {
+        const std::unique_lock lock(mutex_, std::try_to_lock);  // else another thread is at it
+        if (!lock || completions_ == nullptr) return;
+        ibv_wc entries[16];
+        const int n = ibv_poll_cq(completions_, 16, entries);
+        for (int i = 0; i < n; ++i) complete(entries[i]);
+        if (n == 0) return;
+        for (auto &[number, p] : peers_) post_waiting(number, p);
+    }
+
+    void stop() override {
+        const std::lock_guard lock(mutex_);
+        end();
+        broken_ = "MPI_Finalize has been called";
+    }
+
+    static verbs_network &instance() {
+        // Never destroyed, as the other transports.
+        static auto *const one = new verbs_network;
+        return *one;
+    }
+
+private:
+    // Finished when so many puts to the peer are known to have arrived.
+    struct arrival final : transfer {
+        verbs_network &owner;
+        int peer;
+        std::uint64_t number;
+        arrival(verbs_network &o, int p, std::uint64_t n) : owner(o), peer(p), number(n) {}
+        bool finished(outcome &problem) override {
+            const std::lock_guard lock(owner.mutex_);
+            const auto it = owner.peers_.find(peer);
+            if (it == owner.peers_.end()) {
+                problem = owner.broken_;
+                return true;
+            }
+            if (it->second.done >= number) return true;
+            problem = it->second.lost;
+            return !problem.empty();
+        }
+    };
+
+    static int peer_of(const region &r) { return static_cast<int>(r.handle >> 32); }
+
+    static outcome error(const char *what, int number) {
+        return std::string("libibverbs: ") + what + ": " + std::strerror(number);
+    }
+
+    static outcome not_registered() {
+        outcome text = error("ibv_reg_mr", errno);
+        return errno == ENOMEM ? text + " (the limit of locked memory, \"ulimit -l\"?)" : text;
+    }
+
+    // ---- the device: `mutex_` is held ----
+
+    outcome begin() {
+        if (outcome bad = ibv_.load(); !bad.empty()) return bad;
+        int n = 0;
+        ibv_device **const devices = ibv_.ibv_get_device_list(&n);
+        outcome bad = n == 0 ? "there is no RDMA device" : "no port of an RDMA device is active";
+        for (int i = 0; i < n && context_ == nullptr; ++i) {
+            context_ = ibv_.ibv_open_device(devices[i]);
+            if (context_ == nullptr)
+                bad = error("ibv_open_device", errno);
+            else if (!find_port()) {
+                ibv_.ibv_close_device(context_);
+                context_ = nullptr;
+            }
+        }
+        if (devices != nullptr) ibv_.ibv_free_device_list(devices);
+        if (context_ == nullptr) return bad;
+        ibv_device_attr can{};
+        if (const int e = ibv_.ibv_query_device(context_, &can); e != 0) return error("ibv_query_device", e);
+        depth_ = std::min(most_posted, static_cast<std::uint32_t>(can.max_qp_wr));
+        entries_ = std::min(most_entries, static_cast<std::uint32_t>(can.max_cqe));
+        domain_ = ibv_.ibv_alloc_pd(context_);
+        if (domain_ == nullptr) return error("ibv_alloc_pd", errno);
+        completions_ = ibv_.ibv_create_cq(context_, static_cast<int>(entries_), nullptr, nullptr, 0);
+        if (completions_ == nullptr) return error("ibv_create_cq", errno);
+        return {};
+    }
+
+    // The first active port, and the address by which others reach it.
+    bool find_port() {
+        ibv_device_attr can{};
+        if (ibv_.ibv_query_device(context_, &can) != 0) return false;
+        for (std::uint8_t number = 1; number <= can.phys_port_cnt; ++number) {
+            port_ = {};
+            if (ibv_.query_port(context_, number, &port_) != 0 || port_.state != IBV_PORT_ACTIVE) continue;
+            port_number_ = number;
+            by_gid_ = port_.link_layer == IBV_LINK_LAYER_ETHERNET;
+            if (!by_gid_ || choose_gid()) return true;
+        }
+        return false;
+    }
+
+    // RoCE: version 2, of an IPv4 address if there is one; else whatever comes first.
+    bool choose_gid() {
+        bool found = false;
+        for (int i = 0, best = 0; i < port_.gid_tbl_len; ++i) {
+            ibv_gid_entry entry{};
+            if (ibv_._ibv_query_gid_ex(context_, port_number_, static_cast<std::uint32_t>(i), &entry, 0,
+                                       sizeof entry) != 0)
+                continue;
+            constexpr std::uint8_t ipv4[12] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
+            const int rank =
+                1 + 2 * (entry.gid_type == IBV_GID_TYPE_ROCE_V2) + (std::memcmp(entry.gid.raw, ipv4, sizeof ipv4) == 0);
+            if (rank <= best) continue;
+            best = rank;
+            gid_ = entry.gid;
+            gid_index_ = static_cast<std::uint8_t>(i);
+            found = true;
+        }
+        return found;
+    }
+
+    void end() {
+        for (auto &[number, p] : peers_) drop(p);
+        peers_.clear();
+        for (auto &[backing, memory] : registrations_) ibv_.ibv_dereg_mr(memory);
+        registrations_.clear();
+        if (completions_ != nullptr) ibv_.ibv_destroy_cq(completions_);
+        if (domain_ != nullptr) ibv_.ibv_dealloc_pd(domain_);
+        if (context_ != nullptr) ibv_.ibv_close_device(context_);
+        completions_ = nullptr;
+        domain_ = nullptr;
+        context_ = nullptr;
+    }
+
+    // ---- connections: `mutex_` is held ----
+
+    outcome make_queue(peer_process &p) {
+        ibv_qp_init_attr wanted{};
+        wanted.send_cq = wanted.recv_cq = completions_;
+        wanted.cap.max_send_wr = depth_;
+        wanted.cap.max_recv_wr = 1;
+        wanted.cap.max_send_sge = wanted.cap.max_recv_sge = 1;
+        wanted.cap.max_inline_data = inline_wanted;
+        wanted.qp_type = IBV_QPT_RC;
+        wanted.sq_sig_all = 1;
+        p.queue = ibv_.ibv_create_qp(domain_, &wanted);
+        if (p.queue == nullptr) return error("ibv_create_qp", errno);
+        p.most_inline = std::min(inline_wanted, wanted.cap.max_inline_data);
+        if (p.most_inline < sizeof(std::uint64_t)) return "the RDMA device takes no 8 bytes in a work request";
+        p.psn = std::random_device{}() & 0xffffff;
+        ibv_qp_attr a{};
+        a.qp_state = IBV_QPS_INIT;
+        a.port_num = port_number_;
+        a.qp_access_flags = IBV_ACCESS_REMOTE_WRITE;
+        return modify(p, a, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
+    }
+
+    outcome modify(peer_process &p, ibv_qp_attr &a, int mask) {
+        const int e = ibv_.ibv_modify_qp(p.queue, &a, mask);
+        return e == 0 ? outcome{} : error("ibv_modify_qp", e);
+    }
+
+    // Once both ends are known. The peer's may not be ready yet: then what we send is sent again.
+    outcome connect(peer_process &p) {
+        if (!p.met || p.queue == nullptr || p.connected) return {};
+        ibv_qp_attr a{};
+        a.qp_state = IBV_QPS_RTR;
+        a.path_mtu = static_cast<ibv_mtu>(std::min<int>(p.card.mtu, port_.active_mtu));
+        a.dest_qp_num = p.card.qpn;
+        a.rq_psn = p.card.psn;
+        a.max_dest_rd_atomic = 1;
+        a.min_rnr_timer = 12;
+        a.ah_attr.port_num = port_number_;
+        a.ah_attr.dlid = p.card.lid;
+        if (by_gid_) {
+            a.ah_attr.is_global = 1;
+            std::memcpy(a.ah_attr.grh.dgid.raw, p.card.gid, sizeof p.card.gid);
+            a.ah_attr.grh.sgid_index = gid_index_;
+            a.ah_attr.grh.hop_limit = 64;
+        }
+        if (outcome bad = modify(p, a,
+                                 IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
+                                     IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER);
+            !bad.empty())
+            return bad;
+        a = {};
+        a.qp_state = IBV_QPS_RTS;
+        a.timeout = ack_timeout;
+        a.retry_cnt = retries;
+        a.rnr_retry = retries;
+        a.sq_psn = p.psn;
+        a.max_rd_atomic = 1;
+        if (outcome bad = modify(p, a,
+                                 IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |
+                                     IBV_QP_MAX_QP_RD_ATOMIC);
+            !bad.empty())
+            return bad;
+        p.connected = true;
+        return {};
+    }
+
+    // No memory of ours is read or written by way of it any more.
+    void drop(peer_process &p) {
+        if (p.queue != nullptr) ibv_.ibv_destroy_qp(p.queue);
+        p.queue = nullptr;
+        under_way_ -= p.posted.size();
+        for (const posted_write &w : p.posted)
+            if (w.last && w.source != nullptr) ibv_.ibv_dereg_mr(w.source);
+        for (const put_operation &o : p.waiting)
+            if (o.source != nullptr) ibv_.ibv_dereg_mr(o.source);
+        p.posted.clear();
+        p.waiting.clear();
+    }
+
+    void lose(peer_process &p, const outcome &why) {
+        if (p.lost.empty()) p.lost = "the RDMA connection is lost: " + why;
+        drop(p);
+    }
+
+    // ---- puts: `mutex_` is held ----
+
+    outcome begin_put(int peer, const region &to, std::uint64_t offset, const char *from, std::uint64_t word,
+                      std::uint64_t bytes) {
+        const auto it = peers_.find(peer);
+        if (it == peers_.end()) return broken_;
+        peer_process &p = it->second;
+        if (!p.lost.empty()) return p.lost;
+        if (!p.connected) return "the queue pair of the peer is not connected";
+        ++p.puts;
+        p.waiting.push_back({reinterpret_cast<std::uint64_t>(to.address) + offset,
+                             static_cast<std::uint32_t>(to.handle), from, word, bytes});
+        post_waiting(peer, p);
+        return p.lost;
+    }
+
+    void post_waiting(int number, peer_process &p) {
+        while (!p.waiting.empty() && p.posted.size() < depth_ && under_way_ < entries_) {
+            put_operation &o = p.waiting.front();
+            const auto bytes = static_cast<std::uint32_t>(std::min<std::uint64_t>(o.left, port_.max_msg_sz));
+            const bool is_inline = o.source == nullptr && o.left <= p.most_inline;
+            if (!is_inline && o.source == nullptr) {
+                // Whatever the user sends from, for as long as it takes: what a kept registration says of memory that
+                // was given back and taken anew would be wrong.
+                o.source = ibv_.reg_mr(domain_, const_cast<char *>(o.from), o.left, 0);
+                if (o.source == nullptr) return lose(p, not_registered());
+            }
+            ibv_sge piece{};
+            piece.addr =
+                reinterpret_cast<std::uint64_t>(o.from != nullptr ? o.from : reinterpret_cast<char *>(&o.word));
+            piece.length = bytes;
+            piece.lkey = is_inline ? 0 : o.source->lkey;
+            ibv_send_wr wr{}, *refused = nullptr;
+            wr.wr_id = static_cast<std::uint32_t>(number);
+            wr.sg_list = &piece;
+            wr.num_sge = 1;
+            wr.opcode = IBV_WR_RDMA_WRITE;
+            wr.send_flags = is_inline ? IBV_SEND_INLINE : 0;
+            wr.wr.rdma.remote_addr = o.to;
+            wr.wr.rdma.rkey = o.key;
+            if (const int e = ibv_post_send(p.queue, &wr, &refused); e != 0) return lose(p, error("ibv_post_send", e));
+            ++under_way_;
+            o.left -= bytes;
+            o.to += bytes;
+            if (o.from != nullptr) o.from += bytes;
+            p.posted.push_back({o.left == 0, o.source});
+            if (o.left == 0) p.waiting.pop_front();
+        }
+    }
+
+    void complete(const ibv_wc &entry) {
+        const auto it = peers_.find(static_cast<int>(entry.wr_id));
+        if (it == peers_.end() || !it->second.lost.empty()) return;  // of a queue pair that is gone
+        peer_process &p = it->second;
+        if (entry.status != IBV_WC_SUCCESS) return lose(p, ibv_.ibv_wc_status_str(entry.status));
+        if (p.posted.empty()) return;
+        const posted_write w = p.posted.front();
+        p.posted.pop_front();
+        --under_way_;
+        if (!w.last) return;
+        if (w.source != nullptr) ibv_.ibv_dereg_mr(w.source);
+        ++p.done;
+    }
+
+    std::mutex mutex_;
+    bool tried_ = false;
+    outcome broken_;
+    ibverbs_library ibv_;
+    ibv_context *context_ = nullptr;
+    ibv_pd *domain_ = nullptr;
+    ibv_cq *completions_ = nullptr;
+    ibv_port_attr port_{};
+    std::uint8_t port_number_ = 1, gid_index_ = 0;
+    bool by_gid_ = false;
+    ibv_gid gid_{};
+    std::uint32_t depth_ = 0, entries_ = 0;
+    std::size_t under_way_ = 0;  // work requests posted to all peers that have not completed
+    std::map<int, peer_process> peers_;
+    std::map<void *, ibv_mr *> registrations_;
+};
+
+}  // namespace
+
+network &verbs_transport() { return verbs_network::instance(); }
+
+}  // namespace mpix::transport
