@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# What is installed: library, headers, CMake package, pkg-config file, compiler wrappers. All of it finds
+# What is installed: library, headers, CMake package, pkg-config file, compiler wrappers, mpix_info. All of it finds
 # the rest from its own place, so an installed tree may be moved.
 
 include(CMakePackageConfigHelpers)
 
 install(TARGETS mpix mpix_device EXPORT mpixTargets)
+install(TARGETS mpix_info DESTINATION "${CMAKE_INSTALL_BINDIR}")
 install(DIRECTORY "${PROJECT_SOURCE_DIR}/include/mpix" DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}")
 install(DIRECTORY "${PROJECT_SOURCE_DIR}/device/mpix" DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}"
     FILES_MATCHING PATTERN "*.cuh")

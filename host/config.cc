@@ -13,6 +13,11 @@ bool parse(const std::string &value, count &out) {
     return error == std::errc{} && end == value.data() + value.size();
 }
 
+bool parse(const std::string &value, on_off &out) {
+    out = value == "1";
+    return out || value == "0";
+}
+
 bool parse(const std::string &value, seconds &out) {
     char *end = nullptr;
     out = std::strtod(value.c_str(), &end);

@@ -11,6 +11,7 @@
 namespace mpix {
 
 using count = std::uint64_t;
+using on_off = bool;
 using seconds = double;
 using text = std::string;
 enum class progress_mode { automatic, always, never };

@@ -2,7 +2,9 @@
 #include "transport/select.h"
 
 #include <algorithm>
+#include <array>
 #include <atomic>
+#include <utility>
 
 #include "transport/backends.h"
 
@@ -10,20 +12,20 @@ namespace mpix::transport {
 
 namespace {
 
-struct choice {
+struct permission {
     bool shm = true, cuda_ipc = true, ucx = true, verbs = true;
     std::atomic<network *> in_use{nullptr};  // one for all peers, once it was asked for
 };
 
-choice &allowed() {
-    static choice *const one = new choice;
+permission &allowed() {
+    static permission *const one = new permission;
     return *one;
 }
 
 }  // namespace
 
 outcome use_only(const std::string &names) {
-    choice &c = allowed();
+    permission &c = allowed();
     c.shm = c.cuda_ipc = c.ucx = c.verbs = names.empty();
     for (std::size_t at = 0; !names.empty() && at <= names.size();) {
         const std::size_t end = std::min(names.find(',', at), names.size());
@@ -45,44 +47,53 @@ outcome use_only(const std::string &names) {
 
 bool may_share_memory() { return allowed().shm; }
 
-// UCX first: it knows more networks, and says when a peer that we only wait for is gone.
-network *between_nodes(outcome &why_not) {
-    choice &c = allowed();
-    if (network *const known = c.in_use.load(std::memory_order_acquire); known != nullptr && known->usable(why_not))
-        return known;
-    const auto refuse = [&](const char *name, const outcome &why) {
-        why_not += (why_not.empty() ? "" : "; ") + std::string(name) + ": " + why;
-    };
-    why_not.clear();
-    const auto choose = [&](bool wanted, const char *name, network *candidate) -> network * {
+namespace {
+
+// In the order in which they are tried. UCX first: it knows more networks, and says when a peer that we only wait for is
+// gone.
+struct known_network {
+    transport_id id;
+    const char *name;
+    bool permitted;
+    network *backend;  // null: not built in
+
+    outcome why_not() const {
+        if (!permitted) return std::string("MPIX_TRANSPORTS leaves ") + name + " out";
+        if (backend == nullptr) return std::string("mpix was built without ") + name;
         outcome why;
-        if (candidate == nullptr)
-            refuse(name, "not built in");
-        else if (!wanted)
-            refuse(name, "MPIX_TRANSPORTS leaves it out");
-        else if (!candidate->usable(why))
-            refuse(name, why);
-        else
-            return candidate;
-        return nullptr;
-    };
+        backend->usable(why);
+        return why;
+    }
+};
+
+std::array<known_network, 2> networks() {
+    network *ucx = nullptr, *verbs = nullptr;
 #if MPIX_HAVE_UCX
-    network *const ucx = &ucx_transport();
-#else
-    network *const ucx = nullptr;
+    ucx = &ucx_transport();
 #endif
 #if MPIX_HAVE_VERBS
-    network *const verbs = &verbs_transport();
-#else
-    network *const verbs = nullptr;
+    verbs = &verbs_transport();
 #endif
-    network *chosen = choose(c.ucx, "ucx", ucx);
-    if (chosen == nullptr) chosen = choose(c.verbs, "verbs", verbs);
-    if (chosen != nullptr) {
-        why_not.clear();
-        c.in_use.store(chosen, std::memory_order_release);
+    return {{{id_ucx, "ucx", allowed().ucx, ucx}, {id_verbs, "verbs", allowed().verbs, verbs}}};
+}
+
+}  // namespace
+
+network *between_nodes(outcome &why_not) {
+    std::atomic<network *> &in_use = allowed().in_use;
+    if (network *const known = in_use.load(std::memory_order_acquire); known != nullptr && known->usable(why_not))
+        return known;
+    why_not.clear();
+    for (const known_network &n : networks()) {
+        const outcome why = n.why_not();
+        if (why.empty()) {
+            why_not.clear();
+            in_use.store(n.backend, std::memory_order_release);
+            return n.backend;
+        }
+        why_not += (why_not.empty() ? "" : "; ") + why;
     }
-    return chosen;
+    return nullptr;
 }
 
 network *network_in_use() { return allowed().in_use.load(std::memory_order_acquire); }
@@ -94,6 +105,12 @@ transport *devices() {
     if (allowed().cuda_ipc && cuda_ipc_transport().usable()) return &cuda_ipc_transport();
 #endif
     return nullptr;
+}
+
+outcome no_devices() {
+    if (devices() != nullptr) return {};
+    if (!MPIX_HAVE_CUDA) return "mpix was built without CUDA";
+    return allowed().cuda_ipc ? "this process can use no GPU" : "MPIX_TRANSPORTS leaves cuda_ipc out";
 }
 
 transport *by_id(std::uint32_t id) {
@@ -108,17 +125,70 @@ placement locate(const void *buffer) {
     return place;
 }
 
-transport *choose_landing(const ends &pair, outcome &why_not) {
-    if (!pair.same_node && pair.receiver.owner != nullptr) {
-        why_not = "the receive buffer is GPU memory, and the sender is on another node: that is not built yet";
-        return nullptr;
-    }
-    if (pair.receiver.owner == nullptr) return &node_memory();
-    if (!pair.sender_has_devices) {
-        why_not = "the receive buffer is GPU memory, and the sending process can use no GPU";
-        return nullptr;
-    }
-    return pair.receiver.owner;
+means means_here() {
+    const network *const chosen = network_in_use();
+    return {allowed().shm, no_devices(), chosen == nullptr ? id_none : chosen->id()};
+}
+
+namespace {
+
+candidate direct(const ends &pair, const means &here) {
+    const auto no = [](std::string why) { return candidate{id_cuda_ipc, "cuda_ipc", false, std::move(why)}; };
+    if (!here.no_devices.empty()) return no(here.no_devices);
+    if (!pair.receiver_on_gpu) return no("the receive buffer is host memory");
+    if (!pair.unreached.empty()) return no(pair.unreached);
+    if (pair.by_network)
+        return no("the receive buffer is GPU memory, and the sender is on another node: that is not built yet");
+    if (!pair.sender_has_devices) return no("the receive buffer is GPU memory, and the sending process can use no GPU");
+    return {id_cuda_ipc, "cuda_ipc", true, "the sender's process maps the receive buffer, which is GPU memory"};
+}
+
+candidate shared(const ends &pair, const means &here) {
+    const auto no = [](std::string why) { return candidate{id_shm, "shm", false, std::move(why)}; };
+    if (!here.shm) return no("MPIX_TRANSPORTS leaves shm out");
+    if (!pair.unreached.empty()) return no(pair.unreached);
+    if (pair.by_network) return no("the processes cannot map each other's memory, or one of them is not to");
+    if (pair.receiver_on_gpu) return no("the receive buffer is GPU memory, where nothing is copied to by the receiver");
+    return {id_shm, "shm", true, "both processes map the same memory"};
+}
+
+candidate networked(const known_network &n, const ends &pair, const means &here) {
+    const auto no = [&n](std::string why) { return candidate{n.id, n.name, false, std::move(why)}; };
+    if (!pair.unreached.empty()) return no(pair.unreached);
+    if (!pair.by_network) return no("the processes share memory");
+    if (here.network != n.id) return no("one network carries all pairs of a process, and it is another");
+    if (pair.receiver_on_gpu) return no("the receive buffer is GPU memory: that is not built yet");
+    if (pair.sender_on_gpu)
+        return no("the send buffer is GPU memory, and the receiver is on another node: that is not built yet");
+    return {n.id, n.name, true, "the processes share no memory"};
+}
+
+}  // namespace
+
+choice choose(const ends &pair, const means &here) {
+    choice c{pair, here, {direct(pair, here), shared(pair, here)}, {}};
+    const std::size_t by_network = c.candidates.size() + (here.network == id_verbs ? 1 : 0);
+    for (const known_network &n : networks()) c.candidates.push_back(networked(n, pair, here));
+    if (c.taken() == nullptr)
+        c.why_not = c.candidates[pair.receiver_on_gpu                         ? 0
+                                 : pair.by_network || !pair.unreached.empty() ? by_network
+                                                                              : 1]
+                        .why;
+    return c;
+}
+
+const candidate *choice::taken() const {
+    const auto it = std::find_if(candidates.begin(), candidates.end(), [](const candidate &c) { return c.works; });
+    return it == candidates.end() ? nullptr : &*it;
+}
+
+transport &choice::landing() const { return taken()->id == id_cuda_ipc ? *devices() : node_memory(); }
+
+std::vector<availability> available() {
+    std::vector<availability> all{{"shm", allowed().shm ? outcome{} : "MPIX_TRANSPORTS leaves shm out"},
+                                  {"cuda_ipc", no_devices()}};
+    for (const known_network &n : networks()) all.push_back({n.name, n.why_not()});
+    return all;
 }
 
 }  // namespace mpix::transport

@@ -4,6 +4,9 @@
 #ifndef MPIX_TRANSPORT_SELECT_H
 #define MPIX_TRANSPORT_SELECT_H
 
+#include <string>
+#include <vector>
+
 #include "transport/network.h"
 #include "transport/transport.h"
 
@@ -14,6 +17,8 @@ transport &node_memory();
 
 // The transport of GPUs, or null where none is built in or no GPU is usable.
 transport *devices();
+// Why it is null.
+outcome no_devices();
 
 // Use these alone between processes: names with commas between them; empty: all that there are. A sentence if one is
 // not known. Before anything else is called.
@@ -37,15 +42,50 @@ struct placement {
 };
 placement locate(const void *buffer);
 
-// The transport whose regions a message lands in, by what the two ends are: a receive buffer in device
-// memory is adopted where the sender can reach it, everything else lands in node memory and is copied out
-// by the receiver. Null, with a sentence in `why_not`, if there is no way.
+// A pair, as far as one end of it knows.
 struct ends {
-    bool same_node = false;  // otherwise by network
-    placement receiver;
+    bool by_network = false;       // the processes share no memory
+    outcome unreached;             // nor is there a network: why
+    bool receiver_on_gpu = false;  // the receive buffer
+    bool sender_on_gpu = false;    // the send buffer; the receiver does not know, and says no
     bool sender_has_devices = false;
 };
-transport *choose_landing(const ends &pair, outcome &why_not);
+
+// What this process may use, and why not what it may not.
+struct means {
+    bool shm = true;
+    outcome no_devices;
+    transport_id network = id_ucx;  // the one in use, if any is
+};
+means means_here();
+
+// One way for the bytes of a pair, and why it can carry them or cannot.
+struct candidate {
+    transport_id id;
+    const char *name;
+    bool works;
+    std::string why;
+};
+
+// What carries a pair: the first of the candidates that works.
+struct choice {
+    ends pair;
+    means here;
+    std::vector<candidate> candidates;
+    const candidate *taken() const;  // null if none works
+    outcome why_not;                 // then: that of the one that such buffers need
+    // Whose regions the message lands in: a receive buffer in device memory is adopted, everything else lands in node
+    // memory and is copied out by the receiver. Something must have been taken.
+    transport &landing() const;
+};
+choice choose(const ends &pair, const means &here = means_here());
+
+// All that there are, and why one cannot be used in this process; asks the network.
+struct availability {
+    const char *name;
+    outcome why_not;
+};
+std::vector<availability> available();
 
 }  // namespace mpix::transport
 

@@ -10,6 +10,7 @@
 #include "host/format.h"
 #include "host/interpose/symbol.h"
 #include "host/progress.h"
+#include "host/request/explain.h"
 #include "host/request/receive.h"
 #include "host/request/send.h"
 #include "host/request/setup.h"
@@ -78,6 +79,7 @@ problem check(const arguments &a, const char *peer_name, operation &op) {
     op.peer = a.peer;
     op.tag = a.tag;
     op.comm = a.comm;
+    op.names = names_of(a.comm, a.datatype);
     return {};
 }
 

@@ -13,7 +13,9 @@
 #include "host/datatype/plan_wire.h"
 #include "host/format.h"
 #include "host/progress.h"
+#include "host/request/explain.h"
 #include "host/request/exported.h"
+#include "host/request/movement.h"
 #include "host/request/setup.h"
 
 namespace mpix {
@@ -79,7 +81,7 @@ void receive_request::bind(const offer &sender) {
         failure_ = make_landing(sender);
         if (failure_.empty()) failure_ = describe_landing(answer);
         if (failure_.empty()) {
-            path_ = wire_ != nullptr ? wire_->name() : landing_owner_->name();
+            path_ = choice_->taken()->name;
             if (wire_ != nullptr && active()) progress_attend(shared_from_this());
         } else {
             refusal_ = refused_path;
@@ -92,6 +94,7 @@ void receive_request::bind(const offer &sender) {
         answer.refusal = awaits_sender_ ? refusal_ : refused_unreachable;
         std::strncpy(answer.reason, failure_.c_str(), sizeof answer.reason - 1);
         if (!awaits_sender_) give_up();
+        explain_receive(*this, std::exchange(choice_, nullptr), failure_);
     } else {
         open_gate();
     }
@@ -117,13 +120,13 @@ transport::outcome receive_request::attach_words(const offer &sender) {
 
 transport::outcome receive_request::make_landing(const offer &sender) {
     transport::ends pair;
-    if (auto bad = attach_words(sender); !bad.empty()) return bad;
-    pair.same_node = wire_ == nullptr;
-    pair.receiver = place;
+    pair.unreached = attach_words(sender);
+    pair.by_network = wire_ != nullptr;
+    pair.receiver_on_gpu = place.owner != nullptr;
     pair.sender_has_devices = sender.has_devices;
-    transport::outcome why_not;
-    landing_owner_ = transport::choose_landing(pair, why_not);
-    if (landing_owner_ == nullptr) return why_not;
+    choice_ = std::make_unique<transport::choice>(transport::choose(pair));
+    if (choice_->taken() == nullptr) return choice_->why_not;
+    landing_owner_ = &choice_->landing();
 
     peer_partitions_ = static_cast<std::uint64_t>(sender.partitions);
     const std::uint64_t flag_bytes = (peer_partitions_ + 1) * sizeof(std::uint64_t);
@@ -133,7 +136,7 @@ transport::outcome receive_request::make_landing(const offer &sender) {
         bad = adopt_buffer();
         if (bad.empty()) bad = landing_owner_->allocate(flag_bytes, place.device, arrival_);
     } else {
-        slots_ = total_bytes() <= config().eager_bytes ? 2 : 1;
+        slots_ = slots_for(total_bytes(), config().eager_bytes);
         taken_.reset(static_cast<std::uint64_t *>(std::calloc(peer_partitions_, sizeof(std::uint64_t))));
         if (taken_ == nullptr) return format("no memory to keep track of {} partitions", peer_partitions_);
         bad = landing_owner_->allocate(slots_ * total_bytes(), transport::on_host, landing_);
@@ -257,6 +260,7 @@ bool receive_request::unbind(bool parted) {
         undone_.back().taken = std::move(taken_);
     }
     drop_landing();
+    choice_ = nullptr;
     refusal_ = refused_not;
     failure_.clear();
     path_ = "unmatched";
@@ -282,6 +286,8 @@ void receive_request::peer_message(const control_message &m) {
             if (m.from != peer_number || connected || freed || parting()) break;
             const std::lock_guard lock(engine);
             connected = true;
+            if (refusal_ == refused_not)
+                explain_receive(*this, std::exchange(choice_, nullptr), m.refusal != refused_not ? m.reason : "");
             if (m.refusal != refused_not && refusal_ == refused_not) {
                 refusal_ = refused_path;
                 failure_ = m.reason;

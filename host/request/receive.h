@@ -73,6 +73,7 @@ private:
 
     // Written under setup_mutex and engine.
     transport::transport *landing_owner_ = nullptr;
+    std::unique_ptr<const transport::choice> choice_;  // until it is explained
     transport::region landing_, arrival_, peer_words_;
     transport::region layout_;  // of a landing with gaps: its plan, for the sender
     // Of undone matches: a kernel, or another thread's Parrived, may still be looking there.

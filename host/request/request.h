@@ -28,6 +28,8 @@
 
 namespace mpix {
 
+struct argument_names;
+
 // The arguments of MPI_Psend_init and MPI_Precv_init, checked.
 struct operation {
     char *buffer = nullptr;
@@ -38,6 +40,7 @@ struct operation {
     int tag = 0;
     MPI_Comm comm = MPI_COMM_NULL;
     std::shared_ptr<const communicator> members;
+    std::shared_ptr<const argument_names> names;  // where MPIX_EXPLAIN asks for them
 };
 
 class request : public std::enable_shared_from_this<request> {

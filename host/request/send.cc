@@ -14,6 +14,7 @@
 #include "host/datatype/typemap.h"
 #include "host/format.h"
 #include "host/progress.h"
+#include "host/request/explain.h"
 #include "host/request/exported.h"
 #include "host/request/setup.h"
 
@@ -119,7 +120,8 @@ void send_request::accept(const control_message &m) {
     }
     refusal_ = m.refusal;
     if (m.refusal == refused_not) {
-        transport::outcome bad = attach(m);
+        const transport::choice choice = choose_path(m);
+        transport::outcome bad = attach(m, choice);
         if (bad.empty() && device != nullptr && !route_spent_) bad = install_on_device();
         if (!bad.empty()) {
             drop_route(false);
@@ -128,8 +130,10 @@ void send_request::accept(const control_message &m) {
             answer.refusal = refused_path;
             std::strncpy(answer.reason, bad.c_str(), sizeof answer.reason - 1);
         }
-    } else if (m.refusal != refused_size) {  // that is the receiver's error alone
-        failure_ = m.reason;
+        explain_send(*this, choice, movement_, slots_, bad);
+    } else {
+        if (m.refusal != refused_size) failure_ = m.reason;  // that is the receiver's error alone
+        explain_refusal(*this, m.reason);
     }
     if (refusal_ != refused_not) path_ = "none";
     if (refusal_ == refused_unreachable) detail::publish(&words->gate, gate_discard);
@@ -138,11 +142,22 @@ void send_request::accept(const control_message &m) {
     progress_wake();
 }
 
-transport::outcome send_request::attach(const control_message &m) {
+// The receiver has chosen; by the same rules as here, but that it does not know where the send buffer is.
+transport::choice send_request::choose_path(const control_message &m) const {
+    transport::ends pair;
+    pair.by_network = transport::by_network(m.landing.transport);
+    pair.receiver_on_gpu = m.landing.device != transport::on_host;
+    pair.sender_on_gpu = place.owner != nullptr;
+    pair.sender_has_devices = transport::devices() != nullptr;
+    return transport::choose(pair);
+}
+
+transport::outcome send_request::attach(const control_message &m, const transport::choice &choice) {
     if (m.arrival.transport != m.landing.transport)
         return "the receiver's landing and its flags are of different transports";
-    if (transport::by_network(m.landing.transport) && place.owner != nullptr)
-        return "the send buffer is GPU memory, and the receiver is on another node: that is not built yet";
+    if (choice.taken() == nullptr) return choice.why_not;
+    if (choice.taken()->id != m.landing.transport)
+        return "the receiver's landing is of a transport that it cannot be of";
     slots_ = m.flags;
     const std::uint64_t flags_bytes = (static_cast<std::uint64_t>(op.partitions) + 1) * sizeof(std::uint64_t);
     std::uint64_t landing_bytes = slots_ * total_bytes();
@@ -163,7 +178,9 @@ transport::outcome send_request::attach(const control_message &m) {
     if (auto bad = attach_peers(m.arrival, user, arrival_); !bad.empty()) return bad;
     if (auto bad = attach_peers(m.words, user, peer_words_); !bad.empty()) return bad;
     landing_at_ = static_cast<char *>(landing_.address) - span.low;
-    path_ = landing_.remote ? wire_->name() : transport::by_id(m.landing.transport)->name();
+    path_ = choice.taken()->name;
+    movement_ = choose_movement({place.owner != nullptr, !gapless, landing_.device != transport::on_host,
+                                 landing_type_ != nullptr, landing_.remote, route_spent_});
     detail::poke(&home->slots, slots_);
     if (landing_.remote) return {};  // nothing there can be stored to: all is left to the engine
     detail::poke_pointer(&home->peer_complete, &static_cast<mpix_words *>(peer_words_.address)->complete);
@@ -172,8 +189,7 @@ transport::outcome send_request::attach(const control_message &m) {
     // The host stores for itself from host memory to host memory; anything else it leaves to the engine. A
     // missing landing says so. Written last: home's fields are read without locks once the gate is open,
     // which the receiver does after our CONNECT.
-    if (place.owner == nullptr && landing_.device == transport::on_host && !route_spent_)
-        detail::poke_pointer(&home->landing, static_cast<char *>(landing_.address));
+    if (movement_.by_caller) detail::poke_pointer(&home->landing, static_cast<char *>(landing_.address));
     return {};
 }
 
@@ -354,13 +370,13 @@ transport::outcome send_request::start_transfer(int partition, std::unique_ptr<t
     const int on = from_gpu ? place.device : landing_.device;
     auto made = std::make_unique<packing>();
     const char *from = op.buffer + offset;
-    if (!gapless && !from_gpu) {
+    if (movement_.packed_first) {
         made->packed.resize(partition_bytes);
         pack_range(*op.type, op.buffer, static_cast<std::int64_t>(offset), static_cast<std::int64_t>(partition_bytes),
                    made->packed.data());
         from = made->packed.data();
     }
-    if (partition_bytes == 0 || (landing_type_ == nullptr && (gapless || !from_gpu))) {
+    if (partition_bytes == 0 || movement_.engine != mover::kernel) {
         char *const to = landing_now() + offset;
         auto bad =
             landing_.remote
@@ -396,7 +412,7 @@ void send_request::start_move(int partition, bool for_host) {
     ++engine_moves_;
     move m{partition, for_host, nullptr};
     if (refusal_ == refused_not && !null_peer()) {
-        if (place.owner == nullptr && landing_.device == transport::on_host && !landing_.remote)
+        if (movement_.engine == mover::cpu)
             plan_mover<false>{*this}(this_thread(), nullptr, {}, partition, landing_now());
         else if (auto bad = start_transfer(partition, m.transfer); !bad.empty())
             fail(bad);

@@ -7,6 +7,7 @@
 #include <memory>
 #include <vector>
 
+#include "host/request/movement.h"
 #include "host/request/request.h"
 #include "host/request/setup.h"
 
@@ -57,7 +58,8 @@ private:
     void undo_match();
     void detach_regions(bool in_use);
     void drop_route(bool in_use);
-    transport::outcome attach(const control_message &message);
+    transport::choice choose_path(const control_message &message) const;
+    transport::outcome attach(const control_message &message, const transport::choice &choice);
     transport::outcome read_layout(const transport::wire_region &from);
     transport::outcome install_on_device();
     char *landing_now() const;
@@ -80,6 +82,7 @@ private:
     char *landing_at_ = nullptr;                // of packed byte 0, or with gaps of element 0
     transport::region peer_view_;               // peer_words_, while the exported copy's GPU has it
     std::uint64_t slots_ = 0;
+    movement movement_;
     // A match was undone after the first Start. Callers of Pready may remember its route, so they get no other one: from
     // then on the engine moves everything.
     bool route_spent_ = false;

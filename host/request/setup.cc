@@ -16,6 +16,7 @@
 #include "host/config.h"
 #include "host/format.h"
 #include "host/progress.h"
+#include "host/request/explain.h"
 #include "host/request/exported.h"
 #include "host/request/processes.h"
 #include "host/request/receive.h"
@@ -530,7 +531,7 @@ bool setup_thread_safe() { return state().thread_safe; }
 bool setup_pending() { return state().unsettled.load(std::memory_order_acquire) != 0; }
 
 void join(const std::shared_ptr<request> &r) {
-    if (r->null_peer()) return;
+    if (r->null_peer()) return explain_null(*r);
     const std::lock_guard lock(setup_mutex());
     setup_state &s = state();
     r->number = ++s.joined;

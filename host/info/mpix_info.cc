@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// mpix_info: what this mpix is and can do here; with --pairs, what each pair of ranks would use.
+#include <mpi.h>
+#include <mpix/detail/abi.h>
+#include <mpix/mpix.h>
+#include <unistd.h>
+
+#include <charconv>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "host/config.h"
+#include "host/format.h"
+#include "transport/select.h"
+
+using mpix::format;
+
+namespace {
+
+constexpr const char *usage = R"(Usage: mpix_info
+       mpirun -n <ranks> mpix_info --pairs [--bytes <n>] [--partitions <n>]
+
+Alone: version, MPI library, what is built in, every variable of the environment that mpix reads, and which transports
+can be used in this process.
+--pairs: each rank sends to each higher one, once, and both print what carries the bytes and why (as MPIX_EXPLAIN=1 does
+         in any program, on stderr). From host memory to host memory.
+  --bytes <n>        of the whole message, a multiple of the partitions; default 65536
+  --partitions <n>   default 1
+Exit status: 0; 1 if a pair cannot communicate, or the environment is malformed; 2 for wrong arguments.
+)";
+
+#if defined(OPEN_MPI)
+std::string built_for() {
+    return format("Open MPI {}.{}.{}", OMPI_MAJOR_VERSION, OMPI_MINOR_VERSION, OMPI_RELEASE_VERSION);
+}
+#elif defined(MPICH_VERSION)
+std::string built_for() { return "MPICH " MPICH_VERSION; }
+#else
+std::string built_for() { return "another MPI library"; }
+#endif
+
+std::string first_line_of_library_version() {
+    static char text[16384] = "";  // a foreign library's limit may be higher than ours
+    int length = 0;
+    if (PMPI_Get_library_version(text, &length) != MPI_SUCCESS) return "unknown";
+    text[std::strcspn(text, "\n")] = '\0';
+    std::string line = text;
+    for (char &c : line)
+        if (c == '\t') c = ' ';
+    return line;
+}
+
+void print(const std::string &text) { std::fwrite(text.data(), 1, text.size(), stdout); }
+
+void print_knob(const char *variable, const char *initial, const char *meaning) {
+    const char *const value = std::getenv(variable);
+    print(format("  {}={}  ({})\n      {}\n", variable, value != nullptr ? value : initial,
+                 value != nullptr ? "from the environment" : "default", meaning));
+}
+
+const char *environment(const char *name) { return std::getenv(name); }
+
+// A sentence if it is malformed.
+std::string read_environment() {
+    std::string bad = mpix::read_configuration(environment, mpix::config());
+    const std::string unknown = mpix::transport::use_only(mpix::config().transports);
+    if (bad.empty() && !unknown.empty()) bad = "MPIX_TRANSPORTS: " + unknown;
+    return bad;
+}
+
+int describe() {
+    print(format("mpix {}.{}.{}, device ABI {}\n", MPIX_VERSION_MAJOR, MPIX_VERSION_MINOR, MPIX_VERSION_PATCH,
+                 MPIX_ABI_VERSION));
+    print(format("built for {}; runs on {}\n", built_for(), first_line_of_library_version()));
+    print(format("built in: CUDA {}, pack kernels {}, UCX {}, verbs {}\n", MPIX_HAVE_CUDA ? "yes" : "no",
+                 MPIX_HAVE_NVCC ? "yes" : "no", MPIX_HAVE_UCX ? "yes" : "no", MPIX_HAVE_VERBS ? "yes" : "no"));
+    print("environment:\n");
+#define MPIX_KNOB(member, type, variable, initial, meaning) print_knob(variable, initial, meaning);
+#include "host/config.def"
+#undef MPIX_KNOB
+    if (const std::string bad = read_environment(); !bad.empty()) {
+        std::fflush(stdout);
+        std::fprintf(stderr, "mpix_info: %s\n", bad.c_str());
+        return 1;
+    }
+    print("transports, in this process:\n");
+    for (const auto &[name, why_not] : mpix::transport::available())
+        print(format("  {:<9} {}\n", name, why_not.empty() ? "usable" : "not usable: " + why_not));
+    return 0;
+}
+
+struct arguments {
+    bool pairs = false;
+    long long bytes = 65536;
+    int partitions = 1;
+};
+
+template <class Number>
+std::string read_number(const char *name, const char *text, Number least, Number &out) {
+    if (text == nullptr) return format("{} needs a number", name);
+    const char *const end = text + std::strlen(text);
+    const auto [next, error] = std::from_chars(text, end, out);
+    if (error != std::errc{} || next != end || out < least)
+        return format("{} is \"{}\"; it takes a number from {}", name, text, least);
+    return {};
+}
+
+std::string read_arguments(int count, char **values, arguments &out) {
+    const char *needs_pairs = nullptr;
+    for (int i = 1; i < count; ++i) {
+        const std::string name = values[i];
+        std::string bad;
+        if (name == "--pairs") {
+            out.pairs = true;
+        } else if (name == "--bytes") {
+            bad = read_number(needs_pairs = "--bytes", values[++i], 0LL, out.bytes);
+        } else if (name == "--partitions") {
+            bad = read_number(needs_pairs = "--partitions", values[++i], 1, out.partitions);
+        } else {
+            bad = format("\"{}\" is no argument of mpix_info", name);
+        }
+        if (!bad.empty()) return bad;
+    }
+    if (needs_pairs != nullptr && !out.pairs) return format("{} goes with --pairs", needs_pairs);
+    if (out.bytes % out.partitions != 0)
+        return format("--bytes is {}, which {} partitions of one size do not make", out.bytes, out.partitions);
+    return {};
+}
+
+// One message from `from` to `to`. False if it did not arrive.
+bool try_pair(int me, int from, int to, const arguments &a, std::vector<char> &buffer) {
+    MPI_Request request = MPI_REQUEST_NULL;
+    const MPI_Count each = a.bytes / a.partitions;
+    int code = me == from ? MPI_Psend_init(buffer.data(), a.partitions, each, MPI_BYTE, to, 0, MPI_COMM_WORLD,
+                                           MPI_INFO_NULL, &request)
+                          : MPI_Precv_init(buffer.data(), a.partitions, each, MPI_BYTE, from, 0, MPI_COMM_WORLD,
+                                           MPI_INFO_NULL, &request);
+    if (code == MPI_SUCCESS) code = MPI_Start(&request);
+    if (code == MPI_SUCCESS && me == from) code = MPI_Pready_range(0, a.partitions - 1, request);
+    if (code == MPI_SUCCESS) code = MPI_Wait(&request, MPI_STATUS_IGNORE);
+    if (request != MPI_REQUEST_NULL) MPI_Request_free(&request);
+    return code == MPI_SUCCESS;
+}
+
+int describe_pairs(int *count, char ***values, const arguments &a) {
+    setenv("MPIX_EXPLAIN", "1", 1);
+    if (MPI_Init(count, values) != MPI_SUCCESS) return 1;
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    int me = 0, ranks = 0, failed = 0, any_failed = 0;
+    MPI_Comm_rank(MPI_COMM_WORLD, &me);
+    MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+    if (ranks < 2) {
+        std::fprintf(stderr, "mpix_info: --pairs needs at least two ranks: mpirun -n 2 mpix_info --pairs\n");
+        MPI_Finalize();
+        return 2;
+    }
+    std::vector<char> buffer(static_cast<std::size_t>(a.bytes) + 1);  // an address also for an empty message
+    for (int from = 0; from < ranks; ++from)
+        for (int to = from + 1; to < ranks; ++to) {
+            if ((me == from || me == to) && !try_pair(me, from, to, a, buffer)) failed = 1;
+            MPI_Barrier(MPI_COMM_WORLD);  // one pair's tables after another's
+        }
+    MPI_Allreduce(&failed, &any_failed, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
+    MPI_Finalize();
+    return any_failed;
+}
+
+}  // namespace
+
+int main(int count, char **values) {
+    if (count == 2 && (std::strcmp(values[1], "--help") == 0 || std::strcmp(values[1], "-h") == 0)) {
+        print(usage);
+        return 0;
+    }
+    arguments a;
+    if (const std::string bad = read_arguments(count, values, a); !bad.empty()) {
+        std::fprintf(stderr, "mpix_info: %s\n%s", bad.c_str(), usage);
+        return 2;
+    }
+    return a.pairs ? describe_pairs(&count, &values, a) : describe();
+}

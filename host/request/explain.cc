@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "host/request/explain.h"
+
+#include <unistd.h>
+
+#include <cerrno>
+#include <limits>
+
+#include "host/config.h"
+#include "host/format.h"
+#include "host/request/setup.h"
+
+namespace mpix {
+namespace {
+
+constexpr std::size_t longest_name = 32;
+
+std::string shortened(const char *name) {
+    const std::string whole = name;
+    return whole.size() <= longest_name ? whole : whole.substr(0, longest_name - 3) + "...";
+}
+
+class table {
+public:
+    explicit table(const request &r) {
+        int me = 0;
+        PMPI_Comm_rank(MPI_COMM_WORLD, &me);
+        start_ = format("mpix explain: rank {}: ", me);
+        line(format("{} rank {}, tag {}, communicator \"{}\"", r.kind == MPIX_KIND_SEND ? "send to" : "receive from",
+                    r.null_peer() ? "MPI_PROC_NULL"
+                                  : (format("{}", r.op.peer) +
+                                     (r.op.peer == r.peer_world() ? "" : format(" (world rank {})", r.peer_world()))),
+                    r.op.tag, r.op.names->communicator));
+        line(format("  {} partitions of {} {}: {} bytes, {}, {} memory", r.op.partitions, r.op.count,
+                    r.op.names->datatype, r.total_bytes(), r.gapless ? "in one piece" : "with gaps",
+                    r.place.owner == nullptr ? "host" : format("GPU {}", r.place.device)));
+    }
+
+    void line(const std::string &text) { whole_ += start_ + text + "\n"; }
+    void row(const std::string &first, const char *second, const std::string &third) {
+        line(format("  {:<9} {:<9} {}", first, second, third));
+    }
+
+    // At once, so that the tables of several ranks and threads do not mix.
+    void print() const {
+        for (std::size_t at = 0; at < whole_.size();) {
+            const ssize_t n = write(STDERR_FILENO, whole_.data() + at, whole_.size() - at);
+            if (n < 0 && errno != EINTR) return;
+            if (n > 0) at += static_cast<std::size_t>(n);
+        }
+    }
+
+private:
+    std::string start_, whole_;
+};
+
+void add_candidates(table &out, const transport::choice &choice, bool refused) {
+    for (const transport::candidate &c : choice.candidates) {
+        const bool first = &c == choice.taken();
+        out.row(c.name, !first ? "not used" : refused ? "failed" : "chosen", c.why);
+    }
+}
+
+void add_progress(table &out) {
+    const char *const how = config().progress == progress_mode::never ? "MPI calls only"
+                            : !setup_thread_safe() ? "MPI calls only: the MPI library gave no MPI_THREAD_MULTIPLE"
+                            : config().progress == progress_mode::always ? "a thread that never sleeps, and MPI calls"
+                                                                         : "a thread while it is needed, and MPI calls";
+    out.line(format("  progress engine: {}", how));
+}
+
+std::string engine_moves(const movement &how, const transport::ends &pair) {
+    const std::string what = how.packed_first ? "packs it into a buffer, and that is " : "";
+    const char *const to = pair.receiver_on_gpu ? "the receive buffer" : "the receiver's landing";
+    switch (how.engine) {
+        case mover::network:
+            return format("{}put into {} by the network", what, to);
+        case mover::copy_engine:
+            return format("{}copied into {} by a GPU's copy engine", what, to);
+        case mover::kernel:
+            return format("{}moved into {} by a kernel of the library, which knows where the gaps are", what, to);
+        case mover::cpu:
+            break;
+    }
+    return format("copied into {} by the CPU", to);
+}
+
+void add_sender(table &out, const request &r, const movement &how, const transport::ends &pair) {
+    const std::string engine = engine_moves(how, pair);
+    if (how.by_caller) {
+        out.line(format("  MPI_Pready, or host threads' pready: the caller {} into the receiver's landing",
+                        r.gapless ? "copies the partition" : "packs the partition, in one go,"));
+        out.line("  ready before there is room: the progress engine does the same, later");
+    } else {
+        out.line(format("  MPI_Pready{}: left to the progress engine, always:",
+                        pair.sender_on_gpu ? "" : ", or host threads' pready"));
+        out.line("    " + engine);
+    }
+    if (!pair.sender_on_gpu) return;
+    if (!how.by_kernels) {
+        out.line("  pready in a kernel: left to the progress engine too");
+        return;
+    }
+    out.line(how.typed_only
+                 ? "  in a kernel: pready_typed stores into the receive buffer, pready leaves it to the engine"
+                 : "  pready in a kernel: its threads store into the receive buffer");
+    out.line("  ready in a kernel before the receiver is: left to the progress engine too");
+}
+
+std::string size_range(const slot_range &range) {
+    if (range.most == std::numeric_limits<std::uint64_t>::max()) return format("{}..inf", range.least);
+    return format("{}..{}", range.least, range.most);
+}
+
+void add_receiver(table &out, const request &r, const transport::choice &choice) {
+    if (choice.pair.receiver_on_gpu) {
+        out.line("  landing: the receive buffer itself, for messages of any size: nothing is copied out");
+        if (!r.gapless) out.line("  gaps: the sender has been told of them, and leaves them as they are");
+        return;
+    }
+    out.line(format("  landing: memory of this process that the sender {}, by message size (MPIX_EAGER_BYTES):",
+                    choice.pair.by_network ? "puts to" : "maps"));
+    for (const slot_range &range : slot_ranges(config().eager_bytes)) {
+        if (range.least > range.most || (range.slots == 1 && range.least == 0)) continue;
+        const bool here = r.total_bytes() >= range.least && r.total_bytes() <= range.most;
+        out.line(format("    {:<20} {}{}", size_range(range),
+                        range.slots == 2 ? "2 slots: stored up to an epoch before our MPI_Start"
+                                         : "1 slot: stored after our MPI_Start",
+                        here ? format("  <- {} bytes", r.total_bytes()) : ""));
+    }
+    out.line(format("  copied out of it{}, by whoever asks: MPI_Parrived, MPI_Wait ..., parrived of host threads",
+                    r.gapless ? "" : ", gaps put in"));
+    if (choice.pair.by_network) out.line("  what the network brings may appear only while this process makes progress");
+}
+
+}  // namespace
+
+std::shared_ptr<const argument_names> names_of(MPI_Comm comm, MPI_Datatype datatype) {
+    if (!config().explain) return nullptr;
+    char comm_name[MPI_MAX_OBJECT_NAME] = "", type_name[MPI_MAX_OBJECT_NAME] = "";
+    int length = 0;
+    PMPI_Comm_get_name(comm, comm_name, &length);
+    PMPI_Type_get_name(datatype, type_name, &length);
+    return std::make_shared<argument_names>(argument_names{
+        shortened(comm_name), type_name[0] == '\0' ? "elements of a derived datatype" : shortened(type_name)});
+}
+
+void explain_send(const request &r, const transport::choice &choice, const movement &how, std::uint64_t slots,
+                  const std::string &refusal) {
+    if (r.op.names == nullptr) return;
+    table out(r);
+    add_candidates(out, choice, !refusal.empty());
+    if (!refusal.empty()) {
+        out.line("  no path: " + refusal);
+    } else {
+        add_sender(out, r, how, choice.pair);
+        if (choice.pair.receiver_on_gpu)
+            out.line("  landing: the receive buffer itself; nothing is copied out");
+        else
+            out.line(format("  landing: {} slot{}, by message size and the receiver's MPIX_EAGER_BYTES; it copies out",
+                            slots, slots == 1 ? "" : "s"));
+        add_progress(out);
+    }
+    out.print();
+}
+
+void explain_receive(const request &r, const std::unique_ptr<const transport::choice> &choice,
+                     const std::string &refusal) {
+    if (r.op.names == nullptr) return;
+    table out(r);
+    if (choice != nullptr) add_candidates(out, *choice, !refusal.empty());
+    if (!refusal.empty())
+        out.line("  no path: " + refusal);
+    else if (choice != nullptr)
+        add_receiver(out, r, *choice);
+    out.print();
+}
+
+void explain_refusal(const request &r, const std::string &reason) {
+    if (r.op.names == nullptr) return;
+    table out(r);
+    out.line("  no path, says the receiver: " + reason);
+    out.print();
+}
+
+void explain_null(const request &r) {
+    if (r.op.names == nullptr) return;
+    table out(r);
+    out.line("  nothing moves: every partition is ready, and arrived, at once");
+    out.print();
+}
+
+}  // namespace mpix

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Who moves the bytes of a pair, and how many epochs its landing has room for.
+#include "host/request/movement.h"
+
+#include "tests/catch.hpp"
+
+using namespace mpix;
+
+namespace {
+
+outgoing_route route(bool from_gpu, bool gaps, bool to_gpu, bool landing_gaps) {
+    return {from_gpu, gaps, to_gpu, landing_gaps, false, false};
+}
+
+}  // namespace
+
+TEST_CASE("from host memory to host memory the caller stores, gaps or not, and nothing is packed before") {
+    for (const bool gaps : {false, true}) {
+        const movement m = choose_movement(route(false, gaps, false, false));
+        CHECK(m.by_caller);
+        CHECK(m.engine == mover::cpu);
+        CHECK_FALSE(m.packed_first);
+        CHECK_FALSE(m.by_kernels);
+    }
+}
+
+TEST_CASE("a caller that may remember an earlier route stores nothing") {
+    outgoing_route r = route(false, false, false, false);
+    r.spent = true;
+    CHECK_FALSE(choose_movement(r).by_caller);
+    CHECK(choose_movement(r).engine == mover::cpu);
+    r.from_gpu = r.to_gpu = true;
+    CHECK_FALSE(choose_movement(r).by_kernels);
+}
+
+TEST_CASE("what is not mapped is put by the engine, and packed before if it has gaps") {
+    outgoing_route r = route(false, false, false, false);
+    r.remote = true;
+    CHECK(choose_movement(r).engine == mover::network);
+    CHECK_FALSE(choose_movement(r).by_caller);
+    CHECK_FALSE(choose_movement(r).packed_first);
+    r.gaps = true;
+    CHECK(choose_movement(r).packed_first);
+}
+
+TEST_CASE("a GPU's buffers are moved by its copy engine, and by a kernel where there are gaps") {
+    const auto engine = [](bool from_gpu, bool gaps, bool to_gpu, bool landing_gaps) {
+        return choose_movement(route(from_gpu, gaps, to_gpu, landing_gaps)).engine;
+    };
+    CHECK(engine(true, false, true, false) == mover::copy_engine);
+    CHECK(engine(true, true, true, false) == mover::kernel);
+    CHECK(engine(true, false, true, true) == mover::kernel);
+    CHECK(engine(true, false, false, false) == mover::copy_engine);
+    CHECK(engine(true, true, false, false) == mover::kernel);
+    CHECK(engine(false, false, true, false) == mover::copy_engine);
+    CHECK(engine(false, true, true, false) == mover::copy_engine);  // packed by the CPU before
+    CHECK(engine(false, false, true, true) == mover::kernel);
+    CHECK(choose_movement(route(false, true, true, false)).packed_first);
+    CHECK(choose_movement(route(false, true, true, true)).packed_first);
+    CHECK_FALSE(choose_movement(route(true, true, true, false)).packed_first);
+    CHECK_FALSE(choose_movement(route(true, true, false, false)).packed_first);
+}
+
+TEST_CASE("kernels store from GPU to GPU, with gaps by pready_typed only") {
+    CHECK(choose_movement(route(true, false, true, false)).by_kernels);
+    CHECK_FALSE(choose_movement(route(true, false, true, false)).typed_only);
+    CHECK(choose_movement(route(true, true, true, false)).typed_only);
+    CHECK(choose_movement(route(true, false, true, true)).typed_only);
+    CHECK_FALSE(choose_movement(route(true, false, false, false)).by_kernels);
+    CHECK_FALSE(choose_movement(route(true, true, false, false)).typed_only);
+}
+
+TEST_CASE("the size decides how many slots a landing has") {
+    CHECK(slots_for(0, 0) == 2);
+    CHECK(slots_for(1, 0) == 1);
+    CHECK(slots_for(1048576, 1048576) == 2);
+    CHECK(slots_for(1048577, 1048576) == 1);
+    constexpr std::uint64_t no_limit = ~std::uint64_t{0};
+    CHECK(slots_for(no_limit, no_limit) == 2);
+    const auto ranges = slot_ranges(1000);
+    CHECK((ranges[0].least == 0 && ranges[0].most == 1000 && ranges[0].slots == 2));
+    CHECK((ranges[1].least == 1001 && ranges[1].most == no_limit && ranges[1].slots == 1));
+}
