@@ -25,6 +25,8 @@ foreach(program ring ring_mpi_first device_ring)
     step(${MPIRUN} "${WORK_DIR}/build/${program}")
 endforeach()
 
+step("${WORK_DIR}/prefix/bin/mpix_info")
+
 if(PKG_CONFIG)
     set(ENV{PKG_CONFIG_PATH} "${WORK_DIR}/prefix/${LIBDIR}/pkgconfig")
     execute_process(COMMAND "${PKG_CONFIG}" --cflags --libs mpix
