@@ -246,11 +246,11 @@ void take_turns(std::vector<contestant> &all, bool latency, const options &o) {
         c.make(tag);
         tag += 2;
         c.verify(1);
-        // How often fills the time: rank 0 says, after as many to get warm.
-        for (int i = 0; i < 10; ++i) once(c);
-        double us = 0;
-        for (std::size_t i = 5; i < 10; ++i) us += c.us[i] / 5 * (latency ? 2 : in_a_row);
-        c.repeats = static_cast<int>(std::clamp(o.seconds / rounds * 1e6 / us, 2.0, 1000.0));
+        // How often fills the time: rank 0 says, after as many to get warm. Not by the mean: others may run in between.
+        for (int i = 0; i < 11; ++i) once(c);
+        std::nth_element(c.us.begin(), c.us.begin() + 5, c.us.end());
+        c.repeats =
+            static_cast<int>(std::clamp(o.seconds / rounds * 1e6 / (c.us[5] * (latency ? 2 : in_a_row)), 2.0, 1000.0));
         must(PMPI_Bcast(&c.repeats, 1, MPI_INT, 0, MPI_COMM_WORLD), "MPI_Bcast");
         c.us.clear();
     }
@@ -314,7 +314,7 @@ public:
         if (csv_ != nullptr)
             std::fprintf(csv_, "%s,%zu,%d,%s,%s,%.3f,%.3f,%.3f,%.3f,%zu,%s\n", test, bytes, c.pieces(),
                          c.message().name(), by.c_str(), at(1), at(2), at(3), rate, c.us.size(), end_.c_str());
-        std::fflush(stdout);
+        std::fflush(nullptr);
     }
 
 private:
