@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Runs a program by Open MPI's mpirun on hosts that are network namespaces of this machine.
+"""Runs a program by Open MPI's or MPICH's mpirun on hosts that are network namespaces of this machine.
 
 Each host has a network, a host name, System V IPC and a /dev/shm of its own. A bridge joins them, or, to make the network
 slow, this program: the kernel's netem is not everywhere. Needs root; exits 77 where namespaces cannot be had. After --,
@@ -132,7 +132,7 @@ class Hosts:
                 raise OSError("a host could not be made")
         if self.slow:
             self.slow.start()
-        # What mpirun calls in place of ssh: `agent <address> <command>...`.
+        # What either mpirun calls in place of ssh: `agent <address> <command>...`.
         self.agent = os.path.join(self.folder, "agent")
         with open(self.agent, "w", encoding="utf-8") as f:
             f.write("#!/bin/bash\nhost=$1; shift\ncase $host in\n")
@@ -166,17 +166,33 @@ class Hosts:
     def take_down(self, i):
         call("ip", "-n", self.name + "sw", "link", "set", self.link(i), "down")
 
-    def mpirun(self, mpirun, ranks, environment, recovers, command):
+    def openmpi(self, ranks, environment, recovers):
+        """Open MPI's options: rank i on host i modulo their number, through the agent, by the hosts' network only."""
         hosts = ",".join(f"{self.address(i)}:{-(-ranks // self.number)}" for i in range(self.number))
-        options = ["--allow-run-as-root", "--bind-to", "none", "--map-by", "node",
+        options = ["--allow-run-as-root", "--bind-to", "none", "--map-by", "node", "--host", hosts,
                    "--mca", "plm_rsh_agent", self.agent, "--mca", "orte_keep_fqdn_hostnames", "1",
                    "--mca", "oob_tcp_if_include", NETWORK + ".0/24", "--mca", "btl_tcp_if_include", NETWORK + ".0/24"]
-        if recovers:  # a rank that ends badly does not take the others with it before they have said what they saw
+        if recovers:
             options += ["--mca", "orte_enable_recovery", "1"]
         for variable in environment:
             options += ["-x", variable]
+        return options
+
+    def mpich(self, _, environment, recovers):
+        """The same of MPICH, whose launchers are to find each other by address: the hosts' names are in no table."""
+        options = ["-launcher", "rsh", "-launcher-exec", self.agent, "-iface", "eth0", "-ppn", "1",
+                   "-hosts", ",".join(self.address(i) for i in range(self.number))]
+        if recovers:
+            options += ["-disable-auto-cleanup"]
+        for variable in environment:
+            options += ["-genv", *variable.split("=", 1)]
+        return options
+
+    def mpirun(self, mpirun, library, ranks, environment, recovers, command):
+        """If it recovers, a rank that ends badly does not take the others with it before they have said what they saw."""
+        options = getattr(self, library)(ranks, environment, recovers)
         return subprocess.Popen(
-            ["nsenter", "-t", str(self.holders[0].pid), "-n", "-u", "-i", "-m", mpirun, *options, "--host", hosts,
+            ["nsenter", "-t", str(self.holders[0].pid), "-n", "-u", "-i", "-m", mpirun, *options,
              "-n", str(ranks), *command],
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True)
 
@@ -199,6 +215,7 @@ def main():
     parser.add_argument("--hosts", type=int, default=2)
     parser.add_argument("--ranks", type=int, default=2)
     parser.add_argument("--mpirun", default="mpirun")
+    parser.add_argument("--library", choices=["openmpi", "mpich"], default="openmpi", help="whose mpirun that is")
     parser.add_argument("--fault", choices=["none", "slow", "link-down", "kill"], default="none")
     parser.add_argument("--expect", action="append", default=[], metavar="REGEX")
     parser.add_argument("--timeout", type=float, default=60)
@@ -216,7 +233,8 @@ def main():
         return 77
     with_fault = options.fault in ("link-down", "kill")
     try:
-        process = hosts.mpirun(options.mpirun, options.ranks, options.environment, with_fault, options.command)
+        process = hosts.mpirun(options.mpirun, options.library, options.ranks, options.environment, with_fault,
+                               options.command)
         seen = []
         reader = threading.Thread(target=watch, args=(process, seen), daemon=True)
         reader.start()
