@@ -156,7 +156,12 @@ candidate networked(const known_network &n, const ends &pair, const means &here)
     const auto no = [&n](std::string why) { return candidate{n.id, n.name, false, std::move(why)}; };
     if (!pair.unreached.empty()) return no(pair.unreached);
     if (!pair.by_network) return no("the processes share memory");
-    if (here.network != n.id) return no("one network carries all pairs of a process, and it is another");
+    if (here.network != n.id) {
+        // UCX was tried before verbs; a device is not opened only to say that it is not needed.
+        const bool known = !n.permitted || n.backend == nullptr || here.network == id_verbs;
+        const outcome why = known ? n.why_not() : outcome{};
+        return no(why.empty() ? "one network carries all pairs of a process, and it is another" : why);
+    }
     if (pair.receiver_on_gpu) return no("the receive buffer is GPU memory: that is not built yet");
     if (pair.sender_on_gpu)
         return no("the send buffer is GPU memory, and the receiver is on another node: that is not built yet");

@@ -62,11 +62,11 @@ void add_candidates(table &out, const transport::choice &choice, bool refused) {
 }
 
 void add_progress(table &out) {
-    const char *const how = config().progress == progress_mode::never ? "MPI calls only"
-                            : !setup_thread_safe() ? "MPI calls only: the MPI library gave no MPI_THREAD_MULTIPLE"
+    const char *const how = config().progress == progress_mode::never    ? "MPI calls only"
                             : config().progress == progress_mode::always ? "a thread that never sleeps, and MPI calls"
                                                                          : "a thread while it is needed, and MPI calls";
-    out.line(format("  progress engine: {}", how));
+    out.line(format("  progress engine: {}{}", how,
+                    setup_thread_safe() ? "" : "; setup in MPI calls only, without MPI_THREAD_MULTIPLE"));
 }
 
 std::string engine_moves(const movement &how, const transport::ends &pair) {

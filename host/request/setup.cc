@@ -304,7 +304,8 @@ void handle_introduction(int source, const control_message &m) {
     transport::outcome bad;
     transport::network *const network = transport::between_nodes(bad);
     if (network != nullptr && m.tag != static_cast<std::int32_t>(network->id()))
-        bad = format("it does not use {}, as we do (MPIX_TRANSPORTS)", network->name());
+        bad = format("it does not use {}, as we do (MPIX_TRANSPORTS, or a library or device that it has not)",
+                     network->name());
     else if (network != nullptr)
         bad = network->meet(source, std::move(address));
     s.introductions.erase(source);

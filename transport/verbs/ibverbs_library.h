@@ -15,11 +15,9 @@ namespace mpix::transport::verbs {
 #define MPIX_IBV_FUNCTIONS(F) \
     F(ibv_get_device_list)    \
     F(ibv_free_device_list)   \
-    F(ibv_get_device_name)    \
     F(ibv_open_device)        \
     F(ibv_close_device)       \
     F(ibv_query_device)       \
-    F(ibv_query_gid)          \
     F(_ibv_query_gid_ex)      \
     F(ibv_alloc_pd)           \
     F(ibv_dealloc_pd)         \

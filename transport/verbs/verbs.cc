@@ -27,7 +27,7 @@ namespace {
 using verbs::ibverbs_library;
 
 constexpr std::uint32_t most_posted = 128;    // writes under way of one queue pair
-constexpr std::uint32_t most_entries = 4096;  // and of all together: the completion queue has room for them
+constexpr std::uint32_t most_entries = 4096;  // of the completion queue
 constexpr std::uint32_t inline_wanted = 64;   // bytes that travel in the work request itself
 constexpr std::uint8_t ack_timeout = 18;      // 4.096 us * 2^18, about a second,
 constexpr std::uint8_t retries = 7;           // so often, before a peer is taken for lost
@@ -98,8 +98,9 @@ public:
         const std::lock_guard lock(mutex_);
         if (!broken_.empty()) return broken_;
         peer_process &p = peers_[peer];
+        if (!p.lost.empty()) return p.lost;
         if (p.queue == nullptr)
-            if (outcome bad = make_queue(p); !bad.empty()) return bad;
+            if (outcome bad = make_queue(p); !bad.empty()) return lose(p, bad);
         calling_card card{};
         card.version = card_version;
         card.qpn = p.queue->qp_num;
@@ -108,9 +109,10 @@ public:
         card.mtu = static_cast<std::uint8_t>(port_.active_mtu);
         card.by_gid = by_gid_;
         std::memcpy(card.gid, gid_.raw, sizeof card.gid);
+        if (outcome bad = connect(p); !bad.empty()) return lose(p, bad);
         const auto *const first = reinterpret_cast<const std::uint8_t *>(&card);
         address.assign(first, first + sizeof card);
-        return connect(p);
+        return {};
     }
 
     outcome meet(int peer, std::vector<std::uint8_t> address) override {
@@ -122,10 +124,11 @@ public:
         const std::lock_guard lock(mutex_);
         if (!broken_.empty()) return broken_;
         peer_process &p = peers_[peer];
-        if (p.met) return {};
+        if (p.met) return p.lost;
         p.met = true;
         p.card = card;
-        return connect(p);
+        outcome bad = connect(p);
+        return bad.empty() ? bad : lose(p, bad);
     }
 
     outcome describe(const region &own, wire_region &out) override {
@@ -222,7 +225,6 @@ public:
         ibv_wc entries[16];
         const int n = ibv_poll_cq(completions_, 16, entries);
         for (int i = 0; i < n; ++i) complete(entries[i]);
-        if (n == 0) return;
         for (auto &[number, p] : peers_) post_waiting(number, p);
     }
 
@@ -277,6 +279,7 @@ private:
         ibv_device **const devices = ibv_.ibv_get_device_list(&n);
         outcome bad = n == 0 ? "there is no RDMA device" : "no port of an RDMA device is active";
         for (int i = 0; i < n && context_ == nullptr; ++i) {
+            if (devices[i]->transport_type != IBV_TRANSPORT_IB) continue;  // RoCE is that as well
             context_ = ibv_.ibv_open_device(devices[i]);
             if (context_ == nullptr)
                 bad = error("ibv_open_device", errno);
@@ -293,6 +296,8 @@ private:
         entries_ = std::min(most_entries, static_cast<std::uint32_t>(can.max_cqe));
         domain_ = ibv_.ibv_alloc_pd(context_);
         if (domain_ == nullptr) return error("ibv_alloc_pd", errno);
+        // Entries of queue pairs that are gone may still be there, see drop.
+        room_ = entries_ - std::min(entries_ / 2, 8 * depth_);
         completions_ = ibv_.ibv_create_cq(context_, static_cast<int>(entries_), nullptr, nullptr, 0);
         if (completions_ == nullptr) return error("ibv_create_cq", errno);
         return {};
@@ -304,7 +309,9 @@ private:
         if (ibv_.ibv_query_device(context_, &can) != 0) return false;
         for (std::uint8_t number = 1; number <= can.phys_port_cnt; ++number) {
             port_ = {};
-            if (ibv_.query_port(context_, number, &port_) != 0 || port_.state != IBV_PORT_ACTIVE) continue;
+            if (ibv_.query_port(context_, number, &port_) != 0 || port_.state != IBV_PORT_ACTIVE ||
+                port_.max_msg_sz == 0)
+                continue;
             port_number_ = number;
             by_gid_ = port_.link_layer == IBV_LINK_LAYER_ETHERNET;
             if (!by_gid_ || choose_gid()) return true;
@@ -376,6 +383,7 @@ private:
     // Once both ends are known. The peer's may not be ready yet: then what we send is sent again.
     outcome connect(peer_process &p) {
         if (!p.met || p.queue == nullptr || p.connected) return {};
+        if (p.card.by_gid != by_gid_) return "one of the two ports is InfiniBand's, the other one Ethernet's";
         ibv_qp_attr a{};
         a.qp_state = IBV_QPS_RTR;
         a.path_mtu = static_cast<ibv_mtu>(std::min<int>(p.card.mtu, port_.active_mtu));
@@ -425,9 +433,11 @@ private:
         p.waiting.clear();
     }
 
-    void lose(peer_process &p, const outcome &why) {
-        if (p.lost.empty()) p.lost = "the RDMA connection is lost: " + why;
+    // For good: every later call about the peer gives the same reason.
+    const outcome &lose(peer_process &p, const outcome &why) {
+        if (p.lost.empty()) p.lost = (p.connected ? "the RDMA connection is lost: " : "no RDMA connection: ") + why;
         drop(p);
+        return p.lost;
     }
 
     // ---- puts: `mutex_` is held ----
@@ -447,7 +457,7 @@ private:
     }
 
     void post_waiting(int number, peer_process &p) {
-        while (!p.waiting.empty() && p.posted.size() < depth_ && under_way_ < entries_) {
+        while (!p.waiting.empty() && p.posted.size() < depth_ && under_way_ < room_) {
             put_operation &o = p.waiting.front();
             const auto bytes = static_cast<std::uint32_t>(std::min<std::uint64_t>(o.left, port_.max_msg_sz));
             const bool is_inline = o.source == nullptr && o.left <= p.most_inline;
@@ -455,7 +465,11 @@ private:
                 // Whatever the user sends from, for as long as it takes: what a kept registration says of memory that
                 // was given back and taken anew would be wrong.
                 o.source = ibv_.reg_mr(domain_, const_cast<char *>(o.from), o.left, 0);
-                if (o.source == nullptr) return lose(p, not_registered());
+                if (o.source == nullptr) {
+                    if (errno == ENOMEM && !p.posted.empty()) return;  // what is under way gives memory back
+                    lose(p, not_registered());
+                    return;
+                }
             }
             ibv_sge piece{};
             piece.addr =
@@ -470,7 +484,10 @@ private:
             wr.send_flags = is_inline ? IBV_SEND_INLINE : 0;
             wr.wr.rdma.remote_addr = o.to;
             wr.wr.rdma.rkey = o.key;
-            if (const int e = ibv_post_send(p.queue, &wr, &refused); e != 0) return lose(p, error("ibv_post_send", e));
+            if (const int e = ibv_post_send(p.queue, &wr, &refused); e != 0) {
+                lose(p, error("ibv_post_send", e));
+                return;
+            }
             ++under_way_;
             o.left -= bytes;
             o.to += bytes;
@@ -484,7 +501,10 @@ private:
         const auto it = peers_.find(static_cast<int>(entry.wr_id));
         if (it == peers_.end() || !it->second.lost.empty()) return;  // of a queue pair that is gone
         peer_process &p = it->second;
-        if (entry.status != IBV_WC_SUCCESS) return lose(p, ibv_.ibv_wc_status_str(entry.status));
+        if (entry.status != IBV_WC_SUCCESS) {
+            lose(p, ibv_.ibv_wc_status_str(entry.status));
+            return;
+        }
         if (p.posted.empty()) return;
         const posted_write w = p.posted.front();
         p.posted.pop_front();
@@ -505,7 +525,8 @@ private:
     std::uint8_t port_number_ = 1, gid_index_ = 0;
     bool by_gid_ = false;
     ibv_gid gid_{};
-    std::uint32_t depth_ = 0, entries_ = 0;
+    std::uint32_t depth_ = 0, entries_ = 0,
+                  room_ = 0;     // of a queue pair; of the completion queue; that are used at once
     std::size_t under_way_ = 0;  // work requests posted to all peers that have not completed
     std::map<int, peer_process> peers_;
     std::map<void *, ibv_mr *> registrations_;
