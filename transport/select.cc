@@ -157,8 +157,8 @@ candidate networked(const known_network &n, const ends &pair, const means &here)
     if (!pair.unreached.empty()) return no(pair.unreached);
     if (!pair.by_network) return no("the processes share memory");
     if (here.network != n.id) {
-        // UCX was tried before verbs; a device is not opened only to say that it is not needed.
-        const bool known = !n.permitted || n.backend == nullptr || here.network == id_verbs;
+        // No library is loaded, and no device opened, only to say that it is not needed; mpix_info tries them all.
+        const bool known = !n.permitted || n.backend == nullptr;
         const outcome why = known ? n.why_not() : outcome{};
         return no(why.empty() ? "one network carries all pairs of a process, and it is another" : why);
     }
