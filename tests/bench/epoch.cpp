@@ -17,6 +17,8 @@
 #include <thread>
 #include <vector>
 
+#include "tests/bench/host_machine.hpp"
+
 namespace {
 
 using wall = std::chrono::steady_clock;
@@ -255,17 +257,6 @@ figures measure(way &w, const shape &s, const options &o, int rank) {
     return {median(times), median(readies), median(arrivals)};
 }
 
-std::string library_name() {
-    char text[MPI_MAX_LIBRARY_VERSION_STRING];
-    int length = 0;
-    MPI_Get_library_version(text, &length);
-    std::string name(text);
-    name = name.substr(0, name.find('\n'));
-    name = name.substr(0, name.find(','));
-    std::replace(name.begin(), name.end(), '\t', ' ');
-    return name;
-}
-
 bool parse(int argc, char **argv, options &o) {
     static const option known[] = {{"threads", required_argument, nullptr, 't'},
                                    {"repeats", required_argument, nullptr, 'r'},
@@ -341,7 +332,8 @@ int main(int argc, char **argv) {
                                 w->name(), f.epoch_us, f.ready_ns, f.arrived_ns);
                 if (csv != nullptr)
                     std::fprintf(csv, "%d,%lld,%d,%s,%.3f,%.1f,%.1f,%s\n", partitions, static_cast<long long>(bytes),
-                                 o.threads, w->name(), f.epoch_us, f.ready_ns, f.arrived_ns, library_name().c_str());
+                                 o.threads, w->name(), f.epoch_us, f.ready_ns, f.arrived_ns,
+                                 bench::library_name().c_str());
                 std::fflush(stdout);
             }
     if (csv != nullptr && csv != stdout) std::fclose(csv);

@@ -7,11 +7,11 @@
 #include <cuda_runtime.h>
 #include <mpi.h>
 
-#include <algorithm>
 #include <cstdio>
-#include <ctime>
 #include <fstream>
 #include <string>
+
+#include "tests/bench/host_machine.hpp"
 
 namespace bench {
 
@@ -35,15 +35,8 @@ inline std::string machine_columns(int device) {
     std::string driver;
     std::ifstream file("/sys/module/nvidia/version");
     if (!(file >> driver)) driver = "CUDA " + version_text(supported);
-    char date[32], mpi[MPI_MAX_LIBRARY_VERSION_STRING];
-    const std::time_t now = std::time(nullptr);
-    std::strftime(date, sizeof date, "%Y-%m-%d", std::gmtime(&now));
-    int length = 0;
-    MPI_Get_library_version(mpi, &length);
-    std::string name = std::string(mpi).substr(0, std::string(mpi).find('\n'));
-    name = name.substr(0, name.find(','));
-    std::replace(name.begin(), name.end(), '\t', ' ');
-    return std::string(properties.name) + "," + driver + "," + version_text(runtime) + "," + date + "," + name;
+    return std::string(properties.name) + "," + driver + "," + version_text(runtime) + "," + today() + "," +
+           library_name();
 }
 
 }  // namespace bench

@@ -22,6 +22,8 @@
 #include <string>
 #include <vector>
 
+#include "tests/bench/host_machine.hpp"
+
 namespace {
 
 using wall = std::chrono::steady_clock;
@@ -133,22 +135,11 @@ usage look() {
 
 std::FILE *csv, *text;
 
-std::string library_name() {
-    char all[MPI_MAX_LIBRARY_VERSION_STRING];
-    int length = 0;
-    MPI_Get_library_version(all, &length);
-    std::string name(all);
-    name = name.substr(0, name.find('\n'));
-    name = name.substr(0, name.find(','));
-    std::replace(name.begin(), name.end(), '\t', ' ');
-    return name;
-}
-
 // One figure: CSV as it is, text with a heading of the caller's.
 void record(const char *side, int requests, int partitions, const char *quantity, double value) {
     if (csv != nullptr)
         std::fprintf(csv, "%d,%s,%d,%d,%s,%.10g,%s\n", size, side, requests, partitions, quantity, value,
-                     library_name().c_str());
+                     bench::library_name().c_str());
 }
 void record(const char *side, int requests, int partitions, const char *prefix, const usage &u) {
     const std::string p = prefix;

@@ -525,8 +525,9 @@ private:
     std::uint8_t port_number_ = 1, gid_index_ = 0;
     bool by_gid_ = false;
     ibv_gid gid_{};
-    std::uint32_t depth_ = 0, entries_ = 0,
-                  room_ = 0;     // of a queue pair; of the completion queue; that are used at once
+    std::uint32_t depth_ = 0;    // of a queue pair
+    std::uint32_t entries_ = 0;  // of the completion queue
+    std::uint32_t room_ = 0;     // of them, for work requests under way
     std::size_t under_way_ = 0;  // work requests posted to all peers that have not completed
     std::map<int, peer_process> peers_;
     std::map<void *, ibv_mr *> registrations_;
