@@ -41,6 +41,18 @@ bool parse(const std::string &value, progress_mode &out) {
     return true;
 }
 
+bool parse(const std::string &value, pack_wish &out) {
+    if (value == "auto")
+        out = pack_wish::none;
+    else if (value == "kernel")
+        out = pack_wish::kernel;
+    else if (value == "copy")
+        out = pack_wish::rows;
+    else
+        return false;
+    return true;
+}
+
 template <class Knob>
 void read_knob(const char *(*lookup)(const char *), const char *variable, const char *initial, const char *meaning,
                Knob &knob, std::string &problem) {

@@ -4,6 +4,8 @@
 #ifndef MPIX_HOST_CONFIG_H
 #define MPIX_HOST_CONFIG_H
 
+#include <mpix/device/pack_choice.h>
+
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -15,6 +17,7 @@ using on_off = bool;
 using seconds = double;
 using text = std::string;
 enum class progress_mode { automatic, always, never };
+using gpu::pack_wish;
 
 struct configuration {
 #define MPIX_KNOB(member, type, variable, initial, meaning) type member{};

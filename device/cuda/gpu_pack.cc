@@ -3,14 +3,14 @@
 
 #include <cuda_runtime.h>
 #include <mpix/detail/cuda_host.h>
+#include <mpix/device/device_state.h>
+#include <mpix/device/pack_choice.h>
 #include <mpix/device/pack_launch.h>
+#include <mpix/device/pack_tiles.cuh>
 
 #include <algorithm>
 #include <atomic>
-#include <map>
 #include <memory>
-#include <mutex>
-#include <vector>
 
 namespace mpix::gpu {
 namespace {
@@ -26,201 +26,54 @@ outcome copy_in_order(void *to, const void *from, int64_t bytes, cudaStream_t or
     return error == cudaSuccess ? outcome{} : cuda_error("cudaMemcpyAsync", error);
 }
 
-// So that a process without GPUs does not start CUDA when it frees a datatype.
-std::atomic<bool> tables_were_made{false};
-
-// A type map's tables on one device.
-struct tables {
-    mpix_typemap map;  // leads to memory of the device
-    void *memory = nullptr;
-    cudaEvent_t used = nullptr;  // after the last kernel that was enqueued with them
-};
-
-// All of one device, which is current wherever this is used.
-class device_state {
-public:
-    outcome open() {
-        const std::lock_guard lock(mutex_);
-        if (pool_ != nullptr) return {};
-        int device = 0;
-        cudaError_t error = cudaGetDevice(&device);
-        cudaMemPoolProps properties{};
-        properties.allocType = cudaMemAllocationTypePinned;
-        properties.location.type = cudaMemLocationTypeDevice;
-        properties.location.id = device;
-        if (error == cudaSuccess) error = cudaStreamCreateWithFlags(&maker_, cudaStreamNonBlocking);
-        if (error == cudaSuccess) error = cudaStreamCreateWithFlags(&ender_, cudaStreamNonBlocking);
-        if (error == cudaSuccess) error = cudaMemPoolCreate(&pool_, &properties);
-        uint64_t keep_all = ~uint64_t{0};
-        if (error == cudaSuccess) error = cudaMemPoolSetAttribute(pool_, cudaMemPoolAttrReleaseThreshold, &keep_all);
-        // What the ender is still waiting to free is not given to anybody who would then wait as well.
-        int no = 0;
-        if (error == cudaSuccess)
-            error = cudaMemPoolSetAttribute(pool_, cudaMemPoolReuseAllowInternalDependencies, &no);
-        return error == cudaSuccess ? outcome{} : cuda_error("no memory pool on the GPU", error);
-    }
-
-    outcome load() {
-        if (outcome problem = open(); !problem.empty()) return problem;
-        cudaError_t error = cudaSuccess;
-#if MPIX_HAVE_NVCC
-        std::call_once(loaded_, [&] { error = static_cast<cudaError_t>(load_kernels()); });
-#endif
-        return error == cudaSuccess ? outcome{} : cuda_error("cannot load the packing kernels", error);
-    }
-
-    outcome take_stream(cudaStream_t &out) {
-        const std::lock_guard lock(mutex_);
-        if (!idle_.empty()) {
-            out = idle_.back();
-            idle_.pop_back();
-            return {};
-        }
-        const cudaError_t error = cudaStreamCreateWithFlags(&out, cudaStreamNonBlocking);
-        return error == cudaSuccess ? outcome{} : cuda_error("cudaStreamCreateWithFlags", error);
-    }
-    void give_stream(cudaStream_t stream) {
-        const std::lock_guard lock(mutex_);
-        idle_.push_back(stream);
-    }
-
-    outcome allocate(void **out, int64_t bytes, cudaStream_t stream) {
-        const cudaError_t error = cudaMallocFromPoolAsync(out, static_cast<std::size_t>(bytes), pool_, stream);
-        return error == cudaSuccess ? outcome{} : cuda_error("no device memory: cudaMallocFromPoolAsync", error);
-    }
-
-    // The type with its tables where kernels can read them.
-    outcome find_tables(const mpix_typemap &type, mpix_typemap &out) {
-        out = type;
-        if (type.kind == MPIX_TYPEMAP_GRID) return {};
-        const std::lock_guard lock(mutex_);
-        const auto found = tables_.find(&type);
-        if (found != tables_.end()) {
-            out = found->second.map;
-            return {};
-        }
-        tables made;
-        outcome problem = upload(type, made);
-        if (!problem.empty()) return problem;
-        out = made.map;
-        tables_.emplace(&type, made);
-        tables_were_made.store(true, std::memory_order_relaxed);
-        return {};
-    }
-
-    // A kernel that uses the type's tables was enqueued.
-    outcome note_use(const mpix_typemap &type, cudaStream_t stream) {
-        if (type.kind == MPIX_TYPEMAP_GRID) return {};
-        cudaStreamCaptureStatus capture = cudaStreamCaptureStatusNone;
-        cudaError_t error = cudaStreamIsCapturing(stream, &capture);
-        // An event in a graph says nothing of the graph's launches; whoever keeps the graph keeps the type.
-        if (error == cudaSuccess && capture != cudaStreamCaptureStatusNone) return {};
-        const std::lock_guard lock(mutex_);
-        const auto found = tables_.find(&type);
-        if (found == tables_.end()) return {};  // moved without tables
-        tables &t = found->second;
-        // One after another, so that the event speaks for all uses.
-        if (error == cudaSuccess) error = cudaStreamWaitEvent(ender_, t.used);
-        if (error == cudaSuccess) error = cudaEventRecord(t.used, stream);
-        return error == cudaSuccess ? outcome{} : cuda_error("cudaEventRecord", error);
-    }
-
-    // Memory with something in it.
-    outcome upload_bytes(const void *from, int64_t bytes, void **out) {
-        outcome problem = allocate(out, bytes, maker_);
-        if (!problem.empty()) return problem;
-        problem = copy_in_order(*out, from, bytes, maker_);
-        const cudaError_t error = cudaStreamSynchronize(maker_);
-        return problem.empty() && error != cudaSuccess ? cuda_error("cudaStreamSynchronize", error) : problem;
-    }
-    void free_bytes(void *memory) { cudaFreeAsync(memory, ender_); }
-
-    bool knows(const mpix_typemap *type) {
-        const std::lock_guard lock(mutex_);
-        return tables_.count(type) != 0;
-    }
-    void forget(const mpix_typemap *type) {
-        const std::lock_guard lock(mutex_);
-        const auto found = tables_.find(type);
-        if (found == tables_.end()) return;
-        // In the ender's order, after the kernels: nobody here waits for them.
-        cudaStreamWaitEvent(ender_, found->second.used);
-        cudaFreeAsync(found->second.memory, ender_);
-        cudaEventDestroy(found->second.used);
-        tables_.erase(found);
-        cudaGetLastError();
-    }
-
-private:
-    outcome upload(const mpix_typemap &type, tables &out) {
-        out.map = type;
-        struct part {
-            const void *from;
-            int64_t bytes, at;
-        };
-        std::vector<part> parts;
-        int64_t total = 0;
-        const auto add = [&](const void *from, int64_t bytes) {
-            parts.push_back({from, bytes, total});
-            total += (bytes + 15) & ~int64_t{15};
-            return parts.back().at;
-        };
-        const mpix_run_table &t = type.table;
-        const bool runs = type.kind == MPIX_TYPEMAP_RUNS;
-        const int64_t packed = runs ? add(t.packed, (t.runs + 1) * 8) : 0,
-                      offset = runs ? add(t.offset, t.runs * 8) : 0, bucket = runs ? add(t.bucket, t.buckets * 4) : 0,
-                      boxes = runs ? 0 : add(type.boxes, type.number_of_boxes * int64_t{sizeof(mpix_grid)});
-        if (outcome problem = allocate(&out.memory, total, maker_); !problem.empty()) return problem;
-        char *const base = static_cast<char *>(out.memory);
-        cudaError_t error = cudaEventCreateWithFlags(&out.used, cudaEventDisableTiming);
-        for (const part &p : parts)
-            if (error == cudaSuccess)
-                error = cudaMemcpyAsync(base + p.at, p.from, static_cast<std::size_t>(p.bytes), cudaMemcpyHostToDevice,
-                                        maker_);
-        if (error == cudaSuccess) error = cudaStreamSynchronize(maker_);
-        if (error != cudaSuccess) {
-            if (out.used != nullptr) cudaEventDestroy(out.used);
-            cudaFreeAsync(out.memory, maker_);
-            return cuda_error("cannot copy a datatype to the GPU", error);
-        }
-        out.map.table.packed = reinterpret_cast<const int64_t *>(base + packed);
-        out.map.table.offset = reinterpret_cast<const int64_t *>(base + offset);
-        out.map.table.bucket = reinterpret_cast<const uint32_t *>(base + bucket);
-        out.map.boxes = reinterpret_cast<const mpix_grid *>(base + boxes);
-        return {};
-    }
-
-    std::mutex mutex_;
-    cudaMemPool_t pool_ = nullptr;
-    // Memory of tables comes in the order of the one, where nothing ever waits for a kernel, and goes in the other's.
-    cudaStream_t maker_ = nullptr, ender_ = nullptr;
-    std::vector<cudaStream_t> idle_;
-    std::once_flag loaded_;
-    std::map<const mpix_typemap *, tables> tables_;
-};
-
-std::vector<device_state> &devices() {
-    // Never destroyed: the CUDA runtime may be gone by the time of static destructors.
-    static auto *const all = [] {
-        int n = 0;
-        if (cudaGetDeviceCount(&n) != cudaSuccess) n = 0;
-        cudaGetLastError();
-        return new std::vector<device_state>(static_cast<std::size_t>(n));
-    }();
-    return *all;
-}
-
-// The address by which kernels on `device` reach `packed`; null if they cannot.
-char *reach(char *packed, int device) {
+// Where packed bytes are for kernels on `device`; and by which address, if these can reach them.
+packed_place find_packed(char *&packed, int device) {
     cudaPointerAttributes attributes{};
     if (cudaPointerGetAttributes(&attributes, packed) != cudaSuccess) {
         cudaGetLastError();
-        return nullptr;
+        return packed_place::unreachable;
     }
-    if (attributes.type == cudaMemoryTypeDevice && attributes.device != device &&
-        !detail::enable_peer(device, attributes.device).empty())
-        return nullptr;
-    return static_cast<char *>(attributes.devicePointer);
+    const bool other = attributes.type == cudaMemoryTypeDevice && attributes.device != device;
+    if (attributes.devicePointer == nullptr || (other && !detail::enable_peer(device, attributes.device).empty()))
+        return packed_place::unreachable;
+    packed = static_cast<char *>(attributes.devicePointer);
+    return other                                   ? packed_place::other_gpu
+           : attributes.type == cudaMemoryTypeHost ? packed_place::mapped_host
+                                                   : packed_place::same_gpu;
+}
+
+// Without nvcc there are no kernels, but copies of one run after another.
+std::atomic<pack_wish> wish{MPIX_HAVE_NVCC ? pack_wish::none : pack_wish::rows};
+
+int word_of(const message &m) {
+    return m.unpack ? detail::kernel_word<true>(*m.type, m.memory, m.packed, m.begin, m.bytes)
+                    : detail::kernel_word<false>(*m.type, m.memory, m.packed, m.begin, m.bytes);
+}
+
+pack_shape shape_of(const message &m, packed_place packed) {
+    return {m.type, m.begin, m.bytes, m.unpack, word_of(m), packed};
+}
+
+// By the copy engine, all rows at once.
+outcome move_rows(const message &m, const pitched_rows &rows, cudaStream_t order) {
+    const auto width = static_cast<std::size_t>(rows.width), pitch = static_cast<std::size_t>(rows.pitch),
+               height = static_cast<std::size_t>(rows.height), depth = static_cast<std::size_t>(rows.depth);
+    char *const memory = m.memory + rows.offset;
+    cudaError_t error = cudaSuccess;
+    if (depth == 1) {
+        error = m.unpack ? cudaMemcpy2DAsync(memory, pitch, m.packed, width, width, height, cudaMemcpyDefault, order)
+                         : cudaMemcpy2DAsync(m.packed, width, memory, pitch, width, height, cudaMemcpyDefault, order);
+    } else {
+        const cudaPitchedPtr there = make_cudaPitchedPtr(memory, pitch, width, static_cast<std::size_t>(rows.slice)),
+                             dense = make_cudaPitchedPtr(m.packed, width, width, height);
+        cudaMemcpy3DParms p{};
+        p.srcPtr = m.unpack ? dense : there;
+        p.dstPtr = m.unpack ? there : dense;
+        p.extent = make_cudaExtent(width, height, depth);
+        p.kind = cudaMemcpyDefault;
+        error = cudaMemcpy3DAsync(&p, order);
+    }
+    return error == cudaSuccess ? outcome{} : cuda_error("cannot copy rows", error);
 }
 
 #if MPIX_HAVE_NVCC
@@ -279,22 +132,26 @@ outcome move_staged(device_state &device, message m, cudaStream_t order) {
     return problem;
 }
 
+// Every message goes through here.
 outcome submit(device_state &device, message m, cudaStream_t order) {
-    if (m.type->kind == MPIX_TYPEMAP_GRID && m.type->grid.dimensions == 0) {
+    const packed_place packed = find_packed(m.packed, m.device);
+    const pack_shape shape = shape_of(m, packed);
+    const pack_choice choice = consider(shape, device.costs(), wish.load(std::memory_order_relaxed));
+    if (choice.taken == pack_way::copy) {
         char *const memory = m.memory + m.type->grid.offset + m.begin;
         return copy_in_order(m.unpack ? memory : m.packed, m.unpack ? m.packed : memory, m.bytes, order);
     }
+    if (pitched_rows rows; choice.taken == pack_way::rows && as_rows(shape, rows)) return move_rows(m, rows, order);
     mpix_typemap type{};
 #if MPIX_HAVE_NVCC
     if (outcome problem = device.find_tables(*m.type, type); !problem.empty()) return problem;
 #else
     type = *m.type;
 #endif
+    const mpix_typemap *const tables = m.type;
     m.type = &type;
-    char *const reached = reach(m.packed, m.device);
-    if (reached == nullptr) return move_staged(device, m, order);
-    m.packed = reached;
-    return move(m, order);
+    outcome problem = choice.taken == pack_way::staged ? move_staged(device, m, order) : move(m, order);
+    return problem.empty() ? device.note_use(*tables, order) : problem;
 }
 
 // By the packing kernels where one side is packed, otherwise in one pass.
@@ -308,8 +165,7 @@ outcome submit(device_state &device, const passage &p, cudaStream_t order) {
                         p.begin,
                         p.bytes,
                         unpack};
-        outcome problem = submit(device, m, order);
-        return problem.empty() ? device.note_use(*m.type, order) : problem;
+        return submit(device, m, order);
     }
     mpix_typemap to{}, from{};
     outcome problem = device.find_tables(*p.to_type, to);
@@ -331,15 +187,7 @@ struct under_way final : pending {
         if (end != nullptr) cudaEventDestroy(end);
         if (stream != nullptr) device->give_stream(stream);
     }
-    bool finished(outcome &problem) override {
-        const cudaError_t state = cudaEventQuery(end);
-        if (state == cudaErrorNotReady) {
-            cudaGetLastError();
-            return false;
-        }
-        if (state != cudaSuccess) problem = cuda_error("packing on the GPU", state);
-        return true;
-    }
+    bool finished(outcome &problem) override { return detail::event_passed(end, "packing on the GPU", problem); }
 };
 
 // Submit to a stream of our own, and wait.
@@ -360,7 +208,11 @@ outcome finish_on(int ordinal, const Submit &submit_to) {
 }  // namespace
 
 outcome run(const message &m) {
-    return finish_on(m.device, [&](device_state &device, cudaStream_t stream) { return submit(device, m, stream); });
+    return finish_on(m.device, [&](device_state &device, cudaStream_t stream) {
+        // The caller waits for the GPU anyway. In one piece there is nothing to choose.
+        if (m.type->kind != MPIX_TYPEMAP_GRID || m.type->grid.dimensions != 0) device.measure(m.device);
+        return submit(device, m, stream);
+    });
 }
 
 outcome prepare(int ordinal) {
@@ -387,9 +239,17 @@ outcome enqueue(const message &m, stream_handle order) {
     const device_scope scope(m.device);
     device_state &device = devices().at(static_cast<std::size_t>(m.device));
     if (outcome problem = device.open(); !problem.empty()) return problem;
-    if (outcome problem = submit(device, m, order); !problem.empty()) return problem;
-    return device.note_use(*m.type, order);
+    return submit(device, m, order);
 }
+
+pack_choice explain(message m, pack_costs &costs) {
+    const device_scope scope(m.device);
+    costs = devices().at(static_cast<std::size_t>(m.device)).costs();
+    const packed_place packed = find_packed(m.packed, m.device);
+    return consider(shape_of(m, packed), costs, wish.load(std::memory_order_relaxed));
+}
+
+void prefer(pack_wish way) { wish.store(way, std::memory_order_relaxed); }
 
 outcome copy(void *to, const void *from, int64_t bytes, int device) {
     return finish_on(device,
@@ -416,7 +276,7 @@ void unplace(const mpix_typemap *placed, int device) {
 int number_of_devices() { return static_cast<int>(devices().size()); }
 
 void forget(const mpix_typemap *type) {
-    if (type->kind == MPIX_TYPEMAP_GRID || !tables_were_made.load(std::memory_order_relaxed)) return;
+    if (type->kind == MPIX_TYPEMAP_GRID || !tables_were_made()) return;
     std::vector<device_state> &all = devices();
     for (std::size_t d = 0; d < all.size(); ++d) {
         if (!all[d].knows(type)) continue;  // nor is the device's context wanted

@@ -80,10 +80,6 @@ __global__ void __launch_bounds__(threads)
 }
 constexpr int64_t bytes_per_block = 16384, most_blocks = 1024;
 
-}  // namespace
-
-namespace {
-
 template <class Kernel>
 void load(cudaError_t &error, Kernel *kernel) {
     cudaFuncAttributes attributes;

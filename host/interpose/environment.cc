@@ -2,6 +2,7 @@
 //
 // MPI_Init to MPI_Finalize, MPI_Error_class and MPI_Error_string.
 #include <mpi.h>
+#include <mpix/device/gpu_pack.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -9,6 +10,7 @@
 
 #include "host/config.h"
 #include "host/format.h"
+#include "host/interpose/pack_explain.h"
 #include "host/interpose/symbol.h"
 #include "host/progress.h"
 #include "host/report.h"
@@ -75,6 +77,7 @@ int begin(int *argc, char ***argv, int required, int *provided) {
     // The user has what he asked for, and no more: who does not need threads is spared what they cost.
     const bool thread_safe = *provided == MPI_THREAD_MULTIPLE;
     *provided = told_level = std::min(*provided, required);
+    if (config().pack != gpu::pack_wish::none) gpu::prefer(config().pack);
     start_setup(thread_safe, told_level == MPI_THREAD_SINGLE);
     start_progress();
     return MPI_SUCCESS;
@@ -100,6 +103,7 @@ MPIX_SYMBOL int MPI_Query_thread(int *provided) {
 MPIX_SYMBOL int MPI_Finalize(void) {
     // In the callbacks MPICH takes the process for one with a single thread.
     stop_progress();
+    if (config().explain) tell_pack_times();
     if (!ends_with_self) end_setup(MPI_COMM_SELF, MPI_KEYVAL_INVALID, nullptr, nullptr);
     return PMPI_Finalize();
 }

@@ -15,10 +15,12 @@
 #include <string>
 #include <vector>
 
+#include "host/config.h"
 #include "host/datatype/decode.h"
 #include "host/datatype/host_copy.h"
 #include "host/datatype/typemap.h"
 #include "host/format.h"
+#include "host/interpose/pack_explain.h"
 #include "host/interpose/symbol.h"
 #include "host/report.h"
 #include "transport/select.h"
@@ -114,7 +116,8 @@ std::string move_across(const call &c, const work &w) {
 std::string move_on_gpu(const call &c, const work &w) {
     if (w.memory.owner == nullptr) return move_across(c, w);
     const auto map = typemap_of(*w.type);
-    return gpu::run(message_of(c, w, *map));
+    const gpu::message m = message_of(c, w, *map);
+    return config().explain ? run_explained(c.name, *w.type, m) : gpu::run(m);
 }
 #else
 std::string move_on_gpu(const call &, const work &) { return "mpix was built without CUDA"; }
@@ -220,7 +223,10 @@ int enqueue_with_memory(const call &c, MPI_Count *position, gpu::stream_handle s
         } else {
 #if MPIX_HAVE_CUDA
             const auto map = typemap_of(*w.type);
-            if (const std::string failed = gpu::enqueue(message_of(c, w, *map), stream); !failed.empty())
+            const gpu::message m = message_of(c, w, *map);
+            if (const std::string failed =
+                    config().explain ? enqueue_explained(c.name, *w.type, m, stream) : gpu::enqueue(m, stream);
+                !failed.empty())
                 bad = {MPI_ERR_OTHER, failed};
 #else
             static_cast<void>(stream);

@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "host/request/explain.h"
 
-#include <unistd.h>
-
-#include <cerrno>
 #include <limits>
 
 #include "host/config.h"
+#include "host/explain_text.h"
 #include "host/format.h"
 #include "host/request/setup.h"
 
@@ -20,12 +18,9 @@ std::string shortened(const char *name) {
     return whole.size() <= longest_name ? whole : whole.substr(0, longest_name - 3) + "...";
 }
 
-class table {
+class table : public explain_text {
 public:
     explicit table(const request &r) {
-        int me = 0;
-        PMPI_Comm_rank(MPI_COMM_WORLD, &me);
-        start_ = format("mpix explain: rank {}: ", me);
         line(format("{} rank {}, tag {}, communicator \"{}\"", r.kind == MPIX_KIND_SEND ? "send to" : "receive from",
                     r.null_peer() ? "MPI_PROC_NULL"
                                   : (format("{}", r.op.peer) +
@@ -36,22 +31,9 @@ public:
                     r.place.owner == nullptr ? "host" : format("GPU {}", r.place.device)));
     }
 
-    void line(const std::string &text) { whole_ += start_ + text + "\n"; }
     void row(const std::string &first, const char *second, const std::string &third) {
         line(format("  {:<9} {:<9} {}", first, second, third));
     }
-
-    // At once, so that the tables of several ranks and threads do not mix.
-    void print() const {
-        for (std::size_t at = 0; at < whole_.size();) {
-            const ssize_t n = write(STDERR_FILENO, whole_.data() + at, whole_.size() - at);
-            if (n < 0 && errno != EINTR) return;
-            if (n > 0) at += static_cast<std::size_t>(n);
-        }
-    }
-
-private:
-    std::string start_, whole_;
 };
 
 void add_candidates(table &out, const transport::choice &choice, bool refused) {

@@ -450,7 +450,9 @@ void send_control(int world_rank, control_message message) {
     }
     std::unique_ptr<transport::transfer> flush;
     if (!overtakes(world_rank, message, flush)) return post(world_rank, message);
-    s.held[world_rank] = {std::move(flush), {message}};
+    auto &held = s.held[world_rank];
+    held.flush = std::move(flush);
+    held.messages.push_back(message);
     s.unsettled.fetch_add(1, std::memory_order_acq_rel);
     progress_wake();
 }

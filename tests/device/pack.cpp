@@ -217,6 +217,41 @@ void errors(session &s) {
 
 // ---- what only a GPU has -----------------------------------------------------------------------------------
 
+// A stand-in for a kernel of the user's that waits for something the calling thread does after the call.
+__global__ void wait_for(const std::uint64_t *word, std::uint64_t *gave_up) {
+    const std::uint64_t deadline = mpix::detail::now_ns() + patience_ns;
+    while (mpix::detail::observe(word) == 0)
+        if (mpix::detail::now_ns() > deadline) {
+            *gave_up = 1;
+            return;
+        }
+}
+
+// The first call of the process measures what packing costs. It does not wait for that kernel.
+void first_call(session &s, std::mt19937_64 &random) {
+    s.what = "the first call";
+    const sample type = rows(64, 16, 48);
+    memory elements(s, 64 * 48), packed(s, 64 * 16);
+    bytes content(64 * 48), expected;
+    fill(content, random);
+    elements.put(content);
+    for (const std::int64_t at : type.map) expected.push_back(content[static_cast<std::size_t>(at)]);
+    auto *const words = static_cast<std::uint64_t *>(s.device->allocate_shared(2 * sizeof(std::uint64_t)));
+    words[0] = words[1] = 0;
+    cudaStream_t stream;
+    check_cuda(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "cudaStreamCreateWithFlags");
+    if (!s.quick) wait_for<<<1, 1, 0, stream>>>(words, words + 1);  // compute-sanitizer has launches wait
+    check_cuda(cudaGetLastError(), "launch");
+    int position = 0;
+    must(MPI_Pack(elements.at(), 1, type.type, packed.at(), 64 * 16, &position, MPI_COMM_SELF), "MPI_Pack");
+    mpix::detail::publish(words, 1);
+    check_cuda(cudaStreamSynchronize(stream), "cudaStreamSynchronize");
+    REQUIRE(words[1] == 0, "%s: it waited for a kernel that waits for its end", s.what.c_str());
+    same(s, packed.get(), expected, "packed bytes");
+    check_cuda(cudaStreamDestroy(stream), "cudaStreamDestroy");
+    s.device->release_shared(words);
+}
+
 // The packed side in page-locked, pageable and device memory, the elements in device and in host memory; enough
 // bytes for several pieces of staging.
 void kinds_of_memory(session &s, std::mt19937_64 &random) {
@@ -510,6 +545,10 @@ void only_on_the_host(session &s, std::mt19937_64 &random) {
 int main(int argc, char **argv) {
     session s(argc, argv, "device pack");
     std::mt19937_64 random(s.seed);
+#ifdef __CUDACC__
+    begin("the first call");
+    first_call(s, random);
+#endif
     begin("random types");
     random_types(s, random);
     begin("rows of all lengths");

@@ -42,26 +42,27 @@ TEST_CASE("an empty environment gives the defaults") {
     CHECK(c.stall_seconds == 300);
     CHECK(c.eager_bytes == 1048576);
     CHECK(config().eager_bytes == 1048576);
+    CHECK(c.pack == pack_wish::none);
     CHECK_FALSE(c.explain);
 }
 
 TEST_CASE("good values are taken") {
-    environment = {{"MPIX_PROGRESS", "never"},
-                   {"MPIX_PROGRESS_CPUS", "3,8-11"},
-                   {"MPIX_STALL_SECONDS", "0.25"},
-                   {"MPIX_EAGER_BYTES", "0"},
-                   {"MPIX_EXPLAIN", "1"}};
+    environment = {{"MPIX_PROGRESS", "never"}, {"MPIX_PROGRESS_CPUS", "3,8-11"}, {"MPIX_STALL_SECONDS", "0.25"},
+                   {"MPIX_EAGER_BYTES", "0"},  {"MPIX_PACK", "kernel"},          {"MPIX_EXPLAIN", "1"}};
     configuration c;
     CHECK(read(c).empty());
     CHECK(c.progress == progress_mode::never);
     CHECK(c.progress_cpus == "3,8-11");
     CHECK(c.stall_seconds == 0.25);
     CHECK(c.eager_bytes == 0);
+    CHECK(c.pack == pack_wish::kernel);
     CHECK(c.explain);
-    environment = {{"MPIX_PROGRESS", "always"}, {"MPIX_STALL_SECONDS", "1e3"}, {"MPIX_EXPLAIN", "0"}};
+    environment = {
+        {"MPIX_PROGRESS", "always"}, {"MPIX_STALL_SECONDS", "1e3"}, {"MPIX_PACK", "copy"}, {"MPIX_EXPLAIN", "0"}};
     CHECK(read(c).empty());
     CHECK(c.progress == progress_mode::always);
     CHECK(c.stall_seconds == 1000);
+    CHECK(c.pack == pack_wish::rows);
     CHECK(c.eager_bytes == 1048576);  // back to its default
     CHECK_FALSE(c.explain);
 }
@@ -75,7 +76,8 @@ TEST_CASE("a malformed value is refused, with the variable's name and the value"
         {"MPIX_EAGER_BYTES", "+1"},     {"MPIX_EAGER_BYTES", "1k"},    {"MPIX_EAGER_BYTES", " 1"},
         {"MPIX_EAGER_BYTES", "0x10"},   {"MPIX_EAGER_BYTES", "1.5"},   {"MPIX_EAGER_BYTES", "99999999999999999999"},
         {"MPIX_PROGRESS_CPUS", "1,"},   {"MPIX_PROGRESS_CPUS", "3-1"}, {"MPIX_PROGRESS_CPUS", "a"},
-        {"MPIX_EXPLAIN", ""},           {"MPIX_EXPLAIN", "2"},         {"MPIX_EXPLAIN", "yes"}};
+        {"MPIX_EXPLAIN", ""},           {"MPIX_EXPLAIN", "2"},         {"MPIX_EXPLAIN", "yes"},
+        {"MPIX_PACK", ""},              {"MPIX_PACK", "rows"}};
     for (const auto &[name, value] : bad) {
         CAPTURE(name, value);
         environment = {{name, value}};

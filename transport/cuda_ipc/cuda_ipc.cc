@@ -12,6 +12,7 @@
 #include <mpix/detail/cuda_host.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cstring>
 #include <map>
 #include <memory>
@@ -90,7 +91,7 @@ public:
     }
 
     bool owns(const void *address, int &device) override {
-        if (address == nullptr) return false;
+        if (address == nullptr || !cuda_is_in_use()) return false;
         cudaPointerAttributes attributes{};
         if (cudaPointerGetAttributes(&attributes, address) != cudaSuccess) {
             cudaGetLastError();
@@ -290,15 +291,7 @@ public:
             ~copy() override {
                 if (event != nullptr) cudaEventDestroy(event);
             }
-            bool finished(outcome &problem) override {
-                const cudaError_t state = cudaEventQuery(event);
-                if (state == cudaErrorNotReady) {
-                    cudaGetLastError();
-                    return false;
-                }
-                if (state != cudaSuccess) problem = cuda_error("copy engine", state);
-                return true;
-            }
+            bool finished(outcome &problem) override { return detail::event_passed(event, "copy engine", problem); }
         };
         const device_scope scope(device);
         cudaStream_t stream = nullptr;
@@ -355,21 +348,43 @@ private:
     }
 
     // cudaIpcGetMemHandle names the whole allocation; only the driver interface tells where that begins.
+    // A function of the driver's; null if it has none of that name.
+    template <class Function>
+    static Function driver_function(const char *name) {
+        void *entry = nullptr;
+        cudaDriverEntryPointQueryResult found{};
+#if CUDART_VERSION >= 12050
+        if (cudaGetDriverEntryPointByVersion(name, &entry, 12000, cudaEnableDefault, &found) != cudaSuccess)
+            entry = nullptr;
+#else
+        if (cudaGetDriverEntryPoint(name, &entry, cudaEnableDefault, &found) != cudaSuccess) entry = nullptr;
+#endif
+        cudaGetLastError();
+        return reinterpret_cast<Function>(found == cudaDriverEntryPointSuccess ? entry : nullptr);
+    }
+
+    // The runtime makes a context, of hundreds of MiB on the GPU, to say what an address is. A program that leaves the
+    // GPUs alone shall not have one; nor can it have memory of a GPU then.
+    bool cuda_is_in_use() {
+        if (in_use_.load(std::memory_order_relaxed)) return true;
+        using get_state = int (*)(int, unsigned *, int *);
+        using get_current = int (*)(void **);
+        static const auto state = driver_function<get_state>("cuDevicePrimaryCtxGetState");
+        static const auto current = driver_function<get_current>("cuCtxGetCurrent");
+        bool any = state == nullptr || current == nullptr;
+        if (void *context = nullptr; !any) any = current(&context) == 0 && context != nullptr;
+        for (int d = 0; !any && d < static_cast<int>(streams_.size()); ++d) {
+            unsigned flags = 0;
+            int active = 0;
+            any = state(d, &flags, &active) == 0 && active != 0;
+        }
+        if (any) in_use_.store(true, std::memory_order_relaxed);
+        return any;
+    }
+
     static outcome allocation_of(void *address, void *&base, std::size_t &size) {
         using get_range = int (*)(unsigned long long *, std::size_t *, unsigned long long);
-        static const get_range function = [] {
-            void *entry = nullptr;
-            cudaDriverEntryPointQueryResult found{};
-#if CUDART_VERSION >= 12050
-            if (cudaGetDriverEntryPointByVersion("cuMemGetAddressRange", &entry, 12000, cudaEnableDefault, &found) !=
-                cudaSuccess)
-                entry = nullptr;
-#else
-            if (cudaGetDriverEntryPoint("cuMemGetAddressRange", &entry, cudaEnableDefault, &found) != cudaSuccess)
-                entry = nullptr;
-#endif
-            return reinterpret_cast<get_range>(found == cudaDriverEntryPointSuccess ? entry : nullptr);
-        }();
+        static const auto function = driver_function<get_range>("cuMemGetAddressRange");
         unsigned long long start = 0;
         if (function == nullptr || function(&start, &size, reinterpret_cast<unsigned long long>(address)) != 0)
             return "the start of the buffer's allocation cannot be found (cuMemGetAddressRange)";
@@ -379,6 +394,7 @@ private:
 
     std::once_flag probed_;
     bool usable_ = false;
+    std::atomic<bool> in_use_{false};  // this process has a context, as far as we know
     std::mutex mutex_;
     std::vector<cudaStream_t> streams_;
     std::map<allocation_name, opened> opened_;

@@ -7,6 +7,7 @@
 
 #include <infiniband/verbs.h>
 
+#include <cstdint>
 #include <string>
 
 namespace mpix::transport::verbs {

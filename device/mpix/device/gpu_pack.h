@@ -9,6 +9,8 @@
 
 #include <mpix/detail/typemap.h>
 
+#include <mpix/device/pack_choice.h>
+
 #include <memory>
 #include <string>
 
@@ -50,6 +52,10 @@ struct pending {
 };
 
 #if MPIX_HAVE_CUDA
+// How run() would move it, and by what constants of the GPU.
+pack_choice explain(message m, pack_costs &costs);
+// Of all messages from now on.
+void prefer(pack_wish way);
 // Load all kernels for `device`: the first launch of one that is not loaded may wait for kernels that run.
 outcome prepare(int device);
 // In a stream of our own. Whoever calls keeps the types and the memory until it is finished.
@@ -69,6 +75,7 @@ int number_of_devices();
 void forget(const mpix_typemap *type);
 #else
 inline int number_of_devices() { return 0; }
+inline void prefer(pack_wish) {}
 inline outcome prepare(int) { return {}; }
 inline void forget(const mpix_typemap *) {}
 #endif

@@ -19,19 +19,30 @@ inline std::string cuda_error(const char *what, cudaError_t error) {
 // A device is current; the caller's own is so again afterwards.
 class device_scope {
 public:
-    explicit device_scope(int device) {
+    explicit device_scope(int device) : device_(device) {
         if (cudaGetDevice(&previous_) != cudaSuccess) previous_ = -1;
         if (previous_ != device) cudaSetDevice(device);
     }
     ~device_scope() {
-        if (previous_ >= 0) cudaSetDevice(previous_);
+        if (previous_ >= 0 && previous_ != device_) cudaSetDevice(previous_);
     }
     device_scope(const device_scope &) = delete;
     device_scope &operator=(const device_scope &) = delete;
 
 private:
-    int previous_ = -1;
+    int device_, previous_ = -1;
 };
+
+// Whether all work before the event is done; `problem` is set if it failed.
+inline bool event_passed(cudaEvent_t event, const char *what, std::string &problem) {
+    const cudaError_t state = cudaEventQuery(event);
+    if (state == cudaErrorNotReady) {
+        cudaGetLastError();
+        return false;
+    }
+    if (state != cudaSuccess) problem = cuda_error(what, state);
+    return true;
+}
 
 // Kernels of `device` may access memory of `other`.
 inline std::string enable_peer(int device, int other) {
