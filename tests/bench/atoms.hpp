@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// What the memory of a GPU must move for rows at a pitch, or other runs: DRAM is read and written by atoms of 64 bytes (measured on an
-// H200), so a row costs all the atoms that it touches, once.
+// What the memory of a GPU must move for rows at a pitch, or other runs: DRAM is read and written by atoms of 64 bytes
+// (measured on an H200), so a row costs all the atoms that it touches, once.
 #ifndef MPIX_TESTS_BENCH_ATOMS_HPP
 #define MPIX_TESTS_BENCH_ATOMS_HPP
 

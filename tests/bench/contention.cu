@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// What packing costs the kernel that computes beside it, and the reverse. Two computing kernels, one bound by arithmetic and one by
-// memory, each alone and beside 16 MiB packed over and over in another stream: by mpix, and by cudaMemcpy2DAsync; in a
-// stream of the same priority, where the packing's blocks wait behind the computing kernel's, and of a higher one.
+// What packing costs the kernel that computes beside it, and the reverse. Two computing kernels, one bound by
+// arithmetic and one by memory, each alone and beside 16 MiB packed over and over in another stream: by mpix, and by
+// cudaMemcpy2DAsync; in a stream of the same priority, where the packing's blocks wait behind the computing kernel's,
+// and of a higher one.
 //
-// Everything is queued behind a gate, then goes at once; the computing kernel begins after the first packings. A row says
-// how many packings ended while the computing kernel ran, and which part of its time there was packing to do: less than 1
-// would mean that the slowdown is too small. Events are recorded after every few packings.
+// Everything is queued behind a gate, then goes at once; the computing kernel begins after the first packings. A row
+// says how many packings ended while the computing kernel ran, and in which part of its time there was packing to do:
+// less than 1 would mean that the slowdown is too small. Events are recorded after every few packings.
 #include <mpi.h>
 #include <mpix/mpix.h>
 
@@ -30,7 +31,7 @@ constexpr double computing_us = 1500;                // wanted
 constexpr int most_batches = 90, most_in_batch = 4;  // a stream's queue has room for that
 constexpr int tries = 5;
 
-// ---- kernels ---------------------------------------------------------------------------------------------------------
+// ---- kernels -----------------------------------------------------------------------------------------------------
 
 // Keeps what comes after it from starting, till the host says so, or for a while.
 __global__ void gate(const volatile int *open, uint64_t patience_ns) {
@@ -58,7 +59,7 @@ __global__ void __launch_bounds__(256) triad(float4 *to, const float4 *x, const 
     to[i] = {a.x + s * b.x, a.y + s * b.y, a.z + s * b.z, a.w + s * b.w};
 }
 
-// ---- what is measured ------------------------------------------------------------------------------------------------
+// ---- what is measured --------------------------------------------------------------------------------------------
 
 struct context {
     cudaStream_t computing, equal, high, gated;
@@ -242,6 +243,10 @@ void set_up(context &c) {
     c.multiprocessors = static_cast<unsigned>(count);
     c.columns = machine_columns(0);
     c.steps = 1024;
+    // Loaded now: behind the gate a kernel's first launch may wait for what runs.
+    for (const compute what : {compute::arithmetic, compute::memory}) put_compute(c, what);
+    close_gate(c);
+    open_gate(c);
     for (int round = 0; round < 2; ++round)
         c.steps = std::max(1, static_cast<int>(c.steps * computing_us / compute_alone(c, compute::arithmetic)));
 }

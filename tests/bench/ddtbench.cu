@@ -2,14 +2,15 @@
 //
 // Packing and unpacking of the application types of ddtbench in GPU memory. One table, in pack.cu's columns:
 //
-//   ddt     each type by events (MPIX_*_enqueue), and by wall clock from the call of MPI_Pack or MPI_Unpack to the end of
-//           a device synchronise, caches warm and cold; beside the limit (atoms.hpp) and the launch of an empty kernel
+//   ddt     each type by events (MPIX_*_enqueue), and by wall clock from the call of MPI_Pack or MPI_Unpack to the
+//           end of a device synchronise, caches warm and cold; beside the limit (atoms.hpp) and the launch of an empty
+//           kernel
 //
 // Most of the types are small, so that the launch is what counts. Before it is timed, each type is packed and unpacked
 // once and compared with its runs, written out on the host.
 #include <mpi.h>
 
-#include <cstdlib>
+#include <algorithm>
 #include <cstring>
 #include <string>
 #include <vector>

@@ -175,7 +175,7 @@ inline application_type fft2d(int n, int processes) {  // what one of them sends
     return out;
 }
 
-// ---- particles and unstructured grids ------------------------------------------------------------------------------
+// ---- particles and unstructured grids ----------------------------------------------------------------------------
 
 // Blocks of `width` elements, that many elements apart, at the indices; and their runs, from `base` on.
 inline MPI_Datatype blocks(bench_type &runs, int64_t base, const std::vector<int> &indices, int width, MPI_Datatype of,
@@ -230,7 +230,7 @@ inline application_type specfem_mt(int points) {
     return out;
 }
 
-// ---- all of them -----------------------------------------------------------------------------------------------------
+// ---- all of them -------------------------------------------------------------------------------------------------
 
 inline std::vector<application_type> application_types() {
     std::mt19937_64 random(2012);

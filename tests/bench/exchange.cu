@@ -1,24 +1,26 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Faces of arrays from one GPU's memory to another's, from gaps into gaps, by partitioned communication. A face is rows
-// of `run` bytes, `pitch` apart, the same on both sides; each rank has one to send and one to receive, and they take
-// turns. Half of a round trip:
+// Faces of arrays from one GPU's memory to another's, from gaps into gaps, by partitioned communication. A face is
+// rows of `run` bytes, `pitch` apart, the same on both sides; each rank has one to send and one to receive, and they
+// take turns. Half of a round trip:
 //
 //   MPI_Pready            from the host: both requests started, each partition readied, both waited for; wall clock
-//   mpix::pready_typed    one kernel a rank, one block a partition: the blocks move the bytes; device clock, without the
-//                         launch; the reply begins when the whole face is there
+//   mpix::pready_typed    one kernel a rank, one block a partition: the blocks move the bytes; device clock, without
+//                         the launch; the reply begins when the whole face is there
 //   mpix::pready          the same, but the progress engine moves what has gaps (what has none the blocks move)
-//   cudaMemcpy2D + MPI    what a program does that maps the peer's memory by hand: copy engine, wait, empty message; wall clock
+//   cudaMemcpy2D + MPI    what a program does that maps the peer's memory by hand: copy engine, wait, empty message;
+//                         wall clock
 //
 // One way, by events, without telling the peer: cudaMemcpy2DAsync into the mapped memory, and of as many bytes without
-// gaps a kernel of 16-byte stores. That kernel's rate with 256 MiB is the link's write bandwidth, which the others are compared
-// with. What arrives is checked, and that gaps are left alone.
+// gaps a kernel of 16-byte stores. That kernel's rate with 256 MiB is the link's write bandwidth, which the others are
+// compared with. What arrives is checked, and that gaps are left alone.
 #include <cooperative_groups.h>
 #include <mpi.h>
 
 #include <algorithm>
 #include <cstdio>
 #include <functional>
+#include <iterator>
 #include <mpix/device.cuh>
 #include <string>
 #include <vector>
@@ -61,7 +63,7 @@ struct context {
     std::string columns;
 };
 
-// ---- kernels -------------------------------------------------------------------------------------------------------
+// ---- kernels -----------------------------------------------------------------------------------------------------
 
 // All blocks of the grid, which are resident together: there are fewer than multiprocessors. `target` is what the count
 // has come to when all have arrived.
@@ -133,7 +135,7 @@ __global__ void __launch_bounds__(threads) store(char *to, const char *from, uin
     copy_by_hand<uint4>(grid_group{}, to, from, bytes);
 }
 
-// ---- measuring -------------------------------------------------------------------------------------------------------
+// ---- measuring ---------------------------------------------------------------------------------------------------
 
 double median(std::vector<double> all) {
     std::sort(all.begin(), all.end());
@@ -160,8 +162,8 @@ void expect_no_errors(const context &c, const char *what) {
     MPI_Abort(MPI_COMM_WORLD, 1);
 }
 
-// Fresh faces to send, poison where they arrive; `turn`; all checked. `times_over` times and once more to warm up. The median
-// of what `turn` returns, in microseconds. `receives`: to this rank something is sent.
+// Fresh faces to send, poison where they arrive; `turn`; all checked. `times_over` times and once more to warm up. The
+// median of what `turn` returns, in microseconds. `receives`: to this rank something is sent.
 double measure(const context &c, const face &f, int faces, const char *what, char *in, bool receives, int times_over,
                const std::function<double()> &turn) {
     static uint64_t key = 1;
@@ -227,7 +229,7 @@ void print(const context &c, const face &f, const char *how, int partitions, con
     std::fflush(stdout);
 }
 
-// ---- mpix --------------------------------------------------------------------------------------------------------------
+// ---- mpix --------------------------------------------------------------------------------------------------------
 
 // A send and a receive of `faces` faces, one after another, in `partitions` each.
 class requests {
@@ -317,7 +319,7 @@ void by_kernel(const context &c, const face &f, int partitions) {
     print(c, f, how, partitions, path, "device round trip / 2", us);
 }
 
-// ---- by hand -------------------------------------------------------------------------------------------------------------
+// ---- by hand -----------------------------------------------------------------------------------------------------
 
 void by_hand(const context &c, const face &f, char *in, char *peer_in) {
     const auto copy = [&] {
@@ -341,7 +343,7 @@ void by_hand(const context &c, const face &f, char *in, char *peer_in) {
     });
     print(c, f, "cudaMemcpy2D + MPI", 1, "mapped by hand", "wall round trip / 2", turns);
     if (f.strided()) return;
-    const auto blocks = static_cast<unsigned>(std::clamp<int64_t>(f.bytes / (threads * 64), 1, 1056));
+    const auto blocks = static_cast<unsigned>(std::clamp<int64_t>(f.bytes / (threads * 16), 1, 1056));
     const double stores = measure(c, f, 1, "store kernel", in, c.rank != 0, 1, [&] {
         if (c.rank != 0) return 0.0;
         return event_us(c, [&] {

@@ -10,7 +10,8 @@
 //   types   the types of J. Jenkins et al. (2012), by events, beside cudaMemcpy2D, cudaMemcpy3D, one copy per block,
 //           and CUB's batched copy
 //
-// CCCL's copy between strided arrays (cudax::copy) has rows that say why it has no time: no toolkit up to 13.0 contains it.
+// CCCL's copy between strided arrays (cudax::copy) has rows that say why it has no time: no toolkit up to 13.0
+// contains it.
 #include <cub/device/device_memcpy.cuh>
 #include <getopt.h>
 #include <mpi.h>

@@ -132,7 +132,8 @@ inline void call_in_stream(const context &c, MPI_Datatype type, int64_t count, i
 
 // ---- begin and end ----------------------------------------------------------------------------------------------
 
-// After MPI_Init. Prints the tables' first lines: the names of the columns, and the copy that the limits are computed from.
+// After MPI_Init. Prints the tables' first lines: the names of the columns, and the copy that the limits are computed
+// from.
 inline void open(context &c, int64_t array_bytes, int64_t packed_bytes) {
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
     check(cudaSetDevice(0), "cudaSetDevice");
