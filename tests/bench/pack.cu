@@ -4,126 +4,29 @@
 //
 //   seed    1 MiB out of a cube of 1 GiB, 11 shapes in 4 descriptions (C. Pearson, 2020): wall clock from the call to
 //           the end of a device synchronise, trimean of 5, caches warm and cold; beside one blocking copy per block
-//           (of some of the blocks, for the others take as long) and one cudaMemcpy3D
+//           (of some of the blocks, for the others take as long), one cudaMemcpy3D, and the launch of an empty kernel
 //   rows    rows of 1 byte to 4 KiB, at two pitches, aligned or not, payloads that take the memory's whole bandwidth:
 //           by events; beside the limit (atoms.hpp)
 //   types   the types of J. Jenkins et al. (2012), by events, beside cudaMemcpy2D, cudaMemcpy3D, one copy per block,
 //           and CUB's batched copy
+//
+// CCCL's copy between strided arrays (cudax::copy) has rows that say why it has no time: no toolkit up to 13.0
+// contains it.
 #include <cub/device/device_memcpy.cuh>
 #include <getopt.h>
 #include <mpi.h>
-#include <mpix/mpix.h>
 
 #include <algorithm>
-#include <cstdlib>
-#include <cstring>
 #include <string>
 #include <vector>
 
 #include "tests/bench/atoms.hpp"
-#include "tests/bench/machine.hpp"
+#include "tests/bench/pack_clock.cuh"
 #include "tests/bench/pack_types.hpp"
 
 using namespace bench;
 
 namespace {
-
-struct context {
-    cudaStream_t stream = nullptr;
-    cudaEvent_t begin = nullptr, end = nullptr;
-    char *array = nullptr, *packed = nullptr, *flush = nullptr;
-    int64_t array_bytes = 0, packed_bytes = 0;
-    double bandwidth = 0;  // bytes read and written by a copy, per us
-    std::string columns;
-};
-
-constexpr int64_t flush_bytes = int64_t{256} << 20;  // more than the second-level cache
-
-// ---- clocks -----------------------------------------------------------------------------------------------------
-
-double trimean(std::vector<double> t) {
-    std::sort(t.begin(), t.end());
-    const std::size_t n = t.size();
-    return (t[n / 4] + 2 * t[n / 2] + t[n - 1 - n / 4]) / 4;
-}
-
-template <class Work>
-double wall_us(const context &c, bool cold, const Work &work) {
-    std::vector<double> times;
-    for (int i = 0; i < 7; ++i) {
-        if (cold) check(cudaMemsetAsync(c.flush, i, flush_bytes, c.stream), "cudaMemsetAsync");
-        check(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
-        const double start = MPI_Wtime();
-        work();
-        check(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
-        if (i >= 2) times.push_back((MPI_Wtime() - start) * 1e6);
-    }
-    return trimean(times);
-}
-
-// Of work put into c.stream.
-template <class Work>
-double event_us(const context &c, const Work &work) {
-    std::vector<double> times;
-    for (int i = 0; i < 4; ++i) {
-        check(cudaEventRecord(c.begin, c.stream), "cudaEventRecord");
-        work();
-        check(cudaEventRecord(c.end, c.stream), "cudaEventRecord");
-        check(cudaEventSynchronize(c.end), "cudaEventSynchronize");
-        float ms = 0;
-        check(cudaEventElapsedTime(&ms, c.begin, c.end), "cudaEventElapsedTime");
-        if (i >= 1) times.push_back(ms * 1e3);
-    }
-    std::sort(times.begin(), times.end());
-    return times[1];
-}
-
-// ---- output -----------------------------------------------------------------------------------------------------
-
-struct row {
-    const char *table;
-    std::string shape, how;
-    const char *direction, *clock;
-    double payload, us, limit_us;
-};
-
-void print(const context &c, const row &r) {
-    std::printf("%s,%s,%s,%s,%s,%.0f,%.2f,%.2f,%.2f,%.3f,%s\n", r.table, r.shape.c_str(), r.how.c_str(), r.direction,
-                r.clock, r.payload, r.us, r.payload / r.us / 1e3, r.limit_us, r.limit_us / r.us, c.columns.c_str());
-    std::fflush(stdout);
-}
-
-void must(int code, const char *call) {
-    if (code == MPI_SUCCESS) return;
-    char text[MPI_MAX_ERROR_STRING] = "";
-    int length = 0;
-    MPI_Error_string(code, text, &length);
-    std::fprintf(stderr, "%s: %s\n", call, text);
-    MPI_Abort(MPI_COMM_WORLD, 1);
-}
-
-// ---- mpix -------------------------------------------------------------------------------------------------------
-
-void call_now(const context &c, MPI_Datatype type, int bytes, bool unpack) {
-    int position = 0;
-    if (unpack)
-        must(MPI_Unpack(c.packed, bytes, &position, c.array, 1, type, MPI_COMM_WORLD), "MPI_Unpack");
-    else
-        must(MPI_Pack(c.array, 1, type, c.packed, bytes, &position, MPI_COMM_WORLD), "MPI_Pack");
-}
-
-void call_in_stream(const context &c, MPI_Datatype type, int64_t count, int64_t bytes, bool unpack, int skew) {
-    MPI_Count position = 0;
-    const MPI_Count size = bytes;
-    if (unpack)
-        must(MPIX_Unpack_enqueue(c.packed + 3 * skew, size, &position, c.array + skew, count, type, MPI_COMM_WORLD,
-                                 c.stream),
-             "MPIX_Unpack_enqueue");
-    else
-        must(MPIX_Pack_enqueue(c.array + skew, count, type, c.packed + 3 * skew, size, &position, MPI_COMM_WORLD,
-                               c.stream),
-             "MPIX_Pack_enqueue");
-}
 
 // ---- the copy engine --------------------------------------------------------------------------------------------
 
@@ -154,6 +57,12 @@ double blocking_copies_us(const context &c, int64_t blocks, int64_t block, int64
     return us * static_cast<double>(blocks) / static_cast<double>(tried);
 }
 
+#if __has_include(<cuda/experimental/copy.cuh>)
+constexpr const char *cudax_copy = "cudax::copy (not measured)";
+#else
+constexpr const char *cudax_copy = "cudax::copy (not in this toolkit)";
+#endif
+
 // ---- the tables -------------------------------------------------------------------------------------------------
 
 void seed_table(const context &c) {
@@ -163,6 +72,10 @@ void seed_table(const context &c) {
         const int y = 1024, z = 1024 / x;
         const std::string shape = std::to_string(x) + "/" + std::to_string(y) + "/" + std::to_string(z);
         const traffic t = traffic_of(int64_t{y} * z, x, side, 0);
+        // With each shape anew, for it to be of the same minute.
+        for (const bool cold : {false, true})
+            print(c, {"seed", shape, "empty kernel", "none", cold ? "wall cold" : "wall warm", 0,
+                      empty_kernel_us(c, cold), 0});
         for (const bool unpack : {false, true}) {
             const char *const way = unpack ? "unpack" : "pack";
             const double limit = (unpack ? unpack_bytes(t, bytes) : pack_bytes(t, bytes)) / c.bandwidth;
@@ -181,6 +94,7 @@ void seed_table(const context &c) {
                 print(c, {"seed", shape, "cudaMemcpy3D", way, "wall warm", bytes, us, limit});
             }
             (void)cudaGetLastError();
+            print(c, {"seed", shape, cudax_copy, way, "wall warm", bytes, 0, limit});
         }
         print(c, {"seed", shape, "blocking copies", "pack", "wall warm", bytes,
                   blocking_copies_us(c, x == 1024 ? 1 : int64_t{y} * z, x == 1024 ? bytes : x, side), 0});
@@ -311,6 +225,7 @@ void type_table(const context &c) {
                              }
                          }));
                 }
+                if (m.make == vector_2d || m.make == subarray_4d) tell(cudax_copy, 0);
                 // One copy a block, not waiting for each; of some of the blocks where there are many.
                 const std::size_t tried = std::min<std::size_t>(t.at.size(), 2000);
                 int64_t at = 0;
@@ -349,38 +264,13 @@ int main(int argc, char **argv) {
         return 77;
     }
     MPI_Init(&argc, &argv);
-    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
     context c;
-    check(cudaSetDevice(0), "cudaSetDevice");
-    check(cudaStreamCreateWithFlags(&c.stream, cudaStreamNonBlocking), "cudaStreamCreateWithFlags");
-    check(cudaEventCreate(&c.begin), "cudaEventCreate");
-    check(cudaEventCreate(&c.end), "cudaEventCreate");
-    std::size_t free_bytes = 0, all_bytes = 0;
-    check(cudaMemGetInfo(&free_bytes, &all_bytes), "cudaMemGetInfo");
     // Room for 64 MiB in rows of one byte 128 bytes apart, and for 256 MiB in rows of 4 and more.
-    c.packed_bytes = (int64_t{256} << 20) + 64;
-    c.array_bytes = std::min<int64_t>(int64_t{8} << 30, static_cast<int64_t>(free_bytes / 2));
-    check(cudaMalloc(&c.array, static_cast<std::size_t>(c.array_bytes)), "cudaMalloc");
-    check(cudaMalloc(&c.packed, static_cast<std::size_t>(c.packed_bytes)), "cudaMalloc");
-    check(cudaMalloc(&c.flush, flush_bytes), "cudaMalloc");
-    check(cudaMemset(c.array, 1, static_cast<std::size_t>(c.array_bytes)), "cudaMemset");
-    c.columns = machine_columns(0);
-    const int64_t quarter = c.array_bytes / 4;
-    c.bandwidth = 2.0 * static_cast<double>(quarter) / event_us(c, [&] {
-                      check(cudaMemcpyAsync(c.array, c.array + quarter, static_cast<std::size_t>(quarter),
-                                            cudaMemcpyDeviceToDevice, c.stream),
-                            "cudaMemcpyAsync");
-                  });
-    std::printf("table,shape,how,direction,clock,payload,us,GB/s,limit_us,limit/us,gpu,driver,cuda,date,mpi\n");
-    print(c, {"copy", "contiguous", "cudaMemcpy", "copy", "events", static_cast<double>(quarter),
-              2.0 * static_cast<double>(quarter) / c.bandwidth, 2.0 * static_cast<double>(quarter) / c.bandwidth});
+    open(c, int64_t{8} << 30, (int64_t{256} << 20) + 64);
     if (only.empty() || only == "seed") seed_table(c);
     if (only.empty() || only == "rows") row_table(c);
     if (only.empty() || only == "types") type_table(c);
-    for (char *p : {c.array, c.packed, c.flush}) check(cudaFree(p), "cudaFree");
-    check(cudaEventDestroy(c.begin), "cudaEventDestroy");
-    check(cudaEventDestroy(c.end), "cudaEventDestroy");
-    check(cudaStreamDestroy(c.stream), "cudaStreamDestroy");
+    close(c);
     MPI_Finalize();
     return 0;
 }
