@@ -19,10 +19,7 @@ struct part {
 template <class Way>
 void copy_run(const Way &way, const part &p, std::int64_t offset, std::int64_t packed, std::int64_t length) {
     const std::int64_t from = std::max(packed, p.begin), to = std::min(packed + length, p.end);
-    if (from < to)
-        with_length(to - from, [&](auto n) {
-            Way::move(way.memory + p.offset + offset + from - packed, way.packed + from + p.shift, n);
-        });
+    if (from < to) Way::move(way.memory + p.offset + offset + from - packed, way.packed + from + p.shift, to - from);
 }
 
 template <class Way>
@@ -60,9 +57,17 @@ void copy_element(const Way &way, const part &p, const plan &type) {
         if (box.packed >= p.end) break;
         if (packed_end(box) > p.begin) copy_box(way, p, box);
     }
+    if (type.loose.empty()) return;
+    // The first and the last of them may be wanted in part.
     auto at = std::upper_bound(type.loose.begin(), type.loose.end(), p.begin,
                                [](std::int64_t byte, const mpix_run &r) { return byte < r.packed + r.length; });
-    for (; at != type.loose.end() && at->packed < p.end; ++at) copy_run(way, p, at->offset, at->packed, at->length);
+    const auto one = [&](const mpix_run &r) { copy_run(way, p, r.offset, r.packed, r.length); };
+    if (at != type.loose.end() && at->packed < p.begin) one(*at++);
+    auto *const memory = way.memory + p.offset;
+    auto *const packed = way.packed + p.shift;
+    for (; at != type.loose.end() && at->packed + at->length <= p.end; ++at)
+        Way::move(memory + at->offset, packed + at->packed, at->length);
+    if (at != type.loose.end()) one(*at);
 }
 
 // Small elements: `count` of them as one, whose boxes have one more dimension. False: not for this type.
