@@ -39,7 +39,7 @@ void copy_box(const Way &way, const part &p, const mpix_box &box) {
         const detail::run_place at = detail::place_of_run(box, first);
         const std::int64_t column = first % inner.count, row = first / inner.count % outer.count;
         std::int64_t count = std::min(inner.count - column, last - first), rows = 1;
-        if (column == 0 && count == inner.count) rows = std::min(outer.count - row, (last - first) / count);
+        if (column == 0) rows = std::min(outer.count - row, (last - first) / count);
         copy_plane(way, box.run, p.offset + at.offset, at.packed + p.shift, inner, count, outer, rows);
         first += rows * count;
     }

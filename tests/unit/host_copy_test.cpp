@@ -131,6 +131,23 @@ TEST_CASE("rows of every length, at every kind of pitch") {
             }
 }
 
+TEST_CASE("gaps as long as the runs, and any number of them before the end of the page") {
+    for (const std::int64_t run : {1, 2, 4, 8})
+        for (std::int64_t rows = 2; rows <= 70; ++rows) {
+            CAPTURE(run, rows);
+            mpix::plan type;
+            type.size = run * rows;
+            type.extent = 2 * type.size;
+            type.boxes.push_back({0, 0, run, 1, {{rows, 2 * run, run}}});
+            check(type, 1, 2);
+            // The first row is the last in memory.
+            type.boxes[0].dimensions = 2;
+            type.boxes[0].dimension[1] = {3, -type.extent, type.size};
+            type.size *= 3;
+            check(type, 1, 2);
+        }
+}
+
 TEST_CASE("one run in an element") {
     for (std::int64_t run = 1; run <= 131; ++run)
         for (const std::int64_t extent : {2 * run, run + 1, -2 * run}) {
