@@ -59,15 +59,18 @@ outcome device_state::prepare_streams() {
     return error == cudaSuccess ? outcome{} : cuda_error("no streams and memory pool on the GPU", error);
 }
 
-outcome device_state::load() {
+outcome device_state::load(int device) {
+    // Acquire: with the release below, so that the costs are whole.
+    if (loaded_.load(std::memory_order_acquire)) return {};
     if (outcome problem = open(); !problem.empty()) return problem;
+    const std::lock_guard lock(loading_);
+    if (loaded_.load(std::memory_order_relaxed)) return {};
 #if MPIX_HAVE_NVCC
-    const std::lock_guard lock(mutex_);
-    if (loaded_) return {};
     if (const auto error = static_cast<cudaError_t>(load_kernels()); error != cudaSuccess)
         return cuda_error("cannot load the packing kernels", error);
-    loaded_ = true;
 #endif
+    measured_ = measure_costs(device);
+    loaded_.store(true, std::memory_order_release);
     return {};
 }
 
@@ -196,16 +199,7 @@ outcome device_state::upload(const mpix_typemap &type, tables &out) {
 
 const pack_costs &device_state::costs() const {
     static const pack_costs usual;
-    // Acquire: with the release in measure(), so that what is read here is whole.
-    return is_measured_.load(std::memory_order_acquire) ? measured_ : usual;
-}
-
-void device_state::measure(int device) {
-    if (is_measured_.load(std::memory_order_acquire)) return;
-    const std::lock_guard lock(measuring_);
-    if (is_measured_.load(std::memory_order_relaxed)) return;
-    measured_ = measure_costs(device);
-    is_measured_.store(true, std::memory_order_release);
+    return loaded_.load(std::memory_order_acquire) ? measured_ : usual;
 }
 
 }  // namespace mpix::gpu

@@ -209,15 +209,16 @@ outcome finish_on(int ordinal, const Submit &submit_to) {
 
 outcome run(const message &m) {
     return finish_on(m.device, [&](device_state &device, cudaStream_t stream) {
-        // The caller waits for the GPU anyway. In one piece there is nothing to choose.
-        if (m.type->kind != MPIX_TYPEMAP_GRID || m.type->grid.dimensions != 0) device.measure(m.device);
+        // In one piece it needs no kernel.
+        if (m.type->kind != MPIX_TYPEMAP_GRID || m.type->grid.dimensions != 0)
+            if (outcome problem = device.load(m.device); !problem.empty()) return problem;
         return submit(device, m, stream);
     });
 }
 
 outcome prepare(int ordinal) {
     const device_scope scope(ordinal);
-    return devices().at(static_cast<std::size_t>(ordinal)).load();
+    return devices().at(static_cast<std::size_t>(ordinal)).load(ordinal);
 }
 
 outcome start(const passage &p, std::unique_ptr<pending> &out) {

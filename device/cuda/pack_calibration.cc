@@ -2,7 +2,7 @@
 //
 // What packing costs on a GPU, as it is measured once in a process: the kernels and the copy engine, timed from the call to
 // the end of the stream, the best of a few. The
-// GPU's memory is given back. Nothing here waits for kernels of others.
+// GPU's memory is given back.
 #include <cuda_runtime.h>
 #include <mpix/device/device_state.h>
 #include <mpix/device/pack_launch.h>

@@ -144,6 +144,8 @@ double median(std::vector<double> all) {
 
 result read_result(const context &c, const char *what) {
     result r;
+    // First: a copy into pageable memory behind a kernel keeps other threads, and so the progress engine, out of CUDA.
+    check(cudaStreamSynchronize(c.stream), what);
     check(cudaMemcpyAsync(&r, c.outcome, sizeof r, cudaMemcpyDeviceToHost, c.stream), "cudaMemcpyAsync");
     check(cudaStreamSynchronize(c.stream), what);
     return r;

@@ -33,8 +33,9 @@ class device_state {
 public:
     // Before anything else.
     outcome open();
-    // All kernels: the first launch of one that is not loaded may wait for kernels that run.
-    outcome load();
+    // All kernels, and what they cost: once, in some milliseconds. This may wait for kernels that run, which nothing does
+    // afterwards.
+    outcome load(int device);
 
     // A stream of ours for some work; nobody else has it meanwhile.
     outcome take_stream(cudaStream_t &out);
@@ -53,25 +54,23 @@ public:
     // In stream order, after the kernels: nobody waits for them.
     void forget(const mpix_typemap *type);
 
-    // As measured, once `measure` has been called.
+    // As measured, once it is loaded.
     const pack_costs &costs() const;
-    // Once; others wait for it. Takes some milliseconds, and waits for the GPU.
-    void measure(int device);
 
 private:
     outcome prepare_streams();
     outcome upload(const mpix_typemap &type, tables &out);
 
     std::mutex mutex_;
-    bool open_ = false, loaded_ = false;
+    bool open_ = false;
     cudaMemPool_t pool_ = nullptr;
     // Memory of tables comes in the order of the one, where nothing ever waits for a kernel, and goes in the other's.
     cudaStream_t maker_ = nullptr, ender_ = nullptr;
     std::vector<cudaStream_t> idle_;
     std::map<const mpix_typemap *, tables> tables_;
-    std::mutex measuring_;
+    std::mutex loading_;
+    std::atomic<bool> loaded_{false};
     pack_costs measured_;
-    std::atomic<bool> is_measured_{false};
 };
 
 // By ordinal. Never destroyed: the CUDA runtime may be gone by the time of static destructors.

@@ -56,7 +56,8 @@ struct pending {
 pack_choice explain(message m, pack_costs &costs);
 // Of all messages from now on.
 void prefer(pack_wish way);
-// Load all kernels for `device`: the first launch of one that is not loaded may wait for kernels that run.
+// Load all kernels for `device`, and measure what packing costs there; run() does as well. The first time this takes some
+// milliseconds and may wait for kernels that run; nothing does afterwards.
 outcome prepare(int device);
 // In a stream of our own. Whoever calls keeps the types and the memory until it is finished.
 outcome start(const passage &p, std::unique_ptr<pending> &out);
