@@ -116,7 +116,7 @@ transport::outcome request::tell(const transport::region &r, std::uint64_t offse
     if (!r) return "the peer has taken its memory back in the middle of an epoch";
     if (r.remote) return wire_->put_word(r, offset, value);
     char *const word = static_cast<char *>(r.address) + offset;
-    if (r.device != transport::on_host) return transport::devices()->write(word, &value, sizeof value, r.device);
+    if (r.device != transport::on_host) return transport::devices()->post_word(word, value, r.device);
     detail::publish(reinterpret_cast<std::uint64_t *>(word), value);
     return {};
 }

@@ -496,6 +496,9 @@ void send_request::conclude() {
         return;
     if (refusal_ == refused_not && engine_failure_.empty()) {
         set_flag(n);
+        // The receiver's host counts on the flags once it is told that all is complete.
+        if (!arrival_.remote && arrival_.device != transport::on_host)
+            if (auto bad = transport::devices()->settle(arrival_.device); !bad.empty()) fail(bad);
         if (auto bad = tell(peer_words_, offsetof(mpix_words, complete), epoch_); !bad.empty()) fail(bad);
         // The network may have taken them, and not be able to send them before it is called again.
         if (wire_ != nullptr) departing_ = wire_->flush(peer_world());

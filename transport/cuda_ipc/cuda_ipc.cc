@@ -283,6 +283,22 @@ public:
         return copy_now(to, from, bytes, device);
     }
 
+    // From pageable memory, which the runtime has read when it returns; waiting for the GPU takes longer than the rest.
+    outcome post_word(void *to, std::uint64_t value, int device) override {
+        const device_scope scope(device);
+        cudaStream_t stream = nullptr;
+        if (outcome problem = stream_of(device, stream); !problem.empty()) return problem;
+        const cudaError_t error = cudaMemcpyAsync(to, &value, sizeof value, cudaMemcpyDefault, stream);
+        return error == cudaSuccess ? outcome{} : cuda_error("cudaMemcpyAsync", error);
+    }
+    outcome settle(int device) override {
+        const device_scope scope(device);
+        cudaStream_t stream = nullptr;
+        if (outcome problem = stream_of(device, stream); !problem.empty()) return problem;
+        const cudaError_t error = cudaStreamSynchronize(stream);
+        return error == cudaSuccess ? outcome{} : cuda_error("cudaStreamSynchronize", error);
+    }
+
     outcome start(void *to, const void *from, std::uint64_t bytes, int device,
                   std::unique_ptr<transfer> &out) override {
         struct copy final : transfer {

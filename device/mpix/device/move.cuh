@@ -24,6 +24,20 @@ MPIX_COLD_FN int64_t offset_of(const mpix_typemap *type, int64_t x) {
     return box_map(*type).locate(x).offset;
 }
 
+// Where packed bytes x, x + step, ... are. For grids, which most types are, dimension by dimension: one lookup after
+// another would wait for memory N times as often.
+template <int N>
+MPIX_FN void offsets_of(const mpix_typemap *type, int64_t x, int64_t step, int64_t (&out)[N]) {
+    if (type != nullptr && type->kind == MPIX_TYPEMAP_GRID && is_narrow(x + (N - 1) * step)) {
+        grid_map(*type).offsets<N>(x, step, out);
+        return;
+    }
+#ifdef __CUDA_ARCH__
+#pragma unroll
+#endif
+    for (int i = 0; i < N; ++i) out[i] = offset_of(type, x + i * step);
+}
+
 // All that decides how wide words may be on this side.
 MPIX_FN uint64_t alignment_of(const layout &side, int64_t begin, int64_t bytes) {
     uint64_t all = reinterpret_cast<uint64_t>(side.memory);
@@ -44,14 +58,17 @@ MPIX_FN void move_words(const layout &to, const layout &from, int64_t begin, int
     int64_t x = begin + rank * width;
     for (; x + (each - 1) * step < end; x += each * step) {
         Word word[each];
+        int64_t at[each];
+        offsets_of(from.type, x, step, at);
 #ifdef __CUDA_ARCH__
 #pragma unroll
 #endif
-        for (int i = 0; i < each; ++i) word[i] = load_word<Word>(from.memory + offset_of(from.type, x + i * step));
+        for (int i = 0; i < each; ++i) word[i] = load_word<Word>(from.memory + at[i]);
+        offsets_of(to.type, x, step, at);
 #ifdef __CUDA_ARCH__
 #pragma unroll
 #endif
-        for (int i = 0; i < each; ++i) store_word<Word>(to.memory + offset_of(to.type, x + i * step), word[i]);
+        for (int i = 0; i < each; ++i) store_word<Word>(to.memory + at[i], word[i]);
     }
     for (; x < end; x += step)
         store_word<Word>(to.memory + offset_of(to.type, x), load_word<Word>(from.memory + offset_of(from.type, x)));
