@@ -52,6 +52,8 @@ double traffic_of(const pack_shape &shape) {
 }
 
 word_class class_of(const pack_shape &shape) {
+    const double length = runs_of(shape).length;
+    if (length >= static_cast<double>(long_run)) return shape.word == 1 ? long_joined : words_of_16;
     switch (shape.word) {
         case 16:
             return words_of_16;
@@ -60,14 +62,17 @@ word_class class_of(const pack_shape &shape) {
         case 4:
             return words_of_4;
         default:
-            return runs_of(shape).length < 4 ? single_bytes : joined_words;
+            return length < 4 ? single_bytes : joined_words;
     }
 }
 
 double by_kernel(const pack_shape &shape, const pack_costs &costs) {
     const double traffic = traffic_of(shape), bytes = static_cast<double>(shape.bytes);
     double us = traffic / (traffic < costs.cache_bytes ? costs.cached : costs.memory);
-    us = std::max(us, bytes / costs.moved[shape.unpack ? 1 : 0][class_of(shape)]);
+    const int way = shape.unpack ? 1 : 0;
+    const word_class words = class_of(shape);
+    us = std::max(us, bytes / costs.moved[way][words] +
+                          (words == long_joined ? runs_of(shape).number * costs.joined_run[way] : 0));
     if (shape.packed == packed_place::mapped_host) us = std::max(us, bytes / costs.host);
     return costs.kernel + us;
 }
@@ -75,9 +80,10 @@ double by_kernel(const pack_shape &shape, const pack_costs &costs) {
 double by_rows(const pack_shape &shape, const pitched_rows &rows, const pack_costs &costs) {
     const bool host = shape.packed == packed_place::mapped_host;
     const double number = static_cast<double>(rows.height) * static_cast<double>(rows.depth);
+    const int odd = shape.word == 1 ? 1 : 0;
     const double us = host ? static_cast<double>(shape.bytes) / costs.copied_host
-                           : 2 * static_cast<double>(shape.bytes) / costs.copied_rows;
-    return costs.copy + std::max(us, number * (host ? costs.host_row : costs.row));
+                           : 2 * static_cast<double>(shape.bytes) / costs.copied_rows[odd];
+    return costs.copy + std::max(us, number * (host ? costs.host_row : costs.row[odd]));
 }
 
 bool one_piece(const pack_shape &shape) {
@@ -133,9 +139,15 @@ pack_choice consider(const pack_shape &shape, const pack_costs &costs, pack_wish
     if (by_row.why_not == nullptr) by_row.us = by_rows(shape, rows, costs);
     if (staged.why_not == nullptr) staged.us = by_kernel(shape, costs) + costs.copy + bytes / costs.copied_host;
 
+    // Within a GPU copying rows saves some of the launch, if anything; of what comes after that, messages of few MiB
+    // were measured, and of others it may be twice as much.
+    const auto doubtful = [&](const pack_candidate &c) {
+        const bool doubled = c.way == pack_way::rows && shape.packed == packed_place::same_gpu;
+        return doubled ? 2 * c.us - costs.copy : c.us;
+    };
     const pack_candidate *best = nullptr;
     for (const pack_candidate &c : out.candidates)
-        if (c.why_not == nullptr && (best == nullptr || c.us < best->us)) best = &c;
+        if (c.why_not == nullptr && (best == nullptr || doubtful(c) < doubtful(*best))) best = &c;
     if (wish == pack_wish::kernel && kernel.why_not == nullptr) best = &kernel;
     if (wish == pack_wish::rows && by_row.why_not == nullptr) best = &by_row;
     out.taken = best->way;

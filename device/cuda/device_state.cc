@@ -59,7 +59,7 @@ outcome device_state::prepare_streams() {
     return error == cudaSuccess ? outcome{} : cuda_error("no streams and memory pool on the GPU", error);
 }
 
-outcome device_state::load(int device) {
+outcome device_state::load(int device, bool measured) {
     // Acquire: with the release below, so that the costs are whole.
     if (loaded_.load(std::memory_order_acquire)) return {};
     if (outcome problem = open(); !problem.empty()) return problem;
@@ -69,7 +69,7 @@ outcome device_state::load(int device) {
     if (const auto error = static_cast<cudaError_t>(load_kernels()); error != cudaSuccess)
         return cuda_error("cannot load the packing kernels", error);
 #endif
-    measured_ = measure_costs(device);
+    if (measured) measured_ = measure_costs(device);
     loaded_.store(true, std::memory_order_release);
     return {};
 }

@@ -45,6 +45,8 @@ packed_place find_packed(char *&packed, int device) {
 // Without nvcc there are no kernels, but copies of one run after another.
 std::atomic<pack_wish> wish{MPIX_HAVE_NVCC ? pack_wish::none : pack_wish::rows};
 
+bool costs_matter() { return wish.load(std::memory_order_relaxed) == pack_wish::none; }
+
 int word_of(const message &m) {
     return m.unpack ? detail::kernel_word<true>(*m.type, m.memory, m.packed, m.begin, m.bytes)
                     : detail::kernel_word<false>(*m.type, m.memory, m.packed, m.begin, m.bytes);
@@ -211,14 +213,14 @@ outcome run(const message &m) {
     return finish_on(m.device, [&](device_state &device, cudaStream_t stream) {
         // In one piece it needs no kernel.
         if (m.type->kind != MPIX_TYPEMAP_GRID || m.type->grid.dimensions != 0)
-            if (outcome problem = device.load(m.device); !problem.empty()) return problem;
+            if (outcome problem = device.load(m.device, costs_matter()); !problem.empty()) return problem;
         return submit(device, m, stream);
     });
 }
 
 outcome prepare(int ordinal) {
     const device_scope scope(ordinal);
-    return devices().at(static_cast<std::size_t>(ordinal)).load(ordinal);
+    return devices().at(static_cast<std::size_t>(ordinal)).load(ordinal, costs_matter());
 }
 
 outcome start(const passage &p, std::unique_ptr<pending> &out) {

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// What packing costs on a GPU, as it is measured once in a process: the kernels and the copy engine, timed from the call to
-// the end of the stream, the best of a few. The
-// GPU's memory is given back.
+// What packing costs on a GPU, as it is measured once in a process: the kernels and the copy engine, timed from the
+// call to the end of the stream, the best of a few. The GPU's memory is given back.
 #include <cuda_runtime.h>
 #include <mpix/device/device_state.h>
 #include <mpix/device/pack_launch.h>
@@ -114,6 +113,12 @@ double rate(int64_t bytes, double us, double nothing) {
     return static_cast<double>(bytes) / std::max(us - nothing, 0.1);
 }
 
+// Whoever else used the GPU meanwhile may have made nonsense of it. No GPU is beyond these.
+bool plausible(const pack_costs &c) {
+    return c.kernel < 100 && c.copy < 100 && c.memory > 1e4 && c.memory < 2e7 && c.cached > 1e4 && c.cached < 1e8 &&
+           c.copied_rows[0] < 2e7 && c.copied_rows[1] < 2e7;
+}
+
 }  // namespace
 
 pack_costs measure_costs(int device) {
@@ -122,22 +127,29 @@ pack_costs measure_costs(int device) {
     int cache = 0;
     if (cudaDeviceGetAttribute(&cache, cudaDevAttrL2CacheSize, device) == cudaSuccess && cache > 0)
         c.cache_bytes = cache / 2.0;
+    b.kernel_us(KiB, 2 * KiB, packed_bytes, false, false);  // idle clocks are slow ones
     c.kernel = b.kernel_us(KiB, 2 * KiB, 4 * KiB, false, false);
     c.copy = b.rows_us(KiB, 2 * KiB, 4 * KiB, false);
     const int64_t some = 4 * MiB, more = packed_bytes;
     c.cached = rate(2 * some, b.kernel_us(KiB, 2 * KiB, some, false, false), c.kernel);
     c.memory = rate(2 * more, b.kernel_us(KiB, 2 * KiB, more, false, false), c.kernel);
-    c.copied_rows = rate(2 * some, b.rows_us(KiB, 2 * KiB, some, false), c.copy);
-    c.row = 1 / rate(MiB / 16, b.rows_us(16, 32, MiB, false), c.copy);
+    for (const int odd : {0, 1}) {
+        c.copied_rows[odd] = rate(2 * some, b.rows_us(4 * KiB - odd, 8 * KiB - odd, some, false), c.copy);
+        const int64_t short_row = odd == 0 ? 16 : 65, rows = MiB / short_row;
+        c.row[odd] = 1 / rate(rows, b.rows_us(short_row, 2 * short_row, rows * short_row, false), c.copy);
+    }
     c.host = rate(host_bytes, b.kernel_us(KiB, 2 * KiB, host_bytes, false, true), c.kernel);
     c.copied_host = rate(host_bytes, b.rows_us(KiB, 2 * KiB, host_bytes, true), c.copy);
     c.host_row = 1 / rate(64 * KiB / 16, b.rows_us(16, 32, 64 * KiB, true), c.copy);
-    constexpr int64_t width[word_classes] = {1, 7, 4, 8, 16};
-    for (const bool unpack : {false, true})
-        for (int w = 0; w < word_classes; ++w)
-            c.moved[unpack ? 1 : 0][w] =
-                rate(2 * MiB, b.kernel_us(width[w], 2 * width[w], 2 * MiB, unpack, false), c.kernel);
-    if (!b.good()) return {};
+    constexpr int64_t width[word_classes] = {1, 7, 4, 8, 16, 4 * KiB - 1}, joined = 333;
+    for (const int way : {0, 1}) {
+        const auto us = [&](int64_t w, int64_t bytes) { return b.kernel_us(w, 2 * w, bytes, way == 1, false); };
+        for (int w = 0; w < word_classes; ++w) c.moved[way][w] = rate(2 * MiB, us(width[w], 2 * MiB), c.kernel);
+        // Beyond what its bytes take.
+        const double bytes = static_cast<double>(some) / c.moved[way][long_joined];
+        c.joined_run[way] = std::max(0.0, us(joined, some) - c.kernel - bytes) / static_cast<double>(some / joined);
+    }
+    if (!b.good() || !plausible(c)) return {};
     c.measured = true;
     return c;
 }

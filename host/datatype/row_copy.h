@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// How the CPU copies runs between memory and the packed form: one, a row of them, or the rows of a plane. Nothing outside
-// a run is written; only what lies between two runs a few bytes apart is read as well, see copy_even.
+// How the CPU copies runs between memory and the packed form: one, a row of them, or the rows of a plane. Nothing
+// outside a run is written; only what lies between two runs a few bytes apart is read as well, see copy_even.
 #ifndef MPIX_HOST_DATATYPE_ROW_COPY_H
 #define MPIX_HOST_DATATYPE_ROW_COPY_H
 

@@ -5,7 +5,9 @@
 #include <chrono>
 #include <map>
 #include <mutex>
+#include <set>
 #include <tuple>
+#include <utility>
 
 #include "host/explain_text.h"
 #include "host/format.h"
@@ -39,6 +41,7 @@ struct calls {
 struct told_calls {
     std::mutex mutex;
     std::map<key, calls> all;
+    std::set<std::pair<int, bool>> costs;  // devices, and whether they were measured
 };
 told_calls &told() {
     static told_calls those;
@@ -69,7 +72,7 @@ void tell_costs(explain_text &out, int device, const gpu::pack_costs &c) {
         "a row into host memory",
         device, c.measured ? "as measured" : "as usual", tenths(c.kernel), tenths(c.copy), tenths(c.memory / 1e3),
         tenths(c.cached / 1e3), static_cast<long long>(c.cache_bytes / 1024), tenths(c.host / 1e3),
-        tenths(c.copied_rows / 1e3), tenths(c.row * 1e6), tenths(c.copied_host / 1e3), tenths(c.host_row * 1e6)));
+        tenths(c.copied_rows[0] / 1e3), tenths(c.row[0] * 1e6), tenths(c.copied_host / 1e3), tenths(c.host_row * 1e6)));
 }
 
 void note(const char *call, const plan &type, const gpu::message &m, double us) {
@@ -82,7 +85,7 @@ void note(const char *call, const plan &type, const gpu::message &m, double us) 
     if (c.number > 0) c.best = c.number == 1 ? us : std::min(c.best, us);
     if (++c.number > 1) return;
     explain_text out;
-    if (t.all.size() == 1) tell_costs(out, m.device, costs);
+    if (t.costs.emplace(m.device, costs.measured).second) tell_costs(out, m.device, costs);
     for (const std::string &line : explain_pack(call, type, m.bytes, m.device, choice)) out.line(line);
     if (us > 0) out.line(format("  the first call took {} us", tenths(us)));
     out.print();

@@ -494,11 +494,13 @@ void send_request::conclude() {
     if (ring_taken_ - ring_at_start_ < n &&
         detail::observe(&home->ring[ring_taken_ % n]) >> 32 == (epoch_ & 0xffffffffu))
         return;
-    if (refusal_ == refused_not && engine_failure_.empty()) {
-        set_flag(n);
-        // The receiver's host counts on the flags once it is told that all is complete.
-        if (!arrival_.remote && arrival_.device != transport::on_host)
-            if (auto bad = transport::devices()->settle(arrival_.device); !bad.empty()) fail(bad);
+    const bool good = refusal_ == refused_not && engine_failure_.empty();
+    if (good) set_flag(n);
+    // The receiver's host counts on the flags once it is told that all is complete; and after a failure none may be on
+    // its way when their memory is given back.
+    if (arrival_ && !arrival_.remote && arrival_.device != transport::on_host)
+        if (auto bad = transport::devices()->settle(arrival_.device); !bad.empty()) fail(bad);
+    if (good && engine_failure_.empty()) {
         if (auto bad = tell(peer_words_, offsetof(mpix_words, complete), epoch_); !bad.empty()) fail(bad);
         // The network may have taken them, and not be able to send them before it is called again.
         if (wire_ != nullptr) departing_ = wire_->flush(peer_world());

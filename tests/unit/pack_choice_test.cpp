@@ -115,6 +115,9 @@ TEST_CASE("an H200's choices") {
     for (const std::int64_t width : {16, 512, 4096})
         CHECK(taken(shape(rows(width, 2 * width, 64), 0, 16 * MiB)) == pack_way::kernel);
     CHECK(taken(shape(rows(512, 1024, 64), 0, 65536)) == pack_way::rows);
+    for (const std::int64_t width : {200, 1001, 4096})
+        for (const bool unpack : {false, true})
+            CHECK(taken(shape(rows(width, 2 * width + 1, 64), 0, 4096 * width * 64, unpack)) == pack_way::kernel);
     // Into page-locked host memory: short rows by the kernel, long ones by the copy engine.
     const auto host = packed_place::mapped_host;
     CHECK(taken(shape(rows(16, 1024, 64), 0, MiB, false, host)) == pack_way::kernel);
@@ -133,6 +136,15 @@ TEST_CASE("an H200's choices") {
           pack_way::staged);
 }
 
+TEST_CASE("a large message in the GPU is no copy of rows because constants of small ones say so") {
+    gpu::pack_costs flattering;
+    flattering.copied_rows[1] = 3e6;
+    flattering.moved[0][gpu::long_joined] = 1e6;
+    const auto choice = consider(shape(rows(4096, 8193, 64), 0, 65536 * 4096), flattering, gpu::pack_wish::none);
+    CHECK(choice.candidates[2].us < choice.candidates[1].us);
+    CHECK(choice.taken == pack_way::kernel);
+}
+
 TEST_CASE("predictions come near an H200's times") {
     const auto us = [](const gpu::pack_shape &s) { return consider(s, gpu::pack_costs{}, gpu::pack_wish::none).us(); };
     const auto near = [](double predicted, double measured) {
@@ -145,6 +157,7 @@ TEST_CASE("predictions come near an H200's times") {
     CHECK(near(us(shape(rows(16, 1024, 64), 0, 16 * MiB, true)), 79));
     CHECK(near(us(shape(rows(64, 1024, 64), 0, 16 * MiB)), 21));
     CHECK(near(us(shape(rows(4096, 8192, 64), 0, 16 * MiB)), 16));
+    CHECK(near(us(shape(rows(1001, 2003, 64), 0, 1001 * 64 * 4096)), 190));
     CHECK(near(us(shape(rows(4096, 8192, 64), 0, 16 * MiB, false, packed_place::mapped_host)), 309));
 }
 

@@ -59,6 +59,13 @@ struct view {
     bool locked_here = false;  // false: the user had page-locked it before us
 };
 
+// Words on their way to a device. Never freed: cudaFreeHost would wait for the user's kernels.
+struct posted_words {
+    static constexpr std::size_t room = 4096;
+    std::uint64_t *words = nullptr;
+    std::size_t next = 0;
+};
+
 constexpr std::uint64_t alignment = 256;
 constexpr std::uint64_t slab_unit = 2u << 20;  // what cudaMalloc rounds to anyway
 
@@ -91,7 +98,7 @@ public:
     }
 
     bool owns(const void *address, int &device) override {
-        if (address == nullptr || !cuda_is_in_use()) return false;
+        if (address == nullptr || !known_to_cuda(address)) return false;
         cudaPointerAttributes attributes{};
         if (cudaPointerGetAttributes(&attributes, address) != cudaSuccess) {
             cudaGetLastError();
@@ -283,12 +290,28 @@ public:
         return copy_now(to, from, bytes, device);
     }
 
-    // From pageable memory, which the runtime has read when it returns; waiting for the GPU takes longer than the rest.
+    // Waiting for the GPU takes longer than all the rest, so the words wait for their copies in page-locked memory.
     outcome post_word(void *to, std::uint64_t value, int device) override {
         const device_scope scope(device);
         cudaStream_t stream = nullptr;
         if (outcome problem = stream_of(device, stream); !problem.empty()) return problem;
-        const cudaError_t error = cudaMemcpyAsync(to, &value, sizeof value, cudaMemcpyDefault, stream);
+        const std::lock_guard lock(posting_);
+        posted_words &posted = posted_[device];
+        if (posted.words == nullptr) {
+            void *words = nullptr;
+            const cudaError_t error = cudaHostAlloc(&words, posted_words::room * sizeof value, cudaHostAllocPortable);
+            if (error != cudaSuccess) return cuda_error("no page-locked memory: cudaHostAlloc", error);
+            posted.words = static_cast<std::uint64_t *>(words);
+        }
+        // All around: the copies of the last time have to be done.
+        if (posted.next == posted_words::room) {
+            if (const cudaError_t error = cudaStreamSynchronize(stream); error != cudaSuccess)
+                return cuda_error("cudaStreamSynchronize", error);
+            posted.next = 0;
+        }
+        std::uint64_t *const word = &posted.words[posted.next++];
+        *word = value;
+        const cudaError_t error = cudaMemcpyAsync(to, word, sizeof value, cudaMemcpyDefault, stream);
         return error == cudaSuccess ? outcome{} : cuda_error("cudaMemcpyAsync", error);
     }
     outcome settle(int device) override {
@@ -363,7 +386,6 @@ private:
         return error == cudaSuccess ? outcome{} : cuda_error("cudaMemcpyAsync", error);
     }
 
-    // cudaIpcGetMemHandle names the whole allocation; only the driver interface tells where that begins.
     // A function of the driver's; null if it has none of that name.
     template <class Function>
     static Function driver_function(const char *name) {
@@ -379,25 +401,21 @@ private:
         return reinterpret_cast<Function>(found == cudaDriverEntryPointSuccess ? entry : nullptr);
     }
 
-    // The runtime makes a context, of hundreds of MiB on the GPU, to say what an address is. A program that leaves the
-    // GPUs alone shall not have one; nor can it have memory of a GPU then.
-    bool cuda_is_in_use() {
+    // The runtime makes a context, of hundreds of MiB on the GPU, to say what an address is; the driver does not, and knows
+    // none while the program leaves the GPUs alone. Later the runtime is quicker.
+    bool known_to_cuda(const void *address) {
         if (in_use_.load(std::memory_order_relaxed)) return true;
-        using get_state = int (*)(int, unsigned *, int *);
-        using get_current = int (*)(void **);
-        static const auto state = driver_function<get_state>("cuDevicePrimaryCtxGetState");
-        static const auto current = driver_function<get_current>("cuCtxGetCurrent");
-        bool any = state == nullptr || current == nullptr;
-        if (void *context = nullptr; !any) any = current(&context) == 0 && context != nullptr;
-        for (int d = 0; !any && d < static_cast<int>(streams_.size()); ++d) {
-            unsigned flags = 0;
-            int active = 0;
-            any = state(d, &flags, &active) == 0 && active != 0;
-        }
-        if (any) in_use_.store(true, std::memory_order_relaxed);
-        return any;
+        using get_attribute = int (*)(void *, int, unsigned long long);
+        static const auto attribute = driver_function<get_attribute>("cuPointerGetAttribute");
+        constexpr int memory_type = 2;  // CU_POINTER_ATTRIBUTE_MEMORY_TYPE
+        unsigned type = 0;
+        const bool known =
+            attribute == nullptr || attribute(&type, memory_type, reinterpret_cast<unsigned long long>(address)) == 0;
+        if (known) in_use_.store(true, std::memory_order_relaxed);
+        return known;
     }
 
+    // cudaIpcGetMemHandle names the whole allocation; only the driver interface tells where that begins.
     static outcome allocation_of(void *address, void *&base, std::size_t &size) {
         using get_range = int (*)(unsigned long long *, std::size_t *, unsigned long long);
         static const auto function = driver_function<get_range>("cuMemGetAddressRange");
@@ -408,9 +426,11 @@ private:
         return {};
     }
 
+    std::mutex posting_;
+    std::map<int, posted_words> posted_;  // by device
     std::once_flag probed_;
     bool usable_ = false;
-    std::atomic<bool> in_use_{false};  // this process has a context, as far as we know
+    std::atomic<bool> in_use_{false};  // CUDA has known an address
     std::mutex mutex_;
     std::vector<cudaStream_t> streams_;
     std::map<allocation_name, opened> opened_;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// What packing keeps of each GPU: streams, a pool of memory, the tables of type maps, the constants of its costs. Not for
-// kernels.
+// What packing keeps of each GPU: streams, a pool of memory, the tables of type maps, the constants of its costs. Not
+// for kernels.
 //
-// Thread safety: every function may be called from any thread, where the device is current. Errors: one sentence for the
-// user, empty for success.
+// Thread safety: every function may be called from any thread, where the device is current. Errors: one sentence for
+// the user, empty for success.
 #ifndef MPIX_DEVICE_DEVICE_STATE_H
 #define MPIX_DEVICE_DEVICE_STATE_H
 
@@ -33,9 +33,9 @@ class device_state {
 public:
     // Before anything else.
     outcome open();
-    // All kernels, and what they cost: once, in some milliseconds. This may wait for kernels that run, which nothing does
-    // afterwards.
-    outcome load(int device);
+    // All kernels, and if wanted what packing costs: once, in some milliseconds. This may wait for kernels that run,
+    // which nothing does afterwards.
+    outcome load(int device, bool measured);
 
     // A stream of ours for some work; nobody else has it meanwhile.
     outcome take_stream(cudaStream_t &out);

@@ -56,8 +56,9 @@ struct pending {
 pack_choice explain(message m, pack_costs &costs);
 // Of all messages from now on.
 void prefer(pack_wish way);
-// Load all kernels for `device`, and measure what packing costs there; run() does as well. The first time this takes some
-// milliseconds and may wait for kernels that run; nothing does afterwards.
+// Load all kernels for `device`, and measure what packing costs there; run() does as well. The first time this takes
+// some milliseconds and may wait for kernels that run; nothing does afterwards. Until then, start() and enqueue() go by
+// the costs of an H200.
 outcome prepare(int device);
 // In a stream of our own. Whoever calls keeps the types and the memory until it is finished.
 outcome start(const passage &p, std::unique_ptr<pending> &out);

@@ -23,20 +23,25 @@ enum class pack_way {
 // Where the packed bytes are, as the GPU with the elements sees it.
 enum class packed_place { same_gpu, other_gpu, mapped_host, unreachable };
 
-// What kernels move at once: bytes, words joined from two runs, or aligned words of 4, 8 and 16 bytes.
-enum word_class { single_bytes = 0, joined_words, words_of_4, words_of_8, words_of_16, word_classes };
+// What kernels move at once: bytes, words joined from two runs, or aligned words of 4, 8 and 16 bytes. Where runs are
+// long only the joining still costs: something for each byte, and for each run's ends.
+enum word_class { single_bytes = 0, joined_words, words_of_4, words_of_8, words_of_16, long_joined, word_classes };
+constexpr std::int64_t long_run = 64;
 
 // Of one GPU. Times in microseconds from the call to its return, rates in bytes per microsecond. As they are here:
 // of an H200 (docs/results), until it has been measured.
 struct pack_costs {
     bool measured = false;
-    double kernel = 10, copy = 8.6;            // a message of no size
-    double cache_bytes = 30e6;                 // what is read and written stays in the cache up to here
-    double cached = 4.6e6, memory = 3.6e6;     // read and written by kernels
-    double copied_rows = 1.6e6, row = 1.4e-4;  // the copy engine: bytes read and written, and time for each row
-    double host = 5.3e4;                       // kernels, page-locked memory
+    double kernel = 10, copy = 8.6;         // a message of no size
+    double cache_bytes = 30e6;              // what is read and written stays in the cache up to here
+    double cached = 4.6e6, memory = 3.6e6;  // read and written by kernels
+    // The copy engine within a GPU: bytes read and written, and time for each row; of rows made of words, and of others.
+    double copied_rows[2] = {1.6e6, 1.3e6}, row[2] = {2.2e-4, 6.5e-4};
+    double host = 5.3e4;  // kernels, page-locked memory
     double copied_host = 5.5e4, host_row = 1.3e-3;
-    double moved[2][word_classes] = {{3.4e4, 1.5e5, 4e5, 7e5, 4e6}, {1.6e4, 1e5, 2.5e5, 4e5, 4e6}};  // pack, unpack
+    // Packing, unpacking: packed bytes, and time for each long run that is joined.
+    double moved[2][word_classes] = {{3.4e4, 1.5e5, 4e5, 7e5, 4e6, 1.8e6}, {1.6e4, 1e5, 2.5e5, 4e5, 4e6, 1.6e6}};
+    double joined_run[2] = {4e-5, 1.8e-4};
 };
 
 // One message: packed bytes [begin, begin + bytes), bytes at least 1.
