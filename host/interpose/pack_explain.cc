@@ -31,8 +31,8 @@ std::string title(const char *call, std::int64_t bytes, int device) {
     return format("{} of {} bytes, GPU {}", call, bytes, device);
 }
 
-// A plan whose memory comes back for another one is another plan of the same address: its line is not printed again.
-using key = std::tuple<const char *, const plan *, std::int64_t, int, gpu::pack_way>;
+// The call, what the plan is, bytes, GPU, way.
+using key = std::tuple<const char *, std::string, std::int64_t, int, gpu::pack_way>;
 struct calls {
     double predicted = 0, best = 0;
     std::uint64_t number = 0;
@@ -80,7 +80,7 @@ void note(const char *call, const plan &type, const gpu::message &m, double us) 
     const gpu::pack_choice choice = gpu::explain(m, costs);
     told_calls &t = told();
     const std::lock_guard lock(t.mutex);
-    calls &c = t.all[{call, &type, m.bytes, m.device, choice.taken}];
+    calls &c = t.all[{call, describe(type), m.bytes, m.device, choice.taken}];
     c.predicted = choice.us();
     if (c.number > 0) c.best = c.number == 1 ? us : std::min(c.best, us);
     if (++c.number > 1) return;
@@ -115,8 +115,9 @@ void tell_pack_times() {
     for (const auto &[k, c] : t.all) {
         const auto &[call, type, bytes, device, way] = k;
         if (c.number < 2 || c.best <= 0) continue;
-        out.line(format("{}: {} calls by {}: {} us predicted, {} us the quickest after the first",
-                        title(call, bytes, device), c.number, gpu::name_of(way), tenths(c.predicted), tenths(c.best)));
+        out.line(format("{}: {}: {} calls by {}: {} us predicted, {} us the quickest after the first",
+                        title(call, bytes, device), type, c.number, gpu::name_of(way), tenths(c.predicted),
+                        tenths(c.best)));
     }
     out.print();
     t.all.clear();

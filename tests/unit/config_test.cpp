@@ -68,16 +68,32 @@ TEST_CASE("good values are taken") {
 }
 
 TEST_CASE("a malformed value is refused, with the variable's name and the value") {
-    const std::vector<std::pair<std::string, std::string>> bad = {
-        {"MPIX_PROGRESS", ""},          {"MPIX_PROGRESS", "Auto"},     {"MPIX_PROGRESS", "always "},
-        {"MPIX_PROGRESS", "1"},         {"MPIX_STALL_SECONDS", ""},    {"MPIX_STALL_SECONDS", "-1"},
-        {"MPIX_STALL_SECONDS", "5s"},   {"MPIX_STALL_SECONDS", "nan"}, {"MPIX_STALL_SECONDS", "inf"},
-        {"MPIX_STALL_SECONDS", "1e99"}, {"MPIX_EAGER_BYTES", ""},      {"MPIX_EAGER_BYTES", "-1"},
-        {"MPIX_EAGER_BYTES", "+1"},     {"MPIX_EAGER_BYTES", "1k"},    {"MPIX_EAGER_BYTES", " 1"},
-        {"MPIX_EAGER_BYTES", "0x10"},   {"MPIX_EAGER_BYTES", "1.5"},   {"MPIX_EAGER_BYTES", "99999999999999999999"},
-        {"MPIX_PROGRESS_CPUS", "1,"},   {"MPIX_PROGRESS_CPUS", "3-1"}, {"MPIX_PROGRESS_CPUS", "a"},
-        {"MPIX_EXPLAIN", ""},           {"MPIX_EXPLAIN", "2"},         {"MPIX_EXPLAIN", "yes"},
-        {"MPIX_PACK", ""},              {"MPIX_PACK", "rows"}};
+    const std::vector<std::pair<std::string, std::string>> bad = {{"MPIX_PROGRESS", ""},
+                                                                  {"MPIX_PROGRESS", "Auto"},
+                                                                  {"MPIX_PROGRESS", "always "},
+                                                                  {"MPIX_PROGRESS", "1"},
+                                                                  {"MPIX_STALL_SECONDS", ""},
+                                                                  {"MPIX_STALL_SECONDS", "-1"},
+                                                                  {"MPIX_STALL_SECONDS", "5s"},
+                                                                  {"MPIX_STALL_SECONDS", "nan"},
+                                                                  {"MPIX_STALL_SECONDS", "inf"},
+                                                                  {"MPIX_STALL_SECONDS", "1e99"},
+                                                                  {"MPIX_EAGER_BYTES", ""},
+                                                                  {"MPIX_EAGER_BYTES", "-1"},
+                                                                  {"MPIX_EAGER_BYTES", "+1"},
+                                                                  {"MPIX_EAGER_BYTES", "1k"},
+                                                                  {"MPIX_EAGER_BYTES", " 1"},
+                                                                  {"MPIX_EAGER_BYTES", "0x10"},
+                                                                  {"MPIX_EAGER_BYTES", "1.5"},
+                                                                  {"MPIX_EAGER_BYTES", "99999999999999999999"},
+                                                                  {"MPIX_PROGRESS_CPUS", "1,"},
+                                                                  {"MPIX_PROGRESS_CPUS", "3-1"},
+                                                                  {"MPIX_PROGRESS_CPUS", "a"},
+                                                                  {"MPIX_EXPLAIN", ""},
+                                                                  {"MPIX_EXPLAIN", "2"},
+                                                                  {"MPIX_EXPLAIN", "yes"},
+                                                                  {"MPIX_PACK", ""},
+                                                                  {"MPIX_PACK", "rows"}};
     for (const auto &[name, value] : bad) {
         CAPTURE(name, value);
         environment = {{name, value}};
