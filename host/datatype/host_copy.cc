@@ -2,7 +2,7 @@
 #include "host/datatype/host_copy.h"
 
 #include <algorithm>
-#include <vector>
+#include <new>
 
 #include "host/datatype/row_copy.h"
 
@@ -75,6 +75,11 @@ bool gather_elements(const plan &type, std::int64_t count, plan &out) {
     constexpr std::size_t most_pieces = 64;
     constexpr std::int64_t largest = 2048;
     if (count < 8 || type.size > largest || type.boxes.size() + type.loose.size() > most_pieces) return false;
+    try {
+        out.boxes.reserve(type.boxes.size() + type.loose.size());
+    } catch (const std::bad_alloc &) {
+        return false;  // one after the other they need no memory, and the progress engine has nobody to tell
+    }
     const mpix_dimension elements{count, type.extent, type.size};
     for (const mpix_box &box : type.boxes) {
         if (box.dimensions == MPIX_MAX_DIMENSIONS) return false;
