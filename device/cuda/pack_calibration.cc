@@ -16,7 +16,7 @@ constexpr int64_t KiB = 1024, MiB = KiB * KiB;
 // Of elements and packed bytes: together more than a second-level cache holds.
 constexpr int64_t memory_bytes = 96 * MiB, packed_bytes = 48 * MiB;
 // Of page-locked memory, which is kept: cudaFreeHost would wait for the user's kernels.
-constexpr int64_t host_bytes = 256 * KiB;
+constexpr int64_t host_bytes = 2 * MiB;
 constexpr int repeats = 4;
 
 // Rows at a pitch, endlessly.
@@ -140,7 +140,7 @@ pack_costs measure_costs(int device) {
     }
     c.host = rate(host_bytes, b.kernel_us(KiB, 2 * KiB, host_bytes, false, true), c.kernel);
     c.copied_host = rate(host_bytes, b.rows_us(KiB, 2 * KiB, host_bytes, true), c.copy);
-    c.host_row = 1 / rate(64 * KiB / 16, b.rows_us(16, 32, 64 * KiB, true), c.copy);
+    c.host_row = 1 / rate(host_bytes / 32, b.rows_us(32, 64, host_bytes, true), c.copy);
     constexpr int64_t width[word_classes] = {1, 7, 4, 8, 16, 4 * KiB - 1}, joined = 333;
     for (const int way : {0, 1}) {
         const auto us = [&](int64_t w, int64_t bytes) { return b.kernel_us(w, 2 * w, bytes, way == 1, false); };
