@@ -78,15 +78,6 @@ double between_us(cudaEvent_t from, cudaEvent_t to) {
     return ms * 1e3;
 }
 
-void must(int code, const char *call) {
-    if (code == MPI_SUCCESS) return;
-    char text[MPI_MAX_ERROR_STRING] = "";
-    int length = 0;
-    MPI_Error_string(code, text, &length);
-    std::fprintf(stderr, "%s: %s\n", call, text);
-    MPI_Abort(MPI_COMM_WORLD, 1);
-}
-
 enum class compute { arithmetic, memory };
 
 // Both in blocks that come and go, many times as many as are resident.
@@ -262,11 +253,7 @@ void tear_down(context &c) {
 }  // namespace
 
 int main(int argc, char **argv) {
-    int devices = 0;
-    if (cudaGetDeviceCount(&devices) != cudaSuccess || devices == 0) {
-        std::puts("skipped: no GPU");
-        return 77;
-    }
+    if (without_gpu()) return 77;
     MPI_Init(&argc, &argv);
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
     context c{};

@@ -99,11 +99,7 @@ void verify(const context &c, const application_type &a) {
 }  // namespace
 
 int main(int argc, char **argv) {
-    int devices = 0;
-    if (cudaGetDeviceCount(&devices) != cudaSuccess || devices == 0) {
-        std::puts("skipped: no GPU");
-        return 77;
-    }
+    if (without_gpu()) return 77;
     MPI_Init(&argc, &argv);
     context c;
     // The largest array, of NAS MG, is 274 MB; the copy that the limits are computed from wants more.

@@ -21,6 +21,23 @@ inline void check(cudaError_t error, const char *call) {
     MPI_Abort(MPI_COMM_WORLD, 1);
 }
 
+inline void must(int code, const char *call) {
+    if (code == MPI_SUCCESS) return;
+    char text[MPI_MAX_ERROR_STRING] = "";
+    int length = 0;
+    MPI_Error_string(code, text, &length);
+    std::fprintf(stderr, "%s: %s\n", call, text);
+    MPI_Abort(MPI_COMM_WORLD, 1);
+}
+
+// What a program without a GPU says before it ends with status 77.
+inline bool without_gpu() {
+    int devices = 0;
+    if (cudaGetDeviceCount(&devices) == cudaSuccess && devices > 0) return false;
+    std::puts("skipped: no GPU");
+    return true;
+}
+
 inline std::string version_text(int version) {
     return std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10);
 }

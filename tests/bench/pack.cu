@@ -258,11 +258,7 @@ int main(int argc, char **argv) {
         }
         only = optarg;
     }
-    int devices = 0;
-    if (cudaGetDeviceCount(&devices) != cudaSuccess || devices == 0) {
-        std::puts("skipped: no GPU");
-        return 77;
-    }
+    if (without_gpu()) return 77;
     MPI_Init(&argc, &argv);
     context c;
     // Room for 64 MiB in rows of one byte 128 bytes apart, and for 256 MiB in rows of 4 and more.

@@ -100,15 +100,6 @@ inline void print(const context &c, const row &r) {
 
 // ---- mpix -------------------------------------------------------------------------------------------------------
 
-inline void must(int code, const char *call) {
-    if (code == MPI_SUCCESS) return;
-    char text[MPI_MAX_ERROR_STRING] = "";
-    int length = 0;
-    MPI_Error_string(code, text, &length);
-    std::fprintf(stderr, "%s: %s\n", call, text);
-    MPI_Abort(MPI_COMM_WORLD, 1);
-}
-
 inline void call_now(const context &c, MPI_Datatype type, int bytes, bool unpack) {
     int position = 0;
     if (unpack)
