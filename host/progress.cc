@@ -55,8 +55,9 @@ void dismiss(request &r) {
 
 // A handful of the attended requests; it takes several calls to come to all. True if the last one was among them.
 bool advance_some() {
-    if (transport::network *const network = transport::network_in_use(); network != nullptr) network->progress();
     progress_state &s = state();
+    if (transport::network *const network = transport::network_in_use(); network != nullptr && network->progress())
+        s.news.fetch_add(1, std::memory_order_relaxed);  // while bytes flow nobody naps
     if (!s.any.load(std::memory_order_acquire)) return true;
     struct turn {
         std::shared_ptr<request> r;

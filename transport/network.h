@@ -49,7 +49,8 @@ struct network {
     virtual outcome lost(int peer) = 0;
     // It has ended: what is under way to it fails at once, and reads no memory of ours any more.
     virtual void give_up(int peer) = 0;
-    virtual void progress() = 0;
+    // True if anything has come or gone: there may be more soon.
+    virtual bool progress() = 0;
     // The end: nobody puts anything to anybody any more.
     virtual void stop() = 0;
 };

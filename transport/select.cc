@@ -137,8 +137,7 @@ candidate direct(const ends &pair, const means &here) {
     if (!here.no_devices.empty()) return no(here.no_devices);
     if (!pair.receiver_on_gpu) return no("the receive buffer is host memory");
     if (!pair.unreached.empty()) return no(pair.unreached);
-    if (pair.by_network)
-        return no("the receive buffer is GPU memory, and the sender is on another node: that is not built yet");
+    if (pair.by_network) return no("the processes share no memory");
     if (!pair.sender_has_devices) return no("the receive buffer is GPU memory, and the sending process can use no GPU");
     return {id_cuda_ipc, "cuda_ipc", true, "the sender's process maps the receive buffer, which is GPU memory"};
 }
@@ -162,9 +161,6 @@ candidate networked(const known_network &n, const ends &pair, const means &here)
         const outcome why = known ? n.why_not() : outcome{};
         return no(why.empty() ? "one network carries all pairs of a process, and it is another" : why);
     }
-    if (pair.receiver_on_gpu) return no("the receive buffer is GPU memory: that is not built yet");
-    if (pair.sender_on_gpu)
-        return no("the send buffer is GPU memory, and the receiver is on another node: that is not built yet");
     return {n.id, n.name, true, "the processes share no memory"};
 }
 
@@ -175,9 +171,9 @@ choice choose(const ends &pair, const means &here) {
     const std::size_t by_network = c.candidates.size() + (here.network == id_verbs ? 1 : 0);
     for (const known_network &n : networks()) c.candidates.push_back(networked(n, pair, here));
     if (c.taken() == nullptr)
-        c.why_not = c.candidates[pair.receiver_on_gpu                         ? 0
-                                 : pair.by_network || !pair.unreached.empty() ? by_network
-                                                                              : 1]
+        c.why_not = c.candidates[pair.by_network || !pair.unreached.empty() ? by_network
+                                 : pair.receiver_on_gpu                     ? 0
+                                                                            : 1]
                         .why;
     return c;
 }

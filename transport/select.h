@@ -46,7 +46,7 @@ placement locate(const void *buffer);
 struct ends {
     bool by_network = false;       // the processes share no memory
     outcome unreached;             // nor is there a network: why
-    bool receiver_on_gpu = false;  // the receive buffer
+    bool receiver_on_gpu = false;  // the receive buffer; by a network the sender does not know, and says no
     bool sender_on_gpu = false;    // the send buffer; the receiver does not know, and says no
     bool sender_has_devices = false;
 };
@@ -74,8 +74,8 @@ struct choice {
     std::vector<candidate> candidates;
     const candidate *taken() const;  // null if none works
     outcome why_not;                 // then: that of the one that such buffers need
-    // Whose regions the message lands in: a receive buffer in device memory is adopted, everything else lands in node
-    // memory and is copied out by the receiver. Something must have been taken.
+    // Whose regions the message lands in: a receive buffer in device memory that the sender maps is adopted, everything
+    // else lands in node memory and is copied out by the receiver. Something must have been taken.
     transport &landing() const;
 };
 choice choose(const ends &pair, const means &here = means_here());

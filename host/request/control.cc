@@ -32,7 +32,8 @@ std::string check_control(const void *data, std::size_t bytes, control_message &
     if (describes && (out.partitions < 1 || out.bytes > message_limit ||
                       out.bytes % static_cast<std::uint64_t>(out.partitions) != 0))
         return "a control message with impossible partitions";
-    if (accepts && out.flags != 1 && out.flags != 2) return "a control message with impossible slots";
+    const std::uint32_t slots = out.flags & ~accept_in_chunks;
+    if (accepts && slots != 1 && slots != 2) return "a control message with impossible slots";
     return {};
 }
 

@@ -37,8 +37,8 @@ struct control_message {
     std::int32_t tag;                // INTRODUCE: the network's transport_id
     std::int32_t partitions;         // OFFER: the sender's; ACCEPT: the receiver's
     std::uint64_t bytes;             // the whole message, as this side has it; INTRODUCE: the whole address
-    std::uint32_t flags;             // OFFER: offer_has_devices, ...; ACCEPT: slots of the landing; INTRODUCE: where
-                                     // in the address this piece begins
+    std::uint32_t flags;             // OFFER: offer_has_devices, ...; ACCEPT: slots of the landing, accept_in_chunks;
+                                     // INTRODUCE: where in the address this piece begins
     std::uint32_t refusal;           // ACCEPT, CONNECT: a refusal_reason
     transport::wire_region words;    // this side's words; INTRODUCE: from here on introduction_piece bytes
     transport::wire_region landing;  // ACCEPT
@@ -53,6 +53,8 @@ constexpr std::uint64_t introduction_limit = 64 * introduction_piece;
 
 constexpr std::uint32_t control_magic = 0x3578706d;  // "mpx5"
 constexpr std::uint32_t offer_has_devices = 1;
+constexpr std::uint32_t accept_slots = 3;      // mask: 1 or 2
+constexpr std::uint32_t accept_in_chunks = 4;  // the message travels in chunks, each with its flag (chunks.h)
 
 // Of all but the last the sender is told by the receiver's clear-to-send that it is final: until then one of the two may be
 // freed unstarted, and the other meet another. Who is unreachable can be told nothing.

@@ -6,6 +6,7 @@
 #include "host/config.h"
 #include "host/explain_text.h"
 #include "host/format.h"
+#include "host/request/chunks.h"
 #include "host/request/setup.h"
 
 namespace mpix {
@@ -56,6 +57,10 @@ std::string engine_moves(const movement &how, const transport::ends &pair) {
     const char *const to = pair.receiver_on_gpu ? "the receive buffer" : "the receiver's landing";
     switch (how.engine) {
         case mover::network:
+            if (pair.sender_on_gpu)
+                return format(
+                    "read from the GPU into page-locked memory, {} KiB at a time, and put into {} by the network",
+                    chunk_bytes / 1024, to);
             return format("{}put into {} by the network", what, to);
         case mover::copy_engine:
             return format("{}copied into {} by a GPU's copy engine", what, to);
@@ -95,7 +100,7 @@ std::string size_range(const slot_range &range) {
 }
 
 void add_receiver(table &out, const request &r, const transport::choice &choice) {
-    if (choice.pair.receiver_on_gpu) {
+    if (choice.pair.receiver_on_gpu && !choice.pair.by_network) {
         out.line("  landing: the receive buffer itself, for messages of any size: nothing is copied out");
         if (!r.gapless) out.line("  gaps: the sender has been told of them, and leaves them as they are");
         return;
@@ -109,6 +114,11 @@ void add_receiver(table &out, const request &r, const transport::choice &choice)
                         range.slots == 2 ? "2 slots: stored up to an epoch before our MPI_Start"
                                          : "1 slot: stored after our MPI_Start",
                         here ? format("  <- {} bytes", r.total_bytes()) : ""));
+    }
+    if (choice.pair.receiver_on_gpu) {
+        out.line(format("  copied on into the GPU{} by the progress engine, up to {} KiB at a time as it comes",
+                        r.gapless ? "" : ", into its gaps by a kernel,", chunk_bytes / 1024));
+        return;
     }
     out.line(format("  copied out of it{}, by whoever asks: MPI_Parrived, MPI_Wait ..., parrived of host threads",
                     r.gapless ? "" : ", gaps put in"));

@@ -19,6 +19,11 @@ static_assert(sizeof(device_route) == offsetof(mpix_prequest, seen_epoch) - offs
 namespace {
 std::mutex copies_mutex;  // held while mappings are closed: no kernel can begin to wait for us meanwhile
 unsigned copies = 0;
+std::mutex views_mutex;
+std::vector<transport::region> &views_to_close() {
+    static auto *const views = new std::vector<transport::region>;
+    return *views;
+}
 }  // namespace
 
 device_copy::device_copy(transport::transport &gpus, int device) : gpus_(gpus), device_(device) {
@@ -40,7 +45,22 @@ device_copy::~device_copy() {
 void close_unused_mappings() {
     if (transport::devices() == nullptr) return;
     const std::lock_guard lock(copies_mutex);
-    if (copies == 0) transport::devices()->close_unused();
+    if (copies != 0) return;
+    transport::devices()->close_unused();
+    std::vector<transport::region> views;
+    {
+        const std::lock_guard views_lock(views_mutex);
+        views.swap(views_to_close());
+    }
+    for (transport::region &r : views) {
+        transport::devices()->release_view(r);
+        give_back(r);
+    }
+}
+
+void close_view_later(const transport::region &viewed) {
+    const std::lock_guard lock(views_mutex);
+    views_to_close().push_back(viewed);
 }
 
 problem device_copy::make(const request &r, std::uint64_t epoch, std::uint32_t contributors) {

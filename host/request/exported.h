@@ -68,10 +68,12 @@ private:
     std::vector<transport::region> layouts_;
 };
 
-// Close the mappings of peers' GPU memory that no request uses any more, if no request is exported to a GPU: a kernel
-// that waits in one of our calls may be running as long as one is, and closing waits for kernels. Not to be called with
-// a lock that the progress of others needs.
+// Close the mappings of peers' GPU memory that no request uses any more, and the views below, if no request is exported to
+// a GPU: a kernel that waits in one of our calls may be running as long as one is, and closing waits for kernels. Not to be
+// called with a lock that the progress of others needs.
 void close_unused_mappings();
+// Node memory of ours that a GPU has a view of, and that nobody uses any more: to be given up then.
+void close_view_later(const transport::region &viewed);
 
 }  // namespace mpix
 

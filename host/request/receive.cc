@@ -32,316 +32,14 @@ struct plan_taker {
     }
 };
 
-void release(transport::region &r) {
-    if (!r) return;
-    if (r.device == transport::on_host)
-        give_back(r);
-    else
-        transport::devices()->release(r);
-    r = {};
-}
-
 // Copying this much out takes less time than the last partition's way to us.
 constexpr std::uint64_t short_message = 16384;
 
 }  // namespace
 
-receive_request::~receive_request() {
-    drop_landing();
-    for (undone_match &old : undone_) {
-        release(old.arrival);
-        release(old.landing);
-        release(old.layout);
-    }
-}
-
 problem receive_request::prepare() {
     if (problem bad = prepare_gpu(); bad) return bad;
     return allocate_words(0);
-}
-
-// ---- setup: setup_mutex is held ---------------------------------------------------------------
-
-void receive_request::bind(const offer &sender) {
-    const std::lock_guard lock(engine);
-    peer_number = sender.number;
-    control_message answer = make_control(control::accept, number, peer_number);
-    answer.partitions = op.partitions;
-    answer.bytes = total_bytes();
-    if (told_) {  // that there is no path to that process
-        answer.refusal = refused_unreachable;
-        std::strncpy(answer.reason, failure_.c_str(), sizeof answer.reason - 1);
-        send_control(peer_world(), answer);
-        return;
-    }
-    if (sender.bytes != total_bytes()) {
-        refusal_ = refused_size;
-        failure_ = format("the matching send has {} bytes, this receive {}", sender.bytes, total_bytes());
-    } else {
-        failure_ = make_landing(sender);
-        if (failure_.empty()) failure_ = describe_landing(answer);
-        if (failure_.empty()) {
-            path_ = choice_->taken()->name;
-            if (wire_ != nullptr && active()) progress_attend(shared_from_this());
-        } else {
-            refusal_ = refused_path;
-            drop_landing();
-        }
-    }
-    if (refusal_ != refused_not) {
-        path_ = "none";
-        awaits_sender_ = attach_words(sender).empty();  // for our clear-to-send
-        answer.refusal = awaits_sender_ ? refusal_ : refused_unreachable;
-        std::strncpy(answer.reason, failure_.c_str(), sizeof answer.reason - 1);
-        if (!awaits_sender_) give_up();
-        explain_receive(*this, std::exchange(choice_, nullptr), failure_);
-    } else {
-        open_gate();
-    }
-    send_control(peer_world(), answer);
-}
-
-transport::outcome receive_request::attach_words(const offer &sender) {
-    if (sender.words.bytes < sizeof(mpix_words)) return "the sender's words are too few";
-    if (transport::by_network(sender.words.transport)) {
-        transport::outcome bad;
-        wire_ = transport::between_nodes(bad);
-        if (wire_ != nullptr) bad = introduce_to(peer_world(), *wire_);
-        if (!bad.empty()) return bad;
-    } else if (!transport::may_share_memory()) {
-        return sender.no_network.empty() ? "MPIX_TRANSPORTS leaves shm out" : sender.no_network;
-    } else if (sender.words.transport != transport::id_shm) {
-        return "the sender's words are where nothing reaches them";
-    }
-    auto bad = attach_peers(sender.words, transport::on_host, peer_words_);
-    if (!bad.empty() && !sender.no_network.empty()) bad = format("{}; {}", bad, sender.no_network);
-    return bad;
-}
-
-transport::outcome receive_request::make_landing(const offer &sender) {
-    transport::ends pair;
-    pair.unreached = attach_words(sender);
-    pair.by_network = wire_ != nullptr;
-    pair.receiver_on_gpu = place.owner != nullptr;
-    pair.sender_has_devices = sender.has_devices;
-    choice_ = std::make_unique<transport::choice>(transport::choose(pair));
-    if (choice_->taken() == nullptr) return choice_->why_not;
-    landing_owner_ = &choice_->landing();
-
-    peer_partitions_ = static_cast<std::uint64_t>(sender.partitions);
-    const std::uint64_t flag_bytes = (peer_partitions_ + 1) * sizeof(std::uint64_t);
-    transport::outcome bad;
-    if ((landing_owner_->capabilities() & transport::adopt_buffer) != 0) {
-        slots_ = 1;
-        bad = adopt_buffer();
-        if (bad.empty()) bad = landing_owner_->allocate(flag_bytes, place.device, arrival_);
-    } else {
-        slots_ = slots_for(total_bytes(), config().eager_bytes);
-        taken_.reset(static_cast<std::uint64_t *>(std::calloc(peer_partitions_, sizeof(std::uint64_t))));
-        if (taken_ == nullptr) return format("no memory to keep track of {} partitions", peer_partitions_);
-        bad = landing_owner_->allocate(slots_ * total_bytes(), transport::on_host, landing_);
-        if (bad.empty()) bad = landing_owner_->allocate(flag_bytes, transport::on_host, arrival_);
-    }
-    return bad;
-}
-
-// The user's own buffer; if it has gaps, the sender is told where bytes belong.
-transport::outcome receive_request::adopt_buffer() {
-    if (gapless) return landing_owner_->adopt(op.buffer, total_bytes(), landing_);
-    const memory_span span = span_of(*op.type, static_cast<std::int64_t>(op.count) * op.partitions);
-    const std::vector<char> layout = to_bytes(*op.type);
-    if (auto bad = transport::node_memory().allocate(layout.size(), transport::on_host, layout_); !bad.empty())
-        return bad;
-    std::memcpy(layout_.address, layout.data(), layout.size());
-    return landing_owner_->adopt(op.buffer + span.low, static_cast<std::uint64_t>(span.high - span.low), landing_);
-}
-
-transport::outcome receive_request::describe_landing(control_message &answer) const {
-    answer.flags = static_cast<std::uint32_t>(slots_);
-    if (wire_ != nullptr) {
-        if (auto bad = wire_->describe(landing_, answer.landing); !bad.empty()) return bad;
-        if (auto bad = wire_->describe(arrival_, answer.arrival); !bad.empty()) return bad;
-        return wire_->describe(words_region, answer.words);
-    }
-    if (auto bad = landing_owner_->describe(landing_, answer.landing); !bad.empty()) return bad;
-    transport::transport &arrivals = flags_on_device() ? *landing_owner_ : transport::node_memory();
-    if (auto bad = arrivals.describe(arrival_, answer.arrival); !bad.empty()) return bad;
-    if (layout_)
-        if (auto bad = transport::node_memory().describe(layout_, answer.layout); !bad.empty()) return bad;
-    return transport::node_memory().describe(words_region, answer.words);
-}
-
-// The route first, then the word that says it is there (publish; pairs with observe_pair in look_at_host).
-void receive_request::open_gate() {
-    detail::poke(&home->peer_partitions, peer_partitions_);
-    detail::poke(&home->slots, slots_);
-    if (!flags_on_device()) {
-        detail::poke_pointer(&home->taken, taken_.get());
-        detail::poke_pointer(&home->landing, static_cast<char *>(landing_.address));
-        detail::poke_pointer(&home->flags, static_cast<std::uint64_t *>(arrival_.address));
-    }
-    if (device != nullptr)
-        if (auto bad = install_on_device(); !bad.empty()) engine_failure_ = bad;
-    detail::publish(&words->gate, 1);
-}
-
-// Nothing will ever come: who asks whether something has arrived is not to wait for it.
-void receive_request::give_up() {
-    if (arrival_) {
-        // Executors that have seen the gate open look at the word again when the whole message seems to be there.
-        const std::uint64_t whole = MPIX_GATE_NEVER;
-        std::uint64_t *const flag = static_cast<std::uint64_t *>(arrival_.address) + peer_partitions_;
-        if (!flags_on_device())
-            detail::poke(flag, whole);
-        else if (auto bad = landing_owner_->write(flag, &whole, sizeof whole, place.device); !bad.empty())
-            say(bad);
-    }
-    detail::publish(&words->gate, MPIX_GATE_NEVER);  // pairs with observe_pair in look_at_host
-}
-
-// From here on Start gives clear-to-send itself; an epoch that is running already, or has failed already, gets it now.
-// `engine` is held.
-void receive_request::give_gate() {
-    if (gives_gate_ || !open_ || !connected || !peer_words_) return;
-    gives_gate_ = true;
-    if (epoch_ != 0) tell_gate();
-}
-
-// Pairs with observe_pair in admit_by_host.
-void receive_request::tell_gate() {
-    if (auto bad = tell(peer_words_, offsetof(mpix_words, gate), epoch_); !bad.empty()) engine_failure_ = bad;
-}
-
-void receive_request::open() {
-    const std::lock_guard lock(engine);
-    open_ = true;
-    give_gate();
-}
-
-void receive_request::meet_for_good() {
-    open();
-    const std::lock_guard lock(engine);
-    final_ = true;
-    if (std::exchange(awaits_sender_, false)) give_up();
-}
-
-// The sender may be about to map the landing, so that stays until it has answered.
-void receive_request::part() {
-    const std::uint64_t sender = peer_number;
-    if (unbind(true)) undone_.back().parted_from = sender;
-}
-
-bool receive_request::parting() const {
-    return std::any_of(undone_.begin(), undone_.end(), [](const undone_match &u) { return u.parted_from != 0; });
-}
-
-transport::outcome receive_request::install_on_device() {
-    device_route route;
-    route.flags = static_cast<std::uint64_t *>(arrival_.address);
-    route.slots = slots_;
-    route.peer_partitions = peer_partitions_;
-    return device->install(route);
-}
-
-bool receive_request::unbind(bool parted) {
-    const std::lock_guard lock(engine);
-    open_ = gives_gate_ = final_ = false;
-    if (told_) return false;
-    awaits_sender_ = false;
-    if (device != nullptr)
-        if (auto bad = device->install({}); !bad.empty()) engine_failure_ = bad;
-    detail::publish(&words->gate, 0);
-    detail::poke_pointer(&home->flags, static_cast<std::uint64_t *>(nullptr));
-    detail::poke_pointer(&home->landing, static_cast<char *>(nullptr));
-    undone_.push_back({std::exchange(arrival_, {}), {}, {}, {nullptr, std::free}, 0, active()});
-    if (parted || active()) {
-        undone_.back().landing = std::exchange(landing_, {});
-        undone_.back().layout = std::exchange(layout_, {});
-        undone_.back().taken = std::move(taken_);
-    }
-    drop_landing();
-    choice_ = nullptr;
-    refusal_ = refused_not;
-    failure_.clear();
-    path_ = "unmatched";
-    connected = peer_gone = false;
-    peer_number = 0;
-    return true;
-}
-
-void receive_request::drop_landing() {
-    release(arrival_);
-    release(landing_);
-    release(layout_);
-    detach_peers(peer_words_);
-    wire_ = nullptr;
-}
-
-void receive_request::peer_message(const control_message &m) {
-    switch (static_cast<control>(m.kind)) {
-        case control::connect: {
-            // Of a refused pair the user may have freed us already. Then we have sent DETACH, and the sender's words are not
-            // ours to touch: by now they may be another request's.
-            // Before the sender has answered our parting, this is of an earlier match.
-            if (m.from != peer_number || connected || freed || parting()) break;
-            const std::lock_guard lock(engine);
-            connected = true;
-            if (refusal_ == refused_not)
-                explain_receive(*this, std::exchange(choice_, nullptr), m.refusal != refused_not ? m.reason : "");
-            if (m.refusal != refused_not && refusal_ == refused_not) {
-                refusal_ = refused_path;
-                failure_ = m.reason;
-                path_ = "none";
-                awaits_sender_ = !final_;
-                if (final_) give_up();
-            }
-            give_gate();
-            break;
-        }
-        case control::detach:
-            if (const auto answered =
-                    std::find_if(undone_.begin(), undone_.end(),
-                                 [&](const undone_match &u) { return m.from != 0 && u.parted_from == m.from; });
-                answered != undone_.end()) {
-                answered->parted_from = 0;
-                // If it was active somebody may still be looking there.
-                if (!answered->was_active) release(answered->landing);
-            } else if (m.from == 0 || m.from == peer_number) {
-                peer_gone = true;
-            }
-            break;
-        case control::offer:
-        case control::started:
-        case control::introduce:
-        case control::accept:
-        case control::withdraw:
-            break;  // not for receivers (a withdrawn send is handled by its offer)
-    }
-}
-
-void receive_request::peer_ended() {
-    const std::lock_guard lock(engine);
-    // All that it wrote is here now; a message that is whole is complete.
-    const bool refused = std::exchange(awaits_sender_, false);
-    by_progress_ = true;
-    const bool over = !active() || (!refused && look_at_flags());
-    by_progress_ = false;
-    if (over) return;
-    peer_ended_ = true;
-    give_up();
-}
-
-// ---- export --------------------------------------------------------------------------------------
-
-problem receive_request::export_to(std::unique_ptr<device_copy> &made, std::uint32_t contributors) {
-    if (problem bad = made->make(*this, epoch_, contributors); bad) return bad;
-    device = std::move(made);
-    if (flags_on_device() && arrival_)
-        if (auto bad = install_on_device(); !bad.empty()) {
-            made = std::move(device);
-            return {MPI_ERR_OTHER, bad};
-        }
-    return {};
 }
 
 // ---- an epoch ----------------------------------------------------------------------------------
@@ -357,7 +55,17 @@ void receive_request::on_start() {
 // network is full waits for that. (Within a node the sender needs nobody.)
 bool receive_request::advance() {
     const std::unique_lock lock(engine, std::try_to_lock);
+    if (lock && delivery_ != nullptr && active() && !peer_ended_) {
+        deliver();
+        if (engine_failure_.empty() && !delivery_->whole(epoch_)) return true;
+    }
     return !lock || (wire_ != nullptr && active() && detail::observe(&words->complete) < epoch_);
+}
+
+// `engine` is held.
+void receive_request::deliver() {
+    if (!engine_failure_.empty()) return;
+    if (auto bad = delivery_->step(epoch_); !bad.empty()) engine_failure_ = bad;
 }
 
 // The whole message is there: what nobody has taken, in as few pieces as possible. `engine` is held.
@@ -418,6 +126,10 @@ bool receive_request::look_at_flags() {
     if (refusal_ != refused_not) told_ = true;  // the user hears of it now: nothing undoes the match any more
     if (told_ || peer_ended_ || !engine_failure_.empty()) return true;
     if (!arrival_) return false;  // not matched yet
+    if (delivery_ != nullptr) {
+        deliver();
+        return delivery_->whole(epoch_) || !engine_failure_.empty();
+    }
     if (!flags_on_device()) return take_in_order();
     return detail::observe(&words->complete) >= epoch_;  // pairs with say_all_ready's and conclude's publish
 }
@@ -459,12 +171,17 @@ problem receive_request::arrived(int j, bool &flag) {
         flag = false;
         return {};
     }
+    const detail::overlap range = detail::sender_partitions(home, j, peer_partitions_);
+    if (delivery_ != nullptr) {
+        deliver();
+        for (std::uint64_t i = range.first; i <= range.last; ++i) flag = flag && delivery_->delivered(i, epoch_);
+        return {};
+    }
     if (detail::observe(&words->complete) >= epoch_) return {};
     if (auto bad = snapshot(); !bad.empty()) {
         flag = false;
         return {MPI_ERR_OTHER, bad};
     }
-    const detail::overlap range = detail::sender_partitions(home, j, peer_partitions_);
     for (std::uint64_t i = range.first; i <= range.last; ++i) flag = flag && seen_flags_[i] >= epoch_;
     return {};
 }
@@ -506,7 +223,11 @@ stall receive_request::describe_stall() {
         s.remark = failure_;
         return s;
     }
-    if (flags_on_device()) {
+    if (delivery_ != nullptr) {
+        seen_flags_.resize(peer_partitions_);
+        for (std::uint64_t i = 0; i < peer_partitions_; ++i)
+            seen_flags_[i] = delivery_->delivered(i, epoch_) ? epoch_ : 0;
+    } else if (flags_on_device()) {
         if (!snapshot().empty()) return s;
     } else {
         seen_flags_.resize(peer_partitions_);

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "host/request/request.h"
+#include "host/request/staged_delivery.h"
 
 namespace mpix {
 
@@ -66,20 +67,24 @@ private:
     void tell_gate();
     void drop_landing();
     bool look_at_flags();
+    void deliver();
     void take_rest();
     bool take_in_order();
     bool flags_on_device() const { return arrival_.device != transport::on_host; }
+    chunking chunks() const;
     transport::outcome snapshot();
 
     // Written under setup_mutex and engine.
     transport::transport *landing_owner_ = nullptr;
     std::unique_ptr<const transport::choice> choice_;  // until it is explained
     transport::region landing_, arrival_, peer_words_;
-    transport::region layout_;  // of a landing with gaps: its plan, for the sender
+    std::unique_ptr<staged_delivery> delivery_;  // of a message by network for a GPU
+    transport::region layout_;                   // of a landing with gaps: its plan, for the sender
     // Of undone matches: a kernel, or another thread's Parrived, may still be looking there.
     struct undone_match {
         transport::region arrival, landing, layout;
         taken_states taken;
+        std::unique_ptr<staged_delivery> delivery;
         std::uint64_t parted_from = 0;  // the sender's number, until it has answered
         bool was_active = false;
     };

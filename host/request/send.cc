@@ -14,15 +14,13 @@
 #include "host/datatype/typemap.h"
 #include "host/format.h"
 #include "host/progress.h"
+#include "host/request/chunked_put.h"
 #include "host/request/explain.h"
 #include "host/request/exported.h"
 #include "host/request/setup.h"
 
 namespace mpix {
 namespace {
-
-// The gate of a send whose data is discarded as soon as it is ready.
-constexpr std::uint64_t gate_discard = ~std::uint64_t{0};
 
 // How the host moves a partition of any datatype into host memory.
 template <bool Alone>
@@ -83,236 +81,6 @@ control_message send_request::make_offer() {
     return m;
 }
 
-// ---- setup: setup_mutex is held ---------------------------------------------------------------
-
-void send_request::peer_message(const control_message &m) {
-    switch (static_cast<control>(m.kind)) {
-        case control::accept:
-            if (!freed && peer_number == 0) accept(m);
-            break;
-        case control::withdraw:
-            if (m.from == peer_number) undo_match();
-            send_control(peer_world(), make_control(control::detach, number, m.from));
-            break;
-        case control::detach:
-            // Not of a receive that we have met no more since.
-            if (m.from != 0 && m.from != peer_number) break;
-            peer_gone = true;
-            // A receiver that refused us gives no more clear-to-send.
-            if (refusal_ != refused_not) detail::publish(&words->gate, gate_discard);
-            break;
-        case control::offer:
-        case control::started:
-        case control::introduce:
-        case control::connect:
-            break;  // not for senders
-    }
-}
-
-void send_request::accept(const control_message &m) {
-    const std::lock_guard lock(engine);
-    peer_number = m.from;
-    control_message answer = make_control(control::connect, number, peer_number);
-    if (connected) {  // it is known, and told, that there is no path to that process
-        answer.refusal = refused_unreachable;
-        send_control(peer_world(), answer);
-        return;
-    }
-    refusal_ = m.refusal;
-    if (m.refusal == refused_not) {
-        const transport::choice choice = choose_path(m);
-        transport::outcome bad = attach(m, choice);
-        if (bad.empty() && device != nullptr && !route_spent_) bad = install_on_device();
-        if (!bad.empty()) {
-            drop_route(false);
-            refusal_ = refused_path;
-            failure_ = bad;
-            answer.refusal = refused_path;
-            std::strncpy(answer.reason, bad.c_str(), sizeof answer.reason - 1);
-        }
-        explain_send(*this, choice, movement_, slots_, bad);
-    } else {
-        if (m.refusal != refused_size) failure_ = m.reason;  // that is the receiver's error alone
-        explain_refusal(*this, m.reason);
-    }
-    if (refusal_ != refused_not) path_ = "none";
-    if (refusal_ == refused_unreachable) detail::publish(&words->gate, gate_discard);
-    connected = true;
-    send_control(peer_world(), answer);
-    progress_wake();
-}
-
-// The receiver has chosen; by the same rules as here, but that it does not know where the send buffer is.
-transport::choice send_request::choose_path(const control_message &m) const {
-    transport::ends pair;
-    pair.by_network = transport::by_network(m.landing.transport);
-    pair.receiver_on_gpu = m.landing.device != transport::on_host;
-    pair.sender_on_gpu = place.owner != nullptr;
-    pair.sender_has_devices = transport::devices() != nullptr;
-    return transport::choose(pair);
-}
-
-transport::outcome send_request::attach(const control_message &m, const transport::choice &choice) {
-    if (m.arrival.transport != m.landing.transport)
-        return "the receiver's landing and its flags are of different transports";
-    if (choice.taken() == nullptr) return choice.why_not;
-    if (choice.taken()->id != m.landing.transport)
-        return "the receiver's landing is of a transport that it cannot be of";
-    slots_ = m.flags;
-    const std::uint64_t flags_bytes = (static_cast<std::uint64_t>(op.partitions) + 1) * sizeof(std::uint64_t);
-    std::uint64_t landing_bytes = slots_ * total_bytes();
-    memory_span span{0, 0};
-    if (m.layout.bytes != 0 && m.landing.device != transport::on_host) {
-        if (auto bad = read_layout(m.layout); !bad.empty()) return bad;
-        if (total_bytes() == 0 || total_bytes() % static_cast<std::uint64_t>(landing_type_->size) != 0 || slots_ != 1)
-            return "the receiver's datatype does not fit the message";
-        span = span_of(*landing_type_, static_cast<std::int64_t>(total_bytes()) / landing_type_->size);
-        landing_bytes = static_cast<std::uint64_t>(span.high - span.low);
-    }
-    if (m.landing.bytes < landing_bytes || m.arrival.bytes < flags_bytes || m.words.bytes < sizeof(mpix_words) ||
-        m.words.transport != (transport::by_network(m.landing.transport) ? m.landing.transport : transport::id_shm))
-        return "the receiver's landing is too small";
-    // The device that will do the stores or the copies: the buffer's; for a host buffer any will do.
-    const int user = place.owner != nullptr ? place.device : 0;
-    if (auto bad = attach_peers(m.landing, user, landing_); !bad.empty()) return bad;
-    if (auto bad = attach_peers(m.arrival, user, arrival_); !bad.empty()) return bad;
-    if (auto bad = attach_peers(m.words, user, peer_words_); !bad.empty()) return bad;
-    landing_at_ = static_cast<char *>(landing_.address) - span.low;
-    path_ = choice.taken()->name;
-    movement_ = choose_movement({place.owner != nullptr, !gapless, landing_.device != transport::on_host,
-                                 landing_type_ != nullptr, landing_.remote, route_spent_});
-    detail::poke(&home->slots, slots_);
-    if (landing_.remote) return {};  // nothing there can be stored to: all is left to the engine
-    detail::poke_pointer(&home->peer_complete, &static_cast<mpix_words *>(peer_words_.address)->complete);
-    if (arrival_.device == transport::on_host)
-        detail::poke_pointer(&home->flags, static_cast<std::uint64_t *>(arrival_.address));
-    // The host stores for itself from host memory to host memory; anything else it leaves to the engine. A
-    // missing landing says so. Written last: home's fields are read without locks once the gate is open,
-    // which the receiver does after our CONNECT.
-    if (movement_.by_caller) detail::poke_pointer(&home->landing, static_cast<char *>(landing_.address));
-    return {};
-}
-
-transport::outcome send_request::read_layout(const transport::wire_region &from) {
-    if (from.transport != transport::id_shm) return "the receiver's datatype is where we cannot read it";
-    transport::region bytes;
-    if (auto bad = transport::node_memory().attach(from, transport::on_host, bytes); !bad.empty()) return bad;
-    // A copy, which nobody can change while it is checked.
-    const std::vector<char> copy(static_cast<const char *>(bytes.address),
-                                 static_cast<const char *>(bytes.address) + bytes.bytes);
-    transport::node_memory().detach(bytes);
-    transport::outcome bad;
-    landing_type_ = plan_from_bytes(copy.data(), copy.size(), bad);
-    return bad;
-}
-
-transport::outcome send_request::install_on_device() {
-    device_route route;
-    route.slots = slots_;
-    route.peer_partitions = static_cast<std::uint64_t>(op.partitions);
-    if (landing_.device != transport::on_host && arrival_.device != transport::on_host) {
-        void *view = nullptr;
-        if (auto bad = device->gpus().acquire_view(peer_words_, device->device(), view); !bad.empty()) return bad;
-        peer_view_ = peer_words_;
-        route.peer_complete = &static_cast<mpix_words *>(view)->complete;
-        route.flags = static_cast<std::uint64_t *>(arrival_.address);
-        route.landing = landing_at_;
-        if (!gapless || landing_type_ != nullptr) {
-            if (auto bad = device->place_layouts(gapless ? nullptr : op.type, landing_type_, &route.layouts);
-                !bad.empty())
-                return bad;
-            route.flags = reinterpret_cast<std::uint64_t *>(reinterpret_cast<std::uintptr_t>(route.flags) |
-                                                            MPIX_FLAGS_WITH_LAYOUTS);
-        }
-    }
-    return device->install(route);
-}
-
-// The receiver freed its request before starting it, or that is another send's: as if we had never met. No byte has
-// moved, since the gate was never open. But from a process that cannot reach us nothing better will come.
-void send_request::undo_match() {
-    const std::lock_guard lock(engine);
-    peer_number = 0;
-    peer_gone = false;
-    if (refusal_ == refused_unreachable && epoch_ != 0) return;
-    if (epoch_ != 0) route_spent_ = true;
-    // Before the CONNECT to the next receiver, and so before its clear-to-send.
-    if (device != nullptr)
-        if (auto bad = device->install({}); !bad.empty()) fail(bad);
-    drop_route(epoch_ != 0);
-    refusal_ = refused_not;
-    failure_.clear();
-    path_ = "unmatched";
-    detail::publish(&words->gate, 0);
-    connected = false;
-}
-
-void send_request::drop_route(bool in_use) {
-    detail::poke_pointer(&home->landing, static_cast<char *>(nullptr));
-    detail::poke_pointer(&home->flags, static_cast<std::uint64_t *>(nullptr));
-    detail::poke_pointer(&home->peer_complete, static_cast<std::uint64_t *>(nullptr));
-    detail::poke(&home->slots, 0);
-    detach_regions(in_use);
-}
-
-// What callers of Pready may be storing to is only put aside: nobody but a peer that breaks the rules withdraws then, but a
-// crash is no answer. (Mappings of GPU memory last as long as there may be kernels that store to them anyway.)
-void send_request::detach_regions(bool in_use) {
-    if (peer_view_) device->gpus().release_view(peer_view_);  // of a lasting mapping: does not wait
-    peer_view_ = {};
-    const auto drop = [this, in_use](transport::region &r) {
-        if (r && in_use && !r.remote && r.device == transport::on_host)
-            retired_.push_back(std::exchange(r, {}));
-        else
-            detach_peers(r);
-    };
-    landing_type_ = nullptr;
-    landing_at_ = nullptr;
-    drop(landing_);
-    drop(arrival_);
-    drop(peer_words_);
-}
-
-void send_request::on_leave() {
-    const std::lock_guard lock(engine);
-    detach_regions(false);
-}
-
-// Nothing moves any more, but the user's calls of Pready still count.
-void send_request::peer_ended() {
-    const std::lock_guard lock(engine);
-    if (!active() || complete()) return;
-    peer_ended_ = true;
-    refusal_ = refused_path;
-    detail::publish(&words->gate, gate_discard);
-    progress_wake();
-}
-
-// ---- export: setup_mutex and engine are held -------------------------------------------------
-
-problem send_request::export_to(std::unique_ptr<device_copy> &made, std::uint32_t contributors) {
-    if (problem bad = made->make(*this, epoch_, contributors); bad) return bad;
-    device = std::move(made);
-    if (connected && refusal_ == refused_not)
-        if (auto bad = install_on_device(); !bad.empty()) {
-            made = end_export();
-            return {MPI_ERR_OTHER, bad};
-        }
-    return {};
-}
-
-std::unique_ptr<device_copy> send_request::end_export() {
-    if (peer_view_) device->gpus().release_view(peer_view_);
-    peer_view_ = {};
-    std::unique_ptr<device_copy> ended = std::move(device);
-    // The host's instance takes over where the copy was.
-    std::uint64_t *state = detail::partition_states(home);
-    for (int p = 0; p < op.partitions; ++p) state[p] = epoch_;
-    home->ready_count = epoch_ * static_cast<std::uint64_t>(op.partitions);
-    home->defer_count = ring_taken_;
-    return ended;
-}
-
 // ---- an epoch ----------------------------------------------------------------------------------
 
 void send_request::on_start() {
@@ -363,6 +131,26 @@ void send_request::fail(const transport::outcome &why) {
 // Where this epoch's packed message goes, or element 0 of a landing with gaps.
 char *send_request::landing_now() const { return landing_at_ + (slots_ == 2 && (epoch_ & 1) ? total_bytes() : 0); }
 
+std::vector<char> send_request::packed(int partition) const {
+    std::vector<char> out(partition_bytes);
+    const auto bytes = static_cast<std::int64_t>(partition_bytes);
+    pack_range(*op.type, op.buffer, partition * bytes, bytes, out.data());
+    return out;
+}
+
+// Over the network, flags included.
+std::unique_ptr<transport::transfer> send_request::start_put(int partition) const {
+    remote_message to{wire_, landing_, arrival_, 0, epoch_, chunks_};
+    to.offset = static_cast<std::uint64_t>(landing_now() - static_cast<char *>(landing_.address));
+    const auto p = static_cast<std::uint64_t>(partition);
+    if (place.owner != nullptr)
+        return std::make_unique<chunked_put>(
+            to, p, gpu_buffer{place.owner, place.device, op.buffer, gapless ? nullptr : op.type},
+            bounce_buffers_of(place.device));
+    if (movement_.packed_first) return std::make_unique<chunked_put>(to, p, packed(partition));
+    return std::make_unique<chunked_put>(to, p, op.buffer + p * partition_bytes);
+}
+
 // From or to GPU memory. Gaps of a host buffer are left out here, before the copy; those of GPU buffers by a kernel.
 transport::outcome send_request::start_transfer(int partition, std::unique_ptr<transport::transfer> &out) {
     const std::uint64_t offset = static_cast<std::uint64_t>(partition) * partition_bytes;
@@ -371,18 +159,12 @@ transport::outcome send_request::start_transfer(int partition, std::unique_ptr<t
     auto made = std::make_unique<packing>();
     const char *from = op.buffer + offset;
     if (movement_.packed_first) {
-        made->packed.resize(partition_bytes);
-        pack_range(*op.type, op.buffer, static_cast<std::int64_t>(offset), static_cast<std::int64_t>(partition_bytes),
-                   made->packed.data());
+        made->packed = packed(partition);
         from = made->packed.data();
     }
     if (partition_bytes == 0 || movement_.engine != mover::kernel) {
-        char *const to = landing_now() + offset;
-        auto bad =
-            landing_.remote
-                ? wire_->put(landing_, static_cast<std::uint64_t>(to - static_cast<char *>(landing_.address)), from,
-                             partition_bytes, made->copy)
-                : (from_gpu ? place.owner : transport::devices())->start(to, from, partition_bytes, on, made->copy);
+        auto bad = (from_gpu ? place.owner : transport::devices())
+                       ->start(landing_now() + offset, from, partition_bytes, on, made->copy);
         out = std::move(made);
         return bad;
     }
@@ -414,6 +196,8 @@ void send_request::start_move(int partition, bool for_host) {
     if (refusal_ == refused_not && !null_peer()) {
         if (movement_.engine == mover::cpu)
             plan_mover<false>{*this}(this_thread(), nullptr, {}, partition, landing_now());
+        else if (movement_.engine == mover::network)
+            m.transfer = start_put(partition);
         else if (auto bad = start_transfer(partition, m.transfer); !bad.empty())
             fail(bad);
     }
@@ -429,7 +213,7 @@ void send_request::set_flag(std::uint64_t index) {
 }
 
 void send_request::finish_move(const move &m) {
-    if (refusal_ == refused_not && engine_failure_.empty() && !null_peer())
+    if (refusal_ == refused_not && engine_failure_.empty() && !null_peer() && movement_.engine != mover::network)
         set_flag(static_cast<std::uint64_t>(m.partition));
     if (m.for_host) ++host_share_;
 }
@@ -447,24 +231,36 @@ void send_request::count_shares() {
     if (bad.empty()) bad = device->states(states);
     if (bad.empty()) {
         std::uint64_t by_kernels = 0;
-        int twice = -1;
         for (std::uint64_t p = 0; p < n; ++p) {
-            const bool by_kernel = states[p] >= epoch_, by_host = host_readied_[p];
-            if (!by_kernel && !by_host) return;
+            const bool by_kernel = states[p] >= epoch_;
+            if (!by_kernel && !host_readied_[p]) return;
             by_kernels += by_kernel;
-            if (by_kernel && by_host) twice = static_cast<int>(p);
         }
         if (readied != (epoch_ - 1) * n + by_kernels) return;  // a kernel has marked one, and not counted it yet
-        // The host's Pready could not know of the kernel's: Wait says so.
-        if (twice >= 0)
-            detail::publish(&words->error,
-                            static_cast<std::uint64_t>(MPI_ERR_ARG) << 32 | static_cast<std::uint32_t>(twice + 1));
         // Before the next epoch, in which kernels go by it.
         bad = device->set_ready_count(epoch_ * n);
     }
     if (!bad.empty()) fail(bad);
     counted_ = epoch_;
     detail::publish(&words->all_ready, epoch_);
+}
+
+// The host's Pready cannot know of a kernel's, nor a kernel of the host's; once the epoch is over both are known.
+transport::outcome send_request::look_for_both() {
+    const auto n = static_cast<std::uint64_t>(op.partitions);
+    std::vector<std::uint64_t> states(n);
+    if (auto bad = device->states(states); !bad.empty()) return bad;
+    for (std::uint64_t p = 0; p < n; ++p) {
+        if (states[p] < epoch_ || !host_readied_[p]) continue;
+        detail::publish(&words->error,
+                        static_cast<std::uint64_t>(MPI_ERR_ARG) << 32 | static_cast<std::uint32_t>(p + 1));
+        // What was counted and deferred twice is not to count in the next epoch.
+        moving_.clear();
+        std::uint64_t readied = 0;
+        if (auto bad = device->counts(readied, ring_taken_); !bad.empty()) return bad;
+        return device->set_ready_count(epoch_ * n);
+    }
+    return {};
 }
 
 void send_request::drain() {
@@ -495,7 +291,7 @@ void send_request::conclude() {
         detail::observe(&home->ring[ring_taken_ % n]) >> 32 == (epoch_ & 0xffffffffu))
         return;
     const bool good = refusal_ == refused_not && engine_failure_.empty();
-    if (good) set_flag(n);
+    if (good) set_flag(chunks_.all());
     // The receiver's host counts on the flags once it is told that all is complete; and after a failure none may be on
     // its way when their memory is given back.
     if (arrival_ && !arrival_.remote && arrival_.device != transport::on_host)
@@ -550,11 +346,12 @@ bool send_request::done() {
 // `engine` is held.
 bool send_request::complete() const {
     if (detail::observe(&words->all_ready) < epoch_) return false;
+    // The host may have marked what kernels had marked already: count_shares finds it.
+    if (!host_ready_.empty() || !moving_.empty() || (host_share_ != 0 && counted_ != epoch_)) return false;
     if (concluded_ == epoch_) return true;
     // Complete without the engine only if nothing was deferred: all ring entries are visible by now.
     const auto n = static_cast<std::uint64_t>(op.partitions);
-    return engine_moves_ == 0 && host_ready_.empty() &&
-           detail::observe(&home->ring[ring_taken_ % n]) >> 32 != (epoch_ & 0xffffffffu);
+    return engine_moves_ == 0 && detail::observe(&home->ring[ring_taken_ % n]) >> 32 != (epoch_ & 0xffffffffu);
 }
 
 bool send_request::prepared() {
@@ -568,6 +365,8 @@ problem send_request::outcome() {
     if (peer_ended_) return ended_peer();
     if (!engine_failure_.empty() && wire_ != nullptr && !wire_->lost(peer_world()).empty()) return ended_peer();
     if (!failure_.empty()) return {MPI_ERR_OTHER, format("no path to rank {}: {}", op.peer, failure_)};
+    if (device != nullptr && host_share_ != 0)
+        if (auto bad = look_for_both(); !bad.empty()) fail(bad);
     if (!engine_failure_.empty()) return {MPI_ERR_OTHER, engine_failure_};
     return {};
 }

@@ -7,6 +7,7 @@
 #include <memory>
 #include <vector>
 
+#include "host/request/chunks.h"
 #include "host/request/movement.h"
 #include "host/request/request.h"
 #include "host/request/setup.h"
@@ -68,8 +69,11 @@ private:
     void drain();
     void start_move(int partition, bool for_host);
     transport::outcome start_transfer(int partition, std::unique_ptr<transport::transfer> &out);
+    std::unique_ptr<transport::transfer> start_put(int partition) const;
+    std::vector<char> packed(int partition) const;
     void finish_move(const move &m);
     void count_shares();
+    transport::outcome look_for_both();
     void set_flag(std::uint64_t index);
     void conclude();
     void fail(const transport::outcome &why);
@@ -82,6 +86,7 @@ private:
     char *landing_at_ = nullptr;                // of packed byte 0, or with gaps of element 0
     transport::region peer_view_;               // peer_words_, while the exported copy's GPU has it
     std::uint64_t slots_ = 0;
+    chunking chunks_;  // and so the arrival flags
     movement movement_;
     // A match was undone after the first Start. Callers of Pready may remember its route, so they get no other one: from
     // then on the engine moves everything.

@@ -250,7 +250,7 @@ private:
         m.communicator = world_name;
         m.partitions = partitions();
         m.bytes -= m.bytes % static_cast<std::uint64_t>(m.partitions);
-        m.flags = in_.below(3);
+        m.flags = in_.below(8);
         m.refusal = in_.one_in(6) ? in_.below(4) : 0;
         memory_.describe(in_, m.words);
         memory_.describe(in_, m.landing);

@@ -96,6 +96,8 @@ TEST_CASE("each field that can be wrong by itself is refused") {
         {"a piece behind the end", [](control_message &m) { m.flags += introduction_piece; }, {control::introduce}},
         {"a piece between two", [](control_message &m) { m.flags -= 1; }, {control::introduce}},
         {"three slots", [](control_message &m) { m.flags = 3; }, {control::accept}},
+        {"chunks, and no slots", [](control_message &m) { m.flags = accept_in_chunks; }, {control::accept}},
+        {"a flag that there is not", [](control_message &m) { m.flags = 9; }, {control::accept}},
     };
     for (const corruption &c : corruptions)
         for (const control kind : c.kinds) {
@@ -104,6 +106,12 @@ TEST_CASE("each field that can be wrong by itself is refused") {
             CAPTURE(c.name, static_cast<int>(kind));
             CHECK(check(m) != "");
         }
+}
+
+TEST_CASE("a message may come in chunks") {
+    control_message m = good(control::accept);
+    m.flags = 1 | accept_in_chunks;
+    CHECK(check(m) == "");
 }
 
 TEST_CASE("an accept that refuses describes nothing") {

@@ -71,14 +71,6 @@ TEST_CASE("a pair without a transport is told why") {
     ends pair;
     pair.receiver_on_gpu = true;
     CHECK(taken(choose(pair, all)) == "none: the receive buffer is GPU memory, and the sending process can use no GPU");
-    pair.by_network = pair.sender_has_devices = true;
-    CHECK(taken(choose(pair, all)) ==
-          "none: the receive buffer is GPU memory, and the sender is on another node: that is not built yet");
-    ends from_gpu;
-    from_gpu.by_network = from_gpu.sender_on_gpu = true;
-    CHECK(taken(choose(from_gpu, all)) ==
-          "none: the send buffer is GPU memory, and the receiver is on another node: that is not built yet");
-    CHECK(choose(from_gpu, {true, "", id_verbs}).why_not == choose(from_gpu, all).why_not);
     ends unreached;
     unreached.unreached = "the network is down";
     const choice c = choose(unreached, {false, "no GPU"});

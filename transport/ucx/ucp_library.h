@@ -12,6 +12,7 @@ namespace mpix::transport::ucx {
 
 // The functions of libucp (and libucs) that are called, under their own names.
 #define MPIX_UCP_FUNCTIONS(F)     \
+    F(ucp_get_version)            \
     F(ucp_init_version)           \
     F(ucp_cleanup)                \
     F(ucp_config_read)            \

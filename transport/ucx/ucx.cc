@@ -3,11 +3,13 @@
 // UCX: puts into registered memory of processes on other nodes, over whatever network it finds. One worker a process,
 // which one thread at a time is in (a mutex, not UCX's own locks, so that completions are seen by whoever asks).
 //
-// Words behind bytes: ucp_worker_fence, which UCX defines to order puts of one worker (UCX API, ucp_worker_fence). Where
-// UCX emulates puts, the receiving process stores the bytes in its own progress, in the order in which they were sent.
+// Words behind bytes: ucp_worker_fence, which UCX defines to order puts of one worker (UCX API, ucp_worker_fence). Since
+// 1.16 that call waits for all puts to have arrived, and so for peers that are not in UCX just now. There each word waits in
+// a list of ours instead, until a flush has confirmed what was put before it: a round trip more. Where UCX emulates puts, the receiving process stores the bytes in its own progress, in the order in which they were sent.
 #include <algorithm>
 #include <chrono>
 #include <cstring>
+#include <deque>
 #include <map>
 #include <mutex>
 #include <string>
@@ -32,11 +34,23 @@ static_assert(sizeof(wire_address) == sizeof(wire_region::address));
 
 constexpr std::size_t padding = 4096;
 
+struct waiting_word {
+    std::uint64_t after;  // so many puts have to be confirmed
+    std::uint64_t address, value;
+    ucp_rkey_h key;
+};
+
 struct peer_process {
     std::vector<std::uint8_t> address;
     ucp_ep_h endpoint = nullptr;
     outcome lost;
     std::uint64_t puts = 0, confirmed = 0;  // ever begun; of them known to have arrived, by a flush
+    // Where fences wait: words that are not begun, and how many ever were given to us. One flush at a time.
+    std::deque<waiting_word> waiting;
+    std::vector<ucp_rkey_h> given_up;  // keys that some of them may need
+    std::uint64_t words = 0;
+    bool flushing = false;
+    std::uint64_t flush_confirms = 0;
 };
 
 // Memory of ours that peers may put to: one mapping, however many regions of it are described.
@@ -184,22 +198,15 @@ public:
         const auto *const key = reinterpret_cast<const unpacked_key *>(to.handle);
         peer_process &p = peers_.at(key->peer);
         if (!p.lost.empty()) return p.lost;
-        ++p.puts;
         // publish_partition: bytes before words. Pairs with the peer's order of arrival, see above.
+        p.waiting.push_back({p.puts, reinterpret_cast<std::uint64_t>(to.address) + offset, value, key->key});
+        ++p.words;
+        if (fence_waits_) {
+            begin_words(p);
+            return p.lost;
+        }
         if (const ucs_status_t s = ucp_.ucp_worker_fence(worker_); s != UCS_OK) return error("ucp_worker_fence", s);
-        auto word = std::make_unique<std::uint64_t>(value);  // until it has left
-        ucp_request_param_t param{};
-        param.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA;
-        param.user_data = word.get();
-        param.cb.send = [](void *handle, ucs_status_t, void *data) {
-            delete static_cast<std::uint64_t *>(data);
-            instance().ucp_.ucp_request_free(handle);
-        };
-        const ucs_status_ptr_t status =
-            ucp_.ucp_put_nbx(p.endpoint, word.get(), sizeof value, reinterpret_cast<std::uint64_t>(to.address) + offset,
-                             key->key, &param);
-        if (UCS_PTR_IS_PTR(status)) word.release();
-        if (UCS_PTR_IS_ERR(status)) lose(p, UCS_PTR_STATUS(status));
+        begin_word(p);
         return p.lost;
     }
 
@@ -208,14 +215,8 @@ public:
         const auto it = peers_.find(peer);
         if (it == peers_.end()) return nullptr;
         peer_process &p = it->second;
-        if (p.endpoint == nullptr || p.confirmed == p.puts) return nullptr;
-        const ucp_request_param_t plain{};
-        auto under_way = pending(peer, ucp_.ucp_ep_flush_nbx(p.endpoint, &plain));
-        if (under_way == nullptr)
-            p.confirmed = p.puts;  // or it has failed, and nothing goes there any more
-        else
-            static_cast<request &>(*under_way).confirms = p.puts;
-        return under_way;
+        if (p.endpoint == nullptr || (p.confirmed == p.puts && p.waiting.empty())) return nullptr;
+        return std::make_unique<confirmation>(*this, p);
     }
 
     outcome lost(int peer) override {
@@ -232,17 +233,23 @@ public:
         close(it->second);
     }
 
-    void progress() override {
+    bool progress() override {
         const std::unique_lock lock(mutex_, std::try_to_lock);  // else another thread is at it
-        if (!lock || worker_ == nullptr) return;
-        for (int i = 0; i < 16 && ucp_.ucp_worker_progress(worker_) != 0; ++i) {
-        }
+        if (!lock || worker_ == nullptr) return false;
+        int events = 0;
+        while (events < 16 && ucp_.ucp_worker_progress(worker_) != 0) ++events;
+        if (fence_waits_)
+            for (auto &[number, p] : peers_) begin_words(p);
+        return events != 0;
     }
 
     void stop() override {
         const std::lock_guard lock(mutex_);
         if (worker_ == nullptr) return;
-        for (auto &[number, p] : peers_) close(p);
+        for (auto &[number, p] : peers_) {
+            close(p);
+            for (const ucp_rkey_h key : p.given_up) ucp_.ucp_rkey_destroy(key);
+        }
         peers_.clear();
         for (auto &[name, k] : keys_) ucp_.ucp_rkey_destroy(k.key);
         keys_.clear();
@@ -269,7 +276,6 @@ private:
         ucx_network &owner;
         int peer;
         void *handle;
-        std::uint64_t confirms = 0;  // of a flush: so many puts
         request(ucx_network &o, int p, void *h) : owner(o), peer(p), handle(h) {}
         ~request() override {
             const std::lock_guard lock(owner.mutex_);
@@ -283,12 +289,88 @@ private:
             }
             const ucs_status_t s = owner.ucp_.ucp_request_check_status(handle);
             if (s == UCS_INPROGRESS) return false;
-            peer_process &p = owner.peers_.at(peer);
-            if (s != UCS_OK) problem = owner.lose(p, s);
-            p.confirmed = std::max(p.confirmed, confirms);
+            if (s != UCS_OK) problem = owner.lose(owner.peers_.at(peer), s);
             return true;
         }
     };
+
+    // All words and bytes given to us for a peer so far are there.
+    struct confirmation final : transfer {
+        ucx_network &owner;
+        peer_process &p;  // maps do not move what they hold
+        const std::uint64_t words;
+        std::uint64_t puts = 0;  // once those words are begun
+        confirmation(ucx_network &o, peer_process &to) : owner(o), p(to), words(to.words) {}
+        bool finished(outcome &problem) override {
+            const std::lock_guard lock(owner.mutex_);
+            if (owner.worker_ == nullptr) {
+                problem = owner.broken_;
+                return true;
+            }
+            problem = p.lost;
+            if (!p.lost.empty()) return true;
+            owner.begin_words(p);
+            if (puts == 0 && p.words - p.waiting.size() >= words) puts = p.puts;
+            if (puts == 0) return false;
+            if (p.confirmed < puts) owner.begin_flush(p);
+            return p.confirmed >= puts;
+        }
+    };
+
+    // The first of the waiting words. `mutex_` is held.
+    void begin_word(peer_process &p) {
+        const waiting_word w = p.waiting.front();
+        p.waiting.pop_front();
+        ++p.puts;
+        if (!p.waiting.empty()) p.waiting.front().after = p.puts;
+        auto word = std::make_unique<std::uint64_t>(w.value);  // until it has left
+        ucp_request_param_t param{};
+        param.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA;
+        param.user_data = word.get();
+        param.cb.send = [](void *handle, ucs_status_t, void *data) {
+            delete static_cast<std::uint64_t *>(data);
+            instance().ucp_.ucp_request_free(handle);
+        };
+        const ucs_status_ptr_t status =
+            ucp_.ucp_put_nbx(p.endpoint, word.get(), sizeof w.value, w.address, w.key, &param);
+        if (UCS_PTR_IS_PTR(status)) word.release();
+        if (UCS_PTR_IS_ERR(status)) lose(p, UCS_PTR_STATUS(status));
+    }
+
+    // Those of the waiting words that nothing is before any more. `mutex_` is held.
+    void begin_words(peer_process &p) {
+        while (!p.waiting.empty() && p.lost.empty()) {
+            if (p.confirmed < p.waiting.front().after) begin_flush(p);
+            if (p.confirmed < p.waiting.front().after) return;
+            begin_word(p);
+        }
+        if (!p.given_up.empty())
+            for (const ucp_rkey_h key : std::exchange(p.given_up, {})) retire(p, key);
+    }
+
+    // `mutex_` is held.
+    void begin_flush(peer_process &p) {
+        if (p.flushing) return;
+        p.flush_confirms = p.puts;
+        ucp_request_param_t param{};
+        param.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA;
+        param.user_data = &p;
+        // Called in calls of ours, so with the mutex held.
+        param.cb.send = [](void *handle, ucs_status_t s, void *data) {
+            instance().end_flush(*static_cast<peer_process *>(data), s);
+            instance().ucp_.ucp_request_free(handle);
+        };
+        p.flushing = true;
+        const ucs_status_ptr_t status = ucp_.ucp_ep_flush_nbx(p.endpoint, &param);
+        if (!UCS_PTR_IS_PTR(status)) end_flush(p, UCS_PTR_RAW_STATUS(status));
+    }
+    void end_flush(peer_process &p, ucs_status_t s) {
+        p.flushing = false;
+        if (s == UCS_OK)
+            p.confirmed = std::max(p.confirmed, p.flush_confirms);
+        else
+            lose(p, s);
+    }
 
     // Of what an _nbx function has returned; null if that was done at once, or has failed. `mutex_` is held.
     std::unique_ptr<transfer> pending(int peer, ucs_status_ptr_t status) {
@@ -297,8 +379,12 @@ private:
         return nullptr;
     }
 
-    // Puts under way may still use the key.
+    // Puts under way, and words that wait, may still use the key.
     void retire(peer_process &p, ucp_rkey_h key) {
+        if (!p.waiting.empty()) {
+            p.given_up.push_back(key);
+            return;
+        }
         if (p.endpoint == nullptr) {
             ucp_.ucp_rkey_destroy(key);
             return;
@@ -318,12 +404,16 @@ private:
     }
 
     const outcome &lose(peer_process &p, ucs_status_t s) {
+        p.waiting.clear();
         if (p.lost.empty()) p.lost = std::string("UCX has lost the connection: ") + ucp_.ucs_status_string(s);
         return p.lost;
     }
 
     outcome begin() {
         if (outcome bad = ucp_.load(); !bad.empty()) return bad;
+        unsigned major = 0, minor = 0, release = 0;
+        ucp_.ucp_get_version(&major, &minor, &release);
+        fence_waits_ = major > 1 || minor >= 16;
         ucp_config_t *config = nullptr;
         if (const ucs_status_t s = ucp_.ucp_config_read(nullptr, nullptr, &config); s != UCS_OK)
             return error("ucp_config_read", s);
@@ -410,6 +500,7 @@ private:
 
     std::mutex mutex_;
     bool tried_ = false;
+    bool fence_waits_ = false;
     outcome broken_;
     ucp_library ucp_;
     ucp_context_h context_ = nullptr;

@@ -219,13 +219,14 @@ public:
         if (const auto it = peers_.find(peer); it != peers_.end()) lose(it->second, "the process has ended");
     }
 
-    void progress() override {
+    bool progress() override {
         const std::unique_lock lock(mutex_, std::try_to_lock);  // else another thread is at it
-        if (!lock || completions_ == nullptr) return;
+        if (!lock || completions_ == nullptr) return false;
         ibv_wc entries[16];
         const int n = ibv_poll_cq(completions_, 16, entries);
         for (int i = 0; i < n; ++i) complete(entries[i]);
         for (auto &[number, p] : peers_) post_waiting(number, p);
+        return n > 0;
     }
 
     void stop() override {

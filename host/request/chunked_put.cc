@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "host/request/chunked_put.h"
+
+#include <sched.h>
+
+#include <utility>
+
+namespace mpix {
+
+chunked_put::chunked_put(const remote_message &to, std::uint64_t partition, const char *from)
+    : to_(to),
+      end_((partition + 1) * to.chunks.per_partition),
+      next_(partition * to.chunks.per_partition),
+      from_(from) {}
+
+chunked_put::chunked_put(const remote_message &to, std::uint64_t partition, std::vector<char> packed)
+    : to_(to),
+      end_((partition + 1) * to.chunks.per_partition),
+      next_(partition * to.chunks.per_partition),
+      packed_(std::move(packed)),
+      from_(packed_.data()) {}
+
+chunked_put::chunked_put(const remote_message &to, std::uint64_t partition, const gpu_buffer &from,
+                         bounce_buffers &through)
+    : to_(to),
+      end_((partition + 1) * to.chunks.per_partition),
+      next_(partition * to.chunks.per_partition),
+      gpu_(from),
+      through_(&through) {}
+
+chunked_put::~chunked_put() {
+    for (piece &p : under_way_) {
+        // The copy engine's part ends by itself. What the network may still read is not used again.
+        transport::outcome ignored;
+        while (p.reading != nullptr && !p.reading->finished(ignored)) sched_yield();
+        if (p.bounce.host != nullptr && p.putting == nullptr) through_->give(p.bounce);
+    }
+}
+
+void chunked_put::fail(const transport::outcome &why) {
+    if (problem_.empty()) problem_ = why;
+}
+
+// The bytes, and behind them the flag; the network keeps that order.
+void chunked_put::put(std::uint64_t chunk, const char *from, std::unique_ptr<transport::transfer> &out) {
+    const std::uint64_t begin = to_.chunks.begin(chunk), bytes = to_.chunks.end(chunk) - begin;
+    transport::outcome bad;
+    if (bytes != 0) bad = to_.wire->put(to_.landing, to_.offset + begin, from, bytes, out);
+    if (bad.empty()) bad = to_.wire->put_word(to_.flags, chunk * sizeof(std::uint64_t), to_.epoch);
+    if (!bad.empty()) fail(bad);
+}
+
+// As many chunks as there is room for.
+void chunked_put::start() {
+    for (; next_ < end_ && problem_.empty(); ++next_) {
+        piece p;
+        p.chunk = next_;
+        const std::uint64_t begin = to_.chunks.begin(next_), bytes = to_.chunks.end(next_) - begin;
+        if (through_ == nullptr || bytes == 0) {
+            const char *const from =
+                through_ != nullptr ? nullptr
+                                    : from_ + (begin - to_.chunks.partition_of(next_) * to_.chunks.partition_bytes);
+            put(next_, from, p.putting);
+            if (p.putting != nullptr) under_way_.push_back(std::move(p));
+            continue;
+        }
+        if (!through_->take(p.bounce)) return;
+        if (auto bad = start_reading(gpu_, begin, bytes, p.bounce, p.reading); !bad.empty()) {
+            through_->give(p.bounce);
+            return fail(bad);
+        }
+        under_way_.push_back(std::move(p));
+    }
+}
+
+// True once the chunk has left our memory.
+bool chunked_put::advance(piece &p) {
+    transport::outcome bad;
+    if (p.reading != nullptr) {
+        if (!p.reading->finished(bad)) return false;
+        p.reading = nullptr;
+        if (!bad.empty()) fail(bad);
+        if (problem_.empty()) put(p.chunk, p.bounce.host, p.putting);
+    }
+    if (p.putting != nullptr) {
+        if (!p.putting->finished(bad)) return false;
+        p.putting = nullptr;
+        if (!bad.empty()) fail(bad);
+    }
+    if (p.bounce.host != nullptr) through_->give(std::exchange(p.bounce, {}));
+    return true;
+}
+
+bool chunked_put::finished(transport::outcome &problem) {
+    start();
+    std::erase_if(under_way_, [this](piece &p) { return advance(p); });
+    if (!under_way_.empty() || (next_ < end_ && problem_.empty())) return false;
+    problem = problem_;
+    return true;
+}
+
+}  // namespace mpix

@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// A send's route: matched, attached, installed on a GPU, undone.
+#include "host/request/send.h"
+
+#include <mpix/device.cuh>
+
+#include <cstddef>
+#include <cstring>
+#include <utility>
+
+#include "host/datatype/plan_wire.h"
+#include "host/progress.h"
+#include "host/request/bounce_buffers.h"
+#include "host/request/explain.h"
+#include "host/request/exported.h"
+#include "host/request/setup.h"
+
+namespace mpix {
+namespace {
+
+// The gate of a send whose data is discarded as soon as it is ready.
+constexpr std::uint64_t gate_discard = ~std::uint64_t{0};
+
+}  // namespace
+
+// ---- setup: setup_mutex is held ---------------------------------------------------------------
+
+void send_request::peer_message(const control_message &m) {
+    switch (static_cast<control>(m.kind)) {
+        case control::accept:
+            if (!freed && peer_number == 0) accept(m);
+            break;
+        case control::withdraw:
+            if (m.from == peer_number) undo_match();
+            send_control(peer_world(), make_control(control::detach, number, m.from));
+            break;
+        case control::detach:
+            // Not of a receive that we have met no more since.
+            if (m.from != 0 && m.from != peer_number) break;
+            peer_gone = true;
+            // A receiver that refused us gives no more clear-to-send.
+            if (refusal_ != refused_not) detail::publish(&words->gate, gate_discard);
+            break;
+        case control::offer:
+        case control::started:
+        case control::introduce:
+        case control::connect:
+            break;  // not for senders
+    }
+}
+
+void send_request::accept(const control_message &m) {
+    const std::lock_guard lock(engine);
+    peer_number = m.from;
+    control_message answer = make_control(control::connect, number, peer_number);
+    if (connected) {  // it is known, and told, that there is no path to that process
+        answer.refusal = refused_unreachable;
+        send_control(peer_world(), answer);
+        return;
+    }
+    refusal_ = m.refusal;
+    if (m.refusal == refused_not) {
+        const transport::choice choice = choose_path(m);
+        transport::outcome bad = attach(m, choice);
+        if (bad.empty() && device != nullptr && !route_spent_) bad = install_on_device();
+        if (!bad.empty()) {
+            drop_route(false);
+            refusal_ = refused_path;
+            failure_ = bad;
+            answer.refusal = refused_path;
+            std::strncpy(answer.reason, bad.c_str(), sizeof answer.reason - 1);
+        }
+        explain_send(*this, choice, movement_, slots_, bad);
+    } else {
+        if (m.refusal != refused_size) failure_ = m.reason;  // that is the receiver's error alone
+        explain_refusal(*this, m.reason);
+    }
+    if (refusal_ != refused_not) path_ = "none";
+    if (refusal_ == refused_unreachable) detail::publish(&words->gate, gate_discard);
+    connected = true;
+    send_control(peer_world(), answer);
+    progress_wake();
+}
+
+// The receiver has chosen; by the same rules as here, but that it does not know where the send buffer is.
+transport::choice send_request::choose_path(const control_message &m) const {
+    transport::ends pair;
+    pair.by_network = transport::by_network(m.landing.transport);
+    pair.receiver_on_gpu = m.landing.device != transport::on_host;
+    pair.sender_on_gpu = place.owner != nullptr;
+    pair.sender_has_devices = transport::devices() != nullptr;
+    return transport::choose(pair);
+}
+
+transport::outcome send_request::attach(const control_message &m, const transport::choice &choice) {
+    if (m.arrival.transport != m.landing.transport)
+        return "the receiver's landing and its flags are of different transports";
+    if (choice.taken() == nullptr) return choice.why_not;
+    if (choice.taken()->id != m.landing.transport)
+        return "the receiver's landing is of a transport that it cannot be of";
+    slots_ = m.flags & accept_slots;
+    chunks_ = chunks_of(static_cast<std::uint64_t>(op.partitions), partition_bytes, (m.flags & accept_in_chunks) != 0);
+    const std::uint64_t flags_bytes = (chunks_.all() + 1) * sizeof(std::uint64_t);
+    std::uint64_t landing_bytes = slots_ * total_bytes();
+    memory_span span{0, 0};
+    if (m.layout.bytes != 0 && m.landing.device != transport::on_host) {
+        if (auto bad = read_layout(m.layout); !bad.empty()) return bad;
+        if (total_bytes() == 0 || total_bytes() % static_cast<std::uint64_t>(landing_type_->size) != 0 || slots_ != 1)
+            return "the receiver's datatype does not fit the message";
+        span = span_of(*landing_type_, static_cast<std::int64_t>(total_bytes()) / landing_type_->size);
+        landing_bytes = static_cast<std::uint64_t>(span.high - span.low);
+    }
+    if (m.landing.bytes < landing_bytes || m.arrival.bytes < flags_bytes || m.words.bytes < sizeof(mpix_words) ||
+        m.words.transport != (transport::by_network(m.landing.transport) ? m.landing.transport : transport::id_shm) ||
+        (chunks_.per_partition > 1 && !transport::by_network(m.landing.transport)))
+        return "the receiver's landing is too small";
+    if (transport::by_network(m.landing.transport) && place.owner != nullptr)
+        if (auto bad = bounce_buffers_of(place.device).prepare(transport::node_memory(), *place.owner, place.device);
+            !bad.empty())
+            return bad;
+    // The device that will do the stores or the copies: the buffer's; for a host buffer any will do.
+    const int user = place.owner != nullptr ? place.device : 0;
+    if (auto bad = attach_peers(m.landing, user, landing_); !bad.empty()) return bad;
+    if (auto bad = attach_peers(m.arrival, user, arrival_); !bad.empty()) return bad;
+    if (auto bad = attach_peers(m.words, user, peer_words_); !bad.empty()) return bad;
+    landing_at_ = static_cast<char *>(landing_.address) - span.low;
+    path_ = choice.taken()->name;
+    movement_ = choose_movement({place.owner != nullptr, !gapless, landing_.device != transport::on_host,
+                                 landing_type_ != nullptr, landing_.remote, route_spent_});
+    detail::poke(&home->slots, slots_);
+    if (landing_.remote) return {};  // nothing there can be stored to: all is left to the engine
+    detail::poke_pointer(&home->peer_complete, &static_cast<mpix_words *>(peer_words_.address)->complete);
+    if (arrival_.device == transport::on_host)
+        detail::poke_pointer(&home->flags, static_cast<std::uint64_t *>(arrival_.address));
+    // The host stores for itself from host memory to host memory; anything else it leaves to the engine. A
+    // missing landing says so. Written last: home's fields are read without locks once the gate is open,
+    // which the receiver does after our CONNECT.
+    if (movement_.by_caller) detail::poke_pointer(&home->landing, static_cast<char *>(landing_.address));
+    return {};
+}
+
+transport::outcome send_request::read_layout(const transport::wire_region &from) {
+    if (from.transport != transport::id_shm) return "the receiver's datatype is where we cannot read it";
+    transport::region bytes;
+    if (auto bad = transport::node_memory().attach(from, transport::on_host, bytes); !bad.empty()) return bad;
+    // A copy, which nobody can change while it is checked.
+    const std::vector<char> copy(static_cast<const char *>(bytes.address),
+                                 static_cast<const char *>(bytes.address) + bytes.bytes);
+    transport::node_memory().detach(bytes);
+    transport::outcome bad;
+    landing_type_ = plan_from_bytes(copy.data(), copy.size(), bad);
+    return bad;
+}
+
+transport::outcome send_request::install_on_device() {
+    device_route route;
+    route.slots = slots_;
+    route.peer_partitions = static_cast<std::uint64_t>(op.partitions);
+    if (landing_.device != transport::on_host && arrival_.device != transport::on_host) {
+        void *view = nullptr;
+        if (auto bad = device->gpus().acquire_view(peer_words_, device->device(), view); !bad.empty()) return bad;
+        peer_view_ = peer_words_;
+        route.peer_complete = &static_cast<mpix_words *>(view)->complete;
+        route.flags = static_cast<std::uint64_t *>(arrival_.address);
+        route.landing = landing_at_;
+        if (!gapless || landing_type_ != nullptr) {
+            if (auto bad = device->place_layouts(gapless ? nullptr : op.type, landing_type_, &route.layouts);
+                !bad.empty())
+                return bad;
+            route.flags = reinterpret_cast<std::uint64_t *>(reinterpret_cast<std::uintptr_t>(route.flags) |
+                                                            MPIX_FLAGS_WITH_LAYOUTS);
+        }
+    }
+    return device->install(route);
+}
+
+// The receiver freed its request before starting it, or that is another send's: as if we had never met. No byte has
+// moved, since the gate was never open. But from a process that cannot reach us nothing better will come.
+void send_request::undo_match() {
+    const std::lock_guard lock(engine);
+    peer_number = 0;
+    peer_gone = false;
+    if (refusal_ == refused_unreachable && epoch_ != 0) return;
+    if (epoch_ != 0) route_spent_ = true;
+    // Before the CONNECT to the next receiver, and so before its clear-to-send.
+    if (device != nullptr)
+        if (auto bad = device->install({}); !bad.empty()) fail(bad);
+    drop_route(epoch_ != 0);
+    refusal_ = refused_not;
+    failure_.clear();
+    path_ = "unmatched";
+    detail::publish(&words->gate, 0);
+    connected = false;
+}
+
+void send_request::drop_route(bool in_use) {
+    detail::poke_pointer(&home->landing, static_cast<char *>(nullptr));
+    detail::poke_pointer(&home->flags, static_cast<std::uint64_t *>(nullptr));
+    detail::poke_pointer(&home->peer_complete, static_cast<std::uint64_t *>(nullptr));
+    detail::poke(&home->slots, 0);
+    detach_regions(in_use);
+}
+
+// What callers of Pready may be storing to is only put aside: nobody but a peer that breaks the rules withdraws then, but a
+// crash is no answer. (Mappings of GPU memory last as long as there may be kernels that store to them anyway.)
+void send_request::detach_regions(bool in_use) {
+    if (peer_view_) device->gpus().release_view(peer_view_);  // of a lasting mapping: does not wait
+    peer_view_ = {};
+    const auto drop = [this, in_use](transport::region &r) {
+        if (r && in_use && !r.remote && r.device == transport::on_host)
+            retired_.push_back(std::exchange(r, {}));
+        else
+            detach_peers(r);
+    };
+    landing_type_ = nullptr;
+    landing_at_ = nullptr;
+    drop(landing_);
+    drop(arrival_);
+    drop(peer_words_);
+}
+
+void send_request::on_leave() {
+    const std::lock_guard lock(engine);
+    detach_regions(false);
+}
+
+// Nothing moves any more, but the user's calls of Pready still count.
+void send_request::peer_ended() {
+    const std::lock_guard lock(engine);
+    if (!active() || complete()) return;
+    peer_ended_ = true;
+    refusal_ = refused_path;
+    detail::publish(&words->gate, gate_discard);
+    progress_wake();
+}
+
+// ---- export: setup_mutex and engine are held -------------------------------------------------
+
+problem send_request::export_to(std::unique_ptr<device_copy> &made, std::uint32_t contributors) {
+    if (problem bad = made->make(*this, epoch_, contributors); bad) return bad;
+    device = std::move(made);
+    if (connected && refusal_ == refused_not)
+        if (auto bad = install_on_device(); !bad.empty()) {
+            made = end_export();
+            return {MPI_ERR_OTHER, bad};
+        }
+    return {};
+}
+
+std::unique_ptr<device_copy> send_request::end_export() {
+    if (peer_view_) device->gpus().release_view(peer_view_);
+    peer_view_ = {};
+    std::unique_ptr<device_copy> ended = std::move(device);
+    // The host's instance takes over where the copy was.
+    std::uint64_t *state = detail::partition_states(home);
+    for (int p = 0; p < op.partitions; ++p) state[p] = epoch_;
+    home->ready_count = epoch_ * static_cast<std::uint64_t>(op.partitions);
+    home->defer_count = ring_taken_;
+    return ended;
+}
+
+}  // namespace mpix

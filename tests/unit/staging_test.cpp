@@ -1,0 +1,325 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Messages between GPUs that share no memory: by bounce buffers and chunks onto a network, and from the landing into the
+// receive buffer. The GPU and the network are fakes that do what they were asked for late, one thing at a time, in the
+// order in which they have to and no other.
+#include <mpix/detail/abi.h>
+
+#include <cstring>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <random>
+#include <vector>
+
+#include "host/request/chunked_put.h"
+#include "host/request/staged_delivery.h"
+#include "tests/catch.hpp"
+
+namespace {
+
+using mpix::chunk_bytes;
+using mpix::chunking;
+using mpix::chunks_of;
+namespace transport = mpix::transport;
+namespace tr = mpix::transport;
+
+std::mt19937_64 &dice() {
+    static std::mt19937_64 one(20261122);
+    return one;
+}
+
+// Jobs are done in their order, when their owner is told to, or not at all.
+struct slow_worker {
+    struct job {
+        std::function<void()> work;
+        std::shared_ptr<bool> done;
+    };
+    std::deque<job> jobs;
+    std::size_t most_waiting = 0;
+
+    std::shared_ptr<bool> add(std::function<void()> work) {
+        jobs.push_back({std::move(work), std::make_shared<bool>(false)});
+        most_waiting = std::max(most_waiting, jobs.size());
+        return jobs.back().done;
+    }
+    void work(unsigned most) {
+        for (; most != 0 && !jobs.empty(); --most) {
+            jobs.front().work();
+            *jobs.front().done = true;
+            jobs.pop_front();
+        }
+    }
+};
+
+struct ticket final : transport::transfer {
+    std::shared_ptr<bool> done;
+    const transport::outcome *problem;
+    bool finished(transport::outcome &out) override {
+        if (!problem->empty()) out = *problem;
+        return *done || !problem->empty();
+    }
+};
+
+struct fake_gpus final : transport::transport {
+    slow_worker engine;
+    std::vector<void *> allocated;
+    ~fake_gpus() override {
+        for (void *memory : allocated) std::free(memory);
+    }
+    tr::outcome problem;
+    unsigned views = 0;
+
+    const char *name() const override { return "fake"; }
+    tr::transport_id id() const override { return tr::id_cuda_ipc; }
+    unsigned capabilities() const override { return 0; }
+    bool usable() override { return true; }
+    bool owns(const void *, int &) override { return false; }
+    tr::outcome allocate(std::uint64_t bytes, int device, tr::region &out) override {
+        out.address = allocated.emplace_back(std::calloc(bytes + 1, 1));
+        out.bytes = bytes;
+        out.device = device;
+        return {};
+    }
+    tr::outcome adopt(void *, std::uint64_t, tr::region &) override { return "no"; }
+    void release(tr::region &own) override { own = {}; }
+    tr::outcome describe(const tr::region &, tr::wire_region &) override { return "no"; }
+    tr::outcome attach(const tr::wire_region &, int, tr::region &) override { return "no"; }
+    void detach(tr::region &) override {}
+    tr::outcome acquire_view(const tr::region &host, int, void *&out) override {
+        ++views;
+        out = host.address;
+        return {};
+    }
+    void release_view(const tr::region &) override { --views; }
+    tr::outcome write(void *to, const void *from, std::uint64_t bytes, int) override {
+        std::memcpy(to, from, bytes);
+        return {};
+    }
+    tr::outcome read(void *to, const void *from, std::uint64_t bytes, int) override {
+        std::memcpy(to, from, bytes);
+        return {};
+    }
+    tr::outcome start(void *to, const void *from, std::uint64_t bytes, int,
+                      std::unique_ptr<tr::transfer> &out) override {
+        REQUIRE(bytes != 0);
+        auto made = std::make_unique<ticket>();
+        made->problem = &problem;
+        made->done = engine.add([=] { std::memcpy(to, from, bytes); });
+        out = std::move(made);
+        return {};
+    }
+};
+
+struct fake_network final : transport::network {
+    slow_worker wire;
+    transport::outcome problem;
+
+    const char *name() const override { return "fake"; }
+    transport::transport_id id() const override { return transport::id_ucx; }
+    bool usable(transport::outcome &) override { return true; }
+    transport::outcome introduce(int, std::vector<std::uint8_t> &) override { return {}; }
+    transport::outcome meet(int, std::vector<std::uint8_t>) override { return {}; }
+    transport::outcome describe(const transport::region &, transport::wire_region &) override { return {}; }
+    void forget(const transport::region &) override {}
+    transport::outcome attach(const transport::wire_region &, int, transport::region &) override { return {}; }
+    void detach(transport::region &) override {}
+    transport::outcome put(const transport::region &to, std::uint64_t offset, const void *from, std::uint64_t bytes,
+                           std::unique_ptr<transport::transfer> &out) override {
+        if (!problem.empty()) return problem;
+        REQUIRE(bytes != 0);
+        REQUIRE(offset + bytes <= to.bytes);
+        char *const where = static_cast<char *>(to.address) + offset;
+        auto made = std::make_unique<ticket>();
+        made->problem = &problem;
+        made->done = wire.add([=] { std::memcpy(where, from, bytes); });  // reads the source as late as it may
+        out = std::move(made);
+        return {};
+    }
+    transport::outcome put_word(const transport::region &to, std::uint64_t offset, std::uint64_t value) override {
+        if (!problem.empty()) return problem;
+        REQUIRE(offset + sizeof value <= to.bytes);
+        char *const where = static_cast<char *>(to.address) + offset;
+        wire.add([=] { std::memcpy(where, &value, sizeof value); });
+        return {};
+    }
+    std::unique_ptr<transport::transfer> flush(int) override { return nullptr; }
+    transport::outcome lost(int) override { return problem; }
+    void give_up(int) override {}
+    bool progress() override { return false; }
+    void stop() override {}
+};
+
+transport::region host_memory(std::vector<char> &bytes) {
+    transport::region r;
+    r.address = r.backing = bytes.data();
+    r.bytes = r.backing_bytes = bytes.size();
+    return r;
+}
+
+// A pair in one process.
+struct pair {
+    chunking chunks;
+    std::uint64_t slots, message;
+    bool from_gpu;
+    fake_gpus gpus, memory;  // the bounce buffers' memory comes from a transport as well, and stays
+    fake_network network;
+    mpix::bounce_buffers bounces;
+    std::vector<char> landing_bytes, flag_bytes, source, target;
+    transport::region landing, arrival;
+    std::unique_ptr<mpix::staged_delivery> delivery;
+
+    pair(std::uint64_t partitions, std::uint64_t partition_bytes, std::uint64_t number_of_slots, bool gpu)
+        : chunks(chunks_of(partitions, partition_bytes, true)),
+          slots(number_of_slots),
+          message(partitions * partition_bytes),
+          from_gpu(gpu),
+          landing_bytes(slots * message + 1),
+          flag_bytes((chunks.all() + 1) * 8),
+          source(message + 1),
+          target(message + 1) {
+        landing = host_memory(landing_bytes);
+        arrival = host_memory(flag_bytes);
+        REQUIRE(bounces.prepare(memory, gpus, 0).empty());
+        delivery =
+            std::make_unique<mpix::staged_delivery>(mpix::gpu_buffer{&gpus, 0, target.data(), nullptr}, chunks, slots);
+        REQUIRE(delivery->prepare(landing, arrival).empty());
+    }
+    mpix::remote_message to(std::uint64_t epoch) {
+        return {&network, landing, arrival, slots == 2 && (epoch & 1) != 0 ? message : 0, epoch, chunks};
+    }
+    std::unique_ptr<mpix::chunked_put> send(std::uint64_t partition, std::uint64_t epoch) {
+        if (from_gpu)
+            return std::make_unique<mpix::chunked_put>(to(epoch), partition,
+                                                       mpix::gpu_buffer{&gpus, 0, source.data(), nullptr}, bounces);
+        return std::make_unique<mpix::chunked_put>(to(epoch), partition,
+                                                   source.data() + partition * chunks.partition_bytes);
+    }
+    bool same(std::uint64_t partition) const {
+        const std::uint64_t at = partition * chunks.partition_bytes;
+        return std::memcmp(source.data() + at, target.data() + at, chunks.partition_bytes) == 0;
+    }
+};
+
+}  // namespace
+
+TEST_CASE("chunks cover a message once, in order, and end where partitions do") {
+    for (const std::uint64_t bytes : {std::uint64_t{0}, std::uint64_t{1}, chunk_bytes - 1, chunk_bytes, chunk_bytes + 1,
+                                      5 * chunk_bytes, std::uint64_t{1} << 33})
+        for (const bool in_chunks : {false, true}) {
+            const chunking c = chunks_of(3, bytes, in_chunks);
+            std::uint64_t at = 0;
+            for (std::uint64_t k = 0; k < c.all(); ++k) {
+                CHECK(c.begin(k) == at);
+                CHECK((!in_chunks || c.end(k) - c.begin(k) <= chunk_bytes));
+                CHECK(c.partition_of(k) == k / c.per_partition);
+                at = c.end(k);
+                if (k % c.per_partition == c.per_partition - 1) CHECK(at == (k / c.per_partition + 1) * bytes);
+            }
+            CHECK(at == 3 * bytes);
+            if (!in_chunks) CHECK(c.all() == 3);
+        }
+}
+
+TEST_CASE("what is said to have been delivered is there, and nothing is lost") {
+    const std::uint64_t sizes[] = {0, 1, 8, 4096, chunk_bytes, chunk_bytes + 3, 2 * chunk_bytes + 77};
+    for (const std::uint64_t bytes : sizes)
+        for (const std::uint64_t partitions : {1, 3, 12})
+            for (const std::uint64_t slots : {1, 2})
+                for (const bool from_gpu : {false, true}) {
+                    CAPTURE(bytes, partitions, slots, from_gpu);
+                    pair p(partitions, bytes, slots, from_gpu);
+                    for (std::uint64_t epoch = 1; epoch <= 3; ++epoch) {
+                        for (char &c : p.source) c = static_cast<char>(dice()());
+                        std::fill(p.target.begin(), p.target.end(), '\x5a');
+                        std::vector<std::uint64_t> order(partitions);
+                        for (std::uint64_t i = 0; i < partitions; ++i) order[i] = i;
+                        std::shuffle(order.begin(), order.end(), dice());
+                        std::vector<std::unique_ptr<mpix::chunked_put>> moving;
+                        std::size_t sent = 0;
+                        unsigned rounds = 0;
+                        bool right = true;
+                        while (!p.delivery->whole(epoch)) {
+                            REQUIRE(++rounds < 100000);
+                            if (sent < partitions && dice()() % 3 == 0) moving.push_back(p.send(order[sent++], epoch));
+                            std::erase_if(moving, [](auto &m) {
+                                transport::outcome bad;
+                                const bool over = m->finished(bad);
+                                REQUIRE(bad.empty());
+                                return over;
+                            });
+                            if (dice()() % 2 == 0) p.gpus.engine.work(dice()() % 3);
+                            if (dice()() % 2 == 0) p.network.wire.work(dice()() % 4);
+                            REQUIRE(p.delivery->step(epoch).empty());
+                            for (std::uint64_t i = 0; i < partitions; ++i) {
+                                const bool told = p.delivery->flags()[i] == epoch;
+                                right = right && told == p.delivery->delivered(i, epoch) && (!told || p.same(i));
+                            }
+                            const bool whole = p.delivery->flags()[partitions] == epoch;
+                            right = right && whole == p.delivery->whole(epoch) && (!whole || sent == partitions);
+                        }
+                        CHECK(right);
+                        for (std::uint64_t i = 0; i < partitions; ++i) CHECK(p.same(i));
+                        CHECK(p.target[p.message] == '\x5a');
+                        p.network.wire.work(1000);
+                        std::erase_if(moving, [](auto &m) {
+                            transport::outcome bad;
+                            return m->finished(bad);
+                        });
+                        CHECK(moving.empty());
+                    }
+                    // All bounce buffers are back.
+                    std::vector<mpix::locked_memory> all(mpix::bounce_buffers::number);
+                    for (mpix::locked_memory &one : all) CHECK(p.bounces.take(one));
+                    mpix::locked_memory none;
+                    CHECK_FALSE(p.bounces.take(none));
+                }
+}
+
+TEST_CASE("chunks are on the network while others are read from the GPU, and no more than there are bounce buffers") {
+    pair p(1, 64 * chunk_bytes, 1, true);
+    const auto put = p.send(0, 1);
+    transport::outcome bad;
+    CHECK_FALSE(put->finished(bad));
+    CHECK(p.gpus.engine.jobs.size() == mpix::bounce_buffers::number);
+    p.gpus.engine.work(3);
+    CHECK_FALSE(put->finished(bad));
+    CHECK(p.network.wire.jobs.size() == 6);  // three chunks, three flags
+    CHECK(p.gpus.engine.jobs.size() == mpix::bounce_buffers::number - 3);
+    p.network.wire.work(6);
+    CHECK_FALSE(put->finished(bad));
+    CHECK_FALSE(put->finished(bad));
+    CHECK(p.gpus.engine.jobs.size() == mpix::bounce_buffers::number);
+    REQUIRE(p.delivery->step(1).empty());
+    p.gpus.engine.work(100);
+    CHECK(std::memcmp(p.target.data(), p.source.data(), 3 * chunk_bytes) == 0);
+    CHECK_FALSE(p.delivery->delivered(0, 1));
+}
+
+TEST_CASE("a failure of the network or of the GPU ends a put, and is said") {
+    for (const bool of_network : {false, true}) {
+        pair p(1, 20 * chunk_bytes, 1, true);
+        const auto put = p.send(0, 1);
+        transport::outcome bad;
+        CHECK_FALSE(put->finished(bad));
+        p.gpus.engine.work(2);
+        CHECK_FALSE(put->finished(bad));
+        (of_network ? p.network.problem : p.gpus.problem) = "it broke";
+        for (int i = 0; i < 100 && !put->finished(bad); ++i) {
+            p.gpus.engine.work(1);
+            if (!of_network) p.network.wire.work(1);
+        }
+        CHECK(bad == "it broke");
+    }
+    pair p(2, 100, 1, false);
+    const auto put = p.send(0, 1);
+    transport::outcome bad;
+    put->finished(bad);
+    p.network.wire.work(100);
+    REQUIRE(p.delivery->step(1).empty());
+    p.gpus.problem = "the copy failed";
+    CHECK(p.delivery->step(1) == "the copy failed");
+    CHECK_FALSE(p.delivery->delivered(0, 1));
+    CHECK(p.delivery->tell_never().empty());
+    CHECK(p.delivery->flags()[2] == MPIX_GATE_NEVER);
+}
