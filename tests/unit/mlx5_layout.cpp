@@ -47,4 +47,7 @@ static_assert(syndrome_remote_access == MLX5_CQE_SYNDROME_REMOTE_ACCESS_ERR);
 static_assert(syndrome_remote_operation == MLX5_CQE_SYNDROME_REMOTE_OP_ERR);
 static_assert(syndrome_retries_exceeded == MLX5_CQE_SYNDROME_TRANSPORT_RETRY_EXC_ERR);
 
+// Words of a doorbell record.
+static_assert(MLX5_RCV_DBR == 0 && MLX5_SND_DBR == 1);
+
 }  // namespace

@@ -304,3 +304,20 @@ TEST_CASE("whether flags are believed depends on where both lie") {
     now = &other;
     in_host.release();
 }
+
+TEST_CASE("the libraries that are here have what is called, or say what they lack") {
+    verbs_calls v;
+    const outcome why = v.load();
+    INFO(why);
+    CHECK((why.empty() || contains(why, "cannot be loaded")));
+    if (!why.empty()) return;
+    CHECK((v.mlx5dv_init_obj != nullptr && v.ibv_reg_mr_iova2 != nullptr && v.create_qp_ex != nullptr));
+    // A provider without the extended calls.
+    ibv_context plain{};
+    ibv_qp_init_attr_ex wanted = wanted_queue(nullptr, nullptr, 8);
+    ibv_td_init_attr thread{};
+    CHECK((v.create_qp_ex(&plain, &wanted) == nullptr && errno == EOPNOTSUPP));
+    CHECK((v.alloc_td(&plain, &thread) == nullptr && errno == EOPNOTSUPP));
+    gpu_calls g;
+    if (g.load().empty()) CHECK(g.map_pages != nullptr);
+}

@@ -8,7 +8,8 @@
 //   open         makes the queue pair and exports it
 //   address      goes to the peer, by whatever way the caller has
 //   connect      with the peer's; both ends may do it in any order
-//   rings        then go into mpix_work_queue by make_queue
+//
+// Then make_queue takes host_rings(), and what it made gets rings() in their place.
 #ifndef MPIX_TRANSPORT_MLX5_QUEUE_PAIR_H
 #define MPIX_TRANSPORT_MLX5_QUEUE_PAIR_H
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <dlfcn.h>
 
+#include <cerrno>
 #include <string>
 
 #include "transport/mlx5/calls.h"
@@ -33,7 +34,13 @@ outcome verbs_calls::load() {
 #undef MPIX_MLX5_FIND
     query_port = reinterpret_cast<decltype(query_port)>(find(verbs, "libibverbs.so.1", "ibv_query_port"));
     ibv_reg_dmabuf_mr = reinterpret_cast<decltype(ibv_reg_dmabuf_mr)>(dlsym(verbs, "ibv_reg_dmabuf_mr"));
-    create_qp_ex = [](ibv_context *c, ibv_qp_init_attr_ex *a) { return ::ibv_create_qp_ex(c, a); };
+    // Not by the header's inline function, which falls back on a symbol that would have to be linked.
+    create_qp_ex = [](ibv_context *c, ibv_qp_init_attr_ex *a) -> ibv_qp * {
+        verbs_context *const extended = verbs_get_ctx_op(c, create_qp_ex);
+        if (extended != nullptr) return extended->create_qp_ex(c, a);
+        errno = EOPNOTSUPP;
+        return nullptr;
+    };
     alloc_td = [](ibv_context *c, ibv_td_init_attr *a) { return ::ibv_alloc_td(c, a); };
     dealloc_td = [](ibv_td *t) { return ::ibv_dealloc_td(t); };
     alloc_parent_domain = [](ibv_context *c, ibv_parent_domain_init_attr *a) {
