@@ -318,6 +318,13 @@ TEST_CASE("the libraries that are here have what is called, or say what they lac
     ibv_td_init_attr thread{};
     CHECK((v.create_qp_ex(&plain, &wanted) == nullptr && errno == EOPNOTSUPP));
     CHECK((v.alloc_td(&plain, &thread) == nullptr && errno == EOPNOTSUPP));
+    verbs_context extended{};
+    extended.sz = sizeof extended;
+    extended.context.abi_compat = __VERBS_ABI_IS_EXTENDED;
+    CHECK((v.create_qp_ex(&extended.context, &wanted) == nullptr && errno == EOPNOTSUPP));
+    static ibv_qp made{};
+    extended.create_qp_ex = [](ibv_context *, ibv_qp_init_attr_ex *) { return &made; };
+    CHECK(v.create_qp_ex(&extended.context, &wanted) == &made);
     gpu_calls g;
     if (g.load().empty()) CHECK(g.map_pages != nullptr);
 }

@@ -2,6 +2,7 @@
 #include <dlfcn.h>
 
 #include <cerrno>
+#include <cstddef>
 #include <string>
 
 #include "transport/mlx5/calls.h"
@@ -36,8 +37,11 @@ outcome verbs_calls::load() {
     ibv_reg_dmabuf_mr = reinterpret_cast<decltype(ibv_reg_dmabuf_mr)>(dlsym(verbs, "ibv_reg_dmabuf_mr"));
     // Not by the header's inline function, which falls back on a symbol that would have to be linked.
     create_qp_ex = [](ibv_context *c, ibv_qp_init_attr_ex *a) -> ibv_qp * {
-        verbs_context *const extended = verbs_get_ctx_op(c, create_qp_ex);
-        if (extended != nullptr) return extended->create_qp_ex(c, a);
+        verbs_context *const extended = verbs_get_ctx(c);
+        // The structure grows at its beginning, and says how much of it there is.
+        constexpr std::size_t least = sizeof *extended - offsetof(verbs_context, create_qp_ex);
+        if (extended != nullptr && extended->sz >= least && extended->create_qp_ex != nullptr)
+            return extended->create_qp_ex(c, a);
         errno = EOPNOTSUPP;
         return nullptr;
     };
