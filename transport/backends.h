@@ -5,6 +5,7 @@
 #define MPIX_TRANSPORT_BACKENDS_H
 
 #include "transport/network.h"
+#include "transport/send_queue.h"
 #include "transport/transport.h"
 
 namespace mpix::transport {
@@ -19,6 +20,10 @@ network &ucx_transport();
 #if MPIX_HAVE_VERBS
 network &verbs_transport();
 #endif
+
+// To one peer, for one executor: the kernels of a GPU, or (gpus null) host threads.
+outcome make_network_queue(network &wire, transport &host_memory, transport *gpus, int device,
+                           std::unique_ptr<send_queue> &out);
 
 }  // namespace mpix::transport
 

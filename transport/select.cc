@@ -4,6 +4,9 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <map>
+#include <memory>
+#include <mutex>
 #include <utility>
 
 #include "transport/backends.h"
@@ -97,6 +100,23 @@ network *between_nodes(outcome &why_not) {
 }
 
 network *network_in_use() { return allowed().in_use.load(std::memory_order_acquire); }
+
+outcome queue_to(int peer, int device, send_queue *&out) {
+    using queues_of = std::map<std::pair<int, int>, std::unique_ptr<send_queue>>;
+    static std::mutex *const mutex = new std::mutex;
+    static auto *const queues = new queues_of;
+    network *const wire = network_in_use();
+    if (wire == nullptr) return "no network is in use";
+    const std::lock_guard lock(*mutex);
+    std::unique_ptr<send_queue> &queue = (*queues)[{peer, device}];
+    if (queue == nullptr)
+        if (outcome bad =
+                make_network_queue(*wire, node_memory(), device == on_host ? nullptr : devices(), device, queue);
+            !bad.empty())
+            return bad;
+    out = queue.get();
+    return {};
+}
 
 transport &node_memory() { return shm_transport(); }
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "transport/network.h"
+#include "transport/send_queue.h"
 #include "transport/transport.h"
 
 namespace mpix::transport {
@@ -31,6 +32,9 @@ bool may_share_memory();
 network *between_nodes(outcome &why_not);
 // The same, if it has been in use.
 network *network_in_use();
+
+// A work queue to that peer, of the network in use, for the kernels of `device`, or for host threads (on_host). It stays.
+outcome queue_to(int peer, int device, send_queue *&out);
 
 // The transport with that id, or null.
 transport *by_id(std::uint32_t id);

@@ -77,8 +77,11 @@ problem export_request(request &r, const export_options &options, MPIX_Prequest 
         r.home->contributors = static_cast<std::uint32_t>(options.contributors);
         if (r.kind == MPIX_KIND_SEND)
             std::fill_n(detail::partition_contributions(r.home), r.op.partitions, std::uint64_t{0});
-        r.exported_to_host = true;
         r.use_layouts();
+        if (r.kind == MPIX_KIND_SEND)
+            if (auto bad = static_cast<send_request &>(r).export_to_host(true); !bad.empty())
+                return {MPI_ERR_OTHER, bad};
+        r.exported_to_host = true;
         out = r.home;
     } else {
         const auto contributors = static_cast<std::uint32_t>(options.contributors);
@@ -139,6 +142,7 @@ MPIX_SYMBOL int MPIX_Prequest_free(MPIX_Prequest *preq) {
     std::unique_ptr<device_copy> ended;
     if (r->exported_to_host) {
         r->exported_to_host = false;
+        if (r->kind == MPIX_KIND_SEND) static_cast<send_request &>(*r).export_to_host(false);
         r->home->contributors = 1;
     } else if (r->kind == MPIX_KIND_SEND) {
         ended = static_cast<send_request &>(*r).end_export();

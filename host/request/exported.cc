@@ -120,13 +120,12 @@ transport::outcome device_copy::ready_count(std::uint64_t &out) {
     return gpus_.read(&out, &handle()->ready_count, sizeof out, device_);
 }
 
-transport::outcome device_copy::counts(std::uint64_t &readied, std::uint64_t &deferred) {
-    static_assert(offsetof(mpix_prequest, defer_count) == offsetof(mpix_prequest, ready_count) + 8, "read as a pair");
-    std::uint64_t both[2] = {0, 0};
-    auto bad = gpus_.read(both, &handle()->ready_count, sizeof both, device_);
-    readied = both[0];
-    deferred = both[1];
-    return bad;
+transport::outcome device_copy::counts(kernels_counts &out) {
+    static_assert(offsetof(mpix_prequest, defer_count) == offsetof(mpix_prequest, ready_count) + 8 &&
+                      offsetof(mpix_prequest, posted) == offsetof(mpix_prequest, ready_count) + 16,
+                  "read as one piece");
+    out = {};
+    return gpus_.read(&out, &handle()->ready_count, sizeof out, device_);
 }
 
 transport::outcome device_copy::states(std::vector<std::uint64_t> &out) {

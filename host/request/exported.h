@@ -27,6 +27,7 @@ struct device_route {
     std::uint64_t peer_partitions = 0;
     std::uint64_t *taken = nullptr;
     const mpix_layouts *layouts = nullptr;
+    const mpix_posting *postings = nullptr;
 };
 
 class device_copy {
@@ -46,8 +47,11 @@ public:
 
     // The engine's access to the counter, and to the last epoch in which kernels readied each partition.
     transport::outcome ready_count(std::uint64_t &out);
-    // The same, and how many partitions kernels have ever deferred, as of one moment.
-    transport::outcome counts(std::uint64_t &readied, std::uint64_t &deferred);
+    // The same, how many partitions kernels have ever deferred, and how far they have posted, as of one moment.
+    struct kernels_counts {
+        std::uint64_t readied, deferred, posted;
+    };
+    transport::outcome counts(kernels_counts &out);
     transport::outcome states(std::vector<std::uint64_t> &out);
     transport::outcome set_ready_count(std::uint64_t count);
 

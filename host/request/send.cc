@@ -52,6 +52,11 @@ struct packing final : transport::transfer {
 }  // namespace
 
 send_request::~send_request() {
+    postings_.clear();
+    if (staging_view_ != nullptr)
+        close_view_later(staging_);
+    else if (staging_)
+        transport::node_memory().release(staging_);
     detach_regions(false);
     for (transport::region &r : retired_) transport::node_memory().detach(r);
 }
@@ -222,11 +227,11 @@ void send_request::finish_move(const move &m) {
 void send_request::count_shares() {
     if (host_share_ == 0 || counted_ == epoch_ || !host_ready_.empty() || !moving_.empty()) return;
     const auto n = static_cast<std::uint64_t>(op.partitions);
-    std::uint64_t readied = 0, deferred = 0;
-    transport::outcome bad = device->counts(readied, deferred);
-    if (bad.empty() && readied + host_share_ < epoch_ * n) return;
+    device_copy::kernels_counts kernels{};
+    transport::outcome bad = device->counts(kernels);
+    if (bad.empty() && kernels.readied + host_share_ < epoch_ * n) return;
     // A kernel defers before it counts, but in the ring, whose entry may be on its way to us still.
-    if (bad.empty() && deferred != ring_taken_) return;
+    if (bad.empty() && kernels.deferred != ring_taken_) return;
     std::vector<std::uint64_t> states(n);
     if (bad.empty()) bad = device->states(states);
     if (bad.empty()) {
@@ -236,12 +241,14 @@ void send_request::count_shares() {
             if (!by_kernel && !host_readied_[p]) return;
             by_kernels += by_kernel;
         }
-        if (readied != (epoch_ - 1) * n + by_kernels) return;  // a kernel has marked one, and not counted it yet
+        if (kernels.readied != (epoch_ - 1) * n + by_kernels)
+            return;  // a kernel has marked one, and not counted it yet
         // Before the next epoch, in which kernels go by it.
         bad = device->set_ready_count(epoch_ * n);
     }
     if (!bad.empty()) fail(bad);
     counted_ = epoch_;
+    detail::poke(&words->posted, kernels.posted);  // its end is the engine's to tell
     detail::publish(&words->all_ready, epoch_);
 }
 
@@ -256,8 +263,9 @@ transport::outcome send_request::look_for_both() {
                         static_cast<std::uint64_t>(MPI_ERR_ARG) << 32 | static_cast<std::uint32_t>(p + 1));
         // What was counted and deferred twice is not to count in the next epoch.
         moving_.clear();
-        std::uint64_t readied = 0;
-        if (auto bad = device->counts(readied, ring_taken_); !bad.empty()) return bad;
+        device_copy::kernels_counts kernels{};
+        if (auto bad = device->counts(kernels); !bad.empty()) return bad;
+        ring_taken_ = kernels.deferred;
         return device->set_ready_count(epoch_ * n);
     }
     return {};
@@ -280,9 +288,10 @@ void send_request::drain() {
     host_ready_.clear();
 }
 
-// If every partition was readied, and the engine had a share in moving them, tell the receiver.
+// If every partition was readied, and the engine or a queue had a share in moving them: tell the receiver, unless who
+// posted has.
 void send_request::conclude() {
-    if (engine_moves_ == 0 || concluded_ == epoch_ || !moving_.empty()) return;
+    if ((engine_moves_ == 0 && posted_ == nullptr) || concluded_ == epoch_ || !moving_.empty()) return;
     if (detail::observe(&words->all_ready) < epoch_) return;
     // All partitions' ring entries are visible since all_ready is; one that came after drain() looked
     // is found in the next round.
@@ -290,14 +299,18 @@ void send_request::conclude() {
     if (ring_taken_ - ring_at_start_ < n &&
         detail::observe(&home->ring[ring_taken_ % n]) >> 32 == (epoch_ & 0xffffffffu))
         return;
+    // All that was posted is on its way behind us, in the same order, and the buffer is the user's again.
+    if (posted_ != nullptr && engine_failure_.empty() && queue_->completed() < detail::peek(&words->posted)) return;
     const bool good = refusal_ == refused_not && engine_failure_.empty();
-    if (good) set_flag(chunks_.all());
+    const bool told = posted_ != nullptr && detail::peek(&words->ended) == epoch_;
+    if (good && !told) set_flag(chunks_.all());
     // The receiver's host counts on the flags once it is told that all is complete; and after a failure none may be on
     // its way when their memory is given back.
     if (arrival_ && !arrival_.remote && arrival_.device != transport::on_host)
         if (auto bad = transport::devices()->settle(arrival_.device); !bad.empty()) fail(bad);
     if (good && engine_failure_.empty()) {
-        if (auto bad = tell(peer_words_, offsetof(mpix_words, complete), epoch_); !bad.empty()) fail(bad);
+        if (!told)
+            if (auto bad = tell(peer_words_, offsetof(mpix_words, complete), epoch_); !bad.empty()) fail(bad);
         // The network may have taken them, and not be able to send them before it is called again.
         if (wire_ != nullptr) departing_ = wire_->flush(peer_world());
     }
@@ -313,6 +326,11 @@ bool send_request::advance() {
         drain();  // what the host readied of an exported request: it counts
         count_shares();
         return device != nullptr || exported_to_host;
+    }
+    if (posted_ != nullptr) {
+        for (int steps = 0; steps < 256 && queue_->step(); ++steps) {  // others are to have their turn, too
+        }
+        if (const transport::outcome broken = queue_->failed(); !broken.empty()) fail(broken);
     }
     if (gate_open()) drain();
     std::erase_if(moving_, [this](const move &m) {
@@ -349,6 +367,7 @@ bool send_request::complete() const {
     // The host may have marked what kernels had marked already: count_shares finds it.
     if (!host_ready_.empty() || !moving_.empty() || (host_share_ != 0 && counted_ != epoch_)) return false;
     if (concluded_ == epoch_) return true;
+    if (posted_ != nullptr) return false;
     // Complete without the engine only if nothing was deferred: all ring entries are visible by now.
     const auto n = static_cast<std::uint64_t>(op.partitions);
     return engine_moves_ == 0 && detail::observe(&home->ring[ring_taken_ % n]) >> 32 != (epoch_ & 0xffffffffu);

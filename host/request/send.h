@@ -39,6 +39,7 @@ public:
     // it before, and destroys it after, it has the locks, for both may wait for kernels.
     problem export_to(std::unique_ptr<device_copy> &made, std::uint32_t contributors);
     std::unique_ptr<device_copy> end_export();
+    transport::outcome export_to_host(bool exported);
 
 protected:
     void on_start() override;
@@ -63,6 +64,7 @@ private:
     transport::outcome attach(const control_message &message, const transport::choice &choice);
     transport::outcome read_layout(const transport::wire_region &from);
     transport::outcome install_on_device();
+    transport::outcome install_queue(int device);
     char *landing_now() const;
     bool gate_open() const;
     bool complete() const;
@@ -92,6 +94,13 @@ private:
     // then on the engine moves everything.
     bool route_spent_ = false;
     std::vector<transport::region> retired_;  // shared memory that callers of Pready may still store to
+
+    // How executors post to the peer themselves; of all matches, as callers of Pready may remember an earlier one's.
+    transport::send_queue *queue_ = nullptr;
+    transport::queued_message *posted_ = nullptr;  // the present one
+    std::vector<std::unique_ptr<transport::queued_message>> postings_;
+    transport::region staging_;
+    char *staging_view_ = nullptr;
 
     // Guarded by engine.
     std::uint64_t ring_taken_ = 0;     // entries of the ring consumed, all epochs

@@ -9,6 +9,7 @@
 #include <cstring>
 #include <utility>
 
+#include "host/config.h"
 #include "host/datatype/plan_wire.h"
 #include "host/progress.h"
 #include "host/request/bounce_buffers.h"
@@ -21,6 +22,9 @@ namespace {
 
 // The gate of a send whose data is discarded as soon as it is ready.
 constexpr std::uint64_t gate_discard = ~std::uint64_t{0};
+
+// Larger messages are left to the engine, rather than that page-locked memory of their size is taken for kernels.
+constexpr std::uint64_t most_staged = 64 * 1024 * 1024;
 
 }  // namespace
 
@@ -64,6 +68,7 @@ void send_request::accept(const control_message &m) {
         const transport::choice choice = choose_path(m);
         transport::outcome bad = attach(m, choice);
         if (bad.empty() && device != nullptr && !route_spent_) bad = install_on_device();
+        if (bad.empty() && exported_to_host) bad = export_to_host(true);
         if (!bad.empty()) {
             drop_route(false);
             refusal_ = refused_path;
@@ -172,7 +177,67 @@ transport::outcome send_request::install_on_device() {
                                                             MPIX_FLAGS_WITH_LAYOUTS);
         }
     }
+    if (landing_.remote) {
+        if (auto bad = install_queue(device->device()); !bad.empty()) return bad;
+        if (posted_ != nullptr) {
+            route.postings = posted_->postings();
+            if (!gapless)
+                if (auto bad = device->place_layouts(op.type, nullptr, &route.layouts); !bad.empty()) return bad;
+        }
+    }
     return device->install(route);
+}
+
+// Executors post to the peer themselves, for kernels of a GPU or (on_host) for host threads. Not what comes in chunks, each
+// of which has a flag.
+transport::outcome send_request::install_queue(int device_or_host) {
+    posted_ = nullptr;
+    const bool on_gpu = device_or_host != transport::on_host;
+    if (!config().work_queue || !landing_.remote || route_spent_ || chunks_.per_partition != 1 || total_bytes() == 0 ||
+        (on_gpu && total_bytes() > most_staged))
+        return {};
+    if (auto bad = transport::queue_to(peer_world(), device_or_host, queue_); !bad.empty()) return bad;
+    transport::queue_message m;
+    m.partitions = static_cast<std::uint32_t>(op.partitions);
+    m.partition_bytes = partition_bytes;
+    m.gaps = !gapless;
+    m.payload = op.buffer;
+    if (on_gpu || !gapless) {
+        // One message's room is enough: an epoch's bytes have left before the next one's come.
+        if (!staging_)
+            if (auto bad = transport::node_memory().allocate(total_bytes(), transport::on_host, staging_); !bad.empty())
+                return bad;
+        void *view = staging_.address;
+        if (on_gpu && staging_view_ == nullptr) {
+            if (auto bad = place.owner->acquire_view(staging_, device_or_host, view); !bad.empty()) return bad;
+            staging_view_ = static_cast<char *>(view);
+        }
+        m.payload = static_cast<const char *>(staging_.address);
+        m.staging = on_gpu ? staging_view_ : static_cast<char *>(view);
+    }
+    m.landing = landing_;
+    m.flags = arrival_;
+    m.words = peer_words_;
+    m.complete = offsetof(mpix_words, complete);
+    m.slots = slots_;
+    std::unique_ptr<transport::queued_message> made;
+    if (auto bad = queue_->enter(m, made); !bad.empty()) return bad;
+    posted_ = made.get();
+    postings_.push_back(std::move(made));
+    return {};
+}
+
+// Host threads play kernels from now on / no more.
+transport::outcome send_request::export_to_host(bool exported) {
+    if (!exported) {
+        detail::poke_pointer(&home->postings, static_cast<const mpix_posting *>(nullptr));
+        posted_ = nullptr;
+        return {};
+    }
+    if (!connected || refusal_ != refused_not || !landing_.remote) return {};
+    if (auto bad = install_queue(transport::on_host); !bad.empty()) return bad;
+    if (posted_ != nullptr) detail::poke_pointer(&home->postings, posted_->postings());
+    return {};
 }
 
 // The receiver freed its request before starting it, or that is another send's: as if we had never met. No byte has
@@ -196,6 +261,8 @@ void send_request::undo_match() {
 
 void send_request::drop_route(bool in_use) {
     detail::poke_pointer(&home->landing, static_cast<char *>(nullptr));
+    detail::poke_pointer(&home->postings, static_cast<const mpix_posting *>(nullptr));
+    posted_ = nullptr;
     detail::poke_pointer(&home->flags, static_cast<std::uint64_t *>(nullptr));
     detail::poke_pointer(&home->peer_complete, static_cast<std::uint64_t *>(nullptr));
     detail::poke(&home->slots, 0);
@@ -251,6 +318,7 @@ problem send_request::export_to(std::unique_ptr<device_copy> &made, std::uint32_
 std::unique_ptr<device_copy> send_request::end_export() {
     if (peer_view_) device->gpus().release_view(peer_view_);
     peer_view_ = {};
+    posted_ = nullptr;
     std::unique_ptr<device_copy> ended = std::move(device);
     // The host's instance takes over where the copy was.
     std::uint64_t *state = detail::partition_states(home);

@@ -111,6 +111,10 @@ public:
         }
     }
 
+    /** Blocks below are done with. The stepping thread's. */
+    std::uint64_t completed() const { return under_way_.empty() ? next_ : under_way_.front().index_; }
+    std::uint32_t qpn() const { return rings_.qpn; }
+
     hca_faults faults;
     hca_counts counts;
 

@@ -11,6 +11,7 @@
 #include <mpix/device/copy.cuh>
 #include <mpix/device/group.cuh>
 #include <mpix/device/move.cuh>
+#include <mpix/device/post.cuh>
 
 namespace mpix::detail {
 
@@ -136,10 +137,12 @@ MPIX_FN bool claim(mpix_prequest *r, int p, uint64_t epoch) {
 // All partitions are ready. If all were moved on the spot, tell the receiver and the sender's host that the message is
 // complete; otherwise the sender's progress engine does, after the rest.
 MPIX_COLD_FN void say_all_ready(mpix_prequest *r, uint64_t epoch) {
+    const bool whole = !head_null_peer(r->head) && peek(&r->defer_epoch) != epoch;
+    if (peek_pointer(&r->postings) != nullptr) end_posting(r, epoch, whole);
     // Orders all partitions' bytes and flags, chained to us by the counter, before the words below.
     // Pairs with observe() in the host's completion test and in the receiver's parrived.
     release_to_system();
-    if (!head_null_peer(r->head) && peek(&r->defer_epoch) != epoch) {
+    if (whole && arrival_flags(peek_pointer(&r->flags)) != nullptr) {
         publish_after_fence(&arrival_flags(peek_pointer(&r->flags))[r->partitions], epoch);  // the whole message's
         // Not before that flag: it lets the receiver's host start the next epoch, and look() counts on the
         // flag then. A release of its own, since the two words are in different memories.
@@ -204,20 +207,37 @@ struct group_mover {
     }
 };
 
-// What is not moved by the caller: null peer, left to the engine, or refused.
+// What is not stored by the caller: null peer, posted to a queue, left to the engine, or refused.
 #ifdef __CUDACC__
 #pragma nv_exec_check_disable
 #endif
-template <bool Alone, bool Keeps, class Group>
-MPIX_COLD_FN int put_off(const Group &group, int p, mpix_prequest *r, admitted a) {
+template <class Group, class Mover>
+MPIX_COLD_FN int put_off(const Group &group, int p, mpix_prequest *r, admitted a, const Mover &move) {
     const bool leader = group.thread_rank() == 0;
+    bool by_queue = false;
     if (leader && a.what != admission::refused) {
 #ifdef __CUDA_ARCH__
-        if (!claim<Alone, Keeps>(r, p, a.epoch)) a.what = admission::refused, a.code = MPI_ERR_ARG;
+        if (!claim<Mover::alone, Mover::keeps_errors>(r, p, a.epoch)) a.what = admission::refused, a.code = MPI_ERR_ARG;
+        constexpr bool packs = Mover::gaps;
+#else
+        constexpr bool packs = true;
 #endif
-        if (a.what == admission::later) defer(r, p, a.epoch);
-        if (a.what != admission::refused) settle<Alone>(r, a.epoch);
+        by_queue = a.what == admission::later && observe_gpu(&r->seen_gate) >= gate_needed(a.epoch, peek(&r->slots)) &&
+                   may_post(r, packs, static_cast<uint64_t>(group.num_threads()));
+        if (a.what == admission::later && !by_queue) defer(r, p, a.epoch);
     }
+    if (agree(group, by_queue)) {
+        // `postings` was not null behind the gate, so it stays what it is.
+        const mpix_posting *const ways = peek_pointer(&r->postings);
+        if (ways->staging != nullptr) {
+            const uint64_t typed = ways->gaps != 0 ? MPIX_FLAGS_WITH_LAYOUTS : 0;
+            move(group, r, {r->buffer, r->partition_bytes, nullptr, reinterpret_cast<uint64_t *>(typed)}, p,
+                 ways->staging);
+            group.sync();  // all members' stores are the leader's to hand over
+        }
+        if (leader && !post_partition(r, ways, p, a.epoch)) defer(r, p, a.epoch);  // the queue is full, or broken
+    }
+    if (leader && a.what != admission::refused) settle<Mover::alone>(r, a.epoch);
     return agree_code(group, a.code);
 }
 
@@ -269,7 +289,7 @@ MPIX_FN int ready(const Group &group, int p, mpix_prequest *r, const Mover &move
         if (leader) settle<Mover::alone>(r, a.epoch);
         return MPI_SUCCESS;
     }
-    return put_off<Mover::alone, Mover::keeps_errors>(group, p, r, a);
+    return put_off(group, p, r, a, move);
 }
 
 }  // namespace mpix::detail

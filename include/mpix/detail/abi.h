@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define MPIX_ABI_VERSION 3u
+#define MPIX_ABI_VERSION 4u
 
 #define MPIX_HEAD_NULL_PEER (1ull << 40)  // the peer is MPI_PROC_NULL
 #define MPIX_GATE_NEVER (~0ull)           // of a receive: see mpix_words
@@ -29,7 +29,9 @@ struct mpix_words {
     uint64_t all_ready;  // send: last epoch in which every partition was readied (last caller of Pready)
     uint64_t complete;   // receive: last epoch whose bytes and flags are all in place (written by the peer)
     uint64_t error;      // first error of device code: class << 32 | (partition + 1); 0 = none
-    uint64_t reserved[3];
+    uint64_t posted;     // send by a work queue, as of all_ready: its index behind all that was posted
+    uint64_t ended;      // the same: last epoch whose end was posted, too (see mpix_posting)
+    uint64_t reserved;
 };
 
 // One write of a partition index from a kernel to the progress engine ("move this one when you can").
@@ -37,6 +39,7 @@ struct mpix_words {
 typedef uint64_t mpix_ring_entry;
 
 struct mpix_typemap;
+struct mpix_posting;  // work_queue.h
 
 // How a message lies on the two sides of a Pready (user's buffer, landing) or of taking it out of the landing (landing,
 // user's buffer). Null: packed, one piece.
@@ -73,6 +76,9 @@ struct mpix_prequest {
     uint64_t *taken;                     // receive with a landing, per sender partition: 2*epoch once it was copied
                                          // out to the user's buffer, 2*epoch - 1 while somebody is copying
     const struct mpix_layouts *layouts;  // null: both sides are one piece
+    const struct mpix_posting
+        *postings;  // send without a landing here: one for each slot of the peer's landing; null: no
+                    // queue leads there. Read after the gate: a match may be undone.
 
     // Changes while in use; each word is accessed atomically.
     uint64_t seen_epoch;   // last active epoch number read from words->epoch
@@ -80,6 +86,7 @@ struct mpix_prequest {
     uint64_t ready_count;  // send: partitions readied since the request was made, all epochs; those that the
                            // host readies of an exported request join it at the end of the epoch
     uint64_t defer_count;  // send: partitions ever put into the ring
+    uint64_t posted;       // send: the work queue's index behind the last posting
     uint64_t defer_epoch;  // send: last epoch in which any partition was deferred
     uint64_t error;        // as words->error; guards it, so that the first error wins
 };

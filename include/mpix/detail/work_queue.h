@@ -185,15 +185,19 @@ struct mpix_work_queue {
     uint64_t error;                  // the first, see queue_error; the queue is of no use then
 };
 
-// What Pready posts of one request: the host's prebuilt WQEs, for each partition its payload and then its arrival flag.
+// What Pready posts of one request: the host's prebuilt WQEs, for each partition its payload and then its arrival flag. Of
+// a request also its end: two more, for the flag of the whole message, and for the word by which the receiver's host learns
+// of it.
 struct mpix_posting {
     struct mpix_work_queue *queue;
-    const mpix::detail::wqe *blocks;  // partitions * (payload_blocks + 1)
+    const mpix::detail::wqe *blocks;  // partitions * (payload_blocks + 1), and the end's
+    char *staging;  // packed byte 0 of where Pready puts the payload before; null: the entries read the
+                    // user's buffer
     uint64_t partition_bytes;
     uint32_t partitions;
     uint32_t payload_blocks;  // of one partition
     uint32_t contiguous;      // partitions follow each other without a gap, at both ends
-    uint32_t reserved;
+    uint32_t gaps;            // the user's buffer has some: it is packed into `staging`
 };
 
 namespace mpix::detail {
@@ -202,7 +206,7 @@ static_assert(sizeof(wqe_inline) == 32 && sizeof(wqe) == 64 && offsetof(wqe, dat
 static_assert(offsetof(wqe_control, fm_ce_se) == 11 && offsetof(wqe_control, immediate) == 12);
 static_assert(sizeof(cqe) == 64 && offsetof(cqe, bytes) == 44 && offsetof(cqe, vendor_syndrome) == 54);
 static_assert(offsetof(cqe, opcode_qpn) == 56 && offsetof(cqe, last_word) == 60);
-static_assert(sizeof(mpix_queue_rings) == 56 && sizeof(mpix_work_queue) == 384 && sizeof(mpix_posting) == 40);
+static_assert(sizeof(mpix_queue_rings) == 56 && sizeof(mpix_work_queue) == 384 && sizeof(mpix_posting) == 48);
 static_assert(offsetof(mpix_work_queue, head) == 128 && offsetof(mpix_work_queue, completed) == 320);
 }  // namespace mpix::detail
 

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Pready by a work queue: a partition's prebuilt entries are posted, and behind the last partition the epoch's end. In few
+// registers, for every kernel that calls Pready has them; who posts ranges has post_range (work_queue.cuh).
+#ifndef MPIX_DEVICE_POST_CUH
+#define MPIX_DEVICE_POST_CUH
+
+#include <mpix/detail/abi.h>
+#include <mpix/device/work_queue.cuh>
+
+namespace mpix::detail {
+
+// A GPU's group puts so much per thread into staging memory; more goes faster by the engine.
+constexpr uint64_t most_staged_per_thread = 512;
+
+// Whether this group may post a partition. To be asked behind the gate (see mpix_prequest).
+MPIX_FN bool may_post(const mpix_prequest *r, bool packs, uint64_t threads) {
+    const mpix_posting *const ways = peek_pointer(&r->postings);
+    if (ways == nullptr || (ways->gaps != 0 && !packs)) return false;
+#ifdef __CUDA_ARCH__
+    return ways->staging == nullptr || r->partition_bytes <= threads * most_staged_per_thread;
+#else
+    (void)threads;
+    return true;
+#endif
+}
+
+// A prebuilt entry with its index, by 16 bytes.
+MPIX_FN void put_prebuilt(mpix_work_queue *q, uint64_t index, const wqe *prebuilt) {
+    char *const slot = reinterpret_cast<char *>(&q->rings.sq[index & (queue_blocks(q) - 1)]);
+    const char *const from = reinterpret_cast<const char *>(prebuilt);
+    block16 head = load_word<block16>(from);
+    // Bytes 1 and 2 of the entry are the index.
+    head.low = (head.low & ~uint64_t{0xffff00}) | static_cast<uint64_t>(to_be16(static_cast<uint16_t>(index)).raw) << 8;
+    store_word(slot, head);
+#ifdef __CUDA_ARCH__
+#pragma unroll 1
+#endif
+    for (int i = 16; i < 64; i += 16) store_word(slot + i, load_word<block16>(from + i));
+}
+// A prebuilt entry of one flag, likewise: bytes 36 to 43 are the epoch.
+MPIX_FN void put_flag(mpix_work_queue *q, uint64_t index, const wqe *prebuilt, uint64_t epoch, bool signalled) {
+    put_prebuilt(q, index, prebuilt);
+    char *const slot = reinterpret_cast<char *>(&q->rings.sq[index & (queue_blocks(q) - 1)]);
+    store_word(slot + 36, static_cast<uint32_t>(epoch));
+    store_word(slot + 40, static_cast<uint32_t>(epoch >> 32));
+    store_word(slot + 11, static_cast<uint8_t>(signalled ? wqe_signalled : 0));
+}
+static_assert(offsetof(wqe, inlined) == 32 && offsetof(wqe_inline, words) == 4 && wqe_signalled < 256);
+
+MPIX_FN const mpix_posting *posting_of(const mpix_prequest *r, const mpix_posting *ways, uint64_t epoch) {
+    return ways + (peek(&r->slots) == 2 ? epoch & 1 : 0);
+}
+
+// One thread, to whom the group's stores to the payload belong. False: nothing was posted.
+MPIX_COLD_FN bool post_partition(mpix_prequest *r, const mpix_posting *ways, int p, uint64_t epoch) {
+    const mpix_posting *const way = posting_of(r, ways, epoch);
+    mpix_work_queue *const q = way->queue;
+    const uint64_t blocks = way->payload_blocks + uint64_t{1};
+    uint64_t first = 0;
+    if (reserve(q, blocks, &first) != room::reserved) return false;
+    const wqe *const prebuilt = partition_blocks(way, static_cast<uint64_t>(p));
+#ifdef __CUDA_ARCH__
+#pragma unroll 1
+#endif
+    for (uint64_t b = 0; b + 1 < blocks; ++b) put_prebuilt(q, first + b, prebuilt + b);
+    put_flag(q, first + blocks - 1, prebuilt + blocks - 1, epoch, true);
+    publish_blocks(q, first, blocks);
+    raise_gpu(&r->posted, first + blocks);
+    return true;
+}
+
+// All partitions are ready, and if `whole` they were all posted: so is the end, if there is room. The host is told how far
+// the queue has to come; the caller orders that before all_ready. The counter of readied partitions chains all posters to us.
+MPIX_COLD_FN void end_posting(mpix_prequest *r, uint64_t epoch, bool whole) {
+    const mpix_posting *const way = posting_of(r, peek_pointer(&r->postings), epoch);
+    mpix_work_queue *const q = way->queue;
+    uint64_t first = 0;
+    if (whole && reserve(q, 2, &first) == room::reserved) {
+        const wqe *const prebuilt = partition_blocks(way, way->partitions);
+        put_flag(q, first, prebuilt, epoch, false);
+        put_flag(q, first + 1, prebuilt + 1, epoch, true);
+        publish_blocks(q, first, 2);
+        raise_gpu(&r->posted, first + 2);
+        poke(&r->words->ended, epoch);
+    }
+    poke(&r->words->posted, peek(&r->posted));
+}
+
+}  // namespace mpix::detail
+
+#endif  // MPIX_DEVICE_POST_CUH

@@ -1,0 +1,268 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// A work queue executed by the software HCA over any network: its writes become puts. Where no NIC can be rung by
+// kernels this carries them, and whoever makes progress in this process is the NIC.
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <map>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+#include "transport/backends.h"
+#include "transport/network.h"
+#include "transport/send_queue.h"
+#include "transport/workqueue/software_hca.h"
+#include "transport/workqueue/wqe.h"
+
+namespace mpix::transport {
+namespace {
+
+using namespace mpix::detail;
+
+constexpr std::uint32_t log_blocks = 8;  // of the send queue; who finds it full leaves the partition to the engine
+
+// Puts. What goes to one peer by a network's words appears behind all that was put there before, so the order of the queue
+// is kept; and once the peer is lost, nothing gets there any more.
+class put_backend final : public hca_backend {
+public:
+    explicit put_backend(network &wire) : wire_(wire) {}
+
+    std::uint32_t add(const region &peers) {
+        const std::lock_guard lock(mutex_);
+        regions_[next_key_] = peers;
+        return next_key_++;
+    }
+    void remove(std::uint32_t key) {
+        const std::lock_guard lock(mutex_);
+        regions_.erase(key);
+    }
+
+    void write(const hca_write &what, hca_operation &op) override {
+        region to;
+        {
+            const std::lock_guard lock(mutex_);
+            const auto at = regions_.find(what.remote_key);
+            if (at != regions_.end()) to = at->second;
+        }
+        const std::uint64_t offset = what.remote_address - reinterpret_cast<std::uint64_t>(to.address);
+        if (!to || offset > to.bytes || what.bytes > to.bytes - offset) return fail(op, syndrome_remote_access, {});
+        if (!what.is_inline) {
+            std::unique_ptr<transfer> put;
+            if (outcome bad = wire_.put(to, offset, what.source, what.bytes, put); !bad.empty())
+                return fail(op, syndrome_retries_exceeded, bad);
+            if (put == nullptr)
+                op.finish(syndrome_none);
+            else
+                under_way_.push_back({&op, std::move(put)});
+            return;
+        }
+        for (std::uint64_t at = 0; at < what.bytes; at += 8) {
+            std::uint64_t word;
+            std::memcpy(&word, static_cast<const char *>(what.source) + at, sizeof word);
+            if (outcome bad = wire_.put_word(to, offset + at, word); !bad.empty())
+                return fail(op, syndrome_retries_exceeded, bad);
+        }
+        op.finish(syndrome_none);
+    }
+
+    void progress() override {
+        std::erase_if(under_way_, [this](const operation &o) {
+            outcome bad;
+            if (!o.put->finished(bad)) return false;
+            if (bad.empty())
+                o.op->finish(syndrome_none);
+            else
+                fail(*o.op, syndrome_retries_exceeded, bad);
+            return true;
+        });
+    }
+    bool in_order() const override { return true; }
+
+    outcome why() const {
+        const std::lock_guard lock(mutex_);
+        return why_;
+    }
+
+private:
+    struct operation {
+        hca_operation *op;
+        std::unique_ptr<transfer> put;
+    };
+
+    void fail(hca_operation &op, syndrome s, const outcome &why) {
+        {
+            const std::lock_guard lock(mutex_);
+            if (why_.empty()) why_ = why.empty() ? "an entry names memory of the peer that it has not given us" : why;
+        }
+        op.finish(s);
+    }
+
+    network &wire_;
+    std::vector<operation> under_way_;
+    mutable std::mutex mutex_;
+    std::map<std::uint32_t, region> regions_;
+    std::uint32_t next_key_ = 0x101;  // not given out again
+    outcome why_;
+};
+
+class network_queue final : public send_queue {
+public:
+    network_queue(network &wire, transport &host_memory, transport *gpus, int device)
+        : host_memory_(host_memory), gpus_(gpus), device_(device), backend_(wire) {}
+
+    // Rings and records in host memory that both sides reach; what only the executor touches in its own.
+    outcome open() {
+        constexpr std::size_t blocks = std::size_t{1} << log_blocks;
+        struct shared_part {
+            alignas(64) std::uint32_t sq_record;
+            alignas(64) std::uint32_t cq_record;
+            alignas(64) mpix_queue_report report;
+            alignas(64) wqe sq[blocks];
+            cqe cq[blocks];
+        };
+        struct own_part {
+            mpix_work_queue queue;
+            std::uint64_t filled[blocks];
+        };
+        if (outcome bad = host_memory_.allocate(sizeof(shared_part), on_host, shared_); !bad.empty()) return bad;
+        auto *const host = static_cast<shared_part *>(shared_.address);
+        void *view = shared_.address;
+        if (gpus_ != nullptr)
+            if (outcome bad = gpus_->acquire_view(shared_, device_, view); !bad.empty()) return bad;
+        static std::atomic<std::uint32_t> next_number{1};
+        const std::uint32_t number = next_number.fetch_add(1) & 0xffffff;
+        const auto rings_at = [number](shared_part *at) {
+            return mpix_queue_rings{at->sq, at->cq, &at->sq_record, &at->cq_record, nullptr, log_blocks, log_blocks,
+                                    number, 0};
+        };
+        own_part image{};
+        image.queue = make_queue(rings_at(host), image.filled, &host->report);
+        auto *const device_side = static_cast<shared_part *>(view);
+        image.queue.rings = rings_at(device_side);
+        image.queue.report = &device_side->report;
+        if (outcome bad = allocate(sizeof image, own_); !bad.empty()) return bad;
+        queue_ = &static_cast<own_part *>(own_.address)->queue;
+        image.queue.filled = static_cast<own_part *>(own_.address)->filled;
+        if (outcome bad = write(own_, &image, sizeof image); !bad.empty()) return bad;
+        hca_ = std::make_unique<hca_queue>(rings_at(host), local_keys_, backend_);
+        return {};
+    }
+
+    const char *executed_by() const override { return "the software HCA"; }
+
+    outcome enter(const queue_message &m, std::unique_ptr<queued_message> &out) override;
+
+    bool step() override {
+        const std::unique_lock lock(stepping_, std::try_to_lock);  // else another thread is at it
+        if (!lock) return false;
+        const bool any = hca_->step();
+        completed_.store(hca_->completed(), std::memory_order_release);
+        failed_.store(hca_->counts.failed.load(std::memory_order_relaxed) != 0, std::memory_order_release);
+        return any;
+    }
+    std::uint64_t completed() override { return completed_.load(std::memory_order_acquire); }
+    outcome failed() override {
+        if (!failed_.load(std::memory_order_acquire)) return {};
+        const outcome why = backend_.why();
+        return "the work queue has failed: " + (why.empty() ? "an entry of it is malformed" : why);
+    }
+
+private:
+    struct message final : queued_message {
+        network_queue &owner;
+        region memory;
+        std::vector<std::uint32_t> local, remote;  // keys
+        explicit message(network_queue &o) : owner(o) {}
+        ~message() override {
+            for (const std::uint32_t key : local) owner.local_keys_.remove(key);
+            for (const std::uint32_t key : remote) owner.backend_.remove(key);
+            owner.release(memory);
+        }
+        const mpix_posting *postings() const override { return static_cast<const mpix_posting *>(memory.address); }
+    };
+
+    // Memory of the executor's.
+    outcome allocate(std::size_t bytes, region &out) {
+        return gpus_ != nullptr ? gpus_->allocate(bytes, device_, out) : host_memory_.allocate(bytes, on_host, out);
+    }
+    outcome write(const region &to, const void *from, std::size_t bytes) {
+        if (gpus_ != nullptr) return gpus_->write(to.address, from, bytes, device_);
+        std::memcpy(to.address, from, bytes);
+        return {};
+    }
+    void release(region &own) {
+        if (own) (gpus_ != nullptr ? gpus_ : &host_memory_)->release(own);
+    }
+
+    transport &host_memory_;
+    transport *const gpus_;  // null: the executor is host threads
+    const int device_;
+    region shared_, own_;
+    mpix_work_queue *queue_ = nullptr;  // as the executor reaches it
+    key_table local_keys_;
+    put_backend backend_;
+    std::unique_ptr<hca_queue> hca_;
+    std::mutex stepping_;
+    std::atomic<std::uint64_t> completed_{0};
+    std::atomic<bool> failed_{false};
+};
+
+outcome network_queue::enter(const queue_message &m, std::unique_ptr<queued_message> &out) {
+    auto made = std::make_unique<message>(*this);
+    const std::uint64_t bytes = m.partitions * m.partition_bytes;
+    made->local.push_back(local_keys_.add(const_cast<char *>(m.payload), bytes, may_read_locally));
+    for (const region *peers : {&m.landing, &m.flags, &m.words}) made->remote.push_back(backend_.add(*peers));
+    const auto place = [](const region &r, std::uint64_t offset, std::uint32_t key) {
+        return remote_place{reinterpret_cast<std::uint64_t>(r.address) + offset, key};
+    };
+    const std::uint32_t number = hca_->qpn();
+    std::vector<wqe> blocks;
+    std::vector<mpix_posting> postings;
+    for (std::uint64_t slot = 0; slot < m.slots; ++slot) {
+        const partition_layout layout{number,
+                                      m.partitions,
+                                      m.partition_bytes,
+                                      {reinterpret_cast<std::uint64_t>(m.payload), made->local[0]},
+                                      m.partition_bytes,
+                                      place(m.landing, slot * bytes, made->remote[0]),
+                                      m.partition_bytes,
+                                      place(m.flags, 0, made->remote[1])};
+        if (outcome bad = check_layout(layout, log_blocks); !bad.empty()) return bad;
+        const std::vector<wqe> those = make_blocks(layout);
+        blocks.insert(blocks.end(), those.begin(), those.end());
+        blocks.push_back(
+            make_flag_write(number, place(m.flags, 8 * std::uint64_t{m.partitions}, made->remote[1]), 0, false));
+        blocks.push_back(make_flag_write(number, place(m.words, m.complete, made->remote[2]), 0, true));
+        postings.push_back(describe_posting(layout, queue_, nullptr));
+    }
+    // The postings, then their blocks.
+    constexpr std::size_t room = 128;  // two postings, and the blocks begin at a multiple of 64
+    static_assert(2 * sizeof(mpix_posting) <= room && room % 64 == 0);
+    std::vector<char> image(room + blocks.size() * sizeof(wqe));
+    if (outcome bad = allocate(image.size(), made->memory); !bad.empty()) return bad;
+    auto *const at = reinterpret_cast<wqe *>(static_cast<char *>(made->memory.address) + room);
+    for (std::size_t slot = 0; slot < postings.size(); ++slot) {
+        postings[slot].blocks = at + slot * (blocks.size() / postings.size());
+        postings[slot].staging = m.staging;
+        postings[slot].gaps = m.gaps;
+    }
+    std::memcpy(image.data(), postings.data(), postings.size() * sizeof postings[0]);
+    std::memcpy(image.data() + room, blocks.data(), blocks.size() * sizeof(wqe));
+    if (outcome bad = write(made->memory, image.data(), image.size()); !bad.empty()) return bad;
+    out = std::move(made);
+    return {};
+}
+
+}  // namespace
+
+outcome make_network_queue(network &wire, transport &host_memory, transport *gpus, int device,
+                           std::unique_ptr<send_queue> &out) {
+    auto made = std::make_unique<network_queue>(wire, host_memory, gpus, device);
+    outcome bad = made->open();
+    if (bad.empty()) out = std::move(made);
+    return bad;
+}
+
+}  // namespace mpix::transport
