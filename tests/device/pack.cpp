@@ -150,9 +150,51 @@ void tables(session &s, std::mt19937_64 &random) {
         }
 }
 
-// Above the size from which a thread has several units.
+// Rows in planes, so that they do not all follow each other at one distance.
+sample planes(int count, int height, int run, int pitch) {
+    const sample plane = rows(height, run, pitch);
+    sample out;
+    out.named = false;
+    const MPI_Aint distance = MPI_Aint{height} * pitch + 37;
+    MPI_Type_create_hvector(count, 1, distance, plane.type, &out.type);
+    for (int p = 0; p < count; ++p)
+        for (const std::int64_t at : plane.map) out.map.push_back(p * distance + at);
+    commit(out);
+    return out;
+}
+
+// Above the size from which a thread has several units, and some go through shared memory.
 void many_bytes(session &s, std::mt19937_64 &random) {
     const int total = 6 << 20;
+    // One or more of each way that pack_staged.cuh has.
+    struct shape {
+        int run, pitch;
+    };
+    for (const shape r : {shape{1, 3},
+                          {3, 6},
+                          {2, 20},
+                          {5, 11},
+                          {12, 25},
+                          {4, 64},
+                          {12, 24},
+                          {20, 40},
+                          {20, 80},
+                          {33, 128},
+                          {48, 96},
+                          {48, 128},
+                          {48, 97},
+                          {100, 200},
+                          {100, 201},
+                          {200, 401},
+                          {333, 400},
+                          {5000, 5013}}) {
+        s.what = "4.5 MiB in rows of " + std::to_string(r.run) + " at " + std::to_string(r.pitch);
+        round_trip(s, rows((9 << 19) / r.run, r.run, r.pitch), 1, random);
+    }
+    for (const shape r : {shape{3, 7}, {12, 24}, {100, 201}, {300, 450}}) {
+        s.what = "4.5 MiB in planes of rows of " + std::to_string(r.run);
+        round_trip(s, planes((9 << 19) / 1500 / r.run + 1, 1500, r.run, r.pitch), 1, random);
+    }
     for (const int run : {4, 8, 16, 48, 1000, 4096, 4097}) {
         s.what = "6 MiB in rows of " + std::to_string(run);
         round_trip(s, rows(total / run, run, run + (run % 16 == 0 ? 16 : 8)), 1, random);

@@ -21,6 +21,7 @@ void on_word(const void *at, std::size_t bytes) {
 #include "host/datatype/decode.h"
 #include "host/datatype/typemap.h"
 
+#include <mpix/device/pack_staged.cuh>
 #include <mpix/device/pack_tiles.cuh>
 
 #include <algorithm>
@@ -86,6 +87,94 @@ void run_emulated(const mpix_typemap &type, char *memory, char *packed, std::int
     if (type.kind == MPIX_TYPEMAP_BOXES) run_map<Unpack, box_map>(type, memory, packed, begin, bytes, most, many);
 }
 
+// ---- through a stage; a block's threads one after another, up to the barrier and on from there ------------------
+
+// Shared memory, poisoned.
+struct stage_memory {
+    std::vector<block16> words;
+    int bytes;
+    explicit stage_memory(int size)
+        : words(static_cast<std::size_t>((size + 2 * stage_margin) / 16 + 2), block16{~0ull, ~0ull}), bytes(size) {}
+    char *at() { return reinterpret_cast<char *>(words.data()) + stage_margin; }
+    bool kept_within() const {
+        const char *const all = reinterpret_cast<const char *>(words.data());
+        const char *const end = all + words.size() * sizeof(block16);
+        const auto poison = [](char c) { return c == '\xff'; };
+        return std::all_of(all, all + stage_margin, poison) &&
+               std::all_of(std::min(end, all + stage_margin + (bytes + 15) / 16 * 16), end, poison);
+    }
+};
+constexpr int stage_threads = 4;
+
+template <staging How, int N, int Tile>
+void pack_by_stage(const packing_job<grid_map> &job) {
+    for (std::int64_t tile = job.word_begin(16, 0); tile < job.bytes; tile += Tile) {
+        const std::int64_t end = std::min(tile + Tile, job.bytes);
+        for (std::int64_t from = std::max<std::int64_t>(tile, 0); from < end;) {
+            const std::int64_t to = staged_pack<How>::end_of_part(job, from, end);
+            stage_memory stage(staged_pack<How>::stage_bytes(job.map.grid, Tile));
+            const staged_pack<How> part(job, {from, to});
+            for (int thread = 0; thread < stage_threads; ++thread) part.load(stage.at(), thread, stage_threads);
+            REQUIRE(stage.kept_within());
+            for (int thread = 0; thread < stage_threads; ++thread)
+                part.template store<N, Tile, stage_threads>(stage.at(), thread);
+            from = to;
+        }
+    }
+}
+template <int N, int Tile>
+void unpack_by_stage(const packing_job<grid_map> &job, bool whole) {
+    const mpix_divisor by = make_divisor(staged_unpack<N>::cells_of_row(job.map.run(), whole));
+    for (std::int64_t index = 0; index * Tile < staged_unpack<N>::cells(job, by); ++index) {
+        stage_memory stage(staged_unpack<N>::stage_bytes(Tile));
+        const staged_unpack<N> tile(job, by, index, Tile);
+        for (int thread = 0; thread < stage_threads; ++thread) tile.load(stage.at(), true, thread, stage_threads);
+        REQUIRE(stage.kept_within());
+        for (int thread = 0; thread < stage_threads; ++thread)
+            tile.template store<Tile, stage_threads>(stage.at(), thread);
+    }
+}
+
+// All that can do it, whether they win or not.
+template <class Each>
+void pack_by_all_stages(const mpix_typemap &type, char *memory, char *packed, std::int64_t begin, std::int64_t bytes,
+                        const Each &each) {
+    if (type.kind != MPIX_TYPEMAP_GRID || type.grid.dimensions == 0 || type.grid.run >= longest_staged_row) return;
+    const packing_job<grid_map> job{grid_map(type), memory, packed,
+                                    begin,          bytes,  memory + memory_end(type, begin, bytes)};
+    const auto run = [&](const char *name, auto &&move) {
+        CAPTURE(name);
+        ++runs[name];
+        move();
+        each();
+    };
+    if (job.map.run() >= 16) run("staged rows", [&] { pack_by_stage<staging::rows, 16, 128>(job); });
+    if (job.map.distance() > job.map.run() && job.map.distance() < 4096)
+        run("staged span", [&] { pack_by_stage<staging::span, 4, 64>(job); });
+    run("staged bytes", [&] { pack_by_stage<staging::bytes, 4, 64>(job); });
+}
+template <class Each>
+void unpack_by_all_stages(const mpix_typemap &type, char *memory, char *packed, std::int64_t begin, std::int64_t bytes,
+                          const Each &each) {
+    if (type.kind != MPIX_TYPEMAP_GRID || type.grid.dimensions == 0 || type.grid.run >= longest_staged_row) return;
+    const packing_job<grid_map> job{grid_map(type), memory, packed, begin, bytes, packed + bytes};
+    const int word = word_size(type, memory, packed, begin, bytes);
+    const auto run = [&](const char *name, auto &&move) {
+        CAPTURE(name, word);
+        ++runs[name];
+        move();
+        each();
+    };
+    run("staged words", [&] { unpack_by_stage<4, 16>(job, false); });
+    if (word >= 4) run("staged whole words", [&] { unpack_by_stage<4, 16>(job, true); });
+    run("staged cells", [&] { unpack_by_stage<16, 8>(job, false); });
+    // What only asks for memory ahead of time: its places are computed, and nothing is touched.
+    for (std::int64_t index = 0; index * 64 < bytes + 64; ++index) {
+        if (job.word_begin(16, 0) + index * 64 >= bytes) break;
+        for (int thread = 0; thread < stage_threads; ++thread) expect_tile(job, 16, index, 64, thread, stage_threads);
+    }
+}
+
 // Packed bytes with poison on both sides, `skew` bytes off a 16-byte boundary.
 struct packed_buffer {
     std::vector<char> bytes;
@@ -127,12 +216,29 @@ void check(const sample &type, const mpix_typemap &map, int count, int attempts,
         REQUIRE(packed.bytes == wanted.bytes);
         REQUIRE(memory.bytes == before);
         REQUIRE(bad_accesses == 0);
+        packed_buffer again(bytes, skew);
+        const auto poisoned = again.bytes;
+        pack_by_all_stages(map, memory.buffer(), again.at(), begin, bytes, [&] {
+            REQUIRE(again.bytes == wanted.bytes);
+            REQUIRE(memory.bytes == before);
+            REQUIRE(bad_accesses == 0);
+            again.bytes = poisoned;
+        });
 
         if (!may_unpack) continue;
         fill(packed.bytes, random);
         const auto source = packed.bytes;
         auto expected = memory;
         for (int n = 0; n < bytes; ++n) expected.buffer()[at[static_cast<std::size_t>(begin + n)]] = packed.at()[n];
+        forbidden_begin = reinterpret_cast<std::uintptr_t>(packed.at() + bytes);
+        forbidden_end = reinterpret_cast<std::uintptr_t>(packed.bytes.data() + packed.bytes.size());
+        const auto unpacked_on = memory.bytes;
+        unpack_by_all_stages(map, memory.buffer(), packed.at(), begin, bytes, [&] {
+            REQUIRE(memory.bytes == expected.bytes);
+            REQUIRE(bad_accesses == 0);
+            REQUIRE(packed.bytes == source);
+            std::copy(unpacked_on.begin(), unpacked_on.end(), memory.bytes.begin());
+        });
         run_emulated<true>(map, memory.buffer(), packed.at(), begin, bytes, word, many);
         REQUIRE(memory.bytes == expected.bytes);
         REQUIRE(bad_accesses == 0);
@@ -230,7 +336,9 @@ TEST_CASE("emulated kernels on rows of all lengths") {
         CAPTURE(type.text);
         check(type, mpix::typemap_of(*read(type.type))->map, maker.between(1, 3), 12, maker, random);
     }
-    for (const char *const way : {"cells", "bytes", "tiny", "4 joined", "8 joined", "16 joined"}) {
+    for (const char *const way :
+         {"cells", "bytes", "tiny", "4 joined", "8 joined", "16 joined", "staged rows", "staged span", "staged bytes",
+          "staged words", "staged whole words", "staged cells"}) {
         CAPTURE(way);
         CHECK(runs[way] > 20);
     }

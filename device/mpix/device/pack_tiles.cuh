@@ -16,6 +16,9 @@ namespace mpix::detail {
 //   1         whatever is aligned or not. Pack: packed words that two runs give. Unpack of grids: by cells, or bytes one a
 //             lane where the rows are so short that their ends, stored in parts, would be most of it.
 constexpr int64_t shortest_row_of_cells = 128;
+// Packed rows shorter than 16 bytes and farther apart than this go by W = 1, so that neighbouring lanes have neighbouring
+// rows: by units, each lane's four are far from the next lane's.
+constexpr int64_t far_apart = 64;
 
 MPIX_FN bool goes_by_cells(const grid_map &map) { return map.run() >= shortest_row_of_cells; }
 
@@ -23,7 +26,10 @@ template <bool Unpack>
 MPIX_FN int kernel_word(const mpix_typemap &type, const char *memory, const char *packed, int64_t begin,
                         int64_t bytes) {
     const int word = word_size(type, memory, packed, begin, bytes);
-    if (Unpack && word < 16 && type.kind == MPIX_TYPEMAP_GRID && goes_by_cells(grid_map(type))) return 1;
+    if (word == 16 || type.kind != MPIX_TYPEMAP_GRID) return word;
+    const int64_t distance = type.grid.step[0].stride;
+    if (Unpack && goes_by_cells(grid_map(type))) return 1;
+    if (!Unpack && type.grid.run < 16 && (distance >= far_apart || -distance >= far_apart)) return 1;
     return word;
 }
 
