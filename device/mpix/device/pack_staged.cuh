@@ -12,6 +12,7 @@ namespace mpix::detail {
 
 // Words so far before and behind the stage may be read, by what does not use them.
 constexpr int stage_margin = 32;
+constexpr int line = 128;  // of the first-level cache: what eight lanes read shall lie in one
 constexpr int64_t longest_staged_row = int64_t{1} << 24;  // so that places in a tile are small numbers
 
 // A 16-byte word of memory that may be read up to `end`.
@@ -156,7 +157,8 @@ struct staged_pack {
         } else if constexpr (How == staging::span) {
             const int span = skew + last + last_row * static_cast<int>(rows.job.map.distance() - rows.run);
             const char *const from = rows.memory - skew;
-            for (int k = 16 * rank; k <= span; k += 16 * threads) stage_word(stage + k, from + k, end);
+            for (int k = 16 * rank - misalignment(from, line); k <= span; k += 16 * threads)
+                if (k >= 0) stage_word(stage + k, from + k, end);
         } else {
             const int all = last_row * cells + (last - last_row * rows.run + 15) / 16 + 1;
             for (int k = skipped + rank; k < all; k += threads) {
@@ -283,7 +285,7 @@ inline unpack_way choose_unpack_way(const mpix_typemap &type, int word) {
     if (run >= 160) return unpack_way::cells;
     if (word == 1) {
         if (run >= 40) return unpack_way::words_expecting;
-        return run > 30 && distance >= 96 ? unpack_way::expecting : unpack_way::plain;
+        return run > 30 && run != sector && distance >= 96 ? unpack_way::expecting : unpack_way::plain;
     }
     if (run >= 32) return unpack_way::words_expecting;
     // A row to itself in a sector costs least without more ado, and so do those that divide it evenly.
@@ -334,8 +336,8 @@ struct staged_unpack {
     MPIX_FN void load(char *stage, bool expect, int rank, int threads) const {
         const int bytes = to - from;
         const char *const begin = packed(from) - skew;
-        for (int k = 16 * rank; k < skew + bytes; k += 16 * threads)
-            stage_word(stage + k, begin + k, rows.job.readable_end);
+        for (int k = 16 * rank - misalignment(begin, line); k < skew + bytes; k += 16 * threads)
+            if (k >= 0) stage_word(stage + k, begin + k, rows.job.readable_end);
         if (expect) expect_parts(rows, from, to, rank, threads);
         finish_staging();
     }
