@@ -57,7 +57,7 @@ void dismiss(request &r) {
 bool advance_some() {
     progress_state &s = state();
     if (transport::network *const network = transport::network_in_use(); network != nullptr && network->progress())
-        s.news.fetch_add(1, std::memory_order_relaxed);  // while bytes flow nobody naps
+        progress_busy();
     if (!s.any.load(std::memory_order_acquire)) return true;
     struct turn {
         std::shared_ptr<request> r;
@@ -156,6 +156,8 @@ void progress_wake() {
     ensure_thread();
     s.wake.notify_one();
 }
+
+void progress_busy() { state().news.fetch_add(1, std::memory_order_relaxed); }
 
 void progress_poll() {
     poll_setup();

@@ -18,6 +18,8 @@ class request;
 void progress_attend(const std::shared_ptr<request> &r);
 // Something has changed that the sleeping thread should look at.
 void progress_wake();
+// Something is under way that ends soon: no naps meanwhile.
+void progress_busy();
 // One round: control messages, and some of the attended requests, in turn.
 void progress_poll();
 

@@ -24,17 +24,35 @@ transport::outcome bounce_buffers::prepare(transport::transport &memory, transpo
     return {};
 }
 
-bool bounce_buffers::take(locked_memory &out) {
+bool bounce_buffers::take(int peer, locked_memory &out) {
     const std::lock_guard lock(mutex_);
-    if (free_.empty()) return false;
+    reclaim();
+    if (free_.empty() || taken_[peer] == most_of_one) return false;
+    ++taken_[peer];
     out = free_.back();
     free_.pop_back();
     return true;
 }
 
-void bounce_buffers::give(locked_memory own) {
+void bounce_buffers::give(int peer, locked_memory own) {
     const std::lock_guard lock(mutex_);
+    --taken_[peer];
     free_.push_back(own);
+}
+
+void bounce_buffers::leave(int peer, locked_memory own, std::unique_ptr<transport::transfer> user) {
+    const std::lock_guard lock(mutex_);
+    left_.push_back({peer, own, std::move(user)});
+}
+
+void bounce_buffers::reclaim() {
+    std::erase_if(left_, [this](const left &l) {
+        transport::outcome ignored;
+        if (!l.user->finished(ignored)) return false;
+        --taken_[l.peer];
+        free_.push_back(l.memory);
+        return true;
+    });
 }
 
 bounce_buffers &bounce_buffers_of(int device) {

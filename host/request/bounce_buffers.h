@@ -5,6 +5,8 @@
 #ifndef MPIX_HOST_REQUEST_BOUNCE_BUFFERS_H
 #define MPIX_HOST_REQUEST_BOUNCE_BUFFERS_H
 
+#include <map>
+#include <memory>
 #include <mutex>
 #include <vector>
 
@@ -15,18 +17,30 @@ namespace mpix {
 // All sends from one GPU share its buffers. Any thread may call any function.
 class bounce_buffers {
 public:
-    static constexpr std::size_t number = 8;
+    static constexpr std::size_t number = 16;
+    static constexpr unsigned most_of_one = 4;  // peer, which may not be taking anything just now
 
     // Makes them, the first time.
     transport::outcome prepare(transport::transport &memory, transport::transport &gpus, int device);
-    // False: all are in use. Who has one gives it back once neither the GPU nor the network uses it any more.
-    bool take(locked_memory &out);
-    void give(locked_memory own);
+    // False: too many are in use. Who has one gives it back once neither the GPU nor the network uses it any more, or
+    // leaves it here with the transfer that may still do so.
+    bool take(int peer, locked_memory &out);
+    void give(int peer, locked_memory own);
+    void leave(int peer, locked_memory own, std::unique_ptr<transport::transfer> user);
 
 private:
+    struct left {
+        int peer;
+        locked_memory memory;
+        std::unique_ptr<transport::transfer> user;
+    };
+    void reclaim();
+
     std::mutex mutex_;
     bool made_ = false;
     std::vector<locked_memory> free_;
+    std::map<int, unsigned> taken_;  // by peer
+    std::vector<left> left_;
 };
 
 bounce_buffers &bounce_buffers_of(int device);

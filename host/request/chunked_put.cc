@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "host/request/chunked_put.h"
 
-#include <sched.h>
-
 #include <utility>
 
 namespace mpix {
@@ -30,10 +28,11 @@ chunked_put::chunked_put(const remote_message &to, std::uint64_t partition, cons
 
 chunked_put::~chunked_put() {
     for (piece &p : under_way_) {
-        // The copy engine's part ends by itself. What the network may still read is not used again.
-        transport::outcome ignored;
-        while (p.reading != nullptr && !p.reading->finished(ignored)) sched_yield();
-        if (p.bounce.host != nullptr && p.putting == nullptr) through_->give(p.bounce);
+        if (p.bounce.host == nullptr) continue;
+        if (p.reading == nullptr && p.putting == nullptr)
+            through_->give(to_.peer, p.bounce);
+        else
+            through_->leave(to_.peer, p.bounce, std::move(p.reading != nullptr ? p.reading : p.putting));
     }
 }
 
@@ -64,9 +63,9 @@ void chunked_put::start() {
             if (p.putting != nullptr) under_way_.push_back(std::move(p));
             continue;
         }
-        if (!through_->take(p.bounce)) return;
+        if (!through_->take(to_.peer, p.bounce)) return;
         if (auto bad = start_reading(gpu_, begin, bytes, p.bounce, p.reading); !bad.empty()) {
-            through_->give(p.bounce);
+            through_->give(to_.peer, p.bounce);
             return fail(bad);
         }
         under_way_.push_back(std::move(p));
@@ -87,7 +86,7 @@ bool chunked_put::advance(piece &p) {
         p.putting = nullptr;
         if (!bad.empty()) fail(bad);
     }
-    if (p.bounce.host != nullptr) through_->give(std::exchange(p.bounce, {}));
+    if (p.bounce.host != nullptr) through_->give(to_.peer, std::exchange(p.bounce, {}));
     return true;
 }
 

@@ -19,6 +19,7 @@ namespace mpix {
 // Where a send's message goes in one epoch.
 struct remote_message {
     transport::network *wire = nullptr;
+    int peer = 0;
     transport::region landing, flags;
     std::uint64_t offset = 0;  // of the message in the landing
     std::uint64_t epoch = 0;

@@ -83,9 +83,14 @@ void add_sender(table &out, const request &r, const movement &how, const transpo
                         pair.sender_on_gpu ? "" : ", or host threads' pready"));
         out.line("    " + engine);
     }
+    const bool posted = how.engine == mover::network && config().work_queue;
+    if (posted)
+        out.line(
+            "  exported: pready posts to a work queue, which the software HCA executes; large partitions, and what "
+            "finds the queue full, are left to the engine");
     if (!pair.sender_on_gpu) return;
     if (!how.by_kernels) {
-        out.line("  pready in a kernel: left to the progress engine too");
+        if (!posted) out.line("  pready in a kernel: left to the progress engine too");
         return;
     }
     out.line(how.typed_only

@@ -58,7 +58,12 @@ void close_unused_mappings() {
     }
 }
 
-void close_view_later(const transport::region &viewed) {
+void close_view(transport::region viewed) {
+    if (viewed.lasting) {
+        transport::devices()->release_view(viewed);
+        give_back(viewed);
+        return;
+    }
     const std::lock_guard lock(views_mutex);
     views_to_close().push_back(viewed);
 }

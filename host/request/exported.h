@@ -76,8 +76,8 @@ private:
 // a GPU: a kernel that waits in one of our calls may be running as long as one is, and closing waits for kernels. Not to be
 // called with a lock that the progress of others needs.
 void close_unused_mappings();
-// Node memory of ours that a GPU has a view of, and that nobody uses any more: to be given up then.
-void close_view_later(const transport::region &viewed);
+// Node memory of ours that a GPU has a view of, and that nobody uses any more: given up, now if that waits for no kernel.
+void close_view(transport::region viewed);
 
 }  // namespace mpix
 

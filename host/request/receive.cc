@@ -65,7 +65,11 @@ bool receive_request::advance() {
 // `engine` is held.
 void receive_request::deliver() {
     if (!engine_failure_.empty()) return;
-    if (auto bad = delivery_->step(epoch_); !bad.empty()) engine_failure_ = bad;
+    if (auto bad = delivery_->step(epoch_); !bad.empty()) {
+        engine_failure_ = bad;
+        give_up();
+    }
+    if (delivery_->copying()) progress_busy();
 }
 
 // The whole message is there: what nobody has taken, in as few pieces as possible. `engine` is held.
@@ -124,11 +128,12 @@ bool receive_request::done() {
 bool receive_request::look_at_flags() {
     if (awaits_sender_) return false;
     if (refusal_ != refused_not) told_ = true;  // the user hears of it now: nothing undoes the match any more
-    if (told_ || peer_ended_ || !engine_failure_.empty()) return true;
+    // After an error, too, the buffer is the user's only when nothing is copied there any more.
+    if (told_ || peer_ended_ || !engine_failure_.empty()) return delivery_ == nullptr || delivery_->idle();
     if (!arrival_) return false;  // not matched yet
     if (delivery_ != nullptr) {
         deliver();
-        return delivery_->whole(epoch_) || !engine_failure_.empty();
+        return delivery_->whole(epoch_) || (!engine_failure_.empty() && delivery_->idle());
     }
     if (!flags_on_device()) return take_in_order();
     return detail::observe(&words->complete) >= epoch_;  // pairs with say_all_ready's and conclude's publish

@@ -36,7 +36,7 @@ void release(transport::region &r) {
 void release(transport::region &landing, std::unique_ptr<staged_delivery> &delivery) {
     if (delivery == nullptr) return release(landing);
     delivery = nullptr;
-    if (landing) close_view_later(landing);
+    if (landing) close_view(landing);
     landing = {};
 }
 
@@ -330,9 +330,9 @@ void receive_request::peer_ended() {
     // All that it wrote is here now; a message that is whole is complete.
     const bool refused = std::exchange(awaits_sender_, false);
     by_progress_ = true;
-    const bool over =
-        !active() ||
-        (!refused && (delivery_ != nullptr ? detail::observe(&words->complete) >= epoch_ : look_at_flags()));
+    const bool over = !active() || (!refused && (delivery_ == nullptr ? look_at_flags()
+                                                                      : detail::observe(&words->complete) >= epoch_ ||
+                                                                            delivery_->arrived(epoch_)));
     by_progress_ = false;
     if (over) return;
     peer_ended_ = true;

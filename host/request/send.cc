@@ -54,7 +54,7 @@ struct packing final : transport::transfer {
 send_request::~send_request() {
     postings_.clear();
     if (staging_view_ != nullptr)
-        close_view_later(staging_);
+        close_view(staging_);
     else if (staging_)
         transport::node_memory().release(staging_);
     detach_regions(false);
@@ -145,7 +145,7 @@ std::vector<char> send_request::packed(int partition) const {
 
 // Over the network, flags included.
 std::unique_ptr<transport::transfer> send_request::start_put(int partition) const {
-    remote_message to{wire_, landing_, arrival_, 0, epoch_, chunks_};
+    remote_message to{wire_, peer_world(), landing_, arrival_, 0, epoch_, chunks_};
     to.offset = static_cast<std::uint64_t>(landing_now() - static_cast<char *>(landing_.address));
     const auto p = static_cast<std::uint64_t>(partition);
     if (place.owner != nullptr)
@@ -333,6 +333,7 @@ bool send_request::advance() {
         if (const transport::outcome broken = queue_->failed(); !broken.empty()) fail(broken);
     }
     if (gate_open()) drain();
+    if (!moving_.empty()) progress_busy();
     std::erase_if(moving_, [this](const move &m) {
         transport::outcome bad;
         if (!m.transfer->finished(bad)) return false;

@@ -248,6 +248,10 @@ void send_request::undo_match() {
     peer_gone = false;
     if (refusal_ == refused_unreachable && epoch_ != 0) return;
     if (epoch_ != 0) route_spent_ = true;
+    if (!moving_.empty()) {
+        fail("the peer has taken its memory back in the middle of an epoch");
+        moving_.clear();  // they would put there
+    }
     // Before the CONNECT to the next receiver, and so before its clear-to-send.
     if (device != nullptr)
         if (auto bad = device->install({}); !bad.empty()) fail(bad);

@@ -49,6 +49,20 @@ bool staged_delivery::delivered(std::uint64_t partition, std::uint64_t epoch) co
     return epoch_ == epoch && left_[partition] == 0;
 }
 
+bool staged_delivery::arrived(std::uint64_t epoch) const {
+    for (std::uint64_t c = 0; c < chunks_.all(); ++c)
+        if (detail::observe(&arrived_[c]) < epoch) return false;
+    return true;
+}
+
+bool staged_delivery::idle() {
+    std::erase_if(copies_, [](const copy &c) {
+        transport::outcome ignored;
+        return c.transfer->finished(ignored);
+    });
+    return copies_.empty();
+}
+
 transport::outcome staged_delivery::start_copies() {
     const std::uint64_t all = chunks_.all(), message = chunks_.partitions * chunks_.partition_bytes;
     const std::uint64_t slot = slots_ == 2 && (epoch_ & 1) != 0 ? message : 0;

@@ -32,6 +32,11 @@ public:
     // The sender's partition / the whole message of that epoch is in the user's buffer, and kernels know.
     bool delivered(std::uint64_t partition, std::uint64_t epoch) const;
     bool whole(std::uint64_t epoch) const { return whole_ == epoch; }
+    // All of it has come, and is in the buffer or will be.
+    bool arrived(std::uint64_t epoch) const;
+    bool copying() const { return !copies_.empty(); }
+    // After an error: nothing is being copied any more.
+    bool idle();
 
     std::uint64_t *flags() const { return static_cast<std::uint64_t *>(flags_.address); }
     // To kernels, instead of an epoch: nothing will ever come.

@@ -270,7 +270,7 @@ TEST_CASE("what is said to have been delivered is there, and nothing is lost") {
                     }
                     // All bounce buffers are back.
                     std::vector<mpix::locked_memory> all(mpix::bounce_buffers::number);
-                    for (mpix::locked_memory &one : all) CHECK(p.bounces.take(one));
+                    for (mpix::locked_memory &one : all) CHECK(p.bounces.take(next_peer++ / 4, one));
                     mpix::locked_memory none;
                     CHECK_FALSE(p.bounces.take(none));
                 }

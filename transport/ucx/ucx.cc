@@ -4,14 +4,15 @@
 // which one thread at a time is in (a mutex, not UCX's own locks, so that completions are seen by whoever asks).
 //
 // Words behind bytes: ucp_worker_fence, which UCX defines to order puts of one worker (UCX API, ucp_worker_fence). Since
-// 1.16 that call waits for all puts to have arrived, and so for peers that are not in UCX just now. There each word waits in
-// a list of ours instead, until a flush has confirmed what was put before it: a round trip more. Where UCX emulates puts, the receiving process stores the bytes in its own progress, in the order in which they were sent.
+// 1.16 that call waits for all puts to have arrived, and so for peers that are not in UCX just now. There words wait in a
+// list of ours instead, until a flush has confirmed the bytes that were put before them: a round trip more. Where UCX emulates puts, the receiving process stores the bytes in its own progress, in the order in which they were sent.
 #include <algorithm>
 #include <chrono>
 #include <cstring>
 #include <deque>
 #include <map>
 #include <mutex>
+#include <set>
 #include <string>
 #include <utility>
 
@@ -45,8 +46,10 @@ struct peer_process {
     ucp_ep_h endpoint = nullptr;
     outcome lost;
     std::uint64_t puts = 0, confirmed = 0;  // ever begun; of them known to have arrived, by a flush
-    // Where fences wait: words that are not begun, and how many ever were given to us. One flush at a time.
+    // Where fences wait: words that are not begun, the places of those that are and are not confirmed, and how many ever
+    // were given to us. One flush at a time.
     std::deque<waiting_word> waiting;
+    std::set<std::uint64_t> open;
     std::vector<ucp_rkey_h> given_up;  // keys that some of them may need
     std::uint64_t words = 0;
     bool flushing = false;
@@ -205,7 +208,10 @@ public:
             begin_words(p);
             return p.lost;
         }
-        if (const ucs_status_t s = ucp_.ucp_worker_fence(worker_); s != UCS_OK) return error("ucp_worker_fence", s);
+        if (const ucs_status_t s = ucp_.ucp_worker_fence(worker_); s != UCS_OK) {
+            p.waiting.pop_back();
+            return error("ucp_worker_fence", s);
+        }
         begin_word(p);
         return p.lost;
     }
@@ -250,11 +256,11 @@ public:
             close(p);
             for (const ucp_rkey_h key : p.given_up) ucp_.ucp_rkey_destroy(key);
         }
-        peers_.clear();
         for (auto &[name, k] : keys_) ucp_.ucp_rkey_destroy(k.key);
         keys_.clear();
-        ucp_.ucp_worker_destroy(worker_);
+        ucp_.ucp_worker_destroy(worker_);  // which may still call us back about a flush
         worker_ = nullptr;
+        peers_.clear();
         for (auto &[backing, r] : registrations_) ucp_.ucp_mem_unmap(context_, r.memory);
         registrations_.clear();
         ucp_.ucp_cleanup(context_);
@@ -322,7 +328,7 @@ private:
         const waiting_word w = p.waiting.front();
         p.waiting.pop_front();
         ++p.puts;
-        if (!p.waiting.empty()) p.waiting.front().after = p.puts;
+        if (fence_waits_) p.open.insert(w.address);
         auto word = std::make_unique<std::uint64_t>(w.value);  // until it has left
         ucp_request_param_t param{};
         param.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA;
@@ -337,12 +343,17 @@ private:
         if (UCS_PTR_IS_ERR(status)) lose(p, UCS_PTR_STATUS(status));
     }
 
-    // Those of the waiting words that nothing is before any more. `mutex_` is held.
+    // Those of the waiting words whose bytes are confirmed; of two values of one word the second when the first is.
+    // `mutex_` is held.
     void begin_words(peer_process &p) {
-        while (!p.waiting.empty() && p.lost.empty()) {
-            if (p.confirmed < p.waiting.front().after) begin_flush(p);
-            if (p.confirmed < p.waiting.front().after) return;
-            begin_word(p);
+        const auto held = [&p] {  // not if the peer is lost, and with it all words
+            return !p.waiting.empty() &&
+                   (p.confirmed < p.waiting.front().after || p.open.count(p.waiting.front().address) != 0);
+        };
+        while (!p.waiting.empty()) {
+            if (held()) begin_flush(p);
+            if (held()) return;
+            if (!p.waiting.empty()) begin_word(p);
         }
         if (!p.given_up.empty())
             for (const ucp_rkey_h key : std::exchange(p.given_up, {})) retire(p, key);
@@ -366,10 +377,12 @@ private:
     }
     void end_flush(peer_process &p, ucs_status_t s) {
         p.flushing = false;
-        if (s == UCS_OK)
-            p.confirmed = std::max(p.confirmed, p.flush_confirms);
-        else
+        if (s != UCS_OK) {
             lose(p, s);
+            return;
+        }
+        p.confirmed = std::max(p.confirmed, p.flush_confirms);
+        if (p.confirmed == p.puts) p.open.clear();
     }
 
     // Of what an _nbx function has returned; null if that was done at once, or has failed. `mutex_` is held.
