@@ -38,51 +38,54 @@ MPIX_FN void put_prebuilt(mpix_work_queue *q, uint64_t index, const wqe *prebuil
 #endif
     for (int i = 16; i < 64; i += 16) store_word(slot + i, load_word<block16>(from + i));
 }
-// A prebuilt entry of one flag, likewise: bytes 36 to 43 are the epoch.
-MPIX_FN void put_flag(mpix_work_queue *q, uint64_t index, const wqe *prebuilt, uint64_t epoch, bool signalled) {
-    put_prebuilt(q, index, prebuilt);
+// Into such an entry of one flag that lies in the queue: bytes 36 to 43 are the epoch.
+MPIX_FN void put_flag(mpix_work_queue *q, uint64_t index, uint64_t epoch) {
     char *const slot = reinterpret_cast<char *>(&q->rings.sq[index & (queue_blocks(q) - 1)]);
     store_word(slot + 36, static_cast<uint32_t>(epoch));
     store_word(slot + 40, static_cast<uint32_t>(epoch >> 32));
-    store_word(slot + 11, static_cast<uint8_t>(signalled ? wqe_signalled : 0));
 }
-static_assert(offsetof(wqe, inlined) == 32 && offsetof(wqe_inline, words) == 4 && wqe_signalled < 256);
+static_assert(offsetof(wqe, inlined) == 32 && offsetof(wqe_inline, words) == 4);
 
 MPIX_FN const mpix_posting *posting_of(const mpix_prequest *r, const mpix_posting *ways, uint64_t epoch) {
     return ways + (peek(&r->slots) == 2 ? epoch & 1 : 0);
 }
 
-// One thread, to whom the group's stores to the payload belong. False: nothing was posted.
-MPIX_COLD_FN bool post_partition(mpix_prequest *r, const mpix_posting *ways, int p, uint64_t epoch) {
-    const mpix_posting *const way = posting_of(r, ways, epoch);
-    mpix_work_queue *const q = way->queue;
-    const uint64_t blocks = way->payload_blocks + uint64_t{1};
+// Prebuilt entries, the last `flags` of them each for one flag, as one posting. The index behind them; 0: nothing was posted,
+// for the queue is full or broken.
+MPIX_COLD_FN uint64_t post_prebuilt(mpix_work_queue *q, const wqe *prebuilt, uint32_t blocks, uint32_t flags,
+                                    uint64_t epoch) {
     uint64_t first = 0;
-    if (reserve(q, blocks, &first) != room::reserved) return false;
-    const wqe *const prebuilt = partition_blocks(way, static_cast<uint64_t>(p));
+    if (reserve(q, blocks, &first) != room::reserved) return 0;
 #ifdef __CUDA_ARCH__
 #pragma unroll 1
 #endif
-    for (uint64_t b = 0; b + 1 < blocks; ++b) put_prebuilt(q, first + b, prebuilt + b);
-    put_flag(q, first + blocks - 1, prebuilt + blocks - 1, epoch, true);
+    for (uint32_t b = 0; b < blocks; ++b) {
+        put_prebuilt(q, first + b, prebuilt + b);
+        if (b + flags >= blocks) put_flag(q, first + b, epoch);
+    }
     publish_blocks(q, first, blocks);
-    raise_gpu(&r->posted, first + blocks);
-    return true;
+    return first + blocks;
+}
+
+// One thread, to whom the group's stores to the payload belong. False: nothing was posted.
+MPIX_FN bool post_partition(mpix_prequest *r, const mpix_posting *ways, int p, uint64_t epoch) {
+    const mpix_posting *const way = posting_of(r, ways, epoch);
+    const uint64_t end =
+        post_prebuilt(way->queue, partition_blocks(way, static_cast<uint64_t>(p)), way->payload_blocks + 1, 1, epoch);
+    if (end != 0) raise_gpu(&r->posted, end);
+    return end != 0;
 }
 
 // All partitions are ready, and if `whole` they were all posted: so is the end, if there is room. The host is told how far
 // the queue has to come; the caller orders that before all_ready. The counter of readied partitions chains all posters to us.
-MPIX_COLD_FN void end_posting(mpix_prequest *r, uint64_t epoch, bool whole) {
-    const mpix_posting *const way = posting_of(r, peek_pointer(&r->postings), epoch);
-    mpix_work_queue *const q = way->queue;
-    uint64_t first = 0;
-    if (whole && reserve(q, 2, &first) == room::reserved) {
-        const wqe *const prebuilt = partition_blocks(way, way->partitions);
-        put_flag(q, first, prebuilt, epoch, false);
-        put_flag(q, first + 1, prebuilt + 1, epoch, true);
-        publish_blocks(q, first, 2);
-        raise_gpu(&r->posted, first + 2);
-        poke(&r->words->ended, epoch);
+MPIX_FN void end_posting(mpix_prequest *r, uint64_t epoch, bool whole) {
+    if (whole) {
+        const mpix_posting *const way = posting_of(r, peek_pointer(&r->postings), epoch);
+        const uint64_t end = post_prebuilt(way->queue, partition_blocks(way, way->partitions), 2, 2, epoch);
+        if (end != 0) {
+            raise_gpu(&r->posted, end);
+            poke(&r->words->ended, epoch);
+        }
     }
     poke(&r->words->posted, peek(&r->posted));
 }
