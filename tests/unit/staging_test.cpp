@@ -1,20 +1,18 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Messages between GPUs that share no memory: by bounce buffers and chunks onto a network, and from the landing into the
-// receive buffer. The GPU and the network are fakes that do what they were asked for late, one thing at a time, in the
-// order in which they have to and no other.
+// receive buffer. The GPU and the network are fakes (fake_network.hpp).
 #include <mpix/detail/abi.h>
 
+#include <algorithm>
 #include <cstring>
-#include <deque>
-#include <functional>
 #include <memory>
-#include <random>
 #include <vector>
 
 #include "host/request/chunked_put.h"
 #include "host/request/staged_delivery.h"
 #include "tests/catch.hpp"
+#include "tests/unit/fake_network.hpp"
 
 namespace {
 
@@ -22,140 +20,10 @@ using mpix::chunk_bytes;
 using mpix::chunking;
 using mpix::chunks_of;
 namespace transport = mpix::transport;
-namespace tr = mpix::transport;
-
-std::mt19937_64 &dice() {
-    static std::mt19937_64 one(20261122);
-    return one;
-}
-
-// Jobs are done in their order, when their owner is told to, or not at all.
-struct slow_worker {
-    struct job {
-        std::function<void()> work;
-        std::shared_ptr<bool> done;
-    };
-    std::deque<job> jobs;
-    std::size_t most_waiting = 0;
-
-    std::shared_ptr<bool> add(std::function<void()> work) {
-        jobs.push_back({std::move(work), std::make_shared<bool>(false)});
-        most_waiting = std::max(most_waiting, jobs.size());
-        return jobs.back().done;
-    }
-    void work(unsigned most) {
-        for (; most != 0 && !jobs.empty(); --most) {
-            jobs.front().work();
-            *jobs.front().done = true;
-            jobs.pop_front();
-        }
-    }
-};
-
-struct ticket final : transport::transfer {
-    std::shared_ptr<bool> done;
-    const transport::outcome *problem;
-    bool finished(transport::outcome &out) override {
-        if (!problem->empty()) out = *problem;
-        return *done || !problem->empty();
-    }
-};
-
-struct fake_gpus final : transport::transport {
-    slow_worker engine;
-    std::vector<void *> allocated;
-    ~fake_gpus() override {
-        for (void *memory : allocated) std::free(memory);
-    }
-    tr::outcome problem;
-    unsigned views = 0;
-
-    const char *name() const override { return "fake"; }
-    tr::transport_id id() const override { return tr::id_cuda_ipc; }
-    unsigned capabilities() const override { return 0; }
-    bool usable() override { return true; }
-    bool owns(const void *, int &) override { return false; }
-    tr::outcome allocate(std::uint64_t bytes, int device, tr::region &out) override {
-        out.address = allocated.emplace_back(std::calloc(bytes + 1, 1));
-        out.bytes = bytes;
-        out.device = device;
-        return {};
-    }
-    tr::outcome adopt(void *, std::uint64_t, tr::region &) override { return "no"; }
-    void release(tr::region &own) override { own = {}; }
-    tr::outcome describe(const tr::region &, tr::wire_region &) override { return "no"; }
-    tr::outcome attach(const tr::wire_region &, int, tr::region &) override { return "no"; }
-    void detach(tr::region &) override {}
-    tr::outcome acquire_view(const tr::region &host, int, void *&out) override {
-        ++views;
-        out = host.address;
-        return {};
-    }
-    void release_view(const tr::region &) override { --views; }
-    tr::outcome write(void *to, const void *from, std::uint64_t bytes, int) override {
-        std::memcpy(to, from, bytes);
-        return {};
-    }
-    tr::outcome read(void *to, const void *from, std::uint64_t bytes, int) override {
-        std::memcpy(to, from, bytes);
-        return {};
-    }
-    tr::outcome start(void *to, const void *from, std::uint64_t bytes, int,
-                      std::unique_ptr<tr::transfer> &out) override {
-        REQUIRE(bytes != 0);
-        auto made = std::make_unique<ticket>();
-        made->problem = &problem;
-        made->done = engine.add([=] { std::memcpy(to, from, bytes); });
-        out = std::move(made);
-        return {};
-    }
-};
-
-struct fake_network final : transport::network {
-    slow_worker wire;
-    transport::outcome problem;
-
-    const char *name() const override { return "fake"; }
-    transport::transport_id id() const override { return transport::id_ucx; }
-    bool usable(transport::outcome &) override { return true; }
-    transport::outcome introduce(int, std::vector<std::uint8_t> &) override { return {}; }
-    transport::outcome meet(int, std::vector<std::uint8_t>) override { return {}; }
-    transport::outcome describe(const transport::region &, transport::wire_region &) override { return {}; }
-    void forget(const transport::region &) override {}
-    transport::outcome attach(const transport::wire_region &, int, transport::region &) override { return {}; }
-    void detach(transport::region &) override {}
-    transport::outcome put(const transport::region &to, std::uint64_t offset, const void *from, std::uint64_t bytes,
-                           std::unique_ptr<transport::transfer> &out) override {
-        if (!problem.empty()) return problem;
-        REQUIRE(bytes != 0);
-        REQUIRE(offset + bytes <= to.bytes);
-        char *const where = static_cast<char *>(to.address) + offset;
-        auto made = std::make_unique<ticket>();
-        made->problem = &problem;
-        made->done = wire.add([=] { std::memcpy(where, from, bytes); });  // reads the source as late as it may
-        out = std::move(made);
-        return {};
-    }
-    transport::outcome put_word(const transport::region &to, std::uint64_t offset, std::uint64_t value) override {
-        if (!problem.empty()) return problem;
-        REQUIRE(offset + sizeof value <= to.bytes);
-        char *const where = static_cast<char *>(to.address) + offset;
-        wire.add([=] { std::memcpy(where, &value, sizeof value); });
-        return {};
-    }
-    std::unique_ptr<transport::transfer> flush(int) override { return nullptr; }
-    transport::outcome lost(int) override { return problem; }
-    void give_up(int) override {}
-    bool progress() override { return false; }
-    void stop() override {}
-};
-
-transport::region host_memory(std::vector<char> &bytes) {
-    transport::region r;
-    r.address = r.backing = bytes.data();
-    r.bytes = r.backing_bytes = bytes.size();
-    return r;
-}
+using fakes::dice;
+using fakes::fake_gpus;
+using fakes::fake_network;
+using fakes::host_memory;
 
 // A pair in one process.
 struct pair {
@@ -282,19 +150,65 @@ TEST_CASE("chunks are on the network while others are read from the GPU, and no 
     const auto put = p.send(0, 1);
     transport::outcome bad;
     CHECK_FALSE(put->finished(bad));
-    CHECK(p.gpus.engine.jobs.size() == mpix::bounce_buffers::most_of_one);
+    CHECK(p.gpus.engine.waiting() == mpix::bounce_buffers::most_of_one);
     p.gpus.engine.work(3);
     CHECK_FALSE(put->finished(bad));
-    CHECK(p.network.wire.jobs.size() == 6);  // three chunks, three flags
-    CHECK(p.gpus.engine.jobs.size() == mpix::bounce_buffers::most_of_one - 3);
+    CHECK(p.network.wire.waiting() == 6);  // three chunks, three flags
+    CHECK(p.gpus.engine.waiting() == mpix::bounce_buffers::most_of_one - 3);
     p.network.wire.work(6);
     CHECK_FALSE(put->finished(bad));
     CHECK_FALSE(put->finished(bad));
-    CHECK(p.gpus.engine.jobs.size() == mpix::bounce_buffers::most_of_one);
+    CHECK(p.gpus.engine.waiting() == mpix::bounce_buffers::most_of_one);
     REQUIRE(p.delivery->step(1).empty());
     p.gpus.engine.work(100);
     CHECK(std::memcmp(p.target.data(), p.source.data(), 3 * chunk_bytes) == 0);
     CHECK_FALSE(p.delivery->delivered(0, 1));
+}
+
+TEST_CASE("an epoch that arrives while the one before is delivered is kept apart from it") {
+    pair p(3, chunk_bytes + 5, 2, false);
+    std::vector<char> sent[2];
+    for (std::uint64_t epoch = 1; epoch <= 2; ++epoch) {
+        for (char &c : p.source) c = static_cast<char>(dice()());
+        sent[epoch - 1] = p.source;
+        for (std::uint64_t i = 0; i < 3; ++i) {
+            const auto put = p.send(i, epoch);
+            transport::outcome bad;
+            put->finished(bad);
+            p.network.wire.work(1000);
+            CHECK(put->finished(bad));
+        }
+        if (epoch == 1) REQUIRE(p.delivery->step(1).empty());  // its copies have begun
+    }
+    for (std::uint64_t epoch = 1; epoch <= 2; ++epoch) {
+        while (!p.delivery->whole(epoch)) {
+            REQUIRE(p.delivery->step(epoch).empty());
+            p.gpus.engine.work(1);
+        }
+        CHECK(std::memcmp(p.target.data(), sent[epoch - 1].data(), p.message) == 0);
+    }
+}
+
+TEST_CASE("what a put leaves under way comes back once it has ended, and one peer cannot take it all") {
+    pair p(8, chunk_bytes, 1, true);
+    transport::outcome bad;
+    auto reading = p.send(0, 1), putting = p.send(1, 1);
+    reading->finished(bad);
+    putting->finished(bad);
+    p.gpus.engine.work(1);
+    reading->finished(bad);  // from the GPU to the network
+    reading = putting = nullptr;
+    mpix::locked_memory one;
+    const auto takes = [&](int peer) {
+        unsigned n = 0;
+        while (p.bounces.take(peer, one)) ++n;
+        return n;
+    };
+    CHECK(takes(7) == mpix::bounce_buffers::most_of_one - 2);
+    p.gpus.engine.work(100);
+    p.network.wire.work(100);
+    CHECK(takes(7) == 2);
+    CHECK(takes(8) == mpix::bounce_buffers::most_of_one);
 }
 
 TEST_CASE("a failure of the network or of the GPU ends a put, and is said") {
@@ -305,7 +219,7 @@ TEST_CASE("a failure of the network or of the GPU ends a put, and is said") {
         CHECK_FALSE(put->finished(bad));
         p.gpus.engine.work(2);
         CHECK_FALSE(put->finished(bad));
-        (of_network ? p.network.problem : p.gpus.problem) = "it broke";
+        (of_network ? p.network.problem : p.gpus.problem).set("it broke");
         for (int i = 0; i < 100 && !put->finished(bad); ++i) {
             p.gpus.engine.work(1);
             if (!of_network) p.network.wire.work(1);
@@ -318,7 +232,7 @@ TEST_CASE("a failure of the network or of the GPU ends a put, and is said") {
     put->finished(bad);
     p.network.wire.work(100);
     REQUIRE(p.delivery->step(1).empty());
-    p.gpus.problem = "the copy failed";
+    p.gpus.problem.set("the copy failed");
     CHECK(p.delivery->step(1) == "the copy failed");
     CHECK_FALSE(p.delivery->delivered(0, 1));
     CHECK(p.delivery->tell_never().empty());

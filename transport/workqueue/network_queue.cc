@@ -210,6 +210,7 @@ private:
 };
 
 outcome network_queue::enter(const queue_message &m, std::unique_ptr<queued_message> &out) {
+    if (m.slots != 1 && m.slots != 2) return "a landing holds one message or two";
     auto made = std::make_unique<message>(*this);
     const std::uint64_t bytes = m.partitions * m.partition_bytes;
     made->local.push_back(local_keys_.add(const_cast<char *>(m.payload), bytes, may_read_locally));
