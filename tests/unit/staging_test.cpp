@@ -25,6 +25,13 @@ using fakes::fake_gpus;
 using fakes::fake_network;
 using fakes::host_memory;
 
+void fill(std::vector<char> &bytes) {
+    for (std::size_t at = 0; at < bytes.size(); at += sizeof(std::uint64_t)) {
+        const std::uint64_t word = dice()();
+        std::memcpy(bytes.data() + at, &word, std::min(sizeof word, bytes.size() - at));
+    }
+}
+
 // A pair in one process.
 struct pair {
     chunking chunks;
@@ -98,7 +105,7 @@ TEST_CASE("what is said to have been delivered is there, and nothing is lost") {
                     CAPTURE(bytes, partitions, slots, from_gpu);
                     pair p(partitions, bytes, slots, from_gpu);
                     for (std::uint64_t epoch = 1; epoch <= 3; ++epoch) {
-                        for (char &c : p.source) c = static_cast<char>(dice()());
+                        fill(p.source);
                         std::fill(p.target.begin(), p.target.end(), '\x5a');
                         std::vector<std::uint64_t> order(partitions);
                         for (std::uint64_t i = 0; i < partitions; ++i) order[i] = i;
@@ -169,7 +176,7 @@ TEST_CASE("an epoch that arrives while the one before is delivered is kept apart
     pair p(3, chunk_bytes + 5, 2, false);
     std::vector<char> sent[2];
     for (std::uint64_t epoch = 1; epoch <= 2; ++epoch) {
-        for (char &c : p.source) c = static_cast<char>(dice()());
+        fill(p.source);
         sent[epoch - 1] = p.source;
         for (std::uint64_t i = 0; i < 3; ++i) {
             const auto put = p.send(i, epoch);
@@ -197,7 +204,8 @@ TEST_CASE("what a put leaves under way comes back once it has ended, and one pee
     putting->finished(bad);
     p.gpus.engine.work(1);
     reading->finished(bad);  // from the GPU to the network
-    reading = putting = nullptr;
+    reading.reset();
+    putting.reset();
     mpix::locked_memory one;
     const auto takes = [&](int peer) {
         unsigned n = 0;
