@@ -44,8 +44,9 @@ struct send_queue {
     virtual bool step() = 0;
     // Blocks below this index are done with. Pairs with the executor's reads of what they name.
     virtual std::uint64_t completed() = 0;
-    // Why the queue is of no use any more, or empty.
-    virtual outcome failed() = 0;
+    // Why not all blocks below this index were executed, or empty. To be asked once they are completed; of the highest
+    // index, whether the queue is of any use.
+    virtual outcome failed(std::uint64_t below) = 0;
 };
 
 }  // namespace mpix::transport

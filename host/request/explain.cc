@@ -86,8 +86,8 @@ void add_sender(table &out, const request &r, const movement &how, const transpo
     const bool posted = how.engine == mover::network && config().work_queue;
     if (posted)
         out.line(
-            "  exported: pready posts to a work queue, which the software HCA executes; large partitions, and what "
-            "finds the queue full, are left to the engine");
+            "  exported: pready posts small partitions to a work queue, which the software HCA executes; what is "
+            "large, or finds the queue full, is left to the engine");
     if (!pair.sender_on_gpu) return;
     if (!how.by_kernels) {
         if (!posted) out.line("  pready in a kernel: left to the progress engine too");

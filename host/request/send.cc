@@ -58,7 +58,7 @@ send_request::~send_request() {
     else if (staging_)
         transport::node_memory().release(staging_);
     detach_regions(false);
-    for (transport::region &r : retired_) transport::node_memory().detach(r);
+    for (transport::region &r : retired_) detach_peers(r);
 }
 
 problem send_request::prepare() {
@@ -299,8 +299,12 @@ void send_request::conclude() {
     if (ring_taken_ - ring_at_start_ < n &&
         detail::observe(&home->ring[ring_taken_ % n]) >> 32 == (epoch_ & 0xffffffffu))
         return;
-    // All that was posted is on its way behind us, in the same order, and the buffer is the user's again.
-    if (posted_ != nullptr && engine_failure_.empty() && queue_->completed() < detail::peek(&words->posted)) return;
+    // All that was posted is on its way, before what we tell now, and nothing reads the buffer any more.
+    if (posted_ != nullptr) {
+        const std::uint64_t posted = detail::peek(&words->posted);
+        if (queue_->completed() < posted) return;
+        if (const transport::outcome broken = queue_->failed(posted); !broken.empty()) fail(broken);
+    }
     const bool good = refusal_ == refused_not && engine_failure_.empty();
     const bool told = posted_ != nullptr && detail::peek(&words->ended) == epoch_;
     if (good && !told) set_flag(chunks_.all());
@@ -328,9 +332,9 @@ bool send_request::advance() {
         return device != nullptr || exported_to_host;
     }
     if (posted_ != nullptr) {
-        for (int steps = 0; steps < 256 && queue_->step(); ++steps) {  // others are to have their turn, too
-        }
-        if (const transport::outcome broken = queue_->failed(); !broken.empty()) fail(broken);
+        int steps = 0;
+        while (steps < 256 && queue_->step()) ++steps;  // others are to have their turn, too
+        if (steps != 0) progress_busy();
     }
     if (gate_open()) drain();
     if (!moving_.empty()) progress_busy();

@@ -39,7 +39,7 @@ public:
     // it before, and destroys it after, it has the locks, for both may wait for kernels.
     problem export_to(std::unique_ptr<device_copy> &made, std::uint32_t contributors);
     std::unique_ptr<device_copy> end_export();
-    transport::outcome export_to_host(bool exported);
+    void export_to_host(bool exported);
 
 protected:
     void on_start() override;
@@ -64,7 +64,8 @@ private:
     transport::outcome attach(const control_message &message, const transport::choice &choice);
     transport::outcome read_layout(const transport::wire_region &from);
     transport::outcome install_on_device();
-    transport::outcome install_queue(int device);
+    void install_queue(int executor);
+    transport::outcome make_staging(int executor, transport::queue_message &message);
     char *landing_now() const;
     bool gate_open() const;
     bool complete() const;

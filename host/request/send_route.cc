@@ -11,6 +11,7 @@
 
 #include "host/config.h"
 #include "host/datatype/plan_wire.h"
+#include "host/format.h"
 #include "host/progress.h"
 #include "host/request/bounce_buffers.h"
 #include "host/request/explain.h"
@@ -25,6 +26,7 @@ constexpr std::uint64_t gate_discard = ~std::uint64_t{0};
 
 // Larger messages are left to the engine, rather than that page-locked memory of their size is taken for kernels.
 constexpr std::uint64_t most_staged = 64 * 1024 * 1024;
+constexpr std::uint64_t largest_group = 1024;  // threads of a block
 
 }  // namespace
 
@@ -68,7 +70,7 @@ void send_request::accept(const control_message &m) {
         const transport::choice choice = choose_path(m);
         transport::outcome bad = attach(m, choice);
         if (bad.empty() && device != nullptr && !route_spent_) bad = install_on_device();
-        if (bad.empty() && exported_to_host) bad = export_to_host(true);
+        if (bad.empty() && exported_to_host) export_to_host(true);
         if (!bad.empty()) {
             drop_route(false);
             refusal_ = refused_path;
@@ -178,7 +180,7 @@ transport::outcome send_request::install_on_device() {
         }
     }
     if (landing_.remote) {
-        if (auto bad = install_queue(device->device()); !bad.empty()) return bad;
+        install_queue(device->device());
         if (posted_ != nullptr) {
             route.postings = posted_->postings();
             if (!gapless)
@@ -188,56 +190,67 @@ transport::outcome send_request::install_on_device() {
     return device->install(route);
 }
 
-// Executors post to the peer themselves, for kernels of a GPU or (on_host) for host threads. Not what comes in chunks, each
-// of which has a flag.
-transport::outcome send_request::install_queue(int device_or_host) {
+// Executors post to the peer themselves, kernels of a GPU or (on_host) host threads. Not what comes in chunks, each of which
+// has a flag. Where it cannot be, for want of memory or because the queue has failed, the engine moves everything.
+void send_request::install_queue(int executor) {
     posted_ = nullptr;
-    const bool on_gpu = device_or_host != transport::on_host;
+    const bool on_gpu = executor != transport::on_host, staged = on_gpu || !gapless;
     if (!config().work_queue || !landing_.remote || route_spent_ || chunks_.per_partition != 1 || total_bytes() == 0 ||
-        (on_gpu && total_bytes() > most_staged))
-        return {};
-    if (auto bad = transport::queue_to(peer_world(), device_or_host, queue_); !bad.empty()) return bad;
-    transport::queue_message m;
-    m.partitions = static_cast<std::uint32_t>(op.partitions);
-    m.partition_bytes = partition_bytes;
-    m.gaps = !gapless;
-    m.payload = op.buffer;
-    if (on_gpu || !gapless) {
-        // One message's room is enough: an epoch's bytes have left before the next one's come.
-        if (!staging_)
-            if (auto bad = transport::node_memory().allocate(total_bytes(), transport::on_host, staging_); !bad.empty())
-                return bad;
-        void *view = staging_.address;
-        if (on_gpu && staging_view_ == nullptr) {
-            if (auto bad = place.owner->acquire_view(staging_, device_or_host, view); !bad.empty()) return bad;
-            staging_view_ = static_cast<char *>(view);
-        }
-        m.payload = static_cast<const char *>(staging_.address);
-        m.staging = on_gpu ? staging_view_ : static_cast<char *>(view);
-    }
-    m.landing = landing_;
-    m.flags = arrival_;
-    m.words = peer_words_;
-    m.complete = offsetof(mpix_words, complete);
-    m.slots = slots_;
+        (staged && total_bytes() > most_staged) ||
+        (on_gpu && partition_bytes > largest_group * detail::most_staged_per_thread))
+        return;
     std::unique_ptr<transport::queued_message> made;
-    if (auto bad = queue_->enter(m, made); !bad.empty()) return bad;
+    transport::outcome bad = transport::queue_to(peer_world(), executor, queue_);
+    if (bad.empty()) bad = queue_->failed(~std::uint64_t{0});
+    transport::queue_message m;
+    if (bad.empty() && staged) bad = make_staging(executor, m);
+    if (bad.empty()) {
+        m.partitions = static_cast<std::uint32_t>(op.partitions);
+        m.partition_bytes = partition_bytes;
+        m.gaps = !gapless;
+        if (!staged) m.payload = op.buffer;
+        m.landing = landing_;
+        m.flags = arrival_;
+        m.words = peer_words_;
+        m.complete = offsetof(mpix_words, complete);
+        m.slots = slots_;
+        bad = queue_->enter(m, made);
+    }
+    if (!bad.empty()) {
+        if (config().explain) say(format("no work queue to rank {}: {}", op.peer, bad));
+        return;
+    }
     posted_ = made.get();
     postings_.push_back(std::move(made));
+}
+
+// Room for one message is enough: an epoch's bytes have left before the next one's come.
+transport::outcome send_request::make_staging(int executor, transport::queue_message &m) {
+    if (!staging_)
+        if (auto bad = transport::node_memory().allocate(total_bytes(), transport::on_host, staging_); !bad.empty())
+            return bad;
+    m.payload = m.staging = static_cast<char *>(staging_.address);
+    if (executor == transport::on_host) return {};
+    if (staging_view_ == nullptr) {
+        void *view = nullptr;
+        if (auto bad = place.owner->acquire_view(staging_, executor, view); !bad.empty()) return bad;
+        staging_view_ = static_cast<char *>(view);
+    }
+    m.staging = staging_view_;
     return {};
 }
 
 // Host threads play kernels from now on / no more.
-transport::outcome send_request::export_to_host(bool exported) {
+void send_request::export_to_host(bool exported) {
     if (!exported) {
         detail::poke_pointer(&home->postings, static_cast<const mpix_posting *>(nullptr));
         posted_ = nullptr;
-        return {};
+        postings_.clear();
+        return;
     }
-    if (!connected || refusal_ != refused_not || !landing_.remote) return {};
-    if (auto bad = install_queue(transport::on_host); !bad.empty()) return bad;
+    if (!connected || refusal_ != refused_not || !landing_.remote) return;
+    install_queue(transport::on_host);
     if (posted_ != nullptr) detail::poke_pointer(&home->postings, posted_->postings());
-    return {};
 }
 
 // The receiver freed its request before starting it, or that is another send's: as if we had never met. No byte has
@@ -248,7 +261,7 @@ void send_request::undo_match() {
     peer_gone = false;
     if (refusal_ == refused_unreachable && epoch_ != 0) return;
     if (epoch_ != 0) route_spent_ = true;
-    if (!moving_.empty()) {
+    if (detail::peek(&words->gate) != 0 && active()) {
         fail("the peer has taken its memory back in the middle of an epoch");
         moving_.clear();  // they would put there
     }
@@ -279,7 +292,7 @@ void send_request::detach_regions(bool in_use) {
     if (peer_view_) device->gpus().release_view(peer_view_);  // of a lasting mapping: does not wait
     peer_view_ = {};
     const auto drop = [this, in_use](transport::region &r) {
-        if (r && in_use && !r.remote && r.device == transport::on_host)
+        if (r && in_use && (r.remote || r.device == transport::on_host))
             retired_.push_back(std::exchange(r, {}));
         else
             detach_peers(r);
@@ -323,6 +336,7 @@ std::unique_ptr<device_copy> send_request::end_export() {
     if (peer_view_) device->gpus().release_view(peer_view_);
     peer_view_ = {};
     posted_ = nullptr;
+    postings_.clear();
     std::unique_ptr<device_copy> ended = std::move(device);
     // The host's instance takes over where the copy was.
     std::uint64_t *state = detail::partition_states(home);

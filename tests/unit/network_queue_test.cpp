@@ -32,6 +32,8 @@ static thread_local unsigned post_steps = 0;
 
 namespace {
 
+constexpr std::uint64_t everything = ~std::uint64_t{0};
+
 using namespace mpix::detail;
 using fakes::fake_gpus;
 using fakes::fake_network;
@@ -411,7 +413,7 @@ TEST_CASE("every byte, every flag and the end of every epoch, by groups of one t
             }
             check_end(m, epochs);
             CHECK(w.queue->completed() == m.words.posted);
-            CHECK(w.queue->failed() == "");
+            CHECK(w.queue->failed(everything) == "");
             deferred += m.deferred;
             posted += epochs * s.partitions - m.deferred;
             // One may find it full that another one is just polling.
@@ -448,7 +450,7 @@ TEST_CASE("two messages share a queue") {
         check_end(a, epochs);
         check_end(b, epochs);
         CHECK(w.queue->completed() == std::max(a.words.posted, b.words.posted));
-        CHECK(w.queue->failed() == "");
+        CHECK(w.queue->failed(everything) == "");
         // The other one does not mind.
         a.entered.reset();
         b.start();
@@ -566,9 +568,10 @@ TEST_CASE("a message that was withdrawn is not sent, and whose memory it was is 
         const std::uint64_t posted = m.words.posted;
         m.entered.reset();
         w.settle();
-        CHECK(w.queue->failed() == (bytes != 0 ? "the work queue has failed: an entry of it is malformed"
-                                               : "the work queue has failed: an entry names memory of the peer that it "
-                                                 "has not given us"));
+        CHECK(w.queue->failed(everything) ==
+              (bytes != 0 ? "the work queue has failed: an entry of it is malformed"
+                          : "the work queue has failed: an entry names memory of the peer that it "
+                            "has not given us"));
         CHECK(w.queue->completed() == posted);
         CHECK(m.untouched());
         CHECK(m.flags == std::vector<std::uint64_t>(5, 0));
@@ -592,7 +595,7 @@ TEST_CASE("what was posted for a message does not go where the next one of the s
         const outcome bad = m.enter(m.entered);
         REQUIRE(bad.empty());
         w.settle();
-        CHECK(w.queue->failed() != "");
+        CHECK(w.queue->failed(everything) != "");
         CHECK(m.untouched());
         CHECK(m.flags == std::vector<std::uint64_t>(5, 0));
         CHECK(m.peer.complete == 0);
@@ -606,7 +609,7 @@ TEST_CASE("entries beyond what the peer has given fail") {
         m.start();
         m.ready_all();
         w.settle();
-        CHECK(w.queue->failed() ==
+        CHECK(w.queue->failed(everything) ==
               "the work queue has failed: an entry names memory of the peer that it has not given us");
         CHECK(w.queue->completed() == m.words.posted);
         CHECK(m.flags == std::vector<std::uint64_t>{1, 1, 0, 0});
@@ -618,7 +621,7 @@ TEST_CASE("entries beyond what the peer has given fail") {
     m.start();
     m.ready_all();
     w.settle();
-    CHECK(w.queue->failed() != "");
+    CHECK(w.queue->failed(everything) != "");
     CHECK(m.flags == std::vector<std::uint64_t>{1, 1, 1, 0});
     CHECK(m.peer.complete == 0);
 }
@@ -632,10 +635,10 @@ TEST_CASE("a failure of the network is said, and all that was posted is done wit
         m.start();
         m.ready_all();
         if (at == moment::during_it) w.execute();
-        CHECK(w.queue->failed() == "");
+        CHECK(w.queue->failed(everything) == "");
         w.network.problem.set("the cable was cut");
         w.execute();
-        CHECK(w.queue->failed() == "the work queue has failed: the cable was cut");
+        CHECK(w.queue->failed(everything) == "the work queue has failed: the cable was cut");
         CHECK(w.queue->completed() == m.words.posted);
         CHECK(m.words.ended == 1);
         CHECK(m.untouched());
@@ -652,7 +655,7 @@ TEST_CASE("a failure of the network is said, and all that was posted is done wit
         CHECK(m.words.ended < m.epoch);
         CHECK(m.r->defer_epoch == m.epoch);
         CHECK(m.words.posted <= queue_size);
-        CHECK(w.queue->failed() == "the work queue has failed: the cable was cut");
+        CHECK(w.queue->failed(everything) == "the work queue has failed: the cable was cut");
         CHECK(m.untouched());
     }
 }

@@ -187,7 +187,8 @@ sample type_maker::vector(sample child, bool bytes) {
         PMPI_Type_vector(count, length, static_cast<int>(stride), child.type, &out.type);
     const std::int64_t byte_stride = stride * (bytes ? 1 : child.extent());
     for (int n = 0; n < count; ++n) place(out, child, n * byte_stride, length);
-    out.backwards = out.backwards || byte_stride == -length * child.extent();
+    // Open MPI 4.1 takes a byte stride of -1 for a dense vector, too.
+    out.backwards = out.backwards || byte_stride == -length * child.extent() || byte_stride == -1;
     say(out, count);
     say(out, length);
     say(out, stride);

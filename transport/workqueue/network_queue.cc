@@ -112,6 +112,12 @@ public:
     network_queue(network &wire, transport &host_memory, transport *gpus, int device)
         : host_memory_(host_memory), gpus_(gpus), device_(device), backend_(wire) {}
 
+    ~network_queue() override {
+        if (viewed_) gpus_->release_view(shared_);
+        if (shared_) host_memory_.release(shared_);
+        release(own_);
+    }
+
     // Rings and records in host memory that both sides reach; what only the executor touches in its own.
     outcome open() {
         constexpr std::size_t blocks = std::size_t{1} << log_blocks;
@@ -129,8 +135,10 @@ public:
         if (outcome bad = host_memory_.allocate(sizeof(shared_part), on_host, shared_); !bad.empty()) return bad;
         auto *const host = static_cast<shared_part *>(shared_.address);
         void *view = shared_.address;
-        if (gpus_ != nullptr)
+        if (gpus_ != nullptr) {
             if (outcome bad = gpus_->acquire_view(shared_, device_, view); !bad.empty()) return bad;
+            viewed_ = true;
+        }
         static std::atomic<std::uint32_t> next_number{1};
         const std::uint32_t number = next_number.fetch_add(1) & 0xffffff;
         const auto rings_at = [number](shared_part *at) {
@@ -158,13 +166,14 @@ public:
         const std::unique_lock lock(stepping_, std::try_to_lock);  // else another thread is at it
         if (!lock) return false;
         const bool any = hca_->step();
+        // A failure is known before the completion of what failed. Pairs with completed(), then failed().
+        failed_at_.store(hca_->failed_at(), std::memory_order_relaxed);
         completed_.store(hca_->completed(), std::memory_order_release);
-        failed_.store(hca_->counts.failed.load(std::memory_order_relaxed) != 0, std::memory_order_release);
         return any;
     }
     std::uint64_t completed() override { return completed_.load(std::memory_order_acquire); }
-    outcome failed() override {
-        if (!failed_.load(std::memory_order_acquire)) return {};
+    outcome failed(std::uint64_t below) override {
+        if (failed_at_.load(std::memory_order_relaxed) >= below) return {};
         const outcome why = backend_.why();
         return "the work queue has failed: " + (why.empty() ? "an entry of it is malformed" : why);
     }
@@ -200,13 +209,14 @@ private:
     transport *const gpus_;  // null: the executor is host threads
     const int device_;
     region shared_, own_;
+    bool viewed_ = false;
     mpix_work_queue *queue_ = nullptr;  // as the executor reaches it
     key_table local_keys_;
     put_backend backend_;
     std::unique_ptr<hca_queue> hca_;
     std::mutex stepping_;
     std::atomic<std::uint64_t> completed_{0};
-    std::atomic<bool> failed_{false};
+    std::atomic<std::uint64_t> failed_at_{hca_faults::no_entry};
 };
 
 outcome network_queue::enter(const queue_message &m, std::unique_ptr<queued_message> &out) {

@@ -179,6 +179,7 @@ bool hca_queue::complete() {
         }
         if (outcome != syndrome_none) {
             (broken_ ? counts.flushed : counts.failed).fetch_add(1, std::memory_order_relaxed);
+            if (!broken_) failed_at_ = op.index_;
             broken_ = stop_ = true;
         }
         any = true;

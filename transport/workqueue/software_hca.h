@@ -113,6 +113,8 @@ public:
 
     /** Blocks below are done with. The stepping thread's. */
     std::uint64_t completed() const { return under_way_.empty() ? next_ : under_way_.front().index_; }
+    /** The first entry that failed; those behind it were flushed. hca_faults::no_entry: none. The stepping thread's. */
+    std::uint64_t failed_at() const { return failed_at_; }
     std::uint32_t qpn() const { return rings_.qpn; }
 
     hca_faults faults;
@@ -135,6 +137,7 @@ private:
     std::uint64_t consumed_;  // of them taken by the executor, as far as we know
     std::uint64_t last_kick_ = 0;
     std::uint64_t due_ns_ = 0;
+    std::uint64_t failed_at_ = hca_faults::no_entry;
     bool broken_ = false;  // an entry has failed; written when its completion is
     bool stop_ = false;    // an entry is known to fail: nothing more goes to the back end
     std::deque<hca_operation> under_way_;

@@ -21,7 +21,7 @@ MPIX_FN void stage_word(char *to, const char *from, const char *end) {
         for (int i = 0; from + i < end; ++i) to[i] = static_cast<char>(load_word<uint8_t>(from + i));
         return;
     }
-#ifdef __CUDA_ARCH__
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800  // what is older stores the word as any other
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(static_cast<unsigned>(__cvta_generic_to_shared(to))),
                  "l"(__cvta_generic_to_global(from))
                  : "memory");
@@ -32,7 +32,7 @@ MPIX_FN void stage_word(char *to, const char *from, const char *end) {
 }
 // Before the barrier.
 MPIX_FN void finish_staging() {
-#ifdef __CUDA_ARCH__
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
     asm volatile("cp.async.wait_all;" ::: "memory");
 #endif
 }

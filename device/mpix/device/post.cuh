@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Pready by a work queue: a partition's prebuilt entries are posted, and behind the last partition the epoch's end. In few
-// registers, for every kernel that calls Pready has them; who posts ranges has post_range (work_queue.cuh).
+// registers, for every kernel that calls Pready has them. Ranges go partition by partition: post_range (work_queue.cuh),
+// which coalesces neighbours, is not behind pready_range yet.
 #ifndef MPIX_DEVICE_POST_CUH
 #define MPIX_DEVICE_POST_CUH
 

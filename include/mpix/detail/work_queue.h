@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
+// Read by the user's kernels, as detail/abi.h is: a change of mpix_work_queue or mpix_posting needs a new MPIX_ABI_VERSION.
+//
 // The send queue of a ConnectX (mlx5), as far as mpix uses it: work-queue entries (WQEs) of one 64-byte block, 64-byte
 // completion-queue entries (CQEs), and what an executor needs to post and to poll. Whoever consumes the queue, a NIC or
 // the software HCA, finds the same bytes.
