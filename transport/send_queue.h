@@ -37,8 +37,6 @@ struct queued_message {
 
 struct send_queue {
     virtual ~send_queue() = default;
-    virtual const char *executed_by() const = 0;
-
     virtual outcome enter(const queue_message &message, std::unique_ptr<queued_message> &out) = 0;
     // Execute some of what was posted, where that is our business. False: there was nothing to do, or others are at it.
     virtual bool step() = 0;

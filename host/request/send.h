@@ -94,7 +94,7 @@ private:
     // A match was undone after the first Start. Callers of Pready may remember its route, so they get no other one: from
     // then on the engine moves everything.
     bool route_spent_ = false;
-    std::vector<transport::region> retired_;  // shared memory that callers of Pready may still store to
+    std::vector<transport::region> retired_;  // what callers of Pready, or a queue, may still write to
 
     // How executors post to the peer themselves; of all matches, as callers of Pready may remember an earlier one's.
     transport::send_queue *queue_ = nullptr;

@@ -386,27 +386,12 @@ private:
         return error == cudaSuccess ? outcome{} : cuda_error("cudaMemcpyAsync", error);
     }
 
-    // A function of the driver's; null if it has none of that name.
-    template <class Function>
-    static Function driver_function(const char *name) {
-        void *entry = nullptr;
-        cudaDriverEntryPointQueryResult found{};
-#if CUDART_VERSION >= 12050
-        if (cudaGetDriverEntryPointByVersion(name, &entry, 12000, cudaEnableDefault, &found) != cudaSuccess)
-            entry = nullptr;
-#else
-        if (cudaGetDriverEntryPoint(name, &entry, cudaEnableDefault, &found) != cudaSuccess) entry = nullptr;
-#endif
-        cudaGetLastError();
-        return reinterpret_cast<Function>(found == cudaDriverEntryPointSuccess ? entry : nullptr);
-    }
-
     // The runtime makes a context, of hundreds of MiB on the GPU, to say what an address is; the driver does not, and knows
     // none while the program leaves the GPUs alone. Later the runtime is quicker.
     bool known_to_cuda(const void *address) {
         if (in_use_.load(std::memory_order_relaxed)) return true;
         using get_attribute = int (*)(void *, int, unsigned long long);
-        static const auto attribute = driver_function<get_attribute>("cuPointerGetAttribute");
+        static const auto attribute = detail::driver_function<get_attribute>("cuPointerGetAttribute");
         constexpr int memory_type = 2;  // CU_POINTER_ATTRIBUTE_MEMORY_TYPE
         unsigned type = 0;
         const bool known =
@@ -418,7 +403,7 @@ private:
     // cudaIpcGetMemHandle names the whole allocation; only the driver interface tells where that begins.
     static outcome allocation_of(void *address, void *&base, std::size_t &size) {
         using get_range = int (*)(unsigned long long *, std::size_t *, unsigned long long);
-        static const auto function = driver_function<get_range>("cuMemGetAddressRange");
+        static const auto function = detail::driver_function<get_range>("cuMemGetAddressRange");
         unsigned long long start = 0;
         if (function == nullptr || function(&start, &size, reinterpret_cast<unsigned long long>(address)) != 0)
             return "the start of the buffer's allocation cannot be found (cuMemGetAddressRange)";

@@ -12,21 +12,7 @@ namespace mpix::transport::mlx5 {
 namespace {
 
 using detail::cuda_error;
-
-// A function of the driver's, which need not be linked; null if it has none of that name.
-template <class Function>
-Function driver_function(const char *name) {
-    void *entry = nullptr;
-    cudaDriverEntryPointQueryResult found{};
-#if CUDART_VERSION >= 12050
-    if (cudaGetDriverEntryPointByVersion(name, &entry, 12000, cudaEnableDefault, &found) != cudaSuccess)
-        entry = nullptr;
-#else
-    if (cudaGetDriverEntryPoint(name, &entry, cudaEnableDefault, &found) != cudaSuccess) entry = nullptr;
-#endif
-    cudaGetLastError();
-    return reinterpret_cast<Function>(found == cudaDriverEntryPointSuccess ? entry : nullptr);
-}
+using detail::driver_function;
 
 outcome driver_error(const char *what, int number) {
     return std::string(what) + ": error " + std::to_string(number) + " of the CUDA driver";

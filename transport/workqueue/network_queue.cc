@@ -158,8 +158,6 @@ public:
         return {};
     }
 
-    const char *executed_by() const override { return "the software HCA"; }
-
     outcome enter(const queue_message &m, std::unique_ptr<queued_message> &out) override;
 
     bool step() override {

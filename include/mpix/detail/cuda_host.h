@@ -16,6 +16,21 @@ inline std::string cuda_error(const char *what, cudaError_t error) {
     return std::string(what) + ": " + cudaGetErrorString(error);
 }
 
+// A function of the driver's, which need not be linked; null if it has none of that name.
+template <class Function>
+inline Function driver_function(const char *name) {
+    void *entry = nullptr;
+    cudaDriverEntryPointQueryResult found{};
+#if CUDART_VERSION >= 12050
+    if (cudaGetDriverEntryPointByVersion(name, &entry, 12000, cudaEnableDefault, &found) != cudaSuccess)
+        entry = nullptr;
+#else
+    if (cudaGetDriverEntryPoint(name, &entry, cudaEnableDefault, &found) != cudaSuccess) entry = nullptr;
+#endif
+    cudaGetLastError();
+    return reinterpret_cast<Function>(found == cudaDriverEntryPointSuccess ? entry : nullptr);
+}
+
 // A device is current; the caller's own is so again afterwards.
 class device_scope {
 public:
