@@ -17,7 +17,7 @@
 #include <string>
 #include <vector>
 
-#include "tests/bench/floor.cuh"
+#include "tests/bench/by_hand.cuh"
 #include "tests/bench/machine.hpp"
 
 using namespace bench;

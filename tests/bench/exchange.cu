@@ -25,7 +25,7 @@
 #include <string>
 #include <vector>
 
-#include "tests/bench/floor.cuh"
+#include "tests/bench/by_hand.cuh"
 #include "tests/bench/machine.hpp"
 
 namespace cg = cooperative_groups;
@@ -435,14 +435,14 @@ int main(int argc, char **argv) {
     if (c.rank == 0)
         std::printf("face,run,pitch,how,partitions,path,clock,us,GB/s,of_write_bandwidth,gpu,driver,cuda,date,mpi\n");
     {
-        const floor_channel channel(c.peer, most_face_bytes, 1);  // memory of its own: mpix maps c.in
-        char *const peer_in = channel.port(nullptr, 0, 0).peer_in;
-        link_bandwidth(c, channel.in(), peer_in);
+        const mapped_memory channel(c.peer, most_face_bytes);  // of its own: mpix maps c.in
+        char *const peer_in = channel.peer();
+        link_bandwidth(c, channel.own(), peer_in);
         for (const int64_t bytes : {int64_t{64} << 10, int64_t{1} << 20, int64_t{16} << 20})
             for (const int64_t run : {8, 64, 256, 1024, 4096, 0}) {
                 const face f(bytes, run);
                 const auto cut = [&](int parts) { return (f.strided() ? f.rows() : f.bytes) % parts == 0; };
-                by_hand(c, f, channel.in(), peer_in);
+                by_hand(c, f, channel.own(), peer_in);
                 for (const int n : {1, 16})
                     if (cut(n)) by_host(c, f, n);
                 for (const int n : {1, 16, 128})

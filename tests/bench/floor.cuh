@@ -1,111 +1,176 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// What the hardware allows: the same ping-pong by hand, over a mapping of the bench's own. A group copies the
-// payload to the peer with the widest stores, one fence, one flag; the receiver polls the flag. No epochs, no
-// deferral, no checks.
+// What the hardware allows: the same ping-pong by hand, over a mapping of the bench's own. No deferral, no checks.
+//
+//   fence_port    a group copies the payload to the peer with the widest stores, one fence, one flag; the receiver polls
+//                 the flag
+//   counter_port  several blocks copy a share each, and add one to a counter of the message with a release; every block
+//                 of the receiver polls the counter
+//   inline_port   flag-in-data: 16-byte stores of {4 bytes, number, 4 bytes, number} into a mailbox of two messages; the
+//                 receiver polls them all and copies the bytes out. Each half of the store is single-copy atomic.
 #ifndef MPIX_TESTS_BENCH_FLOOR_CUH
 #define MPIX_TESTS_BENCH_FLOOR_CUH
 
-#include <cuda_runtime.h>
-#include <mpi.h>
-
-#include <cstdint>
-
-#include "tests/bench/machine.hpp"
+#include "tests/bench/by_hand.cuh"
+#include "tests/bench/ping_pong.cuh"
 
 namespace bench {
 
-struct times {
-    uint64_t start, stop;  // of all round trips but the first, in which the two kernels meet
-    uint64_t errors;
-};
+constexpr unsigned most_polls = 1u << 24;  // some ten seconds
 
-__device__ inline uint64_t now_ns() {
-    uint64_t t;
-    asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(t));
-    return t;
-}
-
-// The payload is a multiple of the word; four words in flight a thread.
-template <class Word, class Group>
-__device__ void copy_by_hand(const Group &group, char *to, const char *from, uint64_t bytes) {
-    Word *const t = reinterpret_cast<Word *>(to);
-    const Word *const f = reinterpret_cast<const Word *>(from);
-    const uint64_t words = bytes / sizeof(Word), size = group.num_threads();
-    uint64_t i = group.thread_rank();
-    for (; i + 3 * size < words; i += 4 * size) {
-        const Word a = f[i], b = f[i + size], c = f[i + 2 * size], d = f[i + 3 * size];
-        t[i] = a;
-        t[i + size] = b;
-        t[i + 2 * size] = c;
-        t[i + 3 * size] = d;
+// One thread waits for *flag to reach `value`, and acquires what was released with it.
+__device__ inline bool poll_flag(const uint64_t *flag, uint64_t value) {
+    for (unsigned polls = 0; polls != most_polls; ++polls) {
+        uint64_t seen;
+        asm volatile("ld.acquire.sys.global.u64 %0, [%1];" : "=l"(seen) : "l"(flag) : "memory");
+        if (seen >= value) return true;
     }
-    for (; i < words; i += size) t[i] = f[i];
+    return false;
 }
 
 // One end of the channel.
-struct floor_port {
-    char *out, *peer_in;           // `count` payloads each
+struct floor_end {
+    char *in, *out, *peer_in;      // `count` payloads each
     uint64_t *flags, *peer_flags;  // one a payload
+    char *box, *peer_box;          // for two messages with their flags
     uint64_t bytes, epoch;
+    int count;
+};
+
+struct fence_port {
+    floor_end end;
 
     template <class Group>
     __device__ void put(const Group &group, int i) const {
-        const uint64_t at = static_cast<uint64_t>(i) * bytes;
-        if (bytes % sizeof(uint4) == 0)
-            copy_by_hand<uint4>(group, peer_in + at, out + at, bytes);
+        const uint64_t at = static_cast<uint64_t>(i) * end.bytes;
+        if (end.bytes % sizeof(uint4) == 0)
+            copy_by_hand<uint4>(group, end.peer_in + at, end.out + at, end.bytes);
         else
-            copy_by_hand<uint64_t>(group, peer_in + at, out + at, bytes);
+            copy_by_hand<uint64_t>(group, end.peer_in + at, end.out + at, end.bytes);
         group.sync();
         if (group.thread_rank() == 0)
-            asm volatile("fence.acq_rel.sys;\n\tst.relaxed.sys.u64 [%0], %1;" ::"l"(peer_flags + i), "l"(epoch)
+            asm volatile("fence.acq_rel.sys;\n\tst.relaxed.sys.global.u64 [%0], %1;" ::"l"(end.peer_flags + i),
+                         "l"(end.epoch)
                          : "memory");
     }
 
     template <class Group>
     __device__ bool await(const Group &group, int i) const {
-        if (group.thread_rank() == 0) {
-            uint64_t seen;
-            do asm volatile("ld.acquire.sys.u64 %0, [%1];" : "=l"(seen) : "l"(flags + i) : "memory");
-            while (seen != epoch);
-        }
-        group.sync();
-        return true;
+        return all_agree(group, group.thread_rank() != 0 || poll_flag(end.flags + i, end.epoch));
     }
 };
 
-// Memory for the peer to write to: payloads, then flags, mapped into the peer by CUDA IPC.
-class floor_channel {
-public:
-    floor_channel(int peer, uint64_t bytes, int count) : room_((bytes * count + 255) & ~uint64_t{255}) {
-        check(cudaMalloc(&own_, room_ + count * sizeof(uint64_t)), "cudaMalloc");
-        check(cudaMemset(own_, 0, room_ + count * sizeof(uint64_t)), "cudaMemset");
-        check(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
-        cudaIpcMemHandle_t mine, theirs;
-        check(cudaIpcGetMemHandle(&mine, own_), "cudaIpcGetMemHandle");
-        MPI_Sendrecv(&mine, sizeof mine, MPI_BYTE, peer, 1, &theirs, sizeof theirs, MPI_BYTE, peer, 1, MPI_COMM_WORLD,
-                     MPI_STATUS_IGNORE);
-        void *base = nullptr;
-        check(cudaIpcOpenMemHandle(&base, theirs, cudaIpcMemLazyEnablePeerAccess), "cudaIpcOpenMemHandle");
-        peer_ = static_cast<char *>(base);
-    }
-    ~floor_channel() {
-        check(cudaIpcCloseMemHandle(peer_), "cudaIpcCloseMemHandle");
-        MPI_Barrier(MPI_COMM_WORLD);  // freed only when the peer has let go
-        check(cudaFree(own_), "cudaFree");
-    }
-    floor_channel(const floor_channel &) = delete;
-    floor_channel &operator=(const floor_channel &) = delete;
+struct counter_port {
+    floor_end end;
 
-    char *in() const { return own_; }
-    floor_port port(char *out, uint64_t bytes, uint64_t epoch) const {
-        return {out,   peer_, reinterpret_cast<uint64_t *>(own_ + room_), reinterpret_cast<uint64_t *>(peer_ + room_),
-                bytes, epoch};
+    __device__ void put(const whole_block &block, int i) const {
+        const uint64_t share = end.bytes / gridDim.x;  // both are powers of two
+        const uint64_t at = static_cast<uint64_t>(i) * end.bytes + blockIdx.x * share;
+        copy_by_hand<uint4>(block, end.peer_in + at, end.out + at, share);
+        block.sync();
+        if (block.thread_rank() == 0)
+            asm volatile("red.release.sys.global.add.u64 [%0], %1;" ::"l"(end.peer_flags + i), "l"(uint64_t{1})
+                         : "memory");
+    }
+
+    __device__ bool await(const whole_block &block, int i) const {
+        const uint64_t all = end.epoch * gridDim.x;  // counters are never reset
+        return all_agree(block, block.thread_rank() != 0 || poll_flag(end.flags + i, all));
+    }
+};
+
+struct inline_port {
+    floor_end end;
+
+    // Never 0, which the mailbox begins with, and another one each time that a slot is used.
+    __device__ uint64_t number(int i) const {
+        return end.epoch * static_cast<uint64_t>(end.count) + static_cast<uint64_t>(i);
+    }
+    __device__ uint64_t slot(int i) const { return static_cast<uint64_t>(i & 1) * 2 * end.bytes; }
+
+    template <class Group>
+    __device__ void put(const Group &group, int i) const {
+        const uint64_t *const from = reinterpret_cast<const uint64_t *>(end.out + static_cast<uint64_t>(i) * end.bytes);
+        char *const box = end.peer_box + slot(i);
+        const uint64_t flag = number(i) << 32, words = end.bytes / 8, size = group.num_threads();
+        for (uint64_t first = group.thread_rank(); first < words; first += each * size) {
+            uint64_t word[each];
+#pragma unroll
+            for (unsigned k = 0; k < each; ++k)
+                if (first + k * size < words) word[k] = from[first + k * size];
+#pragma unroll
+            for (unsigned k = 0; k < each; ++k)
+                if (first + k * size < words)
+                    asm volatile("st.relaxed.sys.global.v2.u64 [%0], {%1, %2};" ::"l"(box + 16 * (first + k * size)),
+                                 "l"((word[k] & 0xffffffffu) | flag), "l"(word[k] >> 32 | flag)
+                                 : "memory");
+        }
+    }
+
+    template <class Group>
+    __device__ bool await(const Group &group, int i) const {
+        uint64_t *const to = reinterpret_cast<uint64_t *>(end.in + static_cast<uint64_t>(i) * end.bytes);
+        const char *const box = end.box + slot(i);
+        const uint64_t flag = number(i) & 0xffffffffu, words = end.bytes / 8, size = group.num_threads();
+        bool good = true;
+        for (uint64_t first = group.thread_rank(); good && first < words; first += each * size) {
+            uint64_t low[each], high[each];
+            bool there = false;
+            for (unsigned polls = 0; !there && polls != most_polls; ++polls) {
+                there = true;
+#pragma unroll
+                for (unsigned k = 0; k < each; ++k)
+                    if (first + k * size < words)
+                        asm volatile("ld.relaxed.sys.global.v2.u64 {%0, %1}, [%2];"
+                                     : "=l"(low[k]), "=l"(high[k])
+                                     : "l"(box + 16 * (first + k * size))
+                                     : "memory");
+#pragma unroll
+                for (unsigned k = 0; k < each; ++k)
+                    if (first + k * size < words) there = there && low[k] >> 32 == flag && high[k] >> 32 == flag;
+            }
+            good = there;
+#pragma unroll
+            for (unsigned k = 0; k < each; ++k)
+                if (good && first + k * size < words) to[first + k * size] = (low[k] & 0xffffffffu) | high[k] << 32;
+        }
+        return all_agree(group, good);
     }
 
 private:
-    uint64_t room_;
-    char *own_ = nullptr, *peer_ = nullptr;
+    static constexpr unsigned each = 4;  // words in flight a thread
+};
+
+// Payloads, flags and mailbox of both ranks.
+class floor_channel {
+public:
+    floor_channel(int peer, uint64_t bytes, int count)
+        : bytes_(bytes),
+          count_(count),
+          flags_((bytes * static_cast<uint64_t>(count) + 255) & ~uint64_t{255}),
+          box_((flags_ + static_cast<uint64_t>(count) * sizeof(uint64_t) + 255) & ~uint64_t{255}),
+          memory_(peer, box_ + 4 * bytes) {}
+
+    char *in() const { return memory_.own(); }
+    floor_end end(char *out, int epoch) const {
+        char *const own = memory_.own(), *const peer = memory_.peer();
+        return {own,
+                out,
+                peer,
+                reinterpret_cast<uint64_t *>(own + flags_),
+                reinterpret_cast<uint64_t *>(peer + flags_),
+                own + box_,
+                peer + box_,
+                bytes_,
+                static_cast<uint64_t>(epoch),
+                count_};
+    }
+
+private:
+    uint64_t bytes_;
+    int count_;
+    uint64_t flags_, box_;  // where they begin
+    mapped_memory memory_;
 };
 
 }  // namespace bench

@@ -43,6 +43,7 @@ inline std::string version_text(int version) {
 }
 
 // The columns that are the same in all rows.
+constexpr const char *machine_names = "gpu,driver,cuda,date,mpi";
 inline std::string machine_columns(int device) {
     cudaDeviceProp properties;
     check(cudaGetDeviceProperties(&properties, device), "cudaGetDeviceProperties");

@@ -1,0 +1,39 @@
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# What the benches compare mpix with; nothing else uses it. Where one is not found, the benches say so.
+#
+# MPIX_HAVE_NVSHMEM, target mpix_nvshmem; MPIX_HAVE_NCCL, target mpix_nccl. Searched in NVSHMEM_ROOT and NCCL_ROOT (CMake's
+# or the environment's), in Python's packages nvidia-nvshmem and nvidia-nccl, and where libraries usually are.
+
+function(mpix_find_rival name header)
+    string(TOUPPER ${name} upper)
+    set(MPIX_HAVE_${upper} OFF PARENT_SCOPE)
+    find_program(MPIX_PYTHON3 python3)
+    set(package "")
+    if(MPIX_PYTHON3)
+        execute_process(COMMAND "${MPIX_PYTHON3}" -c "import nvidia.${name} as m; print(list(m.__path__)[0])"
+            OUTPUT_VARIABLE package OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
+    endif()
+    set(hints "${${upper}_ROOT}" "$ENV{${upper}_ROOT}" "${package}")
+    find_path(MPIX_${upper}_INCLUDE_DIR ${header} HINTS ${hints} PATH_SUFFIXES include)
+    # Python's packages have no name for the linker.
+    foreach(library IN LISTS ARGN)
+        string(MAKE_C_IDENTIFIER "${library}" id)
+        find_library(MPIX_RIVAL_${id} NAMES ${library} HINTS ${hints} PATH_SUFFIXES lib)
+        if(NOT MPIX_RIVAL_${id})
+            return()
+        endif()
+        list(APPEND found "${MPIX_RIVAL_${id}}")
+    endforeach()
+    if(NOT MPIX_${upper}_INCLUDE_DIR)
+        return()
+    endif()
+    add_library(mpix_${name} INTERFACE)
+    target_include_directories(mpix_${name} SYSTEM INTERFACE "${MPIX_${upper}_INCLUDE_DIR}")
+    target_link_libraries(mpix_${name} INTERFACE ${found})
+    set(MPIX_HAVE_${upper} ON PARENT_SCOPE)
+endfunction()
+
+mpix_find_rival(nvshmem nvshmem.h libnvshmem_device.a libnvshmem_host.so.3)
+mpix_find_rival(nccl nccl.h libnccl.so.2)
+message(STATUS "Rivals for the benches: NVSHMEM: ${MPIX_HAVE_NVSHMEM}; NCCL: ${MPIX_HAVE_NCCL}")
