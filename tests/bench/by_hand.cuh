@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// What the benches do without mpix: the device's clock, memory mapped into the peer, a copy by all threads of a group.
+// What the benches do without mpix: the device's clock, a copy by all threads of a group, a flag, memory mapped
+// into the peer.
 #ifndef MPIX_TESTS_BENCH_BY_HAND_CUH
 #define MPIX_TESTS_BENCH_BY_HAND_CUH
 
@@ -40,6 +41,18 @@ __device__ void copy_by_hand(const Group &group, char *to, const char *from, uin
         t[i + 3 * size] = d;
     }
     for (; i < words; i += size) t[i] = f[i];
+}
+
+constexpr unsigned most_polls = 1u << 24;  // some ten seconds
+
+// One thread waits for *flag to reach `value`, and acquires what was released with it.
+__device__ inline bool poll_flag(const uint64_t *flag, uint64_t value) {
+    for (unsigned polls = 0; polls != most_polls; ++polls) {
+        uint64_t seen;
+        asm volatile("ld.acquire.sys.global.u64 %0, [%1];" : "=l"(seen) : "l"(flag) : "memory");
+        if (seen >= value) return true;
+    }
+    return false;
 }
 
 // As many bytes on either GPU, zeros, mapped into the other by CUDA IPC.

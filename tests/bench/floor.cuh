@@ -16,18 +16,6 @@
 
 namespace bench {
 
-constexpr unsigned most_polls = 1u << 24;  // some ten seconds
-
-// One thread waits for *flag to reach `value`, and acquires what was released with it.
-__device__ inline bool poll_flag(const uint64_t *flag, uint64_t value) {
-    for (unsigned polls = 0; polls != most_polls; ++polls) {
-        uint64_t seen;
-        asm volatile("ld.acquire.sys.global.u64 %0, [%1];" : "=l"(seen) : "l"(flag) : "memory");
-        if (seen >= value) return true;
-    }
-    return false;
-}
-
 // One end of the channel.
 struct floor_end {
     char *in, *out, *peer_in;      // `count` payloads each

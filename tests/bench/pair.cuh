@@ -84,10 +84,11 @@ public:
 
     // Until the stream is done, or, after twice the kernels' patience, the end of the program: a kernel that waits for a
     // peer without a time limit must not keep the machine.
-    void finish(const char *what) const {
+    void finish(const char *what) const { finish(what, stream); }
+    void finish(const char *what, cudaStream_t of) const {
         const double since = MPI_Wtime();
         cudaError_t state;
-        while ((state = cudaStreamQuery(stream)) == cudaErrorNotReady) {
+        while ((state = cudaStreamQuery(of)) == cudaErrorNotReady) {
             if (MPI_Wtime() - since > 2e-9 * static_cast<double>(patience_ns)) {
                 std::fprintf(stderr, "rank %d: %s: no end within 20 s\n", rank, what);
                 MPI_Abort(MPI_COMM_WORLD, 1);
