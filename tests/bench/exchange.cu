@@ -26,6 +26,7 @@
 #include <vector>
 
 #include "tests/bench/by_hand.cuh"
+#include "tests/bench/grid.cuh"
 #include "tests/bench/machine.hpp"
 
 namespace cg = cooperative_groups;
@@ -65,20 +66,6 @@ struct context {
 
 // ---- kernels -----------------------------------------------------------------------------------------------------
 
-// All blocks of the grid, which are resident together: there are fewer than multiprocessors. `target` is what the count
-// has come to when all have arrived.
-__device__ void grid_barrier(unsigned *count, unsigned target) {
-    __syncthreads();
-    if (threadIdx.x == 0) {
-        __threadfence();
-        atomicAdd(count, 1u);
-        unsigned seen;
-        do asm volatile("ld.acquire.gpu.u32 %0, [%1];" : "=r"(seen) : "l"(count) : "memory");
-        while (seen < target);
-    }
-    __syncthreads();
-}
-
 template <bool Typed>
 __global__ void __launch_bounds__(threads)
     take_turns(MPIX_Prequest send, MPIX_Prequest receive, int rounds, bool first, result *out) {
@@ -93,7 +80,7 @@ __global__ void __launch_bounds__(threads)
         if (first) put(p);
         // After a failure the rest is not worth its time.
         good = mpix::wait_arrived(block, receive, p, good ? patience_ns : 0) == MPI_SUCCESS && good;
-        grid_barrier(&out->arrived, (static_cast<unsigned>(i) + 1) * gridDim.x);
+        good = grid_barrier(&out->arrived, (static_cast<unsigned>(i) + 1) * gridDim.x) && good;
         if (!first) put(p);
         if (i == 0 && blockIdx.x == 0 && threadIdx.x == 0) out->t.start = now_ns();
     }

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Bandwidth from one GPU to another: a window of messages before an answer of 8 bytes, as OSU's osu_bw. By mpix inside
+// running kernels (flood.cuh), of several numbers of blocks the best one; where a message is large its sender cuts it into
+// partitions of at least 64 KiB, so that several blocks share it. In the same run NCCL's send and receive, one group a
+// window, by events around windows that follow each other in a stream, and the copy engine by hand, one way, by events and
+// without an answer.
+#include <getopt.h>
+
+#include <cstdlib>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "tests/bench/flood.cuh"
+#include "tests/bench/nccl_pair.cuh"
+#include "tests/bench/table.hpp"
+
+using namespace bench;
+
+namespace {
+
+constexpr uint64_t most_bytes = 64 << 20, most_window = 128 << 20, least_piece = 64 << 10;
+constexpr int block_counts[] = {1, 4, 16, 32, 64, 128};
+
+struct options {
+    uint64_t least = 16, most = most_bytes;
+    int step = 4, threads = 512, epochs = 5, window = 64;
+    bool nccl = true;
+    const char *csv = nullptr;
+};
+
+bool parse(int argc, char **argv, options &o) {
+    static const option known[] = {{"min", required_argument, nullptr, 'm'},
+                                   {"max", required_argument, nullptr, 'M'},
+                                   {"step", required_argument, nullptr, 's'},
+                                   {"threads", required_argument, nullptr, 't'},
+                                   {"epochs", required_argument, nullptr, 'e'},
+                                   {"window", required_argument, nullptr, 'w'},
+                                   {"without-nccl", no_argument, nullptr, 'n'},
+                                   {"csv", required_argument, nullptr, 'c'},
+                                   {nullptr, 0, nullptr, 0}};
+    for (int c; (c = getopt_long(argc, argv, "", known, nullptr)) != -1;) {
+        if (c == 'm')
+            o.least = std::strtoull(optarg, nullptr, 0);
+        else if (c == 'M')
+            o.most = std::strtoull(optarg, nullptr, 0);
+        else if (c == 's')
+            o.step = std::atoi(optarg);
+        else if (c == 't')
+            o.threads = std::atoi(optarg);
+        else if (c == 'e')
+            o.epochs = std::atoi(optarg);
+        else if (c == 'w')
+            o.window = std::atoi(optarg);
+        else if (c == 'n')
+            o.nccl = false;
+        else if (c == 'c')
+            o.csv = optarg;
+        else
+            return false;
+    }
+    const auto power = [](uint64_t x) { return x >= 8 && x <= most_bytes && (x & (x - 1)) == 0; };
+    return power(o.least) && power(o.most) && o.step >= 2 && (o.step & (o.step - 1)) == 0 && o.threads >= 32 &&
+           o.threads <= 512 && o.threads % 32 == 0 && o.epochs >= 1 && o.window >= 2 && o.window <= 1024 &&
+           optind == argc;
+}
+
+class events {
+public:
+    events() {
+        check(cudaEventCreate(&begin_), "cudaEventCreate");
+        check(cudaEventCreate(&end_), "cudaEventCreate");
+    }
+    ~events() {
+        check(cudaEventDestroy(begin_), "cudaEventDestroy");
+        check(cudaEventDestroy(end_), "cudaEventDestroy");
+    }
+    events(const events &) = delete;
+    events &operator=(const events &) = delete;
+
+    // Of `work`, which is put on the pair's stream.
+    template <class Work>
+    double us(const pair &c, const char *what, const Work &work) const {
+        check(cudaEventRecord(begin_, c.stream), "cudaEventRecord");
+        work();
+        check(cudaEventRecord(end_, c.stream), "cudaEventRecord");
+        c.finish(what);
+        float ms = 0;
+        check(cudaEventElapsedTime(&ms, begin_, end_), "cudaEventElapsedTime");
+        return static_cast<double>(ms) * 1e3;
+    }
+
+private:
+    cudaEvent_t begin_ = nullptr, end_ = nullptr;
+};
+
+}  // namespace
+
+int main(int argc, char **argv) {
+    options o;
+    if (without_gpu()) return 77;
+    if (!parse(argc, argv, o)) {
+        std::fprintf(stderr,
+                     "usage: mpirun -n 2 %s [--min BYTES] [--max BYTES] [--step FACTOR] [--threads N] [--epochs N]\n"
+                     "           [--window N] [--without-nccl] [--csv FILE|-]\n"
+                     "BYTES from 8 to 64 MiB, powers of two. Windows are cut to 128 MiB.\n",
+                     argv[0]);
+        return 2;
+    }
+    pair c(argc, argv);
+    std::optional<table> t;
+    if (c.rank == 0)
+        t.emplace("bandwidth of windows of messages (GB/s), best number of blocks", o.csv,
+                  std::vector<std::string>{"size", "window", "mpix_GB/s", "mpix_blocks", "mpix_split", "nccl_GB/s",
+                                           "copy_engine_GB/s"},
+                  machine_names, machine_columns(c.device));
+    std::optional<nccl_pair> nccl;
+    if (o.nccl) nccl.emplace(c);
+    const events clock;
+    const mapped_memory mapped(c.peer, most_window);
+    char *out = nullptr, *in = nullptr, *words = nullptr;
+    check(cudaMalloc(&out, most_window * flood_rounds), "cudaMalloc");
+    check(cudaMalloc(&in, most_window * flood_rounds), "cudaMalloc");
+    check(cudaMalloc(&words, 8), "cudaMalloc");
+    for (uint64_t bytes = o.least; bytes <= o.most; bytes *= static_cast<uint64_t>(o.step)) {
+        const int window = static_cast<int>(std::min<uint64_t>(static_cast<uint64_t>(o.window), most_window / bytes));
+        const uint64_t all = bytes * static_cast<uint64_t>(window);
+        const auto rate = [&](double us) { return static_cast<double>(all) / us * 1e-3; };
+        double best_us = 0;
+        int best_blocks = 0, best_split = 0;
+        for (const int blocks : block_counts) {
+            const int split =
+                static_cast<int>(std::clamp<uint64_t>(bytes / least_piece, 1, static_cast<uint64_t>(blocks)));
+            const double us = flood_us(c, o.epochs, {scope::block, blocks, o.threads, bytes, window, split}, out, in);
+            if (best_blocks == 0 || us < best_us) best_us = us, best_blocks = blocks, best_split = split;
+        }
+        std::string by_nccl = o.nccl ? absent : unmeasured;
+        if (nccl && nccl->present()) {
+            constexpr int windows = 4;
+            const double us = c.measure(
+                o.epochs, "nccl", out, in, all,
+                [&](int) {
+                    return clock.us(c, "nccl", [&] {
+                        for (int w = 0; w < windows; ++w) nccl->flood(c, out, in, bytes, window, words);
+                    }) / windows;
+                },
+                c.rank == 1);
+            by_nccl = cell(rate(us), 3);
+        }
+        const double engine_us = c.measure(
+            o.epochs, "copy engine", out, mapped.own(), all,
+            [&](int) {
+                if (c.rank != 0) return 0.0;
+                return clock.us(c, "copy engine", [&] {
+                    for (uint64_t at = 0; at < all; at += bytes)
+                        check(cudaMemcpyAsync(mapped.peer() + at, out + at, bytes, cudaMemcpyDeviceToDevice, c.stream),
+                              "cudaMemcpyAsync");
+                });
+            },
+            c.rank == 1);
+        if (t)
+            t->row({cell(bytes), cell(window), cell(rate(best_us), 3), cell(best_blocks), cell(best_split), by_nccl,
+                    cell(rate(engine_us), 3)});
+    }
+    for (char *p : {words, in, out}) check(cudaFree(p), "cudaFree");
+    return 0;
+}
