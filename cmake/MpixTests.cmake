@@ -29,7 +29,7 @@
 #       CUDA code __CUDACC__ is defined. The files BESIDE it are C++ in both.
 #
 #   mpix_add_bench(<name> NP <n>... SOURCE <file>... [ARGS ...] [LIBRARIES ...])
-#       Not a test: `scripts/gpu --bench` runs it and keeps what it prints, as CSV. A .cu source is left out
+#       Not a test: `scripts/bench` runs it and keeps what it prints, as CSV. A .cu source is left out
 #       where there is no nvcc. It is built with the tests. Several <n> as in mpix_add_mpi_test.
 #
 #   mpix_write_run_lists()

@@ -112,8 +112,8 @@ int main(int argc, char **argv) {
     std::optional<table> t;
     if (c.rank == 0)
         t.emplace("bandwidth of windows of messages (GB/s), best number of blocks", o.csv,
-                  std::vector<std::string>{"size", "window", "mpix_GB/s", "mpix_blocks", "mpix_split", "nccl_GB/s",
-                                           "copy_engine_GB/s"},
+                  std::vector<column>{"size", "window", "mpix_GB/s", "mpix_blocks", "mpix_split", "nccl_GB/s",
+                                      "copy_engine_GB/s"},
                   machine_names, machine_columns(c.device));
     std::optional<nccl_pair> nccl;
     if (o.nccl) nccl.emplace(c);

@@ -103,7 +103,7 @@ int main(int argc, char **argv) {
     MPI_Init(&argc, &argv);
     context c;
     // The largest array, of NAS MG, is 274 MB; the copy that the limits are computed from wants more.
-    open(c, int64_t{4} << 30, int64_t{64} << 20);
+    open(c, "application types", "-", int64_t{4} << 30, int64_t{64} << 20);
     for (application_type &a : application_types()) {
         verify(c, a);
         const int64_t bytes = a.t.bytes();

@@ -322,9 +322,9 @@ int main(int argc, char **argv) {
     std::optional<table> t;
     if (c.rank == 0)
         t.emplace("one-way latency from pready to wait_arrived (us), best number of blocks", o.csv,
-                  std::vector<std::string>{"size", "scope", "threads", "mpix_us", "mpix_blocks", "floor_us",
-                                           "floor_blocks", "flag_in_data_us", "ratio", "nvshmem_us", "nvshmem_blocks",
-                                           "host_send_us", "mpix_GB/s", "path"},
+                  std::vector<column>{"size", "scope", "threads", "mpix_us", "mpix_blocks", "floor_us", "floor_blocks",
+                                      "flag_in_data_us", "ratio", "nvshmem_us", "nvshmem_blocks", "host_send_us",
+                                      "mpix_GB/s", "path"},
                   machine_names, machine_columns(c.device));
     run all(c, o, t ? &*t : nullptr);
     for (const scope by : o.scopes) all.group(by);

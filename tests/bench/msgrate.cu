@@ -70,8 +70,8 @@ int main(int argc, char **argv) {
     std::optional<table> t;
     if (c.rank == 0)
         t.emplace("partitions a second, in millions, by blocks and partitions of each", o.csv,
-                  std::vector<std::string>{"size", "blocks", "partitions", "threads", "thread_M/s", "warp_M/s",
-                                           "block_M/s", "thread_us", "warp_us", "block_us"},
+                  std::vector<column>{"size", "blocks", "partitions", "threads", "thread_M/s", "warp_M/s", "block_M/s",
+                                      "thread_us", "warp_us", "block_us"},
                   machine_names, machine_columns(c.device));
     for (const int blocks : o.blocks)
         for (const int partitions : o.partitions) {

@@ -390,12 +390,12 @@ int main(int argc, char **argv) {
     pair c(argc, argv);
     std::optional<table> t;
     if (c.rank == 0)
-        t.emplace("from the first of 64 partitions ready to all arrived, against one send after the kernel", o.csv,
-                  std::vector<std::string>{"size", "compute_us", "kernel_us", "mpix_us", "one_pready_us", "one_copy_us",
-                                           "gain", "mpix_tail_us", "one_pready_tail_us", "one_copy_tail_us",
-                                           "perceived_GB/s", "overhead_us", "availability", "early_bird", "answer_us",
-                                           "spread", "noise", "path"},
-                  machine_names, machine_columns(c.device));
+        t.emplace(
+            "from the first of 64 partitions ready to all arrived, against one send after the kernel", o.csv,
+            std::vector<column>{"size", "compute_us", "kernel_us", "mpix_us", "one_pready_us", "one_copy_us", "gain",
+                                "mpix_tail_us", "one_pready_tail_us", "one_copy_tail_us", "perceived_GB/s",
+                                "overhead_us", "availability", "early_bird", "answer_us", "spread", "noise", "path"},
+            machine_names, machine_columns(c.device));
     for (uint64_t bytes = o.least; bytes <= o.most; bytes *= static_cast<uint64_t>(o.step)) {
         message m(c, o, bytes);
         const double answer_us = m.answer_us();

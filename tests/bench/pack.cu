@@ -249,20 +249,25 @@ void type_table(const context &c) {
 }  // namespace
 
 int main(int argc, char **argv) {
-    static const option known[] = {{"table", required_argument, nullptr, 't'}, {nullptr, 0, nullptr, 0}};
+    static const option known[] = {
+        {"table", required_argument, nullptr, 't'}, {"csv", required_argument, nullptr, 'c'}, {nullptr, 0, nullptr, 0}};
     std::string only;
+    const char *csv = nullptr;
     for (int o; (o = getopt_long(argc, argv, "", known, nullptr)) != -1;) {
-        if (o != 't') {
-            std::fprintf(stderr, "usage: %s [--table seed|rows|types]\n", argv[0]);
+        if (o == 't')
+            only = optarg;
+        else if (o == 'c')
+            csv = optarg;
+        else {
+            std::fprintf(stderr, "usage: %s [--table seed|rows|types] [--csv FILE|-]\n", argv[0]);
             return 2;
         }
-        only = optarg;
     }
     if (without_gpu()) return 77;
     MPI_Init(&argc, &argv);
     context c;
     // Room for 64 MiB in rows of one byte 128 bytes apart, and for 256 MiB in rows of 4 and more.
-    open(c, int64_t{8} << 30, (int64_t{256} << 20) + 64);
+    open(c, "packing and unpacking of GPU memory", csv, int64_t{8} << 30, (int64_t{256} << 20) + 64);
     if (only.empty() || only == "seed") seed_table(c);
     if (only.empty() || only == "rows") row_table(c);
     if (only.empty() || only == "types") type_table(c);

@@ -9,11 +9,12 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <cstdio>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "tests/bench/machine.hpp"
+#include "tests/bench/table.hpp"
 
 namespace bench {
 
@@ -23,7 +24,7 @@ struct context {
     char *array = nullptr, *packed = nullptr, *flush = nullptr;
     int64_t array_bytes = 0, packed_bytes = 0;
     double bandwidth = 0;  // bytes read and written by a copy, per us
-    std::string columns;
+    std::unique_ptr<table> rows;
 };
 
 constexpr int64_t flush_bytes = int64_t{256} << 20;  // more than the second-level cache
@@ -86,16 +87,11 @@ struct row {
     double payload, us, limit_us;
 };
 
-inline void print_header() {
-    std::printf("table,shape,how,direction,clock,payload,us,GB/s,limit_us,limit/us,gpu,driver,cuda,date,mpi\n");
-}
-
 // A time of 0 is that of what could not be measured.
 inline void print(const context &c, const row &r) {
-    std::printf("%s,%s,%s,%s,%s,%.0f,%.2f,%.2f,%.2f,%.3f,%s\n", r.table, r.shape.c_str(), r.how.c_str(), r.direction,
-                r.clock, r.payload, r.us, r.us > 0 ? r.payload / r.us / 1e3 : 0, r.limit_us,
-                r.us > 0 ? r.limit_us / r.us : 0, c.columns.c_str());
-    std::fflush(stdout);
+    c.rows->row({r.table, r.shape, r.how, r.direction, r.clock, cell(r.payload, 0), cell(r.us, 2),
+                 cell(r.us > 0 ? r.payload / r.us / 1e3 : 0, 2), cell(r.limit_us, 2),
+                 cell(r.us > 0 ? r.limit_us / r.us : 0)});
 }
 
 // ---- mpix -------------------------------------------------------------------------------------------------------
@@ -123,9 +119,8 @@ inline void call_in_stream(const context &c, MPI_Datatype type, int64_t count, i
 
 // ---- begin and end ----------------------------------------------------------------------------------------------
 
-// After MPI_Init. Prints the tables' first lines: the names of the columns, and the copy that the limits are computed
-// from.
-inline void open(context &c, int64_t array_bytes, int64_t packed_bytes) {
+// After MPI_Init. Begins the table, by a row of the copy that the limits are computed from. `csv` as table has it.
+inline void open(context &c, const char *title, const char *csv, int64_t array_bytes, int64_t packed_bytes) {
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
     check(cudaSetDevice(0), "cudaSetDevice");
     check(cudaStreamCreateWithFlags(&c.stream, cudaStreamNonBlocking), "cudaStreamCreateWithFlags");
@@ -139,14 +134,24 @@ inline void open(context &c, int64_t array_bytes, int64_t packed_bytes) {
     check(cudaMalloc(&c.packed, static_cast<std::size_t>(c.packed_bytes)), "cudaMalloc");
     check(cudaMalloc(&c.flush, flush_bytes), "cudaMalloc");
     check(cudaMemset(c.array, 1, static_cast<std::size_t>(c.array_bytes)), "cudaMemset");
-    c.columns = machine_columns(0);
     const int64_t quarter = c.array_bytes / 4;
     c.bandwidth = 2.0 * static_cast<double>(quarter) / event_us(c, [&] {
                       check(cudaMemcpyAsync(c.array, c.array + quarter, static_cast<std::size_t>(quarter),
                                             cudaMemcpyDeviceToDevice, c.stream),
                             "cudaMemcpyAsync");
                   });
-    print_header();
+    c.rows = std::make_unique<table>(title, csv,
+                                     std::vector<column>{"table",
+                                                         {"shape", 26},
+                                                         {"how", 28},
+                                                         {"direction", 9},
+                                                         {"clock", 9},
+                                                         {"payload", 11},
+                                                         {"us", 9},
+                                                         "GB/s",
+                                                         {"limit_us", 9},
+                                                         "limit/us"},
+                                     machine_names, machine_columns(0));
     print(c, {"copy", "contiguous", "cudaMemcpy", "copy", "events", static_cast<double>(quarter),
               2.0 * static_cast<double>(quarter) / c.bandwidth, 2.0 * static_cast<double>(quarter) / c.bandwidth});
 }

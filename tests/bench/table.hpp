@@ -25,11 +25,18 @@ inline std::string cell(int value) { return std::to_string(value); }
 inline const std::string absent = "absent";
 inline const std::string unmeasured;
 
+// The text's width of a column is at least its name's.
+struct column {
+    column(const char *text, int least = 8) : name(text), width(std::max(least, static_cast<int>(name.size()))) {}
+    std::string name;
+    int width;
+};
+
 class table {
 public:
     // `csv`: a file, "-" for CSV in place of the text, or null. `names`, `values`: of the columns that are the
     // same in all rows, which the text has in its heading.
-    table(const std::string &title, const char *csv, std::vector<std::string> columns, const std::string &names,
+    table(const std::string &title, const char *csv, std::vector<column> columns, const std::string &names,
           const std::string &values)
         : columns_(std::move(columns)), machine_values_(values) {
         const bool instead = csv != nullptr && std::strcmp(csv, "-") == 0;
@@ -37,13 +44,14 @@ public:
         if (csv != nullptr && csv_ == nullptr) throw std::runtime_error(std::string("cannot write ") + csv);
         if (!instead) text_ = stdout;
         if (csv_ != nullptr) {
-            for (const std::string &c : columns_) std::fprintf(csv_, "%s,", c.c_str());
+            for (const column &c : columns_) std::fprintf(csv_, "%s,", c.name.c_str());
             std::fprintf(csv_, "%s\n", names.c_str());
         }
         if (text_ == nullptr) return;
         std::fprintf(text_, "# mpix: %s\n# %s\n", title.c_str(), values.c_str());
         for (std::size_t i = 0; i < columns_.size(); ++i)
-            std::fprintf(text_, "%s%*s", i == 0 ? "# " : " ", i == 0 ? -10 : width(i), columns_[i].c_str());
+            std::fprintf(text_, "%s%*s", i == 0 ? "# " : " ", i == 0 ? -10 : columns_[i].width,
+                         columns_[i].name.c_str());
         std::fputc('\n', text_);
     }
     ~table() {
@@ -56,7 +64,7 @@ public:
         for (std::size_t i = 0; i < columns_.size(); ++i) {
             if (csv_ != nullptr) std::fprintf(csv_, "%s,", cells.at(i).c_str());
             if (text_ != nullptr)
-                std::fprintf(text_, "%s%*s", i == 0 ? "" : " ", i == 0 ? -12 : width(i),
+                std::fprintf(text_, "%s%*s", i == 0 ? "" : " ", i == 0 ? -12 : columns_[i].width,
                              cells.at(i).empty() ? "-" : cells.at(i).c_str());
         }
         if (csv_ != nullptr) std::fprintf(csv_, "%s\n", machine_values_.c_str());
@@ -66,9 +74,7 @@ public:
     }
 
 private:
-    int width(std::size_t i) const { return std::max(8, static_cast<int>(columns_[i].size())); }
-
-    std::vector<std::string> columns_;
+    std::vector<column> columns_;
     std::string machine_values_;
     std::FILE *csv_ = nullptr, *text_ = nullptr;
 };

@@ -42,7 +42,7 @@ struct shape {
 };
 
 [[noreturn]] void fail(const char *what) {
-    std::fprintf(stderr, "bench.epoch: %s\n", what);
+    std::fprintf(stderr, "mpix_host: %s\n", what);
     MPI_Abort(MPI_COMM_WORLD, 1);
     std::abort();
 }
@@ -313,7 +313,7 @@ int main(int argc, char **argv) {
     if (rank == 0 && o.csv != nullptr) {
         csv = std::string(o.csv) == "-" ? stdout : std::fopen(o.csv, "w");
         if (csv == nullptr) fail("the CSV file cannot be written");
-        std::fprintf(csv, "partitions,bytes,threads,way,epoch_us,ready_ns,arrived_ns,mpi\n");
+        std::fprintf(csv, "partitions,bytes,threads,way,epoch_us,ready_ns,arrived_ns,mpi,date\n");
     }
     const bool text = rank == 0 && (o.csv == nullptr || std::string(o.csv) != "-");
     if (text)
@@ -331,9 +331,9 @@ int main(int argc, char **argv) {
                     std::printf("%10d %8lld %10s %12.2f %10.1f %10.1f\n", partitions, static_cast<long long>(bytes),
                                 w->name(), f.epoch_us, f.ready_ns, f.arrived_ns);
                 if (csv != nullptr)
-                    std::fprintf(csv, "%d,%lld,%d,%s,%.3f,%.1f,%.1f,%s\n", partitions, static_cast<long long>(bytes),
+                    std::fprintf(csv, "%d,%lld,%d,%s,%.3f,%.1f,%.1f,%s,%s\n", partitions, static_cast<long long>(bytes),
                                  o.threads, w->name(), f.epoch_us, f.ready_ns, f.arrived_ns,
-                                 bench::library_name().c_str());
+                                 bench::library_name().c_str(), bench::today().c_str());
                 std::fflush(stdout);
             }
     if (csv != nullptr && csv != stdout) std::fclose(csv);
