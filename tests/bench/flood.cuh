@@ -42,7 +42,7 @@ __device__ void share_out(int count, const Work &work) {
 
 // `arrived` counts blocks, from zero.
 template <scope By>
-__global__ void __launch_bounds__(512)
+__global__ void __launch_bounds__(512, 1)
     flood_out(MPIX_Prequest send, MPIX_Prequest answer, int count, unsigned *arrived, times *out) {
     const bool leads = blockIdx.x == 0 && threadIdx.x == 0;
     bool good = true;
@@ -59,7 +59,7 @@ __global__ void __launch_bounds__(512)
 }
 
 template <scope By>
-__global__ void __launch_bounds__(512)
+__global__ void __launch_bounds__(512, 1)
     flood_in(MPIX_Prequest receive, MPIX_Prequest answer, int count, unsigned *arrived, times *out) {
     bool good = true;
     for (int r = 0; r < flood_rounds; ++r) {

@@ -283,7 +283,7 @@ private:
     double host(std::size_t row, uint64_t bytes) {
         host_us_.resize(std::max(host_us_.size(), row + 1));
         if (!host_us_[row]) {
-            const int count = std::max(3, messages(32 << 20, bytes, 100));
+            const int count = messages(32 << 20, bytes, 100);
             host_us_[row] = measure_host(c_, o_, bytes, count, out_);
         }
         return *host_us_[row];

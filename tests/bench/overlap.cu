@@ -20,6 +20,7 @@
 //   perceived       the message's bytes by mpix's tail, GB/s
 //   overhead_us     how much longer the kernel takes because its blocks move the partitions
 //   availability    of the better single send's tail, the part that mpix does not need: 1 - tail / tail
+//   clock_ns        the smallest step of the clock
 //   early_bird      the part of the partitions that had left (pready had returned) when the last one became ready
 #include <cooperative_groups.h>
 #include <getopt.h>
@@ -126,7 +127,7 @@ plan make_plan(const options &o, double us, uint64_t key) {
 }
 
 // `send`: null where the blocks mark nothing.
-__global__ void __launch_bounds__(threads)
+__global__ void __launch_bounds__(threads, 1)
     compute(uint64_t *out, uint64_t words, uint64_t key, const plan p, MPIX_Prequest send, noted *note, times *result) {
     const auto block = cg::this_thread_block();
     const uint64_t begin = now_ns(), first = blockIdx.x * words;
@@ -166,10 +167,21 @@ __global__ void raise_flag(uint64_t *flag, uint64_t value) {
     asm volatile("fence.acq_rel.sys;\n\tst.relaxed.sys.global.u64 [%0], %1;" ::"l"(flag), "l"(value) : "memory");
 }
 
+// The smallest step of the clock.
+__global__ void clock_step(uint64_t *step) {
+    uint64_t least = ~uint64_t{0}, before = now_ns();
+    for (int i = 0; i < 100'000; ++i) {
+        const uint64_t now = now_ns();
+        if (now != before) least = min(least, now - before);
+        before = now;
+    }
+    *step = least;
+}
+
 // ---- the receiver's ----------------------------------------------------------------------------------------
 
 // The whole message, by mpix or, without a request, by a flag.
-__global__ void __launch_bounds__(threads)
+__global__ void __launch_bounds__(threads, 1)
     reply(MPIX_Prequest receive, const uint64_t *flag, uint64_t value, MPIX_Prequest answer, times *result) {
     const auto block = cg::this_thread_block();
     bool good = true;
@@ -249,6 +261,16 @@ public:
             if (i > 0) sum += static_cast<double>(t.stop - t.start) * 1e-3;
         }
         return sum / trips / 2;
+    }
+
+    uint64_t clock_ns() {
+        clock_step<<<1, 1, 0, c_.stream>>>(reinterpret_cast<uint64_t *>(notes_.data));
+        check(cudaGetLastError(), "clock_step");
+        c_.finish("clock_step");
+        uint64_t step = 0;
+        check(cudaMemcpyAsync(&step, notes_.data, sizeof step, cudaMemcpyDeviceToHost, c_.stream), "cudaMemcpyAsync");
+        c_.finish("clock_step");
+        return step;
     }
 
     figures measure(way by, double us, double answer_us) {
@@ -390,15 +412,16 @@ int main(int argc, char **argv) {
     pair c(argc, argv);
     std::optional<table> t;
     if (c.rank == 0)
-        t.emplace(
-            "from the first of 64 partitions ready to all arrived, against one send after the kernel", o.csv,
-            std::vector<column>{"size", "compute_us", "kernel_us", "mpix_us", "one_pready_us", "one_copy_us", "gain",
-                                "mpix_tail_us", "one_pready_tail_us", "one_copy_tail_us", "perceived_GB/s",
-                                "overhead_us", "availability", "early_bird", "answer_us", "spread", "noise", "path"},
-            machine_names, machine_columns(c.device));
+        t.emplace("from the first of 64 partitions ready to all arrived, against one send after the kernel", o.csv,
+                  std::vector<column>{"size", "compute_us", "kernel_us", "mpix_us", "one_pready_us", "one_copy_us",
+                                      "gain", "mpix_tail_us", "one_pready_tail_us", "one_copy_tail_us",
+                                      "perceived_GB/s", "overhead_us", "availability", "early_bird", "answer_us",
+                                      "clock_ns", "spread", "noise", "path"},
+                  machine_names, machine_columns(c.device));
     for (uint64_t bytes = o.least; bytes <= o.most; bytes *= static_cast<uint64_t>(o.step)) {
         message m(c, o, bytes);
         const double answer_us = m.answer_us();
+        const uint64_t clock_ns = m.clock_ns();
         for (const double us : o.compute_us) {
             const figures mpix = m.measure(way::mpix, us, answer_us);
             const figures pready = m.measure(way::one_pready, us, answer_us);
@@ -409,8 +432,8 @@ int main(int argc, char **argv) {
                     cell(copy.all_us, 2), cell(better.all_us / mpix.all_us), cell(mpix.tail_us, 2),
                     cell(pready.tail_us, 2), cell(copy.tail_us, 2),
                     cell(static_cast<double>(bytes) / mpix.tail_us * 1e-3, 1), cell(mpix.kernel_us - copy.kernel_us, 2),
-                    cell(1 - mpix.tail_us / better.tail_us), cell(mpix.early), cell(answer_us, 2), cell(o.spread, 2),
-                    cell(o.noise, 2), m.path()});
+                    cell(1 - mpix.tail_us / better.tail_us), cell(mpix.early), cell(answer_us, 2), cell(clock_ns),
+                    cell(o.spread, 2), cell(o.noise, 2), m.path()});
         }
     }
     return 0;
