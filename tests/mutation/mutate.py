@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Shows that every ordered access around the work queue is needed.
 
-Replaces one call at a time by the same access without order (relaxed.h), in a copy, compiles queue.cc with
-ThreadSanitizer, and expects a race; of the unchanged code none. x86 hides most missing orders from a run, but not
-from ThreadSanitizer, which goes by the memory model.
+Replaces one call at a time by the same access without order (relaxed.h), one memory order by the relaxed one, or leaves
+one lock out, in a copy; compiles the program for that file with ThreadSanitizer, and expects a race; of the unchanged
+code none. x86 hides most missing orders from a run, but not from ThreadSanitizer, which goes by the memory model.
 """
 
 import argparse
@@ -17,39 +17,54 @@ import sys
 import tempfile
 from pathlib import Path
 
-FILES = ["device/mpix/device/work_queue.cuh", "transport/workqueue/software_hca.cc", "transport/workqueue/software_hca.h"]
+PROGRAMS = {  # and what each is to show races in
+    "queue": ["device/mpix/device/work_queue.cuh", "transport/workqueue/software_hca.cc",
+              "transport/workqueue/software_hca.h"],
+    "posting": ["device/mpix/device/post.cuh", "transport/workqueue/network_queue.cc"],
+}
+FILES = [file for files in PROGRAMS.values() for file in files]
 ORDERED = ["observe", "observe_pair", "observe_gpu", "publish", "publish_gpu", "publish_after_fence", "count_up_gpu",
            "claim_gpu", "raise_flag", "look_across", "claim_or_see_gpu", "hand_to_nic", "fetch_record", "reap", "post_completion", "ring_nic",
-           "release_to_system"]
+           "release_to_system", "peek_pointer"]
 # Not tried, and why. What is not needed at all belongs in the code as peek or poke, not here.
 EXEMPT = {
     "ring_nic": "orders for a hardware NIC, which looks at the record when it is rung; the software one takes the record "
                 "alone for true",
     "raise_flag": "is about which of two parties comes first: without it both may poll at once, but only if the processor "
                   "lets the load pass the store, within nanoseconds; its counterpart look_across is tried",
+    "peek_pointer": "the request's postings are read behind the gate, which is an acquire already",
     "release_to_system": "a fence on GPUs only; on the host publish_after_fence is a release by itself, and is tried",
 }
-CALL = re.compile(r"(?<![\w.>])(?:detail::)?(%s)\(" % "|".join(ORDERED))
+# Pattern, whose group is the name of the site and is replaced, and by what.
+WEAKER = [
+    (re.compile(r"(?<![\w.>])(?:detail::)?(%s)\(" % "|".join(ORDERED)), r"relaxed_\g<0>"),
+    (re.compile(r"std::(memory_order_(?:acquire|release|acq_rel|seq_cst))\b"), "memory_order_relaxed"),
+    (re.compile(r"const (std::(?:lock_guard|unique_lock) \w+\([^;]*\));"), "bool lock = true"),
+]
 SEEDS = 6
 
 
 def sites(root):
-    """(file, offset of the name, line, name) of each ordered call; comments do not count."""
-    for file in FILES:
-        text = (root / file).read_text(encoding="utf-8")
-        code = re.sub(r"//[^\n]*", lambda comment: " " * len(comment.group()), text)
-        for match in CALL.finditer(code):
-            yield file, match.start(1), text.count("\n", 0, match.start()) + 1, match.group(1)
+    """(program, file, offset, line, name, replacement) of each ordered access; comments do not count."""
+    for program, files in PROGRAMS.items():
+        for file in files:
+            text = (root / file).read_text(encoding="utf-8")
+            code = re.sub(r"//[^\n]*", lambda comment: " " * len(comment.group()), text)
+            for pattern, weaker in WEAKER:
+                for match in pattern.finditer(code):
+                    name = match.group(1)
+                    yield (program, file, match.start(1), text.count("\n", 0, match.start()) + 1, name,
+                           weaker.replace(r"\g<0>", name))
 
 
-def build(compiler, root, overlay, program):
+def build(compiler, root, overlay, program, folder):
     """None, or what the compiler says. Files of `overlay` come before the repository's own."""
     command = [compiler, "-std=c++20", "-O1", "-g", "-fsanitize=thread", "-pthread"]
     for base in (overlay, root):
         if base:
             command += ["-I%s" % base, "-I%s" % (base / "include"), "-I%s" % (base / "device")]
-    source = root / "tests/mutation/queue.cc"
-    command += ["-include", str(root / "tests/mutation/relaxed.h"), str(source), "-o", str(program)]
+    command += ["-include", str(root / "tests/mutation/relaxed.h"), str(root / "tests/mutation" / (program + ".cc")),
+                "-o", str(folder / program)]
     made = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace")
     return made.stdout if made.returncode else None
 
@@ -68,22 +83,21 @@ def run(program, seed, epochs):
 
 
 def try_site(arguments, site, folder):
-    file, offset, _, name = site
+    program, file, offset, _, name, weaker = site
     text = (arguments.root / file).read_text(encoding="utf-8")
     overlay = folder / ("%s.%d" % (Path(file).name, offset))
-    # All three, so that the quoted includes among them find each other.
+    # All of them, so that the quoted includes among them find each other.
     for other in FILES:
         target = overlay / other
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(arguments.root / other, target)
-    (overlay / file).write_text(text[:offset] + "relaxed_" + text[offset:], encoding="utf-8")
-    program = overlay / "queue"
-    problem = build(arguments.compiler, arguments.root, overlay, program)
+    (overlay / file).write_text(text[:offset] + weaker + text[offset + len(name):], encoding="utf-8")
+    problem = build(arguments.compiler, arguments.root, overlay, program, overlay)
     if problem:
         return "does not compile:\n" + problem
     said = "clean"
     for seed in range(1, SEEDS + 1):
-        said = run(program, seed, arguments.epochs)
+        said = run(overlay / program, seed, arguments.epochs)
         if said == "race":
             return "race with seed %d" % seed
     return said
@@ -113,26 +127,27 @@ def main():
         if not sanitizer_works(arguments.compiler, folder):
             print("skipped: ThreadSanitizer does not work here")
             return 77
-        problem = build(arguments.compiler, arguments.root, None, folder / "queue")
-        if problem:
-            print(problem)
-            return 1
-        for seed in range(1, 3):
-            said = run(folder / "queue", seed, arguments.epochs)
-            if said != "clean":
-                failures += 1
-            print("unchanged, seed %d: %s" % (seed, said), flush=True)
-        every = [s for s in sites(arguments.root) if arguments.only in "%s:%d %s" % (s[0], s[2], s[3])]
+        for program in PROGRAMS:
+            problem = build(arguments.compiler, arguments.root, None, program, folder)
+            if problem:
+                print(problem)
+                return 1
+            for seed in range(1, 3):
+                said = run(folder / program, seed, arguments.epochs)
+                if said != "clean":
+                    failures += 1
+                print("%s unchanged, seed %d: %s" % (program, seed, said), flush=True)
+        every = [s for s in sites(arguments.root) if arguments.only in "%s:%d %s" % (s[1], s[3], s[4])]
         for name in EXEMPT:
-            if not arguments.only and name not in [s[3] for s in every]:
+            if not arguments.only and name not in [s[4] for s in every]:
                 failures += 1
                 print("%s is exempt, but is not there" % name)
-        tried = [s for s in every if s[3] not in EXEMPT]
+        tried = [s for s in every if s[4] not in EXEMPT]
         with concurrent.futures.ThreadPoolExecutor(arguments.jobs) as pool:
             for site, said in zip(tried, pool.map(lambda s: try_site(arguments, s, folder), tried)):
                 good = said.startswith("race")
                 failures += not good
-                print("%s:%d %s relaxed: %s%s" % (site[0], site[2], site[3], said, "" if good else "  <-- NOT SEEN"),
+                print("%s:%d %s weaker: %s%s" % (site[1], site[3], site[4], said, "" if good else "  <-- NOT SEEN"),
                       flush=True)
     print("%d sites tried, %d exempt, %d failures" % (len(tried), len(every) - len(tried), failures))
     return 1 if failures or not tried else 0
