@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "host/request/explain.h"
 
+#include <mpix/device/post.cuh>
+
 #include <limits>
 
 #include "host/config.h"
@@ -72,6 +74,26 @@ std::string engine_moves(const movement &how, const transport::ends &pair) {
     return format("copied into {} by the CPU", to);
 }
 
+// Once it is exported, between nodes.
+void add_posting(table &out, const request &r, const movement &how, const transport::ends &pair) {
+    const std::string call = !pair.sender_on_gpu ? "exported, pready"
+                             : r.gapless         ? "pready in a kernel"
+                                                 : "pready_typed in a kernel";
+    if (!how.not_posted.empty())
+        return out.line(format("  {}: left to the progress engine too, for {}", call, how.not_posted));
+    std::string who;
+    if (pair.sender_on_gpu)
+        who = format("by groups of {} threads or more ({} bytes for each), ", least_posting_threads(r.partition_bytes),
+                     detail::most_staged_per_thread);
+    const bool staged = pair.sender_on_gpu || !r.gapless;
+    out.line(format("  {}: {}posted to a work queue{}, which the software HCA executes", call, who,
+                    staged ? format(" (messages of up to {} MiB)", most_staged / (1024 * 1024)) : ""));
+    out.line(format("    {}where the queue is full: left to the progress engine too",
+                    !pair.sender_on_gpu ? ""
+                    : r.gapless         ? "by smaller groups, or "
+                                        : "by smaller groups, by pready, or "));
+}
+
 void add_sender(table &out, const request &r, const movement &how, const transport::ends &pair) {
     const std::string engine = engine_moves(how, pair);
     if (how.by_caller) {
@@ -83,16 +105,9 @@ void add_sender(table &out, const request &r, const movement &how, const transpo
                         pair.sender_on_gpu ? "" : ", or host threads' pready"));
         out.line("    " + engine);
     }
-    const bool posted = how.engine == mover::network && config().work_queue;
-    if (posted)
-        out.line(
-            "  exported: pready posts small partitions to a work queue, which the software HCA executes; what is "
-            "large, or finds the queue full, is left to the engine");
+    if (how.engine == mover::network && config().work_queue) return add_posting(out, r, how, pair);
     if (!pair.sender_on_gpu) return;
-    if (!how.by_kernels) {
-        if (!posted) out.line("  pready in a kernel: left to the progress engine too");
-        return;
-    }
+    if (!how.by_kernels) return out.line("  pready in a kernel: left to the progress engine too");
     out.line(how.typed_only
                  ? "  in a kernel: pready_typed stores into the receive buffer, pready leaves it to the engine"
                  : "  pready in a kernel: its threads store into the receive buffer");

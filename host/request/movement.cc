@@ -1,7 +1,39 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "host/request/movement.h"
 
+#include <mpix/device/post.cuh>
+
+#include <algorithm>
+
+#include "host/format.h"
+#include "host/request/chunks.h"
+
 namespace mpix {
+namespace {
+
+constexpr std::uint64_t largest_group = 1024;  // threads of a block
+
+std::string why_not_posted(const outgoing_route &route) {
+    if (!route.remote) return "it is for peers on other nodes";
+    if (route.spent) return "callers may remember an earlier route";
+    if (route.bytes == 0) return "the message is empty";
+    if (route.in_chunks)
+        return format("the receiver's GPU is given the message in chunks of {} KiB", chunk_bytes / 1024);
+    if (route.from_gpu && least_posting_threads(route.partition_bytes) > largest_group)
+        return format("a partition has more than {} bytes for each of {} threads", detail::most_staged_per_thread,
+                      largest_group);
+    if ((route.from_gpu || route.gaps) && route.bytes > most_staged)
+        return format("the message has more than the {} MiB that are put into page-locked memory for it",
+                      most_staged / (1024 * 1024));
+    return {};
+}
+
+}  // namespace
+
+std::uint64_t least_posting_threads(std::uint64_t partition_bytes) {
+    constexpr std::uint64_t each = detail::most_staged_per_thread;
+    return std::max<std::uint64_t>(partition_bytes / each + (partition_bytes % each != 0), 1);
+}
 
 movement choose_movement(const outgoing_route &route) {
     movement m;
@@ -18,6 +50,7 @@ movement choose_movement(const outgoing_route &route) {
     m.by_caller = m.engine == mover::cpu && !route.spent;
     m.by_kernels = route.from_gpu && route.to_gpu && !route.remote && !route.spent;
     m.typed_only = m.by_kernels && (route.gaps || route.landing_gaps);
+    m.not_posted = why_not_posted(route);
     return m;
 }
 

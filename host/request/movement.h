@@ -7,6 +7,7 @@
 
 #include <array>
 #include <cstdint>
+#include <string>
 
 namespace mpix {
 
@@ -16,6 +17,8 @@ struct outgoing_route {
     bool to_gpu = false, landing_gaps = false;  // what the bytes land in
     bool remote = false;                        // that is not mapped here
     bool spent = false;                         // callers may remember an earlier route: they get no other
+    bool in_chunks = false;                     // each of which has a flag, partitions have none
+    std::uint64_t bytes = 0, partition_bytes = 0;
 };
 
 enum class mover { cpu, copy_engine, kernel, network };
@@ -26,8 +29,15 @@ struct movement {
     bool typed_only = false;    // but those of pready_typed alone
     bool packed_first = false;  // by the progress engine, into a buffer of its own
     mover engine = mover::cpu;  // what the progress engine moves the rest with
+    std::string not_posted;     // why its executor posts nothing to a work queue, once exported; empty: it does
 };
 movement choose_movement(const outgoing_route &route);
+
+// A larger message that would have to be staged for a queue is left to the engine, rather than that page-locked memory of its
+// size is taken for kernels.
+constexpr std::uint64_t most_staged = 64 * 1024 * 1024;
+// So many threads of a GPU's group have to be there for a partition to be posted: each stages no more than it may.
+std::uint64_t least_posting_threads(std::uint64_t partition_bytes);
 
 // How many epochs the landing of a message has room for, by its size; where the bytes do not land in the receive buffer.
 struct slot_range {

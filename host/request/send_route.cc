@@ -24,10 +24,6 @@ namespace {
 // The gate of a send whose data is discarded as soon as it is ready.
 constexpr std::uint64_t gate_discard = ~std::uint64_t{0};
 
-// Larger messages are left to the engine, rather than that page-locked memory of their size is taken for kernels.
-constexpr std::uint64_t most_staged = 64 * 1024 * 1024;
-constexpr std::uint64_t largest_group = 1024;  // threads of a block
-
 }  // namespace
 
 // ---- setup: setup_mutex is held ---------------------------------------------------------------
@@ -134,7 +130,8 @@ transport::outcome send_request::attach(const control_message &m, const transpor
     landing_at_ = static_cast<char *>(landing_.address) - span.low;
     path_ = choice.taken()->name;
     movement_ = choose_movement({place.owner != nullptr, !gapless, landing_.device != transport::on_host,
-                                 landing_type_ != nullptr, landing_.remote, route_spent_});
+                                 landing_type_ != nullptr, landing_.remote, route_spent_, chunks_.per_partition > 1,
+                                 total_bytes(), partition_bytes});
     detail::poke(&home->slots, slots_);
     if (landing_.remote) return {};  // nothing there can be stored to: all is left to the engine
     detail::poke_pointer(&home->peer_complete, &static_cast<mpix_words *>(peer_words_.address)->complete);
@@ -190,15 +187,12 @@ transport::outcome send_request::install_on_device() {
     return device->install(route);
 }
 
-// Executors post to the peer themselves, kernels of a GPU or (on_host) host threads. Not what comes in chunks, each of which
-// has a flag. Where it cannot be, for want of memory or because the queue has failed, the engine moves everything.
+// Executors post to the peer themselves, kernels of a GPU or (on_host) host threads. Where that cannot be, for want of memory
+// or because the queue has failed, the engine moves everything.
 void send_request::install_queue(int executor) {
     posted_ = nullptr;
-    const bool on_gpu = executor != transport::on_host, staged = on_gpu || !gapless;
-    if (!config().work_queue || !landing_.remote || route_spent_ || chunks_.per_partition != 1 || total_bytes() == 0 ||
-        (staged && total_bytes() > most_staged) ||
-        (on_gpu && partition_bytes > largest_group * detail::most_staged_per_thread))
-        return;
+    if (!config().work_queue || !movement_.not_posted.empty()) return;
+    const bool staged = executor != transport::on_host || !gapless;
     std::unique_ptr<transport::queued_message> made;
     transport::outcome bad = transport::queue_to(peer_world(), executor, queue_);
     if (bad.empty()) bad = queue_->failed(~std::uint64_t{0});

@@ -71,6 +71,40 @@ TEST_CASE("kernels store from GPU to GPU, with gaps by pready_typed only") {
     CHECK_FALSE(choose_movement(route(true, true, false, false)).typed_only);
 }
 
+TEST_CASE(
+    "exported sends to other nodes are posted to a queue, if each thread has little to stage, and all of them not too "
+    "much") {
+    constexpr std::uint64_t most = 64 * 1024 * 1024;
+    const auto posted = [](bool from_gpu, bool gaps, std::uint64_t bytes, std::uint64_t partition_bytes) {
+        outgoing_route r = route(from_gpu, gaps, false, false);
+        r.remote = true;
+        r.bytes = bytes;
+        r.partition_bytes = partition_bytes;
+        return choose_movement(r).not_posted.empty();
+    };
+    CHECK(posted(false, false, 2 * most, most));
+    CHECK(posted(false, true, most, most));
+    CHECK_FALSE(posted(false, true, most + 1, 8));
+    CHECK(posted(true, false, most, 512 * 1024));
+    CHECK_FALSE(posted(true, false, most, 512 * 1024 + 1));
+    CHECK_FALSE(posted(true, false, most + 1, 8));
+    CHECK_FALSE(posted(false, false, 0, 0));
+    outgoing_route r = route(false, false, false, false);
+    r.bytes = r.partition_bytes = 8;
+    CHECK(choose_movement(r).not_posted != "");
+    r.remote = true;
+    CHECK(choose_movement(r).not_posted == "");
+    r.in_chunks = true;
+    CHECK(choose_movement(r).not_posted != "");
+    r.in_chunks = false;
+    r.spent = true;
+    CHECK(choose_movement(r).not_posted != "");
+    CHECK(least_posting_threads(0) == 1);
+    CHECK(least_posting_threads(512) == 1);
+    CHECK(least_posting_threads(513) == 2);
+    CHECK(least_posting_threads(512 * 1024) == 1024);
+}
+
 TEST_CASE("the size decides how many slots a landing has") {
     CHECK(slots_for(0, 0) == 2);
     CHECK(slots_for(1, 0) == 1);
