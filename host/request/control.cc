@@ -10,6 +10,15 @@ constexpr std::uint64_t message_limit = std::uint64_t{1} << 60;
 
 }  // namespace
 
+control_message make_control(control kind, std::uint64_t from, std::uint64_t to) {
+    control_message m{};
+    m.magic = control_magic;
+    m.kind = static_cast<std::uint32_t>(kind);
+    m.from = from;
+    m.to = to;
+    return m;
+}
+
 std::string check_control(const void *data, std::size_t bytes, control_message &out) {
     if (bytes != sizeof out) return "a control message of the wrong size";
     std::memcpy(&out, data, sizeof out);

@@ -60,6 +60,8 @@ constexpr std::uint32_t accept_in_chunks = 4;  // the message travels in chunks,
 // freed unstarted, and the other meet another. Who is unreachable can be told nothing.
 enum refusal_reason : std::uint32_t { refused_not, refused_size, refused_path, refused_unreachable };
 
+control_message make_control(control kind, std::uint64_t from, std::uint64_t to);
+
 // Checks what can be checked without knowing the requests. A sentence if the message is not one of ours.
 std::string check_control(const void *data, std::size_t bytes, control_message &out);
 

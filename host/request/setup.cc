@@ -4,18 +4,14 @@
 #include <mpix/device.cuh>
 #include <time.h>
 
-#include <algorithm>
 #include <atomic>
-#include <cstddef>
-#include <cstring>
-#include <deque>
-#include <list>
 #include <map>
 #include <set>
 
 #include "host/config.h"
 #include "host/format.h"
 #include "host/progress.h"
+#include "host/request/control_channel.h"
 #include "host/request/explain.h"
 #include "host/request/exported.h"
 #include "host/request/processes.h"
@@ -33,18 +29,9 @@ constexpr std::int64_t doubt_ms = 1000;
 
 // All guarded by setup_mutex, but for the atomics.
 struct setup_state {
-    MPI_Comm channel = MPI_COMM_NULL;  // ours alone: no tag or wildcard of the user's ever sees it
     std::atomic<bool> running{false};
     bool thread_safe = false, one_thread = false;
     int me = 0;
-
-    control_message incoming{};
-    MPI_Request receiving = MPI_REQUEST_NULL;
-    struct outgoing {
-        control_message message;
-        MPI_Request request;
-    };
-    std::list<outgoing> sending;
 
     matcher order;
     std::map<match_key, std::int64_t> in_doubt_since;
@@ -56,80 +43,13 @@ struct setup_state {
     std::atomic<std::size_t> unsettled{0};  // requests that wait for a control message
 
     process_table processes;
+    control_channel channel{processes};
     std::int64_t next_watch_ms = 0;
-
-    // Of processes on other nodes.
-    std::set<int> introduced_to;
-    std::map<int, std::vector<std::uint8_t>> introductions;  // not whole yet
-    struct held {
-        std::unique_ptr<transport::transfer> flush;  // which the first message waits for
-        std::deque<control_message> messages;
-    };
-    std::map<int, held> held;
 };
 
 setup_state &state() {
     static setup_state *const s = new setup_state;
     return *s;
-}
-
-// Forget what has been sent, up to the first that has not, which goes behind the others: asking in vain is what takes time.
-void clear_sent() {
-    auto &sending = state().sending;
-    while (!sending.empty()) {
-        int sent = 0;
-        PMPI_Test(&sending.front().request, &sent, MPI_STATUS_IGNORE);
-        if (!sent) {
-            sending.splice(sending.end(), sending, sending.begin());
-            return;
-        }
-        sending.pop_front();
-    }
-}
-
-void post(int world_rank, const control_message &message) {
-    setup_state &s = state();
-    s.sending.push_back({message, MPI_REQUEST_NULL});
-    auto &out = s.sending.back();
-    PMPI_Isend(&out.message, static_cast<int>(sizeof out.message), MPI_BYTE, world_rank, 0, s.channel, &out.request);
-}
-
-// Whether it says that we touch that process's memory no more, and something of ours is still on its way there.
-bool overtakes(int world_rank, const control_message &message, std::unique_ptr<transport::transfer> &flush) {
-    const auto kind = static_cast<control>(message.kind);
-    transport::network *const network = transport::network_in_use();
-    if (network == nullptr || (kind != control::detach && kind != control::withdraw)) return false;
-    flush = network->flush(world_rank);
-    return flush != nullptr;
-}
-
-void release_held() {
-    setup_state &s = state();
-    for (auto it = s.held.begin(); it != s.held.end();) {
-        auto &[flush, messages] = it->second;
-        transport::outcome lost;  // then nothing is on its way any more
-        if (!flush->finished(lost)) {
-            ++it;
-            continue;
-        }
-        flush = nullptr;
-        if (s.processes.known_to_have_ended(it->first)) messages.clear();
-        while (!messages.empty() && !overtakes(it->first, messages.front(), flush)) {
-            post(it->first, messages.front());
-            messages.pop_front();
-        }
-        if (!messages.empty()) {
-            ++it;
-            continue;
-        }
-        it = s.held.erase(it);
-        s.unsettled.fetch_sub(1, std::memory_order_acq_rel);
-    }
-}
-
-void post_receive() {
-    setup_state &s = state();
-    PMPI_Irecv(&s.incoming, static_cast<int>(sizeof s.incoming), MPI_BYTE, MPI_ANY_SOURCE, 0, s.channel, &s.receiving);
 }
 
 // Keep count of the requests that may need a control message to get on; the progress thread sleeps while there
@@ -291,31 +211,10 @@ request *addressee(int source, const control_message &m) {
     return !r.null_peer() && r.peer_world() == source ? &r : nullptr;
 }
 
-void handle_introduction(int source, const control_message &m) {
-    setup_state &s = state();
-    std::vector<std::uint8_t> &address = s.introductions[source];
-    if (address.size() != m.flags) {  // its pieces come in order
-        s.introductions.erase(source);
-        return;
-    }
-    const auto *const piece = reinterpret_cast<const std::uint8_t *>(&m) + offsetof(control_message, words);
-    address.insert(address.end(), piece, piece + std::min<std::uint64_t>(introduction_piece, m.bytes - m.flags));
-    if (address.size() != m.bytes) return;
-    transport::outcome bad;
-    transport::network *const network = transport::between_nodes(bad);
-    if (network != nullptr && m.tag != static_cast<std::int32_t>(network->id()))
-        bad = format("it does not use {}, as we do (MPIX_TRANSPORTS, or a library or device that it has not)",
-                     network->name());
-    else if (network != nullptr)
-        bad = network->meet(source, std::move(address));
-    s.introductions.erase(source);
-    if (!bad.empty()) say(format("world rank {} cannot be reached: {}", source, bad));
-}
-
 void handle(int source, const control_message &m) {
     if (state().processes.known_to_have_ended(source)) return;  // its requests have failed, for good
     const auto kind = static_cast<control>(m.kind);
-    if (kind == control::introduce) return handle_introduction(source, m);
+    if (kind == control::introduce) return state().channel.take_introduction(source, m);
     if (kind == control::offer) return handle_offer(source, m);
     if (kind == control::started) return handle_started_send(source, m);
     if (kind == control::withdraw && m.flags == 0) return handle_withdrawn_send(source, m);
@@ -401,7 +300,7 @@ void watch_peers() {
 bool all_come_here() {
     setup_state &s = state();
     MPI_Request barrier;
-    PMPI_Ibarrier(s.channel, &barrier);
+    s.channel.begin_barrier(barrier);
     const auto since = wait_clock::now();
     bool reported = false;
     int suspect = -1;
@@ -432,63 +331,24 @@ bool all_come_here() {
 
 }  // namespace
 
-control_message make_control(control kind, std::uint64_t from, std::uint64_t to) {
-    control_message m{};
-    m.magic = control_magic;
-    m.kind = static_cast<std::uint32_t>(kind);
-    m.from = from;
-    m.to = to;
-    return m;
-}
-
-void send_control(int world_rank, control_message message) {
-    setup_state &s = state();
-    if (s.processes.known_to_have_ended(world_rank)) return;
-    if (const auto before = s.held.find(world_rank); before != s.held.end()) {
-        before->second.messages.push_back(message);
-        return;
-    }
-    std::unique_ptr<transport::transfer> flush;
-    if (!overtakes(world_rank, message, flush)) return post(world_rank, message);
-    auto &held = s.held[world_rank];
-    held.flush = std::move(flush);
-    held.messages.push_back(message);
-    s.unsettled.fetch_add(1, std::memory_order_acq_rel);
-    progress_wake();
-}
+void send_control(int world_rank, control_message message) { state().channel.send(world_rank, message); }
 
 transport::network *network_to(int world_rank, transport::outcome &why_not) {
     return state().processes.shares_memory(world_rank) ? nullptr : transport::between_nodes(why_not);
 }
 
 transport::outcome introduce_to(int world_rank, transport::network &network) {
-    if (state().introduced_to.count(world_rank) != 0) return {};
-    std::vector<std::uint8_t> address;
-    if (auto bad = network.introduce(world_rank, address); !bad.empty()) return bad;
-    if (address.size() > introduction_limit) return "our address in the network is too long";
-    state().introduced_to.insert(world_rank);
-    for (std::size_t at = 0; at < address.size(); at += introduction_piece) {
-        control_message m = make_control(control::introduce, 0, 0);
-        m.tag = static_cast<std::int32_t>(network.id());
-        m.bytes = address.size();
-        m.flags = static_cast<std::uint32_t>(at);
-        std::memcpy(reinterpret_cast<char *>(&m) + offsetof(control_message, words), address.data() + at,
-                    std::min(introduction_piece, address.size() - at));
-        send_control(world_rank, m);
-    }
-    return {};
+    return state().channel.introduce_to(world_rank, network);
 }
 
 void start_setup(bool thread_safe, bool one_thread) {
     const std::lock_guard lock(setup_mutex());
     setup_state &s = state();
-    PMPI_Comm_dup(MPI_COMM_WORLD, &s.channel);
-    PMPI_Comm_set_errhandler(s.channel, MPI_ERRORS_RETURN);
     PMPI_Comm_rank(MPI_COMM_WORLD, &s.me);
     s.thread_safe = thread_safe;
     s.one_thread = one_thread;
     s.processes.exchange();
-    post_receive();
+    s.channel.open();
     s.running.store(true, std::memory_order_release);
 }
 
@@ -504,34 +364,18 @@ void stop_setup() {
     s.bound_offer.clear();
     s.order = {};
     s.in_doubt_since.clear();
-    s.held.clear();
-    s.introduced_to.clear();
-    s.introductions.clear();
+    s.channel.forget();
     s.unsettled.store(0, std::memory_order_release);
     if (transport::network *const network = transport::network_in_use(); network != nullptr) network->stop();
     if (!complete) return;  // the channel and what is under way on it are left to the MPI library
-    // What was sent before the barrier may still be on its way to us: take it, so that its sender finishes.
-    for (bool quiet = false; !quiet;) {
-        quiet = true;
-        int arrived = 0;
-        PMPI_Test(&s.receiving, &arrived, MPI_STATUS_IGNORE);
-        if (arrived) {
-            post_receive();
-            quiet = false;
-        }
-        clear_sent();
-        quiet = quiet && s.sending.empty();
-    }
-    PMPI_Cancel(&s.receiving);
-    PMPI_Wait(&s.receiving, MPI_STATUS_IGNORE);
-    PMPI_Comm_free(&s.channel);
+    s.channel.close();
 }
 
 bool setup_running() { return state().running.load(std::memory_order_acquire); }
 bool one_thread_calls() { return state().one_thread; }
 
 bool setup_thread_safe() { return state().thread_safe; }
-bool setup_pending() { return state().unsettled.load(std::memory_order_acquire) != 0; }
+bool setup_pending() { return state().unsettled.load(std::memory_order_acquire) != 0 || state().channel.holds_any(); }
 
 void join(const std::shared_ptr<request> &r) {
     if (r->null_peer()) return explain_null(*r);
@@ -578,26 +422,9 @@ void poll_setup() {
     setup_state &s = state();
     std::unique_lock lock(setup_mutex(), std::try_to_lock);
     if (!lock || !s.running.load(std::memory_order_acquire)) return;
-    for (;;) {
-        int arrived = 0;
-        MPI_Status status;
-        if (PMPI_Test(&s.receiving, &arrived, &status) != MPI_SUCCESS) {
-            if (s.receiving == MPI_REQUEST_NULL) post_receive();
-            break;
-        }
-        if (!arrived) break;
-        int bytes = 0;
-        PMPI_Get_count(&status, MPI_BYTE, &bytes);
-        control_message m;
-        const std::string bad = check_control(&s.incoming, static_cast<std::size_t>(bytes < 0 ? 0 : bytes), m);
-        post_receive();
-        if (bad.empty())
-            handle(status.MPI_SOURCE, m);
-        else
-            say(format("ignored {} from world rank {}", bad, status.MPI_SOURCE));
-    }
-    clear_sent();
-    release_held();
+    control_message m;
+    for (int source; s.channel.receive(source, m);) handle(source, m);
+    s.channel.advance();
     end_doubts();
     watch_peers();
 }

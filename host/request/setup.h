@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The setup of pairs: control messages over a communicator of our own, matching, and the burial of freed
-// requests whose memory a peer may still touch.
+// The setup of pairs: what becomes of the control messages that come, matching, and the burial of freed requests whose
+// memory a peer may still touch.
 #ifndef MPIX_HOST_REQUEST_SETUP_H
 #define MPIX_HOST_REQUEST_SETUP_H
 
@@ -38,16 +38,13 @@ void poll_setup();
 // Whether any request waits for a control message.
 bool setup_pending();
 
-// For requests; setup_mutex is held.
-// What says that we touch the peer's memory no more leaves after all that we have put there has arrived, and whatever
-// comes later stays behind it.
+// For requests; setup_mutex is held. As control_channel.h says.
 void send_control(int world_rank, control_message message);
 // By which network that process is reached; null if it shares memory with us, or, with a sentence in `why_not`, if there
 // is none.
 transport::network *network_to(int world_rank, transport::outcome &why_not);
-// Let it know how we are reached, before it is told of any memory of ours; once.
+// Before it is told of any memory of ours.
 transport::outcome introduce_to(int world_rank, transport::network &network);
-control_message make_control(control kind, std::uint64_t from, std::uint64_t to);
 
 // A send of another process, as its OFFER told of it: kept until it is withdrawn or both sides have freed the pair.
 struct offer {

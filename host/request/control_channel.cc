@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "host/request/control_channel.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstring>
+#include <string>
+#include <utility>
+
+#include "host/config.h"
+#include "host/format.h"
+#include "host/progress.h"
+
+namespace mpix {
+namespace {
+
+// Whether it says that we touch that process's memory no more, and something of ours is still on its way there.
+bool overtakes(int world_rank, const control_message &message, std::unique_ptr<transport::transfer> &flush) {
+    const auto kind = static_cast<control>(message.kind);
+    transport::network *const network = transport::network_in_use();
+    if (network == nullptr || (kind != control::detach && kind != control::withdraw)) return false;
+    flush = network->flush(world_rank);
+    return flush != nullptr;
+}
+
+}  // namespace
+
+void control_channel::open() {
+    PMPI_Comm_dup(MPI_COMM_WORLD, &comm_);
+    PMPI_Comm_set_errhandler(comm_, MPI_ERRORS_RETURN);
+    post_receive();
+}
+
+void control_channel::begin_barrier(MPI_Request &out) { PMPI_Ibarrier(comm_, &out); }
+
+void control_channel::forget() {
+    held_.clear();
+    holding_.store(0, std::memory_order_release);
+    introduced_to_.clear();
+    introductions_.clear();
+}
+
+void control_channel::close() {
+    // What was sent before the barrier may still be on its way to us: take it, so that its sender finishes.
+    for (bool quiet = false; !quiet;) {
+        quiet = true;
+        int arrived = 0;
+        PMPI_Test(&receiving_, &arrived, MPI_STATUS_IGNORE);
+        if (arrived) {
+            post_receive();
+            quiet = false;
+        }
+        clear_sent();
+        quiet = quiet && sending_.empty();
+    }
+    PMPI_Cancel(&receiving_);
+    PMPI_Wait(&receiving_, MPI_STATUS_IGNORE);
+    PMPI_Comm_free(&comm_);
+}
+
+// ---- sending -----------------------------------------------------------------------------------
+
+void control_channel::post(int world_rank, const control_message &message) {
+    sending_.push_back({message, MPI_REQUEST_NULL});
+    auto &out = sending_.back();
+    PMPI_Isend(&out.message, static_cast<int>(sizeof out.message), MPI_BYTE, world_rank, 0, comm_, &out.request);
+}
+
+// Forget what has been sent, up to the first that has not, which goes behind the others: asking in vain is what takes time.
+void control_channel::clear_sent() {
+    while (!sending_.empty()) {
+        int sent = 0;
+        PMPI_Test(&sending_.front().request, &sent, MPI_STATUS_IGNORE);
+        if (!sent) {
+            sending_.splice(sending_.end(), sending_, sending_.begin());
+            return;
+        }
+        sending_.pop_front();
+    }
+}
+
+void control_channel::send(int world_rank, const control_message &message) {
+    if (processes_.known_to_have_ended(world_rank)) return;
+    if (const auto before = held_.find(world_rank); before != held_.end()) {
+        before->second.messages.push_back(message);
+        return;
+    }
+    std::unique_ptr<transport::transfer> flush;
+    if (!overtakes(world_rank, message, flush)) return post(world_rank, message);
+    held &waiting = held_[world_rank];
+    waiting.flush = std::move(flush);
+    waiting.messages.push_back(message);
+    holding_.fetch_add(1, std::memory_order_acq_rel);
+    progress_wake();
+}
+
+void control_channel::release_held() {
+    for (auto it = held_.begin(); it != held_.end();) {
+        auto &[flush, messages] = it->second;
+        transport::outcome lost;  // then nothing is on its way any more
+        if (!flush->finished(lost)) {
+            ++it;
+            continue;
+        }
+        flush = nullptr;
+        if (processes_.known_to_have_ended(it->first)) messages.clear();
+        while (!messages.empty() && !overtakes(it->first, messages.front(), flush)) {
+            post(it->first, messages.front());
+            messages.pop_front();
+        }
+        if (!messages.empty()) {
+            ++it;
+            continue;
+        }
+        it = held_.erase(it);
+        holding_.fetch_sub(1, std::memory_order_acq_rel);
+    }
+}
+
+void control_channel::advance() {
+    clear_sent();
+    release_held();
+}
+
+// ---- receiving ---------------------------------------------------------------------------------
+
+void control_channel::post_receive() {
+    PMPI_Irecv(&incoming_, static_cast<int>(sizeof incoming_), MPI_BYTE, MPI_ANY_SOURCE, 0, comm_, &receiving_);
+}
+
+bool control_channel::receive(int &source, control_message &out) {
+    for (;;) {
+        int arrived = 0;
+        MPI_Status status;
+        if (PMPI_Test(&receiving_, &arrived, &status) != MPI_SUCCESS) {
+            if (receiving_ == MPI_REQUEST_NULL) post_receive();
+            return false;
+        }
+        if (!arrived) return false;
+        int bytes = 0;
+        PMPI_Get_count(&status, MPI_BYTE, &bytes);
+        const std::string bad = check_control(&incoming_, static_cast<std::size_t>(bytes < 0 ? 0 : bytes), out);
+        post_receive();
+        source = status.MPI_SOURCE;
+        if (bad.empty()) return true;
+        say(format("ignored {} from world rank {}", bad, source));
+    }
+}
+
+// ---- introductions -----------------------------------------------------------------------------
+
+transport::outcome control_channel::introduce_to(int world_rank, transport::network &network) {
+    if (introduced_to_.count(world_rank) != 0) return {};
+    std::vector<std::uint8_t> address;
+    if (auto bad = network.introduce(world_rank, address); !bad.empty()) return bad;
+    if (address.size() > introduction_limit) return "our address in the network is too long";
+    introduced_to_.insert(world_rank);
+    for (std::size_t at = 0; at < address.size(); at += introduction_piece) {
+        control_message m = make_control(control::introduce, 0, 0);
+        m.tag = static_cast<std::int32_t>(network.id());
+        m.bytes = address.size();
+        m.flags = static_cast<std::uint32_t>(at);
+        std::memcpy(reinterpret_cast<char *>(&m) + offsetof(control_message, words), address.data() + at,
+                    std::min(introduction_piece, address.size() - at));
+        send(world_rank, m);
+    }
+    return {};
+}
+
+void control_channel::take_introduction(int source, const control_message &m) {
+    std::vector<std::uint8_t> &address = introductions_[source];
+    if (address.size() != m.flags) {  // its pieces come in order
+        introductions_.erase(source);
+        return;
+    }
+    const auto *const piece = reinterpret_cast<const std::uint8_t *>(&m) + offsetof(control_message, words);
+    address.insert(address.end(), piece, piece + std::min<std::uint64_t>(introduction_piece, m.bytes - m.flags));
+    if (address.size() != m.bytes) return;
+    transport::outcome bad;
+    transport::network *const network = transport::between_nodes(bad);
+    if (network != nullptr && m.tag != static_cast<std::int32_t>(network->id()))
+        bad = format("it does not use {}, as we do (MPIX_TRANSPORTS, or a library or device that it has not)",
+                     network->name());
+    else if (network != nullptr)
+        bad = network->meet(source, std::move(address));
+    introductions_.erase(source);
+    if (!bad.empty()) say(format("world rank {} cannot be reached: {}", source, bad));
+}
+
+}  // namespace mpix

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// How control messages travel: on a communicator of our own, and behind what we have put into the peer's memory by a
+// network. And by which address a network reaches a process: told, and learnt, in pieces.
+#ifndef MPIX_HOST_REQUEST_CONTROL_CHANNEL_H
+#define MPIX_HOST_REQUEST_CONTROL_CHANNEL_H
+
+#include <mpi.h>
+
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <list>
+#include <map>
+#include <memory>
+#include <set>
+#include <vector>
+
+#include "host/request/control.h"
+#include "host/request/processes.h"
+#include "transport/select.h"
+
+namespace mpix {
+
+// The caller serialises all but holds_any().
+class control_channel {
+public:
+    // Nothing is sent to those that have ended.
+    explicit control_channel(const process_table &processes) : processes_(processes) {}
+
+    // Collective over MPI_COMM_WORLD.
+    void open();
+    // A barrier of its processes.
+    void begin_barrier(MPI_Request &out);
+    // What is not sent yet will not be.
+    void forget();
+    // Behind a barrier that all have come to; what is on its way to us is taken, and thrown away.
+    void close();
+
+    // What says that we touch the peer's memory no more leaves after all that we have put there has arrived, and whatever
+    // comes later stays behind it.
+    void send(int world_rank, const control_message &message);
+    // The next one that has come; false: there is none.
+    bool receive(int &source, control_message &out);
+    // Get on with sending.
+    void advance();
+    // Whether any message waits for what was put before. Any thread may ask.
+    bool holds_any() const { return holding_.load(std::memory_order_acquire) != 0; }
+
+    // Let that process know how the network reaches us; once.
+    transport::outcome introduce_to(int world_rank, transport::network &network);
+    void take_introduction(int source, const control_message &piece);
+
+private:
+    void clear_sent();
+    void post(int world_rank, const control_message &message);
+    void post_receive();
+    void release_held();
+
+    const process_table &processes_;
+    MPI_Comm comm_ = MPI_COMM_NULL;  // ours alone: no tag or wildcard of the user's ever sees it
+    control_message incoming_{};
+    MPI_Request receiving_ = MPI_REQUEST_NULL;
+    struct outgoing {
+        control_message message;
+        MPI_Request request;
+    };
+    std::list<outgoing> sending_;
+
+    // Of processes on other nodes.
+    struct held {
+        std::unique_ptr<transport::transfer> flush;  // which the first message waits for
+        std::deque<control_message> messages;
+    };
+    std::map<int, held> held_;
+    std::atomic<std::size_t> holding_{0};  // its size
+    std::set<int> introduced_to_;
+    std::map<int, std::vector<std::uint8_t>> introductions_;  // not whole yet
+};
+
+}  // namespace mpix
+
+#endif  // MPIX_HOST_REQUEST_CONTROL_CHANNEL_H
