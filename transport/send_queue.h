@@ -38,7 +38,7 @@ struct queued_message {
 struct send_queue {
     virtual ~send_queue() = default;
     virtual outcome enter(const queue_message &message, std::unique_ptr<queued_message> &out) = 0;
-    // Execute some of what was posted, where that is our business. False: there was nothing to do, or others are at it.
+    // Execute what was posted, where that is our business, or a good part of it. False: there was nothing to do, or others are at it.
     virtual bool step() = 0;
     // Blocks below this index are done with. Pairs with the executor's reads of what they name.
     virtual std::uint64_t completed() = 0;

@@ -331,11 +331,7 @@ bool send_request::advance() {
         count_shares();
         return device != nullptr || exported_to_host;
     }
-    if (posted_ != nullptr) {
-        int steps = 0;
-        while (steps < 256 && queue_->step()) ++steps;  // others are to have their turn, too
-        if (steps != 0) progress_busy();
-    }
+    if (posted_ != nullptr && queue_->step()) progress_busy();
     if (gate_open()) drain();
     if (!moving_.empty()) progress_busy();
     std::erase_if(moving_, [this](const move &m) {

@@ -92,7 +92,9 @@ private:
 struct ticket final : tr::transfer {
     const std::atomic<bool> *done = nullptr;
     const trouble *problem = nullptr;
+    std::atomic<unsigned> *asked = nullptr;
     bool finished(tr::outcome &out) override {
+        if (asked != nullptr) asked->fetch_add(1, std::memory_order_relaxed);
         if (const tr::outcome bad = problem->get(); !bad.empty()) {
             out = bad;
             return true;
@@ -162,6 +164,7 @@ struct fake_gpus final : tr::transport {
 struct fake_network final : tr::network {
     slow_worker wire;
     trouble problem;
+    std::atomic<unsigned> asked{0};  // how often, whether a put has finished
     // Called before a word appears at that place.
     std::function<void(const void *, std::uint64_t)> on_word;
 
@@ -182,6 +185,7 @@ struct fake_network final : tr::network {
         char *const where = static_cast<char *>(to.address) + offset;
         auto made = std::make_unique<ticket>();
         made->problem = &problem;
+        made->asked = &asked;
         // Reads the source as late as it may.
         made->done = wire.add([=] { std::memcpy(where, from, bytes); }, false);
         out = std::move(made);

@@ -499,6 +499,18 @@ TEST_CASE("blocks are done with when their bytes have left, one by one and in th
     CHECK((m.arrived(0, 1) && m.arrived(1, 1)));
 }
 
+TEST_CASE("each put is asked once a step whether it has finished, however many entries are executed") {
+    wiring w;
+    message m(w, {.partitions = 100, .bytes = 64});
+    m.start();
+    m.ready_all();
+    w.execute();
+    CHECK(w.network.wire.waiting() == 202);
+    CHECK(w.network.asked <= 200);
+    w.settle();
+    CHECK(m.peer.complete == 1);
+}
+
 TEST_CASE("what finds the queue full is deferred, and an epoch that has no room for its end is not ended") {
     struct one {
         std::uint32_t partitions;

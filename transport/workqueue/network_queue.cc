@@ -163,7 +163,8 @@ public:
     bool step() override {
         const std::unique_lock lock(stepping_, std::try_to_lock);  // else another thread is at it
         if (!lock) return false;
-        const bool any = hca_->step();
+        // All that there can be at once: the back end looks at all that is under way each time.
+        const bool any = hca_->step(1u << log_blocks);
         // A failure is known before the completion of what failed. Pairs with completed(), then failed().
         failed_at_.store(hca_->failed_at(), std::memory_order_relaxed);
         completed_.store(hca_->completed(), std::memory_order_release);

@@ -187,12 +187,12 @@ bool hca_queue::complete() {
     return any;
 }
 
-bool hca_queue::step() {
+bool hca_queue::step(unsigned most) {
     backend_.progress();
-    const bool completed = complete();
-    const bool seen = look_at_doorbell();
-    const bool executed = execute_next();
-    return completed || seen || executed;
+    bool any = complete();
+    any |= look_at_doorbell();
+    for (unsigned i = 0; i < most && execute_next(); ++i) any = true;
+    return any;
 }
 
 // ---- the thread ----------------------------------------------------------------------------------------------------
