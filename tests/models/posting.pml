@@ -8,8 +8,8 @@
 //   MIXED    a caller may defer though the gate is open (may_post says no).
 //   FAILS    an entry of the queue may fail, and then all behind it are flushed. The queue is not ours alone.
 //   SHARED   the host readies one partition, or none, and the engine adds up.
-//   BOTH     the host readies a partition that kernels ready too, which is an error: its bytes may move twice, but Wait
-//            says so, and the next epoch is as good as any. The user synchronises with the kernel before Wait.
+//   BOTH     the host readies a partition that kernels ready too, which is an error: its bytes may move twice, and late,
+//            but Wait says so, and the next epoch has right counts. The user synchronises with the kernel before Wait.
 // -DWITHOUT_x leaves one step or check out; each must make an assertion fail, or somebody wait for ever.
 //
 // Memory: `posted` and `ended` of the host's words are pending until they become visible, at any time and in any order, or
