@@ -137,7 +137,7 @@ void exchange(std::uint64_t epochs) {
         for (std::uint64_t e = 0; e < epochs; ++e) {
             std::deque<message> passing;
             for (int i = 0; i < 4; ++i) passing.emplace_back(of_third, *w.queue);
-            sched_yield();
+            usleep(100);
         }
     });
     for (auto &t : team) t.join();
