@@ -140,7 +140,7 @@ def search(model, flags, cycles, expected, limits):
         if not (Path(folder) / "pan.c").exists():
             raise Failed("spin: " + said)
         kind = ["-DNP"] if cycles else ["-DSAFETY"]
-        code, said = step(limits.compiler, "-O1" if expected else "-O2", "-w", "-DCOLLAPSE", "-DNOFAIR",
+        code, said = step(limits.compiler, "-O0" if expected else "-O2", "-w", "-DCOLLAPSE", "-DNOFAIR",
                           "-DMEMLIM=%d" % limits.megabytes, *kind, "-o", "pan", "pan.c")
         if code != 0:
             raise Failed("compiler: " + said)
