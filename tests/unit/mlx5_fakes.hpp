@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "transport/mlx5/calls.h"
+#include "transport/rdma_connection.h"
 
 namespace mlx5_fakes {
 
@@ -83,28 +84,6 @@ inline world *now = nullptr;  // the tables are of plain functions
 inline verbs_calls verbs_table() {
     verbs_calls v;
     v.mlx5dv_is_supported = [](ibv_device *) { return now->is_mlx5; };
-    v.ibv_query_device = [](ibv_context *, ibv_device_attr *a) {
-        a->phys_port_cnt = 2;
-        return now->fails("query_device") ? EAGAIN : 0;
-    };
-    v.query_port = [](ibv_context *, std::uint8_t number, ibv_port_attr *a) {
-        *a = {};
-        a->state = number == 2 ? now->state : IBV_PORT_DOWN;
-        a->active_mtu = IBV_MTU_4096;
-        a->lid = 17;
-        a->gid_tbl_len = 4;
-        a->link_layer = now->ethernet ? IBV_LINK_LAYER_ETHERNET : IBV_LINK_LAYER_INFINIBAND;
-        return 0;
-    };
-    v._ibv_query_gid_ex = [](ibv_context *, std::uint32_t, std::uint32_t i, ibv_gid_entry *e, std::uint32_t,
-                             std::size_t) {
-        // 0: version 1; 1: version 2 of IPv6; 2: version 2 of IPv4; 3: nothing
-        if (i == 3) return ENODATA;
-        e->gid_type = i == 0 ? IBV_GID_TYPE_ROCE_V1 : IBV_GID_TYPE_ROCE_V2;
-        if (i != 1) e->gid.raw[10] = e->gid.raw[11] = 0xff;
-        e->gid.raw[15] = static_cast<std::uint8_t>(i + 1);
-        return 0;
-    };
     v.alloc_td = [](ibv_context *, ibv_td_init_attr *) { return now->take("alloc_td", now->thread); };
     v.dealloc_td = [](ibv_td *t) { return now->give("dealloc_td", t); };
     v.alloc_parent_domain = [](ibv_context *, ibv_parent_domain_init_attr *a) {
@@ -159,6 +138,33 @@ inline verbs_calls verbs_table() {
         return now->take("reg_dmabuf_mr", now->region);
     };
     v.ibv_dereg_mr = [](ibv_mr *m) { return now->give("dereg_mr", m); };
+    return v;
+}
+
+inline rdma::port_calls port_table() {
+    rdma::port_calls v;
+    v.query_device = [](ibv_context *, ibv_device_attr *a) {
+        a->phys_port_cnt = 2;
+        return now->fails("query_device") ? EAGAIN : 0;
+    };
+    v.query_port = [](ibv_context *, std::uint8_t number, ibv_port_attr *a) {
+        *a = {};
+        a->state = number == 2 ? now->state : IBV_PORT_DOWN;
+        a->active_mtu = IBV_MTU_4096;
+        a->max_msg_sz = 1u << 30;
+        a->lid = 17;
+        a->gid_tbl_len = 4;
+        a->link_layer = now->ethernet ? IBV_LINK_LAYER_ETHERNET : IBV_LINK_LAYER_INFINIBAND;
+        return 0;
+    };
+    v.query_gid = [](ibv_context *, std::uint32_t, std::uint32_t i, ibv_gid_entry *e, std::uint32_t, std::size_t) {
+        // 0: version 1; 1: version 2 of IPv6; 2: version 2 of IPv4; 3: nothing
+        if (i == 3) return ENODATA;
+        e->gid_type = i == 0 ? IBV_GID_TYPE_ROCE_V1 : IBV_GID_TYPE_ROCE_V2;
+        if (i != 1) e->gid.raw[10] = e->gid.raw[11] = 0xff;
+        e->gid.raw[15] = static_cast<std::uint8_t>(i + 1);
+        return 0;
+    };
     return v;
 }
 

@@ -17,9 +17,6 @@ namespace mpix::transport::mlx5 {
 
 // Called under their own names; the header wraps some of them in macros of the same name.
 #define MPIX_MLX5_IBV_FUNCTIONS(F) \
-    F(ibv_query_device)            \
-    F(_ibv_query_gid_ex)           \
-    F(ibv_alloc_pd)                \
     F(ibv_dealloc_pd)              \
     F(ibv_dereg_mr)                \
     F(ibv_reg_mr_iova2)            \
@@ -37,7 +34,6 @@ struct verbs_calls {
     MPIX_MLX5_DV_FUNCTIONS(MPIX_MLX5_MEMBER)
 #undef MPIX_MLX5_MEMBER
     decltype(&::ibv_reg_dmabuf_mr) ibv_reg_dmabuf_mr = nullptr;  // null: a library that is too old for it
-    int (*query_port)(ibv_context *, std::uint8_t, ibv_port_attr *) = nullptr;
     // These go through the device's context and are no symbols of the library.
     ibv_qp *(*create_qp_ex)(ibv_context *, ibv_qp_init_attr_ex *) = nullptr;
     ibv_td *(*alloc_td)(ibv_context *, ibv_td_init_attr *) = nullptr;

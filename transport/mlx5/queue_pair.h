@@ -4,36 +4,24 @@
 // of the host or of a GPU post to it and poll it as device/mpix/device/work_queue.cuh does, and libibverbs' own posting
 // and polling are not used.
 //
-//   find_port    by which port of the device, and how peers address it
 //   open         makes the queue pair and exports it
-//   address      goes to the peer, by whatever way the caller has
+//   card         goes to the peer, by whatever way the caller has
 //   connect      with the peer's; both ends may do it in any order
+//   map_for_gpu  if GPUs post
 //
 // Then make_queue takes host_rings(), and what it made gets rings() in their place.
 #ifndef MPIX_TRANSPORT_MLX5_QUEUE_PAIR_H
 #define MPIX_TRANSPORT_MLX5_QUEUE_PAIR_H
 
 #include <cstdint>
-#include <string>
 #include <vector>
 
 #include "transport/mlx5/calls.h"
 #include "transport/mlx5/export.h"
 #include "transport/mlx5/gpu_pages.h"
+#include "transport/rdma_connection.h"
 
 namespace mpix::transport::mlx5 {
-
-/** A port, and the address by which peers send to it. */
-struct port {
-    std::uint8_t number = 0;
-    ibv_port_attr attributes{};
-    bool by_gid = false;  // Ethernet: by `gid`, else by the port's LID
-    ibv_gid gid{};
-    std::uint8_t gid_index = 0;
-};
-
-/** The first active one. Empty, or why there is none, or why the device is none of these. */
-outcome find_port(const verbs_calls &verbs, ibv_context *device, port &out);
 
 /** Who tells the NIC that there is something to do. */
 enum class bell {
@@ -48,24 +36,25 @@ public:
     queue_pair(const queue_pair &) = delete;
     queue_pair &operator=(const queue_pair &) = delete;
 
-    /**
-     * Empty, or why not; nothing is held then. `pages`: null if the host alone posts. Otherwise the GPUs reach queues and
-     * records, or it fails; whether they reach the doorbell too is tried, and rung_by() says what came of it. `device`,
-     * `domain`, `pages` and `at` outlive it.
-     */
-    outcome open(const verbs_calls &verbs, gpu_pages *pages, ibv_context *device, ibv_pd *domain, const port &at,
+    /** Empty, or why not; nothing is held then. `device`, `domain` and `at` outlive it. */
+    outcome open(const verbs_calls &verbs, ibv_context *device, ibv_pd *domain, const rdma::port &at,
                  std::uint32_t blocks);
+    /**
+     * Queues and records: empty, or why the GPUs do not reach them, and the host alone may post. Whether they reach the
+     * doorbell too is tried, and rung_by() says what came of it. `pages` outlives the queue pair.
+     */
+    outcome map_for_gpu(gpu_pages &pages);
     /** Nobody posts, polls or rings any more. */
     void close();
 
     /** For the peer's connect(). */
-    std::vector<std::uint8_t> address() const;
-    /** Nothing in the peer's address is trusted. */
-    outcome connect(const std::vector<std::uint8_t> &peers);
+    rdma::calling_card card() const { return rdma::card_of(*port_, host_.qpn, psn_); }
+    /** Nothing in the peer's card is trusted. */
+    outcome connect(const rdma::calling_card &peers);
 
     /** As this process reaches them; always with the doorbell. */
     const mpix_queue_rings &host_rings() const { return host_; }
-    /** As the posting side reaches them, the GPU where `pages` was given; without a doorbell where a ringer is needed. */
+    /** As the posting side reaches them, the GPU behind map_for_gpu; without a doorbell where a ringer is needed. */
     const mpix_queue_rings &rings() const { return posting_; }
     bell rung_by() const { return bell_; }
     /** Why not by the GPU; empty if it is. */
@@ -75,13 +64,11 @@ public:
 private:
     outcome make(ibv_context *device, ibv_pd *domain, std::uint32_t blocks);
     outcome export_rings();
-    outcome map_for_gpu();
-    outcome to_initial_state();
-    outcome modify(ibv_qp_attr &a, int mask);
+    void unmap();
 
     verbs_calls verbs_;
     gpu_pages *pages_ = nullptr;
-    const port *port_ = nullptr;
+    const rdma::port *port_ = nullptr;
     ibv_td *thread_domain_ = nullptr;
     ibv_pd *parent_ = nullptr;
     ibv_cq *completions_ = nullptr;

@@ -33,7 +33,6 @@ outcome verbs_calls::load() {
     function = reinterpret_cast<decltype(function)>(find(direct, "libmlx5.so.1", #function));
     MPIX_MLX5_DV_FUNCTIONS(MPIX_MLX5_FIND)
 #undef MPIX_MLX5_FIND
-    query_port = reinterpret_cast<decltype(query_port)>(find(verbs, "libibverbs.so.1", "ibv_query_port"));
     ibv_reg_dmabuf_mr = reinterpret_cast<decltype(ibv_reg_dmabuf_mr)>(dlsym(verbs, "ibv_reg_dmabuf_mr"));
     // Not by the header's inline function, which falls back on a symbol that would have to be linked.
     create_qp_ex = [](ibv_context *c, ibv_qp_init_attr_ex *a) -> ibv_qp * {

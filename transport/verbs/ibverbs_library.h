@@ -10,6 +10,8 @@
 #include <cstdint>
 #include <string>
 
+#include "transport/rdma_connection.h"
+
 namespace mpix::transport::verbs {
 
 // The functions that are called, under their own names; the header wraps some of them in macros of the same name.
@@ -36,6 +38,8 @@ struct ibverbs_library {
 #undef MPIX_IBV_MEMBER
     ibv_mr *(*reg_mr)(ibv_pd *, void *, std::size_t, int) = nullptr;
     int (*query_port)(ibv_context *, std::uint8_t, ibv_port_attr *) = nullptr;
+
+    rdma::port_calls port() const { return {ibv_query_device, query_port, _ibv_query_gid_ex}; }
 
     // Empty, or why it cannot be had. The library stays loaded.
     std::string load();

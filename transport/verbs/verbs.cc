@@ -13,12 +13,12 @@
 #include <deque>
 #include <map>
 #include <mutex>
-#include <random>
 #include <string>
 #include <utility>
 
 #include "transport/backends.h"
 #include "transport/network.h"
+#include "transport/rdma_connection.h"
 #include "transport/verbs/ibverbs_library.h"
 
 namespace mpix::transport {
@@ -29,8 +29,6 @@ using verbs::ibverbs_library;
 constexpr std::uint32_t most_posted = 128;    // writes under way of one queue pair
 constexpr std::uint32_t most_entries = 4096;  // of the completion queue
 constexpr std::uint32_t inline_wanted = 64;   // bytes that travel in the work request itself
-constexpr std::uint8_t ack_timeout = 18;      // 4.096 us * 2^18, about a second,
-constexpr std::uint8_t retries = 7;           // so often, before a peer is taken for lost
 
 struct wire_address {
     std::uint64_t address;
@@ -38,17 +36,6 @@ struct wire_address {
     std::uint8_t reserved[164];
 };
 static_assert(sizeof(wire_address) == sizeof(wire_region::address));
-
-// What meet() of the peer needs of our end of the connection to it.
-struct calling_card {
-    std::uint32_t version;
-    std::uint32_t qpn, psn;
-    std::uint16_t lid;
-    std::uint8_t mtu;
-    std::uint8_t by_gid;
-    std::uint8_t gid[16];
-};
-constexpr std::uint32_t card_version = 1;
 
 // One put, from put() until its last byte is known to have arrived.
 struct put_operation {
@@ -70,7 +57,7 @@ struct peer_process {
     ibv_qp *queue = nullptr;
     std::uint32_t psn = 0;
     std::uint32_t most_inline = 0;
-    calling_card card{};
+    rdma::calling_card card{};
     bool met = false, connected = false;
     outcome lost;
     std::uint64_t puts = 0, done = 0;  // ever begun; of them, in order, those that have arrived
@@ -101,14 +88,7 @@ public:
         if (!p.lost.empty()) return p.lost;
         if (p.queue == nullptr)
             if (outcome bad = make_queue(p); !bad.empty()) return lose(p, bad);
-        calling_card card{};
-        card.version = card_version;
-        card.qpn = p.queue->qp_num;
-        card.psn = p.psn;
-        card.lid = port_.lid;
-        card.mtu = static_cast<std::uint8_t>(port_.active_mtu);
-        card.by_gid = by_gid_;
-        std::memcpy(card.gid, gid_.raw, sizeof card.gid);
+        const rdma::calling_card card = rdma::card_of(port_, p.queue->qp_num, p.psn);
         if (outcome bad = connect(p); !bad.empty()) return lose(p, bad);
         const auto *const first = reinterpret_cast<const std::uint8_t *>(&card);
         address.assign(first, first + sizeof card);
@@ -116,11 +96,10 @@ public:
     }
 
     outcome meet(int peer, std::vector<std::uint8_t> address) override {
-        calling_card card;
+        rdma::calling_card card;
         if (address.size() != sizeof card) return "a malformed address of its queue pair";
         std::memcpy(&card, address.data(), sizeof card);
-        if (card.version != card_version || card.mtu < IBV_MTU_256 || card.mtu > IBV_MTU_4096)
-            return "a malformed address of its queue pair";
+        if (!rdma::well_formed(card)) return "a malformed address of its queue pair";
         const std::lock_guard lock(mutex_);
         if (!broken_.empty()) return broken_;
         peer_process &p = peers_[peer];
@@ -263,12 +242,8 @@ private:
 
     static int peer_of(const region &r) { return static_cast<int>(r.handle >> 32); }
 
-    static outcome error(const char *what, int number) {
-        return std::string("libibverbs: ") + what + ": " + std::strerror(number);
-    }
-
     static outcome not_registered() {
-        outcome text = error("ibv_reg_mr", errno);
+        outcome text = rdma::failed_call("ibv_reg_mr", errno);
         return errno == ENOMEM ? text + " (the limit of locked memory, \"ulimit -l\"?)" : text;
     }
 
@@ -278,13 +253,13 @@ private:
         if (outcome bad = ibv_.load(); !bad.empty()) return bad;
         int n = 0;
         ibv_device **const devices = ibv_.ibv_get_device_list(&n);
-        outcome bad = n == 0 ? "there is no RDMA device" : "no port of an RDMA device is active";
+        outcome bad = "there is no RDMA device";
         for (int i = 0; i < n && context_ == nullptr; ++i) {
             if (devices[i]->transport_type != IBV_TRANSPORT_IB) continue;  // RoCE is that as well
             context_ = ibv_.ibv_open_device(devices[i]);
-            if (context_ == nullptr)
-                bad = error("ibv_open_device", errno);
-            else if (!find_port()) {
+            bad = context_ == nullptr ? rdma::failed_call("ibv_open_device", errno)
+                                      : rdma::find_port(ibv_.port(), context_, port_);
+            if (context_ != nullptr && !bad.empty()) {
                 ibv_.ibv_close_device(context_);
                 context_ = nullptr;
             }
@@ -292,52 +267,17 @@ private:
         if (devices != nullptr) ibv_.ibv_free_device_list(devices);
         if (context_ == nullptr) return bad;
         ibv_device_attr can{};
-        if (const int e = ibv_.ibv_query_device(context_, &can); e != 0) return error("ibv_query_device", e);
+        if (const int e = ibv_.ibv_query_device(context_, &can); e != 0)
+            return rdma::failed_call("ibv_query_device", e);
         depth_ = std::min(most_posted, static_cast<std::uint32_t>(can.max_qp_wr));
         entries_ = std::min(most_entries, static_cast<std::uint32_t>(can.max_cqe));
         domain_ = ibv_.ibv_alloc_pd(context_);
-        if (domain_ == nullptr) return error("ibv_alloc_pd", errno);
+        if (domain_ == nullptr) return rdma::failed_call("ibv_alloc_pd", errno);
         // Entries of queue pairs that are gone may still be there, see drop.
         room_ = entries_ - std::min(entries_ / 2, 8 * depth_);
         completions_ = ibv_.ibv_create_cq(context_, static_cast<int>(entries_), nullptr, nullptr, 0);
-        if (completions_ == nullptr) return error("ibv_create_cq", errno);
+        if (completions_ == nullptr) return rdma::failed_call("ibv_create_cq", errno);
         return {};
-    }
-
-    // The first active port, and the address by which others reach it.
-    bool find_port() {
-        ibv_device_attr can{};
-        if (ibv_.ibv_query_device(context_, &can) != 0) return false;
-        for (std::uint8_t number = 1; number <= can.phys_port_cnt; ++number) {
-            port_ = {};
-            if (ibv_.query_port(context_, number, &port_) != 0 || port_.state != IBV_PORT_ACTIVE ||
-                port_.max_msg_sz == 0)
-                continue;
-            port_number_ = number;
-            by_gid_ = port_.link_layer == IBV_LINK_LAYER_ETHERNET;
-            if (!by_gid_ || choose_gid()) return true;
-        }
-        return false;
-    }
-
-    // RoCE: version 2, of an IPv4 address if there is one; else whatever comes first.
-    bool choose_gid() {
-        bool found = false;
-        for (int i = 0, best = 0; i < port_.gid_tbl_len; ++i) {
-            ibv_gid_entry entry{};
-            if (ibv_._ibv_query_gid_ex(context_, port_number_, static_cast<std::uint32_t>(i), &entry, 0,
-                                       sizeof entry) != 0)
-                continue;
-            constexpr std::uint8_t ipv4[12] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
-            const int rank =
-                1 + 2 * (entry.gid_type == IBV_GID_TYPE_ROCE_V2) + (std::memcmp(entry.gid.raw, ipv4, sizeof ipv4) == 0);
-            if (rank <= best) continue;
-            best = rank;
-            gid_ = entry.gid;
-            gid_index_ = static_cast<std::uint8_t>(i);
-            found = true;
-        }
-        return found;
     }
 
     void end() {
@@ -365,58 +305,17 @@ private:
         wanted.qp_type = IBV_QPT_RC;
         wanted.sq_sig_all = 1;
         p.queue = ibv_.ibv_create_qp(domain_, &wanted);
-        if (p.queue == nullptr) return error("ibv_create_qp", errno);
+        if (p.queue == nullptr) return rdma::failed_call("ibv_create_qp", errno);
         p.most_inline = std::min(inline_wanted, wanted.cap.max_inline_data);
         if (p.most_inline < sizeof(std::uint64_t)) return "the RDMA device takes no 8 bytes in a work request";
-        p.psn = std::random_device{}() & 0xffffff;
-        ibv_qp_attr a{};
-        a.qp_state = IBV_QPS_INIT;
-        a.port_num = port_number_;
-        a.qp_access_flags = IBV_ACCESS_REMOTE_WRITE;
-        return modify(p, a, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
+        p.psn = rdma::any_psn();
+        return rdma::initialize(ibv_.ibv_modify_qp, p.queue, port_);
     }
 
-    outcome modify(peer_process &p, ibv_qp_attr &a, int mask) {
-        const int e = ibv_.ibv_modify_qp(p.queue, &a, mask);
-        return e == 0 ? outcome{} : error("ibv_modify_qp", e);
-    }
-
-    // Once both ends are known. The peer's may not be ready yet: then what we send is sent again.
+    // Once both ends are known.
     outcome connect(peer_process &p) {
         if (!p.met || p.queue == nullptr || p.connected) return {};
-        if (p.card.by_gid != by_gid_) return "one of the two ports is InfiniBand's, the other one Ethernet's";
-        ibv_qp_attr a{};
-        a.qp_state = IBV_QPS_RTR;
-        a.path_mtu = static_cast<ibv_mtu>(std::min<int>(p.card.mtu, port_.active_mtu));
-        a.dest_qp_num = p.card.qpn;
-        a.rq_psn = p.card.psn;
-        a.max_dest_rd_atomic = 1;
-        a.min_rnr_timer = 12;
-        a.ah_attr.port_num = port_number_;
-        a.ah_attr.dlid = p.card.lid;
-        if (by_gid_) {
-            a.ah_attr.is_global = 1;
-            std::memcpy(a.ah_attr.grh.dgid.raw, p.card.gid, sizeof p.card.gid);
-            a.ah_attr.grh.sgid_index = gid_index_;
-            a.ah_attr.grh.hop_limit = 64;
-        }
-        if (outcome bad = modify(p, a,
-                                 IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
-                                     IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER);
-            !bad.empty())
-            return bad;
-        a = {};
-        a.qp_state = IBV_QPS_RTS;
-        a.timeout = ack_timeout;
-        a.retry_cnt = retries;
-        a.rnr_retry = retries;
-        a.sq_psn = p.psn;
-        a.max_rd_atomic = 1;
-        if (outcome bad = modify(p, a,
-                                 IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |
-                                     IBV_QP_MAX_QP_RD_ATOMIC);
-            !bad.empty())
-            return bad;
+        if (outcome bad = rdma::connect(ibv_.ibv_modify_qp, p.queue, port_, p.psn, p.card); !bad.empty()) return bad;
         p.connected = true;
         return {};
     }
@@ -460,7 +359,7 @@ private:
     void post_waiting(int number, peer_process &p) {
         while (!p.waiting.empty() && p.posted.size() < depth_ && under_way_ < room_) {
             put_operation &o = p.waiting.front();
-            const auto bytes = static_cast<std::uint32_t>(std::min<std::uint64_t>(o.left, port_.max_msg_sz));
+            const auto bytes = static_cast<std::uint32_t>(std::min<std::uint64_t>(o.left, port_.attributes.max_msg_sz));
             const bool is_inline = o.source == nullptr && o.left <= p.most_inline;
             if (!is_inline && o.source == nullptr) {
                 // Whatever the user sends from, for as long as it takes: what a kept registration says of memory that
@@ -486,7 +385,7 @@ private:
             wr.wr.rdma.remote_addr = o.to;
             wr.wr.rdma.rkey = o.key;
             if (const int e = ibv_post_send(p.queue, &wr, &refused); e != 0) {
-                lose(p, error("ibv_post_send", e));
+                lose(p, rdma::failed_call("ibv_post_send", e));
                 return;
             }
             ++under_way_;
@@ -522,10 +421,7 @@ private:
     ibv_context *context_ = nullptr;
     ibv_pd *domain_ = nullptr;
     ibv_cq *completions_ = nullptr;
-    ibv_port_attr port_{};
-    std::uint8_t port_number_ = 1, gid_index_ = 0;
-    bool by_gid_ = false;
-    ibv_gid gid_{};
+    rdma::port port_;
     std::uint32_t depth_ = 0;    // of a queue pair
     std::uint32_t entries_ = 0;  // of the completion queue
     std::uint32_t room_ = 0;     // of them, for work requests under way
