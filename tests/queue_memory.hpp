@@ -6,7 +6,7 @@
 
 #include <cstdint>
 
-#include "transport/workqueue/wqe.h"
+#include "transport/wqe.h"
 
 namespace queue_test {
 

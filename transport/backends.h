@@ -4,6 +4,9 @@
 #ifndef MPIX_TRANSPORT_BACKENDS_H
 #define MPIX_TRANSPORT_BACKENDS_H
 
+#include <memory>
+#include <string>
+
 #include "transport/network.h"
 #include "transport/send_queue.h"
 #include "transport/transport.h"
@@ -21,9 +24,13 @@ network &ucx_transport();
 network &verbs_transport();
 #endif
 
-// To one peer, for one executor: the kernels of a GPU, or (gpus null) host threads.
+// To one peer, for one executor: the kernels of a GPU, or (gpus null) host threads. The software HCA executes it.
 outcome make_network_queue(network &wire, transport &host_memory, transport *gpus, int device,
                            std::unique_ptr<send_queue> &out);
+
+// The same, executed by the network's hardware if it can be. `executed_by`: by whom, and if not by hardware why not.
+outcome make_queue_to(network &wire, int peer, transport &host_memory, transport *gpus, int device,
+                      std::unique_ptr<send_queue> &out, std::string &executed_by);
 
 }  // namespace mpix::transport
 

@@ -14,8 +14,10 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <vector>
 
+#include "transport/send_queue.h"
 #include "transport/transport.h"
 
 namespace mpix::transport {
@@ -45,6 +47,14 @@ struct network {
     virtual outcome put_word(const region &to, std::uint64_t offset, std::uint64_t value) = 0;
     // Finished once all that was put to the peer so far is there, or never will be. Null if it is so already.
     virtual std::unique_ptr<transfer> flush(int peer) = 0;
+
+    // Why no queue of this network's is executed by its hardware, or empty. Behind usable().
+    virtual outcome no_hardware_queues() { return std::string(name()) + " executes no queue that others post to"; }
+    // One to the peer, for the kernels of `device`, by `gpus`, or (null) for host threads.
+    virtual outcome hardware_queue(int /*peer*/, transport & /*host_memory*/, transport * /*gpus*/, int /*device*/,
+                                   std::unique_ptr<send_queue> & /*out*/) {
+        return no_hardware_queues();
+    }
 
     // Why nothing reaches the peer any more, or empty.
     virtual outcome lost(int peer) = 0;

@@ -57,6 +57,14 @@ outcome initialize(modify_call modify, ibv_qp *queue, const port &at);
 /** With the peer's well-formed card. The peer's end may not be ready yet: then what we send is sent again. */
 outcome connect(modify_call modify, ibv_qp *queue, const port &at, std::uint32_t psn, const calling_card &peers);
 
+// ---- a peer's region: whose it is, and the key of its memory ----
+
+inline std::uint64_t handle_of(int peer, std::uint32_t key) {
+    return static_cast<std::uint64_t>(static_cast<std::uint32_t>(peer)) << 32 | key;
+}
+inline int peer_of(const region &r) { return static_cast<int>(r.handle >> 32); }
+inline std::uint32_t key_of(const region &r) { return static_cast<std::uint32_t>(r.handle); }
+
 }  // namespace mpix::transport::rdma
 
 #endif  // MPIX_TRANSPORT_RDMA_CONNECTION_H

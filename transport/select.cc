@@ -101,21 +101,41 @@ network *between_nodes(outcome &why_not) {
 
 network *network_in_use() { return allowed().in_use.load(std::memory_order_acquire); }
 
-outcome queue_to(int peer, int device, send_queue *&out) {
-    using queues_of = std::map<std::pair<int, int>, std::unique_ptr<send_queue>>;
+outcome make_queue_to(network &wire, int peer, transport &host_memory, transport *gpus, int device,
+                      std::unique_ptr<send_queue> &out, std::string &executed_by) {
+    const outcome why_software = wire.hardware_queue(peer, host_memory, gpus, device, out);
+    if (!why_software.empty())
+        if (outcome bad = make_network_queue(wire, host_memory, gpus, device, out); !bad.empty()) return bad;
+    executed_by = out->executed_by() + (why_software.empty() ? "" : ": " + why_software);
+    return {};
+}
+
+outcome queue_to(int peer, int device, chosen_queue &out) {
+    struct entry {
+        std::unique_ptr<send_queue> queue;
+        std::string executed_by;
+    };
     static std::mutex *const mutex = new std::mutex;
-    static auto *const queues = new queues_of;
+    static auto *const queues = new std::map<std::pair<int, int>, entry>;
     network *const wire = network_in_use();
     if (wire == nullptr) return "no network is in use";
     const std::lock_guard lock(*mutex);
-    std::unique_ptr<send_queue> &queue = (*queues)[{peer, device}];
-    if (queue == nullptr)
-        if (outcome bad =
-                make_network_queue(*wire, node_memory(), device == on_host ? nullptr : devices(), device, queue);
+    entry &made = (*queues)[{peer, device}];
+    if (made.queue == nullptr)
+        if (outcome bad = make_queue_to(*wire, peer, node_memory(), device == on_host ? nullptr : devices(), device,
+                                        made.queue, made.executed_by);
             !bad.empty())
             return bad;
-    out = queue.get();
+    out = {made.queue.get(), made.executed_by};
     return {};
+}
+
+std::string queues_executed_by() {
+    outcome why;
+    network *const wire = between_nodes(why);
+    if (wire == nullptr) return "nobody: " + why;
+    why = wire->no_hardware_queues();
+    return why.empty() ? "the NIC" : "the software HCA: " + why;
 }
 
 transport &node_memory() { return shm_transport(); }

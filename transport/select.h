@@ -34,7 +34,14 @@ network *between_nodes(outcome &why_not);
 network *network_in_use();
 
 // A work queue to that peer, of the network in use, for the kernels of `device`, or for host threads (on_host). It stays.
-outcome queue_to(int peer, int device, send_queue *&out);
+struct chosen_queue {
+    send_queue *queue = nullptr;
+    std::string executed_by;  // and why by no NIC
+};
+outcome queue_to(int peer, int device, chosen_queue &out);
+
+// Who executes such queues of this process, and why no NIC; asks the network.
+std::string queues_executed_by();
 
 // The transport with that id, or null.
 transport *by_id(std::uint32_t id);

@@ -90,6 +90,7 @@ int describe() {
     print("transports, in this process:\n");
     for (const auto &[name, why_not] : mpix::transport::available())
         print(format("  {:<9} {}\n", name, why_not.empty() ? "usable" : "not usable: " + why_not));
+    print(format("work queues to other nodes: executed by {}\n", mpix::transport::queues_executed_by()));
     return 0;
 }
 

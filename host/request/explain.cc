@@ -176,6 +176,13 @@ void explain_send(const request &r, const transport::choice &choice, const movem
     out.print();
 }
 
+void explain_queue(const request &r, const std::string &executed_by) {
+    if (r.op.names == nullptr) return;
+    table out(r);
+    out.line("  work queue: executed by " + executed_by);
+    out.print();
+}
+
 void explain_receive(const request &r, const std::unique_ptr<const transport::choice> &choice,
                      const std::string &refusal) {
     if (r.op.names == nullptr) return;

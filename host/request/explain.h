@@ -27,6 +27,8 @@ std::shared_ptr<const argument_names> names_of(MPI_Comm comm, MPI_Datatype datat
 // One table each, by one write. setup_mutex is held, but for a null peer. `refusal`: why there is no path after all.
 void explain_send(const request &r, const transport::choice &choice, const movement &how, std::uint64_t slots,
                   const std::string &refusal);
+// Of an exported send: who executes the queue that it is posted to.
+void explain_queue(const request &r, const std::string &executed_by);
 void explain_receive(const request &r, const std::unique_ptr<const transport::choice> &choice,
                      const std::string &refusal);
 // A send that its receiver has refused.

@@ -194,7 +194,9 @@ void send_request::install_queue(int executor) {
     if (!config().work_queue || !movement_.not_posted.empty()) return;
     const bool staged = executor != transport::on_host || !gapless;
     std::unique_ptr<transport::queued_message> made;
-    transport::outcome bad = transport::queue_to(peer_world(), executor, queue_);
+    transport::chosen_queue chosen;
+    transport::outcome bad = transport::queue_to(peer_world(), executor, chosen);
+    queue_ = chosen.queue;
     if (bad.empty()) bad = queue_->failed(~std::uint64_t{0});
     transport::queue_message m;
     if (bad.empty() && staged) bad = make_staging(executor, m);
@@ -214,6 +216,7 @@ void send_request::install_queue(int executor) {
         if (config().explain) say(format("no work queue to rank {}: {}", op.peer, bad));
         return;
     }
+    explain_queue(*this, chosen.executed_by);
     posted_ = made.get();
     postings_.push_back(std::move(made));
 }

@@ -25,7 +25,7 @@ static void stumble();
 #include "tests/queue_memory.hpp"
 #include "transport/workqueue/decode.cc"
 #include "transport/workqueue/software_hca.cc"
-#include "transport/workqueue/wqe.cc"
+#include "transport/wqe.cc"
 
 using namespace mpix::detail;
 using namespace mpix::transport;

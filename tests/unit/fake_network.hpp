@@ -161,7 +161,7 @@ struct fake_gpus final : tr::transport {
     }
 };
 
-struct fake_network final : tr::network {
+struct fake_network : tr::network {
     slow_worker wire;
     trouble problem;
     std::atomic<unsigned> asked{0};  // how often, whether a put has finished

@@ -36,10 +36,16 @@ TEST_CASE("libibverbs: addresses and regions that are none are refused") {
     transport::network &verbs = transport::verbs_transport();
     CHECK_FALSE(verbs.meet(1, {}).empty());
     // Of the right size, and of another version; of the right one, and with an MTU that there is not.
-    std::vector<std::uint8_t> card(32, 0xff);
+    std::vector<std::uint8_t> card(64, 0xff);
     CHECK(verbs.meet(1, card) == "a malformed address of its queue pair");
     card[0] = 1;
     card[1] = card[2] = card[3] = 0;
+    CHECK(verbs.meet(1, card) == "a malformed address of its queue pair");
+    // A good one, with one for the NIC's queue that is not.
+    card.assign(64, 0);
+    card[0] = 1;
+    card[14] = 5;
+    card[32] = 2;
     CHECK(verbs.meet(1, card) == "a malformed address of its queue pair");
     CHECK_FALSE(verbs.meet(1, std::vector<std::uint8_t>(4096, 0)).empty());
     transport::wire_region wire{};

@@ -111,4 +111,11 @@ outcome queue_pair::connect(const rdma::calling_card &peers) {
     return rdma::connect(verbs_.ibv_modify_qp, queue_, *port_, psn_, peers);
 }
 
+void queue_pair::fail_all() {
+    if (queue_ == nullptr) return;
+    ibv_qp_attr a{};
+    a.qp_state = IBV_QPS_ERR;
+    verbs_.ibv_modify_qp(queue_, &a, IBV_QP_STATE);
+}
+
 }  // namespace mpix::transport::mlx5

@@ -44,6 +44,8 @@ public:
      * doorbell too is tried, and rung_by() says what came of it. `pages` outlives the queue pair.
      */
     outcome map_for_gpu(gpu_pages &pages);
+    /** What was posted fails, or has gone; what is posted from now on fails. No memory is read any more. */
+    void fail_all();
     /** Nobody posts, polls or rings any more. */
     void close();
 

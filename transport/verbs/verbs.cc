@@ -12,11 +12,13 @@
 #include <cstring>
 #include <deque>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <utility>
 
 #include "transport/backends.h"
+#include "transport/hardware_queues.h"
 #include "transport/network.h"
 #include "transport/rdma_connection.h"
 #include "transport/verbs/ibverbs_library.h"
@@ -36,6 +38,11 @@ struct wire_address {
     std::uint8_t reserved[164];
 };
 static_assert(sizeof(wire_address) == sizeof(wire_region::address));
+
+// What meet() of the peer is given. `queue`: the NIC's work queue, if it executes one, else of version 0.
+struct address_pair {
+    rdma::calling_card connection, queue;
+};
 
 // One put, from put() until its last byte is known to have arrived.
 struct put_operation {
@@ -57,8 +64,9 @@ struct peer_process {
     ibv_qp *queue = nullptr;
     std::uint32_t psn = 0;
     std::uint32_t most_inline = 0;
-    rdma::calling_card card{};
+    rdma::calling_card card{}, queues_card{};
     bool met = false, connected = false;
+    outcome no_queue;  // why no queue to it is the NIC's
     outcome lost;
     std::uint64_t puts = 0, done = 0;  // ever begun; of them, in order, those that have arrived
     std::deque<put_operation> waiting;
@@ -88,25 +96,29 @@ public:
         if (!p.lost.empty()) return p.lost;
         if (p.queue == nullptr)
             if (outcome bad = make_queue(p); !bad.empty()) return lose(p, bad);
-        const rdma::calling_card card = rdma::card_of(port_, p.queue->qp_num, p.psn);
-        if (outcome bad = connect(p); !bad.empty()) return lose(p, bad);
-        const auto *const first = reinterpret_cast<const std::uint8_t *>(&card);
-        address.assign(first, first + sizeof card);
+        address_pair own{rdma::card_of(port_, p.queue->qp_num, p.psn), {}};
+        if (hardware_ != nullptr)
+            if (outcome bad = hardware_->introduce(peer, own.queue); !bad.empty()) p.no_queue = bad;
+        if (outcome bad = connect(peer, p); !bad.empty()) return lose(p, bad);
+        const auto *const first = reinterpret_cast<const std::uint8_t *>(&own);
+        address.assign(first, first + sizeof own);
         return {};
     }
 
     outcome meet(int peer, std::vector<std::uint8_t> address) override {
-        rdma::calling_card card;
-        if (address.size() != sizeof card) return "a malformed address of its queue pair";
-        std::memcpy(&card, address.data(), sizeof card);
-        if (!rdma::well_formed(card)) return "a malformed address of its queue pair";
+        address_pair peers;
+        if (address.size() != sizeof peers) return "a malformed address of its queue pair";
+        std::memcpy(&peers, address.data(), sizeof peers);
+        if (!rdma::well_formed(peers.connection) || (peers.queue.version != 0 && !rdma::well_formed(peers.queue)))
+            return "a malformed address of its queue pair";
         const std::lock_guard lock(mutex_);
         if (!broken_.empty()) return broken_;
         peer_process &p = peers_[peer];
         if (p.met) return p.lost;
         p.met = true;
-        p.card = card;
-        outcome bad = connect(p);
+        p.card = peers.connection;
+        p.queues_card = peers.queue;
+        outcome bad = connect(peer, p);
         return bad.empty() ? bad : lose(p, bad);
     }
 
@@ -154,7 +166,7 @@ public:
         out.address = reinterpret_cast<void *>(address.address);
         out.bytes = wire.bytes;
         out.remote = true;
-        out.handle = static_cast<std::uint64_t>(static_cast<std::uint32_t>(peer)) << 32 | address.key;
+        out.handle = rdma::handle_of(peer, address.key);
         return {};
     }
 
@@ -166,7 +178,7 @@ public:
         if (offset > to.bytes || bytes > to.bytes - offset) return "a put beyond the end of the peer's region";
         if (bytes == 0) return {};
         const std::lock_guard lock(mutex_);
-        const int peer = peer_of(to);
+        const int peer = rdma::peer_of(to);
         if (outcome bad = begin_put(peer, to, offset, static_cast<const char *>(from), 0, bytes); !bad.empty())
             return bad;
         out = std::make_unique<arrival>(*this, peer, peers_.at(peer).puts);
@@ -177,7 +189,7 @@ public:
         if (offset > to.bytes || sizeof value > to.bytes - offset) return "a put beyond the end of the peer's region";
         const std::lock_guard lock(mutex_);
         // publish_partition: bytes before words, by the order of the queue pair, see above.
-        return begin_put(peer_of(to), to, offset, nullptr, value, sizeof value);
+        return begin_put(rdma::peer_of(to), to, offset, nullptr, value, sizeof value);
     }
 
     std::unique_ptr<transfer> flush(int peer) override {
@@ -185,6 +197,26 @@ public:
         const auto it = peers_.find(peer);
         if (it == peers_.end() || it->second.done == it->second.puts || !it->second.lost.empty()) return nullptr;
         return std::make_unique<arrival>(*this, peer, it->second.puts);
+    }
+
+    outcome no_hardware_queues() override {
+        const std::lock_guard lock(mutex_);
+        return broken_.empty() ? no_hardware_ : broken_;
+    }
+
+    outcome hardware_queue(int peer, transport &host_memory, transport *gpus, int device,
+                           std::unique_ptr<send_queue> &out) override {
+        std::shared_ptr<hardware_queues> hardware;
+        {
+            const std::lock_guard lock(mutex_);
+            if (!broken_.empty()) return broken_;
+            if (hardware_ == nullptr) return no_hardware_;
+            const auto it = peers_.find(peer);
+            if (it == peers_.end() || !it->second.connected) return "the queue pair of the peer is not connected";
+            if (!it->second.no_queue.empty()) return it->second.no_queue;
+            hardware = hardware_;
+        }
+        return hardware->open_queue(peer, host_memory, gpus, device, out);
     }
 
     outcome lost(int peer) override {
@@ -196,6 +228,7 @@ public:
     void give_up(int peer) override {
         const std::lock_guard lock(mutex_);
         if (const auto it = peers_.find(peer); it != peers_.end()) lose(it->second, "the process has ended");
+        if (hardware_ != nullptr) hardware_->give_up(peer);
     }
 
     bool progress() override {
@@ -240,8 +273,6 @@ private:
         }
     };
 
-    static int peer_of(const region &r) { return static_cast<int>(r.handle >> 32); }
-
     static outcome not_registered() {
         outcome text = rdma::failed_call("ibv_reg_mr", errno);
         return errno == ENOMEM ? text + " (the limit of locked memory, \"ulimit -l\"?)" : text;
@@ -277,10 +308,16 @@ private:
         room_ = entries_ - std::min(entries_ / 2, 8 * depth_);
         completions_ = ibv_.ibv_create_cq(context_, static_cast<int>(entries_), nullptr, nullptr, 0);
         if (completions_ == nullptr) return rdma::failed_call("ibv_create_cq", errno);
+#if MPIX_HAVE_MLX5
+        std::unique_ptr<hardware_queues> hardware;
+        no_hardware_ = make_mlx5_queues(context_, domain_, port_, hardware);
+        hardware_ = std::move(hardware);
+#endif
         return {};
     }
 
     void end() {
+        hardware_ = nullptr;
         for (auto &[number, p] : peers_) drop(p);
         peers_.clear();
         for (auto &[backing, memory] : registrations_) ibv_.ibv_dereg_mr(memory);
@@ -313,10 +350,13 @@ private:
     }
 
     // Once both ends are known.
-    outcome connect(peer_process &p) {
+    outcome connect(int peer, peer_process &p) {
         if (!p.met || p.queue == nullptr || p.connected) return {};
         if (outcome bad = rdma::connect(ibv_.ibv_modify_qp, p.queue, port_, p.psn, p.card); !bad.empty()) return bad;
         p.connected = true;
+        if (hardware_ != nullptr && p.no_queue.empty())
+            p.no_queue =
+                p.queues_card.version == 0 ? "the peer's device executes none" : hardware_->meet(peer, p.queues_card);
         return {};
     }
 
@@ -350,8 +390,8 @@ private:
         if (!p.lost.empty()) return p.lost;
         if (!p.connected) return "the queue pair of the peer is not connected";
         ++p.puts;
-        p.waiting.push_back({reinterpret_cast<std::uint64_t>(to.address) + offset,
-                             static_cast<std::uint32_t>(to.handle), from, word, bytes});
+        p.waiting.push_back(
+            {reinterpret_cast<std::uint64_t>(to.address) + offset, rdma::key_of(to), from, word, bytes});
         post_waiting(peer, p);
         return p.lost;
     }
@@ -422,10 +462,12 @@ private:
     ibv_pd *domain_ = nullptr;
     ibv_cq *completions_ = nullptr;
     rdma::port port_;
-    std::uint32_t depth_ = 0;    // of a queue pair
-    std::uint32_t entries_ = 0;  // of the completion queue
-    std::uint32_t room_ = 0;     // of them, for work requests under way
-    std::size_t under_way_ = 0;  // work requests posted to all peers that have not completed
+    outcome no_hardware_ = "mpix was built without the vendor's header for ConnectX";
+    std::shared_ptr<hardware_queues> hardware_;  // or null, and why
+    std::uint32_t depth_ = 0;                    // of a queue pair
+    std::uint32_t entries_ = 0;                  // of the completion queue
+    std::uint32_t room_ = 0;                     // of them, for work requests under way
+    std::size_t under_way_ = 0;                  // work requests posted to all peers that have not completed
     std::map<int, peer_process> peers_;
     std::map<void *, ibv_mr *> registrations_;
 };

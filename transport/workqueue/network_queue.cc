@@ -11,10 +11,12 @@
 #include <vector>
 
 #include "transport/backends.h"
+#include "transport/executor_memory.h"
 #include "transport/network.h"
+#include "transport/prebuilt_message.h"
 #include "transport/send_queue.h"
 #include "transport/workqueue/software_hca.h"
-#include "transport/workqueue/wqe.h"
+#include "transport/wqe.h"
 
 namespace mpix::transport {
 namespace {
@@ -110,12 +112,11 @@ private:
 class network_queue final : public send_queue {
 public:
     network_queue(network &wire, transport &host_memory, transport *gpus, int device)
-        : host_memory_(host_memory), gpus_(gpus), device_(device), backend_(wire) {}
+        : memory_(host_memory, gpus, device), backend_(wire) {}
 
     ~network_queue() override {
-        if (viewed_) gpus_->release_view(shared_);
-        if (shared_) host_memory_.release(shared_);
-        release(own_);
+        memory_.release_shared(shared_);
+        memory_.release(own_);
     }
 
     // Rings and records in host memory that both sides reach; what only the executor touches in its own.
@@ -132,13 +133,9 @@ public:
             mpix_work_queue queue;
             std::uint64_t filled[blocks];
         };
-        if (outcome bad = host_memory_.allocate(sizeof(shared_part), on_host, shared_); !bad.empty()) return bad;
+        void *view = nullptr;
+        if (outcome bad = memory_.share(sizeof(shared_part), shared_, view); !bad.empty()) return bad;
         auto *const host = static_cast<shared_part *>(shared_.address);
-        void *view = shared_.address;
-        if (gpus_ != nullptr) {
-            if (outcome bad = gpus_->acquire_view(shared_, device_, view); !bad.empty()) return bad;
-            viewed_ = true;
-        }
         static std::atomic<std::uint32_t> next_number{1};
         const std::uint32_t number = next_number.fetch_add(1) & 0xffffff;
         const auto rings_at = [number](shared_part *at) {
@@ -150,16 +147,17 @@ public:
         auto *const device_side = static_cast<shared_part *>(view);
         image.queue.rings = rings_at(device_side);
         image.queue.report = &device_side->report;
-        if (outcome bad = allocate(sizeof image, own_); !bad.empty()) return bad;
+        if (outcome bad = memory_.allocate(sizeof image, own_); !bad.empty()) return bad;
         queue_ = &static_cast<own_part *>(own_.address)->queue;
         image.queue.filled = static_cast<own_part *>(own_.address)->filled;
-        if (outcome bad = write(own_, &image, sizeof image); !bad.empty()) return bad;
+        if (outcome bad = memory_.write(own_, &image, sizeof image); !bad.empty()) return bad;
         hca_ = std::make_unique<hca_queue>(rings_at(host), local_keys_, backend_);
         return {};
     }
 
     outcome enter(const queue_message &m, std::unique_ptr<queued_message> &out) override;
 
+    std::string executed_by() const override { return "the software HCA"; }
     bool step() override {
         const std::unique_lock lock(stepping_, std::try_to_lock);  // else another thread is at it
         if (!lock) return false;
@@ -186,29 +184,13 @@ private:
         ~message() override {
             for (const std::uint32_t key : local) owner.local_keys_.remove(key);
             for (const std::uint32_t key : remote) owner.backend_.remove(key);
-            owner.release(memory);
+            owner.memory_.release(memory);
         }
         const mpix_posting *postings() const override { return static_cast<const mpix_posting *>(memory.address); }
     };
 
-    // Memory of the executor's.
-    outcome allocate(std::size_t bytes, region &out) {
-        return gpus_ != nullptr ? gpus_->allocate(bytes, device_, out) : host_memory_.allocate(bytes, on_host, out);
-    }
-    outcome write(const region &to, const void *from, std::size_t bytes) {
-        if (gpus_ != nullptr) return gpus_->write(to.address, from, bytes, device_);
-        std::memcpy(to.address, from, bytes);
-        return {};
-    }
-    void release(region &own) {
-        if (own) (gpus_ != nullptr ? gpus_ : &host_memory_)->release(own);
-    }
-
-    transport &host_memory_;
-    transport *const gpus_;  // null: the executor is host threads
-    const int device_;
+    executor_memory memory_;
     region shared_, own_;
-    bool viewed_ = false;
     mpix_work_queue *queue_ = nullptr;  // as the executor reaches it
     key_table local_keys_;
     put_backend backend_;
@@ -219,48 +201,14 @@ private:
 };
 
 outcome network_queue::enter(const queue_message &m, std::unique_ptr<queued_message> &out) {
-    if (m.slots != 1 && m.slots != 2) return "a landing holds one message or two";
     auto made = std::make_unique<message>(*this);
-    const std::uint64_t bytes = m.partitions * m.partition_bytes;
-    made->local.push_back(local_keys_.add(const_cast<char *>(m.payload), bytes, may_read_locally));
+    made->local.push_back(
+        local_keys_.add(const_cast<char *>(m.payload), m.partitions * m.partition_bytes, may_read_locally));
     for (const region *peers : {&m.landing, &m.flags, &m.words}) made->remote.push_back(backend_.add(*peers));
-    const auto place = [](const region &r, std::uint64_t offset, std::uint32_t key) {
-        return remote_place{reinterpret_cast<std::uint64_t>(r.address) + offset, key};
-    };
-    const std::uint32_t number = hca_->qpn();
-    std::vector<wqe> blocks;
-    std::vector<mpix_posting> postings;
-    for (std::uint64_t slot = 0; slot < m.slots; ++slot) {
-        const partition_layout layout{number,
-                                      m.partitions,
-                                      m.partition_bytes,
-                                      {reinterpret_cast<std::uint64_t>(m.payload), made->local[0]},
-                                      m.partition_bytes,
-                                      place(m.landing, slot * bytes, made->remote[0]),
-                                      m.partition_bytes,
-                                      place(m.flags, 0, made->remote[1])};
-        if (outcome bad = check_layout(layout, log_blocks); !bad.empty()) return bad;
-        const std::vector<wqe> those = make_blocks(layout);
-        blocks.insert(blocks.end(), those.begin(), those.end());
-        blocks.push_back(
-            make_flag_write(number, place(m.flags, 8 * std::uint64_t{m.partitions}, made->remote[1]), 0, false));
-        blocks.push_back(make_flag_write(number, place(m.words, m.complete, made->remote[2]), 0, true));
-        postings.push_back(describe_posting(layout, queue_, nullptr));
-    }
-    // The postings, then their blocks.
-    constexpr std::size_t room = 128;  // two postings, and the blocks begin at a multiple of 64
-    static_assert(2 * sizeof(mpix_posting) <= room && room % 64 == 0);
-    std::vector<char> image(room + blocks.size() * sizeof(wqe));
-    if (outcome bad = allocate(image.size(), made->memory); !bad.empty()) return bad;
-    auto *const at = reinterpret_cast<wqe *>(static_cast<char *>(made->memory.address) + room);
-    for (std::size_t slot = 0; slot < postings.size(); ++slot) {
-        postings[slot].blocks = at + slot * (blocks.size() / postings.size());
-        postings[slot].staging = m.staging;
-        postings[slot].gaps = m.gaps;
-    }
-    std::memcpy(image.data(), postings.data(), postings.size() * sizeof postings[0]);
-    std::memcpy(image.data() + room, blocks.data(), blocks.size() * sizeof(wqe));
-    if (outcome bad = write(made->memory, image.data(), image.size()); !bad.empty()) return bad;
+    if (outcome bad = prebuild(m, {made->local[0], made->remote[0], made->remote[1], made->remote[2]},
+                               {hca_->qpn(), log_blocks, queue_}, memory_, made->memory);
+        !bad.empty())
+        return bad;
     out = std::move(made);
     return {};
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "transport/workqueue/wqe.h"
+#include "transport/wqe.h"
 
 #include <algorithm>
 #include <cstring>

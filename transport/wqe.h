@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Prebuilt work-queue entries: what the kernel copies into the queue when a partition is ready.
-#ifndef MPIX_TRANSPORT_WORKQUEUE_WQE_H
-#define MPIX_TRANSPORT_WORKQUEUE_WQE_H
+#ifndef MPIX_TRANSPORT_WQE_H
+#define MPIX_TRANSPORT_WQE_H
 
 #include <mpix/detail/work_queue.h>
 
@@ -60,4 +60,4 @@ mpix_work_queue make_queue(const mpix_queue_rings &rings, std::uint64_t *filled,
 
 }  // namespace mpix::transport
 
-#endif  // MPIX_TRANSPORT_WORKQUEUE_WQE_H
+#endif  // MPIX_TRANSPORT_WQE_H
