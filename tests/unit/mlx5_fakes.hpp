@@ -45,7 +45,7 @@ struct world {
     alignas(4096) unsigned char sq[8192];
     alignas(4096) unsigned char cq[4096];
     alignas(4096) unsigned char records[4096];  // those of both queues, as the provider has them on one page
-    alignas(4096) unsigned char registers[4096];
+    alignas(4096) unsigned char registers[4096]{};
 
     ibv_device device{};
     ibv_context context{};
