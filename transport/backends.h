@@ -8,6 +8,7 @@
 #include <string>
 
 #include "transport/network.h"
+#include "transport/rdma_wish.h"
 #include "transport/send_queue.h"
 #include "transport/transport.h"
 
@@ -21,7 +22,7 @@ transport &cuda_ipc_transport();
 network &ucx_transport();
 #endif
 #if MPIX_HAVE_VERBS
-network &verbs_transport();
+network &verbs_transport(const rdma_wish &device);  // which the first call has made
 #endif
 
 // To one peer, for one executor: the kernels of a GPU, or (gpus null) host threads. The software HCA executes it.

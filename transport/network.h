@@ -29,6 +29,8 @@ struct network {
 
     // Whether it can be used in this process. Makes on the first call what it takes; `why_not` if it failed.
     virtual bool usable(outcome &why_not) = 0;
+    // The device by which it goes, for the user; empty if that cannot be said. Behind usable().
+    virtual std::string device() { return {}; }
     // How that peer reaches this process: bytes for its meet().
     virtual outcome introduce(int peer, std::vector<std::uint8_t> &address) = 0;
     virtual outcome meet(int peer, std::vector<std::uint8_t> address) = 0;

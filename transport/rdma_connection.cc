@@ -14,11 +14,12 @@ constexpr std::uint8_t ack_timeout = 18;  // 4.096 us * 2^18, about a second,
 constexpr std::uint8_t retries = 7;       // so often, before a peer is taken for lost
 constexpr std::uint32_t card_version = 1;
 
-// RoCE: version 2, of an IPv4 address if there is one; else whatever comes first.
-bool choose_gid(const port_calls &verbs, ibv_context *device, port &p) {
+// RoCE: the wished one (not below 0); else version 2, of an IPv4 address if there is one, before whatever comes first.
+bool choose_gid(const port_calls &verbs, ibv_context *device, int wished, port &p) {
     constexpr std::uint8_t ipv4[12] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
     int best = 0;
     for (int i = 0; i < p.attributes.gid_tbl_len && i < 256; ++i) {
+        if (wished >= 0 && i != wished) continue;
         ibv_gid_entry entry{};
         if (verbs.query_gid(device, p.number, static_cast<std::uint32_t>(i), &entry, 0, sizeof entry) != 0) continue;
         const int rank =
@@ -42,21 +43,36 @@ outcome failed_call(const char *name, int number) {
     return std::string("libibverbs: ") + name + ": " + std::strerror(number);
 }
 
-outcome find_port(const port_calls &verbs, ibv_context *device, port &out) {
+outcome find_port(const port_calls &verbs, ibv_context *device, const rdma_wish &wish, port &out) {
     ibv_device_attr can{};
     if (const int e = verbs.query_device(device, &can); e != 0) return failed_call("ibv_query_device", e);
+    const auto lacks = [device](const std::string &what) {
+        return std::string(device->device->name) + " has no " + what + " (MPIX_VERBS_DEVICE)";
+    };
+    if (wish.port > can.phys_port_cnt) return lacks("port " + std::to_string(wish.port));
+    outcome none = wish.port != 0 ? lacks("link on port " + std::to_string(wish.port))
+                                  : "no port of the RDMA device " + std::string(device->device->name) + " is active";
     for (std::uint8_t number = 1; number <= can.phys_port_cnt; ++number) {
+        if (wish.port != 0 && wish.port != number) continue;
         port p;
         p.number = number;
         if (verbs.query_port(device, number, &p.attributes) != 0 || p.attributes.state != IBV_PORT_ACTIVE ||
             p.attributes.max_msg_sz == 0)
             continue;
         p.by_gid = p.attributes.link_layer == IBV_LINK_LAYER_ETHERNET;
-        if (p.by_gid && !choose_gid(verbs, device, p)) continue;
+        if (p.by_gid && !choose_gid(verbs, device, wish.gid, p)) {
+            if (wish.gid >= 0) none = lacks("GID " + std::to_string(wish.gid) + " on port " + std::to_string(number));
+            continue;
+        }
         out = p;
         return {};
     }
-    return "no port of an RDMA device is active";
+    return none;
+}
+
+std::string name_of(const ibv_context *device, const port &at) {
+    return std::string(device->device->name) + ", port " + std::to_string(at.number) +
+           (at.by_gid ? ", GID " + std::to_string(at.gid_index) : "");
 }
 
 calling_card card_of(const port &at, std::uint32_t qpn, std::uint32_t psn) {

@@ -8,7 +8,9 @@
 #include <infiniband/verbs.h>
 
 #include <cstdint>
+#include <string>
 
+#include "transport/rdma_wish.h"
 #include "transport/transport.h"
 
 namespace mpix::transport::rdma {
@@ -32,8 +34,10 @@ struct port {
     std::uint8_t gid_index = 0;
 };
 
-/** The first active one. Empty, or why there is none. */
-outcome find_port(const port_calls &verbs, ibv_context *device, port &out);
+/** The wished one, or the first active one. Empty, or why there is none. */
+outcome find_port(const port_calls &verbs, ibv_context *device, const rdma_wish &wish, port &out);
+/** For the user. */
+std::string name_of(const ibv_context *device, const port &at);
 
 /** What connect() of the peer needs of our end. */
 struct calling_card {

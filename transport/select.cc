@@ -17,6 +17,7 @@ namespace {
 
 struct permission {
     bool shm = true, cuda_ipc = true, ucx = true, verbs = true;
+    rdma_wish rdma_device;
     std::atomic<network *> in_use{nullptr};  // one for all peers, once it was asked for
 };
 
@@ -48,6 +49,8 @@ outcome use_only(const std::string &names) {
     return {};
 }
 
+outcome use_rdma_device(const std::string &wish) { return parse_rdma_wish(wish, allowed().rdma_device); }
+
 bool may_share_memory() { return allowed().shm; }
 
 namespace {
@@ -75,7 +78,7 @@ std::array<known_network, 2> networks() {
     ucx = &ucx_transport();
 #endif
 #if MPIX_HAVE_VERBS
-    verbs = &verbs_transport();
+    verbs = &verbs_transport(allowed().rdma_device);
 #endif
     return {{{id_ucx, "ucx", allowed().ucx, ucx}, {id_verbs, "verbs", allowed().verbs, verbs}}};
 }
@@ -201,7 +204,8 @@ candidate networked(const known_network &n, const ends &pair, const means &here)
         const outcome why = known ? n.why_not() : outcome{};
         return no(why.empty() ? "one network carries all pairs of a process, and it is another" : why);
     }
-    return {n.id, n.name, true, "the processes share no memory"};
+    const std::string device = n.backend == nullptr ? "" : n.backend->device();
+    return {n.id, n.name, true, "the processes share no memory" + (device.empty() ? "" : "; by " + device)};
 }
 
 }  // namespace
@@ -226,9 +230,12 @@ const candidate *choice::taken() const {
 transport &choice::landing() const { return taken()->id == id_cuda_ipc ? *devices() : node_memory(); }
 
 std::vector<availability> available() {
-    std::vector<availability> all{{"shm", allowed().shm ? outcome{} : "MPIX_TRANSPORTS leaves shm out"},
-                                  {"cuda_ipc", no_devices()}};
-    for (const known_network &n : networks()) all.push_back({n.name, n.why_not()});
+    std::vector<availability> all{{"shm", allowed().shm ? outcome{} : "MPIX_TRANSPORTS leaves shm out", {}},
+                                  {"cuda_ipc", no_devices(), {}}};
+    for (const known_network &n : networks()) {
+        const outcome why_not = n.why_not();
+        all.push_back({n.name, why_not, why_not.empty() ? n.backend->device() : ""});
+    }
     return all;
 }
 

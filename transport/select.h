@@ -25,6 +25,9 @@ outcome no_devices();
 // not known. Before anything else is called.
 outcome use_only(const std::string &names);
 
+// The RDMA device for verbs, as rdma_wish.h has it; empty: any. A sentence if it is malformed. Before anything else, too.
+outcome use_rdma_device(const std::string &wish);
+
 // Whether processes of one node may share memory with each other.
 bool may_share_memory();
 
@@ -95,6 +98,7 @@ choice choose(const ends &pair, const means &here = means_here());
 struct availability {
     const char *name;
     outcome why_not;
+    std::string device;  // that a network goes by, where that can be said
 };
 std::vector<availability> available();
 

@@ -69,6 +69,8 @@ std::string read_environment() {
     std::string bad = mpix::read_configuration(environment, mpix::config());
     const std::string unknown = mpix::transport::use_only(mpix::config().transports);
     if (bad.empty() && !unknown.empty()) bad = "MPIX_TRANSPORTS: " + unknown;
+    const std::string wrong = mpix::transport::use_rdma_device(mpix::config().verbs_device);
+    if (bad.empty() && !wrong.empty()) bad = "MPIX_VERBS_DEVICE: " + wrong;
     return bad;
 }
 
@@ -88,8 +90,9 @@ int describe() {
         return 1;
     }
     print("transports, in this process:\n");
-    for (const auto &[name, why_not] : mpix::transport::available())
-        print(format("  {:<9} {}\n", name, why_not.empty() ? "usable" : "not usable: " + why_not));
+    for (const auto &[name, why_not, device] : mpix::transport::available())
+        print(format("  {:<9} {}{}\n", name, why_not.empty() ? "usable" : "not usable: " + why_not,
+                     device.empty() ? "" : ", by " + device));
     print(format("work queues to other nodes: executed by {}\n", mpix::transport::queues_executed_by()));
     return 0;
 }

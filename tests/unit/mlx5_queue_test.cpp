@@ -58,7 +58,7 @@ struct machine {
         w.context.device = &w.device;
         w.blocks = 8;
         w.entries = 16;
-        REQUIRE(rdma::find_port(port_table(), &w.context, at).empty());
+        REQUIRE(rdma::find_port(port_table(), &w.context, {}, at).empty());
     }
     void connect() {
         network.none = make_queues(

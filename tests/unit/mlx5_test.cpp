@@ -23,7 +23,7 @@ struct fixture {
         now = &w;
         w.context.device = &w.device;
     }
-    outcome find() { return rdma::find_port(port_table(), &w.context, at); }
+    outcome find(const rdma_wish &wish = {}) { return rdma::find_port(port_table(), &w.context, wish, at); }
     outcome open(queue_pair &q, bool on_gpu = true) {
         outcome bad = q.open(verbs, &w.context, &w.domain, at, 8);
         if (bad.empty() && on_gpu) bad = q.map_for_gpu(pages);
@@ -48,6 +48,23 @@ TEST_CASE("a port is found, by its address of RoCE version 2 and IPv4 before oth
     CHECK(!f.at.by_gid);
     f.w.state = IBV_PORT_DOWN;
     CHECK(contains(f.find(), "no port"));
+}
+
+TEST_CASE("a port and a GID that are wished are taken, or it is said what the device lacks") {
+    fixture f;
+    std::strcpy(f.w.device.name, "mlx5_3");
+    REQUIRE(f.find({"mlx5_3", 2, 1}).empty());
+    CHECK((f.at.number == 2 && f.at.gid_index == 1 && f.at.gid.raw[15] == 2));
+    CHECK(rdma::name_of(&f.w.context, f.at) == "mlx5_3, port 2, GID 1");
+    REQUIRE(f.find({"mlx5_3", 0, 0}).empty());
+    CHECK(f.at.gid_index == 0);
+    CHECK(f.find({"mlx5_3", 1, -1}) == "mlx5_3 has no link on port 1 (MPIX_VERBS_DEVICE)");
+    CHECK(f.find({"mlx5_3", 3, -1}) == "mlx5_3 has no port 3 (MPIX_VERBS_DEVICE)");
+    CHECK(f.find({"mlx5_3", 2, 3}) == "mlx5_3 has no GID 3 on port 2 (MPIX_VERBS_DEVICE)");
+    CHECK(f.find({"mlx5_3", 2, 9}) == "mlx5_3 has no GID 9 on port 2 (MPIX_VERBS_DEVICE)");
+    f.w.ethernet = false;
+    REQUIRE(f.find({"mlx5_3", 2, -1}).empty());
+    CHECK(rdma::name_of(&f.w.context, f.at) == "mlx5_3, port 2");
 }
 
 TEST_CASE("a queue pair whose rings and doorbell the GPU reaches") {

@@ -20,9 +20,29 @@ TEST_CASE("where every network is left out, the reason names each of them") {
     REQUIRE(transport::use_only("").empty());
 }
 
+TEST_CASE("which RDMA device, as a user says it") {
+    using transport::parse_rdma_wish;
+    transport::rdma_wish wish;
+    REQUIRE(parse_rdma_wish("mlx5_0:2:11", wish).empty());
+    CHECK((wish.name == "mlx5_0" && wish.port == 2 && wish.gid == 11));
+    REQUIRE(parse_rdma_wish("rxe0:1", wish).empty());
+    CHECK((wish.name == "rxe0" && wish.port == 1 && wish.gid == -1));
+    REQUIRE(parse_rdma_wish("rxe0", wish).empty());
+    CHECK((wish.name == "rxe0" && wish.port == 0 && wish.gid == -1));
+    REQUIRE(parse_rdma_wish("", wish).empty());
+    CHECK((wish.name.empty() && wish.port == 0 && wish.gid == -1));
+    for (const char *bad :
+         {":1", "a:", "a:0", "a:256", "a:x", "a:1:", "a:1:-1", "a:1:256", "a::3", "a:1:2:3", "a:1 "}) {
+        INFO(bad);
+        CHECK_FALSE(parse_rdma_wish(bad, wish).empty());
+    }
+    CHECK(transport::use_rdma_device("a:b").find("name[:port[:GID index]]") != std::string::npos);
+    CHECK(transport::use_rdma_device("").empty());
+}
+
 #if MPIX_HAVE_VERBS
 TEST_CASE("libibverbs is usable where there is an RDMA device, and says so where there is none") {
-    transport::network &verbs = transport::verbs_transport();
+    transport::network &verbs = transport::verbs_transport({});
     std::error_code none;
     const std::filesystem::directory_iterator devices("/sys/class/infiniband", none), end;
     const bool any = !none && devices != end;
@@ -33,7 +53,7 @@ TEST_CASE("libibverbs is usable where there is an RDMA device, and says so where
 }
 
 TEST_CASE("libibverbs: addresses and regions that are none are refused") {
-    transport::network &verbs = transport::verbs_transport();
+    transport::network &verbs = transport::verbs_transport({});
     CHECK_FALSE(verbs.meet(1, {}).empty());
     // Of the right size, and of another version; of the right one, and with an MTU that there is not.
     std::vector<std::uint8_t> card(64, 0xff);

@@ -75,6 +75,8 @@ struct peer_process {
 
 class verbs_network final : public network {
 public:
+    explicit verbs_network(const rdma_wish &wish) : wish_(wish) {}
+
     const char *name() const override { return "verbs"; }
     transport_id id() const override { return id_verbs; }
 
@@ -87,6 +89,11 @@ public:
         }
         why_not = broken_;
         return broken_.empty();
+    }
+
+    std::string device() override {
+        const std::lock_guard lock(mutex_);
+        return context_ == nullptr ? std::string() : rdma::name_of(context_, port_);
     }
 
     outcome introduce(int peer, std::vector<std::uint8_t> &address) override {
@@ -247,12 +254,6 @@ public:
         broken_ = "MPI_Finalize has been called";
     }
 
-    static verbs_network &instance() {
-        // Never destroyed, as the other transports.
-        static auto *const one = new verbs_network;
-        return *one;
-    }
-
 private:
     // Finished when so many puts to the peer are known to have arrived.
     struct arrival final : transfer {
@@ -285,11 +286,17 @@ private:
         int n = 0;
         ibv_device **const devices = ibv_.ibv_get_device_list(&n);
         outcome bad = "there is no RDMA device";
+        std::string others;
         for (int i = 0; i < n && context_ == nullptr; ++i) {
             if (devices[i]->transport_type != IBV_TRANSPORT_IB) continue;  // RoCE is that as well
+            if (!wish_.name.empty() && wish_.name != devices[i]->name) {
+                others += (others.empty() ? "" : ", ") + std::string(devices[i]->name);
+                bad = "there is no RDMA device \"" + wish_.name + "\" (MPIX_VERBS_DEVICE), but " + others;
+                continue;
+            }
             context_ = ibv_.ibv_open_device(devices[i]);
             bad = context_ == nullptr ? rdma::failed_call("ibv_open_device", errno)
-                                      : rdma::find_port(ibv_.port(), context_, port_);
+                                      : rdma::find_port(ibv_.port(), context_, wish_, port_);
             if (context_ != nullptr && !bad.empty()) {
                 ibv_.ibv_close_device(context_);
                 context_ = nullptr;
@@ -454,6 +461,7 @@ private:
         ++p.done;
     }
 
+    const rdma_wish wish_;
     std::mutex mutex_;
     bool tried_ = false;
     outcome broken_;
@@ -474,6 +482,10 @@ private:
 
 }  // namespace
 
-network &verbs_transport() { return verbs_network::instance(); }
+network &verbs_transport(const rdma_wish &device) {
+    // Never destroyed, as the other transports.
+    static auto *const one = new verbs_network(device);
+    return *one;
+}
 
 }  // namespace mpix::transport
