@@ -4,6 +4,7 @@
 #include <cuda_runtime.h>
 #include <mpix/detail/cuda_host.h>
 #include <mpix/device/device_state.h>
+#include <mpix/device/own_stream.h>
 #include <mpix/device/pack_choice.h>
 #include <mpix/device/pack_launch.h>
 #include <mpix/device/pack_tiles.cuh>
@@ -181,17 +182,6 @@ outcome submit(device_state &device, const passage &p, cudaStream_t order) {
     return problem;
 }
 
-struct under_way final : pending {
-    device_state *device = nullptr;
-    cudaStream_t stream = nullptr;
-    cudaEvent_t end = nullptr;
-    ~under_way() override {
-        if (end != nullptr) cudaEventDestroy(end);
-        if (stream != nullptr) device->give_stream(stream);
-    }
-    bool finished(outcome &problem) override { return detail::event_passed(end, "packing on the GPU", problem); }
-};
-
 // Submit to a stream of our own, and wait.
 template <class Submit>
 outcome finish_on(int ordinal, const Submit &submit_to) {
@@ -224,18 +214,9 @@ outcome prepare(int ordinal) {
 }
 
 outcome start(const passage &p, std::unique_ptr<pending> &out) {
-    const device_scope scope(p.device);
-    device_state &device = devices().at(static_cast<std::size_t>(p.device));
-    if (outcome problem = device.open(); !problem.empty()) return problem;
-    auto made = std::make_unique<under_way>();
-    made->device = &device;
-    if (outcome problem = device.take_stream(made->stream); !problem.empty()) return problem;
-    if (outcome problem = submit(device, p, made->stream); !problem.empty()) return problem;
-    cudaError_t error = cudaEventCreateWithFlags(&made->end, cudaEventDisableTiming);
-    if (error == cudaSuccess) error = cudaEventRecord(made->end, made->stream);
-    if (error != cudaSuccess) return cuda_error("cudaEventRecord", error);
-    out = std::move(made);
-    return {};
+    return start_in_own_stream(
+        p.device, "packing on the GPU",
+        [&](device_state &device, cudaStream_t stream) { return submit(device, p, stream); }, out);
 }
 
 outcome enqueue(const message &m, stream_handle order) {

@@ -3,6 +3,7 @@
 // One kernel template: word size, units per thread, direction, and how bytes are looked up. For large messages of rows
 // there are others, through shared memory.
 #include <cuda_runtime.h>
+#include <mpix/device/gpu_mail.h>
 #include <mpix/device/move.cuh>
 #include <mpix/device/pack_launch.h>
 #include <mpix/device/pack_staged.cuh>
@@ -267,7 +268,7 @@ int load_kernels() {
     load(error, unpack_expecting<1>);
     load(error, unpack_expecting<16>);
     load_maps<detail::grid_map, detail::run_map, detail::box_map>(error);
-    return error;
+    return error == cudaSuccess ? load_taking() : error;
 }
 
 int launch_move(const passage &p, stream_handle order) {

@@ -86,7 +86,7 @@ problem export_request(request &r, const export_options &options, MPIX_Prequest 
         problem bad = r.kind == MPIX_KIND_SEND ? static_cast<send_request &>(r).export_to(copy, contributors)
                                                : static_cast<receive_request &>(r).export_to(copy, contributors);
         if (bad) return bad;
-        out = r.device->handle();
+        out = r.device->opaque_handle();
     }
     exports()[out] = r.shared_from_this();
     return {};

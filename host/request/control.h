@@ -51,9 +51,10 @@ static_assert(sizeof(control_message) == 960);
 constexpr std::size_t introduction_piece = 4 * sizeof(transport::wire_region);
 constexpr std::uint64_t introduction_limit = 64 * introduction_piece;
 
-constexpr std::uint32_t control_magic = 0x3678706d;  // "mpx6"
+constexpr std::uint32_t control_magic = 0x3778706d;  // "mpx7"
 constexpr std::uint32_t offer_has_devices = 1;
 constexpr std::uint32_t accept_slots = 3;      // mask: 1 or 2
+constexpr std::uint32_t accept_mailbox = 8;    // a mailbox lies behind the arrival flags (mailbox.h)
 constexpr std::uint32_t accept_in_chunks = 4;  // the message travels in chunks, each with its flag (chunks.h)
 
 // Of all but the last the sender is told by the receiver's clear-to-send that it is final: until then one of the two may be

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "host/request/explain.h"
 
+#include <mpix/device/mailbox.cuh>
 #include <mpix/device/post.cuh>
 
 #include <limits>
@@ -86,7 +87,7 @@ void add_posting(table &out, const request &r, const movement &how, const transp
         who = format("by groups of {} threads or more ({} bytes for each), ", least_posting_threads(r.partition_bytes),
                      detail::most_staged_per_thread);
     const bool staged = pair.sender_on_gpu || !r.gapless;
-    out.line(format("  {}: {}posted to a work queue{}, which the software HCA executes", call, who,
+    out.line(format("  {}: {}posted to a work queue{}", call, who,
                     staged ? format(" (messages of up to {} MiB)", most_staged / (1024 * 1024)) : ""));
     out.line(format("    {}where the queue is full: left to the progress engine too",
                     !pair.sender_on_gpu ? ""
@@ -111,6 +112,10 @@ void add_sender(table &out, const request &r, const movement &how, const transpo
     out.line(how.typed_only
                  ? "  in a kernel: pready_typed stores into the receive buffer, pready leaves it to the engine"
                  : "  pready in a kernel: its threads store into the receive buffer");
+    if (r.mailable() && !how.typed_only)
+        out.line(format(
+            "    once kernels receive it: into their mailbox, the arrival in the data, by groups of {} threads or more",
+            detail::least_mailing_threads(r.partition_bytes)));
     out.line("  ready in a kernel before the receiver is: left to the progress engine too");
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "host/request/exported.h"
 
+#include <mpix/device/mailbox.cuh>
 #include <mpix/device/gpu_pack.h>
 
 #include <algorithm>
@@ -13,8 +14,7 @@
 
 namespace mpix {
 
-static_assert(offsetof(device_route, postings) ==
-                  offsetof(mpix_prequest, postings) - offsetof(mpix_prequest, landing) &&
+static_assert(offsetof(device_route, told) == offsetof(mpix_prequest, told) - offsetof(mpix_prequest, landing) &&
               offsetof(device_route, layouts) == offsetof(mpix_prequest, layouts) - offsetof(mpix_prequest, landing));
 static_assert(sizeof(device_route) == offsetof(mpix_prequest, seen_epoch) - offsetof(mpix_prequest, landing),
               "the route is written to the GPU as one piece");
@@ -41,8 +41,13 @@ device_copy::~device_copy() {
 #if MPIX_HAVE_CUDA
     for (const placed &t : types_) gpu::unplace(t.map, device_);
 #endif
+    end();
+}
+
+void device_copy::end() {
     const std::lock_guard lock(copies_mutex);
-    --copies;
+    copies -= !ended_;
+    ended_ = true;
 }
 
 void close_unused_mappings() {
@@ -75,6 +80,8 @@ problem device_copy::make(const request &r, std::uint64_t epoch, std::uint32_t c
     void *words = nullptr;
     if (auto bad = gpus_.acquire_view(r.words_region, device_, words); !bad.empty()) return {MPI_ERR_OTHER, bad};
     viewed_ = r.words_region;
+    if (r.mailable())
+        mailing_threads_ = r.kind == MPIX_KIND_SEND ? detail::least_mailing_threads(r.partition_bytes) : 1;
     const std::size_t bytes = mpix_prequest_size(r.kind, r.op.partitions);
     if (auto bad = gpus_.allocate(bytes, device_, memory_); !bad.empty()) return {MPI_ERR_NO_MEM, bad};
 
@@ -96,6 +103,10 @@ problem device_copy::make(const request &r, std::uint64_t epoch, std::uint32_t c
     if (auto bad = gpus_.write(memory_.address, image.data(), bytes, device_); !bad.empty())
         return {MPI_ERR_OTHER, bad};
     return {};
+}
+
+mpix_prequest *device_copy::opaque_handle() const {
+    return mailing_threads_ == 0 ? handle() : detail::mailable_handle(handle(), mailing_threads_);
 }
 
 transport::outcome device_copy::install(const device_route &route) {

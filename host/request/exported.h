@@ -28,6 +28,8 @@ struct device_route {
     std::uint64_t *taken = nullptr;
     const mpix_layouts *layouts = nullptr;
     const mpix_posting *postings = nullptr;
+    char *mailbox = nullptr;
+    std::uint64_t *told = nullptr;
 };
 
 class device_copy {
@@ -39,6 +41,8 @@ public:
 
     // Make it from the host's instance, as of the end of epoch `epoch`.
     problem make(const request &r, std::uint64_t epoch, std::uint32_t contributors);
+    // No kernel of the user's works with it any more, though one of the library's may.
+    void end();
     // Fill in the route. The caller opens the gate afterwards.
     transport::outcome install(const device_route &route);
     // The two sides' datatypes, either of which may be null, in memory of the GPU, as long as this copy lives.
@@ -56,12 +60,16 @@ public:
     transport::outcome set_ready_count(std::uint64_t count);
 
     mpix_prequest *handle() const { return static_cast<mpix_prequest *>(memory_.address); }
+    // The same for the user.
+    mpix_prequest *opaque_handle() const;
     int device() const { return device_; }
     transport::transport &gpus() const { return gpus_; }
 
 private:
     transport::transport &gpus_;
     int device_;
+    std::uint64_t mailing_threads_ = 0;  // that a group needs to use a mailbox; 0: there is none for it
+    bool ended_ = false;
     transport::region memory_;
     transport::region viewed_;  // the request's words, as long as the GPU has them
     struct placed {

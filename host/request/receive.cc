@@ -136,7 +136,27 @@ bool receive_request::look_at_flags() {
         return delivery_->whole(epoch_) || (!engine_failure_.empty() && delivery_->idle());
     }
     if (!flags_on_device()) return take_in_order();
-    return detail::observe(&words->complete) >= epoch_;  // pairs with say_all_ready's and conclude's publish
+    if (detail::observe(&words->complete) < epoch_) return false;  // pairs with say_all_ready's and conclude's publish
+    return !takes_mail_ || detail::peek(&words->mailbox) != epoch_ || mail_taken();
+}
+
+// The sender has completed the epoch, and some of it lay in the mailbox. `engine` is held.
+bool receive_request::mail_taken() {
+    if (mail_delivery_->told_all(epoch_)) return true;
+    // Some came another way, which the flags know; or nobody asks for them, so the library takes them out.
+    if (!mail_delivery_->overdue(epoch_)) return false;
+    if (auto bad = snapshot(); !bad.empty()) {
+        engine_failure_ = bad;
+        return true;
+    }
+    if (std::all_of(seen_flags_.begin(), seen_flags_.end(), [&](std::uint64_t f) { return f >= epoch_; })) return true;
+    take_mail();
+    return !engine_failure_.empty();
+}
+
+void receive_request::take_mail() {
+    if (auto bad = mail_delivery_->take_rest((device != nullptr ? device : taker_)->opaque_handle()); !bad.empty())
+        engine_failure_ = bad;
 }
 
 bool receive_request::done_exactly() {
@@ -182,12 +202,13 @@ problem receive_request::arrived(int j, bool &flag) {
         for (std::uint64_t i = range.first; i <= range.last; ++i) flag = flag && delivery_->delivered(i, epoch_);
         return {};
     }
-    if (detail::observe(&words->complete) >= epoch_) return {};
+    if (!takes_mail_ && detail::observe(&words->complete) >= epoch_) return {};
     if (auto bad = snapshot(); !bad.empty()) {
         flag = false;
         return {MPI_ERR_OTHER, bad};
     }
     for (std::uint64_t i = range.first; i <= range.last; ++i) flag = flag && seen_flags_[i] >= epoch_;
+    if (!flag && takes_mail_) take_mail();  // if it is there, the next call finds it
     return {};
 }
 

@@ -8,6 +8,7 @@
 #include <memory>
 #include <vector>
 
+#include "host/request/mailbox.h"
 #include "host/request/request.h"
 #include "host/request/staged_delivery.h"
 
@@ -45,7 +46,7 @@ public:
 
     // As a send's.
     problem export_to(std::unique_ptr<device_copy> &made, std::uint32_t contributors);
-    std::unique_ptr<device_copy> end_export() { return std::move(device); }
+    std::unique_ptr<device_copy> end_export();
 
 protected:
     void on_start() override;
@@ -73,13 +74,18 @@ private:
     bool flags_on_device() const { return arrival_.device != transport::on_host; }
     chunking chunks() const;
     transport::outcome snapshot();
+    bool mail_taken();
+    void take_mail();
 
     // Written under setup_mutex and engine.
     transport::transport *landing_owner_ = nullptr;
     std::unique_ptr<const transport::choice> choice_;  // until it is explained
     transport::region landing_, arrival_, peer_words_;
     std::unique_ptr<staged_delivery> delivery_;  // of a message by network for a GPU
-    transport::region layout_;                   // of a landing with gaps: its plan, for the sender
+    mailbox_layout mail_;
+    std::unique_ptr<mail_delivery> mail_delivery_;  // once it is exported to a GPU
+    std::unique_ptr<device_copy> taker_;            // an ended export, which what lies in the mailbox is taken by
+    transport::region layout_;                      // of a landing with gaps: its plan, for the sender
     // Of undone matches: a kernel, or another thread's Parrived, may still be looking there.
     struct undone_match {
         transport::region arrival, landing, layout;
@@ -101,6 +107,7 @@ private:
     bool open_ = false;                      // clear-to-send may be given
     bool final_ = false;                     // both have started
     bool gives_gate_ = false;                // and the sender is connected: Start gives it
+    bool takes_mail_ = false;                // the sender's kernels have been told to use the mailbox
     std::uint64_t cursor_ = 0;               // sender partitions before it are in the user's buffer, this epoch
     std::vector<std::uint64_t> seen_flags_;  // the GPU's flags, as last copied here
     transport::outcome engine_failure_;

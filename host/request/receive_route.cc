@@ -125,7 +125,11 @@ transport::outcome receive_request::make_landing(const offer &sender) {
     if ((landing_owner_->capabilities() & transport::adopt_buffer) != 0) {
         slots_ = 1;
         bad = adopt_buffer();
-        if (bad.empty()) bad = landing_owner_->allocate(flag_bytes, place.device, arrival_);
+        mail_ = {};
+        // What kernels leave there, one of the library's takes.
+        if (MPIX_HAVE_NVCC && mailable() && gpu::prepare(place.device).empty())
+            mail_ = mailbox_for(peer_partitions_, total_bytes() / peer_partitions_, config().inline_bytes);
+        if (bad.empty()) bad = landing_owner_->allocate(mail_ ? mail_.all : flag_bytes, place.device, arrival_);
     } else {
         slots_ = slots_for(total_bytes(), config().eager_bytes);
         if (place.owner == nullptr) {
@@ -161,7 +165,8 @@ transport::outcome receive_request::adopt_buffer() {
 }
 
 transport::outcome receive_request::describe_landing(control_message &answer) const {
-    answer.flags = static_cast<std::uint32_t>(slots_) | (delivery_ != nullptr ? accept_in_chunks : 0);
+    answer.flags = static_cast<std::uint32_t>(slots_) | (delivery_ != nullptr ? accept_in_chunks : 0) |
+                   (mail_ ? accept_mailbox : 0);
     if (wire_ != nullptr) {
         if (auto bad = wire_->describe(landing_, answer.landing); !bad.empty()) return bad;
         if (auto bad = wire_->describe(arrival_, answer.arrival); !bad.empty()) return bad;
@@ -215,6 +220,11 @@ void receive_request::give_gate() {
 
 // Pairs with observe_pair in admit_by_host.
 void receive_request::tell_gate() {
+    // From its first epoch with kernels of ours on; before the gate, see admit_by_host.
+    if (mail_delivery_ != nullptr && device != nullptr && !takes_mail_) {
+        takes_mail_ = true;
+        if (auto bad = tell(peer_words_, offsetof(mpix_words, mailbox), 1); !bad.empty()) engine_failure_ = bad;
+    }
     if (auto bad = tell(peer_words_, offsetof(mpix_words, gate), epoch_); !bad.empty()) engine_failure_ = bad;
 }
 
@@ -246,12 +256,24 @@ transport::outcome receive_request::install_on_device() {
     route.flags = delivery_ != nullptr ? delivery_->flags() : static_cast<std::uint64_t *>(arrival_.address);
     route.slots = slots_;
     route.peer_partitions = peer_partitions_;
+    if (mail_) {
+        if (mail_delivery_ == nullptr) {
+            auto made = std::make_unique<mail_delivery>(device->gpus(), device->device(), peer_partitions_);
+            if (auto bad = made->prepare(); !bad.empty()) return bad;
+            mail_delivery_ = std::move(made);
+        }
+        char *const arrival = static_cast<char *>(arrival_.address);
+        route.taken = reinterpret_cast<std::uint64_t *>(arrival + mail_.taken);
+        route.mailbox = arrival + mail_.lines;
+        route.told = mail_delivery_->told_by_kernels();
+    }
     return device->install(route);
 }
 
 bool receive_request::unbind(bool parted) {
     const std::lock_guard lock(engine);
-    open_ = gives_gate_ = final_ = false;
+    open_ = gives_gate_ = final_ = takes_mail_ = false;
+    mail_delivery_ = nullptr;
     if (told_) return false;
     awaits_sender_ = false;
     if (device != nullptr)
@@ -350,6 +372,16 @@ problem receive_request::export_to(std::unique_ptr<device_copy> &made, std::uint
             return {MPI_ERR_OTHER, bad};
         }
     return {};
+}
+
+std::unique_ptr<device_copy> receive_request::end_export() {
+    // The sender's kernels go on using the mailbox.
+    if (takes_mail_ && taker_ == nullptr) {
+        device->end();
+        taker_ = std::move(device);
+        return nullptr;
+    }
+    return std::move(device);
 }
 
 }  // namespace mpix

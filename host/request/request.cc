@@ -72,6 +72,11 @@ request::request(const operation &o, mpix_kind k)
     home->stall_ns = static_cast<std::uint64_t>(config().stall_seconds * 1e9);
 }
 
+bool request::mailable() const {
+    return place.owner != nullptr && gapless && partition_bytes != 0 && config().inline_bytes != 0 &&
+           (kind == MPIX_KIND_RECV || partition_bytes <= config().inline_bytes);
+}
+
 void give_back(transport::region &own) {
     if (!own) return;
     if (transport::network *const network = transport::network_in_use(); network != nullptr) network->forget(own);

@@ -99,6 +99,8 @@ public:
     std::uint64_t epoch() const { return epoch_; }
     bool refused() const { return refusal_ != refused_not; }  // setup_mutex is held
     match_key key() const;
+    // Whether an exported copy may go by a mailbox, if its route has one.
+    bool mailable() const;
 
     const operation op;
     const mpix_kind kind;

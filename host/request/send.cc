@@ -313,6 +313,9 @@ void send_request::conclude() {
     if (arrival_ && !arrival_.remote && arrival_.device != transport::on_host)
         if (auto bad = transport::devices()->settle(arrival_.device); !bad.empty()) fail(bad);
     if (good && engine_failure_.empty()) {
+        // What kernels have moved may lie in the mailbox.
+        if (mail_ && device != nullptr && detail::peek(&words->mailbox) != 0 && engine_moves_ < n)
+            if (auto bad = tell(peer_words_, offsetof(mpix_words, mailbox), epoch_); !bad.empty()) fail(bad);
         if (!told)
             if (auto bad = tell(peer_words_, offsetof(mpix_words, complete), epoch_); !bad.empty()) fail(bad);
         // The network may have taken them, and not be able to send them before it is called again.

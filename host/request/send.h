@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "host/request/chunks.h"
+#include "host/request/mailbox.h"
 #include "host/request/movement.h"
 #include "host/request/request.h"
 #include "host/request/setup.h"
@@ -90,6 +91,7 @@ private:
     transport::region peer_view_;               // peer_words_, while the exported copy's GPU has it
     std::uint64_t slots_ = 0;
     chunking chunks_;  // and so the arrival flags
+    mailbox_layout mail_;
     movement movement_;
     // A match was undone after the first Start. Callers of Pready may remember its route, so they get no other one: from
     // then on the engine moves everything.

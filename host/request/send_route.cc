@@ -104,7 +104,10 @@ transport::outcome send_request::attach(const control_message &m, const transpor
         return "the receiver's landing is of a transport that it cannot be of";
     slots_ = m.flags & accept_slots;
     chunks_ = chunks_of(static_cast<std::uint64_t>(op.partitions), partition_bytes, (m.flags & accept_in_chunks) != 0);
-    const std::uint64_t flags_bytes = (chunks_.all() + 1) * sizeof(std::uint64_t);
+    mail_ = {};
+    if ((m.flags & accept_mailbox) != 0)
+        mail_ = mailbox_for(static_cast<std::uint64_t>(op.partitions), partition_bytes, partition_bytes);
+    const std::uint64_t flags_bytes = mail_ ? mail_.all : (chunks_.all() + 1) * sizeof(std::uint64_t);
     std::uint64_t landing_bytes = slots_ * total_bytes();
     memory_span span{0, 0};
     if (m.layout.bytes != 0 && m.landing.device != transport::on_host) {
@@ -168,6 +171,8 @@ transport::outcome send_request::install_on_device() {
         route.peer_complete = &static_cast<mpix_words *>(view)->complete;
         route.flags = static_cast<std::uint64_t *>(arrival_.address);
         route.landing = landing_at_;
+        if (mail_ && mailable() && landing_type_ == nullptr)
+            route.mailbox = static_cast<char *>(arrival_.address) + mail_.lines;
         if (!gapless || landing_type_ != nullptr) {
             if (auto bad = device->place_layouts(gapless ? nullptr : op.type, landing_type_, &route.layouts);
                 !bad.empty())

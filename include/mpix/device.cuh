@@ -46,6 +46,10 @@ MPIX_FN thread_group this_thread();
  * inactive request, or a receive). On a GPU a call for a partition that is ready already may move its bytes
  * once more before it finds out.
  *
+ * Small partitions between GPUs go by the receiver's mailbox (MPIX_INLINE_BYTES), and in its buffer they are when its kernels
+ * have asked for them, or its host has completed the epoch; for the latter the library may need room on the GPU beside the
+ * kernels that run, for a kernel of its own.
+ *
  * Where the datatype has gaps, here or at the receiver, a GPU's group leaves the partition to the progress engine, which
  * packs it with a kernel of its own; see pready_typed.
  */

@@ -28,6 +28,7 @@ struct host_group_state {
     explicit host_group_state(int n) : barrier(n) {}
     std::barrier<> barrier;
     std::atomic<std::uint64_t> slot{0};
+    std::atomic<int> against{0};
 };
 
 }  // namespace detail
@@ -52,6 +53,17 @@ public:
         sync();
         const std::uint64_t result = state_->slot.load(std::memory_order_relaxed);
         sync();  // nobody overwrites the slot before all have read it
+        return result;
+    }
+
+    /** Whether all members passed true. */
+    bool all(bool mine) const {
+        if (!mine) state_->against.fetch_add(1, std::memory_order_relaxed);
+        sync();
+        const bool result = state_->against.load(std::memory_order_relaxed) == 0;
+        sync();  // all have read it
+        if (rank_ == 0) state_->against.store(0, std::memory_order_relaxed);
+        sync();
         return result;
     }
 

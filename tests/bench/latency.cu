@@ -96,7 +96,7 @@ bool parse(int argc, char **argv, options &o) {
     }
     const auto power = [](uint64_t x) { return x >= 8 && x <= (64u << 20) && (x & (x - 1)) == 0; };
     return power(o.least) && power(o.most) && o.step >= 2 && (o.step & (o.step - 1)) == 0 && o.threads >= 32 &&
-           o.threads <= 1024 && o.threads % 32 == 0 && o.epochs >= 1 && optind == argc;
+           o.threads <= 512 && o.threads % 32 == 0 && o.epochs >= 1 && optind == argc;
 }
 
 // ---- mpix ----------------------------------------------------------------------------------------------

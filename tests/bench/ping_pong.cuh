@@ -50,7 +50,7 @@ __device__ void play(const Group &group, const Port &port, int count, bool first
 }
 
 template <scope By, class Port>
-__global__ void __launch_bounds__(1024, 1) ping_pong(const Port port, int count, bool first, times *out) {
+__global__ void __launch_bounds__(512, 1) ping_pong(const Port port, int count, bool first, times *out) {
     const whole_block block = cooperative_groups::this_thread_block();
     if constexpr (By == scope::thread)
         play(lone_thread{}, port, count, first, out);

@@ -97,7 +97,11 @@ TEST_CASE("each field that can be wrong by itself is refused") {
         {"a piece between two", [](control_message &m) { m.flags -= 1; }, {control::introduce}},
         {"three slots", [](control_message &m) { m.flags = 3; }, {control::accept}},
         {"chunks, and no slots", [](control_message &m) { m.flags = accept_in_chunks; }, {control::accept}},
-        {"a flag that there is not", [](control_message &m) { m.flags = 9; }, {control::accept}},
+        {"a mailbox, and two slots", [](control_message &m) { m.flags = 2 | accept_mailbox; }, {control::accept}},
+        {"a mailbox, and chunks",
+         [](control_message &m) { m.flags = 1 | accept_in_chunks | accept_mailbox; },
+         {control::accept}},
+        {"a flag that there is not", [](control_message &m) { m.flags = 17; }, {control::accept}},
     };
     for (const corruption &c : corruptions)
         for (const control kind : c.kinds) {
@@ -108,9 +112,11 @@ TEST_CASE("each field that can be wrong by itself is refused") {
         }
 }
 
-TEST_CASE("a message may come in chunks") {
+TEST_CASE("a message may come in chunks, or to a mailbox") {
     control_message m = good(control::accept);
     m.flags = 1 | accept_in_chunks;
+    CHECK(check(m) == "");
+    m.flags = 1 | accept_mailbox;
     CHECK(check(m) == "");
 }
 

@@ -10,6 +10,7 @@
 
 #include <mpix/device/copy.cuh>
 #include <mpix/device/group.cuh>
+#include <mpix/device/mailbox.cuh>
 #include <mpix/device/move.cuh>
 #include <mpix/device/ready.cuh>
 
@@ -86,11 +87,20 @@ MPIX_FN looked look(mpix_prequest *r, int j) {
     uint64_t senders = peek(&r->peer_partitions);
     l.flags = peek_pointer(&r->flags);
     l.epoch = peek(&r->seen_epoch);
+#ifdef __CUDA_ARCH__
+    // After the first epoch the route is final, and known to be. (An acquire would throw out of the first-level cache what
+    // the next call needs.)
+    const uint64_t matched = l.epoch > 1 ? peek(&r->seen_gate) : observe_gpu(&r->seen_gate);
+#else
     const uint64_t matched = observe_gpu(&r->seen_gate);
+#endif
     // Without senders or flags it is not matched yet, or the match was undone.
     if (l.epoch == 0 || matched == 0 || senders == 0 || l.flags == nullptr || peek(&l.flags[senders]) >= l.epoch)
         if (!look_at_host(r, l, senders)) return l;
     l.range = sender_partitions(r, j, senders);
+#ifdef __CUDA_ARCH__
+    if (l.range.first != l.range.last || peek(&l.flags[l.range.first]) < l.epoch) return l;  // see wants_all
+#endif
     if (flags_are_there(l)) l.what = arrival::present;
 #if !defined(__CUDA_ARCH__)
     // A match may have been undone and another made between our loads; whoever set the flags of the new one knew its
@@ -129,8 +139,18 @@ MPIX_FN void pause_waiting(bool long_already) {
 }
 constexpr uint64_t long_wait_ns = 1000000;
 
-// Look until there is something else to say than "absent", or the time is over. One thread.
-MPIX_FN void await(mpix_prequest *r, int j, uint64_t limit_ns, bool once, looked &l) {
+// Whether what is missing wants all of the group: it may lie in a mailbox, or has several flags.
+MPIX_FN bool wants_all(const looked &l, bool mailable) {
+#ifdef __CUDA_ARCH__
+    return l.what == arrival::absent && l.epoch != 0 && (mailable || l.range.first != l.range.last);
+#else
+    (void)l, (void)mailable;
+    return false;
+#endif
+}
+
+// Look until there is something else to say than "absent", or the time is over, or all of the group is wanted. One thread.
+MPIX_FN void await(mpix_prequest *r, int j, uint64_t limit_ns, bool once, bool mailable, looked &l) {
     const uint64_t start = now_ns();
     for (;;) {
         // The flags alone, for a while; then the whole look again, in case the match was undone.
@@ -142,7 +162,7 @@ MPIX_FN void await(mpix_prequest *r, int j, uint64_t limit_ns, bool once, looked
             if (once) break;
         }
         l = look(r, j);
-        if (l.what != arrival::absent) return;
+        if (l.what != arrival::absent || wants_all(l, mailable)) return;
         const uint64_t waited = now_ns() - start;
         if (once || (limit_ns != 0 && waited >= limit_ns)) {
             l.what = arrival::refused;
@@ -211,6 +231,36 @@ MPIX_FN bool take_partition(const Group &group, mpix_prequest *r, int j, uint64_
     return agree(group, group.thread_rank() == 0 && taken_all(r, range, epoch));
 }
 
+enum class waited { there, late, unknown };
+
+// Partition j by all members; see await_all. `looked`: the leader has just found it missing; otherwise each member looks for
+// itself whether its epoch runs and the mailbox is there, and unknown is the answer if one of them cannot say so without the
+// host: see look, and in the first epoch the route is not final.
+template <class Group>
+MPIX_FN waited await_together(const Group &group, mpix_prequest *r, int j, bool mailable, bool looked,
+                              uint64_t limit_ns, bool once) {
+    const uint64_t senders = peek(&r->peer_partitions);
+    awaited w;
+    // While j is missing it stays the same.
+    w.epoch = peek(&r->seen_epoch);
+    w.flags = peek_pointer(&r->flags);
+    w.mailbox = mailable ? peek_pointer(&r->mailbox) : nullptr;
+    w.senders = static_cast<unsigned>(senders);
+    if (!looked) {
+        const bool known = r->head == receive_head && static_cast<unsigned>(j) < static_cast<unsigned>(r->partitions) &&
+                           w.epoch > 1 && senders != 0 && w.flags != nullptr && w.mailbox != nullptr &&
+                           peek(&w.flags[senders]) < w.epoch;
+        if (!agree_all(group, known)) return waited::unknown;
+    }
+    const overlap range = sender_partitions(r, j, senders);
+    w.first = static_cast<unsigned>(range.first);
+    w.count = static_cast<unsigned>(range.last - range.first + 1);
+    const uint64_t mine = static_cast<uint64_t>(r->partitions);
+    w.bytes = static_cast<unsigned>(senders == mine ? r->partition_bytes : mine * r->partition_bytes / senders);
+    w.deadline = limit_ns == 0 ? ~uint64_t{0} : now_ns() + limit_ns;
+    return await_all(group, r, w, once) ? waited::there : waited::late;
+}
+
 // One answer for the whole group from the leader's look: whatever decides how many barriers follow is the leader's
 // alone, for a route may come while the members look.
 #ifdef __CUDACC__
@@ -229,14 +279,51 @@ MPIX_FN bool conclude(const Group &group, mpix_prequest *r, int j, const looked 
 #endif
 }
 
+#ifdef __CUDA_ARCH__
+// A wait that has to know more than the group's members see by themselves: MPI_SUCCESS, an error, or "together": the partition's
+// epoch runs, and all members are wanted. `late`: they have waited together, for as long as was allowed.
+constexpr int together = -1;
+template <class Group>
+MPIX_COLD_FN int ask(const Group &group, mpix_prequest *r, int j, bool mailable, uint64_t timeout_ns, bool late) {
+    const bool leader = group.thread_rank() == 0, by_default = timeout_ns == default_timeout;
+    looked l{arrival::refused, MPI_SUCCESS, 0, nullptr, {0, 0}};
+    if (leader) {
+        l = examine(r, j);
+        if (late && l.what == arrival::absent) {
+            l.what = arrival::refused;
+            l.code = MPI_ERR_PENDING;
+        } else if (l.what == arrival::absent && !wants_all(l, mailable)) {
+            await(r, j, by_default ? r->stall_ns : timeout_ns, timeout_ns == 0, mailable, l);
+        }
+        if (by_default && l.code == MPI_ERR_PENDING) keep_error(r, l.code, j);
+    }
+    // A barrier: what the leader acquired, every member has. To a GPU messages come in the user's buffer itself.
+    if (agree(group, l.what == arrival::present || l.what == arrival::vacuous)) return MPI_SUCCESS;
+    if (agree(group, leader && wants_all(l, mailable))) return together;
+    return agree_code(group, l.code);
+}
+#endif
+
 #ifdef __CUDACC__
 #pragma nv_exec_check_disable
 #endif
 template <class Group, class Taker>
-MPIX_FN bool arrived(const Group &group, mpix_prequest *r, int j, const Taker &copy) {
+MPIX_FN bool arrived(const Group &group, MPIX_Prequest handle, int j, const Taker &copy) {
+    mpix_prequest *const r = request_of(handle);
+#ifdef __CUDA_ARCH__
+    (void)copy;
+    const bool mailable = is_mailable(handle);
+    for (bool asked = false;; asked = true) {
+        if (mailable || asked)
+            if (const waited w = await_together(group, r, j, mailable, asked, 0, true); w != waited::unknown)
+                return w == waited::there;
+        if (const int code = ask(group, r, j, mailable, 0, false); code != together) return code == MPI_SUCCESS;
+    }
+#else
     looked l{arrival::refused, MPI_SUCCESS, 0, nullptr, {0, 0}};
     if (group.thread_rank() == 0) l = examine(r, j);
     return conclude(group, r, j, l, copy);
+#endif
 }
 
 }  // namespace mpix::detail
@@ -257,49 +344,73 @@ MPIX_FN bool parrived(const Group &group, MPIX_Prequest preq, int partition) {
 template <class Group>
 MPIX_FN int wait_arrived(const Group &group, MPIX_Prequest preq, int partition, uint64_t timeout_ns) {
     using detail::arrival;
+    mpix_prequest *const r = detail::request_of(preq);
+#ifdef __CUDA_ARCH__
+    const bool mailable = detail::is_mailable(preq);
+    bool asked = false, late = false;
+    for (;;) {
+        if (mailable || asked) {
+            const uint64_t limit_ns = timeout_ns == default_timeout ? r->stall_ns : timeout_ns;
+            const detail::waited w =
+                detail::await_together(group, r, partition, mailable, asked, limit_ns, timeout_ns == 0);
+            if (w == detail::waited::there) return MPI_SUCCESS;
+            late = w == detail::waited::late;
+        }
+        const int code = detail::ask(group, r, partition, mailable, timeout_ns, late);
+        if (code != detail::together) return code;
+        asked = true;
+    }
+#else
     const bool leader = group.thread_rank() == 0;
     detail::looked l{arrival::refused, MPI_SUCCESS, 0, nullptr, {0, 0}};
-    if (leader) l = detail::examine(preq, partition);
-#if !defined(__CUDA_ARCH__)
+    if (leader) l = detail::examine(r, partition);
     uint64_t since = 0;
-#endif
     for (unsigned round = 0;; ++round) {
         if (leader && l.what == arrival::absent) {
             const bool by_default = timeout_ns == default_timeout;
-            detail::await(preq, partition, by_default ? preq->stall_ns : timeout_ns, timeout_ns == 0, l);
-            if (by_default && l.code == MPI_ERR_PENDING) detail::keep_error(preq, l.code, partition);
+            detail::await(r, partition, by_default ? r->stall_ns : timeout_ns, timeout_ns == 0, false, l);
+            if (by_default && l.code == MPI_ERR_PENDING) detail::keep_error(r, l.code, partition);
         }
-        if (detail::conclude(group, preq, partition, l, detail::group_taker{})) return MPI_SUCCESS;
+        if (detail::conclude(group, r, partition, l, detail::group_taker{})) return MPI_SUCCESS;
         if (const int code = detail::agree_code(group, l.code); code != MPI_SUCCESS) return code;
-#if !defined(__CUDA_ARCH__)
         // Another group is copying the partition out; look again, until the time is over.
         if (leader) {
             const bool by_default = timeout_ns == default_timeout;
-            const uint64_t now = detail::now_ns(), limit_ns = by_default ? preq->stall_ns : timeout_ns;
+            const uint64_t now = detail::now_ns(), limit_ns = by_default ? r->stall_ns : timeout_ns;
             if (round == 0) since = now;
             l.what = arrival::absent;
             if (timeout_ns == 0 || (limit_ns != 0 && now - since >= limit_ns)) {
                 l.what = arrival::refused;
                 l.code = MPI_ERR_PENDING;
-                if (by_default) detail::keep_error(preq, l.code, partition);
+                if (by_default) detail::keep_error(r, l.code, partition);
             }
         }
         detail::pause_waiting(round > 64);
-#endif
     }
+#endif
 }
 
 }  // namespace mpix
 
 MPIX_FN int MPI_Parrived(MPIX_Prequest preq, int partition, int *flag) {
-    if (flag == nullptr) return preq == nullptr ? MPI_ERR_ARG : mpix::detail::keep_error(preq, MPI_ERR_ARG, partition);
+    if (flag == nullptr)
+        return preq == nullptr ? MPI_ERR_ARG
+                               : mpix::detail::keep_error(mpix::detail::request_of(preq), MPI_ERR_ARG, partition);
     const mpix::thread_group self;
-    const mpix::detail::looked l = mpix::detail::examine(preq, partition);
+    mpix_prequest *const r = mpix::detail::request_of(preq);
+    const mpix::detail::looked l = mpix::detail::examine(r, partition);
     if (preq == nullptr) {
         *flag = 1;
         return MPI_SUCCESS;
     }
-    *flag = mpix::detail::conclude(self, preq, partition, l, mpix::detail::group_taker{});
+#ifdef __CUDA_ARCH__
+    if (mpix::detail::wants_all(l, mpix::detail::is_mailable(preq))) {
+        *flag = mpix::detail::await_together(self, r, partition, mpix::detail::is_mailable(preq), true, 0, true) ==
+                mpix::detail::waited::there;
+        return MPI_SUCCESS;
+    }
+#endif
+    *flag = mpix::detail::conclude(self, r, partition, l, mpix::detail::group_taker{});
     return l.code;
 }
 

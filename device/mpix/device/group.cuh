@@ -17,6 +17,7 @@ struct thread_group {
     MPIX_FN int num_threads() const { return 1; }
     MPIX_FN void sync() const {}
     MPIX_FN uint64_t broadcast(uint64_t value) const { return value; }
+    MPIX_FN bool all(bool mine) const { return mine; }
 };
 
 MPIX_FN thread_group this_thread() { return {}; }
@@ -41,6 +42,15 @@ MPIX_FN bool agree(const Group &group, bool leaders) {
 template <class Group>
 MPIX_FN int agree_code(const Group &group, int leaders) {
     return static_cast<int>(group.broadcast(static_cast<uint64_t>(leaders)));
+}
+
+// agree_all: whether all members say so. A barrier as well.
+#ifdef __CUDACC__
+#pragma nv_exec_check_disable
+#endif
+template <class Group>
+MPIX_FN bool agree_all(const Group &group, bool mine) {
+    return group.all(mine);
 }
 
 #ifdef __CUDACC__
@@ -74,6 +84,22 @@ MPIX_FN int agree_code(const cooperative_groups::coalesced_group &tile, int lead
     return tile_broadcast(tile, leaders);
 }
 
+template <class Tile>
+MPIX_FN bool tile_all(const Tile &tile, bool mine) {
+#ifdef __CUDA_ARCH__
+    tile.sync();
+    return tile.all(mine) != 0;
+#else
+    (void)tile;
+    return mine;
+#endif
+}
+template <unsigned Size, class Parent>
+MPIX_FN bool agree_all(const cooperative_groups::thread_block_tile<Size, Parent> &tile, bool mine) {
+    return tile_all(tile, mine);
+}
+MPIX_FN bool agree_all(const cooperative_groups::coalesced_group &tile, bool mine) { return tile_all(tile, mine); }
+
 // A block: the barrier itself carries one bit, so that no shared memory is taken from the kernel.
 MPIX_FN bool agree(const cooperative_groups::thread_block &block, bool leaders) {
 #ifdef __CUDA_ARCH__
@@ -81,6 +107,14 @@ MPIX_FN bool agree(const cooperative_groups::thread_block &block, bool leaders) 
 #else
     (void)block;
     return leaders;
+#endif
+}
+MPIX_FN bool agree_all(const cooperative_groups::thread_block &block, bool mine) {
+#ifdef __CUDA_ARCH__
+    return __syncthreads_and(mine) != 0;
+#else
+    (void)block;
+    return mine;
 #endif
 }
 MPIX_FN int agree_code(const cooperative_groups::thread_block &block, int leaders) {

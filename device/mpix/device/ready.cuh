@@ -10,6 +10,7 @@
 
 #include <mpix/device/copy.cuh>
 #include <mpix/device/group.cuh>
+#include <mpix/device/mailbox.cuh>
 #include <mpix/device/move.cuh>
 #include <mpix/device/post.cuh>
 
@@ -91,6 +92,11 @@ MPIX_COLD_FN admitted admit_by_host(mpix_prequest *r, int p) {
         return a;
     }
     poke(&r->seen_epoch, a.epoch);
+    // Once the receiver's kernels take from the mailbox they always do. Known before the gate is, so that all of an
+    // epoch's callers go the same way.
+    if (peek_pointer(&r->mailbox) != nullptr && gate >= a.epoch &&
+        (peek(&r->open_epoch) != 0 || peek(&r->words->mailbox) != 0))
+        poke(&r->open_epoch, a.epoch);
     publish_gpu(&r->seen_gate, gate);  // hands the acquire on, see admit
     if (head_null_peer(r->head))
         a.what = admission::nothing;
@@ -134,6 +140,12 @@ MPIX_FN bool claim(mpix_prequest *r, int p, uint64_t epoch) {
     return false;
 }
 
+// The receiver's words.mailbox.
+MPIX_FN uint64_t *peer_mailbox(const mpix_prequest *r) {
+    return peek_pointer(&r->peer_complete) +
+           (offsetof(mpix_words, mailbox) - offsetof(mpix_words, complete)) / sizeof(uint64_t);
+}
+
 // All partitions are ready. If all were moved on the spot, tell the receiver and the sender's host that the message is
 // complete; otherwise the sender's progress engine does, after the rest.
 MPIX_COLD_FN void say_all_ready(mpix_prequest *r, uint64_t epoch) {
@@ -143,6 +155,8 @@ MPIX_COLD_FN void say_all_ready(mpix_prequest *r, uint64_t epoch) {
     // Pairs with observe() in the host's completion test and in the receiver's parrived.
     release_to_system();
     if (whole && arrival_flags(peek_pointer(&r->flags)) != nullptr) {
+        if (peek(&r->open_epoch) == epoch)
+            poke(peer_mailbox(r), epoch);  // some may lie there; told by the next but one
         publish_after_fence(&arrival_flags(peek_pointer(&r->flags))[r->partitions], epoch);  // the whole message's
         // Not before that flag: it lets the receiver's host start the next epoch, and look() counts on the
         // flag then. A release of its own, since the two words are in different memories.
@@ -154,10 +168,19 @@ MPIX_COLD_FN void say_all_ready(mpix_prequest *r, uint64_t epoch) {
 // Count one partition as readied. The counter chains all callers (see count_up_gpu), so the last one of
 // the epoch may speak for all. In an epoch of which the host's Pready has a share there is no last one here: the
 // progress engine adds its share up with the count, and brings the count up to date.
-template <bool Alone>
+//
+// Mailed: nobody has to be told of the bytes, for they tell themselves; and that they have been read is known without a
+// fence, which would wait until they are at the peer: what was loaded has been stored. The last caller's fence acquires all
+// others' counts.
+template <bool Alone, bool Mailed = false>
 MPIX_FN void settle(mpix_prequest *r, uint64_t epoch) {
-    const uint64_t readied = (Alone ? count_up_alone(&r->ready_count) : count_up_gpu(&r->ready_count)) + 1;
-    if (readied == epoch * static_cast<uint64_t>(r->partitions)) say_all_ready(r, epoch);
+    const uint64_t readied = (Alone    ? count_up_alone(&r->ready_count)
+                              : Mailed ? count_up_relaxed_gpu(&r->ready_count)
+                                       : count_up_gpu(&r->ready_count)) +
+                             1;
+    if (readied != epoch * static_cast<uint64_t>(r->partitions)) return;
+    if constexpr (Mailed) release_to_system();
+    say_all_ready(r, epoch);
 }
 
 // Hand partition p over to the progress engine, for good. The caller has synchronised its group.
@@ -241,13 +264,34 @@ MPIX_COLD_FN int put_off(const Group &group, int p, mpix_prequest *r, admitted a
     return agree_code(group, a.code);
 }
 
+#ifdef __CUDA_ARCH__
+// A partition was stored, by all members. Two callers of one partition, which is an error, may both come here: on a GPU
+// the answer of an earlier claim would have to be waited for.
+template <bool Mailed, class Group, class Mover>
+MPIX_FN int conclude_stored(const Group &group, int p, mpix_prequest *r, uint64_t epoch, const Mover &) {
+    const bool leader = group.thread_rank() == 0;
+    if (!agree(group, leader && claim<Mover::alone, Mover::keeps_errors>(r, p, epoch))) return MPI_ERR_ARG;
+    if (leader) settle<Mover::alone, Mailed>(r, epoch);
+    return MPI_SUCCESS;
+}
+#endif
+
 #ifdef __CUDACC__
 #pragma nv_exec_check_disable
 #endif
 template <class Group, class Mover>
-MPIX_FN int ready(const Group &group, int p, mpix_prequest *r, const Mover &move) {
-    if (r == nullptr) return MPI_ERR_REQUEST;
+MPIX_FN int ready(const Group &group, int p, MPIX_Prequest handle, const Mover &move) {
+    if (handle == nullptr) return MPI_ERR_REQUEST;
+    mpix_prequest *const r = request_of(handle);
     const bool leader = group.thread_rank() == 0;
+#ifdef __CUDA_ARCH__
+    if (is_mailable(handle, group.num_threads())) {
+        if (const uint64_t epoch = mail_at_once(group, r, p); epoch != 0) {
+            group.sync();  // all members have read the partition
+            return conclude_stored<true>(group, p, r, epoch, move);
+        }
+    }
+#endif
     outgoing o{r->buffer, r->partition_bytes, glance_pointer(&r->landing), glance_pointer(&r->flags)};
     admitted a{admission::refused, MPI_SUCCESS, 0};
     if (leader) {
@@ -259,14 +303,20 @@ MPIX_FN int ready(const Group &group, int p, mpix_prequest *r, const Mover &move
         }
 #endif
 #if !defined(__CUDA_ARCH__)
-        // Only the first caller touches the landing. On a GPU the answer would have to be waited for, so there the claim
-        // follows the flag: two callers of one partition, which is an error, may move the same bytes twice.
+        // Only the first caller touches the landing. (On a GPU see conclude_stored.)
         if (a.what != admission::refused && !claim<Mover::alone, Mover::keeps_errors>(r, p, a.epoch))
             a = {admission::refused, MPI_ERR_ARG, a.epoch};
 #endif
     }
     // A barrier: the members' writes to the partition are the leader's, and the admission everybody's.
     if (agree(group, a.what == admission::now)) {
+#ifdef __CUDA_ARCH__
+        if (is_mailable(handle, group.num_threads()) && agree(group, leader && may_mail(r, a.epoch))) {
+            store_lines(r, p, group.thread_rank(), group.num_threads());
+            group.sync();  // all members have read the partition
+            return conclude_stored<true>(group, p, r, a.epoch, move);
+        }
+#endif
         if (o.landing == nullptr || o.flags == nullptr) {  // they came meanwhile
             o.landing = peek_pointer(&r->landing);
             o.flags = peek_pointer(&r->flags);
@@ -284,10 +334,11 @@ MPIX_FN int ready(const Group &group, int p, mpix_prequest *r, const Mover &move
             publish_after_fence(&arrival_flags(o.flags)[p], a.epoch);
         }
 #ifdef __CUDA_ARCH__
-        if (!agree(group, leader && claim<Mover::alone, Mover::keeps_errors>(r, p, a.epoch))) return MPI_ERR_ARG;
-#endif
+        return conclude_stored<false>(group, p, r, a.epoch, move);
+#else
         if (leader) settle<Mover::alone>(r, a.epoch);
         return MPI_SUCCESS;
+#endif
     }
     return put_off(group, p, r, a, move);
 }
@@ -318,8 +369,9 @@ MPIX_FN int pready_typed(const Group &group, int partition, MPIX_Prequest preq) 
 template <class Group>
 MPIX_FN int pready_range(const Group &group, int low, int high, MPIX_Prequest preq) {
     if (preq == nullptr) return MPI_ERR_REQUEST;
-    if (low < 0 || high < low || high >= preq->partitions) {
-        if (group.thread_rank() == 0) detail::keep_error(preq, MPI_ERR_ARG, low < 0 ? low : high);
+    mpix_prequest *const r = detail::request_of(preq);
+    if (low < 0 || high < low || high >= r->partitions) {
+        if (group.thread_rank() == 0) detail::keep_error(r, MPI_ERR_ARG, low < 0 ? low : high);
         return MPI_ERR_ARG;
     }
     for (int p = low; p <= high; ++p)
@@ -332,15 +384,15 @@ MPIX_FN int pready_range(const Group &group, int low, int high, MPIX_Prequest pr
 #endif
 template <class Group>
 MPIX_FN int pready_contribute(const Group &group, int partition, MPIX_Prequest preq) {
-    const bool countable = preq != nullptr && detail::head_is(preq->head, MPIX_KIND_SEND) && partition >= 0 &&
-                           partition < preq->partitions;
-    if (countable && preq->contributors > 1) {
+    mpix_prequest *const r = detail::request_of(preq);
+    const bool countable =
+        r != nullptr && detail::head_is(r->head, MPIX_KIND_SEND) && partition >= 0 && partition < r->partitions;
+    if (countable && r->contributors > 1) {
         // The members' writes are the leader's, which the counter chains to the last contributor's.
         group.sync();
         bool last = false;
         if (group.thread_rank() == 0)
-            last =
-                (detail::count_up_gpu(detail::partition_contributions(preq) + partition) + 1) % preq->contributors == 0;
+            last = (detail::count_up_gpu(detail::partition_contributions(r) + partition) + 1) % r->contributors == 0;
         if (!detail::agree(group, last)) return MPI_SUCCESS;
     }
     return pready(group, partition, preq);  // also says what is wrong with bad arguments
@@ -358,7 +410,8 @@ MPIX_FN int MPI_Pready_range(int low, int high, MPIX_Prequest preq) {
 
 MPIX_FN int MPI_Pready_list(int length, const int partitions[], MPIX_Prequest preq) {
     if (preq == nullptr) return MPI_ERR_REQUEST;
-    if (length < 0 || (length > 0 && partitions == nullptr)) return mpix::detail::keep_error(preq, MPI_ERR_ARG, -1);
+    if (length < 0 || (length > 0 && partitions == nullptr))
+        return mpix::detail::keep_error(mpix::detail::request_of(preq), MPI_ERR_ARG, -1);
     for (int i = 0; i < length; ++i)
         if (const int code = MPI_Pready(partitions[i], preq); code != MPI_SUCCESS) return code;
     return MPI_SUCCESS;

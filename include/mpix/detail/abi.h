@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define MPIX_ABI_VERSION 4u
+#define MPIX_ABI_VERSION 5u
 
 #define MPIX_HEAD_NULL_PEER (1ull << 40)  // the peer is MPI_PROC_NULL
 #define MPIX_GATE_NEVER (~0ull)           // of a receive: see mpix_words
@@ -31,7 +31,9 @@ struct mpix_words {
     uint64_t error;      // first error of device code: class << 32 | (partition + 1); 0 = none
     uint64_t posted;     // send by a work queue, as of all_ready: its index behind all that was posted
     uint64_t ended;      // the same: last epoch whose end was posted, too (see mpix_posting)
-    uint64_t reserved;
+    uint64_t mailbox;    // send: 1 = the receiver's kernels take partitions out of its mailbox (written by the peer,
+                         // before `gate`); receive: last epoch of which partitions may lie there (the peer's,
+                         // before `complete`)
 };
 
 // One write of a partition index from a kernel to the progress engine ("move this one when you can").
@@ -47,6 +49,13 @@ struct mpix_layouts {
     const struct mpix_typemap *from, *to;
 };
 #define MPIX_FLAGS_WITH_LAYOUTS 1ull  // in mpix_prequest.flags of a send
+
+// An opaque handle, MPIX_Prequest, is the address of the structure below, and in its low bits: 1 if the request may have a
+// mailbox, and above that, of a send, the binary logarithm of the number of threads that a group must have to use it. That is
+// here and not in the structure, where each call would have to wait for it before it can do anything else.
+#define MPIX_HANDLE_MAILABLE 1ull
+#define MPIX_HANDLE_THREADS_SHIFT 1
+#define MPIX_HANDLE_BITS 63ull
 
 // One request as Pready and Parrived see it. A send or receive always has one in host memory, which
 // the host's own MPI_Pready and MPI_Parrived use; exporting to a GPU makes a second one there.
@@ -73,22 +82,27 @@ struct mpix_prequest {
     uint64_t *peer_complete;             // send: the receiver's words.complete
     uint64_t slots;                      // epochs the landing holds side by side: 1 or 2
     uint64_t peer_partitions;            // receive: the sender's number of partitions
-    uint64_t *taken;                     // receive with a landing, per sender partition: 2*epoch once it was copied
-                                         // out to the user's buffer, 2*epoch - 1 while somebody is copying
+    uint64_t *taken;                     // receive with a landing or a mailbox, per sender partition: 2*epoch once it
+                                         // was copied out to the user's buffer, 2*epoch - 1 while somebody is copying
+                                         // (of a mailbox: waiting or copying, or done, which the flag says)
     const struct mpix_layouts *layouts;  // null: both sides are one piece
     const struct mpix_posting
-        *postings;  // send without a landing here: one for each slot of the peer's landing; null: no
-                    // queue leads there. Read after the gate: a match may be undone.
+        *postings;   // send without a landing here: one for each slot of the peer's landing; null: no
+                     // queue leads there. Read after the gate: a match may be undone.
+    char *mailbox;   // lines (mailbox.cuh) for every sender partition, one after the other: the receiver's; or null
+    uint64_t *told;  // receive with a mailbox, in host memory: per sender partition the last epoch in which a kernel
+                     // took it out of there
 
     // Changes while in use; each word is accessed atomically.
     uint64_t seen_epoch;   // last active epoch number read from words->epoch
     uint64_t seen_gate;    // last value read from words->gate
+    uint64_t error;        // as words->error; guards it, so that the first error wins
+    uint64_t open_epoch;   // send: last epoch whose partitions may go by the mailbox, as far as is known here
     uint64_t ready_count;  // send: partitions readied since the request was made, all epochs; those that the
                            // host readies of an exported request join it at the end of the epoch
     uint64_t defer_count;  // send: partitions ever put into the ring
     uint64_t posted;       // send: the work queue's index behind the last posting
     uint64_t defer_epoch;  // send: last epoch in which any partition was deferred
-    uint64_t error;        // as words->error; guards it, so that the first error wins
 };
 
 // Behind the struct of a send: state[partitions], the last epoch in which each was readied, then
@@ -101,6 +115,9 @@ static inline size_t mpix_prequest_size(enum mpix_kind kind, int partitions) {
 static_assert(sizeof(mpix_words) == 64, "the words fill one cache line");
 static_assert(offsetof(mpix_words, gate) == offsetof(mpix_words, epoch) + 8, "read as one 16-byte pair");
 static_assert(offsetof(mpix_prequest, seen_gate) == offsetof(mpix_prequest, seen_epoch) + 8, "a pair");
+static_assert(offsetof(mpix_prequest, ready_count) == offsetof(mpix_prequest, open_epoch) + 8 &&
+                  offsetof(mpix_prequest, open_epoch) % 16 == 0,
+              "read as one 16-byte pair");
 #endif
 
 #endif  // MPIX_DETAIL_ABI_H

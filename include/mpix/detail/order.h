@@ -198,6 +198,18 @@ MPIX_FN uint64_t count_up_gpu(uint64_t *counter) {
 #endif
 }
 
+// The same without making anything visible by itself: a caller that then goes through release_to_system has acquired what
+// the earlier ones released.
+MPIX_FN uint64_t count_up_relaxed_gpu(uint64_t *counter) {
+#ifdef __CUDA_ARCH__
+    uint64_t old;
+    asm volatile("atom.relaxed.gpu.global.add.u64 %0, [%1], 1;" : "=l"(old) : "l"(in_global(counter)) : "memory");
+    return old;
+#else
+    return count_up_gpu(counter);  // a fence by itself is nothing there
+#endif
+}
+
 // The same where one thread at a time calls, and chains its calls by itself.
 MPIX_FN uint64_t count_up_alone(uint64_t *counter) {
     const uint64_t old = peek(counter);
@@ -344,6 +356,28 @@ MPIX_FN void poke(uint32_t *word, uint32_t value) {
     asm volatile("st.relaxed.sys.global.u32 [%0], %1;" ::"l"(in_global(word)), "r"(value) : "memory");
 #else
     std::atomic_ref<uint32_t>(*word).store(value, std::memory_order_relaxed);
+#endif
+}
+
+// Two neighbouring words, 16-byte aligned, each whole in itself, in one access: peek and poke for two.
+MPIX_FN void peek_pair(const uint64_t *words, uint64_t *first, uint64_t *second) {
+#ifdef __CUDA_ARCH__
+    asm volatile("ld.relaxed.sys.global.v2.u64 {%0, %1}, [%2];"
+                 : "=l"(*first), "=l"(*second)
+                 : "l"(in_global(words))
+                 : "memory");
+#else
+    *first = peek(words);
+    *second = peek(words + 1);
+#endif
+}
+MPIX_FN void poke_pair(uint64_t *words, uint64_t first, uint64_t second) {
+#ifdef __CUDA_ARCH__
+    asm volatile("st.relaxed.sys.global.v2.u64 [%0], {%1, %2};" ::"l"(in_global(words)), "l"(first), "l"(second)
+                 : "memory");
+#else
+    poke(words, first);
+    poke(words + 1, second);
 #endif
 }
 

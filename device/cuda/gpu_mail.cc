@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <mpix/device/gpu_mail.h>
+
+#include <mpix/device/own_stream.h>
+
+namespace mpix::gpu {
+
+#if MPIX_HAVE_NVCC
+outcome start_taking(mpix_prequest *receive, int device, std::unique_ptr<pending> &out) {
+    return start_in_own_stream(
+        device, "taking out of a mailbox",
+        [&](device_state &, cudaStream_t stream) {
+            const auto error = static_cast<cudaError_t>(launch_taking(receive, stream));
+            return error == cudaSuccess ? outcome{} : detail::cuda_error("a kernel of mpix", error);
+        },
+        out);
+}
+#endif
+
+}  // namespace mpix::gpu

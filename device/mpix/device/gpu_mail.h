@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// A kernel of the library that takes what lies in a receive's mailbox out to its buffer. Not for kernels.
+#ifndef MPIX_DEVICE_GPU_MAIL_H
+#define MPIX_DEVICE_GPU_MAIL_H
+
+#include <mpix/detail/abi.h>
+#include <mpix/device/gpu_pack.h>
+
+#include <memory>
+
+namespace mpix::gpu {
+
+#if MPIX_HAVE_NVCC
+// What has come by now of an active receive, exported to `device`; in a stream of our own. Needs room on the GPU beside the
+// kernels that run. Errors and thread safety as in gpu_pack.h.
+outcome start_taking(mpix_prequest *receive, int device, std::unique_ptr<pending> &out);
+
+// What gpu_mail.cc asks of the part that only nvcc can compile; a cudaError_t.
+int launch_taking(mpix_prequest *receive, stream_handle order);
+int load_taking();
+#endif
+
+}  // namespace mpix::gpu
+
+#endif  // MPIX_DEVICE_GPU_MAIL_H

@@ -1,0 +1,331 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// A small partition's way into a peer GPU without a fence: each store carries data and the epoch it is of, so whoever
+// finds the epoch has the data. The stores go to lines of a mailbox at the receiver, whose kernels (Parrived) copy them
+// out to the user's buffer and set the arrival flag that a fence would have been waited for otherwise.
+//
+// One slot is enough: the receiver starts an epoch only when all of the one before is in its buffer, and clear-to-send
+// says so.
+#ifndef MPIX_DEVICE_MAILBOX_CUH
+#define MPIX_DEVICE_MAILBOX_CUH
+
+#include <mpix/detail/abi.h>
+#include <mpix/detail/order.h>
+
+#include <mpix/device/group.cuh>
+#include <mpix/device/words.cuh>
+
+namespace mpix::detail {
+
+// The request that a handle stands for; whether it may have a mailbox.
+MPIX_FN mpix_prequest *request_of(mpix_prequest *handle) {
+#ifdef __CUDA_ARCH__
+    // Subtracted, not masked: so the compiler still sees what kind of memory a kernel's argument leads to.
+    return reinterpret_cast<mpix_prequest *>(reinterpret_cast<char *>(handle) -
+                                             (reinterpret_cast<uint64_t>(handle) & MPIX_HANDLE_BITS));
+#else
+    return handle;  // host threads use none
+#endif
+}
+MPIX_FN bool is_mailable(const mpix_prequest *handle) {
+#ifdef __CUDA_ARCH__
+    return (reinterpret_cast<uint64_t>(handle) & MPIX_HANDLE_MAILABLE) != 0;
+#else
+    (void)handle;
+    return false;
+#endif
+}
+// The same of a send, by a group of so many threads.
+MPIX_FN bool is_mailable(const mpix_prequest *handle, unsigned threads) {
+#ifdef __CUDA_ARCH__
+    const unsigned bits = static_cast<unsigned>(reinterpret_cast<uint64_t>(handle) & MPIX_HANDLE_BITS);
+    return (bits & MPIX_HANDLE_MAILABLE) != 0 && threads >> (bits >> MPIX_HANDLE_THREADS_SHIFT) != 0;
+#else
+    (void)handle, (void)threads;
+    return false;
+#endif
+}
+// For the user; `least_threads` of a send, at least 1.
+inline mpix_prequest *mailable_handle(mpix_prequest *r, uint64_t least_threads) {
+    uint64_t logarithm = 0;
+    while ((uint64_t{1} << logarithm) < least_threads) ++logarithm;
+    return reinterpret_cast<mpix_prequest *>(reinterpret_cast<uint64_t>(r) | MPIX_HANDLE_MAILABLE |
+                                             logarithm << MPIX_HANDLE_THREADS_SHIFT);
+}
+
+// A line holds eight packed bytes, four and four, each beside the low half of the epoch: {data, epoch, data, epoch}. A
+// 64-bit word is stored whole (PTX ISA, "Memory Consistency Model": vector accesses are modelled as accesses of their
+// elements), and nothing more is needed.
+constexpr uint64_t line_bytes = 16, line_payload = 8;
+MPIX_FN uint64_t lines_of(uint64_t bytes) { return (bytes + line_payload - 1) / line_payload; }
+
+// A group of so many threads is faster with a fence where each would have more lines than these to store.
+constexpr uint64_t most_lines_per_thread = 2;
+
+// Eight bytes at byte `at` of a partition of `bytes`, fewer at its end.
+MPIX_COLD_FN uint64_t load_ragged_payload(const char *from, uint64_t at, uint64_t bytes) {
+    const uint64_t left = bytes - at;
+    return load_bytes(from + at, static_cast<int>(left < line_payload ? left : line_payload), from + bytes).low;
+}
+MPIX_COLD_FN void store_ragged_payload(char *to, uint64_t at, uint64_t bytes, uint64_t value) {
+    const uint64_t left = bytes - at;
+    store_bytes(to + at, {value, 0}, static_cast<int>(left < line_payload ? left : line_payload));
+}
+MPIX_FN bool in_words(const char *partition, uint64_t bytes) {
+    return ((reinterpret_cast<uint64_t>(partition) | bytes) & 7) == 0;
+}
+MPIX_FN void store_payload(char *to, uint64_t at, uint64_t bytes, uint64_t value) {
+    if (in_words(to, bytes))
+        store_word(to + at, value);
+    else
+        store_ragged_payload(to, at, bytes, value);
+}
+
+MPIX_FN void store_line(char *box, uint64_t line, uint64_t epoch, uint64_t payload) {
+    const uint64_t tag = epoch << 32;
+    poke_pair(reinterpret_cast<uint64_t *>(box + line * line_bytes), tag | (payload & 0xffffffffu),
+              tag | (payload >> 32));
+}
+// Whether the line is of this epoch; then what is in it.
+MPIX_FN bool load_line(const char *box, uint64_t line, uint64_t epoch, uint64_t *payload) {
+    uint64_t low, high;
+    peek_pair(reinterpret_cast<const uint64_t *>(box + line * line_bytes), &low, &high);
+    *payload = (low & 0xffffffffu) | high << 32;
+    return static_cast<uint32_t>(low >> 32) == static_cast<uint32_t>(epoch) &&
+           static_cast<uint32_t>(high >> 32) == static_cast<uint32_t>(epoch);
+}
+
+MPIX_FN char *mailbox_of(char *mailbox, uint64_t partition, uint64_t bytes) {
+    return mailbox + partition * lines_of(bytes) * line_bytes;
+}
+MPIX_FN uint64_t least_mailing_threads(uint64_t bytes) {
+    return (lines_of(bytes) + most_lines_per_thread - 1) / most_lines_per_thread;
+}
+
+// This member's lines of partition p, whose epoch `open_epoch` is; at any alignment.
+MPIX_COLD_FN void store_lines(const mpix_prequest *r, int p, uint64_t rank, uint64_t threads) {
+    const uint64_t epoch = peek(&r->open_epoch), bytes = r->partition_bytes, lines = lines_of(bytes);
+    const char *const from = r->buffer + static_cast<uint64_t>(p) * bytes;
+    char *const box = mailbox_of(peek_pointer(&r->mailbox), static_cast<uint64_t>(p), bytes);
+    const bool words = in_words(from, bytes);
+    for (uint64_t i = rank; i < lines; i += threads)
+        store_line(
+            box, i, epoch,
+            words ? load_word<uint64_t>(from + i * line_payload) : load_ragged_payload(from, i * line_payload, bytes));
+}
+
+// Store partition p, of whole words, at once, if it is known without the host that its epoch runs and may go by the
+// mailbox; the epoch, or 0: nothing was done. All members look for themselves, at the same time as at the payload, so that all of it costs
+// one trip to memory: while p is not ready, those who find its epoch running find the same.
+//
+// `open_epoch` is not acquired: a GPU performs no store before the load that decides on it, and the receiver took what
+// is overwritten before it gave the clear-to-send that `open_epoch` stands for.
+template <class Group>
+MPIX_FN uint64_t mail_at_once(const Group &group, mpix_prequest *r, int p) {
+    constexpr int ahead = 2;
+    group.sync();  // the members' writes to the partition are everybody's
+    const uint64_t bytes = r->partition_bytes, lines = lines_of(bytes);
+    const uint64_t rank = static_cast<uint64_t>(group.thread_rank()),
+                   threads = static_cast<uint64_t>(group.num_threads());
+    char *const mailbox = glance_pointer(&r->mailbox);
+    const bool valid = static_cast<unsigned>(p) < static_cast<unsigned>(r->partitions) && in_words(r->buffer, bytes) &&
+                       mailbox != nullptr;
+    const uint64_t partition = valid ? static_cast<uint64_t>(p) : 0;
+    const char *const from = r->buffer + partition * bytes;
+    uint64_t epoch, readied;
+    peek_pair(&r->open_epoch, &epoch, &readied);
+    uint64_t payload[ahead];
+#ifdef __CUDA_ARCH__
+#pragma unroll
+#endif
+    for (int k = 0; k < ahead; ++k) {
+        const uint64_t i = rank + static_cast<uint64_t>(k) * threads;
+        payload[k] = valid && i < lines ? load_word<uint64_t>(from + i * line_payload) : 0;
+    }
+    // Not in the first epoch, as in admit.
+    const bool open = valid && epoch >= 2 && readied < epoch * static_cast<uint64_t>(r->partitions);
+    if (!agree_all(group, open)) return 0;
+    char *const box = mailbox_of(mailbox, partition, bytes);
+#ifdef __CUDA_ARCH__
+#pragma unroll
+#endif
+    for (int k = 0; k < ahead; ++k) {
+        const uint64_t i = rank + static_cast<uint64_t>(k) * threads;
+        if (i < lines) store_line(box, i, epoch, payload[k]);
+    }
+#ifdef __CUDA_ARCH__
+#pragma unroll 1
+#endif
+    for (uint64_t i = rank + ahead * threads; i < lines; i += threads)
+        store_line(box, i, epoch, load_word<uint64_t>(from + i * line_payload));
+    return epoch;
+}
+
+// Whether partitions of a send's epoch `epoch`, whose gate is open, may go by the mailbox. One thread.
+MPIX_FN bool may_mail(const mpix_prequest *r, uint64_t epoch) {
+    return peek_pointer(&r->mailbox) != nullptr && peek(&r->open_epoch) == epoch;
+}
+
+// What a group waits for: partitions of the sender's, as their receiver sees them. All members alike. What is small in 32 bits,
+// for every kernel that waits pays for the registers.
+struct awaited {
+    unsigned first, count, senders;  // the sender's partitions: those, and all
+    unsigned bytes;                  // of one of them, where there is a mailbox
+    uint64_t epoch;
+    uint64_t *flags;    // of all, and behind them the whole message's: MPIX_GATE_NEVER if nothing will come any more
+    char *mailbox;      // or null
+    uint64_t deadline;  // by now_ns; ~0: none
+
+    MPIX_FN bool over() const {
+        return peek(&flags[senders]) == MPIX_GATE_NEVER || (deadline != ~uint64_t{0} && now_ns() >= deadline);
+    }
+    MPIX_FN char *box(unsigned i) const { return mailbox_of(mailbox, i, bytes); }
+    MPIX_FN unsigned lines() const { return static_cast<unsigned>(lines_of(bytes)); }
+};
+
+// Copy this member's lines of a partition out, as they come, until the time is over or the flag says that the partition
+// came another way; whether they all came.
+MPIX_FN bool take_lines(const awaited &w, unsigned i, char *to, unsigned rank, unsigned threads) {
+    const char *const box = w.box(i);
+    const unsigned lines = w.lines();
+    for (unsigned k = rank; k < lines; k += 2 * threads) {
+        const unsigned next = k + threads;
+        uint64_t one = 0, two = 0;
+        for (unsigned polls = 1;; ++polls) {
+            const uint64_t flag = peek(&w.flags[i]);
+            bool there = load_line(box, k, w.epoch, &one);
+            if (next < lines) there &= load_line(box, next, w.epoch, &two);
+            if (there) break;
+            if (flag >= w.epoch || (polls % 64 == 0 && w.over())) return false;
+        }
+        store_payload(to, k * line_payload, w.bytes, one);
+        if (next < lines) store_payload(to, next * line_payload, w.bytes, two);
+    }
+    return true;
+}
+MPIX_FN bool lines_are_there(const awaited &w, unsigned i, unsigned rank, unsigned threads) {
+    const char *const box = w.box(i);
+    uint64_t payload;
+    for (unsigned k = rank; k < w.lines(); k += threads)
+        if (!load_line(box, k, w.epoch, &payload)) return false;
+    return true;
+}
+
+// Partition i into the user's buffer, unless it is there, or another group has set about it; whether this one did it. `once`:
+// only if all of it lies in the mailbox.
+template <class Group>
+MPIX_FN bool take_letter(const Group &group, mpix_prequest *r, const awaited &w, unsigned i, bool once) {
+    const unsigned rank = static_cast<unsigned>(group.thread_rank()),
+                   threads = static_cast<unsigned>(group.num_threads());
+    if (once && !agree_all(group, lines_are_there(w, i, rank, threads))) return false;
+    if (!agree(group, rank == 0 && raise_gpu(r->taken + i, 2 * w.epoch - 1) < 2 * w.epoch - 1)) return false;
+    const bool all = agree_all(group, take_lines(w, i, r->buffer + static_cast<uint64_t>(i) * w.bytes, rank, threads));
+    if (rank != 0) return all;
+    if (all) {
+        // What all members stored, before the flag. Pairs with observe in all_flagged, of other groups of this GPU; the host
+        // starts work of the GPU after it has seen `told`.
+        publish_gpu(&w.flags[i], w.epoch);
+        poke(r->told + i, w.epoch);
+    } else {
+        poke(r->taken + i, 2 * w.epoch - 2);  // another group's to take, if it comes
+    }
+    return all;
+}
+
+// Whether all the awaited are in the user's buffer; the members look at the flags side by side.
+template <class Group>
+MPIX_FN bool all_flagged(const Group &group, const awaited &w) {
+    const unsigned rank = static_cast<unsigned>(group.thread_rank()),
+                   threads = static_cast<unsigned>(group.num_threads());
+    bool mine = true;
+    for (unsigned n = rank; mine && n < w.count; n += threads) mine = observe(&w.flags[w.first + n]) >= w.epoch;
+    return agree_all(group, mine);
+}
+
+// Who takes a partition: all of the group, or, of a block that waits for several small ones, each warp another, since a
+// barrier of the block for each would take longer than the partition. One type for both, so that there is one copy of
+// the code.
+template <class Group>
+struct takers {
+    const Group &all;
+    MPIX_FN takers(const Group &group, const awaited &) : all(group) {}
+    MPIX_FN unsigned thread_rank() const { return static_cast<unsigned>(all.thread_rank()); }
+    MPIX_FN unsigned num_threads() const { return static_cast<unsigned>(all.num_threads()); }
+    MPIX_FN unsigned which() const { return 0; }
+    MPIX_FN unsigned parties() const { return 1; }
+};
+#ifdef __CUDACC__
+#pragma nv_exec_check_disable
+#endif
+template <class Group>
+MPIX_FN bool agree(const takers<Group> &group, bool leaders) {
+    return agree(group.all, leaders);
+}
+#ifdef __CUDACC__
+#pragma nv_exec_check_disable
+#endif
+template <class Group>
+MPIX_FN bool agree_all(const takers<Group> &group, bool mine) {
+    return agree_all(group.all, mine);
+}
+
+#ifdef __CUDA_ARCH__
+constexpr unsigned most_for_warp = 2048;  // bytes
+template <>
+struct takers<cooperative_groups::thread_block> {
+    unsigned lanes;  // of the warp that are in it; 0: the whole block
+    __device__ __forceinline__ takers(const cooperative_groups::thread_block &, const awaited &w)
+        : lanes(w.count > 1 && w.bytes <= most_for_warp ? __activemask() : 0) {}
+    static __device__ __forceinline__ unsigned rank_in_block() {
+        return cooperative_groups::thread_block::thread_rank();
+    }
+    static __device__ __forceinline__ unsigned block_threads() {
+        return cooperative_groups::thread_block::num_threads();
+    }
+    __device__ __forceinline__ unsigned thread_rank() const {
+        return lanes == 0 ? rank_in_block() : __popc(lanes & ((1u << (rank_in_block() % 32)) - 1));
+    }
+    __device__ __forceinline__ unsigned num_threads() const { return lanes == 0 ? block_threads() : __popc(lanes); }
+    __device__ __forceinline__ unsigned which() const { return lanes == 0 ? 0 : rank_in_block() / 32; }
+    __device__ __forceinline__ unsigned parties() const { return lanes == 0 ? 1 : (block_threads() + 31) / 32; }
+};
+__device__ __forceinline__ bool agree(const takers<cooperative_groups::thread_block> &group, bool leaders) {
+    if (group.lanes == 0) return __syncthreads_or(leaders) != 0;
+    __syncwarp(group.lanes);
+    return __any_sync(group.lanes, leaders) != 0;
+}
+__device__ __forceinline__ bool agree_all(const takers<cooperative_groups::thread_block> &group, bool mine) {
+    if (group.lanes == 0) return __syncthreads_and(mine) != 0;
+    __syncwarp(group.lanes);
+    return __all_sync(group.lanes, mine) != 0;
+}
+#endif
+
+// Wait until all of them are there, taking out of the mailbox what nobody else does; false: the time was over before. Groups
+// begin with different ones, so that those who wait for the same share the work.
+template <class Group>
+MPIX_FN bool await_all(const Group &group, mpix_prequest *r, const awaited &w, bool once) {
+    const takers<Group> part(group, w);
+#ifdef __CUDA_ARCH__
+    unsigned next = w.count == 1 ? 0 : (blockIdx.x * part.parties() + part.which()) % w.count;
+#else
+    unsigned next = 0;
+#endif
+    const unsigned turns = (w.count + part.parties() - 1) / part.parties();
+    for (unsigned round = 1;; ++round) {
+        if (w.mailbox != nullptr) {
+            // The flags of a single partition that this group has taken out itself need no look.
+            if (take_letter(part, r, w, w.first + next, once) && w.count == 1) return true;
+            next += part.parties();
+            while (next >= w.count) next -= w.count;
+        }
+        if (part.parties() > 1 && round % turns != 0) continue;  // first each warp's own ones
+        if (all_flagged(group, w)) return true;
+        if (once && round >= turns) return false;
+        if (agree(group, group.thread_rank() == 0 && round % 16 == 0 && w.over())) return false;
+    }
+}
+
+}  // namespace mpix::detail
+
+#endif  // MPIX_DEVICE_MAILBOX_CUH

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "host/request/mailbox.h"
+
+#include <mpix/detail/order.h>
+#include <mpix/device/gpu_mail.h>
+#include <mpix/device/mailbox.cuh>
+
+#include "transport/select.h"
+
+namespace mpix {
+namespace {
+
+// GPU memory that the mailbox of one request may take.
+constexpr std::uint64_t most_memory = 64 * 1024 * 1024;
+constexpr std::chrono::microseconds time_enough{20};
+
+}  // namespace
+
+mailbox_layout mailbox_for(std::uint64_t partitions, std::uint64_t partition_bytes, std::uint64_t most_bytes) {
+    if (partition_bytes == 0 || partition_bytes > most_bytes) return {};
+    const std::uint64_t each = detail::lines_of(partition_bytes) * detail::line_bytes;
+    if (each > most_memory / partitions) return {};
+    mailbox_layout m;
+    m.taken = (partitions + 1) * sizeof(std::uint64_t);  // behind the flags
+    m.lines = (m.taken + partitions * sizeof(std::uint64_t) + 127) / 128 * 128;
+    m.all = m.lines + partitions * each;
+    return m;
+}
+
+mail_delivery::~mail_delivery() {
+    // It reads the mailbox, and stores to the user's buffer.
+    for (std::string problem; taking_ != nullptr && !taking_->finished(problem);) {
+    }
+    if (view_ != nullptr)
+        close_view(told_);
+    else if (told_)
+        transport::node_memory().release(told_);
+}
+
+transport::outcome mail_delivery::prepare() {
+    if (view_ != nullptr) return {};
+    if (!told_)
+        if (auto bad = transport::node_memory().allocate(senders_ * sizeof(std::uint64_t), transport::on_host, told_);
+            !bad.empty())
+            return bad;
+    void *view = nullptr;
+    auto bad = gpus_.acquire_view(told_, device_, view);
+    view_ = static_cast<std::uint64_t *>(view);
+    return bad;
+}
+
+bool mail_delivery::told_all(std::uint64_t epoch) {
+    if (cursor_epoch_ != epoch) {
+        cursor_epoch_ = epoch;
+        cursor_ = 0;
+    }
+    // Pairs with take_letter's fence and poke.
+    const auto *const told = static_cast<const std::uint64_t *>(told_.address);
+    while (cursor_ < senders_ && detail::observe(&told[cursor_]) >= epoch) ++cursor_;
+    return cursor_ == senders_;
+}
+
+bool mail_delivery::overdue(std::uint64_t epoch) {
+    const auto now = std::chrono::steady_clock::now();
+    if (seen_epoch_ != epoch) {
+        seen_epoch_ = epoch;
+        seen_ = now;
+    }
+    return now - seen_ >= time_enough;
+}
+
+transport::outcome mail_delivery::take_rest(mpix_prequest *receive) {
+    transport::outcome problem;
+    if (taking_ != nullptr && !taking_->finished(problem)) return {};
+    taking_ = nullptr;
+    if (!problem.empty()) return problem;
+#if MPIX_HAVE_NVCC
+    return gpu::start_taking(receive, device_, taking_);
+#else
+    static_cast<void>(receive);
+    return "mpix was built without CUDA kernels";
+#endif
+}
+
+}  // namespace mpix

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// The mailbox of a receive in GPU memory (mpix/device/mailbox.cuh): where it lies, and how the host knows what kernels have
+// taken out of it.
+#ifndef MPIX_HOST_REQUEST_MAILBOX_H
+#define MPIX_HOST_REQUEST_MAILBOX_H
+
+#include <mpix/detail/abi.h>
+#include <mpix/device/gpu_pack.h>
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+
+#include "host/request/exported.h"
+#include "transport/transport.h"
+
+namespace mpix {
+
+// In the region that begins with the arrival flags; offsets in bytes. Both sides work it out.
+struct mailbox_layout {
+    std::uint64_t taken = 0, lines = 0, all = 0;
+    explicit operator bool() const { return all != 0; }
+};
+// By the sender's partitions. None for what is larger than `most_bytes`, or empty.
+mailbox_layout mailbox_for(std::uint64_t partitions, std::uint64_t partition_bytes, std::uint64_t most_bytes);
+
+// Of one matched receive. The caller has the request's `engine` mutex.
+class mail_delivery {
+public:
+    // `senders` partitions come, to a request on this GPU.
+    mail_delivery(transport::transport &gpus, int device, std::uint64_t senders)
+        : gpus_(gpus), device_(device), senders_(senders) {}
+    ~mail_delivery();
+    mail_delivery(const mail_delivery &) = delete;
+    mail_delivery &operator=(const mail_delivery &) = delete;
+
+    // Words in which kernels tell of what they know to be in the user's buffer.
+    transport::outcome prepare();
+    std::uint64_t *told_by_kernels() const { return view_; }
+
+    // Whether they have told of all partitions in that epoch.
+    bool told_all(std::uint64_t epoch);
+    // Whether they have had time enough to, since the sender completed that epoch: those that wait need microseconds.
+    bool overdue(std::uint64_t epoch);
+    // Have a kernel of the library take out what is there, if none is doing so. Does not wait.
+    transport::outcome take_rest(mpix_prequest *receive);
+
+private:
+    transport::transport &gpus_;
+    const int device_;
+    const std::uint64_t senders_;
+    transport::region told_;
+    std::uint64_t *view_ = nullptr;  // told_, as kernels reach it
+    std::uint64_t cursor_ = 0, cursor_epoch_ = 0;
+    std::uint64_t seen_epoch_ = 0;
+    std::chrono::steady_clock::time_point seen_;
+    std::unique_ptr<gpu::pending> taking_;
+};
+
+}  // namespace mpix
+
+#endif  // MPIX_HOST_REQUEST_MAILBOX_H

@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// The mailbox's lines, and who takes them: groups of host threads on both sides, as groups of GPU threads do it.
+#include <mpix/device.cuh>
+#include <mpix/host_group.hpp>
+
+#include <atomic>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <random>
+#include <thread>
+#include <vector>
+
+#include "host/request/mailbox.h"
+#include "tests/catch.hpp"
+
+namespace {
+
+using mpix::detail::peek;
+
+// A send and the receive it is matched with, as kernels see them.
+class pair_of_requests {
+public:
+    pair_of_requests(int senders, int receivers, std::uint64_t partition_bytes, unsigned skew_out, unsigned skew_in)
+        : layout(mpix::mailbox_for(static_cast<std::uint64_t>(senders), partition_bytes, partition_bytes)),
+          bytes(static_cast<std::uint64_t>(senders) * partition_bytes),
+          out_(bytes + 16),
+          in_(bytes + 48),
+          arrival_(layout.all / 8 + 32),
+          told(static_cast<std::size_t>(senders)) {
+        send = make(MPIX_KIND_SEND, senders, send_memory_);
+        receive = make(MPIX_KIND_RECV, receivers, receive_memory_);
+        send->partition_bytes = partition_bytes;
+        receive->partition_bytes = bytes / static_cast<std::uint64_t>(receivers);
+        send->buffer = out_.data() + skew_out;
+        receive->buffer = in_.data() + 16 + skew_in;
+        auto at = reinterpret_cast<std::uintptr_t>(arrival_.data());
+        auto *const arrival = reinterpret_cast<char *>((at + 127) / 128 * 128);
+        receive->flags = reinterpret_cast<std::uint64_t *>(arrival);
+        receive->taken = reinterpret_cast<std::uint64_t *>(arrival + layout.taken);
+        receive->mailbox = send->mailbox = arrival + layout.lines;
+        receive->told = told.data();
+        receive->peer_partitions = static_cast<std::uint64_t>(senders);
+    }
+
+    // Fresh bytes out, poison in.
+    void begin(std::uint64_t epoch, std::mt19937_64 &random) {
+        for (char &c : out_) c = static_cast<char>(random());
+        std::memset(in_.data(), 0x5a, in_.size());
+        send->open_epoch = receive->seen_epoch = epoch;
+        send->ready_count = (epoch - 1) * static_cast<std::uint64_t>(send->partitions);
+    }
+    bool right() const {
+        if (std::memcmp(send->buffer, receive->buffer, bytes) != 0) return false;
+        const char *const end = receive->buffer + bytes;
+        for (const char *c = in_.data(); c < receive->buffer; ++c)
+            if (*c != 0x5a) return false;
+        for (const char *c = end; c < in_.data() + in_.size(); ++c)
+            if (*c != 0x5a) return false;
+        return true;
+    }
+
+    const mpix::mailbox_layout layout;
+    const std::uint64_t bytes;
+    mpix_prequest *send = nullptr, *receive = nullptr;
+
+private:
+    static mpix_prequest *make(mpix_kind kind, int partitions, std::vector<std::uint64_t> &memory) {
+        memory.assign(mpix_prequest_size(kind, partitions) / 8 + 2, 0);
+        auto *const r =
+            reinterpret_cast<mpix_prequest *>((reinterpret_cast<std::uintptr_t>(memory.data()) + 15) / 16 * 16);
+        r->head = MPIX_ABI_VERSION | std::uint64_t{kind} << 32;
+        r->partitions = partitions;
+        r->contributors = 1;
+        return r;
+    }
+    std::vector<std::uint64_t> send_memory_, receive_memory_;
+    std::vector<char> out_, in_;
+    std::vector<std::uint64_t> arrival_;
+
+public:
+    std::vector<std::uint64_t> told;
+};
+
+}  // namespace
+
+TEST_CASE("the mailbox lies behind the flags, and its lines fill 128-byte lines of memory from the first one on") {
+    CHECK(!mpix::mailbox_for(4, 0, 100));
+    CHECK(!mpix::mailbox_for(4, 101, 100));
+    CHECK(mpix::mailbox_for(4, 100, 100));
+    CHECK(!mpix::mailbox_for(std::uint64_t{1} << 40, 8, 100));
+    for (const std::uint64_t n : {1, 2, 15, 16, 1000})
+        for (const std::uint64_t bytes : {1, 7, 8, 9, 1000}) {
+            const mpix::mailbox_layout m = mpix::mailbox_for(n, bytes, 1 << 20);
+            CHECK(m.taken >= (n + 1) * 8);
+            CHECK(m.lines >= m.taken + n * 8);
+            CHECK(m.lines % 128 == 0);
+            CHECK(m.all == m.lines + n * ((bytes + 7) / 8) * 16);
+        }
+}
+
+TEST_CASE("groups of any size, partitions of any size and alignment, several groups that want the same") {
+    std::mt19937_64 random(Catch::rngSeed());
+    for (int round = 0; round < 40; ++round) {
+        const int common = 1 + static_cast<int>(random() % 3);
+        const int senders = common * (1 + static_cast<int>(random() % 3));
+        const std::uint64_t bytes = 1 + random() % (round % 2 == 0 ? 64 : 3000);
+        pair_of_requests r(senders, common, bytes, static_cast<unsigned>(random() % 16),
+                           static_cast<unsigned>(random() % 16));
+        const int threads = 1 + static_cast<int>(random() % 5), takers = 1 + static_cast<int>(random() % 3);
+        CAPTURE(senders, common, bytes, threads, takers);
+        for (std::uint64_t epoch = 2; epoch < 6; ++epoch) {
+            // The tag is the epoch's low half.
+            const std::uint64_t e = epoch + (round % 3 == 0 ? 0xfffffffdu : 0);
+            r.begin(e, random);
+            const bool once = random() % 2 == 0, looked = random() % 2 == 0;
+            std::atomic<bool> good{true};
+            std::thread receiver([&] {
+                mpix::host_launch(takers, threads, [&](const mpix::host_group &group) {
+                    for (int j = 0; j < common; ++j) {
+                        bool there = false;
+                        while (!there) {
+                            there = mpix::detail::await_together(group, r.receive, j, true, looked, 20'000'000'000u,
+                                                                 once) == mpix::detail::waited::there;
+                            if (!there && !once) {
+                                good = false;
+                                break;
+                            }
+                        }
+                    }
+                });
+            });
+            mpix::host_launch(1, threads, [&](const mpix::host_group &group) {
+                for (int p = 0; p < senders; ++p) {
+                    const bool words = mpix::detail::in_words(r.send->buffer, bytes);
+                    const std::uint64_t sent = mpix::detail::mail_at_once(group, r.send, p);
+                    if (sent != (words ? e : 0)) good = false;
+                    if (sent == 0)
+                        mpix::detail::store_lines(r.send, p, static_cast<std::uint64_t>(group.thread_rank()),
+                                                  static_cast<std::uint64_t>(threads));
+                }
+            });
+            receiver.join();
+            REQUIRE(good);
+            REQUIRE(r.right());
+            for (int p = 0; p < senders; ++p) {
+                REQUIRE(r.receive->flags[p] == e);
+                REQUIRE(r.told[static_cast<std::size_t>(p)] == e);
+            }
+        }
+    }
+}
+
+TEST_CASE("at once only in a running epoch of which the host has been asked, and for a partition that there is") {
+    std::mt19937_64 random(Catch::rngSeed());
+    pair_of_requests r(2, 2, 16, 0, 0);
+    // The vector's memory may not be aligned to words of eight.
+    REQUIRE(mpix::detail::in_words(r.send->buffer, 16));
+    const mpix::thread_group self;
+    const auto sent = [&](int p) { return mpix::detail::mail_at_once(self, r.send, p); };
+    r.begin(5, random);
+    CHECK(sent(0) == 5);
+    CHECK(sent(-1) == 0);
+    CHECK(sent(2) == 0);
+    r.send->ready_count = 10;  // all of epoch 5
+    CHECK(sent(0) == 0);
+    r.begin(1, random);
+    CHECK(sent(0) == 0);
+    r.begin(7, random);
+    char *const mailbox = r.send->mailbox;
+    r.send->mailbox = nullptr;
+    CHECK(sent(1) == 0);
+    r.send->mailbox = mailbox;
+    CHECK(sent(1) == 7);
+}
+
+TEST_CASE("what came another way, what never comes, and what does not come in time") {
+    std::mt19937_64 random(Catch::rngSeed());
+    pair_of_requests r(1, 1, 24, 0, 0);
+    const auto take = [&](std::uint64_t limit_ns, bool once) {
+        return mpix::detail::await_together(mpix::thread_group{}, r.receive, 0, true, true, limit_ns, once) ==
+               mpix::detail::waited::there;
+    };
+    r.begin(2, random);
+    CHECK(!take(0, true));
+    CHECK(!take(1'000'000, false));
+    CHECK(r.receive->taken[0] < 3);  // another may
+    SECTION("two lines of three are not enough") {
+        mpix::detail::store_line(r.receive->mailbox, 0, 2, 1);
+        mpix::detail::store_line(r.receive->mailbox, 2, 2, 3);
+        CHECK(!take(0, true));
+        CHECK(r.receive->flags[0] == 0);
+        mpix::detail::store_line(r.receive->mailbox, 1, 2, 2);
+        CHECK(take(0, true));
+        const std::uint64_t expected[] = {1, 2, 3};
+        CHECK(std::memcmp(r.receive->buffer, expected, sizeof expected) == 0);
+    }
+    SECTION("the flag alone") {
+        std::thread engine([&] { mpix::detail::publish(&r.receive->flags[0], 2); });
+        CHECK(take(20'000'000'000u, false));
+        engine.join();
+        CHECK(r.receive->buffer[0] == 0x5a);  // nothing was copied
+        CHECK(take(0, true));
+    }
+    SECTION("an epoch long gone") {
+        mpix::detail::store_line(r.receive->mailbox, 0, 1, 1);
+        mpix::detail::store_line(r.receive->mailbox, 1, 1, 1);
+        mpix::detail::store_line(r.receive->mailbox, 2, 1, 1);
+        CHECK(!take(0, true));
+    }
+    SECTION("the peer has ended") {
+        r.receive->flags[1] = MPIX_GATE_NEVER;
+        CHECK(!take(0, false));  // without a limit
+    }
+    SECTION("it is taken once: what its taker wrote there stays") {
+        mpix::detail::store_lines(r.send, 0, 0, 1);
+        CHECK(take(0, true));
+        r.receive->buffer[0] = static_cast<char>(~r.send->buffer[0]);
+        CHECK(take(0, true));
+        CHECK(r.receive->buffer[0] == static_cast<char>(~r.send->buffer[0]));
+    }
+}
