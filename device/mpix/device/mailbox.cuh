@@ -242,8 +242,8 @@ MPIX_FN bool all_flagged(const Group &group, const awaited &w) {
     return agree_all(group, mine);
 }
 
-// Who takes a partition: all of the group, or, of a block that waits for several small ones, each warp another, since a
-// barrier of the block for each would take longer than the partition. One type for both, so that there is one copy of
+// Who takes a partition: all of the group, or, of a block that waits for several small or very many ones, each warp another,
+// since a barrier of the block for each would take longer than the partition. One type for both, so that there is one copy of
 // the code.
 template <class Group>
 struct takers {
@@ -270,12 +270,12 @@ MPIX_FN bool agree_all(const takers<Group> &group, bool mine) {
 }
 
 #ifdef __CUDA_ARCH__
-constexpr unsigned most_for_warp = 2048;  // bytes
+constexpr unsigned most_for_warp = 2048, enough_for_warps = 16;  // bytes, partitions
 template <>
 struct takers<cooperative_groups::thread_block> {
     unsigned lanes;  // of the warp that are in it; 0: the whole block
     __device__ __forceinline__ takers(const cooperative_groups::thread_block &, const awaited &w)
-        : lanes(w.count > 1 && w.bytes <= most_for_warp ? __activemask() : 0) {}
+        : lanes(w.count >= enough_for_warps || (w.count > 1 && w.bytes <= most_for_warp) ? __activemask() : 0) {}
     static __device__ __forceinline__ unsigned rank_in_block() {
         return cooperative_groups::thread_block::thread_rank();
     }
