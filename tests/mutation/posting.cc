@@ -16,10 +16,11 @@
 #include <unistd.h>
 
 #include "tests/unit/fake_network.hpp"
+#include "transport/prebuilt_message.cc"
 #include "transport/workqueue/decode.cc"
 #include "transport/workqueue/network_queue.cc"
 #include "transport/workqueue/software_hca.cc"
-#include "transport/workqueue/wqe.cc"
+#include "transport/wqe.cc"
 
 using namespace mpix::detail;
 using namespace mpix::transport;

@@ -1,0 +1,157 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Usage: check_ptx.py [--self-test] [--registers] -- NVCC ARGUMENT...
+
+Compiles kernels.cu to PTX and looks, kernel by kernel, for the loads, stores, atomics, fences and barriers that mpix's memory
+order rests on (docs/architecture.md): these, in this order, and others not. --registers prints what each call adds to a kernel
+besides, and fails where that has become more.
+
+--self-test takes one of them after the other away, or weakens it, and expects to see it.
+"""
+import argparse
+import re
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+SOURCE = Path(__file__).with_name("kernels.cu")
+ACCESS = re.compile(r"^\s*(?:@!?%p\d+\s+)?((?:ld|st|atom|red|fence|membar|bar|barrier)\b[a-z0-9_.]*)")
+
+FENCE = "fence.acq_rel.sys"
+LINE_OUT, LINE_IN = "st.relaxed.sys.global.v2.u64", "ld.relaxed.sys.global.v2.u64"
+BLOCK_SYNC, ALL, ANY = "barrier.sync", "bar.red.and.pred", "bar.red.or.pred"
+# Ordinary loads and stores of results and arguments are not looked at.
+ORDERED = re.compile(r"relaxed|acquire|release|acq_rel|fence|membar|mmio|^bar|^atom|^red")
+
+# In each kernel, of the ordered accesses: exactly these.
+EXACTLY = {
+    "order_peek": ["ld.relaxed.sys.global.u64"],
+    "order_poke": ["st.relaxed.sys.global.u64"],
+    "order_observe": ["ld.acquire.sys.global.u64"],
+    "order_publish": ["st.release.sys.global.u64"],
+    "order_publish_after_fence": [FENCE, "st.relaxed.sys.global.u64"],
+    "order_observe_pair": [LINE_IN, FENCE],
+    "order_peek_pair": [LINE_IN],
+    "order_poke_pair": [LINE_OUT],
+    "order_observe_gpu": ["ld.acquire.gpu.global.u64"],
+    "order_publish_gpu": ["st.release.gpu.global.u64"],
+    "order_raise_gpu": ["atom.relaxed.gpu.global.max.u64"],
+    "order_count_up_gpu": ["atom.acq_rel.gpu.global.add.u64"],
+    "order_count_up_relaxed_gpu": ["atom.relaxed.gpu.global.add.u64"],
+    "order_claim_gpu": ["atom.acq_rel.gpu.global.cas.b64"],
+    "order_hand_to_nic": [FENCE, "st.relaxed.sys.global.u32"],
+    "order_ring_nic": [FENCE, "st.mmio.relaxed.sys.global.u64"],
+    "order_reap": ["ld.acquire.sys.global.u32"],
+    # The flags, one by one, then all members together.
+    "way_flags": ["ld.acquire.sys.global.u64", ALL],
+    # A barrier, the epoch, all members agree, lines; no fence.
+    "way_inline_send": [BLOCK_SYNC, LINE_IN, ALL, LINE_OUT, LINE_OUT, LINE_OUT],
+    # Who has counted last speaks for all: in noinline code.
+    "way_count": ["atom.acq_rel.gpu.global.add.u64"],
+    "way_count_inline": ["atom.relaxed.gpu.global.add.u64", FENCE],
+}
+# These next to each other among the ordered accesses.
+CONTAINS = {
+    # All members' payload, then the leader's fence and the flag.
+    "way_direct": [[BLOCK_SYNC, FENCE, "st.relaxed.sys.global.u64"], ["ld.acquire.gpu.global.u64"]],
+    # The claim, agreed on; lines; all members are done, then the flag's release.
+    "way_inline_take": [["atom.relaxed.gpu.global.max.u64", ANY], [LINE_IN, LINE_IN], [ALL, "st.release.gpu.global.u64"]],
+}
+NEVER = {"way_inline_send": "fence|release|acquire", "way_inline_take": "fence|acquire"}
+
+# sm_90, nvcc 13.0; a newer compiler may need some more.
+MOST_REGISTERS = {"size_pready_thread": 48, "size_pready_block": 48, "size_pready_warp": 48, "size_pready_typed": 104,
+                  "size_parrived_block": 64, "size_wait_arrived_block": 64}
+
+
+def kernels_of(ptx):
+    """The ordered accesses of each kernel, in the order of the text."""
+    found = {}
+    for entry in re.finditer(r"\.entry (\w+)\(.*?\n\{(.*?)\n\}", ptx, re.S):
+        accesses = [m.group(1) for m in map(ACCESS.match, entry.group(2).splitlines()) if m]
+        found[entry.group(1)] = [a for a in accesses if ORDERED.search(a)]
+    return found
+
+
+def contains(sequence, part):
+    return any(sequence[i:i + len(part)] == part for i in range(len(sequence) - len(part) + 1))
+
+
+def problems_of(kernels):
+    problems = []
+    for name in set(EXACTLY) | set(CONTAINS) | set(NEVER):
+        if name not in kernels:
+            problems.append(f"{name}: no such kernel")
+    for name, expected in EXACTLY.items():
+        if kernels.get(name, expected) != expected:
+            problems.append(f"{name}: {kernels[name]} and not {expected}")
+    for name, parts in CONTAINS.items():
+        problems += [f"{name}: no {part} in {kernels[name]}" for part in parts
+                     if name in kernels and not contains(kernels[name], part)]
+    for name, words in NEVER.items():
+        allowed = [a for part in CONTAINS.get(name, []) for a in part]
+        problems += [f"{name}: {access}" for access in kernels.get(name, [])
+                     if re.search(words, access) and access not in allowed]
+    return problems
+
+
+def self_test(kernels):
+    """Each of the expected accesses taken away, and made weak."""
+    unseen = 0
+    for name in sorted(set(EXACTLY) | set(CONTAINS)):
+        for i, access in enumerate(kernels[name]):
+            wanted = name in EXACTLY or any(access in part for part in CONTAINS[name])
+            alone = name in EXACTLY or kernels[name].count(access) == 1
+            if not wanted or not alone:
+                continue
+            for changed in (kernels[name][:i] + kernels[name][i + 1:],
+                            kernels[name][:i] + [access.split(".")[0] + ".weak"] + kernels[name][i + 1:]):
+                if not problems_of({**kernels, name: changed}):
+                    print(f"not seen: {name} without {access}")
+                    unseen += 1
+    for name in NEVER:
+        if not problems_of({**kernels, name: kernels[name] + ["fence.sc.sys"]}):
+            print(f"not seen: a fence in {name}")
+            unseen += 1
+    return unseen
+
+
+def registers_of(log):
+    return {name: int(count) for name, count in re.findall(
+        r"Compiling entry function '(\w+)'.*?Used (\d+) registers", log, re.S)}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--self-test", action="store_true")
+    parser.add_argument("--registers", action="store_true")
+    parser.add_argument("nvcc", nargs="+")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        out = Path(folder, "kernels.ptx")
+        subprocess.run([*options.nvcc, "-ptx", "-o", str(out), str(SOURCE)], check=True)
+        kernels = kernels_of(out.read_text())
+        log = ""
+        if options.registers:
+            log = subprocess.run([Path(options.nvcc[0]).with_name("ptxas"), "-v", "-arch=sm_90", "-o", "/dev/null", str(out)], capture_output=True,
+                                 text=True, check=True).stderr
+    problems = problems_of(kernels)
+    if options.registers:
+        found = registers_of(log)
+        for name, most in MOST_REGISTERS.items():
+            print(f"{name}: {found[name]} registers")
+            if found[name] > most:
+                problems.append(f"{name}: {found[name]} registers, more than {most}")
+    for problem in problems:
+        print(problem)
+    if options.self_test and not problems:
+        unseen = self_test(kernels)
+        print(f"{unseen} changes not seen")
+        return unseen != 0
+    print(f"{len(kernels)} kernels, {len(problems)} problems")
+    return bool(problems)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

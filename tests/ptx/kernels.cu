@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// One kernel for each ordered access of order.h, and for each way that a partition goes. check_ptx.py reads what the
+// compiler makes of them; nobody runs them.
+#include <cooperative_groups.h>
+#include <mpi.h>
+#include <mpix/device.cuh>
+#include <mpix/device/work_queue.cuh>
+
+namespace cg = cooperative_groups;
+using namespace mpix::detail;
+
+#define KERNEL extern "C" __global__ void
+
+// ---- order.h ----
+
+KERNEL order_peek(uint64_t *w, uint64_t *out) { *out = peek(w); }
+KERNEL order_poke(uint64_t *w) { poke(w, 1); }
+KERNEL order_observe(uint64_t *w, uint64_t *out) { *out = observe(w); }
+KERNEL order_publish(uint64_t *w) { publish(w, 1); }
+KERNEL order_publish_after_fence(uint64_t *w) {
+    release_to_system();
+    publish_after_fence(w, 1);
+}
+KERNEL order_observe_pair(uint64_t *w, uint64_t *out) { observe_pair(w, out, out + 1); }
+KERNEL order_peek_pair(uint64_t *w, uint64_t *out) { peek_pair(w, out, out + 1); }
+KERNEL order_poke_pair(uint64_t *w) { poke_pair(w, 1, 2); }
+KERNEL order_observe_gpu(uint64_t *w, uint64_t *out) { *out = observe_gpu(w); }
+KERNEL order_publish_gpu(uint64_t *w) { publish_gpu(w, 1); }
+KERNEL order_raise_gpu(uint64_t *w, uint64_t *out) { *out = raise_gpu(w, 1); }
+KERNEL order_count_up_gpu(uint64_t *w, uint64_t *out) { *out = count_up_gpu(w); }
+KERNEL order_count_up_relaxed_gpu(uint64_t *w, uint64_t *out) { *out = count_up_relaxed_gpu(w); }
+KERNEL order_claim_gpu(uint64_t *w, uint64_t *out) { *out = claim_gpu(w, 1, 2); }
+KERNEL order_hand_to_nic(uint32_t *record) { hand_to_nic(record, 1); }
+KERNEL order_ring_nic(uint64_t *doorbell) { ring_nic(doorbell, 1); }
+KERNEL order_reap(uint32_t *word, uint32_t *out) { *out = reap(word); }
+
+// ---- the ways of a partition ----
+
+KERNEL way_direct(mpix_prequest *r, int p) { ready(cg::this_thread_block(), p, r, group_mover<false>{}); }
+KERNEL way_inline_send(mpix_prequest *r, int p, uint64_t *out) { *out = mail_at_once(cg::this_thread_block(), r, p); }
+KERNEL way_inline_take(mpix_prequest *r, awaited w, unsigned i, bool *out) {
+    *out = take_letter(cg::this_thread_block(), r, w, i, false);
+}
+KERNEL way_flags(awaited w, bool *out) { *out = all_flagged(cg::this_thread_block(), w); }
+KERNEL way_count(mpix_prequest *r, uint64_t epoch) { settle<false, false>(r, epoch); }
+KERNEL way_count_inline(mpix_prequest *r, uint64_t epoch) { settle<false, true>(r, epoch); }
+
+// ---- what a call adds to a kernel ----
+
+KERNEL size_pready_thread(MPIX_Prequest r, int p) { MPI_Pready(p, r); }
+KERNEL size_pready_block(MPIX_Prequest r, int p) { mpix::pready(cg::this_thread_block(), p, r); }
+KERNEL size_pready_warp(MPIX_Prequest r, int p) {
+    mpix::pready(cg::tiled_partition<32>(cg::this_thread_block()), p, r);
+}
+KERNEL size_pready_typed(MPIX_Prequest r, int p) { mpix::pready_typed(cg::this_thread_block(), p, r); }
+KERNEL size_parrived_block(MPIX_Prequest r, int p, bool *out) { *out = mpix::parrived(cg::this_thread_block(), r, p); }
+KERNEL size_wait_arrived_block(MPIX_Prequest r, int p) { mpix::wait_arrived(cg::this_thread_block(), r, p); }
