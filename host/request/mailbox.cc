@@ -69,6 +69,11 @@ bool mail_delivery::overdue(std::uint64_t epoch) {
     return now - seen_ >= time_enough;
 }
 
+bool mail_delivery::busy() {
+    transport::outcome problem;
+    return taking_ != nullptr && !taking_->finished(problem);
+}
+
 transport::outcome mail_delivery::take_rest(mpix_prequest *receive) {
     transport::outcome problem;
     if (taking_ != nullptr && !taking_->finished(problem)) return {};

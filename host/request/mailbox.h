@@ -45,6 +45,8 @@ public:
     bool overdue(std::uint64_t epoch);
     // Have a kernel of the library take out what is there, if none is doing so. Does not wait.
     transport::outcome take_rest(mpix_prequest *receive);
+    // Whether that kernel may be running.
+    bool busy();
 
 private:
     transport::transport &gpus_;

@@ -155,7 +155,8 @@ bool receive_request::mail_taken() {
 }
 
 void receive_request::take_mail() {
-    if (auto bad = mail_delivery_->take_rest((device != nullptr ? device : taker_)->opaque_handle()); !bad.empty())
+    if (auto bad = mail_delivery_->take_rest((device != nullptr ? device : takers_.front())->opaque_handle());
+        !bad.empty())
         engine_failure_ = bad;
 }
 

@@ -84,8 +84,9 @@ private:
     std::unique_ptr<staged_delivery> delivery_;  // of a message by network for a GPU
     mailbox_layout mail_;
     std::unique_ptr<mail_delivery> mail_delivery_;  // once it is exported to a GPU
-    std::unique_ptr<device_copy> taker_;            // an ended export, which what lies in the mailbox is taken by
-    transport::region layout_;                      // of a landing with gaps: its plan, for the sender
+    // Ended exports: the first is what the mailbox is emptied by, others may be, by a kernel of the library that runs yet.
+    std::vector<std::unique_ptr<device_copy>> takers_;
+    transport::region layout_;  // of a landing with gaps: its plan, for the sender
     // Of undone matches: a kernel, or another thread's Parrived, may still be looking there.
     struct undone_match {
         transport::region arrival, landing, layout;

@@ -43,6 +43,7 @@ void release(transport::region &landing, std::unique_ptr<staged_delivery> &deliv
 }  // namespace
 
 receive_request::~receive_request() {
+    mail_delivery_ = nullptr;  // first: it waits for the kernel that works with the rest
     drop_landing();
     for (undone_match &old : undone_) {
         release(old.arrival);
@@ -376,9 +377,9 @@ problem receive_request::export_to(std::unique_ptr<device_copy> &made, std::uint
 
 std::unique_ptr<device_copy> receive_request::end_export() {
     // The sender's kernels go on using the mailbox.
-    if (takes_mail_ && taker_ == nullptr) {
+    if (takes_mail_ && (takers_.empty() || mail_delivery_->busy())) {
         device->end();
-        taker_ = std::move(device);
+        takers_.push_back(std::move(device));
         return nullptr;
     }
     return std::move(device);
