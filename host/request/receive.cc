@@ -210,6 +210,7 @@ problem receive_request::arrived(int j, bool &flag) {
     }
     for (std::uint64_t i = range.first; i <= range.last; ++i) flag = flag && seen_flags_[i] >= epoch_;
     if (!flag && takes_mail_) take_mail();  // if it is there, the next call finds it
+    if (!engine_failure_.empty()) return {MPI_ERR_OTHER, engine_failure_};
     return {};
 }
 

@@ -43,6 +43,7 @@ public:
     void peer_message(const control_message &message) override;
     void peer_ended() override;
     bool parting() const override;
+    bool busy() override { return mail_delivery_ != nullptr && mail_delivery_->busy(); }
 
     // As a send's.
     problem export_to(std::unique_ptr<device_copy> &made, std::uint32_t contributors);

@@ -274,11 +274,11 @@ transport::outcome receive_request::install_on_device() {
 bool receive_request::unbind(bool parted) {
     const std::lock_guard lock(engine);
     open_ = gives_gate_ = final_ = takes_mail_ = false;
-    mail_delivery_ = nullptr;
     if (told_) return false;
     awaits_sender_ = false;
     if (device != nullptr)
         if (auto bad = device->install({}); !bad.empty()) engine_failure_ = bad;
+    mail_delivery_ = nullptr;
     detail::publish(&words->gate, 0);
     detail::poke_pointer(&home->flags, static_cast<std::uint64_t *>(nullptr));
     detail::poke_pointer(&home->landing, static_cast<char *>(nullptr));
@@ -353,9 +353,12 @@ void receive_request::peer_ended() {
     // All that it wrote is here now; a message that is whole is complete.
     const bool refused = std::exchange(awaits_sender_, false);
     by_progress_ = true;
-    const bool over = !active() || (!refused && (delivery_ == nullptr ? look_at_flags()
-                                                                      : detail::observe(&words->complete) >= epoch_ ||
-                                                                            delivery_->arrived(epoch_)));
+    // What lies in the mailbox yet the next look of the host's takes out.
+    const bool mailed = takes_mail_ && detail::observe(&words->complete) >= epoch_;
+    const bool over = !active() || mailed ||
+                      (!refused && (delivery_ == nullptr
+                                        ? look_at_flags()
+                                        : detail::observe(&words->complete) >= epoch_ || delivery_->arrived(epoch_)));
     by_progress_ = false;
     if (over) return;
     peer_ended_ = true;

@@ -86,6 +86,8 @@ public:
     virtual void peer_ended() = 0;
     // Whether a peer that it has parted from may still have its memory mapped. setup_mutex is held.
     virtual bool parting() const { return false; }
+    // Whether a kernel of the library's may be working with it yet. setup_mutex is held.
+    virtual bool busy() { return false; }
     // Whether it is active, and in the same epoch as at the last call. setup_mutex is held.
     bool in_same_epoch_still();
 

@@ -165,9 +165,10 @@ void handle_started_send(int source, const control_message &m) {
 
 void bury(std::uint64_t number) {
     setup_state &s = state();
-    // Its memory stays ours alone until the end, for nobody else's bytes to be hit.
+    // Its memory stays ours alone until the end, for nobody else's bytes to be hit; or because that kernel may be waiting for
+    // room on the GPU, and we must not wait for it.
     if (const auto it = s.live.find(number);
-        it != s.live.end() && s.processes.may_still_write(it->second->peer_world()))
+        it != s.live.end() && (s.processes.may_still_write(it->second->peer_world()) || it->second->busy()))
         return;
     const auto offer_it = s.bound_offer.find(number);
     if (offer_it != s.bound_offer.end()) {

@@ -67,8 +67,8 @@ MPIX_COLD_FN bool look_at_host(mpix_prequest *r, looked &l, uint64_t &senders) {
         return false;
     }
     l.epoch = word >> 1;
-    poke(&r->seen_epoch, l.epoch);
-    publish_gpu(&r->seen_gate, gate);  // hands the acquire on; pairs with observe_gpu in look
+    raise_gpu(&r->seen_epoch, l.epoch);  // never back: who was slow may come after a later epoch's
+    publish_gpu(&r->seen_gate, gate);    // hands the acquire on; pairs with observe_gpu in look
     senders = peek(&r->peer_partitions);
     l.flags = peek_pointer(&r->flags);
     if (gate != 0 && senders != 0 && l.flags != nullptr) return true;
@@ -238,7 +238,7 @@ enum class waited { there, late, unknown };
 // host: see look, and in the first epoch the route is not final.
 template <class Group>
 MPIX_FN waited await_together(const Group &group, mpix_prequest *r, int j, bool mailable, bool looked,
-                              uint64_t limit_ns, bool once) {
+                              uint64_t deadline, bool once) {
     const uint64_t senders = peek(&r->peer_partitions);
     awaited w;
     // While j is missing it stays the same.
@@ -246,19 +246,26 @@ MPIX_FN waited await_together(const Group &group, mpix_prequest *r, int j, bool 
     w.flags = peek_pointer(&r->flags);
     w.mailbox = mailable ? peek_pointer(&r->mailbox) : nullptr;
     w.senders = static_cast<unsigned>(senders);
-    if (!looked) {
-        const bool known = r->head == receive_head && static_cast<unsigned>(j) < static_cast<unsigned>(r->partitions) &&
-                           w.epoch > 1 && senders != 0 && w.flags != nullptr && w.mailbox != nullptr &&
-                           peek(&w.flags[senders]) < w.epoch;
-        if (!agree_all(group, known)) return waited::unknown;
+    bool known = w.epoch != 0 && senders != 0 && w.flags != nullptr;
+    if (looked) {
+        // Other members may have looked before the match was undone, or after the next epoch began.
+        const bool odd = agree(group, group.thread_rank() == 0 && (w.epoch & 1) != 0);
+        known = known && odd == ((w.epoch & 1) != 0);
+    } else {
+        known = known && r->head == receive_head && static_cast<unsigned>(j) < static_cast<unsigned>(r->partitions) &&
+                w.epoch > 1 && w.epoch >> 32 == 0 && w.mailbox != nullptr && peek(&w.flags[senders]) < w.epoch;
     }
+    if (!agree_all(group, known)) return waited::unknown;
+    // A tag is not all of an epoch.
+    if (looked && !agree_all(group, w.mailbox != nullptr && w.epoch >> 32 == 0)) w.mailbox = nullptr;
     const overlap range = sender_partitions(r, j, senders);
     w.first = static_cast<unsigned>(range.first);
     w.count = static_cast<unsigned>(range.last - range.first + 1);
     const uint64_t mine = static_cast<uint64_t>(r->partitions);
     w.bytes = static_cast<unsigned>(senders == mine ? r->partition_bytes : mine * r->partition_bytes / senders);
-    w.deadline = limit_ns == 0 ? ~uint64_t{0} : now_ns() + limit_ns;
-    return await_all(group, r, w, once) ? waited::there : waited::late;
+    w.deadline = deadline;
+    if (await_all(group, r, w, once)) return waited::there;
+    return once || agree(group, group.thread_rank() == 0 && w.late()) ? waited::late : waited::unknown;
 }
 
 // One answer for the whole group from the leader's look: whatever decides how many barriers follow is the leader's
@@ -315,7 +322,7 @@ MPIX_FN bool arrived(const Group &group, MPIX_Prequest handle, int j, const Take
     const bool mailable = is_mailable(handle);
     for (bool asked = false;; asked = true) {
         if (mailable || asked)
-            if (const waited w = await_together(group, r, j, mailable, asked, 0, true); w != waited::unknown)
+            if (const waited w = await_together(group, r, j, mailable, asked, ~uint64_t{0}, true); w != waited::unknown)
                 return w == waited::there;
         if (const int code = ask(group, r, j, mailable, 0, false); code != together) return code == MPI_SUCCESS;
     }
@@ -348,11 +355,15 @@ MPIX_FN int wait_arrived(const Group &group, MPIX_Prequest preq, int partition, 
 #ifdef __CUDA_ARCH__
     const bool mailable = detail::is_mailable(preq);
     bool asked = false, late = false;
+    uint64_t deadline = ~uint64_t{0};
+    if (r != nullptr) {
+        const uint64_t limit_ns = timeout_ns == default_timeout ? r->stall_ns : timeout_ns;
+        if (limit_ns != 0) deadline = detail::now_ns() + limit_ns;
+    }
     for (;;) {
         if (mailable || asked) {
-            const uint64_t limit_ns = timeout_ns == default_timeout ? r->stall_ns : timeout_ns;
             const detail::waited w =
-                detail::await_together(group, r, partition, mailable, asked, limit_ns, timeout_ns == 0);
+                detail::await_together(group, r, partition, mailable, asked, deadline, timeout_ns == 0);
             if (w == detail::waited::there) return MPI_SUCCESS;
             late = w == detail::waited::late;
         }
@@ -405,8 +416,8 @@ MPIX_FN int MPI_Parrived(MPIX_Prequest preq, int partition, int *flag) {
     }
 #ifdef __CUDA_ARCH__
     if (mpix::detail::wants_all(l, mpix::detail::is_mailable(preq))) {
-        *flag = mpix::detail::await_together(self, r, partition, mpix::detail::is_mailable(preq), true, 0, true) ==
-                mpix::detail::waited::there;
+        *flag = mpix::detail::await_together(self, r, partition, mpix::detail::is_mailable(preq), true, ~uint64_t{0},
+                                             true) == mpix::detail::waited::there;
         return MPI_SUCCESS;
     }
 #endif

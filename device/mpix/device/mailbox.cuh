@@ -176,8 +176,10 @@ struct awaited {
     char *mailbox;      // or null
     uint64_t deadline;  // by now_ns; ~0: none
 
-    MPIX_FN bool over() const {
-        return peek(&flags[senders]) == MPIX_GATE_NEVER || (deadline != ~uint64_t{0} && now_ns() >= deadline);
+    MPIX_FN bool late() const { return deadline != ~uint64_t{0} && now_ns() >= deadline; }
+    // Or the match was undone: no flag here will ever be set.
+    MPIX_FN bool over(const mpix_prequest *r) const {
+        return peek(&flags[senders]) == MPIX_GATE_NEVER || peek_pointer(&r->flags) != flags || late();
     }
     MPIX_FN char *box(unsigned i) const { return mailbox_of(mailbox, i, bytes); }
     MPIX_FN unsigned lines() const { return static_cast<unsigned>(lines_of(bytes)); }
@@ -185,7 +187,8 @@ struct awaited {
 
 // Copy this member's lines of a partition out, as they come, until the time is over or the flag says that the partition
 // came another way; whether they all came.
-MPIX_FN bool take_lines(const awaited &w, unsigned i, char *to, unsigned rank, unsigned threads) {
+MPIX_FN bool take_lines(const mpix_prequest *r, const awaited &w, unsigned i, char *to, unsigned rank,
+                        unsigned threads) {
     const char *const box = w.box(i);
     const unsigned lines = w.lines();
     for (unsigned k = rank; k < lines; k += 2 * threads) {
@@ -196,7 +199,7 @@ MPIX_FN bool take_lines(const awaited &w, unsigned i, char *to, unsigned rank, u
             bool there = load_line(box, k, w.epoch, &one);
             if (next < lines) there &= load_line(box, next, w.epoch, &two);
             if (there) break;
-            if (flag >= w.epoch || (polls % 64 == 0 && w.over())) return false;
+            if (flag >= w.epoch || (polls % 64 == 0 && w.over(r))) return false;
         }
         store_payload(to, k * line_payload, w.bytes, one);
         if (next < lines) store_payload(to, next * line_payload, w.bytes, two);
@@ -219,7 +222,8 @@ MPIX_FN bool take_letter(const Group &group, mpix_prequest *r, const awaited &w,
                    threads = static_cast<unsigned>(group.num_threads());
     if (once && !agree_all(group, lines_are_there(w, i, rank, threads))) return false;
     if (!agree(group, rank == 0 && raise_gpu(r->taken + i, 2 * w.epoch - 1) < 2 * w.epoch - 1)) return false;
-    const bool all = agree_all(group, take_lines(w, i, r->buffer + static_cast<uint64_t>(i) * w.bytes, rank, threads));
+    const bool all =
+        agree_all(group, take_lines(r, w, i, r->buffer + static_cast<uint64_t>(i) * w.bytes, rank, threads));
     if (rank != 0) return all;
     if (all) {
         // What all members stored, before the flag. Pairs with observe in all_flagged, of other groups of this GPU; the host
@@ -227,7 +231,7 @@ MPIX_FN bool take_letter(const Group &group, mpix_prequest *r, const awaited &w,
         publish_gpu(&w.flags[i], w.epoch);
         poke(r->told + i, w.epoch);
     } else {
-        poke(r->taken + i, 2 * w.epoch - 2);  // another group's to take, if it comes
+        publish_gpu(r->taken + i, 2 * w.epoch - 2);  // another group's to take, if it comes, over what was copied
     }
     return all;
 }
@@ -301,7 +305,7 @@ __device__ __forceinline__ bool agree_all(const takers<cooperative_groups::threa
 }
 #endif
 
-// Wait until all of them are there, taking out of the mailbox what nobody else does; false: the time was over before. Groups
+// Wait until all of them are there, taking out of the mailbox what nobody else does; false: that was over before. Groups
 // begin with different ones, so that those who wait for the same share the work.
 template <class Group>
 MPIX_FN bool await_all(const Group &group, mpix_prequest *r, const awaited &w, bool once) {
@@ -322,7 +326,7 @@ MPIX_FN bool await_all(const Group &group, mpix_prequest *r, const awaited &w, b
         if (part.parties() > 1 && round % turns != 0) continue;  // first each warp's own ones
         if (all_flagged(group, w)) return true;
         if (once && round >= turns) return false;
-        if (agree(group, group.thread_rank() == 0 && round % 16 == 0 && w.over())) return false;
+        if (agree(group, group.thread_rank() == 0 && round % 16 == 0 && w.over(r))) return false;
     }
 }
 

@@ -94,7 +94,7 @@ MPIX_COLD_FN admitted admit_by_host(mpix_prequest *r, int p) {
     poke(&r->seen_epoch, a.epoch);
     // Once the receiver's kernels take from the mailbox they always do. Known before the gate is, so that all of an
     // epoch's callers go the same way.
-    if (peek_pointer(&r->mailbox) != nullptr && gate >= a.epoch &&
+    if (peek_pointer(&r->mailbox) != nullptr && gate >= a.epoch && a.epoch >> 32 == 0 &&
         (peek(&r->open_epoch) != 0 || peek(&r->words->mailbox) != 0))
         poke(&r->open_epoch, a.epoch);
     publish_gpu(&r->seen_gate, gate);  // hands the acquire on, see admit
