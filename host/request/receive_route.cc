@@ -219,9 +219,9 @@ void receive_request::give_gate() {
     if (epoch_ != 0) tell_gate();
 }
 
-// Pairs with observe_pair in admit_by_host.
+// Pairs with observe_pair in ask_host.
 void receive_request::tell_gate() {
-    // From its first epoch with kernels of ours on; before the gate, see admit_by_host.
+    // From its first epoch with kernels of ours on; before the gate, see ask_host.
     if (mail_delivery_ != nullptr && device != nullptr && !takes_mail_) {
         takes_mail_ = true;
         if (auto bad = tell(peer_words_, offsetof(mpix_words, mailbox), 1); !bad.empty()) engine_failure_ = bad;

@@ -147,7 +147,7 @@ void request::start() {
         const std::lock_guard lock(engine);
         ++epoch_;
         // release: what the user did before Start is visible to whoever sees the epoch running. Pairs with
-        // observe_pair in admit_by_host and look_at_host.
+        // observe_pair in ask_host and look_at_host.
         detail::publish(&words->epoch, 2 * epoch_ + 1);
         active_.store(true, std::memory_order_release);
         on_start();

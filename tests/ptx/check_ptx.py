@@ -31,7 +31,7 @@ EXACTLY = {
     "order_observe": ["ld.acquire.sys.global.u64"],
     "order_publish": ["st.release.sys.global.u64"],
     "order_publish_after_fence": [FENCE, "st.relaxed.sys.global.u64"],
-    "order_observe_pair": [LINE_IN, FENCE],
+    "order_observe_pair": [LINE_IN, "fence.acquire.sys"],
     "order_peek_pair": [LINE_IN],
     "order_poke_pair": [LINE_OUT],
     "order_observe_gpu": ["ld.acquire.gpu.global.u64"],
@@ -46,7 +46,7 @@ EXACTLY = {
     # The flags, one by one, then all members together.
     "way_flags": ["ld.acquire.sys.global.u64", ALL],
     # A barrier, the epoch, all members agree, lines; no fence.
-    "way_inline_send": [BLOCK_SYNC, LINE_IN, ALL, LINE_OUT, LINE_OUT, LINE_OUT],
+    "way_inline_send": [BLOCK_SYNC, LINE_IN, ALL, *5 * [LINE_OUT]],
     # Who has counted last speaks for all: in noinline code.
     "way_count": ["atom.acq_rel.gpu.global.add.u64"],
     "way_count_inline": ["atom.relaxed.gpu.global.add.u64", FENCE],
@@ -56,12 +56,14 @@ CONTAINS = {
     # All members' payload, then the leader's fence and the flag.
     "way_direct": [[BLOCK_SYNC, FENCE, "st.relaxed.sys.global.u64"], ["ld.acquire.gpu.global.u64"]],
     # The claim, agreed on; lines; all members are done, then the flag's release.
-    "way_inline_take": [["atom.relaxed.gpu.global.max.u64", ANY], [LINE_IN, LINE_IN], [ALL, "st.release.gpu.global.u64"]],
+    "way_inline_take": [["atom.relaxed.gpu.global.max.u64", ANY], [LINE_IN, LINE_IN], [ALL, "st.release.gpu.global.u64"],
+                        # Where it came with a flag.
+                        ["ld.acquire.sys.global.u64"]],
 }
 NEVER = {"way_inline_send": "fence|release|acquire", "way_inline_take": "fence|acquire"}
 
 # sm_90, nvcc 13.0; a newer compiler may need some more.
-MOST_REGISTERS = {"size_pready_thread": 48, "size_pready_block": 48, "size_pready_warp": 48, "size_pready_typed": 104,
+MOST_REGISTERS = {"size_pready_thread": 56, "size_pready_block": 48, "size_pready_warp": 48, "size_pready_typed": 104,
                   "size_parrived_block": 64, "size_wait_arrived_block": 64}
 
 
@@ -131,7 +133,10 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder, "kernels.ptx")
         subprocess.run([*options.nvcc, "-ptx", "-o", str(out), str(SOURCE)], check=True)
-        kernels = kernels_of(out.read_text())
+        ptx = out.read_text()
+        if tuple(map(int, re.search(r"^\.version (\d+)\.(\d+)", ptx, re.M).groups())) < (8, 6):
+            EXACTLY["order_observe_pair"] = [LINE_IN, FENCE]
+        kernels = kernels_of(ptx)
         log = ""
         if options.registers:
             log = subprocess.run([Path(options.nvcc[0]).with_name("ptxas"), "-v", "-arch=sm_90", "-o", "/dev/null", str(out)], capture_output=True,

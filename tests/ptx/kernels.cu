@@ -42,7 +42,7 @@ KERNEL way_inline_send(mpix_prequest *r, int p, uint64_t *out) { *out = mail_at_
 KERNEL way_inline_take(mpix_prequest *r, awaited w, unsigned i, bool *out) {
     *out = take_letter(cg::this_thread_block(), r, w, i, false);
 }
-KERNEL way_flags(awaited w, bool *out) { *out = all_flagged(cg::this_thread_block(), w); }
+KERNEL way_flags(awaited w, bool *out) { *out = all_flagged(cg::this_thread_block(), w, 64); }
 KERNEL way_count(mpix_prequest *r, uint64_t epoch) { settle<false, false>(r, epoch); }
 KERNEL way_count_inline(mpix_prequest *r, uint64_t epoch) { settle<false, true>(r, epoch); }
 

@@ -49,7 +49,7 @@ public:
     void begin(std::uint64_t epoch, std::mt19937_64 &random) {
         for (char &c : out_) c = static_cast<char>(random());
         std::memset(in_.data(), 0x5a, in_.size());
-        send->open_epoch = receive->seen_epoch = epoch;
+        send->open_word = 2 * epoch + 1, receive->seen_epoch = epoch;
         send->ready_count = (epoch - 1) * static_cast<std::uint64_t>(send->partitions);
     }
     bool right() const {
@@ -138,8 +138,8 @@ TEST_CASE("groups of any size, partitions of any size and alignment, several gro
                     const std::uint64_t sent = mpix::detail::mail_at_once(group, r.send, p);
                     if (sent != (words ? e : 0)) good = false;
                     if (sent == 0)
-                        mpix::detail::store_lines(r.send, p, static_cast<std::uint64_t>(group.thread_rank()),
-                                                  static_cast<std::uint64_t>(threads));
+                        mpix::detail::store_lines(r.send, p, static_cast<unsigned>(group.thread_rank()),
+                                                  static_cast<unsigned>(threads));
                 }
             });
             receiver.join();

@@ -8,6 +8,7 @@
 #include <mpix/detail/abi.h>
 #include <mpix/detail/order.h>
 
+#include <mpix/device/asking.cuh>
 #include <mpix/device/copy.cuh>
 #include <mpix/device/group.cuh>
 #include <mpix/device/mailbox.cuh>
@@ -60,15 +61,31 @@ MPIX_FN bool flags_are_there(const looked &l) {
 
 // Fill in l.epoch and l.flags from the host's word. False: l.what is the answer.
 MPIX_COLD_FN bool look_at_host(mpix_prequest *r, looked &l, uint64_t &senders) {
-    uint64_t word, gate;
-    observe_pair(&r->words->epoch, &word, &gate);  // gate acquires the route that the host wrote
-    if ((word & 1) == 0 || gate == MPIX_GATE_NEVER) {
-        l.what = arrival::vacuous;
-        return false;
+    uint64_t gate;
+    for (;;) {
+        if (begin_asking(r)) {
+            uint64_t word;
+            observe_pair(&r->words->epoch, &word, &gate);  // gate acquires the route that the host wrote
+            const bool vacuous = (word & 1) == 0 || gate == MPIX_GATE_NEVER;
+            l.epoch = word >> 1;
+            if (!vacuous) {
+                raise_gpu(&r->seen_epoch, l.epoch);  // never back: who was slow may come after a later epoch's
+                publish_gpu(&r->seen_gate, gate);    // hands the acquire on; pairs with observe_gpu in look
+            }
+            end_asking(r);
+            if (!vacuous) break;
+            l.what = arrival::vacuous;
+            l.epoch = 0;
+            return false;
+        }
+        // What the other thread has found counts while that epoch runs, see look.
+        l.epoch = peek(&r->seen_epoch);
+        gate = observe_gpu(&r->seen_gate);
+        senders = peek(&r->peer_partitions);
+        l.flags = peek_pointer(&r->flags);
+        if (l.epoch != 0 && gate != 0 && senders != 0 && l.flags != nullptr && peek(&l.flags[senders]) < l.epoch)
+            return true;
     }
-    l.epoch = word >> 1;
-    raise_gpu(&r->seen_epoch, l.epoch);  // never back: who was slow may come after a later epoch's
-    publish_gpu(&r->seen_gate, gate);    // hands the acquire on; pairs with observe_gpu in look
     senders = peek(&r->peer_partitions);
     l.flags = peek_pointer(&r->flags);
     if (gate != 0 && senders != 0 && l.flags != nullptr) return true;

@@ -60,7 +60,7 @@ constexpr uint64_t line_bytes = 16, line_payload = 8;
 MPIX_FN uint64_t lines_of(uint64_t bytes) { return (bytes + line_payload - 1) / line_payload; }
 
 // A group of so many threads is faster with a fence where each would have more lines than these to store.
-constexpr uint64_t most_lines_per_thread = 2;
+constexpr uint64_t most_lines_per_thread = 4;
 
 // Eight bytes at byte `at` of a partition of `bytes`, fewer at its end.
 MPIX_COLD_FN uint64_t load_ragged_payload(const char *from, uint64_t at, uint64_t bytes) {
@@ -102,9 +102,20 @@ MPIX_FN uint64_t least_mailing_threads(uint64_t bytes) {
     return (lines_of(bytes) + most_lines_per_thread - 1) / most_lines_per_thread;
 }
 
-// This member's lines of partition p, whose epoch `open_epoch` is; at any alignment.
-MPIX_COLD_FN void store_lines(const mpix_prequest *r, int p, uint64_t rank, uint64_t threads) {
-    const uint64_t epoch = peek(&r->open_epoch), bytes = r->partition_bytes, lines = lines_of(bytes);
+// The running epoch of a send, if it is known without the host that its partitions may be stored at the receiver; 0: it is
+// not. From two words that were read together. While a partition is not ready, those who find its epoch running find the
+// same. Not in the first epoch, as in admit.
+//
+// The word is not acquired: a GPU performs no store before the load that decides on it, and the receiver took what is
+// overwritten before it gave the clear-to-send that the word stands for.
+MPIX_FN uint64_t open_epoch(const mpix_prequest *r, uint64_t open_word, uint64_t readied) {
+    const uint64_t epoch = open_word >> 1;
+    return epoch >= 2 && readied < epoch * static_cast<uint64_t>(r->partitions) ? epoch : 0;
+}
+
+// This member's lines of partition p, whose epoch open_word says; at any alignment.
+MPIX_COLD_FN void store_lines(const mpix_prequest *r, int p, unsigned rank, unsigned threads) {
+    const uint64_t epoch = peek(&r->open_word) >> 1, bytes = r->partition_bytes, lines = lines_of(bytes);
     const char *const from = r->buffer + static_cast<uint64_t>(p) * bytes;
     char *const box = mailbox_of(peek_pointer(&r->mailbox), static_cast<uint64_t>(p), bytes);
     const bool words = in_words(from, bytes);
@@ -115,14 +126,11 @@ MPIX_COLD_FN void store_lines(const mpix_prequest *r, int p, uint64_t rank, uint
 }
 
 // Store partition p, of whole words, at once, if it is known without the host that its epoch runs and may go by the
-// mailbox; the epoch, or 0: nothing was done. All members look for themselves, at the same time as at the payload, so that all of it costs
-// one trip to memory: while p is not ready, those who find its epoch running find the same.
-//
-// `open_epoch` is not acquired: a GPU performs no store before the load that decides on it, and the receiver took what
-// is overwritten before it gave the clear-to-send that `open_epoch` stands for.
+// mailbox; the epoch, or 0: nothing was done. All members look for themselves, at the same time as at the payload, so that all
+// of it costs one trip to memory.
 template <class Group>
 MPIX_FN uint64_t mail_at_once(const Group &group, mpix_prequest *r, int p) {
-    constexpr int ahead = 2;
+    constexpr int ahead = most_lines_per_thread;
     group.sync();  // the members' writes to the partition are everybody's
     const uint64_t bytes = r->partition_bytes, lines = lines_of(bytes);
     const uint64_t rank = static_cast<uint64_t>(group.thread_rank()),
@@ -132,8 +140,8 @@ MPIX_FN uint64_t mail_at_once(const Group &group, mpix_prequest *r, int p) {
                        mailbox != nullptr;
     const uint64_t partition = valid ? static_cast<uint64_t>(p) : 0;
     const char *const from = r->buffer + partition * bytes;
-    uint64_t epoch, readied;
-    peek_pair(&r->open_epoch, &epoch, &readied);
+    uint64_t word, readied;
+    peek_pair(&r->open_word, &word, &readied);
     uint64_t payload[ahead];
 #ifdef __CUDA_ARCH__
 #pragma unroll
@@ -142,9 +150,8 @@ MPIX_FN uint64_t mail_at_once(const Group &group, mpix_prequest *r, int p) {
         const uint64_t i = rank + static_cast<uint64_t>(k) * threads;
         payload[k] = valid && i < lines ? load_word<uint64_t>(from + i * line_payload) : 0;
     }
-    // Not in the first epoch, as in admit.
-    const bool open = valid && epoch >= 2 && readied < epoch * static_cast<uint64_t>(r->partitions);
-    if (!agree_all(group, open)) return 0;
+    const uint64_t epoch = open_epoch(r, word, readied);
+    if (!agree_all(group, valid && (word & 1) != 0 && epoch != 0)) return 0;
     char *const box = mailbox_of(mailbox, partition, bytes);
 #ifdef __CUDA_ARCH__
 #pragma unroll
@@ -163,7 +170,7 @@ MPIX_FN uint64_t mail_at_once(const Group &group, mpix_prequest *r, int p) {
 
 // Whether partitions of a send's epoch `epoch`, whose gate is open, may go by the mailbox. One thread.
 MPIX_FN bool may_mail(const mpix_prequest *r, uint64_t epoch) {
-    return peek_pointer(&r->mailbox) != nullptr && peek(&r->open_epoch) == epoch;
+    return peek_pointer(&r->mailbox) != nullptr && peek(&r->open_word) == 2 * epoch + 1;
 }
 
 // What a group waits for: partitions of the sender's, as their receiver sees them. All members alike. What is small in 32 bits,
@@ -185,26 +192,36 @@ struct awaited {
     MPIX_FN unsigned lines() const { return static_cast<unsigned>(lines_of(bytes)); }
 };
 
+enum class letter { taken, flagged, missing };
+
 // Copy this member's lines of a partition out, as they come, until the time is over or the flag says that the partition
-// came another way; whether they all came.
-MPIX_FN bool take_lines(const mpix_prequest *r, const awaited &w, unsigned i, char *to, unsigned rank,
+// came another way: then none of its lines ever come, and what its sender published with the flag is visible.
+MPIX_FN letter take_lines(const mpix_prequest *r, const awaited &w, unsigned i, char *to, unsigned rank,
                         unsigned threads) {
     const char *const box = w.box(i);
     const unsigned lines = w.lines();
-    for (unsigned k = rank; k < lines; k += 2 * threads) {
-        const unsigned next = k + threads;
-        uint64_t one = 0, two = 0;
+    constexpr unsigned each = 2;
+    for (unsigned k = rank; k < lines; k += each * threads) {
+        uint64_t payload[each];
         for (unsigned polls = 1;; ++polls) {
             const uint64_t flag = peek(&w.flags[i]);
-            bool there = load_line(box, k, w.epoch, &one);
-            if (next < lines) there &= load_line(box, next, w.epoch, &two);
+            bool there = true;
+#ifdef __CUDA_ARCH__
+#pragma unroll
+#endif
+            for (unsigned n = 0; n < each; ++n)
+                if (k + n * threads < lines) there &= load_line(box, k + n * threads, w.epoch, &payload[n]);
             if (there) break;
-            if (flag >= w.epoch || (polls % 64 == 0 && w.over(r))) return false;
+            if (flag >= w.epoch) return observe(&w.flags[i]) >= w.epoch ? letter::flagged : letter::missing;
+            if (polls % 64 == 0 && w.over(r)) return letter::missing;
         }
-        store_payload(to, k * line_payload, w.bytes, one);
-        if (next < lines) store_payload(to, next * line_payload, w.bytes, two);
+#ifdef __CUDA_ARCH__
+#pragma unroll
+#endif
+        for (unsigned n = 0; n < each; ++n)
+            if (k + n * threads < lines) store_payload(to, (k + n * threads) * line_payload, w.bytes, payload[n]);
     }
-    return true;
+    return letter::taken;
 }
 MPIX_FN bool lines_are_there(const awaited &w, unsigned i, unsigned rank, unsigned threads) {
     const char *const box = w.box(i);
@@ -214,35 +231,43 @@ MPIX_FN bool lines_are_there(const awaited &w, unsigned i, unsigned rank, unsign
     return true;
 }
 
-// Partition i into the user's buffer, unless it is there, or another group has set about it; whether this one did it. `once`:
-// only if all of it lies in the mailbox.
+// Partition i into the user's buffer, unless another group has set about it; whether it is there now. `once`: only if all of it
+// lies in the mailbox.
 template <class Group>
 MPIX_FN bool take_letter(const Group &group, mpix_prequest *r, const awaited &w, unsigned i, bool once) {
     const unsigned rank = static_cast<unsigned>(group.thread_rank()),
                    threads = static_cast<unsigned>(group.num_threads());
     if (once && !agree_all(group, lines_are_there(w, i, rank, threads))) return false;
     if (!agree(group, rank == 0 && raise_gpu(r->taken + i, 2 * w.epoch - 1) < 2 * w.epoch - 1)) return false;
-    const bool all =
-        agree_all(group, take_lines(r, w, i, r->buffer + static_cast<uint64_t>(i) * w.bytes, rank, threads));
-    if (rank != 0) return all;
-    if (all) {
-        // What all members stored, before the flag. Pairs with observe in all_flagged, of other groups of this GPU; the host
-        // starts work of the GPU after it has seen `told`.
-        publish_gpu(&w.flags[i], w.epoch);
-        poke(r->told + i, w.epoch);
-    } else {
-        publish_gpu(r->taken + i, 2 * w.epoch - 2);  // another group's to take, if it comes, over what was copied
+    uint64_t *const told = r->told + i;  // read here, where nobody waits for it
+    const letter mine = take_lines(r, w, i, r->buffer + static_cast<uint64_t>(i) * w.bytes, rank, threads);
+    if (agree_all(group, mine == letter::taken)) {
+        if (rank == 0) {
+            // What all members stored, before the flag. Pairs with observe in all_flagged, of other groups of this GPU; the
+            // host starts work of the GPU after it has seen `told`.
+            publish_gpu(&w.flags[i], w.epoch);
+            poke(told, w.epoch);
+        }
+        return true;
     }
-    return all;
+    // A barrier: what the leader acquired, every member has.
+    if (agree(group, rank == 0 && mine == letter::flagged)) return true;
+    if (rank == 0) publish_gpu(r->taken + i, 2 * w.epoch - 2);  // another group's to take, over what was copied
+    return false;
 }
 
-// Whether all the awaited are in the user's buffer; the members look at the flags side by side.
+// Whether all the awaited are in the user's buffer; the members look at the flags side by side, so many times before the
+// barrier, which takes as long as a look.
 template <class Group>
-MPIX_FN bool all_flagged(const Group &group, const awaited &w) {
+MPIX_FN bool all_flagged(const Group &group, const awaited &w, unsigned looks) {
     const unsigned rank = static_cast<unsigned>(group.thread_rank()),
                    threads = static_cast<unsigned>(group.num_threads());
     bool mine = true;
-    for (unsigned n = rank; mine && n < w.count; n += threads) mine = observe(&w.flags[w.first + n]) >= w.epoch;
+    for (unsigned n = rank; mine && n < w.count; n += threads) {
+        unsigned left = looks;
+        do mine = observe(&w.flags[w.first + n]) >= w.epoch;
+        while (!mine && --left != 0);
+    }
     return agree_all(group, mine);
 }
 
@@ -316,17 +341,17 @@ MPIX_FN bool await_all(const Group &group, mpix_prequest *r, const awaited &w, b
     unsigned next = 0;
 #endif
     const unsigned turns = (w.count + part.parties() - 1) / part.parties();
+    const unsigned looks = w.mailbox == nullptr && !once ? 64 : 1;
     for (unsigned round = 1;; ++round) {
         if (w.mailbox != nullptr) {
-            // The flags of a single partition that this group has taken out itself need no look.
             if (take_letter(part, r, w, w.first + next, once) && w.count == 1) return true;
             next += part.parties();
             while (next >= w.count) next -= w.count;
         }
         if (part.parties() > 1 && round % turns != 0) continue;  // first each warp's own ones
-        if (all_flagged(group, w)) return true;
+        if (all_flagged(group, w, looks)) return true;
         if (once && round >= turns) return false;
-        if (agree(group, group.thread_rank() == 0 && round % 16 == 0 && w.over(r))) return false;
+        if (round % 16 == 0 && agree(group, group.thread_rank() == 0 && w.over(r))) return false;
     }
 }
 

@@ -8,11 +8,13 @@
 #include <mpix/detail/abi.h>
 #include <mpix/detail/order.h>
 
+#include <mpix/device/asking.cuh>
 #include <mpix/device/copy.cuh>
 #include <mpix/device/group.cuh>
 #include <mpix/device/mailbox.cuh>
 #include <mpix/device/move.cuh>
 #include <mpix/device/post.cuh>
+#include <mpix/device/words.cuh>
 
 namespace mpix::detail {
 
@@ -74,7 +76,28 @@ MPIX_FN int refuse(mpix_prequest *r, int error_class, int partition) {
     return Keeps ? keep_error(r, error_class, partition) : error_class;
 }
 
-// What becomes of partition p, by the arguments and by the host's word. One thread.
+// The host's words of a send, noted where other callers look. False: another thread has read them meanwhile.
+MPIX_FN bool ask_host(mpix_prequest *r, uint64_t *word, uint64_t *gate) {
+    const mpix_words *const words = r->words;
+#ifdef __CUDA_ARCH__
+    if (!begin_asking(r)) return false;
+    // Once the receiver's kernels take from the mailbox they always do. Who reads this too early goes without it once.
+    const uint64_t mailed = peek(&words->mailbox);
+#endif
+    observe_pair(&words->epoch, word, gate);
+    const uint64_t epoch = *word >> 1;
+    if ((*word & 1) != 0) poke(&r->seen_epoch, epoch);
+#ifdef __CUDA_ARCH__
+    if ((*word & 1) != 0 && *gate >= epoch && peek_pointer(&r->landing) != nullptr)
+        raise_gpu(&r->open_word,
+                  2 * epoch + (mailed != 0 && peek_pointer(&r->mailbox) != nullptr && epoch >> 32 == 0));
+#endif
+    publish_gpu(&r->seen_gate, *gate);  // hands the acquire on, see admit
+    end_asking(r);
+    return true;
+}
+
+// What becomes of partition p, by the arguments and by the host's words. One thread.
 template <bool Keeps>
 MPIX_COLD_FN admitted admit_by_host(mpix_prequest *r, int p) {
     admitted a{admission::refused, MPI_SUCCESS, 0};
@@ -84,20 +107,20 @@ MPIX_COLD_FN admitted admit_by_host(mpix_prequest *r, int p) {
         return a;
     }
     uint64_t word, gate;
-    observe_pair(&r->words->epoch, &word, &gate);
+    while (!ask_host(r, &word, &gate)) {
+        // What the other thread has found counts while the epoch runs, see admit. If the gate was opened since, the partition is
+        // deferred for nothing.
+        const uint64_t readied = peek(&r->ready_count), epoch = peek(&r->seen_epoch);
+        gate = observe_gpu(&r->seen_gate);
+        word = 2 * epoch + 1;
+        if (epoch >= 2 && readied < epoch * static_cast<uint64_t>(r->partitions)) break;
+    }
     a.epoch = word >> 1;
     const bool active = (word & 1) != 0;
     if (!active || peek(partition_states(r) + p) == a.epoch) {
         a.code = refuse<Keeps>(r, active ? MPI_ERR_ARG : MPI_ERR_REQUEST, p);
         return a;
     }
-    poke(&r->seen_epoch, a.epoch);
-    // Once the receiver's kernels take from the mailbox they always do. Known before the gate is, so that all of an
-    // epoch's callers go the same way.
-    if (peek_pointer(&r->mailbox) != nullptr && gate >= a.epoch && a.epoch >> 32 == 0 &&
-        (peek(&r->open_epoch) != 0 || peek(&r->words->mailbox) != 0))
-        poke(&r->open_epoch, a.epoch);
-    publish_gpu(&r->seen_gate, gate);  // hands the acquire on, see admit
     if (head_null_peer(r->head))
         a.what = admission::nothing;
     else if (gate >= gate_needed(a.epoch, peek(&r->slots)) && peek_pointer(&r->landing) != nullptr)
@@ -155,7 +178,7 @@ MPIX_COLD_FN void say_all_ready(mpix_prequest *r, uint64_t epoch) {
     // Pairs with observe() in the host's completion test and in the receiver's parrived.
     release_to_system();
     if (whole && arrival_flags(peek_pointer(&r->flags)) != nullptr) {
-        if (peek(&r->open_epoch) == epoch)
+        if (peek(&r->open_word) == 2 * epoch + 1)
             poke(peer_mailbox(r), epoch);  // some may lie there; told by the next but one
         publish_after_fence(&arrival_flags(peek_pointer(&r->flags))[r->partitions], epoch);  // the whole message's
         // Not before that flag: it lets the receiver's host start the next epoch, and look() counts on the
@@ -230,6 +253,46 @@ struct group_mover {
     }
 };
 
+// Store partition p of a message without gaps at the receiver's, if it is aligned, not too large for registers, and known
+// without the host that its epoch runs; the epoch, or 0: nothing was done. As in mail_at_once, all members look for themselves,
+// while the payload is on its way.
+template <class Group>
+MPIX_FN uint64_t store_at_once(const Group &group, const mpix_prequest *r, int p) {
+    constexpr uint64_t ahead = 4, width = sizeof(block16);
+    const uint64_t bytes = r->partition_bytes, rank = static_cast<uint64_t>(group.thread_rank()),
+                   threads = static_cast<uint64_t>(group.num_threads());
+    if (((reinterpret_cast<uint64_t>(r->buffer) | bytes) & (width - 1)) != 0 || bytes > ahead * threads * width) return 0;
+    group.sync();  // the members' writes to the partition are everybody's
+    char *const landing = glance_pointer(&r->landing);
+    const uint64_t *const flags = glance_pointer(&r->flags);
+    const bool valid = static_cast<unsigned>(p) < static_cast<unsigned>(r->partitions) && landing != nullptr &&
+                       flags != nullptr && !has_layouts(flags) &&
+                       (reinterpret_cast<uint64_t>(landing) & (width - 1)) == 0;
+    const uint64_t offset = valid ? static_cast<uint64_t>(p) * bytes : 0;
+    const char *const from = r->buffer + offset;
+    char *const to = landing + offset;
+    uint64_t word, readied;
+    peek_pair(&r->open_word, &word, &readied);
+    block16 first[ahead];
+#ifdef __CUDA_ARCH__
+#pragma unroll
+#endif
+    for (uint64_t k = 0; k < ahead; ++k) {
+        const uint64_t at = (rank + k * threads) * width;
+        first[k] = valid && at < bytes ? load_word<block16>(from + at) : block16{0, 0};
+    }
+    const uint64_t epoch = open_epoch(r, word, readied);
+    if (!agree_all(group, valid && epoch != 0)) return 0;
+#ifdef __CUDA_ARCH__
+#pragma unroll
+#endif
+    for (uint64_t k = 0; k < ahead; ++k) {
+        const uint64_t at = (rank + k * threads) * width;
+        if (at < bytes) store_word(to + at, first[k]);
+    }
+    return epoch;
+}
+
 // What is not stored by the caller: null peer, posted to a queue, left to the engine, or refused.
 #ifdef __CUDACC__
 #pragma nv_exec_check_disable
@@ -276,22 +339,22 @@ MPIX_FN int conclude_stored(const Group &group, int p, mpix_prequest *r, uint64_
 }
 #endif
 
+// All members' stores to the landing have been made: bytes before flag. Pairs with observe() in look and in the host's test.
+template <class Group>
+MPIX_FN void publish_partition(const Group &group, uint64_t *flags, int p, uint64_t epoch) {
+    group.sync();  // the stores are behind the leader's fence
+    if (group.thread_rank() != 0) return;
+    release_to_system();
+    publish_after_fence(&arrival_flags(flags)[p], epoch);
+}
+
+// The leader finds out what may be done, and then all members do it.
 #ifdef __CUDACC__
 #pragma nv_exec_check_disable
 #endif
 template <class Group, class Mover>
-MPIX_FN int ready(const Group &group, int p, MPIX_Prequest handle, const Mover &move) {
-    if (handle == nullptr) return MPI_ERR_REQUEST;
-    mpix_prequest *const r = request_of(handle);
+MPIX_FN int ready_by_leader(const Group &group, int p, mpix_prequest *r, bool mailable, const Mover &move) {
     const bool leader = group.thread_rank() == 0;
-#ifdef __CUDA_ARCH__
-    if (is_mailable(handle, group.num_threads())) {
-        if (const uint64_t epoch = mail_at_once(group, r, p); epoch != 0) {
-            group.sync();  // all members have read the partition
-            return conclude_stored<true>(group, p, r, epoch, move);
-        }
-    }
-#endif
     outgoing o{r->buffer, r->partition_bytes, glance_pointer(&r->landing), glance_pointer(&r->flags)};
     admitted a{admission::refused, MPI_SUCCESS, 0};
     if (leader) {
@@ -301,46 +364,65 @@ MPIX_FN int ready(const Group &group, int p, MPIX_Prequest handle, const Mover &
             if (a.what == admission::now && has_layouts(o.flags != nullptr ? o.flags : peek_pointer(&r->flags)))
                 a.what = admission::later;
         }
-#endif
-#if !defined(__CUDA_ARCH__)
+#else
         // Only the first caller touches the landing. (On a GPU see conclude_stored.)
         if (a.what != admission::refused && !claim<Mover::alone, Mover::keeps_errors>(r, p, a.epoch))
             a = {admission::refused, MPI_ERR_ARG, a.epoch};
 #endif
     }
     // A barrier: the members' writes to the partition are the leader's, and the admission everybody's.
-    if (agree(group, a.what == admission::now)) {
+    if (!agree(group, a.what == admission::now)) return put_off(group, p, r, a, move);
 #ifdef __CUDA_ARCH__
-        if (is_mailable(handle, group.num_threads()) && agree(group, leader && may_mail(r, a.epoch))) {
-            store_lines(r, p, group.thread_rank(), group.num_threads());
-            group.sync();  // all members have read the partition
-            return conclude_stored<true>(group, p, r, a.epoch, move);
-        }
-#endif
-        if (o.landing == nullptr || o.flags == nullptr) {  // they came meanwhile
-            o.landing = peek_pointer(&r->landing);
-            o.flags = peek_pointer(&r->flags);
-        }
-#if !defined(__CUDA_ARCH__)
-        // Where GPUs can store is the receiver's own buffer: one slot.
-        if (peek(&r->slots) == 2 && agree(group, (a.epoch & 1) != 0))
-            o.landing += static_cast<uint64_t>(r->partitions) * o.partition_bytes;
-#endif
-        move(group, r, o, p, o.landing);
-        group.sync();  // all members' stores are behind the leader's fence
-        if (leader) {
-            // publish_partition: bytes before flag. Pairs with observe() in look and in the host's test.
-            release_to_system();
-            publish_after_fence(&arrival_flags(o.flags)[p], a.epoch);
-        }
-#ifdef __CUDA_ARCH__
-        return conclude_stored<false>(group, p, r, a.epoch, move);
-#else
-        if (leader) settle<Mover::alone>(r, a.epoch);
-        return MPI_SUCCESS;
-#endif
+    if (mailable && agree(group, leader && may_mail(r, a.epoch))) {
+        store_lines(r, p, static_cast<unsigned>(group.thread_rank()), static_cast<unsigned>(group.num_threads()));
+        group.sync();  // all members have read the partition
+        return conclude_stored<true>(group, p, r, a.epoch, move);
     }
-    return put_off(group, p, r, a, move);
+#else
+    (void)mailable;
+#endif
+    if (o.landing == nullptr || o.flags == nullptr) {  // they came meanwhile
+        o.landing = peek_pointer(&r->landing);
+        o.flags = peek_pointer(&r->flags);
+    }
+#if !defined(__CUDA_ARCH__)
+    // Where GPUs can store is the receiver's own buffer: one slot.
+    if (peek(&r->slots) == 2 && agree(group, (a.epoch & 1) != 0))
+        o.landing += static_cast<uint64_t>(r->partitions) * o.partition_bytes;
+#endif
+    move(group, r, o, p, o.landing);
+    publish_partition(group, o.flags, p, a.epoch);
+#ifdef __CUDA_ARCH__
+    return conclude_stored<false>(group, p, r, a.epoch, move);
+#else
+    if (leader) settle<Mover::alone>(r, a.epoch);
+    return MPI_SUCCESS;
+#endif
+}
+
+#ifdef __CUDACC__
+#pragma nv_exec_check_disable
+#endif
+template <class Group, class Mover>
+MPIX_FN int ready(const Group &group, int p, MPIX_Prequest handle, const Mover &move) {
+    if (handle == nullptr) return MPI_ERR_REQUEST;
+    mpix_prequest *const r = request_of(handle);
+#ifdef __CUDA_ARCH__
+    // Without the host's word, if it can be.
+    const bool mailable = is_mailable(handle, group.num_threads());
+    if (mailable) {
+        if (const uint64_t epoch = mail_at_once(group, r, p); epoch != 0) {
+            group.sync();  // all members have read the partition
+            return conclude_stored<true>(group, p, r, epoch, move);
+        }
+    } else if (const uint64_t epoch = store_at_once(group, r, p); epoch != 0) {
+        publish_partition(group, glance_pointer(&r->flags), p, epoch);
+        return conclude_stored<false>(group, p, r, epoch, move);
+    }
+    return ready_by_leader(group, p, r, mailable, move);
+#else
+    return ready_by_leader(group, p, r, false, move);
+#endif
 }
 
 }  // namespace mpix::detail

@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define MPIX_ABI_VERSION 5u
+#define MPIX_ABI_VERSION 6u
 
 #define MPIX_HEAD_NULL_PEER (1ull << 40)  // the peer is MPI_PROC_NULL
 #define MPIX_GATE_NEVER (~0ull)           // of a receive: see mpix_words
@@ -97,12 +97,14 @@ struct mpix_prequest {
     uint64_t seen_epoch;   // last active epoch number read from words->epoch
     uint64_t seen_gate;    // last value read from words->gate
     uint64_t error;        // as words->error; guards it, so that the first error wins
-    uint64_t open_epoch;   // send: last epoch whose partitions may go by the mailbox, as far as is known here
+    uint64_t open_word;    // send: 2*epoch of the last epoch whose partitions may be stored at the receiver, as far as
+                           // is known here, and 1 more if they may go by the mailbox
     uint64_t ready_count;  // send: partitions readied since the request was made, all epochs; those that the
                            // host readies of an exported request join it at the end of the epoch
     uint64_t defer_count;  // send: partitions ever put into the ring
     uint64_t posted;       // send: the work queue's index behind the last posting
     uint64_t defer_epoch;  // send: last epoch in which any partition was deferred
+    uint64_t asking;       // on a GPU: 1 while a thread reads the host's words, which others wait for
 };
 
 // Behind the struct of a send: state[partitions], the last epoch in which each was readied, then
@@ -115,8 +117,8 @@ static inline size_t mpix_prequest_size(enum mpix_kind kind, int partitions) {
 static_assert(sizeof(mpix_words) == 64, "the words fill one cache line");
 static_assert(offsetof(mpix_words, gate) == offsetof(mpix_words, epoch) + 8, "read as one 16-byte pair");
 static_assert(offsetof(mpix_prequest, seen_gate) == offsetof(mpix_prequest, seen_epoch) + 8, "a pair");
-static_assert(offsetof(mpix_prequest, ready_count) == offsetof(mpix_prequest, open_epoch) + 8 &&
-                  offsetof(mpix_prequest, open_epoch) % 16 == 0,
+static_assert(offsetof(mpix_prequest, ready_count) == offsetof(mpix_prequest, open_word) + 8 &&
+                  offsetof(mpix_prequest, open_word) % 16 == 0,
               "read as one 16-byte pair");
 #endif
 

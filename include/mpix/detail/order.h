@@ -105,6 +105,27 @@ MPIX_FN void publish(uint64_t *word, uint64_t value) {
 #endif
 }
 
+// Two neighbouring words, 16-byte aligned, in one access; each is acquired. Pairs with publish.
+MPIX_FN void observe_pair(const uint64_t *words, uint64_t *first, uint64_t *second) {
+#ifdef __CUDA_ARCH__
+    // PTX allows acquire on scalar loads only; the relaxed vector load followed by the fence is the same pattern by the model.
+    // A fence that acquires, and no more, need not wait for the caller's stores; PTX has it since version 8.6.
+#if __CUDA_ARCH__ >= 900 && (__CUDACC_VER_MAJOR__ > 12 || (__CUDACC_VER_MAJOR__ == 12 && __CUDACC_VER_MINOR__ >= 8))
+#define MPIX_ACQUIRE_FENCE "fence.acquire.sys;"
+#else
+#define MPIX_ACQUIRE_FENCE "fence.acq_rel.sys;"
+#endif
+    asm volatile("ld.relaxed.sys.global.v2.u64 {%0, %1}, [%2];\n\t" MPIX_ACQUIRE_FENCE
+                 : "=l"(*first), "=l"(*second)
+                 : "l"(in_global(words))
+                 : "memory");
+#undef MPIX_ACQUIRE_FENCE
+#else
+    *first = observe(words);
+    *second = observe(words + 1);
+#endif
+}
+
 // release_to_system: the caller's earlier writes, and those of the group it has synchronised with,
 // reach the whole system (peer GPUs, host, NIC) before any later `publish_after_fence` of the caller.
 // The two together are `publish`, split so that one fence can stand for several words.
@@ -121,21 +142,6 @@ MPIX_FN void publish_after_fence(uint64_t *word, uint64_t value) {
     asm volatile("st.relaxed.sys.global.u64 [%0], %1;" ::"l"(in_global(word)), "l"(value) : "memory");
 #else
     std::atomic_ref<uint64_t>(*word).store(value, std::memory_order_release);
-#endif
-}
-
-// Two neighbouring words, 16-byte aligned, in one access; each is acquired. Pairs with publish.
-MPIX_FN void observe_pair(const uint64_t *words, uint64_t *first, uint64_t *second) {
-#ifdef __CUDA_ARCH__
-    // PTX allows acquire on scalar loads only; the relaxed vector load followed by the fence is the
-    // same pattern by the model.
-    asm volatile("ld.relaxed.sys.global.v2.u64 {%0, %1}, [%2];\n\tfence.acq_rel.sys;"
-                 : "=l"(*first), "=l"(*second)
-                 : "l"(in_global(words))
-                 : "memory");
-#else
-    *first = observe(words);
-    *second = observe(words + 1);
 #endif
 }
 
