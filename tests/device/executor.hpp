@@ -193,13 +193,14 @@ DEVICE_FN void as_group(const Block &block, scope s, const F &f) {
 #endif
 }
 
-DEVICE_FN std::uint64_t add_one(std::uint64_t *counter) {
+DEVICE_FN std::uint64_t add_to(std::uint64_t *counter, std::uint64_t n) {
 #ifdef __CUDACC__
-    return atomicAdd(reinterpret_cast<unsigned long long *>(counter), 1ull);
+    return atomicAdd(reinterpret_cast<unsigned long long *>(counter), static_cast<unsigned long long>(n));
 #else
-    return std::atomic_ref<std::uint64_t>(*counter).fetch_add(1, std::memory_order_relaxed);
+    return std::atomic_ref<std::uint64_t>(*counter).fetch_add(n, std::memory_order_relaxed);
 #endif
 }
+DEVICE_FN std::uint64_t add_one(std::uint64_t *counter) { return add_to(counter, 1); }
 
 // One turn of a polling loop: where threads share cores, let the others run. Yielding is not enough: schedulers have
 // been seen that leave a thread among many that only yield without a core for tens of seconds.

@@ -40,10 +40,10 @@ MPIX_FN unsigned char message_byte(std::uint64_t key, std::uint64_t offset) {
 
 // ---- the device's report --------------------------------------------------------------------------------
 
-enum class wrong : std::uint64_t { byte, code, timeout, answer, guard };
+enum class wrong : std::uint64_t { byte, code, timeout, answer, guard, path };
 inline const char *wrong_name(wrong w) {
     constexpr const char *names[] = {"wrong byte", "wrong return code", "nothing within the deadline", "wrong answer",
-                                     "byte outside of the buffer"};
+                                     "byte outside of the buffer", "another path"};
     return names[static_cast<int>(w)];
 }
 
@@ -175,7 +175,8 @@ public:
         static const option known[] = {
             {"seed", required_argument, nullptr, 's'},  {"epochs", required_argument, nullptr, 'e'},
             {"quick", no_argument, nullptr, 'q'},       {"large", no_argument, nullptr, 'l'},
-            {"match-first", no_argument, nullptr, 'm'}, {nullptr, 0, nullptr, 0}};
+            {"match-first", no_argument, nullptr, 'm'}, {"seconds", required_argument, nullptr, 't'},
+            {nullptr, 0, nullptr, 0}};
         for (int c; (c = getopt_long(argc, argv, "", known, nullptr)) != -1;) switch (c) {
                 case 's':
                     seed = std::strtoull(optarg, nullptr, 0);
@@ -192,8 +193,12 @@ public:
                 case 'm':
                     match_first = true;
                     break;
+                case 't':
+                    seconds = std::strtod(optarg, nullptr);
+                    break;
                 default:
-                    std::fprintf(stderr, "usage: %s [--seed N] [--epochs N] [--quick] [--large] [--match-first]\n",
+                    std::fprintf(stderr,
+                                 "usage: %s [--seed N] [--epochs N] [--seconds N] [--quick] [--large] [--match-first]\n",
                                  argv[0]);
                     std::exit(2);
             }
@@ -261,7 +266,8 @@ public:
     static unsigned long long as_ull(std::uint64_t value) { return value; }
 
     std::uint64_t seed = 0x6d706978;
-    long epochs = 0;  // 0: the test's own number
+    long epochs = 0;     // 0: the test's own number
+    double seconds = 0;  // at least, where a test knows how to go on
     bool quick = false, large = false;
     // No kernel before the peer's memory is mapped: compute-sanitizer knows of a running kernel only what was mapped
     // when it was launched.
