@@ -343,8 +343,8 @@ int main(int argc, char **argv) {
         const path way = expected_path(t);
         // Of both ranks. In all of them far more than is asked for below.
         std::uint64_t wanted = way == path::inline_ ? 400000 : t.bytes <= 8200 ? 100000 : 20000;
-        if (s.epochs != 0) wanted = static_cast<std::uint64_t>(s.epochs);
         if (s.quick || !executor::is_gpu) wanted = 1;
+        if (s.epochs != 0) wanted = 2 * static_cast<std::uint64_t>(s.epochs) * static_cast<std::uint64_t>(t.receives());
         const outcome o = run(s, t, wanted, s.seconds / static_cast<double>(all.size()));
         of_path[static_cast<int>(way)] += o.hand_overs;
         if (s.rank != 0) continue;
