@@ -86,7 +86,8 @@ struct figures {
 // One end of a message: the sender's or the receiver's.
 class end_of_message {
 public:
-    end_of_message(const pair &c, bool sends, char *buffer, int parts, uint64_t bytes, bool exported, int contributors = 1) {
+    end_of_message(const pair &c, bool sends, char *buffer, int parts, uint64_t bytes, bool exported,
+                   int contributors = 1) {
         const auto each = static_cast<MPI_Count>(bytes);
         if (sends)
             must(MPI_Psend_init(buffer, parts, each, MPI_BYTE, c.peer, 0, MPI_COMM_WORLD, MPI_INFO_NULL, &request_),
@@ -132,11 +133,13 @@ public:
         check(cudaMalloc(&sink_, sizeof *sink_), "cudaMalloc");
         check(cudaMalloc(&out_, room), "cudaMalloc");
         check(cudaMalloc(&in_, room), "cudaMalloc");
+        check(cudaMemset(c.result, 0, sizeof(times)), "cudaMemset");
+        check(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
         check(cudaDeviceGetAttribute(&processors_, cudaDevAttrMultiProcessorCount, c.device), "cudaDeviceGetAttribute");
         for (const scope by : scopes) {
             std::vector<double> &all = empty_[static_cast<int>(by)];
             for (int i = 0; i < 3; ++i) all = alone(by, nothing{}, partitions);
-            row("nothing", unmeasured, by, quartiles_of(all));
+            row("nothing", unmeasured, unmeasured, by, quartiles_of(all));
         }
         for (const scope by : scopes) base_[static_cast<int>(by)] = quartiles_of(empty_[static_cast<int>(by)]).middle;
     }
@@ -163,7 +166,7 @@ public:
             }
             m.wait();
         });
-        row("pready", way_names[how], by, bytes, of);
+        row("pready", unmeasured, way_names[how], by, bytes, of);
     }
 
     // Two contributions to each partition.
@@ -182,8 +185,8 @@ public:
             }
             m.wait();
         });
-        row("contribute", way_names[how], by, bytes, first);
-        row("contribute-last", way_names[how], by, bytes, last);
+        row("contribute", "first", way_names[how], by, bytes, first);
+        row("contribute", "last", way_names[how], by, bytes, last);
     }
 
     // Rank 0 receives: it asks when nothing is there, when all but the last partition is, and when all is.
@@ -230,16 +233,17 @@ public:
             m.wait();
         });
         for (int s = 0; s < 3; ++s) {
-            row("parrived-missing", way_names[how], scopes[s], bytes, missing[s]);
-            row("parrived-set", way_names[how], scopes[s], bytes, set[s]);
-            row("parrived-all-set", way_names[how], scopes[s], bytes, whole[s]);
-            row("wait_arrived-there", way_names[how], scopes[s], bytes, there[s]);
+            row("parrived", "missing", way_names[how], scopes[s], bytes, missing[s]);
+            row("parrived", "set", way_names[how], scopes[s], bytes, set[s]);
+            row("parrived", "all-set", way_names[how], scopes[s], bytes, whole[s]);
+            row("wait_arrived", "set", way_names[how], scopes[s], bytes, there[s]);
         }
         for (int s = 0; s < 3; ++s) {
             const quartiles without = quartiles_of(idle[s]);
-            row("computing", way_names[how], scopes[s], bytes, without, std::nullopt);
-            row("computing+set", way_names[how], scopes[s], bytes, quartiles_of(asking[s]), without.middle);
-            row("computing+all-set", way_names[how], scopes[s], bytes, quartiles_of(asking_whole[s]), without.middle);
+            row("computing", unmeasured, way_names[how], scopes[s], bytes, without, std::nullopt);
+            row("computing", "set", way_names[how], scopes[s], bytes, quartiles_of(asking[s]), without.middle);
+            row("computing", "all-set", way_names[how], scopes[s], bytes, quartiles_of(asking_whole[s]),
+                without.middle);
         }
     }
 
@@ -248,7 +252,8 @@ public:
         const int rounds = std::clamp(calls_at_once / callers, 8, 256), parts = rounds * callers;
         const int group = by == scope::thread ? 1 : by == scope::warp ? 32 : 64;
         const int a_block = by == scope::block ? 1 : std::min(callers, by == scope::warp ? 8 : 64);
-        const unsigned blocks = static_cast<unsigned>(callers / a_block), block = static_cast<unsigned>(a_block * group);
+        const unsigned blocks = static_cast<unsigned>(callers / a_block),
+                       block = static_cast<unsigned>(a_block * group);
         const auto kernel = by == scope::thread ? at_once<scope::thread>
                             : by == scope::warp ? at_once<scope::warp>
                                                 : at_once<scope::block>;
@@ -281,7 +286,7 @@ public:
         if (table_ == nullptr) return;
         quartiles q = quartiles_of(each);
         q = less_empty(q, by);
-        print("at-once", way_names[how], by, group, cell(bytes), callers, q, unmeasured, unmeasured,
+        print("pready", "at-once", way_names[how], by, group, cell(bytes), callers, q, unmeasured, unmeasured,
               cell(quartiles_of(rates).middle, 2), unmeasured);
     }
 
@@ -316,7 +321,8 @@ private:
     // Of the kernel that has been launched last, in nanoseconds.
     std::vector<double> samples(const char *what, int count) {
         c_.outcome(what);
-        check(cudaMemcpyAsync(&host_notes_, notes_, offsetof(notes, samples) + sizeof(unsigned) * static_cast<size_t>(count),
+        check(cudaMemcpyAsync(&host_notes_, notes_,
+                              offsetof(notes, samples) + sizeof(unsigned) * static_cast<size_t>(count),
                               cudaMemcpyDeviceToHost, c_.stream),
               "cudaMemcpyAsync");
         c_.finish(what);
@@ -346,14 +352,16 @@ private:
                             : by == scope::warp ? busy<scope::warp>
                                                 : busy<scope::block>;
         clear_notes();
-        kernel<<<static_cast<unsigned>(blocks), 256, 0, c_.stream>>>(m.handle, asks, iterations, sink_, notes_, c_.result);
+        kernel<<<static_cast<unsigned>(blocks), 256, 0, c_.stream>>>(m.handle, asks, iterations, sink_, notes_,
+                                                                     c_.result);
         check(cudaGetLastError(), "busy");
         double sum = 0;
         for (const double ns : samples("busy", blocks)) sum += ns;
         return sum / blocks;
     }
     // Turn about, so that both have the same clock.
-    void compute(scope by, const end_of_message &m, std::vector<double> &without, std::vector<double> &with, bool counts) {
+    void compute(scope by, const end_of_message &m, std::vector<double> &without, std::vector<double> &with,
+                 bool counts) {
         if (iterations_ == 0) {
             busy_ns(by, m, false, 1000);
             const double few = busy_ns(by, m, false, 1000), many = busy_ns(by, m, false, 11000);
@@ -388,29 +396,30 @@ private:
         for (double *x : {&q.low, &q.middle, &q.high}) *x -= base_[static_cast<int>(by)];
         return q;
     }
-    void row(const char *call, const std::string &path, scope by, const quartiles &q) {
+    void row(const char *call, const std::string &state, const std::string &path, scope by, const quartiles &q) {
         if (table_ != nullptr)
-            print(call, path, by, static_cast<int>(threads(by)), unmeasured, 1, q, unmeasured, unmeasured, unmeasured,
-                  unmeasured);
+            print(call, state, path, by, static_cast<int>(threads(by)), unmeasured, 1, q, unmeasured, unmeasured,
+                  unmeasured, unmeasured);
     }
-    void row(const char *call, const char *path, scope by, uint64_t bytes, const figures &f) {
+    void row(const char *call, const std::string &state, const char *path, scope by, uint64_t bytes, const figures &f) {
         if (table_ == nullptr) return;
         const double base = base_[static_cast<int>(by)];
-        print(call, path, by, static_cast<int>(threads(by)), cell(bytes), 1, less_empty(quartiles_of(f.all), by),
+        print(call, state, path, by, static_cast<int>(threads(by)), cell(bytes), 1, less_empty(quartiles_of(f.all), by),
               cell(quartiles_of(f.first).middle - base, 1), cell(quartiles_of(f.last).middle - base, 1), unmeasured,
               unmeasured);
     }
     // Of a block that computes.
-    void row(const char *call, const char *path, scope by, uint64_t bytes, const quartiles &q, std::optional<double> without) {
+    void row(const char *call, const std::string &state, const char *path, scope by, uint64_t bytes, const quartiles &q,
+             std::optional<double> without) {
         if (table_ != nullptr)
-            print(call, path, by, 256, cell(bytes), std::min(processors_, partitions - 1), q, unmeasured, unmeasured,
-                  unmeasured, without ? cell((q.middle / *without - 1) * 100, 2) : unmeasured);
+            print(call, state, path, by, 256, cell(bytes), std::min(processors_, partitions - 1), q, unmeasured,
+                  unmeasured, unmeasured, without ? cell((q.middle / *without - 1) * 100, 2) : unmeasured);
     }
-    void print(const char *call, const std::string &path, scope by, int group, const std::string &bytes, int callers,
-               const quartiles &q, const std::string &first, const std::string &last, const std::string &rate,
-               const std::string &percent) {
-        table_->row({call, path, scope_names[static_cast<int>(by)], cell(group), bytes, cell(callers), cell(q.middle, 1),
-                     cell(q.low, 1), cell(q.high, 1), first, last, rate, percent});
+    void print(const char *call, const std::string &state, const std::string &path, scope by, int group,
+               const std::string &bytes, int callers, const quartiles &q, const std::string &first,
+               const std::string &last, const std::string &rate, const std::string &percent) {
+        table_->row({call, state, path, scope_names[static_cast<int>(by)], cell(group), bytes, cell(callers),
+                     cell(q.middle, 1), cell(q.low, 1), cell(q.high, 1), first, last, rate, percent});
     }
 
     pair &c_;
@@ -443,8 +452,8 @@ int main(int argc, char **argv) {
     std::optional<table> t;
     if (c.rank == 0)
         t.emplace("nanoseconds until a call in a kernel returns", o.csv,
-                  std::vector<column>{"call", "path", "scope", "threads", "size", "callers", "ns", "q1_ns", "q3_ns", "first_ns",
-                                      "last_ns", "M/s", "percent"},
+                  std::vector<column>{"call", "state", "path", "scope", "threads", "size", "callers", "ns", "q1_ns",
+                                      "q3_ns", "first_ns", "last_ns", "M/s", "percent"},
                   machine_names, machine_columns(c.device));
     const auto all = std::make_unique<costs>(c, o, t ? &*t : nullptr);
     for (const scope by : scopes) {

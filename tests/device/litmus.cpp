@@ -38,7 +38,8 @@ struct seen {
 template <class Group, class F>
 DEVICE_FN void each_byte(const Group &group, std::uint64_t key, std::uint64_t at, std::uint64_t count, const F &f) {
     const std::uint64_t end = at + count, threads = static_cast<std::uint64_t>(group.num_threads());
-    for (std::uint64_t word = at / 8 + static_cast<std::uint64_t>(group.thread_rank()); word * 8 < end; word += threads) {
+    for (std::uint64_t word = at / 8 + static_cast<std::uint64_t>(group.thread_rank()); word * 8 < end;
+         word += threads) {
         const std::uint64_t first = word * 8 < at ? at : word * 8, last = word * 8 + 8 < end ? word * 8 + 8 : end;
         const std::uint64_t all = mix(key + word);  // as message_byte
         for (std::uint64_t i = first; i < last; ++i) f(i, static_cast<unsigned char>(all >> (8 * (i & 7))));
@@ -121,9 +122,11 @@ struct hand_over {
     // new in every epoch.
     template <class Group>
     DEVICE_FN void play(const Group &group, int me, int all) const {
-        const std::uint64_t sends = static_cast<std::uint64_t>(p.sends), receives = static_cast<std::uint64_t>(p.receives);
+        const std::uint64_t sends = static_cast<std::uint64_t>(p.sends),
+                            receives = static_cast<std::uint64_t>(p.receives);
         const int sender = static_cast<int>((static_cast<std::uint64_t>(me) + order) % static_cast<std::uint64_t>(all));
-        const int receiver = static_cast<int>((static_cast<std::uint64_t>(me) + (order >> 32)) % static_cast<std::uint64_t>(all));
+        const int receiver =
+            static_cast<int>((static_cast<std::uint64_t>(me) + (order >> 32)) % static_cast<std::uint64_t>(all));
         const int neighbour = (receiver + all / 2) % all;  // of another block
         std::uint64_t right = 0, watched = 0;
         bool good = true;
@@ -171,7 +174,8 @@ struct audit {
     DEVICE_FN void operator()(const Block &block, int block_index, int blocks) const {
         const std::uint64_t *const told = mpix::detail::request_of(p.receive)->told;
         const int threads = static_cast<int>(block.num_threads());
-        for (int i = block_index * threads + static_cast<int>(block.thread_rank()); i < senders; i += blocks * threads) {
+        for (int i = block_index * threads + static_cast<int>(block.thread_rank()); i < senders;
+             i += blocks * threads) {
             const bool found = told != nullptr && mpix::detail::peek(&told[i]) == p.epoch;
             if (found != by_mailbox) complain(p.errors, wrong::path, p.epoch, i, 0, by_mailbox, found);
         }
@@ -238,7 +242,8 @@ std::vector<trial> trials(bool quick) {
         {scope::block, 1024, 96, 2, {262144}},
     };
     if (!executor::is_gpu)
-        kinds = {{scope::thread, 2, 3, 3, {0, 1, 3, 8, 16, 100}}, {scope::block, 2, 3, 3, {0, 1, 3, 8, 16, 1000, 8200}}};
+        kinds = {{scope::thread, 2, 3, 3, {0, 1, 3, 8, 16, 100}},
+                 {scope::block, 2, 3, 3, {0, 1, 3, 8, 16, 1000, 8200}}};
     std::vector<trial> all;
     std::size_t turn = 0;
     for (const kind &k : kinds)
@@ -246,12 +251,13 @@ std::vector<trial> trials(bool quick) {
             for (const auto &skew : skews) {
                 ++turn;
                 // One alignment of each size, another one for each.
-                if (quick && (turn - 1) % std::size(skews) != (turn - 1) / std::size(skews) % std::size(skews)) continue;
+                if (quick && (turn - 1) % std::size(skews) != (turn - 1) / std::size(skews) % std::size(skews))
+                    continue;
                 const ratio parts = bytes == 0       ? ratio{1, 1}
                                     : bytes % 2 == 0 ? even[turn % std::size(even)]
                                                      : odd[turn % std::size(odd)];
-                all.push_back({k.by, k.threads, quick ? std::min(k.blocks, 16) : k.blocks, quick ? 1 : k.turns, bytes, parts,
-                               skew[0], skew[1]});
+                all.push_back({k.by, k.threads, quick ? std::min(k.blocks, 16) : k.blocks, quick ? 1 : k.turns, bytes,
+                               parts, skew[0], skew[1]});
             }
     return all;
 }
@@ -272,9 +278,10 @@ struct outcome {
 outcome run(session &s, const trial &t, std::uint64_t wanted, double seconds) {
     const path way = expected_path(t);
     const std::uint64_t sends = static_cast<std::uint64_t>(t.sends());
-    s.what = std::string(path_names[static_cast<int>(way)]) + ", by " + scope_name(t.by) + ", " + std::to_string(sends) +
-             " partitions of " + std::to_string(t.bytes) + " bytes to " + std::to_string(t.receives()) +
-             ", buffers misaligned by " + std::to_string(t.send_skew) + " and " + std::to_string(t.receive_skew);
+    s.what = std::string(path_names[static_cast<int>(way)]) + ", by " + scope_name(t.by) + ", " +
+             std::to_string(sends) + " partitions of " + std::to_string(t.bytes) + " bytes to " +
+             std::to_string(t.receives()) + ", buffers misaligned by " + std::to_string(t.send_skew) + " and " +
+             std::to_string(t.receive_skew);
     alarm(watchdog_seconds);
     auto *const found = static_cast<seen *>(s.device->allocate(sizeof(seen)));
     s.device->set(found, 0, sizeof(seen));
@@ -348,9 +355,10 @@ int main(int argc, char **argv) {
         const outcome o = run(s, t, wanted, s.seconds / static_cast<double>(all.size()));
         of_path[static_cast<int>(way)] += o.hand_overs;
         if (s.rank != 0) continue;
-        std::printf("%-7s %-10s %7d %7d %8d %8llu %4d,%-4d %8llu %12llu %12llu %6d %8.2f\n", path_names[static_cast<int>(way)],
-                    scope_name(t.by), t.group_threads(), t.sends(), t.receives(), s.as_ull(t.bytes), t.send_skew,
-                    t.receive_skew, s.as_ull(o.epochs), s.as_ull(o.hand_overs), s.as_ull(o.watched), 0, o.seconds);
+        std::printf("%-7s %-10s %7d %7d %8d %8llu %4d,%-4d %8llu %12llu %12llu %6d %8.2f\n",
+                    path_names[static_cast<int>(way)], scope_name(t.by), t.group_threads(), t.sends(), t.receives(),
+                    s.as_ull(t.bytes), t.send_skew, t.receive_skew, s.as_ull(o.epochs), s.as_ull(o.hand_overs),
+                    s.as_ull(o.watched), 0, o.seconds);
         std::fflush(stdout);
     }
     for (int i = 0; s.rank == 0 && i < paths; ++i)

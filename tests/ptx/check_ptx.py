@@ -1,19 +1,23 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Usage: check_ptx.py [--self-test] [--registers] -- NVCC ARGUMENT...
+"""Usage: check_ptx.py [--self-test] [--registers] [--csv FILE] -- NVCC ARGUMENT...
 
 Compiles kernels.cu to PTX and looks, kernel by kernel, for the loads, stores, atomics, fences and barriers that mpix's memory
 order rests on (docs/architecture.md): these, in this order, and others not. --registers prints what each call adds to a kernel
-besides, and fails where that has become more.
+besides, and fails where that has become more: registers of the whole kernel, and instructions, in its own code and in the functions
+that are called where something is rare, less those of a kernel that does nothing. --csv writes the same to a file.
 
 --self-test takes one of them after the other away, or weakens it, and expects to see it.
 """
 import argparse
+import csv
 import re
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
+
+from cubin import instructions_of
 
 SOURCE = Path(__file__).with_name("kernels.cu")
 ACCESS = re.compile(r"^\s*(?:@!?%p\d+\s+)?((?:ld|st|atom|red|fence|membar|bar|barrier)\b[a-z0-9_.]*)")
@@ -63,8 +67,10 @@ CONTAINS = {
 NEVER = {"way_inline_send": "fence|release|acquire", "way_inline_take": "fence|acquire"}
 
 # sm_90, nvcc 13.0; a newer compiler may need some more.
-MOST_REGISTERS = {"size_pready_thread": 56, "size_pready_block": 48, "size_pready_warp": 48, "size_pready_typed": 104,
-                  "size_parrived_block": 64, "size_wait_arrived_block": 64}
+MOST_REGISTERS = {"size_pready_thread": 56, "size_pready_block": 48, "size_pready_warp": 48, "size_pready_typed_block": 104,
+                  "size_pready_contribute_block": 48, "size_parrived_thread": 64, "size_parrived_warp": 64,
+                  "size_parrived_block": 64, "size_wait_arrived_thread": 64, "size_wait_arrived_warp": 64,
+                  "size_wait_arrived_block": 64}
 
 
 def kernels_of(ptx):
@@ -124,10 +130,29 @@ def registers_of(log):
         r"Compiling entry function '(\w+)'.*?Used (\d+) registers", log, re.S)}
 
 
+def sizes(registers, code, path):
+    """Prints what each call adds; the problems."""
+    rows, problems = [], []
+    for name, most in MOST_REGISTERS.items():
+        own, called = code[name]
+        row = (*name.removeprefix("size_").rsplit("_", 1), registers[name], own - code["size_nothing_thread"][0], called)
+        rows.append(row)
+        print("{}, {}: {} registers, {} instructions, {} in functions".format(*row))
+        if registers[name] > most:
+            problems.append(f"{name}: {registers[name]} registers, more than {most}")
+    if path is not None:
+        with path.open("w", encoding="utf-8", newline="") as file:
+            writer = csv.writer(file, lineterminator="\n")
+            writer.writerow(("call", "scope", "registers", "instructions", "called_instructions", "target"))
+            writer.writerows((*row, "sm_90") for row in rows)
+    return problems
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--self-test", action="store_true")
     parser.add_argument("--registers", action="store_true")
+    parser.add_argument("--csv", type=Path)
     parser.add_argument("nvcc", nargs="+")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
@@ -137,17 +162,15 @@ def main():
         if tuple(map(int, re.search(r"^\.version (\d+)\.(\d+)", ptx, re.M).groups())) < (8, 6):
             EXACTLY["order_observe_pair"] = [LINE_IN, FENCE]
         kernels = kernels_of(ptx)
-        log = ""
+        log, code = "", {}
         if options.registers:
-            log = subprocess.run([Path(options.nvcc[0]).with_name("ptxas"), "-v", "-arch=sm_90", "-o", "/dev/null", str(out)], capture_output=True,
-                                 text=True, check=True).stderr
+            binary = out.with_suffix(".cubin")
+            log = subprocess.run([Path(options.nvcc[0]).with_name("ptxas"), "-v", "-arch=sm_90", "-o", str(binary), str(out)],
+                                 capture_output=True, text=True, check=True).stderr
+            code = instructions_of(binary)
     problems = problems_of(kernels)
     if options.registers:
-        found = registers_of(log)
-        for name, most in MOST_REGISTERS.items():
-            print(f"{name}: {found[name]} registers")
-            if found[name] > most:
-                problems.append(f"{name}: {found[name]} registers, more than {most}")
+        problems += sizes(registers_of(log), code, options.csv)
     for problem in problems:
         print(problem)
     if options.self_test and not problems:

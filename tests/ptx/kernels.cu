@@ -46,13 +46,25 @@ KERNEL way_flags(awaited w, bool *out) { *out = all_flagged(cg::this_thread_bloc
 KERNEL way_count(mpix_prequest *r, uint64_t epoch) { settle<false, false>(r, epoch); }
 KERNEL way_count_inline(mpix_prequest *r, uint64_t epoch) { settle<false, true>(r, epoch); }
 
-// ---- what a call adds to a kernel ----
+// ---- what a call adds to a kernel: size_<call>_<group> ----
 
-KERNEL size_pready_thread(MPIX_Prequest r, int p) { MPI_Pready(p, r); }
-KERNEL size_pready_block(MPIX_Prequest r, int p) { mpix::pready(cg::this_thread_block(), p, r); }
-KERNEL size_pready_warp(MPIX_Prequest r, int p) {
-    mpix::pready(cg::tiled_partition<32>(cg::this_thread_block()), p, r);
+__device__ auto this_warp() { return cg::tiled_partition<32>(cg::this_thread_block()); }
+
+KERNEL size_nothing_thread(MPIX_Prequest, int, int *) {}
+KERNEL size_pready_thread(MPIX_Prequest r, int p, int *out) { *out = mpix::pready(mpix::this_thread(), p, r); }
+KERNEL size_pready_warp(MPIX_Prequest r, int p, int *out) { *out = mpix::pready(this_warp(), p, r); }
+KERNEL size_pready_block(MPIX_Prequest r, int p, int *out) { *out = mpix::pready(cg::this_thread_block(), p, r); }
+KERNEL size_pready_typed_block(MPIX_Prequest r, int p, int *out) {
+    *out = mpix::pready_typed(cg::this_thread_block(), p, r);
 }
-KERNEL size_pready_typed(MPIX_Prequest r, int p) { mpix::pready_typed(cg::this_thread_block(), p, r); }
-KERNEL size_parrived_block(MPIX_Prequest r, int p, bool *out) { *out = mpix::parrived(cg::this_thread_block(), r, p); }
-KERNEL size_wait_arrived_block(MPIX_Prequest r, int p) { mpix::wait_arrived(cg::this_thread_block(), r, p); }
+KERNEL size_pready_contribute_block(MPIX_Prequest r, int p, int *out) {
+    *out = mpix::pready_contribute(cg::this_thread_block(), p, r);
+}
+KERNEL size_parrived_thread(MPIX_Prequest r, int p, int *out) { *out = mpix::parrived(mpix::this_thread(), r, p); }
+KERNEL size_parrived_warp(MPIX_Prequest r, int p, int *out) { *out = mpix::parrived(this_warp(), r, p); }
+KERNEL size_parrived_block(MPIX_Prequest r, int p, int *out) { *out = mpix::parrived(cg::this_thread_block(), r, p); }
+KERNEL size_wait_arrived_thread(MPIX_Prequest r, int p, int *out) { *out = mpix::wait_arrived(mpix::this_thread(), r, p); }
+KERNEL size_wait_arrived_warp(MPIX_Prequest r, int p, int *out) { *out = mpix::wait_arrived(this_warp(), r, p); }
+KERNEL size_wait_arrived_block(MPIX_Prequest r, int p, int *out) {
+    *out = mpix::wait_arrived(cg::this_thread_block(), r, p);
+}
