@@ -228,8 +228,7 @@ public:
             for (int s = 0; !sends && s < 3; ++s) compute(scopes[s], m, idle[s], asking[s], counts);
             move(partitions - 1, partitions);
             for_each_scope(whole, look{m.handle, true}, partitions);
-            std::vector<double> again[3];
-            for (int s = 0; !sends && s < 3; ++s) compute(scopes[s], m, again[s], asking_whole[s], counts);
+            for (int s = 0; !sends && s < 3; ++s) compute(scopes[s], m, idle[s], asking_whole[s], counts);
             m.wait();
         });
         for (int s = 0; s < 3; ++s) {

@@ -42,8 +42,8 @@ MPIX_FN unsigned char message_byte(std::uint64_t key, std::uint64_t offset) {
 
 enum class wrong : std::uint64_t { byte, code, timeout, answer, guard, path };
 inline const char *wrong_name(wrong w) {
-    constexpr const char *names[] = {"wrong byte", "wrong return code", "nothing within the deadline", "wrong answer",
-                                     "byte outside of the buffer", "another path"};
+    constexpr const char *names[] = {"wrong byte",   "wrong return code",          "nothing within the deadline",
+                                     "wrong answer", "byte outside of the buffer", "another path"};
     return names[static_cast<int>(w)];
 }
 
@@ -172,11 +172,13 @@ inline void must_refuse(int code, int error_class, const char *call) {
 class session {
 public:
     session(int argc, char **argv, const char *title) : title_(title) {
-        static const option known[] = {
-            {"seed", required_argument, nullptr, 's'},  {"epochs", required_argument, nullptr, 'e'},
-            {"quick", no_argument, nullptr, 'q'},       {"large", no_argument, nullptr, 'l'},
-            {"match-first", no_argument, nullptr, 'm'}, {"seconds", required_argument, nullptr, 't'},
-            {nullptr, 0, nullptr, 0}};
+        static const option known[] = {{"seed", required_argument, nullptr, 's'},
+                                       {"epochs", required_argument, nullptr, 'e'},
+                                       {"quick", no_argument, nullptr, 'q'},
+                                       {"large", no_argument, nullptr, 'l'},
+                                       {"match-first", no_argument, nullptr, 'm'},
+                                       {"seconds", required_argument, nullptr, 't'},
+                                       {nullptr, 0, nullptr, 0}};
         for (int c; (c = getopt_long(argc, argv, "", known, nullptr)) != -1;) switch (c) {
                 case 's':
                     seed = std::strtoull(optarg, nullptr, 0);
@@ -197,9 +199,9 @@ public:
                     seconds = std::strtod(optarg, nullptr);
                     break;
                 default:
-                    std::fprintf(stderr,
-                                 "usage: %s [--seed N] [--epochs N] [--seconds N] [--quick] [--large] [--match-first]\n",
-                                 argv[0]);
+                    std::fprintf(
+                        stderr, "usage: %s [--seed N] [--epochs N] [--seconds N] [--quick] [--large] [--match-first]\n",
+                        argv[0]);
                     std::exit(2);
             }
         if (!executor::available()) {

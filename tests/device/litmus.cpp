@@ -188,6 +188,7 @@ struct ratio {
     int sends, receives;
 };
 
+// All blocks are resident together: there are no more than multiprocessors.
 struct trial {
     scope by;
     int threads, blocks, turns;
@@ -221,7 +222,7 @@ path expected_path(const trial &t) {
     return t.bytes != 0 && t.bytes <= inline_limit() && enough ? path::inline_ : path::fence;
 }
 
-std::vector<trial> trials(bool quick) {
+std::vector<trial> trials(bool quick, int most_blocks) {
     constexpr int skews[][2] = {{0, 0}, {1, 3}, {3, 1}, {4, 8}, {8, 4}, {0, 1}, {3, 0}, {8, 8}};
     constexpr ratio odd[] = {{1, 1}, {3, 1}}, even[] = {{1, 1}, {3, 2}, {1, 2}};
     struct kind {
@@ -256,8 +257,8 @@ std::vector<trial> trials(bool quick) {
                 const ratio parts = bytes == 0       ? ratio{1, 1}
                                     : bytes % 2 == 0 ? even[turn % std::size(even)]
                                                      : odd[turn % std::size(odd)];
-                all.push_back({k.by, k.threads, quick ? std::min(k.blocks, 16) : k.blocks, quick ? 1 : k.turns, bytes,
-                               parts, skew[0], skew[1]});
+                all.push_back({k.by, k.threads, std::min(k.blocks, quick ? 16 : most_blocks), quick ? 1 : k.turns,
+                               bytes, parts, skew[0], skew[1]});
             }
     return all;
 }
@@ -320,28 +321,31 @@ outcome run(session &s, const trial &t, std::uint64_t wanted, double seconds) {
     return {both[0], both[1], epochs, MPI_Wtime() - start};
 }
 
-bool enough_devices() {
+// 0: there are not two GPUs.
+int processors() {
 #ifdef __CUDACC__
-    int devices = 0;
-    const bool found = cudaGetDeviceCount(&devices) == cudaSuccess;
+    int devices = 0, count = 0;
+    const bool found = cudaGetDeviceCount(&devices) == cudaSuccess && devices >= 2 &&
+                       cudaDeviceGetAttribute(&count, cudaDevAttrMultiProcessorCount, 0) == cudaSuccess;
     (void)cudaGetLastError();
-    return found && devices >= 2;
+    return found ? count : 0;
 #else
-    return true;
+    return 1 << 10;
 #endif
 }
 
 }  // namespace
 
 int main(int argc, char **argv) {
-    if (!enough_devices()) {
+    const int most_blocks = processors();
+    if (most_blocks == 0) {
         std::puts("skipped: there are not two GPUs");
         return 77;
     }
     session s(argc, argv, "device litmus");
     REQUIRE(s.size == 2, "this test takes two ranks");
     std::signal(SIGALRM, give_up);
-    const std::vector<trial> all = trials(s.quick);
+    const std::vector<trial> all = trials(s.quick, most_blocks);
     std::uint64_t of_path[paths] = {};
     if (s.rank == 0)
         std::printf("%-7s %-10s %7s %7s %8s %8s %9s %8s %12s %12s %6s %8s\n", "path", "scope", "threads", "sends",
