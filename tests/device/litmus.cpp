@@ -124,9 +124,11 @@ struct hand_over {
     DEVICE_FN void play(const Group &group, int me, int all) const {
         const std::uint64_t sends = static_cast<std::uint64_t>(p.sends),
                             receives = static_cast<std::uint64_t>(p.receives);
-        const int sender = static_cast<int>((static_cast<std::uint64_t>(me) + order) % static_cast<std::uint64_t>(all));
-        const int receiver =
-            static_cast<int>((static_cast<std::uint64_t>(me) + (order >> 32)) % static_cast<std::uint64_t>(all));
+        const auto turned = [&](std::uint64_t places) {
+            return static_cast<int>((static_cast<std::uint64_t>(me) + (places & 0xffffffffu)) %
+                                    static_cast<std::uint64_t>(all));
+        };
+        const int sender = turned(order), receiver = turned(order >> 32);
         const int neighbour = (receiver + all / 2) % all;  // of another block
         std::uint64_t right = 0, watched = 0;
         bool good = true;
