@@ -127,8 +127,10 @@ transport::outcome receive_request::make_landing(const offer &sender) {
         slots_ = 1;
         bad = adopt_buffer();
         mail_ = {};
+        // Who waits for several partitions of the sender's is faster with fences: their flags are looked at side by side.
+        const bool few = peer_partitions_ <= static_cast<std::uint64_t>(op.partitions);
         // What kernels leave there, one of the library's takes.
-        if (MPIX_HAVE_NVCC && mailable() && gpu::prepare(place.device).empty())
+        if (MPIX_HAVE_NVCC && few && mailable() && gpu::prepare(place.device).empty())
             mail_ = mailbox_for(peer_partitions_, total_bytes() / peer_partitions_, config().inline_bytes);
         if (bad.empty()) bad = landing_owner_->allocate(mail_ ? mail_.all : flag_bytes, place.device, arrival_);
     } else {

@@ -207,7 +207,7 @@ struct trial {
     int sends() const { return groups() * turns * parts.sends; }
 };
 
-// As docs/architecture.md has it: eight bytes a line, at most two lines for each thread.
+// As docs/architecture.md has it: eight bytes a line, at most four lines for each thread, no more partitions than the receiver has.
 enum class path { inline_, fence, host };  // fence: direct
 constexpr const char *path_names[] = {"inline", "direct", "host"};
 constexpr int paths = 3;
@@ -219,8 +219,8 @@ std::uint64_t inline_limit() {
 path expected_path(const trial &t) {
     if (!executor::is_gpu) return path::host;
     std::uint64_t threads = 1;
-    while (threads * 16 < t.bytes) threads *= 2;
-    const bool enough = static_cast<std::uint64_t>(t.group_threads()) >= threads;
+    while (threads * 32 < t.bytes) threads *= 2;
+    const bool enough = static_cast<std::uint64_t>(t.group_threads()) >= threads && t.sends() <= t.receives();
     return t.bytes != 0 && t.bytes <= inline_limit() && enough ? path::inline_ : path::fence;
 }
 
@@ -234,13 +234,13 @@ std::vector<trial> trials(bool quick, int most_blocks) {
     };
     // Inline each up to what its number of threads may; then direct ones.
     std::vector<kind> kinds = {
-        {scope::thread, 128, 32, 3, {0, 1, 3, 4, 8, 15, 16}},
-        {scope::tile4, 128, 48, 3, {1, 8, 64}},
-        {scope::warp, 256, 64, 6, {0, 1, 3, 4, 8, 16, 100, 512}},
+        {scope::thread, 128, 32, 3, {0, 1, 3, 4, 8, 15, 16, 32}},
+        {scope::tile4, 128, 48, 3, {1, 8, 64, 128}},
+        {scope::warp, 256, 64, 6, {0, 1, 3, 4, 8, 16, 100, 512, 1024}},
         {scope::block, 256, 96, 6, {0, 1, 3, 4, 8, 16, 1000, 4096}},
         {scope::block, 512, 96, 4, {8192}},
-        {scope::thread, 128, 32, 2, {24, 100, 1000}},
-        {scope::warp, 256, 64, 4, {1000, 8200}},
+        {scope::thread, 128, 32, 2, {40, 64, 100, 1000}},
+        {scope::warp, 256, 64, 4, {1040, 2048, 8200}},
         {scope::block, 256, 96, 4, {8200, 16384, 65537}},
         {scope::block, 1024, 96, 2, {262144}},
     };

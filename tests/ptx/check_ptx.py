@@ -49,8 +49,8 @@ EXACTLY = {
     "order_reap": ["ld.acquire.sys.global.u32"],
     # The flags, one by one, then all members together.
     "way_flags": ["ld.acquire.sys.global.u64", ALL],
-    # A barrier, the epoch, all members agree, lines; no fence.
-    "way_inline_send": [BLOCK_SYNC, LINE_IN, ALL, *5 * [LINE_OUT]],
+    # A barrier, the epoch, all members agree on lines or on plain words, lines; no fence.
+    "way_inline_send": [BLOCK_SYNC, LINE_IN, ALL, ALL, *4 * [LINE_OUT]],
     # Who has counted last speaks for all: in noinline code.
     "way_count": ["atom.acq_rel.gpu.global.add.u64"],
     "way_count_inline": ["atom.relaxed.gpu.global.add.u64", FENCE],

@@ -38,7 +38,10 @@ KERNEL order_reap(uint32_t *word, uint32_t *out) { *out = reap(word); }
 // ---- the ways of a partition ----
 
 KERNEL way_direct(mpix_prequest *r, int p) { ready(cg::this_thread_block(), p, r, group_mover<false>{}); }
-KERNEL way_inline_send(mpix_prequest *r, int p, uint64_t *out) { *out = mail_at_once(cg::this_thread_block(), r, p); }
+KERNEL way_inline_send(mpix_prequest *r, int p, uint64_t *out) {
+    bool mailed = false;
+    *out = 2 * mail_at_once(cg::this_thread_block(), r, p, &mailed) + mailed;
+}
 KERNEL way_inline_take(mpix_prequest *r, awaited w, unsigned i, bool *out) {
     *out = take_letter(cg::this_thread_block(), r, w, i, false);
 }

@@ -134,9 +134,11 @@ TEST_CASE("groups of any size, partitions of any size and alignment, several gro
             });
             mpix::host_launch(1, threads, [&](const mpix::host_group &group) {
                 for (int p = 0; p < senders; ++p) {
-                    const bool words = mpix::detail::in_words(r.send->buffer, bytes);
-                    const std::uint64_t sent = mpix::detail::mail_at_once(group, r.send, p);
-                    if (sent != (words ? e : 0)) good = false;
+                    const bool fits = mpix::detail::in_words(r.send->buffer, bytes) &&
+                                      mpix::detail::least_mailing_threads(bytes) <= static_cast<std::uint64_t>(threads);
+                    bool mailed = false;
+                    const std::uint64_t sent = mpix::detail::mail_at_once(group, r.send, p, &mailed);
+                    if (sent != (fits ? e : 0) || mailed != fits) good = false;
                     if (sent == 0)
                         mpix::detail::store_lines(r.send, p, static_cast<unsigned>(group.thread_rank()),
                                                   static_cast<unsigned>(threads));
@@ -159,7 +161,12 @@ TEST_CASE("at once only in a running epoch of which the host has been asked, and
     // The vector's memory may not be aligned to words of eight.
     REQUIRE(mpix::detail::in_words(r.send->buffer, 16));
     const mpix::thread_group self;
-    const auto sent = [&](int p) { return mpix::detail::mail_at_once(self, r.send, p); };
+    const auto sent = [&](int p) {
+        bool mailed = false;
+        const std::uint64_t epoch = mpix::detail::mail_at_once(self, r.send, p, &mailed);
+        CHECK(mailed == (epoch != 0));
+        return epoch;
+    };
     r.begin(5, random);
     CHECK(sent(0) == 5);
     CHECK(sent(-1) == 0);
@@ -174,6 +181,53 @@ TEST_CASE("at once only in a running epoch of which the host has been asked, and
     CHECK(sent(1) == 0);
     r.send->mailbox = mailbox;
     CHECK(sent(1) == 7);
+}
+
+TEST_CASE("at once to the receive buffer, where there is no mailbox, or it is not used") {
+    std::mt19937_64 random(Catch::rngSeed());
+    for (const std::uint64_t bytes : {8, 16, 32, 48, 64, 128, 256}) {
+        for (const unsigned skew : {0u, 8u, 4u}) {
+            for (const int threads : {1, 2, 5}) {
+                pair_of_requests r(3, 3, bytes, skew, skew);
+                r.send->landing = r.receive->buffer;
+                r.send->flags = r.receive->flags;
+                const auto odd = reinterpret_cast<std::uint64_t>(r.send->buffer) |
+                                 reinterpret_cast<std::uint64_t>(r.receive->buffer) | bytes;
+                const bool words = odd % 8 == 0 && bytes <= 32u * static_cast<unsigned>(threads),
+                           pairs = odd % 16 == 0 && bytes <= 64u * static_cast<unsigned>(threads);
+                CAPTURE(bytes, skew, threads, words, pairs);
+                for (const bool by_words : {true, false}) {
+                    const std::uint64_t e = by_words ? 4 : 5;
+                    const bool fits = by_words ? words : pairs;
+                    const auto store = [&](const mpix::host_group &group, int p) {
+                        bool mailed = false;
+                        const std::uint64_t epoch = by_words ? mpix::detail::mail_at_once(group, r.send, p, &mailed)
+                                                             : mpix::detail::store_at_once(group, r.send, p);
+                        return mailed ? ~std::uint64_t{0} : epoch;
+                    };
+                    std::atomic<bool> good{true};
+                    const auto all = [&](std::uint64_t expected) {
+                        mpix::host_launch(1, threads, [&](const mpix::host_group &group) {
+                            for (int p = -1; p < 4; ++p)
+                                if (store(group, p) != (p < 0 || p > 2 ? 0 : expected)) good = false;
+                        });
+                    };
+                    r.begin(e, random);
+                    r.send->open_word = 2 * e;
+                    r.send->ready_count = 3 * e;  // all are ready
+                    all(0);
+                    CHECK_FALSE(r.right());
+                    r.send->ready_count = 3 * e - 1;
+                    r.send->open_word = 2;  // the first epoch
+                    all(0);
+                    r.send->open_word = 2 * e;
+                    all(fits ? e : 0);
+                    CHECK(good);
+                    CHECK(r.right() == fits);
+                }
+            }
+        }
+    }
 }
 
 TEST_CASE("what came another way, what never comes, and what does not come in time") {

@@ -61,34 +61,20 @@ MPIX_FN bool flags_are_there(const looked &l) {
 
 // Fill in l.epoch and l.flags from the host's word. False: l.what is the answer.
 MPIX_COLD_FN bool look_at_host(mpix_prequest *r, looked &l, uint64_t &senders) {
-    uint64_t gate;
-    for (;;) {
-        if (begin_asking(r)) {
-            uint64_t word;
-            observe_pair(&r->words->epoch, &word, &gate);  // gate acquires the route that the host wrote
-            const bool vacuous = (word & 1) == 0 || gate == MPIX_GATE_NEVER;
-            l.epoch = word >> 1;
-            if (!vacuous) {
-                raise_gpu(&r->seen_epoch, l.epoch);  // never back: who was slow may come after a later epoch's
-                publish_gpu(&r->seen_gate, gate);    // hands the acquire on; pairs with observe_gpu in look
-            }
-            end_asking(r);
-            if (!vacuous) break;
-            l.what = arrival::vacuous;
-            l.epoch = 0;
-            return false;
-        }
-        // What the other thread has found counts while that epoch runs, see look.
-        l.epoch = peek(&r->seen_epoch);
-        gate = observe_gpu(&r->seen_gate);
-        senders = peek(&r->peer_partitions);
-        l.flags = peek_pointer(&r->flags);
-        if (l.epoch != 0 && gate != 0 && senders != 0 && l.flags != nullptr && peek(&l.flags[senders]) < l.epoch)
-            return true;
+    const host_says says = ask_host(r, [&](const host_says &now) {
+        if ((now.word & 1) == 0 || now.gate == MPIX_GATE_NEVER) return;
+        if (now.word >> 1 == peek(&r->seen_epoch) && now.gate == peek(&r->seen_gate)) return;  // nothing new
+        raise_gpu(&r->seen_epoch, now.word >> 1);  // never back: who was slow may come after a later epoch's
+        publish_gpu(&r->seen_gate, now.gate);      // hands the acquire on; pairs with observe_gpu in look
+    });
+    if ((says.word & 1) == 0 || says.gate == MPIX_GATE_NEVER) {
+        l.what = arrival::vacuous;
+        return false;
     }
+    l.epoch = says.word >> 1;
     senders = peek(&r->peer_partitions);
     l.flags = peek_pointer(&r->flags);
-    if (gate != 0 && senders != 0 && l.flags != nullptr) return true;
+    if (says.gate != 0 && senders != 0 && l.flags != nullptr) return true;
     l.epoch = 0;
     return false;
 }
@@ -112,14 +98,24 @@ MPIX_FN looked look(mpix_prequest *r, int j) {
     const uint64_t matched = observe_gpu(&r->seen_gate);
 #endif
     // Without senders or flags it is not matched yet, or the match was undone.
-    if (l.epoch == 0 || matched == 0 || senders == 0 || l.flags == nullptr || peek(&l.flags[senders]) >= l.epoch)
+    bool known = l.epoch != 0 && matched != 0 && senders != 0 && l.flags != nullptr;
+    uint64_t first = 0;
+    if (known) {
+        l.range = sender_partitions(r, j, senders);
+        // Two looks that are under way together.
+        const uint64_t whole = peek(&l.flags[senders]);
+        first = observe(&l.flags[l.range.first]);
+        known = whole < l.epoch;
+    }
+    if (!known) {
         if (!look_at_host(r, l, senders)) return l;
-    l.range = sender_partitions(r, j, senders);
+        l.range = sender_partitions(r, j, senders);
+        first = observe(&l.flags[l.range.first]);
+    }
 #ifdef __CUDA_ARCH__
-    if (l.range.first != l.range.last || peek(&l.flags[l.range.first]) < l.epoch) return l;  // see wants_all
-#endif
-    if (flags_are_there(l)) l.what = arrival::present;
-#if !defined(__CUDA_ARCH__)
+    if (l.range.first == l.range.last && first >= l.epoch) l.what = arrival::present;  // of several see wants_all
+#else
+    if (first >= l.epoch && flags_are_there(l)) l.what = arrival::present;
     // A match may have been undone and another made between our loads; whoever set the flags of the new one knew its
     // route. (A GPU's loads are issued together, and each change of a route there is a copy of microseconds.)
     if (l.what == arrival::present && (peek_pointer(&r->flags) != l.flags || peek(&r->peer_partitions) != senders))
@@ -264,20 +260,29 @@ MPIX_FN waited await_together(const Group &group, mpix_prequest *r, int j, bool 
     w.mailbox = mailable ? peek_pointer(&r->mailbox) : nullptr;
     w.senders = static_cast<unsigned>(senders);
     bool known = w.epoch != 0 && senders != 0 && w.flags != nullptr;
+    if (!looked)
+        known = known && r->head == receive_head && static_cast<unsigned>(j) < static_cast<unsigned>(r->partitions) &&
+                w.epoch > 1;
+    overlap range{0, 0};
+    if (known) range = sender_partitions(r, j, senders);
+    w.first = static_cast<unsigned>(range.first);
+    w.count = static_cast<unsigned>(range.last - range.first + 1);
     if (looked) {
         // Other members may have looked before the match was undone, or after the next epoch began.
         const bool odd = agree(group, group.thread_rank() == 0 && (w.epoch & 1) != 0);
         known = known && odd == ((w.epoch & 1) != 0);
     } else {
-        known = known && r->head == receive_head && static_cast<unsigned>(j) < static_cast<unsigned>(r->partitions) &&
-                w.epoch > 1 && w.epoch >> 32 == 0 && w.mailbox != nullptr && peek(&w.flags[senders]) < w.epoch;
+        bool set = false;
+        if (known) {  // two looks that are under way together
+            known = peek(&w.flags[senders]) < w.epoch;
+            set = observe(&w.flags[w.first]) >= w.epoch && w.count == 1;
+        }
+        if (agree_all(group, known && set)) return waited::there;
+        known = known && w.epoch >> 32 == 0 && w.mailbox != nullptr;
     }
     if (!agree_all(group, known)) return waited::unknown;
     // A tag is not all of an epoch.
     if (looked && !agree_all(group, w.mailbox != nullptr && w.epoch >> 32 == 0)) w.mailbox = nullptr;
-    const overlap range = sender_partitions(r, j, senders);
-    w.first = static_cast<unsigned>(range.first);
-    w.count = static_cast<unsigned>(range.last - range.first + 1);
     const uint64_t mine = static_cast<uint64_t>(r->partitions);
     w.bytes = static_cast<unsigned>(senders == mine ? r->partition_bytes : mine * r->partition_bytes / senders);
     w.deadline = deadline;

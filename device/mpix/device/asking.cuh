@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Who reads the host's words. They lie across PCIe, where the reads of many threads queue up: 64 blocks that came at the same
-// time waited 16 to 230 us for what takes one of them 2. So on a GPU one thread of a request reads them at a time, notes what it
-// found where the others look, and these wait for that.
+// time waited 16 to 230 us for what takes one of them 2. So on a GPU one thread reads those of a request at a time, notes what
+// it found where the others look, and these wait for that.
 #ifndef MPIX_DEVICE_ASKING_CUH
 #define MPIX_DEVICE_ASKING_CUH
 
@@ -11,26 +11,48 @@
 
 namespace mpix::detail {
 
-// Whether the caller is to read them, and then to call end_asking; false: another thread has read them meanwhile. That one has
-// nothing to wait for in between, so this ends.
-MPIX_FN bool begin_asking(mpix_prequest *r) {
+// What the host says: its epoch word, and its gate; acquired. To who asks on a GPU also words->mailbox, which may be older.
+struct host_says {
+    uint64_t word, gate, mailbox;
+};
+
 #ifdef __CUDA_ARCH__
-    if (claim_gpu(&r->asking, 0, 1)) return true;
-    while (observe_gpu(&r->asking) != 0) {
+// Whether the caller is to read them, and then to call end_asking. False: another thread has begun and ended that since the
+// caller came, so what it has noted is as good. Whoever asks has nothing to wait for, so this ends.
+__device__ __forceinline__ bool begin_asking(mpix_prequest *r) {
+    uint64_t turn = observe_gpu(&r->asking);
+    const uint64_t enough = ((turn + 1) & ~uint64_t{1}) + 2;
+    while (turn < enough) {
+        if ((turn & 1) == 0 && claim_gpu(&r->asking, turn, turn + 1)) return true;
+        turn = observe_gpu(&r->asking);
     }
     return false;
-#else
-    (void)r;
-    return true;
-#endif
 }
-// What the caller noted, before the word. Pairs with observe_gpu, and with the next caller's claim_gpu, in begin_asking.
-MPIX_FN void end_asking(mpix_prequest *r) {
-#ifdef __CUDA_ARCH__
-    publish_gpu(&r->asking, 0);
-#else
-    (void)r;
+// What the caller noted comes before the word. Pairs with observe_gpu and claim_gpu in begin_asking.
+__device__ __forceinline__ void end_asking(mpix_prequest *r) { publish_gpu(&r->asking, peek(&r->asking) + 1); }
 #endif
+
+// Ask, or take the answer of who has; note(answer) is called by who asks, before the others go on.
+template <class Note>
+MPIX_FN host_says ask_host(mpix_prequest *r, const Note &note) {
+    host_says says{0, 0, 0};
+#ifdef __CUDA_ARCH__
+    if (!begin_asking(r)) {
+        says.word = peek(&r->heard_word);
+        says.gate = peek(&r->heard_gate);
+        return says;
+    }
+    says.mailbox = peek(&r->words->mailbox);  // under way together with the other two
+    observe_pair(&r->words->epoch, &says.word, &says.gate);
+    poke(&r->heard_word, says.word);
+    poke(&r->heard_gate, says.gate);
+    note(says);
+    end_asking(r);
+#else
+    observe_pair(&r->words->epoch, &says.word, &says.gate);
+    note(says);
+#endif
+    return says;
 }
 
 }  // namespace mpix::detail

@@ -102,17 +102,6 @@ MPIX_FN uint64_t least_mailing_threads(uint64_t bytes) {
     return (lines_of(bytes) + most_lines_per_thread - 1) / most_lines_per_thread;
 }
 
-// The running epoch of a send, if it is known without the host that its partitions may be stored at the receiver; 0: it is
-// not. From two words that were read together. While a partition is not ready, those who find its epoch running find the
-// same. Not in the first epoch, as in admit.
-//
-// The word is not acquired: a GPU performs no store before the load that decides on it, and the receiver took what is
-// overwritten before it gave the clear-to-send that the word stands for.
-MPIX_FN uint64_t open_epoch(const mpix_prequest *r, uint64_t open_word, uint64_t readied) {
-    const uint64_t epoch = open_word >> 1;
-    return epoch >= 2 && readied < epoch * static_cast<uint64_t>(r->partitions) ? epoch : 0;
-}
-
 // This member's lines of partition p, whose epoch open_word says; at any alignment.
 MPIX_COLD_FN void store_lines(const mpix_prequest *r, int p, unsigned rank, unsigned threads) {
     const uint64_t epoch = peek(&r->open_word) >> 1, bytes = r->partition_bytes, lines = lines_of(bytes);
@@ -123,49 +112,6 @@ MPIX_COLD_FN void store_lines(const mpix_prequest *r, int p, unsigned rank, unsi
         store_line(
             box, i, epoch,
             words ? load_word<uint64_t>(from + i * line_payload) : load_ragged_payload(from, i * line_payload, bytes));
-}
-
-// Store partition p, of whole words, at once, if it is known without the host that its epoch runs and may go by the
-// mailbox; the epoch, or 0: nothing was done. All members look for themselves, at the same time as at the payload, so that all
-// of it costs one trip to memory.
-template <class Group>
-MPIX_FN uint64_t mail_at_once(const Group &group, mpix_prequest *r, int p) {
-    constexpr int ahead = most_lines_per_thread;
-    group.sync();  // the members' writes to the partition are everybody's
-    const uint64_t bytes = r->partition_bytes, lines = lines_of(bytes);
-    const uint64_t rank = static_cast<uint64_t>(group.thread_rank()),
-                   threads = static_cast<uint64_t>(group.num_threads());
-    char *const mailbox = glance_pointer(&r->mailbox);
-    const bool valid = static_cast<unsigned>(p) < static_cast<unsigned>(r->partitions) && in_words(r->buffer, bytes) &&
-                       mailbox != nullptr;
-    const uint64_t partition = valid ? static_cast<uint64_t>(p) : 0;
-    const char *const from = r->buffer + partition * bytes;
-    uint64_t word, readied;
-    peek_pair(&r->open_word, &word, &readied);
-    uint64_t payload[ahead];
-#ifdef __CUDA_ARCH__
-#pragma unroll
-#endif
-    for (int k = 0; k < ahead; ++k) {
-        const uint64_t i = rank + static_cast<uint64_t>(k) * threads;
-        payload[k] = valid && i < lines ? load_word<uint64_t>(from + i * line_payload) : 0;
-    }
-    const uint64_t epoch = open_epoch(r, word, readied);
-    if (!agree_all(group, valid && (word & 1) != 0 && epoch != 0)) return 0;
-    char *const box = mailbox_of(mailbox, partition, bytes);
-#ifdef __CUDA_ARCH__
-#pragma unroll
-#endif
-    for (int k = 0; k < ahead; ++k) {
-        const uint64_t i = rank + static_cast<uint64_t>(k) * threads;
-        if (i < lines) store_line(box, i, epoch, payload[k]);
-    }
-#ifdef __CUDA_ARCH__
-#pragma unroll 1
-#endif
-    for (uint64_t i = rank + ahead * threads; i < lines; i += threads)
-        store_line(box, i, epoch, load_word<uint64_t>(from + i * line_payload));
-    return epoch;
 }
 
 // Whether partitions of a send's epoch `epoch`, whose gate is open, may go by the mailbox. One thread.
@@ -271,86 +217,23 @@ MPIX_FN bool all_flagged(const Group &group, const awaited &w, unsigned looks) {
     return agree_all(group, mine);
 }
 
-// Who takes a partition: all of the group, or, of a block that waits for several small or very many ones, each warp another,
-// since a barrier of the block for each would take longer than the partition. One type for both, so that there is one copy of
-// the code.
-template <class Group>
-struct takers {
-    const Group &all;
-    MPIX_FN takers(const Group &group, const awaited &) : all(group) {}
-    MPIX_FN unsigned thread_rank() const { return static_cast<unsigned>(all.thread_rank()); }
-    MPIX_FN unsigned num_threads() const { return static_cast<unsigned>(all.num_threads()); }
-    MPIX_FN unsigned which() const { return 0; }
-    MPIX_FN unsigned parties() const { return 1; }
-};
-#ifdef __CUDACC__
-#pragma nv_exec_check_disable
-#endif
-template <class Group>
-MPIX_FN bool agree(const takers<Group> &group, bool leaders) {
-    return agree(group.all, leaders);
-}
-#ifdef __CUDACC__
-#pragma nv_exec_check_disable
-#endif
-template <class Group>
-MPIX_FN bool agree_all(const takers<Group> &group, bool mine) {
-    return agree_all(group.all, mine);
-}
-
-#ifdef __CUDA_ARCH__
-constexpr unsigned most_for_warp = 2048, enough_for_warps = 16;  // bytes, partitions
-template <>
-struct takers<cooperative_groups::thread_block> {
-    unsigned lanes;  // of the warp that are in it; 0: the whole block
-    __device__ __forceinline__ takers(const cooperative_groups::thread_block &, const awaited &w)
-        : lanes(w.count >= enough_for_warps || (w.count > 1 && w.bytes <= most_for_warp) ? __activemask() : 0) {}
-    static __device__ __forceinline__ unsigned rank_in_block() {
-        return cooperative_groups::thread_block::thread_rank();
-    }
-    static __device__ __forceinline__ unsigned block_threads() {
-        return cooperative_groups::thread_block::num_threads();
-    }
-    __device__ __forceinline__ unsigned thread_rank() const {
-        return lanes == 0 ? rank_in_block() : __popc(lanes & ((1u << (rank_in_block() % 32)) - 1));
-    }
-    __device__ __forceinline__ unsigned num_threads() const { return lanes == 0 ? block_threads() : __popc(lanes); }
-    __device__ __forceinline__ unsigned which() const { return lanes == 0 ? 0 : rank_in_block() / 32; }
-    __device__ __forceinline__ unsigned parties() const { return lanes == 0 ? 1 : (block_threads() + 31) / 32; }
-};
-__device__ __forceinline__ bool agree(const takers<cooperative_groups::thread_block> &group, bool leaders) {
-    if (group.lanes == 0) return __syncthreads_or(leaders) != 0;
-    __syncwarp(group.lanes);
-    return __any_sync(group.lanes, leaders) != 0;
-}
-__device__ __forceinline__ bool agree_all(const takers<cooperative_groups::thread_block> &group, bool mine) {
-    if (group.lanes == 0) return __syncthreads_and(mine) != 0;
-    __syncwarp(group.lanes);
-    return __all_sync(group.lanes, mine) != 0;
-}
-#endif
-
-// Wait until all of them are there, taking out of the mailbox what nobody else does; false: that was over before. Groups
-// begin with different ones, so that those who wait for the same share the work.
+// Wait until all of them are there, taking out of the mailbox what nobody else does; false: that was over before. Of a message
+// with a mailbox a partition here has bytes of two of the sender's at most. Groups begin with different ones.
 template <class Group>
 MPIX_FN bool await_all(const Group &group, mpix_prequest *r, const awaited &w, bool once) {
-    const takers<Group> part(group, w);
 #ifdef __CUDA_ARCH__
-    unsigned next = w.count == 1 ? 0 : (blockIdx.x * part.parties() + part.which()) % w.count;
+    unsigned next = w.count == 1 ? 0 : blockIdx.x % w.count;
 #else
     unsigned next = 0;
 #endif
-    const unsigned turns = (w.count + part.parties() - 1) / part.parties();
     const unsigned looks = w.mailbox == nullptr && !once ? 64 : 1;
     for (unsigned round = 1;; ++round) {
         if (w.mailbox != nullptr) {
-            if (take_letter(part, r, w, w.first + next, once) && w.count == 1) return true;
-            next += part.parties();
-            while (next >= w.count) next -= w.count;
+            if (take_letter(group, r, w, w.first + next, once) && w.count == 1) return true;
+            if (++next == w.count) next = 0;
         }
-        if (part.parties() > 1 && round % turns != 0) continue;  // first each warp's own ones
         if (all_flagged(group, w, looks)) return true;
-        if (once && round >= turns) return false;
+        if (once && round >= w.count) return false;
         if (round % 16 == 0 && agree(group, group.thread_rank() == 0 && w.over(r))) return false;
     }
 }

@@ -9,12 +9,12 @@
 #include <mpix/detail/order.h>
 
 #include <mpix/device/asking.cuh>
+#include <mpix/device/at_once.cuh>
 #include <mpix/device/copy.cuh>
 #include <mpix/device/group.cuh>
 #include <mpix/device/mailbox.cuh>
 #include <mpix/device/move.cuh>
 #include <mpix/device/post.cuh>
-#include <mpix/device/words.cuh>
 
 namespace mpix::detail {
 
@@ -54,14 +54,6 @@ struct outgoing {
     uint64_t *flags;  // as in mpix_prequest
 };
 
-// A send's flags, without what else the address says.
-MPIX_FN uint64_t *arrival_flags(uint64_t *flags) {
-    return reinterpret_cast<uint64_t *>(reinterpret_cast<uint64_t>(flags) & ~uint64_t{MPIX_FLAGS_WITH_LAYOUTS});
-}
-MPIX_FN bool has_layouts(const uint64_t *flags) {
-    return (reinterpret_cast<uint64_t>(flags) & MPIX_FLAGS_WITH_LAYOUTS) != 0;
-}
-
 enum class admission { refused, now, later, nothing };
 
 struct admitted {
@@ -76,27 +68,6 @@ MPIX_FN int refuse(mpix_prequest *r, int error_class, int partition) {
     return Keeps ? keep_error(r, error_class, partition) : error_class;
 }
 
-// The host's words of a send, noted where other callers look. False: another thread has read them meanwhile.
-MPIX_FN bool ask_host(mpix_prequest *r, uint64_t *word, uint64_t *gate) {
-    const mpix_words *const words = r->words;
-#ifdef __CUDA_ARCH__
-    if (!begin_asking(r)) return false;
-    // Once the receiver's kernels take from the mailbox they always do. Who reads this too early goes without it once.
-    const uint64_t mailed = peek(&words->mailbox);
-#endif
-    observe_pair(&words->epoch, word, gate);
-    const uint64_t epoch = *word >> 1;
-    if ((*word & 1) != 0) poke(&r->seen_epoch, epoch);
-#ifdef __CUDA_ARCH__
-    if ((*word & 1) != 0 && *gate >= epoch && peek_pointer(&r->landing) != nullptr)
-        raise_gpu(&r->open_word,
-                  2 * epoch + (mailed != 0 && peek_pointer(&r->mailbox) != nullptr && epoch >> 32 == 0));
-#endif
-    publish_gpu(&r->seen_gate, *gate);  // hands the acquire on, see admit
-    end_asking(r);
-    return true;
-}
-
 // What becomes of partition p, by the arguments and by the host's words. One thread.
 template <bool Keeps>
 MPIX_COLD_FN admitted admit_by_host(mpix_prequest *r, int p) {
@@ -106,24 +77,26 @@ MPIX_COLD_FN admitted admit_by_host(mpix_prequest *r, int p) {
         a.code = refuse<Keeps>(r, mine ? MPI_ERR_ARG : MPI_ERR_REQUEST, p);
         return a;
     }
-    uint64_t word, gate;
-    while (!ask_host(r, &word, &gate)) {
-        // What the other thread has found counts while the epoch runs, see admit. If the gate was opened since, the partition is
-        // deferred for nothing.
-        const uint64_t readied = peek(&r->ready_count), epoch = peek(&r->seen_epoch);
-        gate = observe_gpu(&r->seen_gate);
-        word = 2 * epoch + 1;
-        if (epoch >= 2 && readied < epoch * static_cast<uint64_t>(r->partitions)) break;
-    }
-    a.epoch = word >> 1;
-    const bool active = (word & 1) != 0;
+    const host_says says = ask_host(r, [&](const host_says &now) {
+        const uint64_t epoch = now.word >> 1;
+        if ((now.word & 1) == 0) return;
+        poke(&r->seen_epoch, epoch);
+#ifdef __CUDA_ARCH__
+        // Once the receiver's kernels take from the mailbox they always do.
+        if (now.gate >= epoch && peek_pointer(&r->landing) != nullptr)
+            raise_gpu(&r->open_word, 2 * epoch + (now.mailbox != 0 && peek_pointer(&r->mailbox) != nullptr && epoch >> 32 == 0));
+#endif
+        publish_gpu(&r->seen_gate, now.gate);  // hands the acquire on, see admit
+    });
+    a.epoch = says.word >> 1;
+    const bool active = (says.word & 1) != 0;
     if (!active || peek(partition_states(r) + p) == a.epoch) {
         a.code = refuse<Keeps>(r, active ? MPI_ERR_ARG : MPI_ERR_REQUEST, p);
         return a;
     }
     if (head_null_peer(r->head))
         a.what = admission::nothing;
-    else if (gate >= gate_needed(a.epoch, peek(&r->slots)) && peek_pointer(&r->landing) != nullptr)
+    else if (says.gate >= gate_needed(a.epoch, peek(&r->slots)) && peek_pointer(&r->landing) != nullptr)
         a.what = admission::now;
     else
         a.what = admission::later;
@@ -253,46 +226,6 @@ struct group_mover {
     }
 };
 
-// Store partition p of a message without gaps at the receiver's, if it is aligned, not too large for registers, and known
-// without the host that its epoch runs; the epoch, or 0: nothing was done. As in mail_at_once, all members look for themselves,
-// while the payload is on its way.
-template <class Group>
-MPIX_FN uint64_t store_at_once(const Group &group, const mpix_prequest *r, int p) {
-    constexpr uint64_t ahead = 4, width = sizeof(block16);
-    const uint64_t bytes = r->partition_bytes, rank = static_cast<uint64_t>(group.thread_rank()),
-                   threads = static_cast<uint64_t>(group.num_threads());
-    if (((reinterpret_cast<uint64_t>(r->buffer) | bytes) & (width - 1)) != 0 || bytes > ahead * threads * width) return 0;
-    group.sync();  // the members' writes to the partition are everybody's
-    char *const landing = glance_pointer(&r->landing);
-    const uint64_t *const flags = glance_pointer(&r->flags);
-    const bool valid = static_cast<unsigned>(p) < static_cast<unsigned>(r->partitions) && landing != nullptr &&
-                       flags != nullptr && !has_layouts(flags) &&
-                       (reinterpret_cast<uint64_t>(landing) & (width - 1)) == 0;
-    const uint64_t offset = valid ? static_cast<uint64_t>(p) * bytes : 0;
-    const char *const from = r->buffer + offset;
-    char *const to = landing + offset;
-    uint64_t word, readied;
-    peek_pair(&r->open_word, &word, &readied);
-    block16 first[ahead];
-#ifdef __CUDA_ARCH__
-#pragma unroll
-#endif
-    for (uint64_t k = 0; k < ahead; ++k) {
-        const uint64_t at = (rank + k * threads) * width;
-        first[k] = valid && at < bytes ? load_word<block16>(from + at) : block16{0, 0};
-    }
-    const uint64_t epoch = open_epoch(r, word, readied);
-    if (!agree_all(group, valid && epoch != 0)) return 0;
-#ifdef __CUDA_ARCH__
-#pragma unroll
-#endif
-    for (uint64_t k = 0; k < ahead; ++k) {
-        const uint64_t at = (rank + k * threads) * width;
-        if (at < bytes) store_word(to + at, first[k]);
-    }
-    return epoch;
-}
-
 // What is not stored by the caller: null peer, posted to a queue, left to the engine, or refused.
 #ifdef __CUDACC__
 #pragma nv_exec_check_disable
@@ -411,9 +344,14 @@ MPIX_FN int ready(const Group &group, int p, MPIX_Prequest handle, const Mover &
     // Without the host's word, if it can be.
     const bool mailable = is_mailable(handle, group.num_threads());
     if (mailable) {
-        if (const uint64_t epoch = mail_at_once(group, r, p); epoch != 0) {
-            group.sync();  // all members have read the partition
-            return conclude_stored<true>(group, p, r, epoch, move);
+        bool mailed = false;
+        if (const uint64_t epoch = mail_at_once(group, r, p, &mailed); epoch != 0) {
+            if (mailed) {
+                group.sync();  // all members have read the partition
+                return conclude_stored<true>(group, p, r, epoch, move);
+            }
+            publish_partition(group, glance_pointer(&r->flags), p, epoch);
+            return conclude_stored<false>(group, p, r, epoch, move);
         }
     } else if (const uint64_t epoch = store_at_once(group, r, p); epoch != 0) {
         publish_partition(group, glance_pointer(&r->flags), p, epoch);

@@ -104,7 +104,9 @@ struct mpix_prequest {
     uint64_t defer_count;  // send: partitions ever put into the ring
     uint64_t posted;       // send: the work queue's index behind the last posting
     uint64_t defer_epoch;  // send: last epoch in which any partition was deferred
-    uint64_t asking;       // on a GPU: 1 while a thread reads the host's words, which others wait for
+    uint64_t asking;       // on a GPU: odd while a thread reads the host's words, which others wait for; see asking.cuh
+    uint64_t heard_word;   // on a GPU: the last words->epoch that was read so, and words->gate
+    uint64_t heard_gate;
 };
 
 // Behind the struct of a send: state[partitions], the last epoch in which each was readied, then

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Small partitions of a send to a peer GPU: each member of the group looks for itself whether they may be stored, while its
+// share of the payload is on its way, so that all of it costs one trip to memory.
+#ifndef MPIX_DEVICE_AT_ONCE_CUH
+#define MPIX_DEVICE_AT_ONCE_CUH
+
+#include <mpix/detail/abi.h>
+#include <mpix/detail/order.h>
+
+#include <mpix/device/copy.cuh>
+#include <mpix/device/group.cuh>
+#include <mpix/device/mailbox.cuh>
+#include <mpix/device/words.cuh>
+
+namespace mpix::detail {
+
+// A send's flags, without what else the address says.
+MPIX_FN uint64_t *arrival_flags(uint64_t *flags) {
+    return reinterpret_cast<uint64_t *>(reinterpret_cast<uint64_t>(flags) & ~uint64_t{MPIX_FLAGS_WITH_LAYOUTS});
+}
+MPIX_FN bool has_layouts(const uint64_t *flags) {
+    return (reinterpret_cast<uint64_t>(flags) & MPIX_FLAGS_WITH_LAYOUTS) != 0;
+}
+
+// The running epoch of a send, if it is known without the host that its partitions may be stored at the receiver; 0: it is
+// not. From two words that were read together. While a partition is not ready, those who find its epoch running find the
+// same. Not in the first epoch, as in admit.
+//
+// The word is not acquired: a GPU performs no store before the load that decides on it, and the receiver took what is
+// overwritten before it gave the clear-to-send that the word stands for.
+MPIX_FN uint64_t open_epoch(const mpix_prequest *r, uint64_t open_word, uint64_t readied) {
+    const uint64_t epoch = open_word >> 1;
+    return epoch >= 2 && readied < epoch * static_cast<uint64_t>(r->partitions) ? epoch : 0;
+}
+
+// Store partition p of a message without gaps at the receiver's, if it is aligned, not too large for registers, and known
+// without the host that its epoch runs; the epoch, or 0: nothing was done.
+template <class Group>
+MPIX_FN uint64_t store_at_once(const Group &group, const mpix_prequest *r, int p) {
+    constexpr uint64_t ahead = 4, width = sizeof(block16);
+    const uint64_t bytes = r->partition_bytes, rank = static_cast<uint64_t>(group.thread_rank()),
+                   threads = static_cast<uint64_t>(group.num_threads());
+    if (((reinterpret_cast<uint64_t>(r->buffer) | bytes) & (width - 1)) != 0 || bytes > ahead * threads * width) return 0;
+    group.sync();  // the members' writes to the partition are everybody's
+    char *const landing = glance_pointer(&r->landing);
+    const uint64_t *const flags = glance_pointer(&r->flags);
+    const bool valid = static_cast<unsigned>(p) < static_cast<unsigned>(r->partitions) && landing != nullptr &&
+                       flags != nullptr && !has_layouts(flags) &&
+                       (reinterpret_cast<uint64_t>(landing) & (width - 1)) == 0;
+    const uint64_t offset = valid ? static_cast<uint64_t>(p) * bytes : 0;
+    const char *const from = r->buffer + offset;
+    char *const to = landing + offset;
+    uint64_t word, readied;
+    peek_pair(&r->open_word, &word, &readied);
+    block16 first[ahead];
+#ifdef __CUDA_ARCH__
+#pragma unroll
+#endif
+    for (uint64_t k = 0; k < ahead; ++k) {
+        const uint64_t at = (rank + k * threads) * width;
+        first[k] = valid && at < bytes ? load_word<block16>(from + at) : block16{0, 0};
+    }
+    const uint64_t epoch = open_epoch(r, word, readied);
+    if (!agree_all(group, valid && epoch != 0)) return 0;
+#ifdef __CUDA_ARCH__
+#pragma unroll
+#endif
+    for (uint64_t k = 0; k < ahead; ++k) {
+        const uint64_t at = (rank + k * threads) * width;
+        if (at < bytes) store_word(to + at, first[k]);
+    }
+    return epoch;
+}
+
+// Store partition p, of whole words of 8 bytes and few of them for each thread, as in store_at_once: as lines where the mailbox
+// is used, or as they are, where a fence and the flag are to follow.
+template <class Group>
+MPIX_FN uint64_t mail_at_once(const Group &group, const mpix_prequest *r, int p, bool *mailed) {
+    constexpr unsigned ahead = most_lines_per_thread;
+    group.sync();  // the members' writes to the partition are everybody's
+    const uint64_t bytes = r->partition_bytes;
+    const unsigned lines = static_cast<unsigned>(lines_of(bytes)), rank = static_cast<unsigned>(group.thread_rank()),
+                   threads = static_cast<unsigned>(group.num_threads());
+    char *const mailbox = glance_pointer(&r->mailbox);
+    const bool valid = static_cast<unsigned>(p) < static_cast<unsigned>(r->partitions) && in_words(r->buffer, bytes) &&
+                       lines <= ahead * threads;
+    const uint64_t offset = valid ? static_cast<uint64_t>(p) * bytes : 0;
+    const char *const from = r->buffer + offset;
+    uint64_t word, readied;
+    peek_pair(&r->open_word, &word, &readied);
+    uint64_t payload[ahead];
+#ifdef __CUDA_ARCH__
+#pragma unroll
+#endif
+    for (unsigned k = 0; k < ahead; ++k) {
+        const unsigned i = rank + k * threads;
+        payload[k] = valid && i < lines ? load_word<uint64_t>(from + i * line_payload) : 0;
+    }
+    const uint64_t epoch = open_epoch(r, word, readied);
+    const bool open = valid && epoch != 0;
+    *mailed = agree_all(group, open && (word & 1) != 0 && mailbox != nullptr);
+    char *to;
+    if (*mailed) {
+        to = mailbox_of(mailbox, static_cast<uint64_t>(p), bytes);
+    } else {
+        char *const landing = glance_pointer(&r->landing);
+        const uint64_t *const flags = glance_pointer(&r->flags);
+        if (!agree_all(group, open && landing != nullptr && in_words(landing, bytes) && flags != nullptr && !has_layouts(flags)))
+            return 0;
+        to = landing + offset;
+    }
+#ifdef __CUDA_ARCH__
+#pragma unroll
+#endif
+    for (unsigned k = 0; k < ahead; ++k) {
+        const unsigned i = rank + k * threads;
+        if (i >= lines) continue;
+        if (*mailed)
+            store_line(to, i, epoch, payload[k]);
+        else
+            store_word(to + i * line_payload, payload[k]);
+    }
+    return epoch;
+}
+
+}  // namespace mpix::detail
+
+#endif  // MPIX_DEVICE_AT_ONCE_CUH
