@@ -23,6 +23,7 @@ SOURCE = Path(__file__).with_name("kernels.cu")
 ACCESS = re.compile(r"^\s*(?:@!?%p\d+\s+)?((?:ld|st|atom|red|fence|membar|bar|barrier)\b[a-z0-9_.]*)")
 
 FENCE = "fence.acq_rel.sys"
+ACQUIRE = "fence.acquire.sys"  # since PTX 8.6
 LINE_OUT, LINE_IN = "st.relaxed.sys.global.v2.u64", "ld.relaxed.sys.global.v2.u64"
 BLOCK_SYNC, ALL, ANY = "barrier.sync", "bar.red.and.pred", "bar.red.or.pred"
 # Ordinary loads and stores of results and arguments are not looked at.
@@ -35,7 +36,8 @@ EXACTLY = {
     "order_observe": ["ld.acquire.sys.global.u64"],
     "order_publish": ["st.release.sys.global.u64"],
     "order_publish_after_fence": [FENCE, "st.relaxed.sys.global.u64"],
-    "order_observe_pair": [LINE_IN, "fence.acquire.sys"],
+    "order_reached": ["ld.relaxed.sys.global.u64", ACQUIRE],
+    "order_observe_pair": [LINE_IN, ACQUIRE],
     "order_peek_pair": [LINE_IN],
     "order_poke_pair": [LINE_OUT],
     "order_observe_gpu": ["ld.acquire.gpu.global.u64"],
@@ -48,7 +50,7 @@ EXACTLY = {
     "order_ring_nic": [FENCE, "st.mmio.relaxed.sys.global.u64"],
     "order_reap": ["ld.acquire.sys.global.u32"],
     # The flags, one by one, then all members together.
-    "way_flags": ["ld.acquire.sys.global.u64", ALL],
+    "way_flags": ["ld.relaxed.sys.global.u64", ACQUIRE, ALL],
     # A barrier, the epoch, all members agree on lines or on plain words, lines; no fence.
     "way_inline_send": [BLOCK_SYNC, LINE_IN, ALL, ALL, *4 * [LINE_OUT]],
     # Who has counted last speaks for all: in noinline code.
@@ -62,7 +64,7 @@ CONTAINS = {
     # The claim, agreed on; lines; all members are done, then the flag's release.
     "way_inline_take": [["atom.relaxed.gpu.global.max.u64", ANY], [LINE_IN, LINE_IN], [ALL, "st.release.gpu.global.u64"],
                         # Where it came with a flag.
-                        ["ld.acquire.sys.global.u64"]],
+                        [ACQUIRE, ALL]],
 }
 NEVER = {"way_inline_send": "fence|release|acquire", "way_inline_take": "fence|acquire"}
 
@@ -80,6 +82,11 @@ def kernels_of(ptx):
         accesses = [m.group(1) for m in map(ACCESS.match, entry.group(2).splitlines()) if m]
         found[entry.group(1)] = [a for a in accesses if ORDERED.search(a)]
     return found
+
+
+def older(parts):
+    """The same as a compiler writes it that has no fence which only acquires."""
+    return [older(part) if isinstance(part, list) else FENCE if part == ACQUIRE else part for part in parts]
 
 
 def contains(sequence, part):
@@ -160,7 +167,8 @@ def main():
         subprocess.run([*options.nvcc, "-ptx", "-o", str(out), str(SOURCE)], check=True)
         ptx = out.read_text()
         if tuple(map(int, re.search(r"^\.version (\d+)\.(\d+)", ptx, re.M).groups())) < (8, 6):
-            EXACTLY["order_observe_pair"] = [LINE_IN, FENCE]
+            for table in (EXACTLY, CONTAINS):
+                table.update({name: older(parts) for name, parts in table.items()})
         kernels = kernels_of(ptx)
         log, code = "", {}
         if options.registers:

@@ -22,6 +22,7 @@ KERNEL order_publish_after_fence(uint64_t *w) {
     release_to_system();
     publish_after_fence(w, 1);
 }
+KERNEL order_reached(uint64_t *w, bool *out) { *out = reached(w, 1); }
 KERNEL order_observe_pair(uint64_t *w, uint64_t *out) { observe_pair(w, out, out + 1); }
 KERNEL order_peek_pair(uint64_t *w, uint64_t *out) { peek_pair(w, out, out + 1); }
 KERNEL order_poke_pair(uint64_t *w) { poke_pair(w, 1, 2); }

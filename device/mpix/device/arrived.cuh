@@ -55,7 +55,7 @@ struct looked {
 // observe_arrival: pairs with the sender's publish_partition.
 MPIX_FN bool flags_are_there(const looked &l) {
     for (uint64_t i = l.range.first; i <= l.range.last; ++i)
-        if (observe(&l.flags[i]) < l.epoch) return false;
+        if (!reached(&l.flags[i], l.epoch)) return false;
     return true;
 }
 
@@ -99,23 +99,23 @@ MPIX_FN looked look(mpix_prequest *r, int j) {
 #endif
     // Without senders or flags it is not matched yet, or the match was undone.
     bool known = l.epoch != 0 && matched != 0 && senders != 0 && l.flags != nullptr;
-    uint64_t first = 0;
+    bool first = false;
     if (known) {
         l.range = sender_partitions(r, j, senders);
         // Two looks that are under way together.
         const uint64_t whole = peek(&l.flags[senders]);
-        first = observe(&l.flags[l.range.first]);
+        first = reached(&l.flags[l.range.first], l.epoch);
         known = whole < l.epoch;
     }
     if (!known) {
         if (!look_at_host(r, l, senders)) return l;
         l.range = sender_partitions(r, j, senders);
-        first = observe(&l.flags[l.range.first]);
+        first = reached(&l.flags[l.range.first], l.epoch);
     }
 #ifdef __CUDA_ARCH__
-    if (l.range.first == l.range.last && first >= l.epoch) l.what = arrival::present;  // of several see wants_all
+    if (l.range.first == l.range.last && first) l.what = arrival::present;  // of several see wants_all
 #else
-    if (first >= l.epoch && flags_are_there(l)) l.what = arrival::present;
+    if (first && flags_are_there(l)) l.what = arrival::present;
     // A match may have been undone and another made between our loads; whoever set the flags of the new one knew its
     // route. (A GPU's loads are issued together, and each change of a route there is a copy of microseconds.)
     if (l.what == arrival::present && (peek_pointer(&r->flags) != l.flags || peek(&r->peer_partitions) != senders))
@@ -275,7 +275,7 @@ MPIX_FN waited await_together(const Group &group, mpix_prequest *r, int j, bool 
         bool set = false;
         if (known) {  // two looks that are under way together
             known = peek(&w.flags[senders]) < w.epoch;
-            set = observe(&w.flags[w.first]) >= w.epoch && w.count == 1;
+            set = reached(&w.flags[w.first], w.epoch) && w.count == 1;
         }
         if (agree_all(group, known && set)) return waited::there;
         known = known && w.epoch >> 32 == 0 && w.mailbox != nullptr;

@@ -158,7 +158,10 @@ MPIX_FN letter take_lines(const mpix_prequest *r, const awaited &w, unsigned i, 
             for (unsigned n = 0; n < each; ++n)
                 if (k + n * threads < lines) there &= load_line(box, k + n * threads, w.epoch, &payload[n]);
             if (there) break;
-            if (flag >= w.epoch) return observe(&w.flags[i]) >= w.epoch ? letter::flagged : letter::missing;
+            if (flag >= w.epoch) {
+                acquire_peeked(&w.flags[i]);
+                return letter::flagged;
+            }
             if (polls % 64 == 0 && w.over(r)) return letter::missing;
         }
 #ifdef __CUDA_ARCH__
@@ -189,7 +192,7 @@ MPIX_FN bool take_letter(const Group &group, mpix_prequest *r, const awaited &w,
     const letter mine = take_lines(r, w, i, r->buffer + static_cast<uint64_t>(i) * w.bytes, rank, threads);
     if (agree_all(group, mine == letter::taken)) {
         if (rank == 0) {
-            // What all members stored, before the flag. Pairs with observe in all_flagged, of other groups of this GPU; the
+            // What all members stored, before the flag. Pairs with reached in all_flagged, of other groups of this GPU; the
             // host starts work of the GPU after it has seen `told`.
             publish_gpu(&w.flags[i], w.epoch);
             poke(told, w.epoch);
@@ -211,7 +214,7 @@ MPIX_FN bool all_flagged(const Group &group, const awaited &w, unsigned looks) {
     bool mine = true;
     for (unsigned n = rank; mine && n < w.count; n += threads) {
         unsigned left = looks;
-        do mine = observe(&w.flags[w.first + n]) >= w.epoch;
+        do mine = reached(&w.flags[w.first + n], w.epoch);
         while (!mine && --left != 0);
     }
     return agree_all(group, mine);

@@ -105,21 +105,38 @@ MPIX_FN void publish(uint64_t *word, uint64_t value) {
 #endif
 }
 
+// acquire_peeked: what was published before the value that the caller has peeked at here, or a later one, is visible from here on.
+// Apart from peek because a GPU forgets its first-level cache for it. A fence that acquires, and no more, need not wait for the
+// caller's stores; PTX has it since version 8.6.
+MPIX_FN void acquire_peeked(const uint64_t *word) {
+#ifdef __CUDA_ARCH__
+    (void)word;
+#if __CUDA_ARCH__ >= 900 && (__CUDACC_VER_MAJOR__ > 12 || (__CUDACC_VER_MAJOR__ == 12 && __CUDACC_VER_MINOR__ >= 8))
+    asm volatile("fence.acquire.sys;" ::: "memory");
+#else
+    asm volatile("fence.acq_rel.sys;" ::: "memory");
+#endif
+#else
+    observe(word);
+#endif
+}
+
+// reached: whether a word that only rises is at least `value`; if so, acquired. For those who look again and again.
+MPIX_FN bool reached(const uint64_t *word, uint64_t value) {
+    if (peek(word) < value) return false;
+    acquire_peeked(word);
+    return true;
+}
+
 // Two neighbouring words, 16-byte aligned, in one access; each is acquired. Pairs with publish.
 MPIX_FN void observe_pair(const uint64_t *words, uint64_t *first, uint64_t *second) {
 #ifdef __CUDA_ARCH__
     // PTX allows acquire on scalar loads only; the relaxed vector load followed by the fence is the same pattern by the model.
-    // A fence that acquires, and no more, need not wait for the caller's stores; PTX has it since version 8.6.
-#if __CUDA_ARCH__ >= 900 && (__CUDACC_VER_MAJOR__ > 12 || (__CUDACC_VER_MAJOR__ == 12 && __CUDACC_VER_MINOR__ >= 8))
-#define MPIX_ACQUIRE_FENCE "fence.acquire.sys;"
-#else
-#define MPIX_ACQUIRE_FENCE "fence.acq_rel.sys;"
-#endif
-    asm volatile("ld.relaxed.sys.global.v2.u64 {%0, %1}, [%2];\n\t" MPIX_ACQUIRE_FENCE
+    asm volatile("ld.relaxed.sys.global.v2.u64 {%0, %1}, [%2];"
                  : "=l"(*first), "=l"(*second)
                  : "l"(in_global(words))
                  : "memory");
-#undef MPIX_ACQUIRE_FENCE
+    acquire_peeked(words);
 #else
     *first = observe(words);
     *second = observe(words + 1);
