@@ -165,8 +165,10 @@ MPIX_SYMBOL int MPI_Pready_range(int partition_low, int partition_high, MPI_Requ
         if (partition_low < 0 || partition_high >= r->op.partitions || partition_low > partition_high)
             bad = {MPI_ERR_ARG, format("the range {} to {} is not within 0 to {}", partition_low, partition_high,
                                        r->op.partitions - 1)};
-        for (int p = partition_low; !bad && p <= partition_high; ++p)
-            if (const int code = r->ready(p); code != MPI_SUCCESS) bad = r->not_readied(p, code);
+        int refused = 0;
+        if (const int code = bad ? MPI_SUCCESS : r->ready_range(partition_low, partition_high, refused);
+            code != MPI_SUCCESS)
+            bad = r->not_readied(refused, code);
     }
     return bad ? raise_for(request, "MPI_Pready_range", bad) : MPI_SUCCESS;
 }

@@ -117,6 +117,18 @@ int send_request::ready(int partition) {
     return code;
 }
 
+int send_request::ready_range(int low, int high, int &refused) {
+    if (exported_to_host && device == nullptr && active()) {
+        const detail::range_end end = detail::ready_range(this_thread(), low, high, home, plan_mover<false>{*this});
+        if (detail::peek(&home->defer_epoch) == epoch_) progress_attend(shared_from_this());
+        refused = end.partition;
+        return end.code;
+    }
+    int code = MPI_SUCCESS;
+    for (int p = low; code == MPI_SUCCESS && p <= high; ++p) code = ready(refused = p);
+    return code;
+}
+
 problem send_request::not_readied(int partition, int error_class) const {
     if (partition < 0 || partition >= op.partitions)
         return {error_class, format("partition {} is not within 0 to {}", partition, op.partitions - 1)};

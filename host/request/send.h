@@ -23,6 +23,8 @@ public:
     problem prepare() override;
     // The host's MPI_Pready: an error class. Never waits for the receiver.
     int ready(int partition);
+    // The same for all of `low` to `high`, which there are; stops at the first error, at partition `refused`.
+    int ready_range(int low, int high, int &refused);
     // What an error of it means.
     problem not_readied(int partition, int error_class) const;
 

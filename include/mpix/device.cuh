@@ -64,7 +64,10 @@ MPIX_FN int pready(const Group &group, int partition, MPIX_Prequest preq);
 template <class Group>
 MPIX_FN int pready_typed(const Group &group, int partition, MPIX_Prequest preq);
 
-/** pready for `low` to `high`, both included. Stops at the first error. */
+/**
+ * pready for `low` to `high`, both included. Stops at the first error. Where partitions go by a work queue, neighbours share
+ * their entries: one write for the bytes of all, and one for each three arrival flags behind it.
+ */
 template <class Group>
 MPIX_FN int pready_range(const Group &group, int low, int high, MPIX_Prequest preq);
 
@@ -135,6 +138,8 @@ MPIX_FN int MPI_Parrived(MPIX_Prequest preq, int partition, int *flag);
 #include <mpix/device/pack.cuh>
 
 #include <mpix/device/ready.cuh>
+
+#include <mpix/device/ready_range.cuh>
 
 #include <mpix/device/arrived.cuh>
 

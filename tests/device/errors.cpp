@@ -26,6 +26,7 @@ enum class misuse {
     list_null,
     contribute_above,
     twice,
+    range_twice,
     group_above,
     asked_send,
     waited_send,
@@ -52,6 +53,7 @@ constexpr const char *misuse_names[] = {"MPI_Pready(-1)",
                                         "MPI_Pready_list(null)",
                                         "mpix::pready_contribute(partitions)",
                                         "MPI_Pready twice",
+                                        "mpix::pready_range of one that is ready",
                                         "mpix::pready(partitions)",
                                         "MPI_Parrived of a send",
                                         "mpix::wait_arrived of a send",
@@ -89,6 +91,7 @@ struct body {
         int code = MPI_SUCCESS, flag = 0, list[2] = {0, 1};
         block.sync();
         if (m == misuse::group_above) code = mpix::pready(block, end, p.send);
+        if (m == misuse::range_twice) code = mpix::pready_range(block, 0, end - 1, p.send);
         if (m == misuse::contribute_above) code = mpix::pready_contribute(block, end, p.send);
         if (m == misuse::waited_send) code = mpix::wait_arrived(block, p.send, 0, patience_ns);
         if (m == misuse::group_readied_receive) code = mpix::pready(block, 0, p.receive);
@@ -121,7 +124,8 @@ struct body {
 
     template <class Block>
     DEVICE_FN void operator()(const Block &block, int, int) const {
-        const bool repeats = first == misuse::twice || second == misuse::twice;
+        const auto again = [](misuse m) { return m == misuse::twice || m == misuse::range_twice; };
+        const bool repeats = again(first) || again(second);
         for (int i = 0; i < p.sends; ++i) p.fill(block, i);
         if (repeats) p.expect(0, MPI_SUCCESS, mpix::pready(block, 0, p.send));
         if (err_first) {

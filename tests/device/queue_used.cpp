@@ -61,6 +61,25 @@ int main(int argc, char **argv) {
             check();
             require((send->words->ended == epoch) == wanted, "the epoch's end is posted to the queue");
         }
+        // Ranges, by groups and by the host: a payload entry each, one for each three flags, and two for the end.
+        for (int e = 0; e < 4; ++e) {
+            const bool by_host = e % 2 == 0;
+            const std::uint64_t before = send->posted;
+            fill();
+            MPI_Startall(2, both);
+            MPIX_Pbuf_prepare_all(2, both);
+            if (by_host)
+                MPI_Pready_range(0, partitions - 1, both[0]);
+            else
+                mpix::host_launch(3, 2, [&](const mpix::host_group &block) {
+                    const int low = block.group_rank() * 4;
+                    require(mpix::pready_range(block, low, low + 3, send) == MPI_SUCCESS, "pready_range");
+                });
+            MPI_Waitall(2, both, MPI_STATUSES_IGNORE);
+            check();
+            require((send->words->ended == epoch) == wanted, "the epoch's end is posted behind ranges");
+            require(send->posted - before == (wanted ? (by_host ? 1 + 4 : 3 * (1 + 2)) + 2u : 0u), "entries of ranges");
+        }
         MPIX_Prequest_free(&send);
     }
     for (MPI_Request &r : both) MPI_Request_free(&r);

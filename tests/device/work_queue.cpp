@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Many blocks post to one small queue at once: fresh data in every epoch, partitions and ranges in an order that is new in
-// every epoch, every byte checked. The software HCA consumes the queue, and says what it found wrong with it.
-#include <mpix/device/work_queue.cuh>
+// Many threads, warps or blocks post to one small queue at once: fresh data in every epoch, partitions as Pready posts them
+// and ranges in an order that is new in every epoch, every byte checked. The software HCA consumes the queue, and says what it
+// found wrong with it. On a GPU a full run posts at least a million times.
+#include <mpix/device/post.cuh>
 
 #include <memory>
 
@@ -17,7 +18,7 @@ using queue_test::queue_memory;
 
 namespace {
 
-constexpr int most_range = 4;
+constexpr int most_range = 9;  // three entries of three flags each
 
 // All in memory that host and kernels reach.
 struct stream {
@@ -28,6 +29,17 @@ struct stream {
     std::uint64_t epoch, key, partition_bytes;
     int partitions, range;
     report *errors;
+    std::uint64_t *posts;  // counted, in the device's own memory
+
+    // One partition or several; those that were posted, or what is wrong.
+    DEVICE_FN posted post(int low, int count) const {
+        if (count > 1)
+            return post_range(posting, static_cast<std::uint32_t>(low), static_cast<std::uint32_t>(count), epoch);
+        const wqe *const blocks = partition_blocks(posting, static_cast<std::uint64_t>(low));
+        const std::uint64_t end = post_prebuilt(posting->queue, blocks, posting->payload_blocks + 1, 1, epoch);
+        const bool broken = peek(&posting->queue->error) != 0;
+        return {end != 0 ? room::reserved : broken ? room::broken : room::full, end != 0 ? 1u : 0u, end};
+    }
 
     // The bytes of the message are to be there; false if nothing comes.
     template <class Group>
@@ -41,16 +53,20 @@ struct stream {
         bool all = true;
         if (rank == 0) {
             const std::uint64_t end = now_ns() + patience_ns;
-            std::uint64_t done = 0;
+            int done = 0;
+            std::uint64_t times = 0;
             do {
-                const posted p = post_range(posting, static_cast<std::uint64_t>(low) + done,
-                                            static_cast<std::uint64_t>(count) - done, epoch);
-                done += p.count;
+                const posted p = post(low + done, count - done);
+                done += static_cast<int>(p.count);
+                times += p.count != 0;
                 if (p.what == room::broken) break;
                 if (p.what == room::full) poll_pause();
-            } while (done < static_cast<std::uint64_t>(count) && now_ns() < end);
-            all = done == static_cast<std::uint64_t>(count);
-            if (!all) complain(errors, wrong::timeout, epoch, low, done, 0, posting->queue->error);
+            } while (done < count && now_ns() < end);
+            add_gpu(posts, times);
+            all = done == count;
+            if (!all)
+                complain(errors, wrong::timeout, epoch, low, static_cast<std::uint64_t>(done), 0,
+                         posting->queue->error);
         }
         return agree(group, all);
     }
@@ -77,10 +93,11 @@ struct stream {
         }
     }
 
-    // Every thread of its own, or the block together, by turns of the epoch.
+    // Every thread of its own, warps, or the block together, by turns of the epoch.
     template <class Block>
     DEVICE_FN void operator()(const Block &block, int block_index, int blocks) const {
-        as_group(block, epoch % 2 == 0 ? scope::thread : scope::block, [&](const auto &group, int index, int groups) {
+        constexpr scope own[] = {scope::thread, executor::is_gpu ? scope::warp : scope::thread, scope::block};
+        as_group(block, own[epoch % 3], [&](const auto &group, int index, int groups) {
             const int mine = block_index * groups + index, all = blocks * groups;
             const int pieces = (partitions + range - 1) / range;
             const auto of = [&](int piece) {
@@ -103,7 +120,9 @@ void *aligned_shared(session &s, std::size_t bytes, std::vector<void *> &all) {
     return reinterpret_cast<void *>((reinterpret_cast<std::uintptr_t>(all.back()) + 63) & ~std::uintptr_t{63});
 }
 
-void run_case(session &s, long epochs, std::uint32_t log_sq, int partitions, std::uint64_t bytes, std::uint64_t start) {
+// How often was posted.
+std::uint64_t run_case(session &s, long epochs, std::uint32_t log_sq, int partitions, std::uint64_t bytes,
+                       std::uint64_t start) {
     s.what = std::to_string(1u << log_sq) + " slots, " + std::to_string(partitions) + " partitions of " +
              std::to_string(bytes) + " bytes, from " + std::to_string(start);
     const auto n = static_cast<std::uint64_t>(partitions);
@@ -133,13 +152,15 @@ void run_case(session &s, long epochs, std::uint32_t log_sq, int partitions, std
     queue->faults.poison = true;
     software_hca hca;
     hca.add(queue);
+    auto *const counter = static_cast<std::uint64_t *>(s.device->allocate(sizeof(std::uint64_t)));
+    s.device->set(counter, 0, sizeof *counter);
     std::uint64_t blocks_then = start;
     for (long e = 1; e <= epochs; ++e) {
         const auto epoch = static_cast<std::uint64_t>(e);
-        stream kernel{posting, out,        in,
-                      flags,   epoch,      message_key(s.seed, s.rank, 0, epoch),
-                      bytes,   partitions, 1 + static_cast<int>(e % most_range),
-                      s.errors};
+        stream kernel{posting,  out,        in,
+                      flags,    epoch,      message_key(s.seed, s.rank, 0, epoch),
+                      bytes,    partitions, 1 + static_cast<int>(e % most_range),
+                      s.errors, counter};
         // Now and then the queue runs full because nobody looks at the doorbell.
         queue->faults.stall_doorbell = e % 16 == 0;
         s.device->launch(executor::is_gpu ? 1 + static_cast<int>(e % 13) : 1 + static_cast<int>(e % 3),
@@ -161,19 +182,29 @@ void run_case(session &s, long epochs, std::uint32_t log_sq, int partitions, std
             session::as_ull(c.bad_records), session::as_ull(c.overruns));
     REQUIRE(flags[n] == 0, "%s: a word behind the flags was written", s.what.c_str());
     hca.remove(queue.get());
-    std::printf("%s: %llu entries\n", s.what.c_str(), session::as_ull(blocks_then - start));
+    std::uint64_t posts = 0;
+    s.device->download(&posts, counter, sizeof posts);
+    s.device->release(counter);
+    std::printf("%s: %ld epochs, %llu posts, %llu entries\n", s.what.c_str(), epochs, session::as_ull(posts),
+                session::as_ull(blocks_then - start));
     for (void *memory : all) s.device->release_shared(memory);
     s.what.clear();
+    return posts;
 }
 
 }  // namespace
 
 int main(int argc, char **argv) {
     session s(argc, argv, "work queue");
-    const long epochs = s.epochs != 0 ? s.epochs : s.quick ? 40 : executor::is_gpu ? 20000 : 600;
-    run_case(s, epochs, 3, 23, 24, 0xfff0);
-    run_case(s, epochs, 1, 7, 100, 0xfffffffd);
-    run_case(s, epochs, 3, 12, 4096 + 5, 0);
-    run_case(s, epochs, 6, 64, 8, 0xffffff);
+    const bool full = s.epochs == 0 && !s.quick && executor::is_gpu;
+    const auto epochs = [&](long on_gpu) { return s.epochs != 0 ? s.epochs : s.quick ? 40 : full ? on_gpu : 500; };
+    std::uint64_t posts = run_case(s, epochs(6000), 3, 23, 24, 0xfff0);
+    posts += run_case(s, epochs(4000), 1, 7, 100, 0xfffffffd);
+    posts += run_case(s, epochs(2000), 3, 12, 4096 + 5, 0);
+    posts += run_case(s, epochs(4000), 6, 64, 8, 0xffffff);
+    // So many posters that they fill the queue many times in each epoch.
+    posts += run_case(s, epochs(6000), 4, 600, 8, 0xfffffff0);
+    std::printf("%llu posts\n", session::as_ull(posts));
+    REQUIRE(!full || posts >= 1'000'000, "only %llu posts", session::as_ull(posts));
     return s.finish();
 }

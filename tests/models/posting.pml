@@ -8,6 +8,8 @@
 //   MIXED    a caller may defer though the gate is open (may_post says no).
 //   FAILS    an entry of the queue may fail, and then all behind it are flushed. The queue is not ours alone.
 //   SHARED   the host readies one partition, or none, and the engine adds up.
+//   RANGE    a caller may ready all partitions as one range, behind the gate: one posting, and counted at once. What finds no
+//            room goes partition by partition. (N is 2.)
 //   BOTH     the host readies a partition that kernels ready too, which is an error: its bytes may move twice, and late,
 //            but Wait says so, and the next epoch has right counts. The user synchronises with the kernel before Wait.
 // -DWITHOUT_x leaves one step or check out; each must make an assertion fail, or somebody wait for ever.
@@ -27,6 +29,7 @@
 #endif
 
 #define END N
+#define ALL 3  // of a range
 #define FOREIGN 255
 #define ENTRY(e, p) ((e) * 4 + (p))
 #define NEVER 255
@@ -154,8 +157,8 @@ inline end_posting() {
     pending_posted = reached
 }
 
-inline settle() {
-    d_step { ready_count++; index = ready_count };
+inline settle(count) {
+    d_step { ready_count = ready_count + count; index = ready_count };
     if
     :: index == e * N ->
         end_posting();
@@ -210,7 +213,7 @@ end:
         fi;
 #ifdef WITHOUT_COUNT_LAST
         place = index;
-        settle();
+        settle(1);
         index = place;
         if
         :: index != 0 -> raise()
@@ -225,9 +228,51 @@ end:
         :: else -> defer()
 #endif
         fi;
-        settle();
+        settle(1);
 #endif
         d_step { p = 0; e = 0; index = 0; place = 0; open = false; calling-- }
+#ifdef RANGE
+    :: d_step {
+        shared_out == 0 && to_share == N && gate >= s_epoch ->
+        shared_out = N;
+        calling++;
+        e = s_epoch;
+        source[0] = e;
+        source[1] = e;
+        p = 0
+    };
+        d_step { state[0] = e; state[1] = e };
+        post(ENTRY(e, ALL));
+#ifdef WITHOUT_RANGE_COUNT_LAST
+        place = index;
+        settle(N);
+        index = place;
+#endif
+        if
+        :: index != 0 -> raise()
+        :: else ->
+            do
+            :: p < N ->
+                post(ENTRY(e, p));
+                if
+                :: index != 0 -> raise()
+#ifdef WITHOUT_RANGE_ROOM_CHECK
+                :: else -> skip
+#else
+                :: else -> defer()
+#endif
+                fi;
+                p++
+            :: else -> break
+            od
+        fi;
+#ifdef WITHOUT_RANGE_COUNT_LAST
+        skip;
+#else
+        settle(N);
+#endif
+        d_step { p = 0; e = 0; index = 0; place = 0; calling-- }
+#endif
     od
 }
 
@@ -253,6 +298,11 @@ inline execute(entry) {
     if
     :: (entry) == FOREIGN
     :: (entry) != FOREIGN && (entry) % 4 == END -> tells((entry) / 4)
+#ifdef RANGE
+    :: (entry) != FOREIGN && (entry) % 4 == ALL ->
+        arrives(0, (entry) / 4);
+        arrives(1, (entry) / 4)
+#endif
     :: else -> arrives((entry) % 4, (entry) / 4)
     fi
 }

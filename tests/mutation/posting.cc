@@ -27,8 +27,8 @@ using namespace mpix::transport;
 
 namespace {
 
-constexpr int posters = 2;
-constexpr std::uint64_t bytes = 32;  // of a partition, each a poster's
+constexpr int posters = 2, each = 2, partitions = posters * each;  // neighbours are one poster's
+constexpr std::uint64_t bytes = 32;                                // of a partition
 
 [[noreturn]] void give_up(const char *why) {
     std::fprintf(stderr, "%s\n", why);
@@ -43,8 +43,8 @@ void wait_until(const Condition &holds) {
 
 // Before the queue, for what is under way reads and writes here.
 struct ends {
-    std::array<char, posters * bytes> source{}, landing{};
-    std::array<std::uint64_t, posters + 1> flags{};
+    std::array<char, partitions * bytes> source{}, landing{};
+    std::array<std::uint64_t, partitions + 1> flags{};
     mpix_words peer{};
 };
 
@@ -57,7 +57,7 @@ struct message {
 
     message(ends &memory, send_queue &by) : at(memory), queue(by) {
         queue_message m;
-        m.partitions = posters;
+        m.partitions = partitions;
         m.partition_bytes = bytes;
         m.payload = at.source.data();
         m.landing = fakes::host_memory(at.landing.data(), at.landing.size());
@@ -71,13 +71,26 @@ struct message {
     }
     static char byte(std::uint64_t epoch, int poster) { return static_cast<char>(epoch * 31 + 7u * unsigned(poster)); }
 
-    // As Pready does, behind an open gate.
+    // As Pready does, behind an open gate; of a range in every other epoch.
     void post(int poster, std::uint64_t epoch) {
-        std::memset(at.source.data() + unsigned(poster) * bytes, byte(epoch, poster), bytes);
+        std::memset(at.source.data() + unsigned(poster) * each * bytes, byte(epoch, poster), each * bytes);
         if (!may_post(&r, true, 1)) give_up("no queue is found");
-        // Full, for as long as another poster polls it.
-        wait_until([&] { return post_partition(&r, peek_pointer(&r.postings), poster, epoch); });
-        if (count_up_gpu(&r.ready_count) + 1 != epoch * posters) return;
+        const mpix_posting *const way = peek_pointer(&r.postings);
+        for (int p = poster * each, end = p + each; p < end;) {
+            const auto some = [&] {
+                if (epoch % 2 == 0) return post_partition(&r, way, p, epoch) ? 1u : 0u;
+                const posted those = post_range(way, unsigned(p), unsigned(end - p), epoch);
+                if (those.count != 0) raise_gpu(&r.posted, those.complete);
+                return those.count;
+            };
+            // Full, for as long as another poster polls it.
+            wait_until([&] {
+                const unsigned count = some();
+                p += int(count);
+                return count != 0;
+            });
+        }
+        if (add_gpu(&r.ready_count, each) + each != epoch * partitions) return;
         end_posting(&r, epoch, true);
         release_to_system();
         publish_after_fence(&words.all_ready, epoch);
@@ -97,10 +110,11 @@ struct message {
         }
     }
     bool arrived(std::uint64_t epoch) const {
-        for (int p = 0; p < posters; ++p)
-            if (at.flags[unsigned(p)] != epoch || at.landing[unsigned(p) * bytes] != byte(epoch, p)) return false;
+        for (int p = 0; p < partitions; ++p)
+            if (at.flags[unsigned(p)] != epoch || at.landing[unsigned(p) * bytes] != byte(epoch, p / each))
+                return false;
         // Where there was no room for the end, the engine would tell it.
-        return at.flags[posters] == peek(&words.ended) && at.peer.complete == peek(&words.ended);
+        return at.flags[partitions] == peek(&words.ended) && at.peer.complete == peek(&words.ended);
     }
 };
 

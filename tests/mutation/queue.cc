@@ -126,7 +126,7 @@ struct exchange {
 
     void post(int poster) {
         mpix_work_queue *const q = &words->queue;
-        const auto p = static_cast<std::size_t>(poster);
+        const auto p = static_cast<std::uint32_t>(poster);
         for (int e = 0; e < count; ++e) {
             for (std::size_t i = 0; i < bytes; ++i) out[p][i] = byte(e, poster, i);
             posted done{};

@@ -164,7 +164,9 @@ struct pair_of_queues {
 // One request, as the provider gets it and as our functions build it.
 struct request {
     provider_request theirs;
-    wqe ours;
+    wqe ours;                 // prebuilt
+    std::uint32_t flags = 0;  // to be put into it
+    std::uint64_t epoch = 0;
 };
 
 request write(const pair_of_queues &p, std::uint64_t id, std::uint64_t offset, std::uint32_t bytes, bool signalled,
@@ -179,9 +181,10 @@ request write(const pair_of_queues &p, std::uint64_t id, std::uint64_t offset, s
 request flags(const pair_of_queues &p, std::uint64_t id, std::uint64_t offset, std::uint32_t count, bool signalled,
               const std::vector<std::uint64_t> &values) {
     const remote_place to{address(p.in.data()) + offset, p.to_key};
-    const wqe prebuilt = make_flag_write(p.shape.qpn, to, 0, true);
     return {{id, to.address, address(values.data()), to.key, 0, 8 * count, 1, signalled, 1},
-            flag_block(prebuilt, values[0], count, signalled)};
+            make_flag_write(p.shape.qpn, to, 0, true),
+            count,
+            values[0]};
 }
 
 // Both post; in one piece, with one doorbell.
@@ -190,8 +193,12 @@ void post(pair_of_queues &p, const std::vector<request> &requests, provider_post
     REQUIRE(reserve_now(&p.ours, requests.size(), &first) == room::reserved);
     std::vector<provider_request> list;
     for (std::uint64_t i = 0; i < requests.size(); ++i) {
-        put_block(&p.ours, first + i, requests[i].ours);
-        list.push_back(requests[i].theirs);
+        const request &r = requests[i];
+        if (r.flags != 0)
+            put_flags(&p.ours, first + i, &r.ours, r.epoch, r.flags, r.theirs.signalled != 0);
+        else
+            put_prebuilt(&p.ours, first + i, &r.ours);
+        list.push_back(r.theirs);
     }
     publish_blocks(&p.ours, first, requests.size());
     p.post_theirs(first, list, by);
@@ -312,8 +319,8 @@ TEST_CASE("what post_range posts of a request, one partition or many") {
         const std::vector<wqe> blocks = make_blocks(layout);
         const mpix_posting posting = describe_posting(layout, &p.ours, blocks.data());
         std::uint64_t id = 0, epoch = 0x100000001;
-        for (std::uint64_t low = 0; low < layout.partitions; ++low)
-            for (std::uint64_t count = 1; low + count <= layout.partitions; ++count, ++epoch) {
+        for (std::uint32_t low = 0; low < layout.partitions; ++low)
+            for (std::uint32_t count = 1; low + count <= layout.partitions; ++count, ++epoch) {
                 const std::vector<std::uint64_t> values(wqe_flags, epoch);
                 std::vector<provider_request> expected;
                 const bool together = gap == 0 || count == 1;

@@ -44,6 +44,7 @@ EXACTLY = {
     "order_publish_gpu": ["st.release.gpu.global.u64"],
     "order_raise_gpu": ["atom.relaxed.gpu.global.max.u64"],
     "order_count_up_gpu": ["atom.acq_rel.gpu.global.add.u64"],
+    "order_add_gpu": ["atom.acq_rel.gpu.global.add.u64"],
     "order_count_up_relaxed_gpu": ["atom.relaxed.gpu.global.add.u64"],
     "order_claim_gpu": ["atom.acq_rel.gpu.global.cas.b64"],
     "order_hand_to_nic": [FENCE, "st.relaxed.sys.global.u32"],
@@ -70,7 +71,8 @@ NEVER = {"way_inline_send": "fence|release|acquire", "way_inline_take": "fence|a
 
 # sm_90, nvcc 13.0; a newer compiler may need some more.
 MOST_REGISTERS = {"size_pready_thread": 56, "size_pready_block": 48, "size_pready_warp": 48, "size_pready_typed_block": 104,
-                  "size_pready_contribute_block": 48, "size_parrived_thread": 64, "size_parrived_warp": 64,
+                  "size_pready_contribute_block": 48, "size_pready_range_thread": 64,
+                  "size_pready_range_block": 64, "size_parrived_thread": 64, "size_parrived_warp": 64,
                   "size_parrived_block": 64, "size_wait_arrived_thread": 64, "size_wait_arrived_warp": 64,
                   "size_wait_arrived_block": 64}
 

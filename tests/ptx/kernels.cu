@@ -30,6 +30,7 @@ KERNEL order_observe_gpu(uint64_t *w, uint64_t *out) { *out = observe_gpu(w); }
 KERNEL order_publish_gpu(uint64_t *w) { publish_gpu(w, 1); }
 KERNEL order_raise_gpu(uint64_t *w, uint64_t *out) { *out = raise_gpu(w, 1); }
 KERNEL order_count_up_gpu(uint64_t *w, uint64_t *out) { *out = count_up_gpu(w); }
+KERNEL order_add_gpu(uint64_t *w, uint64_t *out) { *out = add_gpu(w, 2); }
 KERNEL order_count_up_relaxed_gpu(uint64_t *w, uint64_t *out) { *out = count_up_relaxed_gpu(w); }
 KERNEL order_claim_gpu(uint64_t *w, uint64_t *out) { *out = claim_gpu(w, 1, 2); }
 KERNEL order_hand_to_nic(uint32_t *record) { hand_to_nic(record, 1); }
@@ -63,6 +64,10 @@ KERNEL size_pready_typed_block(MPIX_Prequest r, int p, int *out) {
 }
 KERNEL size_pready_contribute_block(MPIX_Prequest r, int p, int *out) {
     *out = mpix::pready_contribute(cg::this_thread_block(), p, r);
+}
+KERNEL size_pready_range_thread(MPIX_Prequest r, int n, int *out) { *out = mpix::pready_range(mpix::this_thread(), 0, n, r); }
+KERNEL size_pready_range_block(MPIX_Prequest r, int n, int *out) {
+    *out = mpix::pready_range(cg::this_thread_block(), 0, n, r);
 }
 KERNEL size_parrived_thread(MPIX_Prequest r, int p, int *out) { *out = mpix::parrived(mpix::this_thread(), r, p); }
 KERNEL size_parrived_warp(MPIX_Prequest r, int p, int *out) { *out = mpix::parrived(this_warp(), r, p); }

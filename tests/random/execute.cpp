@@ -356,18 +356,39 @@ void execution::join_threads() {
 
 void execution::launch(const step &s) {
     std::vector<kernel_task> tasks;
-    for (const part &one : s.parts) {
+    // What follows a task's last partition is readied with it, wherever it stands in the list: earlier does no harm. Not of all
+    // requests.
+    std::vector<bool> taken(s.parts.size());
+    const auto extend = [&](kernel_task &range) {
+        for (bool found = range.send && !range.contribute && range.request % 3 != 0; found;) {
+            found = false;
+            for (std::size_t n = 0; n < s.parts.size() && !found; ++n) {
+                const part &one = s.parts[n];
+                if (taken[n] || one.request != range.request || one.partition != range.last + 1 || one.slices > 1)
+                    continue;
+                found = taken[n] = true;
+                ++range.last;
+                range.bytes += static_cast<std::uint64_t>(p_.partition_bytes(one.request));
+                ++done_.partitions;
+            }
+        }
+    };
+    for (std::size_t n = 0; n < s.parts.size(); ++n) {
+        if (taken[n]) continue;
+        const part &one = s.parts[n];
+        taken[n] = true;
         const live &l = of(one.request);
         const std::int64_t bytes = p_.partition_bytes(one.request);
         const std::int64_t first = offset(one) + bytes * one.slice / one.slices;
         const std::int64_t last = offset(one) + bytes * (one.slice + 1) / one.slices;
         tasks.push_back(
-            {l.exported, one.request, one.partition, is_send(one.request), one.slices > 1,
+            {l.exported, one.request, one.partition, one.partition, is_send(one.request), one.slices > 1,
              l.places != nullptr ? l.on_device : l.on_device + p_.end_of(one.request).origin + first,
              l.places != nullptr ? l.places + first : nullptr,
              p_.end_of(one.request).self_overlapping ? nullptr : l.packed + first,
              with(one.request).null_peer && !is_send(one.request) ? 0 : static_cast<std::uint64_t>(last - first)});
         done_.partitions += is_send(one.request) && one.slice == 0;
+        extend(tasks.back());
     }
     device_.launch(tasks, s.blocks, s.threads, s.whole_blocks);
 }

@@ -14,10 +14,11 @@
 
 namespace random_test {
 
-// One partition, or a slice of one, for one group.
+// One partition, neighbours to be readied as a range, or a slice of a partition, for one group.
 struct kernel_task {
     MPIX_Prequest handle;
     int request, partition;  // the number is for messages only
+    int last;                // of the range; else as `partition`
     bool send;
     bool contribute;
     char *buffer;               // device memory

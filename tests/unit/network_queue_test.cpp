@@ -350,19 +350,27 @@ private:
 
 struct team {
     int groups, threads;
+    bool ranges = false;
 };
 
 void send_epochs(message &m, team t, unsigned epochs, unsigned seed) {
     std::mt19937_64 random(seed);
-    std::vector<int> order(m.s.partitions);
-    std::iota(order.begin(), order.end(), 0);
+    struct piece {
+        int low, high;
+    };
+    std::vector<piece> order;
     for (unsigned e = 0; e < epochs; ++e) {
         m.start();
+        order.clear();
+        for (int low = 0, all = static_cast<int>(m.s.partitions); low < all; low = order.back().high + 1)
+            order.push_back({low, t.ranges ? std::min(all - 1, low + static_cast<int>(random() % 9)) : low});
         std::shuffle(order.begin(), order.end(), random);
         mpix::host_launch(t.groups, t.threads, [&](const mpix::host_group &group) {
             for (auto i = static_cast<std::size_t>(group.group_rank()); i < order.size();
                  i += static_cast<std::size_t>(t.groups))
-                m.wrong.check(mpix::pready(group, order[i], m.r) == MPI_SUCCESS, "pready", i);
+                m.wrong.check((t.ranges ? mpix::pready_range(group, order[i].low, order[i].high, m.r)
+                                        : mpix::pready(group, order[i].low, m.r)) == MPI_SUCCESS,
+                              "pready", i);
         });
         m.finish();
     }
@@ -400,9 +408,9 @@ TEST_CASE("every byte, every flag and the end of every epoch, by groups of one t
     bool for_gpu = false;
     for (const shape &s : shapes) {
         for_gpu = !for_gpu;
-        for (const team t : {team{4, 1}, team{2, 3}}) {
+        for (const team t : {team{4, 1}, team{2, 3}, team{4, 1, true}, team{2, 3, true}}) {
             for_gpu = !for_gpu;
-            CAPTURE(s.partitions, s.bytes, s.slots, s.staged, s.gaps.width, t.threads, for_gpu);
+            CAPTURE(s.partitions, s.bytes, s.slots, s.staged, s.gaps.width, t.threads, t.ranges, for_gpu);
             const unsigned epochs = s.partitions < 60 ? 40 : 8;
             wiring w(for_gpu);
             w.network.wire.any_order = t.threads == 1;
@@ -418,7 +426,8 @@ TEST_CASE("every byte, every flag and the end of every epoch, by groups of one t
             posted += epochs * s.partitions - m.deferred;
             // One may find it full that another one is just polling.
             if (s.partitions < 60 && m.deferred == 0) {
-                CHECK(m.words.posted == epochs * (s.partitions * (s.bytes == 0 ? 1 : 2) + 2));
+                const std::uint64_t one_by_one = epochs * (s.partitions * (s.bytes == 0 ? 1 : 2) + 2);
+                CHECK((t.ranges && s.partitions > 2 ? m.words.posted < one_by_one : m.words.posted == one_by_one));
                 CHECK(m.words.ended == m.epoch);
             }
         }
@@ -442,7 +451,7 @@ TEST_CASE("two messages share a queue") {
                 send_epochs(a, {2, 1}, epochs, 1);
             }),
                 second([&] {
-                    send_epochs(b, {1, 2}, epochs, 2);
+                    send_epochs(b, {1, 2, true}, epochs, 2);
                 });
             first.join();
             second.join();
@@ -497,6 +506,67 @@ TEST_CASE("blocks are done with when their bytes have left, one by one and in th
     w.settle();
     CHECK(m.peer.complete == 1);
     CHECK((m.arrived(0, 1) && m.arrived(1, 1)));
+}
+
+TEST_CASE("a range is one payload and one entry for each three flags, all behind the payload") {
+    for (const unsigned count : {2u, 3u, 4u, 10u}) {
+        CAPTURE(count);
+        wiring w;
+        message m(w, {.partitions = 12, .bytes = 100, .slots = 2});
+        m.start();
+        CHECK(mpix::pready_range(mpix::this_thread(), 1, static_cast<int>(count), m.r) == MPI_SUCCESS);
+        const std::uint64_t entries = 1 + (count + 2) / 3;
+        CHECK(m.r->posted == entries);
+        w.execute();
+        CHECK(w.network.wire.waiting() == 1 + count);  // a put and words
+        CHECK(std::all_of(m.flags.begin(), m.flags.end(), [](auto f) { return f == 0; }));
+        w.network.wire.work(1);
+        for (std::uint64_t p = 1; p <= count; ++p) CHECK(m.arrived(p, 1));
+        CHECK((m.landing[m.all + 99] == '\x5a' && m.landing[m.all + 100 * (count + 1)] == '\x5a'));
+        w.settle();
+        CHECK(w.queue->completed() == entries);
+        for (std::uint64_t p = 0; p <= 12; ++p) CHECK(m.flags[p] == (p >= 1 && p <= count ? 1 : 0));
+        CHECK(m.peer.complete == 0);
+    }
+}
+
+TEST_CASE("a range beyond what the peer has given arrives in no part") {
+    for (const bool flags : {false, true}) {
+        wiring w;
+        // Of the landing the last byte is missing; of the flags the whole message's and the third partition's.
+        message m(w, {.partitions = 3,
+                      .bytes = 32,
+                      .landing_short = flags ? std::uint64_t{0} : std::uint64_t{1},
+                      .flags_short = flags ? std::uint64_t{16} : std::uint64_t{0}});
+        m.start();
+        CHECK(mpix::pready_range(mpix::this_thread(), 0, 2, m.r) == MPI_SUCCESS);
+        w.settle();
+        CHECK(w.queue->failed(everything) ==
+              "the work queue has failed: an entry names memory of the peer that it has not given us");
+        CHECK(w.queue->completed() == m.words.posted);
+        if (!flags) CHECK(m.untouched());
+        CHECK(m.flags == std::vector<std::uint64_t>(4, 0));
+        CHECK(m.peer.complete == 0);
+    }
+}
+
+TEST_CASE("inline entries hold whole flags at their places") {
+    for (const bool bytes : {false, true}) {
+        wiring w;
+        message m(w, {.partitions = 3, .bytes = 32});
+        // As a broken poster might write it.
+        auto *const flag = const_cast<wqe *>(m.r->postings->blocks + 1);
+        if (bytes)
+            flag->inlined.bytes = to_be32(12 | wqe_inline_bit);
+        else
+            flag->remote.address = to_be64(from_be(flag->remote.address) + 4);
+        m.start();
+        CHECK(m.ready(0) == MPI_SUCCESS);
+        w.settle();
+        CHECK(w.queue->failed(everything) ==
+              "the work queue has failed: an inline entry holds something else than flags");
+        CHECK(m.flags == std::vector<std::uint64_t>(4, 0));
+    }
 }
 
 TEST_CASE("each put is asked once a step whether it has finished, however many entries are executed") {

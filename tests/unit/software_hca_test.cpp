@@ -72,8 +72,8 @@ TEST_CASE("after a failure one cause, then every entry up to the doorbell record
     CHECK(b.hca.counts.executed == 3);
     std::uint64_t first = 0;  // as an executor that has not polled yet
     REQUIRE(reserve_now(&b.q, 2, &first) == room::reserved);
-    put_block(&b.q, first, b.write(false));
-    put_block(&b.q, first + 1, b.write(false));
+    b.put(first, b.write(false));
+    b.put(first + 1, b.write(false));
     b.hca.run();
     CHECK(completions(b).size() == 5);  // below the record only
     publish_blocks(&b.q, first, 2);
@@ -133,7 +133,7 @@ TEST_CASE("an entry of another index fails") {
     bench b;
     std::uint64_t first = 0;
     REQUIRE(reserve_now(&b.q, 1, &first) == room::reserved);
-    put_block(&b.q, 8, b.write(true));  // the same slot, a lap later
+    b.put(8, b.write(true));  // the same slot, a lap later
     publish_blocks(&b.q, first, 1);
     b.hca.run();
     CHECK(completions(b) == std::vector<seen>{cause(0, syndrome_local_operation)});
@@ -152,8 +152,8 @@ TEST_CASE("entries that move nothing succeed") {
 
 TEST_CASE("the doorbell record is the authority, the doorbell a hint of either form") {
     bench b;
-    put_block(&b.q, 0, b.write(true));
-    put_block(&b.q, 1, b.write(true));
+    b.put(0, b.write(true));
+    b.put(1, b.write(true));
     const auto ring = [&](std::uint32_t first, std::uint32_t second) {
         b.queue_words->doorbell = static_cast<std::uint64_t>(to_be32(second).raw) << 32 | to_be32(first).raw;
         b.hca.run();

@@ -2,6 +2,7 @@
 //
 // Posting, publishing in order, and polling; the software HCA steps when told.
 #include <algorithm>
+#include <cstring>
 #include <functional>
 
 // What another thread does between two steps of ours.
@@ -25,7 +26,7 @@ TEST_CASE("partitions arrive through many laps of a small queue, wherever the co
     bench b({.log_sq = log_sq, .log_cq = 3, .first_block = start, .first_entry = 0xffffff - start % 7});
     for (std::uint64_t epoch = 1; epoch <= 50; ++epoch) {
         for (auto &byte : b.out) byte = static_cast<unsigned char>(byte * 5 + 7 * epoch + 1);
-        for (std::uint64_t p = 0; p < 4; ++p) {
+        for (std::uint32_t p = 0; p < 4; ++p) {
             const posted done = post_range(&b.posting, p, 1, epoch);
             REQUIRE(done.what == room::reserved);
             CHECK(done.complete == start + 2 * ((epoch - 1) * 4 + p + 1));
@@ -72,6 +73,39 @@ TEST_CASE("neighbouring partitions share their payload WRITE and, by three, thei
     CHECK(b.q.consumed == 1);  // one of them signalled
 }
 
+TEST_CASE("an entry of several flags, byte by byte") {
+    struct vector_of {
+        std::uint32_t count;
+        bool signalled;
+        std::vector<std::uint32_t> words;  // as memory has them, big-endian
+    };
+    const vector_of golden[] = {
+        {1,
+         true,
+         {0x00000708, 0x00012f03, 0x00000008, 0, 0x7f001122, 0x3344a000, 0x00181dd5, 0,  //
+          0x80000008, 0x88776655, 0x44332211, 0, 0, 0, 0, 0}},
+        {2,
+         false,
+         {0x00000708, 0x00012f04, 0x00000000, 0, 0x7f001122, 0x3344a000, 0x00181dd5, 0,  //
+          0x80000010, 0x88776655, 0x44332211, 0x88776655, 0x44332211, 0, 0, 0}},
+        {3,
+         true,
+         {0x00000708, 0x00012f04, 0x00000008, 0, 0x7f001122, 0x3344a000, 0x00181dd5, 0,  //
+          0x80000018, 0x88776655, 0x44332211, 0x88776655, 0x44332211, 0x88776655, 0x44332211, 0}}};
+    for (const vector_of &v : golden) {
+        CAPTURE(v.count);
+        bench b;
+        // Whatever the prebuilt one says of its end.
+        const wqe prebuilt = make_flag_write(0x12f, {0x7f0011223344a000, 0x00181dd5}, 99, !v.signalled);
+        std::memset(static_cast<void *>(b.q.rings.sq), 0xff, 8 * sizeof(wqe));
+        put_flags(&b.q, 7, &prebuilt, 0x1122334455667788, v.count, v.signalled);
+        std::vector<std::uint32_t> found(16);
+        std::memcpy(found.data(), &b.q.rings.sq[7], sizeof(wqe));
+        for (std::uint32_t &word : found) word = from_be(be32{word});
+        CHECK(found == v.words);
+    }
+}
+
 TEST_CASE("partitions with gaps between them have WRITEs of their own, and shared flags") {
     bench b({.log_sq = 4, .log_cq = 4, .partitions = 4, .gap = 3});
     CHECK(post_range(&b.posting, 1, 3, 9).complete == 3 + 1);
@@ -89,19 +123,39 @@ TEST_CASE("empty partitions are flags alone") {
     CHECK(b.flags == std::vector<std::uint64_t>{1, 1, 2, 1, 0});
 }
 
-TEST_CASE("a range that is larger than the queue goes in pieces, as far as there is room") {
-    bench b({.log_sq = 3, .log_cq = 3, .partitions = 40});
-    const posted done = post_range(&b.posting, 0, 40, 1);
-    CHECK(done.what == room::full);
-    CHECK(done.count > 0);
-    CHECK(done.count < 40);
-    std::uint64_t count = done.count;
+TEST_CASE("of a range that is larger than the queue so much is posted as there is room for") {
+    const std::uint64_t start = GENERATE(from_range(std::begin(starts), std::end(starts)));
+    bench b({.log_sq = 3, .log_cq = 3, .first_block = start, .partitions = 40});
+    posted done = post_range(&b.posting, 0, 40, 1);
+    CHECK(done.what == room::reserved);
+    CHECK(done.count == 20);
+    CHECK(done.complete == start + 1 + 7);  // all of the queue
+    CHECK(post_range(&b.posting, 20, 20, 1).what == room::full);
+    CHECK(b.q.head == start + 8);
+    std::uint32_t count = done.count;
     while (count < 40) {
         b.hca.run();
-        count += post_range(&b.posting, count, 40 - count, 1).count;
+        done = post_range(&b.posting, count, 40 - count, 1);
+        REQUIRE(done.count != 0);
+        count += done.count;
     }
     b.hca.run();
-    for (std::uint64_t p = 0; p < 40; ++p) CHECK((b.arrived(p) && b.flags[p] == 1));
+    for (std::uint32_t p = 0; p < 40; ++p) CHECK((b.arrived(p) && b.flags[p] == 1));
+}
+
+TEST_CASE("a range goes into what is left of a queue, and is posted whole when the completions were taken in") {
+    bench b({.log_sq = 3, .log_cq = 3, .partitions = 12});
+    b.post(std::vector<wqe>(5, b.write(true)));
+    const posted some = post_range(&b.posting, 0, 12, 1);  // 5 entries, and there are 3
+    CHECK(some.what == room::reserved);
+    CHECK(some.count == 6);
+    CHECK(some.complete == 8);
+    b.hca.run();
+    const posted rest = post_range(&b.posting, 6, 6, 1);
+    CHECK(rest.count == 6);
+    CHECK(rest.complete == 8 + 1 + 2);
+    b.hca.run();
+    for (std::uint32_t p = 0; p < 12; ++p) CHECK((b.arrived(p) && b.flags[p] == 1));
 }
 
 TEST_CASE("a range of more than 1 GiB is split") {
@@ -133,7 +187,7 @@ TEST_CASE("what is filled first waits for its predecessor, whose publishing hand
     std::uint64_t first[3];
     for (auto &f : first) REQUIRE(reserve_now(&b.q, 2, &f) == room::reserved);
     for (const int i : {2, 1}) {
-        fill_range(&b.posting, static_cast<std::uint64_t>(i), 1, 1, first[i]);
+        fill_range(&b.posting, static_cast<std::uint32_t>(i), 1, 1, first[i]);
         publish_blocks(&b.q, first[i], 2);
         b.hca.run();
         CHECK(b.hca.counts.executed == 0);
@@ -163,7 +217,7 @@ TEST_CASE("who is in charge does not leave behind what was filled after his pass
     bench b;
     std::uint64_t first[2];
     for (auto &f : first) REQUIRE(reserve_now(&b.q, 2, &f) == room::reserved);
-    for (std::uint64_t p = 0; p < 2; ++p) fill_range(&b.posting, p, 1, 1, first[p]);
+    for (std::uint32_t p = 0; p < 2; ++p) fill_range(&b.posting, p, 1, 1, first[p]);
     meanwhile = [&] {
         if (*b.q.rings.sq_record != to_be32(2).raw) return;
         meanwhile = nullptr;
@@ -214,7 +268,7 @@ TEST_CASE("the first error is kept, and nothing is posted any more") {
     bench b({.first_block = 0xfffe});
     b.hca.faults.fail_at = 0xfffe + 3;
     b.hca.faults.fail_with = syndrome_retries_exceeded;
-    for (std::uint64_t p = 0; p < 3; ++p) post_range(&b.posting, p, 1, 1);
+    for (std::uint32_t p = 0; p < 3; ++p) post_range(&b.posting, p, 1, 1);
     b.hca.run();
     CHECK(poll_queue(&b.q) == 6);
     CHECK(error_syndrome(b.q.error) == syndrome_retries_exceeded);

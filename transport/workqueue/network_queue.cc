@@ -60,7 +60,10 @@ public:
                 under_way_.push_back({&op, std::move(put)});
             return;
         }
-        for (std::uint64_t at = 0; at < what.bytes; at += 8) {
+        // One flag or several: whole words, and nothing else is posted inline.
+        if (what.bytes % sizeof(std::uint64_t) != 0 || offset % sizeof(std::uint64_t) != 0)
+            return fail(op, syndrome_local_length, "an inline entry holds something else than flags");
+        for (std::uint64_t at = 0; at < what.bytes; at += sizeof(std::uint64_t)) {
             std::uint64_t word;
             std::memcpy(&word, static_cast<const char *>(what.source) + at, sizeof word);
             if (outcome bad = wire_.put_word(to, offset + at, word); !bad.empty())

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Pready by a work queue: a partition's prebuilt entries are posted, and behind the last partition the epoch's end. In few
-// registers, for every kernel that calls Pready has them. Ranges go partition by partition: post_range (work_queue.cuh),
-// which coalesces neighbours, is not behind pready_range yet.
+// registers, for every kernel that calls Pready has them. Neighbouring partitions of a range are posted with fewer entries,
+// by post_range (work_queue.cuh), which takes more.
 #ifndef MPIX_DEVICE_POST_CUH
 #define MPIX_DEVICE_POST_CUH
 
@@ -26,26 +26,12 @@ MPIX_FN bool may_post(const mpix_prequest *r, bool packs, uint64_t threads) {
 #endif
 }
 
-// A prebuilt entry with its index, by 16 bytes.
-MPIX_FN void put_prebuilt(mpix_work_queue *q, uint64_t index, const wqe *prebuilt) {
-    char *const slot = reinterpret_cast<char *>(&q->rings.sq[index & (queue_blocks(q) - 1)]);
-    const char *const from = reinterpret_cast<const char *>(prebuilt);
-    block16 head = load_word<block16>(from);
-    // Bytes 1 and 2 of the entry are the index.
-    head.low = (head.low & ~uint64_t{0xffff00}) | static_cast<uint64_t>(to_be16(static_cast<uint16_t>(index)).raw) << 8;
-    store_word(slot, head);
-#ifdef __CUDA_ARCH__
-#pragma unroll 1
-#endif
-    for (int i = 16; i < 64; i += 16) store_word(slot + i, load_word<block16>(from + i));
-}
-// Into such an entry of one flag that lies in the queue: bytes 36 to 43 are the epoch.
+// Into a prebuilt entry of one flag that lies in the queue: bytes 36 to 43 are the epoch.
 MPIX_FN void put_flag(mpix_work_queue *q, uint64_t index, uint64_t epoch) {
-    char *const slot = reinterpret_cast<char *>(&q->rings.sq[index & (queue_blocks(q) - 1)]);
+    char *const slot = slot_of(q, index);
     store_word(slot + 36, static_cast<uint32_t>(epoch));
     store_word(slot + 40, static_cast<uint32_t>(epoch >> 32));
 }
-static_assert(offsetof(wqe, inlined) == 32 && offsetof(wqe_inline, words) == 4);
 
 MPIX_FN const mpix_posting *posting_of(const mpix_prequest *r, const mpix_posting *ways, uint64_t epoch) {
     return ways + (peek(&r->slots) == 2 ? epoch & 1 : 0);

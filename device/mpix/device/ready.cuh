@@ -387,22 +387,6 @@ MPIX_FN int pready_typed(const Group &group, int partition, MPIX_Prequest preq) 
 #pragma nv_exec_check_disable
 #endif
 template <class Group>
-MPIX_FN int pready_range(const Group &group, int low, int high, MPIX_Prequest preq) {
-    if (preq == nullptr) return MPI_ERR_REQUEST;
-    mpix_prequest *const r = detail::request_of(preq);
-    if (low < 0 || high < low || high >= r->partitions) {
-        if (group.thread_rank() == 0) detail::keep_error(r, MPI_ERR_ARG, low < 0 ? low : high);
-        return MPI_ERR_ARG;
-    }
-    for (int p = low; p <= high; ++p)
-        if (const int code = pready(group, p, preq); code != MPI_SUCCESS) return code;
-    return MPI_SUCCESS;
-}
-
-#ifdef __CUDACC__
-#pragma nv_exec_check_disable
-#endif
-template <class Group>
 MPIX_FN int pready_contribute(const Group &group, int partition, MPIX_Prequest preq) {
     mpix_prequest *const r = detail::request_of(preq);
     const bool countable =
@@ -423,10 +407,6 @@ MPIX_FN int pready_contribute(const Group &group, int partition, MPIX_Prequest p
 MPIX_FN int MPI_Pready(int partition, MPIX_Prequest preq) { return mpix::pready(mpix::this_thread(), partition, preq); }
 
 MPIX_FN int MPI_Pready(MPIX_Prequest preq, int partition) { return mpix::pready(mpix::this_thread(), partition, preq); }
-
-MPIX_FN int MPI_Pready_range(int low, int high, MPIX_Prequest preq) {
-    return mpix::pready_range(mpix::this_thread(), low, high, preq);
-}
 
 MPIX_FN int MPI_Pready_list(int length, const int partitions[], MPIX_Prequest preq) {
     if (preq == nullptr) return MPI_ERR_REQUEST;

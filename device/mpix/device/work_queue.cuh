@@ -184,46 +184,70 @@ MPIX_FN room reserve(mpix_work_queue *q, uint64_t count, uint64_t *first) {
 
 // ---- fill ----------------------------------------------------------------------------------------------------------
 
-// A prebuilt entry, in registers until all patches are made, then stored by 16 bytes.
-MPIX_FN void put_block(mpix_work_queue *q, uint64_t index, const wqe &prebuilt) {
-    wqe w = prebuilt;
-    w.control.index_opcode.raw = (w.control.index_opcode.raw & to_be32(0xff0000ff).raw) |
-                                 to_be32(static_cast<uint32_t>(index & 0xffff) << 8).raw;
-    block16 quarters[4];
-    memcpy(quarters, &w, sizeof quarters);
-    char *const slot = reinterpret_cast<char *>(&q->rings.sq[index & (queue_blocks(q) - 1)]);
-#ifdef __CUDA_ARCH__
-#pragma unroll
-#endif
-    for (int i = 0; i < 4; ++i) store_word(slot + 16 * i, quarters[i]);
+MPIX_FN char *slot_of(mpix_work_queue *q, uint64_t index) {
+    return reinterpret_cast<char *>(&q->rings.sq[index & (queue_blocks(q) - 1)]);
 }
 
-MPIX_FN be64 advance(be64 address, uint64_t by) { return to_be64(from_be(address) + by); }
+// Bytes 1 and 2 of an entry are its index.
+MPIX_FN block16 head_at(const wqe *prebuilt, uint64_t index) {
+    block16 head = load_word<block16>(reinterpret_cast<const char *>(prebuilt));
+    head.low = (head.low & ~uint64_t{0xffff00}) | static_cast<uint64_t>(to_be16(static_cast<uint16_t>(index)).raw) << 8;
+    return head;
+}
+
+// A prebuilt entry with its index, by 16 bytes.
+MPIX_FN void put_prebuilt(mpix_work_queue *q, uint64_t index, const wqe *prebuilt) {
+    char *const slot = slot_of(q, index);
+    const char *const from = reinterpret_cast<const char *>(prebuilt);
+    store_word(slot, head_at(prebuilt, index));
+#ifdef __CUDA_ARCH__
+#pragma unroll 1
+#endif
+    for (int i = 16; i < 64; i += 16) store_word(slot + i, load_word<block16>(from + i));
+}
+
+MPIX_FN uint64_t advance(uint64_t big_endian, uint64_t by) { return to_be64(from_be(be64{big_endian}) + by).raw; }
+
+// Such an entry of payload, but of `bytes` bytes, and beginning `at` bytes behind its own, at both ends.
+MPIX_FN void put_payload(mpix_work_queue *q, uint64_t index, const wqe *prebuilt, uint64_t at, uint32_t bytes) {
+    char *const slot = slot_of(q, index);
+    const char *const from = reinterpret_cast<const char *>(prebuilt);
+    store_word(slot, head_at(prebuilt, index));
+    block16 part = load_word<block16>(from + offsetof(wqe, remote));
+    part.low = advance(part.low, at);
+    store_word(slot + offsetof(wqe, remote), part);
+    part = load_word<block16>(from + offsetof(wqe, data));
+    part.low = (part.low & ~uint64_t{0xffffffff}) | to_be32(bytes).raw;
+    part.high = advance(part.high, at);
+    store_word(slot + offsetof(wqe, data), part);
+    store_word(slot + 48, load_word<block16>(from + 48));
+}
+static_assert(offsetof(wqe_remote, address) == 0 && offsetof(wqe_data, bytes) == 0 && offsetof(wqe_data, address) == 8);
 
 // `count` neighbouring flags, at most wqe_flags, from that of the prebuilt entry on.
-MPIX_FN wqe flag_block(const wqe &prebuilt, uint64_t epoch, uint32_t count, bool signalled) {
-    wqe w = prebuilt;
-#ifdef __CUDA_ARCH__
-#pragma unroll
-#endif
-    for (uint32_t i = 0; i < wqe_flags; ++i) {  // by constant places, so that the entry stays in registers
-        w.inlined.words[2 * i] = i < count ? static_cast<uint32_t>(epoch) : 0;
-        w.inlined.words[2 * i + 1] = i < count ? static_cast<uint32_t>(epoch >> 32) : 0;
-    }
-    w.inlined.bytes = to_be32(8 * count | wqe_inline_bit);
-    // Control and remote segment, then 4 bytes of count and the flags, in units of 16 bytes.
-    w.control.qpn_ds.raw =
-        (w.control.qpn_ds.raw & to_be32(0xffffff00).raw) | to_be32(2 + (4 + 8 * count + 15) / 16).raw;
-    w.control.fm_ce_se = signalled ? wqe_signalled : 0;
-    return w;
+MPIX_FN void put_flags(mpix_work_queue *q, uint64_t index, const wqe *prebuilt, uint64_t epoch, uint32_t count,
+                       bool signalled) {
+    char *const slot = slot_of(q, index);
+    block16 head = head_at(prebuilt, index);
+    // Byte 7: control and remote segment, then 4 bytes of count and the flags, in units of 16 bytes. Byte 11: fm_ce_se.
+    head.low = (head.low & ~(uint64_t{0xff} << 56)) | uint64_t{2 + (4 + 8 * count + 15) / 16} << 56;
+    head.high = (head.high & ~(uint64_t{0xff} << 24)) | uint64_t{signalled ? wqe_signalled : 0u} << 24;
+    store_word(slot, head);
+    store_word(slot + 16, load_word<block16>(reinterpret_cast<const char *>(prebuilt) + 16));
+    // The flags begin at byte 36, and so each lies in two words.
+    const uint64_t low = epoch << 32, high = epoch >> 32;
+    store_word(slot + 32, block16{to_be32(8 * count | wqe_inline_bit).raw | low, high | (count > 1 ? low : 0)});
+    store_word(slot + 48, block16{(count > 1 ? high : 0) | (count > 2 ? low : 0), count > 2 ? high : 0});
 }
+static_assert(offsetof(wqe_control, qpn_ds) == 4 && offsetof(wqe, inlined) == 32 && offsetof(wqe_inline, words) == 4);
+static_assert(wqe_flags == 3);
 
 // ---- post ----------------------------------------------------------------------------------------------------------
 
-// How neighbouring partitions are posted: their payload by as few WRITEs as its contiguity allows, then their flags, three
-// to an inline WRITE. Inline, because then the epoch travels in the entry itself: no registered memory that holds flag
-// values, none that has to stay as it is until the queue completes, and no second fetch by the NIC. Flags come behind all
-// of the range's payload, which is posted as one.
+// How neighbouring partitions are posted, by Pready of a range (for one see post.cuh): their payload by as few WRITEs as its
+// contiguity allows, then their flags, three to an inline WRITE. Inline, because then the epoch travels in the entry itself:
+// no registered memory that holds flag values, none that has to stay as it is until the queue completes, and no second
+// fetch by the NIC. Flags come behind all of the range's payload, which is posted as one.
 MPIX_FN uint64_t payload_writes(const mpix_posting *p, uint64_t partitions) {
     if (p->contiguous == 0) return partitions * p->payload_blocks;
     return (partitions * p->partition_bytes + wqe_most_bytes - 1) / wqe_most_bytes;
@@ -236,54 +260,55 @@ MPIX_FN const wqe *partition_blocks(const mpix_posting *p, uint64_t partition) {
 
 MPIX_FN void fill_range(const mpix_posting *p, uint64_t low, uint64_t count, uint64_t epoch, uint64_t index) {
     mpix_work_queue *const q = p->queue;
-    if (p->contiguous == 0 || count == 1) {
+    if (p->contiguous == 0) {
         for (uint64_t i = low; i < low + count; ++i)
-            for (uint32_t b = 0; b < p->payload_blocks; ++b) put_block(q, index++, partition_blocks(p, i)[b]);
+            for (uint32_t b = 0; b < p->payload_blocks; ++b) put_prebuilt(q, index++, partition_blocks(p, i) + b);
     } else {
         const uint64_t all = count * p->partition_bytes;
-        for (uint64_t at = 0; at < all; at += wqe_most_bytes) {
-            wqe w = *partition_blocks(p, low);
-            w.remote.address = advance(w.remote.address, at);
-            w.data.address = advance(w.data.address, at);
-            w.data.bytes = to_be32(static_cast<uint32_t>(all - at < wqe_most_bytes ? all - at : wqe_most_bytes));
-            put_block(q, index++, w);
-        }
+        for (uint64_t at = 0; at < all; at += wqe_most_bytes)
+            put_payload(q, index++, partition_blocks(p, low), at,
+                        static_cast<uint32_t>(all - at < wqe_most_bytes ? all - at : wqe_most_bytes));
     }
     for (uint64_t i = 0; i < count; i += wqe_flags) {
         const uint64_t left = count - i;
-        const uint32_t flags = static_cast<uint32_t>(left < wqe_flags ? left : wqe_flags);
         // The last entry is signalled: with it all of the posting is complete.
-        put_block(q, index++,
-                  flag_block(partition_blocks(p, low + i)[p->payload_blocks], epoch, flags, left <= wqe_flags));
+        put_flags(q, index++, partition_blocks(p, low + i) + p->payload_blocks, epoch,
+                  static_cast<uint32_t>(left < wqe_flags ? left : wqe_flags), left <= wqe_flags);
     }
 }
 
 struct posted {
-    room what;          // reserved: all of them were posted
-    uint64_t count;     // partitions that were, from the first on
+    room what;
+    uint32_t count;     // partitions that were posted, from the first on; 0 unless there was room
     uint64_t complete;  // queue_completed() from this value on: the NIC is done with those
 };
 
-// Post partitions [low, low + count). One thread; the members' writes of its group are its own, by a barrier. What was
-// not posted is the caller's to defer (full) or to report (broken).
-MPIX_FN posted post_range(const mpix_posting *p, uint64_t low, uint64_t count, uint64_t epoch) {
+// Blocks that are free. No more than a guide: others reserve and complete meanwhile.
+MPIX_FN uint64_t free_blocks(const mpix_work_queue *q) {
+    const uint64_t used = peek(&q->head) - peek(&q->completed);
+    return used <= queue_blocks(q) ? queue_blocks(q) - used : 0;  // one of the two may be older than the other
+}
+
+// Post partitions from `low` on, up to `count` of them, as one piece: all of them, or about as many as there is room for.
+// One thread; the members' writes of its group are its own, by a barrier. If none were posted the first is the caller's to
+// defer (full) or to report (broken).
+MPIX_COLD_FN posted post_range(const mpix_posting *p, uint32_t low, uint32_t count, uint64_t epoch) {
     mpix_work_queue *const q = p->queue;
-    // Large ranges go in pieces, so that a queue that is partly in use can take them.
-    const uint64_t half = queue_blocks(q) / 2;
-    posted done{room::reserved, 0, 0};
-    while (done.count < count) {
-        uint64_t piece = count - done.count, first = 0;
-        while (piece > 1 && payload_writes(p, piece) + flag_writes(piece) > half) piece = (piece + 1) / 2;
-        const uint64_t blocks = payload_writes(p, piece) + flag_writes(piece);
-        done.what = reserve(q, blocks, &first);
-        if (done.what != room::reserved) break;
+    for (;;) {
+        uint64_t blocks = payload_writes(p, count) + flag_writes(count), first = 0;
+        if (blocks > free_blocks(q)) poll_queue(q);
+        for (const uint64_t free = free_blocks(q); blocks > free && count > 1;) {
+            count = (count + 1) / 2;
+            blocks = payload_writes(p, count) + flag_writes(count);
+        }
+        const room what = reserve(q, blocks, &first);
+        if (what == room::full && count > 1) continue;  // somebody else was quicker
+        if (what != room::reserved) return {what, 0, 0};
         MPIX_ON_POST_STEP();
-        fill_range(p, low + done.count, piece, epoch, first);
+        fill_range(p, low, count, epoch, first);
         publish_blocks(q, first, blocks);
-        done.count += piece;
-        done.complete = first + blocks;
+        return {what, count, first + blocks};
     }
-    return done;
 }
 
 }  // namespace mpix::detail

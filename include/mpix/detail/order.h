@@ -221,7 +221,21 @@ MPIX_FN uint64_t count_up_gpu(uint64_t *counter) {
 #endif
 }
 
-// The same without making anything visible by itself: a caller that then goes through release_to_system has acquired what
+// The same, for several counts at once.
+MPIX_FN uint64_t add_gpu(uint64_t *counter, uint64_t by) {
+#ifdef __CUDA_ARCH__
+    uint64_t old;
+    asm volatile("atom.acq_rel.gpu.global.add.u64 %0, [%1], %2;"
+                 : "=l"(old)
+                 : "l"(in_global(counter)), "l"(by)
+                 : "memory");
+    return old;
+#else
+    return std::atomic_ref<uint64_t>(*counter).fetch_add(by, std::memory_order_acq_rel);
+#endif
+}
+
+// One count, without making anything visible by itself: a caller that then goes through release_to_system has acquired what
 // the earlier ones released.
 MPIX_FN uint64_t count_up_relaxed_gpu(uint64_t *counter) {
 #ifdef __CUDA_ARCH__
