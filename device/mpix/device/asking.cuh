@@ -19,17 +19,17 @@ struct host_says {
 #ifdef __CUDA_ARCH__
 // Whether the caller is to read them, and then to call end_asking. False: another thread has begun and ended that since the
 // caller came, so what it has noted is as good. Whoever asks has nothing to wait for, so this ends.
-__device__ __forceinline__ bool begin_asking(mpix_prequest *r) {
-    uint64_t turn = observe_gpu(&r->asking);
-    const uint64_t enough = ((turn + 1) & ~uint64_t{1}) + 2;
-    while (turn < enough) {
-        if ((turn & 1) == 0 && claim_gpu(&r->asking, turn, turn + 1)) return true;
-        turn = observe_gpu(&r->asking);
+__device__ __forceinline__ bool begin_asking(mpix_prequest *r, uint64_t *turn) {
+    *turn = observe_gpu(&r->asking);
+    const uint64_t enough = ((*turn + 1) & ~uint64_t{1}) + 2;
+    while (*turn < enough) {
+        if ((*turn & 1) == 0 && claim_gpu(&r->asking, *turn, *turn + 1)) return true;
+        *turn = observe_gpu(&r->asking);
     }
     return false;
 }
 // What the caller noted comes before the word. Pairs with observe_gpu and claim_gpu in begin_asking.
-__device__ __forceinline__ void end_asking(mpix_prequest *r) { publish_gpu(&r->asking, peek(&r->asking) + 1); }
+__device__ __forceinline__ void end_asking(mpix_prequest *r, uint64_t turn) { publish_gpu(&r->asking, turn + 2); }
 #endif
 
 // Ask, or take the answer of who has; note(answer) is called by who asks, before the others go on.
@@ -37,7 +37,8 @@ template <class Note>
 MPIX_FN host_says ask_host(mpix_prequest *r, const Note &note) {
     host_says says{0, 0, 0};
 #ifdef __CUDA_ARCH__
-    if (!begin_asking(r)) {
+    uint64_t turn;
+    if (!begin_asking(r, &turn)) {
         says.word = peek(&r->heard_word);
         says.gate = peek(&r->heard_gate);
         return says;
@@ -47,7 +48,7 @@ MPIX_FN host_says ask_host(mpix_prequest *r, const Note &note) {
     poke(&r->heard_word, says.word);
     poke(&r->heard_gate, says.gate);
     note(says);
-    end_asking(r);
+    end_asking(r, turn);
 #else
     observe_pair(&r->words->epoch, &says.word, &says.gate);
     note(says);
