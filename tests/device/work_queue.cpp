@@ -203,7 +203,7 @@ int main(int argc, char **argv) {
     posts += run_case(s, epochs(2000), 3, 12, 4096 + 5, 0);
     posts += run_case(s, epochs(4000), 6, 64, 8, 0xffffff);
     // So many posters that they fill the queue many times in each epoch.
-    posts += run_case(s, epochs(6000), 4, 600, 8, 0xfffffff0);
+    posts += run_case(s, epochs(2800), 4, 600, 8, 0xfffffff0);
     std::printf("%llu posts\n", session::as_ull(posts));
     REQUIRE(!full || posts >= 1'000'000, "only %llu posts", session::as_ull(posts));
     return s.finish();
