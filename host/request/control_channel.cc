@@ -40,22 +40,29 @@ void control_channel::forget() {
     introductions_.clear();
 }
 
-void control_channel::close() {
-    // What was sent before the barrier may still be on its way to us: take it, so that its sender finishes.
-    for (bool quiet = false; !quiet;) {
-        quiet = true;
-        int arrived = 0;
+// A send may need its receiver to get on. So whoever has nothing to send any more still takes what comes, until a barrier
+// says that nobody has.
+bool control_channel::emptied() {
+    for (int arrived = 1; arrived;) {
         PMPI_Test(&receiving_, &arrived, MPI_STATUS_IGNORE);
-        if (arrived) {
-            post_receive();
-            quiet = false;
-        }
-        clear_sent();
-        quiet = quiet && sending_.empty();
+        if (arrived) post_receive();
     }
+    if (!all_sent_) {
+        clear_sent();
+        if (!sending_.empty()) return false;
+        begin_barrier(emptied_);
+        all_sent_ = true;
+    }
+    int empty = 0;
+    PMPI_Test(&emptied_, &empty, MPI_STATUS_IGNORE);
+    return empty != 0;
+}
+
+void control_channel::close() {
     PMPI_Cancel(&receiving_);
     PMPI_Wait(&receiving_, MPI_STATUS_IGNORE);
     PMPI_Comm_free(&comm_);
+    all_sent_ = false;
 }
 
 // ---- sending -----------------------------------------------------------------------------------

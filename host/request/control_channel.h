@@ -34,7 +34,10 @@ public:
     void begin_barrier(MPI_Request &out);
     // What is not sent yet will not be.
     void forget();
-    // Behind a barrier that all have come to; what is on its way to us is taken, and thrown away.
+    // Behind a barrier that all have come to: takes what is on its way to us and throws it away. True once all that
+    // anybody had to send has left. Asked again and again, by all processes.
+    bool emptied();
+    // When it is empty.
     void close();
 
     // What says that we touch the peer's memory no more leaves after all that we have put there has arrived, and whatever
@@ -66,6 +69,8 @@ private:
         MPI_Request request;
     };
     std::list<outgoing> sending_;
+    bool all_sent_ = false;  // and what says whether the others' has been sent as well:
+    MPI_Request emptied_ = MPI_REQUEST_NULL;
 
     // Of processes on other nodes.
     struct held {

@@ -296,26 +296,21 @@ void watch_peers() {
     }
 }
 
-// Everybody answers everybody's messages until all are here; an unfinished non-blocking barrier is the only thing
-// that says so. False: a process has ended, so some never will be.
-bool all_come_here() {
+// What needs all processes. `lacking` is said if it takes long. False: a process has ended, so some never will do theirs.
+template <class Done>
+bool wait_for_all(const char *lacking, const Done &done) {
     setup_state &s = state();
-    MPI_Request barrier;
-    s.channel.begin_barrier(barrier);
     const auto since = wait_clock::now();
     bool reported = false;
     int suspect = -1;
     for (double next_look = 1e-3 * watch_period_ms;;) {
-        progress_poll();
-        int all_here = 0;
-        PMPI_Test(&barrier, &all_here, MPI_STATUS_IGNORE);
-        if (all_here) return true;
+        if (done()) return true;
         const double waited = seconds_since(since);
         detail::pause_waiting(waited * 1e9 > static_cast<double>(detail::long_wait_ns));
         if (waited < next_look) continue;
         next_look = waited + 1e-3 * watch_period_ms;
         const std::lock_guard lock(setup_mutex());
-        // Who has gone through the barrier may end before we have seen all of it. But then all that it sent is here,
+        // Who has gone through a barrier may end before we have seen all of it. But then all that it sent is here,
         // so we see it before the next look.
         if (suspect >= 0) {
             say(format("MPI_Finalize does not wait for all: the process of world rank {} has ended without", suspect));
@@ -323,11 +318,24 @@ bool all_come_here() {
         }
         suspect = s.processes.any_ended();
         if (!reported && config().stall_seconds > 0 && waited > config().stall_seconds) {
-            say(format("STALL in MPI_Finalize: after {:.1f} s not all processes have called it; still waiting",
-                       waited));
+            say(format("STALL in MPI_Finalize: after {:.1f} s not all processes have {}; still waiting", waited,
+                       lacking));
             reported = true;
         }
     }
+}
+
+// Everybody answers everybody's messages until all are here; an unfinished non-blocking barrier is the only thing
+// that says so.
+bool all_come_here() {
+    MPI_Request barrier;
+    state().channel.begin_barrier(barrier);
+    return wait_for_all("called it", [&barrier] {
+        progress_poll();
+        int all_here = 0;
+        PMPI_Test(&barrier, &all_here, MPI_STATUS_IGNORE);
+        return all_here != 0;
+    });
 }
 
 }  // namespace
@@ -357,19 +365,23 @@ void stop_setup() {
     setup_state &s = state();
     if (!s.running.load(std::memory_order_acquire)) return;
     const bool complete = all_come_here();
-    const std::lock_guard lock(setup_mutex());
-    s.running.store(false, std::memory_order_release);
-    s.live.clear();
-    s.offers.clear();
-    s.offer_of.clear();
-    s.bound_offer.clear();
-    s.order = {};
-    s.in_doubt_since.clear();
-    s.channel.forget();
-    s.unsettled.store(0, std::memory_order_release);
-    if (transport::network *const network = transport::network_in_use(); network != nullptr) network->stop();
-    if (!complete) return;  // the channel and what is under way on it are left to the MPI library
-    s.channel.close();
+    {
+        const std::lock_guard lock(setup_mutex());
+        s.running.store(false, std::memory_order_release);
+        s.live.clear();
+        s.offers.clear();
+        s.offer_of.clear();
+        s.bound_offer.clear();
+        s.order = {};
+        s.in_doubt_since.clear();
+        s.channel.forget();
+        s.unsettled.store(0, std::memory_order_release);
+        if (transport::network *const network = transport::network_in_use(); network != nullptr) network->stop();
+    }
+    // Nobody else is in the channel any more. If not all take leave, it and what is under way on it are left to the
+    // MPI library.
+    if (complete && wait_for_all("taken what was sent to them", [&s] { return s.channel.emptied(); }))
+        s.channel.close();
 }
 
 bool setup_running() { return state().running.load(std::memory_order_acquire); }

@@ -7,6 +7,8 @@
 #include <cstring>
 
 std::deque<fake_mpi::message> fake_mpi::inbox;
+bool fake_mpi::sends_held_up, fake_mpi::barriers_held_up;
+int fake_mpi::barriers_begun;
 
 namespace {
 
@@ -18,7 +20,8 @@ Handle handle_of(std::uintptr_t number) {
         return (Handle)number;
 }
 
-const auto receiving = handle_of<MPI_Request>(0x1000);
+const auto receiving = handle_of<MPI_Request>(0x1000), sending = handle_of<MPI_Request>(0x2000),
+           at_barrier = handle_of<MPI_Request>(0x3000);
 void *receive_buffer;
 std::size_t receive_bytes, received;
 
@@ -57,17 +60,24 @@ int PMPI_Irecv(void *buffer, int count, MPI_Datatype, int, int, MPI_Comm, MPI_Re
 }
 int PMPI_Isend(const void *buffer, int count, MPI_Datatype, int rank, int, MPI_Comm, MPI_Request *request) {
     if (rank == 0) fake_mpi::inbox.push_back({0, {static_cast<const char *>(buffer), static_cast<std::size_t>(count)}});
-    *request = MPI_REQUEST_NULL;
+    *request = sending;
     return MPI_SUCCESS;
 }
 int PMPI_Ibarrier(MPI_Comm, MPI_Request *request) {
-    *request = MPI_REQUEST_NULL;
+    ++fake_mpi::barriers_begun;
+    *request = at_barrier;
     return MPI_SUCCESS;
 }
 int PMPI_Test(MPI_Request *request, int *flag, MPI_Status *status) {
-    *flag = *request != receiving || !fake_mpi::inbox.empty();
-    if (*request != receiving || !*flag) return MPI_SUCCESS;
-    *request = MPI_REQUEST_NULL;
+    const bool receives = *request == receiving;
+    if (receives)
+        *flag = !fake_mpi::inbox.empty();
+    else if (*request == sending)
+        *flag = !fake_mpi::sends_held_up;
+    else
+        *flag = *request != at_barrier || !fake_mpi::barriers_held_up;
+    if (*flag) *request = MPI_REQUEST_NULL;
+    if (!receives || !*flag) return MPI_SUCCESS;
     const fake_mpi::message m = std::move(fake_mpi::inbox.front());
     fake_mpi::inbox.pop_front();
     if (m.bytes.size() > receive_bytes) return MPI_ERR_TRUNCATE;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // As much of an MPI library as the setup of pairs needs, within one process: world rank 0 of three. What it sends to
-// itself arrives; what it sends to others is gone; what others send is put into the inbox.
+// itself arrives; what it sends to others is gone; what others send is put into the inbox. Sends and barriers end at once,
+// unless they are held up.
 #ifndef MPIX_TESTS_FUZZ_FAKE_MPI_H
 #define MPIX_TESTS_FUZZ_FAKE_MPI_H
 
@@ -16,6 +17,8 @@ struct message {
 };
 
 extern std::deque<message> inbox;
+extern bool sends_held_up, barriers_held_up;
+extern int barriers_begun;
 
 }  // namespace fake_mpi
 
