@@ -5,13 +5,11 @@
 // partitions of at least 64 KiB, so that several blocks share it. In the same run NCCL's send and receive, one group a
 // window, by events around windows that follow each other in a stream, and the copy engine by hand, one way, by events and
 // without an answer.
-#include <getopt.h>
-
-#include <cstdlib>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "tests/bench/command_line.hpp"
 #include "tests/bench/flood.cuh"
 #include "tests/bench/nccl_pair.cuh"
 #include "tests/bench/table.hpp"
@@ -31,39 +29,23 @@ struct options {
 };
 
 bool parse(int argc, char **argv, options &o) {
-    static const option known[] = {{"min", required_argument, nullptr, 'm'},
-                                   {"max", required_argument, nullptr, 'M'},
-                                   {"step", required_argument, nullptr, 's'},
-                                   {"threads", required_argument, nullptr, 't'},
-                                   {"epochs", required_argument, nullptr, 'e'},
-                                   {"window", required_argument, nullptr, 'w'},
-                                   {"without-nccl", no_argument, nullptr, 'n'},
-                                   {"csv", required_argument, nullptr, 'c'},
-                                   {nullptr, 0, nullptr, 0}};
-    for (int c; (c = getopt_long(argc, argv, "", known, nullptr)) != -1;) {
-        if (c == 'm')
-            o.least = std::strtoull(optarg, nullptr, 0);
-        else if (c == 'M')
-            o.most = std::strtoull(optarg, nullptr, 0);
-        else if (c == 's')
-            o.step = std::atoi(optarg);
-        else if (c == 't')
-            o.threads = std::atoi(optarg);
-        else if (c == 'e')
-            o.epochs = std::atoi(optarg);
-        else if (c == 'w')
-            o.window = std::atoi(optarg);
-        else if (c == 'n')
-            o.nccl = false;
-        else if (c == 'c')
-            o.csv = optarg;
-        else
-            return false;
-    }
-    const auto power = [](uint64_t x) { return x >= 8 && x <= most_bytes && (x & (x - 1)) == 0; };
-    return power(o.least) && power(o.most) && o.step >= 2 && (o.step & (o.step - 1)) == 0 && o.threads >= 32 &&
-           o.threads <= 512 && o.threads % 32 == 0 && o.epochs >= 1 && o.window >= 2 && o.window <= 1024 &&
-           optind == argc;
+    command_line line("mpirun -n 2 ",
+                      "[--min BYTES] [--max BYTES] [--step FACTOR] [--threads N] [--epochs N]\n"
+                      "           [--window N] [--without-nccl] [--csv FILE|-]\n"
+                      "BYTES from 8 to 64 MiB, powers of two. Windows are cut to 128 MiB.");
+    line.value("min", o.least);
+    line.value("max", o.most);
+    line.value("step", o.step);
+    line.value("threads", o.threads);
+    line.value("epochs", o.epochs);
+    line.value("window", o.window);
+    line.without("without-nccl", o.nccl);
+    line.value("csv", o.csv);
+    return line.read(argc, argv, [&o] {
+        return power_of_two(o.least, 8, most_bytes) && power_of_two(o.most, 8, most_bytes) &&
+               power_of_two(o.step, 2, 1 << 30) && whole_warps(o.threads) && o.epochs >= 1 && o.window >= 2 &&
+               o.window <= 1024;
+    });
 }
 
 class events {
@@ -100,14 +82,7 @@ private:
 int main(int argc, char **argv) {
     options o;
     if (without_gpu()) return 77;
-    if (!parse(argc, argv, o)) {
-        std::fprintf(stderr,
-                     "usage: mpirun -n 2 %s [--min BYTES] [--max BYTES] [--step FACTOR] [--threads N] [--epochs N]\n"
-                     "           [--window N] [--without-nccl] [--csv FILE|-]\n"
-                     "BYTES from 8 to 64 MiB, powers of two. Windows are cut to 128 MiB.\n",
-                     argv[0]);
-        return 2;
-    }
+    if (!parse(argc, argv, o)) return 2;
     pair c(argc, argv);
     std::optional<table> t;
     if (c.rank == 0)

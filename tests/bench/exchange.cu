@@ -25,16 +25,14 @@
 #include <string>
 #include <vector>
 
-#include "tests/bench/by_hand.cuh"
 #include "tests/bench/grid.cuh"
-#include "tests/bench/machine.hpp"
+#include "tests/bench/pair.cuh"
 
 namespace cg = cooperative_groups;
 using namespace bench;
 
 namespace {
 
-constexpr uint64_t patience_ns = 10'000'000'000u;
 constexpr int threads = 512;
 constexpr int64_t large = int64_t{256} << 20;          // shows the link's bandwidth
 constexpr int64_t most_bytes = int64_t{3} << 29;       // of an array: three of the largest faces
@@ -89,14 +87,9 @@ __global__ void __launch_bounds__(threads)
     if (!good) atomicAdd(reinterpret_cast<unsigned long long *>(&out->t.errors), 1ull);
 }
 
-__device__ uint64_t payload_word(uint64_t key, uint64_t i) {
-    uint64_t x = key + i * 0x9e3779b97f4a7c15u;
-    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
-    return x ^ (x >> 27);
-}
 constexpr uint64_t poison = 0x5a5a5a5a5a5a5a5au;
 
-__global__ void prepare(uint64_t *out, uint64_t *in, int64_t words, uint64_t key) {
+__global__ void prepare_faces(uint64_t *out, uint64_t *in, int64_t words, uint64_t key) {
     const int64_t step = int64_t{gridDim.x} * blockDim.x;
     for (int64_t i = int64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < words; i += step) {
         out[i] = payload_word(key, static_cast<uint64_t>(i));
@@ -105,7 +98,7 @@ __global__ void prepare(uint64_t *out, uint64_t *in, int64_t words, uint64_t key
 }
 
 // Of each `pitch` words the first `run` are the payload, and the others as they were.
-__global__ void verify(const uint64_t *in, int64_t words, int64_t run, int64_t pitch, uint64_t key, result *out) {
+__global__ void verify_faces(const uint64_t *in, int64_t words, int64_t run, int64_t pitch, uint64_t key, result *out) {
     const int64_t step = int64_t{gridDim.x} * blockDim.x;
     for (int64_t i = int64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < words; i += step) {
         const uint64_t expected = i % pitch < run ? payload_word(key, static_cast<uint64_t>(i)) : poison;
@@ -123,11 +116,6 @@ __global__ void __launch_bounds__(threads) store(char *to, const char *from, uin
 }
 
 // ---- measuring ---------------------------------------------------------------------------------------------------
-
-double median(std::vector<double> all) {
-    std::sort(all.begin(), all.end());
-    return all[all.size() / 2];
-}
 
 result read_result(const context &c, const char *what) {
     result r;
@@ -161,17 +149,17 @@ double measure(const context &c, const face &f, int faces, const char *what, cha
     for (int e = 0; e <= times_over; ++e) {
         key += 2;
         const auto mine = static_cast<uint64_t>(c.rank), theirs = static_cast<uint64_t>(c.peer);
-        prepare<<<1024, 512, 0, c.stream>>>(reinterpret_cast<uint64_t *>(c.out), reinterpret_cast<uint64_t *>(in),
-                                            words, key + mine);
-        check(cudaGetLastError(), "prepare");
+        prepare_faces<<<1024, 512, 0, c.stream>>>(reinterpret_cast<uint64_t *>(c.out), reinterpret_cast<uint64_t *>(in),
+                                                  words, key + mine);
+        check(cudaGetLastError(), "prepare_faces");
         clear_result(c);
         MPI_Barrier(MPI_COMM_WORLD);
         const double us = turn();
         expect_no_errors(c, what);
         MPI_Barrier(MPI_COMM_WORLD);  // what came without a message is here now
-        verify<<<1024, 512, 0, c.stream>>>(reinterpret_cast<const uint64_t *>(in), words, receives ? f.run / 8 : 0,
-                                           f.pitch / 8, key + theirs, c.outcome);
-        check(cudaGetLastError(), "verify");
+        verify_faces<<<1024, 512, 0, c.stream>>>(reinterpret_cast<const uint64_t *>(in), words,
+                                                 receives ? f.run / 8 : 0, f.pitch / 8, key + theirs, c.outcome);
+        check(cudaGetLastError(), "verify_faces");
         expect_no_errors(c, what);
         MPI_Barrier(MPI_COMM_WORLD);
         if (e > 0) all.push_back(us);
@@ -390,34 +378,28 @@ int main(int argc, char **argv) {
         std::puts("skipped: fewer than two GPUs");
         return 77;
     }
-    int provided, size, local, beside;
-    context c{};
-    MPI_Init_thread(&argc, &argv, MPI_THREAD_FUNNELED, &provided);
-    MPI_Comm_rank(MPI_COMM_WORLD, &c.rank);
-    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    const pair both(argc, argv);
     MPI_Comm node;
+    int beside, reaches = 0;
     MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &node);
-    MPI_Comm_rank(node, &local);
     MPI_Comm_size(node, &beside);
     MPI_Comm_free(&node);
-    const int device = local % devices, other = (local + 1) % 2;
-    int reaches = 0;
-    if (size == 2 && beside == 2) check(cudaDeviceCanAccessPeer(&reaches, device, other), "cudaDeviceCanAccessPeer");
+    if (beside == 2) check(cudaDeviceCanAccessPeer(&reaches, both.device, 1 - both.device), "cudaDeviceCanAccessPeer");
     MPI_Allreduce(MPI_IN_PLACE, &reaches, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
     if (reaches == 0) {
-        if (c.rank == 0) std::puts("skipped: not two ranks with GPUs that can map each other");
-        MPI_Finalize();
+        if (both.rank == 0) std::puts("skipped: not two ranks with GPUs that can map each other");
         return 77;
     }
-    c.peer = 1 - c.rank;
-    check(cudaSetDevice(device), "cudaSetDevice");
-    check(cudaStreamCreateWithFlags(&c.stream, cudaStreamNonBlocking), "cudaStreamCreateWithFlags");
+    context c{};
+    c.rank = both.rank;
+    c.peer = both.peer;
+    c.stream = both.stream;
     check(cudaEventCreate(&c.begin), "cudaEventCreate");
     check(cudaEventCreate(&c.end), "cudaEventCreate");
     check(cudaMalloc(&c.outcome, sizeof(result)), "cudaMalloc");
     check(cudaMalloc(&c.out, most_bytes), "cudaMalloc");
     check(cudaMalloc(&c.in, most_bytes), "cudaMalloc");
-    c.columns = machine_columns(device);
+    c.columns = machine_columns(both.device);
     c.write_rate = 1;
     if (c.rank == 0)
         std::printf("face,run,pitch,how,partitions,path,clock,us,GB/s,of_write_bandwidth,gpu,driver,cuda,date,mpi\n");
@@ -437,13 +419,11 @@ int main(int argc, char **argv) {
                 for (const int n : {1, 16})
                     if (cut(n)) by_kernel<false>(c, f, n);
             }
-        peer_copy(c, device, peer_in);
+        peer_copy(c, both.device, peer_in);
     }
     for (void *p : {static_cast<void *>(c.outcome), static_cast<void *>(c.out), static_cast<void *>(c.in)})
         check(cudaFree(p), "cudaFree");
     check(cudaEventDestroy(c.begin), "cudaEventDestroy");
     check(cudaEventDestroy(c.end), "cudaEventDestroy");
-    check(cudaStreamDestroy(c.stream), "cudaStreamDestroy");
-    MPI_Finalize();
     return 0;
 }

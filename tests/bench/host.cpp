@@ -3,7 +3,6 @@
 // What an epoch between two ranks of one node costs on the host: through mpix, through the MPI library's own
 // partitioned calls (where it has them), and as one persistent send and receive per partition. Both ranks send and
 // receive. The same program, in the same run: mpix answers to the MPI_ names, the library to the PMPI_ names.
-#include <getopt.h>
 #include <mpi.h>
 #include <mpix/mpix.h>
 
@@ -17,6 +16,7 @@
 #include <thread>
 #include <vector>
 
+#include "tests/bench/command_line.hpp"
 #include "tests/bench/host_machine.hpp"
 
 namespace {
@@ -258,43 +258,25 @@ figures measure(way &w, const shape &s, const options &o, int rank) {
 }
 
 bool parse(int argc, char **argv, options &o) {
-    static const option known[] = {{"threads", required_argument, nullptr, 't'},
-                                   {"repeats", required_argument, nullptr, 'r'},
-                                   {"seconds", required_argument, nullptr, 's'},
-                                   {"partitions", required_argument, nullptr, 'p'},
-                                   {"bytes", required_argument, nullptr, 'b'},
-                                   {"csv", required_argument, nullptr, 'c'},
-                                   {nullptr, 0, nullptr, 0}};
-    for (int c; (c = getopt_long(argc, argv, "", known, nullptr)) != -1;) {
-        if (c == 't')
-            o.threads = std::atoi(optarg);
-        else if (c == 'r')
-            o.repeats = std::atoi(optarg);
-        else if (c == 's')
-            o.seconds = std::atof(optarg);
-        else if (c == 'p')
-            o.partitions = std::atoi(optarg);
-        else if (c == 'b')
-            o.bytes = std::atoll(optarg);
-        else if (c == 'c')
-            o.csv = optarg;
-        else
-            return false;
-    }
-    return o.threads >= 1 && o.repeats >= 1 && o.seconds > 0 && o.partitions >= 0 && o.bytes >= 0 && optind == argc;
+    bench::command_line line("mpirun -n 2 ",
+                             "[--partitions N] [--bytes N] [--threads N] [--repeats N] [--seconds S]\n"
+                             "           [--csv FILE|-]");
+    line.value("threads", o.threads);
+    line.value("repeats", o.repeats);
+    line.value("seconds", o.seconds);
+    line.value("partitions", o.partitions);
+    line.value("bytes", o.bytes);
+    line.value("csv", o.csv);
+    return line.read(argc, argv, [&o] {
+        return o.threads >= 1 && o.repeats >= 1 && o.seconds > 0 && o.partitions >= 0 && o.bytes >= 0;
+    });
 }
 
 }  // namespace
 
 int main(int argc, char **argv) {
     options o;
-    if (!parse(argc, argv, o)) {
-        std::fprintf(stderr,
-                     "usage: mpirun -n 2 %s [--partitions N] [--bytes N] [--threads N] [--repeats N] [--seconds S]\n"
-                     "           [--csv FILE|-]\n",
-                     argv[0]);
-        return 2;
-    }
+    if (!parse(argc, argv, o)) return 2;
     int provided = 0, rank = 0, size = 0;
     MPI_Init_thread(&argc, &argv, o.threads > 1 ? MPI_THREAD_MULTIPLE : MPI_THREAD_FUNNELED, &provided);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);

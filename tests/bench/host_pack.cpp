@@ -3,7 +3,6 @@
 // MPI_Pack and MPI_Unpack between two pieces of host memory: through mpix, through the MPI library's own (the PMPI_ names),
 // and by the loop that one would write by hand, in the same run. The three take turns, and the figure is the median of
 // each. All three are checked byte for byte, against the blocks written down one by one, before they are timed.
-#include <getopt.h>
 #include <mpi.h>
 #include <mpix/mpix.h>
 #include <time.h>
@@ -18,6 +17,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/bench/command_line.hpp"
 #include "tests/bench/host_machine.hpp"
 #include "tests/bench/pack_types.hpp"
 
@@ -256,31 +256,21 @@ void measure_all(const options &o, std::FILE *csv) {
     }
 }
 
-options parse(int argc, char **argv) {
-    options o;
-    const option known[] = {{"rounds", required_argument, nullptr, 'r'},  {"seconds", required_argument, nullptr, 's'},
-                            {"largest", required_argument, nullptr, 'l'}, {"only", required_argument, nullptr, 'o'},
-                            {"csv", required_argument, nullptr, 'c'},     {nullptr, 0, nullptr, 0}};
-    for (int c; (c = getopt_long(argc, argv, "", known, nullptr)) != -1;) {
-        if (c == 'r') o.rounds = std::max(1, std::atoi(optarg));
-        if (c == 's') o.seconds = std::atof(optarg);
-        if (c == 'l') o.largest = std::atoll(optarg);
-        if (c == 'o') o.only = optarg;
-        if (c == 'c') o.csv = optarg;
-        if (c == '?') {
-            std::fprintf(stderr,
-                         "usage: %s [--rounds N] [--seconds S] [--largest BYTES] [--only KIND] [--csv FILE|-]\n",
-                         argv[0]);
-            std::exit(2);
-        }
-    }
-    return o;
+bool parse(int argc, char **argv, options &o) {
+    bench::command_line line("", "[--rounds N] [--seconds S] [--largest BYTES] [--only KIND] [--csv FILE|-]");
+    line.value("rounds", o.rounds);
+    line.value("seconds", o.seconds);
+    line.value("largest", o.largest);
+    line.value("only", o.only);
+    line.value("csv", o.csv);
+    return line.read(argc, argv, [&o] { return o.rounds >= 1; });
 }
 
 }  // namespace
 
 int main(int argc, char **argv) {
-    const options o = parse(argc, argv);
+    options o;
+    if (!parse(argc, argv, o)) return 2;
     MPI_Init(&argc, &argv);
     const bool to_file = o.csv != nullptr && std::strcmp(o.csv, "-") != 0;
     std::FILE *const csv = to_file ? std::fopen(o.csv, "w") : stdout;

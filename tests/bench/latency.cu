@@ -8,14 +8,12 @@
 // By one block, warp or thread, and, of large messages, by several blocks: the blocks of the sender mark a partition each
 // ready, and each block of the receiver waits for the whole message, which is one partition there. Of several numbers of
 // blocks, each way shows the one that is best for it.
-#include <getopt.h>
-
-#include <cstdlib>
 #include <mpix/device.cuh>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "tests/bench/command_line.hpp"
 #include "tests/bench/floor.cuh"
 #include "tests/bench/nvshmem_pair.cuh"
 #include "tests/bench/table.hpp"
@@ -39,64 +37,30 @@ struct options {
     const char *csv = nullptr;
 };
 
-void usage(const char *program) {
-    std::fprintf(stderr,
-                 "usage: mpirun -n 2 %s [--min BYTES] [--max BYTES] [--step FACTOR] [--threads N] [--epochs N]\n"
-                 "           [--scope block|warp|thread|blocks|all] [--without-nvshmem] [--csv FILE]\n"
-                 "BYTES from 8 to 64 MiB, powers of two. --csv -: CSV instead of text on the standard output.\n",
-                 program);
-}
-
 bool parse(int argc, char **argv, options &o) {
-    static const option known[] = {{"min", required_argument, nullptr, 'm'},
-                                   {"max", required_argument, nullptr, 'M'},
-                                   {"step", required_argument, nullptr, 's'},
-                                   {"threads", required_argument, nullptr, 't'},
-                                   {"epochs", required_argument, nullptr, 'e'},
-                                   {"scope", required_argument, nullptr, 'g'},
-                                   {"without-nvshmem", no_argument, nullptr, 'n'},
-                                   {"csv", required_argument, nullptr, 'c'},
-                                   {nullptr, 0, nullptr, 0}};
-    for (int c; (c = getopt_long(argc, argv, "", known, nullptr)) != -1;) {
-        switch (c) {
-            case 'm':
-                o.least = std::strtoull(optarg, nullptr, 0);
-                break;
-            case 'M':
-                o.most = std::strtoull(optarg, nullptr, 0);
-                break;
-            case 's':
-                o.step = std::atoi(optarg);
-                break;
-            case 't':
-                o.threads = std::atoi(optarg);
-                break;
-            case 'e':
-                o.epochs = std::atoi(optarg);
-                break;
-            case 'n':
-                o.nvshmem = false;
-                break;
-            case 'c':
-                o.csv = optarg;
-                break;
-            case 'g': {
-                const std::string which(optarg);
-                if (which == "all") break;
-                o.scopes.clear();
-                o.blocks = which == "blocks";
-                for (const scope s : {scope::thread, scope::warp, scope::block})
-                    if (which == scope_names[static_cast<int>(s)]) o.scopes = {s};
-                if (o.scopes.empty() && !o.blocks) return false;
-                break;
-            }
-            default:
-                return false;
-        }
-    }
-    const auto power = [](uint64_t x) { return x >= 8 && x <= (64u << 20) && (x & (x - 1)) == 0; };
-    return power(o.least) && power(o.most) && o.step >= 2 && (o.step & (o.step - 1)) == 0 && o.threads >= 32 &&
-           o.threads <= 512 && o.threads % 32 == 0 && o.epochs >= 1 && optind == argc;
+    command_line line("mpirun -n 2 ",
+                      "[--min BYTES] [--max BYTES] [--step FACTOR] [--threads N] [--epochs N]\n"
+                      "           [--scope block|warp|thread|blocks|all] [--without-nvshmem] [--csv FILE]\n"
+                      "BYTES from 8 to 64 MiB, powers of two. --csv -: CSV instead of text on the standard output.");
+    line.value("min", o.least);
+    line.value("max", o.most);
+    line.value("step", o.step);
+    line.value("threads", o.threads);
+    line.value("epochs", o.epochs);
+    line.without("without-nvshmem", o.nvshmem);
+    line.value("csv", o.csv);
+    line.word("scope", [&o](const std::string &which) {
+        if (which == "all") return true;
+        o.scopes.clear();
+        o.blocks = which == "blocks";
+        for (const scope s : {scope::thread, scope::warp, scope::block})
+            if (which == scope_names[static_cast<int>(s)]) o.scopes = {s};
+        return o.blocks || !o.scopes.empty();
+    });
+    return line.read(argc, argv, [&o] {
+        return power_of_two(o.least, 8, 64 << 20) && power_of_two(o.most, 8, 64 << 20) &&
+               power_of_two(o.step, 2, 1 << 30) && whole_warps(o.threads) && o.epochs >= 1;
+    });
 }
 
 // ---- mpix ----------------------------------------------------------------------------------------------
@@ -314,10 +278,7 @@ private:
 int main(int argc, char **argv) {
     options o;
     if (without_gpu()) return 77;
-    if (!parse(argc, argv, o)) {
-        usage(argv[0]);
-        return 2;
-    }
+    if (!parse(argc, argv, o)) return 2;
     pair c(argc, argv);
     std::optional<table> t;
     if (c.rank == 0)

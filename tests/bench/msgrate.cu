@@ -3,13 +3,11 @@
 // How many small partitions a second: rows for each number of blocks and of partitions that a block marks ready in a
 // round, by its threads, its warps or as a whole (flood.cuh). A round ends with an answer, which is in the time: few
 // partitions show how long that takes, many the rate.
-#include <getopt.h>
-
-#include <cstdlib>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "tests/bench/command_line.hpp"
 #include "tests/bench/flood.cuh"
 #include "tests/bench/table.hpp"
 
@@ -25,32 +23,20 @@ struct options {
 };
 
 bool parse(int argc, char **argv, options &o) {
-    static const option known[] = {{"blocks", required_argument, nullptr, 'b'},
-                                   {"partitions", required_argument, nullptr, 'p'},
-                                   {"bytes", required_argument, nullptr, 's'},
-                                   {"threads", required_argument, nullptr, 't'},
-                                   {"epochs", required_argument, nullptr, 'e'},
-                                   {"csv", required_argument, nullptr, 'c'},
-                                   {nullptr, 0, nullptr, 0}};
-    for (int c; (c = getopt_long(argc, argv, "", known, nullptr)) != -1;) {
-        if (c == 'b')
-            o.blocks = {std::atoi(optarg)};
-        else if (c == 'p')
-            o.partitions = {std::atoi(optarg)};
-        else if (c == 's')
-            o.bytes = std::strtoull(optarg, nullptr, 0);
-        else if (c == 't')
-            o.threads = std::atoi(optarg);
-        else if (c == 'e')
-            o.epochs = std::atoi(optarg);
-        else if (c == 'c')
-            o.csv = optarg;
-        else
-            return false;
-    }
-    return o.blocks[0] >= 1 && o.blocks.back() <= 128 && o.partitions[0] >= 1 && o.partitions.back() <= 4096 &&
-           o.bytes >= 8 && o.bytes <= 4096 && o.bytes % 8 == 0 && o.threads >= 32 && o.threads <= 512 &&
-           o.threads % 32 == 0 && o.epochs >= 1 && optind == argc;
+    command_line line("mpirun -n 2 ",
+                      "[--blocks 1..128] [--partitions 1..4096] [--bytes 8..4096] [--threads N]\n"
+                      "           [--epochs N] [--csv FILE|-]\n"
+                      "--partitions: of each block in a round.");
+    line.only("blocks", o.blocks);
+    line.only("partitions", o.partitions);
+    line.value("bytes", o.bytes);
+    line.value("threads", o.threads);
+    line.value("epochs", o.epochs);
+    line.value("csv", o.csv);
+    return line.read(argc, argv, [&o] {
+        return o.blocks[0] >= 1 && o.blocks.back() <= 128 && o.partitions[0] >= 1 && o.partitions.back() <= 4096 &&
+               o.bytes >= 8 && o.bytes <= 4096 && o.bytes % 8 == 0 && whole_warps(o.threads) && o.epochs >= 1;
+    });
 }
 
 }  // namespace
@@ -58,14 +44,7 @@ bool parse(int argc, char **argv, options &o) {
 int main(int argc, char **argv) {
     options o;
     if (without_gpu()) return 77;
-    if (!parse(argc, argv, o)) {
-        std::fprintf(stderr,
-                     "usage: mpirun -n 2 %s [--blocks 1..128] [--partitions 1..4096] [--bytes 8..4096] [--threads N]\n"
-                     "           [--epochs N] [--csv FILE|-]\n"
-                     "--partitions: of each block in a round.\n",
-                     argv[0]);
-        return 2;
-    }
+    if (!parse(argc, argv, o)) return 2;
     pair c(argc, argv);
     std::optional<table> t;
     if (c.rank == 0)

@@ -5,7 +5,6 @@
 // message goes as a whole, as partitions that are readied one by one, or as a window of messages; several follow each other
 // before an answer, which goes the same way. scripts/bench-network runs it.
 #include <dlfcn.h>
-#include <getopt.h>
 #include <mpi.h>
 #include <mpix/mpix.h>
 
@@ -18,6 +17,7 @@
 #include <thread>
 #include <vector>
 
+#include "tests/bench/command_line.hpp"
 #include "tests/bench/host_machine.hpp"
 
 namespace {
@@ -324,35 +324,19 @@ private:
 };
 
 bool parse(int argc, char **argv, options &o) {
-    static const option known[] = {{"seconds", required_argument, nullptr, 's'},
-                                   {"largest", required_argument, nullptr, 'l'},
-                                   {"over", required_argument, nullptr, 'o'},
-                                   {"csv", required_argument, nullptr, 'c'},
-                                   {nullptr, 0, nullptr, 0}};
-    for (int c; (c = getopt_long(argc, argv, "", known, nullptr)) != -1;) {
-        if (c == 's')
-            o.seconds = std::atof(optarg);
-        else if (c == 'l')
-            o.largest = std::strtoul(optarg, nullptr, 10);
-        else if (c == 'o')
-            o.over = optarg;
-        else if (c == 'c')
-            o.csv = optarg;
-        else
-            return false;
-    }
-    return o.seconds > 0 && o.largest >= 8 && o.largest <= std::size_t{1} << 30 && optind == argc;
+    bench::command_line line("mpirun -n 2 ", "[--seconds S] [--largest BYTES] [--over TEXT] [--csv FILE|-]");
+    line.value("seconds", o.seconds);
+    line.value("largest", o.largest);
+    line.value("over", o.over);
+    line.value("csv", o.csv);
+    return line.read(argc, argv, [&o] { return o.seconds > 0 && o.largest >= 8 && o.largest <= std::size_t{1} << 30; });
 }
 
 }  // namespace
 
 int main(int argc, char **argv) {
     options o;
-    if (!parse(argc, argv, o)) {
-        std::fprintf(stderr, "usage: mpirun -n 2 %s [--seconds S] [--largest BYTES] [--over TEXT] [--csv FILE|-]\n",
-                     argv[0]);
-        return 2;
-    }
+    if (!parse(argc, argv, o)) return 2;
     int size = 0;
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);

@@ -23,7 +23,6 @@
 //   clock_ns        the smallest step of the clock
 //   early_bird      the part of the partitions that had left (pready had returned) when the last one became ready
 #include <cooperative_groups.h>
-#include <getopt.h>
 
 #include <cstdlib>
 #include <mpix/device.cuh>
@@ -31,6 +30,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/bench/command_line.hpp"
 #include "tests/bench/pair.cuh"
 #include "tests/bench/table.hpp"
 
@@ -51,55 +51,29 @@ struct options {
     const char *csv = nullptr;
 };
 
-void usage(const char *program) {
-    std::fprintf(
-        stderr,
-        "usage: mpirun -n 2 %s [--compute US]... [--min BYTES] [--max BYTES] [--step FACTOR] [--samples N]\n"
+bool parse(int argc, char **argv, options &o) {
+    command_line line(
+        "mpirun -n 2 ",
+        "[--compute US]... [--min BYTES] [--max BYTES] [--step FACTOR] [--samples N]\n"
         "           [--spread PART] [--noise PART] [--csv FILE]\n"
         "BYTES from 64 KiB to 64 MiB, powers of two. The blocks end at even distances in the last PART (0 to 1,\n"
         "default 1) of the computing time; noise: each of them up to PART of its time later, at random (default\n"
-        "0.04). --csv -: CSV instead of text on the standard output.\n",
-        program);
-}
-
-bool parse(int argc, char **argv, options &o) {
-    static const option known[] = {{"compute", required_argument, nullptr, 'u'},
-                                   {"min", required_argument, nullptr, 'm'},
-                                   {"max", required_argument, nullptr, 'M'},
-                                   {"step", required_argument, nullptr, 's'},
-                                   {"samples", required_argument, nullptr, 'e'},
-                                   {"spread", required_argument, nullptr, 'p'},
-                                   {"noise", required_argument, nullptr, 'n'},
-                                   {"csv", required_argument, nullptr, 'c'},
-                                   {nullptr, 0, nullptr, 0}};
-    bool given = false;
-    for (int c; (c = getopt_long(argc, argv, "", known, nullptr)) != -1;) {
-        if (c == 'u') {
-            if (!given) o.compute_us.clear();
-            given = true;
-            o.compute_us.push_back(std::atof(optarg));
-        } else if (c == 'm')
-            o.least = std::strtoull(optarg, nullptr, 0);
-        else if (c == 'M')
-            o.most = std::strtoull(optarg, nullptr, 0);
-        else if (c == 's')
-            o.step = std::atoi(optarg);
-        else if (c == 'e')
-            o.samples = std::atoi(optarg);
-        else if (c == 'p')
-            o.spread = std::atof(optarg);
-        else if (c == 'n')
-            o.noise = std::atof(optarg);
-        else if (c == 'c')
-            o.csv = optarg;
-        else
-            return false;
-    }
-    const auto power = [](uint64_t x) { return x >= least_message && x <= most_message && (x & (x - 1)) == 0; };
-    for (const double us : o.compute_us)
-        if (us < 0 || us > 1e6) return false;
-    return power(o.least) && power(o.most) && o.step >= 2 && (o.step & (o.step - 1)) == 0 && o.samples >= 1 &&
-           o.spread >= 0 && o.spread <= 1 && o.noise >= 0 && o.noise <= 10 && optind == argc;
+        "0.04). --csv -: CSV instead of text on the standard output.");
+    line.each("compute", o.compute_us);
+    line.value("min", o.least);
+    line.value("max", o.most);
+    line.value("step", o.step);
+    line.value("samples", o.samples);
+    line.value("spread", o.spread);
+    line.value("noise", o.noise);
+    line.value("csv", o.csv);
+    return line.read(argc, argv, [&o] {
+        for (const double us : o.compute_us)
+            if (us < 0 || us > 1e6) return false;
+        return power_of_two(o.least, least_message, most_message) &&
+               power_of_two(o.most, least_message, most_message) && power_of_two(o.step, 2, 1 << 30) &&
+               o.samples >= 1 && o.spread >= 0 && o.spread <= 1 && o.noise >= 0 && o.noise <= 10;
+    });
 }
 
 // ---- the sender's kernels --------------------------------------------------------------------------------
@@ -405,10 +379,7 @@ int main(int argc, char **argv) {
     setenv("CUDA_MODULE_LOADING", "EAGER", 1);
     options o;
     if (without_gpu()) return 77;
-    if (!parse(argc, argv, o)) {
-        usage(argv[0]);
-        return 2;
-    }
+    if (!parse(argc, argv, o)) return 2;
     pair c(argc, argv);
     std::optional<table> t;
     if (c.rank == 0)

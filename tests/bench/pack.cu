@@ -13,7 +13,6 @@
 // CCCL's copy between strided arrays (cudax::copy) has rows that say why it has no time: no toolkit up to 13.0
 // contains it.
 #include <cub/device/device_memcpy.cuh>
-#include <getopt.h>
 #include <mpi.h>
 
 #include <algorithm>
@@ -21,6 +20,7 @@
 #include <vector>
 
 #include "tests/bench/atoms.hpp"
+#include "tests/bench/command_line.hpp"
 #include "tests/bench/pack_clock.cuh"
 #include "tests/bench/pack_types.hpp"
 
@@ -249,20 +249,13 @@ void type_table(const context &c) {
 }  // namespace
 
 int main(int argc, char **argv) {
-    static const option known[] = {
-        {"table", required_argument, nullptr, 't'}, {"csv", required_argument, nullptr, 'c'}, {nullptr, 0, nullptr, 0}};
     std::string only;
     const char *csv = nullptr;
-    for (int o; (o = getopt_long(argc, argv, "", known, nullptr)) != -1;) {
-        if (o == 't')
-            only = optarg;
-        else if (o == 'c')
-            csv = optarg;
-        else {
-            std::fprintf(stderr, "usage: %s [--table seed|rows|types] [--csv FILE|-]\n", argv[0]);
-            return 2;
-        }
-    }
+    command_line line("", "[--table seed|rows|types] [--csv FILE|-]");
+    line.value("table", only);
+    line.value("csv", csv);
+    if (!line.read(argc, argv, [&] { return only.empty() || only == "seed" || only == "rows" || only == "types"; }))
+        return 2;
     if (without_gpu()) return 77;
     MPI_Init(&argc, &argv);
     context c;

@@ -4,7 +4,6 @@
 // receiver apart; then, on 27 or more ranks, for every rank with its 26 neighbours in a periodic grid, and what follows on
 // paper for very many ranks.
 #include <dirent.h>
-#include <getopt.h>
 #include <malloc.h>
 #include <mpi.h>
 #include <mpix/mpix.h>
@@ -22,6 +21,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/bench/command_line.hpp"
 #include "tests/bench/host_machine.hpp"
 
 namespace {
@@ -462,39 +462,23 @@ void estimate(const options &o, const costs (&side)[2], const fixed_costs &c, do
 }
 
 bool parse(int argc, char **argv, options &o) {
-    static const option known[] = {{"requests", required_argument, nullptr, 'n'},
-                                   {"ranks", required_argument, nullptr, 'r'},
-                                   {"partitions", required_argument, nullptr, 'p'},
-                                   {"csv", required_argument, nullptr, 'c'},
-                                   {nullptr, 0, nullptr, 0}};
-    for (int c; (c = getopt_long(argc, argv, "", known, nullptr)) != -1;) {
-        if (c == 'n')
-            o.requests = std::atoi(optarg);
-        else if (c == 'r')
-            o.ranks = std::atof(optarg);
-        else if (c == 'p')
-            o.partitions = std::atoi(optarg);
-        else if (c == 'c')
-            o.csv = optarg;
-        else
-            return false;
-    }
-    return o.requests >= 100 && o.ranks >= 1 && o.partitions >= 1 && optind == argc;
+    bench::command_line line(
+        "mpirun -n N ",
+        "[--requests N] [--ranks N] [--partitions N] [--csv FILE|-]\n"
+        "  --requests N    between ranks 0 and 1: 10, 100, ... N / 10, and N (10000)\n"
+        "  --ranks N, --partitions N   of the estimate on paper (100000, 64); with more than two ranks only");
+    line.value("requests", o.requests);
+    line.value("ranks", o.ranks);
+    line.value("partitions", o.partitions);
+    line.value("csv", o.csv);
+    return line.read(argc, argv, [&o] { return o.requests >= 100 && o.ranks >= 1 && o.partitions >= 1; });
 }
 
 }  // namespace
 
 int main(int argc, char **argv) {
     options o;
-    if (!parse(argc, argv, o)) {
-        std::fprintf(
-            stderr,
-            "usage: mpirun -n N %s [--requests N] [--ranks N] [--partitions N] [--csv FILE|-]\n"
-            "  --requests N    between ranks 0 and 1: 10, 100, ... N / 10, and N (10000)\n"
-            "  --ranks N, --partitions N   of the estimate on paper (100000, 64); with more than two ranks only\n",
-            argv[0]);
-        return 2;
-    }
+    if (!parse(argc, argv, o)) return 2;
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);

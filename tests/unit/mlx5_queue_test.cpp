@@ -77,6 +77,14 @@ struct machine {
         return make_queue_to(network, peer, host_memory, on_gpu ? &gpus : nullptr, on_gpu ? 0 : on_host, queue,
                              executed_by);
     }
+    void connect_and_open(bool on_gpu = false) {
+        connect();
+        REQUIRE(open(on_gpu).empty());
+    }
+    void close() {
+        queue = nullptr;
+        network.hardware = nullptr;
+    }
     mpix_queue_rings rings() const {  // of the silicon
         mpix_queue_rings r{};
         r.sq = reinterpret_cast<wqe *>(const_cast<unsigned char *>(w.sq) + 64);
@@ -131,6 +139,10 @@ struct sent_message {
     }
 };
 
+struct entered_message : sent_message {
+    explicit entered_message(machine &m) { REQUIRE(enter(m).empty()); }
+};
+
 template <class Done>
 void run_until(hca_queue &silicon, const Done &done) {
     const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
@@ -145,14 +157,12 @@ void run_until(hca_queue &silicon, const Done &done) {
 TEST_CASE("on a ConnectX the NIC executes the queue, elsewhere the software HCA, and it is said why") {
     machine m;
     SECTION("a ConnectX") {
-        m.connect();
-        REQUIRE(m.open(false).empty());
+        m.connect_and_open();
         CHECK(m.executed_by == "the NIC, rung by whoever posts");
     }
     SECTION("one whose doorbell the GPU does not reach") {
         m.w.registers_map = false;
-        m.connect();
-        REQUIRE(m.open(true).empty());
+        m.connect_and_open(true);
         CHECK(contains(m.executed_by, "the NIC, rung by a thread of the host: "));
         CHECK(contains(m.executed_by, "operation not permitted"));
     }
@@ -168,8 +178,7 @@ TEST_CASE("on a ConnectX the NIC executes the queue, elsewhere the software HCA,
     }
     SECTION("another device") {
         m.w.is_mlx5 = false;
-        m.connect();
-        REQUIRE(m.open(false).empty());
+        m.connect_and_open();
         CHECK(contains(m.executed_by, "the software HCA: "));
         CHECK(contains(m.executed_by, "is no ConnectX"));
     }
@@ -179,8 +188,7 @@ TEST_CASE("on a ConnectX the NIC executes the queue, elsewhere the software HCA,
         CHECK(m.executed_by == "the software HCA: fake executes no queue that others post to");
     }
     SECTION("a second executor") {
-        m.connect();
-        REQUIRE(m.open(false).empty());
+        m.connect_and_open();
         std::unique_ptr<send_queue> others;
         REQUIRE(make_queue_to(m.network, peer, m.host_memory, &m.gpus, 0, others, m.executed_by).empty());
         CHECK(contains(m.executed_by, "the software HCA: the NIC's queue to that process is another executor's"));
@@ -190,8 +198,7 @@ TEST_CASE("on a ConnectX the NIC executes the queue, elsewhere the software HCA,
         REQUIRE(make_queue_to(m.network, peer + 1, m.host_memory, nullptr, on_host, m.queue, m.executed_by).empty());
         CHECK(contains(m.executed_by, "the software HCA: the queue pair of the NIC is not connected"));
     }
-    m.queue = nullptr;
-    m.network.hardware = nullptr;
+    m.close();
     CHECK(m.w.clean());
 }
 
@@ -200,10 +207,8 @@ TEST_CASE("epoch after epoch, what Pready posts goes through the NIC's ring into
     const bool by_gpu = GENERATE(false, true);
     const bool registers_map = GENERATE(true, false);
     m.w.registers_map = registers_map;
-    m.connect();
-    REQUIRE(m.open(by_gpu).empty());
-    sent_message s;
-    REQUIRE(s.enter(m).empty());
+    m.connect_and_open(by_gpu);
+    entered_message s(m);
     CHECK(m.w.access.back() == access_of(contents::payload_source));
     hca_queue silicon(m.rings(), s.local, s.to_memory);
     silicon.faults.poison = true;
@@ -234,17 +239,14 @@ TEST_CASE("epoch after epoch, what Pready posts goes through the NIC's ring into
     CHECK(m.queue->failed(completion_watch::no_block).empty());
     s.entered = nullptr;
     CHECK(m.w.called("dereg_mr") == 1);
-    m.queue = nullptr;
-    m.network.hardware = nullptr;
+    m.close();
     CHECK(m.w.clean());
 }
 
 TEST_CASE("the bytes of the ring: a write of the payload by our key, and the flag behind it") {
     machine m;
-    m.connect();
-    REQUIRE(m.open(false).empty());
-    sent_message s;
-    REQUIRE(s.enter(m).empty());
+    m.connect_and_open();
+    entered_message s(m);
     REQUIRE(s.post(1, 0x1122334455667788) == 2);
     const mpix_queue_rings r = m.rings();
     const wqe &payload = r.sq[0], &flag = r.sq[1];
@@ -265,10 +267,8 @@ TEST_CASE("the bytes of the ring: a write of the payload by our key, and the fla
 
 TEST_CASE("the first error fails what it hit and all behind it, and nothing before") {
     machine m;
-    m.connect();
-    REQUIRE(m.open(false).empty());
-    sent_message s;
-    REQUIRE(s.enter(m).empty());
+    m.connect_and_open();
+    entered_message s(m);
     hca_queue silicon(m.rings(), s.local, s.to_memory);
     silicon.faults.fail_at = 2;
     silicon.faults.fail_with = mpix::detail::syndrome_retries_exceeded;
@@ -288,10 +288,8 @@ TEST_CASE("the first error fails what it hit and all behind it, and nothing befo
 
 TEST_CASE("a process that was given up is written to no more, and the end of the device ends the queue") {
     machine m;
-    m.connect();
-    REQUIRE(m.open(false).empty());
-    sent_message s;
-    REQUIRE(s.enter(m).empty());
+    m.connect_and_open();
+    entered_message s(m);
     m.network.hardware->give_up(peer + 1);
     m.network.hardware->give_up(peer);
     CHECK(m.w.modified.back().qp_state == IBV_QPS_ERR);
@@ -305,10 +303,8 @@ TEST_CASE("a process that was given up is written to no more, and the end of the
 
 TEST_CASE("completions that the poster has taken are known by its record and report") {
     machine m;
-    m.connect();
-    REQUIRE(m.open(false).empty());
-    sent_message s;
-    REQUIRE(s.enter(m).empty());
+    m.connect_and_open();
+    entered_message s(m);
     hca_queue silicon(m.rings(), s.local, s.to_memory);
     mpix_work_queue *const q = s.entered->postings()->queue;
     std::uint64_t end = 0;
