@@ -41,7 +41,8 @@ struct send_queue {
     virtual outcome enter(const queue_message &message, std::unique_ptr<queued_message> &out) = 0;
     // A NIC, rung by whom, or the software HCA, for the user.
     virtual std::string executed_by() const = 0;
-    // Execute what was posted, where that is our business, or a good part of it. False: there was nothing to do, or others are at it.
+    // Execute what was posted, where that is our business, or a good part of it. False: there was nothing to do, or others
+    // are at it.
     virtual bool step() = 0;
     // Blocks below this index are done with. Pairs with the executor's reads of what they name.
     virtual std::uint64_t completed() = 0;

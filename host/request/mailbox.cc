@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "host/request/mailbox.h"
 
-#include <mpix/detail/order.h>
+#include <mpix/device.cuh>
 #include <mpix/device/gpu_mail.h>
-#include <mpix/device/mailbox.cuh>
 
 #include "transport/select.h"
 
@@ -29,8 +28,7 @@ mailbox_layout mailbox_for(std::uint64_t partitions, std::uint64_t partition_byt
 
 mail_delivery::~mail_delivery() {
     // It reads the mailbox, and stores to the user's buffer.
-    for (std::string problem; taking_ != nullptr && !taking_->finished(problem);) {
-    }
+    for (std::string problem; taking_ != nullptr && !taking_->finished(problem);) detail::pause_waiting(true);
     if (view_ != nullptr)
         close_view(told_);
     else if (told_)

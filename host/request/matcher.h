@@ -48,8 +48,8 @@ public:
     change remove(const match_key &key, const pair &both);
     // All keys of this source.
     void remove_source(int source);
-    // Whether nothing but doubt keeps some from what their starts would bring about; and what follows if those who have lost their partners are taken
-    // to be freed some time.
+    // Whether nothing but doubt keeps some from what their starts would bring about; and what follows if those who have lost
+    // their partners are taken to be freed some time.
     bool in_doubt(const match_key &key) const;
     change end_doubt(const match_key &key);
 

@@ -165,8 +165,8 @@ void handle_started_send(int source, const control_message &m) {
 
 void bury(std::uint64_t number) {
     setup_state &s = state();
-    // Its memory stays ours alone until the end, for nobody else's bytes to be hit; or because that kernel may be waiting for
-    // room on the GPU, and we must not wait for it.
+    // Its memory stays ours alone until the end, for nobody else's bytes to be hit. Or until a kernel of the library's that
+    // works with it has ended (busy), for which we must not wait: it may be waiting for room on the GPU.
     if (const auto it = s.live.find(number);
         it != s.live.end() && (s.processes.may_still_write(it->second->peer_world()) || it->second->busy()))
         return;

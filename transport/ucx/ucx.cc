@@ -5,7 +5,8 @@
 //
 // Words behind bytes: ucp_worker_fence, which UCX defines to order puts of one worker (UCX API, ucp_worker_fence). Since
 // 1.16 that call waits for all puts to have arrived, and so for peers that are not in UCX just now. There words wait in a
-// list of ours instead, until a flush has confirmed the bytes that were put before them: a round trip more. Where UCX emulates puts, the receiving process stores the bytes in its own progress, in the order in which they were sent.
+// list of ours instead, until a flush has confirmed the bytes that were put before them: a round trip more. Where
+// UCX emulates puts, the receiving process stores the bytes in its own progress, in the order in which they were sent.
 #include <algorithm>
 #include <chrono>
 #include <cstring>
