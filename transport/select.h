@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "transport/network.h"
+#include "transport/peer_memory.h"
 #include "transport/send_queue.h"
 #include "transport/transport.h"
 

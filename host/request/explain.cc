@@ -69,6 +69,8 @@ std::string engine_moves(const movement &how, const transport::ends &pair) {
             return format("{}copied into {} by a GPU's copy engine", what, to);
         case mover::kernel:
             return format("{}moved into {} by a kernel of the library, which knows where the gaps are", what, to);
+        case mover::system:
+            return "written into the receive buffer by the system";
         case mover::cpu:
             break;
     }
@@ -97,7 +99,12 @@ void add_posting(table &out, const request &r, const movement &how, const transp
 
 void add_sender(table &out, const request &r, const movement &how, const transport::ends &pair) {
     const std::string engine = engine_moves(how, pair);
-    if (how.by_caller) {
+    if (how.by_caller && how.engine == mover::system) {
+        out.line(
+            "  MPI_Pready, or host threads' pready: the caller has the system write the partition into the receive "
+            "buffer");
+        out.line("  ready before the receiver is: the progress engine does the same, later");
+    } else if (how.by_caller) {
         out.line(format("  MPI_Pready, or host threads' pready: the caller {} into the receiver's landing",
                         r.gapless ? "copies the partition" : "packs the partition, in one go,"));
         out.line("  ready before there is room: the progress engine does the same, later");
@@ -125,7 +132,10 @@ std::string size_range(const slot_range &range) {
     return format("{}..{}", range.least, range.most);
 }
 
-void add_receiver(table &out, const request &r, const transport::choice &choice) {
+void add_receiver(table &out, const request &r, const transport::choice &choice, bool in_place) {
+    if (in_place)
+        return out.line(
+            "  landing: the receive buffer itself, which the sender has the system write to: nothing is copied out");
     if (choice.pair.receiver_on_gpu && !choice.pair.by_network) {
         out.line("  landing: the receive buffer itself, for messages of any size: nothing is copied out");
         if (!r.gapless) out.line("  gaps: the sender has been told of them, and leaves them as they are");
@@ -172,11 +182,12 @@ void explain_send(const request &r, const transport::choice &choice, const movem
         out.line("  no path: " + refusal);
     } else {
         add_sender(out, r, how, choice.pair);
-        if (choice.pair.receiver_on_gpu)
+        if (choice.pair.receiver_on_gpu || how.engine == mover::system)
             out.line("  landing: the receive buffer itself; nothing is copied out");
         else
             out.line(format("  landing: {} slot{}, by message size and the receiver's MPIX_EAGER_BYTES; it copies out",
                             slots, slots == 1 ? "" : "s"));
+        if (!how.two_copies.empty()) out.line("  not straight into the receive buffer: " + how.two_copies);
         add_progress(out);
     }
     out.print();
@@ -189,7 +200,7 @@ void explain_queue(const request &r, const std::string &executed_by) {
     out.print();
 }
 
-void explain_receive(const request &r, const std::unique_ptr<const transport::choice> &choice,
+void explain_receive(const request &r, const std::unique_ptr<const transport::choice> &choice, bool in_place,
                      const std::string &refusal) {
     if (r.op.names == nullptr) return;
     table out(r);
@@ -197,7 +208,7 @@ void explain_receive(const request &r, const std::unique_ptr<const transport::ch
     if (!refusal.empty())
         out.line("  no path: " + refusal);
     else if (choice != nullptr)
-        add_receiver(out, r, *choice);
+        add_receiver(out, r, *choice, in_place);
     out.print();
 }
 

@@ -35,21 +35,32 @@ std::uint64_t least_posting_threads(std::uint64_t partition_bytes) {
     return std::max<std::uint64_t>(partition_bytes / each + (partition_bytes % each != 0), 1);
 }
 
+std::string why_no_single_copy(const single_copy &pair) {
+    if (pair.sender_on_gpu) return "the send buffer is GPU memory";
+    if (pair.least == 0) return "MPIX_SINGLE_COPY_BYTES is 0";
+    if (pair.partition_bytes < pair.least)
+        return format("a partition has less than {} bytes (MPIX_SINGLE_COPY_BYTES)", pair.least);
+    if (pair.sender_gaps) return "the send buffer has gaps";
+    if (pair.receiver_gaps) return "the receive buffer has gaps";
+    return pair.unreached;
+}
+
 movement choose_movement(const outgoing_route &route) {
     movement m;
     if (route.remote)
         m.engine = mover::network;
     else if (!route.from_gpu && !route.to_gpu)
-        m.engine = mover::cpu;
+        m.engine = route.in_place ? mover::system : mover::cpu;
     else if (route.landing_gaps || (route.from_gpu && route.gaps))
         m.engine = mover::kernel;
     else
         m.engine = mover::copy_engine;
     // A CPU packs on the way to where it stores; what copies for it cannot.
     m.packed_first = route.gaps && !route.from_gpu && m.engine != mover::cpu;
-    m.by_caller = m.engine == mover::cpu && !route.spent;
+    m.by_caller = (m.engine == mover::cpu || m.engine == mover::system) && !route.spent;
     m.by_kernels = route.from_gpu && route.to_gpu && !route.remote && !route.spent;
     m.typed_only = m.by_kernels && (route.gaps || route.landing_gaps);
+    if (m.engine == mover::cpu) m.two_copies = route.two_copies;
     m.not_posted = why_not_posted(route);
     return m;
 }

@@ -11,6 +11,19 @@
 
 namespace mpix {
 
+// Host memory to host memory within a node: whether the sender writes straight into the receive buffer, by one copy, in place
+// of a landing that the receiver copies out. Asked by the sender before it offers, and by the receiver before it accepts;
+// what a side does not know it leaves as it is.
+struct single_copy {
+    bool sender_on_gpu = false, sender_gaps = false;
+    std::uint64_t partition_bytes = 0;  // the sender's
+    std::uint64_t least = 0;            // the sender's MPIX_SINGLE_COPY_BYTES; 0: never
+    std::string unreached;              // why the sender cannot write to the receiver's memory
+    bool receiver_gaps = false;
+};
+// A sentence; empty: it does.
+std::string why_no_single_copy(const single_copy &pair);
+
 // A send, its route attached.
 struct outgoing_route {
     bool from_gpu = false, gaps = false;        // the send buffer
@@ -19,9 +32,11 @@ struct outgoing_route {
     bool spent = false;                         // callers may remember an earlier route: they get no other
     bool in_chunks = false;                     // each of which has a flag, partitions have none
     std::uint64_t bytes = 0, partition_bytes = 0;
+    bool in_place = false;        // host memory, and the receiver's own
+    std::string two_copies = {};  // otherwise, from host memory to host memory: why
 };
 
-enum class mover { cpu, copy_engine, kernel, network };
+enum class mover { cpu, system, copy_engine, kernel, network };
 
 struct movement {
     bool by_caller = false;     // MPI_Pready, and host threads that play kernels, store the bytes themselves
@@ -29,6 +44,7 @@ struct movement {
     bool typed_only = false;    // but those of pready_typed alone
     bool packed_first = false;  // by the progress engine, into a buffer of its own
     mover engine = mover::cpu;  // what the progress engine moves the rest with
+    std::string two_copies;     // why the caller's is not the only copy, where it could be; empty: it is
     std::string not_posted;     // why its executor posts nothing to a work queue, once exported; empty: it does
 };
 movement choose_movement(const outgoing_route &route);

@@ -76,7 +76,7 @@ void process_table::exchange() {
     int size = 0;
     PMPI_Comm_size(node, &size);
     PMPI_Comm_rank(MPI_COMM_WORLD, &me_);
-    entry mine{{this_process(), {}}, me_};
+    entry mine{{this_process(), {}, transport::probe_of_this_process()}, me_};
     static transport::region probe;  // ours as long as the process lives
     if (probe || transport::node_memory().allocate(1, transport::on_host, probe).empty())
         transport::node_memory().describe(probe, mine.n.probe);
@@ -98,6 +98,22 @@ bool process_table::shares_memory(int world_rank) {
                         transport::node_memory().attach(it->second.probe, transport::on_host, theirs).empty();
     if (shares) transport::node_memory().detach(theirs);
     return shares_memory_[world_rank] = shares;
+}
+
+const transport::peer_memory *process_table::memory_of(int world_rank, transport::outcome &why_not) {
+    const auto [it, first] = reached_.try_emplace(world_rank);
+    reached &r = it->second;
+    if (first) {
+        const auto found = neighbours_.find(world_rank);
+        if (world_rank == me_)
+            r.why_not = transport::reach_memory(transport::probe_of_this_process(), r.memory);
+        else if (found != neighbours_.end())
+            r.why_not = transport::reach_memory(found->second.own, r.memory);
+        else
+            r.why_not = "it is on another node";
+    }
+    why_not = r.why_not;
+    return why_not.empty() ? &r.memory : nullptr;
 }
 
 bool process_table::ended(int world_rank) {

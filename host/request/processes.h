@@ -35,6 +35,8 @@ public:
     bool ended(int world_rank);
     // Whether it can map our memory, and we its: whatever its host is called. Asks once.
     bool shares_memory(int world_rank);
+    // How to write to its own memory; null, with a sentence, if that cannot be done. Tries once.
+    const transport::peer_memory *memory_of(int world_rank, transport::outcome &why_not);
     // It is beyond reach. That is as good as ended, but that it may still write where we have let it.
     void give_up(int world_rank) {
         ended_.insert(world_rank);
@@ -50,9 +52,15 @@ private:
     struct neighbour {
         process who;
         transport::wire_region probe;  // a little of its memory
+        transport::memory_probe own;   // a little that is not shared
+    };
+    struct reached {
+        transport::peer_memory memory;
+        transport::outcome why_not;
     };
     std::map<int, neighbour> neighbours_;
     std::map<int, bool> shares_memory_;
+    std::map<int, reached> reached_;  // callers of Pready hold on to its members
     std::set<int> ended_, beyond_reach_;
     int me_ = 0;
 };

@@ -92,14 +92,21 @@ void receive_request::take_rest() {
     }
 }
 
+// The sender's partition at the cursor. `engine` is held.
+bool receive_request::take_next(bool all_here) {
+    if (in_place_) return all_here || detail::observe(&home->flags[cursor_]) >= epoch_;
+    if (detail::observe_gpu(&taken_[cursor_]) < 2 * epoch_)
+        detail::take(this_thread(), home, cursor_, epoch_, plan_taker{*this});
+    return detail::observe_gpu(&taken_[cursor_]) >= 2 * epoch_;
+}
+
 // Sender partitions into the user's buffer, in order, as far as they have arrived. `engine` is held.
 bool receive_request::take_in_order() {
-    if (detail::observe(&words->complete) >= epoch_) take_rest();  // pairs with say_all_ready's and conclude's publish
-    for (; cursor_ < peer_partitions_; ++cursor_) {
-        if (detail::observe_gpu(&taken_[cursor_]) < 2 * epoch_)
-            detail::take(this_thread(), home, cursor_, epoch_, plan_taker{*this});
-        if (detail::observe_gpu(&taken_[cursor_]) < 2 * epoch_) return false;
-    }
+    const bool all_here =
+        detail::observe(&words->complete) >= epoch_;  // pairs with say_all_ready's and conclude's publish
+    if (all_here && !in_place_) take_rest();
+    for (; cursor_ < peer_partitions_; ++cursor_)
+        if (!take_next(all_here)) return false;
     // Whoever remembers this epoch as the running one (look) must find it over before another one can start.
     // The sender writes this flag last, and maybe not yet; what it writes meanwhile stays.
     std::uint64_t *const whole = &home->flags[peer_partitions_];

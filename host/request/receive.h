@@ -72,6 +72,7 @@ private:
     void deliver();
     void take_rest();
     bool take_in_order();
+    bool take_next(bool all_here);
     bool flags_on_device() const { return arrival_.device != transport::on_host; }
     chunking chunks() const;
     transport::outcome snapshot();
@@ -98,6 +99,7 @@ private:
     };
     std::vector<undone_match> undone_;
     std::uint64_t slots_ = 0, peer_partitions_ = 0;
+    bool in_place_ = false;  // no landing: the sender writes into the user's buffer, in our memory
     taken_states taken_{nullptr, std::free};
 
     std::atomic<unsigned> looks_{0};  // at a short message, in done()

@@ -86,7 +86,7 @@ void receive_request::bind(const offer &sender) {
         answer.refusal = awaits_sender_ ? refusal_ : refused_unreachable;
         std::strncpy(answer.reason, failure_.c_str(), sizeof answer.reason - 1);
         if (!awaits_sender_) give_up();
-        explain_receive(*this, std::exchange(choice_, nullptr), failure_);
+        explain_receive(*this, std::exchange(choice_, nullptr), in_place_, failure_);
     } else {
         open_gate();
     }
@@ -123,7 +123,13 @@ transport::outcome receive_request::make_landing(const offer &sender) {
     peer_partitions_ = static_cast<std::uint64_t>(sender.partitions);
     const std::uint64_t flag_bytes = (chunks().all() + 1) * sizeof(std::uint64_t);
     transport::outcome bad;
-    if ((landing_owner_->capabilities() & transport::adopt_buffer) != 0) {
+    // What speaks against it on the sender's side the sender knows.
+    const single_copy seen_here{false, false, total_bytes() / peer_partitions_, 1, {}, !gapless};
+    in_place_ = sender.in_place && choice_->taken()->id == transport::id_shm && why_no_single_copy(seen_here).empty();
+    if (in_place_) {
+        slots_ = 1;
+        bad = landing_owner_->allocate(flag_bytes, transport::on_host, arrival_);
+    } else if ((landing_owner_->capabilities() & transport::adopt_buffer) != 0) {
         slots_ = 1;
         bad = adopt_buffer();
         mail_ = {};
@@ -169,13 +175,16 @@ transport::outcome receive_request::adopt_buffer() {
 
 transport::outcome receive_request::describe_landing(control_message &answer) const {
     answer.flags = static_cast<std::uint32_t>(slots_) | (delivery_ != nullptr ? accept_in_chunks : 0) |
-                   (mail_ ? accept_mailbox : 0);
+                   (mail_ ? accept_mailbox : 0) | (in_place_ ? accept_in_place : 0);
     if (wire_ != nullptr) {
         if (auto bad = wire_->describe(landing_, answer.landing); !bad.empty()) return bad;
         if (auto bad = wire_->describe(arrival_, answer.arrival); !bad.empty()) return bad;
         return wire_->describe(words_region, answer.words);
     }
-    if (auto bad = landing_owner_->describe(landing_, answer.landing); !bad.empty()) return bad;
+    if (in_place_)
+        transport::describe_buffer(op.buffer, total_bytes(), answer.landing);
+    else if (auto bad = landing_owner_->describe(landing_, answer.landing); !bad.empty())
+        return bad;
     transport::transport &arrivals = flags_on_device() ? *landing_owner_ : transport::node_memory();
     if (auto bad = arrivals.describe(arrival_, answer.arrival); !bad.empty()) return bad;
     if (layout_)
@@ -318,7 +327,8 @@ void receive_request::peer_message(const control_message &m) {
             const std::lock_guard lock(engine);
             connected = true;
             if (refusal_ == refused_not)
-                explain_receive(*this, std::exchange(choice_, nullptr), m.refusal != refused_not ? m.reason : "");
+                explain_receive(*this, std::exchange(choice_, nullptr), in_place_,
+                                m.refusal != refused_not ? m.reason : "");
             if (m.refusal != refused_not && refusal_ == refused_not) {
                 refusal_ = refused_path;
                 failure_ = m.reason;

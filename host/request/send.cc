@@ -5,10 +5,12 @@
 #include <mpix/device/gpu_pack.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstddef>
 #include <cstring>
 #include <utility>
 
+#include "host/config.h"
 #include "host/datatype/host_copy.h"
 #include "host/datatype/plan_wire.h"
 #include "host/datatype/typemap.h"
@@ -83,7 +85,18 @@ control_message send_request::make_offer() {
     // Without a network the receiver finds out whether it can map our words after all, and tells us if not.
     if (wire_ == nullptr || !bad.empty()) transport::node_memory().describe(words_region, m.words);
     std::strncpy(m.reason, bad.c_str(), sizeof m.reason - 1);
+    if (wire_ == nullptr && bad.empty() && offers_single_copy()) m.flags |= offer_in_place;
     return m;
+}
+
+// Whether the other process may be written to is tried only where it matters.
+bool send_request::offers_single_copy() {
+    single_copy pair{place.owner != nullptr, !gapless, partition_bytes, config().single_copy_bytes, {}, false};
+    why_no_single_copy_ = why_no_single_copy(pair);
+    if (!why_no_single_copy_.empty()) return false;
+    far_ = memory_of(peer_world(), pair.unreached);
+    why_no_single_copy_ = why_no_single_copy(pair);
+    return why_no_single_copy_.empty();
 }
 
 // ---- an epoch ----------------------------------------------------------------------------------
@@ -206,6 +219,16 @@ transport::outcome send_request::start_transfer(int partition, std::unique_ptr<t
 #endif
 }
 
+// By the engine. What fails here is what failed for a caller of Pready before.
+void send_request::write_in_place(int partition) {
+    const std::uint64_t offset = static_cast<std::uint64_t>(partition) * partition_bytes;
+    const int error = far_->write(far_, landing_at_ + offset, op.buffer + offset, partition_bytes);
+    if (error == 0) return;
+    if (error == ESRCH) peer_ended_ = true;
+    fail(format("partition {} cannot be written into the receive buffer of rank {}: {}", partition, op.peer,
+                std::strerror(error)));
+}
+
 // One partition, in the engine's hands.
 void send_request::start_move(int partition, bool for_host) {
     ++engine_moves_;
@@ -213,6 +236,8 @@ void send_request::start_move(int partition, bool for_host) {
     if (refusal_ == refused_not && !null_peer()) {
         if (movement_.engine == mover::cpu)
             plan_mover<false>{*this}(this_thread(), nullptr, {}, partition, landing_now());
+        else if (movement_.engine == mover::system)
+            write_in_place(partition);
         else if (movement_.engine == mover::network)
             m.transfer = start_put(partition);
         else if (auto bad = start_transfer(partition, m.transfer); !bad.empty())

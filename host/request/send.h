@@ -63,8 +63,11 @@ private:
     void undo_match();
     void detach_regions(bool in_use);
     void drop_route(bool in_use);
+    bool offers_single_copy();
     transport::choice choose_path(const control_message &message) const;
     transport::outcome attach(const control_message &message, const transport::choice &choice);
+    transport::outcome attach_landing(const control_message &message, int user);
+    void write_in_place(int partition);
     transport::outcome read_layout(const transport::wire_region &from);
     transport::outcome install_on_device();
     void install_queue(int executor);
@@ -88,9 +91,12 @@ private:
 
     // The route, as this process reaches it. Written under setup_mutex and engine, read under either.
     transport::region landing_, arrival_, peer_words_;
-    std::shared_ptr<const plan> landing_type_;  // of a landing with gaps
-    char *landing_at_ = nullptr;                // of packed byte 0, or with gaps of element 0
-    transport::region peer_view_;               // peer_words_, while the exported copy's GPU has it
+    std::shared_ptr<const plan> landing_type_;     // of a landing with gaps
+    char *landing_at_ = nullptr;                   // of packed byte 0, or with gaps of element 0
+    bool in_place_ = false;                        // it is the receive buffer, in the receiver's own memory
+    const transport::peer_memory *far_ = nullptr;  // which is written to by it
+    std::string why_no_single_copy_;               // as far as is known here
+    transport::region peer_view_;                  // peer_words_, while the exported copy's GPU has it
     std::uint64_t slots_ = 0;
     chunking chunks_;  // and so the arrival flags
     mailbox_layout mail_;

@@ -127,24 +127,36 @@ transport::outcome send_request::attach(const control_message &m, const transpor
             return bad;
     // The device that will do the stores or the copies: the buffer's; for a host buffer any will do.
     const int user = place.owner != nullptr ? place.device : 0;
-    if (auto bad = attach_peers(m.landing, user, landing_); !bad.empty()) return bad;
+    if (auto bad = attach_landing(m, user); !bad.empty()) return bad;
     if (auto bad = attach_peers(m.arrival, user, arrival_); !bad.empty()) return bad;
     if (auto bad = attach_peers(m.words, user, peer_words_); !bad.empty()) return bad;
     landing_at_ = static_cast<char *>(landing_.address) - span.low;
     path_ = choice.taken()->name;
+    const std::string two_copies = why_no_single_copy_.empty() ? "the receive buffer has gaps" : why_no_single_copy_;
     movement_ = choose_movement({place.owner != nullptr, !gapless, landing_.device != transport::on_host,
                                  landing_type_ != nullptr, landing_.remote, route_spent_, chunks_.per_partition > 1,
-                                 total_bytes(), partition_bytes});
+                                 total_bytes(), partition_bytes, in_place_, two_copies});
     detail::poke(&home->slots, slots_);
     if (landing_.remote) return {};  // nothing there can be stored to: all is left to the engine
     detail::poke_pointer(&home->peer_complete, &static_cast<mpix_words *>(peer_words_.address)->complete);
     if (arrival_.device == transport::on_host)
         detail::poke_pointer(&home->flags, static_cast<std::uint64_t *>(arrival_.address));
+    if (!route_spent_)
+        detail::poke_pointer(&home->far, in_place_ ? static_cast<const mpix_far_memory *>(far_) : nullptr);
     // The host stores for itself from host memory to host memory; anything else it leaves to the engine. A
     // missing landing says so. Written last: home's fields are read without locks once the gate is open,
     // which the receiver does after our CONNECT.
     if (movement_.by_caller) detail::poke_pointer(&home->landing, static_cast<char *>(landing_.address));
     return {};
+}
+
+// A region that is mapped here; or the receive buffer, if we have offered to write there.
+transport::outcome send_request::attach_landing(const control_message &m, int user) {
+    in_place_ = (m.flags & accept_in_place) != 0;
+    if (!in_place_) return attach_peers(m.landing, user, landing_);
+    if (!why_no_single_copy_.empty() || far_ == nullptr || slots_ != 1)
+        return "the receiver wants its buffer written to, which was not offered";
+    return transport::attach_buffer(m.landing, landing_);
 }
 
 transport::outcome send_request::read_layout(const transport::wire_region &from) {
@@ -301,6 +313,7 @@ void send_request::detach_regions(bool in_use) {
     };
     landing_type_ = nullptr;
     landing_at_ = nullptr;
+    if (std::exchange(in_place_, false)) landing_ = {};
     drop(landing_);
     drop(arrival_);
     drop(peer_words_);

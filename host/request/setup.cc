@@ -151,7 +151,9 @@ void handle_offer(int source, const control_message &m) {
     const std::uint64_t arrival = ++s.arrivals;
     if (!s.offer_of.emplace(std::pair{source, m.from}, arrival).second) return;  // told twice: foreign
     const match_key key{m.communicator, source, m.tag};
-    s.offers[arrival] = {key, m.from, m.partitions, m.bytes, (m.flags & offer_has_devices) != 0, m.words, m.reason};
+    s.offers[arrival] = {
+        key,     m.from,  m.partitions, m.bytes, (m.flags & offer_has_devices) != 0, (m.flags & offer_in_place) != 0,
+        m.words, m.reason};
     rearrange(key, s.order.add(key, matcher::send, arrival));
 }
 
@@ -344,6 +346,10 @@ void send_control(int world_rank, control_message message) { state().channel.sen
 
 transport::network *network_to(int world_rank, transport::outcome &why_not) {
     return state().processes.shares_memory(world_rank) ? nullptr : transport::between_nodes(why_not);
+}
+
+const transport::peer_memory *memory_of(int world_rank, transport::outcome &why_not) {
+    return state().processes.memory_of(world_rank, why_not);
 }
 
 transport::outcome introduce_to(int world_rank, transport::network &network) {

@@ -43,6 +43,8 @@ void send_control(int world_rank, control_message message);
 // By which network that process is reached; null if it shares memory with us, or, with a sentence in `why_not`, if there
 // is none.
 transport::network *network_to(int world_rank, transport::outcome &why_not);
+// How to write to that process's own memory; null, with a sentence, if that cannot be done.
+const transport::peer_memory *memory_of(int world_rank, transport::outcome &why_not);
 // Before it is told of any memory of ours.
 transport::outcome introduce_to(int world_rank, transport::network &network);
 
@@ -52,7 +54,7 @@ struct offer {
     std::uint64_t number;  // the sender's own
     int partitions;
     std::uint64_t bytes;
-    bool has_devices;
+    bool has_devices, in_place;
     transport::wire_region words;
     std::string no_network;      // why it is not by network, if that is what we would need
     std::uint64_t receiver = 0;  // the receive that it is bound to

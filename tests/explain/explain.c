@@ -24,8 +24,9 @@ int main(int argc, char **argv) {
     MPI_Type_vector(count, 1, 2, MPI_DOUBLE, &column);
     MPI_Type_commit(&column);
     MPI_Request request;
-    const MPI_Datatype type = strcmp(what, "gaps") == 0 ? column : MPI_DOUBLE;
-    MPI_Count n = strcmp(what, "gaps") == 0 ? 1 : count;
+    const int gaps = strcmp(what, "gaps") == 0 || (strcmp(what, "receiver_gaps") == 0 && rank == 1);
+    const MPI_Datatype type = gaps ? column : MPI_DOUBLE;
+    MPI_Count n = gaps ? 1 : count;
     if (strcmp(what, "size") == 0 && rank == 1) n = count / 2;
     const int peer = strcmp(what, "null") == 0 ? MPI_PROC_NULL : 1 - rank;
     const int init = rank == 0 ? MPI_Psend_init(buffer, partitions, n, type, peer, tag, comm, MPI_INFO_NULL, &request)

@@ -42,6 +42,7 @@ TEST_CASE("an empty environment gives the defaults") {
     CHECK(c.stall_seconds == 300);
     CHECK(c.eager_bytes == 1048576);
     CHECK(config().eager_bytes == 1048576);
+    CHECK(c.single_copy_bytes == 32768);
     CHECK(c.pack == pack_wish::none);
     CHECK_FALSE(c.explain);
 }

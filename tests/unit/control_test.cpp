@@ -101,7 +101,13 @@ TEST_CASE("each field that can be wrong by itself is refused") {
         {"a mailbox, and chunks",
          [](control_message &m) { m.flags = 1 | accept_in_chunks | accept_mailbox; },
          {control::accept}},
-        {"a flag that there is not", [](control_message &m) { m.flags = 17; }, {control::accept}},
+        {"a receive buffer, and two slots",
+         [](control_message &m) { m.flags = 2 | accept_in_place; },
+         {control::accept}},
+        {"a receive buffer, and a mailbox",
+         [](control_message &m) { m.flags = 1 | accept_in_place | accept_mailbox; },
+         {control::accept}},
+        {"a flag that there is not", [](control_message &m) { m.flags = 33; }, {control::accept}},
     };
     for (const corruption &c : corruptions)
         for (const control kind : c.kinds) {
@@ -112,11 +118,13 @@ TEST_CASE("each field that can be wrong by itself is refused") {
         }
 }
 
-TEST_CASE("a message may come in chunks, or to a mailbox") {
+TEST_CASE("a message may come in chunks, to a mailbox, or into the receive buffer") {
     control_message m = good(control::accept);
     m.flags = 1 | accept_in_chunks;
     CHECK(check(m) == "");
     m.flags = 1 | accept_mailbox;
+    CHECK(check(m) == "");
+    m.flags = 1 | accept_in_place;
     CHECK(check(m) == "");
 }
 

@@ -25,6 +25,41 @@ TEST_CASE("from host memory to host memory the caller stores, gaps or not, and n
     }
 }
 
+TEST_CASE("large partitions of two host buffers in one piece are copied once, if the sender may write there") {
+    const single_copy large{false, false, 4096, 4096, {}, false};
+    CHECK(why_no_single_copy(large) == "");
+    const auto refused = [&large](const auto &change) {
+        single_copy pair = large;
+        change(pair);
+        return why_no_single_copy(pair);
+    };
+    CHECK(refused([](single_copy &p) { p.sender_on_gpu = true; }) == "the send buffer is GPU memory");
+    CHECK(refused([](single_copy &p) { p.sender_gaps = true; }) == "the send buffer has gaps");
+    CHECK(refused([](single_copy &p) { p.receiver_gaps = true; }) == "the receive buffer has gaps");
+    CHECK(refused([](single_copy &p) { p.partition_bytes = 4095; }) ==
+          "a partition has less than 4096 bytes (MPIX_SINGLE_COPY_BYTES)");
+    CHECK(refused([](single_copy &p) { p.least = 0; }) == "MPIX_SINGLE_COPY_BYTES is 0");
+    CHECK(refused([](single_copy &p) { p.partition_bytes = 0, p.least = 1; }) != "");  // nothing to copy
+    CHECK(refused([](single_copy &p) { p.unreached = "it is elsewhere"; }) == "it is elsewhere");
+}
+
+TEST_CASE("a receive buffer in the receiver's memory the system writes to, for callers and engine alike") {
+    outgoing_route r = route(false, false, false, false);
+    r.two_copies = "some reason";
+    CHECK(choose_movement(r).two_copies == "some reason");
+    r.in_place = true;
+    CHECK(choose_movement(r).engine == mover::system);
+    CHECK(choose_movement(r).by_caller);
+    CHECK(choose_movement(r).two_copies == "");
+    CHECK_FALSE(choose_movement(r).packed_first);
+    r.spent = true;
+    CHECK(choose_movement(r).engine == mover::system);
+    CHECK_FALSE(choose_movement(r).by_caller);
+    r = route(false, false, true, false);
+    r.two_copies = "some reason";
+    CHECK(choose_movement(r).two_copies == "");  // no CPU copies that
+}
+
 TEST_CASE("a caller that may remember an earlier route stores nothing") {
     outgoing_route r = route(false, false, false, false);
     r.spent = true;

@@ -304,6 +304,8 @@ MPIX_FN bool conclude(const Group &group, mpix_prequest *r, int j, const looked 
     return true;  // to a GPU messages come in the user's buffer itself
 #else
     if (agree(group, l.what == arrival::vacuous)) return true;
+    // Without a landing it has come in the user's buffer itself. (Who has seen a flag sees the route that it came by.)
+    if (agree(group, peek_pointer(&r->landing) == nullptr)) return true;
     return take_partition(group, r, j, l.epoch, copy);
 #endif
 }

@@ -281,6 +281,29 @@ MPIX_FN void publish_partition(const Group &group, uint64_t *flags, int p, uint6
     publish_after_fence(&arrival_flags(flags)[p], epoch);
 }
 
+#if !defined(__CUDA_ARCH__)
+// A partition into the landing, if that is mapped; or into the receiver's buffer in its own memory, by the leader. False:
+// the system has refused that. (Where GPUs can store is the receiver's own buffer: one slot.)
+#ifdef __CUDACC__
+#pragma nv_exec_check_disable
+#endif
+template <class Group, class Mover>
+MPIX_FN bool store_by_host(const Group &group, const mpix_prequest *r, const outgoing &o, int p, uint64_t epoch,
+                           const Mover &move) {
+    if (peek(&r->slots) == 2) {
+        const bool second = agree(group, (epoch & 1) != 0);
+        move(group, r, o, p, o.landing + (second ? static_cast<uint64_t>(r->partitions) * o.partition_bytes : 0));
+    } else if (const mpix_far_memory *const far = peek_pointer(&r->far); far != nullptr) {
+        const uint64_t offset = static_cast<uint64_t>(p) * o.partition_bytes;
+        return agree(group, group.thread_rank() == 0 &&
+                                far->write(far, o.landing + offset, o.buffer + offset, o.partition_bytes) == 0);
+    } else {
+        move(group, r, o, p, o.landing);
+    }
+    return true;
+}
+#endif
+
 // The leader finds out what may be done, and then all members do it.
 #ifdef __CUDACC__
 #pragma nv_exec_check_disable
@@ -318,12 +341,18 @@ MPIX_FN int ready_by_leader(const Group &group, int p, mpix_prequest *r, bool ma
         o.landing = peek_pointer(&r->landing);
         o.flags = peek_pointer(&r->flags);
     }
-#if !defined(__CUDA_ARCH__)
-    // Where GPUs can store is the receiver's own buffer: one slot.
-    if (peek(&r->slots) == 2 && agree(group, (a.epoch & 1) != 0))
-        o.landing += static_cast<uint64_t>(r->partitions) * o.partition_bytes;
-#endif
+#ifdef __CUDA_ARCH__
     move(group, r, o, p, o.landing);
+#else
+    if (!store_by_host(group, r, o, p, a.epoch, move)) {
+        // The engine tries again, and says in Wait why it cannot be.
+        if (leader) {
+            defer(r, p, a.epoch);
+            settle<Mover::alone>(r, a.epoch);
+        }
+        return MPI_SUCCESS;
+    }
+#endif
     publish_partition(group, o.flags, p, a.epoch);
 #ifdef __CUDA_ARCH__
     return conclude_stored<false>(group, p, r, a.epoch, move);

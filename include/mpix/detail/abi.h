@@ -50,6 +50,11 @@ struct mpix_layouts {
 };
 #define MPIX_FLAGS_WITH_LAYOUTS 1ull  // in mpix_prequest.flags of a send
 
+// Another process's own memory, which only the host writes to, by a call.
+struct mpix_far_memory {
+    int (*write)(const struct mpix_far_memory *self, char *to, const void *from, uint64_t bytes);  // 0, or an errno
+};
+
 // An opaque handle, MPIX_Prequest, is the address of the structure below, and in its low bits: 1 if the request may have a
 // mailbox, and above that, of a send, the binary logarithm of the number of threads that a group must have to use it. That is
 // here and not in the structure, where each call would have to wait for it before it can do anything else.
@@ -72,10 +77,13 @@ struct mpix_prequest {
     mpix_ring_entry *ring;     // send: `partitions` entries in host memory; deferred partitions
     uint64_t stall_ns;         // default deadline of wait_arrived; 0 = none
 
+    // Send, the host's own alone, and written before the landing: that is the receiver's buffer, in its own memory. Else null.
+    const struct mpix_far_memory *far;
+
     // The route. Every field is zero until the peer is known and is then written once, so a non-zero
     // value read without any ordering is the final one.
     char *landing;                       // where the message lies or goes; null: user's buffer (receive), or nothing
-                                         // this executor can store to (send)
+                                         // this executor can store to (send); with `far`, an address there
     uint64_t *flags;                     // one epoch per *sender* partition, then one for the whole message. Of a send,
                                          // MPIX_FLAGS_WITH_LAYOUTS in the address: `layouts` is not null. So whoever
                                          // has read this field without ordering knows whether to read that one.
@@ -96,7 +104,6 @@ struct mpix_prequest {
     // Changes while in use; each word is accessed atomically.
     uint64_t seen_epoch;   // last active epoch number read from words->epoch
     uint64_t seen_gate;    // last value read from words->gate
-    uint64_t error;        // as words->error; guards it, so that the first error wins
     uint64_t open_word;    // send: 2*epoch of the last epoch whose partitions may be stored at the receiver, as far as
                            // is known here, and 1 more if they may go by the mailbox
     uint64_t ready_count;  // send: partitions readied since the request was made, all epochs; those that the
@@ -107,6 +114,7 @@ struct mpix_prequest {
     uint64_t asking;       // on a GPU: odd while a thread reads the host's words, which others wait for; see asking.cuh
     uint64_t heard_word;   // on a GPU: the last words->epoch that was read so, and words->gate
     uint64_t heard_gate;
+    uint64_t error;        // as words->error; guards it, so that the first error wins
 };
 
 // Behind the struct of a send: state[partitions], the last epoch in which each was readied, then

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// A receive buffer that its process unmaps in the middle of an epoch: the sender is told by Wait, and what could be written
+// is there.
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "tests/errors/expect.h"
+
+enum { tag = 34, parts = 4, lost = 2 };
+
+// On both ranks alike.
+static int may_reach_other(void) {
+    static char word = 1;
+    struct {
+        long pid;
+        char *word;
+    } mine = {getpid(), &word}, other;
+    OK(MPI_Sendrecv(&mine, sizeof mine, MPI_BYTE, 1 - world_rank, 1, &other, sizeof other, MPI_BYTE, 1 - world_rank, 1,
+                    MPI_COMM_WORLD, MPI_STATUS_IGNORE));
+    char copy = 0;
+    const struct iovec local = {&copy, 1}, remote = {other.word, 1};
+    int good = process_vm_readv((pid_t)other.pid, &local, 1, &remote, 1, 0) == 1, all = 0;
+    OK(MPI_Allreduce(&good, &all, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD));
+    return all;
+}
+
+static void run(void) {
+    const size_t bytes = 4 * (size_t)sysconf(_SC_PAGESIZE);
+    char *const buffer = mmap(NULL, parts * bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    CHECK(buffer != MAP_FAILED);
+    if (!may_reach_other()) {
+        printf("rank %d came through, for the system lets it reach no other's memory\n", world_rank);
+        OK(MPI_Barrier(MPI_COMM_WORLD));
+        return;
+    }
+    memset(buffer, world_rank == 0 ? 7 : 0, parts * bytes);
+    MPI_Request request;
+    if (world_rank == 0)
+        OK(MPI_Psend_init(buffer, parts, (MPI_Count)bytes, MPI_BYTE, 1, tag, MPI_COMM_WORLD, MPI_INFO_NULL, &request));
+    else
+        OK(MPI_Precv_init(buffer, parts, (MPI_Count)bytes, MPI_BYTE, 0, tag, MPI_COMM_WORLD, MPI_INFO_NULL, &request));
+    OK(MPI_Start(&request));
+    OK(MPIX_Pbuf_prepare(request));
+    if (world_rank == 1) CHECK(munmap(buffer + lost * bytes, bytes) == 0);
+    OK(MPI_Barrier(MPI_COMM_WORLD));
+    if (world_rank == 0) {
+        OK(MPI_Pready_range(0, parts - 1, request));
+        EXPECT(MPI_ERR_OTHER, "partition 2 cannot be written into the receive buffer of rank 1: Bad address",
+               MPI_Wait(&request, MPI_STATUS_IGNORE));
+        OK(MPI_Barrier(MPI_COMM_WORLD));
+    } else {
+        OK(MPI_Barrier(MPI_COMM_WORLD));
+        for (int p = 0; p < parts; ++p) {
+            int flag = -1;
+            OK(MPI_Parrived(request, p, &flag));
+            CHECK(flag == (p != lost));
+            if (flag) CHECK(buffer[(size_t)p * bytes] == 7 && buffer[(size_t)(p + 1) * bytes - 1] == 7);
+        }
+    }
+    OK(MPI_Barrier(MPI_COMM_WORLD));
+    printf("rank %d came through\n", world_rank);
+    fflush(stdout);
+    _exit(0);  // the epoch cannot be completed
+}
+
+static const struct test_case cases[] = {{"a receive buffer that is unmapped", 2, run}};
+
+int main(int argc, char **argv) { return RUN_CASES(argc, argv, MPI_THREAD_SINGLE, cases); }

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Another process's own memory, on the same node: nothing is mapped, the system copies there for us (process_vm_writev). That
+// takes leave to trace the other process, which containers, Yama and other users do not give; so whoever means to write tries
+// it first.
+#ifndef MPIX_TRANSPORT_PEER_MEMORY_H
+#define MPIX_TRANSPORT_PEER_MEMORY_H
+
+#include <mpix/detail/abi.h>
+
+#include <cstdint>
+
+#include "transport/transport.h"
+
+namespace mpix::transport {
+
+// What a process tells others of itself, for them to try.
+struct memory_probe {
+    std::int64_t pid;
+    std::uint64_t address;   // of the words there
+    std::uint64_t nonce[2];  // which they hold
+};
+memory_probe probe_of_this_process();
+
+// A process that may be written to.
+struct peer_memory final : mpix_far_memory {
+    std::int64_t pid = 0;
+};
+
+// Reads there, so that it is the right process, and writes there. A sentence if that cannot be done.
+outcome reach_memory(const memory_probe &theirs, peer_memory &out);
+
+// The user's own buffer, to the wire, and from there to an address for peer_memory.
+void describe_buffer(void *buffer, std::uint64_t bytes, wire_region &out);
+outcome attach_buffer(const wire_region &wire, region &out);
+
+}  // namespace mpix::transport
+
+#endif  // MPIX_TRANSPORT_PEER_MEMORY_H
