@@ -127,7 +127,7 @@ int raise_for(MPI_Request handle, const char *call, const problem &bad) {
     return r == nullptr ? raise(MPI_COMM_NULL, call, bad) : raise(*r, call, bad);
 }
 
-// MPICH 4.0 declares the list of MPI_Pready_list without const.
+// MPICH 4.0 and Open MPI 5 declare the list of MPI_Pready_list without const.
 template <class Function>
 struct second_argument;
 template <class Result, class First, class Second, class Third>

@@ -41,8 +41,12 @@ extern "C" {
 
 /* ---- MPI-4.1 chapter 4, partitioned point-to-point communication ------------------------------
  *
- * Declared here where the MPI library's mpi.h is older than MPI-4; otherwise it declares them itself. */
-#if MPI_VERSION < 4
+ * Declared here where the MPI library's mpi.h does not declare them itself, as it does from MPI-4 on; and that of
+ * Open MPI 5, which calls itself MPI-3.1. */
+#if MPI_VERSION >= 4 || (defined(OMPI_MAJOR_VERSION) && OMPI_MAJOR_VERSION >= 5)
+#define MPIX_LIBRARY_IS_PARTITIONED 1
+#else
+#define MPIX_LIBRARY_IS_PARTITIONED 0
 
 /**
  * Make an inactive, persistent, partitioned send. Local; nothing is sent.
@@ -99,7 +103,7 @@ int MPI_Pready_list(int length, const int array_of_partitions[], MPI_Request req
  */
 int MPI_Parrived(MPI_Request request, int partition, int *flag);
 
-#endif /* MPI_VERSION < 4 */
+#endif /* MPIX_LIBRARY_IS_PARTITIONED */
 
 /* ---- Device requests (MPI Forum hybrid working group: CUDA bindings, J. Dinan) ----------------- */
 

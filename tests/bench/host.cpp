@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // What an epoch between two ranks of one node costs on the host: through mpix, through the MPI library's own
-// partitioned calls (where it has them), and as one persistent send and receive per partition. Both ranks send and
-// receive. The same program, in the same run: mpix answers to the MPI_ names, the library to the PMPI_ names.
+// partitioned calls (where it has them), and as one message per partition, by persistent sends and by MPI_Isend. Both ranks
+// send and receive. The same program, in the same run, by turns: mpix answers to the MPI_ names, the library to the PMPI_
+// names.
 #include <mpi.h>
 #include <mpix/mpix.h>
 
@@ -12,6 +13,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <memory>
 #include <string>
 #include <thread>
 #include <vector>
@@ -28,10 +30,11 @@ double ns_since(wall::time_point start) {
 }
 
 struct options {
-    int threads = 1, repeats = 7;
-    double seconds = 0.05;  // of one repeat, about
+    int threads = 1, repeats = 9;
+    double seconds = 0.02;  // of one repeat, about
     int partitions = 0;     // 0: all of the list
     std::int64_t bytes = 0;
+    const char *ways = nullptr;  // null: all
     const char *csv = nullptr;
 };
 
@@ -52,9 +55,13 @@ void must(int code, const char *call) {
 
 // ---- the ways to do it --------------------------------------------------------------------------------
 
+// Each has a communicator of its own.
 class way {
 public:
-    virtual ~way() = default;
+    way() { must(MPI_Comm_dup(MPI_COMM_WORLD, &comm_), "MPI_Comm_dup"); }
+    virtual ~way() { MPI_Comm_free(&comm_); }
+    way(const way &) = delete;
+    way &operator=(const way &) = delete;
     virtual const char *name() const = 0;
     virtual void make(const shape &s, char *out, char *in, int peer) = 0;
     virtual void start() = 0;
@@ -62,6 +69,9 @@ public:
     virtual bool arrived(int partition) = 0;
     virtual void wait() = 0;
     virtual void free() = 0;
+
+protected:
+    MPI_Comm comm_ = MPI_COMM_NULL;
 };
 
 // The names that mpix answers to, or those of the library behind it.
@@ -77,7 +87,7 @@ struct partitioned_calls {
 };
 constexpr partitioned_calls mpix_calls = {"mpix",     MPI_Psend_init, MPI_Precv_init, MPI_Startall,
                                           MPI_Pready, MPI_Parrived,   MPI_Waitall,    MPI_Request_free};
-#if MPI_VERSION >= 4
+#if MPIX_LIBRARY_IS_PARTITIONED
 constexpr partitioned_calls library_calls = {"library",   PMPI_Psend_init, PMPI_Precv_init, PMPI_Startall,
                                              PMPI_Pready, PMPI_Parrived,   PMPI_Waitall,    PMPI_Request_free};
 #endif
@@ -87,9 +97,9 @@ public:
     explicit by_partitions(const partitioned_calls &calls) : calls_(calls) {}
     const char *name() const override { return calls_.name; }
     void make(const shape &s, char *out, char *in, int peer) override {
-        must(calls_.psend_init(out, s.partitions, s.bytes, MPI_BYTE, peer, 1, MPI_COMM_WORLD, MPI_INFO_NULL, &both_[0]),
+        must(calls_.psend_init(out, s.partitions, s.bytes, MPI_BYTE, peer, 1, comm_, MPI_INFO_NULL, &both_[0]),
              "Psend_init");
-        must(calls_.precv_init(in, s.partitions, s.bytes, MPI_BYTE, peer, 1, MPI_COMM_WORLD, MPI_INFO_NULL, &both_[1]),
+        must(calls_.precv_init(in, s.partitions, s.bytes, MPI_BYTE, peer, 1, comm_, MPI_INFO_NULL, &both_[1]),
              "Precv_init");
     }
     void start() override { must(calls_.startall(2, both_), "Startall"); }
@@ -110,7 +120,8 @@ private:
 };
 
 // One message per partition. Ready is MPI_Start of a send, arrived MPI_Test of a receive.
-class by_messages final : public way {
+class by_messages : public way {
+public:
     const char *name() const override { return "messages"; }
     void make(const shape &s, char *out, char *in, int peer) override {
         sends_.resize(static_cast<std::size_t>(s.partitions));
@@ -118,10 +129,8 @@ class by_messages final : public way {
         for (int p = 0; p < s.partitions; ++p) {
             const auto i = static_cast<std::size_t>(p);
             const int bytes = static_cast<int>(s.bytes);
-            must(PMPI_Send_init(out + p * s.bytes, bytes, MPI_BYTE, peer, p, MPI_COMM_WORLD, &sends_[i]),
-                 "MPI_Send_init");
-            must(PMPI_Recv_init(in + p * s.bytes, bytes, MPI_BYTE, peer, p, MPI_COMM_WORLD, &receives_[i]),
-                 "MPI_Recv_init");
+            must(PMPI_Send_init(out + p * s.bytes, bytes, MPI_BYTE, peer, p, comm_, &sends_[i]), "MPI_Send_init");
+            must(PMPI_Recv_init(in + p * s.bytes, bytes, MPI_BYTE, peer, p, comm_, &receives_[i]), "MPI_Recv_init");
         }
     }
     void start() override { must(PMPI_Startall(static_cast<int>(receives_.size()), receives_.data()), "MPI_Startall"); }
@@ -138,9 +147,39 @@ class by_messages final : public way {
     }
     void free() override {
         for (auto *all : {&sends_, &receives_})
-            for (MPI_Request &r : *all) must(PMPI_Request_free(&r), "MPI_Request_free");
+            for (MPI_Request &r : *all)
+                if (r != MPI_REQUEST_NULL) must(PMPI_Request_free(&r), "MPI_Request_free");
     }
+
+protected:
     std::vector<MPI_Request> sends_, receives_;
+};
+
+// The same without requests that persist.
+class by_isend final : public by_messages {
+public:
+    const char *name() const override { return "isend"; }
+    void make(const shape &s, char *out, char *in, int peer) override {
+        shape_ = s, out_ = out, in_ = in, peer_ = peer;
+        sends_.assign(static_cast<std::size_t>(s.partitions), MPI_REQUEST_NULL);
+        receives_ = sends_;
+    }
+    void start() override {
+        for (int p = 0; p < shape_.partitions; ++p)
+            must(PMPI_Irecv(in_ + p * shape_.bytes, static_cast<int>(shape_.bytes), MPI_BYTE, peer_, p, comm_,
+                            &receives_[static_cast<std::size_t>(p)]),
+                 "MPI_Irecv");
+    }
+    void ready(int p) override {
+        must(PMPI_Isend(out_ + p * shape_.bytes, static_cast<int>(shape_.bytes), MPI_BYTE, peer_, p, comm_,
+                        &sends_[static_cast<std::size_t>(p)]),
+             "MPI_Isend");
+    }
+
+private:
+    shape shape_{};
+    char *out_ = nullptr, *in_ = nullptr;
+    int peer_ = 0;
 };
 
 // ---- threads that mark partitions ready ----------------------------------------------------------------
@@ -164,6 +203,7 @@ public:
         gate_.arrive_and_wait();
         for (auto &t : others_) t.join();
     }
+    std::size_t size() const { return spent_.size(); }
     double ready_all(way &w, int partitions) {
         way_ = &w;
         partitions_ = partitions;
@@ -187,11 +227,7 @@ private:
     int partitions_ = 0;
 };
 
-// ---- one shape, one way ----------------------------------------------------------------------------------
-
-struct figures {
-    double epoch_us, ready_ns, arrived_ns;
-};
+// ---- one shape, all ways ---------------------------------------------------------------------------------
 
 void fill(std::vector<char> &out, unsigned key) {
     for (std::size_t i = 0; i < out.size(); ++i) out[i] = static_cast<char>((i * 2654435761u + key) >> 7);
@@ -201,60 +237,94 @@ void verify(const std::vector<char> &in, unsigned key) {
         if (in[i] != static_cast<char>((i * 2654435761u + key) >> 7)) fail("wrong bytes");
 }
 
-figures measure(way &w, const shape &s, const options &o, int rank) {
-    std::vector<char> out(s.total()), in(s.total());
-    team threads(o.threads);
-    w.make(s, out.data(), in.data(), 1 - rank);
-    double ready = 0, arrived = 0;
-    const auto epoch = [&](bool ask) {
-        w.start();
-        ready += threads.ready_all(w, s.partitions);
+// The value that a part of all repeats does not exceed.
+double quantile(std::vector<double> v, double part) {
+    std::sort(v.begin(), v.end());
+    return v[static_cast<std::size_t>(part * static_cast<double>(v.size() - 1) + 0.5)];
+}
+
+// One way, and what its repeats took.
+class contender {
+public:
+    contender(way &w, const shape &s, team &threads, std::vector<char> &out, std::vector<char> &in, int rank)
+        : way_(w), shape_(s), threads_(threads), out_(out), in_(in), rank_(rank) {
+        w.make(s, out.data(), in.data(), 1 - rank);
+        checked(1);
+    }
+    // How many epochs fill the time: rank 0 says.
+    void choose_count(double seconds) {
+        const auto trial = wall::now();
+        for (int e = 0; e < 5; ++e) epoch(false);
+        count_ = static_cast<int>(std::clamp(seconds * 1e9 * 5 / ns_since(trial), 1.0, 1e6));
+        must(MPI_Bcast(&count_, 1, MPI_INT, 0, MPI_COMM_WORLD), "MPI_Bcast");
+    }
+    void repeat() {
+        must(MPI_Barrier(MPI_COMM_WORLD), "MPI_Barrier");
+        epoch(false);  // what another way has left in the caches
+        ready_ = 0;
+        const auto start = wall::now();
+        for (int e = 0; e < count_; ++e) epoch(false);
+        times_.push_back(ns_since(start) * 1e-3 / count_);
+        readies_.push_back(ready_ / count_ / shape_.partitions * static_cast<double>(threads_.size()));
+        must(MPI_Barrier(MPI_COMM_WORLD), "MPI_Barrier");
+        arrived_ = 0;
+        const int asked = std::max(1, count_ / 10);
+        for (int e = 0; e < asked; ++e) epoch(true);
+        arrivals_.push_back(arrived_ / asked / shape_.partitions);
+    }
+    void end() {
+        checked(77);
+        way_.free();
+    }
+    const way &which() const { return way_; }
+    double epoch_us(double part) const { return quantile(times_, part); }
+    double ready_ns() const { return quantile(readies_, 0.5); }
+    double arrived_ns() const { return quantile(arrivals_, 0.5); }
+
+private:
+    void epoch(bool ask) {
+        way_.start();
+        ready_ += threads_.ready_all(way_, shape_.partitions);
         if (ask) {
-            for (int p = 0; p < s.partitions; ++p)
-                while (!w.arrived(p)) {
+            for (int p = 0; p < shape_.partitions; ++p)
+                while (!way_.arrived(p)) {
                 }
             const auto start = wall::now();
-            for (int p = 0; p < s.partitions; ++p)
-                if (!w.arrived(p)) fail("a partition has gone again");
-            arrived += ns_since(start);
+            for (int p = 0; p < shape_.partitions; ++p)
+                if (!way_.arrived(p)) fail("a partition has gone again");
+            arrived_ += ns_since(start);
         }
-        w.wait();
-    };
-    const auto checked = [&](unsigned key) {
-        fill(out, key + static_cast<unsigned>(rank));
-        std::fill(in.begin(), in.end(), '\x5a');
+        way_.wait();
+    }
+    void checked(unsigned key) {
+        fill(out_, key + static_cast<unsigned>(rank_));
+        std::fill(in_.begin(), in_.end(), '\x5a');
         must(MPI_Barrier(MPI_COMM_WORLD), "MPI_Barrier");
         epoch(false);
-        verify(in, key + static_cast<unsigned>(1 - rank));
+        verify(in_, key + static_cast<unsigned>(1 - rank_));
         must(MPI_Barrier(MPI_COMM_WORLD), "MPI_Barrier");
-    };
-    checked(1);
-    // How many epochs fill the time: rank 0 says.
-    const auto trial = wall::now();
-    for (int e = 0; e < 5; ++e) epoch(false);
-    int count = static_cast<int>(std::clamp(o.seconds * 1e9 * 5 / ns_since(trial), 5.0, 1e6));
-    must(MPI_Bcast(&count, 1, MPI_INT, 0, MPI_COMM_WORLD), "MPI_Bcast");
-    std::vector<double> times, readies, arrivals;
-    for (int r = 0; r < o.repeats; ++r) {
-        must(MPI_Barrier(MPI_COMM_WORLD), "MPI_Barrier");
-        ready = 0;
-        const auto start = wall::now();
-        for (int e = 0; e < count; ++e) epoch(false);
-        times.push_back(ns_since(start) * 1e-3 / count);
-        readies.push_back(ready / count / s.partitions * o.threads);
-        must(MPI_Barrier(MPI_COMM_WORLD), "MPI_Barrier");
-        arrived = 0;
-        const int asked = std::max(1, count / 10);
-        for (int e = 0; e < asked; ++e) epoch(true);
-        arrivals.push_back(arrived / asked / s.partitions);
     }
-    checked(77);
-    w.free();
-    const auto median = [](std::vector<double> &v) {
-        std::sort(v.begin(), v.end());
-        return v[v.size() / 2];
-    };
-    return {median(times), median(readies), median(arrivals)};
+
+    way &way_;
+    const shape shape_;
+    team &threads_;
+    std::vector<char> &out_, &in_;
+    const int rank_;
+    int count_ = 1;
+    double ready_ = 0, arrived_ = 0;
+    std::vector<double> times_, readies_, arrivals_;
+};
+
+std::vector<contender> measure(const std::vector<way *> &ways, const shape &s, const options &o, int rank) {
+    std::vector<char> out(s.total()), in(s.total());
+    team threads(o.threads);
+    std::vector<contender> all;
+    for (way *w : ways) all.emplace_back(*w, s, threads, out, in, rank);
+    for (contender &c : all) c.choose_count(o.seconds);
+    for (int r = 0; r < o.repeats; ++r)
+        for (contender &c : all) c.repeat();
+    for (contender &c : all) c.end();
+    return all;
 }
 
 bool parse(int argc, char **argv, options &o) {
@@ -266,6 +336,7 @@ bool parse(int argc, char **argv, options &o) {
     line.value("seconds", o.seconds);
     line.value("partitions", o.partitions);
     line.value("bytes", o.bytes);
+    line.value("ways", o.ways);
     line.value("csv", o.csv);
     return line.read(argc, argv, [&o] {
         return o.threads >= 1 && o.repeats >= 1 && o.seconds > 0 && o.partitions >= 0 && o.bytes >= 0;
@@ -284,41 +355,51 @@ int main(int argc, char **argv) {
     if (size != 2) fail("two ranks are needed");
     if (o.threads > 1 && provided < MPI_THREAD_MULTIPLE) fail("no MPI_THREAD_MULTIPLE");
 
-    by_partitions ours(mpix_calls);
-    by_messages messages;
-    std::vector<way *> ways = {&ours, &messages};
-#if MPI_VERSION >= 4
-    by_partitions library(library_calls);
-    ways.insert(ways.begin() + 1, &library);
+    std::vector<std::unique_ptr<way>> made;
+    made.push_back(std::make_unique<by_partitions>(mpix_calls));
+#if MPIX_LIBRARY_IS_PARTITIONED
+    made.push_back(std::make_unique<by_partitions>(library_calls));
 #endif
+    made.push_back(std::make_unique<by_messages>());
+    made.push_back(std::make_unique<by_isend>());
+    std::vector<way *> ways;
+    for (const auto &w : made)
+        if (o.ways == nullptr ||
+            (std::string(",") + o.ways + ",").find(std::string(",") + w->name() + ",") != std::string::npos)
+            ways.push_back(w.get());
     std::FILE *csv = nullptr;
     if (rank == 0 && o.csv != nullptr) {
         csv = std::string(o.csv) == "-" ? stdout : std::fopen(o.csv, "w");
         if (csv == nullptr) fail("the CSV file cannot be written");
-        std::fprintf(csv, "partitions,bytes,threads,way,epoch_us,ready_ns,arrived_ns,mpi,date\n");
+        std::fprintf(csv,
+                     "partitions,bytes,threads,way,q1_us,epoch_us,q3_us,ready_ns,arrived_ns,mpi,cpu,cores,load,date\n");
     }
     const bool text = rank == 0 && (o.csv == nullptr || std::string(o.csv) != "-");
     if (text)
-        std::printf("%10s %8s %10s %12s %10s %10s\n", "partitions", "bytes", "way", "epoch us", "ready ns",
-                    "arrived ns");
+        std::printf("%10s %8s %10s %12s %12s %12s %10s %10s\n", "partitions", "bytes", "way", "q1 us", "epoch us",
+                    "q3 us", "ready ns", "arrived ns");
     std::vector<std::int64_t> sizes = {8, 8192, 262144};
     std::vector<int> counts = {1, 8, 64, 512};
     if (o.bytes != 0) sizes = {o.bytes};
     if (o.partitions != 0) counts = {o.partitions};
     for (const std::int64_t bytes : sizes)
         for (const int partitions : counts)
-            for (way *w : ways) {
-                const figures f = measure(*w, {partitions, bytes}, o, rank);
+            for (const contender &c : measure(ways, {partitions, bytes}, o, rank)) {
+                const double q1 = c.epoch_us(0.25), median = c.epoch_us(0.5), q3 = c.epoch_us(0.75);
                 if (text)
-                    std::printf("%10d %8lld %10s %12.2f %10.1f %10.1f\n", partitions, static_cast<long long>(bytes),
-                                w->name(), f.epoch_us, f.ready_ns, f.arrived_ns);
+                    std::printf("%10d %8lld %10s %12.2f %12.2f %12.2f %10.1f %10.1f\n", partitions,
+                                static_cast<long long>(bytes), c.which().name(), q1, median, q3, c.ready_ns(),
+                                c.arrived_ns());
                 if (csv != nullptr)
-                    std::fprintf(csv, "%d,%lld,%d,%s,%.3f,%.1f,%.1f,%s,%s\n", partitions, static_cast<long long>(bytes),
-                                 o.threads, w->name(), f.epoch_us, f.ready_ns, f.arrived_ns,
-                                 bench::library_name().c_str(), bench::today().c_str());
+                    std::fprintf(csv, "%d,%lld,%d,%s,%.3f,%.3f,%.3f,%.1f,%.1f,%s,%s,%u,%s,%s\n", partitions,
+                                 static_cast<long long>(bytes), o.threads, c.which().name(), q1, median, q3,
+                                 c.ready_ns(), c.arrived_ns(), bench::library_name().c_str(),
+                                 bench::cpu_model().c_str(), std::thread::hardware_concurrency(), bench::load().c_str(),
+                                 bench::today().c_str());
                 std::fflush(stdout);
             }
     if (csv != nullptr && csv != stdout) std::fclose(csv);
+    made.clear();
     MPI_Finalize();
     return 0;
 }
