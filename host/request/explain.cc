@@ -120,10 +120,11 @@ void add_sender(table &out, const request &r, const movement &how, const transpo
                  ? "  in a kernel: pready_typed stores into the receive buffer, pready leaves it to the engine"
                  : "  pready in a kernel: its threads store into the receive buffer");
     if (r.mailable() && !how.typed_only)
-        out.line(format(
-            "    once kernels receive it, in as many partitions or more: into their mailbox, the arrival in the data, by groups "
-            "of {} threads or more",
-            detail::least_mailing_threads(r.partition_bytes)));
+        out.line(
+            format("    once kernels receive it, in as many partitions or more: into their mailbox, the arrival in the "
+                   "data, by groups "
+                   "of {} threads or more",
+                   detail::least_mailing_threads(r.partition_bytes)));
     out.line("  ready in a kernel before the receiver is: left to the progress engine too");
 }
 

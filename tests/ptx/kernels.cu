@@ -65,14 +65,18 @@ KERNEL size_pready_typed_block(MPIX_Prequest r, int p, int *out) {
 KERNEL size_pready_contribute_block(MPIX_Prequest r, int p, int *out) {
     *out = mpix::pready_contribute(cg::this_thread_block(), p, r);
 }
-KERNEL size_pready_range_thread(MPIX_Prequest r, int n, int *out) { *out = mpix::pready_range(mpix::this_thread(), 0, n, r); }
+KERNEL size_pready_range_thread(MPIX_Prequest r, int n, int *out) {
+    *out = mpix::pready_range(mpix::this_thread(), 0, n, r);
+}
 KERNEL size_pready_range_block(MPIX_Prequest r, int n, int *out) {
     *out = mpix::pready_range(cg::this_thread_block(), 0, n, r);
 }
 KERNEL size_parrived_thread(MPIX_Prequest r, int p, int *out) { *out = mpix::parrived(mpix::this_thread(), r, p); }
 KERNEL size_parrived_warp(MPIX_Prequest r, int p, int *out) { *out = mpix::parrived(this_warp(), r, p); }
 KERNEL size_parrived_block(MPIX_Prequest r, int p, int *out) { *out = mpix::parrived(cg::this_thread_block(), r, p); }
-KERNEL size_wait_arrived_thread(MPIX_Prequest r, int p, int *out) { *out = mpix::wait_arrived(mpix::this_thread(), r, p); }
+KERNEL size_wait_arrived_thread(MPIX_Prequest r, int p, int *out) {
+    *out = mpix::wait_arrived(mpix::this_thread(), r, p);
+}
 KERNEL size_wait_arrived_warp(MPIX_Prequest r, int p, int *out) { *out = mpix::wait_arrived(this_warp(), r, p); }
 KERNEL size_wait_arrived_block(MPIX_Prequest r, int p, int *out) {
     *out = mpix::wait_arrived(cg::this_thread_block(), r, p);

@@ -41,7 +41,8 @@ MPIX_FN uint64_t store_at_once(const Group &group, const mpix_prequest *r, int p
     constexpr uint64_t ahead = 4, width = sizeof(block16);
     const uint64_t bytes = r->partition_bytes, rank = static_cast<uint64_t>(group.thread_rank()),
                    threads = static_cast<uint64_t>(group.num_threads());
-    if (((reinterpret_cast<uint64_t>(r->buffer) | bytes) & (width - 1)) != 0 || bytes > ahead * threads * width) return 0;
+    if (((reinterpret_cast<uint64_t>(r->buffer) | bytes) & (width - 1)) != 0 || bytes > ahead * threads * width)
+        return 0;
     group.sync();  // the members' writes to the partition are everybody's
     char *const landing = glance_pointer(&r->landing);
     const uint64_t *const flags = glance_pointer(&r->flags);
@@ -106,7 +107,8 @@ MPIX_FN uint64_t mail_at_once(const Group &group, const mpix_prequest *r, int p,
     } else {
         char *const landing = glance_pointer(&r->landing);
         const uint64_t *const flags = glance_pointer(&r->flags);
-        if (!agree_all(group, open && landing != nullptr && in_words(landing, bytes) && flags != nullptr && !has_layouts(flags)))
+        if (!agree_all(group, open && landing != nullptr && in_words(landing, bytes) && flags != nullptr &&
+                                  !has_layouts(flags)))
             return 0;
         to = landing + offset;
     }

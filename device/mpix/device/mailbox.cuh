@@ -143,7 +143,7 @@ enum class letter { taken, flagged, missing };
 // Copy this member's lines of a partition out, as they come, until the time is over or the flag says that the partition
 // came another way: then none of its lines ever come, and what its sender published with the flag is visible.
 MPIX_FN letter take_lines(const mpix_prequest *r, const awaited &w, unsigned i, char *to, unsigned rank,
-                        unsigned threads) {
+                          unsigned threads) {
     const char *const box = w.box(i);
     const unsigned lines = w.lines();
     constexpr unsigned each = 2;

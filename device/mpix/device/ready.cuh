@@ -84,7 +84,8 @@ MPIX_COLD_FN admitted admit_by_host(mpix_prequest *r, int p) {
 #ifdef __CUDA_ARCH__
         // Once the receiver's kernels take from the mailbox they always do.
         if (now.gate >= epoch && peek_pointer(&r->landing) != nullptr)
-            raise_gpu(&r->open_word, 2 * epoch + (now.mailbox != 0 && peek_pointer(&r->mailbox) != nullptr && epoch >> 32 == 0));
+            raise_gpu(&r->open_word,
+                      2 * epoch + (now.mailbox != 0 && peek_pointer(&r->mailbox) != nullptr && epoch >> 32 == 0));
 #endif
         publish_gpu(&r->seen_gate, now.gate);  // hands the acquire on, see admit
     });

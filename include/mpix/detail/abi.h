@@ -114,7 +114,7 @@ struct mpix_prequest {
     uint64_t asking;       // on a GPU: odd while a thread reads the host's words, which others wait for; see asking.cuh
     uint64_t heard_word;   // on a GPU: the last words->epoch that was read so, and words->gate
     uint64_t heard_gate;
-    uint64_t error;        // as words->error; guards it, so that the first error wins
+    uint64_t error;  // as words->error; guards it, so that the first error wins
 };
 
 // Behind the struct of a send: state[partitions], the last epoch in which each was readied, then
