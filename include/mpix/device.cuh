@@ -58,8 +58,8 @@ MPIX_FN int pready(const Group &group, int partition, MPIX_Prequest preq);
 
 /**
  * The same, but the threads of a GPU's group move partitions with gaps as well, from where the bytes lie here to where
- * they belong at the receiver, in one pass. A name of its own because the code takes registers (about 90, of which pready
- * takes 40), whether a request has gaps or not. Both may be used on one request.
+ * they belong at the receiver, in one pass. A name of its own because the code takes registers (about 100, of which pready
+ * takes 50), whether a request has gaps or not. Both may be used on one request.
  */
 template <class Group>
 MPIX_FN int pready_typed(const Group &group, int partition, MPIX_Prequest preq);

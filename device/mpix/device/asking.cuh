@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Who reads the host's words. They lie across PCIe, where the reads of many threads queue up: 64 blocks that came at the same
-// time waited 16 to 230 us for what takes one of them 2. So on a GPU one thread reads those of a request at a time, notes what
-// it found where the others look, and these wait for that.
+// Who reads the host's words. They lie across PCIe, where the reads of many threads queue up. So on a GPU one thread reads those
+// of a request at a time, notes what it found where the others look, and these wait for that.
 #ifndef MPIX_DEVICE_ASKING_CUH
 #define MPIX_DEVICE_ASKING_CUH
 
