@@ -109,8 +109,12 @@ function(mpix_mpirun_command np out)
     set(${out} "${MPIEXEC_EXECUTABLE}" ${MPIEXEC_NUMPROC_FLAG} ${np} ${flags} PARENT_SCOPE)
 endfunction()
 
+# FAKE_MPI: with the fuzzers' one in place of the MPI library, which then needs none of the sanitizers' help.
 function(mpix_add_unit_test name)
-    cmake_parse_arguments(PARSE_ARGV 1 arg "" "TIMEOUT" "SOURCES;ENV;LABELS;LIBRARIES")
+    cmake_parse_arguments(PARSE_ARGV 1 arg "FAKE_MPI" "TIMEOUT" "SOURCES;ENV;LABELS;LIBRARIES")
+    if(arg_FAKE_MPI)
+        set(mpix_sanitizer_sources "${PROJECT_SOURCE_DIR}/tests/fuzz/fake_mpi.cc")
+    endif()
     add_executable(${name} ${arg_SOURCES} ${mpix_sanitizer_sources})
     target_link_libraries(${name} PRIVATE
         mpix_catch_main mpix_internal mpix_options ${arg_LIBRARIES})
