@@ -25,10 +25,14 @@ memory_probe probe_of_this_process();
 // A process that may be written to.
 struct peer_memory final : mpix_far_memory {
     std::int64_t pid = 0;
+    int alive = -1;  // readable once that process has ended; or -1
 };
 
 // Reads there, so that it is the right process, and writes there. A sentence if that cannot be done.
 outcome reach_memory(const memory_probe &theirs, peer_memory &out);
+
+// Whether the system can reach a buffer of ours that way, as it cannot where memory of devices is mapped. By its first and last byte.
+bool others_may_write(void *buffer, std::uint64_t bytes);
 
 // The user's own buffer, to the wire, and from there to an address for peer_memory.
 void describe_buffer(void *buffer, std::uint64_t bytes, wire_region &out);

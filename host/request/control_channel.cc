@@ -44,7 +44,9 @@ void control_channel::forget() {
 // says that nobody has.
 bool control_channel::emptied() {
     for (int arrived = 1; arrived;) {
-        PMPI_Test(&receiving_, &arrived, MPI_STATUS_IGNORE);
+        arrived = 0;
+        if (PMPI_Test(&receiving_, &arrived, MPI_STATUS_IGNORE) != MPI_SUCCESS)
+            arrived = receiving_ == MPI_REQUEST_NULL;
         if (arrived) post_receive();
     }
     if (!all_sent_) {

@@ -125,7 +125,8 @@ transport::outcome receive_request::make_landing(const offer &sender) {
     transport::outcome bad;
     // What speaks against it on the sender's side the sender knows.
     const single_copy seen_here{false, false, total_bytes() / peer_partitions_, 1, {}, !gapless};
-    in_place_ = sender.in_place && choice_->taken()->id == transport::id_shm && why_no_single_copy(seen_here).empty();
+    in_place_ = sender.in_place && choice_->taken()->id == transport::id_shm && config().single_copy_bytes != 0 &&
+                why_no_single_copy(seen_here).empty() && transport::others_may_write(op.buffer, total_bytes());
     if (in_place_) {
         slots_ = 1;
         bad = landing_owner_->allocate(flag_bytes, transport::on_host, arrival_);

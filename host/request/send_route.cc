@@ -132,7 +132,8 @@ transport::outcome send_request::attach(const control_message &m, const transpor
     if (auto bad = attach_peers(m.words, user, peer_words_); !bad.empty()) return bad;
     landing_at_ = static_cast<char *>(landing_.address) - span.low;
     path_ = choice.taken()->name;
-    const std::string two_copies = why_no_single_copy_.empty() ? "the receive buffer has gaps" : why_no_single_copy_;
+    const std::string two_copies =
+        why_no_single_copy_.empty() ? "the receive buffer has gaps, or others cannot write there" : why_no_single_copy_;
     movement_ = choose_movement({place.owner != nullptr, !gapless, landing_.device != transport::on_host,
                                  landing_type_ != nullptr, landing_.remote, route_spent_, chunks_.per_partition > 1,
                                  total_bytes(), partition_bytes, in_place_, two_copies});

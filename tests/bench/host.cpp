@@ -330,7 +330,7 @@ std::vector<contender> measure(const std::vector<way *> &ways, const shape &s, c
 bool parse(int argc, char **argv, options &o) {
     bench::command_line line("mpirun -n 2 ",
                              "[--partitions N] [--bytes N] [--threads N] [--repeats N] [--seconds S]\n"
-                             "           [--csv FILE|-]");
+                             "           [--ways mpix,library,messages,isend] [--csv FILE|-]");
     line.value("threads", o.threads);
     line.value("repeats", o.repeats);
     line.value("seconds", o.seconds);

@@ -213,11 +213,11 @@ private:
     std::uint64_t value() {
         switch (in_.below(4)) {
             case 0:
-                return in_.below(8);
+                return in_.below(32);
             case 1:
                 return ~std::uint64_t{0} - in_.below(2);
             case 2:  // a ring entry, maybe
-                return in_.number<std::uint16_t>() % 4 * 0x100000000u + in_.below(8);
+                return in_.number<std::uint16_t>() % 4 * 0x100000000u + in_.below(32);
             default:
                 return in_.number<std::uint64_t>();
         }
@@ -227,7 +227,7 @@ private:
     void corrupt() {
         owned *const o = any();
         if (o == nullptr) return;
-        const unsigned which = in_.below(3), place = in_.below(8);
+        const unsigned which = in_.below(3), place = in_.below(32);
         if (which == 0) {
             detail::poke(reinterpret_cast<std::uint64_t *>(o->r->words) + place, value());
         } else if (which == 1) {
@@ -250,7 +250,7 @@ private:
         m.communicator = world_name;
         m.partitions = partitions();
         m.bytes -= m.bytes % static_cast<std::uint64_t>(m.partitions);
-        m.flags = in_.below(8);
+        m.flags = in_.below(32);
         m.refusal = in_.one_in(6) ? in_.below(4) : 0;
         memory_.describe(in_, m.words);
         memory_.describe(in_, m.landing);

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "transport/peer_memory.h"
 
+#include <poll.h>
 #include <sys/random.h>
+#include <sys/syscall.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -47,15 +49,24 @@ int copy_all(copy_call copy, std::int64_t pid, std::uint64_t there, void *here, 
     return 0;
 }
 
-// The thread that calls does the copy, inside of the system: so what it publishes next is behind the bytes.
-int write_there(const mpix_far_memory *self, char *to, const void *from, std::uint64_t bytes) {
-    return copy_all(process_vm_writev, static_cast<const peer_memory *>(self)->pid,
-                    reinterpret_cast<std::uintptr_t>(to), const_cast<void *>(from), bytes);
+// A file that can be read from once the process has ended, or -1: an older system.
+int open_process(std::int64_t pid) {
+#ifdef SYS_pidfd_open
+    return static_cast<int>(syscall(SYS_pidfd_open, static_cast<pid_t>(pid), 0));
+#else
+    (void)pid;
+    return -1;
+#endif
 }
 
-int write_here(const mpix_far_memory *, char *to, const void *from, std::uint64_t bytes) {
-    std::memcpy(to, from, bytes);
-    return 0;
+// The thread that calls does the copy, inside of the system: so what it publishes next is behind the bytes. The number of a
+// process that has ended may be another's already.
+int write_there(const mpix_far_memory *self, char *to, const void *from, std::uint64_t bytes) {
+    const auto &memory = *static_cast<const peer_memory *>(self);
+    pollfd ended{memory.alive, POLLIN, 0};
+    if (memory.alive >= 0 && poll(&ended, 1, 0) > 0) return ESRCH;
+    return copy_all(process_vm_writev, memory.pid, reinterpret_cast<std::uintptr_t>(to), const_cast<void *>(from),
+                    bytes);
 }
 
 outcome refused(const char *call, int error) { return std::string(call) + ": " + std::strerror(error); }
@@ -69,27 +80,35 @@ memory_probe probe_of_this_process() {
 
 outcome reach_memory(const memory_probe &theirs, peer_memory &out) {
     out.pid = theirs.pid;
-    const probe_words &mine = own_words();
-    if (theirs.nonce[0] == 0) return "that process has told of no memory to try";
-    if (theirs.nonce[0] == mine.nonce[0] && theirs.nonce[1] == mine.nonce[1]) {
-        out.write = write_here;
-        return {};
-    }
-    if (theirs.pid <= 0) return "that process has told of no memory to try";
+    if (theirs.nonce[0] == 0 || theirs.pid <= 0) return "that process has told of no memory to try";
+    out.alive = open_process(theirs.pid);  // before its number is known to be right; for as long as we run
+    const auto give_up = [&out](outcome why) {
+        if (out.alive >= 0) close(out.alive);
+        out.alive = -1;
+        return why;
+    };
     probe_words seen{};
     if (const int bad = copy_all(process_vm_readv, theirs.pid, theirs.address, &seen, sizeof seen); bad != 0)
-        return refused("process_vm_readv", bad);
+        return give_up(refused("process_vm_readv", bad));
     // Where process numbers count in another namespace it may be anybody.
     if (std::memcmp(seen.nonce, theirs.nonce, sizeof seen.nonce) != 0)
-        return "the process of that number is another one here";
+        return give_up("the process of that number is another one here");
     const std::uint64_t echo = theirs.address + offsetof(probe_words, echo);
     if (const int bad = copy_all(process_vm_writev, theirs.pid, echo, seen.nonce, sizeof seen.echo); bad != 0)
-        return refused("process_vm_writev", bad);
+        return give_up(refused("process_vm_writev", bad));
     if (const int bad = copy_all(process_vm_readv, theirs.pid, echo, &seen.echo, sizeof seen.echo); bad != 0)
-        return refused("process_vm_readv", bad);
-    if (seen.echo != theirs.nonce[0]) return "what process_vm_writev has written is not there";
+        return give_up(refused("process_vm_readv", bad));
+    if (seen.echo != theirs.nonce[0]) return give_up("what process_vm_writev has written is not there");
     out.write = write_there;
     return {};
+}
+
+bool others_may_write(void *buffer, std::uint64_t bytes) {
+    for (char *const at : {static_cast<char *>(buffer), static_cast<char *>(buffer) + bytes - 1}) {
+        char byte;
+        if (copy_all(process_vm_readv, getpid(), reinterpret_cast<std::uintptr_t>(at), &byte, 1) != 0) return false;
+    }
+    return true;
 }
 
 void describe_buffer(void *buffer, std::uint64_t bytes, wire_region &out) {
