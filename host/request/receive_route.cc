@@ -193,7 +193,7 @@ transport::outcome receive_request::describe_landing(control_message &answer) co
     return transport::node_memory().describe(words_region, answer.words);
 }
 
-// The route first, then the word that says it is there (publish; pairs with observe_pair in look_at_host).
+// The route first, then the word that says it is there (publish; pairs with observe_pair in ask_host).
 void receive_request::open_gate() {
     detail::poke(&home->peer_partitions, peer_partitions_);
     detail::poke(&home->slots, slots_);
@@ -220,7 +220,7 @@ void receive_request::give_up() {
         else if (auto bad = landing_owner_->write(flag, &whole, sizeof whole, place.device); !bad.empty())
             say(bad);
     }
-    detail::publish(&words->gate, MPIX_GATE_NEVER);  // pairs with observe_pair in look_at_host
+    detail::publish(&words->gate, MPIX_GATE_NEVER);  // pairs with observe_pair in ask_host
 }
 
 // From here on Start gives clear-to-send itself; an epoch that is running already, or has failed already, gets it now.

@@ -249,7 +249,7 @@ void send_request::start_move(int partition, bool for_host) {
         moving_.push_back(std::move(m));
 }
 
-// flags[index] = epoch, after the bytes it speaks of. Pairs with observe() in look.
+// flags[index] = epoch, after the bytes it speaks of. Pairs with reached() in look.
 void send_request::set_flag(std::uint64_t index) {
     if (auto bad = tell(arrival_, index * sizeof(std::uint64_t), epoch_); !bad.empty()) fail(bad);
 }

@@ -98,7 +98,7 @@ transport::outcome staged_delivery::finish(const copy &c) {
         const std::uint64_t partition = chunks_.partition_of(chunk);
         if (--left_[partition] != 0) continue;
         --partitions_left_;
-        // publish_partition, to kernels: the copy of its bytes has ended. Pairs with observe() in look.
+        // publish_partition, to kernels: the copy of its bytes has ended. Pairs with reached() in look.
         if (auto bad = to_.gpus->post_word(flags() + partition, epoch_, to_.device); !bad.empty()) return bad;
     }
     return {};

@@ -52,6 +52,12 @@ EXACTLY = {
     "order_reap": ["ld.acquire.sys.global.u32"],
     # The flags, one by one, then all members together.
     "way_flags": ["ld.relaxed.sys.global.u64", ACQUIRE, ALL],
+    # A barrier, the epoch, all members agree; when all have stored, the leader's fence and the flag.
+    "way_stored_at_once": [BLOCK_SYNC, LINE_IN, ALL, BLOCK_SYNC, FENCE, "st.relaxed.sys.global.u64"],
+    # Whose turn it is, the claim, and of who does not get it the answer; the host's words; the answer, then the turn.
+    "way_ask": ["ld.acquire.gpu.global.u64", "atom.acq_rel.gpu.global.cas.b64", "ld.relaxed.sys.global.u64",
+                "ld.acquire.gpu.global.u64", *3 * ["ld.relaxed.sys.global.u64"], LINE_IN, ACQUIRE,
+                *2 * ["st.relaxed.sys.global.u64"], "st.release.gpu.global.u64"],
     # A barrier, the epoch, all members agree on lines or on plain words, lines; no fence.
     "way_inline_send": [BLOCK_SYNC, LINE_IN, ALL, ALL, *4 * [LINE_OUT]],
     # Who has counted last speaks for all: in noinline code.

@@ -47,6 +47,13 @@ KERNEL way_inline_send(mpix_prequest *r, int p, uint64_t *out) {
 KERNEL way_inline_take(mpix_prequest *r, awaited w, unsigned i, bool *out) {
     *out = take_letter(cg::this_thread_block(), r, w, i, false);
 }
+KERNEL way_stored_at_once(mpix_prequest *r, int p) {
+    const uint64_t epoch = store_at_once(cg::this_thread_block(), r, p);
+    if (epoch != 0) publish_partition(cg::this_thread_block(), r->flags, p, epoch);
+}
+KERNEL way_ask(mpix_prequest *r, uint64_t *out) {
+    *out = ask_host(r, [](const host_says &) {}).gate;
+}
 KERNEL way_flags(awaited w, bool *out) { *out = all_flagged(cg::this_thread_block(), w, 64); }
 KERNEL way_count(mpix_prequest *r, uint64_t epoch) { settle<false, false>(r, epoch); }
 KERNEL way_count_inline(mpix_prequest *r, uint64_t epoch) { settle<false, true>(r, epoch); }

@@ -221,6 +221,11 @@ TEST_CASE("at once to the receive buffer, where there is no mailbox, or it is no
                     r.send->open_word = 2;  // the first epoch
                     all(0);
                     r.send->open_word = 2 * e;
+                    const auto bare = reinterpret_cast<std::uint64_t>(r.receive->flags);
+                    r.send->flags = reinterpret_cast<std::uint64_t *>(bare | MPIX_FLAGS_WITH_LAYOUTS);
+                    all(0);
+                    r.send->flags = r.receive->flags;
+                    CHECK_FALSE(r.right());
                     all(fits ? e : 0);
                     CHECK(good);
                     CHECK(r.right() == fits);

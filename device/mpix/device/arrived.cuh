@@ -52,7 +52,7 @@ struct looked {
     overlap range;
 };
 
-// observe_arrival: pairs with the sender's publish_partition.
+// Pairs with the sender's publish_partition.
 MPIX_FN bool flags_are_there(const looked &l) {
     for (uint64_t i = l.range.first; i <= l.range.last; ++i)
         if (!reached(&l.flags[i], l.epoch)) return false;
@@ -267,19 +267,16 @@ MPIX_FN waited await_together(const Group &group, mpix_prequest *r, int j, bool 
     if (known) range = sender_partitions(r, j, senders);
     w.first = static_cast<unsigned>(range.first);
     w.count = static_cast<unsigned>(range.last - range.first + 1);
-    if (looked) {
-        // Other members may have looked before the match was undone, or after the next epoch began.
-        const bool odd = agree(group, group.thread_rank() == 0 && (w.epoch & 1) != 0);
-        known = known && odd == ((w.epoch & 1) != 0);
-    } else {
-        bool set = false;
-        if (known) {  // two looks that are under way together
-            known = peek(&w.flags[senders]) < w.epoch;
-            set = reached(&w.flags[w.first], w.epoch) && w.count == 1;
-        }
-        if (agree_all(group, known && set)) return waited::there;
-        known = known && w.epoch >> 32 == 0 && w.mailbox != nullptr;
+    bool set = false;
+    if (!looked && known) {  // two looks that are under way together
+        known = peek(&w.flags[senders]) < w.epoch;
+        set = reached(&w.flags[w.first], w.epoch) && w.count == 1;
     }
+    if (agree_all(group, known && set)) return waited::there;
+    // Members may have read the epoch before and after another one began, or before the match was undone. All have read it before
+    // that barrier, and it only rises: so whoever finds the same again has read what all have.
+    known = known && peek(&r->seen_epoch) == w.epoch;
+    if (!looked) known = known && w.epoch >> 32 == 0 && w.mailbox != nullptr;
     if (!agree_all(group, known)) return waited::unknown;
     // A tag is not all of an epoch.
     if (looked && !agree_all(group, w.mailbox != nullptr && w.epoch >> 32 == 0)) w.mailbox = nullptr;

@@ -237,7 +237,7 @@ MPIX_FN bool await_all(const Group &group, mpix_prequest *r, const awaited &w, b
         }
         if (all_flagged(group, w, looks)) return true;
         if (once && round >= w.count) return false;
-        if (round % 16 == 0 && agree(group, group.thread_rank() == 0 && w.over(r))) return false;
+        if (round % (looks > 1 ? 1 : 16) == 0 && agree(group, group.thread_rank() == 0 && w.over(r))) return false;
     }
 }
 

@@ -273,7 +273,7 @@ MPIX_FN int conclude_stored(const Group &group, int p, mpix_prequest *r, uint64_
 }
 #endif
 
-// All members' stores to the landing have been made: bytes before flag. Pairs with observe() in look and in the host's test.
+// All members' stores to the landing have been made: bytes before flag. Pairs with reached() in look and in the host's test.
 template <class Group>
 MPIX_FN void publish_partition(const Group &group, uint64_t *flags, int p, uint64_t epoch) {
     group.sync();  // the stores are behind the leader's fence
