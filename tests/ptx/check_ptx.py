@@ -73,10 +73,11 @@ CONTAINS = {
                         # Where it came with a flag.
                         [ACQUIRE, ALL]],
 }
+ONCE = {"way_inline_take": ACQUIRE}
 NEVER = {"way_inline_send": "fence|release|acquire", "way_inline_take": "fence|acquire"}
 
 # sm_90, nvcc 13.0; a newer compiler may need some more.
-MOST_REGISTERS = {"size_pready_thread": 56, "size_pready_block": 48, "size_pready_warp": 48, "size_pready_typed_block": 104,
+MOST_REGISTERS = {"size_pready_thread": 52, "size_pready_block": 48, "size_pready_warp": 48, "size_pready_typed_block": 104,
                   "size_pready_contribute_block": 48, "size_pready_range_thread": 64,
                   "size_pready_range_block": 64, "size_parrived_thread": 64, "size_parrived_warp": 64,
                   "size_parrived_block": 64, "size_wait_arrived_thread": 64, "size_wait_arrived_warp": 64,
@@ -112,6 +113,9 @@ def problems_of(kernels):
     for name, parts in CONTAINS.items():
         problems += [f"{name}: no {part} in {kernels[name]}" for part in parts
                      if name in kernels and not contains(kernels[name], part)]
+    for name, access in ONCE.items():
+        if kernels.get(name, [access]).count(access) != 1:
+            problems.append(f"{name}: {access} not once in {kernels[name]}")
     for name, words in NEVER.items():
         allowed = [a for part in CONTAINS.get(name, []) for a in part]
         problems += [f"{name}: {access}" for access in kernels.get(name, [])
@@ -175,6 +179,7 @@ def main():
         subprocess.run([*options.nvcc, "-ptx", "-o", str(out), str(SOURCE)], check=True)
         ptx = out.read_text()
         if tuple(map(int, re.search(r"^\.version (\d+)\.(\d+)", ptx, re.M).groups())) < (8, 6):
+            ONCE.update({name: FENCE for name in ONCE})
             for table in (EXACTLY, CONTAINS):
                 table.update({name: older(parts) for name, parts in table.items()})
         kernels = kernels_of(ptx)

@@ -19,9 +19,9 @@ struct host_says {
 // Whether the caller is to read them, and then to call end_asking. False: another thread has begun and ended that since the
 // caller came, so what it has noted is as good. Whoever asks has nothing to wait for, so this ends.
 //
-// That is an order of time, and not of the memory model, in two points: that thread's load of the host's words is performed behind the
-// claim that it is conditional on; and what is noted may be of a next turn already, of which only the numbers count, as with
-// open_word.
+// That is an order of time, and not of the memory model, in two points: that thread's load of the host's words is performed
+// behind the claim that it is conditional on; and what is noted may be of a next turn already, of which only the numbers
+// count, as with open_word.
 __device__ __forceinline__ bool begin_asking(mpix_prequest *r, uint64_t *turn) {
     *turn = observe_gpu(&r->asking);
     const uint64_t enough = ((*turn + 1) & ~uint64_t{1}) + 2;
