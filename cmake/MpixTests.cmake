@@ -110,14 +110,19 @@ function(mpix_mpirun_command np out)
 endfunction()
 
 # FAKE_MPI: with the fuzzers' one in place of the MPI library, which then needs none of the sanitizers' help.
+# APART: without the library's insides, on its public headers alone.
 function(mpix_add_unit_test name)
-    cmake_parse_arguments(PARSE_ARGV 1 arg "FAKE_MPI" "TIMEOUT" "SOURCES;ENV;LABELS;LIBRARIES")
+    cmake_parse_arguments(PARSE_ARGV 1 arg "APART;FAKE_MPI" "TIMEOUT" "SOURCES;ENV;LABELS;LIBRARIES")
     if(arg_FAKE_MPI)
         set(mpix_sanitizer_sources "${PROJECT_SOURCE_DIR}/tests/fuzz/fake_mpi.cc")
     endif()
     add_executable(${name} ${arg_SOURCES} ${mpix_sanitizer_sources})
-    target_link_libraries(${name} PRIVATE
-        mpix_catch_main mpix_internal mpix_options ${arg_LIBRARIES})
+    target_link_libraries(${name} PRIVATE mpix_catch_main mpix_options ${arg_LIBRARIES})
+    if(arg_APART)
+        target_link_libraries(${name} PRIVATE mpix::device)
+    else()
+        target_link_libraries(${name} PRIVATE mpix_internal)
+    endif()
     add_test(NAME ${name} COMMAND ${name})
     mpix_set_test_properties(${name}
         LABELS unit ${arg_LABELS} ENV ${arg_ENV} TIMEOUT "${arg_TIMEOUT}")

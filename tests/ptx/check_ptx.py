@@ -26,6 +26,7 @@ FENCE = "fence.acq_rel.sys"
 ACQUIRE = "fence.acquire.sys"  # since PTX 8.6
 LINE_OUT, LINE_IN = "st.relaxed.sys.global.v2.u64", "ld.relaxed.sys.global.v2.u64"
 BLOCK_SYNC, ALL, ANY = "barrier.sync", "bar.red.and.pred", "bar.red.or.pred"
+CLAIM = "atom.relaxed.gpu.global.max.u64"
 # Ordinary loads and stores of results and arguments are not looked at.
 ORDERED = re.compile(r"relaxed|acquire|release|acq_rel|fence|membar|mmio|^bar|^atom|^red")
 
@@ -52,14 +53,15 @@ EXACTLY = {
     "order_reap": ["ld.acquire.sys.global.u32"],
     # The flags, one by one, then all members together.
     "way_flags": ["ld.relaxed.sys.global.u64", ACQUIRE, ALL],
-    # A barrier, the epoch, all members agree; when all have stored, the leader's fence and the flag.
-    "way_stored_at_once": [BLOCK_SYNC, LINE_IN, ALL, BLOCK_SYNC, FENCE, "st.relaxed.sys.global.u64"],
+    # The epoch, a barrier, all members agree; when all have stored, the leader's claim, its fence, the flag and the count.
+    "way_stored_at_once": [LINE_IN, BLOCK_SYNC, ALL, BLOCK_SYNC, CLAIM, FENCE, "st.relaxed.sys.global.u64", ANY,
+                           "atom.acq_rel.gpu.global.add.u64"],
     # Whose turn it is, the claim, and of who does not get it the answer; the host's words; the answer, then the turn.
     "way_ask": ["ld.acquire.gpu.global.u64", "atom.acq_rel.gpu.global.cas.b64", "ld.relaxed.sys.global.u64",
                 "ld.acquire.gpu.global.u64", *3 * ["ld.relaxed.sys.global.u64"], LINE_IN, ACQUIRE,
                 *2 * ["st.relaxed.sys.global.u64"], "st.release.gpu.global.u64"],
-    # A barrier, the epoch, all members agree on lines or on plain words, lines; no fence.
-    "way_inline_send": [BLOCK_SYNC, LINE_IN, ALL, ALL, *4 * [LINE_OUT]],
+    # The epoch, a barrier, all members agree on lines or on plain words, lines; no fence.
+    "way_inline_send": [LINE_IN, BLOCK_SYNC, ALL, ALL, *4 * [LINE_OUT]],
     # Who has counted last speaks for all: in noinline code.
     "way_count": ["atom.acq_rel.gpu.global.add.u64"],
     "way_count_inline": ["atom.relaxed.gpu.global.add.u64", FENCE],
@@ -67,9 +69,11 @@ EXACTLY = {
 # These next to each other among the ordered accesses.
 CONTAINS = {
     # All members' payload, then the leader's fence and the flag.
-    "way_direct": [[BLOCK_SYNC, FENCE, "st.relaxed.sys.global.u64"], ["ld.acquire.gpu.global.u64"]],
+    "way_direct": [[BLOCK_SYNC, CLAIM, FENCE, "st.relaxed.sys.global.u64"], ["ld.acquire.gpu.global.u64"]],
+    # All have read the epoch; it again, the flags and the claim, under way together; an acquire, before all agree.
+    "way_together": [[ALL, ALL, *3 * ["ld.relaxed.sys.global.u64"], CLAIM, ACQUIRE, ALL, ANY, ALL]],
     # The claim, agreed on; lines; all members are done, then the flag's release.
-    "way_inline_take": [["atom.relaxed.gpu.global.max.u64", ANY], [LINE_IN, LINE_IN], [ALL, "st.release.gpu.global.u64"],
+    "way_inline_take": [[CLAIM, ANY], [LINE_IN, LINE_IN], [ALL, "st.release.gpu.global.u64"],
                         # Where it came with a flag.
                         [ACQUIRE, ALL]],
 }
@@ -77,7 +81,7 @@ ONCE = {"way_inline_take": ACQUIRE}
 NEVER = {"way_inline_send": "fence|release|acquire", "way_inline_take": "fence|acquire"}
 
 # sm_90, nvcc 13.0; a newer compiler may need some more.
-MOST_REGISTERS = {"size_pready_thread": 52, "size_pready_block": 48, "size_pready_warp": 48, "size_pready_typed_block": 104,
+MOST_REGISTERS = {"size_pready_thread": 48, "size_pready_block": 48, "size_pready_warp": 48, "size_pready_typed_block": 104,
                   "size_pready_contribute_block": 48, "size_pready_range_thread": 64,
                   "size_pready_range_block": 64, "size_parrived_thread": 64, "size_parrived_warp": 64,
                   "size_parrived_block": 64, "size_wait_arrived_thread": 64, "size_wait_arrived_warp": 64,

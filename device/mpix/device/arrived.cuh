@@ -90,7 +90,7 @@ MPIX_FN looked look(mpix_prequest *r, int j) {
     uint64_t senders = peek(&r->peer_partitions);
     l.flags = peek_pointer(&r->flags);
     l.epoch = peek(&r->seen_epoch);
-#ifdef __CUDA_ARCH__
+#if MPIX_ON_GPU
     // After the first epoch the route is final, and known to be. (An acquire would throw out of the first-level cache what
     // the next call needs.)
     const uint64_t matched = l.epoch > 1 ? peek(&r->seen_gate) : observe_gpu(&r->seen_gate);
@@ -112,7 +112,7 @@ MPIX_FN looked look(mpix_prequest *r, int j) {
         l.range = sender_partitions(r, j, senders);
         first = reached(&l.flags[l.range.first], l.epoch);
     }
-#ifdef __CUDA_ARCH__
+#if MPIX_ON_GPU
     if (l.range.first == l.range.last && first) l.what = arrival::present;  // of several see wants_all
 #else
     if (first && flags_are_there(l)) l.what = arrival::present;
@@ -152,18 +152,18 @@ MPIX_FN void pause_waiting(bool long_already) {
 }
 constexpr uint64_t long_wait_ns = 1000000;
 
-// Whether what is missing wants all of the group: it may lie in a mailbox, or has several flags.
-MPIX_FN bool wants_all(const looked &l, bool mailable) {
-#ifdef __CUDA_ARCH__
-    return l.what == arrival::absent && l.epoch != 0 && (mailable || l.range.first != l.range.last);
+// Whether all of the group are to wait for what is missing: its epoch runs.
+MPIX_FN bool wants_all(const looked &l) {
+#if MPIX_ON_GPU
+    return l.what == arrival::absent && l.epoch != 0;
 #else
-    (void)l, (void)mailable;
+    (void)l;
     return false;
 #endif
 }
 
 // Look until there is something else to say than "absent", or the time is over, or all of the group is wanted. One thread.
-MPIX_FN void await(mpix_prequest *r, int j, uint64_t limit_ns, bool once, bool mailable, looked &l) {
+MPIX_FN void await(mpix_prequest *r, int j, uint64_t limit_ns, bool once, looked &l) {
     const uint64_t start = now_ns();
     for (;;) {
         // The flags alone, for a while; then the whole look again, in case the match was undone.
@@ -175,7 +175,7 @@ MPIX_FN void await(mpix_prequest *r, int j, uint64_t limit_ns, bool once, bool m
             if (once) break;
         }
         l = look(r, j);
-        if (l.what != arrival::absent || wants_all(l, mailable)) return;
+        if (l.what != arrival::absent || wants_all(l)) return;
         const uint64_t waited = now_ns() - start;
         if (once || (limit_ns != 0 && waited >= limit_ns)) {
             l.what = arrival::refused;
@@ -246,12 +246,16 @@ MPIX_FN bool take_partition(const Group &group, mpix_prequest *r, int j, uint64_
 
 enum class waited { there, late, unknown };
 
-// Partition j by all members; see await_all. `looked`: the leader has just found it missing; otherwise each member looks for
-// itself whether its epoch runs and the mailbox is there, and unknown is the answer if one of them cannot say so without the
-// host: see look, and in the first epoch the route is not final.
+// Partition j by all members; see await_all. `looked`: the leader has just found it missing; otherwise the members look for
+// themselves whether its epoch runs, and unknown is the answer if one of them cannot say so without the host: see look, and in
+// the first epoch the route is not final.
 template <class Group>
 MPIX_FN waited await_together(const Group &group, mpix_prequest *r, int j, bool mailable, bool looked,
                               uint64_t deadline, bool once) {
+    const unsigned rank = static_cast<unsigned>(group.thread_rank()),
+                   threads = static_cast<unsigned>(group.num_threads());
+    // All that is needed first, on its way together.
+    const uint64_t head = r->head, mine = static_cast<uint64_t>(r->partitions), bytes = r->partition_bytes;
     const uint64_t senders = peek(&r->peer_partitions);
     awaited w;
     // While j is missing it stays the same.
@@ -259,31 +263,43 @@ MPIX_FN waited await_together(const Group &group, mpix_prequest *r, int j, bool 
     w.flags = peek_pointer(&r->flags);
     w.mailbox = mailable ? peek_pointer(&r->mailbox) : nullptr;
     w.senders = static_cast<unsigned>(senders);
+    uint64_t *const taken = mailable && rank == 0 ? peek_pointer(&r->taken) : nullptr;
     bool known = w.epoch != 0 && senders != 0 && w.flags != nullptr;
     if (!looked)
-        known = known && r->head == receive_head && static_cast<unsigned>(j) < static_cast<unsigned>(r->partitions) &&
-                w.epoch > 1;
+        known =
+            known & (head == receive_head) & (static_cast<unsigned>(j) < static_cast<unsigned>(mine)) & (w.epoch > 1);
     overlap range{0, 0};
     if (known) range = sender_partitions(r, j, senders);
     w.first = static_cast<unsigned>(range.first);
     w.count = static_cast<unsigned>(range.last - range.first + 1);
-    bool set = false;
-    if (!looked && known) {  // two looks that are under way together
-        known = peek(&w.flags[senders]) < w.epoch;
-        set = reached(&w.flags[w.first], w.epoch) && w.count == 1;
+    // All or none by the mailbox, of whose lines a tag is not all of an epoch.
+    if (!mailable || !agree_all(group, known && w.mailbox != nullptr && w.epoch >> 32 == 0)) {
+        w.mailbox = nullptr;
+        if (!agree_all(group, known)) return waited::unknown;
     }
-    if (agree_all(group, known && set)) return waited::there;
     // Members may have read the epoch before and after another one began, or before the match was undone. All have read it before
-    // that barrier, and it only rises: so whoever finds the same again has read what all have.
-    known = known && peek(&r->seen_epoch) == w.epoch;
-    if (!looked) known = known && w.epoch >> 32 == 0 && w.mailbox != nullptr;
-    if (!agree_all(group, known)) return waited::unknown;
-    // A tag is not all of an epoch.
-    if (looked && !agree_all(group, w.mailbox != nullptr && w.epoch >> 32 == 0)) w.mailbox = nullptr;
-    const uint64_t mine = static_cast<uint64_t>(r->partitions);
-    w.bytes = static_cast<unsigned>(senders == mine ? r->partition_bytes : mine * r->partition_bytes / senders);
+    // that barrier, and it only rises: so whoever finds the same again has read what all have. The looks at the flags, and the
+    // leader's claim on what it may find in the mailbox, are under way together with this one. The claim does no harm where the
+    // epoch turns out to be over, or the partition to be there.
+    const bool looks = rank < w.count,
+               claims = !looked && !once && rank == 0 && taken != nullptr && w.mailbox != nullptr && w.count == 1;
+    const uint64_t again = peek(&r->seen_epoch), whole = looked ? 0 : peek(&w.flags[senders]),
+                   flag = looks ? peek(&w.flags[w.first + rank]) : w.epoch,
+                   before = claims ? raise_gpu(taken + w.first, 2 * w.epoch - 1) : ~uint64_t{0};
+    known = again == w.epoch && whole < w.epoch;
+    const bool set = flag >= w.epoch && w.count <= threads;
+    if (looks && set) acquire_peeked(&w.flags[w.first + rank]);
+    // A barrier: what its members acquired, all have. Pairs with the sender's publish_partition.
+    if (agree_all(group, known && set)) return waited::there;
+    const bool claimed = agree(group, before < 2 * w.epoch - 1);
+    if (!agree_all(group, known)) {
+        if (claims && claimed)
+            claim_gpu(taken + w.first, 2 * w.epoch - 1, 2 * w.epoch - 2);  // if that is still what it is
+        return waited::unknown;
+    }
+    w.bytes = static_cast<unsigned>(senders == mine ? bytes : mine * bytes / senders);
     w.deadline = deadline;
-    if (await_all(group, r, w, once)) return waited::there;
+    if (await_all(group, r, w, once, claimed)) return waited::there;
     return once || agree(group, group.thread_rank() == 0 && w.late()) ? waited::late : waited::unknown;
 }
 
@@ -296,7 +312,7 @@ template <class Group, class Taker>
 MPIX_FN bool conclude(const Group &group, mpix_prequest *r, int j, const looked &l, const Taker &copy) {
     // A barrier: what the leader acquired, every member has.
     if (!agree(group, l.what == arrival::present || l.what == arrival::vacuous)) return false;
-#if defined(__CUDA_ARCH__)
+#if MPIX_ON_GPU
     (void)r, (void)j, (void)copy;
     return true;  // to a GPU messages come in the user's buffer itself
 #else
@@ -307,12 +323,12 @@ MPIX_FN bool conclude(const Group &group, mpix_prequest *r, int j, const looked 
 #endif
 }
 
-#ifdef __CUDA_ARCH__
+#if MPIX_ON_GPU
 // A wait that has to know more than the group's members see by themselves: MPI_SUCCESS, an error, or "together": the partition's
 // epoch runs, and all members are wanted. `late`: they have waited together, for as long as was allowed.
 constexpr int together = -1;
 template <class Group>
-MPIX_COLD_FN int ask(const Group &group, mpix_prequest *r, int j, bool mailable, uint64_t timeout_ns, bool late) {
+MPIX_COLD_FN int ask(const Group &group, mpix_prequest *r, int j, uint64_t timeout_ns, bool late) {
     const bool leader = group.thread_rank() == 0, by_default = timeout_ns == default_timeout;
     looked l{arrival::refused, MPI_SUCCESS, 0, nullptr, {0, 0}};
     if (leader) {
@@ -320,14 +336,14 @@ MPIX_COLD_FN int ask(const Group &group, mpix_prequest *r, int j, bool mailable,
         if (late && l.what == arrival::absent) {
             l.what = arrival::refused;
             l.code = MPI_ERR_PENDING;
-        } else if (l.what == arrival::absent && !wants_all(l, mailable)) {
-            await(r, j, by_default ? r->stall_ns : timeout_ns, timeout_ns == 0, mailable, l);
+        } else if (l.what == arrival::absent && !wants_all(l)) {
+            await(r, j, by_default ? r->stall_ns : timeout_ns, timeout_ns == 0, l);
         }
         if (by_default && l.code == MPI_ERR_PENDING) keep_error(r, l.code, j);
     }
     // A barrier: what the leader acquired, every member has. To a GPU messages come in the user's buffer itself.
     if (agree(group, l.what == arrival::present || l.what == arrival::vacuous)) return MPI_SUCCESS;
-    if (agree(group, leader && wants_all(l, mailable))) return together;
+    if (agree(group, leader && wants_all(l))) return together;
     return agree_code(group, l.code);
 }
 #endif
@@ -338,14 +354,14 @@ MPIX_COLD_FN int ask(const Group &group, mpix_prequest *r, int j, bool mailable,
 template <class Group, class Taker>
 MPIX_FN bool arrived(const Group &group, MPIX_Prequest handle, int j, const Taker &copy) {
     mpix_prequest *const r = request_of(handle);
-#ifdef __CUDA_ARCH__
+#if MPIX_ON_GPU
     (void)copy;
     const bool mailable = is_mailable(handle);
     for (bool asked = false;; asked = true) {
-        if (mailable || asked)
+        if (r != nullptr)
             if (const waited w = await_together(group, r, j, mailable, asked, ~uint64_t{0}, true); w != waited::unknown)
                 return w == waited::there;
-        if (const int code = ask(group, r, j, mailable, 0, false); code != together) return code == MPI_SUCCESS;
+        if (const int code = ask(group, r, j, 0, false); code != together) return code == MPI_SUCCESS;
     }
 #else
     looked l{arrival::refused, MPI_SUCCESS, 0, nullptr, {0, 0}};
@@ -373,7 +389,7 @@ template <class Group>
 MPIX_FN int wait_arrived(const Group &group, MPIX_Prequest preq, int partition, uint64_t timeout_ns) {
     using detail::arrival;
     mpix_prequest *const r = detail::request_of(preq);
-#ifdef __CUDA_ARCH__
+#if MPIX_ON_GPU
     const bool mailable = detail::is_mailable(preq);
     bool asked = false, late = false;
     uint64_t deadline = ~uint64_t{0};
@@ -382,13 +398,13 @@ MPIX_FN int wait_arrived(const Group &group, MPIX_Prequest preq, int partition, 
         if (limit_ns != 0) deadline = detail::now_ns() + limit_ns;
     }
     for (;;) {
-        if (mailable || asked) {
+        if (r != nullptr) {
             const detail::waited w =
                 detail::await_together(group, r, partition, mailable, asked, deadline, timeout_ns == 0);
             if (w == detail::waited::there) return MPI_SUCCESS;
             late = w == detail::waited::late;
         }
-        const int code = detail::ask(group, r, partition, mailable, timeout_ns, late);
+        const int code = detail::ask(group, r, partition, timeout_ns, late);
         if (code != detail::together) return code;
         asked = true;
     }
@@ -400,7 +416,7 @@ MPIX_FN int wait_arrived(const Group &group, MPIX_Prequest preq, int partition, 
     for (unsigned round = 0;; ++round) {
         if (leader && l.what == arrival::absent) {
             const bool by_default = timeout_ns == default_timeout;
-            detail::await(r, partition, by_default ? r->stall_ns : timeout_ns, timeout_ns == 0, false, l);
+            detail::await(r, partition, by_default ? r->stall_ns : timeout_ns, timeout_ns == 0, l);
             if (by_default && l.code == MPI_ERR_PENDING) detail::keep_error(r, l.code, partition);
         }
         if (detail::conclude(group, r, partition, l, detail::group_taker{})) return MPI_SUCCESS;
@@ -435,8 +451,8 @@ MPIX_FN int MPI_Parrived(MPIX_Prequest preq, int partition, int *flag) {
         *flag = 1;
         return MPI_SUCCESS;
     }
-#ifdef __CUDA_ARCH__
-    if (mpix::detail::wants_all(l, mpix::detail::is_mailable(preq))) {
+#if MPIX_ON_GPU
+    if (mpix::detail::wants_all(l) && (mpix::detail::is_mailable(preq) || l.range.first != l.range.last)) {
         *flag = mpix::detail::await_together(self, r, partition, mpix::detail::is_mailable(preq), true, ~uint64_t{0},
                                              true) == mpix::detail::waited::there;
         return MPI_SUCCESS;

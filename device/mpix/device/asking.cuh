@@ -15,14 +15,14 @@ struct host_says {
     uint64_t word, gate, mailbox;
 };
 
-#ifdef __CUDA_ARCH__
+#if MPIX_ON_GPU
 // Whether the caller is to read them, and then to call end_asking. False: another thread has begun and ended that since the
 // caller came, so what it has noted is as good. Whoever asks has nothing to wait for, so this ends.
 //
 // That is an order of time, and not of the memory model, in two points: that thread's load of the host's words is performed
 // behind the claim that it is conditional on; and what is noted may be of a next turn already, of which only the numbers
 // count, as with open_word.
-__device__ __forceinline__ bool begin_asking(mpix_prequest *r, uint64_t *turn) {
+MPIX_FN bool begin_asking(mpix_prequest *r, uint64_t *turn) {
     *turn = observe_gpu(&r->asking);
     const uint64_t enough = ((*turn + 1) & ~uint64_t{1}) + 2;
     while (*turn < enough) {
@@ -33,14 +33,14 @@ __device__ __forceinline__ bool begin_asking(mpix_prequest *r, uint64_t *turn) {
     return false;
 }
 // What the caller noted comes before the word. Pairs with observe_gpu and claim_gpu in begin_asking.
-__device__ __forceinline__ void end_asking(mpix_prequest *r, uint64_t turn) { publish_gpu(&r->asking, turn + 2); }
+MPIX_FN void end_asking(mpix_prequest *r, uint64_t turn) { publish_gpu(&r->asking, turn + 2); }
 #endif
 
 // Ask, or take the answer of who has; note(answer) is called by who asks, before the others go on.
 template <class Note>
 MPIX_FN host_says ask_host(mpix_prequest *r, const Note &note) {
     host_says says{0, 0, 0};
-#ifdef __CUDA_ARCH__
+#if MPIX_ON_GPU
     uint64_t turn;
     if (!begin_asking(r, &turn)) {
         says.word = peek(&r->heard_word);

@@ -19,7 +19,7 @@ namespace mpix::detail {
 
 // The request that a handle stands for; whether it may have a mailbox.
 MPIX_FN mpix_prequest *request_of(mpix_prequest *handle) {
-#ifdef __CUDA_ARCH__
+#if MPIX_ON_GPU
     // Subtracted, not masked: so the compiler still sees what kind of memory a kernel's argument leads to.
     return reinterpret_cast<mpix_prequest *>(reinterpret_cast<char *>(handle) -
                                              (reinterpret_cast<uint64_t>(handle) & MPIX_HANDLE_BITS));
@@ -28,7 +28,7 @@ MPIX_FN mpix_prequest *request_of(mpix_prequest *handle) {
 #endif
 }
 MPIX_FN bool is_mailable(const mpix_prequest *handle) {
-#ifdef __CUDA_ARCH__
+#if MPIX_ON_GPU
     return (reinterpret_cast<uint64_t>(handle) & MPIX_HANDLE_MAILABLE) != 0;
 #else
     (void)handle;
@@ -37,7 +37,7 @@ MPIX_FN bool is_mailable(const mpix_prequest *handle) {
 }
 // The same of a send, by a group of so many threads.
 MPIX_FN bool is_mailable(const mpix_prequest *handle, unsigned threads) {
-#ifdef __CUDA_ARCH__
+#if MPIX_ON_GPU
     const unsigned bits = static_cast<unsigned>(reinterpret_cast<uint64_t>(handle) & MPIX_HANDLE_BITS);
     return (bits & MPIX_HANDLE_MAILABLE) != 0 && threads >> (bits >> MPIX_HANDLE_THREADS_SHIFT) != 0;
 #else
@@ -181,17 +181,19 @@ MPIX_FN bool lines_are_there(const awaited &w, unsigned i, unsigned rank, unsign
 }
 
 // Partition i into the user's buffer, unless another group has set about it; whether it is there now. `once`: only if all of it
-// lies in the mailbox.
+// lies in the mailbox. `claimed`: this group has already.
 template <class Group>
-MPIX_FN bool take_letter(const Group &group, mpix_prequest *r, const awaited &w, unsigned i, bool once) {
+MPIX_FN bool take_letter(const Group &group, mpix_prequest *r, const awaited &w, unsigned i, bool once, bool claimed) {
     const unsigned rank = static_cast<unsigned>(group.thread_rank()),
                    threads = static_cast<unsigned>(group.num_threads());
     if (once && !agree_all(group, lines_are_there(w, i, rank, threads))) return false;
-    if (!agree(group, rank == 0 && raise_gpu(r->taken + i, 2 * w.epoch - 1) < 2 * w.epoch - 1)) return false;
+    if (!claimed && !agree(group, rank == 0 && raise_gpu(r->taken + i, 2 * w.epoch - 1) < 2 * w.epoch - 1))
+        return false;
     uint64_t *const told = r->told + i;  // read here, where nobody waits for it
     const letter mine = take_lines(r, w, i, r->buffer + static_cast<uint64_t>(i) * w.bytes, rank, threads);
     if (agree_all(group, mine == letter::taken)) {
-        if (rank == 0) {
+        // By the last of them, for it has to wait for the stores, and the first ones have the most to do next.
+        if (rank == threads - 1) {
             // What all members stored, before the flag. Pairs with reached in all_flagged, of other groups of this GPU; the
             // host starts work of the GPU after it has seen `told`.
             publish_gpu(&w.flags[i], w.epoch);
@@ -221,9 +223,10 @@ MPIX_FN bool all_flagged(const Group &group, const awaited &w, unsigned looks) {
 }
 
 // Wait until all of them are there, taking out of the mailbox what nobody else does; false: that was over before. Of a message
-// with a mailbox a partition here has bytes of two of the sender's at most. Groups begin with different ones.
+// with a mailbox a partition here has bytes of two of the sender's at most. Groups begin with different ones. `claimed`: this
+// group has set about the one.
 template <class Group>
-MPIX_FN bool await_all(const Group &group, mpix_prequest *r, const awaited &w, bool once) {
+MPIX_FN bool await_all(const Group &group, mpix_prequest *r, const awaited &w, bool once, bool claimed) {
 #ifdef __CUDA_ARCH__
     unsigned next = w.count == 1 ? 0 : blockIdx.x % w.count;
 #else
@@ -232,7 +235,8 @@ MPIX_FN bool await_all(const Group &group, mpix_prequest *r, const awaited &w, b
     const unsigned looks = w.mailbox == nullptr && !once ? 64 : 1;
     for (unsigned round = 1;; ++round) {
         if (w.mailbox != nullptr) {
-            if (take_letter(group, r, w, w.first + next, once) && w.count == 1) return true;
+            if (take_letter(group, r, w, w.first + next, once, claimed) && w.count == 1) return true;
+            claimed = false;
             if (++next == w.count) next = 0;
         }
         if (all_flagged(group, w, looks)) return true;

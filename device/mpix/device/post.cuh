@@ -18,7 +18,7 @@ constexpr uint64_t most_staged_per_thread = 512;
 MPIX_FN bool may_post(const mpix_prequest *r, bool packs, uint64_t threads) {
     const mpix_posting *const ways = peek_pointer(&r->postings);
     if (ways == nullptr || (ways->gaps != 0 && !packs)) return false;
-#ifdef __CUDA_ARCH__
+#if MPIX_ON_GPU
     return ways->staging == nullptr || r->partition_bytes <= threads * most_staged_per_thread;
 #else
     (void)threads;

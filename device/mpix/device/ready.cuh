@@ -81,7 +81,7 @@ MPIX_COLD_FN admitted admit_by_host(mpix_prequest *r, int p) {
         const uint64_t epoch = now.word >> 1;
         if ((now.word & 1) == 0) return;
         poke(&r->seen_epoch, epoch);
-#ifdef __CUDA_ARCH__
+#if MPIX_ON_GPU
         // Once the receiver's kernels take from the mailbox they always do.
         if (now.gate >= epoch && peek_pointer(&r->landing) != nullptr)
             raise_gpu(&r->open_word,
@@ -198,7 +198,7 @@ MPIX_COLD_FN void defer(mpix_prequest *r, int p, uint64_t epoch) {
 template <bool Gaps>
 struct group_mover {
     static constexpr bool alone = false, keeps_errors = true;
-#ifdef __CUDA_ARCH__
+#if MPIX_ON_GPU
     static constexpr bool gaps = Gaps;
 #else
     static constexpr bool gaps = true;
@@ -210,7 +210,7 @@ struct group_mover {
     MPIX_FN void operator()(const Group &group, const mpix_prequest *r, const outgoing &o, int p, char *landing) const {
         const uint64_t offset = static_cast<uint64_t>(p) * o.partition_bytes;
         if constexpr (gaps) {
-#ifdef __CUDA_ARCH__
+#if MPIX_ON_GPU
             const bool found = has_layouts(o.flags);
 #else
             const bool found = peek_pointer(&r->layouts) != nullptr;  // the host's are there since the export
@@ -236,7 +236,7 @@ MPIX_COLD_FN int put_off(const Group &group, int p, mpix_prequest *r, admitted a
     const bool leader = group.thread_rank() == 0;
     bool by_queue = false;
     if (leader && a.what != admission::refused) {
-#ifdef __CUDA_ARCH__
+#if MPIX_ON_GPU
         if (!claim<Mover::alone, Mover::keeps_errors>(r, p, a.epoch)) a.what = admission::refused, a.code = MPI_ERR_ARG;
         constexpr bool packs = Mover::gaps;
 #else
@@ -261,28 +261,36 @@ MPIX_COLD_FN int put_off(const Group &group, int p, mpix_prequest *r, admitted a
     return agree_code(group, a.code);
 }
 
-#ifdef __CUDA_ARCH__
-// A partition was stored, by all members. Two callers of one partition, which is an error, may both come here: on a GPU
-// the answer of an earlier claim would have to be waited for.
+// The caller's group has stored a partition in the landing: bytes before flag. Pairs with reached() in look and in the host's
+// test, and with acquire_peeked in await_together. One thread, behind a barrier of the group.
+MPIX_FN void publish_partition(uint64_t *flags, int p, uint64_t epoch) {
+    release_to_system();
+    publish_after_fence(&arrival_flags(flags)[p], epoch);
+}
+
+#if MPIX_ON_GPU
+// A partition was stored, by all members: `flags` tell the receiver, or with Mailed it tells itself. Two callers of one
+// partition, which is an error, may both come here: on a GPU the answer of an earlier claim would have to be waited for. Here
+// it is under way during the fence.
 template <bool Mailed, class Group, class Mover>
-MPIX_FN int conclude_stored(const Group &group, int p, mpix_prequest *r, uint64_t epoch, const Mover &) {
+MPIX_FN int conclude_stored(const Group &group, int p, mpix_prequest *r, uint64_t epoch, uint64_t *flags,
+                            const Mover &) {
     const bool leader = group.thread_rank() == 0;
-    if (!agree(group, leader && claim<Mover::alone, Mover::keeps_errors>(r, p, epoch))) return MPI_ERR_ARG;
+    bool mine = false;
+    group.sync();  // the stores are behind the leader's fence; all members have read the partition
+    if (leader) {
+        const uint64_t before = raise_gpu(partition_states(r) + p, epoch);
+        if constexpr (!Mailed) publish_partition(flags, p, epoch);
+        mine = before < epoch;
+        if (!mine) refuse<Mover::keeps_errors>(r, MPI_ERR_ARG, p);
+    }
+    if (!agree(group, mine)) return MPI_ERR_ARG;
     if (leader) settle<Mover::alone, Mailed>(r, epoch);
     return MPI_SUCCESS;
 }
 #endif
 
-// All members' stores to the landing have been made: bytes before flag. Pairs with reached() in look and in the host's test.
-template <class Group>
-MPIX_FN void publish_partition(const Group &group, uint64_t *flags, int p, uint64_t epoch) {
-    group.sync();  // the stores are behind the leader's fence
-    if (group.thread_rank() != 0) return;
-    release_to_system();
-    publish_after_fence(&arrival_flags(flags)[p], epoch);
-}
-
-#if !defined(__CUDA_ARCH__)
+#if !MPIX_ON_GPU
 // A partition into the landing, if that is mapped; or into the receiver's buffer in its own memory, by the leader. False:
 // the system has refused that. (Where GPUs can store is the receiver's own buffer: one slot.)
 #ifdef __CUDACC__
@@ -316,7 +324,7 @@ MPIX_FN int ready_by_leader(const Group &group, int p, mpix_prequest *r, bool ma
     admitted a{admission::refused, MPI_SUCCESS, 0};
     if (leader) {
         a = admit<Mover::keeps_errors>(r, p);
-#ifdef __CUDA_ARCH__
+#if MPIX_ON_GPU
         if constexpr (!Mover::gaps) {
             if (a.what == admission::now && has_layouts(o.flags != nullptr ? o.flags : peek_pointer(&r->flags)))
                 a.what = admission::later;
@@ -329,11 +337,10 @@ MPIX_FN int ready_by_leader(const Group &group, int p, mpix_prequest *r, bool ma
     }
     // A barrier: the members' writes to the partition are the leader's, and the admission everybody's.
     if (!agree(group, a.what == admission::now)) return put_off(group, p, r, a, move);
-#ifdef __CUDA_ARCH__
+#if MPIX_ON_GPU
     if (mailable && agree(group, leader && may_mail(r, a.epoch))) {
         store_lines(r, p, static_cast<unsigned>(group.thread_rank()), static_cast<unsigned>(group.num_threads()));
-        group.sync();  // all members have read the partition
-        return conclude_stored<true>(group, p, r, a.epoch, move);
+        return conclude_stored<true>(group, p, r, a.epoch, nullptr, move);
     }
 #else
     (void)mailable;
@@ -342,7 +349,7 @@ MPIX_FN int ready_by_leader(const Group &group, int p, mpix_prequest *r, bool ma
         o.landing = peek_pointer(&r->landing);
         o.flags = peek_pointer(&r->flags);
     }
-#ifdef __CUDA_ARCH__
+#if MPIX_ON_GPU
     move(group, r, o, p, o.landing);
 #else
     if (!store_by_host(group, r, o, p, a.epoch, move)) {
@@ -354,11 +361,14 @@ MPIX_FN int ready_by_leader(const Group &group, int p, mpix_prequest *r, bool ma
         return MPI_SUCCESS;
     }
 #endif
-    publish_partition(group, o.flags, p, a.epoch);
-#ifdef __CUDA_ARCH__
-    return conclude_stored<false>(group, p, r, a.epoch, move);
+#if MPIX_ON_GPU
+    return conclude_stored<false>(group, p, r, a.epoch, o.flags, move);
 #else
-    if (leader) settle<Mover::alone>(r, a.epoch);
+    group.sync();  // the stores are behind the leader's release
+    if (leader) {
+        publish_partition(o.flags, p, a.epoch);
+        settle<Mover::alone>(r, a.epoch);
+    }
     return MPI_SUCCESS;
 #endif
 }
@@ -370,22 +380,17 @@ template <class Group, class Mover>
 MPIX_FN int ready(const Group &group, int p, MPIX_Prequest handle, const Mover &move) {
     if (handle == nullptr) return MPI_ERR_REQUEST;
     mpix_prequest *const r = request_of(handle);
-#ifdef __CUDA_ARCH__
+#if MPIX_ON_GPU
     // Without the host's word, if it can be.
     const bool mailable = is_mailable(handle, group.num_threads());
     if (mailable) {
         bool mailed = false;
         if (const uint64_t epoch = mail_at_once(group, r, p, &mailed); epoch != 0) {
-            if (mailed) {
-                group.sync();  // all members have read the partition
-                return conclude_stored<true>(group, p, r, epoch, move);
-            }
-            publish_partition(group, glance_pointer(&r->flags), p, epoch);
-            return conclude_stored<false>(group, p, r, epoch, move);
+            if (mailed) return conclude_stored<true>(group, p, r, epoch, nullptr, move);
+            return conclude_stored<false>(group, p, r, epoch, glance_pointer(&r->flags), move);
         }
     } else if (const uint64_t epoch = store_at_once(group, r, p); epoch != 0) {
-        publish_partition(group, glance_pointer(&r->flags), p, epoch);
-        return conclude_stored<false>(group, p, r, epoch, move);
+        return conclude_stored<false>(group, p, r, epoch, glance_pointer(&r->flags), move);
     }
     return ready_by_leader(group, p, r, mailable, move);
 #else

@@ -31,7 +31,7 @@ MPIX_COLD_FN int claim_to_post(mpix_prequest *r, int low, int high, uint64_t thr
     // Most requests have no queue; who has one is asked again behind the gate.
     if (peek_pointer(&r->postings) == nullptr) return 0;
     const admitted a = admit<Mover::keeps_errors>(r, low);
-#ifdef __CUDA_ARCH__
+#if MPIX_ON_GPU
     constexpr bool packs = Mover::gaps;
 #else
     constexpr bool packs = true;

@@ -19,6 +19,14 @@
 #define MPIX_COLD_FN inline
 #endif
 
+// Whether device functions go the ways of GPU threads: on a GPU, and in tests that let host threads play one. (The accesses below
+// are the executor's own either way.)
+#if defined(__CUDA_ARCH__) || defined(MPIX_PLAY_GPU)
+#define MPIX_ON_GPU 1
+#else
+#define MPIX_ON_GPU 0
+#endif
+
 #if !defined(__CUDA_ARCH__)
 #include <atomic>
 #endif
