@@ -122,9 +122,15 @@ problem no_sender(MPI_Request handle) {
                                                                : "request is not a partitioned send"};
 }
 
-int raise_for(MPI_Request handle, const char *call, const problem &bad) {
+[[gnu::cold]] int raise_for(MPI_Request handle, const char *call, const problem &bad) {
     const request *r = handle == MPI_REQUEST_NULL ? nullptr : find_request(handle);
     return r == nullptr ? raise(MPI_COMM_NULL, call, bad) : raise(*r, call, bad);
+}
+
+// Out of the way of those that are readied.
+[[gnu::cold, gnu::noinline]] int raise_not_readied(MPI_Request handle, int partition, int code) {
+    const send_request *const r = sender(handle);
+    return raise_for(handle, "MPI_Pready", r == nullptr ? no_sender(handle) : r->not_readied(partition, code));
 }
 
 // MPICH 4.0 and Open MPI 5 declare the list of MPI_Pready_list without const.
@@ -153,8 +159,7 @@ MPIX_SYMBOL int MPI_Precv_init(void *buf, int partitions, MPI_Count count, MPI_D
 MPIX_SYMBOL int MPI_Pready(int partition, MPI_Request request) {
     send_request *const r = sender(request);
     const int code = r == nullptr ? MPI_ERR_REQUEST : r->ready(partition);
-    if (code == MPI_SUCCESS) return code;
-    return raise_for(request, "MPI_Pready", r == nullptr ? no_sender(request) : r->not_readied(partition, code));
+    return code == MPI_SUCCESS ? code : raise_not_readied(request, partition, code);
 }
 
 MPIX_SYMBOL int MPI_Pready_range(int partition_low, int partition_high, MPI_Request request) {

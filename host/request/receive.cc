@@ -46,6 +46,7 @@ problem receive_request::prepare() {
 
 void receive_request::on_start() {
     cursor_ = 0;
+    taking_.start();
     // Clear-to-send: the user's buffer may be written from now on.
     if (gives_gate_) tell_gate();
     if (wire_ != nullptr) progress_attend(shared_from_this());
@@ -76,19 +77,22 @@ void receive_request::deliver() {
 void receive_request::take_rest() {
     const std::uint64_t bytes = total_bytes() / peer_partitions_;
     const char *const from = static_cast<char *>(landing_.address) + (slots_ == 2 && (epoch_ & 1) ? total_bytes() : 0);
-    const bool alone = one_thread_calls() && !exported_to_host && !by_progress_;  // then nobody can come between
+    // Then nobody can come between.
+    const bool apart = !exported_to_host && (alone_ ? !by_progress_ : taking_.all());
     const auto claim = [&](std::uint64_t &taken) {
         return detail::peek(&taken) < 2 * epoch_ - 1 &&
-               (alone || detail::claim_gpu(&taken, 2 * epoch_ - 2, 2 * epoch_ - 1));
+               (apart || detail::claim_gpu(&taken, 2 * epoch_ - 2, 2 * epoch_ - 1));
     };
-    for (std::uint64_t first = cursor_; first < peer_partitions_;) {
-        std::uint64_t end = first;
-        while (end < peer_partitions_ && claim(taken_[end])) ++end;
+    for (std::uint64_t first = cursor_, end; first < peer_partitions_; first = end + 1) {
+        for (end = first; end < peer_partitions_ && claim(taken_[end]);) ++end;
         if (end > first)
             unpack_range(*op.type, op.buffer, static_cast<std::int64_t>(first * bytes),
                          static_cast<std::int64_t>((end - first) * bytes), from + first * bytes);
-        for (; first < end; ++first) detail::publish_gpu(&taken_[first], 2 * epoch_);  // as in take
-        ++first;  // somebody else is taking this one
+        for (std::uint64_t i = first; i < end; ++i) detail::publish_gpu(&taken_[i], 2 * epoch_);  // as in take
+        if (cursor_ != first) continue;
+        cursor_ = end;
+        // Somebody else has taken this one, or is taking it.
+        if (end < peer_partitions_ && detail::observe_gpu(&taken_[end]) >= 2 * epoch_) ++cursor_;
     }
 }
 
@@ -104,7 +108,7 @@ bool receive_request::take_next(bool all_here) {
 bool receive_request::take_in_order() {
     const bool all_here =
         detail::observe(&words->complete) >= epoch_;  // pairs with say_all_ready's and conclude's publish
-    if (all_here && !in_place_) take_rest();
+    if (all_here && !in_place_ && cursor_ < peer_partitions_) take_rest();
     for (; cursor_ < peer_partitions_; ++cursor_)
         if (!take_next(all_here)) return false;
     // Whoever remembers this epoch as the running one (look) must find it over before another one can start.
@@ -180,6 +184,17 @@ bool receive_request::done_exactly() {
     return landing_owner_->write(whole, &epoch_, sizeof epoch_, place.device).empty();
 }
 
+// The same of a message in host memory that may come.
+bool receive_request::arrived_here(int j) {
+    // Most calls, of a loop that asks again and again. After the first epoch the match is final.
+    if (epoch_ > 1 && !in_place_ && peer_partitions_ == static_cast<std::uint64_t>(op.partitions) &&
+        detail::observe_gpu(&taken_[static_cast<std::size_t>(j)]) >= 2 * epoch_)
+        return true;
+    if (!alone_ && !taking_.some())
+        return detail::taken_all(home, detail::sender_partitions(home, j, peer_partitions_), epoch_);
+    return detail::arrived(this_thread(), home, j, plan_taker{*this});
+}
+
 problem receive_request::arrived(int j, bool &flag) {
     if (j < 0 || j >= op.partitions)
         return {MPI_ERR_ARG, format("partition {} is not within 0 to {}", j, op.partitions - 1)};
@@ -195,7 +210,7 @@ problem receive_request::arrived(int j, bool &flag) {
         return {};
     }
     if (place.owner == nullptr) {
-        flag = detail::arrived(this_thread(), home, j, plan_taker{*this});
+        flag = arrived_here(j);
         return {};
     }
     // The flags are the GPU's; the host looks at them only when asked about one partition.

@@ -10,7 +10,9 @@
 
 #include "host/request/mailbox.h"
 #include "host/request/request.h"
+#include "host/request/setup.h"
 #include "host/request/staged_delivery.h"
+#include "host/request/taking.h"
 
 namespace mpix {
 
@@ -69,6 +71,7 @@ private:
     void tell_gate();
     void drop_landing();
     bool look_at_flags();
+    bool arrived_here(int partition);
     void deliver();
     void take_rest();
     bool take_in_order();
@@ -101,6 +104,10 @@ private:
     std::uint64_t slots_ = 0, peer_partitions_ = 0;
     bool in_place_ = false;  // no landing: the sender writes into the user's buffer, in our memory
     taken_states taken_{nullptr, std::free};
+
+    const bool alone_ = one_thread_calls();
+
+    taking taking_;
 
     std::atomic<unsigned> looks_{0};  // at a short message, in done()
 

@@ -21,11 +21,6 @@ std::mutex &setup_mutex() {
     return *mutex;
 }
 
-handle_table<request> &requests() {
-    static auto *const table = new handle_table<request>;
-    return *table;
-}
-
 namespace {
 
 struct owners_state {

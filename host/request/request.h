@@ -165,7 +165,10 @@ std::mutex &setup_mutex();
 void give_back(transport::region &own);
 
 // Every partitioned request of this process, by the MPI library's handle.
-handle_table<request> &requests();
+inline handle_table<request> &requests() {
+    static auto *const table = new handle_table<request>;
+    return *table;
+}
 inline request *find_request(MPI_Request handle) { return requests().find(handle_key(handle)); }
 // Enter a request whose handle is set; take it out again. In between the table keeps it alive.
 void own(const std::shared_ptr<request> &r);

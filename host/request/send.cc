@@ -30,7 +30,8 @@ struct plan_mover {
     static constexpr bool alone = Alone, keeps_errors = false;
     const request &r;
     template <class Group>
-    void operator()(const Group &, const mpix_prequest *, const detail::outgoing &, int p, char *landing) const {
+    [[gnu::always_inline]] void operator()(const Group &, const mpix_prequest *, const detail::outgoing &, int p,
+                                           char *landing) const {
         const auto bytes = static_cast<std::int64_t>(r.partition_bytes), at = p * bytes;
         if (!r.gapless)
             pack_range(*r.op.type, r.op.buffer, at, bytes, landing + at);
@@ -117,23 +118,27 @@ int send_request::ready_here(int partition) {
 int send_request::ready(int partition) {
     if (partition < 0 || partition >= op.partitions) return MPI_ERR_ARG;
     if (!active()) return MPI_ERR_REQUEST;
-    if (device != nullptr) {
-        // Kernels own the states and counters on the GPU; the engine brings them up to date.
-        const std::lock_guard lock(engine);
-        if (host_readied_[static_cast<std::size_t>(partition)]) return MPI_ERR_ARG;
-        host_readied_[static_cast<std::size_t>(partition)] = true;
-        host_ready_.push_back(partition);
-        return MPI_SUCCESS;
-    }
+    if (device != nullptr) return ready_with_kernels(partition);
     const int code = alone_ && !exported_to_host ? ready_here<true>(partition) : ready_here<false>(partition);
-    if (detail::peek(&home->defer_epoch) == epoch_) progress_attend(shared_from_this());
+    if (detail::peek(&home->defer_epoch) == epoch_) attend();
     return code;
 }
+
+// Kernels own the states and counters on the GPU; the engine brings them up to date.
+int send_request::ready_with_kernels(int partition) {
+    const std::lock_guard lock(engine);
+    if (host_readied_[static_cast<std::size_t>(partition)]) return MPI_ERR_ARG;
+    host_readied_[static_cast<std::size_t>(partition)] = true;
+    host_ready_.push_back(partition);
+    return MPI_SUCCESS;
+}
+
+void send_request::attend() { progress_attend(shared_from_this()); }
 
 int send_request::ready_range(int low, int high, int &refused) {
     if (exported_to_host && device == nullptr && active()) {
         const detail::range_end end = detail::ready_range(this_thread(), low, high, home, plan_mover<false>{*this});
-        if (detail::peek(&home->defer_epoch) == epoch_) progress_attend(shared_from_this());
+        if (detail::peek(&home->defer_epoch) == epoch_) attend();
         refused = end.partition;
         return end.code;
     }

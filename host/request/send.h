@@ -52,6 +52,8 @@ protected:
 private:
     template <bool Alone>
     int ready_here(int partition);
+    [[gnu::cold]] int ready_with_kernels(int partition);
+    [[gnu::cold]] void attend();
 
     struct move {
         int partition;

@@ -349,7 +349,7 @@ int main(int argc, char **argv) {
     options o;
     if (!parse(argc, argv, o)) return 2;
     int provided = 0, rank = 0, size = 0;
-    MPI_Init_thread(&argc, &argv, o.threads > 1 ? MPI_THREAD_MULTIPLE : MPI_THREAD_FUNNELED, &provided);
+    MPI_Init_thread(&argc, &argv, o.threads > 1 ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE, &provided);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);
     if (size != 2) fail("two ranks are needed");

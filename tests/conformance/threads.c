@@ -225,6 +225,59 @@ static void arrays_of_their_own(void) {
     on_all_threads(run_array);
 }
 
+// Every thread asks for its own partitions while the first one waits for the whole. What has arrived stays so, and is brought
+// once: what the thread then writes there stays, too.
+enum { written = 0x5e };
+
+static void *ask_and_write(void *argument) {
+    const int me = (int)(uintptr_t)argument;
+    int seen[partitions] = {0}, missing = partitions / n_threads;
+    pthread_barrier_wait(&gate);
+    UNTIL(missing == 0) {
+        for (int p = me; p < partitions; p += n_threads) {
+            int flag = 0;
+            OK(MPI_Parrived(both[1], p, &flag));
+            CHECK(flag || !seen[p]);
+            if (!flag) usleep(50);
+            if (!flag || seen[p]) continue;
+            seen[p] = 1;
+            --missing;
+            check_partition(&in, &out, mix_key(now, (uint64_t)left_rank), p);
+            memset((int *)in.buffer + p * count, written, count * sizeof(int));
+        }
+    }
+    return NULL;
+}
+
+static void asked_for_meanwhile(void) {
+    make_side(&out, MPI_INT, partitions, count);
+    make_side(&in, MPI_INT, partitions, count);
+    CHECK(pthread_barrier_init(&gate, NULL, n_threads + 1) == 0);
+    OK(MPI_Psend_init(out.buffer, partitions, count, MPI_INT, right_rank, tag, MPI_COMM_WORLD, MPI_INFO_NULL,
+                      &both[0]));
+    OK(MPI_Precv_init(in.buffer, partitions, count, MPI_INT, left_rank, tag, MPI_COMM_WORLD, MPI_INFO_NULL, &both[1]));
+    for (uint64_t epoch = 1; epoch <= epochs; ++epoch) {
+        pthread_t threads[n_threads];
+        now = mix_key(seed, epoch + 4000);
+        fill_side(&out, mix_key(now, (uint64_t)world_rank));
+        fill_side(&in, now);
+        OK(MPI_Startall(2, both));
+        for (uintptr_t i = 0; i < n_threads; ++i)
+            CHECK(pthread_create(&threads[i], NULL, ask_and_write, (void *)i) == 0);
+        if (epoch % 2 == 0) OK(MPI_Pready_range(0, partitions - 1, both[0]));  // or while they ask
+        pthread_barrier_wait(&gate);
+        if (epoch % 2 == 1) OK(MPI_Pready_range(0, partitions - 1, both[0]));
+        OK(MPI_Waitall(2, both, MPI_STATUSES_IGNORE));
+        for (int i = 0; i < n_threads; ++i) CHECK(pthread_join(threads[i], NULL) == 0);
+        for (size_t i = 0; i < partitions * count * sizeof(int); ++i) CHECK(((char *)in.buffer)[i] == written);
+    }
+    OK(MPI_Request_free(&both[0]));
+    OK(MPI_Request_free(&both[1]));
+    free_side(&out);
+    free_side(&in);
+    pthread_barrier_destroy(&gate);
+}
+
 // Each thread makes hundreds of requests on a communicator of its own, all with few tags, and frees some of them before
 // they were started, as its partner does; all at once.
 static MPI_Comm comms[n_threads];
@@ -340,6 +393,7 @@ int main(int argc, char **argv) {
         {"rule 13: threads mark distinct partitions, and ask for them", 1, distinct_partitions},
         {"rule 13: all threads ask for all partitions", 1, everybody_asks_for_everything},
         {"rule 13: one thread waits while others mark partitions", 1, waited_for_meanwhile},
+        {"rule 13: one thread waits while others ask", 1, asked_for_meanwhile},
         {"threads with requests of their own", 1, requests_of_their_own},
         {"threads with arrays of requests of their own", 1, arrays_of_their_own},
         {"threads with communicators of their own: init order, frees", 1, order_on_each_communicator},

@@ -86,6 +86,9 @@ MPIX_COLD_FN admitted admit_by_host(mpix_prequest *r, int p) {
         if (now.gate >= epoch && peek_pointer(&r->landing) != nullptr)
             raise_gpu(&r->open_word,
                       2 * epoch + (now.mailbox != 0 && peek_pointer(&r->mailbox) != nullptr && epoch >> 32 == 0));
+#else
+        if (now.gate >= gate_needed(epoch, peek(&r->slots)) && peek_pointer(&r->landing) != nullptr)
+            publish_gpu(&r->open_word, 2 * epoch);  // hands the acquire on, see admit
 #endif
         publish_gpu(&r->seen_gate, now.gate);  // hands the acquire on, see admit
     });
@@ -112,6 +115,13 @@ MPIX_COLD_FN admitted admit_by_host(mpix_prequest *r, int p) {
 // While they were not, seen_epoch is the running epoch; once they were, we read the host's word.
 template <bool Keeps>
 MPIX_FN admitted admit(mpix_prequest *r, int p) {
+#if !MPIX_ON_GPU
+    // Asking is cheap here: only what goes to the landing is known without. Acquires as below, and the route.
+    const uint64_t open = observe_gpu(&r->open_word), open_now = open_epoch(r, open, peek(&r->ready_count));
+    if (r->head != send_head || static_cast<unsigned>(p) >= static_cast<unsigned>(r->partitions) || open_now == 0)
+        return admit_by_host<Keeps>(r, p);
+    return {admission::now, MPI_SUCCESS, open_now};
+#else
     const uint64_t head = r->head;
     const int partitions = r->partitions;
     const uint64_t slots = peek(&r->slots);
@@ -125,6 +135,7 @@ MPIX_FN admitted admit(mpix_prequest *r, int p) {
         readied >= epoch * static_cast<uint64_t>(partitions) || gate < gate_needed(epoch, slots))
         return admit_by_host<Keeps>(r, p);
     return {landing != nullptr ? admission::now : admission::later, MPI_SUCCESS, epoch};
+#endif
 }
 
 // Mark partition p ready; false, with the error kept, if somebody else has done so meanwhile, or the epoch is over.
@@ -299,16 +310,15 @@ MPIX_FN int conclude_stored(const Group &group, int p, mpix_prequest *r, uint64_
 template <class Group, class Mover>
 MPIX_FN bool store_by_host(const Group &group, const mpix_prequest *r, const outgoing &o, int p, uint64_t epoch,
                            const Mover &move) {
+    char *landing = o.landing;
     if (peek(&r->slots) == 2) {
-        const bool second = agree(group, (epoch & 1) != 0);
-        move(group, r, o, p, o.landing + (second ? static_cast<uint64_t>(r->partitions) * o.partition_bytes : 0));
+        if (agree(group, (epoch & 1) != 0)) landing += static_cast<uint64_t>(r->partitions) * o.partition_bytes;
     } else if (const mpix_far_memory *const far = peek_pointer(&r->far); far != nullptr) {
         const uint64_t offset = static_cast<uint64_t>(p) * o.partition_bytes;
         return agree(group, group.thread_rank() == 0 &&
-                                far->write(far, o.landing + offset, o.buffer + offset, o.partition_bytes) == 0);
-    } else {
-        move(group, r, o, p, o.landing);
+                                far->write(far, landing + offset, o.buffer + offset, o.partition_bytes) == 0);
     }
+    move(group, r, o, p, landing);
     return true;
 }
 #endif
@@ -320,7 +330,9 @@ MPIX_FN bool store_by_host(const Group &group, const mpix_prequest *r, const out
 template <class Group, class Mover>
 MPIX_FN int ready_by_leader(const Group &group, int p, mpix_prequest *r, bool mailable, const Mover &move) {
     const bool leader = group.thread_rank() == 0;
+#if MPIX_ON_GPU
     outgoing o{r->buffer, r->partition_bytes, glance_pointer(&r->landing), glance_pointer(&r->flags)};
+#endif
     admitted a{admission::refused, MPI_SUCCESS, 0};
     if (leader) {
         a = admit<Mover::keeps_errors>(r, p);
@@ -342,16 +354,15 @@ MPIX_FN int ready_by_leader(const Group &group, int p, mpix_prequest *r, bool ma
         store_lines(r, p, static_cast<unsigned>(group.thread_rank()), static_cast<unsigned>(group.num_threads()));
         return conclude_stored<true>(group, p, r, a.epoch, nullptr, move);
     }
-#else
-    (void)mailable;
-#endif
     if (o.landing == nullptr || o.flags == nullptr) {  // they came meanwhile
         o.landing = peek_pointer(&r->landing);
         o.flags = peek_pointer(&r->flags);
     }
-#if MPIX_ON_GPU
     move(group, r, o, p, o.landing);
+    return conclude_stored<false>(group, p, r, a.epoch, o.flags, move);
 #else
+    (void)mailable;
+    const outgoing o{r->buffer, r->partition_bytes, peek_pointer(&r->landing), peek_pointer(&r->flags)};
     if (!store_by_host(group, r, o, p, a.epoch, move)) {
         // The engine tries again, and says in Wait why it cannot be.
         if (leader) {
@@ -360,10 +371,6 @@ MPIX_FN int ready_by_leader(const Group &group, int p, mpix_prequest *r, bool ma
         }
         return MPI_SUCCESS;
     }
-#endif
-#if MPIX_ON_GPU
-    return conclude_stored<false>(group, p, r, a.epoch, o.flags, move);
-#else
     group.sync();  // the stores are behind the leader's release
     if (leader) {
         publish_partition(o.flags, p, a.epoch);

@@ -12,11 +12,11 @@
 
 #ifdef __CUDACC__
 #define MPIX_FN __host__ __device__ __forceinline__
-// What is rarely run, and not to be in the way of what is: not inlined on the GPU.
+// What is rarely run, and not to be in the way of what is: not inlined.
 #define MPIX_COLD_FN inline __host__ __device__ __noinline__
 #else
 #define MPIX_FN inline
-#define MPIX_COLD_FN inline
+#define MPIX_COLD_FN __attribute__((noinline, cold)) inline
 #endif
 
 // Whether device functions go the ways of GPU threads: on a GPU, and in tests that let host threads play one. (The accesses below

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Who takes a message out of its landing, where several threads may: one that waits for it, all that is left at once, or those
+// that ask, partition by partition.
+#ifndef MPIX_HOST_REQUEST_TAKING_H
+#define MPIX_HOST_REQUEST_TAKING_H
+
+#include <mpix/detail/order.h>
+
+#include <cstdint>
+
+namespace mpix {
+
+// Each says first what it is about to do, and then looks whether the other has: so not both have the message to themselves. Who
+// waits then claims each partition, which costs an exchange; who asks leaves them all to who waits. What an asker has said
+// counts until the next Start.
+class taking {
+public:
+    // The request is not active.
+    void start() {
+        detail::poke(&asked_, 0);
+        detail::poke(&all_, 0);
+    }
+    // Who waits, one at a time: whether nobody else takes anything in this epoch any more.
+    bool all() {
+        detail::raise_flag(&all_);  // pairs with look_across in some
+        if (!detail::look_across(&asked_)) return true;
+        detail::publish(&all_, 0);
+        return false;
+    }
+    // Who asks: whether partitions may be claimed.
+    bool some() {
+        // observe: who finds that another has said so speaks after it.
+        if (detail::observe(&asked_) == 0) detail::raise_flag(&asked_);  // pairs with look_across in all
+        return !detail::look_across(&all_);
+    }
+
+private:
+    std::uint64_t asked_ = 0, all_ = 0;
+};
+
+}  // namespace mpix
+
+#endif  // MPIX_HOST_REQUEST_TAKING_H
