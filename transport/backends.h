@@ -11,6 +11,7 @@
 #include "transport/rdma_wish.h"
 #include "transport/send_queue.h"
 #include "transport/transport.h"
+#include "transport/ucx_wish.h"
 
 namespace mpix::transport {
 
@@ -19,7 +20,7 @@ transport &shm_transport();
 transport &cuda_ipc_transport();
 #endif
 #if MPIX_HAVE_UCX
-network &ucx_transport();
+network &ucx_transport(const ucx_wish &wish);  // which the first call has made
 #endif
 #if MPIX_HAVE_VERBS
 network &verbs_transport(const rdma_wish &device);  // which the first call has made

@@ -17,6 +17,7 @@
 #include <string>
 #include <vector>
 
+#include "transport/gpu_puts.h"
 #include "transport/send_queue.h"
 #include "transport/transport.h"
 
@@ -49,6 +50,12 @@ struct network {
     virtual outcome put_word(const region &to, std::uint64_t offset, std::uint64_t value) = 0;
     // Finished once all that was put to the peer so far is there, or never will be. Null if it is so already.
     virtual std::unique_ptr<transfer> flush(int peer) = 0;
+
+    // By what it reaches the memory of GPUs itself; null, with a sentence in `why_not`, if it does not. Behind usable().
+    virtual gpu_puts *gpu_memory(outcome &why_not) {
+        why_not = std::string(name()) + " is not asked for GPU memory";
+        return nullptr;
+    }
 
     // Why no queue of this network's is executed by its hardware, or empty. Behind usable().
     virtual outcome no_hardware_queues() { return std::string(name()) + " executes no queue that others post to"; }

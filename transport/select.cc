@@ -18,6 +18,8 @@ namespace {
 struct permission {
     bool shm = true, cuda_ipc = true, ucx = true, verbs = true;
     rdma_wish rdma_device;
+    ucx_wish by_ucx;
+    transport *played_gpus = nullptr;
     std::atomic<network *> in_use{nullptr};  // one for all peers, once it was asked for
 };
 
@@ -51,6 +53,13 @@ outcome use_only(const std::string &names) {
 
 outcome use_rdma_device(const std::string &wish) { return parse_rdma_wish(wish, allowed().rdma_device); }
 
+void use_gpu_memory_by_ucx(bool wanted) { allowed().by_ucx.gpu_memory = wanted; }
+
+void play_gpus(transport &gpus) {
+    allowed().played_gpus = &gpus;
+    allowed().by_ucx.played_gpus = true;
+}
+
 bool may_share_memory() { return allowed().shm; }
 
 namespace {
@@ -75,7 +84,7 @@ struct known_network {
 std::array<known_network, 2> networks() {
     network *ucx = nullptr, *verbs = nullptr;
 #if MPIX_HAVE_UCX
-    ucx = &ucx_transport();
+    ucx = &ucx_transport(allowed().by_ucx);
 #endif
 #if MPIX_HAVE_VERBS
     verbs = &verbs_transport(allowed().rdma_device);
@@ -144,6 +153,7 @@ std::string queues_executed_by() {
 transport &node_memory() { return shm_transport(); }
 
 transport *devices() {
+    if (allowed().played_gpus != nullptr) return allowed().played_gpus;
 #if MPIX_HAVE_CUDA
     if (allowed().cuda_ipc && cuda_ipc_transport().usable()) return &cuda_ipc_transport();
 #endif

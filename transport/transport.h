@@ -105,6 +105,8 @@ struct transport {
         return write(to, &value, sizeof value, device);
     }
     virtual outcome settle(int /*device*/) { return {}; }
+    // What a network device has written to the device's memory is in order before all words that are posted after this.
+    virtual outcome admit_network(int /*device*/) { return {}; }
 
     // Start copying; `device` is the one whose engine does it.
     virtual outcome start(void *to, const void *from, std::uint64_t bytes, int device,

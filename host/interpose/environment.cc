@@ -67,6 +67,7 @@ int begin(int *argc, char ***argv, int required, int *provided) {
         bad = format("MPIX_TRANSPORTS=\"{}\" is malformed: {}", config().transports, unknown);
     if (const std::string wrong = transport::use_rdma_device(config().verbs_device); bad.empty() && !wrong.empty())
         bad = format("MPIX_VERBS_DEVICE=\"{}\" is malformed: {}", config().verbs_device, wrong);
+    transport::use_gpu_memory_by_ucx(config().ucx_gpu);
     // The setup of exported requests must get on while the user's thread sits in a kernel or a stream
     // synchronise, so the library is asked for more than the user may need. So it is for a user with threads of any
     // level: those that ask for Parrived at once make progress, each in a call of the library's.

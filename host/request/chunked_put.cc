@@ -44,7 +44,10 @@ void chunked_put::fail(const transport::outcome &why) {
 void chunked_put::put(std::uint64_t chunk, const char *from, std::unique_ptr<transport::transfer> &out) {
     const std::uint64_t begin = to_.chunks.begin(chunk), bytes = to_.chunks.end(chunk) - begin;
     transport::outcome bad;
-    if (bytes != 0) bad = to_.wire->put(to_.landing, to_.offset + begin, from, bytes, out);
+    if (bytes != 0 && to_.reads_gpu != nullptr)
+        bad = to_.reads_gpu->put(to_.landing, to_.offset + begin, from, bytes, out);
+    else if (bytes != 0)
+        bad = to_.wire->put(to_.landing, to_.offset + begin, from, bytes, out);
     if (bad.empty()) bad = to_.wire->put_word(to_.flags, chunk * sizeof(std::uint64_t), to_.epoch);
     if (!bad.empty()) fail(bad);
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// A partition of a send on its way over a network, chunk by chunk, with the flag of each behind it. From GPU memory each
-// chunk goes through a bounce buffer: while one is read from the GPU the ones before are on the network.
+// A partition of a send on its way over a network, chunk by chunk, with the flag of each behind it. GPU memory that the network
+// does not read itself goes through bounce buffers: while one chunk is read from the GPU the ones before are on the network.
 #ifndef MPIX_HOST_REQUEST_CHUNKED_PUT_H
 #define MPIX_HOST_REQUEST_CHUNKED_PUT_H
 
@@ -19,6 +19,7 @@ namespace mpix {
 // Where a send's message goes in one epoch.
 struct remote_message {
     transport::network *wire = nullptr;
+    transport::gpu_puts *reads_gpu = nullptr;  // by this it reads GPU memory, where the payload is; else null
     int peer = 0;
     transport::region landing, flags;
     std::uint64_t offset = 0;  // of the message in the landing
@@ -29,9 +30,9 @@ struct remote_message {
 // Driven by calls of finished(), from one thread at a time.
 class chunked_put final : public transport::transfer {
 public:
-    // From host memory that stays as it is until this has finished: the partition's packed bytes.
+    // From memory that the network reads, and that stays as it is until this has finished: the partition's packed bytes.
     chunked_put(const remote_message &to, std::uint64_t partition, const char *from);
-    // From such memory of its own.
+    // From such memory of its own, on the host.
     chunked_put(const remote_message &to, std::uint64_t partition, std::vector<char> packed);
     chunked_put(const remote_message &to, std::uint64_t partition, const gpu_buffer &from, bounce_buffers &through);
     ~chunked_put() override;

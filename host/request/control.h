@@ -43,7 +43,8 @@ struct control_message {
     transport::wire_region words;    // this side's words; INTRODUCE: from here on introduction_piece bytes
     transport::wire_region landing;  // ACCEPT
     transport::wire_region arrival;  // ACCEPT: the arrival flags
-    transport::wire_region layout;   // ACCEPT: the plan of a landing that has gaps (plan_wire.h); else zero
+    transport::wire_region layout;   // ACCEPT: the plan of a landing that has gaps (plan_wire.h), or the rest of the
+                                     // description of GPU memory that a network reaches; else zero
     char reason[136];                // with a refusal: a sentence, terminated
 };
 static_assert(sizeof(control_message) == 960);
@@ -54,6 +55,7 @@ constexpr std::uint64_t introduction_limit = 64 * introduction_piece;
 constexpr std::uint32_t control_magic = 0x3778706d;  // "mpx7"
 constexpr std::uint32_t offer_has_devices = 1;
 constexpr std::uint32_t offer_in_place = 2;    // the sender can write into a receive buffer in host memory itself
+constexpr std::uint32_t offer_gpu_put = 4;     // the sender's network can put into GPU memory what it sends
 constexpr std::uint32_t accept_slots = 3;      // mask: 1 or 2
 constexpr std::uint32_t accept_mailbox = 8;    // a mailbox lies behind the arrival flags (mailbox.h)
 constexpr std::uint32_t accept_in_place = 16;  // the landing is the receive buffer, in the receiver's own memory

@@ -60,6 +60,8 @@ std::string engine_moves(const movement &how, const transport::ends &pair) {
     const char *const to = pair.receiver_on_gpu ? "the receive buffer" : "the receiver's landing";
     switch (how.engine) {
         case mover::network:
+            if (pair.sender_on_gpu && how.staged.empty())
+                return format("put into {} by the network, which reads the GPU's memory itself", to);
             if (pair.sender_on_gpu)
                 return format(
                     "read from the GPU into page-locked memory, {} KiB at a time, and put into {} by the network",
@@ -112,6 +114,7 @@ void add_sender(table &out, const request &r, const movement &how, const transpo
         out.line(format("  MPI_Pready{}: left to the progress engine, always:",
                         pair.sender_on_gpu ? "" : ", or host threads' pready"));
         out.line("    " + engine);
+        if (!how.staged.empty()) out.line("    not straight from the GPU's memory: " + how.staged);
     }
     if (how.engine == mover::network && config().work_queue) return add_posting(out, r, how, pair);
     if (!pair.sender_on_gpu) return;
@@ -133,8 +136,10 @@ std::string size_range(const slot_range &range) {
     return format("{}..{}", range.least, range.most);
 }
 
-void add_receiver(table &out, const request &r, const transport::choice &choice, bool in_place) {
-    if (in_place)
+void add_receiver(table &out, const request &r, const transport::choice &choice, const landing_kind &kind) {
+    if (kind.by_puts)
+        return out.line("  landing: the receive buffer itself, which the network puts to: nothing is copied out");
+    if (kind.in_place)
         return out.line(
             "  landing: the receive buffer itself, which the sender has the system write to: nothing is copied out");
     if (choice.pair.receiver_on_gpu && !choice.pair.by_network) {
@@ -155,6 +160,7 @@ void add_receiver(table &out, const request &r, const transport::choice &choice,
     if (choice.pair.receiver_on_gpu) {
         out.line(format("  copied on into the GPU{} by the progress engine, up to {} KiB at a time as it comes",
                         r.gapless ? "" : ", into its gaps by a kernel,", chunk_bytes / 1024));
+        out.line("  not straight into the GPU's memory: " + kind.staged);
         return;
     }
     out.line(format("  copied out of it{}, by whoever asks: MPI_Parrived, MPI_Wait ..., parrived of host threads",
@@ -201,15 +207,15 @@ void explain_queue(const request &r, const std::string &executed_by) {
     out.print();
 }
 
-void explain_receive(const request &r, const std::unique_ptr<const transport::choice> &choice, bool in_place,
-                     const std::string &refusal) {
+void explain_receive(const request &r, const std::unique_ptr<const transport::choice> &choice,
+                     const landing_kind &landing, const std::string &refusal) {
     if (r.op.names == nullptr) return;
     table out(r);
     if (choice != nullptr) add_candidates(out, *choice, !refusal.empty());
     if (!refusal.empty())
         out.line("  no path: " + refusal);
     else if (choice != nullptr)
-        add_receiver(out, r, *choice, in_place);
+        add_receiver(out, r, *choice, landing);
     out.print();
 }
 

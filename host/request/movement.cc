@@ -17,6 +17,7 @@ std::string why_not_posted(const outgoing_route &route) {
     if (!route.remote) return "it is for peers on other nodes";
     if (route.spent) return "callers may remember an earlier route";
     if (route.bytes == 0) return "the message is empty";
+    if (route.to_gpu) return "the network puts it into GPU memory";
     if (route.in_chunks)
         return format("the receiver's GPU is given the message in chunks of {} KiB", chunk_bytes / 1024);
     if (route.from_gpu && least_posting_threads(route.partition_bytes) > largest_group)
@@ -45,6 +46,19 @@ std::string why_no_single_copy(const single_copy &pair) {
     return pair.unreached;
 }
 
+std::string why_staged(const gpu_end &end) {
+    if (!end.on_gpu) return {};
+    if (!end.network_cannot.empty()) return end.network_cannot;
+    if (end.gaps) return "the buffer has gaps";
+    return end.empty ? "the message is empty" : "";
+}
+
+std::string why_staged(const gpu_end &receiver, bool sender_can) {
+    const std::string here = why_staged(receiver);
+    if (!here.empty() || !receiver.on_gpu || sender_can) return here;
+    return "the sender's network cannot put into GPU memory, or its buffer has gaps there";
+}
+
 movement choose_movement(const outgoing_route &route) {
     movement m;
     if (route.remote)
@@ -60,6 +74,7 @@ movement choose_movement(const outgoing_route &route) {
     m.by_caller = (m.engine == mover::cpu || m.engine == mover::system) && !route.spent;
     m.by_kernels = route.from_gpu && route.to_gpu && !route.remote && !route.spent;
     m.typed_only = m.by_kernels && (route.gaps || route.landing_gaps);
+    if (route.remote && route.from_gpu) m.staged = route.staged;
     if (m.engine == mover::cpu) m.two_copies = route.two_copies;
     m.not_posted = why_not_posted(route);
     return m;

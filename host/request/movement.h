@@ -24,6 +24,23 @@ struct single_copy {
 // A sentence; empty: it does.
 std::string why_no_single_copy(const single_copy &pair);
 
+// Between nodes: whether the network reaches a buffer in GPU memory itself, in place of page-locked memory by way of which
+// it is copied. A send's buffer, to whatever memory it goes; and a receive's, if the sender's network and buffer allow it.
+struct gpu_end {
+    bool on_gpu = false, gaps = false, empty = false;
+    std::string network_cannot;  // why, or empty
+};
+// A sentence; empty: it does, or is host memory.
+std::string why_staged(const gpu_end &sender);
+std::string why_staged(const gpu_end &receiver, bool sender_can);
+
+// Of a receive, what its landing is.
+struct landing_kind {
+    bool in_place = false;  // the receive buffer in the receiver's own memory
+    bool by_puts = false;   // the receive buffer in GPU memory, which the network puts to
+    std::string staged;     // in GPU memory, and by way of host memory: why
+};
+
 // A send, its route attached.
 struct outgoing_route {
     bool from_gpu = false, gaps = false;        // the send buffer
@@ -34,6 +51,7 @@ struct outgoing_route {
     std::uint64_t bytes = 0, partition_bytes = 0;
     bool in_place = false;        // host memory, and the receiver's own
     std::string two_copies = {};  // otherwise, from host memory to host memory: why
+    std::string staged = {};      // from GPU memory to a network, by way of host memory: why
 };
 
 enum class mover { cpu, system, copy_engine, kernel, network };
@@ -45,6 +63,7 @@ struct movement {
     bool packed_first = false;  // by the progress engine, into a buffer of its own
     mover engine = mover::cpu;  // what the progress engine moves the rest with
     std::string two_copies;     // why the caller's is not the only copy, where it could be; empty: it is
+    std::string staged;         // why a network does not read the GPU's memory itself; empty: it does, or there is none
     std::string not_posted;     // why its executor posts nothing to a work queue, once exported; empty: it does
 };
 movement choose_movement(const outgoing_route &route);

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "host/request/mailbox.h"
+#include "host/request/movement.h"
 #include "host/request/request.h"
 #include "host/request/setup.h"
 #include "host/request/staged_delivery.h"
@@ -62,6 +63,8 @@ private:
 
     transport::outcome attach_words(const offer &sender);
     transport::outcome adopt_buffer();
+    std::string adopt_by_network(const offer &sender);
+    landing_kind kind_of_landing() const;
     transport::outcome make_landing(const offer &sender);
     transport::outcome install_on_device();
     transport::outcome describe_landing(control_message &answer) const;
@@ -86,7 +89,8 @@ private:
     transport::transport *landing_owner_ = nullptr;
     std::unique_ptr<const transport::choice> choice_;  // until it is explained
     transport::region landing_, arrival_, peer_words_;
-    std::unique_ptr<staged_delivery> delivery_;  // of a message by network for a GPU
+    std::unique_ptr<staged_delivery>
+        delivery_;  // of a message by network for a GPU; if it is put there, only to tell of it
     mailbox_layout mail_;
     std::unique_ptr<mail_delivery> mail_delivery_;  // once it is exported to a GPU
     // Ended exports: the first is what the mailbox is emptied by, others may be, by a kernel of the library that runs yet.
@@ -102,7 +106,8 @@ private:
     };
     std::vector<undone_match> undone_;
     std::uint64_t slots_ = 0, peer_partitions_ = 0;
-    bool in_place_ = false;  // no landing: the sender writes into the user's buffer, in our memory
+    bool in_place_ = false;   // no landing: the sender writes into the user's buffer, in our memory
+    std::string why_staged_;  // why the network does not put into the user's buffer, in GPU memory
     taken_states taken_{nullptr, std::free};
 
     const bool alone_ = one_thread_calls();

@@ -32,11 +32,24 @@ void release(transport::region &r) {
     r = {};
 }
 
-// A landing that a GPU has had a view of; closing that may wait for kernels, which is not to be done here.
-void release(transport::region &landing, std::unique_ptr<staged_delivery> &delivery) {
-    if (delivery == nullptr) return release(landing);
-    delivery = nullptr;
-    if (landing) close_view(landing);
+// The way of a network to the memory of GPUs, if that is in use.
+transport::gpu_puts *gpu_wire() {
+    transport::outcome none;
+    transport::network *const wire = transport::network_in_use();
+    return wire == nullptr ? nullptr : wire->gpu_memory(none);
+}
+
+// A landing that a GPU has had a view of; closing that may wait for kernels, which is not to be done here. Or the GPU's own memory,
+// which a network was given.
+void release(transport::region &landing, std::unique_ptr<staged_delivery> &delivery, bool by_puts) {
+    const bool viewed = std::exchange(delivery, nullptr) != nullptr;
+    if (by_puts) {
+        if (transport::gpu_puts *const gpus = gpu_wire(); gpus != nullptr) gpus->forget(landing);
+    } else if (!viewed) {
+        release(landing);
+    } else if (landing) {
+        close_view(landing);
+    }
     landing = {};
 }
 
@@ -47,7 +60,8 @@ receive_request::~receive_request() {
     drop_landing();
     for (undone_match &old : undone_) {
         release(old.arrival);
-        release(old.landing, old.delivery);
+        const bool by_puts = old.delivery != nullptr && old.landing.device != transport::on_host;
+        release(old.landing, old.delivery, by_puts);
         release(old.layout);
     }
 }
@@ -86,7 +100,7 @@ void receive_request::bind(const offer &sender) {
         answer.refusal = awaits_sender_ ? refusal_ : refused_unreachable;
         std::strncpy(answer.reason, failure_.c_str(), sizeof answer.reason - 1);
         if (!awaits_sender_) give_up();
-        explain_receive(*this, std::exchange(choice_, nullptr), in_place_, failure_);
+        explain_receive(*this, std::exchange(choice_, nullptr), kind_of_landing(), failure_);
     } else {
         open_gate();
     }
@@ -121,6 +135,8 @@ transport::outcome receive_request::make_landing(const offer &sender) {
     landing_owner_ = &choice_->landing();
 
     peer_partitions_ = static_cast<std::uint64_t>(sender.partitions);
+    if (wire_ != nullptr) why_staged_ = adopt_by_network(sender);
+    const bool by_puts = kind_of_landing().by_puts;
     const std::uint64_t flag_bytes = (chunks().all() + 1) * sizeof(std::uint64_t);
     transport::outcome bad;
     // What speaks against it on the sender's side the sender knows.
@@ -141,12 +157,12 @@ transport::outcome receive_request::make_landing(const offer &sender) {
             mail_ = mailbox_for(peer_partitions_, total_bytes() / peer_partitions_, config().inline_bytes);
         if (bad.empty()) bad = landing_owner_->allocate(mail_ ? mail_.all : flag_bytes, place.device, arrival_);
     } else {
-        slots_ = slots_for(total_bytes(), config().eager_bytes);
+        slots_ = by_puts ? 1 : slots_for(total_bytes(), config().eager_bytes);
         if (place.owner == nullptr) {
             taken_.reset(static_cast<std::uint64_t *>(std::calloc(peer_partitions_, sizeof(std::uint64_t))));
             if (taken_ == nullptr) return format("no memory to keep track of {} partitions", peer_partitions_);
         }
-        bad = landing_owner_->allocate(slots_ * total_bytes(), transport::on_host, landing_);
+        if (!by_puts) bad = landing_owner_->allocate(slots_ * total_bytes(), transport::on_host, landing_);
         if (bad.empty()) bad = landing_owner_->allocate(flag_bytes, transport::on_host, arrival_);
         if (bad.empty() && place.owner != nullptr) {
             delivery_ = std::make_unique<staged_delivery>(
@@ -157,10 +173,23 @@ transport::outcome receive_request::make_landing(const offer &sender) {
     return bad;
 }
 
-// To host memory a partition comes as one.
+// To host memory a partition comes as one, and where it is put into a GPU's.
 chunking receive_request::chunks() const {
-    const bool in_chunks = wire_ != nullptr && place.owner != nullptr;
+    const bool in_chunks = wire_ != nullptr && place.owner != nullptr && !kind_of_landing().by_puts;
     return chunks_of(peer_partitions_, total_bytes() / peer_partitions_, in_chunks);
+}
+
+landing_kind receive_request::kind_of_landing() const {
+    return {in_place_, wire_ != nullptr && landing_ && landing_.device != transport::on_host, why_staged_};
+}
+
+// The user's own buffer in GPU memory, for the network to put to; or why not.
+std::string receive_request::adopt_by_network(const offer &sender) {
+    transport::gpu_puts *gpus = nullptr;
+    const gpu_end end = end_for(*wire_, gpus);
+    if (std::string why = why_staged(end, sender.gpu_put); !why.empty() || !end.on_gpu) return why;
+    if (auto bad = place.owner->admit_network(place.device); !bad.empty()) return bad;
+    return gpus->adopt(op.buffer, total_bytes(), place.device, landing_);
 }
 
 // The user's own buffer; if it has gaps, the sender is told where bytes belong.
@@ -175,10 +204,14 @@ transport::outcome receive_request::adopt_buffer() {
 }
 
 transport::outcome receive_request::describe_landing(control_message &answer) const {
-    answer.flags = static_cast<std::uint32_t>(slots_) | (delivery_ != nullptr ? accept_in_chunks : 0) |
+    const bool by_puts = kind_of_landing().by_puts;
+    answer.flags = static_cast<std::uint32_t>(slots_) | (delivery_ != nullptr && !by_puts ? accept_in_chunks : 0) |
                    (mail_ ? accept_mailbox : 0) | (in_place_ ? accept_in_place : 0);
     if (wire_ != nullptr) {
-        if (auto bad = wire_->describe(landing_, answer.landing); !bad.empty()) return bad;
+        if (auto bad = by_puts ? gpu_wire()->describe(landing_, answer.landing, answer.layout)
+                               : wire_->describe(landing_, answer.landing);
+            !bad.empty())
+            return bad;
         if (auto bad = wire_->describe(arrival_, answer.arrival); !bad.empty()) return bad;
         return wire_->describe(words_region, answer.words);
     }
@@ -312,7 +345,7 @@ bool receive_request::unbind(bool parted) {
 
 void receive_request::drop_landing() {
     release(arrival_);
-    release(landing_, delivery_);
+    release(landing_, delivery_, kind_of_landing().by_puts);
     release(layout_);
     detach_peers(peer_words_);
     wire_ = nullptr;
@@ -328,7 +361,7 @@ void receive_request::peer_message(const control_message &m) {
             const std::lock_guard lock(engine);
             connected = true;
             if (refusal_ == refused_not)
-                explain_receive(*this, std::exchange(choice_, nullptr), in_place_,
+                explain_receive(*this, std::exchange(choice_, nullptr), kind_of_landing(),
                                 m.refusal != refused_not ? m.reason : "");
             if (m.refusal != refused_not && refusal_ == refused_not) {
                 refusal_ = refused_path;

@@ -129,6 +129,15 @@ problem request::prepare_gpu() const {
     return {MPI_ERR_OTHER, bad};
 }
 
+gpu_end request::end_for(transport::network &network, transport::gpu_puts *&gpus) const {
+    gpu_end end{place.owner != nullptr, !gapless, total_bytes() == 0, {}};
+    gpus = network.gpu_memory(end.network_cannot);
+    transport::region ignored;  // what is not from cudaMalloc, as managed memory, is of another kind to a network
+    if (gpus != nullptr && end.on_gpu && !end.gaps && !end.empty)
+        end.network_cannot = place.owner->adopt(op.buffer, total_bytes(), ignored);
+    return end;
+}
+
 match_key request::key() const {
     // The source is the sender: us or the peer.
     int me = 0;

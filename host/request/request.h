@@ -24,6 +24,7 @@
 #include "host/request/exported.h"
 #include "host/request/handle_table.h"
 #include "host/request/matcher.h"
+#include "host/request/movement.h"
 #include "transport/select.h"
 
 namespace mpix {
@@ -148,6 +149,8 @@ protected:
     // What may wait for kernels is done in the init call, before a kernel can wait for us.
     problem prepare_gpu() const;
     problem ended_peer() const;
+    // The user's buffer as a network sees it; and by what the network reaches GPU memory, null if by nothing.
+    gpu_end end_for(transport::network &network, transport::gpu_puts *&gpus) const;
 
     transport::network *wire_ = nullptr;  // of a pair that shares no memory; written under setup_mutex and engine
     std::atomic<bool> active_{false};

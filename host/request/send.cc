@@ -87,7 +87,14 @@ control_message send_request::make_offer() {
     if (wire_ == nullptr || !bad.empty()) transport::node_memory().describe(words_region, m.words);
     std::strncpy(m.reason, bad.c_str(), sizeof m.reason - 1);
     if (wire_ == nullptr && bad.empty() && offers_single_copy()) m.flags |= offer_in_place;
+    offered_gpu_put_ = wire_ != nullptr && bad.empty() && offers_gpu_put();
+    if (offered_gpu_put_) m.flags |= offer_gpu_put;
     return m;
+}
+
+bool send_request::offers_gpu_put() {
+    why_staged_ = why_staged(end_for(*wire_, gpu_wire_));
+    return gpu_wire_ != nullptr && why_staged_.empty();
 }
 
 // Whether the other process may be written to is tried only where it matters.
@@ -175,10 +182,11 @@ std::vector<char> send_request::packed(int partition) const {
 
 // Over the network, flags included.
 std::unique_ptr<transport::transfer> send_request::start_put(int partition) const {
-    remote_message to{wire_, peer_world(), landing_, arrival_, 0, epoch_, chunks_};
+    const bool read_directly = place.owner != nullptr && movement_.staged.empty();
+    remote_message to{wire_, read_directly ? gpu_wire_ : nullptr, peer_world(), landing_, arrival_, 0, epoch_, chunks_};
     to.offset = static_cast<std::uint64_t>(landing_now() - static_cast<char *>(landing_.address));
     const auto p = static_cast<std::uint64_t>(partition);
-    if (place.owner != nullptr)
+    if (place.owner != nullptr && !read_directly)
         return std::make_unique<chunked_put>(
             to, p, gpu_buffer{place.owner, place.device, op.buffer, gapless ? nullptr : op.type},
             bounce_buffers_of(place.device));

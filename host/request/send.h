@@ -66,6 +66,7 @@ private:
     void detach_regions(bool in_use);
     void drop_route(bool in_use);
     bool offers_single_copy();
+    bool offers_gpu_put();
     transport::choice choose_path(const control_message &message) const;
     transport::outcome attach(const control_message &message, const transport::choice &choice);
     transport::outcome attach_landing(const control_message &message, int user);
@@ -98,7 +99,10 @@ private:
     bool in_place_ = false;                        // it is the receive buffer, in the receiver's own memory
     const transport::peer_memory *far_ = nullptr;  // which is written to by it
     std::string why_no_single_copy_;               // as far as is known here
-    transport::region peer_view_;                  // peer_words_, while the exported copy's GPU has it
+    transport::gpu_puts *gpu_wire_ = nullptr;      // how the network reaches GPU memory; null: it does not
+    std::string why_staged_;                       // why it does not read the send buffer, in GPU memory
+    bool offered_gpu_put_ = false;
+    transport::region peer_view_;  // peer_words_, while the exported copy's GPU has it
     std::uint64_t slots_ = 0;
     chunking chunks_;  // and so the arrival flags
     mailbox_layout mail_;

@@ -110,7 +110,10 @@ transport::outcome send_request::attach(const control_message &m, const transpor
     const std::uint64_t flags_bytes = mail_ ? mail_.all : (chunks_.all() + 1) * sizeof(std::uint64_t);
     std::uint64_t landing_bytes = slots_ * total_bytes();
     memory_span span{0, 0};
-    if (m.layout.bytes != 0 && m.landing.device != transport::on_host) {
+    const bool remote = transport::by_network(m.landing.transport), to_gpu = m.landing.device != transport::on_host;
+    if (remote && to_gpu && (!offered_gpu_put_ || slots_ != 1 || chunks_.per_partition != 1))
+        return "the receiver wants its GPU memory put to, which was not offered";
+    if (m.layout.bytes != 0 && to_gpu && !remote) {
         if (auto bad = read_layout(m.layout); !bad.empty()) return bad;
         if (total_bytes() == 0 || total_bytes() % static_cast<std::uint64_t>(landing_type_->size) != 0 || slots_ != 1)
             return "the receiver's datatype does not fit the message";
@@ -118,10 +121,10 @@ transport::outcome send_request::attach(const control_message &m, const transpor
         landing_bytes = static_cast<std::uint64_t>(span.high - span.low);
     }
     if (m.landing.bytes < landing_bytes || m.arrival.bytes < flags_bytes || m.words.bytes < sizeof(mpix_words) ||
-        m.words.transport != (transport::by_network(m.landing.transport) ? m.landing.transport : transport::id_shm) ||
-        (chunks_.per_partition > 1 && !transport::by_network(m.landing.transport)))
+        m.words.transport != (remote ? m.landing.transport : transport::id_shm) ||
+        (chunks_.per_partition > 1 && !remote))
         return "the receiver's landing is too small";
-    if (transport::by_network(m.landing.transport) && place.owner != nullptr)
+    if (remote && place.owner != nullptr && !why_staged_.empty())
         if (auto bad = bounce_buffers_of(place.device).prepare(transport::node_memory(), *place.owner, place.device);
             !bad.empty())
             return bad;
@@ -136,7 +139,7 @@ transport::outcome send_request::attach(const control_message &m, const transpor
         why_no_single_copy_.empty() ? "the receive buffer has gaps, or others cannot write there" : why_no_single_copy_;
     movement_ = choose_movement({place.owner != nullptr, !gapless, landing_.device != transport::on_host,
                                  landing_type_ != nullptr, landing_.remote, route_spent_, chunks_.per_partition > 1,
-                                 total_bytes(), partition_bytes, in_place_, two_copies});
+                                 total_bytes(), partition_bytes, in_place_, two_copies, why_staged_});
     detail::poke(&home->slots, slots_);
     if (landing_.remote) return {};  // nothing there can be stored to: all is left to the engine
     detail::poke_pointer(&home->peer_complete, &static_cast<mpix_words *>(peer_words_.address)->complete);
@@ -151,8 +154,11 @@ transport::outcome send_request::attach(const control_message &m, const transpor
     return {};
 }
 
-// A region that is mapped here; or the receive buffer, if we have offered to write there.
+// A region that is mapped here, or that a network puts to; or the receive buffer, if we have offered to write there.
 transport::outcome send_request::attach_landing(const control_message &m, int user) {
+    if (transport::by_network(m.landing.transport) && m.landing.device != transport::on_host)
+        return wire_->id() == m.landing.transport ? gpu_wire_->attach(m.landing, m.layout, peer_world(), landing_)
+                                                  : "the peer is reached by a network that is not in use here";
     in_place_ = (m.flags & accept_in_place) != 0;
     if (!in_place_) return attach_peers(m.landing, user, landing_);
     if (!why_no_single_copy_.empty() || far_ == nullptr || slots_ != 1)

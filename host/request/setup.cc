@@ -151,9 +151,15 @@ void handle_offer(int source, const control_message &m) {
     const std::uint64_t arrival = ++s.arrivals;
     if (!s.offer_of.emplace(std::pair{source, m.from}, arrival).second) return;  // told twice: foreign
     const match_key key{m.communicator, source, m.tag};
-    s.offers[arrival] = {
-        key,     m.from,  m.partitions, m.bytes, (m.flags & offer_has_devices) != 0, (m.flags & offer_in_place) != 0,
-        m.words, m.reason};
+    s.offers[arrival] = {key,
+                         m.from,
+                         m.partitions,
+                         m.bytes,
+                         (m.flags & offer_has_devices) != 0,
+                         (m.flags & offer_in_place) != 0,
+                         (m.flags & offer_gpu_put) != 0,
+                         m.words,
+                         m.reason};
     rearrange(key, s.order.add(key, matcher::send, arrival));
 }
 

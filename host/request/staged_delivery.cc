@@ -30,8 +30,10 @@ transport::outcome staged_delivery::prepare(const transport::region &landing, co
     if (auto bad = to_.gpus->allocate((chunks_.partitions + 1) * sizeof(std::uint64_t), to_.device, flags_);
         !bad.empty())
         return bad;
+    in_place_ = landing.device != transport::on_host;
     void *view = nullptr;
-    if (auto bad = to_.gpus->acquire_view(landing, to_.device, view); !bad.empty()) return bad;
+    if (!in_place_)
+        if (auto bad = to_.gpus->acquire_view(landing, to_.device, view); !bad.empty()) return bad;
     landing_ = {static_cast<char *>(landing.address), static_cast<char *>(view)};
     arrived_ = static_cast<const std::uint64_t *>(arrival.address);
     return {};
@@ -64,8 +66,7 @@ bool staged_delivery::idle() {
 }
 
 transport::outcome staged_delivery::start_copies() {
-    const std::uint64_t all = chunks_.all(), message = chunks_.partitions * chunks_.partition_bytes;
-    const std::uint64_t slot = slots_ == 2 && (epoch_ & 1) != 0 ? message : 0;
+    const std::uint64_t all = chunks_.all();
     // observe_arrival: the chunk's bytes are in the landing. Pairs with the network's order of bytes and words.
     const auto fresh = [&](std::uint64_t c) { return !begun_[c] && detail::observe(&arrived_[c]) >= epoch_; };
     for (std::uint64_t c = first_open_; c < all;) {
@@ -80,16 +81,25 @@ transport::outcome staged_delivery::start_copies() {
         while (made.end < all && fresh(made.end) && chunks_.end(made.end) - begin <= most_copy_bytes)
             begun_[made.end++] = true;
         c = made.end;
-        if (const std::uint64_t bytes = chunks_.end(made.end - 1) - begin; bytes != 0) {
-            if (auto bad = start_writing(to_, begin, bytes,
-                                         {landing_.host + slot + begin, landing_.view + slot + begin}, made.transfer);
-                !bad.empty())
-                return bad;
-            copies_.push_back(std::move(made));
-        } else if (auto bad = finish(made); !bad.empty()) {
-            return bad;
-        }
+        if (auto bad = start_copy(std::move(made)); !bad.empty()) return bad;
     }
+    return {};
+}
+
+transport::outcome staged_delivery::start_copy(copy made) {
+    const std::uint64_t begin = chunks_.begin(made.first), bytes = chunks_.end(made.end - 1) - begin;
+    if (bytes == 0) return finish(made);
+    if (in_place_) {
+        if (auto bad = to_.gpus->admit_network(to_.device); !bad.empty()) return bad;
+        return finish(made);
+    }
+    const std::uint64_t message = chunks_.partitions * chunks_.partition_bytes;
+    const std::uint64_t slot = slots_ == 2 && (epoch_ & 1) != 0 ? message : 0;
+    if (auto bad = start_writing(to_, begin, bytes, {landing_.host + slot + begin, landing_.view + slot + begin},
+                                 made.transfer);
+        !bad.empty())
+        return bad;
+    copies_.push_back(std::move(made));
     return {};
 }
 

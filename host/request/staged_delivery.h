@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// What a network has brought into host memory goes on to the user's buffer in GPU memory, and kernels are told by arrival
-// flags of their own, in the GPU's memory: one for each of the sender's partitions, then one for the whole message.
+// What a network has brought into host memory goes on to the user's buffer in GPU memory, where it has not put it already,
+// and kernels are told by arrival flags of their own, in the GPU's memory: one for each of the sender's partitions, then
+// one for the whole message.
 #ifndef MPIX_HOST_REQUEST_STAGED_DELIVERY_H
 #define MPIX_HOST_REQUEST_STAGED_DELIVERY_H
 
@@ -24,7 +25,7 @@ public:
     staged_delivery(const staged_delivery &) = delete;
     staged_delivery &operator=(const staged_delivery &) = delete;
 
-    // Page-locks the landing; whoever releases it gives back the view (release_view), for that may wait for kernels.
+    // The landing is the buffer itself, or host memory. Page-locks that; whoever releases it gives back the view (release_view), for that may wait for kernels.
     transport::outcome prepare(const transport::region &landing, const transport::region &arrival);
 
     // Begin to copy what has arrived, and tell of what has been copied.
@@ -50,12 +51,14 @@ private:
 
     void begin(std::uint64_t epoch);
     transport::outcome start_copies();
+    transport::outcome start_copy(copy made);
     transport::outcome finish(const copy &c);
 
     const gpu_buffer to_;
     const chunking chunks_;
     const std::uint64_t slots_;
     const std::uint64_t *arrived_ = nullptr;
+    bool in_place_ = false;
     locked_memory landing_;
     transport::region flags_;
 

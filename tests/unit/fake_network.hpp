@@ -107,7 +107,8 @@ struct ticket final : tr::transfer {
 struct fake_gpus final : tr::transport {
     slow_worker engine;
     trouble problem;
-    unsigned views = 0;
+    unsigned views = 0, admitted = 0;
+    tr::outcome not_admitted;
     std::vector<void *> allocated;
     ~fake_gpus() override {
         for (void *memory : allocated) std::free(memory);
@@ -149,6 +150,10 @@ struct fake_gpus final : tr::transport {
     tr::outcome read(void *to, const void *from, std::uint64_t bytes, int) override {
         std::memcpy(to, from, bytes);
         return {};
+    }
+    tr::outcome admit_network(int) override {
+        ++admitted;
+        return not_admitted;
     }
     tr::outcome start(void *to, const void *from, std::uint64_t bytes, int,
                       std::unique_ptr<tr::transfer> &out) override {

@@ -79,6 +79,46 @@ TEST_CASE("what is not mapped is put by the engine, and packed before if it has 
     CHECK(choose_movement(r).packed_first);
 }
 
+TEST_CASE("a network reaches GPU memory itself, if it can and the buffer is in one piece") {
+    gpu_end end{true, false, false, {}};
+    CHECK(why_staged(end) == "");
+    CHECK(why_staged(end, true) == "");
+    CHECK(why_staged(end, false).find("the sender's network cannot") == 0);
+    end.gaps = true;
+    CHECK(why_staged(end) == "the buffer has gaps");
+    CHECK(why_staged(end, true) == "the buffer has gaps");
+    end = {true, false, true, {}};
+    CHECK(why_staged(end, true) == "the message is empty");
+    end = {true, true, false, "it is blind"};
+    CHECK(why_staged(end) == "it is blind");
+    CHECK(why_staged(end, true) == "it is blind");
+    end = {false, true, true, "it is blind"};  // host memory is no matter of its
+    CHECK(why_staged(end) == "");
+    CHECK(why_staged(end, false) == "");
+}
+
+TEST_CASE("why a network does not read a GPU's buffer is said of such buffers alone") {
+    outgoing_route r = route(true, false, false, false);
+    r.staged = "it is blind";
+    CHECK(choose_movement(r).staged == "");
+    r.remote = true;
+    CHECK(choose_movement(r).staged == "it is blind");
+    CHECK(choose_movement(r).engine == mover::network);
+    r.from_gpu = false;
+    CHECK(choose_movement(r).staged == "");
+}
+
+TEST_CASE("nothing is posted to a queue that ends in GPU memory") {
+    outgoing_route r = route(true, false, true, false);
+    r.remote = true;
+    r.bytes = 4096;
+    r.partition_bytes = 1024;
+    CHECK(choose_movement(r).not_posted == "the network puts it into GPU memory");
+    CHECK_FALSE(choose_movement(r).by_kernels);
+    r.to_gpu = false;
+    CHECK(choose_movement(r).not_posted == "");
+}
+
 TEST_CASE("a GPU's buffers are moved by its copy engine, and by a kernel where there are gaps") {
     const auto engine = [](bool from_gpu, bool gaps, bool to_gpu, bool landing_gaps) {
         return choose_movement(route(from_gpu, gaps, to_gpu, landing_gaps)).engine;

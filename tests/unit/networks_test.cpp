@@ -2,11 +2,16 @@
 //
 // Which network is chosen, and what those that are built in do with addresses that are none. (Connections are tested with
 // MPI programs, where there is a network.)
+#include <cstring>
 #include <filesystem>
 
 #include "tests/catch.hpp"
 #include "transport/backends.h"
 #include "transport/select.h"
+#if MPIX_HAVE_UCX
+#include "transport/ucx/exposed_memory.h"
+#include "transport/ucx/gpu_memory.h"
+#endif
 
 namespace transport = mpix::transport;
 
@@ -39,6 +44,61 @@ TEST_CASE("which RDMA device, as a user says it") {
     CHECK(transport::use_rdma_device("a:b").find("name[:port[:GID index]]") != std::string::npos);
     CHECK(transport::use_rdma_device("").empty());
 }
+
+#if MPIX_HAVE_UCX
+TEST_CASE("UCX is asked for GPU memory where it is wanted, known, and in order") {
+    using transport::ucx::why_no_gpu_memory;
+    CHECK(why_no_gpu_memory({true, false}, {1, 16, true}) == "");
+    CHECK(why_no_gpu_memory({true, false}, {2, 0, true}) == "");
+    CHECK(why_no_gpu_memory({false, false}, {1, 22, true}) == "MPIX_UCX_GPU is 0");
+    CHECK(why_no_gpu_memory({true, false}, {1, 22, false}).find("UCX 1.22 knows no GPU memory") == 0);
+    CHECK(why_no_gpu_memory({true, false}, {1, 15, true}).find("UCX 1.15 reaches GPU memory, if it does") == 0);
+    // Played GPUs are host memory.
+    CHECK(why_no_gpu_memory({true, true}, {1, 13, false}) == "");
+    CHECK(why_no_gpu_memory({false, true}, {1, 13, false}) == "MPIX_UCX_GPU is 0");
+}
+
+TEST_CASE("UCX: a description of one part is host memory, of two a GPU's, and keys end where they say") {
+    struct {
+        std::uint64_t address = 0x1000;
+        std::uint32_t key_bytes = 7, reserved = 0;
+        std::uint8_t key[160] = {};
+    } told;
+    for (std::size_t i = 0; i < sizeof told.key; ++i) told.key[i] = static_cast<std::uint8_t>(i);
+    transport::wire_region wire{}, rest{};
+    for (std::size_t i = 0; i < sizeof rest.address; ++i) rest.address[i] = static_cast<std::uint8_t>(160 + i);
+    transport::ucx::remote_memory out;
+    const auto read = [&](int device, const transport::wire_region *more) {
+        wire.transport = transport::id_ucx;
+        wire.device = device;
+        wire.bytes = 100;
+        std::memcpy(wire.address, &told, sizeof told);
+        return transport::ucx::read_description(wire, more, out).empty();
+    };
+    const auto whole = [&out](std::size_t bytes) {
+        for (std::size_t i = 0; i < out.key.size(); ++i)
+            if (out.key[i] != static_cast<std::uint8_t>(i)) return false;
+        return out.key.size() == bytes && out.address == 0x1000;
+    };
+    CHECK((read(-1, nullptr) && whole(7)));
+    CHECK((read(0, &rest) && whole(7)));
+    CHECK_FALSE(read(0, nullptr));
+    CHECK_FALSE(read(-1, &rest));
+    CHECK_FALSE(read(-2, nullptr));
+    for (const std::uint32_t bytes : {160u, 161u, 336u, 337u, 0u, ~0u}) {
+        CAPTURE(bytes);
+        told.key_bytes = bytes;
+        CHECK(read(-1, nullptr) == (bytes == 160));
+        CHECK(read(3, &rest) == (bytes >= 160 && bytes <= 336));
+        if (bytes >= 160 && bytes <= 336) CHECK(whole(bytes));
+    }
+    told.key_bytes = 7;
+    told.address = 0;
+    CHECK_FALSE(read(-1, nullptr));
+    told.address = ~std::uint64_t{0} - 99;
+    CHECK_FALSE(read(-1, nullptr));
+}
+#endif
 
 #if MPIX_HAVE_VERBS
 TEST_CASE("libibverbs is usable where there is an RDMA device, and says so where there is none") {

@@ -61,7 +61,7 @@ struct pair {
         REQUIRE(delivery->prepare(landing, arrival).empty());
     }
     mpix::remote_message to(std::uint64_t epoch) {
-        return {&network, 7, landing, arrival, slots == 2 && (epoch & 1) != 0 ? message : 0, epoch, chunks};
+        return {&network, nullptr, 7, landing, arrival, slots == 2 && (epoch & 1) != 0 ? message : 0, epoch, chunks};
     }
     std::unique_ptr<mpix::chunked_put> send(std::uint64_t partition, std::uint64_t epoch) {
         if (from_gpu)
@@ -76,7 +76,89 @@ struct pair {
     }
 };
 
+// A network that reads and writes GPU memory itself.
+struct fake_gpu_puts final : transport::gpu_puts {
+    fake_network &network;
+    unsigned puts = 0;
+    explicit fake_gpu_puts(fake_network &n) : network(n) {}
+    transport::outcome adopt(void *, std::uint64_t, int, transport::region &) override { return {}; }
+    transport::outcome describe(const transport::region &, transport::wire_region &,
+                                transport::wire_region &) override {
+        return {};
+    }
+    void forget(transport::region &) override {}
+    transport::outcome attach(const transport::wire_region &, const transport::wire_region &, int,
+                              transport::region &) override {
+        return {};
+    }
+    transport::outcome put(const transport::region &to, std::uint64_t offset, const void *from, std::uint64_t bytes,
+                           std::unique_ptr<transport::transfer> &out) override {
+        ++puts;
+        return network.put(to, offset, from, bytes, out);
+    }
+};
+
 }  // namespace
+
+TEST_CASE("what the network puts into a GPU is told of once it is there, and copied by nobody") {
+    for (const bool from_gpu : {false, true})
+        for (const std::uint64_t bytes : {std::uint64_t{8}, chunk_bytes + 3}) {
+            CAPTURE(from_gpu, bytes);
+            constexpr std::uint64_t partitions = 3;
+            const chunking chunks = chunks_of(partitions, bytes, false);
+            fake_gpus gpus;
+            fake_network network;
+            fake_gpu_puts reader(network);
+            std::vector<char> source(partitions * bytes), target(partitions * bytes), flags((partitions + 1) * 8);
+            transport::region landing = host_memory(target), arrival = host_memory(flags);
+            landing.device = 0;
+            mpix::staged_delivery delivery(mpix::gpu_buffer{&gpus, 0, target.data(), nullptr}, chunks, 1);
+            REQUIRE(delivery.prepare(landing, arrival).empty());
+            CHECK(gpus.views == 0);
+            CHECK(gpus.admitted == 0);
+            for (std::uint64_t epoch = 1; epoch <= 2; ++epoch) {
+                fill(source);
+                std::vector<std::unique_ptr<mpix::chunked_put>> moving;
+                for (const std::uint64_t p : {1, 2, 0}) {
+                    const mpix::remote_message to{&network, from_gpu ? &reader : nullptr, 7, landing, arrival, 0, epoch,
+                                                  chunks};
+                    moving.push_back(std::make_unique<mpix::chunked_put>(to, p, source.data() + p * bytes));
+                    transport::outcome bad;
+                    moving.back()->finished(bad);
+                    REQUIRE(bad.empty());
+                }
+                CHECK(reader.puts == (from_gpu ? partitions * epoch : 0));
+                for (int job = 0; job < 6; ++job) {  // each put, then its flag
+                    REQUIRE(delivery.step(epoch).empty());
+                    for (std::uint64_t p = 0; p < partitions; ++p) {
+                        const bool told = delivery.delivered(p, epoch);
+                        CHECK(told == (delivery.flags()[p] == epoch));
+                        CHECK((!told || std::memcmp(&source[p * bytes], &target[p * bytes], bytes) == 0));
+                    }
+                    CHECK_FALSE(delivery.whole(epoch));
+                    network.wire.work(1);
+                }
+                const unsigned before = gpus.admitted;
+                REQUIRE(delivery.step(epoch).empty());
+                CHECK(gpus.admitted > before);
+                CHECK(delivery.whole(epoch));
+                CHECK(delivery.flags()[partitions] == epoch);
+                CHECK(source == target);
+                CHECK(gpus.engine.waiting() == 0);
+                std::erase_if(moving, [](auto &m) {
+                    transport::outcome bad;
+                    return m->finished(bad);
+                });
+                CHECK(moving.empty());
+            }
+            // What the GPU refuses to see is not told of.
+            for (std::uint64_t p = 0; p < partitions; ++p) REQUIRE(network.put_word(arrival, p * 8, 3).empty());
+            network.wire.work(partitions);
+            gpus.not_admitted = "it looks away";
+            CHECK(delivery.step(3) == "it looks away");
+            CHECK(delivery.flags()[0] == 2);
+        }
+}
 
 TEST_CASE("chunks cover a message once, in order, and end where partitions do") {
     for (const std::uint64_t bytes : {std::uint64_t{0}, std::uint64_t{1}, chunk_bytes - 1, chunk_bytes, chunk_bytes + 1,

@@ -17,6 +17,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <vector>
 
 #include "transport/backends.h"
@@ -322,6 +323,27 @@ public:
         return error == cudaSuccess ? outcome{} : cuda_error("cudaStreamSynchronize", error);
     }
 
+    // On most machines a GPU sees what comes over PCIe in order, and there is nothing to do.
+    outcome admit_network(int device) override {
+        {
+            const std::lock_guard lock(mutex_);
+            if (sees_in_order_.count(device) != 0) return {};
+            int order = cudaGPUDirectRDMAWritesOrderingNone;
+            if (const cudaError_t error =
+                    cudaDeviceGetAttribute(&order, cudaDevAttrGPUDirectRDMAWritesOrdering, device);
+                error != cudaSuccess)
+                return cuda_error("cudaDeviceGetAttribute", error);
+            if (order >= cudaGPUDirectRDMAWritesOrderingOwner) {
+                sees_in_order_.insert(device);
+                return {};
+            }
+        }
+        const device_scope scope(device);
+        const cudaError_t error = cudaDeviceFlushGPUDirectRDMAWrites(cudaFlushGPUDirectRDMAWritesTargetCurrentDevice,
+                                                                     cudaFlushGPUDirectRDMAWritesToOwner);
+        return error == cudaSuccess ? outcome{} : cuda_error("cudaDeviceFlushGPUDirectRDMAWrites", error);
+    }
+
     outcome start(void *to, const void *from, std::uint64_t bytes, int device,
                   std::unique_ptr<transfer> &out) override {
         struct copy final : transfer {
@@ -418,6 +440,7 @@ private:
     std::atomic<bool> in_use_{false};  // CUDA has known an address
     std::mutex mutex_;
     std::vector<cudaStream_t> streams_;
+    std::set<int> sees_in_order_;  // devices that see what comes over PCIe in order
     std::map<allocation_name, opened> opened_;
     std::map<void *, view> views_;
     std::vector<slab> slabs_;

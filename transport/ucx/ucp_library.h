@@ -15,6 +15,7 @@ namespace mpix::transport::ucx {
     F(ucp_get_version)            \
     F(ucp_init_version)           \
     F(ucp_cleanup)                \
+    F(ucp_context_query)          \
     F(ucp_config_read)            \
     F(ucp_config_release)         \
     F(ucp_worker_create)          \

@@ -7,6 +7,7 @@
 // 1.16 that call waits for all puts to have arrived, and so for peers that are not in UCX just now. There words wait in a
 // list of ours instead, until a flush has confirmed the bytes that were put before them: a round trip more. Where
 // UCX emulates puts, the receiving process stores the bytes in its own progress, in the order in which they were sent.
+// Bytes from or to GPU memory may go another way than words; only where words wait for the flush is UCX asked to put those.
 #include <algorithm>
 #include <chrono>
 #include <cstring>
@@ -19,20 +20,14 @@
 
 #include "transport/backends.h"
 #include "transport/network.h"
+#include "transport/ucx/exposed_memory.h"
+#include "transport/ucx/gpu_memory.h"
 #include "transport/ucx/ucp_library.h"
 
 namespace mpix::transport {
 namespace {
 
 using ucx::ucp_library;
-
-struct wire_address {
-    std::uint64_t address;
-    std::uint32_t key_bytes;
-    std::uint32_t reserved;
-    std::uint8_t key[160];  // packed: what each of the process's devices needs to write there
-};
-static_assert(sizeof(wire_address) == sizeof(wire_region::address));
 
 constexpr std::size_t padding = 4096;
 
@@ -55,13 +50,6 @@ struct peer_process {
     std::uint64_t words = 0;
     bool flushing = false;
     std::uint64_t flush_confirms = 0;
-};
-
-// Memory of ours that peers may put to: one mapping, however many regions of it are described.
-struct registration {
-    ucp_mem_h memory = nullptr;
-    std::vector<std::uint8_t> key;
-    std::uint64_t bytes = 0;
 };
 
 // A key of a peer's memory, unpacked once for all regions under it.
@@ -110,61 +98,14 @@ public:
 
     outcome describe(const region &own, wire_region &out) override {
         const std::lock_guard lock(mutex_);
-        registration &r = registrations_[own.backing];
-        if (r.memory == nullptr)
-            if (outcome bad = enter(own, r); !bad.empty()) {
-                registrations_.erase(own.backing);
-                return bad;
-            }
-        wire_address address{};
-        address.address = reinterpret_cast<std::uint64_t>(own.address);
-        address.key_bytes = static_cast<std::uint32_t>(r.key.size());
-        std::memcpy(address.key, r.key.data(), r.key.size());
-        out = {};
-        out.transport = id_ucx;
-        out.device = on_host;
-        out.bytes = own.bytes;
-        std::memcpy(out.address, &address, sizeof address);
-        return {};
+        return memory_.describe(own, out);
     }
-
     void forget(const region &own) override {
-        if (own.lasting) return;  // the mapping is others' as well, and stays
         const std::lock_guard lock(mutex_);
-        const auto it = registrations_.find(own.backing);
-        if (it == registrations_.end()) return;
-        ucp_.ucp_mem_unmap(context_, it->second.memory);
-        registrations_.erase(it);
+        memory_.forget(own);
     }
 
-    outcome attach(const wire_region &wire, int peer, region &out) override {
-        wire_address address;
-        std::memcpy(&address, wire.address, sizeof address);
-        if (wire.transport != id_ucx || address.key_bytes == 0 || address.key_bytes > sizeof address.key ||
-            address.address == 0 || wire.bytes > ~address.address)
-            return "malformed description of a remote region";
-        const std::lock_guard lock(mutex_);
-        peer_process *p = nullptr;
-        if (outcome bad = connect(peer, p); !bad.empty()) return bad;
-        const key_name name{peer, {address.key, address.key + address.key_bytes}};
-        unpacked_key &k = keys_[name];
-        if (k.key == nullptr) {
-            std::vector<std::uint8_t> padded = name.second;  // UCX is not told where it ends
-            padded.resize(padded.size() + padding);
-            if (const ucs_status_t s = ucp_.ucp_ep_rkey_unpack(p->endpoint, padded.data(), &k.key); s != UCS_OK) {
-                keys_.erase(name);
-                return error("ucp_ep_rkey_unpack", s);
-            }
-            k.peer = peer;
-        }
-        ++k.users;
-        out = {};
-        out.address = reinterpret_cast<void *>(address.address);
-        out.bytes = wire.bytes;
-        out.remote = true;
-        out.handle = reinterpret_cast<std::uint64_t>(&k);  // maps do not move what they hold
-        return {};
-    }
+    outcome attach(const wire_region &wire, int peer, region &out) override { return attach(wire, nullptr, peer, out); }
 
     void detach(region &peers) override {
         const std::lock_guard lock(mutex_);
@@ -181,19 +122,7 @@ public:
 
     outcome put(const region &to, std::uint64_t offset, const void *from, std::uint64_t bytes,
                 std::unique_ptr<transfer> &out) override {
-        out = nullptr;
-        if (offset > to.bytes || bytes > to.bytes - offset) return "a put beyond the end of the peer's region";
-        if (bytes == 0) return {};
-        const std::lock_guard lock(mutex_);
-        const auto *const key = reinterpret_cast<const unpacked_key *>(to.handle);
-        peer_process &p = peers_.at(key->peer);
-        if (!p.lost.empty()) return p.lost;
-        ++p.puts;
-        const ucp_request_param_t plain{};
-        out = pending(key->peer,
-                      ucp_.ucp_put_nbx(p.endpoint, from, bytes, reinterpret_cast<std::uint64_t>(to.address) + offset,
-                                       key->key, &plain));
-        return p.lost;
+        return begin_put(to, offset, from, bytes, UCS_MEMORY_TYPE_UNKNOWN, out);
     }
 
     outcome put_word(const region &to, std::uint64_t offset, std::uint64_t value) override {
@@ -215,6 +144,12 @@ public:
         }
         begin_word(p);
         return p.lost;
+    }
+
+    gpu_puts *gpu_memory(outcome &why_not) override {
+        const std::lock_guard lock(mutex_);
+        why_not = no_gpu_memory_;
+        return why_not.empty() ? &gpus_ : nullptr;
     }
 
     std::unique_ptr<transfer> flush(int peer) override {
@@ -262,21 +197,47 @@ public:
         ucp_.ucp_worker_destroy(worker_);  // which may still call us back about a flush
         worker_ = nullptr;
         peers_.clear();
-        for (auto &[backing, r] : registrations_) ucp_.ucp_mem_unmap(context_, r.memory);
-        registrations_.clear();
+        memory_.close();
         ucp_.ucp_cleanup(context_);
         context_ = nullptr;
         broken_ = "MPI_Finalize has been called";
     }
 
-    static ucx_network &instance() {
+    static ucx_network &instance(const ucx_wish &wish = {}) {
         // Never destroyed, as the other transports.
-        static auto *const one = new ucx_network;
+        static auto *const one = new ucx_network(wish);
         return *one;
     }
 
 private:
+    explicit ucx_network(const ucx_wish &wish) : wish_(wish) {}
+
     using key_name = std::pair<int, std::vector<std::uint8_t>>;
+
+    struct gpu_side final : gpu_puts {
+        ucx_network &owner;
+        explicit gpu_side(ucx_network &o) : owner(o) {}
+        outcome adopt(void *buffer, std::uint64_t bytes, int device, region &out) override {
+            const std::lock_guard lock(owner.mutex_);
+            return owner.worker_ == nullptr ? owner.broken_ : owner.memory_.adopt(buffer, bytes, device, out);
+        }
+        outcome describe(const region &own, wire_region &out, wire_region &rest) override {
+            const std::lock_guard lock(owner.mutex_);
+            return owner.memory_.describe(own, out, rest);
+        }
+        void forget(region &own) override {
+            const std::lock_guard lock(owner.mutex_);
+            owner.memory_.forget_adopted(own);
+            own = {};
+        }
+        outcome attach(const wire_region &wire, const wire_region &rest, int peer, region &out) override {
+            return owner.attach(wire, &rest, peer, out);
+        }
+        outcome put(const region &to, std::uint64_t offset, const void *from, std::uint64_t bytes,
+                    std::unique_ptr<transfer> &out) override {
+            return owner.begin_put(to, offset, from, bytes, owner.gpu_type(), out);
+        }
+    };
 
     // A request of UCX's, until it has completed.
     struct request final : transfer {
@@ -323,6 +284,60 @@ private:
             return p.confirmed >= puts;
         }
     };
+
+    ucs_memory_type_t gpu_type() const { return wish_.played_gpus ? UCS_MEMORY_TYPE_HOST : UCS_MEMORY_TYPE_CUDA; }
+
+    outcome attach(const wire_region &wire, const wire_region *rest, int peer, region &out) {
+        ucx::remote_memory memory;
+        if (outcome bad = ucx::read_description(wire, rest, memory); !bad.empty()) return bad;
+        const std::lock_guard lock(mutex_);
+        peer_process *p = nullptr;
+        if (outcome bad = connect(peer, p); !bad.empty()) return bad;
+        const key_name name{peer, std::move(memory.key)};
+        unpacked_key &k = keys_[name];
+        if (k.key == nullptr) {
+            std::vector<std::uint8_t> padded = name.second;  // UCX is not told where it ends
+            padded.resize(padded.size() + padding);
+            if (const ucs_status_t s = ucp_.ucp_ep_rkey_unpack(p->endpoint, padded.data(), &k.key); s != UCS_OK) {
+                keys_.erase(name);
+                return error("ucp_ep_rkey_unpack", s);
+            }
+            k.peer = peer;
+        }
+        ++k.users;
+        out = {};
+        out.address = reinterpret_cast<void *>(memory.address);
+        out.bytes = wire.bytes;
+        out.device = wire.device;
+        out.remote = true;
+        out.handle = reinterpret_cast<std::uint64_t>(&k);  // maps do not move what they hold
+        return {};
+    }
+
+    // `type`: of the memory at `from`, if UCX is not to find out.
+    outcome begin_put(const region &to, std::uint64_t offset, const void *from, std::uint64_t bytes,
+                      ucs_memory_type_t type, std::unique_ptr<transfer> &out) {
+        out = nullptr;
+        if (offset > to.bytes || bytes > to.bytes - offset) return "a put beyond the end of the peer's region";
+        if (bytes == 0) return {};
+        const std::lock_guard lock(mutex_);
+        const auto *const key = reinterpret_cast<const unpacked_key *>(to.handle);
+        peer_process &p = peers_.at(key->peer);
+        if (!p.lost.empty()) return p.lost;
+        ++p.puts;
+        ucp_request_param_t param{};
+        if (type != UCS_MEMORY_TYPE_UNKNOWN) {
+            param.op_attr_mask = UCP_OP_ATTR_FIELD_MEMORY_TYPE;
+            param.memory_type = type;
+        }
+        const ucs_status_ptr_t status = ucp_.ucp_put_nbx(
+            p.endpoint, from, bytes, reinterpret_cast<std::uint64_t>(to.address) + offset, key->key, &param);
+        // That it cannot put between such memory says nothing of the peer.
+        const bool of_gpu = to.device != on_host || type != UCS_MEMORY_TYPE_UNKNOWN;
+        if (of_gpu && UCS_PTR_IS_ERR(status) && p.lost.empty()) return error("ucp_put_nbx", UCS_PTR_STATUS(status));
+        out = pending(key->peer, status);
+        return p.lost;
+    }
 
     // The first of the waiting words. `mutex_` is held.
     void begin_word(peer_process &p) {
@@ -427,7 +442,7 @@ private:
         if (outcome bad = ucp_.load(); !bad.empty()) return bad;
         unsigned major = 0, minor = 0, release = 0;
         ucp_.ucp_get_version(&major, &minor, &release);
-        fence_waits_ = major > 1 || minor >= 16;
+        fence_waits_ = major > 1 || minor >= 16 || wish_.played_gpus;
         ucp_config_t *config = nullptr;
         if (const ucs_status_t s = ucp_.ucp_config_read(nullptr, nullptr, &config); s != UCS_OK)
             return error("ucp_config_read", s);
@@ -447,29 +462,13 @@ private:
             worker_ = nullptr;
             return error("ucp_worker_create", s);
         }
+        memory_.open(context_, gpu_type());
+        ucp_context_attr_t attributes{};
+        attributes.field_mask = UCP_ATTR_FIELD_MEMORY_TYPES;
+        const bool known = ucp_.ucp_context_query(context_, &attributes) == UCS_OK;
+        no_gpu_memory_ = ucx::why_no_gpu_memory(
+            wish_, {major, minor, known && (attributes.memory_types & UCS_BIT(UCS_MEMORY_TYPE_CUDA)) != 0});
         return {};
-    }
-
-    outcome enter(const region &own, registration &r) {
-        ucp_mem_map_params_t params{};
-        params.field_mask = UCP_MEM_MAP_PARAM_FIELD_ADDRESS | UCP_MEM_MAP_PARAM_FIELD_LENGTH;
-        params.address = own.backing;
-        params.length = own.backing_bytes;
-        if (const ucs_status_t s = ucp_.ucp_mem_map(context_, &params, &r.memory); s != UCS_OK) {
-            r.memory = nullptr;
-            return error("ucp_mem_map", s);
-        }
-        void *packed = nullptr;
-        std::size_t bytes = 0;
-        ucs_status_t s = ucp_.ucp_rkey_pack(context_, r.memory, &packed, &bytes);
-        if (s == UCS_OK) {
-            r.key.assign(static_cast<std::uint8_t *>(packed), static_cast<std::uint8_t *>(packed) + bytes);
-            ucp_.ucp_rkey_buffer_release(packed);
-        }
-        if (s == UCS_OK && bytes <= sizeof wire_address::key) return {};
-        ucp_.ucp_mem_unmap(context_, r.memory);
-        if (s != UCS_OK) return error("ucp_rkey_pack", s);
-        return "UCX's remote key has " + std::to_string(bytes) + " bytes, more than a setup message has room for";
     }
 
     // The peer, with an endpoint.
@@ -512,6 +511,7 @@ private:
         ucp_.ucp_request_free(status);
     }
 
+    const ucx_wish wish_;
     std::mutex mutex_;
     bool tried_ = false;
     bool fence_waits_ = false;
@@ -520,12 +520,14 @@ private:
     ucp_context_h context_ = nullptr;
     ucp_worker_h worker_ = nullptr;
     std::map<int, peer_process> peers_;
-    std::map<void *, registration> registrations_;
+    ucx::exposed_memory memory_{ucp_};
+    gpu_side gpus_{*this};
+    outcome no_gpu_memory_;
     std::map<key_name, unpacked_key> keys_;
 };
 
 }  // namespace
 
-network &ucx_transport() { return ucx_network::instance(); }
+network &ucx_transport(const ucx_wish &wish) { return ucx_network::instance(wish); }
 
 }  // namespace mpix::transport
