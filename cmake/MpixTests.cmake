@@ -42,14 +42,10 @@ if(NOT Catch2_FOUND)
         "with -DBUILD_TESTING=OFF.")
 endif()
 
-# Catch2's main, compiled once, and as fast as it goes: version 2 is one very large header.
+# The unit tests' main, compiled once, and as fast as it goes: version 2 is one very large header.
 add_library(mpix_catch_main OBJECT EXCLUDE_FROM_ALL "${PROJECT_SOURCE_DIR}/tests/catch_main.cpp")
 target_include_directories(mpix_catch_main PUBLIC "${PROJECT_SOURCE_DIR}")
-if(Catch2_VERSION VERSION_LESS 3)
-    target_link_libraries(mpix_catch_main PUBLIC Catch2::Catch2)
-else()
-    target_link_libraries(mpix_catch_main PUBLIC Catch2::Catch2WithMain)
-endif()
+target_link_libraries(mpix_catch_main PUBLIC Catch2::Catch2)
 target_compile_options(mpix_catch_main PRIVATE -O0 -g0)
 
 set(mpix_sanitizer_sources "")
