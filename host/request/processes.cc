@@ -69,22 +69,18 @@ bool has_ended(const process &p) {
 void process_table::exchange() {
     MPI_Comm node = MPI_COMM_NULL;
     if (PMPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &node) != MPI_SUCCESS) return;
-    struct entry {
-        neighbour n;
-        std::int64_t world_rank;
-    };
     int size = 0;
     PMPI_Comm_size(node, &size);
     PMPI_Comm_rank(MPI_COMM_WORLD, &me_);
-    entry mine{{this_process(), {}, transport::probe_of_this_process()}, me_};
+    neighbour mine{this_process(), {}, transport::probe_of_this_process(), me_};
     static transport::region probe;  // ours as long as the process lives
     if (probe || transport::node_memory().allocate(1, transport::on_host, probe).empty())
-        transport::node_memory().describe(probe, mine.n.probe);
-    std::vector<entry> all(static_cast<std::size_t>(size));
+        transport::node_memory().describe(probe, mine.probe);
+    std::vector<neighbour> all(static_cast<std::size_t>(size));
     PMPI_Allgather(&mine, sizeof mine, MPI_BYTE, all.data(), sizeof mine, MPI_BYTE, node);
     PMPI_Comm_free(&node);
-    for (const entry &e : all)
-        if (e.world_rank != me_) neighbours_[static_cast<int>(e.world_rank)] = e.n;
+    for (const neighbour &n : all)
+        if (n.world_rank != me_) neighbours_[static_cast<int>(n.world_rank)] = n;
 }
 
 bool process_table::shares_memory(int world_rank) {

@@ -29,6 +29,13 @@ bool has_ended(const process &p);
 // Those of the job on this node, by world rank. The caller serialises.
 class process_table {
 public:
+    // What the processes of a node tell each other.
+    struct neighbour {
+        process who;
+        transport::wire_region probe;  // a little of its memory
+        transport::memory_probe own;   // a little that is not shared
+        std::int64_t world_rank;
+    };
     // Collective over MPI_COMM_WORLD.
     void exchange();
     // Asks the system; an answer of true lasts.
@@ -49,11 +56,6 @@ public:
     int any_ended();
 
 private:
-    struct neighbour {
-        process who;
-        transport::wire_region probe;  // a little of its memory
-        transport::memory_probe own;   // a little that is not shared
-    };
     struct reached {
         transport::peer_memory memory;
         transport::outcome why_not;

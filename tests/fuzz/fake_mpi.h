@@ -2,12 +2,13 @@
 //
 // As much of an MPI library as the setup of pairs needs, within one process: world rank 0 of three. What it sends to
 // itself arrives; what it sends to others is gone; what others send is put into the inbox. Sends and barriers end at once,
-// unless they are held up.
+// unless they are held up. On our node are those that we have heard of.
 #ifndef MPIX_TESTS_FUZZ_FAKE_MPI_H
 #define MPIX_TESTS_FUZZ_FAKE_MPI_H
 
 #include <deque>
 #include <string>
+#include <vector>
 
 namespace fake_mpi {
 
@@ -17,6 +18,7 @@ struct message {
 };
 
 extern std::deque<message> inbox;
+extern std::vector<std::string> neighbours;  // what each of them says in an allgather
 extern bool sends_held_up, barriers_held_up;
 extern int barriers_begun;
 

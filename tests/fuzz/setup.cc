@@ -1,21 +1,27 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // World rank 1 is hostile: it sends any control messages in any order, and writes whatever it likes into the words, rings
-// and flags that it can reach. We have requests with it, and a pair with ourselves that must never notice. The input is a
-// program of both sides' steps.
+// and flags that it can reach. Its own memory, for single copies, is that of another process. We have requests with it, and a
+// pair with ourselves that must never notice. The input is a program of both sides' steps.
 #include <mpix/detail/order.h>
 #include <dirent.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <unistd.h>
 
+#include <csignal>
 #include <memory>
 #include <vector>
 
 #include "host/config.h"
 #include "host/progress.h"
+#include "host/request/processes.h"
 #include "host/request/receive.h"
 #include "host/request/send.h"
 #include "host/request/setup.h"
 #include "tests/fuzz/fake_mpi.h"
 #include "tests/fuzz/input.h"
+#include "tests/fuzz/landmark.h"
 
 using namespace mpix;
 
@@ -31,9 +37,53 @@ int open_files() {
 
 constexpr std::uint64_t world_name = 99;
 constexpr int own_tag = 7;
+constexpr char sent_byte = 0x5a;
+constexpr std::uint64_t sizes_offered[] = {128, 1024, 65536, 4u << 20};
 
 // Without a network: UCX is not ours to fuzz.
 const bool shared_memory_only = transport::use_only("shm,cuda_ipc").empty();
+
+// The process of world rank 1: it does nothing, so that nothing becomes of it however its memory is written to. Its receive
+// buffers are seen here as well; we may write to the first half of each.
+class peer_process {
+public:
+    peer_process() {
+        for (const std::uint64_t bytes : sizes_offered) {
+            void *const at = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+            FUZZ_CHECK(at != MAP_FAILED);
+            buffers_.push_back(static_cast<char *>(at));
+        }
+        process_table::neighbour itself{};
+        itself.own = transport::probe_of_this_process();
+        const pid_t pid = fork();
+        FUZZ_CHECK(pid >= 0);
+        if (pid == 0) {
+            prctl(PR_SET_PDEATHSIG, SIGKILL);
+            for (;;) pause();
+        }
+        itself.own.pid = pid;
+        itself.world_rank = 1;
+        transport::region shared;  // never released
+        FUZZ_CHECK(transport::node_memory().allocate(1, transport::on_host, shared).empty());
+        FUZZ_CHECK(transport::node_memory().describe(shared, itself.probe).empty());
+        fake_mpi::neighbours.emplace_back(reinterpret_cast<const char *>(&itself), sizeof itself);
+        transport::peer_memory reached;
+        why_not_ = transport::reach_memory(itself.own, reached);
+    }
+    const transport::outcome &why_not() const { return why_not_; }
+    char *buffer(unsigned i) const { return buffers_[i]; }
+    char *other_half(unsigned i) const { return buffers_[i] + sizes_offered[i] / 2; }
+
+private:
+    std::vector<char *> buffers_;
+    transport::outcome why_not_;
+};
+const peer_process hostile;
+
+fuzz::landmark agreed("a single copy that both sides have agreed on", hostile.why_not());
+fuzz::landmark written("bytes in the other process by a single copy", hostile.why_not());
+fuzz::landmark refused("a single copy that the system refuses", hostile.why_not());
+fuzz::landmark with_oneself("a single copy within the process", hostile.why_not());
 
 struct owned {
     std::vector<char> buffer;
@@ -76,11 +126,14 @@ std::unique_ptr<owned> make(int peer, int tag, int partitions, std::uint64_t byt
 class offered_memory {
 public:
     offered_memory() {
-        static constexpr std::uint64_t sizes[] = {128, 1024, 65536, 4u << 20};
-        for (const std::uint64_t bytes : sizes) {
+        for (const std::uint64_t bytes : sizes_offered) {
             auto &r = regions_.emplace_back();
             FUZZ_CHECK(transport::node_memory().allocate(bytes, transport::on_host, r).empty());
             std::memset(other_half(r), 0x66, 64);
+        }
+        for (unsigned i = 0; i < 4; ++i) {
+            *hostile.buffer(i) = 0;
+            std::memset(hostile.other_half(i), 0x66, 64);
         }
     }
     ~offered_memory() {
@@ -88,9 +141,18 @@ public:
             for (int i = 0; i < 64 && !altered_; ++i) FUZZ_CHECK(other_half(r)[i] == 0x66);
             transport::node_memory().release(r);
         }
+        for (unsigned i = 0; i < 4; ++i) {
+            for (int j = 0; j < 64 && !altered_; ++j) FUZZ_CHECK(hostile.other_half(i)[j] == 0x66);
+            if (*hostile.buffer(i) == sent_byte) written.reach();
+        }
     }
-    void describe(fuzz::input &in, transport::wire_region &wire) {
-        FUZZ_CHECK(transport::node_memory().describe(regions_[in.below(4)], wire).empty());
+    // `own`: a receive buffer in the process's own memory.
+    void describe(fuzz::input &in, transport::wire_region &wire, bool own = false) {
+        const unsigned i = in.below(4);
+        if (own)
+            transport::describe_buffer(hostile.buffer(i), sizes_offered[i], wire);
+        else
+            FUZZ_CHECK(transport::node_memory().describe(regions_[i], wire).empty());
         wire.bytes /= 2;
         if (!in.one_in(8)) return;
         altered_ = true;
@@ -107,7 +169,9 @@ private:
 class session {
 public:
     explicit session(fuzz::input &in) : in_(in) {
-        config().eager_bytes = in_.one_in(2) ? 0 : 1u << 20;
+        const unsigned knobs = in_.below(4);
+        config().eager_bytes = (knobs & 1) != 0 ? 0 : 1u << 20;
+        config().single_copy_bytes = (knobs & 2) != 0 ? 1 : 32768;
         start_setup(false, false);
         own_send_ = make<send_request>(0, own_tag, 3, 24);
         own_receive_ = make<receive_request>(0, own_tag, 2, 36);
@@ -116,7 +180,7 @@ public:
     ~session() {
         own_epoch();
         for (auto &o : requests_)
-            if (o->r->active()) o->r->retire(MPI_STATUS_IGNORE);
+            if (o->r->active()) retire(*o);
         progress_poll();
         stop_setup();
         requests_.clear();
@@ -138,8 +202,7 @@ public:
                 if (owned *o = any(); o != nullptr && o->is_send()) o->send().ready(static_cast<int>(in_.below(7)) - 1);
                 break;
             case 4:
-                if (owned *o = any(); o != nullptr && o->r->active() && o->r->done_exactly())
-                    o->r->retire(MPI_STATUS_IGNORE);
+                if (owned *o = any(); o != nullptr && o->r->active() && o->r->done_exactly()) retire(*o);
                 break;
             case 5:
                 if (owned *o = any(); o != nullptr && !o->is_send()) {
@@ -172,6 +235,12 @@ public:
     }
 
 private:
+    static void retire(owned &o) {
+        if (o.r->home->far != nullptr) agreed.reach();
+        const problem told = o.r->retire(MPI_STATUS_IGNORE);
+        if (told.sentence.find("cannot be written") != std::string::npos) refused.reach();
+    }
+
     int partitions() { return 1 + static_cast<int>(in_.below(6)); }
 
     template <class Kind>
@@ -179,7 +248,9 @@ private:
         static constexpr std::uint64_t sizes[] = {0, 1, 8, 40, 30000, 1u << 20};
         const int peer = in_.one_in(8) ? 2 : 1, tag = static_cast<int>(in_.below(2)), n = partitions();
         const std::uint64_t bytes = sizes[in_.below(6)];
-        if (requests_.size() < 12) requests_.push_back(make<Kind>(peer, tag, n, bytes));
+        if (requests_.size() >= 12) return;
+        requests_.push_back(make<Kind>(peer, tag, n, bytes));
+        if (requests_.back()->is_send()) requests_.back()->buffer.assign(requests_.back()->buffer.size(), sent_byte);
     }
 
     owned *any() { return requests_.empty() ? nullptr : requests_[in_.below(12) % requests_.size()].get(); }
@@ -208,6 +279,7 @@ private:
             FUZZ_CHECK(!o->r->retire(MPI_STATUS_IGNORE));
         }
         FUZZ_CHECK(own_send_->buffer == own_receive_->buffer);
+        if (own_send_->r->home->far != nullptr) with_oneself.reach();
     }
 
     std::uint64_t value() {
@@ -253,7 +325,7 @@ private:
         m.flags = in_.below(32);
         m.refusal = in_.one_in(6) ? in_.below(4) : 0;
         memory_.describe(in_, m.words);
-        memory_.describe(in_, m.landing);
+        memory_.describe(in_, m.landing, kind == control::accept && (m.flags & accept_in_place) != 0);
         memory_.describe(in_, m.arrival);
         std::memset(m.reason, 'x', sizeof m.reason);
         if (in_.one_in(6)) {  // anywhere before the regions, whose changes are counted
