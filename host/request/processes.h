@@ -49,6 +49,8 @@ public:
         ended_.insert(world_rank);
         beyond_reach_.insert(world_rank);
     }
+    // It has been found out elsewhere that it has ended.
+    void note_end(int world_rank) { ended_.insert(world_rank); }
     bool may_still_write(int world_rank) const { return beyond_reach_.count(world_rank) != 0; }
     // What is known without asking.
     bool known_to_have_ended(int world_rank) const { return ended_.count(world_rank) != 0; }

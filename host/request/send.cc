@@ -237,7 +237,10 @@ void send_request::write_in_place(int partition) {
     const std::uint64_t offset = static_cast<std::uint64_t>(partition) * partition_bytes;
     const int error = far_->write(far_, landing_at_ + offset, op.buffer + offset, partition_bytes);
     if (error == 0) return;
-    if (error == ESRCH) peer_ended_ = true;
+    if (error == ESRCH) {
+        peer_ended_ = true;
+        met_end_of(peer_world());  // the system may have no other way to tell: later epochs end by this
+    }
     fail(format("partition {} cannot be written into the receive buffer of rank {}: {}", partition, op.peer,
                 std::strerror(error)));
 }

@@ -42,6 +42,11 @@ struct setup_state {
     std::uint64_t arrivals = 0, joined = 0;
     std::atomic<std::size_t> unsettled{0};  // requests that wait for a control message
 
+    // Whose end others have met, with locks that forbid telling us at once.
+    std::mutex ends_mutex;
+    std::vector<int> ends_met;  // guarded by it
+    std::atomic<bool> end_met{false};
+
     process_table processes;
     control_channel channel{processes};
     std::int64_t next_watch_ms = 0;
@@ -304,6 +309,21 @@ void watch_peers() {
     }
 }
 
+void take_met_ends() {
+    setup_state &s = state();
+    if (!s.end_met.load(std::memory_order_acquire)) return;
+    std::vector<int> met;
+    {
+        const std::lock_guard lock(s.ends_mutex);
+        met.swap(s.ends_met);
+        s.end_met.store(false, std::memory_order_release);
+    }
+    for (const int world_rank : met) {
+        s.processes.note_end(world_rank);
+        fail_requests_with(world_rank);
+    }
+}
+
 // What needs all processes. `lacking` is said if it takes long. False: a process has ended, so some never will do theirs.
 template <class Done>
 bool wait_for_all(const char *lacking, const Done &done) {
@@ -360,6 +380,13 @@ const transport::peer_memory *memory_of(int world_rank, transport::outcome &why_
 
 transport::outcome introduce_to(int world_rank, transport::network &network) {
     return state().channel.introduce_to(world_rank, network);
+}
+
+void met_end_of(int world_rank) {
+    setup_state &s = state();
+    const std::lock_guard lock(s.ends_mutex);
+    s.ends_met.push_back(world_rank);
+    s.end_met.store(true, std::memory_order_release);
 }
 
 void start_setup(bool thread_safe, bool one_thread) {
@@ -451,6 +478,7 @@ void poll_setup() {
     for (int source; s.channel.receive(source, m);) handle(source, m);
     s.channel.advance();
     end_doubts();
+    take_met_ends();
     watch_peers();
 }
 

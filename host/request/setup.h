@@ -38,6 +38,9 @@ void poll_setup();
 // Whether any request waits for a control message.
 bool setup_pending();
 
+// For requests, with any locks: that process is found to have ended. Its requests learn of it in the next poll_setup.
+void met_end_of(int world_rank);
+
 // For requests; setup_mutex is held. As control_channel.h says.
 void send_control(int world_rank, control_message message);
 // By which network that process is reached; null if it shares memory with us, or, with a sentence in `why_not`, if there
