@@ -34,6 +34,9 @@ outcome reach_memory(const memory_probe &theirs, peer_memory &out);
 // Whether the system can reach a buffer of ours that way, as it cannot where memory of devices is mapped. By its first and last byte.
 bool others_may_write(void *buffer, std::uint64_t bytes);
 
+// Whether all of that can be read by writes as above. Slow: for who has to know why one has failed.
+bool can_be_read(const void *from, std::uint64_t bytes);
+
 // The user's own buffer, to the wire, and from there to an address for peer_memory.
 void describe_buffer(void *buffer, std::uint64_t bytes, wire_region &out);
 outcome attach_buffer(const wire_region &wire, region &out);

@@ -241,6 +241,8 @@ void send_request::write_in_place(int partition) {
         peer_ended_ = true;
         met_end_of(peer_world());  // the system may have no other way to tell: later epochs end by this
     }
+    if (error == EFAULT && !transport::can_be_read(op.buffer + offset, partition_bytes))
+        return fail(format("partition {} cannot be read from the send buffer: {}", partition, std::strerror(error)));
     fail(format("partition {} cannot be written into the receive buffer of rank {}: {}", partition, op.peer,
                 std::strerror(error)));
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// A receive buffer that its process unmaps in the middle of an epoch: the sender is told by Wait, and what could be written
-// is there.
+// A buffer that its process unmaps in the middle of an epoch, the receiver or the sender: the sender is told by Wait whose it
+// is, and what could be written is there.
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -10,7 +10,7 @@
 
 enum { tag = 34, parts = 4, lost = 2 };
 
-static void run(void) {
+static void unmap_at(int rank, const char *told) {
     const size_t bytes = 4 * (size_t)sysconf(_SC_PAGESIZE);
     char *const buffer = mmap(NULL, parts * bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     CHECK(buffer != MAP_FAILED);
@@ -23,14 +23,13 @@ static void run(void) {
     OK(MPI_Start(&request));
     OK(MPIX_Pbuf_prepare(request));
     // Not unmapped: somebody else might get the place.
-    if (world_rank == 1)
+    if (world_rank == rank)
         CHECK(mmap(buffer + lost * bytes, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) !=
               MAP_FAILED);
     OK(MPI_Barrier(MPI_COMM_WORLD));
     if (world_rank == 0) {
         OK(MPI_Pready_range(0, parts - 1, request));
-        EXPECT(MPI_ERR_OTHER, "partition 2 cannot be written into the receive buffer of rank 1: Bad address",
-               MPI_Wait(&request, MPI_STATUS_IGNORE));
+        EXPECT(MPI_ERR_OTHER, told, MPI_Wait(&request, MPI_STATUS_IGNORE));
         OK(MPI_Barrier(MPI_COMM_WORLD));
     } else {
         OK(MPI_Barrier(MPI_COMM_WORLD));
@@ -47,6 +46,12 @@ static void run(void) {
     _exit(0);  // the epoch cannot be completed
 }
 
-static const struct test_case cases[] = {{"a receive buffer that is unmapped", 2, run}};
+static void receiver(void) {
+    unmap_at(1, "partition 2 cannot be written into the receive buffer of rank 1: Bad address");
+}
+static void sender(void) { unmap_at(0, "partition 2 cannot be read from the send buffer: Bad address"); }
+
+static const struct test_case cases[] = {{"a receive buffer that is unmapped", 2, receiver},
+                                         {"a send buffer that is unmapped", 2, sender}};
 
 int main(int argc, char **argv) { return RUN_CASES(argc, argv, MPI_THREAD_SINGLE, cases); }

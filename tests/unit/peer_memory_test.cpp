@@ -146,6 +146,23 @@ TEST_CASE("who may not is told why") {
     CHECK(reach_memory(probe, memory) == std::string("process_vm_readv: ") + std::strerror(ESRCH));
 }
 
+TEST_CASE("what cannot be read is found, wherever in the buffer it lies") {
+    peer_memory self;
+    if (!reached(probe_of_this_process(), self)) return;
+    const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+    char *const buffer = pages(5, page);
+    REQUIRE(mprotect(buffer + page, page, PROT_READ) == 0);
+    CHECK(can_be_read(buffer, 5 * page));
+    REQUIRE(mprotect(buffer + 3 * page, page, PROT_NONE) == 0);
+    CHECK_FALSE(can_be_read(buffer, 5 * page));
+    CHECK_FALSE(can_be_read(buffer + 3 * page - 1, 2));
+    CHECK_FALSE(can_be_read(buffer + 4 * page - 1, 1));
+    CHECK(can_be_read(buffer + 7, 3 * page - 7));
+    CHECK(can_be_read(buffer + 4 * page, page));
+    CHECK(can_be_read(nullptr, 0));
+    munmap(buffer, 5 * page);
+}
+
 TEST_CASE("a buffer is told of, and what is told is checked") {
     char buffer[16];
     wire_region wire;

@@ -111,6 +111,19 @@ bool others_may_write(void *buffer, std::uint64_t bytes) {
     return true;
 }
 
+bool can_be_read(const void *from, std::uint64_t bytes) {
+    // A byte of each page, written to ourselves: the same call reads it in the same way.
+    const auto page = static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
+    const auto begin = reinterpret_cast<std::uintptr_t>(from), end = begin + bytes;
+    for (std::uintptr_t at = begin; at < end; at = (at / page + 1) * page) {
+        char byte = 0;
+        if (copy_all(process_vm_writev, getpid(), reinterpret_cast<std::uintptr_t>(&byte), reinterpret_cast<void *>(at),
+                     1) == EFAULT)
+            return false;
+    }
+    return true;
+}
+
 void describe_buffer(void *buffer, std::uint64_t bytes, wire_region &out) {
     const std::uint64_t address = reinterpret_cast<std::uintptr_t>(buffer);
     out = {};
