@@ -5,6 +5,9 @@
 #include <cmath>
 #include <cstdlib>
 
+#include "host/format.h"
+#include "transport/select.h"
+
 namespace mpix {
 namespace {
 
@@ -108,6 +111,18 @@ configuration &config() {
         return initial;
     }();
     return current;
+}
+
+std::string read_environment() {
+    std::string problem =
+        read_configuration([](const char *name) -> const char * { return std::getenv(name); }, config());
+    const auto malformed = [&problem](const char *variable, const std::string &value, const std::string &why) {
+        if (problem.empty() && !why.empty()) problem = format("{}=\"{}\" is malformed: {}", variable, value, why);
+    };
+    malformed("MPIX_TRANSPORTS", config().transports, transport::use_only(config().transports));
+    malformed("MPIX_VERBS_DEVICE", config().verbs_device, transport::use_rdma_device(config().verbs_device));
+    transport::use_gpu_memory_by_ucx(config().ucx_gpu);
+    return problem;
 }
 
 }  // namespace mpix

@@ -35,6 +35,10 @@ bool parse_cpu_list(const std::string &list, std::vector<int> &cpus);
 // The configuration of this process; defaults before MPI_Init.
 configuration &config();
 
+// Reads the environment of this process into it, and lets the transports know what they are restricted to. A sentence if
+// anything is malformed.
+std::string read_environment();
+
 }  // namespace mpix
 
 #endif  // MPIX_HOST_CONFIG_H

@@ -62,18 +62,6 @@ void print_knob(const char *variable, const char *initial, const char *meaning) 
                  value != nullptr ? "from the environment" : "default", meaning));
 }
 
-const char *environment(const char *name) { return std::getenv(name); }
-
-// A sentence if it is malformed.
-std::string read_environment() {
-    std::string bad = mpix::read_configuration(environment, mpix::config());
-    const std::string unknown = mpix::transport::use_only(mpix::config().transports);
-    if (bad.empty() && !unknown.empty()) bad = "MPIX_TRANSPORTS: " + unknown;
-    const std::string wrong = mpix::transport::use_rdma_device(mpix::config().verbs_device);
-    if (bad.empty() && !wrong.empty()) bad = "MPIX_VERBS_DEVICE: " + wrong;
-    return bad;
-}
-
 int describe() {
     print(format("mpix {}.{}.{}, device ABI {}\n", MPIX_VERSION_MAJOR, MPIX_VERSION_MINOR, MPIX_VERSION_PATCH,
                  MPIX_ABI_VERSION));
@@ -84,7 +72,7 @@ int describe() {
 #define MPIX_KNOB(member, type, variable, initial, meaning) print_knob(variable, initial, meaning);
 #include "host/config.def"
 #undef MPIX_KNOB
-    if (const std::string bad = read_environment(); !bad.empty()) {
+    if (const std::string bad = mpix::read_environment(); !bad.empty()) {
         std::fflush(stdout);
         std::fprintf(stderr, "mpix_info: %s\n", bad.c_str());
         return 1;

@@ -16,7 +16,6 @@
 #include "host/report.h"
 #include "host/request/communicator.h"
 #include "host/request/setup.h"
-#include "transport/select.h"
 
 using namespace mpix;
 
@@ -62,12 +61,7 @@ void end_setup_with_self() {
 
 int begin(int *argc, char ***argv, int required, int *provided) {
     refuse_foreign_library();
-    std::string bad = read_configuration([](const char *name) -> const char * { return std::getenv(name); }, config());
-    if (const std::string unknown = transport::use_only(config().transports); bad.empty() && !unknown.empty())
-        bad = format("MPIX_TRANSPORTS=\"{}\" is malformed: {}", config().transports, unknown);
-    if (const std::string wrong = transport::use_rdma_device(config().verbs_device); bad.empty() && !wrong.empty())
-        bad = format("MPIX_VERBS_DEVICE=\"{}\" is malformed: {}", config().verbs_device, wrong);
-    transport::use_gpu_memory_by_ucx(config().ucx_gpu);
+    const std::string bad = read_environment();
     // The setup of exported requests must get on while the user's thread sits in a kernel or a stream
     // synchronise, so the library is asked for more than the user may need. So it is for a user with threads of any
     // level: those that ask for Parrived at once make progress, each in a call of the library's.
