@@ -324,9 +324,11 @@ void take_met_ends() {
     }
 }
 
-// What needs all processes. `lacking` is said if it takes long. False: a process has ended, so some never will do theirs.
+// What needs all processes. `lacking` is said if it takes long, as a stall; and that is the end of it, unless it may take the
+// others any time. False: a process has ended, or may have, so some never will do theirs.
+enum class patience { endless, as_configured };
 template <class Done>
-bool wait_for_all(const char *lacking, const Done &done) {
+bool wait_for_all(patience how_long, const char *lacking, const Done &done) {
     setup_state &s = state();
     const auto since = wait_clock::now();
     bool reported = false;
@@ -346,8 +348,10 @@ bool wait_for_all(const char *lacking, const Done &done) {
         }
         suspect = s.processes.any_ended();
         if (!reported && config().stall_seconds > 0 && waited > config().stall_seconds) {
-            say(format("STALL in MPI_Finalize: after {:.1f} s not all processes have {}; still waiting", waited,
-                       lacking));
+            const bool goes_on = how_long == patience::endless;
+            say(format("STALL in MPI_Finalize: after {:.1f} s not all processes have {}; {}", waited, lacking,
+                       goes_on ? "still waiting" : "it does not wait for them any longer"));
+            if (!goes_on) return false;
             reported = true;
         }
     }
@@ -358,7 +362,7 @@ bool wait_for_all(const char *lacking, const Done &done) {
 bool all_come_here() {
     MPI_Request barrier;
     state().channel.begin_barrier(barrier);
-    return wait_for_all("called it", [&barrier] {
+    return wait_for_all(patience::endless, "called it", [&barrier] {
         progress_poll();
         int all_here = 0;
         PMPI_Test(&barrier, &all_here, MPI_STATUS_IGNORE);
@@ -419,7 +423,8 @@ void stop_setup() {
     }
     // Nobody else is in the channel any more. If not all take leave, it and what is under way on it are left to the
     // MPI library.
-    if (complete && wait_for_all("taken what was sent to them", [&s] { return s.channel.emptied(); }))
+    if (complete &&
+        wait_for_all(patience::as_configured, "taken what was sent to them", [&s] { return s.channel.emptied(); }))
         s.channel.close();
 }
 

@@ -8,8 +8,8 @@
 
 std::deque<fake_mpi::message> fake_mpi::inbox;
 std::vector<std::string> fake_mpi::neighbours;
-bool fake_mpi::sends_held_up, fake_mpi::barriers_held_up;
-int fake_mpi::barriers_begun;
+bool fake_mpi::sends_held_up;
+int fake_mpi::barriers_begun, fake_mpi::barriers_that_end = fake_mpi::all;
 
 namespace {
 
@@ -92,7 +92,7 @@ int PMPI_Test(MPI_Request *request, int *flag, MPI_Status *status) {
     else if (*request == sending)
         *flag = !fake_mpi::sends_held_up;
     else
-        *flag = *request != at_barrier || !fake_mpi::barriers_held_up;
+        *flag = *request != at_barrier || fake_mpi::barriers_begun <= fake_mpi::barriers_that_end;
     if (*flag) *request = MPI_REQUEST_NULL;
     if (!receives || !*flag) return MPI_SUCCESS;
     const fake_mpi::message m = std::move(fake_mpi::inbox.front());

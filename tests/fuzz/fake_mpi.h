@@ -19,8 +19,9 @@ struct message {
 
 extern std::deque<message> inbox;
 extern std::vector<std::string> neighbours;  // what each of them says in an allgather
-extern bool sends_held_up, barriers_held_up;
-extern int barriers_begun;
+extern bool sends_held_up;
+constexpr int all = 1 << 20;
+extern int barriers_begun, barriers_that_end;  // of those begun, the first so many
 
 }  // namespace fake_mpi
 

@@ -14,7 +14,8 @@ namespace {
 struct opened_channel {
     opened_channel() {
         fake_mpi::inbox.clear();
-        fake_mpi::sends_held_up = fake_mpi::barriers_held_up = false;
+        fake_mpi::sends_held_up = false;
+        fake_mpi::barriers_that_end = fake_mpi::all;
         fake_mpi::barriers_begun = 0;
         channel.open();
     }
@@ -53,7 +54,7 @@ TEST_CASE("Who still has something to send does not say that it is done, and tak
 
 TEST_CASE("Who has sent everything takes what comes until the others have") {
     opened_channel c;
-    fake_mpi::barriers_held_up = true;
+    fake_mpi::barriers_that_end = 0;
     CHECK_FALSE(c.channel.emptied());
     for (int i = 0; i < 5; ++i) {  // also after a time when nothing came
         CHECK_FALSE(c.channel.emptied());
@@ -63,7 +64,7 @@ TEST_CASE("Who has sent everything takes what comes until the others have") {
         CHECK(fake_mpi::inbox.empty());
     }
     CHECK(fake_mpi::barriers_begun == 1);
-    fake_mpi::barriers_held_up = false;
+    fake_mpi::barriers_that_end = fake_mpi::all;
     CHECK(c.channel.emptied());
     c.channel.close();
 }
