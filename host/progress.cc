@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "host/config.h"
+#include "host/format.h"
 #include "host/request/request.h"
 #include "host/request/setup.h"
 
@@ -183,6 +184,19 @@ void stop_progress() {
 
 double seconds_since(wait_clock::time_point start) {
     return std::chrono::duration<double>(wait_clock::now() - start).count();
+}
+
+bool outlast(const char *what, const std::function<bool()> &ended) {
+    const auto since = wait_clock::now();
+    while (!ended()) {
+        const double waited = seconds_since(since);
+        if (config().stall_seconds > 0 && waited > config().stall_seconds) {
+            say(format("STALL: after {:.1f} s {} has not ended; its memory is not given back", waited, what));
+            return false;
+        }
+        detail::pause_waiting(waited * 1e9 > static_cast<double>(detail::long_wait_ns));
+    }
+    return true;
 }
 
 problem progress_until(const char *call, wait_clock::time_point since, const std::function<bool()> &done,

@@ -34,6 +34,10 @@ double seconds_since(wait_clock::time_point start);
 problem progress_until(const char *call, wait_clock::time_point since, const std::function<bool()> &done,
                        const std::function<stall()> &stalled);
 
+// Wait for what ends by itself, a copy of the engine or a kernel of ours, but no longer than the configured deadline; then it
+// is said that `what` has not ended, and the answer is false: what it works with must not be given back.
+bool outlast(const char *what, const std::function<bool()> &ended);
+
 // Whether a blocking call of the MPI library would keep our own work waiting (no thread does it).
 bool progress_needs_caller();
 

@@ -4,6 +4,9 @@
 #include <mpix/device.cuh>
 #include <mpix/device/gpu_mail.h>
 
+#include <utility>
+
+#include "host/progress.h"
 #include "transport/select.h"
 
 namespace mpix {
@@ -26,13 +29,21 @@ mailbox_layout mailbox_for(std::uint64_t partitions, std::uint64_t partition_byt
     return m;
 }
 
-mail_delivery::~mail_delivery() {
+bool mail_delivery::end() {
     // It reads the mailbox, and stores to the user's buffer.
-    for (std::string problem; taking_ != nullptr && !taking_->finished(problem);) detail::pause_waiting(true);
-    if (view_ != nullptr)
+    if (!outlast("a kernel that takes partitions out of a mailbox", [this] { return !busy(); })) {
+        taking_.release();
+        view_ = nullptr;
+        told_ = {};
+        return false;
+    }
+    taking_ = nullptr;
+    if (std::exchange(view_, nullptr) != nullptr)
         close_view(told_);
     else if (told_)
         transport::node_memory().release(told_);
+    told_ = {};
+    return true;
 }
 
 transport::outcome mail_delivery::prepare() {

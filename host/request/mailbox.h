@@ -31,7 +31,7 @@ public:
     // `senders` partitions come, to a request on this GPU.
     mail_delivery(transport::transport &gpus, int device, std::uint64_t senders)
         : gpus_(gpus), device_(device), senders_(senders) {}
-    ~mail_delivery();
+    ~mail_delivery() { end(); }
     mail_delivery(const mail_delivery &) = delete;
     mail_delivery &operator=(const mail_delivery &) = delete;
 
@@ -47,6 +47,9 @@ public:
     transport::outcome take_rest(mpix_prequest *receive);
     // Whether that kernel may be running.
     bool busy();
+    // Wait for it, and give back the words. False: it has not ended by the stall deadline, so what it works with, the mailbox
+    // and the request's memory on the GPU, must not be given back.
+    bool end();
 
 private:
     transport::transport &gpus_;

@@ -42,8 +42,11 @@ transport::gpu_puts *gpu_wire() {
 // A landing that a GPU has had a view of; closing that may wait for kernels, which is not to be done here. Or the GPU's own memory,
 // which a network was given.
 void release(transport::region &landing, std::unique_ptr<staged_delivery> &delivery, bool by_puts) {
-    const bool viewed = std::exchange(delivery, nullptr) != nullptr;
-    if (by_puts) {
+    const bool viewed = delivery != nullptr, ended = !viewed || delivery->end();
+    delivery = nullptr;
+    if (!ended) {
+        // What copies still write to, or read, stays.
+    } else if (by_puts) {
         if (transport::gpu_puts *const gpus = gpu_wire(); gpus != nullptr) gpus->forget(landing);
     } else if (!viewed) {
         release(landing);
@@ -56,7 +59,12 @@ void release(transport::region &landing, std::unique_ptr<staged_delivery> &deliv
 }  // namespace
 
 receive_request::~receive_request() {
-    mail_delivery_ = nullptr;  // first: it waits for the kernel that works with the rest
+    // First: a kernel may be working with the rest, and keeps it if it does not end.
+    if (mail_delivery_ != nullptr && !mail_delivery_->end()) {
+        arrival_ = words_region = {};
+        for (auto &taker : takers_) taker.release();
+        device.release();
+    }
     drop_landing();
     for (undone_match &old : undone_) {
         release(old.arrival);

@@ -3,9 +3,13 @@
 
 #include <mpix/detail/abi.h>
 #include <mpix/detail/order.h>
-#include <sched.h>
 
+#include <algorithm>
+#include <iterator>
+#include <mutex>
 #include <utility>
+
+#include "host/progress.h"
 
 namespace mpix {
 namespace {
@@ -18,12 +22,18 @@ constexpr std::uint64_t most_copy_bytes = 8 * chunk_bytes;
 staged_delivery::staged_delivery(const gpu_buffer &to, const chunking &chunks, std::uint64_t slots)
     : to_(to), chunks_(chunks), slots_(slots) {}
 
-staged_delivery::~staged_delivery() {
-    for (copy &c : copies_) {
-        transport::outcome ignored;
-        while (!c.transfer->finished(ignored)) sched_yield();  // the copy engine ends by itself
+bool staged_delivery::end() {
+    const bool ended = outlast("a copy into a receive buffer", [this] { return idle(); });
+    if (!ended) {  // then they stay the engine's
+        static std::mutex mutex;
+        static auto *const left = new std::deque<copy>;
+        const std::lock_guard lock(mutex);
+        std::move(copies_.begin(), copies_.end(), std::back_inserter(*left));
+        copies_.clear();
     }
-    if (flags_) to_.gpus->release(flags_);
+    if (flags_ && ended) to_.gpus->release(flags_);
+    flags_ = {};
+    return ended;
 }
 
 transport::outcome staged_delivery::prepare(const transport::region &landing, const transport::region &arrival) {

@@ -21,7 +21,7 @@ class staged_delivery {
 public:
     // The landing holds `slots` messages; it and the sender's flags (one a chunk) outlive this.
     staged_delivery(const gpu_buffer &to, const chunking &chunks, std::uint64_t slots);
-    ~staged_delivery();
+    ~staged_delivery() { end(); }
     staged_delivery(const staged_delivery &) = delete;
     staged_delivery &operator=(const staged_delivery &) = delete;
 
@@ -38,6 +38,9 @@ public:
     bool copying() const { return !copies_.empty(); }
     // After an error: nothing is being copied any more.
     bool idle();
+    // Wait for that, and give back the flags. False: it is not so by the stall deadline, so neither the landing nor its view
+    // must be given back.
+    bool end();
 
     std::uint64_t *flags() const { return static_cast<std::uint64_t *>(flags_.address); }
     // To kernels, instead of an epoch: nothing will ever come.

@@ -7,8 +7,10 @@
 #include <algorithm>
 #include <cstring>
 #include <memory>
+#include <utility>
 #include <vector>
 
+#include "host/config.h"
 #include "host/request/chunked_put.h"
 #include "host/request/staged_delivery.h"
 #include "tests/catch.hpp"
@@ -252,6 +254,32 @@ TEST_CASE("chunks are on the network while others are read from the GPU, and no 
     p.gpus.engine.work(100);
     CHECK(std::memcmp(p.target.data(), p.source.data(), 3 * chunk_bytes) == 0);
     CHECK_FALSE(p.delivery->delivered(0, 1));
+}
+
+TEST_CASE("a copy that does not end is waited for until the deadline, and keeps what it works with") {
+    const double configured = std::exchange(mpix::config().stall_seconds, 0.02);
+    pair p(1, chunk_bytes, 1, false);
+    fill(p.source);
+    const auto moving = p.send(0, 1);
+    transport::outcome bad;
+    while (!moving->finished(bad)) p.network.wire.work(1);
+    p.network.wire.work(1000);
+    REQUIRE(p.delivery->step(1) == "");
+    REQUIRE(p.delivery->copying());
+    const std::size_t kept = p.gpus.allocated.size();
+    CHECK_FALSE(p.delivery->end());
+    p.delivery = nullptr;
+    CHECK(p.gpus.allocated.size() == kept);
+    p.gpus.engine.work(1);
+    CHECK(p.same(0));
+    mpix::config().stall_seconds = configured;
+}
+
+TEST_CASE("a delivery ends with its copies, and gives back what it has") {
+    pair p(1, chunk_bytes, 1, false);
+    const std::size_t had = p.gpus.allocated.size();
+    CHECK(p.delivery->end());
+    CHECK(p.gpus.allocated.size() == had - 1);
 }
 
 TEST_CASE("an epoch that arrives while the one before is delivered is kept apart from it") {
