@@ -3,10 +3,13 @@
 // MPI_Init to MPI_Finalize, MPI_Error_class and MPI_Error_string.
 #include <mpi.h>
 #include <mpix/device/gpu_pack.h>
+#include <mpix/mpix.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <cstdlib>
 #include <cstring>
+#include <string>
 
 #include "host/config.h"
 #include "host/format.h"
@@ -15,6 +18,7 @@
 #include "host/progress.h"
 #include "host/report.h"
 #include "host/request/communicator.h"
+#include "host/request/control.h"
 #include "host/request/setup.h"
 
 using namespace mpix;
@@ -40,6 +44,28 @@ void refuse_foreign_library() {
     std::exit(1);
 }
 
+std::string version_name(std::uint64_t version) {
+    return format("{}.{}.{} (setup messages \"{}\")", version >> 56, version >> 48 & 0xff, version >> 32 & 0xffff,
+                  std::string{char(version), char(version >> 8), char(version >> 16), char(version >> 24)});
+}
+
+// Of all processes; a sentence if they are not the same. What this sends is the same in all versions, and is sent before
+// anything else.
+std::string compare_versions() {
+    constexpr std::uint64_t mine = std::uint64_t{MPIX_VERSION_MAJOR} << 56 | std::uint64_t{MPIX_VERSION_MINOR} << 48 |
+                                   std::uint64_t{MPIX_VERSION_PATCH} << 32 | control_magic;
+    const std::uint64_t told[2] = {mine, ~mine};
+    std::uint64_t most[2] = {mine, ~mine};
+    if (PMPI_Allreduce(told, most, 2, MPI_UINT64_T, MPI_MAX, MPI_COMM_WORLD) != MPI_SUCCESS)
+        return "the versions of mpix of the processes could not be compared";
+    const std::uint64_t newest = most[0], oldest = ~most[1];
+    if (newest == oldest) return {};
+    return format(
+        "the processes of this job run different versions of mpix, from {} to {}, this one {}; they need the "
+        "same one",
+        version_name(oldest), version_name(newest), version_name(mine));
+}
+
 int told_level = MPI_THREAD_SINGLE;
 
 bool ends_with_self = false;
@@ -61,13 +87,14 @@ void end_setup_with_self() {
 
 int begin(int *argc, char ***argv, int required, int *provided) {
     refuse_foreign_library();
-    const std::string bad = read_environment();
+    std::string bad = read_environment();
     // The setup of exported requests must get on while the user's thread sits in a kernel or a stream
     // synchronise, so the library is asked for more than the user may need. So it is for a user with threads of any
     // level: those that ask for Parrived at once make progress, each in a call of the library's.
     const bool want_thread = config().progress != progress_mode::never || required != MPI_THREAD_SINGLE;
     const int code = PMPI_Init_thread(argc, argv, want_thread ? MPI_THREAD_MULTIPLE : required, provided);
     if (code != MPI_SUCCESS) return code;
+    if (const std::string unlike = compare_versions(); bad.empty()) bad = unlike;
     communicators().start();
     end_setup_with_self();
     if (!bad.empty()) return raise(MPI_COMM_WORLD, "MPI_Init", {MPI_ERR_OTHER, bad});
