@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "tests/bench/command_line.hpp"
+#include "tests/bench/event_clock.cuh"
 #include "tests/bench/flood.cuh"
 #include "tests/bench/nccl_pair.cuh"
 #include "tests/bench/table.hpp"
@@ -64,13 +65,7 @@ public:
     // Of `work`, which is put on the pair's stream.
     template <class Work>
     double us(const pair &c, const char *what, const Work &work) const {
-        check(cudaEventRecord(begin_, c.stream), "cudaEventRecord");
-        work();
-        check(cudaEventRecord(end_, c.stream), "cudaEventRecord");
-        c.finish(what);
-        float ms = 0;
-        check(cudaEventElapsedTime(&ms, begin_, end_), "cudaEventElapsedTime");
-        return static_cast<double>(ms) * 1e3;
+        return event_us(begin_, end_, c.stream, work, [&] { c.finish(what); });
     }
 
 private:

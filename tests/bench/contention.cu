@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "tests/bench/by_hand.cuh"
+#include "tests/bench/event_clock.cuh"
 #include "tests/bench/machine.hpp"
 
 using namespace bench;
@@ -72,12 +73,6 @@ struct context {
     std::string columns;
 };
 
-double between_us(cudaEvent_t from, cudaEvent_t to) {
-    float ms = 0;
-    check(cudaEventElapsedTime(&ms, from, to), "cudaEventElapsedTime");
-    return ms * 1e3;
-}
-
 enum class compute { arithmetic, memory };
 
 // Both in blocks that come and go, many times as many as are resident.
@@ -117,11 +112,6 @@ struct packing {
         must(MPIX_Pack_enqueue(from, rows(), row, to, payload, &position, MPI_COMM_WORLD, stream), "MPIX_Pack_enqueue");
     }
 };
-
-double median(std::vector<double> all) {
-    std::sort(all.begin(), all.end());
-    return all[all.size() / 2];
-}
 
 // The gate is closed; what is put into the streams from here on waits for it.
 void close_gate(const context &c) {

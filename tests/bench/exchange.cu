@@ -25,6 +25,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/bench/event_clock.cuh"
 #include "tests/bench/grid.cuh"
 #include "tests/bench/pair.cuh"
 
@@ -169,17 +170,7 @@ double measure(const context &c, const face &f, int faces, const char *what, cha
 
 template <class Work>
 double event_us(const context &c, const Work &work) {
-    std::vector<double> all;
-    for (int i = 0; i < 11; ++i) {
-        check(cudaEventRecord(c.begin, c.stream), "cudaEventRecord");
-        work();
-        check(cudaEventRecord(c.end, c.stream), "cudaEventRecord");
-        check(cudaEventSynchronize(c.end), "cudaEventSynchronize");
-        float ms = 0;
-        check(cudaEventElapsedTime(&ms, c.begin, c.end), "cudaEventElapsedTime");
-        if (i > 0) all.push_back(ms * 1e3);
-    }
-    return median(all);
+    return median_event_us(c, 10, work);
 }
 
 // Turns that the host takes: half of a round trip.

@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "tests/bench/command_line.hpp"
+#include "tests/bench/csv_file.hpp"
 #include "tests/bench/host_machine.hpp"
 
 namespace {
@@ -367,14 +368,12 @@ int main(int argc, char **argv) {
         if (o.ways == nullptr ||
             (std::string(",") + o.ways + ",").find(std::string(",") + w->name() + ",") != std::string::npos)
             ways.push_back(w.get());
-    std::FILE *csv = nullptr;
-    if (rank == 0 && o.csv != nullptr) {
-        csv = std::string(o.csv) == "-" ? stdout : std::fopen(o.csv, "w");
-        if (csv == nullptr) fail("the CSV file cannot be written");
+    const bench::csv_file file(rank == 0 ? o.csv : nullptr);
+    std::FILE *const csv = file.get();
+    if (csv != nullptr)
         std::fprintf(csv,
                      "partitions,bytes,threads,way,q1_us,epoch_us,q3_us,ready_ns,arrived_ns,mpi,cpu,cores,load,date\n");
-    }
-    const bool text = rank == 0 && (o.csv == nullptr || std::string(o.csv) != "-");
+    const bool text = rank == 0 && file.text() != nullptr;
     if (text)
         std::printf("%10s %8s %10s %12s %12s %12s %10s %10s\n", "partitions", "bytes", "way", "q1 us", "epoch us",
                     "q3 us", "ready ns", "arrived ns");
@@ -398,7 +397,6 @@ int main(int argc, char **argv) {
                                  bench::today().c_str());
                 std::fflush(stdout);
             }
-    if (csv != nullptr && csv != stdout) std::fclose(csv);
     made.clear();
     MPI_Finalize();
     return 0;

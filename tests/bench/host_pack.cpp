@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "tests/bench/command_line.hpp"
+#include "tests/bench/csv_file.hpp"
 #include "tests/bench/host_machine.hpp"
 #include "tests/bench/pack_types.hpp"
 
@@ -272,13 +273,10 @@ int main(int argc, char **argv) {
     options o;
     if (!parse(argc, argv, o)) return 2;
     MPI_Init(&argc, &argv);
-    const bool to_file = o.csv != nullptr && std::strcmp(o.csv, "-") != 0;
-    std::FILE *const csv = to_file ? std::fopen(o.csv, "w") : stdout;
-    if (csv == nullptr) fail("the CSV file cannot be written");
-    std::fprintf(csv,
+    const bench::csv_file csv(o.csv != nullptr ? o.csv : "-");
+    std::fprintf(csv.get(),
                  "direction,type,row,pitch,bytes,mpix_us,library_us,by_hand_us,library_by_mpix,mpi,cpu,load,date\n");
-    measure_all(o, csv);
-    if (to_file) std::fclose(csv);
+    measure_all(o, csv.get());
     MPI_Finalize();
     return 0;
 }

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "tests/bench/command_line.hpp"
+#include "tests/bench/csv_file.hpp"
 #include "tests/bench/host_machine.hpp"
 
 namespace {
@@ -276,17 +277,12 @@ std::string ucx_version() {
 
 class report {
 public:
-    explicit report(const options &o) : over_(o.over) {
+    explicit report(const options &o) : file_(rank == 0 ? o.csv : nullptr), over_(o.over) {
         if (rank != 0) return;
-        const bool to_stdout = o.csv != nullptr && std::string(o.csv) == "-";
-        if (o.csv != nullptr) {
-            csv_ = to_stdout ? stdout : std::fopen(o.csv, "w");
-            if (csv_ == nullptr) fail("the CSV file cannot be written");
+        if (csv_ != nullptr)
             std::fprintf(csv_,
                          "test,bytes,pieces,way,by,q1_us,median_us,q3_us,MB/s,samples,progress,mpi,ucx,cpu,cores,"
                          "kernel,load,date\n");
-        }
-        if (!to_stdout) text_ = stdout;
         const char *progress = std::getenv("MPIX_PROGRESS");
         end_ = std::string(progress == nullptr ? "auto" : progress) + "," + bench::library_name() + "," +
                ucx_version() + "," + bench::cpu_model() + "," + std::to_string(std::thread::hardware_concurrency()) +
@@ -295,11 +291,6 @@ public:
             std::fprintf(text_, "# %s by %s\n# %-10s %10s %7s %12s %12s %12s %12s %12s %8s\n", end_.c_str(), over_,
                          "test", "bytes", "pieces", "way", "q1 us", "median us", "q3 us", "MB/s", "samples");
     }
-    ~report() {
-        if (csv_ != nullptr && csv_ != stdout) std::fclose(csv_);
-    }
-    report(const report &) = delete;
-    report &operator=(const report &) = delete;
 
     void row(const char *test, std::size_t bytes, contestant &c) {
         if (rank != 0) return;
@@ -318,7 +309,8 @@ public:
     }
 
 private:
-    std::FILE *text_ = nullptr, *csv_ = nullptr;
+    const bench::csv_file file_;
+    std::FILE *const text_ = file_.text(), *const csv_ = file_.get();
     const char *over_;
     std::string end_ = {};
 };

@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/bench/event_clock.cuh"
 #include "tests/bench/machine.hpp"
 #include "tests/bench/table.hpp"
 
@@ -54,18 +55,7 @@ double wall_us(const context &c, bool cold, const Work &work) {
 // Of work put into c.stream.
 template <class Work>
 double event_us(const context &c, const Work &work) {
-    std::vector<double> times;
-    for (int i = 0; i < 4; ++i) {
-        check(cudaEventRecord(c.begin, c.stream), "cudaEventRecord");
-        work();
-        check(cudaEventRecord(c.end, c.stream), "cudaEventRecord");
-        check(cudaEventSynchronize(c.end), "cudaEventSynchronize");
-        float ms = 0;
-        check(cudaEventElapsedTime(&ms, c.begin, c.end), "cudaEventElapsedTime");
-        if (i >= 1) times.push_back(ms * 1e3);
-    }
-    std::sort(times.begin(), times.end());
-    return times[1];
+    return median_event_us(c, 3, work);
 }
 
 static __global__ void empty() {}

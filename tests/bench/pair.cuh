@@ -16,6 +16,7 @@
 
 #include "tests/bench/by_hand.cuh"
 #include "tests/bench/machine.hpp"
+#include "tests/bench/median.hpp"
 
 namespace bench {
 
@@ -45,11 +46,6 @@ static __global__ void verify(const uint64_t *in, uint64_t words, uint64_t key, 
 }
 
 // ---- two ranks ---------------------------------------------------------------------------------------------------
-
-inline double median(std::vector<double> all) {
-    std::sort(all.begin(), all.end());
-    return all[all.size() / 2];
-}
 
 class pair {
 public:

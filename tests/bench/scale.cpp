@@ -22,10 +22,13 @@
 #include <vector>
 
 #include "tests/bench/command_line.hpp"
+#include "tests/bench/csv_file.hpp"
 #include "tests/bench/host_machine.hpp"
+#include "tests/bench/median.hpp"
 
 namespace {
 
+using bench::median;
 using wall = std::chrono::steady_clock;
 // Of this process, all its threads.
 double cpu_us() {
@@ -183,11 +186,6 @@ struct point {
     // rank's processor time of setup.
     double init, setup, next, free, unstarted, late, setup_cpu;
 };
-
-double median(std::vector<double> v) {
-    std::sort(v.begin(), v.end());
-    return v[v.size() / 2];
-}
 
 // The slower rank's time, per request.
 double slower(wall::time_point start, int requests) {
@@ -483,11 +481,10 @@ int main(int argc, char **argv) {
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);
     if (size < 2) fail("two ranks are needed");
-    const bool to_stdout = o.csv != nullptr && std::string(o.csv) == "-";
+    const bench::csv_file file(rank == 0 ? o.csv : nullptr);
     if (rank == 0) {
-        if (!to_stdout) text = stdout;
-        if (o.csv != nullptr) csv = to_stdout ? stdout : std::fopen(o.csv, "w");
-        if (o.csv != nullptr && csv == nullptr) fail("the CSV file cannot be written");
+        text = file.text();
+        csv = file.get();
         if (csv != nullptr) std::fprintf(csv, "ranks,side,requests,partitions,quantity,value,mpi\n");
     }
     // The others sleep until the two are done, and the other way round.
@@ -500,7 +497,6 @@ int main(int argc, char **argv) {
     if (rank == 0 && size > 2) estimate(o, side, fixed, setup_us);
     if (rank < 2) must(MPI_Comm_free(&pair), "MPI_Comm_free");
     meet(MPI_COMM_WORLD);
-    if (csv != nullptr && csv != stdout) std::fclose(csv);
     MPI_Finalize();
     return 0;
 }

@@ -8,10 +8,10 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
-#include <cstring>
-#include <stdexcept>
 #include <string>
 #include <vector>
+
+#include "tests/bench/csv_file.hpp"
 
 namespace bench {
 
@@ -38,11 +38,7 @@ public:
     // same in all rows, which the text has in its heading.
     table(const std::string &title, const char *csv, std::vector<column> columns, const std::string &names,
           const std::string &values)
-        : columns_(std::move(columns)), machine_values_(values) {
-        const bool instead = csv != nullptr && std::strcmp(csv, "-") == 0;
-        if (csv != nullptr) csv_ = instead ? stdout : std::fopen(csv, "w");
-        if (csv != nullptr && csv_ == nullptr) throw std::runtime_error(std::string("cannot write ") + csv);
-        if (!instead) text_ = stdout;
+        : columns_(std::move(columns)), machine_values_(values), file_(csv) {
         if (csv_ != nullptr) {
             for (const column &c : columns_) std::fprintf(csv_, "%s,", c.name.c_str());
             std::fprintf(csv_, "%s\n", names.c_str());
@@ -54,11 +50,6 @@ public:
                          columns_[i].name.c_str());
         std::fputc('\n', text_);
     }
-    ~table() {
-        if (csv_ != nullptr && csv_ != stdout) std::fclose(csv_);
-    }
-    table(const table &) = delete;
-    table &operator=(const table &) = delete;
 
     void row(const std::vector<std::string> &cells) {
         for (std::size_t i = 0; i < columns_.size(); ++i) {
@@ -76,7 +67,8 @@ public:
 private:
     std::vector<column> columns_;
     std::string machine_values_;
-    std::FILE *csv_ = nullptr, *text_ = nullptr;
+    const csv_file file_;
+    std::FILE *const csv_ = file_.get(), *const text_ = file_.text();
 };
 
 }  // namespace bench

@@ -201,6 +201,11 @@ int main(int argc, char **argv) {
     many_bytes(s, random);
     begin("errors");
     errors(s);
+    begin("host memory in a stream");
+    int host = 0;
+    MPI_Count position = 0;
+    must_refuse(MPIX_Pack_enqueue(&host, 1, MPI_INT, &host, 4, &position, MPI_COMM_WORLD, nullptr), MPI_ERR_BUFFER,
+                "MPIX_Pack_enqueue of host memory");
 #ifdef __CUDACC__
     only_on_a_gpu(s, random);
 #else

@@ -238,11 +238,6 @@ inline void only_on_a_gpu(session &s, std::mt19937_64 &random) {
         begin("more than an int");
         more_than_an_int(s);
     }
-    begin("host memory in a stream");
-    int host = 0;
-    MPI_Count position = 0;
-    must_refuse(MPIX_Pack_enqueue(&host, 1, MPI_INT, &host, 4, &position, MPI_COMM_WORLD, nullptr), MPI_ERR_BUFFER,
-                "MPIX_Pack_enqueue of host memory");
 }
 
 }  // namespace pack_test
