@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Runs a program by Open MPI's or MPICH's mpirun on hosts that are network namespaces of this machine.
+"""Runs a program by Open MPI's or MPICH's mpirun on hosts that are network namespaces of this machine; with --machines, on
+the two machines of scripts/test-rdma.
 
 Each host has a network, a host name, System V IPC and a /dev/shm of its own. A bridge joins them, or, to make the network
 slow, this program: the kernel's netem is not everywhere. Needs root; exits 77 where namespaces cannot be had. After --,
@@ -10,7 +11,7 @@ A fault is brought about once the program has printed "running" on every rank:
   none
   slow        not a fault: a network that delays frames by 1 to 3 ms, reorders and loses some, from the start
   link-down   the second host's link goes down
-  kill        the second host's processes are killed
+  kill        the program's processes on the second host are killed
 
 --expect REGEX must match the output (may be given several times); without a fault, or when slow, the program must succeed
 as well. Nothing may last longer than --timeout.
@@ -31,6 +32,8 @@ import sys
 import tempfile
 import threading
 import time
+
+from machines import Machines
 
 NETWORK = "10.77.0"
 
@@ -213,6 +216,7 @@ def wait_for(condition, process, deadline):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--hosts", type=int, default=2)
+    parser.add_argument("--machines", action="store_true")
     parser.add_argument("--ranks", type=int, default=2)
     parser.add_argument("--mpirun", default="mpirun")
     parser.add_argument("--library", choices=["openmpi", "mpich"], default="openmpi", help="whose mpirun that is")
@@ -222,14 +226,14 @@ def main():
     parser.add_argument("-x", dest="environment", action="append", default=[], metavar="NAME=VALUE")
     parser.add_argument("command", nargs="+")
     options = parser.parse_args()
+    hosts = Machines() if options.machines else Hosts(options.hosts, options.fault == "slow")
     if os.geteuid() != 0 or shutil.which("ip") is None or shutil.which("nsenter") is None:
         print("skipped: hosts need root, iproute2 and util-linux")
         return 77
-    hosts = Hosts(options.hosts, options.fault == "slow")
     try:
         hosts.__enter__()
     except (OSError, subprocess.CalledProcessError) as error:
-        print(f"skipped: no network namespaces here: {error} {getattr(error, 'stderr', b'') or ''}")
+        print(f"skipped: no such hosts here: {error} {getattr(error, 'stderr', b'') or ''}")
         return 77
     with_fault = options.fault in ("link-down", "kill")
     try:
