@@ -116,9 +116,11 @@ MPIX_COLD_FN admitted admit_by_host(mpix_prequest *r, int p) {
 template <bool Keeps>
 MPIX_FN admitted admit(mpix_prequest *r, int p) {
 #if !MPIX_ON_GPU
-    // Asking is cheap here: only what goes to the landing is known without. Acquires as below, and the route.
+    // Asking is cheap here: only what goes to the landing is known without. Acquires as below, and the route, which a peer that
+    // does not keep to the rules may have undone since.
     const uint64_t open = observe_gpu(&r->open_word), open_now = open_epoch(r, open, peek(&r->ready_count));
-    if (r->head != send_head || static_cast<unsigned>(p) >= static_cast<unsigned>(r->partitions) || open_now == 0)
+    if (r->head != send_head || static_cast<unsigned>(p) >= static_cast<unsigned>(r->partitions) || open_now == 0 ||
+        peek_pointer(&r->landing) == nullptr)
         return admit_by_host<Keeps>(r, p);
     return {admission::now, MPI_SUCCESS, open_now};
 #else
