@@ -8,13 +8,14 @@
 // By one block, warp or thread, and, of large messages, by several blocks: the blocks of the sender mark a partition each
 // ready, and each block of the receiver waits for the whole message, which is one partition there. Of several numbers of
 // blocks, each way shows the one that is best for it.
-#include <mpix/device.cuh>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "tests/bench/command_line.hpp"
 #include "tests/bench/floor.cuh"
+#include "tests/bench/host_send.cuh"
+#include "tests/bench/mpix_port.cuh"
 #include "tests/bench/nvshmem_pair.cuh"
 #include "tests/bench/table.hpp"
 
@@ -63,62 +64,6 @@ bool parse(int argc, char **argv, options &o) {
     });
 }
 
-// ---- mpix ----------------------------------------------------------------------------------------------
-
-struct mpix_port {
-    MPIX_Prequest send, receive;
-
-    // A partition of each block's at the sender, one of all blocks' at the receiver.
-    template <class Group>
-    __device__ void put(const Group &group, int i) const {
-        const int partition = i * static_cast<int>(gridDim.x) + static_cast<int>(blockIdx.x);
-        mpix::pready(as_mpix(group), partition, send);  // of a failure the receiver hears
-    }
-    template <class Group>
-    __device__ bool await(const Group &group, int i) const {
-        return mpix::wait_arrived(as_mpix(group), receive, i, patience_ns) == MPI_SUCCESS;
-    }
-
-private:
-    template <class Group>
-    static __device__ const Group &as_mpix(const Group &group) {
-        return group;
-    }
-    static __device__ mpix::thread_group as_mpix(const lone_thread &) { return mpix::this_thread(); }
-};
-
-double measure_mpix(pair &c, const options &o, scope by, int blocks, uint64_t bytes, int count, char *out,
-                    std::string &path) {
-    char *in = nullptr;
-    check(cudaMalloc(&in, bytes * static_cast<uint64_t>(count)), "cudaMalloc");
-    MPI_Request r[2];
-    MPIX_Prequest p[2];
-    const auto all = static_cast<MPI_Count>(bytes), share = all / blocks;
-    must(MPI_Psend_init(out, count * blocks, share, MPI_BYTE, c.peer, 0, MPI_COMM_WORLD, MPI_INFO_NULL, &r[0]),
-         "MPI_Psend_init");
-    must(MPI_Precv_init(in, count, all, MPI_BYTE, c.peer, 0, MPI_COMM_WORLD, MPI_INFO_NULL, &r[1]), "MPI_Precv_init");
-    for (int i = 0; i < 2; ++i) must(MPIX_Prequest_create(r[i], MPI_INFO_NULL, &p[i]), "MPIX_Prequest_create");
-    const double us = c.measure(o.epochs, "mpix", out, in, bytes * static_cast<uint64_t>(count), [&](int) {
-        must(MPI_Startall(2, r), "MPI_Startall");
-        must(MPIX_Pbuf_prepare_all(2, r), "MPIX_Pbuf_prepare_all");  // so that nothing is deferred
-        const mpix_port port{p[0], p[1]};
-        const double t = blocks == 1 ? group_us(c, by, o.threads, port, count, "mpix")
-                                     : blocks_us(c, blocks, o.threads, port, count, "mpix");
-        must(MPI_Waitall(2, r, MPI_STATUSES_IGNORE), "MPI_Waitall");
-        return t;
-    });
-    char name[64] = "";
-    must(MPIX_Request_path(r[0], name, sizeof name), "MPIX_Request_path");
-    path = name;
-    for (int i = 0; i < 2; ++i) {
-        must(MPIX_Prequest_free(&p[i]), "MPIX_Prequest_free");
-        must(MPI_Request_free(&r[i]), "MPI_Request_free");
-    }
-    MPI_Barrier(MPI_COMM_WORLD);  // the peer has let go of `in`
-    check(cudaFree(in), "cudaFree");
-    return us;
-}
-
 // ---- floors --------------------------------------------------------------------------------------------
 
 double measure_fence(pair &c, const options &o, scope by, uint64_t bytes, int count, char *out) {
@@ -140,46 +85,6 @@ double measure_counter(pair &c, const options &o, int blocks, uint64_t bytes, in
     return c.measure(o.epochs, "counter", out, channel.in(), bytes * static_cast<uint64_t>(count), [&](int e) {
         return blocks_us(c, blocks, o.threads, counter_port{channel.end(out, e)}, count, "counter");
     });
-}
-
-// ---- launch, synchronise, MPI_Send -----------------------------------------------------------------------
-
-__global__ void touch(char *at) { *at = *at; }  // stands for the kernel that makes, or takes, the data
-
-double measure_host(pair &c, const options &o, uint64_t bytes, int count, char *out) {
-    char *in = nullptr, *staging = nullptr;
-    const auto all = bytes * static_cast<uint64_t>(count);
-    check(cudaMalloc(&in, all), "cudaMalloc");
-    check(cudaMallocHost(&staging, bytes), "cudaMallocHost");
-    const int n = static_cast<int>(bytes);
-    const auto put = [&](int i) {
-        char *const at = out + static_cast<uint64_t>(i) * bytes;
-        touch<<<1, 1, 0, c.stream>>>(at);
-        check(cudaGetLastError(), "touch");
-        check(cudaMemcpyAsync(staging, at, bytes, cudaMemcpyDeviceToHost, c.stream), "cudaMemcpyAsync");
-        check(cudaStreamSynchronize(c.stream), "cudaStreamSynchronize");
-        must(MPI_Send(staging, n, MPI_BYTE, c.peer, 2, MPI_COMM_WORLD), "MPI_Send");
-    };
-    const auto await = [&](int i) {
-        must(MPI_Recv(staging, n, MPI_BYTE, c.peer, 2, MPI_COMM_WORLD, MPI_STATUS_IGNORE), "MPI_Recv");
-        // The kernel that uses the data follows on the stream: the next put's.
-        check(cudaMemcpyAsync(in + static_cast<uint64_t>(i) * bytes, staging, bytes, cudaMemcpyHostToDevice, c.stream),
-              "cudaMemcpyAsync");
-    };
-    const double us = c.measure(o.epochs, "host", out, in, all, [&](int) {
-        double start = 0;
-        for (int i = 0; i < count; ++i) {
-            if (c.rank == 0) put(i);
-            await(i);
-            if (c.rank != 0) put(i);
-            if (i == 0) start = MPI_Wtime();
-        }
-        check(cudaStreamSynchronize(c.stream), "cudaStreamSynchronize");
-        return (MPI_Wtime() - start) * 1e6 / (2.0 * (count - 1));
-    });
-    check(cudaFreeHost(staging), "cudaFreeHost");
-    check(cudaFree(in), "cudaFree");
-    return us;
 }
 
 // ---- the table -------------------------------------------------------------------------------------------
@@ -212,7 +117,7 @@ public:
         for (uint64_t bytes = o_.least; bytes <= std::min(o_.most, scope_payload[s]); bytes *= step(), ++row) {
             const int count = messages(scope_volume[s], bytes, most_messages);
             std::string path;
-            const double mpix = measure_mpix(c_, o_, by, 1, bytes, count, out_, path);
+            const double mpix = measure_mpix(c_, {by, 1, o_.threads, bytes, count, o_.epochs}, out_, path);
             const double fence = measure_fence(c_, o_, by, bytes, count, out_);
             std::optional<double> in_data, nvshmem;
             if (bytes <= most_inline) in_data = measure_inline(c_, o_, by, bytes, count, out_);
@@ -229,7 +134,8 @@ public:
             best mpix, floor, nvshmem;
             std::string path;
             for (const int blocks : block_counts) {
-                mpix.offer(measure_mpix(c_, o_, scope::block, blocks, bytes, count, out_, path), blocks);
+                mpix.offer(measure_mpix(c_, {scope::block, blocks, o_.threads, bytes, count, o_.epochs}, out_, path),
+                           blocks);
                 floor.offer(measure_counter(c_, o_, blocks, bytes, count, out_), blocks);
                 if (nvshmem_)
                     nvshmem.offer(nvshmem_->measure(c_, o_.epochs, scope::block, blocks, o_.threads, bytes, count),
@@ -248,7 +154,7 @@ private:
         host_us_.resize(std::max(host_us_.size(), row + 1));
         if (!host_us_[row]) {
             const int count = messages(32 << 20, bytes, 100);
-            host_us_[row] = measure_host(c_, o_, bytes, count, out_);
+            host_us_[row] = host_send_us(c_, o_.epochs, bytes, count, out_);
         }
         return *host_us_[row];
     }

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// The ping-pong by mpix: pready and wait_arrived inside one kernel a rank, many partitions of one epoch.
+#ifndef MPIX_TESTS_BENCH_MPIX_PORT_CUH
+#define MPIX_TESTS_BENCH_MPIX_PORT_CUH
+
+#include <mpix/device.cuh>
+#include <string>
+
+#include "tests/bench/ping_pong.cuh"
+
+namespace bench {
+
+struct mpix_port {
+    MPIX_Prequest send, receive;
+
+    // A partition of each block's at the sender, one of all blocks' at the receiver.
+    template <class Group>
+    __device__ void put(const Group &group, int i) const {
+        const int partition = i * static_cast<int>(gridDim.x) + static_cast<int>(blockIdx.x);
+        mpix::pready(as_mpix(group), partition, send);  // of a failure the receiver hears
+    }
+    template <class Group>
+    __device__ bool await(const Group &group, int i) const {
+        return mpix::wait_arrived(as_mpix(group), receive, i, patience_ns) == MPI_SUCCESS;
+    }
+
+private:
+    template <class Group>
+    static __device__ const Group &as_mpix(const Group &group) {
+        return group;
+    }
+    static __device__ mpix::thread_group as_mpix(const lone_thread &) { return mpix::this_thread(); }
+};
+
+// Of a message each way: who sends and waits, and how often in an epoch.
+struct exchange_shape {
+    scope by;
+    int blocks, threads;
+    uint64_t bytes;  // of a message, `blocks` partitions of the sender
+    int count, epochs;
+};
+
+// Half a round trip in microseconds, the median of the epochs; `path`: what MPIX_Request_path says.
+inline double measure_mpix(pair &c, const exchange_shape &s, char *out, std::string &path) {
+    const int blocks = s.blocks, count = s.count;
+    const uint64_t bytes = s.bytes;
+    char *in = nullptr;
+    check(cudaMalloc(&in, bytes * static_cast<uint64_t>(count)), "cudaMalloc");
+    MPI_Request r[2];
+    MPIX_Prequest p[2];
+    const auto all = static_cast<MPI_Count>(bytes), share = all / blocks;
+    must(MPI_Psend_init(out, count * blocks, share, MPI_BYTE, c.peer, 0, MPI_COMM_WORLD, MPI_INFO_NULL, &r[0]),
+         "MPI_Psend_init");
+    must(MPI_Precv_init(in, count, all, MPI_BYTE, c.peer, 0, MPI_COMM_WORLD, MPI_INFO_NULL, &r[1]), "MPI_Precv_init");
+    for (int i = 0; i < 2; ++i) must(MPIX_Prequest_create(r[i], MPI_INFO_NULL, &p[i]), "MPIX_Prequest_create");
+    const double us = c.measure(s.epochs, "mpix", out, in, bytes * static_cast<uint64_t>(count), [&](int) {
+        must(MPI_Startall(2, r), "MPI_Startall");
+        must(MPIX_Pbuf_prepare_all(2, r), "MPIX_Pbuf_prepare_all");  // so that nothing is deferred
+        const mpix_port port{p[0], p[1]};
+        const double t = blocks == 1 ? group_us(c, s.by, s.threads, port, count, "mpix")
+                                     : blocks_us(c, blocks, s.threads, port, count, "mpix");
+        must(MPI_Waitall(2, r, MPI_STATUSES_IGNORE), "MPI_Waitall");
+        return t;
+    });
+    char name[64] = "";
+    must(MPIX_Request_path(r[0], name, sizeof name), "MPIX_Request_path");
+    path = name;
+    for (int i = 0; i < 2; ++i) {
+        must(MPIX_Prequest_free(&p[i]), "MPIX_Prequest_free");
+        must(MPI_Request_free(&r[i]), "MPI_Request_free");
+    }
+    MPI_Barrier(MPI_COMM_WORLD);  // the peer has let go of `in`
+    check(cudaFree(in), "cudaFree");
+    return us;
+}
+
+}  // namespace bench
+
+#endif  // MPIX_TESTS_BENCH_MPIX_PORT_CUH
