@@ -2,6 +2,7 @@
 //
 // MPI_Init to MPI_Finalize, MPI_Error_class and MPI_Error_string.
 #include <mpi.h>
+#include <mpix/device.cuh>
 #include <mpix/device/gpu_pack.h>
 #include <mpix/mpix.h>
 
@@ -50,14 +51,29 @@ std::string version_name(std::uint64_t version) {
 }
 
 // Of all processes; a sentence if they are not the same. What this sends is the same in all versions, and is sent before
-// anything else.
+// anything else. It does not block: a process that runs without mpix never comes, and this is to be said; and the blocking
+// collective that such a process calls first is not to be taken for it.
 std::string compare_versions() {
     constexpr std::uint64_t mine = std::uint64_t{MPIX_VERSION_MAJOR} << 56 | std::uint64_t{MPIX_VERSION_MINOR} << 48 |
                                    std::uint64_t{MPIX_VERSION_PATCH} << 32 | control_magic;
     const std::uint64_t told[2] = {mine, ~mine};
     std::uint64_t most[2] = {mine, ~mine};
-    if (PMPI_Allreduce(told, most, 2, MPI_UINT64_T, MPI_MAX, MPI_COMM_WORLD) != MPI_SUCCESS)
-        return "the versions of mpix of the processes could not be compared";
+    MPI_Request comparing = MPI_REQUEST_NULL;
+    int code = PMPI_Iallreduce(told, most, 2, MPI_UINT64_T, MPI_MAX, MPI_COMM_WORLD, &comparing), all_here = 0;
+    const auto since = wait_clock::now();
+    for (bool reported = false; code == MPI_SUCCESS && !all_here;) {
+        code = PMPI_Test(&comparing, &all_here, MPI_STATUS_IGNORE);
+        if (all_here) break;
+        const double waited = seconds_since(since);
+        detail::pause_waiting(waited * 1e9 > static_cast<double>(detail::long_wait_ns));
+        if (reported || config().stall_seconds <= 0 || waited <= config().stall_seconds) continue;
+        reported = true;
+        say(
+            format("STALL in MPI_Init: after {:.1f} s not all processes have called it, or some run without mpix; "
+                   "still waiting",
+                   waited));
+    }
+    if (code != MPI_SUCCESS) return "the versions of mpix of the processes could not be compared";
     const std::uint64_t newest = most[0], oldest = ~most[1];
     if (newest == oldest) return {};
     return format(

@@ -1,9 +1,33 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "host/request/chunked_put.h"
 
+#include <algorithm>
+#include <mutex>
 #include <utility>
 
 namespace mpix {
+namespace {
+
+// Packed bytes that the network may be reading yet, of a put that was given up.
+struct left_behind {
+    std::vector<char> packed;
+    std::vector<std::unique_ptr<transport::transfer>> readers;
+};
+
+void leave(left_behind made) {
+    static std::mutex mutex;
+    static auto *const all = new std::vector<left_behind>;
+    const std::lock_guard lock(mutex);
+    std::erase_if(*all, [](const left_behind &l) {
+        return std::all_of(l.readers.begin(), l.readers.end(), [](const auto &reader) {
+            transport::outcome ignored;
+            return reader->finished(ignored);
+        });
+    });
+    all->push_back(std::move(made));
+}
+
+}  // namespace
 
 chunked_put::chunked_put(const remote_message &to, std::uint64_t partition, const char *from)
     : to_(to),
@@ -27,13 +51,20 @@ chunked_put::chunked_put(const remote_message &to, std::uint64_t partition, cons
       through_(&through) {}
 
 chunked_put::~chunked_put() {
+    left_behind left;
     for (piece &p : under_way_) {
-        if (p.bounce.host == nullptr) continue;
+        if (p.bounce.host == nullptr) {
+            if (!packed_.empty() && p.putting != nullptr) left.readers.push_back(std::move(p.putting));
+            continue;
+        }
         if (p.reading == nullptr && p.putting == nullptr)
             through_->give(to_.peer, p.bounce);
         else
             through_->leave(to_.peer, p.bounce, std::move(p.reading != nullptr ? p.reading : p.putting));
     }
+    if (left.readers.empty()) return;
+    left.packed = std::move(packed_);
+    leave(std::move(left));
 }
 
 void chunked_put::fail(const transport::outcome &why) {

@@ -54,7 +54,7 @@ private:
     const remote_message to_;
     const std::uint64_t end_;  // behind the last chunk
     std::uint64_t next_;
-    const std::vector<char> packed_;
+    std::vector<char> packed_;
     const char *from_ = nullptr;  // of the partition's first byte; null: the GPU's
     gpu_buffer gpu_;
     bounce_buffers *through_ = nullptr;

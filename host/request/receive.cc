@@ -186,12 +186,16 @@ bool receive_request::done_exactly() {
 
 // The same of a message in host memory that may come.
 bool receive_request::arrived_here(int j) {
+    // The route as threads without a lock see it: a peer that does not keep to the rules may undo the match at any time, and
+    // another have no landing (null).
+    const std::uint64_t senders = detail::peek(&home->peer_partitions);
+    const std::uint64_t *const taken = detail::peek_pointer(&home->taken);
     // Most calls, of a loop that asks again and again. After the first epoch the match is final.
-    if (epoch_ > 1 && !in_place_ && peer_partitions_ == static_cast<std::uint64_t>(op.partitions) &&
-        detail::observe_gpu(&taken_[static_cast<std::size_t>(j)]) >= 2 * epoch_)
+    if (epoch_ > 1 && taken != nullptr && senders == static_cast<std::uint64_t>(op.partitions) &&
+        detail::observe_gpu(&taken[j]) >= 2 * epoch_)
         return true;
-    if (!alone_ && !taking_.some())
-        return detail::taken_all(home, detail::sender_partitions(home, j, peer_partitions_), epoch_);
+    if (!alone_ && taken != nullptr && !taking_.some())
+        return detail::taken_all(home, detail::sender_partitions(home, j, senders), epoch_);
     return detail::arrived(this_thread(), home, j, plan_taker{*this});
 }
 

@@ -45,6 +45,7 @@ public:
     stall describe_stall() override;
     void peer_message(const control_message &message) override;
     void peer_ended() override;
+    void on_leave() override;
     bool parting() const override;
     bool busy() override { return mail_delivery_ != nullptr && mail_delivery_->busy(); }
 
@@ -73,6 +74,7 @@ private:
     void give_gate();
     void tell_gate();
     void drop_landing();
+    void take_back_buffer();
     bool look_at_flags();
     bool arrived_here(int partition);
     void deliver();

@@ -167,7 +167,9 @@ transport::outcome receive_request::make_landing(const offer &sender) {
     } else {
         slots_ = by_puts ? 1 : slots_for(total_bytes(), config().eager_bytes);
         if (place.owner == nullptr) {
-            taken_.reset(static_cast<std::uint64_t *>(std::calloc(peer_partitions_, sizeof(std::uint64_t))));
+            // Not less than we have ourselves: see arrived_here.
+            const std::uint64_t entries = std::max(peer_partitions_, static_cast<std::uint64_t>(op.partitions));
+            taken_.reset(static_cast<std::uint64_t *>(std::calloc(entries, sizeof(std::uint64_t))));
             if (taken_ == nullptr) return format("no memory to keep track of {} partitions", peer_partitions_);
         }
         if (!by_puts) bad = landing_owner_->allocate(slots_ * total_bytes(), transport::on_host, landing_);
@@ -351,6 +353,22 @@ bool receive_request::unbind(bool parted) {
     return true;
 }
 
+// The user's buffer in GPU memory is not the network's any more: from now on he may give it back, and a peer that is beyond reach
+// is not to write there. `engine` is held.
+void receive_request::take_back_buffer() {
+    transport::gpu_puts *const gpus = gpu_wire();
+    if (gpus == nullptr) return;
+    if (kind_of_landing().by_puts) gpus->forget(landing_);
+    for (undone_match &old : undone_)
+        if (old.delivery != nullptr && old.landing && old.landing.device != transport::on_host)
+            gpus->forget(old.landing);
+}
+
+void receive_request::on_leave() {
+    const std::lock_guard lock(engine);
+    take_back_buffer();
+}
+
 void receive_request::drop_landing() {
     release(arrival_);
     release(landing_, delivery_, kind_of_landing().by_puts);
@@ -404,6 +422,7 @@ void receive_request::peer_message(const control_message &m) {
 
 void receive_request::peer_ended() {
     const std::lock_guard lock(engine);
+    take_back_buffer();
     // All that it wrote is here now; a message that is whole is complete.
     const bool refused = std::exchange(awaits_sender_, false);
     by_progress_ = true;

@@ -30,8 +30,9 @@ public:
     }
     // Who asks: whether partitions may be claimed.
     bool some() {
-        // observe: who finds that another has said so speaks after it.
-        if (detail::observe(&asked_) == 0) detail::raise_flag(&asked_);  // pairs with look_across in all
+        // Who finds that another has said so speaks after it. By the same kind of load as the next: a mere acquire has no place
+        // in the one order of these that decides who sees whom.
+        if (!detail::look_across(&asked_)) detail::raise_flag(&asked_);  // pairs with look_across in all
         return !detail::look_across(&all_);
     }
 

@@ -101,6 +101,19 @@ MODELS = {
             "LOOK_FOR_BOTH": "both",
         },
     ),
+    "taking": (
+        {
+            "two_epochs": ("", False),
+            "three_partitions": ("N=3 E=1", False),
+        },
+        {
+            "ORDER_OF_ALL": "two_epochs",
+            "ORDER_OF_ASKED": "two_epochs",
+            "LOOK_AT_ASKED": "two_epochs",
+            "LOOK_AT_ALL": "two_epochs",
+            "TAKEN_CLAIM": "two_epochs",
+        },
+    ),
     "work_queue": (
         {
             "each_rings": ("EACH_RINGS", True),

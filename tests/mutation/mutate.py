@@ -24,7 +24,7 @@ PROGRAMS = {  # and what each is to show races in
 }
 FILES = [file for files in PROGRAMS.values() for file in files]
 ORDERED = ["observe", "observe_pair", "observe_gpu", "publish", "publish_gpu", "publish_after_fence", "count_up_gpu",
-           "claim_gpu", "raise_flag", "look_across", "claim_or_see_gpu", "hand_to_nic", "fetch_record", "reap", "post_completion", "ring_nic",
+           "claim_gpu", "raise_flag", "look_across", "claim_or_see_gpu", "hand_to_nic", "fetch_record", "acquire_peeked", "ring_nic",
            "release_to_system", "peek_pointer"]
 # Not tried, and why. What is not needed at all belongs in the code as peek or poke, not here.
 EXEMPT = {

@@ -198,6 +198,31 @@ void run(std::uint32_t log_sq, int epochs) {
     }
 }
 
+// An entry that fails: whoever polls reads why out of the completion.
+void fail() {
+    exchange x(3, 1);
+    memory_backend backend(x.remote);
+    const auto queue = std::make_shared<hca_queue>(x.words->queue.rings, x.local, backend);
+    queue->faults.fail_at = 0;
+    {
+        software_hca hca;
+        hca.add(queue);
+        mpix_work_queue *const q = &x.words->queue;
+        post_range(&x.postings[0], 0, 1, 1);
+        wait_until(
+            [&] {
+                poll_queue(q);
+                return peek(&q->error) != 0;
+            },
+            [] { sched_yield(); });
+        hca.remove(queue.get());
+    }
+    if (error_syndrome(x.words->queue.error) != syndrome_retries_exceeded) {
+        std::fprintf(stderr, "error %llx\n", static_cast<unsigned long long>(x.words->queue.error));
+        _exit(5);
+    }
+}
+
 }  // namespace
 
 static void stumble() {
@@ -213,5 +238,6 @@ int main(int argc, char **argv) {
     const int epochs = argc > 2 ? std::atoi(argv[2]) : 300;
     run<memory_backend>(3, epochs);
     run<late_backend>(3, epochs);
+    for (int i = 0; i < 20; ++i) fail();
     return 0;
 }

@@ -26,8 +26,7 @@ inline void relaxed_raise_flag(uint64_t *own) { poke(own, uint64_t{1}); }
 inline bool relaxed_look_across(const uint64_t *others) { return peek(others) != 0; }
 inline void relaxed_hand_to_nic(uint32_t *record, uint32_t value) { poke(record, value); }
 inline uint32_t relaxed_fetch_record(const uint32_t *record) { return peek(record); }
-inline uint32_t relaxed_reap(const uint32_t *last_word) { return peek(last_word); }
-inline void relaxed_post_completion(uint32_t *last_word, uint32_t value) { poke(last_word, value); }
+inline void relaxed_acquire_peeked(const uint64_t *) {}
 
 }  // namespace mpix::detail
 

@@ -50,18 +50,17 @@ EXACTLY = {
     "order_claim_gpu": ["atom.acq_rel.gpu.global.cas.b64"],
     "order_hand_to_nic": [FENCE, "st.relaxed.sys.global.u32"],
     "order_ring_nic": [FENCE, "st.mmio.relaxed.sys.global.u64"],
-    "order_reap": ["ld.acquire.sys.global.u32"],
     # The flags, one by one, then all members together.
     "way_flags": ["ld.relaxed.sys.global.u64", ACQUIRE, ALL],
-    # The epoch, a barrier, all members agree; when all have stored, the leader's claim, its fence, the flag and the count.
-    "way_stored_at_once": [LINE_IN, BLOCK_SYNC, ALL, BLOCK_SYNC, CLAIM, FENCE, "st.relaxed.sys.global.u64", ANY,
+    # A barrier, the epoch, all members agree; when all have stored, the leader's claim, its fence, the flag and the count.
+    "way_stored_at_once": [BLOCK_SYNC, LINE_IN, ALL, BLOCK_SYNC, CLAIM, FENCE, "st.relaxed.sys.global.u64", ANY,
                            "atom.acq_rel.gpu.global.add.u64"],
     # Whose turn it is, the claim, and of who does not get it the answer; the host's words; the answer, then the turn.
     "way_ask": ["ld.acquire.gpu.global.u64", "atom.acq_rel.gpu.global.cas.b64", "ld.relaxed.sys.global.u64",
                 "ld.acquire.gpu.global.u64", *3 * ["ld.relaxed.sys.global.u64"], LINE_IN, ACQUIRE,
                 *2 * ["st.relaxed.sys.global.u64"], "st.release.gpu.global.u64"],
-    # The epoch, a barrier, all members agree on lines or on plain words, lines; no fence.
-    "way_inline_send": [LINE_IN, BLOCK_SYNC, ALL, ALL, *4 * [LINE_OUT]],
+    # A barrier, the epoch, all members agree on lines or on plain words, lines; no fence.
+    "way_inline_send": [BLOCK_SYNC, LINE_IN, ALL, ALL, *4 * [LINE_OUT]],
     # Who has counted last speaks for all: in noinline code.
     "way_count": ["atom.acq_rel.gpu.global.add.u64"],
     "way_count_inline": ["atom.relaxed.gpu.global.add.u64", FENCE],
@@ -70,14 +69,15 @@ EXACTLY = {
 CONTAINS = {
     # All members' payload, then the leader's fence and the flag.
     "way_direct": [[BLOCK_SYNC, CLAIM, FENCE, "st.relaxed.sys.global.u64"], ["ld.acquire.gpu.global.u64"]],
-    # All have read the epoch; it again, the flags and the claim, under way together; an acquire, before all agree.
-    "way_together": [[ALL, ALL, *3 * ["ld.relaxed.sys.global.u64"], CLAIM, ACQUIRE, ALL, ANY, ALL]],
-    # The claim, agreed on; lines; all members are done, then the flag's release.
-    "way_inline_take": [[CLAIM, ANY], [LINE_IN, LINE_IN], [ALL, "st.release.gpu.global.u64"],
+    # All have read the epoch; it again, the flags and the claim, under way together; an acquire, before all agree,
+    # and one for a claim that was given back.
+    "way_together": [[ALL, ALL, *3 * ["ld.relaxed.sys.global.u64"], CLAIM, ACQUIRE, ALL, ACQUIRE, ANY, ALL]],
+    # The claim, an acquire for one that was given back, agreed on; lines; all members are done, then the flag's release.
+    "way_inline_take": [[CLAIM, ACQUIRE, ANY], [LINE_IN, LINE_IN], [ALL, "st.release.gpu.global.u64"],
                         # Where it came with a flag.
                         [ACQUIRE, ALL]],
 }
-ONCE = {"way_inline_take": ACQUIRE}
+COUNTED = {"way_inline_take": (ACQUIRE, 2)}
 NEVER = {"way_inline_send": "fence|release|acquire", "way_inline_take": "fence|acquire"}
 
 # sm_90, nvcc 13.0; a newer compiler may need some more.
@@ -117,9 +117,9 @@ def problems_of(kernels):
     for name, parts in CONTAINS.items():
         problems += [f"{name}: no {part} in {kernels[name]}" for part in parts
                      if name in kernels and not contains(kernels[name], part)]
-    for name, access in ONCE.items():
-        if kernels.get(name, [access]).count(access) != 1:
-            problems.append(f"{name}: {access} not once in {kernels[name]}")
+    for name, (access, times) in COUNTED.items():
+        if name in kernels and kernels[name].count(access) != times:
+            problems.append(f"{name}: {access} not {times} times in {kernels[name]}")
     for name, words in NEVER.items():
         allowed = [a for part in CONTAINS.get(name, []) for a in part]
         problems += [f"{name}: {access}" for access in kernels.get(name, [])
@@ -183,7 +183,7 @@ def main():
         subprocess.run([*options.nvcc, "-ptx", "-o", str(out), str(SOURCE)], check=True)
         ptx = out.read_text()
         if tuple(map(int, re.search(r"^\.version (\d+)\.(\d+)", ptx, re.M).groups())) < (8, 6):
-            ONCE.update({name: FENCE for name in ONCE})
+            COUNTED.update({name: (FENCE, times) for name, (_, times) in COUNTED.items()})
             for table in (EXACTLY, CONTAINS):
                 table.update({name: older(parts) for name, parts in table.items()})
         kernels = kernels_of(ptx)

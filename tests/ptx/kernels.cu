@@ -35,7 +35,6 @@ KERNEL order_count_up_relaxed_gpu(uint64_t *w, uint64_t *out) { *out = count_up_
 KERNEL order_claim_gpu(uint64_t *w, uint64_t *out) { *out = claim_gpu(w, 1, 2); }
 KERNEL order_hand_to_nic(uint32_t *record) { hand_to_nic(record, 1); }
 KERNEL order_ring_nic(uint64_t *doorbell) { ring_nic(doorbell, 1); }
-KERNEL order_reap(uint32_t *word, uint32_t *out) { *out = reap(word); }
 
 // ---- the ways of a partition ----
 

@@ -69,8 +69,7 @@ public:
           receive_(MPIX_KIND_RECV, s.receivers),
           out_(total_ + 64),
           in_(total_ + 64),
-          flags_(static_cast<std::size_t>(s.senders) + 1),
-          taken_(static_cast<std::size_t>(s.senders)),
+          flags_(2 * static_cast<std::size_t>(s.senders) + 1),
           told_(static_cast<std::size_t>(s.senders)),
           ring_(static_cast<std::size_t>(s.senders)),
           lines_(2 * static_cast<std::size_t>(s.senders) * lines_of(s.bytes) + 2),
@@ -101,7 +100,7 @@ public:
     void match() {
         poke(&receive_->peer_partitions, static_cast<std::uint64_t>(s_.senders));
         poke(&receive_->slots, 1);
-        poke_pointer(&receive_->taken, taken_.data());
+        poke_pointer(&receive_->taken, taken_of(flags_.data(), ring_.size()));
         receive_->told = told_.data();
         poke_pointer(&receive_->mailbox, mailbox_);
         poke_pointer(&receive_->flags, flags_.data());
@@ -146,7 +145,7 @@ public:
             publish(&receive_words_.complete, epoch);
         }
         if (observe(&receive_words_.complete) < epoch) return false;
-        return std::all_of(flags_.begin(), flags_.end(),
+        return std::all_of(flags_.data(), flags_.data() + ring_.size() + 1,
                            [epoch](const std::uint64_t &flag) { return observe(&flag) >= epoch; });
     }
     void end(std::uint64_t epoch) {
@@ -193,7 +192,7 @@ private:
     alignas(64) mpix_words receive_words_{};
     request_memory send_, receive_;
     std::vector<char> out_, in_;
-    std::vector<std::uint64_t> flags_, taken_, told_, ring_, lines_, begun_;
+    std::vector<std::uint64_t> flags_, told_, ring_, lines_, begun_;
     char *mailbox_ = nullptr;
     std::uint64_t moved_ = 0, deferred_before_ = 0, deferred_ = 0, last_moved_ = 0;
 };
@@ -207,6 +206,9 @@ struct turns {
     void fail(const char *what) {
         const char *none = nullptr;
         failure.compare_exchange_strong(none, what);
+    }
+    void wait_alone(const std::atomic<std::uint64_t> &turn, std::uint64_t epoch) {
+        while (turn.load(std::memory_order_acquire) < epoch && failure.load() == nullptr) std::this_thread::yield();
     }
     // The same answer for all members.
     bool wait_for(const mpix::host_group &group, const std::atomic<std::uint64_t> &turn, std::uint64_t epoch) {
@@ -223,11 +225,13 @@ void sends(const mpix::host_group &group, const scenario &s, played_pair &pair, 
     std::vector<int> mine;
     for (int p = group.group_rank(); p < s.senders; p += s.sending_groups) mine.push_back(p);
     for (std::uint64_t epoch = 1; epoch <= last; ++epoch) {
-        if (!t.wait_for(group, t.sender, epoch)) return;
+        // One member knows of the host's Start; the others, who write nothing, wait for it in Pready.
+        const int knows = static_cast<int>(random() % static_cast<unsigned>(group.num_threads()));
+        if (group.thread_rank() == knows) t.wait_alone(t.sender, epoch);
         std::shuffle(mine.begin(), mine.end(), random);
         for (std::size_t k = 0; k < mine.size(); ++k) {
             const int p = mine[k];
-            if (leader) pair.begin(p, epoch);
+            if (group.thread_rank() == knows) pair.begin(p, epoch);
             if (const int code = mpix::pready(group, p, pair.send()); code != MPI_SUCCESS)
                 t.fail("a partition that was not ready could not be marked ready");
             // Again, while the epoch cannot end. An error, of which both calls may store, so ThreadSanitizer is spared it.
@@ -235,7 +239,7 @@ void sends(const mpix::host_group &group, const scenario &s, played_pair &pair, 
                 mpix::pready(group, p, pair.send()) != MPI_ERR_ARG)
                 t.fail("a partition was marked ready twice");
         }
-        group.sync();
+        if (agree(group, t.failure.load() != nullptr)) return;
         if (leader) t.sent.fetch_add(1, std::memory_order_release);
     }
 }
@@ -252,7 +256,10 @@ void receives(const mpix::host_group &group, const scenario &s, played_pair &pai
             bool there = false;
             switch (random() % 3) {
                 case 0:
-                    there = mpix::wait_arrived(group, pair.receive(), j) == MPI_SUCCESS;
+                    // The longest limit is more than the clock can say.
+                    there = mpix::wait_arrived(group, pair.receive(), j,
+                                               random() % 2 == 0 ? mpix::default_timeout : ~std::uint64_t{0} - 1) ==
+                            MPI_SUCCESS;
                     break;
                 case 1:
                     do {
@@ -264,6 +271,8 @@ void receives(const mpix::host_group &group, const scenario &s, played_pair &pai
                         code = mpix::wait_arrived(group, pair.receive(), j, 200'000);
             }
             if (!there || !pair.right(j, 1)) t.fail("what has arrived is not what was sent");
+            if (!mpix::parrived(mpix::this_thread(), pair.receive(), j))
+                t.fail("what has arrived for the group is not there for one of its members");
             if (mpix::wait_arrived(group, pair.receive(), j, 0) != MPI_SUCCESS)
                 t.fail("what has arrived is not there any more");
         }

@@ -291,6 +291,29 @@ TEST_CASE("what came another way, what never comes, and what does not come in ti
         r.receive->flags = nullptr;
         CHECK(!take(0, false));
     }
+    SECTION("the match is undone, and all of the route with it, while a group has set about the letter") {
+        const std::uint64_t *const taken = r.receive->taken;
+        std::thread host([&] {
+            while (mpix::detail::peek(taken) != 3) std::this_thread::yield();
+            mpix::detail::poke_pointer(&r.receive->taken, static_cast<std::uint64_t *>(nullptr));
+            mpix::detail::poke_pointer(&r.receive->told, static_cast<std::uint64_t *>(nullptr));
+            mpix::detail::poke_pointer(&r.receive->mailbox, static_cast<char *>(nullptr));
+            mpix::detail::poke_pointer(&r.receive->flags, static_cast<std::uint64_t *>(nullptr));
+        });
+        CHECK(!take(0, false));  // without a limit
+        host.join();
+        CHECK(*taken == 2);
+    }
+    SECTION("who gives up takes no later claim back") {
+        std::thread others([&] {
+            while (mpix::detail::peek(r.receive->taken) != 3) std::this_thread::yield();
+            mpix::detail::raise_gpu(r.receive->taken, 5);
+            mpix::detail::publish(&r.receive->flags[1], MPIX_GATE_NEVER);
+        });
+        CHECK(!take(0, false));
+        others.join();
+        CHECK(r.receive->taken[0] == 5);
+    }
     SECTION("an epoch that the tag cannot say goes by the flag") {
         const std::uint64_t e = (std::uint64_t{1} << 32) + 2;
         r.begin(e, random);

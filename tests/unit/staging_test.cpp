@@ -329,6 +329,22 @@ TEST_CASE("what a put leaves under way comes back once it has ended, and one pee
     CHECK(takes(8) == mpix::bounce_buffers::most_of_one);
 }
 
+TEST_CASE("packed bytes stay as long as the network may read them, also of a put that is given up") {
+    // Whether the network still reads what was left behind is asked of it later, so it stays.
+    static pair &p = *new pair(1, chunk_bytes, 1, false);
+    for (int again = 0; again < 3; ++again) {
+        fill(p.source);
+        std::vector<char> packed(p.source.begin(), p.source.end() - 1);
+        auto put = std::make_unique<mpix::chunked_put>(p.to(1), 0, std::move(packed));
+        transport::outcome bad;
+        CHECK_FALSE(put->finished(bad));
+        put = nullptr;
+        const std::vector<char> next(chunk_bytes, 0x5a);  // where they were, if they are there no more
+        p.network.wire.work(1000);
+        CHECK(std::memcmp(p.landing_bytes.data(), p.source.data(), chunk_bytes) == 0);
+    }
+}
+
 TEST_CASE("a failure of the network or of the GPU ends a put, and is said") {
     for (const bool of_network : {false, true}) {
         pair p(1, 20 * chunk_bytes, 1, true);

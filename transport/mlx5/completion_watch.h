@@ -37,10 +37,11 @@ public:
         for (std::uint64_t n = 0; n < entries; ++n, ++next_) {
             const cqe *const entry = &rings_.cq[next_ & (entries - 1)];
             // The NIC has read what this completes, and the rest of the entry can be read. Pairs with the NIC.
-            const std::uint32_t word = reap(&entry->last_word);
+            const std::uint64_t tail = observe(cqe_tail(entry));
+            const std::uint32_t word = last_word_of(tail);
             if (!cqe_valid(word, next_, rings_.log_cq)) return;
             const std::uint64_t index = completed_ + ((cqe_counter(word) - completed_) & 0xffff);
-            if ((from_be(entry->opcode_qpn) & 0xffffff) != rings_.qpn)
+            if (qpn_of(tail) != rings_.qpn)
                 fail(queue_error(syndrome_strange_completion, 0, index), completed_);
             else if (cqe_kind(word) != cqe_requester)
                 // What is flushed has a cause: if we have not seen it, it lies in what we passed over.

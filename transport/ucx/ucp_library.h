@@ -17,6 +17,7 @@ namespace mpix::transport::ucx {
     F(ucp_cleanup)                \
     F(ucp_context_query)          \
     F(ucp_config_read)            \
+    F(ucp_config_modify)          \
     F(ucp_config_release)         \
     F(ucp_worker_create)          \
     F(ucp_worker_destroy)         \

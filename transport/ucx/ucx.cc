@@ -10,6 +10,7 @@
 // Bytes from or to GPU memory may go another way than words; only where words wait for the flush is UCX asked to put those.
 #include <algorithm>
 #include <chrono>
+#include <cstdlib>
 #include <cstring>
 #include <deque>
 #include <map>
@@ -446,6 +447,13 @@ private:
         ucp_config_t *config = nullptr;
         if (const ucs_status_t s = ucp_.ucp_config_read(nullptr, nullptr, &config); s != UCS_OK)
             return error("ucp_config_read", s);
+        // Its copies by CUDA IPC do not end while kernels of both processes wait for them (seen with 1.22). Who names transports
+        // himself may know better.
+        if (wish_.gpu_memory && std::getenv("UCX_TLS") == nullptr)
+            if (const ucs_status_t s = ucp_.ucp_config_modify(config, "TLS", "^cuda_ipc"); s != UCS_OK) {
+                ucp_.ucp_config_release(config);
+                return error("ucp_config_modify", s);
+            }
         ucp_params_t params{};
         params.field_mask = UCP_PARAM_FIELD_FEATURES | UCP_PARAM_FIELD_NAME;
         params.features = UCP_FEATURE_RMA;

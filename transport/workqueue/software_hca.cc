@@ -147,14 +147,15 @@ bool hca_queue::room_for_entry() {
 
 void hca_queue::write_entry(const hca_operation &op, syndrome outcome, std::uint8_t vendor) {
     cqe *const entry = &rings_.cq[produced_ & ((std::uint64_t{1} << rings_.log_cq) - 1)];
-    entry->opcode_qpn = to_be32(static_cast<std::uint32_t>(op.opcode_) << 24 | rings_.qpn);
     entry->vendor_syndrome = vendor;
     entry->syndrome = outcome;
     MPIX_ON_HCA_STEP();
-    // The rest of the entry first, our reads of the payload, and what was done to the slots. Pairs with reap.
-    post_completion(&entry->last_word,
-                    cqe_last_word(op.index_, outcome == syndrome_none ? cqe_requester : cqe_requester_error,
-                                  cqe_owner(produced_, rings_.log_cq)));
+    // The rest of the entry first, our reads of the payload, and what was done to the slots. Pairs with acquire_peeked in
+    // poll_queue.
+    publish(const_cast<std::uint64_t *>(cqe_tail(entry)),
+            cqe_tail(to_be32(static_cast<std::uint32_t>(op.opcode_) << 24 | rings_.qpn),
+                     cqe_last_word(op.index_, outcome == syndrome_none ? cqe_requester : cqe_requester_error,
+                                   cqe_owner(produced_, rings_.log_cq))));
     ++produced_;
 }
 

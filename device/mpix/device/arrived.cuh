@@ -263,7 +263,6 @@ MPIX_FN waited await_together(const Group &group, mpix_prequest *r, int j, bool 
     w.flags = peek_pointer(&r->flags);
     w.mailbox = mailable ? peek_pointer(&r->mailbox) : nullptr;
     w.senders = static_cast<unsigned>(senders);
-    uint64_t *const taken = mailable && rank == 0 ? peek_pointer(&r->taken) : nullptr;
     bool known = w.epoch != 0 && senders != 0 && w.flags != nullptr;
     if (!looked)
         known =
@@ -281,20 +280,19 @@ MPIX_FN waited await_together(const Group &group, mpix_prequest *r, int j, bool 
     // that barrier, and it only rises: so whoever finds the same again has read what all have. The looks at the flags, and the
     // leader's claim on what it may find in the mailbox, are under way together with this one. The claim does no harm where the
     // epoch turns out to be over, or the partition to be there.
-    const bool looks = rank < w.count,
-               claims = !looked && !once && rank == 0 && taken != nullptr && w.mailbox != nullptr && w.count == 1;
+    const bool looks = rank < w.count, claims = !looked && !once && rank == 0 && w.mailbox != nullptr && w.count == 1;
     const uint64_t again = peek(&r->seen_epoch), whole = looked ? 0 : peek(&w.flags[senders]),
                    flag = looks ? peek(&w.flags[w.first + rank]) : w.epoch,
-                   before = claims ? raise_gpu(taken + w.first, 2 * w.epoch - 1) : ~uint64_t{0};
+                   before = claims ? raise_gpu(w.taken() + w.first, 2 * w.epoch - 1) : ~uint64_t{0};
     known = again == w.epoch && whole < w.epoch;
     const bool set = flag >= w.epoch && w.count <= threads;
     if (looks && set) acquire_peeked(&w.flags[w.first + rank]);
     // A barrier: what its members acquired, all have. Pairs with the sender's publish_partition.
     if (agree_all(group, known && set)) return waited::there;
-    const bool claimed = agree(group, before < 2 * w.epoch - 1);
+    const bool claimed = agree(group, claims && has_claimed(w, w.first, before));
     if (!agree_all(group, known)) {
         if (claims && claimed)
-            claim_gpu(taken + w.first, 2 * w.epoch - 1, 2 * w.epoch - 2);  // if that is still what it is
+            claim_gpu(w.taken() + w.first, 2 * w.epoch - 1, 2 * w.epoch - 2);  // if that is still what it is
         return waited::unknown;
     }
     w.bytes = static_cast<unsigned>(senders == mine ? bytes : mine * bytes / senders);
@@ -395,7 +393,8 @@ MPIX_FN int wait_arrived(const Group &group, MPIX_Prequest preq, int partition, 
     uint64_t deadline = ~uint64_t{0};
     if (r != nullptr) {
         const uint64_t limit_ns = timeout_ns == default_timeout ? r->stall_ns : timeout_ns;
-        if (limit_ns != 0) deadline = detail::now_ns() + limit_ns;
+        const uint64_t now = detail::now_ns();
+        if (limit_ns != 0 && limit_ns < ~uint64_t{0} - now) deadline = now + limit_ns;  // what the clock can say
     }
     for (;;) {
         if (r != nullptr) {

@@ -39,17 +39,18 @@ MPIX_FN uint64_t open_epoch(const mpix_prequest *r, uint64_t open_word, uint64_t
 template <class Group>
 MPIX_FN uint64_t store_at_once(const Group &group, const mpix_prequest *r, int p) {
     constexpr uint64_t ahead = 4, width = sizeof(block16);
-    // All that is needed first, on its way together. The looks may come before another member's call: what they find is true as
-    // long as the partition is not ready, see open_epoch.
+    // All that is needed first, on its way together.
     const uint64_t bytes = r->partition_bytes, rank = static_cast<uint64_t>(group.thread_rank()),
                    threads = static_cast<uint64_t>(group.num_threads());
     char *const landing = glance_pointer(&r->landing), *const buffer = r->buffer;
     const uint64_t *const flags = glance_pointer(&r->flags);
     const unsigned partitions = static_cast<unsigned>(r->partitions);
+    // The members' writes to the partition are everybody's. And whatever looks at the epoch is behind it: a member with nothing to
+    // write may have come before the host's Start, of which another one knows, and would find the epoch before.
+    group.sync();
     uint64_t word, readied;
     peek_pair(&r->open_word, &word, &readied);
     if (((reinterpret_cast<uint64_t>(buffer) | bytes) & (width - 1)) != 0 || bytes > ahead * threads * width) return 0;
-    group.sync();  // the members' writes to the partition are everybody's
     const bool valid = static_cast<unsigned>(p) < partitions && landing != nullptr && flags != nullptr &&
                        !has_layouts(flags) && (reinterpret_cast<uint64_t>(landing) & (width - 1)) == 0;
     const uint64_t offset = valid ? static_cast<uint64_t>(p) * bytes : 0;
@@ -88,10 +89,10 @@ MPIX_FN uint64_t mail_at_once(const Group &group, const mpix_prequest *r, int p,
                        lines <= ahead * threads;
     const uint64_t offset = valid ? static_cast<uint64_t>(p) * bytes : 0;
     const char *const from = r->buffer + offset;
-    // As in store_at_once. Who has nothing to store takes the leader's word for it.
+    group.sync();  // as in store_at_once
+    // Who has nothing to store takes the leader's word for it.
     uint64_t word = 2 * 2 + 1, readied = 0;
     if (rank == 0 || rank < lines) peek_pair(&r->open_word, &word, &readied);
-    group.sync();  // the members' writes to the partition are everybody's
     uint64_t payload[ahead];
 #ifdef __CUDA_ARCH__
 #pragma unroll

@@ -119,6 +119,9 @@ MPIX_FN bool may_mail(const mpix_prequest *r, uint64_t epoch) {
     return peek_pointer(&r->mailbox) != nullptr && peek(&r->open_word) == 2 * epoch + 1;
 }
 
+// Who takes what out of a mailbox; behind the flags, so that whoever has read where these are knows both of one match.
+MPIX_FN uint64_t *taken_of(uint64_t *flags, uint64_t senders) { return flags + senders + 1; }
+
 // What a group waits for: partitions of the sender's, as their receiver sees them. All members alike. What is small in 32 bits,
 // for every kernel that waits pays for the registers.
 struct awaited {
@@ -129,6 +132,8 @@ struct awaited {
     char *mailbox;      // or null
     uint64_t deadline;  // by now_ns; ~0: none
 
+    // As mpix_prequest.taken, of this match: that field may be another's by now, or null.
+    MPIX_FN uint64_t *taken() const { return taken_of(flags, senders); }
     MPIX_FN bool late() const { return deadline != ~uint64_t{0} && now_ns() >= deadline; }
     // Or the match was undone: no flag here will ever be set.
     MPIX_FN bool over(const mpix_prequest *r) const {
@@ -148,7 +153,7 @@ MPIX_FN letter take_lines(const mpix_prequest *r, const awaited &w, unsigned i, 
     const unsigned lines = w.lines();
     constexpr unsigned each = 2;
     for (unsigned k = rank; k < lines; k += each * threads) {
-        uint64_t payload[each];
+        uint64_t payload[each] = {};
         for (unsigned polls = 1;; ++polls) {
             const uint64_t flag = peek(&w.flags[i]);
             bool there = true;
@@ -180,16 +185,29 @@ MPIX_FN bool lines_are_there(const awaited &w, unsigned i, unsigned rank, unsign
     return true;
 }
 
+// Whether one who has found `before` where he raised taken[i] to his claim has it. One thread, before a barrier.
+MPIX_FN bool has_claimed(const awaited &w, unsigned i, uint64_t before) {
+    // It was given back: what that group has copied comes before what this one copies. Pairs with claim_gpu in take_letter.
+    if (before == 2 * w.epoch - 2) acquire_peeked(w.taken() + i);
+    return before < 2 * w.epoch - 1;
+}
+
 // Partition i into the user's buffer, unless another group has set about it; whether it is there now. `once`: only if all of it
-// lies in the mailbox. `claimed`: this group has already.
+// lies in the mailbox; then what another group has set about is waited for. `claimed`: this group has already.
 template <class Group>
 MPIX_FN bool take_letter(const Group &group, mpix_prequest *r, const awaited &w, unsigned i, bool once, bool claimed) {
     const unsigned rank = static_cast<unsigned>(group.thread_rank()),
                    threads = static_cast<unsigned>(group.num_threads());
     if (once && !agree_all(group, lines_are_there(w, i, rank, threads))) return false;
-    if (!claimed && !agree(group, rank == 0 && raise_gpu(r->taken + i, 2 * w.epoch - 1) < 2 * w.epoch - 1))
-        return false;
-    uint64_t *const told = r->told + i;  // read here, where nobody waits for it
+    while (!claimed) {
+        claimed = agree(group, rank == 0 && has_claimed(w, i, raise_gpu(w.taken() + i, 2 * w.epoch - 1)));
+        if (claimed) break;
+        if (!once) return false;
+        // All of it lies there, so who has set about it has nothing to wait for, and may have told its own members already that
+        // the partition is there: then nobody who comes after these is to hear that it is not.
+        if (agree_all(group, reached(&w.flags[i], w.epoch))) return true;
+    }
+    uint64_t *const told = glance_pointer(&r->told);  // read here, where nobody waits for it
     const letter mine = take_lines(r, w, i, r->buffer + static_cast<uint64_t>(i) * w.bytes, rank, threads);
     if (agree_all(group, mine == letter::taken)) {
         // By the last of them, for it has to wait for the stores, and the first ones have the most to do next.
@@ -197,13 +215,15 @@ MPIX_FN bool take_letter(const Group &group, mpix_prequest *r, const awaited &w,
             // What all members stored, before the flag. Pairs with reached in all_flagged, of other groups of this GPU; the
             // host starts work of the GPU after it has seen `told`.
             publish_gpu(&w.flags[i], w.epoch);
-            poke(told, w.epoch);
+            poke(told + i, w.epoch);
         }
         return true;
     }
     // A barrier: what the leader acquired, every member has.
     if (agree(group, rank == 0 && mine == letter::flagged)) return true;
-    if (rank == 0) publish_gpu(r->taken + i, 2 * w.epoch - 2);  // another group's to take, over what was copied
+    // Another group's to take, over what was copied, which this hands on (see has_claimed). If that is still what it is: the
+    // partition may have come by its flag just now, and then the next epoch's be another group's already.
+    if (rank == 0) claim_gpu(w.taken() + i, 2 * w.epoch - 1, 2 * w.epoch - 2);
     return false;
 }
 

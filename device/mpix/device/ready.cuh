@@ -150,10 +150,9 @@ MPIX_FN bool claim(mpix_prequest *r, int p, uint64_t epoch) {
     return false;
 }
 
-// The receiver's words.mailbox.
-MPIX_FN uint64_t *peer_mailbox(const mpix_prequest *r) {
-    return peek_pointer(&r->peer_complete) +
-           (offsetof(mpix_words, mailbox) - offsetof(mpix_words, complete)) / sizeof(uint64_t);
+// The receiver's words.mailbox, by its words.complete.
+MPIX_FN uint64_t *mailbox_beside(uint64_t *complete) {
+    return complete + (offsetof(mpix_words, mailbox) - offsetof(mpix_words, complete)) / sizeof(uint64_t);
 }
 
 // All partitions are ready. If all were moved on the spot, tell the receiver and the sender's host that the message is
@@ -164,13 +163,15 @@ MPIX_COLD_FN void say_all_ready(mpix_prequest *r, uint64_t epoch) {
     // Orders all partitions' bytes and flags, chained to us by the counter, before the words below.
     // Pairs with observe() in the host's completion test and in the receiver's parrived.
     release_to_system();
-    if (whole && arrival_flags(peek_pointer(&r->flags)) != nullptr) {
+    // Each once: a peer that does not keep to the rules may undo the route meanwhile.
+    uint64_t *const flags = arrival_flags(peek_pointer(&r->flags)), *const complete = peek_pointer(&r->peer_complete);
+    if (whole && flags != nullptr && complete != nullptr) {
         if (peek(&r->open_word) == 2 * epoch + 1)
-            poke(peer_mailbox(r), epoch);  // some may lie there; told by the next but one
-        publish_after_fence(&arrival_flags(peek_pointer(&r->flags))[r->partitions], epoch);  // the whole message's
+            poke(mailbox_beside(complete), epoch);          // some may lie there; told by the next but one
+        publish_after_fence(&flags[r->partitions], epoch);  // the whole message's
         // Not before that flag: it lets the receiver's host start the next epoch, and look() counts on the
         // flag then. A release of its own, since the two words are in different memories.
-        publish(peek_pointer(&r->peer_complete), epoch);
+        publish(complete, epoch);
     }
     publish_after_fence(&r->words->all_ready, epoch);
 }
@@ -365,7 +366,9 @@ MPIX_FN int ready_by_leader(const Group &group, int p, mpix_prequest *r, bool ma
 #else
     (void)mailable;
     const outgoing o{r->buffer, r->partition_bytes, peek_pointer(&r->landing), peek_pointer(&r->flags)};
-    if (!store_by_host(group, r, o, p, a.epoch, move)) {
+    // The route may have gone since it was admitted, as there.
+    const bool there = agree_all(group, o.landing != nullptr && o.flags != nullptr);
+    if (!there || !store_by_host(group, r, o, p, a.epoch, move)) {
         // The engine tries again, and says in Wait why it cannot be.
         if (leader) {
             defer(r, p, a.epoch);

@@ -134,15 +134,23 @@ MPIX_FN uint64_t poll_queue(mpix_work_queue *q, int side = own_side) {
     if (!begin_polling(q, side)) return 0;
     const uint64_t entries = uint64_t{1} << q->rings.log_cq, start = q->consumed, before = peek(&q->completed);
     uint64_t consumed = start, completed = before;
+    // Of a good entry one access, which is a GPU's way to the host's memory, and one order for all of them.
     for (; consumed - start < entries; ++consumed) {
         const cqe *const entry = &q->rings.cq[consumed & (entries - 1)];
-        // The NIC is done with the entries that this one completes, and the rest of it can be read. Pairs with the NIC.
-        const uint32_t word = reap(&entry->last_word);
+        const uint64_t tail = peek(cqe_tail(entry));
+        const uint32_t word = last_word_of(tail);
         if (!cqe_valid(word, consumed, q->rings.log_cq)) break;
         const uint64_t index = widen_index(cqe_counter(word), completed);
+        const bool ours = qpn_of(tail) == q->rings.qpn;
+        if (ours && cqe_kind(word) == cqe_requester && index < peek(&q->head)) {
+            completed = index + 1;
+            continue;
+        }
+        // The rest of the entry can be read, and `head` is not older than it. Pairs with the NIC.
+        acquire_peeked(cqe_tail(entry));
         uint64_t error = 0;
         // What does not speak of a block that is under way is not believed.
-        const bool known = index < peek(&q->head) && (from_be(entry->opcode_qpn) & 0xffffff) == q->rings.qpn;
+        const bool known = ours && index < peek(&q->head);
         if (known && cqe_kind(word) == cqe_requester) {
             completed = index + 1;
         } else if (known && cqe_kind(word) == cqe_requester_error && entry->syndrome != syndrome_none) {
@@ -157,6 +165,8 @@ MPIX_FN uint64_t poll_queue(mpix_work_queue *q, int side = own_side) {
         }
     }
     if (consumed != start) {
+        // The NIC is done with the entries that these complete, the last of which it has written behind the others.
+        acquire_peeked(cqe_tail(&q->rings.cq[(consumed - 1) & (entries - 1)]));
         // No order: this entry of the ring is written again only for a block that is reserved after `completed` has
         // said so.
         poke(q->rings.cq_record, to_be32(static_cast<uint32_t>(consumed & 0xffffff)).raw);
@@ -164,7 +174,7 @@ MPIX_FN uint64_t poll_queue(mpix_work_queue *q, int side = own_side) {
     }
     if (completed != before) {
         MPIX_ON_POST_STEP();
-        publish(&q->completed, completed);  // hands on what reap has acquired; pairs with queue_completed
+        publish(&q->completed, completed);  // hands on what was acquired above; pairs with queue_completed
         // An error is there before the completion of what failed. Pairs with observe() on the host.
         if (q->report != nullptr) publish(&q->report->completed, completed);
     }

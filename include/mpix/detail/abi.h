@@ -92,7 +92,8 @@ struct mpix_prequest {
     uint64_t peer_partitions;            // receive: the sender's number of partitions
     uint64_t *taken;                     // receive with a landing or a mailbox, per sender partition: 2*epoch once it
                                          // was copied out to the user's buffer, 2*epoch - 1 while somebody is copying
-                                         // (of a mailbox: waiting or copying, or done, which the flag says)
+                                         // (of a mailbox: waiting or copying, or done, which the flag says; there it
+                                         // always lies behind the flags, where kernels find it without this field)
     const struct mpix_layouts *layouts;  // null: both sides are one piece
     const struct mpix_posting
         *postings;   // send without a landing here: one for each slot of the peer's landing; null: no

@@ -365,28 +365,7 @@ MPIX_FN void ring_nic(uint64_t *doorbell, uint64_t value) {
 #endif
 }
 
-// reap: the last word of a completion-queue entry. Once it says that the entry is valid, the rest of the entry can be
-// read, and the NIC is done with the work-queue entries that it completes. Pairs with the NIC, or with post_completion.
-MPIX_FN uint32_t reap(const uint32_t *last_word) {
-#ifdef __CUDA_ARCH__
-    uint32_t value;
-    asm volatile("ld.acquire.sys.global.u32 %0, [%1];" : "=r"(value) : "l"(in_global(last_word)) : "memory");
-    return value;
-#else
-    return std::atomic_ref<uint32_t>(*const_cast<uint32_t *>(last_word)).load(std::memory_order_acquire);
-#endif
-}
-
-// post_completion: the software NIC's side of it, the entry's last word behind all the rest.
-inline void post_completion(uint32_t *last_word, uint32_t value) {
-#ifdef __CUDA_ARCH__
-    (void)last_word, (void)value;  // host only
-#else
-    std::atomic_ref<uint32_t>(*last_word).store(value, std::memory_order_release);
-#endif
-}
-
-// The same 32 bits where the value says it all.
+// 32 bits where the value says it all.
 MPIX_FN uint32_t peek(const uint32_t *word) {
 #ifdef __CUDA_ARCH__
     uint32_t value;

@@ -128,6 +128,11 @@ MPIX_FN uint32_t cqe_last_word(uint64_t wqe_index, uint8_t opcode, bool owner) {
     return static_cast<uint32_t>(to_be16(static_cast<uint16_t>(wqe_index)).raw) |
            (static_cast<uint32_t>(opcode) << 4 | (owner ? 1u : 0u)) << 24;
 }
+// The entry's last eight bytes in one word: whose it is, and whether it is valid.
+MPIX_FN const uint64_t *cqe_tail(const cqe *entry) { return reinterpret_cast<const uint64_t *>(&entry->opcode_qpn); }
+MPIX_FN uint64_t cqe_tail(be32 opcode_qpn, uint32_t last_word) { return opcode_qpn.raw | uint64_t{last_word} << 32; }
+MPIX_FN uint32_t last_word_of(uint64_t tail) { return static_cast<uint32_t>(tail >> 32); }
+MPIX_FN uint32_t qpn_of(uint64_t tail) { return from_be(be32{static_cast<uint32_t>(tail)}) & 0xffffff; }
 MPIX_FN uint16_t cqe_counter(uint32_t last_word) { return from_be(be16{static_cast<uint16_t>(last_word)}); }
 MPIX_FN uint8_t cqe_kind(uint32_t last_word) { return static_cast<uint8_t>(last_word >> 28); }
 // Lap by lap the NIC writes the other value.

@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// A peer that does not keep to the rules undoes a match in the middle of an epoch, where threads look at the route without a lock:
+// what they have begun ends, and nothing is read or written by way of a route that is not there.
+#include <mpix/detail/order.h>
+#include <mpix/device.cuh>
+
+#include <cstdlib>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "host/config.h"
+#include "host/request/receive.h"
+#include "host/request/setup.h"
+
+#include "tests/catch.hpp"
+#include "tests/fuzz/fake_mpi.h"
+
+using namespace mpix;
+
+namespace {
+
+// A group of one, during whose barrier something happens.
+struct interrupted {
+    const std::function<void()> &meanwhile;
+    int thread_rank() const { return 0; }
+    int num_threads() const { return 1; }
+    void sync() const { meanwhile(); }
+    std::uint64_t broadcast(std::uint64_t value) const {
+        meanwhile();
+        return value;
+    }
+    bool all(bool mine) const { return mine; }
+};
+
+struct started_send {
+    static constexpr int partitions = 3;
+    static constexpr std::uint64_t bytes = 16, epoch = 2;
+    std::vector<char> buffer, landing;
+    std::vector<std::uint64_t> flags;
+    std::vector<mpix_ring_entry> ring;
+    mpix_words words{}, peers{};
+    std::unique_ptr<void, void (*)(void *)> memory;
+    mpix_prequest *const r;
+
+    started_send()
+        : buffer(partitions * bytes, 7),
+          landing(partitions * bytes),
+          flags(partitions + 1, 1),
+          ring(partitions),
+          memory(std::calloc(1, mpix_prequest_size(MPIX_KIND_SEND, partitions)), &std::free),
+          r(static_cast<mpix_prequest *>(memory.get())) {
+        r->head = detail::send_head;
+        r->partitions = partitions;
+        r->contributors = 1;
+        r->partition_bytes = bytes;
+        r->buffer = buffer.data();
+        r->words = &words;
+        r->ring = ring.data();
+        r->slots = 1;
+        r->landing = landing.data();
+        r->flags = flags.data();
+        r->peer_complete = &peers.complete;
+        // One epoch is over.
+        for (int p = 0; p < partitions; ++p) detail::partition_states(r)[p] = 1;
+        r->ready_count = partitions;
+        words.epoch = 2 * epoch + 1;
+        words.gate = epoch;
+    }
+    // As send_request::drop_route.
+    void undo() {
+        detail::poke_pointer(&r->landing, static_cast<char *>(nullptr));
+        detail::poke_pointer(&r->flags, static_cast<std::uint64_t *>(nullptr));
+        detail::poke_pointer(&r->peer_complete, static_cast<std::uint64_t *>(nullptr));
+        detail::poke(&r->slots, 0);
+        detail::publish(&words.gate, 0);
+    }
+};
+
+constexpr int partitions = 2;
+constexpr std::uint64_t count = 100, message = partitions * count, sender = 5;
+
+std::shared_ptr<receive_request> make_receive(std::vector<char> &buffer) {
+    std::string problem;
+    auto members = std::make_shared<communicator>();
+    members->name = 99;
+    members->peers = {0, 1};
+    operation op;
+    op.buffer = buffer.data();
+    op.partitions = partitions;
+    op.count = count;
+    op.type = make_plan({{{0, 0, 1, {}}}, 1, 1}, problem);
+    op.peer = 1;
+    op.tag = 3;
+    op.members = std::move(members);
+    auto r = std::make_shared<receive_request>(op);
+    REQUIRE(!r->prepare());
+    join(r);
+    return r;
+}
+
+void hear(const control_message &m) {
+    fake_mpi::inbox.push_back({1, {reinterpret_cast<const char *>(&m), sizeof m}});
+    poll_setup();
+}
+
+control_message offer_of(std::uint64_t number, std::uint32_t flags, const transport::region &words) {
+    control_message m = make_control(control::offer, number, 0);
+    m.communicator = 99;
+    m.tag = 3;
+    m.partitions = partitions;
+    m.bytes = message;
+    m.flags = flags;
+    REQUIRE(transport::node_memory().describe(words, m.words) == "");
+    return m;
+}
+
+}  // namespace
+
+TEST_CASE("a route that goes while a partition is on its way is not followed") {
+    started_send s;
+    bool undone = false;
+    const std::function<void()> nothing = [] {}, goes = [&] {
+        if (!undone) s.undo();
+        undone = true;
+    };
+    int stored = 0;
+    SECTION("of the first partition, which asks") {}
+    SECTION("of a later one, which need not") {
+        CHECK(pready(interrupted{nothing}, 0, s.r) == MPI_SUCCESS);
+        CHECK(detail::open_epoch(s.r, s.r->open_word, s.r->ready_count) == started_send::epoch);
+        stored = 1;
+    }
+    for (int p = stored; p < started_send::partitions; ++p) CHECK(pready(interrupted{goes}, p, s.r) == MPI_SUCCESS);
+    CHECK(undone);
+    // It is left to the engine, as what is ready later.
+    CHECK(s.r->defer_count == static_cast<std::uint64_t>(started_send::partitions - stored));
+    for (int p = stored; p < started_send::partitions; ++p) {
+        const std::uint64_t at = static_cast<std::uint64_t>(p);
+        CHECK(s.ring[at - static_cast<std::uint64_t>(stored)] == (started_send::epoch << 32 | at));
+        CHECK(s.flags[at] == 1);
+        CHECK(s.landing[at * started_send::bytes] == 0);
+    }
+    CHECK((stored == 0 || (s.flags[0] == started_send::epoch && s.landing[0] == 7)));
+    CHECK(s.words.all_ready == started_send::epoch);
+    CHECK(s.peers.complete == 0);
+    CHECK(pready(interrupted{nothing}, 1, s.r) == MPI_ERR_ARG);
+}
+
+TEST_CASE("who asks for what another sender brings by a single copy looks for no landing") {
+    if (std::vector<char> probe(8); !transport::others_may_write(probe.data(), probe.size()))
+        return skip_rest("the system lets nobody write to this process's memory");
+    config().single_copy_bytes = 1;
+    REQUIRE(transport::use_only("shm") == "");
+    start_setup(false, false);
+    std::vector<char> received(message);
+    const auto receive = make_receive(received);
+    transport::region words;
+    REQUIRE(transport::node_memory().allocate(sizeof(mpix_words), transport::on_host, words) == "");
+
+    hear(offer_of(sender, 0, words));
+    REQUIRE(detail::peek_pointer(&receive->home->landing) != nullptr);
+    hear(make_control(control::connect, sender, receive->number));
+    receive->start();
+    // It says that all is there; who has seen that has not taken note of it yet (MPI_Request_get_status).
+    detail::publish(&receive->words->complete, 1);
+    CHECK(receive->done());
+
+    hear(make_control(control::withdraw, sender, 0));
+    hear(offer_of(sender + 1, offer_in_place, words));
+    REQUIRE(detail::peek(&receive->words->gate) == 1);
+    REQUIRE(detail::peek_pointer(&receive->home->landing) == nullptr);
+    for (int j = 0; j < partitions; ++j) {
+        bool flag = true;
+        CHECK(!receive->arrived(j, flag));
+        CHECK_FALSE(flag);
+    }
+    receive->retire(MPI_STATUS_IGNORE);
+    leave(receive);
+    transport::node_memory().release(words);
+}
