@@ -148,7 +148,7 @@ int MPIX_Pbuf_prepare(MPI_Request request);
 int MPIX_Pbuf_prepare_all(int count, MPI_Request array_of_requests[]);
 
 /**
- * The path that a matched request's bytes take, as a word ("shm", "cuda_ipc", "null" for
+ * The path that a matched request's bytes take, as a word ("shm", "cuda_ipc", "ucx", "verbs", "null" for
  * MPI_PROC_NULL, "unmatched" while the peer is not known yet). `path` points to `size` bytes owned by
  * the caller; the name is cut to fit and always terminated. Errors: MPI_ERR_REQUEST, MPI_ERR_ARG.
  */
