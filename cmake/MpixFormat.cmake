@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
 # mpix_format: how the library formats text. std::format where the compiler has it, otherwise fmt, whose
-# headers alone are used so that libmpix.so neither needs nor exports anything of it.
+# headers alone are used (host/format.cc) so that libmpix.so neither needs nor exports anything of it.
 
 include(CheckCXXSourceCompiles)
 add_library(mpix_format INTERFACE)
@@ -20,5 +20,7 @@ else()
     endif()
     set(MPIX_FORMAT "fmt ${fmt_VERSION}")
     target_compile_definitions(mpix_format INTERFACE MPIX_HAVE_FMT=1)
-    target_link_libraries(mpix_format INTERFACE fmt::fmt-header-only)
+    # Not what the target defines: only host/format.cc compiles what is behind the declarations.
+    target_include_directories(mpix_format SYSTEM INTERFACE
+        $<TARGET_PROPERTY:fmt::fmt-header-only,INTERFACE_INCLUDE_DIRECTORIES>)
 endif()

@@ -121,7 +121,8 @@ std::string read_environment() {
     };
     malformed("MPIX_TRANSPORTS", config().transports, transport::use_only(config().transports));
     malformed("MPIX_VERBS_DEVICE", config().verbs_device, transport::use_rdma_device(config().verbs_device));
-    transport::use_gpu_memory_by_ucx(config().ucx_gpu);
+    malformed("MPIX_UCX_EAGER_BYTES", std::to_string(config().ucx_eager_bytes),
+              transport::use_ucx(config().ucx_gpu, config().ucx_eager_bytes));
     return problem;
 }
 

@@ -1,20 +1,40 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Text formatting: the standard library's where the compiler has it, otherwise the fmt library, which it
-// was made from.
+// was made from. Of either only the checking of format strings is compiled into who includes this; the rest is in format.cc.
 #ifndef MPIX_HOST_FORMAT_H
 #define MPIX_HOST_FORMAT_H
 
+#include <string>
+#include <string_view>
+
 #if MPIX_HAVE_FMT
-#include <fmt/format.h>
+#if __has_include(<fmt/base.h>)
+#include <fmt/base.h>
+#else
+#include <fmt/core.h>
+#endif
 namespace mpix {
-using fmt::format;
-}
+namespace formatting = ::fmt;
+inline std::string_view checked(fmt::string_view how) { return {how.data(), how.size()}; }
+}  // namespace mpix
 #else
 #include <format>
 namespace mpix {
-using std::format;
-}
+namespace formatting = ::std;
+std::string_view checked(const auto &how) { return how.get(); }
+}  // namespace mpix
 #endif
+
+namespace mpix {
+
+std::string format_values(std::string_view how, formatting::format_args values);
+
+template <class... Values>
+std::string format(formatting::format_string<Values...> how, Values &&...values) {
+    return format_values(checked(how), formatting::make_format_args(values...));
+}
+
+}  // namespace mpix
 
 #endif  // MPIX_HOST_FORMAT_H

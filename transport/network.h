@@ -48,8 +48,13 @@ struct network {
     virtual outcome put(const region &to, std::uint64_t offset, const void *from, std::uint64_t bytes,
                         std::unique_ptr<transfer> &out) = 0;
     virtual outcome put_word(const region &to, std::uint64_t offset, std::uint64_t value) = 0;
+    // Between the two, small puts and words may wait for each other, to go together; see held_puts. Calls nest.
+    virtual void hold() {}
+    virtual void release() {}
     // Finished once all that was put to the peer so far is there, or never will be. Null if it is so already.
     virtual std::unique_ptr<transfer> flush(int peer) = 0;
+    // The same once it needs no call into this process any more to get there.
+    virtual std::unique_ptr<transfer> depart(int peer) { return flush(peer); }
 
     // By what it reaches the memory of GPUs itself; null, with a sentence in `why_not`, if it does not. Behind usable().
     virtual gpu_puts *gpu_memory(outcome &why_not) {
@@ -73,6 +78,22 @@ struct network {
     virtual bool progress() = 0;
     // The end: nobody puts anything to anybody any more.
     virtual void stop() = 0;
+};
+
+// While it lives, what is put over `wire` (null: none) may wait; it goes at the end.
+class held_puts {
+public:
+    explicit held_puts(network *wire) : wire_(wire) {
+        if (wire_ != nullptr) wire_->hold();
+    }
+    ~held_puts() {
+        if (wire_ != nullptr) wire_->release();
+    }
+    held_puts(const held_puts &) = delete;
+    held_puts &operator=(const held_puts &) = delete;
+
+private:
+    network *const wire_;
 };
 
 }  // namespace mpix::transport

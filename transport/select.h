@@ -29,8 +29,9 @@ outcome use_only(const std::string &names);
 // The RDMA device for verbs, as rdma_wish.h has it; empty: any. A sentence if it is malformed. Before anything else, too.
 outcome use_rdma_device(const std::string &wish);
 
-// Whether UCX may be asked to reach the memory of GPUs itself. Before anything else, too.
-void use_gpu_memory_by_ucx(bool allowed);
+// Whether UCX may be asked to reach the memory of GPUs itself, and which puts go as messages. A sentence if those are too large.
+// Before anything else, too.
+outcome use_ucx(bool for_gpu_memory, std::uint64_t eager_bytes);
 
 // Tests: these are the GPUs, and their memory is host memory, to UCX as well. Before anything else, too.
 void play_gpus(transport &gpus);

@@ -4,11 +4,15 @@
 #ifndef MPIX_TRANSPORT_UCX_WISH_H
 #define MPIX_TRANSPORT_UCX_WISH_H
 
+#include <cstdint>
+
 namespace mpix::transport {
 
 struct ucx_wish {
-    bool gpu_memory = true;    // where it can
-    bool played_gpus = false;  // tests: that is host memory
+    static constexpr std::uint64_t most_eager_bytes = 1 << 20;
+    bool gpu_memory = true;         // where it can
+    bool played_gpus = false;       // tests: that is host memory
+    std::uint64_t eager_bytes = 0;  // puts into host memory of at most so many go as messages
 };
 
 }  // namespace mpix::transport

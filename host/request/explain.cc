@@ -5,6 +5,7 @@
 #include <mpix/device/post.cuh>
 
 #include <limits>
+#include <string_view>
 
 #include "host/config.h"
 #include "host/explain_text.h"
@@ -79,6 +80,24 @@ std::string engine_moves(const movement &how, const transport::ends &pair) {
     return format("copied into {} by the CPU", to);
 }
 
+std::string size_range(const slot_range &range) {
+    if (range.most == std::numeric_limits<std::uint64_t>::max()) return format("{}..inf", range.least);
+    return format("{}..{}", range.least, range.most);
+}
+
+// How UCX puts from host memory into host memory.
+void add_puts(table &out, const request &r) {
+    const std::uint64_t eager = config().ucx_eager_bytes, no_limit = std::numeric_limits<std::uint64_t>::max();
+    out.line("    by UCX, by partition size (MPIX_UCX_EAGER_BYTES):");
+    const auto range = [&](const slot_range &sizes, const char *how) {
+        const bool here = r.partition_bytes >= sizes.least && r.partition_bytes <= sizes.most;
+        out.line(format("      {:<18} {}{}", size_range(sizes), how,
+                        here ? format("  <- {} bytes", r.partition_bytes) : ""));
+    };
+    if (eager > 0) range({0, eager, 0}, "in a message with the flag, which the receiver's process stores");
+    range({eager > 0 ? eager + 1 : 0, no_limit, 0}, "a put, and the flag once that is known to have arrived");
+}
+
 // Once it is exported, between nodes.
 void add_posting(table &out, const request &r, const movement &how, const transport::ends &pair) {
     const std::string call = !pair.sender_on_gpu ? "exported, pready"
@@ -99,7 +118,8 @@ void add_posting(table &out, const request &r, const movement &how, const transp
                                         : "by smaller groups, by pready, or "));
 }
 
-void add_sender(table &out, const request &r, const movement &how, const transport::ends &pair) {
+void add_sender(table &out, const request &r, const movement &how, const transport::choice &choice) {
+    const transport::ends &pair = choice.pair;
     const std::string engine = engine_moves(how, pair);
     if (how.by_caller && how.engine == mover::system) {
         out.line(
@@ -115,6 +135,9 @@ void add_sender(table &out, const request &r, const movement &how, const transpo
                         pair.sender_on_gpu ? "" : ", or host threads' pready"));
         out.line("    " + engine);
         if (!how.staged.empty()) out.line("    not straight from the GPU's memory: " + how.staged);
+        const bool host_to_host = !pair.receiver_on_gpu && (!pair.sender_on_gpu || !how.staged.empty());
+        if (choice.taken() != nullptr && std::string_view(choice.taken()->name) == "ucx" && host_to_host)
+            add_puts(out, r);
     }
     if (how.engine == mover::network && config().work_queue) return add_posting(out, r, how, pair);
     if (!pair.sender_on_gpu) return;
@@ -129,11 +152,6 @@ void add_sender(table &out, const request &r, const movement &how, const transpo
                    "of {} threads or more",
                    detail::least_mailing_threads(r.partition_bytes)));
     out.line("  ready in a kernel before the receiver is: left to the progress engine too");
-}
-
-std::string size_range(const slot_range &range) {
-    if (range.most == std::numeric_limits<std::uint64_t>::max()) return format("{}..inf", range.least);
-    return format("{}..{}", range.least, range.most);
 }
 
 void add_receiver(table &out, const request &r, const transport::choice &choice, const landing_kind &kind) {
@@ -188,7 +206,7 @@ void explain_send(const request &r, const transport::choice &choice, const movem
     if (!refusal.empty()) {
         out.line("  no path: " + refusal);
     } else {
-        add_sender(out, r, how, choice.pair);
+        add_sender(out, r, how, choice);
         if (choice.pair.receiver_on_gpu || how.engine == mover::system)
             out.line("  landing: the receive buffer itself; nothing is copied out");
         else

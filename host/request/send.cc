@@ -374,7 +374,7 @@ void send_request::conclude() {
         if (!told)
             if (auto bad = tell(peer_words_, offsetof(mpix_words, complete), epoch_); !bad.empty()) fail(bad);
         // The network may have taken them, and not be able to send them before it is called again.
-        if (wire_ != nullptr) departing_ = wire_->flush(peer_world());
+        if (wire_ != nullptr) departing_ = wire_->depart(peer_world());
     }
     concluded_ = epoch_;
 }
@@ -389,6 +389,7 @@ bool send_request::advance() {
         count_shares();
         return device != nullptr || exported_to_host;
     }
+    const transport::held_puts together(wire_);
     if (posted_ != nullptr && queue_->step()) progress_busy();
     if (gate_open()) drain();
     if (!moving_.empty()) progress_busy();

@@ -138,6 +138,33 @@ TEST_CASE("a mapping of host memory is registered once, and until it is forgotte
     CHECK(fake.mapped.empty());
 }
 
+TEST_CASE("messages may store in what is exposed, up to its last byte") {
+    bench b;
+    static char more[64];
+    const auto at = [](const char *byte) { return reinterpret_cast<std::uint64_t>(byte); };
+    region first;
+    first.address = bytes + 16;  // the whole mapping is registered
+    first.bytes = 8;
+    first.backing = bytes;
+    first.backing_bytes = sizeof bytes;
+    wire_region wire;
+    CHECK_FALSE(b.memory.covers(at(bytes), 1));
+    REQUIRE(b.memory.describe(first, wire) == "");
+    CHECK(b.memory.covers(at(bytes), sizeof bytes));
+    CHECK(b.memory.covers(at(bytes) + sizeof bytes - 1, 1));
+    CHECK_FALSE(b.memory.covers(at(bytes) + sizeof bytes - 1, 2));
+    CHECK_FALSE(b.memory.covers(at(bytes) - 1, 1));
+    CHECK_FALSE(b.memory.covers(at(bytes) + 1, ~std::uint64_t{0}));
+    CHECK_FALSE(b.memory.covers(at(more), 1));
+    // A GPU's is stored to by UCX alone.
+    region gpu;
+    REQUIRE(b.memory.adopt(more, sizeof more, 0, gpu) == "");
+    CHECK_FALSE(b.memory.covers(at(more), 1));
+    b.memory.forget(first);
+    CHECK_FALSE(b.memory.covers(at(bytes), 1));
+    b.memory.close();
+}
+
 TEST_CASE("what fails leaves nothing registered") {
     bench b;
     region host, gpu;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <iterator>
 #include <string>
 
 namespace mpix::transport::ucx {
@@ -79,6 +80,14 @@ void exposed_memory::forget(const region &own) {
     host_.erase(it);
 }
 
+bool exposed_memory::covers(std::uint64_t address, std::uint64_t bytes) const {
+    const auto behind = host_.upper_bound(reinterpret_cast<void *>(address));
+    if (behind == host_.begin()) return false;
+    const auto &[mapping, r] = *std::prev(behind);
+    const std::uint64_t offset = address - reinterpret_cast<std::uint64_t>(mapping);
+    return offset <= r.bytes && bytes <= r.bytes - offset;
+}
+
 outcome exposed_memory::adopt(void *buffer, std::uint64_t bytes, int device, region &out) {
     registration made;
     if (outcome bad = enter(buffer, bytes, gpu_memory_, first_part + second_part, made); !bad.empty()) return bad;
@@ -117,6 +126,7 @@ outcome exposed_memory::enter(void *address, std::uint64_t bytes, ucs_memory_typ
     params.field_mask = UCP_MEM_MAP_PARAM_FIELD_ADDRESS | UCP_MEM_MAP_PARAM_FIELD_LENGTH;
     params.address = address;
     params.length = bytes;
+    out.bytes = bytes;
     if (type != UCS_MEMORY_TYPE_UNKNOWN) {
         params.field_mask |= UCP_MEM_MAP_PARAM_FIELD_MEMORY_TYPE;
         params.memory_type = type;

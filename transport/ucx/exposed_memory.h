@@ -37,6 +37,8 @@ public:
     // Of host memory.
     outcome describe(const region &own, wire_region &out);
     void forget(const region &own);
+    // Whether all of that is host memory which peers may put to.
+    bool covers(std::uint64_t address, std::uint64_t bytes) const;
 
     // Of a GPU's.
     outcome adopt(void *buffer, std::uint64_t bytes, int device, region &out);
@@ -46,6 +48,7 @@ public:
 private:
     struct registration {
         ucp_mem_h memory = nullptr;
+        std::uint64_t bytes = 0;
         std::vector<std::uint8_t> key;
     };
 

@@ -3,11 +3,10 @@
 // UCX: puts into registered memory of processes on other nodes, over whatever network it finds. One worker a process,
 // which one thread at a time is in (a mutex, not UCX's own locks, so that completions are seen by whoever asks).
 //
-// Words behind bytes: ucp_worker_fence, which UCX defines to order puts of one worker (UCX API, ucp_worker_fence). Since
-// 1.16 that call waits for all puts to have arrived, and so for peers that are not in UCX just now. There words wait in a
-// list of ours instead, until a flush has confirmed the bytes that were put before them: a round trip more. Where
-// UCX emulates puts, the receiving process stores the bytes in its own progress, in the order in which they were sent.
-// Bytes from or to GPU memory may go another way than words; only where words wait for the flush is UCX asked to put those.
+// Words, and puts of few bytes, go as active messages, which the receiving process stores in order (eager.h). More bytes are
+// put by UCX, into registered memory; words behind them wait in a list until a flush has confirmed them: a round trip more.
+// (ucp_worker_fence would order puts, not messages; and since 1.16 it waits for all puts to have arrived, and so for peers
+// that are not in UCX just now.)
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
@@ -15,12 +14,12 @@
 #include <deque>
 #include <map>
 #include <mutex>
-#include <set>
 #include <string>
 #include <utility>
 
 #include "transport/backends.h"
 #include "transport/network.h"
+#include "transport/ucx/eager.h"
 #include "transport/ucx/exposed_memory.h"
 #include "transport/ucx/gpu_memory.h"
 #include "transport/ucx/ucp_library.h"
@@ -28,29 +27,34 @@
 namespace mpix::transport {
 namespace {
 
+using ucx::eager_inbox;
+using ucx::eager_outbox;
 using ucx::ucp_library;
 
 constexpr std::size_t padding = 4096;
+constexpr unsigned eager_id = 0;  // of our active messages
 
 struct waiting_word {
     std::uint64_t after;  // so many puts have to be confirmed
     std::uint64_t address, value;
-    ucp_rkey_h key;
 };
 
 struct peer_process {
-    std::vector<std::uint8_t> address;
+    std::vector<std::uint8_t> address;  // empty: not told yet
+    std::uint64_t calls_us = 0;
     ucp_ep_h endpoint = nullptr;
     outcome lost;
     std::uint64_t puts = 0, confirmed = 0;  // ever begun; of them known to have arrived, by a flush
-    // Where fences wait: words that are not begun, the places of those that are and are not confirmed, and how many ever
-    // were given to us. One flush at a time.
+    std::uint64_t begun = 0, left = 0;      // puts and messages; of them known to have left this process, by a flush
+    // Words that are not begun, and how many ever were given to us.
     std::deque<waiting_word> waiting;
-    std::set<std::uint64_t> open;
-    std::vector<ucp_rkey_h> given_up;  // keys that some of them may need
     std::uint64_t words = 0;
+    eager_outbox outbox;
+    std::uint64_t asked = 0;  // the last question in it
+    eager_inbox inbox;
+    // One flush at a time.
     bool flushing = false;
-    std::uint64_t flush_confirms = 0;
+    std::uint64_t flush_confirms = 0, flush_sees_off = 0;
 };
 
 // A key of a peer's memory, unpacked once for all regions under it.
@@ -75,25 +79,31 @@ public:
         return broken_.empty();
     }
 
-    outcome introduce(int, std::vector<std::uint8_t> &address) override {
+    // Our address behind the number by which we call the peer: its messages say it.
+    outcome introduce(int peer, std::vector<std::uint8_t> &address) override {
         const std::lock_guard lock(mutex_);
         ucp_address_t *own = nullptr;
         std::size_t bytes = 0;
         if (const ucs_status_t s = ucp_.ucp_worker_get_address(worker_, &own, &bytes); s != UCS_OK)
             return error("ucp_worker_get_address", s);
-        const auto *const first = reinterpret_cast<const std::uint8_t *>(own);
-        address.assign(first, first + bytes);
+        const auto number = static_cast<std::uint64_t>(peer);
+        address.resize(sizeof number + bytes);
+        std::memcpy(address.data(), &number, sizeof number);
+        std::memcpy(address.data() + sizeof number, own, bytes);
         ucp_.ucp_worker_release_address(worker_, own);
+        peers_.try_emplace(peer);  // its messages may come before its address
         return {};
     }
 
     outcome meet(int peer, std::vector<std::uint8_t> address) override {
         const std::lock_guard lock(mutex_);
-        if (address.empty()) return "an empty UCX address";
-        const auto [it, is_new] = peers_.try_emplace(peer);
-        if (!is_new) return {};
-        address.resize(address.size() + padding);  // UCX is not told where it ends
-        it->second.address = std::move(address);
+        std::uint64_t number = 0;
+        if (address.size() <= sizeof number) return "an empty UCX address";
+        peer_process &p = peers_[peer];
+        if (!p.address.empty()) return {};
+        std::memcpy(&p.calls_us, address.data(), sizeof number);
+        p.address.assign(address.begin() + sizeof number, address.end());
+        p.address.resize(p.address.size() + padding);  // UCX is not told where it ends
         return {};
     }
 
@@ -123,28 +133,40 @@ public:
 
     outcome put(const region &to, std::uint64_t offset, const void *from, std::uint64_t bytes,
                 std::unique_ptr<transfer> &out) override {
-        return begin_put(to, offset, from, bytes, UCS_MEMORY_TYPE_UNKNOWN, out);
+        if (bytes > wish_.eager_bytes || to.device != on_host)
+            return begin_put(to, offset, from, bytes, UCS_MEMORY_TYPE_UNKNOWN, out);
+        out = nullptr;
+        if (!within(to, offset, bytes)) return beyond;
+        if (bytes == 0) return {};
+        const std::lock_guard lock(mutex_);
+        peer_process &p = peer_of(to);
+        if (!p.lost.empty()) return p.lost;
+        if (!p.outbox.has_room(bytes)) send(p);
+        p.outbox.put(reinterpret_cast<std::uint64_t>(to.address) + offset, from, bytes);
+        return p.lost;
     }
 
     outcome put_word(const region &to, std::uint64_t offset, std::uint64_t value) override {
-        if (offset > to.bytes || sizeof value > to.bytes - offset) return "a put beyond the end of the peer's region";
+        if (!within(to, offset, sizeof value)) return beyond;
         const std::lock_guard lock(mutex_);
-        const auto *const key = reinterpret_cast<const unpacked_key *>(to.handle);
-        peer_process &p = peers_.at(key->peer);
+        peer_process &p = peer_of(to);
         if (!p.lost.empty()) return p.lost;
-        // publish_partition: bytes before words. Pairs with the peer's order of arrival, see above.
-        p.waiting.push_back({p.puts, reinterpret_cast<std::uint64_t>(to.address) + offset, value, key->key});
+        // publish_partition: bytes before words. Pairs with eager_inbox's order.
+        p.waiting.push_back({p.puts, reinterpret_cast<std::uint64_t>(to.address) + offset, value});
         ++p.words;
-        if (fence_waits_) {
-            begin_words(p);
-            return p.lost;
-        }
-        if (const ucs_status_t s = ucp_.ucp_worker_fence(worker_); s != UCS_OK) {
-            p.waiting.pop_back();
-            return error("ucp_worker_fence", s);
-        }
-        begin_word(p);
+        begin_words(p);
+        if (holding_ == 0) send(p);
         return p.lost;
+    }
+
+    void hold() override {
+        const std::lock_guard lock(mutex_);
+        ++holding_;
+    }
+    void release() override {
+        const std::lock_guard lock(mutex_);
+        if (--holding_ != 0 || worker_ == nullptr) return;
+        for (auto &[number, p] : peers_) send(p);
     }
 
     gpu_puts *gpu_memory(outcome &why_not) override {
@@ -158,8 +180,17 @@ public:
         const auto it = peers_.find(peer);
         if (it == peers_.end()) return nullptr;
         peer_process &p = it->second;
-        if (p.endpoint == nullptr || (p.confirmed == p.puts && p.waiting.empty())) return nullptr;
+        if (p.endpoint == nullptr || (all_begun_arrived(p) && p.waiting.empty())) return nullptr;
         return std::make_unique<confirmation>(*this, p);
+    }
+
+    std::unique_ptr<transfer> depart(int peer) override {
+        const std::lock_guard lock(mutex_);
+        const auto it = peers_.find(peer);
+        if (it == peers_.end()) return nullptr;
+        peer_process &p = it->second;
+        if (p.endpoint == nullptr || (p.left == p.begun && p.outbox.empty() && p.waiting.empty())) return nullptr;
+        return std::make_unique<departure>(*this, p);
     }
 
     outcome lost(int peer) override {
@@ -181,18 +212,18 @@ public:
         if (!lock || worker_ == nullptr) return false;
         int events = 0;
         while (events < 16 && ucp_.ucp_worker_progress(worker_) != 0) ++events;
-        if (fence_waits_)
-            for (auto &[number, p] : peers_) begin_words(p);
+        for (auto &[number, p] : peers_) {
+            answer(number, p);
+            begin_words(p);
+            if (holding_ == 0) send(p);
+        }
         return events != 0;
     }
 
     void stop() override {
         const std::lock_guard lock(mutex_);
         if (worker_ == nullptr) return;
-        for (auto &[number, p] : peers_) {
-            close(p);
-            for (const ucp_rkey_h key : p.given_up) ucp_.ucp_rkey_destroy(key);
-        }
+        for (auto &[number, p] : peers_) close(p);
         for (auto &[name, k] : keys_) ucp_.ucp_rkey_destroy(k.key);
         keys_.clear();
         ucp_.ucp_worker_destroy(worker_);  // which may still call us back about a flush
@@ -263,28 +294,71 @@ private:
         }
     };
 
-    // All words and bytes given to us for a peer so far are there.
-    struct confirmation final : transfer {
+    // All words and bytes given to us for a peer so far: those words are begun, and then what has to be so is.
+    struct wait_for_all : transfer {
         ucx_network &owner;
         peer_process &p;  // maps do not move what they hold
         const std::uint64_t words;
-        std::uint64_t puts = 0;  // once those words are begun
-        confirmation(ucx_network &o, peer_process &to) : owner(o), p(to), words(to.words) {}
-        bool finished(outcome &problem) override {
+        bool begun = false;
+        wait_for_all(ucx_network &o, peer_process &to) : owner(o), p(to), words(to.words) {}
+        bool finished(outcome &problem) final {
             const std::lock_guard lock(owner.mutex_);
             if (owner.worker_ == nullptr) {
                 problem = owner.broken_;
                 return true;
             }
-            problem = p.lost;
-            if (!p.lost.empty()) return true;
             owner.begin_words(p);
-            if (puts == 0 && p.words - p.waiting.size() >= words) puts = p.puts;
-            if (puts == 0) return false;
+            if (!begun && p.lost.empty() && p.words - p.waiting.size() >= words) {
+                owner.send(p);
+                begin();
+                begun = true;
+            }
+            const bool all = begun && p.lost.empty() && look();
+            problem = p.lost;
+            return all || !p.lost.empty();
+        }
+        virtual void begin() = 0;
+        virtual bool look() = 0;
+    };
+    // They are there.
+    struct confirmation final : wait_for_all {
+        std::uint64_t puts = 0, messages = 0;
+        using wait_for_all::wait_for_all;
+        void begin() override {
+            puts = p.puts;
+            messages = p.outbox.storing();
+        }
+        bool look() override {
             if (p.confirmed < puts) owner.begin_flush(p);
-            return p.confirmed >= puts;
+            if (p.inbox.answered() < messages && p.asked < messages) {
+                p.outbox.ask(messages);
+                p.asked = messages;
+                owner.send(p);
+            }
+            return p.confirmed >= puts && p.inbox.answered() >= messages;
         }
     };
+    // They need nothing of us any more.
+    struct departure final : wait_for_all {
+        std::uint64_t all = 0;
+        using wait_for_all::wait_for_all;
+        void begin() override { all = p.begun; }
+        bool look() override {
+            if (p.left < all) owner.begin_flush(p);
+            return p.left >= all;
+        }
+    };
+
+    static constexpr const char *beyond = "a put beyond the end of the peer's region";
+    static bool within(const region &to, std::uint64_t offset, std::uint64_t bytes) {
+        return offset <= to.bytes && bytes <= to.bytes - offset;
+    }
+    peer_process &peer_of(const region &to) {
+        return peers_.at(reinterpret_cast<const unpacked_key *>(to.handle)->peer);
+    }
+    static bool all_begun_arrived(const peer_process &p) {
+        return p.confirmed == p.puts && p.outbox.empty() && p.inbox.answered() >= p.outbox.storing();
+    }
 
     ucs_memory_type_t gpu_type() const { return wish_.played_gpus ? UCS_MEMORY_TYPE_HOST : UCS_MEMORY_TYPE_CUDA; }
 
@@ -319,13 +393,14 @@ private:
     outcome begin_put(const region &to, std::uint64_t offset, const void *from, std::uint64_t bytes,
                       ucs_memory_type_t type, std::unique_ptr<transfer> &out) {
         out = nullptr;
-        if (offset > to.bytes || bytes > to.bytes - offset) return "a put beyond the end of the peer's region";
+        if (!within(to, offset, bytes)) return beyond;
         if (bytes == 0) return {};
         const std::lock_guard lock(mutex_);
         const auto *const key = reinterpret_cast<const unpacked_key *>(to.handle);
         peer_process &p = peers_.at(key->peer);
         if (!p.lost.empty()) return p.lost;
         ++p.puts;
+        ++p.begun;
         ucp_request_param_t param{};
         if (type != UCS_MEMORY_TYPE_UNKNOWN) {
             param.op_attr_mask = UCP_OP_ATTR_FIELD_MEMORY_TYPE;
@@ -340,46 +415,76 @@ private:
         return p.lost;
     }
 
-    // The first of the waiting words. `mutex_` is held.
-    void begin_word(peer_process &p) {
-        const waiting_word w = p.waiting.front();
-        p.waiting.pop_front();
-        ++p.puts;
-        if (fence_waits_) p.open.insert(w.address);
-        auto word = std::make_unique<std::uint64_t>(w.value);  // until it has left
-        ucp_request_param_t param{};
-        param.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA;
-        param.user_data = word.get();
-        param.cb.send = [](void *handle, ucs_status_t, void *data) {
-            delete static_cast<std::uint64_t *>(data);
-            instance().ucp_.ucp_request_free(handle);
-        };
-        const ucs_status_ptr_t status =
-            ucp_.ucp_put_nbx(p.endpoint, word.get(), sizeof w.value, w.address, w.key, &param);
-        if (UCS_PTR_IS_PTR(status)) word.release();
-        if (UCS_PTR_IS_ERR(status)) lose(p, UCS_PTR_STATUS(status));
-    }
-
-    // Those of the waiting words whose bytes are confirmed; of two values of one word the second when the first is.
-    // `mutex_` is held.
+    // Those of the waiting words whose bytes are confirmed. `mutex_` is held.
     void begin_words(peer_process &p) {
         const auto held = [&p] {  // not if the peer is lost, and with it all words
-            return !p.waiting.empty() &&
-                   (p.confirmed < p.waiting.front().after || p.open.count(p.waiting.front().address) != 0);
+            return !p.waiting.empty() && p.confirmed < p.waiting.front().after;
         };
         while (!p.waiting.empty()) {
             if (held()) begin_flush(p);
             if (held()) return;
-            if (!p.waiting.empty()) begin_word(p);
+            if (p.waiting.empty()) return;
+            if (!p.outbox.has_room(sizeof(std::uint64_t))) send(p);
+            p.outbox.put_word(p.waiting.front().address, p.waiting.front().value);
+            p.waiting.pop_front();
         }
-        if (!p.given_up.empty())
-            for (const ucp_rkey_h key : std::exchange(p.given_up, {})) retire(p, key);
+    }
+
+    // What is in the outbox. `mutex_` is held.
+    void send(peer_process &p) {
+        if (p.outbox.empty() || !p.lost.empty()) return;
+        auto message = std::make_unique<std::vector<std::uint8_t>>(p.outbox.take(p.calls_us));  // until it has left
+        ++p.begun;
+        ucp_request_param_t param{};
+        param.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA | UCP_OP_ATTR_FIELD_FLAGS |
+                             UCP_OP_ATTR_FIELD_MEMORY_TYPE;
+        param.flags = UCP_AM_SEND_FLAG_EAGER;
+        param.memory_type = UCS_MEMORY_TYPE_HOST;
+        param.user_data = message.get();
+        param.cb.send = [](void *handle, ucs_status_t, void *data) {
+            delete static_cast<std::vector<std::uint8_t> *>(data);
+            instance().ucp_.ucp_request_free(handle);
+        };
+        const ucs_status_ptr_t status =
+            ucp_.ucp_am_send_nbx(p.endpoint, eager_id, nullptr, 0, message->data(), message->size(), &param);
+        if (UCS_PTR_IS_PTR(status)) static_cast<void>(message.release());
+        if (UCS_PTR_IS_ERR(status)) lose(p, UCS_PTR_STATUS(status));
+    }
+
+    // Called in calls of ours, so with the mutex held.
+    static ucs_status_t take_message(void *, const void *, std::size_t, void *data, std::size_t bytes,
+                                     const ucp_am_recv_param_t *) {
+        ucx_network &us = instance();
+        ucx::eager_head head{};
+        if (bytes >= sizeof head) std::memcpy(&head, data, sizeof head);
+        const auto it = us.peers_.find(static_cast<int>(head.sender));
+        if (it == us.peers_.end() || it->first < 0 || static_cast<std::uint64_t>(it->first) != head.sender)
+            return UCS_OK;
+        peer_process &p = it->second;
+        if (!p.lost.empty()) return UCS_OK;
+        if (outcome bad = p.inbox.arrive(
+                data, bytes,
+                [&us](std::uint64_t address, std::uint64_t length) { return us.memory_.covers(address, length); });
+            !bad.empty())
+            us.lose(p, "the peer has sent " + bad);
+        return UCS_OK;
+    }
+
+    // That we have applied what the peer asked for; not before it has told us its address. `mutex_` is held.
+    void answer(int number, peer_process &p) {
+        const std::uint64_t below = p.inbox.question();
+        if (below == 0 || !p.lost.empty()) return;
+        peer_process *same = nullptr;
+        if (p.address.empty() || !connect(number, same).empty()) return p.inbox.ask_again(below);
+        p.outbox.answer(below);
+        send(p);
     }
 
     // `mutex_` is held.
     void begin_flush(peer_process &p) {
         if (p.flushing) return;
         p.flush_confirms = p.puts;
+        p.flush_sees_off = p.begun;
         ucp_request_param_t param{};
         param.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA;
         param.user_data = &p;
@@ -399,7 +504,7 @@ private:
             return;
         }
         p.confirmed = std::max(p.confirmed, p.flush_confirms);
-        if (p.confirmed == p.puts) p.open.clear();
+        p.left = std::max(p.left, p.flush_sees_off);
     }
 
     // Of what an _nbx function has returned; null if that was done at once, or has failed. `mutex_` is held.
@@ -409,12 +514,8 @@ private:
         return nullptr;
     }
 
-    // Puts under way, and words that wait, may still use the key.
+    // Puts under way may still use the key.
     void retire(peer_process &p, ucp_rkey_h key) {
-        if (!p.waiting.empty()) {
-            p.given_up.push_back(key);
-            return;
-        }
         if (p.endpoint == nullptr) {
             ucp_.ucp_rkey_destroy(key);
             return;
@@ -433,17 +534,20 @@ private:
         return std::string("UCX: ") + what + ": " + ucp_.ucs_status_string(s);
     }
 
-    const outcome &lose(peer_process &p, ucs_status_t s) {
+    const outcome &lose(peer_process &p, const std::string &why) {
         p.waiting.clear();
-        if (p.lost.empty()) p.lost = std::string("UCX has lost the connection: ") + ucp_.ucs_status_string(s);
+        p.outbox.clear();
+        if (p.lost.empty()) p.lost = why;
         return p.lost;
+    }
+    const outcome &lose(peer_process &p, ucs_status_t s) {
+        return lose(p, std::string("UCX has lost the connection: ") + ucp_.ucs_status_string(s));
     }
 
     outcome begin() {
         if (outcome bad = ucp_.load(); !bad.empty()) return bad;
         unsigned major = 0, minor = 0, release = 0;
         ucp_.ucp_get_version(&major, &minor, &release);
-        fence_waits_ = major > 1 || minor >= 16 || wish_.played_gpus;
         ucp_config_t *config = nullptr;
         if (const ucs_status_t s = ucp_.ucp_config_read(nullptr, nullptr, &config); s != UCS_OK)
             return error("ucp_config_read", s);
@@ -456,7 +560,7 @@ private:
             }
         ucp_params_t params{};
         params.field_mask = UCP_PARAM_FIELD_FEATURES | UCP_PARAM_FIELD_NAME;
-        params.features = UCP_FEATURE_RMA;
+        params.features = UCP_FEATURE_RMA | UCP_FEATURE_AM;
         params.name = "mpix";
         const ucs_status_t made = ucp_.ucp_init_version(UCP_API_MAJOR, UCP_API_MINOR, &params, config, &context_);
         ucp_.ucp_config_release(config);
@@ -470,6 +574,17 @@ private:
             worker_ = nullptr;
             return error("ucp_worker_create", s);
         }
+        ucp_am_handler_param_t handler{};
+        handler.field_mask = UCP_AM_HANDLER_PARAM_FIELD_ID | UCP_AM_HANDLER_PARAM_FIELD_CB;
+        handler.id = eager_id;
+        handler.cb = take_message;
+        if (const ucs_status_t s = ucp_.ucp_worker_set_am_recv_handler(worker_, &handler); s != UCS_OK) {
+            ucp_.ucp_worker_destroy(worker_);
+            ucp_.ucp_cleanup(context_);
+            context_ = nullptr;
+            worker_ = nullptr;
+            return error("ucp_worker_set_am_recv_handler", s);
+        }
         memory_.open(context_, gpu_type());
         ucp_context_attr_t attributes{};
         attributes.field_mask = UCP_ATTR_FIELD_MEMORY_TYPES;
@@ -482,7 +597,7 @@ private:
     // The peer, with an endpoint.
     outcome connect(int number, peer_process *&out) {
         const auto it = peers_.find(number);
-        if (it == peers_.end()) return "the peer has not said how UCX reaches it";
+        if (it == peers_.end() || it->second.address.empty()) return "the peer has not said how UCX reaches it";
         peer_process &p = it->second;
         out = &p;
         if (!p.lost.empty()) return p.lost;
@@ -522,7 +637,7 @@ private:
     const ucx_wish wish_;
     std::mutex mutex_;
     bool tried_ = false;
-    bool fence_waits_ = false;
+    unsigned holding_ = 0;
     outcome broken_;
     ucp_library ucp_;
     ucp_context_h context_ = nullptr;

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "transport/ucx/eager.h"
+
+#include <mpix/detail/order.h>
+
+#include <algorithm>
+#include <cstring>
+
+namespace mpix::transport::ucx {
+namespace {
+
+constexpr std::size_t padded(std::size_t bytes) { return (bytes + 7) & ~std::size_t{7}; }
+
+}  // namespace
+
+bool eager_outbox::has_room(std::size_t bytes) const {
+    return message_.size() + sizeof(eager_record) + padded(bytes) <= usual_bytes;
+}
+
+void eager_outbox::add(eager_kind kind, std::uint64_t address, const void *from, std::size_t bytes) {
+    if (message_.empty()) {
+        message_.reserve(usual_bytes);
+        message_.resize(sizeof(eager_head));
+    }
+    const eager_record head{address, static_cast<std::uint32_t>(bytes), static_cast<std::uint32_t>(kind)};
+    const std::size_t at = message_.size();
+    message_.resize(at + sizeof head + padded(bytes));
+    std::memcpy(message_.data() + at, &head, sizeof head);
+    if (bytes != 0) std::memcpy(message_.data() + at + sizeof head, from, bytes);
+}
+
+std::vector<std::uint8_t> eager_outbox::take(std::uint64_t sender) {
+    const eager_head head{sender, taken_++};
+    if (std::exchange(stores_, false)) storing_ = taken_;
+    std::memcpy(message_.data(), &head, sizeof head);
+    return std::exchange(message_, {});
+}
+
+outcome eager_inbox::arrive(const void *message, std::size_t bytes, const exposed &is_exposed) {
+    const auto *const first = static_cast<const std::uint8_t *>(message);
+    eager_head head;
+    if (bytes < sizeof head) return "a message that ends in its head";
+    std::memcpy(&head, first, sizeof head);
+    if (head.number < next_ || early_.count(head.number) != 0) return "a message that has been there before";
+    if (head.number != next_) {
+        early_[head.number].assign(first + sizeof head, first + bytes);
+        return {};
+    }
+    ++next_;
+    outcome bad = apply(first + sizeof head, bytes - sizeof head, is_exposed);
+    for (auto it = early_.begin(); bad.empty() && it != early_.end() && it->first == next_; it = early_.erase(it)) {
+        ++next_;
+        bad = apply(it->second.data(), it->second.size(), is_exposed);
+    }
+    return bad;
+}
+
+outcome eager_inbox::apply(const std::uint8_t *record, std::size_t bytes, const exposed &is_exposed) {
+    const std::uint8_t *const end = record + bytes;
+    while (record != end) {
+        eager_record head;
+        if (static_cast<std::size_t>(end - record) < sizeof head) return "a message that ends in a record's head";
+        std::memcpy(&head, record, sizeof head);
+        record += sizeof head;
+        if (static_cast<std::size_t>(end - record) < padded(head.bytes)) return "a message that ends in a record";
+        const auto kind = static_cast<eager_kind>(head.kind);
+        const bool stores = kind == eager_kind::bytes || kind == eager_kind::word;
+        if (stores && !is_exposed(head.address, head.bytes)) return "a message for memory that is not exposed to it";
+        auto *const at = reinterpret_cast<void *>(head.address);
+        switch (kind) {
+            case eager_kind::bytes:
+                std::memcpy(at, record, head.bytes);
+                break;
+            case eager_kind::word: {
+                std::uint64_t value;
+                if (head.bytes != sizeof value || head.address % sizeof value != 0) return "a word that is none";
+                std::memcpy(&value, record, sizeof value);
+                // Releases the bytes of all records before. Pairs with whoever observes the word.
+                detail::publish(static_cast<std::uint64_t *>(at), value);
+                break;
+            }
+            case eager_kind::question:
+                question_ = std::max(question_, head.address);
+                break;
+            case eager_kind::answer:
+                answered_ = std::max(answered_, head.address);
+                break;
+            default:
+                return "a record of an unknown kind";
+        }
+        record += padded(head.bytes);
+    }
+    return {};
+}
+
+}  // namespace mpix::transport::ucx

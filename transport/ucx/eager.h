@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Small puts, and all words, as messages that the receiving process stores itself, in its progress ("eager", as MPI libraries
+// call what they send without asking). Bytes and the words behind them share a message, so that a word waits neither for a
+// fence nor for a flush.
+//
+// A message: a head, and records of an address and bytes, padded to 8. Messages of one process are applied in the order of
+// their numbers, whatever order they come in: UCX may have several ways to a peer. Nothing is stored outside of what is exposed.
+//
+// One thread at a time.
+#ifndef MPIX_TRANSPORT_UCX_EAGER_H
+#define MPIX_TRANSPORT_UCX_EAGER_H
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "transport/transport.h"
+
+namespace mpix::transport::ucx {
+
+struct eager_head {
+    std::uint64_t sender;  // the number by which the receiver calls it
+    std::uint64_t number;  // of the message, among those to this receiver, from 0
+};
+
+enum class eager_kind : std::uint32_t {
+    bytes = 1,  // to `address`
+    word,       // of 8 bytes, to `address`: behind all records before it
+    question,   // are all messages below number `address` applied? No bytes
+    answer,     // to such a question: `address` is its
+};
+
+struct eager_record {
+    std::uint64_t address;
+    std::uint32_t bytes;
+    std::uint32_t kind;
+};
+
+// Of a message, the records so far.
+class eager_outbox {
+public:
+    // A message has about so many bytes: what UCX sends as one piece, over TCP too (UCX 1.13, UCX_TCP_TX_SEG_SIZE: 8 KiB).
+    static constexpr std::size_t usual_bytes = 8000;
+
+    void put(std::uint64_t address, const void *from, std::size_t bytes) {
+        add(eager_kind::bytes, address, from, bytes);
+        stores_ = true;
+    }
+    void put_word(std::uint64_t address, std::uint64_t value) {
+        add(eager_kind::word, address, &value, sizeof value);
+        stores_ = true;
+    }
+    void ask(std::uint64_t below) { add(eager_kind::question, below, nullptr, 0); }
+    void answer(std::uint64_t below) { add(eager_kind::answer, below, nullptr, 0); }
+
+    bool empty() const { return message_.empty(); }
+    // Whether so many bytes more go into the same message.
+    bool has_room(std::size_t bytes) const;
+    // The message, numbered.
+    std::vector<std::uint8_t> take(std::uint64_t sender);
+    void clear() { message_.clear(); }
+    // So many messages were taken when the last was that stores something: those have to be applied for all that to be there.
+    std::uint64_t storing() const { return storing_; }
+
+private:
+    void add(eager_kind kind, std::uint64_t address, const void *from, std::size_t bytes);
+
+    std::vector<std::uint8_t> message_;
+    bool stores_ = false;  // what is in message_
+    std::uint64_t taken_ = 0, storing_ = 0;
+};
+
+// Of one peer's messages, what has been applied.
+class eager_inbox {
+public:
+    using exposed = std::function<bool(std::uint64_t address, std::uint64_t bytes)>;
+
+    // A sentence if it is malformed, or names memory that is not exposed; what stands before that is applied.
+    outcome arrive(const void *message, std::size_t bytes, const exposed &is_exposed);
+
+    // The last question that has not been answered, or 0: from then on it has.
+    std::uint64_t question() { return std::exchange(question_, 0); }
+    void ask_again(std::uint64_t below) { question_ = below; }
+    // So many of our messages has the peer applied.
+    std::uint64_t answered() const { return answered_; }
+
+private:
+    outcome apply(const std::uint8_t *record, std::size_t bytes, const exposed &is_exposed);
+
+    std::uint64_t next_ = 0;
+    std::map<std::uint64_t, std::vector<std::uint8_t>> early_;  // by number
+    std::uint64_t question_ = 0, answered_ = 0;
+};
+
+}  // namespace mpix::transport::ucx
+
+#endif  // MPIX_TRANSPORT_UCX_EAGER_H
