@@ -54,9 +54,9 @@ outcome use_only(const std::string &names) {
 outcome use_rdma_device(const std::string &wish) { return parse_rdma_wish(wish, allowed().rdma_device); }
 
 outcome use_ucx(bool for_gpu_memory, std::uint64_t eager_bytes) {
+    allowed().by_ucx.gpu_memory = for_gpu_memory;
     if (eager_bytes > ucx_wish::most_eager_bytes)
         return "at most " + std::to_string(ucx_wish::most_eager_bytes) + " bytes go as a message";
-    allowed().by_ucx.gpu_memory = for_gpu_memory;
     allowed().by_ucx.eager_bytes = eager_bytes;
     return {};
 }

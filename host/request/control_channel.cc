@@ -113,6 +113,10 @@ void control_channel::release_held() {
         }
         flush = nullptr;
         if (processes_.known_to_have_ended(it->first)) messages.clear();
+        if (!messages.empty()) {  // the one that the flush was for, whatever was put since
+            post(it->first, messages.front());
+            messages.pop_front();
+        }
         while (!messages.empty() && !overtakes(it->first, messages.front(), flush)) {
             post(it->first, messages.front());
             messages.pop_front();

@@ -423,7 +423,7 @@ void receive_request::peer_message(const control_message &m) {
 void receive_request::peer_ended() {
     const std::lock_guard lock(engine);
     take_back_buffer();
-    // All that it wrote is here now; a message that is whole is complete.
+    // All of what it wrote that will come is here now; a message that is whole is complete.
     const bool refused = std::exchange(awaits_sender_, false);
     by_progress_ = true;
     // What lies in the mailbox yet the next look of the host's takes out.

@@ -277,6 +277,9 @@ void part_from_peer(request &r) {
 }
 
 void fail_requests_with(int world_rank) {
+    // What it has sent may be here, and not taken in yet.
+    transport::network *const network = transport::network_in_use();
+    for (int round = 0; network != nullptr && round < 1000 && network->progress();) ++round;
     std::vector<std::uint64_t> unneeded;
     for (const auto &[number, r] : state().live) {
         if (r->peer_world() != world_rank) continue;
@@ -284,8 +287,7 @@ void fail_requests_with(int world_rank) {
         r->peer_ended();
         settle(*r);
     }
-    if (transport::network *const network = transport::network_in_use(); network != nullptr)
-        network->give_up(world_rank);
+    if (network != nullptr) network->give_up(world_rank);
     for (const std::uint64_t number : unneeded) bury(number);
     state().order.remove_source(world_rank);
     std::erase_if(state().in_doubt_since, [world_rank](const auto &entry) { return entry.first.source == world_rank; });

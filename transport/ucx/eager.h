@@ -82,9 +82,9 @@ public:
     // A sentence if it is malformed, or names memory that is not exposed; what stands before that is applied.
     outcome arrive(const void *message, std::size_t bytes, const exposed &is_exposed);
 
-    // The last question that has not been answered, or 0: from then on it has.
-    std::uint64_t question() { return std::exchange(question_, 0); }
-    void ask_again(std::uint64_t below) { question_ = below; }
+    // Whether there is a question that has not been taken; and the last.
+    bool asks() const { return question_ != 0; }
+    std::uint64_t take_question() { return std::exchange(question_, 0); }
     // So many of our messages has the peer applied.
     std::uint64_t answered() const { return answered_; }
 

@@ -33,6 +33,15 @@ using ucx::ucp_library;
 
 constexpr std::size_t padding = 4096;
 constexpr unsigned eager_id = 0;  // of our active messages
+// A peer for which so many bytes of messages wait to be sent is put to from where they are, until some have left.
+constexpr std::uint64_t most_leaving = 4u << 20;
+
+// What this thread holds back: between hold and release.
+struct holding {
+    unsigned depth = 0;
+    bool anything = false;
+};
+thread_local holding held_here;
 
 struct waiting_word {
     std::uint64_t after;  // so many puts have to be confirmed
@@ -50,11 +59,20 @@ struct peer_process {
     std::deque<waiting_word> waiting;
     std::uint64_t words = 0;
     eager_outbox outbox;
-    std::uint64_t asked = 0;  // the last question in it
+    bool held_back = false;     // it is not empty, and goes when a thread that holds releases
+    std::uint64_t leaving = 0;  // bytes of messages that UCX has, and has not sent
+    std::uint64_t asked = 0;    // the last question in it
     eager_inbox inbox;
+    bool deaf = false;       // nothing that it says counts any more
+    bool unsettled = false;  // progress has something to do for it
     // One flush at a time.
     bool flushing = false;
     std::uint64_t flush_confirms = 0, flush_sees_off = 0;
+};
+
+struct eager_message {
+    peer_process &to;
+    std::vector<std::uint8_t> bytes;
 };
 
 // A key of a peer's memory, unpacked once for all regions under it.
@@ -141,8 +159,10 @@ public:
         const std::lock_guard lock(mutex_);
         peer_process &p = peer_of(to);
         if (!p.lost.empty()) return p.lost;
+        if (p.leaving > most_leaving) return begin_put_locked(to, offset, from, bytes, UCS_MEMORY_TYPE_UNKNOWN, out);
         if (!p.outbox.has_room(bytes)) send(p);
         p.outbox.put(reinterpret_cast<std::uint64_t>(to.address) + offset, from, bytes);
+        send_or_hold(p);
         return p.lost;
     }
 
@@ -155,18 +175,21 @@ public:
         p.waiting.push_back({p.puts, reinterpret_cast<std::uint64_t>(to.address) + offset, value});
         ++p.words;
         begin_words(p);
-        if (holding_ == 0) send(p);
+        send_or_hold(p);
+        if (!p.waiting.empty()) unsettle(p);
         return p.lost;
     }
 
-    void hold() override {
-        const std::lock_guard lock(mutex_);
-        ++holding_;
-    }
+    // What one thread holds back another may send: then it goes earlier.
+    void hold() override { ++held_here.depth; }
     void release() override {
+        if (--held_here.depth != 0 || !std::exchange(held_here.anything, false)) return;
         const std::lock_guard lock(mutex_);
-        if (--holding_ != 0 || worker_ == nullptr) return;
-        for (auto &[number, p] : peers_) send(p);
+        for (peer_process *const p : held_back_) {
+            p->held_back = false;
+            send(*p);
+        }
+        held_back_.clear();
     }
 
     gpu_puts *gpu_memory(outcome &why_not) override {
@@ -204,6 +227,7 @@ public:
         const auto it = peers_.find(peer);
         if (it == peers_.end() || worker_ == nullptr) return;
         lose(it->second, UCS_ERR_CANCELED);
+        it->second.deaf = true;
         close(it->second);
     }
 
@@ -212,10 +236,9 @@ public:
         if (!lock || worker_ == nullptr) return false;
         int events = 0;
         while (events < 16 && ucp_.ucp_worker_progress(worker_) != 0) ++events;
-        for (auto &[number, p] : peers_) {
-            answer(number, p);
-            begin_words(p);
-            if (holding_ == 0) send(p);
+        for (peer_process *const p : std::exchange(unsettled_, {})) {
+            p->unsettled = false;
+            settle(*p);
         }
         return events != 0;
     }
@@ -228,6 +251,8 @@ public:
         keys_.clear();
         ucp_.ucp_worker_destroy(worker_);  // which may still call us back about a flush
         worker_ = nullptr;
+        held_back_.clear();
+        unsettled_.clear();
         peers_.clear();
         memory_.close();
         ucp_.ucp_cleanup(context_);
@@ -396,6 +421,10 @@ private:
         if (!within(to, offset, bytes)) return beyond;
         if (bytes == 0) return {};
         const std::lock_guard lock(mutex_);
+        return begin_put_locked(to, offset, from, bytes, type, out);
+    }
+    outcome begin_put_locked(const region &to, std::uint64_t offset, const void *from, std::uint64_t bytes,
+                             ucs_memory_type_t type, std::unique_ptr<transfer> &out) {
         const auto *const key = reinterpret_cast<const unpacked_key *>(to.handle);
         peer_process &p = peers_.at(key->peer);
         if (!p.lost.empty()) return p.lost;
@@ -422,18 +451,38 @@ private:
         };
         while (!p.waiting.empty()) {
             if (held()) begin_flush(p);
-            if (held()) return;
-            if (p.waiting.empty()) return;
-            if (!p.outbox.has_room(sizeof(std::uint64_t))) send(p);
+            if (held() || p.waiting.empty()) return;
             p.outbox.put_word(p.waiting.front().address, p.waiting.front().value);
             p.waiting.pop_front();
+            if (!p.outbox.has_room(sizeof(std::uint64_t))) send(p);  // which may lose the peer
         }
+    }
+
+    void send_or_hold(peer_process &p) {
+        if (held_here.depth == 0) return send(p);
+        held_here.anything = true;
+        if (!std::exchange(p.held_back, true)) held_back_.push_back(&p);
+    }
+
+    void unsettle(peer_process &p) {
+        if (!std::exchange(p.unsettled, true)) unsettled_.push_back(&p);
+    }
+
+    // What is left for progress: words whose bytes may be confirmed by now, a question of the peer's, and its end if it has sent
+    // what cannot be read. `mutex_` is held.
+    void settle(peer_process &p) {
+        if (p.deaf) return close(p);
+        answer(p);
+        begin_words(p);
+        send(p);
+        if (!p.waiting.empty() || p.inbox.asks()) unsettle(p);
     }
 
     // What is in the outbox. `mutex_` is held.
     void send(peer_process &p) {
         if (p.outbox.empty() || !p.lost.empty()) return;
-        auto message = std::make_unique<std::vector<std::uint8_t>>(p.outbox.take(p.calls_us));  // until it has left
+        auto message =
+            std::make_unique<eager_message>(eager_message{p, p.outbox.take(p.calls_us)});  // until it has left
         ++p.begun;
         ucp_request_param_t param{};
         param.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA | UCP_OP_ATTR_FIELD_FLAGS |
@@ -442,42 +491,48 @@ private:
         param.memory_type = UCS_MEMORY_TYPE_HOST;
         param.user_data = message.get();
         param.cb.send = [](void *handle, ucs_status_t, void *data) {
-            delete static_cast<std::vector<std::uint8_t> *>(data);
+            const std::unique_ptr<eager_message> left(static_cast<eager_message *>(data));
+            left->to.leaving -= left->bytes.size();
             instance().ucp_.ucp_request_free(handle);
         };
-        const ucs_status_ptr_t status =
-            ucp_.ucp_am_send_nbx(p.endpoint, eager_id, nullptr, 0, message->data(), message->size(), &param);
-        if (UCS_PTR_IS_PTR(status)) static_cast<void>(message.release());
+        const ucs_status_ptr_t status = ucp_.ucp_am_send_nbx(p.endpoint, eager_id, nullptr, 0, message->bytes.data(),
+                                                             message->bytes.size(), &param);
+        if (UCS_PTR_IS_PTR(status)) {
+            p.leaving += message->bytes.size();
+            static_cast<void>(message.release());
+        }
         if (UCS_PTR_IS_ERR(status)) lose(p, UCS_PTR_STATUS(status));
     }
 
     // Called in calls of ours, so with the mutex held.
     static ucs_status_t take_message(void *, const void *, std::size_t, void *data, std::size_t bytes,
-                                     const ucp_am_recv_param_t *) {
+                                     const ucp_am_recv_param_t *how) {
         ucx_network &us = instance();
+        if ((how->recv_attr & UCP_AM_RECV_ATTR_FLAG_RNDV) != 0) return UCS_OK;  // refused: nothing of ours sends so
         ucx::eager_head head{};
-        if (bytes >= sizeof head) std::memcpy(&head, data, sizeof head);
+        if (bytes < sizeof head) return UCS_OK;  // of nobody
+        std::memcpy(&head, data, sizeof head);
         const auto it = us.peers_.find(static_cast<int>(head.sender));
         if (it == us.peers_.end() || it->first < 0 || static_cast<std::uint64_t>(it->first) != head.sender)
             return UCS_OK;
         peer_process &p = it->second;
-        if (!p.lost.empty()) return UCS_OK;
+        if (p.deaf) return UCS_OK;
         if (outcome bad = p.inbox.arrive(
                 data, bytes,
                 [&us](std::uint64_t address, std::uint64_t length) { return us.memory_.covers(address, length); });
-            !bad.empty())
+            !bad.empty()) {
             us.lose(p, "the peer has sent " + bad);
+            p.deaf = true;
+        }
+        if (p.deaf || p.inbox.asks()) us.unsettle(p);
         return UCS_OK;
     }
 
     // That we have applied what the peer asked for; not before it has told us its address. `mutex_` is held.
-    void answer(int number, peer_process &p) {
-        const std::uint64_t below = p.inbox.question();
-        if (below == 0 || !p.lost.empty()) return;
-        peer_process *same = nullptr;
-        if (p.address.empty() || !connect(number, same).empty()) return p.inbox.ask_again(below);
-        p.outbox.answer(below);
-        send(p);
+    void answer(peer_process &p) {
+        if (!p.inbox.asks() || (p.address.empty() && p.lost.empty())) return;
+        const std::uint64_t below = p.inbox.take_question();
+        if (connect(p).empty()) p.outbox.answer(below);
     }
 
     // `mutex_` is held.
@@ -598,8 +653,10 @@ private:
     outcome connect(int number, peer_process *&out) {
         const auto it = peers_.find(number);
         if (it == peers_.end() || it->second.address.empty()) return "the peer has not said how UCX reaches it";
-        peer_process &p = it->second;
-        out = &p;
+        out = &it->second;
+        return connect(it->second);
+    }
+    outcome connect(peer_process &p) {
         if (!p.lost.empty()) return p.lost;
         if (p.endpoint != nullptr) return {};
         ucp_ep_params_t params{};
@@ -637,12 +694,12 @@ private:
     const ucx_wish wish_;
     std::mutex mutex_;
     bool tried_ = false;
-    unsigned holding_ = 0;
     outcome broken_;
     ucp_library ucp_;
     ucp_context_h context_ = nullptr;
     ucp_worker_h worker_ = nullptr;
     std::map<int, peer_process> peers_;
+    std::vector<peer_process *> held_back_, unsettled_;  // maps do not move what they hold
     ucx::exposed_memory memory_{ucp_};
     gpu_side gpus_{*this};
     outcome no_gpu_memory_;
