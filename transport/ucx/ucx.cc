@@ -319,7 +319,8 @@ private:
         }
     };
 
-    // All words and bytes given to us for a peer so far: those words are begun, and then what has to be so is.
+    // Of all words and bytes given to us for a peer so far: first those words have to be begun; begin() then notes what is under
+    // way, and look() says whether that is done.
     struct wait_for_all : transfer {
         ucx_network &owner;
         peer_process &p;  // maps do not move what they hold
