@@ -30,10 +30,14 @@ namespace mpix {
 
 std::string format_values(std::string_view how, formatting::format_args values);
 
-template <class... Values>
-std::string format(formatting::format_string<Values...> how, Values &&...values) {
-    return format_values(checked(how), formatting::make_format_args(values...));
-}
+// An object and no function: beside a function std::format would be found by its arguments' namespace, and be as good.
+struct formatter {
+    template <class... Values>
+    std::string operator()(formatting::format_string<Values...> how, Values &&...values) const {
+        return format_values(checked(how), formatting::make_format_args(values...));
+    }
+};
+inline constexpr formatter format;
 
 }  // namespace mpix
 

@@ -46,6 +46,7 @@ bool whole_number(const std::string &value, int least, int &out) {
 struct export_options {
     int device = transport::on_host;
     int contributors = 1;
+    bool sole_waiter = false;
 };
 
 problem read_options(const request &r, MPI_Info info, export_options &out) {
@@ -57,6 +58,11 @@ problem read_options(const request &r, MPI_Info info, export_options &out) {
     if (value == "host") out.device = transport::on_host;
     if (info_value(info, "mpix_contributors", value) && !whole_number(value, 1, out.contributors))
         return {MPI_ERR_INFO_VALUE, format("info key mpix_contributors is \"{}\"; it takes a number from 1", value)};
+    if (info_value(info, "mpix_waiters", value)) {
+        if (value != "any" && value != "1")
+            return {MPI_ERR_INFO_VALUE, format("info key mpix_waiters is \"{}\"; it takes 1 or any", value)};
+        out.sole_waiter = value == "1";
+    }
     if (out.device == transport::on_host && r.place.owner != nullptr)
         return {MPI_ERR_BUFFER, "the buffer is GPU memory, which host threads cannot reach"};
     if (out.device != transport::on_host && transport::devices() == nullptr)
@@ -86,6 +92,7 @@ problem export_request(request &r, const export_options &options, MPIX_Prequest 
         problem bad = r.kind == MPIX_KIND_SEND ? static_cast<send_request &>(r).export_to(copy, contributors)
                                                : static_cast<receive_request &>(r).export_to(copy, contributors);
         if (bad) return bad;
+        if (options.sole_waiter) r.device->expect_sole_waiter();
         out = r.device->opaque_handle();
     }
     exports()[out] = r.shared_from_this();

@@ -80,8 +80,8 @@ problem device_copy::make(const request &r, std::uint64_t epoch, std::uint32_t c
     void *words = nullptr;
     if (auto bad = gpus_.acquire_view(r.words_region, device_, words); !bad.empty()) return {MPI_ERR_OTHER, bad};
     viewed_ = r.words_region;
-    if (r.mailable())
-        mailing_threads_ = r.kind == MPIX_KIND_SEND ? detail::least_mailing_threads(r.partition_bytes) : 1;
+    receives_ = r.kind == MPIX_KIND_RECV;
+    if (r.mailable()) mailing_threads_ = receives_ ? 1 : detail::least_mailing_threads(r.partition_bytes);
     const std::size_t bytes = mpix_prequest_size(r.kind, r.op.partitions);
     if (auto bad = gpus_.allocate(bytes, device_, memory_); !bad.empty()) return {MPI_ERR_NO_MEM, bad};
 
@@ -106,7 +106,9 @@ problem device_copy::make(const request &r, std::uint64_t epoch, std::uint32_t c
 }
 
 mpix_prequest *device_copy::opaque_handle() const {
-    return mailing_threads_ == 0 ? handle() : detail::mailable_handle(handle(), mailing_threads_);
+    if (mailing_threads_ == 0) return handle();
+    return receives_ ? detail::mailable_receive(handle(), sole_waiter_)
+                     : detail::mailable_send(handle(), mailing_threads_);
 }
 
 transport::outcome device_copy::install(const device_route &route) {

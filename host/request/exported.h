@@ -62,6 +62,8 @@ public:
     mpix_prequest *handle() const { return static_cast<mpix_prequest *>(memory_.address); }
     // The same for the user.
     mpix_prequest *opaque_handle() const;
+    // Of a receive: "mpix_waiters" is 1. Before the user has the handle.
+    void expect_sole_waiter() { sole_waiter_ = true; }
     int device() const { return device_; }
     transport::transport &gpus() const { return gpus_; }
 
@@ -69,6 +71,7 @@ private:
     transport::transport &gpus_;
     int device_;
     std::uint64_t mailing_threads_ = 0;  // that a group needs to use a mailbox; 0: there is none for it
+    bool receives_ = false, sole_waiter_ = false;
     bool ended_ = false;
     transport::region memory_;
     transport::region viewed_;  // the request's words, as long as the GPU has them

@@ -7,7 +7,7 @@
 //
 // By one block, warp or thread, and, of large messages, by several blocks: the blocks of the sender mark a partition each
 // ready, and each block of the receiver waits for the whole message, which is one partition there. Of several numbers of
-// blocks, each way shows the one that is best for it.
+// blocks, each way shows the one that is best for it. sole_us: with "mpix_waiters" = 1.
 #include <optional>
 #include <string>
 #include <vector>
@@ -118,11 +118,13 @@ public:
             const int count = messages(scope_volume[s], bytes, most_messages);
             std::string path;
             const double mpix = measure_mpix(c_, {by, 1, o_.threads, bytes, count, o_.epochs}, out_, path);
+            const double sole = measure_mpix(c_, {by, 1, o_.threads, bytes, count, o_.epochs, true}, out_, path);
             const double fence = measure_fence(c_, o_, by, bytes, count, out_);
             std::optional<double> in_data, nvshmem;
             if (bytes <= most_inline) in_data = measure_inline(c_, o_, by, bytes, count, out_);
             if (nvshmem_) nvshmem = nvshmem_->measure(c_, o_.epochs, by, 1, threads, bytes, count);
-            print(bytes, scope_names[s], threads, {mpix, 1}, {fence, 1}, in_data, nvshmem, 1, host(row, bytes), path);
+            print(bytes, scope_names[s], threads, {mpix, 1}, sole, {fence, 1}, in_data, nvshmem, 1, host(row, bytes),
+                  path);
         }
     }
 
@@ -141,7 +143,7 @@ public:
                     nvshmem.offer(nvshmem_->measure(c_, o_.epochs, scope::block, blocks, o_.threads, bytes, count),
                                   blocks);
             }
-            print(bytes, "blocks", o_.threads, mpix, floor, std::nullopt,
+            print(bytes, "blocks", o_.threads, mpix, std::nullopt, floor, std::nullopt,
                   nvshmem_ ? std::optional<double>(nvshmem.us) : std::nullopt, nvshmem.blocks, host(row, bytes), path);
         }
     }
@@ -159,13 +161,14 @@ private:
         return *host_us_[row];
     }
 
-    void print(uint64_t bytes, const char *scope_name, int threads, const best &mpix, const best &floor,
-               std::optional<double> in_data, std::optional<double> nvshmem, int nvshmem_blocks, double host_us,
-               const std::string &path) {
+    void print(uint64_t bytes, const char *scope_name, int threads, const best &mpix, std::optional<double> sole,
+               const best &floor, std::optional<double> in_data, std::optional<double> nvshmem, int nvshmem_blocks,
+               double host_us, const std::string &path) {
         if (table_ == nullptr) return;
         const double least = in_data ? std::min(floor.us, *in_data) : floor.us;
-        table_->row({cell(bytes), scope_name, cell(threads), cell(mpix.us), cell(mpix.blocks), cell(floor.us),
-                     cell(floor.blocks), in_data ? cell(*in_data) : unmeasured, cell(mpix.us / least),
+        table_->row({cell(bytes), scope_name, cell(threads), cell(mpix.us), cell(mpix.blocks),
+                     sole ? cell(*sole) : unmeasured, cell(floor.us), cell(floor.blocks),
+                     in_data ? cell(*in_data) : unmeasured, cell(mpix.us / least),
                      nvshmem ? cell(*nvshmem) : nvshmem_missing(), nvshmem ? cell(nvshmem_blocks) : unmeasured,
                      cell(host_us), cell(static_cast<double>(bytes) / mpix.us * 1e-3), path});
     }
@@ -189,9 +192,9 @@ int main(int argc, char **argv) {
     std::optional<table> t;
     if (c.rank == 0)
         t.emplace("one-way latency from pready to wait_arrived (us), best number of blocks", o.csv,
-                  std::vector<column>{"size", "scope", "threads", "mpix_us", "mpix_blocks", "floor_us", "floor_blocks",
-                                      "flag_in_data_us", "ratio", "nvshmem_us", "nvshmem_blocks", "host_send_us",
-                                      "mpix_GB/s", "path"},
+                  std::vector<column>{"size", "scope", "threads", "mpix_us", "mpix_blocks", "sole_us", "floor_us",
+                                      "floor_blocks", "flag_in_data_us", "ratio", "nvshmem_us", "nvshmem_blocks",
+                                      "host_send_us", "mpix_GB/s", "path"},
                   machine_names, machine_columns(c.device));
     run all(c, o, t ? &*t : nullptr);
     for (const scope by : o.scopes) all.group(by);

@@ -39,6 +39,7 @@ struct exchange_shape {
     int blocks, threads;
     uint64_t bytes;  // of a message, `blocks` partitions of the sender
     int count, epochs;
+    bool sole_waiter = false;  // told to mpix; true of these kernels where one block waits
 };
 
 // Half a round trip in microseconds, the median of the epochs; `path`: what MPIX_Request_path says.
@@ -53,7 +54,13 @@ inline double measure_mpix(pair &c, const exchange_shape &s, char *out, std::str
     must(MPI_Psend_init(out, count * blocks, share, MPI_BYTE, c.peer, 0, MPI_COMM_WORLD, MPI_INFO_NULL, &r[0]),
          "MPI_Psend_init");
     must(MPI_Precv_init(in, count, all, MPI_BYTE, c.peer, 0, MPI_COMM_WORLD, MPI_INFO_NULL, &r[1]), "MPI_Precv_init");
-    for (int i = 0; i < 2; ++i) must(MPIX_Prequest_create(r[i], MPI_INFO_NULL, &p[i]), "MPIX_Prequest_create");
+    MPI_Info info = MPI_INFO_NULL;
+    if (s.sole_waiter) {
+        must(MPI_Info_create(&info), "MPI_Info_create");
+        must(MPI_Info_set(info, "mpix_waiters", "1"), "MPI_Info_set");
+    }
+    for (int i = 0; i < 2; ++i) must(MPIX_Prequest_create(r[i], info, &p[i]), "MPIX_Prequest_create");
+    if (info != MPI_INFO_NULL) must(MPI_Info_free(&info), "MPI_Info_free");
     const double us = c.measure(s.epochs, "mpix", out, in, bytes * static_cast<uint64_t>(count), [&](int) {
         must(MPI_Startall(2, r), "MPI_Startall");
         must(MPIX_Pbuf_prepare_all(2, r), "MPIX_Pbuf_prepare_all");  // so that nothing is deferred

@@ -242,6 +242,9 @@ static void extensions(void) {
     OK(MPI_Info_set(info, "mpix_contributors", "2x"));
     EXPECT(MPI_ERR_INFO_VALUE, "mpix_contributors", MPIX_Prequest_create(both[0], info, &preq));
     OK(MPI_Info_set(info, "mpix_contributors", "1"));
+    OK(MPI_Info_set(info, "mpix_waiters", "2"));
+    EXPECT(MPI_ERR_INFO_VALUE, "mpix_waiters", MPIX_Prequest_create(both[0], info, &preq));
+    OK(MPI_Info_set(info, "mpix_waiters", "1"));
     OK(MPI_Info_set(info, "mpix_device", "gpu"));
     EXPECT(MPI_ERR_INFO_VALUE, "mpix_device", MPIX_Prequest_create(both[0], info, &preq));
     OK(MPI_Info_set(info, "mpix_device", "0"));

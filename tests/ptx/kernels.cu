@@ -44,17 +44,28 @@ KERNEL way_inline_send(mpix_prequest *r, int p, uint64_t *out) {
     *out = 2 * mail_at_once(cg::this_thread_block(), r, p, &mailed) + mailed;
 }
 KERNEL way_inline_take(mpix_prequest *r, awaited w, unsigned i, bool *out) {
+    w.sole = false;
+    *out = take_letter(cg::this_thread_block(), r, w, i, false, false);
+}
+KERNEL way_inline_at_once(mpix_prequest *r, int j, bool *out) {
+    *out = take_at_once(cg::this_thread_block(), r, j, false);
+}
+KERNEL way_inline_at_once_sole(mpix_prequest *r, int j, bool *out) {
+    *out = take_at_once(cg::this_thread_block(), r, j, true);
+}
+KERNEL way_inline_take_sole(mpix_prequest *r, awaited w, unsigned i, bool *out) {
+    w.sole = true;
     *out = take_letter(cg::this_thread_block(), r, w, i, false, false);
 }
 KERNEL way_stored_at_once(mpix_prequest *r, int p, int *out) {
     const uint64_t epoch = store_at_once(cg::this_thread_block(), r, p);
-    *out = conclude_stored<false>(cg::this_thread_block(), p, r, epoch, r->flags, group_mover<false>{});
+    *out = conclude_stored(cg::this_thread_block(), p, r, epoch, r->flags, group_mover<false>{});
 }
 KERNEL way_ask(mpix_prequest *r, uint64_t *out) {
     *out = ask_host(r, [](const host_says &) {}).gate;
 }
 KERNEL way_together(mpix_prequest *r, int j, waited *out) {
-    *out = await_together(cg::this_thread_block(), r, j, true, false, 0, false);
+    *out = await_together(cg::this_thread_block(), r, j, waiters::any, false, 0, false);
 }
 KERNEL way_flags(awaited w, bool *out) { *out = all_flagged(cg::this_thread_block(), w, 64); }
 KERNEL way_count(mpix_prequest *r, uint64_t epoch) { settle<false, false>(r, epoch); }

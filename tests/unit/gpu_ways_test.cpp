@@ -91,9 +91,9 @@ public:
     }
 
     MPIX_Prequest send() const {
-        return s_.mailbox ? mailable_handle(send_.get(), least_mailing_threads(s_.bytes)) : send_.get();
+        return s_.mailbox ? mailable_send(send_.get(), least_mailing_threads(s_.bytes)) : send_.get();
     }
-    MPIX_Prequest receive() const { return s_.mailbox ? mailable_handle(receive_.get(), 1) : receive_.get(); }
+    MPIX_Prequest receive() const { return s_.mailbox ? mailable_receive(receive_.get(), false) : receive_.get(); }
 
     // ---- the hosts' part ----
 

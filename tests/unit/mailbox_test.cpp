@@ -4,9 +4,11 @@
 #include <mpix/device.cuh>
 #include <mpix/host_group.hpp>
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <cstring>
+#include <functional>
 #include <memory>
 #include <random>
 #include <thread>
@@ -67,6 +69,10 @@ public:
         return true;
     }
 
+    bool untouched() const {
+        return std::all_of(in_.begin(), in_.end(), [](char c) { return c == 0x5a; });
+    }
+
     const mpix::mailbox_layout layout;
     const std::uint64_t bytes;
     mpix_prequest *send = nullptr, *receive = nullptr;
@@ -121,14 +127,19 @@ TEST_CASE("groups of any size, partitions of any size and alignment, several gro
             const std::uint64_t e = epoch + (round % 3 == 0 ? 0xfffffff0u : 0);
             r.begin(e, random);
             const bool once = random() % 2 == 0, looked = random() % 2 == 0;
+            using mpix::detail::waiters;
+            const waiters waiting = takers == 1 && random() % 2 == 0 ? waiters::sole : waiters::any;
+            const bool at_once = random() % 2 == 0;
             std::atomic<bool> good{true};
             std::thread receiver([&] {
                 mpix::host_launch(takers, threads, [&](const mpix::host_group &group) {
                     for (int j = 0; j < common; ++j) {
-                        bool there = false;
+                        bool there =
+                            at_once && mpix::detail::take_at_once(group, r.receive, j, waiting == waiters::sole);
                         while (!there) {
-                            there = mpix::detail::await_together(group, r.receive, j, true, looked, in(20'000'000'000u),
-                                                                 once) == mpix::detail::waited::there;
+                            there =
+                                mpix::detail::await_together(group, r.receive, j, waiting, looked, in(20'000'000'000u),
+                                                             once) == mpix::detail::waited::there;
                             if (!there && !once) {
                                 good = false;
                                 break;
@@ -240,11 +251,92 @@ TEST_CASE("at once to the receive buffer, where there is no mailbox, or it is no
     }
 }
 
+TEST_CASE("a small partition of whole words is taken at once") {
+    std::mt19937_64 random(Catch::rngSeed());
+    for (int round = 0; round < 40; ++round) {
+        const int threads = 1 + static_cast<int>(random() % 5), partitions = 1 + static_cast<int>(random() % 3);
+        const std::uint64_t bytes = 8 * (1 + random() % (2 * static_cast<unsigned>(threads)));
+        const bool sole = random() % 2 == 0;
+        pair_of_requests r(partitions, partitions, bytes, 8 * (round % 2), 8 * (round / 2 % 2));
+        CAPTURE(threads, partitions, bytes, sole);
+        for (std::uint64_t epoch = 2; epoch < 5; ++epoch) {
+            r.begin(epoch, random);
+            std::atomic<int> taken{0};
+            std::thread receiver([&] {
+                mpix::host_launch(1, threads, [&](const mpix::host_group &group) {
+                    for (int j = 0; j < partitions; ++j) {
+                        // On a machine that others keep busy the sender may need longer than it looks.
+                        while (!mpix::detail::take_at_once(group, r.receive, j, sole)) std::this_thread::yield();
+                        if (group.thread_rank() == 0) ++taken;
+                    }
+                });
+            });
+            mpix::host_launch(1, threads, [&](const mpix::host_group &group) {
+                bool mailed = false;
+                for (int p = partitions; p-- > 0;) mpix::detail::mail_at_once(group, r.send, p, &mailed);
+            });
+            receiver.join();
+            CHECK(taken == partitions);
+            CHECK(r.right());
+            for (int j = 0; j < partitions; ++j) {
+                CHECK(r.receive->flags[j] == epoch);
+                CHECK(r.receive->taken[j] == 2 * epoch - 1);
+                CHECK(r.told[static_cast<std::size_t>(j)] == epoch);
+            }
+        }
+    }
+}
+
+TEST_CASE("what is not to be taken at once is left as it was") {
+    std::mt19937_64 random(Catch::rngSeed());
+    std::uint64_t bytes = 16;
+    int receivers = 2, asked = 1;
+    unsigned skew = 0;
+    std::uint64_t epoch = 2, claim = 0, left = 0;
+    std::function<void(mpix_prequest *)> before = [](mpix_prequest *) {};
+    bool letter = true;
+    SECTION("words in pieces") { skew = 4; }
+    SECTION("bytes that are no whole words") { bytes = 12; }
+    SECTION("the sender has other partitions") { receivers = 1, asked = 0; }
+    SECTION("there is no such partition") { asked = 2; }
+    SECTION("more lines than are looked at") { bytes = 24; }
+    SECTION("the first epoch") { epoch = 1; }
+    SECTION("a send") {
+        before = [](mpix_prequest *r) { r->head ^= std::uint64_t{MPIX_KIND_SEND ^ MPIX_KIND_RECV} << 32; };
+    }
+    SECTION("no mailbox") {
+        before = [](mpix_prequest *r) { r->mailbox = nullptr; };
+    }
+    SECTION("another group has set about it") { claim = left = 3; }
+    SECTION("all has come") {
+        before = [](mpix_prequest *r) { r->flags[2] = 2; };
+        left = 2;
+    }
+    SECTION("it came another way") {
+        letter = false;
+        before = [](mpix_prequest *r) { r->flags[1] = 2; };
+        left = 2;
+    }
+    SECTION("it does not come") { letter = false, left = 2; }
+    pair_of_requests r(2, receivers, bytes, 0, skew);
+    r.begin(epoch, random);
+    bool mailed = false;
+    if (letter && r.send->partition_bytes % 8 == 0 && epoch > 1)
+        CHECK(mpix::detail::mail_at_once(mpix::thread_group{}, r.send, 1, &mailed) == epoch);
+    r.receive->taken[1] = claim;
+    std::uint64_t *const taken = r.receive->taken;
+    before(r.receive);
+    CHECK(!mpix::detail::take_at_once(mpix::thread_group{}, r.receive, asked, true));
+    CHECK(taken[1] == left);
+    CHECK(r.untouched());
+    CHECK(r.told[1] == 0);
+}
+
 TEST_CASE("what came another way, what never comes, and what does not come in time") {
     std::mt19937_64 random(Catch::rngSeed());
     pair_of_requests r(1, 1, 24, 0, 0);
     const auto take = [&](std::uint64_t limit_ns, bool once) {
-        return mpix::detail::await_together(mpix::thread_group{}, r.receive, 0, true, true,
+        return mpix::detail::await_together(mpix::thread_group{}, r.receive, 0, mpix::detail::waiters::any, true,
                                             limit_ns == 0 ? ~std::uint64_t{0} : in(limit_ns),
                                             once) == mpix::detail::waited::there;
     };

@@ -14,6 +14,7 @@
 #include <mpix/device/mailbox.cuh>
 #include <mpix/device/move.cuh>
 #include <mpix/device/ready.cuh>
+#include <mpix/device/take_at_once.cuh>
 
 #if !defined(__CUDA_ARCH__)
 #include <sched.h>
@@ -250,8 +251,9 @@ enum class waited { there, late, unknown };
 // themselves whether its epoch runs, and unknown is the answer if one of them cannot say so without the host: see look, and in
 // the first epoch the route is not final.
 template <class Group>
-MPIX_FN waited await_together(const Group &group, mpix_prequest *r, int j, bool mailable, bool looked,
-                              uint64_t deadline, bool once) {
+MPIX_FN waited await_together(const Group &group, mpix_prequest *r, int j, waiters who, bool looked, uint64_t deadline,
+                              bool once) {
+    const bool mailable = who != waiters::no_mailbox;
     const unsigned rank = static_cast<unsigned>(group.thread_rank()),
                    threads = static_cast<unsigned>(group.num_threads());
     // All that is needed first, on its way together.
@@ -262,6 +264,7 @@ MPIX_FN waited await_together(const Group &group, mpix_prequest *r, int j, bool 
     w.epoch = peek(&r->seen_epoch);
     w.flags = peek_pointer(&r->flags);
     w.mailbox = mailable ? peek_pointer(&r->mailbox) : nullptr;
+    w.sole = who == waiters::sole;
     w.senders = static_cast<unsigned>(senders);
     bool known = w.epoch != 0 && senders != 0 && w.flags != nullptr;
     if (!looked)
@@ -354,10 +357,10 @@ MPIX_FN bool arrived(const Group &group, MPIX_Prequest handle, int j, const Take
     mpix_prequest *const r = request_of(handle);
 #if MPIX_ON_GPU
     (void)copy;
-    const bool mailable = is_mailable(handle);
+    const waiters who = waiters_of(handle);
     for (bool asked = false;; asked = true) {
         if (r != nullptr)
-            if (const waited w = await_together(group, r, j, mailable, asked, ~uint64_t{0}, true); w != waited::unknown)
+            if (const waited w = await_together(group, r, j, who, asked, ~uint64_t{0}, true); w != waited::unknown)
                 return w == waited::there;
         if (const int code = ask(group, r, j, 0, false); code != together) return code == MPI_SUCCESS;
     }
@@ -388,7 +391,11 @@ MPIX_FN int wait_arrived(const Group &group, MPIX_Prequest preq, int partition, 
     using detail::arrival;
     mpix_prequest *const r = detail::request_of(preq);
 #if MPIX_ON_GPU
-    const bool mailable = detail::is_mailable(preq);
+    const detail::waiters who = detail::waiters_of(preq);
+    // Most of them take no longer than to be looked for a while.
+    if (who != detail::waiters::no_mailbox && timeout_ns != 0 &&
+        detail::take_at_once(group, r, partition, who == detail::waiters::sole))
+        return MPI_SUCCESS;
     bool asked = false, late = false;
     uint64_t deadline = ~uint64_t{0};
     if (r != nullptr) {
@@ -398,8 +405,7 @@ MPIX_FN int wait_arrived(const Group &group, MPIX_Prequest preq, int partition, 
     }
     for (;;) {
         if (r != nullptr) {
-            const detail::waited w =
-                detail::await_together(group, r, partition, mailable, asked, deadline, timeout_ns == 0);
+            const detail::waited w = detail::await_together(group, r, partition, who, asked, deadline, timeout_ns == 0);
             if (w == detail::waited::there) return MPI_SUCCESS;
             late = w == detail::waited::late;
         }
@@ -452,7 +458,7 @@ MPIX_FN int MPI_Parrived(MPIX_Prequest preq, int partition, int *flag) {
     }
 #if MPIX_ON_GPU
     if (mpix::detail::wants_all(l) && (mpix::detail::is_mailable(preq) || l.range.first != l.range.last)) {
-        *flag = mpix::detail::await_together(self, r, partition, mpix::detail::is_mailable(preq), true, ~uint64_t{0},
+        *flag = mpix::detail::await_together(self, r, partition, mpix::detail::waiters_of(preq), true, ~uint64_t{0},
                                              true) == mpix::detail::waited::there;
         return MPI_SUCCESS;
     }

@@ -84,36 +84,44 @@ MPIX_FN uint64_t mail_at_once(const Group &group, const mpix_prequest *r, int p,
     const uint64_t bytes = r->partition_bytes;
     const unsigned lines = static_cast<unsigned>(lines_of(bytes)), rank = static_cast<unsigned>(group.thread_rank()),
                    threads = static_cast<unsigned>(group.num_threads());
-    char *const mailbox = glance_pointer(&r->mailbox);
-    const bool valid = static_cast<unsigned>(p) < static_cast<unsigned>(r->partitions) && in_words(r->buffer, bytes) &&
-                       lines <= ahead * threads;
-    const uint64_t offset = valid ? static_cast<uint64_t>(p) * bytes : 0;
-    const char *const from = r->buffer + offset;
+    const bool busy = is_busy(rank, threads, lines);
+    uint64_t epoch = 2, payload[ahead] = {};
+    unsigned partitions = 0;
+    char *buffer = nullptr, *mailbox = nullptr;
+    if (busy) {
+        partitions = static_cast<unsigned>(r->partitions);
+        buffer = r->buffer;
+        mailbox = glance_pointer(&r->mailbox);
+    }
+    bool open = true, open_for_lines = true;
     group.sync();  // as in store_at_once
-    // Who has nothing to store takes the leader's word for it.
-    uint64_t word = 2 * 2 + 1, readied = 0;
-    if (rank == 0 || rank < lines) peek_pair(&r->open_word, &word, &readied);
-    uint64_t payload[ahead];
+    if (busy) {
+        uint64_t word, readied;
+        peek_pair(&r->open_word, &word, &readied);
+        const bool valid = static_cast<unsigned>(p) < partitions && in_words(buffer, bytes) && lines <= ahead * threads;
+        const char *const from = buffer + (valid ? static_cast<unsigned>(p) * bytes : 0);
 #ifdef __CUDA_ARCH__
 #pragma unroll
 #endif
-    for (unsigned k = 0; k < ahead; ++k) {
-        const unsigned i = rank + k * threads;
-        payload[k] = valid && i < lines ? load_word<uint64_t>(from + i * line_payload) : 0;
+        for (unsigned k = 0; k < ahead; ++k) {
+            const unsigned i = rank + k * threads;
+            if (valid && i < lines) payload[k] = load_word<uint64_t>(from + i * line_payload);
+        }
+        epoch = open_epoch(r, word, readied);
+        open = valid && epoch != 0;
+        open_for_lines = open && (word & 1) != 0 && mailbox != nullptr;
     }
-    const uint64_t epoch = open_epoch(r, word, readied);
-    const bool open = valid && epoch != 0;
-    *mailed = agree_all(group, open && (word & 1) != 0 && mailbox != nullptr);
+    *mailed = agree_all(group, open_for_lines);
     char *to;
     if (*mailed) {
-        to = mailbox_of(mailbox, static_cast<uint64_t>(p), bytes);
+        to = mailbox_of(mailbox, static_cast<unsigned>(p), bytes);
     } else {
         char *const landing = glance_pointer(&r->landing);
         const uint64_t *const flags = glance_pointer(&r->flags);
         if (!agree_all(group, open && landing != nullptr && in_words(landing, bytes) && flags != nullptr &&
                                   !has_layouts(flags)))
             return 0;
-        to = landing + offset;
+        to = landing + static_cast<unsigned>(p) * bytes;
     }
 #ifdef __CUDA_ARCH__
 #pragma unroll

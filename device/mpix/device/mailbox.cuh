@@ -45,12 +45,23 @@ MPIX_FN bool is_mailable(const mpix_prequest *handle, unsigned threads) {
     return false;
 #endif
 }
-// For the user; `least_threads` of a send, at least 1.
-inline mpix_prequest *mailable_handle(mpix_prequest *r, uint64_t least_threads) {
+// Who asks for the partitions of a receive with a mailbox: several groups, of which one takes a partition out for all, or only
+// one of which the others hear afterwards.
+enum class waiters { no_mailbox, any, sole };
+MPIX_FN waiters waiters_of(const mpix_prequest *handle) {
+    if (!is_mailable(handle)) return waiters::no_mailbox;
+    return (reinterpret_cast<uint64_t>(handle) & MPIX_HANDLE_SOLE) != 0 ? waiters::sole : waiters::any;
+}
+// For the user; `least_threads` is at least 1.
+inline mpix_prequest *mailable_send(mpix_prequest *r, uint64_t least_threads) {
     uint64_t logarithm = 0;
     while ((uint64_t{1} << logarithm) < least_threads) ++logarithm;
     return reinterpret_cast<mpix_prequest *>(reinterpret_cast<uint64_t>(r) | MPIX_HANDLE_MAILABLE |
                                              logarithm << MPIX_HANDLE_THREADS_SHIFT);
+}
+inline mpix_prequest *mailable_receive(mpix_prequest *r, bool sole_waiter) {
+    return reinterpret_cast<mpix_prequest *>(reinterpret_cast<uint64_t>(r) | MPIX_HANDLE_MAILABLE |
+                                             (sole_waiter ? MPIX_HANDLE_SOLE : 0));
 }
 
 // A line holds eight packed bytes, four and four, each beside the low half of the epoch: {data, epoch, data, epoch}. A
@@ -95,6 +106,12 @@ MPIX_FN bool load_line(const char *box, uint64_t line, uint64_t epoch, uint64_t 
            static_cast<uint32_t>(high >> 32) == static_cast<uint32_t>(epoch);
 }
 
+// Who of a group does anything for so many lines: those that have one, the first, who leads, and the last, who tells of it; the others
+// take their word. Of a warp all, who would wait for each other.
+MPIX_FN bool is_busy(unsigned rank, unsigned threads, unsigned lines) {
+    return threads <= 32 || rank == 0 || rank == threads - 1 || rank < lines;
+}
+
 MPIX_FN char *mailbox_of(char *mailbox, uint64_t partition, uint64_t bytes) {
     return mailbox + partition * lines_of(bytes) * line_bytes;
 }
@@ -130,6 +147,7 @@ struct awaited {
     uint64_t epoch;
     uint64_t *flags;    // of all, and behind them the whole message's: MPIX_GATE_NEVER if nothing will come any more
     char *mailbox;      // or null
+    bool sole;          // see waiters
     uint64_t deadline;  // by now_ns; ~0: none
 
     // As mpix_prequest.taken, of this match: that field may be another's by now, or null.
@@ -192,6 +210,18 @@ MPIX_FN bool has_claimed(const awaited &w, unsigned i, uint64_t before) {
     return before < 2 * w.epoch - 1;
 }
 
+// A partition is in the user's buffer. One thread, behind a barrier of the group that has copied it.
+MPIX_FN void tell_taken(uint64_t *flag, uint64_t *told, uint64_t epoch, bool sole) {
+    // What all members stored, before the flag. Pairs with reached in all_flagged, of other groups of this GPU; the host starts
+    // work of the GPU after it has seen `told`. Without other groups the members' barriers are enough: who asks later has been
+    // told by this group, and the order of that takes the bytes along.
+    if (sole)
+        poke(flag, epoch);
+    else
+        publish_gpu(flag, epoch);
+    poke(told, epoch);
+}
+
 // Partition i into the user's buffer, unless another group has set about it; whether it is there now. `once`: only if all of it
 // lies in the mailbox; then what another group has set about is waited for. `claimed`: this group has already.
 template <class Group>
@@ -211,12 +241,7 @@ MPIX_FN bool take_letter(const Group &group, mpix_prequest *r, const awaited &w,
     const letter mine = take_lines(r, w, i, r->buffer + static_cast<uint64_t>(i) * w.bytes, rank, threads);
     if (agree_all(group, mine == letter::taken)) {
         // By the last of them, for it has to wait for the stores, and the first ones have the most to do next.
-        if (rank == threads - 1) {
-            // What all members stored, before the flag. Pairs with reached in all_flagged, of other groups of this GPU; the
-            // host starts work of the GPU after it has seen `told`.
-            publish_gpu(&w.flags[i], w.epoch);
-            poke(told + i, w.epoch);
-        }
+        if (rank == threads - 1) tell_taken(&w.flags[i], told + i, w.epoch, w.sole);
         return true;
     }
     // A barrier: what the leader acquired, every member has.

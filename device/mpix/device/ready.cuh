@@ -283,10 +283,22 @@ MPIX_FN void publish_partition(uint64_t *flags, int p, uint64_t epoch) {
 }
 
 #if MPIX_ON_GPU
-// A partition was stored, by all members: `flags` tell the receiver, or with Mailed it tells itself. Two callers of one
-// partition, which is an error, may both come here: on a GPU the answer of an earlier claim would have to be waited for. Here
-// it is under way during the fence.
-template <bool Mailed, class Group, class Mover>
+// The lines of a partition were stored, by all members: they tell the receiver themselves. The teller, one of the members, claims
+// the partition behind them, as in conclude_stored.
+template <class Group, class Mover>
+MPIX_FN int conclude_mailed(const Group &group, int p, mpix_prequest *r, uint64_t epoch, bool teller, const Mover &) {
+    const bool mine = !teller || raise_gpu(partition_states(r) + p, epoch) < epoch;
+    if (!agree_all(group, mine)) {  // a barrier: all members have read the partition
+        if (teller) refuse<Mover::keeps_errors>(r, MPI_ERR_ARG, p);
+        return MPI_ERR_ARG;
+    }
+    if (teller) settle<Mover::alone, true>(r, epoch);
+    return MPI_SUCCESS;
+}
+
+// A partition was stored, by all members: `flags` tell the receiver. Two callers of one partition, which is an error, may both
+// come here: on a GPU the answer of an earlier claim would have to be waited for. Here it is under way during the fence.
+template <class Group, class Mover>
 MPIX_FN int conclude_stored(const Group &group, int p, mpix_prequest *r, uint64_t epoch, uint64_t *flags,
                             const Mover &) {
     const bool leader = group.thread_rank() == 0;
@@ -294,12 +306,12 @@ MPIX_FN int conclude_stored(const Group &group, int p, mpix_prequest *r, uint64_
     group.sync();  // the stores are behind the leader's fence; all members have read the partition
     if (leader) {
         const uint64_t before = raise_gpu(partition_states(r) + p, epoch);
-        if constexpr (!Mailed) publish_partition(flags, p, epoch);
+        publish_partition(flags, p, epoch);
         mine = before < epoch;
         if (!mine) refuse<Mover::keeps_errors>(r, MPI_ERR_ARG, p);
     }
     if (!agree(group, mine)) return MPI_ERR_ARG;
-    if (leader) settle<Mover::alone, Mailed>(r, epoch);
+    if (leader) settle<Mover::alone>(r, epoch);
     return MPI_SUCCESS;
 }
 #endif
@@ -355,14 +367,14 @@ MPIX_FN int ready_by_leader(const Group &group, int p, mpix_prequest *r, bool ma
 #if MPIX_ON_GPU
     if (mailable && agree(group, leader && may_mail(r, a.epoch))) {
         store_lines(r, p, static_cast<unsigned>(group.thread_rank()), static_cast<unsigned>(group.num_threads()));
-        return conclude_stored<true>(group, p, r, a.epoch, nullptr, move);
+        return conclude_mailed(group, p, r, a.epoch, leader, move);
     }
     if (o.landing == nullptr || o.flags == nullptr) {  // they came meanwhile
         o.landing = peek_pointer(&r->landing);
         o.flags = peek_pointer(&r->flags);
     }
     move(group, r, o, p, o.landing);
-    return conclude_stored<false>(group, p, r, a.epoch, o.flags, move);
+    return conclude_stored(group, p, r, a.epoch, o.flags, move);
 #else
     (void)mailable;
     const outgoing o{r->buffer, r->partition_bytes, peek_pointer(&r->landing), peek_pointer(&r->flags)};
@@ -398,11 +410,13 @@ MPIX_FN int ready(const Group &group, int p, MPIX_Prequest handle, const Mover &
     if (mailable) {
         bool mailed = false;
         if (const uint64_t epoch = mail_at_once(group, r, p, &mailed); epoch != 0) {
-            if (mailed) return conclude_stored<true>(group, p, r, epoch, nullptr, move);
-            return conclude_stored<false>(group, p, r, epoch, glance_pointer(&r->flags), move);
+            const bool teller =
+                static_cast<unsigned>(group.thread_rank()) == static_cast<unsigned>(group.num_threads()) - 1;
+            if (mailed) return conclude_mailed(group, p, r, epoch, teller, move);
+            return conclude_stored(group, p, r, epoch, glance_pointer(&r->flags), move);
         }
     } else if (const uint64_t epoch = store_at_once(group, r, p); epoch != 0) {
-        return conclude_stored<false>(group, p, r, epoch, glance_pointer(&r->flags), move);
+        return conclude_stored(group, p, r, epoch, glance_pointer(&r->flags), move);
     }
     return ready_by_leader(group, p, r, mailable, move);
 #else

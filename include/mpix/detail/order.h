@@ -92,6 +92,15 @@ MPIX_FN T *glance_pointer(T *const *word) {
 #endif
 }
 
+// The same of a number.
+MPIX_FN uint64_t glance(const uint64_t *word) {
+#ifdef __CUDA_ARCH__
+    return *word;
+#else
+    return peek(word);
+#endif
+}
+
 // observe: everything its writer published before this value is visible to the caller from here on.
 // Pairs with publish, and with publish_after_fence.
 MPIX_FN uint64_t observe(const uint64_t *word) {
