@@ -145,12 +145,15 @@ void add_sender(table &out, const request &r, const movement &how, const transpo
     out.line(how.typed_only
                  ? "  in a kernel: pready_typed stores into the receive buffer, pready leaves it to the engine"
                  : "  pready in a kernel: its threads store into the receive buffer");
-    if (r.mailable() && !how.typed_only)
+    if (how.by_mail)
         out.line(
-            format("    once kernels receive it, in as many partitions or more: into their mailbox, the arrival in the "
-                   "data, by groups "
-                   "of {} threads or more",
-                   detail::least_mailing_threads(r.partition_bytes)));
+            format("    once kernels receive it: {}into their mailbox, the arrival in the data, by groups of {} "
+                   "threads or more{}",
+                   !how.typed_only ? ""
+                   : r.gapless     ? "both "
+                                   : "pready_typed ",
+                   detail::least_mailing_threads(r.partition_bytes),
+                   r.gapless ? "" : " (so does pready whole words of 8 bytes, but for the first in an epoch)"));
     out.line("  ready in a kernel before the receiver is: left to the progress engine too");
 }
 

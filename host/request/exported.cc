@@ -3,6 +3,7 @@
 
 #include <mpix/device/mailbox.cuh>
 #include <mpix/device/gpu_pack.h>
+#include <mpix/device/payload.cuh>
 
 #include <algorithm>
 #include <cstddef>
@@ -38,6 +39,7 @@ device_copy::~device_copy() {
     if (memory_) gpus_.release(memory_);
     if (viewed_) gpus_.release_view(viewed_);
     for (transport::region &r : layouts_) gpus_.release(r);
+    if (places_) gpus_.release(places_);
 #if MPIX_HAVE_CUDA
     for (const placed &t : types_) gpu::unplace(t.map, device_);
 #endif
@@ -85,6 +87,10 @@ problem device_copy::make(const request &r, std::uint64_t epoch, std::uint32_t c
     const std::size_t bytes = mpix_prequest_size(r.kind, r.op.partitions);
     if (auto bad = gpus_.allocate(bytes, device_, memory_); !bad.empty()) return {MPI_ERR_NO_MEM, bad};
 
+    const std::int64_t *places = nullptr;
+    if (r.mailable() && !r.gapless)
+        if (problem bad = place_pieces(r, &places); bad) return bad;
+
     std::vector<char> image(bytes, 0);
     auto *p = reinterpret_cast<mpix_prequest *>(image.data());
     p->head = r.home->head;
@@ -95,6 +101,7 @@ problem device_copy::make(const request &r, std::uint64_t epoch, std::uint32_t c
     p->words = static_cast<mpix_words *>(words);
     p->ring = reinterpret_cast<mpix_ring_entry *>(p->words + 1);
     p->stall_ns = r.home->stall_ns;
+    p->places = places;
     p->seen_epoch = epoch;
     p->ready_count = epoch * static_cast<std::uint64_t>(r.op.partitions);
     p->defer_count = r.home->defer_count;  // the engine goes on where it was in the ring
@@ -102,6 +109,17 @@ problem device_copy::make(const request &r, std::uint64_t epoch, std::uint32_t c
         std::fill_n(reinterpret_cast<std::uint64_t *>(p + 1), r.op.partitions, epoch);  // the partitions' states
     if (auto bad = gpus_.write(memory_.address, image.data(), bytes, device_); !bad.empty())
         return {MPI_ERR_OTHER, bad};
+    return {};
+}
+
+problem device_copy::place_pieces(const request &r, const std::int64_t **out) {
+    const spread_message message = r.spread();
+    const std::vector<std::int64_t> table = message.places();
+    const std::uint64_t bytes = table.size() * sizeof table[0];
+    if (auto bad = gpus_.allocate(bytes, device_, places_); !bad.empty()) return {MPI_ERR_NO_MEM, bad};
+    if (auto bad = gpus_.write(places_.address, table.data(), bytes, device_); !bad.empty())
+        return {MPI_ERR_OTHER, bad};
+    *out = detail::places_in(static_cast<const std::int64_t *>(places_.address), message.piece());
     return {};
 }
 

@@ -68,6 +68,8 @@ public:
     transport::transport &gpus() const { return gpus_; }
 
 private:
+    problem place_pieces(const request &r, const std::int64_t **out);
+
     transport::transport &gpus_;
     int device_;
     std::uint64_t mailing_threads_ = 0;  // that a group needs to use a mailbox; 0: there is none for it
@@ -81,6 +83,7 @@ private:
     };
     std::vector<placed> types_;  // of all matches: callers of Pready may remember an earlier one's
     std::vector<transport::region> layouts_;
+    transport::region places_;
 };
 
 // Close the mappings of peers' GPU memory that no request uses any more, and the views below, if no request is exported to

@@ -74,6 +74,7 @@ movement choose_movement(const outgoing_route &route) {
     m.by_caller = (m.engine == mover::cpu || m.engine == mover::system) && !route.spent;
     m.by_kernels = route.from_gpu && route.to_gpu && !route.remote && !route.spent;
     m.typed_only = m.by_kernels && (route.gaps || route.landing_gaps);
+    m.by_mail = m.by_kernels && route.mailbox;
     if (route.remote && route.from_gpu) m.staged = route.staged;
     if (m.engine == mover::cpu) m.two_copies = route.two_copies;
     m.not_posted = why_not_posted(route);

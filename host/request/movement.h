@@ -52,6 +52,7 @@ struct outgoing_route {
     bool in_place = false;        // host memory, and the receiver's own
     std::string two_copies = {};  // otherwise, from host memory to host memory: why
     std::string staged = {};      // from GPU memory to a network, by way of host memory: why
+    bool mailbox = false;         // the receiver has one for it, and an exported copy could use it
 };
 
 enum class mover { cpu, system, copy_engine, kernel, network };
@@ -60,6 +61,7 @@ struct movement {
     bool by_caller = false;     // MPI_Pready, and host threads that play kernels, store the bytes themselves
     bool by_kernels = false;    // so do kernels
     bool typed_only = false;    // but those of pready_typed alone
+    bool by_mail = false;       // by the receiver's mailbox, once its kernels take out of there; then those of both
     bool packed_first = false;  // by the progress engine, into a buffer of its own
     mover engine = mover::cpu;  // what the progress engine moves the rest with
     std::string two_copies;     // why the caller's is not the only copy, where it could be; empty: it is

@@ -160,9 +160,12 @@ transport::outcome receive_request::make_landing(const offer &sender) {
         mail_ = {};
         // Who waits for several partitions of the sender's is faster with fences: their flags are looked at side by side.
         const bool few = peer_partitions_ <= static_cast<std::uint64_t>(op.partitions);
-        // What kernels leave there, one of the library's takes.
-        if (MPIX_HAVE_NVCC && few && mailable() && gpu::prepare(place.device).empty())
-            mail_ = mailbox_for(peer_partitions_, total_bytes() / peer_partitions_, config().inline_bytes);
+        // What kernels leave there, one of the library's takes. By pieces, if there are gaps, which the sender's partitions have
+        // to be made of, too.
+        const std::uint64_t each = total_bytes() / peer_partitions_;
+        if (MPIX_HAVE_NVCC && few && mailable() &&
+            (gapless || each % static_cast<std::uint64_t>(spread().piece()) == 0) && gpu::prepare(place.device).empty())
+            mail_ = mailbox_for(peer_partitions_, each, config().inline_bytes);
         if (bad.empty()) bad = landing_owner_->allocate(mail_ ? mail_.all : flag_bytes, place.device, arrival_);
     } else {
         slots_ = by_puts ? 1 : slots_for(total_bytes(), config().eager_bytes);

@@ -68,8 +68,9 @@ request::request(const operation &o, mpix_kind k)
 }
 
 bool request::mailable() const {
-    return place.owner != nullptr && gapless && partition_bytes != 0 && config().inline_bytes != 0 &&
-           (kind == MPIX_KIND_RECV || partition_bytes <= config().inline_bytes);
+    return place.owner != nullptr && partition_bytes != 0 && config().inline_bytes != 0 &&
+           (kind == MPIX_KIND_RECV || partition_bytes <= config().inline_bytes) &&
+           (gapless || total_bytes() / static_cast<std::uint64_t>(spread().piece()) <= most_places);
 }
 
 void give_back(transport::region &own) {

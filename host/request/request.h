@@ -25,6 +25,7 @@
 #include "host/request/handle_table.h"
 #include "host/request/matcher.h"
 #include "host/request/movement.h"
+#include "host/request/places.h"
 #include "transport/select.h"
 
 namespace mpix {
@@ -104,6 +105,8 @@ public:
     match_key key() const;
     // Whether an exported copy may go by a mailbox, if its route has one.
     bool mailable() const;
+    // Of one that is not empty.
+    spread_message spread() const { return {*op.type, op.buffer, total_bytes()}; }
 
     const operation op;
     const mpix_kind kind;

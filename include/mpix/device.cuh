@@ -50,16 +50,17 @@ MPIX_FN thread_group this_thread();
  * have asked for them, or its host has completed the epoch; for the latter the library may need room on the GPU beside the
  * kernels that run, for a kernel of its own.
  *
- * Where the datatype has gaps, here or at the receiver, a GPU's group leaves the partition to the progress engine, which
- * packs it with a kernel of its own; see pready_typed.
+ * Where the datatype has gaps, here or at the receiver, and the partition does not go by a mailbox, a GPU's group leaves it to
+ * the progress engine, which packs it with a kernel of its own; see pready_typed. With gaps here only words of 8 bytes go by a
+ * mailbox, and not the first partition of an epoch.
  */
 template <class Group>
 MPIX_FN int pready(const Group &group, int partition, MPIX_Prequest preq);
 
 /**
- * The same, but the threads of a GPU's group move partitions with gaps as well, from where the bytes lie here to where
- * they belong at the receiver, in one pass. A name of its own because the code takes registers (about 100, of which pready
- * takes 50), whether a request has gaps or not. Both may be used on one request.
+ * The same, but the threads of a GPU's group move all partitions with gaps, from where the bytes lie here to where they
+ * belong at the receiver, in one pass; small ones by the mailbox, whatever their gaps. A name of its own because the code takes
+ * registers (about 100, of which pready takes 50), whether a request has gaps or not. Both may be used on one request.
  */
 template <class Group>
 MPIX_FN int pready_typed(const Group &group, int partition, MPIX_Prequest preq);

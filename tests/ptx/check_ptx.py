@@ -27,7 +27,6 @@ ACQUIRE = "fence.acquire.sys"  # since PTX 8.6
 LINE_OUT, LINE_IN = "st.relaxed.sys.global.v2.u64", "ld.relaxed.sys.global.v2.u64"
 BLOCK_SYNC, ALL, ANY = "barrier.sync", "bar.red.and.pred", "bar.red.or.pred"
 PEEK = "ld.relaxed.sys.global.u64"
-GIVE_BACK = "atom.acq_rel.gpu.global.cas.b64"
 CLAIM = "atom.relaxed.gpu.global.max.u64"
 # Ordinary loads and stores of results and arguments are not looked at.
 ORDERED = re.compile(r"relaxed|acquire|release|acq_rel|fence|membar|mmio|^bar|^atom|^red")
@@ -63,13 +62,6 @@ EXACTLY = {
                 *2 * ["st.relaxed.sys.global.u64"], "st.release.gpu.global.u64"],
     # A barrier, the epoch, all members agree on lines or on plain words, lines; no fence.
     "way_inline_send": [BLOCK_SYNC, LINE_IN, ALL, ALL, *4 * [LINE_OUT]],
-    # The epoch, all members agree; it again, the whole message's flag, the claim, lines, now and then the flag, an acquire for a
-    # claim that was given back, all agree; a barrier, the flag's release, and the host's word; or the claim is given back.
-    "way_inline_at_once": [PEEK, ALL, PEEK, PEEK, CLAIM, LINE_IN, LINE_IN, PEEK, ACQUIRE, ALL, BLOCK_SYNC,
-                           "st.release.gpu.global.u64", "st.relaxed.sys.global.u64", GIVE_BACK],
-    # The same where nobody else waits: no release.
-    "way_inline_at_once_sole": [PEEK, ALL, PEEK, PEEK, CLAIM, LINE_IN, LINE_IN, PEEK, ACQUIRE, ALL, BLOCK_SYNC,
-                                *2 * ["st.relaxed.sys.global.u64"], GIVE_BACK],
     # Who has counted last speaks for all: in noinline code.
     "way_count": ["atom.acq_rel.gpu.global.add.u64"],
     "way_count_inline": ["atom.relaxed.gpu.global.add.u64", FENCE],
@@ -89,9 +81,15 @@ CONTAINS = {
     "way_inline_take_sole": [[CLAIM, ACQUIRE, ANY], [LINE_IN, LINE_IN], [ALL, *2 * ["st.relaxed.sys.global.u64"]],
                              [ACQUIRE, ALL]],
 }
+# The epoch, all members agree; it again, the whole message's flag, the claim, lines, now and then the flag, an acquire for a claim
+# that was given back, all agree; a barrier, then the flag, with a release if others may wait, and the host's word.
+for name, flag in ("way_inline_at_once", "st.release.gpu.global.u64"), ("way_inline_at_once_sole", "st.relaxed.sys.global.u64"):
+    CONTAINS[name] = [[PEEK, ALL, PEEK, PEEK, CLAIM, LINE_IN, LINE_IN, PEEK, ACQUIRE, ALL],
+                      [BLOCK_SYNC, flag, "st.relaxed.sys.global.u64"]]
 COUNTED = {"way_inline_take": (ACQUIRE, 2), "way_inline_take_sole": (ACQUIRE, 2)}
 NEVER = {"way_inline_send": "fence|release|acquire", "way_inline_take": "fence|acquire",
-         "way_inline_take_sole": r"fence|acquire|\bst\.release"}
+         "way_inline_take_sole": r"fence|acquire|\bst\.release", "way_inline_at_once": "fence|acquire",
+         "way_inline_at_once_sole": r"fence|acquire|\bst\.release"}
 
 # sm_90, nvcc 13.0; a newer compiler may need some more.
 MOST_REGISTERS = {"size_pready_thread": 48, "size_pready_block": 48, "size_pready_warp": 48, "size_pready_typed_block": 104,

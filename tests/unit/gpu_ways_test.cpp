@@ -9,7 +9,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
-#include <cstring>
+#include <numeric>
 #include <random>
 #include <string>
 #include <thread>
@@ -40,6 +40,48 @@ struct scenario {
     int sending_groups, receiving_groups, sending_threads, receiving_threads;
     bool watched;  // by one more thread of the receiver's, which looks all the time, between the epochs as well
     bool matched_late;
+    std::uint64_t piece_out, piece_in;  // of buffers with gaps; 0: none
+};
+
+// A message in the user's buffer: in one piece, or in pieces anywhere in twice the room.
+class spread_buffer {
+public:
+    spread_buffer(std::uint64_t bytes, std::uint64_t piece, unsigned skew, std::mt19937_64 random)
+        : bytes_(bytes), memory_(2 * bytes + 64), piece_(piece) {
+        begin_ = reinterpret_cast<char *>((reinterpret_cast<std::uintptr_t>(memory_.data()) + 15) / 16 * 16) + 16;
+        begin_ += piece == 0 ? skew : skew / piece * piece;
+        if (piece == 0) return;
+        std::vector<std::uint64_t> slots(bytes / piece);
+        std::iota(slots.begin(), slots.end(), std::uint64_t{0});
+        std::shuffle(slots.begin(), slots.end(), random);
+        for (const std::uint64_t slot : slots)
+            places_.push_back(static_cast<std::int64_t>((2 * slot + random() % 2) * piece));
+    }
+    char *begin() { return begin_; }
+    const std::int64_t *places() const {
+        return piece_ == 0 ? nullptr : places_in(places_.data(), static_cast<std::int64_t>(piece_));
+    }
+    char *at(std::uint64_t x) {
+        return begin_ + (piece_ == 0 ? x : static_cast<std::uint64_t>(places_[x / piece_]) + x % piece_);
+    }
+    void fill(std::mt19937_64 &random) {
+        for (char &c : memory_) c = static_cast<char>(random());
+    }
+    void poison() { std::fill(memory_.begin(), memory_.end(), char{0x5a}); }
+    bool poisoned_around() {
+        std::vector<bool> mine(memory_.size());
+        for (std::uint64_t x = 0; x < bytes_; ++x) mine[static_cast<std::size_t>(at(x) - memory_.data())] = true;
+        for (std::size_t i = 0; i < memory_.size(); ++i)
+            if (!mine[i] && memory_[i] != 0x5a) return false;
+        return true;
+    }
+
+private:
+    const std::uint64_t bytes_;
+    std::vector<char> memory_;
+    const std::uint64_t piece_;
+    char *begin_ = nullptr;
+    std::vector<std::int64_t> places_;
 };
 
 // Memory of one side's request: the structure and what lies behind it.
@@ -67,8 +109,8 @@ public:
           total_(static_cast<std::uint64_t>(s.senders) * s.bytes),
           send_(MPIX_KIND_SEND, s.senders),
           receive_(MPIX_KIND_RECV, s.receivers),
-          out_(total_ + 64),
-          in_(total_ + 64),
+          out_(total_, s.piece_out, s.skew, std::mt19937_64(total_)),
+          in_(total_, s.piece_in, s.skew, std::mt19937_64(total_ + 1)),
           flags_(2 * static_cast<std::size_t>(s.senders) + 1),
           told_(static_cast<std::size_t>(s.senders)),
           ring_(static_cast<std::size_t>(s.senders)),
@@ -78,15 +120,16 @@ public:
             return reinterpret_cast<char *>((reinterpret_cast<std::uintptr_t>(memory.data()) + to - 1) / to * to);
         };
         send_->partition_bytes = s.bytes;
-        send_->buffer = aligned(out_, 16) + s.skew;
+        send_->buffer = out_.begin();
         send_->words = &send_words_;
         send_->ring = ring_.data();
         send_->stall_ns = patience_ns;
         receive_->partition_bytes = total_ / static_cast<std::uint64_t>(s.receivers);
-        receive_->buffer = aligned(in_, 16) + 16 + s.skew;
+        receive_->buffer = in_.begin();
         receive_->words = &receive_words_;
         receive_->stall_ns = patience_ns;
         mailbox_ = s.mailbox ? aligned(lines_, 16) : nullptr;
+        if (s.mailbox) send_->places = out_.places(), receive_->places = in_.places();
         if (!s.matched_late) match();
     }
 
@@ -108,12 +151,15 @@ public:
         poke(&send_->slots, 1);
         poke_pointer(&send_->peer_complete, &receive_words_.complete);
         poke_pointer(&send_->mailbox, mailbox_);
-        poke_pointer(&send_->flags, flags_.data());
+        // Without a mailbox, pready leaves what has gaps to the engine.
+        const bool gaps = s_.piece_out != 0 || s_.piece_in != 0;
+        const auto at = reinterpret_cast<std::uintptr_t>(flags_.data());
+        poke_pointer(&send_->flags, reinterpret_cast<std::uint64_t *>(at | (gaps ? MPIX_FLAGS_WITH_LAYOUTS : 0)));
         poke_pointer(&send_->landing, receive_->buffer);
     }
     void fill(std::mt19937_64 &random) {
-        for (std::uint64_t i = 0; i < total_; ++i) send_->buffer[i] = static_cast<char>(random());
-        std::memset(in_.data(), 0x5a, in_.size());
+        out_.fill(random);
+        in_.poison();
     }
     void start_receive(std::uint64_t epoch) { publish(&receive_words_.epoch, 2 * epoch + 1); }
     void clear_to_send(std::uint64_t epoch) {
@@ -135,7 +181,7 @@ public:
             if (!fresh) break;
             last_moved_ = entry;
             const std::uint64_t p = entry & 0xffffffff;
-            std::memcpy(receive_->buffer + p * s_.bytes, send_->buffer + p * s_.bytes, s_.bytes);
+            for (std::uint64_t x = p * s_.bytes; x < (p + 1) * s_.bytes; ++x) *in_.at(x) = *out_.at(x);
             publish(&flags_[p], epoch);
         }
         if (!all_ready) return false;
@@ -160,22 +206,21 @@ public:
     }
     bool receiver_erred() { return observe(&receive_words_.error) != 0; }
     std::uint64_t deferred() const { return deferred_; }
+    bool has_deferred() const { return peek(&send_->defer_count) != deferred_before_; }  // in this epoch
     std::uint64_t mailed() const {
         return static_cast<std::uint64_t>(std::count_if(told_.begin(), told_.end(), [](auto e) { return e != 0; }));
     }
 
     // ---- what is looked at ----
 
-    bool right(int first, int count) const {
-        const std::uint64_t at = static_cast<std::uint64_t>(first) * receive_->partition_bytes;
-        return std::memcmp(send_->buffer + at, receive_->buffer + at,
-                           static_cast<std::uint64_t>(count) * receive_->partition_bytes) == 0;
+    bool right(int first, int count) {
+        const std::uint64_t at = static_cast<std::uint64_t>(first) * receive_->partition_bytes,
+                            end = at + static_cast<std::uint64_t>(count) * receive_->partition_bytes;
+        for (std::uint64_t x = at; x < end; ++x)
+            if (*out_.at(x) != *in_.at(x)) return false;
+        return true;
     }
-    bool untouched_around() const {
-        const char *const end = in_.data() + in_.size();
-        return std::all_of(in_.data(), const_cast<const char *>(receive_->buffer), [](char c) { return c == 0x5a; }) &&
-               std::all_of(const_cast<const char *>(receive_->buffer) + total_, end, [](char c) { return c == 0x5a; });
-    }
+    bool untouched_around() { return in_.poisoned_around(); }
     // Whether Pready was called for all that partition j consists of.
     void begin(int p, std::uint64_t epoch) { publish(&begun_[static_cast<std::size_t>(p)], epoch); }
     bool has_begun(int j, std::uint64_t epoch) const {
@@ -191,7 +236,7 @@ private:
     alignas(64) mpix_words send_words_{};
     alignas(64) mpix_words receive_words_{};
     request_memory send_, receive_;
-    std::vector<char> out_, in_;
+    spread_buffer out_, in_;
     std::vector<std::uint64_t> flags_, told_, ring_, lines_, begun_;
     char *mailbox_ = nullptr;
     std::uint64_t moved_ = 0, deferred_before_ = 0, deferred_ = 0, last_moved_ = 0;
@@ -356,11 +401,15 @@ const char *play(const scenario &s, std::uint64_t last, std::uint64_t seed, std:
                        t.received.load(std::memory_order_acquire) == s.receiving_groups;
             }))
             break;
+        const bool by_mail = s.mailbox && is_mailable(pair.send(), static_cast<unsigned>(s.sending_threads));
+        if (by_mail && !early && s.piece_out == 0 && epoch >= s.mailed_from && pair.has_deferred())
+            t.fail("what can go by the mailbox was left to the engine");
         if (!pair.right(0, s.receivers) || !pair.untouched_around()) t.fail("the message is not what was sent");
         pair.taken_error();
         if (pair.receiver_erred() && t.failure.load() == nullptr) t.fail("an error at the receiver");
         pair.end(epoch);
         ended.store(epoch, std::memory_order_release);
+        if (t.failure.load() != nullptr) break;  // nobody is to wait for an epoch that has no sender
     }
     sender.join();
     receiver.join();
@@ -374,8 +423,8 @@ const char *play(const scenario &s, std::uint64_t last, std::uint64_t seed, std:
 
 TEST_CASE("groups that ready, wait and watch over many epochs, as threads of a GPU do") {
     std::mt19937_64 random(Catch::rngSeed());
-    std::uint64_t deferred = 0, mailed = 0;
-    for (int round = 0; round < 60; ++round) {
+    std::uint64_t deferred = 0, mailed = 0, mailed_with_gaps = 0;
+    for (int round = 0; round < 90; ++round) {
         scenario s{};
         s.receivers = 1 + static_cast<int>(random() % 3);
         s.mailbox = round % 2 == 0;
@@ -391,12 +440,25 @@ TEST_CASE("groups that ready, wait and watch over many epochs, as threads of a G
         s.watched = random() % 2 == 0;
         s.matched_late = random() % 3 == 0;
         s.sending_groups = std::min(s.sending_groups, s.senders);
+        const auto piece = [&]() -> std::uint64_t {
+            std::uint64_t length = std::uint64_t{1} << random() % 4;
+            while (s.bytes % length != 0 || s.senders * s.bytes / static_cast<unsigned>(s.receivers) % length != 0)
+                length /= 2;
+            return random() % 3 == 0 ? length : 0;
+        };
+        s.piece_out = piece();
+        s.piece_in = piece();
+        const bool gaps = s.piece_out != 0 || s.piece_in != 0;
         CAPTURE(round, s.senders, s.receivers, s.bytes, s.skew, s.mailbox, s.mailed_from, s.sending_groups,
-                s.receiving_groups, s.sending_threads, s.receiving_threads, s.watched, s.matched_late);
+                s.receiving_groups, s.sending_threads, s.receiving_threads, s.watched, s.matched_late, s.piece_out,
+                s.piece_in);
+        const std::uint64_t mailed_before = mailed;
         const char *const failure = play(s, 12, random(), deferred, mailed);
+        if (gaps) mailed_with_gaps += mailed - mailed_before;
         INFO(std::string(failure == nullptr ? "" : failure));
         REQUIRE(failure == nullptr);
     }
     CHECK(deferred != 0);
     CHECK(mailed != 0);
+    CHECK(mailed_with_gaps != 0);
 }

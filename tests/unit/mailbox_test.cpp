@@ -156,8 +156,8 @@ TEST_CASE("groups of any size, partitions of any size and alignment, several gro
                     const std::uint64_t sent = mpix::detail::mail_at_once(group, r.send, p, &mailed);
                     if (!as_it_should(group, sent, fits ? e : 0) || mailed != fits) good = false;
                     if (sent == 0)
-                        mpix::detail::store_lines(r.send, p, static_cast<unsigned>(group.thread_rank()),
-                                                  static_cast<unsigned>(threads));
+                        mpix::detail::store_lines<false>(r.send, p, static_cast<unsigned>(group.thread_rank()),
+                                                         static_cast<unsigned>(threads));
                 }
             });
             receiver.join();
@@ -415,7 +415,7 @@ TEST_CASE("what came another way, what never comes, and what does not come in ti
         CHECK(take(0, true));
     }
     SECTION("it is taken once: what its taker wrote there stays") {
-        mpix::detail::store_lines(r.send, 0, 0, 1);
+        mpix::detail::store_lines<false>(r.send, 0, 0, 1);
         CHECK(take(0, true));
         r.receive->buffer[0] = static_cast<char>(~r.send->buffer[0]);
         CHECK(take(0, true));

@@ -146,6 +146,22 @@ TEST_CASE("kernels store from GPU to GPU, with gaps by pready_typed only") {
     CHECK_FALSE(choose_movement(route(true, true, false, false)).typed_only);
 }
 
+TEST_CASE("kernels use a mailbox, gaps or not, where they store at all") {
+    for (const bool gaps : {false, true})
+        for (const bool landing_gaps : {false, true}) {
+            outgoing_route r = route(true, gaps, true, landing_gaps);
+            CHECK_FALSE(choose_movement(r).by_mail);
+            r.mailbox = true;
+            CHECK(choose_movement(r).by_mail);
+            CHECK(choose_movement(r).typed_only == (gaps || landing_gaps));
+            r.spent = true;
+            CHECK_FALSE(choose_movement(r).by_mail);
+            r.spent = false;
+            r.to_gpu = false;
+            CHECK_FALSE(choose_movement(r).by_mail);
+        }
+}
+
 TEST_CASE(
     "exported sends to other nodes are posted to a queue, if each thread has little to stage, and all of them not too "
     "much") {

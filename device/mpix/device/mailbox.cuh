@@ -13,6 +13,7 @@
 #include <mpix/detail/order.h>
 
 #include <mpix/device/group.cuh>
+#include <mpix/device/payload.cuh>
 #include <mpix/device/words.cuh>
 
 namespace mpix::detail {
@@ -67,30 +68,11 @@ inline mpix_prequest *mailable_receive(mpix_prequest *r, bool sole_waiter) {
 // A line holds eight packed bytes, four and four, each beside the low half of the epoch: {data, epoch, data, epoch}. A
 // 64-bit word is stored whole (PTX ISA, "Memory Consistency Model": vector accesses are modelled as accesses of their
 // elements), and nothing more is needed.
-constexpr uint64_t line_bytes = 16, line_payload = 8;
+constexpr uint64_t line_bytes = 16;
 MPIX_FN uint64_t lines_of(uint64_t bytes) { return (bytes + line_payload - 1) / line_payload; }
 
 // A group of so many threads is faster with a fence where each would have more lines than these to store.
 constexpr uint64_t most_lines_per_thread = 4;
-
-// Eight bytes at byte `at` of a partition of `bytes`, fewer at its end.
-MPIX_COLD_FN uint64_t load_ragged_payload(const char *from, uint64_t at, uint64_t bytes) {
-    const uint64_t left = bytes - at;
-    return load_bytes(from + at, static_cast<int>(left < line_payload ? left : line_payload), from + bytes).low;
-}
-MPIX_COLD_FN void store_ragged_payload(char *to, uint64_t at, uint64_t bytes, uint64_t value) {
-    const uint64_t left = bytes - at;
-    store_bytes(to + at, {value, 0}, static_cast<int>(left < line_payload ? left : line_payload));
-}
-MPIX_FN bool in_words(const char *partition, uint64_t bytes) {
-    return ((reinterpret_cast<uint64_t>(partition) | bytes) & 7) == 0;
-}
-MPIX_FN void store_payload(char *to, uint64_t at, uint64_t bytes, uint64_t value) {
-    if (in_words(to, bytes))
-        store_word(to + at, value);
-    else
-        store_ragged_payload(to, at, bytes, value);
-}
 
 MPIX_FN void store_line(char *box, uint64_t line, uint64_t epoch, uint64_t payload) {
     const uint64_t tag = epoch << 32;
@@ -119,16 +101,32 @@ MPIX_FN uint64_t least_mailing_threads(uint64_t bytes) {
     return (lines_of(bytes) + most_lines_per_thread - 1) / most_lines_per_thread;
 }
 
-// This member's lines of partition p, whose epoch open_word says; at any alignment.
+// This member's lines of a partition with gaps, the first of them with packed byte `at`.
+MPIX_COLD_FN void gather_lines(const spread from, char *box, uint64_t epoch, unsigned at, unsigned bytes,
+                               unsigned threads) {
+    const unsigned halved = static_cast<unsigned>(halvings(from.places));
+#ifdef __CUDA_ARCH__
+#pragma unroll 1
+#endif
+    for (; at < bytes; at += threads * unsigned{line_payload}) {
+        const unsigned left = bytes - at < line_payload ? bytes - at : unsigned{line_payload};
+        store_line(box, at / line_payload, epoch, gather_pieces(from.memory, from.place(at), halved, left));
+    }
+}
+// This member's lines of partition p, whose epoch open_word says; at any alignment, and with Gaps from where the pieces are.
+template <bool Gaps>
 MPIX_COLD_FN void store_lines(const mpix_prequest *r, int p, unsigned rank, unsigned threads) {
     const uint64_t epoch = peek(&r->open_word) >> 1, bytes = r->partition_bytes, lines = lines_of(bytes);
-    const char *const from = r->buffer + static_cast<uint64_t>(p) * bytes;
+    const spread s = spread_of(r->buffer, r->places, static_cast<uint64_t>(p) * bytes);
     char *const box = mailbox_of(peek_pointer(&r->mailbox), static_cast<uint64_t>(p), bytes);
+    if constexpr (Gaps)
+        if (s.places != nullptr)
+            return gather_lines(s, box, epoch, rank * unsigned{line_payload}, static_cast<unsigned>(bytes), threads);
+    const char *const from = s.memory;
     const bool words = in_words(from, bytes);
     for (uint64_t i = rank; i < lines; i += threads)
-        store_line(
-            box, i, epoch,
-            words ? load_word<uint64_t>(from + i * line_payload) : load_ragged_payload(from, i * line_payload, bytes));
+        store_line(box, i, epoch,
+                   words ? load_word<uint64_t>(from + i * line_payload) : load_ragged(from, i * line_payload, bytes));
 }
 
 // Whether partitions of a send's epoch `epoch`, whose gate is open, may go by the mailbox. One thread.
@@ -165,7 +163,7 @@ enum class letter { taken, flagged, missing };
 
 // Copy this member's lines of a partition out, as they come, until the time is over or the flag says that the partition
 // came another way: then none of its lines ever come, and what its sender published with the flag is visible.
-MPIX_FN letter take_lines(const mpix_prequest *r, const awaited &w, unsigned i, char *to, unsigned rank,
+MPIX_FN letter take_lines(const mpix_prequest *r, const awaited &w, unsigned i, const spread &to, unsigned rank,
                           unsigned threads) {
     const char *const box = w.box(i);
     const unsigned lines = w.lines();
@@ -238,7 +236,8 @@ MPIX_FN bool take_letter(const Group &group, mpix_prequest *r, const awaited &w,
         if (agree_all(group, reached(&w.flags[i], w.epoch))) return true;
     }
     uint64_t *const told = glance_pointer(&r->told);  // read here, where nobody waits for it
-    const letter mine = take_lines(r, w, i, r->buffer + static_cast<uint64_t>(i) * w.bytes, rank, threads);
+    const spread to = spread_of(r->buffer, r->places, static_cast<uint64_t>(i) * w.bytes);
+    const letter mine = take_lines(r, w, i, to, rank, threads);
     if (agree_all(group, mine == letter::taken)) {
         // By the last of them, for it has to wait for the stores, and the first ones have the most to do next.
         if (rank == threads - 1) tell_taken(&w.flags[i], told + i, w.epoch, w.sole);

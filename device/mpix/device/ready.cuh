@@ -349,11 +349,14 @@ MPIX_FN int ready_by_leader(const Group &group, int p, mpix_prequest *r, bool ma
     outgoing o{r->buffer, r->partition_bytes, glance_pointer(&r->landing), glance_pointer(&r->flags)};
 #endif
     admitted a{admission::refused, MPI_SUCCESS, 0};
+    bool mailed = false;
     if (leader) {
         a = admit<Mover::keeps_errors>(r, p);
 #if MPIX_ON_GPU
+        mailed = mailable && a.what == admission::now && may_mail(r, a.epoch) && (Mover::gaps || r->places == nullptr);
         if constexpr (!Mover::gaps) {
-            if (a.what == admission::now && has_layouts(o.flags != nullptr ? o.flags : peek_pointer(&r->flags)))
+            if (a.what == admission::now && !mailed &&
+                has_layouts(o.flags != nullptr ? o.flags : peek_pointer(&r->flags)))
                 a.what = admission::later;
         }
 #else
@@ -365,8 +368,9 @@ MPIX_FN int ready_by_leader(const Group &group, int p, mpix_prequest *r, bool ma
     // A barrier: the members' writes to the partition are the leader's, and the admission everybody's.
     if (!agree(group, a.what == admission::now)) return put_off(group, p, r, a, move);
 #if MPIX_ON_GPU
-    if (mailable && agree(group, leader && may_mail(r, a.epoch))) {
-        store_lines(r, p, static_cast<unsigned>(group.thread_rank()), static_cast<unsigned>(group.num_threads()));
+    if (mailable && agree(group, mailed)) {
+        store_lines<Mover::gaps>(r, p, static_cast<unsigned>(group.thread_rank()),
+                                 static_cast<unsigned>(group.num_threads()));
         return conclude_mailed(group, p, r, a.epoch, leader, move);
     }
     if (o.landing == nullptr || o.flags == nullptr) {  // they came meanwhile
@@ -376,7 +380,7 @@ MPIX_FN int ready_by_leader(const Group &group, int p, mpix_prequest *r, bool ma
     move(group, r, o, p, o.landing);
     return conclude_stored(group, p, r, a.epoch, o.flags, move);
 #else
-    (void)mailable;
+    (void)mailable, (void)mailed;
     const outgoing o{r->buffer, r->partition_bytes, peek_pointer(&r->landing), peek_pointer(&r->flags)};
     // The route may have gone since it was admitted, as there.
     const bool there = agree_all(group, o.landing != nullptr && o.flags != nullptr);

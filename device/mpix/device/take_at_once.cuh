@@ -11,7 +11,7 @@
 
 #include <mpix/device/group.cuh>
 #include <mpix/device/mailbox.cuh>
-#include <mpix/device/words.cuh>
+#include <mpix/device/payload.cuh>
 
 namespace mpix::detail {
 
@@ -28,19 +28,19 @@ MPIX_FN bool take_at_once(const Group &group, mpix_prequest *r, int j, bool sole
     // All that is needed first, on its way together; the route from the nearest cache, for in later epochs it is final.
     uint64_t epoch = 0, *flags = nullptr, *told = nullptr;
     unsigned senders = 0;
-    char *buffer = nullptr, *mailbox = nullptr;
+    spread all{nullptr, nullptr};
+    char *mailbox = nullptr;
     bool good = true;
     if (busy) {
         const uint64_t head = r->head, peers = glance(&r->peer_partitions);
         senders = static_cast<unsigned>(r->partitions);
-        buffer = r->buffer;
+        all = {r->buffer, r->places};
         mailbox = glance_pointer(&r->mailbox);
         flags = glance_pointer(&r->flags);
         told = glance_pointer(&r->told);
         epoch = peek(&r->seen_epoch);
         good = (head == receive_head) & (at < senders) & (peers == senders) & (mailbox != nullptr) &
-               (flags != nullptr) & in_words(buffer, bytes) & (lines <= each * threads) & (epoch > 1) &
-               (epoch >> 32 == 0);
+               (flags != nullptr) & all.in_words(bytes) & (lines <= each * threads) & (epoch > 1) & (epoch >> 32 == 0);
     }
     if (!agree_all(group, good)) return false;
     const unsigned some = rank >= lines ? 0 : rank + threads < lines ? 2 : 1;
@@ -66,9 +66,9 @@ MPIX_FN bool take_at_once(const Group &group, mpix_prequest *r, int j, bool sole
         if (leader && before == 2 * epoch - 2) acquire_peeked(taken);  // see has_claimed
     }
     if (agree_all(group, good)) {
-        char *const to = buffer + uint64_t{at} * bytes + rank * line_payload;
-        if (some > 0) store_word(to, payload[0]);
-        if (some > 1) store_word(to + threads * line_payload, payload[1]);
+        const spread to = spread_of(all.memory, all.places, uint64_t{at} * bytes);
+        if (some > 0) store_word(to.word(rank * line_payload), payload[0]);
+        if (some > 1) store_word(to.word((rank + threads) * line_payload), payload[1]);
         group.sync();
         // By the last of them, who has the least to do next.
         if (teller) tell_taken(flags + at, told + at, epoch, sole);

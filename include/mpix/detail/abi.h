@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define MPIX_ABI_VERSION 6u
+#define MPIX_ABI_VERSION 7u
 
 #define MPIX_HEAD_NULL_PEER (1ull << 40)  // the peer is MPI_PROC_NULL
 #define MPIX_GATE_NEVER (~0ull)           // of a receive: see mpix_words
@@ -77,9 +77,9 @@ struct mpix_prequest {
     struct mpix_words *words;  // as this executor (host or GPU) reaches it
     mpix_ring_entry *ring;     // send: `partitions` entries in host memory; deferred partitions
     uint64_t stall_ns;         // default deadline of wait_arrived; 0 = none
-
-    // Send, the host's own alone, and written before the landing: that is the receiver's buffer, in its own memory. Else null.
-    const struct mpix_far_memory *far;
+    const int64_t *places;  // on a GPU, of a request with gaps that may have a mailbox: where in the user's buffer each
+                            // piece of the packed message is, the first one first; in the low bits of the address how
+                            // often eight bytes must be halved to make a piece (see payload.cuh). Else null.
 
     // The route. Every field is zero until the peer is known and is then written once, so a non-zero
     // value read without any ordering is the final one.
@@ -117,6 +117,9 @@ struct mpix_prequest {
     uint64_t heard_word;   // on a GPU: the last words->epoch that was read so, and words->gate
     uint64_t heard_gate;
     uint64_t error;  // as words->error; guards it, so that the first error wins
+
+    // Send, the host's own alone, and written before the landing: that is the receiver's buffer, in its own memory. Else null.
+    const struct mpix_far_memory *far;
 };
 
 // Behind the struct of a send: state[partitions], the last epoch in which each was readied, then

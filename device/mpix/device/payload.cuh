@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// What a line of a mailbox holds (mailbox.cuh): eight packed bytes of a partition, fewer at its end. Here they are loaded from the
+// user's buffer, or stored there, which may have gaps.
+#ifndef MPIX_DEVICE_PAYLOAD_CUH
+#define MPIX_DEVICE_PAYLOAD_CUH
+
+#include <mpix/device/words.cuh>
+
+namespace mpix::detail {
+
+constexpr uint64_t line_payload = 8;
+
+MPIX_FN bool in_words(const char *memory, uint64_t bytes) {
+    return ((reinterpret_cast<uint64_t>(memory) | bytes) & 7) == 0;
+}
+
+// Places: where in the user's buffer the pieces of a message with gaps are, in packing order. A piece is 8, 4, 2 or 1 bytes, all
+// of a message are of one length, and its partitions are made of them. That is a table because each thread waits for
+// what it says: looking bytes up in a type map takes longer, and twice the registers.
+//
+// The table's address has in its low bits how often eight is halved to get a piece's length.
+constexpr uint64_t place_bits = 3;
+MPIX_FN uint64_t halvings(const int64_t *places) { return reinterpret_cast<uint64_t>(places) & place_bits; }
+MPIX_FN const int64_t *table_of(const int64_t *places) {
+    return reinterpret_cast<const int64_t *>(reinterpret_cast<uint64_t>(places) & ~place_bits);
+}
+inline const int64_t *places_in(const int64_t *table, int64_t piece) {
+    uint64_t halved = 0;
+    while (piece << halved < static_cast<int64_t>(line_payload)) ++halved;
+    return reinterpret_cast<const int64_t *>(reinterpret_cast<uint64_t>(table) | halved);
+}
+
+// A partition in the user's buffer.
+struct spread {
+    char *memory;           // its first byte, or with gaps element 0 of the message
+    const int64_t *places;  // of its pieces; null: no gaps
+
+    // Whether each line is a word there, and if so where.
+    MPIX_FN bool in_words(uint64_t bytes) const {
+        return places == nullptr ? detail::in_words(memory, bytes) : halvings(places) == 0;
+    }
+    MPIX_FN char *word(uint64_t at) const { return memory + (places == nullptr ? at : places[at / line_payload]); }
+    // With gaps, the piece that packed byte `at` of the partition begins.
+    MPIX_FN const int64_t *place(uint64_t at) const { return table_of(places) + (at >> (3 - halvings(places))); }
+};
+// The one that begins at packed byte `begin` of the message.
+MPIX_FN spread spread_of(char *buffer, const int64_t *places, uint64_t begin) {
+    if (places == nullptr) return {buffer + begin, nullptr};
+    return {buffer, places + (begin >> (3 - halvings(places)))};
+}
+
+// Of packed byte `at` of a partition of `bytes` on, a line's: at any alignment, fewer at the end. Not inlined, for it is long.
+MPIX_COLD_FN uint64_t load_ragged(const char *from, uint64_t at, uint64_t bytes) {
+    const uint64_t left = bytes - at;
+    return load_bytes(from + at, static_cast<int>(left < line_payload ? left : line_payload), from + bytes).low;
+}
+MPIX_COLD_FN void store_ragged(char *to, uint64_t at, uint64_t bytes, uint64_t value) {
+    const uint64_t left = bytes - at;
+    store_bytes(to + at, {value, 0}, static_cast<int>(left < line_payload ? left : line_payload));
+}
+
+// `bytes` packed bytes, eight at most, in pieces, the first of them at *place.
+MPIX_FN uint64_t gather_pieces(const char *memory, const int64_t *place, unsigned halved, unsigned bytes) {
+    uint64_t value = 0;
+#ifdef __CUDA_ARCH__
+#pragma unroll 1
+#endif
+    for (unsigned done = 0; done < bytes; done += 8u >> halved) {
+        const char *const from = memory + *place++;
+        value |= (halved == 0   ? load_word<uint64_t>(from)
+                  : halved == 1 ? uint64_t{load_word<uint32_t>(from)}
+                  : halved == 2 ? uint64_t{load_word<uint16_t>(from)}
+                                : uint64_t{load_word<uint8_t>(from)})
+                 << (8 * done);
+    }
+    return value;
+}
+// Not of words. Not inlined: what has no gaps is not to pay for it.
+MPIX_COLD_FN void scatter_pieces(char *memory, const int64_t *place, unsigned halved, unsigned bytes, uint64_t value) {
+#ifdef __CUDA_ARCH__
+#pragma unroll 1
+#endif
+    for (unsigned done = 0; done < bytes; done += 8u >> halved, value >>= 64u >> halved) {
+        char *const to = memory + *place++;
+        if (halved == 1)
+            store_word(to, static_cast<uint32_t>(value));
+        else if (halved == 2)
+            store_word(to, static_cast<uint16_t>(value));
+        else
+            store_word(to, static_cast<uint8_t>(value));
+    }
+}
+
+// A line's bytes to where they belong.
+MPIX_FN void store_payload(const spread &to, uint64_t at, uint64_t bytes, uint64_t value) {
+    if (to.in_words(bytes)) return store_word(to.word(at), value);
+    if (to.places == nullptr) return store_ragged(to.memory, at, bytes, value);
+    const uint64_t left = bytes - at < line_payload ? bytes - at : line_payload;
+    scatter_pieces(to.memory, to.place(at), static_cast<unsigned>(halvings(to.places)), static_cast<unsigned>(left),
+                   value);
+}
+
+}  // namespace mpix::detail
+
+#endif  // MPIX_DEVICE_PAYLOAD_CUH
