@@ -120,7 +120,7 @@ typedef struct mpix_prequest *MPIX_Prequest;
  * once at a time. Never waits for the peer.
  *
  * Info keys: "mpix_device" = that device's ordinal, or "host" (any other is refused);
- * "mpix_contributors" = how many mpix::pready_contribute calls make one partition ready (default 1).
+ * "mpix_contributors" = how many mpix::pready_contribute calls make one partition ready (default 1; shares need none).
  * Unknown keys are ignored.
  *
  * Errors: MPI_ERR_REQUEST (not a partitioned request, active, or exported already), MPI_ERR_BUFFER (the

@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define MPIX_ABI_VERSION 6u
+#define MPIX_ABI_VERSION 7u
 
 #define MPIX_HEAD_NULL_PEER (1ull << 40)  // the peer is MPI_PROC_NULL
 #define MPIX_GATE_NEVER (~0ull)           // of a receive: see mpix_words
@@ -118,10 +118,12 @@ struct mpix_prequest {
     uint64_t error;  // as words->error; guards it, so that the first error wins
 };
 
-// Behind the struct of a send: state[partitions], the last epoch in which each was readied, then
-// contributions[partitions], the calls of pready_contribute so far.
+// Behind the struct of a send, one word each for every partition: state, the last epoch in which it was readied;
+// contributions, the calls of pready_contribute so far; contributed, epoch * partition_bytes and the bytes of the next
+// epoch's shares, or what an earlier epoch has left there; late, the last epoch in which a share was not stored by its
+// caller.
 static inline size_t mpix_prequest_size(enum mpix_kind kind, int partitions) {
-    return sizeof(struct mpix_prequest) + (kind == MPIX_KIND_SEND ? 2u * (size_t)partitions * sizeof(uint64_t) : 0u);
+    return sizeof(struct mpix_prequest) + (kind == MPIX_KIND_SEND ? 4u * (size_t)partitions * sizeof(uint64_t) : 0u);
 }
 
 #ifdef __cplusplus
