@@ -85,6 +85,30 @@ template <class Group>
 MPIX_FN int pready_contribute(const Group &group, int partition, MPIX_Prequest preq);
 
 /**
+ * One of several shares of a partition that many groups write: packed bytes [begin, begin + bytes) of it, which this group's
+ * threads have written. A GPU's group moves them now, beside the others, if they may be stored at the receiver; who brings
+ * the last of the partition's bytes makes it ready. Nothing has to be declared: shares may be of any number and size, in any
+ * order, by any groups. Those of an epoch must not overlap, and together are the partition.
+ *
+ * If any share could not be stored by its group (the receiver has not started the epoch, the peer's buffer is not mapped here,
+ * or the datatype has gaps; host threads leave it to the last), all of the partition is moved when the last share has come: of
+ * a GPU by the progress engine, or by a work queue; by the last group of host threads as pready does.
+ *
+ * Memory order: as pready, for each share, and the last group releases the bytes of all.
+ *
+ * A share of 0 bytes may come at any time, also when the others have ended the epoch: only its arguments are looked at. A
+ * partition of 0 bytes is ready with the first share of an epoch, and further ones do nothing.
+ *
+ * Returns what pready does, to every caller, and MPI_ERR_ARG also for a share that ends beyond the partition, of which nothing
+ * is moved, and for one with which more bytes came than the partition has: then the partition is ready, whatever is missing
+ * of it, and a share may have been moved before it was refused. Shares that overlap, but have as many bytes together as the
+ * partition, are not noticed. Of an epoch's shares and a pready of the same partition, or the declared number of calls without
+ * shares, who comes when it is ready gets MPI_ERR_ARG.
+ */
+template <class Group>
+MPIX_FN int pready_contribute(const Group &group, int partition, MPIX_Prequest preq, uint64_t begin, uint64_t bytes);
+
+/**
  * Whether `partition` of a receive has arrived; the same answer for all threads of the group. True for a
  * null or inactive request. With true, the partition's bytes may be read by every thread of the group.
  * An erroneous call (index out of range, a send) answers false and keeps the error with the request.
@@ -141,6 +165,8 @@ MPIX_FN int MPI_Parrived(MPIX_Prequest preq, int partition, int *flag);
 #include <mpix/device/ready.cuh>
 
 #include <mpix/device/ready_range.cuh>
+
+#include <mpix/device/contribute.cuh>
 
 #include <mpix/device/arrived.cuh>
 

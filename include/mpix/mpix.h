@@ -120,7 +120,7 @@ typedef struct mpix_prequest *MPIX_Prequest;
  * once at a time. Never waits for the peer.
  *
  * Info keys: "mpix_device" = that device's ordinal, or "host" (any other is refused);
- * "mpix_contributors" = how many mpix::pready_contribute calls make one partition ready (default 1).
+ * "mpix_contributors" = how many mpix::pready_contribute calls make one partition ready (default 1; shares need none).
  * "mpix_waiters" = "1": of a receive, a promise that makes small partitions between GPUs faster (default "any"). In each epoch one
  * group alone calls parrived or wait_arrived for a partition until it is told that the partition is there; others ask, and read it,
  * only behind a synchronisation with that group (a barrier of the grid, a flag of the user's, the end of the kernel). Completion of

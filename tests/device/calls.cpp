@@ -7,7 +7,7 @@ using namespace device_test;
 
 namespace {
 
-enum class mark { forum, forum_swapped, forum_range, forum_list, group, group_range, contribute, count };
+enum class mark { forum, forum_swapped, forum_range, forum_list, group, group_range, contribute, share, count };
 enum class ask { forum, poll, wait, wait_default, count };
 
 constexpr const char *mark_names[] = {"MPI_Pready(int, MPIX_Prequest)",
@@ -16,7 +16,8 @@ constexpr const char *mark_names[] = {"MPI_Pready(int, MPIX_Prequest)",
                                       "MPI_Pready_list",
                                       "mpix::pready",
                                       "mpix::pready_range",
-                                      "mpix::pready_contribute"};
+                                      "mpix::pready_contribute",
+                                      "mpix::pready_contribute of shares"};
 constexpr const char *ask_names[] = {"MPI_Parrived", "mpix::parrived", "mpix::wait_arrived with a timeout",
                                      "mpix::wait_arrived"};
 
@@ -61,7 +62,9 @@ struct body {
         const std::uint64_t to = bytes * static_cast<std::uint64_t>(index + 1) / static_cast<std::uint64_t>(groups);
         for (int i = 0; i < p.sends; ++i) {
             p.fill(group, static_cast<std::uint64_t>(i) * bytes + from, to - from);
-            p.expect(i, MPI_SUCCESS, mpix::pready_contribute(group, i, p.send));
+            p.expect(i, MPI_SUCCESS,
+                     marking == mark::contribute ? mpix::pready_contribute(group, i, p.send)
+                                                 : mpix::pready_contribute(group, i, p.send, from, to - from));
         }
     }
 
@@ -100,7 +103,7 @@ struct body {
     DEVICE_FN void operator()(const Block &block, int block_index, int blocks) const {
         as_group(block, by, [&](const auto &group, int index, int groups) {
             const int mine = block_index * groups + index, all = blocks * groups;
-            if (marking == mark::contribute) {
+            if (marking == mark::contribute || marking == mark::share) {
                 contribute(group, mine, all);
             } else {
                 const int low = p.sends * mine / all, high = p.sends * (mine + 1) / all - 1;
@@ -130,7 +133,7 @@ void all_calls(session &s, const layout &l) {
     exchange plain(s, many, 1), shared(s, few, 2);
     for (int m = 0; m < static_cast<int>(mark::count); ++m)
         for (int a = 0; a < static_cast<int>(ask::count); ++a) {
-            exchange &x = static_cast<mark>(m) == mark::contribute ? shared : plain;
+            exchange &x = static_cast<mark>(m) >= mark::contribute ? shared : plain;
             s.what = std::string(mark_names[m]) + " and " + ask_names[a] + " by " + scope_name(l.by) + ", " +
                      std::to_string(l.blocks) + " x " + std::to_string(l.threads);
             x.start();

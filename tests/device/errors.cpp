@@ -25,6 +25,10 @@ enum class misuse {
     list_length,
     list_null,
     contribute_above,
+    share_above,
+    share_beyond,
+    share_far_beyond,
+    share_twice,
     twice,
     range_twice,
     group_above,
@@ -33,6 +37,7 @@ enum class misuse {
     // kept with the receive
     readied_receive,
     group_readied_receive,
+    shared_receive,
     asked_above,
     asked_below,
     waited_above,
@@ -42,6 +47,7 @@ enum class misuse {
     null_range,
     null_list,
     null_group,
+    null_share,
     count
 };
 constexpr const char *misuse_names[] = {"MPI_Pready(-1)",
@@ -52,6 +58,10 @@ constexpr const char *misuse_names[] = {"MPI_Pready(-1)",
                                         "MPI_Pready_list of length -1",
                                         "MPI_Pready_list(null)",
                                         "mpix::pready_contribute(partitions)",
+                                        "mpix::pready_contribute(partitions, a share)",
+                                        "mpix::pready_contribute of a share that ends behind the partition",
+                                        "mpix::pready_contribute of a share of 2^64 - 1 bytes",
+                                        "mpix::pready_contribute of a share of a partition that is ready",
                                         "MPI_Pready twice",
                                         "mpix::pready_range of one that is ready",
                                         "mpix::pready(partitions)",
@@ -59,6 +69,7 @@ constexpr const char *misuse_names[] = {"MPI_Pready(-1)",
                                         "mpix::wait_arrived of a send",
                                         "MPI_Pready of a receive",
                                         "mpix::pready of a receive",
+                                        "mpix::pready_contribute of a share of a receive",
                                         "MPI_Parrived(partitions)",
                                         "MPI_Parrived(-1)",
                                         "mpix::wait_arrived(partitions)",
@@ -66,14 +77,15 @@ constexpr const char *misuse_names[] = {"MPI_Pready(-1)",
                                         "MPI_Pready(null)",
                                         "MPI_Pready_range(null)",
                                         "MPI_Pready_list(null request)",
-                                        "mpix::pready(null)"};
+                                        "mpix::pready(null)",
+                                        "mpix::pready_contribute(null, a share)"};
 static_assert(std::size(misuse_names) == static_cast<std::size_t>(misuse::count));
 
 bool of_send(misuse m) { return m < misuse::readied_receive; }
 bool of_receive(misuse m) { return !of_send(m) && m < misuse::null_ready; }
 MPIX_FN int expected_class(misuse m) {
     return m == misuse::asked_send || m == misuse::waited_send || m == misuse::readied_receive ||
-                   m == misuse::group_readied_receive || m >= misuse::null_ready
+                   m == misuse::group_readied_receive || m == misuse::shared_receive || m >= misuse::null_ready
                ? MPI_ERR_REQUEST
                : MPI_ERR_ARG;
 }
@@ -93,6 +105,12 @@ struct body {
         if (m == misuse::group_above) code = mpix::pready(block, end, p.send);
         if (m == misuse::range_twice) code = mpix::pready_range(block, 0, end - 1, p.send);
         if (m == misuse::contribute_above) code = mpix::pready_contribute(block, end, p.send);
+        if (m == misuse::share_above) code = mpix::pready_contribute(block, end, p.send, 0, 1);
+        if (m == misuse::share_beyond) code = mpix::pready_contribute(block, 0, p.send, 1, p.send_bytes());
+        if (m == misuse::share_far_beyond) code = mpix::pready_contribute(block, 0, p.send, 1, ~std::uint64_t{0});
+        if (m == misuse::share_twice) code = mpix::pready_contribute(block, 0, p.send, 0, 1);
+        if (m == misuse::shared_receive) code = mpix::pready_contribute(block, 0, p.receive, 0, 1);
+        if (m == misuse::null_share) code = mpix::pready_contribute(block, 0, MPIX_PREQUEST_NULL, 0, 1);
         if (m == misuse::waited_send) code = mpix::wait_arrived(block, p.send, 0, patience_ns);
         if (m == misuse::group_readied_receive) code = mpix::pready(block, 0, p.receive);
         if (m == misuse::waited_above) code = mpix::wait_arrived(block, p.receive, p.receives, patience_ns);
@@ -124,7 +142,9 @@ struct body {
 
     template <class Block>
     DEVICE_FN void operator()(const Block &block, int, int) const {
-        const auto again = [](misuse m) { return m == misuse::twice || m == misuse::range_twice; };
+        const auto again = [](misuse m) {
+            return m == misuse::twice || m == misuse::range_twice || m == misuse::share_twice;
+        };
         const bool repeats = again(first) || again(second);
         for (int i = 0; i < p.sends; ++i) p.fill(block, i);
         if (repeats) p.expect(0, MPI_SUCCESS, mpix::pready(block, 0, p.send));
@@ -190,6 +210,8 @@ struct inactive_body {
             if (!flag) complain(p.errors, wrong::answer, p.epoch, 0, 0, 1, 0);
         }
         p.expect(0, MPI_ERR_REQUEST, mpix::pready(block, 0, p.send));
+        p.expect(0, MPI_ERR_REQUEST, mpix::pready_contribute(block, 0, p.send, 0, 1));
+        p.expect(0, MPI_SUCCESS, mpix::pready_contribute(block, 0, p.send, 1, 0));  // nothing is contributed
         if (block.thread_rank() == 0) p.expect(0, MPI_ERR_REQUEST, MPI_Pready(0, p.send));
         if (block.thread_rank() == 0) p.expect(0, MPI_ERR_REQUEST, MPI_Pready_range(0, 1, p.send));
     }

@@ -251,14 +251,16 @@ void kernel_epoch(session &s, exchange &x) {
 
 struct contribute_body {
     port p;
+    bool shares;
     template <class Block>
     DEVICE_FN void operator()(const Block &block, int block_index, int blocks) const {
         const std::uint64_t slice = p.send_bytes() / static_cast<std::uint64_t>(blocks);
         for (int i = 0; i < p.sends; ++i) {
-            p.fill(block,
-                   static_cast<std::uint64_t>(i) * p.send_bytes() + static_cast<std::uint64_t>(block_index) * slice,
-                   slice);
-            p.expect(i, MPI_SUCCESS, mpix::pready_contribute(block, i, p.send));
+            const std::uint64_t begin = static_cast<std::uint64_t>(block_index) * slice;
+            p.fill(block, static_cast<std::uint64_t>(i) * p.send_bytes() + begin, slice);
+            p.expect(i, MPI_SUCCESS,
+                     shares ? mpix::pready_contribute(block, i, p.send, begin, slice)
+                            : mpix::pready_contribute(block, i, p.send));
         }
     }
 };
@@ -271,9 +273,9 @@ void by_turns(session &s, const shape &shape, int tag) {
         x.export_both();
         s.what = "kernel epochs after host epochs";
         for (int e = 0; e < 3; ++e) kernel_epoch(s, x);
-        for (int e = 0; e < 2; ++e) {
+        for (int e = 0; e < 4; ++e) {
             x.start();
-            s.run(shape.contributors, threads, contribute_body{x.view()});
+            s.run(shape.contributors, threads, contribute_body{x.view(), e % 2 == 1});
             x.wait();
             x.verify_received(1, threads);
         }

@@ -48,6 +48,7 @@ EXACTLY = {
     "order_count_up_gpu": ["atom.acq_rel.gpu.global.add.u64"],
     "order_add_gpu": ["atom.acq_rel.gpu.global.add.u64"],
     "order_count_up_relaxed_gpu": ["atom.relaxed.gpu.global.add.u64"],
+    "order_add_relaxed_gpu": ["atom.relaxed.gpu.global.add.u64"],
     "order_claim_gpu": ["atom.acq_rel.gpu.global.cas.b64"],
     "order_hand_to_nic": [FENCE, "st.relaxed.sys.global.u32"],
     "order_ring_nic": [FENCE, "st.mmio.relaxed.sys.global.u64"],
@@ -65,11 +66,20 @@ EXACTLY = {
     # Who has counted last speaks for all: in noinline code.
     "way_count": ["atom.acq_rel.gpu.global.add.u64"],
     "way_count_inline": ["atom.relaxed.gpu.global.add.u64", FENCE],
+    # Whether it is ready, that it is late, where the count begins; the stores' fence, the count, and what was too much of it; the
+    # last one's fence, whether any was late, the claim, the flag, and the partition's count.
+    "way_share_counted": ["ld.relaxed.sys.global.u64", "st.relaxed.sys.global.u64", CLAIM, FENCE,
+                          *2 * ["atom.relaxed.gpu.global.add.u64"], FENCE, "ld.relaxed.sys.global.u64", CLAIM,
+                          "st.relaxed.sys.global.u64", "atom.acq_rel.gpu.global.add.u64"],
 }
 # These next to each other among the ordered accesses.
 CONTAINS = {
     # All members' payload, then the leader's fence and the flag.
     "way_direct": [[BLOCK_SYNC, CLAIM, FENCE, "st.relaxed.sys.global.u64"], ["ld.acquire.gpu.global.u64"]],
+    # A barrier, and then what the leader looks at; the admission, for all; all members' share, then the leader's fence and count.
+    "way_share": [[BLOCK_SYNC, *4 * ["ld.relaxed.sys.global.u64"], "ld.acquire.gpu.global.u64"],
+                  [ANY, *2 * ["ld.relaxed.sys.global.u64"], BLOCK_SYNC, "ld.relaxed.sys.global.u64",
+                   "st.relaxed.sys.global.u64", CLAIM, FENCE, "atom.relaxed.gpu.global.add.u64"]],
     # All have read the epoch; it again, the flags and the claim, under way together; an acquire, before all agree,
     # and one for a claim that was given back.
     "way_together": [[ALL, ALL, *3 * ["ld.relaxed.sys.global.u64"], CLAIM, ACQUIRE, ALL, ACQUIRE, ANY, ALL]],
@@ -93,7 +103,8 @@ NEVER = {"way_inline_send": "fence|release|acquire", "way_inline_take": "fence|a
 
 # sm_90, nvcc 13.0; a newer compiler may need some more.
 MOST_REGISTERS = {"size_pready_thread": 48, "size_pready_block": 48, "size_pready_warp": 48, "size_pready_typed_block": 104,
-                  "size_pready_contribute_block": 48, "size_pready_range_thread": 64,
+                  "size_pready_contribute_block": 48, "size_pready_share_thread": 64,
+                  "size_pready_share_warp": 64, "size_pready_share_block": 64, "size_pready_range_thread": 64,
                   "size_pready_range_block": 64, "size_parrived_thread": 64, "size_parrived_warp": 64,
                   "size_parrived_block": 64, "size_wait_arrived_thread": 64, "size_wait_arrived_warp": 64,
                   "size_wait_arrived_block": 64}

@@ -32,6 +32,7 @@ KERNEL order_raise_gpu(uint64_t *w, uint64_t *out) { *out = raise_gpu(w, 1); }
 KERNEL order_count_up_gpu(uint64_t *w, uint64_t *out) { *out = count_up_gpu(w); }
 KERNEL order_add_gpu(uint64_t *w, uint64_t *out) { *out = add_gpu(w, 2); }
 KERNEL order_count_up_relaxed_gpu(uint64_t *w, uint64_t *out) { *out = count_up_relaxed_gpu(w); }
+KERNEL order_add_relaxed_gpu(uint64_t *w, uint64_t *out) { *out = add_relaxed_gpu(w, 2); }
 KERNEL order_claim_gpu(uint64_t *w, uint64_t *out) { *out = claim_gpu(w, 1, 2); }
 KERNEL order_hand_to_nic(uint32_t *record) { hand_to_nic(record, 1); }
 KERNEL order_ring_nic(uint64_t *doorbell) { ring_nic(doorbell, 1); }
@@ -70,6 +71,12 @@ KERNEL way_together(mpix_prequest *r, int j, waited *out) {
 KERNEL way_flags(awaited w, bool *out) { *out = all_flagged(cg::this_thread_block(), w, 64); }
 KERNEL way_count(mpix_prequest *r, uint64_t epoch) { settle<false, false>(r, epoch); }
 KERNEL way_count_inline(mpix_prequest *r, uint64_t epoch) { settle<false, true>(r, epoch); }
+KERNEL way_share(mpix_prequest *r, int p, uint64_t begin, uint64_t bytes, int *out) {
+    *out = contribute_share(cg::this_thread_block(), p, r, begin, bytes);
+}
+KERNEL way_share_counted(mpix_prequest *r, int p, uint64_t bytes, uint64_t *flags, admitted *a, bool *whole) {
+    *whole = count_share(r, p, bytes, flags, *a);
+}
 
 // ---- what a call adds to a kernel: size_<call>_<group> ----
 
@@ -84,6 +91,15 @@ KERNEL size_pready_typed_block(MPIX_Prequest r, int p, int *out) {
 }
 KERNEL size_pready_contribute_block(MPIX_Prequest r, int p, int *out) {
     *out = mpix::pready_contribute(cg::this_thread_block(), p, r);
+}
+KERNEL size_pready_share_thread(MPIX_Prequest r, int p, int *out) {
+    *out = mpix::pready_contribute(mpix::this_thread(), p, r, 64, 640);
+}
+KERNEL size_pready_share_warp(MPIX_Prequest r, int p, int *out) {
+    *out = mpix::pready_contribute(this_warp(), p, r, 64, 640);
+}
+KERNEL size_pready_share_block(MPIX_Prequest r, int p, int *out) {
+    *out = mpix::pready_contribute(cg::this_thread_block(), p, r, 64, 640);
 }
 KERNEL size_pready_range_thread(MPIX_Prequest r, int n, int *out) {
     *out = mpix::pready_range(mpix::this_thread(), 0, n, r);

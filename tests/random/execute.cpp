@@ -381,8 +381,11 @@ void execution::launch(const step &s) {
         const std::int64_t bytes = p_.partition_bytes(one.request);
         const std::int64_t first = offset(one) + bytes * one.slice / one.slices;
         const std::int64_t last = offset(one) + bytes * (one.slice + 1) / one.slices;
+        // By calls or by bytes, all contributions to a partition alike.
+        const bool share = one.slices > 1 && (one.request / 2 + one.partition + s.blocks + s.threads) % 2 == 0;
         tasks.push_back(
-            {l.exported, one.request, one.partition, one.partition, is_send(one.request), one.slices > 1,
+            {l.exported, one.request, one.partition, one.partition, is_send(one.request), one.slices > 1, share,
+             static_cast<std::uint64_t>(first - offset(one)),
              l.places != nullptr ? l.on_device : l.on_device + p_.end_of(one.request).origin + first,
              l.places != nullptr ? l.places + first : nullptr,
              p_.end_of(one.request).self_overlapping ? nullptr : l.packed + first,

@@ -34,7 +34,8 @@ struct body {
         if (t.send) {
             for (std::uint64_t n = first; t.data != nullptr && n < t.bytes; n += step)
                 t.buffer[place(t, n)] = static_cast<char>(t.data[n]);
-            const int code = t.contribute           ? mpix::pready_contribute(group, t.partition, t.handle)
+            const int code = t.share        ? mpix::pready_contribute(group, t.partition, t.handle, t.begin, t.bytes)
+                             : t.contribute ? mpix::pready_contribute(group, t.partition, t.handle)
                              : t.last > t.partition ? mpix::pready_range(group, t.partition, t.last, t.handle)
                              : t.request % 4 == 0   ? mpix::pready(group, t.partition, t.handle)
                                                     : mpix::pready_typed(group, t.partition, t.handle);

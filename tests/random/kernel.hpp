@@ -21,6 +21,8 @@ struct kernel_task {
     int last;                // of the range; else as `partition`
     bool send;
     bool contribute;
+    bool share;  // contributed by bytes: the task's, from packed byte `begin` of the partition on
+    std::uint64_t begin;
     char *buffer;               // device memory
     const std::int64_t *at;     // where each of the bytes is in there; null: one behind the other. Shared memory
     const unsigned char *data;  // what to put there before Pready (null: it is there), or to find there after the

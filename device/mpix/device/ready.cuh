@@ -26,7 +26,6 @@ MPIX_FN bool head_is(uint64_t head, mpix_kind kind) {
 MPIX_FN bool head_null_peer(uint64_t head) { return (head & MPIX_HEAD_NULL_PEER) != 0; }
 
 MPIX_FN uint64_t *partition_states(mpix_prequest *r) { return reinterpret_cast<uint64_t *>(r + 1); }
-MPIX_FN uint64_t *partition_contributions(mpix_prequest *r) { return partition_states(r) + r->partitions; }
 
 // Keep the first error of an epoch where the host's Wait finds it. A null request can keep nothing.
 MPIX_COLD_FN int keep_error(mpix_prequest *r, int error_class, int partition) {
@@ -446,25 +445,6 @@ MPIX_FN int pready(const Group &group, int partition, MPIX_Prequest preq) {
 template <class Group>
 MPIX_FN int pready_typed(const Group &group, int partition, MPIX_Prequest preq) {
     return detail::ready(group, partition, preq, detail::group_mover<true>{});
-}
-
-#ifdef __CUDACC__
-#pragma nv_exec_check_disable
-#endif
-template <class Group>
-MPIX_FN int pready_contribute(const Group &group, int partition, MPIX_Prequest preq) {
-    mpix_prequest *const r = detail::request_of(preq);
-    const bool countable =
-        r != nullptr && detail::head_is(r->head, MPIX_KIND_SEND) && partition >= 0 && partition < r->partitions;
-    if (countable && r->contributors > 1) {
-        // The members' writes are the leader's, which the counter chains to the last contributor's.
-        group.sync();
-        bool last = false;
-        if (group.thread_rank() == 0)
-            last = (detail::count_up_gpu(detail::partition_contributions(r) + partition) + 1) % r->contributors == 0;
-        if (!detail::agree(group, last)) return MPI_SUCCESS;
-    }
-    return pready(group, partition, preq);  // also says what is wrong with bad arguments
 }
 
 }  // namespace mpix

@@ -122,10 +122,12 @@ struct mpix_prequest {
     const struct mpix_far_memory *far;
 };
 
-// Behind the struct of a send: state[partitions], the last epoch in which each was readied, then
-// contributions[partitions], the calls of pready_contribute so far.
+// Behind the struct of a send, one word each for every partition: state, the last epoch in which it was readied;
+// contributions, the calls of pready_contribute so far; contributed, epoch * partition_bytes and the bytes of the next
+// epoch's shares, or what an earlier epoch has left there; late, the last epoch in which a share was not stored by its
+// caller.
 static inline size_t mpix_prequest_size(enum mpix_kind kind, int partitions) {
-    return sizeof(struct mpix_prequest) + (kind == MPIX_KIND_SEND ? 2u * (size_t)partitions * sizeof(uint64_t) : 0u);
+    return sizeof(struct mpix_prequest) + (kind == MPIX_KIND_SEND ? 4u * (size_t)partitions * sizeof(uint64_t) : 0u);
 }
 
 #ifdef __cplusplus

@@ -264,7 +264,22 @@ MPIX_FN uint64_t count_up_relaxed_gpu(uint64_t *counter) {
 #endif
 }
 
-// The same where one thread at a time calls, and chains its calls by itself.
+// Several counts at once in that way. What the caller did before a release_to_system comes before that of a later one who
+// goes through it then.
+MPIX_FN uint64_t add_relaxed_gpu(uint64_t *counter, uint64_t by) {
+#ifdef __CUDA_ARCH__
+    uint64_t old;
+    asm volatile("atom.relaxed.gpu.global.add.u64 %0, [%1], %2;"
+                 : "=l"(old)
+                 : "l"(in_global(counter)), "l"(by)
+                 : "memory");
+    return old;
+#else
+    return add_gpu(counter, by);
+#endif
+}
+
+// One count where one thread at a time calls, and chains its calls by itself.
 MPIX_FN uint64_t count_up_alone(uint64_t *counter) {
     const uint64_t old = peek(counter);
     poke(counter, old + 1);

@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Contributions to a partition that several groups write: counted by calls, the last of which is a Pready; or by bytes, each
+// group's share of which it moves itself.
+#ifndef MPIX_DEVICE_CONTRIBUTE_CUH
+#define MPIX_DEVICE_CONTRIBUTE_CUH
+
+#include <mpix/device/ready.cuh>
+
+namespace mpix::detail {
+
+MPIX_FN uint64_t *partition_contributions(mpix_prequest *r) { return partition_states(r) + r->partitions; }
+MPIX_FN uint64_t *partition_contributed(mpix_prequest *r) { return partition_contributions(r) + r->partitions; }
+MPIX_FN uint64_t *partition_late(mpix_prequest *r) { return partition_contributed(r) + r->partitions; }
+
+// Before anything of a share is moved: what becomes of it. One thread.
+MPIX_FN admitted admit_share(mpix_prequest *r, int p, uint64_t begin, uint64_t bytes) {
+    const uint64_t all = r->partition_bytes;
+    admitted a = admit<true>(r, p);
+    if (a.what != admission::refused && (begin > all || bytes > all - begin))
+        a = {admission::refused, refuse<true>(r, MPI_ERR_ARG, p), a.epoch};
+    return a;
+}
+
+// The same of a share of no bytes; refused with MPI_SUCCESS: nothing is to be done. The others may have ended the epoch, so
+// only its arguments can be wrong. Where the partition has no bytes either, the first one of an epoch is all of it.
+MPIX_COLD_FN admitted admit_empty_share(mpix_prequest *r, int p, uint64_t begin) {
+    admitted a{admission::refused, MPI_SUCCESS, 0};
+    const bool mine = head_is(r->head, MPIX_KIND_SEND);
+    if (!mine || p < 0 || p >= r->partitions || begin > r->partition_bytes) {
+        a.code = refuse<true>(r, mine ? MPI_ERR_ARG : MPI_ERR_REQUEST, p);
+        return a;
+    }
+    if (r->partition_bytes != 0) return a;
+    a = admit<false>(r, p);
+    if (a.what == admission::refused || peek(partition_states(r) + p) >= a.epoch ||
+        raise_gpu(partition_late(r) + p, a.epoch) >= a.epoch)
+        return {admission::refused, MPI_SUCCESS, 0};
+    return a;
+}
+
+// Count a share, which is stored at the receiver if it was admitted now; the last one's caller tells the receiver. True: the
+// partition is complete, and has to be moved as a whole. One thread, behind a barrier of the group.
+//
+// A fence before the count and one of the last caller's behind it chain the callers: each group's stores, and the bytes that
+// it has not stored, come before what the last caller does then. Pairs with itself; the flag, as in publish_partition.
+MPIX_FN bool count_share(mpix_prequest *r, int p, uint64_t bytes, uint64_t *flags, admitted &a) {
+    const uint64_t all = r->partition_bytes, end = a.epoch * all;
+    uint64_t *const state = partition_states(r) + p, *const contributed = partition_contributed(r) + p,
+                    *const late = partition_late(r) + p;
+    // Who comes with the others finds it not ready: that takes this share as well, whose count is behind the fence.
+    const bool ready_already = peek(state) >= a.epoch;
+    if (a.what != admission::now) poke(late, a.epoch);
+    // Epochs without shares have not been counted. Before the addition by being an exchange of the same word.
+    raise_gpu(contributed, end - all);
+    release_to_system();
+    if (ready_already) {
+        a = {admission::refused, refuse<true>(r, MPI_ERR_ARG, p), a.epoch};
+        return false;
+    }
+    const uint64_t before = add_relaxed_gpu(contributed, bytes), after = before + bytes;
+    if (after < end) return false;
+    if (after > end) {
+        // More than there is. It is ready, so that the epoch ends, with this error; and what was too much is not the next one's.
+        add_relaxed_gpu(contributed, before < end ? end - after : 0 - bytes);
+        a.code = refuse<true>(r, MPI_ERR_ARG, p);
+        if (before >= end) {
+            a.what = admission::refused;
+            return false;
+        }
+    }
+    release_to_system();
+    if (a.what != admission::now || peek(late) == a.epoch) {
+        if (a.what == admission::now) a.what = admission::later;
+        return true;
+    }
+    const bool mine = raise_gpu(state, a.epoch) < a.epoch;
+    publish_after_fence(&arrival_flags(flags)[p], a.epoch);
+    if (mine)
+        settle<false>(r, a.epoch);
+    else
+        a.code = refuse<true>(r, MPI_ERR_ARG, p);
+    return false;
+}
+
+// A share that went wrong, or the last one of a partition that is to be moved as a whole.
+#ifdef __CUDACC__
+#pragma nv_exec_check_disable
+#endif
+template <class Group>
+MPIX_COLD_FN int end_share(const Group &group, int p, mpix_prequest *r, admitted a, bool whole) {
+    if (!agree(group, whole)) return agree_code(group, a.code);
+#if MPIX_ON_GPU
+    return put_off(group, p, r, a, group_mover<false>{});  // returns a.code
+#else
+    const int code = ready_by_leader(group, p, r, false, group_mover<false>{});
+    return agree_code(group, a.code != MPI_SUCCESS ? a.code : code);
+#endif
+}
+
+#ifdef __CUDACC__
+#pragma nv_exec_check_disable
+#endif
+template <class Group>
+MPIX_FN int contribute_share(const Group &group, int p, mpix_prequest *r, uint64_t begin, uint64_t bytes) {
+    const bool leader = group.thread_rank() == 0;
+    uint64_t *flags = nullptr;
+#if MPIX_ON_GPU
+    outgoing o{r->buffer, r->partition_bytes, glance_pointer(&r->landing), glance_pointer(&r->flags)};
+#endif
+    group.sync();  // what looks at the epoch is behind it, as in store_at_once
+    admitted a{admission::refused, MPI_SUCCESS, 0};
+    if (leader) {
+        a = bytes == 0 ? admit_empty_share(r, p, begin) : admit_share(r, p, begin, bytes);
+#if MPIX_ON_GPU
+        if (a.what == admission::now && has_layouts(o.flags != nullptr ? o.flags : peek_pointer(&r->flags)))
+            a.what = admission::later;
+#else
+        if (a.what == admission::now) a.what = admission::later;
+#endif
+    }
+#if MPIX_ON_GPU
+    // A barrier: the admission, and what it acquired, is everybody's.
+    if (agree(group, a.what == admission::now)) {
+        if (o.landing == nullptr || o.flags == nullptr) {  // they came meanwhile
+            o.landing = peek_pointer(&r->landing);
+            o.flags = peek_pointer(&r->flags);
+        }
+        const uint64_t at = static_cast<uint64_t>(p) * o.partition_bytes + begin;
+        group_copy(group, o.landing + at, o.buffer + at, bytes);
+        group.sync();  // the stores are behind the leader's fence
+        flags = o.flags;
+    }
+#endif
+    const bool whole = leader && a.what != admission::refused && count_share(r, p, bytes, flags, a);
+    // A barrier: of who is to move the whole, what its leader acquired.
+    if (agree(group, !whole && a.code == MPI_SUCCESS)) return MPI_SUCCESS;
+    return end_share(group, p, r, a, whole);
+}
+
+}  // namespace mpix::detail
+
+namespace mpix {
+
+#ifdef __CUDACC__
+#pragma nv_exec_check_disable
+#endif
+template <class Group>
+MPIX_FN int pready_contribute(const Group &group, int partition, MPIX_Prequest preq) {
+    mpix_prequest *const r = detail::request_of(preq);
+    const bool countable =
+        r != nullptr && detail::head_is(r->head, MPIX_KIND_SEND) && partition >= 0 && partition < r->partitions;
+    if (countable && r->contributors > 1) {
+        // The members' writes are the leader's, which the counter chains to the last contributor's.
+        group.sync();
+        bool last = false;
+        if (group.thread_rank() == 0)
+            last = (detail::count_up_gpu(detail::partition_contributions(r) + partition) + 1) % r->contributors == 0;
+        if (!detail::agree(group, last)) return MPI_SUCCESS;
+    }
+    return pready(group, partition, preq);  // also says what is wrong with bad arguments
+}
+
+#ifdef __CUDACC__
+#pragma nv_exec_check_disable
+#endif
+template <class Group>
+MPIX_FN int pready_contribute(const Group &group, int partition, MPIX_Prequest preq, uint64_t begin, uint64_t bytes) {
+    if (preq == nullptr) return MPI_ERR_REQUEST;
+    return detail::contribute_share(group, partition, detail::request_of(preq), begin, bytes);
+}
+
+}  // namespace mpix
+
+#endif  // MPIX_DEVICE_CONTRIBUTE_CUH

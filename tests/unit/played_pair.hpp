@@ -1,0 +1,267 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// A send and its receive, as kernels of two GPUs have them, in one process, with both hosts' part: Start, clear-to-send,
+// progress engine, Wait. For tests whose host threads play GPU threads (MPIX_PLAY_GPU).
+#ifndef MPIX_TESTS_UNIT_PLAYED_PAIR_HPP
+#define MPIX_TESTS_UNIT_PLAYED_PAIR_HPP
+
+#include <mpix/device.cuh>
+#include <mpix/host_group.hpp>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
+#include <numeric>
+#include <random>
+#include <thread>
+#include <vector>
+
+namespace played {
+
+using namespace mpix::detail;
+
+constexpr std::uint64_t patience_ns = 60'000'000'000u;  // against hangs
+
+struct pair_shape {
+    int senders, receivers;  // partitions
+    std::uint64_t bytes;     // of one of the sender's
+    unsigned skew;           // of both buffers
+    bool mailbox;
+    std::uint64_t mailed_from;  // the epoch in which the sender hears of the mailbox
+    bool matched_late;
+    bool gaps;                          // as far as kernels see: without a mailbox they leave all to the engine
+    std::uint64_t piece_out, piece_in;  // of buffers with gaps; 0: none
+};
+
+// A message in the user's buffer: in one piece, or in pieces anywhere in twice the room.
+class spread_buffer {
+public:
+    spread_buffer(std::uint64_t bytes, std::uint64_t piece, unsigned skew, std::mt19937_64 random)
+        : bytes_(bytes), memory_(2 * bytes + 64), piece_(piece) {
+        begin_ = reinterpret_cast<char *>((reinterpret_cast<std::uintptr_t>(memory_.data()) + 15) / 16 * 16) + 16;
+        begin_ += piece == 0 ? skew : skew / piece * piece;
+        if (piece == 0) return;
+        std::vector<std::uint64_t> slots(bytes / piece);
+        std::iota(slots.begin(), slots.end(), std::uint64_t{0});
+        std::shuffle(slots.begin(), slots.end(), random);
+        for (const std::uint64_t slot : slots)
+            places_.push_back(static_cast<std::int64_t>((2 * slot + random() % 2) * piece));
+    }
+    char *begin() { return begin_; }
+    const std::int64_t *places() const {
+        return piece_ == 0 ? nullptr : places_in(places_.data(), static_cast<std::int64_t>(piece_));
+    }
+    char *at(std::uint64_t x) {
+        return begin_ + (piece_ == 0 ? x : static_cast<std::uint64_t>(places_[x / piece_]) + x % piece_);
+    }
+    void fill(std::mt19937_64 &random) {
+        for (char &c : memory_) c = static_cast<char>(random());
+    }
+    void poison() { std::fill(memory_.begin(), memory_.end(), char{0x5a}); }
+    bool poisoned_around() {
+        std::vector<bool> mine(memory_.size());
+        for (std::uint64_t x = 0; x < bytes_; ++x) mine[static_cast<std::size_t>(at(x) - memory_.data())] = true;
+        for (std::size_t i = 0; i < memory_.size(); ++i)
+            if (!mine[i] && memory_[i] != 0x5a) return false;
+        return true;
+    }
+
+private:
+    const std::uint64_t bytes_;
+    std::vector<char> memory_;
+    const std::uint64_t piece_;
+    char *begin_ = nullptr;
+    std::vector<std::int64_t> places_;
+};
+
+// Memory of one side's request: the structure and what lies behind it.
+class request_memory {
+public:
+    request_memory(mpix_kind kind, int partitions)
+        : memory_(mpix_prequest_size(kind, partitions) / 8 + 8, 0),
+          at_(reinterpret_cast<mpix_prequest *>((reinterpret_cast<std::uintptr_t>(memory_.data()) + 63) / 64 * 64)) {
+        at_->head = MPIX_ABI_VERSION | std::uint64_t{kind} << 32;
+        at_->partitions = partitions;
+        at_->contributors = 1;
+    }
+    mpix_prequest *operator->() const { return at_; }
+    mpix_prequest *get() const { return at_; }
+
+private:
+    std::vector<std::uint64_t> memory_;
+    mpix_prequest *at_;
+};
+
+class played_pair {
+public:
+    explicit played_pair(const pair_shape &s)
+        : s_(s),
+          total_(static_cast<std::uint64_t>(s.senders) * s.bytes),
+          send_(MPIX_KIND_SEND, s.senders),
+          receive_(MPIX_KIND_RECV, s.receivers),
+          out_(total_, s.piece_out, s.skew, std::mt19937_64(total_)),
+          in_(total_, s.piece_in, s.skew, std::mt19937_64(total_ + 1)),
+          flags_(2 * static_cast<std::size_t>(s.senders) + 1),
+          told_(static_cast<std::size_t>(s.senders)),
+          ring_(static_cast<std::size_t>(s.senders)),
+          lines_(2 * static_cast<std::size_t>(s.senders) * lines_of(s.bytes) + 2),
+          begun_(static_cast<std::size_t>(s.senders)) {
+        const auto aligned = [](auto &memory, std::uintptr_t to) {
+            return reinterpret_cast<char *>((reinterpret_cast<std::uintptr_t>(memory.data()) + to - 1) / to * to);
+        };
+        send_->partition_bytes = s.bytes;
+        send_->buffer = out_.begin();
+        send_->words = &send_words_;
+        send_->ring = ring_.data();
+        send_->stall_ns = patience_ns;
+        receive_->partition_bytes = total_ / static_cast<std::uint64_t>(s.receivers);
+        receive_->buffer = in_.begin();
+        receive_->words = &receive_words_;
+        receive_->stall_ns = patience_ns;
+        mailbox_ = s.mailbox ? aligned(lines_, 16) : nullptr;
+        if (s.mailbox) send_->places = out_.places(), receive_->places = in_.places();
+        if (!s.matched_late) match();
+    }
+
+    MPIX_Prequest send() const {
+        return s_.mailbox ? mailable_send(send_.get(), least_mailing_threads(s_.bytes)) : send_.get();
+    }
+    MPIX_Prequest receive() const { return s_.mailbox ? mailable_receive(receive_.get(), false) : receive_.get(); }
+
+    mpix_prequest *sending() const { return send_.get(); }
+    mpix_prequest *receiving() const { return receive_.get(); }
+
+    // ---- the hosts' part ----
+
+    void match() {
+        poke(&receive_->peer_partitions, static_cast<std::uint64_t>(s_.senders));
+        poke(&receive_->slots, 1);
+        poke_pointer(&receive_->taken, taken_of(flags_.data(), ring_.size()));
+        receive_->told = told_.data();
+        poke_pointer(&receive_->mailbox, mailbox_);
+        poke_pointer(&receive_->flags, flags_.data());
+        publish(&receive_words_.gate, 1);
+        poke(&send_->slots, 1);
+        poke_pointer(&send_->peer_complete, &receive_words_.complete);
+        poke_pointer(&send_->mailbox, mailbox_);
+        // Without a mailbox, pready leaves what has gaps to the engine.
+        const bool gaps = s_.gaps || s_.piece_out != 0 || s_.piece_in != 0;
+        const auto at = reinterpret_cast<std::uintptr_t>(flags_.data());
+        poke_pointer(&send_->flags, reinterpret_cast<std::uint64_t *>(at | (gaps ? MPIX_FLAGS_WITH_LAYOUTS : 0)));
+        poke_pointer(&send_->landing, receive_->buffer);
+    }
+    void fill(std::mt19937_64 &random) {
+        out_.fill(random);
+        in_.poison();
+    }
+    void start_receive(std::uint64_t epoch) { publish(&receive_words_.epoch, 2 * epoch + 1); }
+    void clear_to_send(std::uint64_t epoch) {
+        if (s_.mailbox && epoch >= s_.mailed_from) publish(&send_words_.mailbox, 1);
+        publish(&send_words_.gate, epoch);
+    }
+    void start_send(std::uint64_t epoch) {
+        deferred_before_ = moved_;
+        publish(&send_words_.epoch, 2 * epoch + 1);
+    }
+    // The engine's next look; whether the message is complete at the receiver's.
+    bool progress(std::uint64_t epoch) {
+        // All told first: who is counted has put in the ring what it put there.
+        const bool all_ready = observe(&send_words_.all_ready) == epoch;
+        for (;; ++moved_) {
+            const std::uint64_t entry = observe(&ring_[moved_ % ring_.size()]);
+            const bool fresh = moved_ < peek(&send_->defer_count) && entry >> 32 == (epoch & 0xffffffff) &&
+                               entry != 0 && last_moved_ != entry;
+            if (!fresh) break;
+            last_moved_ = entry;
+            const std::uint64_t p = entry & 0xffffffff;
+            for (std::uint64_t x = p * s_.bytes; x < (p + 1) * s_.bytes; ++x) *in_.at(x) = *out_.at(x);
+            publish(&flags_[p], epoch);
+        }
+        if (!all_ready) return false;
+        if (moved_ != deferred_before_) {
+            if (moved_ != peek(&send_->defer_count)) return false;
+            publish(&flags_[ring_.size()], epoch);
+            publish(&receive_words_.complete, epoch);
+        }
+        if (observe(&receive_words_.complete) < epoch) return false;
+        return std::all_of(flags_.data(), flags_.data() + ring_.size() + 1,
+                           [epoch](const std::uint64_t &flag) { return observe(&flag) >= epoch; });
+    }
+    void end(std::uint64_t epoch) {
+        publish(&send_words_.epoch, 2 * epoch);
+        publish(&receive_words_.epoch, 2 * epoch);
+        deferred_ += moved_ - deferred_before_;
+    }
+    std::uint64_t taken_error() {
+        const std::uint64_t error = observe(&send_words_.error);
+        publish(&send_words_.error, 0);
+        return error;
+    }
+    bool receiver_erred() { return observe(&receive_words_.error) != 0; }
+    bool has_failed(int error_class, int partition) {
+        return taken_error() ==
+               (static_cast<std::uint64_t>(error_class) << 32 | static_cast<std::uint32_t>(partition + 1));
+    }
+    std::uint64_t flag(int p) const { return observe(&flags_[static_cast<std::size_t>(p)]); }
+    bool all_are_ready(std::uint64_t epoch) const { return observe(&send_words_.all_ready) == epoch; }
+    std::uint64_t deferred() const { return deferred_; }
+    bool has_deferred() const { return peek(&send_->defer_count) != deferred_before_; }  // in this epoch
+    std::uint64_t mailed() const {
+        return static_cast<std::uint64_t>(std::count_if(told_.begin(), told_.end(), [](auto e) { return e != 0; }));
+    }
+
+    // ---- what is looked at ----
+
+    bool right(int first, int count) {
+        const std::uint64_t at = static_cast<std::uint64_t>(first) * receive_->partition_bytes,
+                            end = at + static_cast<std::uint64_t>(count) * receive_->partition_bytes;
+        for (std::uint64_t x = at; x < end; ++x)
+            if (*out_.at(x) != *in_.at(x)) return false;
+        return true;
+    }
+    bool untouched_around() { return in_.poisoned_around(); }
+    // Whether Pready was called for all that partition j consists of.
+    void begin(int p, std::uint64_t epoch) { publish(&begun_[static_cast<std::size_t>(p)], epoch); }
+    bool has_begun(int j, std::uint64_t epoch) const {
+        const overlap range = sender_partitions(receive_.get(), j, static_cast<std::uint64_t>(s_.senders));
+        for (std::uint64_t p = range.first; p <= range.last; ++p)
+            if (observe(&begun_[p]) < epoch) return false;
+        return true;
+    }
+
+private:
+    const pair_shape s_;
+    const std::uint64_t total_;
+    alignas(64) mpix_words send_words_{};
+    alignas(64) mpix_words receive_words_{};
+    request_memory send_, receive_;
+    spread_buffer out_, in_;
+    std::vector<std::uint64_t> flags_, told_, ring_, lines_, begun_;
+    char *mailbox_ = nullptr;
+    std::uint64_t moved_ = 0, deferred_before_ = 0, deferred_ = 0, last_moved_ = 0;
+};
+
+// Epoch after epoch; groups go on when the hosts have started theirs.
+struct turns {
+    std::atomic<std::uint64_t> sender{0}, receiver{0};  // the last epoch started
+    std::atomic<int> sent{0}, received{0};              // groups that are done with it
+    std::atomic<const char *> failure{nullptr};
+
+    void fail(const char *what) {
+        const char *none = nullptr;
+        failure.compare_exchange_strong(none, what);
+    }
+    void wait_alone(const std::atomic<std::uint64_t> &turn, std::uint64_t epoch) {
+        while (turn.load(std::memory_order_acquire) < epoch && failure.load() == nullptr) std::this_thread::yield();
+    }
+    // The same answer for all members.
+    bool wait_for(const mpix::host_group &group, const std::atomic<std::uint64_t> &turn, std::uint64_t epoch) {
+        while (group.thread_rank() == 0 && turn.load(std::memory_order_acquire) < epoch && failure.load() == nullptr)
+            std::this_thread::yield();
+        return agree(group, turn.load(std::memory_order_acquire) >= epoch);
+    }
+};
+
+}  // namespace played
+
+#endif  // MPIX_TESTS_UNIT_PLAYED_PAIR_HPP
