@@ -16,6 +16,11 @@ bool parse(const std::string &value, count &out) {
     return error == std::errc{} && end == value.data() + value.size();
 }
 
+bool parse(const std::string &value, count_or_auto &out) {
+    out.automatic = value == "auto";
+    return out.automatic || parse(value, out.number);
+}
+
 bool parse(const std::string &value, on_off &out) {
     out = value == "1";
     return out || value == "0";

@@ -18,6 +18,11 @@ using seconds = double;
 using text = std::string;
 enum class progress_mode { automatic, always, never };
 using gpu::pack_wish;
+// A number, or what the library works out for itself.
+struct count_or_auto {
+    bool automatic = false;
+    std::uint64_t number = 0;
+};
 
 struct configuration {
 #define MPIX_KNOB(member, type, variable, initial, meaning) type member{};

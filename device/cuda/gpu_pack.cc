@@ -226,6 +226,8 @@ outcome enqueue(const message &m, stream_handle order) {
     return submit(device, m, order);
 }
 
+pack_costs costs_of(int device) { return devices().at(static_cast<std::size_t>(device)).costs(); }
+
 pack_choice explain(message m, pack_costs &costs) {
     const device_scope scope(m.device);
     costs = devices().at(static_cast<std::size_t>(m.device)).costs();

@@ -17,7 +17,16 @@ __global__ void __launch_bounds__(threads) take(MPIX_Prequest receive) {
         parrived(block, receive, j);
 }
 
+__global__ void lone_copy(char *to, const char *from, int64_t bytes) {
+    mpix::detail::group_copy(this_thread(), to, from, static_cast<uint64_t>(bytes));
+}
+
 }  // namespace
+
+int launch_lone_copy(char *to, const char *from, int64_t bytes, stream_handle order) {
+    lone_copy<<<1, 1, 0, order>>>(to, from, bytes);
+    return cudaGetLastError();
+}
 
 int launch_taking(mpix_prequest *receive, stream_handle order) {
     take<<<blocks, threads, 0, order>>>(receive);

@@ -4,6 +4,7 @@
 // call to the end of the stream, the best of a few. The GPU's memory is given back.
 #include <cuda_runtime.h>
 #include <mpix/device/device_state.h>
+#include <mpix/device/gpu_mail.h>
 #include <mpix/device/pack_launch.h>
 
 #include <algorithm>
@@ -75,6 +76,15 @@ public:
         return rows_us(width, pitch, bytes, host);
 #endif
     }
+    double lone_us(int64_t bytes) {
+#if MPIX_HAVE_NVCC
+        return best_us(
+            [&] { note(static_cast<cudaError_t>(launch_lone_copy(packed(false), memory_, bytes, stream_))); });
+#else
+        static_cast<void>(bytes);
+        return 0;
+#endif
+    }
     double rows_us(int64_t width, int64_t pitch, int64_t bytes, bool host) {
         const auto w = static_cast<std::size_t>(width), p = static_cast<std::size_t>(pitch);
         const auto rows = static_cast<std::size_t>(bytes / width);
@@ -116,7 +126,7 @@ double rate(int64_t bytes, double us, double nothing) {
 // Whoever else used the GPU meanwhile may have made nonsense of it. No GPU is beyond these.
 bool plausible(const pack_costs &c) {
     return c.kernel < 100 && c.copy < 100 && c.memory > 1e4 && c.memory < 2e7 && c.cached > 1e4 && c.cached < 1e8 &&
-           c.copied_rows[0] < 2e7 && c.copied_rows[1] < 2e7;
+           c.copied_rows[0] < 2e7 && c.copied_rows[1] < 2e7 && c.lone_thread > 10 && c.lone_thread < 1e5;
 }
 
 }  // namespace
@@ -138,6 +148,8 @@ pack_costs measure_costs(int device) {
         const int64_t short_row = odd == 0 ? 16 : 65, rows = MiB / short_row;
         c.row[odd] = 1 / rate(rows, b.rows_us(short_row, 2 * short_row, rows * short_row, false), c.copy);
     }
+    constexpr int64_t lone = 16 * KiB;
+    if (MPIX_HAVE_NVCC) c.lone_thread = rate(lone, b.lone_us(2 * lone), b.lone_us(lone));
     c.host = rate(host_bytes, b.kernel_us(KiB, 2 * KiB, host_bytes, false, true), c.kernel);
     c.copied_host = rate(host_bytes, b.rows_us(KiB, 2 * KiB, host_bytes, true), c.copy);
     c.host_row = 1 / rate(host_bytes / 32, b.rows_us(32, 64, host_bytes, true), c.copy);

@@ -154,6 +154,14 @@ void add_sender(table &out, const request &r, const movement &how, const transpo
                                    : "pready_typed ",
                    detail::least_mailing_threads(r.partition_bytes),
                    r.gapless ? "" : " (so does pready whole words of 8 bytes, but for the first in an epoch)"));
+    if (const engine_share &share = how.to_engine; share.by_model)
+        out.line(format(
+            "    left to the engine too from {} bytes for each thread on (MPIX_ENGINE_BYTES): a thread stores {:.0f} "
+            "bytes a us, the copy engine takes {:.1f} us for a word",
+            share.bytes, share.costs.thread_bytes_per_us, share.costs.word_us));
+    else if (share.bytes != 0)
+        out.line(
+            format("    left to the engine too from {} bytes for each thread on (MPIX_ENGINE_BYTES)", share.bytes));
     out.line("  ready in a kernel before the receiver is: left to the progress engine too");
 }
 

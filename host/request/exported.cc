@@ -16,7 +16,9 @@
 namespace mpix {
 
 static_assert(offsetof(device_route, told) == offsetof(mpix_prequest, told) - offsetof(mpix_prequest, landing) &&
-              offsetof(device_route, layouts) == offsetof(mpix_prequest, layouts) - offsetof(mpix_prequest, landing));
+              offsetof(device_route, layouts) == offsetof(mpix_prequest, layouts) - offsetof(mpix_prequest, landing) &&
+              offsetof(device_route, engine_bytes) ==
+                  offsetof(mpix_prequest, engine_bytes) - offsetof(mpix_prequest, landing));
 static_assert(sizeof(device_route) == offsetof(mpix_prequest, seen_epoch) - offsetof(mpix_prequest, landing),
               "the route is written to the GPU as one piece");
 

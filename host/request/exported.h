@@ -30,6 +30,7 @@ struct device_route {
     const mpix_posting *postings = nullptr;
     char *mailbox = nullptr;
     std::uint64_t *told = nullptr;
+    std::uint64_t engine_bytes = 0;
 };
 
 class device_copy {

@@ -9,6 +9,8 @@
 #include <cstdint>
 #include <string>
 
+#include "host/request/engine_share.h"
+
 namespace mpix {
 
 // Host memory to host memory within a node: whether the sender writes straight into the receive buffer, by one copy, in place
@@ -64,6 +66,7 @@ struct movement {
     bool by_mail = false;       // by the receiver's mailbox, once its kernels take out of there; then those of both
     bool packed_first = false;  // by the progress engine, into a buffer of its own
     mover engine = mover::cpu;  // what the progress engine moves the rest with
+    engine_share to_engine;     // what kernels leave to the engine although they could store it
     std::string two_copies;     // why the caller's is not the only copy, where it could be; empty: it is
     std::string staged;         // why a network does not read the GPU's memory itself; empty: it does, or there is none
     std::string not_posted;     // why its executor posts nothing to a work queue, once exported; empty: it does

@@ -141,6 +141,10 @@ transport::outcome send_request::attach(const control_message &m, const transpor
         choose_movement({place.owner != nullptr, !gapless, landing_.device != transport::on_host,
                          landing_type_ != nullptr, landing_.remote, route_spent_, chunks_.per_partition > 1,
                          total_bytes(), partition_bytes, in_place_, two_copies, why_staged_, mail_ && mailable()});
+    if (movement_.by_kernels && total_bytes() != 0)
+        movement_.to_engine =
+            choose_engine_share(arrival_, place.device, peer_world(), static_cast<std::uint64_t>(op.partitions),
+                                !gapless || landing_type_ != nullptr);
     detail::poke(&home->slots, slots_);
     if (landing_.remote) return {};  // nothing there can be stored to: all is left to the engine
     detail::poke_pointer(&home->peer_complete, &static_cast<mpix_words *>(peer_words_.address)->complete);
@@ -191,6 +195,7 @@ transport::outcome send_request::install_on_device() {
         route.peer_complete = &static_cast<mpix_words *>(view)->complete;
         route.flags = static_cast<std::uint64_t *>(arrival_.address);
         route.landing = landing_at_;
+        route.engine_bytes = movement_.to_engine.bytes;
         if (movement_.by_mail) route.mailbox = static_cast<char *>(arrival_.address) + mail_.lines;
         if (!gapless || landing_type_ != nullptr) {
             if (auto bad = device->place_layouts(gapless ? nullptr : op.type, landing_type_, &route.layouts);

@@ -173,8 +173,12 @@ const char *play(const scenario &s, std::uint64_t last, std::uint64_t seed, std:
             }))
             break;
         const bool by_mail = s.mailbox && is_mailable(pair.send(), static_cast<unsigned>(s.sending_threads));
-        if (by_mail && !early && s.piece_out == 0 && epoch >= s.mailed_from && pair.has_deferred())
+        if (by_mail && !early && s.piece_out == 0 && s.engine_bytes == 0 && epoch >= s.mailed_from &&
+            pair.has_deferred())
             t.fail("what can go by the mailbox was left to the engine");
+        if (!s.mailbox && s.engine_bytes != 0 && s.piece_out == 0 && s.piece_in == 0 &&
+            s.bytes >= s.engine_bytes * static_cast<unsigned>(s.sending_threads) && !pair.has_deferred())
+            t.fail("what the engine was to have was stored");
         if (!pair.right(0, s.receivers) || !pair.untouched_around()) t.fail("the message is not what was sent");
         pair.taken_error();
         if (pair.receiver_erred() && t.failure.load() == nullptr) t.fail("an error at the receiver");
@@ -219,6 +223,7 @@ TEST_CASE("groups that ready, wait and watch over many epochs, as threads of a G
         };
         s.piece_out = piece();
         s.piece_in = piece();
+        s.engine_bytes = random() % 3 == 0 ? 65 + random() % 200 : 0;
         const bool gaps = s.piece_out != 0 || s.piece_in != 0;
         CAPTURE(round, s.senders, s.receivers, s.bytes, s.skew, s.mailbox, s.mailed_from, s.sending_groups,
                 s.receiving_groups, s.sending_threads, s.receiving_threads, s.watched, s.matched_late, s.piece_out,

@@ -3,6 +3,7 @@
 // Who moves the bytes of a pair, and how many epochs its landing has room for.
 #include "host/request/movement.h"
 
+#include "host/request/engine_share.h"
 #include "tests/catch.hpp"
 
 using namespace mpix;
@@ -206,4 +207,19 @@ TEST_CASE("the size decides how many slots a landing has") {
     const auto ranges = slot_ranges(1000);
     CHECK((ranges[0].least == 0 && ranges[0].most == 1000 && ranges[0].slots == 2));
     CHECK((ranges[1].least == 1001 && ranges[1].most == no_limit && ranges[1].slots == 1));
+}
+
+TEST_CASE("kernels leave to the engine what it takes less time for, the more of it there may be at once the less") {
+    const engine_costs costs{300, 10};
+    const std::uint64_t alone = engine_bytes(costs, 1);
+    // At that size both take the same: a thread's stores, and the hand-over with a copy and a flag.
+    CHECK(static_cast<double>(alone) / 300 > 20);
+    CHECK(static_cast<double>(alone) / 300 < 30);
+    CHECK(engine_bytes(costs, 2) > alone);
+    CHECK(engine_bytes({600, 10}, 1) > alone);
+    CHECK(engine_bytes({300, 20}, 1) > alone);
+    CHECK(engine_bytes(costs, ~std::uint64_t{0}) <= std::uint64_t{1} << 48);
+    // What could not be measured.
+    CHECK(engine_bytes({0, 10}, 1) == 0);
+    CHECK(engine_bytes({300, 0}, 1) == 0);
 }

@@ -30,6 +30,7 @@ struct pair_shape {
     std::uint64_t mailed_from;  // the epoch in which the sender hears of the mailbox
     bool matched_late;
     bool gaps;                          // as far as kernels see: without a mailbox they leave all to the engine
+    std::uint64_t engine_bytes;         // as in mpix_prequest
     std::uint64_t piece_out, piece_in;  // of buffers with gaps; 0: none
 };
 
@@ -148,6 +149,7 @@ public:
         const bool gaps = s_.gaps || s_.piece_out != 0 || s_.piece_in != 0;
         const auto at = reinterpret_cast<std::uintptr_t>(flags_.data());
         poke_pointer(&send_->flags, reinterpret_cast<std::uint64_t *>(at | (gaps ? MPIX_FLAGS_WITH_LAYOUTS : 0)));
+        poke(&send_->engine_bytes, s_.engine_bytes);
         poke_pointer(&send_->landing, receive_->buffer);
     }
     void fill(std::mt19937_64 &random) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// A kernel of the library that takes what lies in a receive's mailbox out to its buffer. Not for kernels.
+// What the library does on a GPU by the functions that it gives to kernels: take what lies in a receive's mailbox out to its
+// buffer; copy as pready does, to see how long that takes. Not for kernels.
 #ifndef MPIX_DEVICE_GPU_MAIL_H
 #define MPIX_DEVICE_GPU_MAIL_H
 
@@ -15,6 +16,9 @@ namespace mpix::gpu {
 // What has come by now of an active receive, exported to `device`; in a stream of our own. Needs room on the GPU beside the
 // kernels that run. Errors and thread safety as in gpu_pack.h.
 outcome start_taking(mpix_prequest *receive, int device, std::unique_ptr<pending> &out);
+
+// One thread that copies, as a kernel's lone thread does in pready. For calibration; a cudaError_t.
+int launch_lone_copy(char *to, const char *from, int64_t bytes, stream_handle order);
 
 // What gpu_mail.cc asks of the part that only nvcc can compile; a cudaError_t.
 int launch_taking(mpix_prequest *receive, stream_handle order);

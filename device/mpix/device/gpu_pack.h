@@ -60,6 +60,8 @@ void prefer(pack_wish way);
 // some milliseconds and may wait for kernels that run; nothing does afterwards. Until then, start() and enqueue() go by
 // the costs of an H200.
 outcome prepare(int device);
+// What was measured.
+pack_costs costs_of(int device);
 // In a stream of our own. Whoever calls keeps the types and the memory until it is finished.
 outcome start(const passage &p, std::unique_ptr<pending> &out);
 // Done on return.
@@ -79,6 +81,7 @@ void forget(const mpix_typemap *type);
 inline int number_of_devices() { return 0; }
 inline void prefer(pack_wish) {}
 inline outcome prepare(int) { return {}; }
+inline pack_costs costs_of(int) { return {}; }
 inline void forget(const mpix_typemap *) {}
 #endif
 

@@ -337,6 +337,12 @@ MPIX_FN bool store_by_host(const Group &group, const mpix_prequest *r, const out
 }
 #endif
 
+// Whether the copy engine takes less for a partition, with the way there by the progress engine, than so many threads that store it.
+MPIX_FN bool for_engine(const mpix_prequest *r, uint64_t threads) {
+    const uint64_t least = peek(&r->engine_bytes);
+    return least != 0 && r->partition_bytes >= least * threads;
+}
+
 // The leader finds out what may be done, and then all members do it.
 #ifdef __CUDACC__
 #pragma nv_exec_check_disable
@@ -352,6 +358,8 @@ MPIX_FN int ready_by_leader(const Group &group, int p, mpix_prequest *r, bool ma
     if (leader) {
         a = admit<Mover::keeps_errors>(r, p);
 #if MPIX_ON_GPU
+        if (a.what == admission::now && for_engine(r, static_cast<uint64_t>(group.num_threads())))
+            a.what = admission::later;
         mailed = mailable && a.what == admission::now && may_mail(r, a.epoch) && (Mover::gaps || r->places == nullptr);
         if constexpr (!Mover::gaps) {
             if (a.what == admission::now && !mailed &&

@@ -102,10 +102,13 @@ struct mpix_prequest {
     char *mailbox;   // lines (mailbox.cuh) for every sender partition, one after the other: the receiver's; or null
     uint64_t *told;  // receive with a mailbox, in host memory: per sender partition the last epoch in which a kernel
                      // took it out of there
+    uint64_t engine_bytes;  // send: a group that has at least so many bytes of a partition for each of its threads leaves it
+                            // to the progress engine; 0: none does
 
     // Changes while in use; each word is accessed atomically.
     uint64_t seen_epoch;   // last active epoch number read from words->epoch
     uint64_t seen_gate;    // last value read from words->gate
+    uint64_t asking;       // on a GPU: odd while a thread reads the host's words, which others wait for; see asking.cuh
     uint64_t open_word;    // send: 2*epoch of the last epoch whose partitions may be stored at the receiver, as far as
                            // is known here, and 1 more if they may go by the mailbox
     uint64_t ready_count;  // send: partitions readied since the request was made, all epochs; those that the
@@ -113,7 +116,6 @@ struct mpix_prequest {
     uint64_t defer_count;  // send: partitions ever put into the ring
     uint64_t posted;       // send: the work queue's index behind the last posting
     uint64_t defer_epoch;  // send: last epoch in which any partition was deferred
-    uint64_t asking;       // on a GPU: odd while a thread reads the host's words, which others wait for; see asking.cuh
     uint64_t heard_word;   // on a GPU: the last words->epoch that was read so, and words->gate
     uint64_t heard_gate;
     uint64_t error;  // as words->error; guards it, so that the first error wins

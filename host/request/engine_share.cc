@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "host/request/engine_share.h"
+
+#include <mpix/device/gpu_pack.h>
+
+#include <algorithm>
+#include <chrono>
+#include <map>
+#include <utility>
+
+#include "host/config.h"
+#include "transport/select.h"
+
+namespace mpix {
+namespace {
+
+// A word from a GPU to its host and back, on an H200: to the engine, and, by way of the flag, from it.
+constexpr double hand_over_us = 3.2;
+// More than kernels can multiply by the number of their threads without passing 64 bits, or anybody has.
+constexpr std::uint64_t most = std::uint64_t{1} << 48;
+
+// 0: that failed, and so will the next that the copy engine is asked for, which says why.
+double measure_word(const transport::region &flags) {
+    transport::transport &gpus = *transport::devices();
+    double best = 0;
+    for (int turn = 0; turn < 4; ++turn) {
+        const auto begin = std::chrono::steady_clock::now();
+        if (!gpus.post_word(flags.address, 0, flags.device).empty() || !gpus.settle(flags.device).empty()) return 0;
+        const double us = std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - begin).count();
+        if (turn == 1 || (turn > 1 && us < best)) best = us;  // the first one makes what the others use
+    }
+    return best;
+}
+
+}  // namespace
+
+std::uint64_t engine_bytes(const engine_costs &costs, std::uint64_t partitions) {
+    if (!(costs.thread_bytes_per_us > 0) || !(costs.word_us > 0)) return 0;
+    // The engine takes them one after the other, each by a copy and a flag.
+    const double us = hand_over_us + 2 * costs.word_us * static_cast<double>(partitions);
+    return static_cast<std::uint64_t>(std::min(us * costs.thread_bytes_per_us, static_cast<double>(most - 1))) + 1;
+}
+
+engine_share choose_engine_share(const transport::region &flags, int device, int peer_world, std::uint64_t partitions,
+                                 bool gaps) {
+    const count_or_auto &wish = config().engine_bytes;
+    if (!wish.automatic) return {std::min(wish.number, most), false, {}};
+    // The engine's kernels move what has gaps, and nobody has measured that; and where the engine has no thread, a kernel may wait
+    // for what it leaves there while the host waits for the kernel.
+    if (gaps || config().progress == progress_mode::never) return {};
+    static auto *const measured = new std::map<std::pair<int, int>, double>;
+    const auto [found, first] = measured->try_emplace({device, peer_world}, 0);
+    if (first) found->second = measure_word(flags);
+    const engine_costs costs{gpu::costs_of(device).lone_thread, found->second};
+    return {engine_bytes(costs, partitions), true, costs};
+}
+
+}  // namespace mpix
