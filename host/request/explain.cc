@@ -148,12 +148,11 @@ void add_sender(table &out, const request &r, const movement &how, const transpo
     if (how.by_mail)
         out.line(
             format("    once kernels receive it: {}into their mailbox, the arrival in the data, by groups of {} "
-                   "threads or more{}",
+                   "threads or more",
                    !how.typed_only ? ""
                    : r.gapless     ? "both "
                                    : "pready_typed ",
-                   detail::least_mailing_threads(r.partition_bytes),
-                   r.gapless ? "" : " (so does pready whole words of 8 bytes, but for the first in an epoch)"));
+                   detail::least_mailing_threads(r.partition_bytes)));
     if (const engine_share &share = how.to_engine; share.by_model)
         out.line(format(
             "    left to the engine too from {} bytes for each thread on (MPIX_ENGINE_BYTES): a thread stores {:.0f} "

@@ -51,8 +51,7 @@ MPIX_FN thread_group this_thread();
  * kernels that run, for a kernel of its own.
  *
  * Where the datatype has gaps, here or at the receiver, and the partition does not go by a mailbox, a GPU's group leaves it to
- * the progress engine, which packs it with a kernel of its own; see pready_typed. With gaps here only words of 8 bytes go by a
- * mailbox, and not the first partition of an epoch.
+ * the progress engine, which packs it with a kernel of its own; see pready_typed. What has gaps here goes by no mailbox.
  */
 template <class Group>
 MPIX_FN int pready(const Group &group, int partition, MPIX_Prequest preq);

@@ -255,7 +255,7 @@ TEST_CASE("a small partition of whole words is taken at once") {
     std::mt19937_64 random(Catch::rngSeed());
     for (int round = 0; round < 40; ++round) {
         const int threads = 1 + static_cast<int>(random() % 5), partitions = 1 + static_cast<int>(random() % 3);
-        const std::uint64_t bytes = 8 * (1 + random() % (2 * static_cast<unsigned>(threads)));
+        const std::uint64_t bytes = 8 * (1 + random() % (4 * static_cast<unsigned>(threads)));
         const bool sole = random() % 2 == 0;
         pair_of_requests r(partitions, partitions, bytes, 8 * (round % 2), 8 * (round / 2 % 2));
         CAPTURE(threads, partitions, bytes, sole);
@@ -299,7 +299,7 @@ TEST_CASE("what is not to be taken at once is left as it was") {
     SECTION("bytes that are no whole words") { bytes = 12; }
     SECTION("the sender has other partitions") { receivers = 1, asked = 0; }
     SECTION("there is no such partition") { asked = 2; }
-    SECTION("more lines than are looked at") { bytes = 24; }
+    SECTION("more lines than are looked at") { bytes = 40; }
     SECTION("the first epoch") { epoch = 1; }
     SECTION("a send") {
         before = [](mpix_prequest *r) { r->head ^= std::uint64_t{MPIX_KIND_SEND ^ MPIX_KIND_RECV} << 32; };
@@ -321,7 +321,7 @@ TEST_CASE("what is not to be taken at once is left as it was") {
     pair_of_requests r(2, receivers, bytes, 0, skew);
     r.begin(epoch, random);
     bool mailed = false;
-    if (letter && r.send->partition_bytes % 8 == 0 && epoch > 1)
+    if (letter && r.send->partition_bytes % 8 == 0 && r.send->partition_bytes <= 32 && epoch > 1)
         CHECK(mpix::detail::mail_at_once(mpix::thread_group{}, r.send, 1, &mailed) == epoch);
     r.receive->taken[1] = claim;
     std::uint64_t *const taken = r.receive->taken;

@@ -76,8 +76,8 @@ MPIX_FN uint64_t store_at_once(const Group &group, const mpix_prequest *r, int p
     return epoch;
 }
 
-// Store partition p, of whole words of 8 bytes, with or without gaps between them, and few of them for each thread, as in
-// store_at_once: as lines where the mailbox is used, or, without gaps, as they are, where a fence and the flag are to follow.
+// Store partition p of a message without gaps, of whole words of 8 bytes and few of them for each thread, as in store_at_once: as
+// lines where the mailbox is used, or as they are, where a fence and the flag are to follow.
 template <class Group>
 MPIX_FN uint64_t mail_at_once(const Group &group, const mpix_prequest *r, int p, bool *mailed) {
     constexpr unsigned ahead = most_lines_per_thread;
@@ -87,11 +87,12 @@ MPIX_FN uint64_t mail_at_once(const Group &group, const mpix_prequest *r, int p,
     const bool busy = is_busy(rank, threads, lines);
     uint64_t epoch = 2, payload[ahead] = {};
     unsigned partitions = 0;
-    spread all{nullptr, nullptr};
-    char *mailbox = nullptr;
+    char *buffer = nullptr, *mailbox = nullptr;
+    bool whole = true;
     if (busy) {
         partitions = static_cast<unsigned>(r->partitions);
-        all = {r->buffer, r->places};
+        buffer = r->buffer;
+        whole = r->places == nullptr;
         mailbox = glance_pointer(&r->mailbox);
     }
     // Who has nothing to store, or to tell, takes the others' word for it.
@@ -100,14 +101,19 @@ MPIX_FN uint64_t mail_at_once(const Group &group, const mpix_prequest *r, int p,
     if (busy) {
         uint64_t word, readied;
         peek_pair(&r->open_word, &word, &readied);
-        const bool valid = static_cast<unsigned>(p) < partitions && all.in_words(bytes) && lines <= ahead * threads;
-        const spread from = spread_of(all.memory, all.places, valid ? static_cast<unsigned>(p) * bytes : 0);
+        const bool valid =
+            static_cast<unsigned>(p) < partitions && whole && in_words(buffer, bytes) && lines - 1 < ahead * threads;
+        const char *const from = buffer + (valid ? static_cast<unsigned>(p) * bytes : 0);
+        // All on their way together; in place of what it has not a member loads the last word.
+        const auto load = [&](unsigned i) {
+            return load_word<uint64_t>(from + (i < lines ? i : lines - 1) * line_payload);
+        };
+        if (valid && lines <= threads) payload[0] = load(rank);
+        if (valid && lines > threads) {
 #ifdef __CUDA_ARCH__
 #pragma unroll
 #endif
-        for (unsigned k = 0; k < ahead; ++k) {
-            const unsigned i = rank + k * threads;
-            if (valid && i < lines) payload[k] = load_word<uint64_t>(from.word(i * line_payload));
+            for (unsigned k = 0; k < ahead; ++k) payload[k] = load(rank + k * threads);
         }
         epoch = open_epoch(r, word, readied);
         open = valid && epoch != 0;

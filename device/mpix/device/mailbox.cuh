@@ -79,13 +79,17 @@ MPIX_FN void store_line(char *box, uint64_t line, uint64_t epoch, uint64_t paylo
     poke_pair(reinterpret_cast<uint64_t *>(box + line * line_bytes), tag | (payload & 0xffffffffu),
               tag | (payload >> 32));
 }
-// Whether the line is of this epoch; then what is in it.
+// Whether what was read of a line is of this epoch; then what is in it.
+MPIX_FN bool is_line_of(uint64_t low, uint64_t high, uint64_t epoch, uint64_t *payload) {
+    *payload = (low & 0xffffffffu) | high << 32;
+    return (static_cast<uint32_t>(low >> 32) == static_cast<uint32_t>(epoch)) &
+           (static_cast<uint32_t>(high >> 32) == static_cast<uint32_t>(epoch));
+}
+// The same of the line itself.
 MPIX_FN bool load_line(const char *box, uint64_t line, uint64_t epoch, uint64_t *payload) {
     uint64_t low, high;
     peek_pair(reinterpret_cast<const uint64_t *>(box + line * line_bytes), &low, &high);
-    *payload = (low & 0xffffffffu) | high << 32;
-    return static_cast<uint32_t>(low >> 32) == static_cast<uint32_t>(epoch) &&
-           static_cast<uint32_t>(high >> 32) == static_cast<uint32_t>(epoch);
+    return is_line_of(low, high, epoch, payload);
 }
 
 // Who of a group does anything for so many lines: those that have one, the first, who leads, and the last, who tells of it; the others
@@ -236,7 +240,7 @@ MPIX_FN bool take_letter(const Group &group, mpix_prequest *r, const awaited &w,
         if (agree_all(group, reached(&w.flags[i], w.epoch))) return true;
     }
     uint64_t *const told = glance_pointer(&r->told);  // read here, where nobody waits for it
-    const spread to = spread_of(r->buffer, r->places, static_cast<uint64_t>(i) * w.bytes);
+    const spread to = spread_of(r->buffer, r->places, uint64_t{i} * w.bytes);
     const letter mine = take_lines(r, w, i, to, rank, threads);
     if (agree_all(group, mine == letter::taken)) {
         // By the last of them, for it has to wait for the stores, and the first ones have the most to do next.

@@ -36,11 +36,6 @@ struct spread {
     char *memory;           // its first byte, or with gaps element 0 of the message
     const int64_t *places;  // of its pieces; null: no gaps
 
-    // Whether each line is a word there, and if so where.
-    MPIX_FN bool in_words(uint64_t bytes) const {
-        return places == nullptr ? detail::in_words(memory, bytes) : halvings(places) == 0;
-    }
-    MPIX_FN char *word(uint64_t at) const { return memory + (places == nullptr ? at : places[at / line_payload]); }
     // With gaps, the piece that packed byte `at` of the partition begins.
     MPIX_FN const int64_t *place(uint64_t at) const { return table_of(places) + (at >> (3 - halvings(places))); }
 };
@@ -76,13 +71,14 @@ MPIX_FN uint64_t gather_pieces(const char *memory, const int64_t *place, unsigne
     }
     return value;
 }
-// Not of words. Not inlined: what has no gaps is not to pay for it.
+// Not inlined: what has no gaps is not to pay for it.
 MPIX_COLD_FN void scatter_pieces(char *memory, const int64_t *place, unsigned halved, unsigned bytes, uint64_t value) {
 #ifdef __CUDA_ARCH__
 #pragma unroll 1
 #endif
     for (unsigned done = 0; done < bytes; done += 8u >> halved, value >>= 64u >> halved) {
         char *const to = memory + *place++;
+        if (halved == 0) return store_word(to, value);
         if (halved == 1)
             store_word(to, static_cast<uint32_t>(value));
         else if (halved == 2)
@@ -94,8 +90,9 @@ MPIX_COLD_FN void scatter_pieces(char *memory, const int64_t *place, unsigned ha
 
 // A line's bytes to where they belong.
 MPIX_FN void store_payload(const spread &to, uint64_t at, uint64_t bytes, uint64_t value) {
-    if (to.in_words(bytes)) return store_word(to.word(at), value);
-    if (to.places == nullptr) return store_ragged(to.memory, at, bytes, value);
+    if (to.places == nullptr)
+        return in_words(to.memory, bytes) ? store_word(to.memory + at, value)
+                                          : store_ragged(to.memory, at, bytes, value);
     const uint64_t left = bytes - at < line_payload ? bytes - at : line_payload;
     scatter_pieces(to.memory, to.place(at), static_cast<unsigned>(halvings(to.places)), static_cast<unsigned>(left),
                    value);

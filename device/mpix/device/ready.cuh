@@ -339,7 +339,7 @@ MPIX_FN bool store_by_host(const Group &group, const mpix_prequest *r, const out
 
 // Whether the copy engine takes less for a partition, with the way there by the progress engine, than so many threads that store it.
 MPIX_FN bool for_engine(const mpix_prequest *r, uint64_t threads) {
-    const uint64_t least = peek(&r->engine_bytes);
+    const uint64_t least = glance(&r->engine_bytes);
     return least != 0 && r->partition_bytes >= least * threads;
 }
 
