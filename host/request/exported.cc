@@ -85,7 +85,7 @@ problem device_copy::make(const request &r, std::uint64_t epoch, std::uint32_t c
     if (auto bad = gpus_.acquire_view(r.words_region, device_, words); !bad.empty()) return {MPI_ERR_OTHER, bad};
     viewed_ = r.words_region;
     receives_ = r.kind == MPIX_KIND_RECV;
-    if (r.mailable()) mailing_threads_ = receives_ ? 1 : detail::least_mailing_threads(r.partition_bytes);
+    if (r.mailable()) mailing_threads_ = detail::least_mailing_threads(r.partition_bytes);
     const std::size_t bytes = mpix_prequest_size(r.kind, r.op.partitions);
     if (auto bad = gpus_.allocate(bytes, device_, memory_); !bad.empty()) return {MPI_ERR_NO_MEM, bad};
 
@@ -127,7 +127,7 @@ problem device_copy::place_pieces(const request &r, const std::int64_t **out) {
 
 mpix_prequest *device_copy::opaque_handle() const {
     if (mailing_threads_ == 0) return handle();
-    return receives_ ? detail::mailable_receive(handle(), sole_waiter_)
+    return receives_ ? detail::mailable_receive(handle(), sole_waiter_, mailing_threads_)
                      : detail::mailable_send(handle(), mailing_threads_);
 }
 

@@ -73,7 +73,8 @@ private:
 
     transport::transport &gpus_;
     int device_;
-    std::uint64_t mailing_threads_ = 0;  // that a group needs to use a mailbox; 0: there is none for it
+    std::uint64_t mailing_threads_ =
+        0;  // that a group needs to use a mailbox, or, of a receive, to take out of it at once; 0: there is none for it
     bool receives_ = false, sole_waiter_ = false;
     bool ended_ = false;
     transport::region memory_;

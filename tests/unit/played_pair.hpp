@@ -127,7 +127,10 @@ public:
     MPIX_Prequest send() const {
         return s_.mailbox ? mailable_send(send_.get(), least_mailing_threads(s_.bytes)) : send_.get();
     }
-    MPIX_Prequest receive() const { return s_.mailbox ? mailable_receive(receive_.get(), false) : receive_.get(); }
+    MPIX_Prequest receive() const {
+        return s_.mailbox ? mailable_receive(receive_.get(), false, least_mailing_threads(receive_->partition_bytes))
+                          : receive_.get();
+    }
 
     mpix_prequest *sending() const { return send_.get(); }
     mpix_prequest *receiving() const { return receive_.get(); }

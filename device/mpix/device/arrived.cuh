@@ -393,7 +393,7 @@ MPIX_FN int wait_arrived(const Group &group, MPIX_Prequest preq, int partition, 
 #if MPIX_ON_GPU
     const detail::waiters who = detail::waiters_of(preq);
     // Most of them take no longer than to be looked for a while.
-    if (who != detail::waiters::no_mailbox && timeout_ns != 0 &&
+    if (detail::takes_at_once(preq, static_cast<unsigned>(group.num_threads())) && timeout_ns != 0 &&
         detail::take_at_once(group, r, partition, who == detail::waiters::sole))
         return MPI_SUCCESS;
     bool asked = false, late = false;

@@ -60,9 +60,18 @@ inline mpix_prequest *mailable_send(mpix_prequest *r, uint64_t least_threads) {
     return reinterpret_cast<mpix_prequest *>(reinterpret_cast<uint64_t>(r) | MPIX_HANDLE_MAILABLE |
                                              logarithm << MPIX_HANDLE_THREADS_SHIFT);
 }
-inline mpix_prequest *mailable_receive(mpix_prequest *r, bool sole_waiter) {
+inline mpix_prequest *mailable_receive(mpix_prequest *r, bool sole_waiter, uint64_t least_threads) {
+    constexpr uint64_t most = MPIX_HANDLE_BITS >> MPIX_HANDLE_TAKERS_SHIFT;  // no group has so many
+    uint64_t logarithm = 0;
+    while (logarithm < most && (uint64_t{1} << logarithm) < least_threads) ++logarithm;
     return reinterpret_cast<mpix_prequest *>(reinterpret_cast<uint64_t>(r) | MPIX_HANDLE_MAILABLE |
-                                             (sole_waiter ? MPIX_HANDLE_SOLE : 0));
+                                             (sole_waiter ? MPIX_HANDLE_SOLE : 0) |
+                                             logarithm << MPIX_HANDLE_TAKERS_SHIFT);
+}
+// Whether a group of so many threads is to try take_at_once.
+MPIX_FN bool takes_at_once(const mpix_prequest *handle, unsigned threads) {
+    const unsigned bits = static_cast<unsigned>(reinterpret_cast<uint64_t>(handle) & MPIX_HANDLE_BITS);
+    return is_mailable(handle) && threads >> (bits >> MPIX_HANDLE_TAKERS_SHIFT) != 0;
 }
 
 // A line holds eight packed bytes, four and four, each beside the low half of the epoch: {data, epoch, data, epoch}. A

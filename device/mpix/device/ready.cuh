@@ -338,9 +338,8 @@ MPIX_FN bool store_by_host(const Group &group, const mpix_prequest *r, const out
 #endif
 
 // Whether the copy engine takes less for a partition, with the way there by the progress engine, than so many threads that store it.
-MPIX_FN bool for_engine(const mpix_prequest *r, uint64_t threads) {
-    const uint64_t least = glance(&r->engine_bytes);
-    return least != 0 && r->partition_bytes >= least * threads;
+MPIX_FN bool for_engine(uint64_t partition_bytes, uint64_t least, uint64_t threads) {
+    return least != 0 && partition_bytes >= least * threads;
 }
 
 // The leader finds out what may be done, and then all members do it.
@@ -352,13 +351,15 @@ MPIX_FN int ready_by_leader(const Group &group, int p, mpix_prequest *r, bool ma
     const bool leader = group.thread_rank() == 0;
 #if MPIX_ON_GPU
     outgoing o{r->buffer, r->partition_bytes, glance_pointer(&r->landing), glance_pointer(&r->flags)};
+    const uint64_t engine_bytes = glance(&r->engine_bytes);  // under way with these, too
 #endif
     admitted a{admission::refused, MPI_SUCCESS, 0};
     bool mailed = false;
     if (leader) {
         a = admit<Mover::keeps_errors>(r, p);
 #if MPIX_ON_GPU
-        if (a.what == admission::now && for_engine(r, static_cast<uint64_t>(group.num_threads())))
+        if (a.what == admission::now &&
+            for_engine(o.partition_bytes, engine_bytes, static_cast<uint64_t>(group.num_threads())))
             a.what = admission::later;
         mailed = mailable && a.what == admission::now && may_mail(r, a.epoch) && (Mover::gaps || r->places == nullptr);
         if constexpr (!Mover::gaps) {

@@ -60,7 +60,9 @@ struct mpix_far_memory {
 // here and not in the structure, where each call would have to wait for it before it can do anything else.
 #define MPIX_HANDLE_MAILABLE 1ull
 #define MPIX_HANDLE_THREADS_SHIFT 1
-#define MPIX_HANDLE_SOLE 2ull  // of a receive, beside the first bit: "mpix_waiters" is 1
+// Of a receive, beside the first bit: "mpix_waiters" is 1; and the logarithm of the number of threads that take_at_once wants.
+#define MPIX_HANDLE_SOLE 2ull
+#define MPIX_HANDLE_TAKERS_SHIFT 2
 #define MPIX_HANDLE_BITS 63ull
 
 // One request as Pready and Parrived see it. A send or receive always has one in host memory, which
