@@ -93,7 +93,7 @@ void pause_between_rounds(unsigned idle_rounds) {
     if (idle_rounds < 200)
         sched_yield();
     else
-        usleep(std::min(20u * (idle_rounds / 200), 500u));
+        usleep(std::min(20u * (idle_rounds / 200), longest_pause_us));
 }
 
 void run_thread() {

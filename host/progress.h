@@ -23,6 +23,9 @@ void progress_busy();
 // One round: control messages, and some of the attended requests, in turn.
 void progress_poll();
 
+// The thread's, where it looks for what kernels leave to it, unless MPIX_PROGRESS is always.
+constexpr unsigned longest_pause_us = 500;
+
 void start_progress();
 void stop_progress();
 

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "host/config.h"
+#include "host/progress.h"
 #include "transport/select.h"
 
 namespace mpix {
@@ -37,21 +38,23 @@ double measure_word(const transport::region &flags) {
 std::uint64_t engine_bytes(const engine_costs &costs, std::uint64_t partitions) {
     if (!(costs.thread_bytes_per_us > 0) || !(costs.word_us > 0)) return 0;
     // The engine takes them one after the other, each by a copy and a flag.
-    const double us = hand_over_us + 2 * costs.word_us * static_cast<double>(partitions);
+    const double us = hand_over_us + costs.asleep_us + 2 * costs.word_us * static_cast<double>(partitions);
     return static_cast<std::uint64_t>(std::min(us * costs.thread_bytes_per_us, static_cast<double>(most - 1))) + 1;
 }
 
 engine_share choose_engine_share(const transport::region &flags, int device, int peer_world, std::uint64_t partitions,
                                  bool gaps) {
     const count_or_auto &wish = config().engine_bytes;
+    // What has gaps the engine moves by a kernel, for which a GPU that the user's kernels fill has no room.
+    if (gaps) return {};
     if (!wish.automatic) return {std::min(wish.number, most), false, {}};
-    // The engine's kernels move what has gaps, and nobody has measured that; and where the engine has no thread, a kernel may wait
-    // for what it leaves there while the host waits for the kernel.
-    if (gaps || config().progress == progress_mode::never) return {};
+    // Without a thread of the engine's a kernel may wait for what it leaves there while the host waits for the kernel.
+    if (config().progress == progress_mode::never) return {};
     static auto *const measured = new std::map<std::pair<int, int>, double>;
     const auto [found, first] = measured->try_emplace({device, peer_world}, 0);
     if (first) found->second = measure_word(flags);
-    const engine_costs costs{gpu::costs_of(device).lone_thread, found->second};
+    const double asleep_us = config().progress == progress_mode::always ? 0 : longest_pause_us;
+    const engine_costs costs{gpu::costs_of(device).lone_thread, found->second, asleep_us};
     return {engine_bytes(costs, partitions), true, costs};
 }
 

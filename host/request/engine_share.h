@@ -13,8 +13,9 @@ namespace mpix {
 
 struct engine_costs {
     double thread_bytes_per_us =
-        0;               // one thread that stores; each thread of a group stores as much, until the link is full
-    double word_us = 0;  // the copy engine with nothing but a word, on that pair of GPUs, from the call to its end
+        0;                 // one thread that stores; each thread of a group stores as much, until the link is full
+    double word_us = 0;    // the copy engine with nothing but a word, on that pair of GPUs, from the call to its end
+    double asleep_us = 0;  // as long as the progress engine may be asleep when a kernel calls it
 };
 
 // So many bytes for each thread of a group from which on the engine takes less, if all partitions of the message become ready at

@@ -125,9 +125,9 @@ problem device_copy::place_pieces(const request &r, const std::int64_t **out) {
     return {};
 }
 
-mpix_prequest *device_copy::opaque_handle() const {
+mpix_prequest *device_copy::opaque_handle(bool sole_waiter) const {
     if (mailing_threads_ == 0) return handle();
-    return receives_ ? detail::mailable_receive(handle(), sole_waiter_, mailing_threads_)
+    return receives_ ? detail::mailable_receive(handle(), sole_waiter, mailing_threads_)
                      : detail::mailable_send(handle(), mailing_threads_);
 }
 

@@ -61,14 +61,16 @@ public:
     transport::outcome set_ready_count(std::uint64_t count);
 
     mpix_prequest *handle() const { return static_cast<mpix_prequest *>(memory_.address); }
-    // The same for the user.
-    mpix_prequest *opaque_handle() const;
+    // The same for the user, and for a kernel of the library, which the user's do not know of.
+    mpix_prequest *opaque_handle() const { return opaque_handle(sole_waiter_); }
+    mpix_prequest *handle_for_library() const { return opaque_handle(false); }
     // Of a receive: "mpix_waiters" is 1. Before the user has the handle.
     void expect_sole_waiter() { sole_waiter_ = true; }
     int device() const { return device_; }
     transport::transport &gpus() const { return gpus_; }
 
 private:
+    mpix_prequest *opaque_handle(bool sole_waiter) const;
     problem place_pieces(const request &r, const std::int64_t **out);
 
     transport::transport &gpus_;

@@ -63,7 +63,7 @@ bool mail_delivery::told_all(std::uint64_t epoch) {
         cursor_epoch_ = epoch;
         cursor_ = 0;
     }
-    // Pairs with take_letter's fence and poke.
+    // Pairs with tell_taken.
     const auto *const told = static_cast<const std::uint64_t *>(told_.address);
     while (cursor_ < senders_ && detail::observe(&told[cursor_]) >= epoch) ++cursor_;
     return cursor_ == senders_;

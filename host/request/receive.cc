@@ -166,7 +166,7 @@ bool receive_request::mail_taken() {
 }
 
 void receive_request::take_mail() {
-    if (auto bad = mail_delivery_->take_rest((device != nullptr ? device : takers_.front())->opaque_handle());
+    if (auto bad = mail_delivery_->take_rest((device != nullptr ? device : takers_.front())->handle_for_library());
         !bad.empty())
         engine_failure_ = bad;
 }

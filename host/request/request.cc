@@ -69,7 +69,7 @@ request::request(const operation &o, mpix_kind k)
 
 bool request::mailable() const {
     return place.owner != nullptr && partition_bytes != 0 && config().inline_bytes != 0 &&
-           (kind == MPIX_KIND_RECV || partition_bytes <= config().inline_bytes) &&
+           partition_bytes <= config().inline_bytes &&  // of a receive: the sender's are as large, or larger
            (gapless || total_bytes() / static_cast<std::uint64_t>(spread().piece()) <= most_places);
 }
 

@@ -127,15 +127,16 @@ struct layout {
     int blocks, threads, groups;  // in all
 };
 
-void all_calls(session &s, const layout &l) {
-    const shape many{.sends = 24, .receives = 24, .bytes = 24 * 1000};
-    const shape few{.sends = 3, .receives = 24, .bytes = 24 * 1000, .contributors = l.groups};
+// Each partition is waited for by one group.
+void all_calls(session &s, const layout &l, bool sole) {
+    const shape many{.sends = 24, .receives = 24, .bytes = 24 * 1000, .sole_waiter = sole};
+    const shape few{.sends = 3, .receives = 24, .bytes = 24 * 1000, .contributors = l.groups, .sole_waiter = sole};
     exchange plain(s, many, 1), shared(s, few, 2);
     for (int m = 0; m < static_cast<int>(mark::count); ++m)
         for (int a = 0; a < static_cast<int>(ask::count); ++a) {
             exchange &x = static_cast<mark>(m) >= mark::contribute ? shared : plain;
             s.what = std::string(mark_names[m]) + " and " + ask_names[a] + " by " + scope_name(l.by) + ", " +
-                     std::to_string(l.blocks) + " x " + std::to_string(l.threads);
+                     std::to_string(l.blocks) + " x " + std::to_string(l.threads) + (sole ? ", each alone" : "");
             x.start();
             s.run(l.blocks, l.threads, body{x.view(), l.by, static_cast<mark>(m), static_cast<ask>(a)});
             x.wait();
@@ -205,7 +206,8 @@ int main(int argc, char **argv) {
         layouts = {
             {scope::thread, 1, 1, 1}, {scope::thread, 2, 3, 6}, {scope::block, 1, 4, 1}, {scope::block, 3, 4, 3}};
     if (!executor::is_gpu && !s.quick) layouts.push_back({scope::block, 1, 32, 1});
-    for (const layout &l : layouts) all_calls(s, l);
+    for (const layout &l : layouts)
+        for (const bool sole : {false, true}) all_calls(s, l, sole);
     timeouts(s);
     return s.finish();
 }

@@ -298,6 +298,7 @@ struct shape {
     std::uint64_t bytes = 4096;           // of a message; a multiple of both
     int send_skew = 0, receive_skew = 0;  // of the buffers, from a 256-byte boundary
     int contributors = 1;
+    bool sole_waiter = false;  // "mpix_waiters" is 1
 };
 
 class exchange {
@@ -337,6 +338,7 @@ public:
         MPI_Info info;
         must(MPI_Info_create(&info), "MPI_Info_create");
         must(MPI_Info_set(info, "mpix_contributors", std::to_string(shape_.contributors).c_str()), "MPI_Info_set");
+        if (shape_.sole_waiter) must(MPI_Info_set(info, "mpix_waiters", "1"), "MPI_Info_set");
         must(MPIX_Prequest_create(request, info, &handle), "MPIX_Prequest_create");
         must(MPI_Info_free(&info), "MPI_Info_free");
     }

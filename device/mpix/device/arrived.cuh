@@ -264,7 +264,8 @@ MPIX_FN waited await_together(const Group &group, mpix_prequest *r, int j, waite
     w.epoch = peek(&r->seen_epoch);
     w.flags = peek_pointer(&r->flags);
     w.mailbox = mailable ? peek_pointer(&r->mailbox) : nullptr;
-    w.sole = who == waiters::sole;
+    // The promise is of partitions here, and each of the sender's is taken out as a whole.
+    w.sole = who == waiters::sole && senders == mine;
     w.senders = static_cast<unsigned>(senders);
     bool known = w.epoch != 0 && senders != 0 && w.flags != nullptr;
     if (!looked)

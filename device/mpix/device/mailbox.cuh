@@ -224,8 +224,8 @@ MPIX_FN bool has_claimed(const awaited &w, unsigned i, uint64_t before) {
 // A partition is in the user's buffer. One thread, behind a barrier of the group that has copied it.
 MPIX_FN void tell_taken(uint64_t *flag, uint64_t *told, uint64_t epoch, bool sole) {
     // What all members stored, before the flag. Pairs with reached in all_flagged, of other groups of this GPU; the host starts
-    // work of the GPU after it has seen `told`. Without other groups the members' barriers are enough: who asks later has been
-    // told by this group, and the order of that takes the bytes along.
+    // work of the GPU after it has seen `told`. Without other groups the members' barriers are enough: who asks later, or reads, has
+    // synchronised with this group, which takes the bytes along; that the host is told behind them is an order of time.
     if (sole)
         poke(flag, epoch);
     else

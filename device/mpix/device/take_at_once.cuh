@@ -62,7 +62,8 @@ MPIX_FN bool take_at_once(const Group &group, mpix_prequest *r, int j, bool sole
         told = glance_pointer(&r->told);
         epoch = peek(&r->seen_epoch);
         good = (head == receive_head) & (at < senders) & (peers == senders) & (mailbox != nullptr) &
-               (flags != nullptr) & in_words(buffer, bytes) & (r->places == nullptr) & (epoch > 1) & (epoch >> 32 == 0);
+               (flags != nullptr) & (told != nullptr) & in_words(buffer, bytes) & (r->places == nullptr) & (epoch > 1) &
+               (epoch >> 32 == 0);
     }
     if (!agree_all(group, good)) return false;
     uint64_t payload[each] = {}, before = 0, *const taken = taken_of(flags, senders) + at;
