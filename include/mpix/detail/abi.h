@@ -104,8 +104,9 @@ struct mpix_prequest {
     char *mailbox;   // lines (mailbox.cuh) for every sender partition, one after the other: the receiver's; or null
     uint64_t *told;  // receive with a mailbox, in host memory: per sender partition the last epoch in which a kernel
                      // took it out of there
-    uint64_t engine_bytes;  // send: a group that has at least so many bytes of a partition for each of its threads leaves it
-                            // to the progress engine; 0: none does
+    uint64_t
+        engine_bytes;  // send: a group that has at least so many bytes of a partition for each of its threads leaves it
+                       // to the progress engine; 0: none does
 
     // Changes while in use; each word is accessed atomically.
     uint64_t seen_epoch;   // last active epoch number read from words->epoch
