@@ -199,7 +199,7 @@ const char *play(const scenario &s, std::uint64_t last, std::uint64_t seed, std:
 TEST_CASE("groups that ready, wait and watch over many epochs, as threads of a GPU do") {
     std::mt19937_64 random(Catch::rngSeed());
     std::uint64_t deferred = 0, mailed = 0, mailed_with_gaps = 0;
-    for (int round = 0; round < 90; ++round) {
+    for (int round = 0; round < 60; ++round) {
         scenario s{};
         s.receivers = 1 + static_cast<int>(random() % 3);
         s.mailbox = round % 2 == 0;

@@ -255,7 +255,7 @@ TEST_CASE("a small partition of whole words is taken at once") {
     std::mt19937_64 random(Catch::rngSeed());
     for (int round = 0; round < 40; ++round) {
         // Of more than a warp's number some have nothing to do.
-        const int threads = round % 8 == 0 ? 33 + static_cast<int>(random() % 8) : 1 + static_cast<int>(random() % 5),
+        const int threads = round % 16 == 0 ? 33 + static_cast<int>(random() % 4) : 1 + static_cast<int>(random() % 5),
                   partitions = 1 + static_cast<int>(random() % 3);
         const std::uint64_t bytes =
             round % 16 == 0 ? 8 * (1 + random() % 8) : 8 * (1 + random() % (4 * static_cast<unsigned>(threads)));
