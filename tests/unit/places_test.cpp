@@ -167,7 +167,7 @@ void deliver(side &from, side &to, int senders, int receivers, std::uint64_t byt
 TEST_CASE("lines are gathered from any type, and scattered to any other") {
     std::mt19937_64 random(Catch::rngSeed());
     tally t;
-    for (int n = 0; n < 800; ++n) {
+    for (int n = 0; n < 2500; ++n) {
         type_maker maker(random());
         side from, to;
         if (!draw(from, maker, n % 3 == 1) || !draw(to, maker, n % 5 == 2)) continue;
