@@ -9,7 +9,6 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
-#include <cstring>
 #include <random>
 #include <string>
 #include <thread>
@@ -325,7 +324,7 @@ void receive(const mpix::host_group &group, const crowd &s, played_pair &pair, t
         for (int j = 0; j < s.receivers; ++j) {
             if (mpix::wait_arrived(group, pair.receive(), j) != MPI_SUCCESS) t.fail("it does not arrive");
             const std::uint64_t at = static_cast<std::uint64_t>(j) * bytes;
-            if (std::memcmp(message.data() + at, pair.receiving()->buffer + at, bytes) != 0)
+            if (!std::equal(message.data() + at, message.data() + at + bytes, pair.receiving()->buffer + at))
                 t.fail("what has arrived is not what was sent");
         }
         group.sync();
