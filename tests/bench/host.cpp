@@ -16,11 +16,13 @@
 #include <memory>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "tests/bench/command_line.hpp"
 #include "tests/bench/csv_file.hpp"
 #include "tests/bench/host_machine.hpp"
+#include "tests/bench/line_clock.hpp"
 
 namespace {
 
@@ -316,16 +318,24 @@ private:
     std::vector<double> times_, readies_, arrivals_;
 };
 
-std::vector<contender> measure(const std::vector<way *> &ways, const shape &s, const options &o, int rank) {
+struct measured {
+    std::vector<contender> all;
+    double line_ns;  // meanwhile
+};
+
+measured measure(const std::vector<way *> &ways, const shape &s, const options &o, int rank, bench::line_clock &line) {
     std::vector<char> out(s.total()), in(s.total());
     team threads(o.threads);
     std::vector<contender> all;
     for (way *w : ways) all.emplace_back(*w, s, threads, out, in, rank);
     for (contender &c : all) c.choose_count(o.seconds);
-    for (int r = 0; r < o.repeats; ++r)
+    std::vector<double> lines;
+    for (int r = 0; r < o.repeats; ++r) {
         for (contender &c : all) c.repeat();
+        lines.push_back(line.ns());
+    }
     for (contender &c : all) c.end();
-    return all;
+    return {std::move(all), quantile(std::move(lines), 0.5)};
 }
 
 bool parse(int argc, char **argv, options &o) {
@@ -372,31 +382,36 @@ int main(int argc, char **argv) {
     std::FILE *const csv = file.get();
     if (csv != nullptr)
         std::fprintf(csv,
-                     "partitions,bytes,threads,way,q1_us,epoch_us,q3_us,ready_ns,arrived_ns,mpi,cpu,cores,load,date\n");
+                     "partitions,bytes,threads,way,q1_us,epoch_us,q3_us,ready_ns,arrived_ns,line_ns,mpi,cpu,cores,load,"
+                     "date\n");
     const bool text = rank == 0 && file.text() != nullptr;
     if (text)
-        std::printf("%10s %8s %10s %12s %12s %12s %10s %10s\n", "partitions", "bytes", "way", "q1 us", "epoch us",
-                    "q3 us", "ready ns", "arrived ns");
+        std::printf("%10s %8s %10s %12s %12s %12s %10s %10s %8s\n", "partitions", "bytes", "way", "q1 us", "epoch us",
+                    "q3 us", "ready ns", "arrived ns", "line ns");
+    auto line = std::make_unique<bench::line_clock>(MPI_COMM_WORLD);
     std::vector<std::int64_t> sizes = {8, 8192, 262144};
     std::vector<int> counts = {1, 8, 64, 512};
     if (o.bytes != 0) sizes = {o.bytes};
     if (o.partitions != 0) counts = {o.partitions};
     for (const std::int64_t bytes : sizes)
-        for (const int partitions : counts)
-            for (const contender &c : measure(ways, {partitions, bytes}, o, rank)) {
+        for (const int partitions : counts) {
+            const measured m = measure(ways, {partitions, bytes}, o, rank, *line);
+            for (const contender &c : m.all) {
                 const double q1 = c.epoch_us(0.25), median = c.epoch_us(0.5), q3 = c.epoch_us(0.75);
                 if (text)
-                    std::printf("%10d %8lld %10s %12.2f %12.2f %12.2f %10.1f %10.1f\n", partitions,
+                    std::printf("%10d %8lld %10s %12.2f %12.2f %12.2f %10.1f %10.1f %8.1f\n", partitions,
                                 static_cast<long long>(bytes), c.which().name(), q1, median, q3, c.ready_ns(),
-                                c.arrived_ns());
+                                c.arrived_ns(), m.line_ns);
                 if (csv != nullptr)
-                    std::fprintf(csv, "%d,%lld,%d,%s,%.3f,%.3f,%.3f,%.1f,%.1f,%s,%s,%u,%s,%s\n", partitions,
+                    std::fprintf(csv, "%d,%lld,%d,%s,%.3f,%.3f,%.3f,%.1f,%.1f,%.1f,%s,%s,%u,%s,%s\n", partitions,
                                  static_cast<long long>(bytes), o.threads, c.which().name(), q1, median, q3,
-                                 c.ready_ns(), c.arrived_ns(), bench::library_name().c_str(),
+                                 c.ready_ns(), c.arrived_ns(), m.line_ns, bench::library_name().c_str(),
                                  bench::cpu_model().c_str(), std::thread::hardware_concurrency(), bench::load().c_str(),
                                  bench::today().c_str());
                 std::fflush(stdout);
             }
+        }
+    line.reset();
     made.clear();
     MPI_Finalize();
     return 0;
