@@ -185,6 +185,11 @@ void add_receiver(table &out, const request &r, const transport::choice &choice,
                                          : "1 slot: stored after our MPI_Start",
                         here ? format("  <- {} bytes", r.total_bytes()) : ""));
     }
+    if (kind.slots > 2)
+        out.line(
+            format("  {} slots here, one after the other, for what has left our caches is sooner stored to "
+                   "(MPIX_LANDING_BYTES)",
+                   kind.slots));
     if (choice.pair.receiver_on_gpu) {
         out.line(format("  copied on into the GPU{} by the progress engine, up to {} KiB at a time as it comes",
                         r.gapless ? "" : ", into its gaps by a kernel,", chunk_bytes / 1024));
@@ -220,8 +225,8 @@ void explain_send(const request &r, const transport::choice &choice, const movem
         if (choice.pair.receiver_on_gpu || how.engine == mover::system)
             out.line("  landing: the receive buffer itself; nothing is copied out");
         else
-            out.line(format("  landing: {} slot{}, by message size and the receiver's MPIX_EAGER_BYTES; it copies out",
-                            slots, slots == 1 ? "" : "s"));
+            out.line(format("  landing: {} slot{}, by message size and the receiver's {}; it copies out", slots,
+                            slots == 1 ? "" : "s", slots > 2 ? "MPIX_LANDING_BYTES" : "MPIX_EAGER_BYTES"));
         if (!how.two_copies.empty()) out.line("  not straight into the receive buffer: " + how.two_copies);
         add_progress(out);
     }

@@ -41,6 +41,7 @@ struct landing_kind {
     bool in_place = false;  // the receive buffer in the receiver's own memory
     bool by_puts = false;   // the receive buffer in GPU memory, which the network puts to
     std::string staged;     // in GPU memory, and by way of host memory: why
+    std::uint64_t slots = 0;
 };
 
 // A send, its route attached.

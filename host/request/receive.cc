@@ -76,7 +76,7 @@ void receive_request::deliver() {
 // The whole message is there: what nobody has taken, in as few pieces as possible. `engine` is held.
 void receive_request::take_rest() {
     const std::uint64_t bytes = total_bytes() / peer_partitions_;
-    const char *const from = static_cast<char *>(landing_.address) + (slots_ == 2 && (epoch_ & 1) ? total_bytes() : 0);
+    const char *const from = static_cast<char *>(landing_.address) + detail::slot_of(epoch_, slots_) * total_bytes();
     // Then nobody can come between.
     const bool apart = !exported_to_host && (alone_ ? !by_progress_ : taking_.all());
     const auto claim = [&](std::uint64_t &taken) {

@@ -8,6 +8,7 @@
 #include <memory>
 #include <vector>
 
+#include "host/request/landing_room.h"
 #include "host/request/mailbox.h"
 #include "host/request/movement.h"
 #include "host/request/request.h"
@@ -108,6 +109,7 @@ private:
     };
     std::vector<undone_match> undone_;
     std::uint64_t slots_ = 0, peer_partitions_ = 0;
+    landing_room room_;
     bool in_place_ = false;   // no landing: the sender writes into the user's buffer, in our memory
     std::string why_staged_;  // why the network does not put into the user's buffer, in GPU memory
     taken_states taken_{nullptr, std::free};

@@ -169,6 +169,9 @@ transport::outcome receive_request::make_landing(const offer &sender) {
         if (bad.empty()) bad = landing_owner_->allocate(mail_ ? mail_.all : flag_bytes, place.device, arrival_);
     } else {
         slots_ = by_puts ? 1 : slots_for(total_bytes(), config().eager_bytes);
+        // Host memory that the sender stores to.
+        if (slots_ == 2 && wire_ == nullptr && place.owner == nullptr)
+            slots_ = room_.take(total_bytes(), config().landing_bytes);
         if (place.owner == nullptr) {
             // Not less than we have ourselves: see arrived_here.
             const std::uint64_t entries = std::max(peer_partitions_, static_cast<std::uint64_t>(op.partitions));
@@ -193,7 +196,7 @@ chunking receive_request::chunks() const {
 }
 
 landing_kind receive_request::kind_of_landing() const {
-    return {in_place_, wire_ != nullptr && landing_ && landing_.device != transport::on_host, why_staged_};
+    return {in_place_, wire_ != nullptr && landing_ && landing_.device != transport::on_host, why_staged_, slots_};
 }
 
 // The user's own buffer in GPU memory, for the network to put to; or why not.
@@ -218,8 +221,9 @@ transport::outcome receive_request::adopt_buffer() {
 
 transport::outcome receive_request::describe_landing(control_message &answer) const {
     const bool by_puts = kind_of_landing().by_puts;
-    answer.flags = static_cast<std::uint32_t>(slots_) | (delivery_ != nullptr && !by_puts ? accept_in_chunks : 0) |
-                   (mail_ ? accept_mailbox : 0) | (in_place_ ? accept_in_place : 0);
+    answer.flags = static_cast<std::uint32_t>(std::min<std::uint64_t>(slots_, 2)) |
+                   (delivery_ != nullptr && !by_puts ? accept_in_chunks : 0) | (mail_ ? accept_mailbox : 0) |
+                   (in_place_ ? accept_in_place : 0);
     if (wire_ != nullptr) {
         if (auto bad = by_puts ? gpu_wire()->describe(landing_, answer.landing, answer.layout)
                                : wire_->describe(landing_, answer.landing);
@@ -373,6 +377,7 @@ void receive_request::on_leave() {
 }
 
 void receive_request::drop_landing() {
+    room_.give_back();
     release(arrival_);
     release(landing_, delivery_, kind_of_landing().by_puts);
     release(layout_);

@@ -171,7 +171,7 @@ void send_request::fail(const transport::outcome &why) {
 }
 
 // Where this epoch's packed message goes, or element 0 of a landing with gaps.
-char *send_request::landing_now() const { return landing_at_ + (slots_ == 2 && (epoch_ & 1) ? total_bytes() : 0); }
+char *send_request::landing_now() const { return landing_at_ + detail::slot_of(epoch_, slots_) * total_bytes(); }
 
 std::vector<char> send_request::packed(int partition) const {
     std::vector<char> out(partition_bytes);

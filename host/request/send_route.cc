@@ -16,6 +16,7 @@
 #include "host/request/bounce_buffers.h"
 #include "host/request/explain.h"
 #include "host/request/exported.h"
+#include "host/request/landing_room.h"
 #include "host/request/setup.h"
 
 namespace mpix {
@@ -103,6 +104,8 @@ transport::outcome send_request::attach(const control_message &m, const transpor
     if (choice.taken()->id != m.landing.transport)
         return "the receiver's landing is of a transport that it cannot be of";
     slots_ = m.flags & accept_slots;
+    if (slots_ == 2 && !transport::by_network(m.landing.transport))
+        slots_ = slots_within(m.landing.bytes, total_bytes());
     chunks_ = chunks_of(static_cast<std::uint64_t>(op.partitions), partition_bytes, (m.flags & accept_in_chunks) != 0);
     mail_ = {};
     if ((m.flags & accept_mailbox) != 0)

@@ -3,6 +3,7 @@
 
 #include <mpix/detail/abi.h>
 #include <mpix/detail/order.h>
+#include <mpix/device/landing.cuh>
 
 #include <algorithm>
 #include <iterator>
@@ -104,7 +105,7 @@ transport::outcome staged_delivery::start_copy(copy made) {
         return finish(made);
     }
     const std::uint64_t message = chunks_.partitions * chunks_.partition_bytes;
-    const std::uint64_t slot = slots_ == 2 && (epoch_ & 1) != 0 ? message : 0;
+    const std::uint64_t slot = detail::slot_of(epoch_, slots_) * message;
     if (auto bad = start_writing(to_, begin, bytes, {landing_.host + slot + begin, landing_.view + slot + begin},
                                  made.transfer);
         !bad.empty())

@@ -11,6 +11,7 @@
 #include <mpix/device/asking.cuh>
 #include <mpix/device/copy.cuh>
 #include <mpix/device/group.cuh>
+#include <mpix/device/landing.cuh>
 #include <mpix/device/mailbox.cuh>
 #include <mpix/device/move.cuh>
 #include <mpix/device/ready.cuh>
@@ -221,7 +222,8 @@ MPIX_FN void take(const Group &group, mpix_prequest *r, uint64_t i, uint64_t epo
     const uint64_t total = static_cast<uint64_t>(r->partitions) * r->partition_bytes;
     const uint64_t bytes = total / peek(&r->peer_partitions);
     const char *from = peek_pointer(&r->landing);
-    if (peek(&r->slots) == 2 && agree(group, (epoch & 1) != 0)) from += total;
+    if (const uint64_t slots = peek(&r->slots); slots > 1)
+        from += static_cast<uint64_t>(agree_code(group, static_cast<int>(slot_of(epoch, slots)))) * total;
     copy(group, r, i * bytes, from + i * bytes, bytes);
     group.sync();                               // all members' parts are in place before the leader says so
     if (leader) publish_gpu(taken, 2 * epoch);  // pairs with observe_gpu in taken_all

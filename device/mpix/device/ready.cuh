@@ -12,6 +12,7 @@
 #include <mpix/device/at_once.cuh>
 #include <mpix/device/copy.cuh>
 #include <mpix/device/group.cuh>
+#include <mpix/device/landing.cuh>
 #include <mpix/device/mailbox.cuh>
 #include <mpix/device/move.cuh>
 #include <mpix/device/post.cuh>
@@ -37,11 +38,6 @@ MPIX_COLD_FN int keep_error(mpix_prequest *r, int error_class, int partition) {
         publish(&r->words->error, static_cast<uint64_t>(error_class) << 32 | static_cast<uint32_t>(partition + 1));
     return error_class;
 }
-
-// The clear-to-send that a send of `epoch` needs. With two slots the landing still has room for one
-// epoch more than the receiver has finished; the first epoch always waits for the receiver's first
-// Start, because until then its request may still be freed and the match undone.
-MPIX_FN uint64_t gate_needed(uint64_t epoch, uint64_t slots) { return slots == 2 && epoch > 1 ? epoch - 1 : epoch; }
 
 // What all members of the group need of the request. None of these loads depends on another, nor on the leader's in
 // admit, so together they cost one trip to memory.
@@ -325,8 +321,9 @@ template <class Group, class Mover>
 MPIX_FN bool store_by_host(const Group &group, const mpix_prequest *r, const outgoing &o, int p, uint64_t epoch,
                            const Mover &move) {
     char *landing = o.landing;
-    if (peek(&r->slots) == 2) {
-        if (agree(group, (epoch & 1) != 0)) landing += static_cast<uint64_t>(r->partitions) * o.partition_bytes;
+    if (const uint64_t slots = peek(&r->slots); slots > 1) {
+        const int slot = agree_code(group, static_cast<int>(slot_of(epoch, slots)));
+        landing += static_cast<uint64_t>(slot) * static_cast<uint64_t>(r->partitions) * o.partition_bytes;
     } else if (const mpix_far_memory *const far = peek_pointer(&r->far); far != nullptr) {
         const uint64_t offset = static_cast<uint64_t>(p) * o.partition_bytes;
         return agree(group, group.thread_rank() == 0 &&

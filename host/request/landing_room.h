@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// How many epochs a landing within a node has room for beyond the two that the protocol uses.
+//
+// A store to a line that another core's cache holds waits until that core has given it up, a load need not: on a machine
+// whose two cores share their last cache a sender writes 64 KiB into memory that the receiver has just read in 8 us, and in 2
+// us into memory that was read a MiB before. So the slots of a landing are written by turns.
+#ifndef MPIX_HOST_REQUEST_LANDING_ROOM_H
+#define MPIX_HOST_REQUEST_LANDING_ROOM_H
+
+#include <cstdint>
+
+namespace mpix {
+
+// Of a landing. A power of two, as slot_of in landing.cuh wants it.
+constexpr std::uint64_t most_slots = 256;
+// Those of a landing that takes `room` bytes in all, and has at least two.
+std::uint64_t slots_within(std::uint64_t room, std::uint64_t message_bytes);
+
+// What the landing of one receive has more than two slots: a share of what the process has for all, given back at the end.
+class landing_room {
+public:
+    landing_room() = default;
+    ~landing_room() { give_back(); }
+    landing_room(const landing_room &) = delete;
+    landing_room &operator=(const landing_room &) = delete;
+
+    // For a message that has room for two epochs: how many slots. `wish` is MPIX_LANDING_BYTES.
+    std::uint64_t take(std::uint64_t message_bytes, std::uint64_t wish);
+    void give_back();
+
+private:
+    std::uint64_t taken_ = 0;  // bytes
+};
+
+}  // namespace mpix
+
+#endif  // MPIX_HOST_REQUEST_LANDING_ROOM_H
