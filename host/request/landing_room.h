@@ -13,7 +13,7 @@
 namespace mpix {
 
 // Of a landing. A power of two, as slot_of in landing.cuh wants it.
-constexpr std::uint64_t most_slots = 256;
+constexpr std::uint64_t most_slots = 128;
 // Those of a landing that takes `room` bytes in all, and has at least two.
 std::uint64_t slots_within(std::uint64_t room, std::uint64_t message_bytes);
 

@@ -43,7 +43,7 @@ TEST_CASE("an empty environment gives the defaults") {
     CHECK(c.eager_bytes == 1048576);
     CHECK(config().eager_bytes == 1048576);
     CHECK(c.single_copy_bytes == 131072);
-    CHECK(c.landing_bytes == 2097152);
+    CHECK(c.landing_bytes == 1048576);
     CHECK(c.pack == pack_wish::none);
     CHECK(c.engine_bytes.automatic);
     CHECK_FALSE(c.explain);

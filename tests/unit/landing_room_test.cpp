@@ -19,7 +19,8 @@ TEST_CASE("a landing has as many slots as fit, a power of two") {
     CHECK(slots_within(399, 100) == 2);
     CHECK(slots_within(400, 100) == 4);
     CHECK(slots_within(799, 100) == 4);
-    CHECK(slots_within(25600, 100) == 256);
+    CHECK(slots_within(12800, 100) == 128);
+    CHECK(slots_within(25600, 100) == 128);
     CHECK(slots_within(~std::uint64_t{0}, 1) == most_slots);
 }
 
@@ -27,8 +28,8 @@ TEST_CASE("a receive takes room by its message's size") {
     landing_room room;
     CHECK(room.take(0, 1 << 20) == 2);
     CHECK(room.take(4096, 0) == 2);
-    CHECK(room.take(4096, 1 << 20) == 256);
-    CHECK(room.take(4080, 1 << 20) == 2);  // 257 would fit
+    CHECK(room.take(8192, 1 << 20) == 128);
+    CHECK(room.take(8128, 1 << 20) == 2);  // 129 would fit
     CHECK(room.take(1 << 18, 1 << 20) == 4);
     CHECK(room.take((1 << 18) + 1, 1 << 20) == 2);
     CHECK(room.take(1 << 20, 1 << 20) == 2);
@@ -75,12 +76,12 @@ TEST_CASE("threads take and give back room at once") {
 }
 
 TEST_CASE("the slots follow each other") {
-    for (const std::uint64_t slots : {1, 2, 4, 256}) {
+    for (const std::uint64_t slots : {1, 2, 4, 128}) {
         CHECK(detail::slot_of(0, slots) == 0);
         for (std::uint64_t epoch = 1; epoch < 1000; ++epoch) CHECK(detail::slot_of(epoch, slots) == epoch % slots);
     }
     CHECK(detail::slot_of(7, 0) == 0);  // none
     CHECK(detail::gate_needed(1, 2) == 1);
     CHECK(detail::gate_needed(5, 1) == 5);
-    for (const std::uint64_t slots : {2, 4, 256}) CHECK(detail::gate_needed(5, slots) == 4);
+    for (const std::uint64_t slots : {2, 4, 128}) CHECK(detail::gate_needed(5, slots) == 4);
 }

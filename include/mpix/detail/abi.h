@@ -91,7 +91,7 @@ struct mpix_prequest {
                                          // MPIX_FLAGS_WITH_LAYOUTS in the address: `layouts` is not null. So whoever
                                          // has read this field without ordering knows whether to read that one.
     uint64_t *peer_complete;             // send: the receiver's words.complete
-    uint64_t slots;                      // epochs the landing holds side by side: 1, or a power of two up to 256
+    uint64_t slots;                      // epochs the landing holds side by side: 1, or a power of two up to 128
     uint64_t peer_partitions;            // receive: the sender's number of partitions
     uint64_t *taken;                     // receive with a landing or a mailbox, per sender partition: 2*epoch once it
                                          // was copied out to the user's buffer, 2*epoch - 1 while somebody is copying
