@@ -2,9 +2,8 @@
 //
 // How many epochs a landing within a node has room for beyond the two that the protocol uses.
 //
-// A store to a line that another core's cache holds waits until that core has given it up, a load need not: on a machine
-// whose two cores share their last cache a sender writes 64 KiB into memory that the receiver has just read in 8 us, and in 2
-// us into memory that was read a MiB before. So the slots of a landing are written by turns.
+// A store to a line that another core's cache holds waits until that core has given it up. So the slots of a landing are written
+// by turns, that the receiver has read something else since it read this one (docs/performance.md: "Slots, and one copy or two").
 #ifndef MPIX_HOST_REQUEST_LANDING_ROOM_H
 #define MPIX_HOST_REQUEST_LANDING_ROOM_H
 
