@@ -11,6 +11,7 @@
 #include "host/explain_text.h"
 #include "host/format.h"
 #include "host/request/chunks.h"
+#include "host/request/landing_room.h"
 #include "host/request/setup.h"
 
 namespace mpix {
@@ -187,9 +188,13 @@ void add_receiver(table &out, const request &r, const transport::choice &choice,
     }
     if (kind.slots > 2)
         out.line(
-            format("  {} slots here, one after the other, for what has left our caches is sooner stored to "
+            format("  {} slots in place of 2, one after the other: what has left our caches is sooner stored to "
                    "(MPIX_LANDING_BYTES)",
                    kind.slots));
+    else if (kind.slots == 2 && !choice.pair.by_network && !choice.pair.receiver_on_gpu &&
+             wanted_slots(r.total_bytes(), config().landing_bytes) > 2)
+        out.line(
+            "  not more: others of this process have what MPIX_LANDING_BYTES allows, or an earlier match was undone");
     if (choice.pair.receiver_on_gpu) {
         out.line(format("  copied on into the GPU{} by the progress engine, up to {} KiB at a time as it comes",
                         r.gapless ? "" : ", into its gaps by a kernel,", chunk_bytes / 1024));

@@ -21,11 +21,15 @@ std::uint64_t slots_within(std::uint64_t room, std::uint64_t message_bytes) {
     return std::clamp(std::bit_floor(room / message_bytes), std::uint64_t{2}, most_slots);
 }
 
-std::uint64_t landing_room::take(std::uint64_t message_bytes, std::uint64_t wish) {
-    give_back();
+std::uint64_t wanted_slots(std::uint64_t message_bytes, std::uint64_t wish) {
     // Of shorter messages there would be too many for too little.
     if (message_bytes == 0 || wish / message_bytes > most_slots) return 2;
-    const std::uint64_t slots = slots_within(wish, message_bytes), more = (slots - 2) * message_bytes;
+    return slots_within(wish, message_bytes);
+}
+
+std::uint64_t landing_room::take(std::uint64_t message_bytes, std::uint64_t wish) {
+    give_back();
+    const std::uint64_t slots = wanted_slots(message_bytes, wish), more = (slots - 2) * message_bytes;
     const std::uint64_t most = wish > ~std::uint64_t{0} / most_landings ? ~std::uint64_t{0} : wish * most_landings;
     for (std::uint64_t before = taken_by_all.load(std::memory_order_relaxed); before <= most && more <= most - before;)
         if (taken_by_all.compare_exchange_weak(before, before + more, std::memory_order_relaxed)) {

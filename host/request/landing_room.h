@@ -13,8 +13,11 @@ namespace mpix {
 
 // Of a landing. A power of two, as slot_of in landing.cuh wants it.
 constexpr std::uint64_t most_slots = 128;
+static_assert(most_slots <= 256);  // agree_code tells a group's members a slot
 // Those of a landing that takes `room` bytes in all, and has at least two.
 std::uint64_t slots_within(std::uint64_t room, std::uint64_t message_bytes);
+// What a message that has room for two epochs should have. `wish` is MPIX_LANDING_BYTES.
+std::uint64_t wanted_slots(std::uint64_t message_bytes, std::uint64_t wish);
 
 // What the landing of one receive has more than two slots: a share of what the process has for all, given back at the end.
 class landing_room {
@@ -24,7 +27,7 @@ public:
     landing_room(const landing_room &) = delete;
     landing_room &operator=(const landing_room &) = delete;
 
-    // For a message that has room for two epochs: how many slots. `wish` is MPIX_LANDING_BYTES.
+    // How many slots it gets: as many as wanted, or two.
     std::uint64_t take(std::uint64_t message_bytes, std::uint64_t wish);
     void give_back();
 

@@ -109,7 +109,7 @@ private:
     };
     std::vector<undone_match> undone_;
     std::uint64_t slots_ = 0, peer_partitions_ = 0;
-    landing_room room_;
+    landing_room room_;       // of the first match, whose landing may be among the undone ones
     bool in_place_ = false;   // no landing: the sender writes into the user's buffer, in our memory
     std::string why_staged_;  // why the network does not put into the user's buffer, in GPU memory
     taken_states taken_{nullptr, std::free};

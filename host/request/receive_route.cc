@@ -169,8 +169,9 @@ transport::outcome receive_request::make_landing(const offer &sender) {
         if (bad.empty()) bad = landing_owner_->allocate(mail_ ? mail_.all : flag_bytes, place.device, arrival_);
     } else {
         slots_ = by_puts ? 1 : slots_for(total_bytes(), config().eager_bytes);
-        // Host memory that the sender stores to.
-        if (slots_ == 2 && wire_ == nullptr && place.owner == nullptr)
+        // Host memory that the sender stores to. After a match was undone, no more than two: its landing may be kept, and a thread
+        // that has that one's address may read the number of this one's slots.
+        if (slots_ == 2 && wire_ == nullptr && place.owner == nullptr && undone_.empty())
             slots_ = room_.take(total_bytes(), config().landing_bytes);
         if (place.owner == nullptr) {
             // Not less than we have ourselves: see arrived_here.
@@ -377,7 +378,6 @@ void receive_request::on_leave() {
 }
 
 void receive_request::drop_landing() {
-    room_.give_back();
     release(arrival_);
     release(landing_, delivery_, kind_of_landing().by_puts);
     release(layout_);

@@ -148,7 +148,8 @@ transport::outcome send_request::attach(const control_message &m, const transpor
         movement_.to_engine =
             choose_engine_share(arrival_, place.device, peer_world(), static_cast<std::uint64_t>(op.partitions),
                                 !gapless || landing_type_ != nullptr);
-    detail::poke(&home->slots, slots_);
+    // Callers that remember an earlier landing, which may have had fewer, get no other: see movement.h.
+    if (!route_spent_) detail::poke(&home->slots, slots_);
     if (landing_.remote) return {};  // nothing there can be stored to: all is left to the engine
     detail::poke_pointer(&home->peer_complete, &static_cast<mpix_words *>(peer_words_.address)->complete);
     if (arrival_.device == transport::on_host)

@@ -26,7 +26,7 @@ namespace detail {
 
 // agree: the leader's truth value, for every member. It is also a barrier: what any member wrote before
 // is visible to all members after.
-// agree_code: the same for a small number (an MPI error class, below 256); slower, for rare ways out.
+// agree_code: the same for a small number, below 256 (an MPI error class, a slot of a landing); slower on a GPU, for rare ways out.
 
 #ifdef __CUDACC__
 #pragma nv_exec_check_disable

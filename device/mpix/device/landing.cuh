@@ -14,7 +14,7 @@ namespace mpix::detail {
 // Start, because until then its request may still be freed and the match undone.
 MPIX_FN uint64_t gate_needed(uint64_t epoch, uint64_t slots) { return slots > 1 && epoch > 1 ? epoch - 1 : epoch; }
 
-// The slot that an epoch's message is in. There are none while the peer is not known.
+// The slot that an epoch's message is in; of none, while the peer is not known, the first.
 MPIX_FN uint64_t slot_of(uint64_t epoch, uint64_t slots) { return slots > 1 ? epoch & (slots - 1) : 0; }
 
 }  // namespace mpix::detail
