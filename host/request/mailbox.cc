@@ -73,9 +73,17 @@ bool mail_delivery::overdue(std::uint64_t epoch) {
     const auto now = std::chrono::steady_clock::now();
     if (seen_epoch_ != epoch) {
         seen_epoch_ = epoch;
-        seen_ = now;
+        seen_ = next_look_ = now;
     }
     return now - seen_ >= time_enough;
+}
+
+bool mail_delivery::look_due(std::uint64_t epoch) {
+    if (!overdue(epoch)) return false;
+    const auto now = std::chrono::steady_clock::now();
+    if (now < next_look_) return false;
+    next_look_ = now + (now - seen_);
+    return true;
 }
 
 bool mail_delivery::busy() {

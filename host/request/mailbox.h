@@ -43,6 +43,9 @@ public:
     bool told_all(std::uint64_t epoch);
     // Whether they have had time enough to, since the sender completed that epoch: those that wait need microseconds.
     bool overdue(std::uint64_t epoch);
+    // Whether a caller that asks again and again should have a look into the mailbox now, of an epoch that the sender has not
+    // completed: after pauses that double, so that a long wait launches few kernels, and ends at most that much later.
+    bool look_due(std::uint64_t epoch);
     // Have a kernel of the library take out what is there, if none is doing so. Does not wait.
     transport::outcome take_rest(mpix_prequest *receive);
     // Whether that kernel may be running.
@@ -59,7 +62,7 @@ private:
     std::uint64_t *view_ = nullptr;  // told_, as kernels reach it
     std::uint64_t cursor_ = 0, cursor_epoch_ = 0;
     std::uint64_t seen_epoch_ = 0;
-    std::chrono::steady_clock::time_point seen_;
+    std::chrono::steady_clock::time_point seen_, next_look_;
     std::unique_ptr<gpu::pending> taking_;
 };
 

@@ -176,8 +176,12 @@ bool receive_request::done_exactly() {
     const std::lock_guard lock(engine);
     if (look_at_flags()) return true;
     if (!flags_on_device() || device == nullptr || !snapshot().empty()) return false;
-    if (!std::all_of(seen_flags_.begin(), seen_flags_.end(), [&](std::uint64_t f) { return f >= epoch_; }))
+    if (!std::all_of(seen_flags_.begin(), seen_flags_.end(), [&](std::uint64_t f) { return f >= epoch_; })) {
+        // What lies in the mailbox has no flag before somebody takes it out, and without a progress thread the sender's word may
+        // be long in coming.
+        if (takes_mail_ && mail_delivery_->look_due(epoch_)) take_mail();
         return false;
+    }
     // As in take_in_order: a kernel that remembers this epoch as the running one must find it over. The sender is to
     // write the same word, and cannot be in another epoch before our next Start.
     std::uint64_t *const whole = static_cast<std::uint64_t *>(arrival_.address) + peer_partitions_;
