@@ -136,6 +136,7 @@ public:
             best mpix, floor, nvshmem;
             std::string path;
             for (const int blocks : block_counts) {
+                if (!resident_together<mpix_port>(c_, blocks, o_.threads)) break;
                 mpix.offer(measure_mpix(c_, {scope::block, blocks, o_.threads, bytes, count, o_.epochs}, out_, path),
                            blocks);
                 floor.offer(measure_counter(c_, o_, blocks, bytes, count, out_), blocks);

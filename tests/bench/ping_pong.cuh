@@ -64,6 +64,16 @@ inline double half_round_trip_us(const times &t, int count) {
     return static_cast<double>(t.stop - t.start) * 1e-3 / (2.0 * (count - 1));
 }
 
+// Whether so many blocks of each rank are resident at a time, as they have to be; the ranks may have one GPU between them.
+template <class Port>
+bool resident_together(const pair &c, int blocks, int threads) {
+    int on_each = 0, processors = 0;
+    check(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&on_each, ping_pong<scope::block, Port>, threads, 0),
+          "cudaOccupancyMaxActiveBlocksPerMultiprocessor");
+    check(cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, c.device), "cudaDeviceGetAttribute");
+    return (c.devices > 1 ? 1 : 2) * blocks <= on_each * processors;
+}
+
 // Half of a round trip by several blocks, by the device's clock, in microseconds.
 template <class Port>
 double blocks_us(const pair &c, int blocks, int threads, const Port &port, int count, const char *what) {
