@@ -108,6 +108,21 @@ struct raw_words {
     int bits;  // where in word[0] the bytes begin
     MPIX_FN uint32_t at(int i) const { return funnel(word[i], word[i + 1], bits); }
 };
+// The aligned word at `at`, of whose bytes only those [begin, end) count; the others are undefined. A GPU loads all four. On the
+// host others are not touched: they may be a neighbour's, who is writing them.
+MPIX_FN uint32_t load_part(const char *at, int begin, int end) {
+#ifdef __CUDA_ARCH__
+    (void)begin, (void)end;
+    return load_word<uint32_t>(at);
+#else
+    if (begin <= 0 && end >= 4) return load_word<uint32_t>(at);
+    MPIX_ON_WORD(at, sizeof(uint32_t));  // as on a GPU
+    uint32_t value = 0;
+    for (int i = begin < 0 ? 0 : begin; i < 4 && i < end; ++i)
+        value |= uint32_t{static_cast<unsigned char>(at[i])} << (8 * i);
+    return value;
+#endif
+}
 // Of N bytes at `from` those [begin, end): loads the words that have any of them.
 template <int N>
 MPIX_FN raw_words<N> load_raw(const char *from, int begin, int end) {
@@ -119,7 +134,7 @@ MPIX_FN raw_words<N> load_raw(const char *from, int begin, int end) {
 #endif
     for (int i = 0; i <= N / 4; ++i) {
         const int at = 4 * i - skew;
-        raw.word[i] = at < end && at + 4 > begin ? load_word<uint32_t>(from + at) : 0;
+        raw.word[i] = at < end && at + 4 > begin ? load_part(from + at, begin - at, end - at) : 0;
     }
     return raw;
 }
