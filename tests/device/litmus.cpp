@@ -65,6 +65,9 @@ struct hand_over {
     std::uint64_t order;  // who does what in this epoch
     seen *found;
 
+    // In every second epoch the calls are with what the group has prepared.
+    DEVICE_FN bool by_request() const { return p.epoch % 2 != 0; }
+
     // Ordinary loads of a partition that may not have come yet; what they find is of no interest.
     template <class Group>
     DEVICE_FN void glance(const Group &group, int j) const {
@@ -93,9 +96,10 @@ struct hand_over {
     }
 
     template <class Group>
-    DEVICE_FN bool await(const Group &group, int j) const {
+    DEVICE_FN bool await(const Group &group, const mpix::prepared_receive &receive, int j) const {
         glance(group, j);
-        const int code = mpix::wait_arrived(group, p.receive, j, patience_ns);
+        const int code = by_request() ? mpix::wait_arrived(group, p.receive, j, patience_ns)
+                                      : mpix::wait_arrived(group, receive, j, patience_ns);
         p.expect(j, MPI_SUCCESS, code);
         if (code != MPI_SUCCESS) return false;
         verify(group, j);
@@ -104,9 +108,12 @@ struct hand_over {
 
     // The same beside the group that waits. The members count alike, so they give up alike.
     template <class Group>
-    DEVICE_FN bool watch(const Group &group, int j) const {
+    DEVICE_FN bool watch(const Group &group, const mpix::prepared_receive &receive, int j) const {
         glance(group, j);
-        for (std::uint64_t polls = 0; !mpix::parrived(group, p.receive, j); ++polls) {
+        const auto there = [&] {
+            return by_request() ? mpix::parrived(group, p.receive, j) : mpix::parrived(group, receive, j);
+        };
+        for (std::uint64_t polls = 0; !there(); ++polls) {
             if (polls == most_polls) {
                 complain(p.errors, wrong::timeout, p.epoch, j, 0, 1, 0);
                 return false;
@@ -133,6 +140,12 @@ struct hand_over {
         std::uint64_t right = 0, watched = 0;
         bool good = true;
         int sent = 0;
+        mpix::prepared_send send{};
+        mpix::prepared_receive receive{};
+        if (!by_request()) {
+            send = mpix::prepare_send(group, p.send);
+            receive = mpix::prepare_receive(group, p.receive);
+        }
         for (int turn = 0; good && turn < p.receives; turn += all) {
             const std::uint64_t last = static_cast<std::uint64_t>(turn) + static_cast<std::uint64_t>(all);
             const int due = static_cast<int>(((last < receives ? last : receives) * sends + receives - 1) / receives);
@@ -140,17 +153,17 @@ struct hand_over {
                 const int i = sent + sender;
                 each_byte(group, p.out_key, static_cast<std::uint64_t>(i) * p.send_bytes(), p.send_bytes(),
                           [&](std::uint64_t at, unsigned char byte) { p.out[at] = static_cast<char>(byte); });
-                p.expect(i, MPI_SUCCESS, mpix::pready(group, i, p.send));
+                p.expect(i, MPI_SUCCESS, by_request() ? mpix::pready(group, i, p.send) : mpix::pready(group, i, send));
             }
             const std::uint64_t chance = mix(order + last + static_cast<std::uint64_t>(me));
             const bool watches = turn + neighbour < p.receives && (chance & 1) != 0;
             const bool watches_first = (chance & 2) != 0;
-            if (watches && watches_first) good = watch(group, turn + neighbour);
+            if (watches && watches_first) good = watch(group, receive, turn + neighbour);
             if (good && turn + receiver < p.receives) {
-                good = await(group, turn + receiver);
+                good = await(group, receive, turn + receiver);
                 right += good;
             }
-            if (good && watches && !watches_first) good = watch(group, turn + neighbour);
+            if (good && watches && !watches_first) good = watch(group, receive, turn + neighbour);
             watched += good && watches;
         }
         if (group.thread_rank() != 0) return;

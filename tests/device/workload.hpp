@@ -40,6 +40,7 @@ struct workload {
     DEVICE_FN void epoch(const Block &block, int index, int blocks, const port *now) const {
         // In some epochs neighbours are readied as ranges.
         const int range = 1 + static_cast<int>((now[0].out_key >> 16) % 4);
+        const bool prepares = ((now[0].out_key >> 24) & 1) != 0;
         const auto pieces = [range](const port &p) { return (p.sends + range - 1) / range; };
         int sends = 0, receives = 0;
         for (int i = 0; i < count; ++i) {
@@ -52,13 +53,16 @@ struct workload {
             const int low = piece * range, end = low + range < now[i].sends ? low + range : now[i].sends;
             for (int part = low; part < end; ++part) now[i].fill(block, part);
             now[i].expect(low, MPI_SUCCESS,
-                          range == 1 ? mpix::pready(block, low, now[i].send)
-                                     : mpix::pready_range(block, low, end - 1, now[i].send));
+                          range != 1 ? mpix::pready_range(block, low, end - 1, now[i].send)
+                          : prepares ? mpix::pready(block, low, mpix::prepare_send(block, now[i].send))
+                                     : mpix::pready(block, low, now[i].send));
         }
         for (int k = index; k < receives; k += blocks) {
             int part = shuffled(k, receives, now[0].in_key), i = 0;
             for (; part >= now[i].receives; ++i) part -= now[i].receives;
-            const int code = mpix::wait_arrived(block, now[i].receive, part, patience_ns);
+            const int code =
+                prepares ? mpix::wait_arrived(block, mpix::prepare_receive(block, now[i].receive), part, patience_ns)
+                         : mpix::wait_arrived(block, now[i].receive, part, patience_ns);
             now[i].expect(part, MPI_SUCCESS, code);
             if (code == MPI_SUCCESS) now[i].verify(block, part);
         }

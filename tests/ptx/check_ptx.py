@@ -54,6 +54,8 @@ EXACTLY = {
     "order_ring_nic": [FENCE, "st.mmio.relaxed.sys.global.u64"],
     # The flags, one by one, then all members together.
     "way_flags": ["ld.relaxed.sys.global.u64", ACQUIRE, ALL],
+    # What has been prepared: the flag, acquired, and all members.
+    "way_prepared_flag": ["ld.relaxed.sys.global.u64", ACQUIRE, ALL],
     # A barrier, the epoch, all members agree; when all have stored, the leader's claim, its fence, the flag and the count.
     "way_stored_at_once": [BLOCK_SYNC, LINE_IN, ALL, BLOCK_SYNC, CLAIM, FENCE, "st.relaxed.sys.global.u64", ANY,
                            "atom.acq_rel.gpu.global.add.u64"],
@@ -76,6 +78,9 @@ EXACTLY = {
 CONTAINS = {
     # All members' payload, then the leader's fence and the flag.
     "way_direct": [[BLOCK_SYNC, CLAIM, FENCE, "st.relaxed.sys.global.u64"], ["ld.acquire.gpu.global.u64"]],
+    # What has been prepared: a barrier and lines, without a look; or all members' payload, then the leader's fence and the flag.
+    "way_prepared_send": [[BLOCK_SYNC, *4 * [LINE_OUT], CLAIM, ALL, "atom.relaxed.gpu.global.add.u64"],
+                          [BLOCK_SYNC, CLAIM, FENCE, "st.relaxed.sys.global.u64", ANY, "atom.acq_rel.gpu.global.add.u64"]],
     # A barrier, and then what the leader looks at; the admission, for all; all members' share, then the leader's fence and count.
     "way_share": [[BLOCK_SYNC, *4 * ["ld.relaxed.sys.global.u64"], "ld.acquire.gpu.global.u64"],
                   [ANY, *2 * ["ld.relaxed.sys.global.u64"], BLOCK_SYNC, "ld.relaxed.sys.global.u64",
@@ -107,7 +112,9 @@ MOST_REGISTERS = {"size_pready_thread": 48, "size_pready_block": 48, "size_pread
                   "size_pready_share_warp": 64, "size_pready_share_block": 64, "size_pready_range_thread": 64,
                   "size_pready_range_block": 64, "size_parrived_thread": 64, "size_parrived_warp": 64,
                   "size_parrived_block": 64, "size_wait_arrived_thread": 64, "size_wait_arrived_warp": 64,
-                  "size_wait_arrived_block": 64}
+                  "size_wait_arrived_block": 64, "size_pready_prepared_thread": 56, "size_pready_prepared_warp": 56,
+                  "size_pready_prepared_block": 56, "size_parrived_prepared_thread": 64,
+                  "size_parrived_prepared_block": 64, "size_wait_arrived_prepared_block": 64}
 
 
 def kernels_of(ptx):

@@ -77,6 +77,8 @@ KERNEL way_share(mpix_prequest *r, int p, uint64_t begin, uint64_t bytes, int *o
 KERNEL way_share_counted(mpix_prequest *r, int p, uint64_t bytes, uint64_t *flags, admitted *a, bool *whole) {
     *whole = count_share(r, p, bytes, flags, *a);
 }
+KERNEL way_prepared_flag(mpix::prepared_receive v, int j, bool *out) { *out = flagged(cg::this_thread_block(), v, j); }
+KERNEL way_prepared_send(mpix::prepared_send s, int p, int *out) { *out = mpix::pready(cg::this_thread_block(), p, s); }
 
 // ---- what a call adds to a kernel: size_<call>_<group> ----
 
@@ -116,4 +118,22 @@ KERNEL size_wait_arrived_thread(MPIX_Prequest r, int p, int *out) {
 KERNEL size_wait_arrived_warp(MPIX_Prequest r, int p, int *out) { *out = mpix::wait_arrived(this_warp(), r, p); }
 KERNEL size_wait_arrived_block(MPIX_Prequest r, int p, int *out) {
     *out = mpix::wait_arrived(cg::this_thread_block(), r, p);
+}
+KERNEL size_pready_prepared_thread(MPIX_Prequest r, int p, int *out) {
+    *out = mpix::pready(mpix::this_thread(), p, mpix::prepare_send(mpix::this_thread(), r));
+}
+KERNEL size_pready_prepared_warp(MPIX_Prequest r, int p, int *out) {
+    *out = mpix::pready(this_warp(), p, mpix::prepare_send(this_warp(), r));
+}
+KERNEL size_pready_prepared_block(MPIX_Prequest r, int p, int *out) {
+    *out = mpix::pready(cg::this_thread_block(), p, mpix::prepare_send(cg::this_thread_block(), r));
+}
+KERNEL size_parrived_prepared_thread(MPIX_Prequest r, int p, int *out) {
+    *out = mpix::parrived(mpix::this_thread(), mpix::prepare_receive(mpix::this_thread(), r), p);
+}
+KERNEL size_parrived_prepared_block(MPIX_Prequest r, int p, int *out) {
+    *out = mpix::parrived(cg::this_thread_block(), mpix::prepare_receive(cg::this_thread_block(), r), p);
+}
+KERNEL size_wait_arrived_prepared_block(MPIX_Prequest r, int p, int *out) {
+    *out = mpix::wait_arrived(cg::this_thread_block(), mpix::prepare_receive(cg::this_thread_block(), r), p);
 }

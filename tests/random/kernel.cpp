@@ -37,13 +37,23 @@ struct body {
             const int code = t.share        ? mpix::pready_contribute(group, t.partition, t.handle, t.begin, t.bytes)
                              : t.contribute ? mpix::pready_contribute(group, t.partition, t.handle)
                              : t.last > t.partition ? mpix::pready_range(group, t.partition, t.last, t.handle)
-                             : t.request % 4 == 0   ? mpix::pready(group, t.partition, t.handle)
-                                                    : mpix::pready_typed(group, t.partition, t.handle);
+                             : t.request % 8 == 0   ? mpix::pready(group, t.partition, t.handle)
+                             : t.request % 4 == 0
+                                 ? mpix::pready(group, t.partition, mpix::prepare_send(group, t.handle))
+                                 : mpix::pready_typed(group, t.partition, t.handle);
             expect_code(errors, number, t.partition, MPI_SUCCESS, code);
             return;
         }
-        expect_code(errors, number, t.partition, MPI_SUCCESS,
-                    mpix::wait_arrived(group, t.handle, t.partition, patience_ns));
+        if (t.request % 2 == 0) {
+            const mpix::prepared_receive ready = mpix::prepare_receive(group, t.handle);
+            expect_code(errors, number, t.partition, MPI_SUCCESS,
+                        mpix::wait_arrived(group, ready, t.partition, patience_ns));
+            if (!mpix::parrived(group, ready, t.partition))
+                complain(errors, wrong::answer, number, t.partition, 0, 1, 0);
+        } else {
+            expect_code(errors, number, t.partition, MPI_SUCCESS,
+                        mpix::wait_arrived(group, t.handle, t.partition, patience_ns));
+        }
         if (!mpix::parrived(group, t.handle, t.partition))
             complain(errors, wrong::answer, number, t.partition, 0, 1, 0);
         for (std::uint64_t n = first; n < t.bytes; n += step) {

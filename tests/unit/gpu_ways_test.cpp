@@ -45,16 +45,23 @@ void sends(const mpix::host_group &group, const scenario &s, played_pair &pair, 
         const int knows = static_cast<int>(random() % static_cast<unsigned>(group.num_threads()));
         if (group.thread_rank() == knows) t.wait_alone(t.sender, epoch);
         std::shuffle(mine.begin(), mine.end(), random);
+        // Now and then from registers, which an epoch that runs already may be known in.
+        const bool prepares = random() % 2 == 0;
+        mpix::prepared_send prepared{};
+        if (prepares) prepared = mpix::prepare_send(group, pair.send());
+        const auto pready = [&](int p) {
+            return prepares ? mpix::pready(group, p, prepared) : mpix::pready(group, p, pair.send());
+        };
         for (std::size_t k = 0; k < mine.size(); ++k) {
             const int p = mine[k];
             if (group.thread_rank() == knows) pair.begin(p, epoch);
-            if (const int code = mpix::pready(group, p, pair.send()); code != MPI_SUCCESS)
+            if (const int code = pready(p); code != MPI_SUCCESS)
                 t.fail("a partition that was not ready could not be marked ready");
             // Again, while the epoch cannot end. An error, of which both calls may store, so ThreadSanitizer is spared it.
-            if (!thread_sanitizer && k + 1 < mine.size() && random() % 8 == 0 &&
-                mpix::pready(group, p, pair.send()) != MPI_ERR_ARG)
+            if (!thread_sanitizer && k + 1 < mine.size() && random() % 8 == 0 && pready(p) != MPI_ERR_ARG)
                 t.fail("a partition was marked ready twice");
         }
+        if (leader && prepared.epoch != 0) t.prepared.fetch_add(1, std::memory_order_relaxed);
         if (agree(group, t.failure.load() != nullptr)) return;
         if (leader) t.sent.fetch_add(1, std::memory_order_release);
     }
@@ -68,29 +75,37 @@ void receives(const mpix::host_group &group, const scenario &s, played_pair &pai
     for (std::uint64_t epoch = 1; epoch <= last; ++epoch) {
         if (!t.wait_for(group, t.receiver, epoch)) return;
         std::shuffle(all.begin(), all.end(), random);
+        const bool prepares = random() % 2 == 0;
+        mpix::prepared_receive prepared{};
+        if (prepares) prepared = mpix::prepare_receive(group, pair.receive());
+        if (group.thread_rank() == 0 && prepared.epoch != 0) t.prepared.fetch_add(1, std::memory_order_relaxed);
+        const auto wait = [&](int j, std::uint64_t limit) {
+            return prepares ? mpix::wait_arrived(group, prepared, j, limit)
+                            : mpix::wait_arrived(group, pair.receive(), j, limit);
+        };
+        const auto look = [&](int j) {
+            return prepares ? mpix::parrived(group, prepared, j) : mpix::parrived(group, pair.receive(), j);
+        };
         for (const int j : all) {
             bool there = false;
             switch (random() % 3) {
                 case 0:
                     // The longest limit is more than the clock can say.
-                    there = mpix::wait_arrived(group, pair.receive(), j,
-                                               random() % 2 == 0 ? mpix::default_timeout : ~std::uint64_t{0} - 1) ==
-                            MPI_SUCCESS;
+                    there = wait(j, random() % 2 == 0 ? mpix::default_timeout : ~std::uint64_t{0} - 1) == MPI_SUCCESS;
                     break;
                 case 1:
                     do {
-                        there = mpix::parrived(group, pair.receive(), j);
+                        there = look(j);
                     } while (!there && !agree(group, t.failure.load() != nullptr));
                     break;
                 default:
                     for (int code = MPI_ERR_PENDING; code == MPI_ERR_PENDING; there = code == MPI_SUCCESS)
-                        code = mpix::wait_arrived(group, pair.receive(), j, 200'000);
+                        code = wait(j, 200'000);
             }
             if (!there || !pair.right(j, 1)) t.fail("what has arrived is not what was sent");
             if (!mpix::parrived(mpix::this_thread(), pair.receive(), j))
                 t.fail("what has arrived for the group is not there for one of its members");
-            if (mpix::wait_arrived(group, pair.receive(), j, 0) != MPI_SUCCESS)
-                t.fail("what has arrived is not there any more");
+            if (wait(j, 0) != MPI_SUCCESS || !look(j)) t.fail("what has arrived is not there any more");
         }
         group.sync();
         if (group.thread_rank() == 0) t.received.fetch_add(1, std::memory_order_release);
@@ -117,7 +132,7 @@ void watches(const scenario &s, played_pair &pair, turns &t, const std::atomic<s
 
 // The first failure, or null.
 const char *play(const scenario &s, std::uint64_t last, std::uint64_t seed, std::uint64_t &deferred,
-                 std::uint64_t &mailed) {
+                 std::uint64_t &mailed, std::uint64_t &prepared) {
     std::mt19937_64 random(seed);
     played_pair pair(s);
     turns t;
@@ -191,6 +206,7 @@ const char *play(const scenario &s, std::uint64_t last, std::uint64_t seed, std:
     watcher.join();
     deferred += pair.deferred();
     mailed += pair.mailed();
+    prepared += t.prepared.load();
     return t.failure.load();
 }
 
@@ -198,7 +214,7 @@ const char *play(const scenario &s, std::uint64_t last, std::uint64_t seed, std:
 
 TEST_CASE("groups that ready, wait and watch over many epochs, as threads of a GPU do") {
     std::mt19937_64 random(Catch::rngSeed());
-    std::uint64_t deferred = 0, mailed = 0, mailed_with_gaps = 0;
+    std::uint64_t deferred = 0, mailed = 0, mailed_with_gaps = 0, prepared = 0;
     for (int round = 0; round < 60; ++round) {
         scenario s{};
         s.receivers = 1 + static_cast<int>(random() % 3);
@@ -229,7 +245,7 @@ TEST_CASE("groups that ready, wait and watch over many epochs, as threads of a G
                 s.receiving_groups, s.sending_threads, s.receiving_threads, s.watched, s.matched_late, s.piece_out,
                 s.piece_in);
         const std::uint64_t mailed_before = mailed;
-        const char *const failure = play(s, 12, random(), deferred, mailed);
+        const char *const failure = play(s, 12, random(), deferred, mailed, prepared);
         if (gaps) mailed_with_gaps += mailed - mailed_before;
         INFO(std::string(failure == nullptr ? "" : failure));
         REQUIRE(failure == nullptr);
@@ -237,4 +253,5 @@ TEST_CASE("groups that ready, wait and watch over many epochs, as threads of a G
     CHECK(deferred != 0);
     CHECK(mailed != 0);
     CHECK(mailed_with_gaps != 0);
+    CHECK(prepared != 0);  // most of those that asked for it: from the second epoch on
 }

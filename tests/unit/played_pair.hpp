@@ -250,6 +250,7 @@ private:
 struct turns {
     std::atomic<std::uint64_t> sender{0}, receiver{0};  // the last epoch started
     std::atomic<int> sent{0}, received{0};              // groups that are done with it
+    std::atomic<std::uint64_t> prepared{0};             // times that one knew the epoch in registers
     std::atomic<const char *> failure{nullptr};
 
     void fail(const char *what) {

@@ -63,16 +63,9 @@ MPIX_FN int refuse(mpix_prequest *r, int error_class, int partition) {
     return Keeps ? keep_error(r, error_class, partition) : error_class;
 }
 
-// What becomes of partition p, by the arguments and by the host's words. One thread.
-template <bool Keeps>
-MPIX_COLD_FN admitted admit_by_host(mpix_prequest *r, int p) {
-    admitted a{admission::refused, MPI_SUCCESS, 0};
-    const bool mine = head_is(r->head, MPIX_KIND_SEND);
-    if (!mine || p < 0 || p >= r->partitions) {
-        a.code = refuse<Keeps>(r, mine ? MPI_ERR_ARG : MPI_ERR_REQUEST, p);
-        return a;
-    }
-    const host_says says = ask_host(r, [&](const host_says &now) {
+// The host's words of a send, and what they say of its epoch noted for all. One thread.
+MPIX_FN host_says ask_of_send(mpix_prequest *r) {
+    return ask_host(r, [&](const host_says &now) {
         const uint64_t epoch = now.word >> 1;
         if ((now.word & 1) == 0) return;
         poke(&r->seen_epoch, epoch);
@@ -87,6 +80,18 @@ MPIX_COLD_FN admitted admit_by_host(mpix_prequest *r, int p) {
 #endif
         publish_gpu(&r->seen_gate, now.gate);  // hands the acquire on, see admit
     });
+}
+
+// What becomes of partition p, by the arguments and by the host's words. One thread.
+template <bool Keeps>
+MPIX_COLD_FN admitted admit_by_host(mpix_prequest *r, int p) {
+    admitted a{admission::refused, MPI_SUCCESS, 0};
+    const bool mine = head_is(r->head, MPIX_KIND_SEND);
+    if (!mine || p < 0 || p >= r->partitions) {
+        a.code = refuse<Keeps>(r, mine ? MPI_ERR_ARG : MPI_ERR_REQUEST, p);
+        return a;
+    }
+    const host_says says = ask_of_send(r);
     a.epoch = says.word >> 1;
     const bool active = (says.word & 1) != 0;
     if (!active || peek(partition_states(r) + p) == a.epoch) {

@@ -38,9 +38,9 @@ MPIX_FN bool load_lines(const char *box, unsigned rank, unsigned threads, unsign
 }
 
 // Wait for partition j and take it out; false: that is not for this way, or it takes too long, or the partition came another way, and
-// whoever asks anew finds out.
+// whoever asks anew finds out. `running`: the epoch, if it is known, the same to all members; else 0.
 template <class Group>
-MPIX_FN bool take_at_once(const Group &group, mpix_prequest *r, int j, bool sole) {
+MPIX_FN bool take_at_once(const Group &group, mpix_prequest *r, int j, bool sole, uint64_t running = 0) {
     constexpr unsigned each = most_lines_per_thread, most_looks = 1024, looks_between = 16;
     const unsigned rank = static_cast<unsigned>(group.thread_rank()),
                    threads = static_cast<unsigned>(group.num_threads()), at = static_cast<unsigned>(j);
@@ -60,7 +60,7 @@ MPIX_FN bool take_at_once(const Group &group, mpix_prequest *r, int j, bool sole
         mailbox = glance_pointer(&r->mailbox);
         flags = glance_pointer(&r->flags);
         told = glance_pointer(&r->told);
-        epoch = peek(&r->seen_epoch);
+        epoch = running != 0 ? running : peek(&r->seen_epoch);
         good = (head == receive_head) & (at < senders) & (peers == senders) & (mailbox != nullptr) &
                (flags != nullptr) & (told != nullptr) & in_words(buffer, bytes) & (r->places == nullptr) & (epoch > 1) &
                (epoch >> 32 == 0);

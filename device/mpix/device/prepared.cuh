@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// What a group has found out of a request's running epoch, in registers: calls with it do not look again.
+#ifndef MPIX_DEVICE_PREPARED_CUH
+#define MPIX_DEVICE_PREPARED_CUH
+
+#include <mpix/device/arrived.cuh>
+#include <mpix/device/ready.cuh>
+
+namespace mpix {
+
+struct prepared_send {
+    MPIX_Prequest request;
+    uint64_t epoch;  // 0: nothing is known, and calls are as those with the request
+    // Of a message without gaps here; null: not that way.
+    char *buffer, *mailbox, *landing;
+    uint64_t partition_bytes;
+    int partitions;
+};
+
+struct prepared_receive {
+    MPIX_Prequest request;
+    uint64_t epoch;  // as above
+    const uint64_t *flags;
+    unsigned partitions, senders;
+};
+
+namespace detail {
+
+#if MPIX_ON_GPU
+// The epoch of a send that runs and may be stored at the receiver, as this member finds it, after a barrier; 0: it does not.
+MPIX_FN uint64_t look_at_send(const mpix_prequest *r, bool *for_lines) {
+    uint64_t word, readied;
+    peek_pair(&r->open_word, &word, &readied);
+    *for_lines = (word & 1) != 0;
+    return open_epoch(r, word, readied);
+}
+#endif
+
+}  // namespace detail
+
+#ifdef __CUDACC__
+#pragma nv_exec_check_disable
+#endif
+template <class Group>
+MPIX_FN prepared_send prepare_send(const Group &group, MPIX_Prequest preq) {
+    prepared_send s{preq, 0, nullptr, nullptr, nullptr, 0, 0};
+#if MPIX_ON_GPU
+    if (preq == nullptr) return s;
+    mpix_prequest *const r = detail::request_of(preq);
+    group.sync();  // as in store_at_once
+    bool for_lines;
+    uint64_t epoch = detail::look_at_send(r, &for_lines);
+    if (!detail::agree_all(group, epoch != 0)) {
+        if (group.thread_rank() == 0 && detail::head_is(r->head, MPIX_KIND_SEND)) detail::ask_of_send(r);
+        group.sync();  // what the leader has noted
+        epoch = detail::look_at_send(r, &for_lines);
+    }
+    s.buffer = r->buffer;
+    s.partition_bytes = r->partition_bytes;
+    s.partitions = r->partitions;
+    // The epoch runs, so the route is final.
+    const uint64_t *const flags = detail::peek_pointer(&r->flags);
+    if (for_lines && r->places == nullptr && detail::in_words(s.buffer, s.partition_bytes) && s.partition_bytes != 0)
+        s.mailbox = detail::peek_pointer(&r->mailbox);
+    if (flags != nullptr && !detail::has_layouts(flags)) s.landing = detail::peek_pointer(&r->landing);
+    if (detail::agree_all(group, r->head == detail::send_head && epoch != 0)) s.epoch = epoch;
+#else
+    (void)group;
+#endif
+    return s;
+}
+
+#ifdef __CUDACC__
+#pragma nv_exec_check_disable
+#endif
+template <class Group>
+MPIX_FN int pready(const Group &group, int partition, const prepared_send &s) {
+#if MPIX_ON_GPU
+    using namespace detail;
+    constexpr unsigned ahead = most_lines_per_thread;
+    constexpr group_mover<false> mover{};
+    if (s.epoch != 0 && static_cast<unsigned>(partition) < static_cast<unsigned>(s.partitions)) {
+        mpix_prequest *const r = request_of(s.request);
+        const uint64_t bytes = s.partition_bytes, lines = lines_of(bytes);
+        const unsigned rank = static_cast<unsigned>(group.thread_rank()),
+                       threads = static_cast<unsigned>(group.num_threads());
+        const uint64_t offset = static_cast<uint64_t>(partition) * bytes;
+        if (s.mailbox != nullptr && lines <= ahead * threads && is_mailable(s.request, threads)) {
+            char *const box = mailbox_of(s.mailbox, static_cast<uint64_t>(partition), bytes);
+            const char *const from = s.buffer + offset;
+            uint64_t payload[ahead];
+            group.sync();  // the members' writes to the partition are everybody's
+#ifdef __CUDA_ARCH__
+#pragma unroll
+#endif
+            for (unsigned k = 0; k < ahead; ++k)
+                if (const uint64_t i = rank + k * threads; i < lines)
+                    payload[k] = load_word<uint64_t>(from + i * line_payload);
+#ifdef __CUDA_ARCH__
+#pragma unroll
+#endif
+            for (unsigned k = 0; k < ahead; ++k)
+                if (const uint64_t i = rank + k * threads; i < lines) store_line(box, i, s.epoch, payload[k]);
+            return conclude_mailed(group, partition, r, s.epoch, rank == threads - 1, mover);
+        }
+        if (s.landing != nullptr && !for_engine(bytes, glance(&r->engine_bytes), threads)) {
+            // Not from a near cache, which may have it from before there was a route.
+            uint64_t *const flags = peek_pointer(&r->flags);
+            group.sync();  // as above
+            group_copy(group, s.landing + offset, s.buffer + offset, bytes);
+            return conclude_stored(group, partition, r, s.epoch, flags, mover);
+        }
+    }
+#endif
+    return pready(group, partition, s.request);
+}
+
+#ifdef __CUDACC__
+#pragma nv_exec_check_disable
+#endif
+template <class Group>
+MPIX_FN prepared_receive prepare_receive(const Group &group, MPIX_Prequest preq) {
+    prepared_receive v{preq, 0, nullptr, 0, 0};
+#if MPIX_ON_GPU
+    if (preq == nullptr) return v;
+    mpix_prequest *const r = detail::request_of(preq);
+    group.sync();  // as in store_at_once
+    bool known = false;
+    if (group.thread_rank() == 0 && r->head == detail::receive_head) {
+        // While the whole message is missing the epoch that was read last still runs: see look.
+        const uint64_t epoch = detail::peek(&r->seen_epoch), senders = detail::peek(&r->peer_partitions);
+        const uint64_t *const flags = detail::peek_pointer(&r->flags);
+        known = epoch > 1 && senders != 0 && flags != nullptr && detail::peek(&flags[senders]) < epoch;
+        if (!known) {
+            detail::looked l{detail::arrival::absent, MPI_SUCCESS, 0, nullptr, {0, 0}};
+            uint64_t asked = 0;
+            known = detail::look_at_host(r, l, asked) && l.epoch > 1;
+        }
+    }
+    if (!detail::agree(group, known)) return v;
+    // The route is final after the first epoch, and while this one runs its number stays what the leader has found or noted.
+    v.epoch = detail::peek(&r->seen_epoch);
+    v.flags = detail::peek_pointer(&r->flags);
+    v.partitions = static_cast<unsigned>(r->partitions);
+    v.senders = static_cast<unsigned>(detail::peek(&r->peer_partitions));
+#else
+    (void)group;
+#endif
+    return v;
+}
+
+namespace detail {
+
+#if MPIX_ON_GPU
+// Whether a partition's flags are all set, in one trip to memory.
+template <class Group>
+MPIX_FN bool flagged(const Group &group, const prepared_receive &v, int j) {
+    if (v.epoch == 0 || static_cast<unsigned>(j) >= v.partitions) return false;
+    overlap range{static_cast<uint64_t>(j), static_cast<uint64_t>(j)};
+    if (v.senders != v.partitions) range = sender_partitions(request_of(v.request), j, v.senders);
+    const uint64_t rank = static_cast<uint64_t>(group.thread_rank()), count = range.last - range.first + 1;
+    bool set = count <= static_cast<uint64_t>(group.num_threads());
+    // Pairs with the sender's publish_partition, and with tell_taken; by the barrier the other members have it as well.
+    if (set && rank < count) set = reached(&v.flags[range.first + rank], v.epoch);
+    return agree_all(group, set);
+}
+#endif
+
+}  // namespace detail
+
+#ifdef __CUDACC__
+#pragma nv_exec_check_disable
+#endif
+template <class Group>
+MPIX_FN bool parrived(const Group &group, const prepared_receive &v, int partition) {
+#if MPIX_ON_GPU
+    if (detail::flagged(group, v, partition)) return true;
+#endif
+    return parrived(group, v.request, partition);
+}
+
+#ifdef __CUDACC__
+#pragma nv_exec_check_disable
+#endif
+template <class Group>
+MPIX_FN int wait_arrived(const Group &group, const prepared_receive &v, int partition, uint64_t timeout_ns) {
+#if MPIX_ON_GPU
+    // What comes by the mailbox is waited for there first: of what is missing the flag would be looked at for nothing.
+    if (!detail::takes_at_once(v.request, static_cast<unsigned>(group.num_threads())) || timeout_ns == 0) {
+        if (detail::flagged(group, v, partition)) return MPI_SUCCESS;
+    } else if (detail::take_at_once(group, detail::request_of(v.request), partition,
+                                    detail::waiters_of(v.request) == detail::waiters::sole, v.epoch)) {
+        return MPI_SUCCESS;
+    }
+#endif
+    return wait_arrived(group, v.request, partition, timeout_ns);
+}
+
+}  // namespace mpix
+
+#endif  // MPIX_DEVICE_PREPARED_CUH
