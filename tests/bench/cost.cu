@@ -4,6 +4,9 @@
 // one thread, warp or block that is alone on its GPU; pready by 1 to 2048 callers of one request at the same time; and how
 // much longer a kernel of 10 us takes that asks parrived once in each block.
 //
+// `prepared`: with what prepare_send or prepare_receive has found out before. `load`: one acquired load of a word in the GPU's
+// memory, the least that asking can take.
+//
 // The way is looked up, not assumed. To have small partitions go direct, the receive is not exported: then it has no mailbox,
 // though the sender has to find that out.
 #include <getopt.h>
@@ -131,6 +134,8 @@ public:
         check(cudaMalloc(&arrived_, sizeof *arrived_), "cudaMalloc");
         check(cudaMalloc(&way_, sizeof *way_), "cudaMalloc");
         check(cudaMalloc(&sink_, sizeof *sink_), "cudaMalloc");
+        check(cudaMalloc(&word_, sizeof *word_), "cudaMalloc");
+        check(cudaMemset(word_, 1, sizeof *word_), "cudaMemset");
         check(cudaMalloc(&out_, room), "cudaMalloc");
         check(cudaMalloc(&in_, room), "cudaMalloc");
         check(cudaMemset(c.result, 0, sizeof(times)), "cudaMemset");
@@ -145,14 +150,16 @@ public:
     }
     ~costs() {
         for (void *memory : {static_cast<void *>(notes_), static_cast<void *>(arrived_), static_cast<void *>(way_),
-                             static_cast<void *>(sink_), static_cast<void *>(out_), static_cast<void *>(in_)})
+                             static_cast<void *>(sink_), static_cast<void *>(word_), static_cast<void *>(out_),
+                             static_cast<void *>(in_)})
             check(cudaFree(memory), "cudaFree");
     }
     costs(const costs &) = delete;
     costs &operator=(const costs &) = delete;
 
     // Rank 0 sends.
-    void send(scope by, uint64_t bytes, bool exported) {
+    template <class Call = ready>
+    void send(scope by, uint64_t bytes, bool exported, const std::string &state = unmeasured) {
         figures of;
         int how = 0;
         const bool sends = c_.rank == 0;
@@ -160,13 +167,13 @@ public:
         repeat("pready", bytes * partitions, !sends, [&](bool counts) {
             m.start();
             if (sends) {
-                const std::vector<double> took = alone(by, ready{m.handle}, partitions);
+                const std::vector<double> took = alone(by, Call{m.handle}, partitions);
                 if (counts) of.add(took);
                 how = way_of_send(m, threads(by));
             }
             m.wait();
         });
-        row("pready", unmeasured, way_names[how], by, bytes, of);
+        row("pready", state, way_names[how], by, bytes, of);
     }
 
     // Two contributions to each partition.
@@ -191,8 +198,9 @@ public:
 
     // Rank 0 receives: it asks when nothing is there, when all but the last partition is, and when all is.
     void receive(uint64_t bytes) {
-        figures missing[3], set[3], there[3], whole[3];
-        std::vector<double> idle[3], asking[3], asking_whole[3];
+        figures missing[3], set[3], known[3], load[3], there[3], whole[3];
+        std::vector<double> idle[3], asking[3], idle_known[3], asking_known[3], idle_load[3], loading[3],
+            asking_whole[3];
         int how = 0;
         const bool sends = c_.rank == 1;
         const auto meet = [] { MPI_Barrier(MPI_COMM_WORLD); };
@@ -224,16 +232,25 @@ public:
             move(0, partitions - 1);
             if (!sends) how = way_of_receive(m);
             for_each_scope(set, look{m.handle, true}, partitions - 1);
+            for_each_scope(known, prepared_look{m.handle}, partitions - 1);
+            for_each_scope(load, one_load{word_}, partitions - 1);
             for_each_scope(there, take{m.handle}, partitions - 1);
-            for (int s = 0; !sends && s < 3; ++s) compute(scopes[s], m, idle[s], asking[s], counts);
+            for (int s = 0; !sends && s < 3; ++s) {
+                compute(scopes[s], look{m.handle, true}, idle[s], asking[s], counts);
+                compute(scopes[s], prepared_look{m.handle}, idle_known[s], asking_known[s], counts);
+                compute(scopes[s], one_load{word_}, idle_load[s], loading[s], counts);
+            }
             move(partitions - 1, partitions);
             for_each_scope(whole, look{m.handle, true}, partitions);
-            for (int s = 0; !sends && s < 3; ++s) compute(scopes[s], m, idle[s], asking_whole[s], counts);
+            for (int s = 0; !sends && s < 3; ++s)
+                compute(scopes[s], look{m.handle, true}, idle[s], asking_whole[s], counts);
             m.wait();
         });
         for (int s = 0; s < 3; ++s) {
             row("parrived", "missing", way_names[how], scopes[s], bytes, missing[s]);
             row("parrived", "set", way_names[how], scopes[s], bytes, set[s]);
+            row("parrived", "set-prepared", way_names[how], scopes[s], bytes, known[s]);
+            row("load", unmeasured, unmeasured, scopes[s], bytes, load[s]);
             row("parrived", "all-set", way_names[how], scopes[s], bytes, whole[s]);
             row("wait_arrived", "set", way_names[how], scopes[s], bytes, there[s]);
         }
@@ -241,6 +258,10 @@ public:
             const quartiles without = quartiles_of(idle[s]);
             row("computing", unmeasured, way_names[how], scopes[s], bytes, without, std::nullopt);
             row("computing", "set", way_names[how], scopes[s], bytes, quartiles_of(asking[s]), without.middle);
+            row("computing", "set-prepared", way_names[how], scopes[s], bytes, quartiles_of(asking_known[s]),
+                quartiles_of(idle_known[s]).middle);
+            row("computing", "load", unmeasured, scopes[s], bytes, quartiles_of(loading[s]),
+                quartiles_of(idle_load[s]).middle);
             row("computing", "all-set", way_names[how], scopes[s], bytes, quartiles_of(asking_whole[s]),
                 without.middle);
         }
@@ -345,30 +366,30 @@ private:
     }
 
     // A kernel's mean over its blocks.
-    double busy_ns(scope by, const end_of_message &m, bool asks, int iterations) {
+    template <class Call>
+    double busy_ns(scope by, const Call &call, bool asks, int iterations) {
         const int blocks = std::min(processors_, partitions - 1);
-        const auto kernel = by == scope::thread ? busy<scope::thread>
-                            : by == scope::warp ? busy<scope::warp>
-                                                : busy<scope::block>;
+        const auto kernel = by == scope::thread ? busy<scope::thread, Call>
+                            : by == scope::warp ? busy<scope::warp, Call>
+                                                : busy<scope::block, Call>;
         clear_notes();
-        kernel<<<static_cast<unsigned>(blocks), 256, 0, c_.stream>>>(m.handle, asks, iterations, sink_, notes_,
-                                                                     c_.result);
+        kernel<<<static_cast<unsigned>(blocks), 256, 0, c_.stream>>>(call, asks, iterations, sink_, notes_, c_.result);
         check(cudaGetLastError(), "busy");
         double sum = 0;
         for (const double ns : samples("busy", blocks)) sum += ns;
         return sum / blocks;
     }
     // Turn about, so that both have the same clock.
-    void compute(scope by, const end_of_message &m, std::vector<double> &without, std::vector<double> &with,
-                 bool counts) {
+    template <class Call>
+    void compute(scope by, const Call &call, std::vector<double> &without, std::vector<double> &with, bool counts) {
         if (iterations_ == 0) {
-            busy_ns(by, m, false, 1000);
-            const double few = busy_ns(by, m, false, 1000), many = busy_ns(by, m, false, 11000);
+            busy_ns(by, call, false, 1000);
+            const double few = busy_ns(by, call, false, 1000), many = busy_ns(by, call, false, 11000);
             iterations_ = static_cast<int>(computing_us * 1e3 / ((many - few) / 10000));
         }
         for (int i = 0; i < 21; ++i)
             for (const bool asks : {false, true}) {
-                const double ns = busy_ns(by, m, asks, iterations_);
+                const double ns = busy_ns(by, call, asks, iterations_);
                 if (counts) (asks ? with : without).push_back(ns);
             }
     }
@@ -400,7 +421,8 @@ private:
             print(call, state, path, by, static_cast<int>(threads(by)), unmeasured, 1, q, unmeasured, unmeasured,
                   unmeasured, unmeasured);
     }
-    void row(const char *call, const std::string &state, const char *path, scope by, uint64_t bytes, const figures &f) {
+    void row(const char *call, const std::string &state, const std::string &path, scope by, uint64_t bytes,
+             const figures &f) {
         if (table_ == nullptr) return;
         const double base = base_[static_cast<int>(by)];
         print(call, state, path, by, static_cast<int>(threads(by)), cell(bytes), 1, less_empty(quartiles_of(f.all), by),
@@ -408,8 +430,8 @@ private:
               unmeasured);
     }
     // Of a block that computes.
-    void row(const char *call, const std::string &state, const char *path, scope by, uint64_t bytes, const quartiles &q,
-             std::optional<double> without) {
+    void row(const char *call, const std::string &state, const std::string &path, scope by, uint64_t bytes,
+             const quartiles &q, std::optional<double> without) {
         if (table_ != nullptr)
             print(call, state, path, by, 256, cell(bytes), std::min(processors_, partitions - 1), q, unmeasured,
                   unmeasured, unmeasured, without ? cell((q.middle / *without - 1) * 100, 2) : unmeasured);
@@ -429,6 +451,7 @@ private:
     unsigned *arrived_ = nullptr;
     int *way_ = nullptr;
     float *sink_ = nullptr;
+    uint64_t *word_ = nullptr;
     char *out_ = nullptr, *in_ = nullptr;
     std::vector<double> empty_[3];
     double base_[3] = {};
@@ -457,6 +480,7 @@ int main(int argc, char **argv) {
     const auto all = std::make_unique<costs>(c, o, t ? &*t : nullptr);
     for (const scope by : scopes) {
         all->send(by, 8, true);
+        all->send<prepared_ready>(by, 8, true, "prepared");
         all->send(by, 8, false);
         if (by == scope::block) all->send(by, 4096, true);
         all->send(by, 4096, false);

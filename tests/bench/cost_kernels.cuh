@@ -91,13 +91,56 @@ struct take {
         return mpix::wait_arrived(group, receive, p, patience_ns) == MPI_SUCCESS;
     }
 };
+// The least that asking can take: one trip to the GPU's memory.
+struct one_load {
+    const uint64_t *word;  // not 0
+    template <class Group>
+    __device__ bool operator()(const Group &group, int) const {
+        return group.thread_rank() != 0 || mpix::detail::reached(word, 1);
+    }
+};
+
+// What a group finds out ahead of its calls, outside of what is timed.
+template <class Group, class Call>
+__device__ Call ahead(const Group &, const Call &call) {
+    return call;
+}
+struct known_ready {
+    mpix::prepared_send send;
+    template <class Group>
+    __device__ bool operator()(const Group &group, int p) const {
+        return mpix::pready(group, p, send) == MPI_SUCCESS;
+    }
+};
+struct known_look {
+    mpix::prepared_receive receive;
+    template <class Group>
+    __device__ bool operator()(const Group &group, int p) const {
+        return mpix::parrived(group, receive, p);
+    }
+};
+struct prepared_ready {
+    MPIX_Prequest send;
+};
+struct prepared_look {
+    MPIX_Prequest receive;
+};
+template <class Group>
+__device__ known_ready ahead(const Group &group, const prepared_ready &call) {
+    return {mpix::prepare_send(group, call.send)};
+}
+template <class Group>
+__device__ known_look ahead(const Group &group, const prepared_look &call) {
+    return {mpix::prepare_receive(group, call.receive)};
+}
 
 // ---- one group ----------------------------------------------------------------------------------------------------
 
 // A call for each of `count` partitions, timed by the group's first thread.
 template <scope By, class Call>
-__global__ void __launch_bounds__(512, 1) alone(const Call call, int count, notes *out, times *result) {
+__global__ void __launch_bounds__(512, 1) alone(const Call plan, int count, notes *out, times *result) {
     const auto group = group_of<By>();
+    const auto call = ahead(group, plan);
     const both_clocks clocks;
     bool good = true;
     for (int p = 0; p < count && good; ++p) {
@@ -151,18 +194,20 @@ __global__ void __launch_bounds__(256)
 
 // ---- a kernel that computes ---------------------------------------------------------------------------------------
 
-// Each block computes; before that it asks for its partition, if `asks`, by its first thread, its first warp or as a whole.
-// With and without are one code, so that they differ in the call alone.
-template <scope By>
+// Each block computes; before that it makes a call for its partition, if `asks`, by its first thread, its first warp or as a
+// whole. With and without are one code, so that they differ in the call alone.
+template <scope By, class Call>
 __global__ void __launch_bounds__(512, 1)
-    busy(MPIX_Prequest receive, bool asks, int iterations, float *sink, notes *out, times *result) {
+    busy(const Call plan, bool asks, int iterations, float *sink, notes *out, times *result) {
     const auto group = group_of<By>();
     const both_clocks clocks;
     const unsigned asking = By == scope::thread ? 1 : By == scope::warp ? 32 : blockDim.x;
+    decltype(ahead(group, plan)) call{};
+    if (threadIdx.x < asking) call = ahead(group, plan);
     __syncthreads();
     const uint64_t before = ticks_now();
     bool good = true;
-    if (asks && threadIdx.x < asking) good = mpix::parrived(group, receive, static_cast<int>(blockIdx.x));
+    if (asks && threadIdx.x < asking) good = call(group, static_cast<int>(blockIdx.x));
     good = __syncthreads_and(good) != 0;
     float x = static_cast<float>(threadIdx.x);
 #pragma unroll 1
