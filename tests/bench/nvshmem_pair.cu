@@ -76,13 +76,13 @@ public:
         nvshmem_finalize();
     }
 
-    double measure(pair &c, int epochs, scope by, int blocks, int threads, uint64_t bytes, int count) override {
+    double measure(pair &c, const exchange_shape &s) override {
         check(cudaMemset(signals_, 0, static_cast<uint64_t>(count_) * sizeof(uint64_t)), "cudaMemset");
         check(cudaDeviceSynchronize(), "cudaMemset");  // measure() has a barrier before the first signal
-        return c.measure(epochs, "nvshmem", out_, in_, bytes * static_cast<uint64_t>(count), [&](int e) {
-            const nvshmem_port port{in_, out_, signals_, bytes, static_cast<uint64_t>(e), c.peer};
-            if (blocks > 1) return blocks_us(c, blocks, threads, nvshmem_shares{port}, count, "nvshmem");
-            return group_us(c, by, threads, port, count, "nvshmem");
+        return c.measure(s.epochs, "nvshmem", out_, in_, s.total(), [&](int e) {
+            const nvshmem_port port{in_, out_, signals_, s.bytes, static_cast<uint64_t>(e), c.peer};
+            if (s.blocks > 1) return ping_pong_us(c, s, nvshmem_shares{port}, "nvshmem");
+            return ping_pong_us(c, s, port, "nvshmem");
         });
     }
 
