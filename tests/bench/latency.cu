@@ -23,6 +23,7 @@
 #include "tests/bench/host_send.cuh"
 #include "tests/bench/line_port.cuh"
 #include "tests/bench/mpix_port.cuh"
+#include "tests/bench/nccl_device_pair.cuh"
 #include "tests/bench/nvshmem_pair.cuh"
 #include "tests/bench/pull_port.cuh"
 #include "tests/bench/table.hpp"
@@ -45,7 +46,7 @@ struct options {
     std::vector<int> threads = {usual_threads};
     std::vector<scope> scopes;
     bool blocks = false;
-    bool sole = true, floor = true, in_data = true, lines = true, pull = true, nvshmem = true, host = true;
+    bool sole = true, floor = true, in_data = true, lines = true, pull = true, nvshmem = true, nccl = true, host = true;
     const char *csv = nullptr;
 
     bool add(const std::string &which) {
@@ -67,7 +68,7 @@ bool parse(int argc, char **argv, options &o) {
         "[--min BYTES] [--max BYTES] [--step FACTOR] [--threads N,...] [--epochs N]\n"
         "           [--scope all|block|warp|thread|thread-block|blocks,...] [--csv FILE]\n"
         "           [--without-sole] [--without-floor] [--without-flag-in-data] [--without-ll128]\n"
-        "           [--without-pull] [--without-nvshmem] [--without-host]\n"
+        "           [--without-pull] [--without-nvshmem] [--without-nccl] [--without-host]\n"
         "BYTES from 8 to 64 MiB, powers of two. --threads: of a block, up to 1024; a row for each number, of\n"
         "which every way has its own best. --csv -: CSV instead of text on the standard output.");
     line.value("min", o.least);
@@ -81,6 +82,7 @@ bool parse(int argc, char **argv, options &o) {
     line.without("without-ll128", o.lines);
     line.without("without-pull", o.pull);
     line.without("without-nvshmem", o.nvshmem);
+    line.without("without-nccl", o.nccl);
     line.without("without-host", o.host);
     line.value("csv", o.csv);
     line.words(
@@ -125,14 +127,14 @@ struct best {
 // What a row has, as far as it has been measured.
 struct figures {
     best mpix, floor, nvshmem;
-    std::optional<double> sole, in_data, lines, pull;
+    std::optional<double> sole, in_data, lines, pull, nccl;
     std::string path;
 };
 
-const std::vector<column> columns = {"size",      "scope",    "threads",      "mpix_us",         "mpix_blocks",
-                                     "sole_us",   "floor_us", "floor_blocks", "flag_in_data_us", "ll128_us",
-                                     "pull_us",   "ratio",    "nvshmem_us",   "nvshmem_blocks",  "host_send_us",
-                                     "mpix_GB/s", "path"};
+const std::vector<column> columns = {"size",         "scope",     "threads",      "mpix_us",         "mpix_blocks",
+                                     "sole_us",      "floor_us",  "floor_blocks", "flag_in_data_us", "ll128_us",
+                                     "pull_us",      "ratio",     "nvshmem_us",   "nvshmem_blocks",  "nccl_device_us",
+                                     "host_send_us", "mpix_GB/s", "path"};
 
 int messages(uint64_t all, uint64_t bytes, int most) {
     return static_cast<int>(std::clamp<uint64_t>(all / bytes, 4, static_cast<uint64_t>(most)));
@@ -145,6 +147,8 @@ public:
     run(pair &c, const options &o, table *t)
         : c_(c), o_(o), table_(t), nvshmem_(o.nvshmem ? nvshmem_pair::open(c, most_volume, 1000) : nullptr) {
         check(cudaMalloc(&buffer_, most_volume), "cudaMalloc");
+        if (o.nccl && std::any_of(o.scopes.begin(), o.scopes.end(), by_nccl))
+            nccl_ = nccl_device_pair::open(c, most_volume, buffer_, nccl_missing_);
     }
     ~run() { check(cudaFree(buffer_), "cudaFree"); }
     run(const run &) = delete;
@@ -168,6 +172,7 @@ public:
     }
 
 private:
+    static bool by_nccl(scope by) { return by != scope::thread_block; }
     uint64_t step() const { return static_cast<uint64_t>(o_.step); }
 
     figures measured(const exchange_shape &s) {
@@ -183,6 +188,7 @@ private:
             f.lines = push_us<line_port>(c_, s, buffer_, "ll128");
         if (o_.pull && s.by == scope::thread_block) f.pull = pull_us(c_, s, buffer_);
         if (nvshmem_ && pushes) f.nvshmem.offer(nvshmem_->measure(c_, s), 1);
+        if (nccl_ && by_nccl(s.by)) f.nccl = nccl_->measure(c_, s, buffer_);
         return f;
     }
 
@@ -219,7 +225,8 @@ private:
         table_->row({cell(bytes), by ? scope_names[static_cast<int>(*by)] : "blocks", cell(threads), us(f.mpix),
                      blocks(f.mpix), cell_of(f.sole), us(f.floor), blocks(f.floor), cell_of(f.in_data),
                      cell_of(f.lines), cell_of(f.pull), least ? cell(f.mpix.us / *least) : unmeasured,
-                     nvshmem_ || !o_.nvshmem ? us(f.nvshmem) : absent, blocks(f.nvshmem), cell_of(host_us),
+                     nvshmem_ || !o_.nvshmem ? us(f.nvshmem) : absent, blocks(f.nvshmem),
+                     nccl_ ? cell_of(f.nccl) : nccl_missing_, cell_of(host_us),
                      cell(static_cast<double>(bytes) / f.mpix.us * 1e-3), f.path});
     }
 
@@ -227,6 +234,8 @@ private:
     const options &o_;
     table *table_;
     std::unique_ptr<nvshmem_pair> nvshmem_;
+    std::unique_ptr<nccl_device_pair> nccl_;
+    std::string nccl_missing_ = unmeasured;
     char *buffer_ = nullptr;
     std::map<uint64_t, double> host_us_;
 };
