@@ -2,7 +2,8 @@
 #
 # What the benches compare mpix with; nothing else uses it. Where one is not found, the benches say so.
 #
-# MPIX_HAVE_NVSHMEM, target mpix_nvshmem; MPIX_HAVE_NCCL, target mpix_nccl. Searched in NVSHMEM_ROOT and NCCL_ROOT (CMake's
+# MPIX_HAVE_NVSHMEM, target mpix_nvshmem; MPIX_HAVE_NCCL, target mpix_nccl; MPIX_HAVE_NCCL_DEVICE if that NCCL has the device
+# interface that the bench is written for, 2.28's: it changes from one minor version to the next. Searched in NVSHMEM_ROOT and NCCL_ROOT (CMake's
 # or the environment's), in Python's packages nvidia-nvshmem and nvidia-nccl, and where libraries usually are.
 
 function(mpix_find_rival name header)
@@ -36,4 +37,12 @@ endfunction()
 
 mpix_find_rival(nvshmem nvshmem.h libnvshmem_device.a libnvshmem_host.so.3)
 mpix_find_rival(nccl nccl.h libnccl.so.2)
-message(STATUS "Rivals for the benches: NVSHMEM: ${MPIX_HAVE_NVSHMEM}; NCCL: ${MPIX_HAVE_NCCL}")
+set(MPIX_HAVE_NCCL_DEVICE OFF)
+if(MPIX_HAVE_NCCL AND EXISTS "${MPIX_NCCL_INCLUDE_DIR}/nccl_device.h")
+    file(STRINGS "${MPIX_NCCL_INCLUDE_DIR}/nccl.h" version REGEX "^#define NCCL_(MAJOR|MINOR) ")
+    if(version MATCHES "MAJOR 2;.*MINOR 28$")
+        set(MPIX_HAVE_NCCL_DEVICE ON)
+    endif()
+endif()
+message(STATUS "Rivals for the benches: NVSHMEM: ${MPIX_HAVE_NVSHMEM}; NCCL: ${MPIX_HAVE_NCCL}, "
+    "device interface: ${MPIX_HAVE_NCCL_DEVICE}")

@@ -6,6 +6,7 @@
 
 #include <getopt.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdint>
 #include <cstdio>
@@ -55,6 +56,16 @@ public:
             return whole(text, out[0]);
         });
     }
+    // `--name N,N,...`, in place of what is in the list.
+    void list(const char *name, std::vector<int> &out) {
+        add(name, true, [&out](const char *text) {
+            out.clear();
+            return split(text, [&out](const std::string &part) {
+                out.push_back(0);
+                return whole(part.c_str(), out.back());
+            });
+        });
+    }
     // `--name VALUE`, as often as one likes: in place of what is in the list.
     void each(const char *name, std::vector<double> &out) {
         add(name, true, [&out, given = false](const char *text) mutable {
@@ -66,6 +77,13 @@ public:
     }
     // `--name WORD`: false refuses it.
     void word(const char *name, std::function<bool(const char *)> take) { add(name, true, std::move(take)); }
+    // `--name WORD,WORD,...`: `begin` first, then each of them.
+    void words(const char *name, std::function<void()> begin, std::function<bool(const std::string &)> take) {
+        add(name, true, [begin = std::move(begin), take = std::move(take)](const char *text) {
+            begin();
+            return split(text, take);
+        });
+    }
     // `--name`.
     void without(const char *name, bool &out) {
         add(name, false, [&out](const char *) { return out = false, true; });
@@ -111,6 +129,15 @@ private:
     static bool number(const char *text, double &out) {
         return parsed(text, out, [](const char *from, char **end) { return std::strtod(from, end); });
     }
+    // Each part between commas, until one is refused.
+    template <class Take>
+    static bool split(const std::string &text, const Take &take) {
+        for (std::size_t begin = 0, end; begin <= text.size(); begin = end + 1) {
+            end = std::min(text.find(',', begin), text.size());
+            if (!take(text.substr(begin, end - begin))) return false;
+        }
+        return true;
+    }
     void add(const char *name, bool has_value, std::function<bool(const char *)> take) {
         entries_.push_back({name, has_value, std::move(take)});
     }
@@ -124,7 +151,7 @@ template <class T>
 bool power_of_two(T x, std::type_identity_t<T> least, std::type_identity_t<T> most) {
     return x >= least && x <= most && (x & (x - 1)) == 0;
 }
-inline bool whole_warps(int threads) { return threads >= 32 && threads <= 512 && threads % 32 == 0; }
+inline bool whole_warps(int threads, int most = 512) { return threads >= 32 && threads <= most && threads % 32 == 0; }
 
 }  // namespace bench
 

@@ -8,6 +8,8 @@
 //                 of the receiver polls the counter
 //   inline_port   flag-in-data: 16-byte stores of {4 bytes, number, 4 bytes, number} into a mailbox of two messages; the
 //                 receiver polls them all and copies the bytes out. Each half of the store is single-copy atomic.
+//
+// line_port and pull_port have files of their own.
 #ifndef MPIX_TESTS_BENCH_FLOOR_CUH
 #define MPIX_TESTS_BENCH_FLOOR_CUH
 
@@ -23,10 +25,14 @@ struct floor_end {
     char *box, *peer_box;          // for two messages with their flags
     uint64_t bytes, epoch;
     int count;
+
+    // A message's number: never 0, which the mailbox begins with, and another one each time that a slot is used.
+    __device__ uint64_t number(int i) const { return epoch * static_cast<uint64_t>(count) + static_cast<uint64_t>(i); }
 };
 
 struct fence_port {
     floor_end end;
+    static constexpr uint64_t box_bytes(uint64_t) { return 0; }
 
     template <class Group>
     __device__ void put(const Group &group, int i) const {
@@ -50,6 +56,7 @@ struct fence_port {
 
 struct counter_port {
     floor_end end;
+    static constexpr uint64_t box_bytes(uint64_t) { return 0; }
 
     __device__ void put(const whole_block &block, int i) const {
         const uint64_t share = end.bytes / gridDim.x;  // both are powers of two
@@ -69,18 +76,15 @@ struct counter_port {
 
 struct inline_port {
     floor_end end;
+    static constexpr uint64_t box_bytes(uint64_t bytes) { return 4 * bytes; }
 
-    // Never 0, which the mailbox begins with, and another one each time that a slot is used.
-    __device__ uint64_t number(int i) const {
-        return end.epoch * static_cast<uint64_t>(end.count) + static_cast<uint64_t>(i);
-    }
     __device__ uint64_t slot(int i) const { return static_cast<uint64_t>(i & 1) * 2 * end.bytes; }
 
     template <class Group>
     __device__ void put(const Group &group, int i) const {
         const uint64_t *const from = reinterpret_cast<const uint64_t *>(end.out + static_cast<uint64_t>(i) * end.bytes);
         char *const box = end.peer_box + slot(i);
-        const uint64_t flag = number(i) << 32, words = end.bytes / 8, size = group.num_threads();
+        const uint64_t flag = end.number(i) << 32, words = end.bytes / 8, size = group.num_threads();
         for (uint64_t first = group.thread_rank(); first < words; first += each * size) {
             uint64_t word[each];
 #pragma unroll
@@ -99,7 +103,7 @@ struct inline_port {
     __device__ bool await(const Group &group, int i) const {
         uint64_t *const to = reinterpret_cast<uint64_t *>(end.in + static_cast<uint64_t>(i) * end.bytes);
         const char *const box = end.box + slot(i);
-        const uint64_t flag = number(i) & 0xffffffffu, words = end.bytes / 8, size = group.num_threads();
+        const uint64_t flag = end.number(i) & 0xffffffffu, words = end.bytes / 8, size = group.num_threads();
         bool good = true;
         for (uint64_t first = group.thread_rank(); good && first < words; first += each * size) {
             uint64_t low[each], high[each];
@@ -129,17 +133,17 @@ private:
     static constexpr unsigned each = 4;  // words in flight a thread
 };
 
-// Payloads, flags and mailbox of both ranks.
+// Payloads, flags and mailbox of both ranks, mapped into the other; a Port's box_bytes(bytes) for the mailbox.
 class floor_channel {
 public:
-    floor_channel(int peer, uint64_t bytes, int count)
+    floor_channel(int peer, uint64_t bytes, int count, uint64_t box_bytes)
         : bytes_(bytes),
           count_(count),
           flags_((bytes * static_cast<uint64_t>(count) + 255) & ~uint64_t{255}),
           box_((flags_ + static_cast<uint64_t>(count) * sizeof(uint64_t) + 255) & ~uint64_t{255}),
-          memory_(peer, box_ + 4 * bytes) {}
+          memory_(peer, box_ + box_bytes) {}
 
-    char *in() const { return memory_.own(); }
+    char *payloads() const { return memory_.own(); }
     floor_end end(char *out, int epoch) const {
         char *const own = memory_.own(), *const peer = memory_.peer();
         return {own,

@@ -2,12 +2,18 @@
 //
 // One-way latency between two GPUs, from a kernel's pready to the data's use after wait_arrived: half of a round
 // trip, over many partitions of one epoch, inside one kernel a rank. In the same run, with the same numbers of threads:
-// what the hardware allows (floor.cuh), NVSHMEM, and what a program does that knows none of these: kernel, copy to the
-// host, MPI_Send, MPI_Recv, copy to the device.
+// what the hardware allows by hand (floor.cuh, line_port.cuh, pull_port.cuh), NVSHMEM, NCCL's device interface, and what a
+// program does that knows none of these: kernel, copy to the host, MPI_Send, MPI_Recv, copy to the device.
 //
-// By one block, warp or thread, and, of large messages, by several blocks: the blocks of the sender mark a partition each
-// ready, and each block of the receiver waits for the whole message, which is one partition there. Of several numbers of
-// blocks, each way shows the one that is best for it. sole_us: with "mpix_waiters" = 1.
+// A row is of one size, one scope and one number of threads of a block; of several numbers (--threads) the best one is for
+// the reader of the rows to choose, each way its own. Scopes: a block, a warp or a thread sends, and the same waits;
+// "thread-block": one thread of a block sends, all the block waits; "blocks", of large messages: the blocks of the sender mark a
+// partition each ready, and each block of the receiver waits for the whole message, which is one partition there. Of several
+// numbers of blocks, each way shows the one that is best for it.
+//
+// sole_us: with "mpix_waiters" = 1. floor_us: stores, fence, flag by hand, or a counter of several blocks. ratio: mpix_us by the
+// shortest of those by hand.
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -15,75 +21,96 @@
 #include "tests/bench/command_line.hpp"
 #include "tests/bench/floor.cuh"
 #include "tests/bench/host_send.cuh"
+#include "tests/bench/line_port.cuh"
 #include "tests/bench/mpix_port.cuh"
+#include "tests/bench/nccl_device_pair.cuh"
 #include "tests/bench/nvshmem_pair.cuh"
+#include "tests/bench/pull_port.cuh"
 #include "tests/bench/table.hpp"
 
 using namespace bench;
 
 namespace {
 
-// What a group can move within reasonable time: largest payload, bytes in one epoch.
-constexpr uint64_t scope_payload[] = {4 << 10, 256 << 10, 64 << 20};
-constexpr uint64_t scope_volume[] = {1 << 20, 32 << 20, 256 << 20};
-constexpr uint64_t most_volume = 256 << 20, most_inline = 256 << 10, least_of_blocks = 16 << 10;
-constexpr int most_messages = 1000;
+// What a group can move within reasonable time, by scope: payloads, bytes and messages in one epoch.
+constexpr uint64_t least_payload[] = {8, 8, 8, 64};
+constexpr uint64_t most_payload[] = {4 << 10, 256 << 10, 64 << 20, 1 << 20};
+constexpr uint64_t volume[] = {1 << 20, 32 << 20, 256 << 20, 32 << 20};
+constexpr int most_messages[] = {1000, 1000, 1000, 200};
+constexpr uint64_t most_volume = 256 << 20, most_in_data = 256 << 10, least_of_blocks = 16 << 10;
 constexpr int block_counts[] = {1, 2, 4, 8, 16, 32, 64, 128};
 
 struct options {
     uint64_t least = 8, most = 64 << 20;
-    int step = 2, threads = 512, epochs = 7;
-    std::vector<scope> scopes = {scope::block, scope::warp, scope::thread};
-    bool blocks = true, nvshmem = true;
+    int step = 2, epochs = 7;
+    std::vector<int> threads = {usual_threads};
+    std::vector<scope> scopes;
+    bool blocks = false;
+    bool sole = true, floor = true, in_data = true, lines = true, pull = true, nvshmem = true, nccl = true, host = true;
     const char *csv = nullptr;
+
+    bool add(const std::string &which) {
+        if (which == "all") {
+            scopes = {scope::block, scope::warp, scope::thread, scope::thread_block};
+            return blocks = true;
+        }
+        if (which == "blocks") return blocks = true;
+        for (const scope s : {scope::thread, scope::warp, scope::block, scope::thread_block})
+            if (which == scope_names[static_cast<int>(s)]) return scopes.push_back(s), true;
+        return false;
+    }
 };
 
 bool parse(int argc, char **argv, options &o) {
-    command_line line("mpirun -n 2 ",
-                      "[--min BYTES] [--max BYTES] [--step FACTOR] [--threads N] [--epochs N]\n"
-                      "           [--scope block|warp|thread|blocks|all] [--without-nvshmem] [--csv FILE]\n"
-                      "BYTES from 8 to 64 MiB, powers of two. --csv -: CSV instead of text on the standard output.");
+    o.add("all");
+    command_line line(
+        "mpirun -n 2 ",
+        "[--min BYTES] [--max BYTES] [--step FACTOR] [--threads N,...] [--epochs N]\n"
+        "           [--scope all|block|warp|thread|thread-block|blocks,...] [--csv FILE]\n"
+        "           [--without-sole] [--without-floor] [--without-flag-in-data] [--without-ll128]\n"
+        "           [--without-pull] [--without-nvshmem] [--without-nccl] [--without-host]\n"
+        "BYTES from 8 to 64 MiB, powers of two. --threads: of a block, up to 1024; a row for each number, of\n"
+        "which every way has its own best. --csv -: CSV instead of text on the standard output.");
     line.value("min", o.least);
     line.value("max", o.most);
     line.value("step", o.step);
-    line.value("threads", o.threads);
+    line.list("threads", o.threads);
     line.value("epochs", o.epochs);
+    line.without("without-sole", o.sole);
+    line.without("without-floor", o.floor);
+    line.without("without-flag-in-data", o.in_data);
+    line.without("without-ll128", o.lines);
+    line.without("without-pull", o.pull);
     line.without("without-nvshmem", o.nvshmem);
+    line.without("without-nccl", o.nccl);
+    line.without("without-host", o.host);
     line.value("csv", o.csv);
-    line.word("scope", [&o](const std::string &which) {
-        if (which == "all") return true;
-        o.scopes.clear();
-        o.blocks = which == "blocks";
-        for (const scope s : {scope::thread, scope::warp, scope::block})
-            if (which == scope_names[static_cast<int>(s)]) o.scopes = {s};
-        return o.blocks || !o.scopes.empty();
-    });
+    line.words(
+        "scope", [&o] { o.scopes.clear(), o.blocks = false; }, [&o](const std::string &which) { return o.add(which); });
     return line.read(argc, argv, [&o] {
         return power_of_two(o.least, 8, 64 << 20) && power_of_two(o.most, 8, 64 << 20) &&
-               power_of_two(o.step, 2, 1 << 30) && whole_warps(o.threads) && o.epochs >= 1;
+               power_of_two(o.step, 2, 1 << 30) &&
+               std::all_of(o.threads.begin(), o.threads.end(), [](int n) { return whole_warps(n, most_threads); }) &&
+               o.epochs >= 1;
     });
 }
 
-// ---- floors --------------------------------------------------------------------------------------------
+// ---- by hand -------------------------------------------------------------------------------------------
 
-double measure_fence(pair &c, const options &o, scope by, uint64_t bytes, int count, char *out) {
-    const floor_channel channel(c.peer, bytes, count);
-    return c.measure(o.epochs, "fence", out, channel.in(), bytes * static_cast<uint64_t>(count), [&](int e) {
-        return group_us(c, by, o.threads, fence_port{channel.end(out, e)}, count, "fence");
-    });
+template <class Port>
+double push_us(pair &c, const exchange_shape &s, char *out, const char *what) {
+    const floor_channel channel(c.peer, s.bytes, s.count, Port::box_bytes(s.bytes));
+    return c.measure(s.epochs, what, out, channel.payloads(), s.total(),
+                     [&](int e) { return ping_pong_us(c, s, Port{channel.end(out, e)}, what); });
 }
 
-double measure_inline(pair &c, const options &o, scope by, uint64_t bytes, int count, char *out) {
-    const floor_channel channel(c.peer, bytes, count);
-    return c.measure(o.epochs, "flag-in-data", out, channel.in(), bytes * static_cast<uint64_t>(count), [&](int e) {
-        return group_us(c, by, o.threads, inline_port{channel.end(out, e)}, count, "flag-in-data");
-    });
-}
-
-double measure_counter(pair &c, const options &o, int blocks, uint64_t bytes, int count, char *out) {
-    const floor_channel channel(c.peer, bytes, count);
-    return c.measure(o.epochs, "counter", out, channel.in(), bytes * static_cast<uint64_t>(count), [&](int e) {
-        return blocks_us(c, blocks, o.threads, counter_port{channel.end(out, e)}, count, "counter");
+// The mapped payloads are those that are sent.
+double pull_us(pair &c, const exchange_shape &s, char *in) {
+    const floor_channel channel(c.peer, s.bytes, s.count, 0);
+    return c.measure(s.epochs, "pull", channel.payloads(), in, s.total(), [&](int e) {
+        const floor_end end = channel.end(nullptr, e);
+        const pull_port port{in, end.peer_in, end.flags, end.peer_flags, s.bytes, end.epoch};
+        return ping_pong_us(c, s, port, "pull");
     });
 }
 
@@ -91,96 +118,126 @@ double measure_counter(pair &c, const options &o, int blocks, uint64_t bytes, in
 
 struct best {
     double us = 0;
-    int blocks = 0;
+    int blocks = 0;  // 0: not measured
     void offer(double candidate, int by) {
         if (blocks == 0 || candidate < us) us = candidate, blocks = by;
     }
 };
 
-int messages(uint64_t volume, uint64_t bytes, int most) {
-    return static_cast<int>(std::clamp<uint64_t>(volume / bytes, 4, static_cast<uint64_t>(most)));
+// What a row has, as far as it has been measured.
+struct figures {
+    best mpix, floor, nvshmem;
+    std::optional<double> sole, in_data, lines, pull, nccl;
+    std::string path;
+};
+
+const std::vector<column> columns = {"size",         "scope",     "threads",      "mpix_us",         "mpix_blocks",
+                                     "sole_us",      "floor_us",  "floor_blocks", "flag_in_data_us", "ll128_us",
+                                     "pull_us",      "ratio",     "nvshmem_us",   "nvshmem_blocks",  "nccl_device_us",
+                                     "host_send_us", "mpix_GB/s", "path"};
+
+int messages(uint64_t all, uint64_t bytes, int most) {
+    return static_cast<int>(std::clamp<uint64_t>(all / bytes, 4, static_cast<uint64_t>(most)));
 }
+
+std::string cell_of(const std::optional<double> &us) { return us ? cell(*us) : unmeasured; }
 
 class run {
 public:
     run(pair &c, const options &o, table *t)
-        : c_(c), o_(o), table_(t), nvshmem_(o.nvshmem ? nvshmem_pair::open(c, most_volume, most_messages) : nullptr) {
-        check(cudaMalloc(&out_, most_volume), "cudaMalloc");
+        : c_(c), o_(o), table_(t), nvshmem_(o.nvshmem ? nvshmem_pair::open(c, most_volume, 1000) : nullptr) {
+        check(cudaMalloc(&buffer_, most_volume), "cudaMalloc");
+        if (o.nccl && std::any_of(o.scopes.begin(), o.scopes.end(), by_nccl))
+            nccl_ = nccl_device_pair::open(c, most_volume, buffer_, nccl_missing_);
     }
-    ~run() { check(cudaFree(out_), "cudaFree"); }
+    ~run() { check(cudaFree(buffer_), "cudaFree"); }
     run(const run &) = delete;
     run &operator=(const run &) = delete;
 
     void group(scope by) {
-        const int s = static_cast<int>(by), threads = by == scope::block ? o_.threads : by == scope::warp ? 32 : 1;
-        std::size_t row = 0;
-        for (uint64_t bytes = o_.least; bytes <= std::min(o_.most, scope_payload[s]); bytes *= step(), ++row) {
-            const int count = messages(scope_volume[s], bytes, most_messages);
-            std::string path;
-            const double mpix = measure_mpix(c_, {by, 1, o_.threads, bytes, count, o_.epochs}, out_, path);
-            const double sole = measure_mpix(c_, {by, 1, o_.threads, bytes, count, o_.epochs, true}, out_, path);
-            const double fence = measure_fence(c_, o_, by, bytes, count, out_);
-            std::optional<double> in_data, nvshmem;
-            if (bytes <= most_inline) in_data = measure_inline(c_, o_, by, bytes, count, out_);
-            if (nvshmem_) nvshmem = nvshmem_->measure(c_, o_.epochs, by, 1, threads, bytes, count);
-            print(bytes, scope_names[s], threads, {mpix, 1}, sole, {fence, 1}, in_data, nvshmem, 1, host(row, bytes),
-                  path);
+        const int s = static_cast<int>(by);
+        const bool by_block = by == scope::block || by == scope::thread_block;
+        for (uint64_t bytes = o_.least; bytes <= std::min(o_.most, most_payload[s]); bytes *= step()) {
+            if (bytes < least_payload[s]) continue;
+            const int count = messages(volume[s], bytes, most_messages[s]);
+            for (const int threads : by_block ? o_.threads : std::vector<int>{players(by, 0)})
+                print(bytes, by, threads, measured({by, 1, threads, bytes, count, o_.epochs}));
         }
     }
 
     void several_blocks() {
-        std::size_t row = 0;
-        for (uint64_t bytes = o_.least; bytes <= o_.most; bytes *= step(), ++row) {
-            if (bytes < least_of_blocks) continue;
-            const int count = messages(most_volume, bytes, 200);
-            best mpix, floor, nvshmem;
-            std::string path;
-            for (const int blocks : block_counts) {
-                if (!resident_together<mpix_port>(c_, blocks, o_.threads)) break;
-                mpix.offer(measure_mpix(c_, {scope::block, blocks, o_.threads, bytes, count, o_.epochs}, out_, path),
-                           blocks);
-                floor.offer(measure_counter(c_, o_, blocks, bytes, count, out_), blocks);
-                if (nvshmem_)
-                    nvshmem.offer(nvshmem_->measure(c_, o_.epochs, scope::block, blocks, o_.threads, bytes, count),
-                                  blocks);
-            }
-            print(bytes, "blocks", o_.threads, mpix, std::nullopt, floor, std::nullopt,
-                  nvshmem_ ? std::optional<double>(nvshmem.us) : std::nullopt, nvshmem.blocks, host(row, bytes), path);
-        }
+        for (uint64_t bytes = o_.least; bytes <= o_.most; bytes *= step())
+            for (const int threads : o_.threads)
+                if (bytes >= least_of_blocks) print(bytes, std::nullopt, threads, best_of_blocks(bytes, threads));
     }
 
 private:
+    static bool by_nccl(scope by) { return by != scope::thread_block; }
     uint64_t step() const { return static_cast<uint64_t>(o_.step); }
 
-    // The same whatever the scope.
-    double host(std::size_t row, uint64_t bytes) {
-        host_us_.resize(std::max(host_us_.size(), row + 1));
-        if (!host_us_[row]) {
-            const int count = messages(32 << 20, bytes, 100);
-            host_us_[row] = host_send_us(c_, o_.epochs, bytes, count, out_);
-        }
-        return *host_us_[row];
+    figures measured(const exchange_shape &s) {
+        // One thread cannot store much.
+        const bool pushes = s.by != scope::thread_block || s.bytes <= most_payload[static_cast<int>(scope::thread)];
+        const bool in_data = pushes && s.bytes <= most_in_data;
+        figures f;
+        f.mpix.offer(measure_mpix(c_, s, buffer_, f.path), 1);
+        if (o_.sole) f.sole = measure_mpix(c_, s, buffer_, f.path, true);
+        if (o_.floor && pushes) f.floor.offer(push_us<fence_port>(c_, s, buffer_, "fence"), 1);
+        if (o_.in_data && in_data) f.in_data = push_us<inline_port>(c_, s, buffer_, "flag-in-data");
+        if (o_.lines && in_data && (s.by == scope::block || s.by == scope::warp))
+            f.lines = push_us<line_port>(c_, s, buffer_, "ll128");
+        if (o_.pull && s.by == scope::thread_block) f.pull = pull_us(c_, s, buffer_);
+        if (nvshmem_ && pushes) f.nvshmem.offer(nvshmem_->measure(c_, s), 1);
+        if (nccl_ && by_nccl(s.by)) f.nccl = nccl_->measure(c_, s, buffer_);
+        return f;
     }
 
-    void print(uint64_t bytes, const char *scope_name, int threads, const best &mpix, std::optional<double> sole,
-               const best &floor, std::optional<double> in_data, std::optional<double> nvshmem, int nvshmem_blocks,
-               double host_us, const std::string &path) {
-        if (table_ == nullptr) return;
-        const double least = in_data ? std::min(floor.us, *in_data) : floor.us;
-        table_->row({cell(bytes), scope_name, cell(threads), cell(mpix.us), cell(mpix.blocks),
-                     sole ? cell(*sole) : unmeasured, cell(floor.us), cell(floor.blocks),
-                     in_data ? cell(*in_data) : unmeasured, cell(mpix.us / least),
-                     nvshmem ? cell(*nvshmem) : nvshmem_missing(), nvshmem ? cell(nvshmem_blocks) : unmeasured,
-                     cell(host_us), cell(static_cast<double>(bytes) / mpix.us * 1e-3), path});
+    figures best_of_blocks(uint64_t bytes, int threads) {
+        const int count = messages(most_volume, bytes, 200);
+        figures f;
+        for (const int blocks : block_counts) {
+            if (!resident_together<mpix_port>(c_, blocks, threads)) break;
+            const exchange_shape s{scope::block, blocks, threads, bytes, count, o_.epochs};
+            f.mpix.offer(measure_mpix(c_, s, buffer_, f.path), blocks);
+            if (o_.floor) f.floor.offer(push_us<counter_port>(c_, s, buffer_, "counter"), blocks);
+            if (nvshmem_) f.nvshmem.offer(nvshmem_->measure(c_, s), blocks);
+        }
+        return f;
     }
-    const std::string &nvshmem_missing() const { return o_.nvshmem ? absent : unmeasured; }
+
+    // The same whatever the scope.
+    double host(uint64_t bytes) {
+        const auto known = host_us_.find(bytes);
+        if (known != host_us_.end()) return known->second;
+        return host_us_[bytes] = host_send_us(c_, o_.epochs, bytes, messages(32 << 20, bytes, 100), buffer_);
+    }
+
+    // `by`: nothing if by several blocks.
+    void print(uint64_t bytes, std::optional<scope> by, int threads, const figures &f) {
+        std::optional<double> host_us, least;
+        if (o_.host) host_us = host(bytes);
+        if (table_ == nullptr) return;
+        if (f.floor.blocks != 0) least = f.floor.us;
+        for (const std::optional<double> &us : {f.in_data, f.lines, f.pull})
+            if (us) least = least ? std::min(*least, *us) : *us;
+        const auto blocks = [](const best &b) { return b.blocks == 0 ? unmeasured : cell(b.blocks); };
+        const auto us = [](const best &b) { return b.blocks == 0 ? unmeasured : cell(b.us); };
+        table_->row({cell(bytes), by ? scope_names[static_cast<int>(*by)] : "blocks", cell(threads), us(f.mpix),
+                     blocks(f.mpix), cell_of(f.sole), us(f.floor), blocks(f.floor), cell_of(f.in_data),
+                     cell_of(f.lines), cell_of(f.pull), least ? cell(f.mpix.us / *least) : unmeasured,
+                     nvshmem_ || !o_.nvshmem ? us(f.nvshmem) : absent, blocks(f.nvshmem),
+                     nccl_ ? cell_of(f.nccl) : nccl_missing_, cell_of(host_us),
+                     cell(static_cast<double>(bytes) / f.mpix.us * 1e-3), f.path});
+    }
 
     pair &c_;
     const options &o_;
     table *table_;
     std::unique_ptr<nvshmem_pair> nvshmem_;
-    char *out_ = nullptr;
-    std::vector<std::optional<double>> host_us_;
+    std::unique_ptr<nccl_device_pair> nccl_;
+    std::string nccl_missing_ = unmeasured;
+    char *buffer_ = nullptr;
+    std::map<uint64_t, double> host_us_;
 };
 
 }  // namespace
@@ -192,10 +249,7 @@ int main(int argc, char **argv) {
     pair c(argc, argv);
     std::optional<table> t;
     if (c.rank == 0)
-        t.emplace("one-way latency from pready to wait_arrived (us), best number of blocks", o.csv,
-                  std::vector<column>{"size", "scope", "threads", "mpix_us", "mpix_blocks", "sole_us", "floor_us",
-                                      "floor_blocks", "flag_in_data_us", "ratio", "nvshmem_us", "nvshmem_blocks",
-                                      "host_send_us", "mpix_GB/s", "path"},
+        t.emplace("one-way latency from pready to wait_arrived (us), best number of blocks", o.csv, columns,
                   machine_names, machine_columns(c.device));
     run all(c, o, t ? &*t : nullptr);
     for (const scope by : o.scopes) all.group(by);

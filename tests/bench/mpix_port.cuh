@@ -33,40 +33,30 @@ private:
     static __device__ mpix::thread_group as_mpix(const lone_thread &) { return mpix::this_thread(); }
 };
 
-// Of a message each way: who sends and waits, and how often in an epoch.
-struct exchange_shape {
-    scope by;
-    int blocks, threads;
-    uint64_t bytes;  // of a message, `blocks` partitions of the sender
-    int count, epochs;
-    bool sole_waiter = false;  // told to mpix; true of these kernels where one block waits
-};
-
-// Half a round trip in microseconds, the median of the epochs; `path`: what MPIX_Request_path says.
-inline double measure_mpix(pair &c, const exchange_shape &s, char *out, std::string &path) {
-    const int blocks = s.blocks, count = s.count;
-    const uint64_t bytes = s.bytes;
+// Half a round trip in microseconds, the median of the epochs; a message is a partition of each block of the sender.
+// `sole_waiter`: told to mpix; true of these kernels where one block waits. `path`: what MPIX_Request_path says.
+inline double measure_mpix(pair &c, const exchange_shape &s, char *out, std::string &path, bool sole_waiter = false) {
+    const int count = s.count;
     char *in = nullptr;
-    check(cudaMalloc(&in, bytes * static_cast<uint64_t>(count)), "cudaMalloc");
+    check(cudaMalloc(&in, s.total()), "cudaMalloc");
     MPI_Request r[2];
     MPIX_Prequest p[2];
-    const auto all = static_cast<MPI_Count>(bytes), share = all / blocks;
-    must(MPI_Psend_init(out, count * blocks, share, MPI_BYTE, c.peer, 0, MPI_COMM_WORLD, MPI_INFO_NULL, &r[0]),
+    const auto all = static_cast<MPI_Count>(s.bytes), share = all / s.blocks;
+    must(MPI_Psend_init(out, count * s.blocks, share, MPI_BYTE, c.peer, 0, MPI_COMM_WORLD, MPI_INFO_NULL, &r[0]),
          "MPI_Psend_init");
     must(MPI_Precv_init(in, count, all, MPI_BYTE, c.peer, 0, MPI_COMM_WORLD, MPI_INFO_NULL, &r[1]), "MPI_Precv_init");
     MPI_Info info = MPI_INFO_NULL;
-    if (s.sole_waiter) {
+    if (sole_waiter) {
         must(MPI_Info_create(&info), "MPI_Info_create");
         must(MPI_Info_set(info, "mpix_waiters", "1"), "MPI_Info_set");
     }
     for (int i = 0; i < 2; ++i) must(MPIX_Prequest_create(r[i], info, &p[i]), "MPIX_Prequest_create");
     if (info != MPI_INFO_NULL) must(MPI_Info_free(&info), "MPI_Info_free");
-    const double us = c.measure(s.epochs, "mpix", out, in, bytes * static_cast<uint64_t>(count), [&](int) {
+    const double us = c.measure(s.epochs, "mpix", out, in, s.total(), [&](int) {
         must(MPI_Startall(2, r), "MPI_Startall");
         must(MPIX_Pbuf_prepare_all(2, r), "MPIX_Pbuf_prepare_all");  // so that nothing is deferred
         const mpix_port port{p[0], p[1]};
-        const double t = blocks == 1 ? group_us(c, s.by, s.threads, port, count, "mpix")
-                                     : blocks_us(c, blocks, s.threads, port, count, "mpix");
+        const double t = ping_pong_us(c, s, port, "mpix");
         must(MPI_Waitall(2, r, MPI_STATUSES_IGNORE), "MPI_Waitall");
         return t;
     });

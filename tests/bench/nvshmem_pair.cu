@@ -55,8 +55,9 @@ struct nvshmem_shares {
 class nvshmem_session final : public nvshmem_pair {
 public:
     nvshmem_session(const pair &c, uint64_t most_bytes, int most_count) : count_(most_count) {
-        // No multicast, no search for network cards; what the user has set stays.
+        // No multicast, no NCCL, which it would find in this process; no search for network cards; what the user has set stays.
         setenv("NVSHMEM_DISABLE_NVLS", "1", 1);
+        setenv("NVSHMEM_DISABLE_NCCL", "1", 1);
         setenv("NVSHMEM_REMOTE_TRANSPORT", "none", 0);
         setenv("NVSHMEM_SYMMETRIC_SIZE", "2G", 0);
         nvshmemx_uniqueid_t id = NVSHMEMX_UNIQUEID_INITIALIZER;
@@ -76,13 +77,13 @@ public:
         nvshmem_finalize();
     }
 
-    double measure(pair &c, int epochs, scope by, int blocks, int threads, uint64_t bytes, int count) override {
+    double measure(pair &c, const exchange_shape &s) override {
         check(cudaMemset(signals_, 0, static_cast<uint64_t>(count_) * sizeof(uint64_t)), "cudaMemset");
         check(cudaDeviceSynchronize(), "cudaMemset");  // measure() has a barrier before the first signal
-        return c.measure(epochs, "nvshmem", out_, in_, bytes * static_cast<uint64_t>(count), [&](int e) {
-            const nvshmem_port port{in_, out_, signals_, bytes, static_cast<uint64_t>(e), c.peer};
-            if (blocks > 1) return blocks_us(c, blocks, threads, nvshmem_shares{port}, count, "nvshmem");
-            return group_us(c, by, threads, port, count, "nvshmem");
+        return c.measure(s.epochs, "nvshmem", out_, in_, s.total(), [&](int e) {
+            const nvshmem_port port{in_, out_, signals_, s.bytes, static_cast<uint64_t>(e), c.peer};
+            if (s.blocks > 1) return ping_pong_us(c, s, nvshmem_shares{port}, "nvshmem");
+            return ping_pong_us(c, s, port, "nvshmem");
         });
     }
 

@@ -19,7 +19,7 @@ public:
     static std::unique_ptr<nvshmem_pair> open(const pair &c, uint64_t most_bytes, int most_count);
     virtual ~nvshmem_pair() = default;
     // Half of a round trip, by one group or, as blocks, by several; the median of the epochs.
-    virtual double measure(pair &c, int epochs, scope by, int blocks, int threads, uint64_t bytes, int count) = 0;
+    virtual double measure(pair &c, const exchange_shape &s) = 0;
 };
 
 #if !MPIX_HAVE_NVSHMEM

@@ -94,12 +94,17 @@ public:
         check(state, what);
     }
 
-    // What the kernels on the stream have noted, when they are done; errors end the program.
-    times outcome(const char *what) const {
+    // What the kernels on the stream have noted, when they are done.
+    times noted(const char *what) const {
         finish(what);
         times t;
         check(cudaMemcpyAsync(&t, result, sizeof t, cudaMemcpyDeviceToHost, stream), "cudaMemcpyAsync");
         finish(what);
+        return t;
+    }
+    // The same; errors end the program.
+    times outcome(const char *what) const {
+        const times t = noted(what);
         if (t.errors != 0) {
             std::fprintf(stderr, "rank %d: %s: %llu wrong words or failed calls\n", rank, what, t.errors);
             MPI_Abort(MPI_COMM_WORLD, 1);
@@ -114,24 +119,24 @@ public:
         std::vector<double> all;
         const uint64_t words = total / sizeof(uint64_t);
         for (int e = 0; e <= epochs; ++e) {
-            key_ += 2;
-            prepare<<<264, 512, 0, stream>>>(reinterpret_cast<uint64_t *>(out), reinterpret_cast<uint64_t *>(in), words,
-                                             key_ + static_cast<uint64_t>(rank));
-            check(cudaGetLastError(), "prepare");
-            check(cudaMemsetAsync(result, 0, sizeof(times), stream), "cudaMemsetAsync");
-            finish("prepare");
-            MPI_Barrier(MPI_COMM_WORLD);
+            begin_epoch(out, in, words);
             const double us = epoch(e + 1);
-            MPI_Barrier(MPI_COMM_WORLD);  // what came by the peer's hand alone is here now
-            if (receives) {
-                verify<<<264, 512, 0, stream>>>(reinterpret_cast<const uint64_t *>(in), words,
-                                                key_ + static_cast<uint64_t>(peer), result);
-                check(cudaGetLastError(), "verify");
-            }
+            end_epoch(in, words, receives);
             outcome(what);
             if (e > 0) all.push_back(us);
         }
         return median(all);
+    }
+
+    // One such epoch, of which nobody knows yet whether it works: whether it did, on both ranks. `epoch` ends in noted().
+    bool succeeds(const char *what, char *out, char *in, uint64_t total, const std::function<void()> &epoch) {
+        const uint64_t words = total / sizeof(uint64_t);
+        begin_epoch(out, in, words);
+        epoch();
+        end_epoch(in, words, true);
+        int bad = noted(what).errors != 0, any = 0;
+        MPI_Allreduce(&bad, &any, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
+        return any == 0;
     }
 
     int rank = 0, peer = 0, devices = 0, device = 0;
@@ -139,6 +144,23 @@ public:
     times *result = nullptr;  // on the device
 
 private:
+    void begin_epoch(char *out, char *in, uint64_t words) {
+        key_ += 2;
+        prepare<<<264, 512, 0, stream>>>(reinterpret_cast<uint64_t *>(out), reinterpret_cast<uint64_t *>(in), words,
+                                         key_ + static_cast<uint64_t>(rank));
+        check(cudaGetLastError(), "prepare");
+        check(cudaMemsetAsync(result, 0, sizeof(times), stream), "cudaMemsetAsync");
+        finish("prepare");
+        MPI_Barrier(MPI_COMM_WORLD);
+    }
+    void end_epoch(const char *in, uint64_t words, bool receives) const {
+        MPI_Barrier(MPI_COMM_WORLD);  // what came by the peer's hand alone is here now
+        if (!receives) return;
+        verify<<<264, 512, 0, stream>>>(reinterpret_cast<const uint64_t *>(in), words,
+                                        key_ + static_cast<uint64_t>(peer), result);
+        check(cudaGetLastError(), "verify");
+    }
+
     uint64_t key_ = 1;
 };
 

@@ -14,8 +14,9 @@
 
 namespace bench {
 
-enum class scope { thread, warp, block };
-constexpr const char *scope_names[] = {"thread", "warp", "block"};
+// thread_block: one thread of a block sends, and the whole block waits.
+enum class scope { thread, warp, block, thread_block };
+constexpr const char *scope_names[] = {"thread", "warp", "block", "thread-block"};
 
 struct lone_thread {
     __device__ unsigned thread_rank() const { return 0; }
@@ -33,6 +34,23 @@ __device__ inline bool all_agree(const whole_warp &warp, bool good) {
 }
 __device__ inline bool all_agree(const lone_thread &, bool good) { return good; }
 
+// Not every port is played by every group.
+template <class Port, class Group>
+concept played_by = requires(const Port &port, const Group &group) {
+    port.put(group, 0);
+};
+
+template <class Port>
+struct from_thread_to_block {
+    const Port &port;
+
+    __device__ void put(const whole_block &block, int i) const {
+        block.sync();
+        if (block.thread_rank() == 0) port.put(lone_thread{}, i);
+    }
+    __device__ bool await(const whole_block &block, int i) const { return port.await(block, i); }
+};
+
 // The time of all round trips but the first, in which the two kernels meet. One-dimensional blocks.
 template <class Port, class Group>
 __device__ void play(const Group &group, const Port &port, int count, bool first, times *out) {
@@ -49,13 +67,16 @@ __device__ void play(const Group &group, const Port &port, int count, bool first
     if (notes) out->stop = now_ns();
 }
 
-template <scope By, class Port>
-__global__ void __launch_bounds__(512, 1) ping_pong(const Port port, int count, bool first, times *out) {
+// `Most` threads: of a larger block each has fewer registers.
+template <scope By, class Port, int Most>
+__global__ void __launch_bounds__(Most, 1) ping_pong(const Port port, int count, bool first, times *out) {
     const whole_block block = cooperative_groups::this_thread_block();
     if constexpr (By == scope::thread)
         play(lone_thread{}, port, count, first, out);
     else if constexpr (By == scope::warp)
         play(cooperative_groups::tiled_partition<32>(block), port, count, first, out);
+    else if constexpr (By == scope::thread_block)
+        play(block, from_thread_to_block<Port>{port}, count, first, out);
     else
         play(block, port, count, first, out);
 }
@@ -64,33 +85,56 @@ inline double half_round_trip_us(const times &t, int count) {
     return static_cast<double>(t.stop - t.start) * 1e-3 / (2.0 * (count - 1));
 }
 
+constexpr int usual_threads = 512, most_threads = 1024;
+
+template <scope By, class Port>
+auto *ping_pong_of(int threads) {
+    return threads <= usual_threads ? ping_pong<By, Port, usual_threads> : ping_pong<By, Port, most_threads>;
+}
+
 // Whether so many blocks of each rank are resident at a time, as they have to be; the ranks may have one GPU between them.
 template <class Port>
 bool resident_together(const pair &c, int blocks, int threads) {
     int on_each = 0, processors = 0;
-    check(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&on_each, ping_pong<scope::block, Port>, threads, 0),
-          "cudaOccupancyMaxActiveBlocksPerMultiprocessor");
+    check(
+        cudaOccupancyMaxActiveBlocksPerMultiprocessor(&on_each, ping_pong_of<scope::block, Port>(threads), threads, 0),
+        "cudaOccupancyMaxActiveBlocksPerMultiprocessor");
     check(cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, c.device), "cudaDeviceGetAttribute");
     return (c.devices > 1 ? 1 : 2) * blocks <= on_each * processors;
 }
 
-// Half of a round trip by several blocks, by the device's clock, in microseconds.
-template <class Port>
-double blocks_us(const pair &c, int blocks, int threads, const Port &port, int count, const char *what) {
-    ping_pong<scope::block><<<static_cast<unsigned>(blocks), static_cast<unsigned>(threads), 0, c.stream>>>(
-        port, count, c.rank == 0, c.result);
-    check(cudaGetLastError(), what);
-    return half_round_trip_us(c.outcome(what), count);
-}
+// How many threads of a block play, if a block has `threads`.
+constexpr int players(scope by, int threads) { return by == scope::thread ? 1 : by == scope::warp ? 32 : threads; }
 
-// The same by one group; `threads` of a block.
+// Of a message each way: who sends and waits, and how often in an epoch.
+struct exchange_shape {
+    scope by;
+    int blocks, threads;
+    uint64_t bytes;
+    int count, epochs;
+
+    uint64_t total() const { return bytes * static_cast<uint64_t>(count); }
+};
+
+// Half of a round trip of an epoch by the device's clock, in microseconds.
 template <class Port>
-double group_us(const pair &c, scope by, int threads, const Port &port, int count, const char *what) {
-    if (by == scope::block) return blocks_us(c, 1, threads, port, count, what);
-    if (by == scope::thread) ping_pong<scope::thread><<<1, 1, 0, c.stream>>>(port, count, c.rank == 0, c.result);
-    if (by == scope::warp) ping_pong<scope::warp><<<1, 32, 0, c.stream>>>(port, count, c.rank == 0, c.result);
+double ping_pong_us(const pair &c, const exchange_shape &s, const Port &port, const char *what) {
+    const scope by = s.by;
+    const int threads = s.threads;
+    const auto start = [&](auto *kernel) {
+        kernel<<<static_cast<unsigned>(s.blocks), static_cast<unsigned>(players(by, threads)), 0, c.stream>>>(
+            port, s.count, c.rank == 0, c.result);
+    };
+    if constexpr (played_by<Port, whole_block>)
+        if (by == scope::block) start(ping_pong_of<scope::block, Port>(threads));
+    if constexpr (played_by<Port, whole_warp>)
+        if (by == scope::warp) start(ping_pong<scope::warp, Port, usual_threads>);
+    if constexpr (played_by<Port, lone_thread>) {
+        if (by == scope::thread) start(ping_pong<scope::thread, Port, usual_threads>);
+        if (by == scope::thread_block) start(ping_pong_of<scope::thread_block, Port>(threads));
+    }
     check(cudaGetLastError(), what);
-    return half_round_trip_us(c.outcome(what), count);
+    return half_round_trip_us(c.outcome(what), s.count);
 }
 
 }  // namespace bench
