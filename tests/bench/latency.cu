@@ -11,7 +11,8 @@
 // partition each ready, and each block of the receiver waits for the whole message, which is one partition there. Of several
 // numbers of blocks, each way shows the one that is best for it.
 //
-// sole_us: with "mpix_waiters" = 1. floor_us: stores, fence, flag by hand, or a counter of several blocks. ratio: mpix_us by the
+// prepared_us: by what prepare_send and prepare_receive found out when the kernel began. sole_us: with "mpix_waiters" = 1;
+// sole_prepared_us: both. floor_us: stores, fence, flag by hand, or a counter of several blocks. ratio: mpix_us by the
 // shortest of those by hand.
 #include <map>
 #include <optional>
@@ -46,7 +47,8 @@ struct options {
     std::vector<int> threads = {usual_threads};
     std::vector<scope> scopes;
     bool blocks = false;
-    bool sole = true, floor = true, in_data = true, lines = true, pull = true, nvshmem = true, nccl = true, host = true;
+    bool prepared = true, sole = true, floor = true, in_data = true, lines = true, pull = true, nvshmem = true,
+         nccl = true, host = true;
     const char *csv = nullptr;
 
     bool add(const std::string &which) {
@@ -67,8 +69,8 @@ bool parse(int argc, char **argv, options &o) {
         "mpirun -n 2 ",
         "[--min BYTES] [--max BYTES] [--step FACTOR] [--threads N,...] [--epochs N]\n"
         "           [--scope all|block|warp|thread|thread-block|blocks,...] [--csv FILE]\n"
-        "           [--without-sole] [--without-floor] [--without-flag-in-data] [--without-ll128]\n"
-        "           [--without-pull] [--without-nvshmem] [--without-nccl] [--without-host]\n"
+        "           [--without-prepared] [--without-sole] [--without-floor] [--without-flag-in-data]\n"
+        "           [--without-ll128] [--without-pull] [--without-nvshmem] [--without-nccl] [--without-host]\n"
         "BYTES from 8 to 64 MiB, powers of two. --threads: of a block, up to 1024; a row for each number, of\n"
         "which every way has its own best. --csv -: CSV instead of text on the standard output.");
     line.value("min", o.least);
@@ -76,6 +78,7 @@ bool parse(int argc, char **argv, options &o) {
     line.value("step", o.step);
     line.list("threads", o.threads);
     line.value("epochs", o.epochs);
+    line.without("without-prepared", o.prepared);
     line.without("without-sole", o.sole);
     line.without("without-floor", o.floor);
     line.without("without-flag-in-data", o.in_data);
@@ -126,15 +129,17 @@ struct best {
 
 // What a row has, as far as it has been measured.
 struct figures {
-    best mpix, floor, nvshmem;
-    std::optional<double> sole, in_data, lines, pull, nccl;
+    best mpix, prepared, floor, nvshmem;
+    std::optional<double> sole, sole_prepared, in_data, lines, pull, nccl;
     std::string path;
 };
 
-const std::vector<column> columns = {"size",         "scope",     "threads",      "mpix_us",         "mpix_blocks",
-                                     "sole_us",      "floor_us",  "floor_blocks", "flag_in_data_us", "ll128_us",
-                                     "pull_us",      "ratio",     "nvshmem_us",   "nvshmem_blocks",  "nccl_device_us",
-                                     "host_send_us", "mpix_GB/s", "path"};
+const std::vector<column> columns = {
+    "size",         "scope",           "threads",        "mpix_us",          "mpix_blocks",
+    "prepared_us",  "prepared_blocks", "sole_us",        "sole_prepared_us", "floor_us",
+    "floor_blocks", "flag_in_data_us", "ll128_us",       "pull_us",          "ratio",
+    "nvshmem_us",   "nvshmem_blocks",  "nccl_device_us", "host_send_us",     "mpix_GB/s",
+    "path"};
 
 int messages(uint64_t all, uint64_t bytes, int most) {
     return static_cast<int>(std::clamp<uint64_t>(all / bytes, 4, static_cast<uint64_t>(most)));
@@ -181,7 +186,10 @@ private:
         const bool in_data = pushes && s.bytes <= most_in_data;
         figures f;
         f.mpix.offer(measure_mpix(c_, s, buffer_, f.path), 1);
+        const bool prepares = o_.prepared && s.by != scope::thread_block;
+        if (prepares) f.prepared.offer(measure_mpix<mpix_prepared_port>(c_, s, buffer_, f.path), 1);
         if (o_.sole) f.sole = measure_mpix(c_, s, buffer_, f.path, true);
+        if (o_.sole && prepares) f.sole_prepared = measure_mpix<mpix_prepared_port>(c_, s, buffer_, f.path, true);
         if (o_.floor && pushes) f.floor.offer(push_us<fence_port>(c_, s, buffer_, "fence"), 1);
         if (o_.in_data && in_data) f.in_data = push_us<inline_port>(c_, s, buffer_, "flag-in-data");
         if (o_.lines && in_data && (s.by == scope::block || s.by == scope::warp))
@@ -199,6 +207,7 @@ private:
             if (!resident_together<mpix_port>(c_, blocks, threads)) break;
             const exchange_shape s{scope::block, blocks, threads, bytes, count, o_.epochs};
             f.mpix.offer(measure_mpix(c_, s, buffer_, f.path), blocks);
+            if (o_.prepared) f.prepared.offer(measure_mpix<mpix_prepared_port>(c_, s, buffer_, f.path), blocks);
             if (o_.floor) f.floor.offer(push_us<counter_port>(c_, s, buffer_, "counter"), blocks);
             if (nvshmem_) f.nvshmem.offer(nvshmem_->measure(c_, s), blocks);
         }
@@ -222,12 +231,27 @@ private:
             if (us) least = least ? std::min(*least, *us) : *us;
         const auto blocks = [](const best &b) { return b.blocks == 0 ? unmeasured : cell(b.blocks); };
         const auto us = [](const best &b) { return b.blocks == 0 ? unmeasured : cell(b.us); };
-        table_->row({cell(bytes), by ? scope_names[static_cast<int>(*by)] : "blocks", cell(threads), us(f.mpix),
-                     blocks(f.mpix), cell_of(f.sole), us(f.floor), blocks(f.floor), cell_of(f.in_data),
-                     cell_of(f.lines), cell_of(f.pull), least ? cell(f.mpix.us / *least) : unmeasured,
-                     nvshmem_ || !o_.nvshmem ? us(f.nvshmem) : absent, blocks(f.nvshmem),
-                     nccl_ ? cell_of(f.nccl) : nccl_missing_, cell_of(host_us),
-                     cell(static_cast<double>(bytes) / f.mpix.us * 1e-3), f.path});
+        table_->row({cell(bytes),
+                     by ? scope_names[static_cast<int>(*by)] : "blocks",
+                     cell(threads),
+                     us(f.mpix),
+                     blocks(f.mpix),
+                     us(f.prepared),
+                     blocks(f.prepared),
+                     cell_of(f.sole),
+                     cell_of(f.sole_prepared),
+                     us(f.floor),
+                     blocks(f.floor),
+                     cell_of(f.in_data),
+                     cell_of(f.lines),
+                     cell_of(f.pull),
+                     least ? cell(f.mpix.us / *least) : unmeasured,
+                     nvshmem_ || !o_.nvshmem ? us(f.nvshmem) : absent,
+                     blocks(f.nvshmem),
+                     nccl_ ? cell_of(f.nccl) : nccl_missing_,
+                     cell_of(host_us),
+                     cell(static_cast<double>(bytes) / f.mpix.us * 1e-3),
+                     f.path});
     }
 
     pair &c_;

@@ -11,10 +11,18 @@
 
 namespace bench {
 
-struct mpix_port {
-    MPIX_Prequest send, receive;
+template <class Group>
+__device__ const Group &as_mpix(const Group &group) {
+    return group;
+}
+__device__ inline mpix::thread_group as_mpix(const lone_thread &) { return mpix::this_thread(); }
 
-    // A partition of each block's at the sender, one of all blocks' at the receiver.
+// By the requests, or by what has been prepared of them. A partition of each block's at the sender, one of all blocks' at the receiver.
+template <class Send, class Receive>
+struct mpix_way {
+    Send send;
+    Receive receive;
+
     template <class Group>
     __device__ void put(const Group &group, int i) const {
         const int partition = i * static_cast<int>(gridDim.x) + static_cast<int>(blockIdx.x);
@@ -24,18 +32,23 @@ struct mpix_port {
     __device__ bool await(const Group &group, int i) const {
         return mpix::wait_arrived(as_mpix(group), receive, i, patience_ns) == MPI_SUCCESS;
     }
+};
+using mpix_port = mpix_way<MPIX_Prequest, MPIX_Prequest>;
 
-private:
+struct mpix_prepared_port {
+    MPIX_Prequest send, receive;
+
     template <class Group>
-    static __device__ const Group &as_mpix(const Group &group) {
-        return group;
+    __device__ auto begin(const Group &group) const {
+        return mpix_way<mpix::prepared_send, mpix::prepared_receive>{mpix::prepare_send(as_mpix(group), send),
+                                                                     mpix::prepare_receive(as_mpix(group), receive)};
     }
-    static __device__ mpix::thread_group as_mpix(const lone_thread &) { return mpix::this_thread(); }
 };
 
 // Half a round trip in microseconds, the median of the epochs; a message is a partition of each block of the sender.
 // `sole_waiter`: told to mpix; true of these kernels where one block waits. `path`: what MPIX_Request_path says.
-inline double measure_mpix(pair &c, const exchange_shape &s, char *out, std::string &path, bool sole_waiter = false) {
+template <class Port = mpix_port>
+double measure_mpix(pair &c, const exchange_shape &s, char *out, std::string &path, bool sole_waiter = false) {
     const int count = s.count;
     char *in = nullptr;
     check(cudaMalloc(&in, s.total()), "cudaMalloc");
@@ -55,7 +68,7 @@ inline double measure_mpix(pair &c, const exchange_shape &s, char *out, std::str
     const double us = c.measure(s.epochs, "mpix", out, in, s.total(), [&](int) {
         must(MPI_Startall(2, r), "MPI_Startall");
         must(MPIX_Pbuf_prepare_all(2, r), "MPIX_Pbuf_prepare_all");  // so that nothing is deferred
-        const mpix_port port{p[0], p[1]};
+        const Port port{p[0], p[1]};
         const double t = ping_pong_us(c, s, port, "mpix");
         must(MPI_Waitall(2, r, MPI_STATUSES_IGNORE), "MPI_Waitall");
         return t;

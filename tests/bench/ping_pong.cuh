@@ -4,7 +4,8 @@
 // each one waits for the whole message and then sends its own share of the answer.
 //
 // A port is one end of a way to send: put(group, i) sends the caller's share of message i, await(group, i) waits for the
-// whole one, and says whether it came, the same to all threads of the group.
+// whole one, and says whether it came, the same to all threads of the group. begin(group), if there is one, makes the port that
+// plays.
 #ifndef MPIX_TESTS_BENCH_PING_PONG_CUH
 #define MPIX_TESTS_BENCH_PING_PONG_CUH
 
@@ -36,9 +37,15 @@ __device__ inline bool all_agree(const lone_thread &, bool good) { return good; 
 
 // Not every port is played by every group.
 template <class Port, class Group>
-concept played_by = requires(const Port &port, const Group &group) {
+concept puts_by = requires(const Port &port, const Group &group) {
     port.put(group, 0);
 };
+template <class Port, class Group>
+concept begun_by = requires(const Port &port, const Group &group) {
+    port.begin(group);
+};
+template <class Port, class Group>
+concept played_by = puts_by<Port, Group> || begun_by<Port, Group>;
 
 template <class Port>
 struct from_thread_to_block {
@@ -67,18 +74,26 @@ __device__ void play(const Group &group, const Port &port, int count, bool first
     if (notes) out->stop = now_ns();
 }
 
+template <class Port, class Group>
+__device__ void begin(const Group &group, const Port &port, int count, bool first, times *out) {
+    if constexpr (begun_by<Port, Group>)
+        play(group, port.begin(group), count, first, out);
+    else
+        play(group, port, count, first, out);
+}
+
 // `Most` threads: of a larger block each has fewer registers.
 template <scope By, class Port, int Most>
 __global__ void __launch_bounds__(Most, 1) ping_pong(const Port port, int count, bool first, times *out) {
     const whole_block block = cooperative_groups::this_thread_block();
     if constexpr (By == scope::thread)
-        play(lone_thread{}, port, count, first, out);
+        begin(lone_thread{}, port, count, first, out);
     else if constexpr (By == scope::warp)
-        play(cooperative_groups::tiled_partition<32>(block), port, count, first, out);
+        begin(cooperative_groups::tiled_partition<32>(block), port, count, first, out);
     else if constexpr (By == scope::thread_block)
         play(block, from_thread_to_block<Port>{port}, count, first, out);
     else
-        play(block, port, count, first, out);
+        begin(block, port, count, first, out);
 }
 
 inline double half_round_trip_us(const times &t, int count) {
@@ -129,10 +144,10 @@ double ping_pong_us(const pair &c, const exchange_shape &s, const Port &port, co
         if (by == scope::block) start(ping_pong_of<scope::block, Port>(threads));
     if constexpr (played_by<Port, whole_warp>)
         if (by == scope::warp) start(ping_pong<scope::warp, Port, usual_threads>);
-    if constexpr (played_by<Port, lone_thread>) {
+    if constexpr (played_by<Port, lone_thread>)
         if (by == scope::thread) start(ping_pong<scope::thread, Port, usual_threads>);
+    if constexpr (puts_by<Port, lone_thread>)
         if (by == scope::thread_block) start(ping_pong_of<scope::thread_block, Port>(threads));
-    }
     check(cudaGetLastError(), what);
     return half_round_trip_us(c.outcome(what), s.count);
 }
