@@ -45,6 +45,9 @@ enum transport_id : std::uint32_t { id_none = 0, id_shm = 1, id_cuda_ipc = 2, id
 // Regions of a network cannot be mapped, only put to.
 constexpr bool by_network(std::uint32_t id) { return id == id_ucx || id == id_verbs; }
 
+// Memory beside a peer's region on a GPU that nobody uses, to see how long stores there take.
+constexpr std::uint64_t scratch_bytes = 32 * 1024;
+
 // A region in this process, its own or a peer's.
 struct region {
     void *address = nullptr;  // host address (on_host), otherwise device address
@@ -55,6 +58,7 @@ struct region {
     bool lasting = false;      // the mapping stays until the process ends
     bool remote = false;       // a peer's, by way of a network: the address is its own, and nothing is mapped here
     std::uint64_t handle = 0;  // the transport's own
+    void *scratch = nullptr;   // scratch_bytes of that, mapped until the process ends; null: there is none
 
     explicit operator bool() const { return address != nullptr; }
 };

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <mpix/detail/cuda_host.h>
 #include <mpix/device/device_state.h>
+#include <mpix/device/mail_timing.h>
 #include <mpix/device/pack_launch.h>
 
 namespace mpix::gpu {
@@ -68,11 +69,33 @@ outcome device_state::load(int device, bool measured) {
 #if MPIX_HAVE_NVCC
     if (const auto error = static_cast<cudaError_t>(load_kernels()); error != cudaSuccess)
         return cuda_error("cannot load the packing kernels", error);
+    make_timing_room();
 #endif
     if (measured) measured_ = measure_costs(device);
     loaded_.store(true, std::memory_order_release);
     return {};
 }
+
+#if MPIX_HAVE_NVCC
+// Without it nothing is timed, and nothing else is lacking.
+void device_state::make_timing_room() {
+    // As in pack_calibration.cc.
+    cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
+    cudaThreadExchangeStreamCaptureMode(&mode);
+    void *memory = nullptr, *words = nullptr;
+    if (allocate(&memory, timing_bytes, maker_).empty() &&
+        cudaMemsetAsync(memory, 0, timing_bytes, maker_) == cudaSuccess &&
+        cudaStreamSynchronize(maker_) == cudaSuccess &&
+        cudaHostAlloc(&words, timed_words * sizeof(uint64_t), cudaHostAllocMapped | cudaHostAllocPortable) ==
+            cudaSuccess) {
+        timing_ = {static_cast<char *>(memory), static_cast<uint64_t *>(words)};
+    } else if (memory != nullptr) {
+        free_bytes(memory);
+    }
+    cudaThreadExchangeStreamCaptureMode(&mode);
+    cudaGetLastError();
+}
+#endif
 
 outcome device_state::take_stream(cudaStream_t &out) {
     const std::lock_guard lock(mutex_);
@@ -200,6 +223,10 @@ outcome device_state::upload(const mpix_typemap &type, tables &out) {
 const pack_costs &device_state::costs() const {
     static const pack_costs usual;
     return loaded_.load(std::memory_order_acquire) ? measured_ : usual;
+}
+
+timing_room device_state::room_for_timing() const {
+    return loaded_.load(std::memory_order_acquire) ? timing_ : timing_room{};
 }
 
 }  // namespace mpix::gpu

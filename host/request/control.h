@@ -54,8 +54,10 @@ constexpr std::uint64_t introduction_limit = 64 * introduction_piece;
 
 constexpr std::uint32_t control_magic = 0x3878706d;  // "mpx8"
 constexpr std::uint32_t offer_has_devices = 1;
-constexpr std::uint32_t offer_in_place = 2;  // the sender can write into a receive buffer in host memory itself
-constexpr std::uint32_t offer_gpu_put = 4;   // the sender's network can put into GPU memory what it sends
+constexpr std::uint32_t offer_in_place = 2;       // the sender can write into a receive buffer in host memory itself
+constexpr std::uint32_t offer_gpu_put = 4;        // the sender's network can put into GPU memory what it sends
+constexpr std::uint32_t offer_mail = 8;           // partitions are small enough for a mailbox of a receive without gaps
+constexpr std::uint32_t offer_mail_to_gaps = 16;  // and of one with gaps
 constexpr std::uint32_t accept_slots = 3;    // mask: 1, or 2; within a node that is as many as the landing has room for
 constexpr std::uint32_t accept_mailbox = 8;  // a mailbox lies behind the arrival flags (mailbox.h)
 constexpr std::uint32_t accept_in_place = 16;  // the landing is the receive buffer, in the receiver's own memory

@@ -154,6 +154,7 @@ void add_sender(table &out, const request &r, const movement &how, const transpo
                    : r.gapless     ? "both "
                                    : "pready_typed ",
                    detail::least_mailing_threads(r.partition_bytes)));
+    if (how.mailed.bytes != 0) out.line("    by the mailbox, where there is one: " + described(how.mailed));
     if (const engine_share &share = how.to_engine; share.by_model && share.bytes != 0)
         out.line(format(
             "    left to the engine too from {} bytes for each thread on (MPIX_ENGINE_BYTES): a thread stores {:.0f} "

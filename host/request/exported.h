@@ -66,6 +66,8 @@ public:
     mpix_prequest *handle_for_library() const { return opaque_handle(false); }
     // Of a receive: "mpix_waiters" is 1. Before the user has the handle.
     void expect_sole_waiter() { sole_waiter_ = true; }
+    // Whether kernels that work with it may use a mailbox.
+    bool mailable() const { return mailing_threads_ != 0; }
     int device() const { return device_; }
     transport::transport &gpus() const { return gpus_; }
 

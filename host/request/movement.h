@@ -10,6 +10,7 @@
 #include <string>
 
 #include "host/request/engine_share.h"
+#include "host/request/mail_limit.h"
 
 namespace mpix {
 
@@ -65,6 +66,7 @@ struct movement {
     bool by_kernels = false;    // so do kernels
     bool typed_only = false;    // but those of pready_typed alone
     bool by_mail = false;       // by the receiver's mailbox, once its kernels take out of there; then those of both
+    mail_limit mailed;          // what decides that, where kernels store
     bool packed_first = false;  // by the progress engine, into a buffer of its own
     mover engine = mover::cpu;  // what the progress engine moves the rest with
     engine_share to_engine;     // what kernels leave to the engine although they could store it

@@ -48,6 +48,7 @@ public:
     void peer_ended() override;
     void on_leave() override;
     bool parting() const override;
+    bool mailable() const override;
     bool busy() override { return mail_delivery_ != nullptr && mail_delivery_->busy(); }
 
     // As a send's.

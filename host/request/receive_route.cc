@@ -17,6 +17,7 @@
 #include "host/progress.h"
 #include "host/request/explain.h"
 #include "host/request/exported.h"
+#include "host/request/mail_limit.h"
 #include "host/request/movement.h"
 #include "host/request/setup.h"
 
@@ -163,9 +164,10 @@ transport::outcome receive_request::make_landing(const offer &sender) {
         // What kernels leave there, one of the library's takes. By pieces, if there are gaps, which the sender's partitions have
         // to be made of, too.
         const std::uint64_t each = total_bytes() / peer_partitions_;
-        if (MPIX_HAVE_NVCC && few && mailable() &&
+        if (MPIX_HAVE_NVCC && few && (gapless ? sender.mail : sender.mail_to_gaps) && mailable() &&
+            (device == nullptr || device->mailable()) &&
             (gapless || each % static_cast<std::uint64_t>(spread().piece()) == 0) && gpu::prepare(place.device).empty())
-            mail_ = mailbox_for(peer_partitions_, each, config().inline_bytes);
+            mail_ = mailbox_for(peer_partitions_, each, most_mailed(!gapless));
         if (bad.empty()) bad = landing_owner_->allocate(mail_ ? mail_.all : flag_bytes, place.device, arrival_);
     } else {
         slots_ = by_puts ? 1 : slots_for(total_bytes(), config().eager_bytes);
@@ -189,6 +191,9 @@ transport::outcome receive_request::make_landing(const offer &sender) {
     }
     return bad;
 }
+
+// An export before the match knows the size only. (One after it is not for a mailbox that a later match might have: make_landing.)
+bool receive_request::mailable() const { return arrival_ ? bool(mail_) : fits_mailbox(most_mailed(!gapless)); }
 
 // To host memory a partition comes as one, and where it is put into a GPU's.
 chunking receive_request::chunks() const {

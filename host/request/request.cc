@@ -67,9 +67,9 @@ request::request(const operation &o, mpix_kind k)
     home->stall_ns = static_cast<std::uint64_t>(config().stall_seconds * 1e9);
 }
 
-bool request::mailable() const {
-    return place.owner != nullptr && partition_bytes != 0 && config().inline_bytes != 0 &&
-           partition_bytes <= config().inline_bytes &&  // of a receive: the sender's are as large, or larger
+bool request::fits_mailbox(std::uint64_t most_bytes) const {
+    return place.owner != nullptr && partition_bytes != 0 &&
+           partition_bytes <= most_bytes &&  // of a receive: the sender's are as large, or larger
            (gapless || total_bytes() / static_cast<std::uint64_t>(spread().piece()) <= most_places);
 }
 

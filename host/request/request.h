@@ -104,7 +104,7 @@ public:
     bool refused() const { return refusal_ != refused_not; }  // setup_mutex is held
     match_key key() const;
     // Whether an exported copy may go by a mailbox, if its route has one.
-    bool mailable() const;
+    virtual bool mailable() const = 0;
     // Of one that is not empty.
     spread_message spread() const { return {*op.type, op.buffer, total_bytes()}; }
 
@@ -152,6 +152,8 @@ protected:
     // What may wait for kernels is done in the init call, before a kernel can wait for us.
     problem prepare_gpu() const;
     problem ended_peer() const;
+    // Whether a mailbox for partitions of at most so many bytes is one for its partitions.
+    bool fits_mailbox(std::uint64_t most_bytes) const;
     // The user's buffer as a network sees it; and by what the network reaches GPU memory, null if by nothing.
     gpu_end end_for(transport::network &network, transport::gpu_puts *&gpus) const;
 

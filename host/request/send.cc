@@ -89,7 +89,18 @@ control_message send_request::make_offer() {
     if (wire_ == nullptr && bad.empty() && offers_single_copy()) m.flags |= offer_in_place;
     offered_gpu_put_ = wire_ != nullptr && bad.empty() && offers_gpu_put();
     if (offered_gpu_put_) m.flags |= offer_gpu_put;
+    m.flags |= offers_mail();
     return m;
+}
+
+// By what is known now: so a receive makes a mailbox only for who uses it.
+std::uint32_t send_request::offers_mail() {
+    if (place.owner == nullptr) return 0;
+    mail_limit_ = choose_mail_limit(place.device, peer_world(), !gapless);
+    const std::uint32_t offered =
+        (fits_mailbox(mail_limit_.bytes) ? offer_mail : 0) | (fits_mailbox(most_mailed(true)) ? offer_mail_to_gaps : 0);
+    offered_mail_ = offered != 0;
+    return offered;
 }
 
 bool send_request::offers_gpu_put() {

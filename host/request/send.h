@@ -37,6 +37,7 @@ public:
     void peer_message(const control_message &message) override;
     void peer_ended() override;
     void on_leave() override;
+    bool mailable() const override { return offered_mail_; }
 
     // setup_mutex and engine are held: fill in the exported copy, and take it from the caller / give it back. The caller makes
     // it before, and destroys it after, it has the locks, for both may wait for kernels.
@@ -67,6 +68,7 @@ private:
     void drop_route(bool in_use);
     bool offers_single_copy();
     bool offers_gpu_put();
+    std::uint32_t offers_mail();
     transport::choice choose_path(const control_message &message) const;
     transport::outcome attach(const control_message &message, const transport::choice &choice);
     transport::outcome attach_landing(const control_message &message, int user);
@@ -102,6 +104,8 @@ private:
     transport::gpu_puts *gpu_wire_ = nullptr;      // how the network reaches GPU memory; null: it does not
     std::string why_staged_;                       // why it does not read the send buffer, in GPU memory
     bool offered_gpu_put_ = false;
+    mail_limit mail_limit_;  // as it was when we offered, if the receive has no gaps
+    bool offered_mail_ = false;
     transport::region peer_view_;  // peer_words_, while the exported copy's GPU has it
     std::uint64_t slots_ = 0;
     chunking chunks_;  // and so the arrival flags

@@ -144,10 +144,13 @@ transport::outcome send_request::attach(const control_message &m, const transpor
         choose_movement({place.owner != nullptr, !gapless, landing_.device != transport::on_host,
                          landing_type_ != nullptr, landing_.remote, route_spent_, chunks_.per_partition > 1,
                          total_bytes(), partition_bytes, in_place_, two_copies, why_staged_, mail_ && mailable()});
-    if (movement_.by_kernels && total_bytes() != 0)
+    if (movement_.by_kernels && total_bytes() != 0) {
+        const bool gaps = !gapless || landing_type_ != nullptr;
         movement_.to_engine =
-            choose_engine_share(arrival_, place.device, peer_world(), static_cast<std::uint64_t>(op.partitions),
-                                !gapless || landing_type_ != nullptr);
+            choose_engine_share(arrival_, place.device, peer_world(), static_cast<std::uint64_t>(op.partitions), gaps);
+        movement_.mailed = gaps ? choose_mail_limit(place.device, peer_world(), true) : mail_limit_;
+        measure_mail(arrival_, place.device, peer_world());
+    }
     // Callers that remember an earlier landing, which may have had fewer, get no other: see movement.h.
     if (!route_spent_) detail::poke(&home->slots, slots_);
     if (landing_.remote) return {};  // nothing there can be stored to: all is left to the engine

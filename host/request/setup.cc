@@ -14,6 +14,7 @@
 #include "host/request/control_channel.h"
 #include "host/request/explain.h"
 #include "host/request/exported.h"
+#include "host/request/mail_limit.h"
 #include "host/request/processes.h"
 #include "host/request/receive.h"
 #include "host/request/send.h"
@@ -163,6 +164,8 @@ void handle_offer(int source, const control_message &m) {
                          (m.flags & offer_has_devices) != 0,
                          (m.flags & offer_in_place) != 0,
                          (m.flags & offer_gpu_put) != 0,
+                         (m.flags & offer_mail) != 0,
+                         (m.flags & offer_mail_to_gaps) != 0,
                          m.words,
                          m.reason};
     rearrange(key, s.order.add(key, matcher::send, arrival));
@@ -409,6 +412,7 @@ void start_setup(bool thread_safe, bool one_thread) {
 void stop_setup() {
     setup_state &s = state();
     if (!s.running.load(std::memory_order_acquire)) return;
+    end_measuring_mail();
     const bool complete = all_come_here();
     {
         const std::lock_guard lock(setup_mutex());

@@ -57,7 +57,7 @@ struct offer {
     std::uint64_t number;  // the sender's own
     int partitions;
     std::uint64_t bytes;
-    bool has_devices, in_place, gpu_put;
+    bool has_devices, in_place, gpu_put, mail, mail_to_gaps;
     transport::wire_region words;
     std::string no_network;      // why it is not by network, if that is what we would need
     std::uint64_t receiver = 0;  // the receive that it is bound to

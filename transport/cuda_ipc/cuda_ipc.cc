@@ -36,7 +36,9 @@ struct wire_address {
     std::int64_t pid;
     std::uint64_t address;  // in the owner: all that is needed within one process
     std::uint64_t offset;
-    std::uint64_t lasting;  // not 0: a slab of the owner's, which it never frees
+    std::uint64_t
+        lasting;  // not 0: a slab of the owner's, which it never frees; of it so many bytes at the beginning are
+                  // nobody's
 };
 static_assert(sizeof(wire_address) <= sizeof(wire_region::address));
 
@@ -72,7 +74,7 @@ constexpr std::uint64_t slab_unit = 2u << 20;  // what cudaMalloc rounds to anyw
 
 std::uint64_t round_up(std::uint64_t n, std::uint64_t unit) { return (n + unit - 1) / unit * unit; }
 
-// Device memory of ours that regions are cut from.
+// Device memory of ours that regions are cut from, behind scratch_bytes for peers to store to.
 struct slab {
     char *base;
     std::uint64_t bytes;
@@ -159,7 +161,7 @@ public:
         const device_scope scope(own.device);
         wire_address address{};
         address.pid = getpid();
-        address.lasting = own.handle == allocated;
+        address.lasting = own.handle == allocated ? scratch_bytes : 0;
         address.address = reinterpret_cast<std::uint64_t>(own.address);
         if (const cudaError_t error = cudaIpcGetMemHandle(&address.handle, own.address); error != cudaSuccess)
             return cuda_error(
@@ -191,6 +193,8 @@ public:
             out.address = reinterpret_cast<void *>(address.address);
             out.device = wire.device;
             out.handle = attached_here;
+            if (address.lasting >= scratch_bytes)
+                out.scratch = reinterpret_cast<void *>(address.address - address.offset);
             if (device != wire.device) return detail::enable_peer(device, wire.device);
             return {};
         }
@@ -214,6 +218,7 @@ public:
         out.backing = o.base;
         out.device = device;
         out.handle = attached_by_ipc;
+        if (address.lasting >= scratch_bytes) out.scratch = o.base;
         return {};
     }
 
@@ -378,11 +383,11 @@ private:
             }
         const device_scope scope(device);
         void *base = nullptr;
-        const std::uint64_t bytes = round_up(length, slab_unit);
+        const std::uint64_t bytes = round_up(scratch_bytes + length, slab_unit);
         if (const cudaError_t error = cudaMalloc(&base, bytes); error != cudaSuccess)
             return cuda_error("no device memory: cudaMalloc", error);
         slabs_.push_back({static_cast<char *>(base), bytes, device, {}});
-        slabs_.back().free.give(0, bytes);
+        slabs_.back().free.give(scratch_bytes, bytes - scratch_bytes);
         slabs_.back().free.take(length, offset);
         out.address = slabs_.back().base + offset;
         return {};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// What packing keeps of each GPU: streams, a pool of memory, the tables of type maps, the constants of its costs. Not
-// for kernels.
+// What packing keeps of each GPU: streams, a pool of memory, the tables of type maps, the constants of its costs; and room
+// for what else is timed there. Not for kernels.
 //
 // Thread safety: every function may be called from any thread, where the device is current. Errors: one sentence for
 // the user, empty for success.
@@ -29,12 +29,18 @@ struct tables {
     cudaEvent_t used = nullptr;  // after the last kernel that was enqueued with them
 };
 
+// Where a kernel that times things works, and page-locked words for what it finds; kept. Null: there was no memory.
+struct timing_room {
+    char *memory = nullptr;
+    uint64_t *words = nullptr;
+};
+
 class device_state {
 public:
     // Before anything else.
     outcome open();
-    // All kernels, and if wanted what packing costs: once, in some milliseconds. This may wait for kernels that run,
-    // which nothing does afterwards.
+    // All kernels, room for timing, and if wanted what packing costs: once, in some milliseconds. This may wait for kernels
+    // that run, which nothing does afterwards.
     outcome load(int device, bool measured);
 
     // A stream of ours for some work; nobody else has it meanwhile.
@@ -56,10 +62,13 @@ public:
 
     // As measured, once it is loaded.
     const pack_costs &costs() const;
+    // Once it is loaded.
+    timing_room room_for_timing() const;
 
 private:
     outcome prepare_streams();
     outcome upload(const mpix_typemap &type, tables &out);
+    void make_timing_room();
 
     std::mutex mutex_;
     bool open_ = false;
@@ -71,6 +80,7 @@ private:
     std::mutex loading_;
     std::atomic<bool> loaded_{false};
     pack_costs measured_;
+    timing_room timing_;
 };
 
 // By ordinal. Never destroyed: the CUDA runtime may be gone by the time of static destructors.

@@ -22,7 +22,8 @@ int launch_lone_copy(char *to, const char *from, int64_t bytes, stream_handle or
 
 // What gpu_mail.cc asks of the part that only nvcc can compile; a cudaError_t.
 int launch_taking(mpix_prequest *receive, stream_handle order);
-int load_taking();
+// Have the kernels of mail_kernel.cu loaded on the current device.
+int load_mail_kernels();
 #endif
 
 }  // namespace mpix::gpu
