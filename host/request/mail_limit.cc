@@ -61,7 +61,7 @@ std::string described(const mail_limit &limit) {
                ": a fence takes {:.2f} us, a block stores {:.0f} bytes a us; it takes {:.0f} bytes a us out of a "
                "mailbox, and {:.2f} us to tell",
                limit.costs.fence_us, limit.costs.stored_bytes_per_us, limit.costs.taken_bytes_per_us,
-               limit.costs.tell_us);
+               std::max(limit.costs.tell_us, 0.0));
 }
 
 void mail_meter::look_at(measurement &m, int device) const {

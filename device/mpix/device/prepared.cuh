@@ -12,10 +12,11 @@ namespace mpix {
 struct prepared_send {
     MPIX_Prequest request;
     uint64_t epoch;  // 0: nothing is known, and calls are as those with the request
-    // Of a message without gaps here; null: not that way.
+    // Null: not that way.
     char *buffer, *mailbox, *landing;
     uint64_t partition_bytes;
     int partitions;
+    bool in_words;  // what lines are made of, without gaps
 };
 
 struct prepared_receive {
@@ -44,7 +45,7 @@ MPIX_FN uint64_t look_at_send(const mpix_prequest *r, bool *for_lines) {
 #endif
 template <class Group>
 MPIX_FN prepared_send prepare_send(const Group &group, MPIX_Prequest preq) {
-    prepared_send s{preq, 0, nullptr, nullptr, nullptr, 0, 0};
+    prepared_send s{preq, 0, nullptr, nullptr, nullptr, 0, 0, false};
 #if MPIX_ON_GPU
     if (preq == nullptr) return s;
     mpix_prequest *const r = detail::request_of(preq);
@@ -61,8 +62,8 @@ MPIX_FN prepared_send prepare_send(const Group &group, MPIX_Prequest preq) {
     s.partitions = r->partitions;
     // The epoch runs, so the route is final.
     const uint64_t *const flags = detail::peek_pointer(&r->flags);
-    if (for_lines && r->places == nullptr && detail::in_words(s.buffer, s.partition_bytes) && s.partition_bytes != 0)
-        s.mailbox = detail::peek_pointer(&r->mailbox);
+    if (for_lines) s.mailbox = detail::peek_pointer(&r->mailbox);
+    s.in_words = r->places == nullptr && detail::in_words(s.buffer, s.partition_bytes);
     if (flags != nullptr && !detail::has_layouts(flags)) s.landing = detail::peek_pointer(&r->landing);
     if (detail::agree_all(group, r->head == detail::send_head && epoch != 0)) s.epoch = epoch;
 #else
@@ -86,7 +87,8 @@ MPIX_FN int pready(const Group &group, int partition, const prepared_send &s) {
         const unsigned rank = static_cast<unsigned>(group.thread_rank()),
                        threads = static_cast<unsigned>(group.num_threads());
         const uint64_t offset = static_cast<uint64_t>(partition) * bytes;
-        if (s.mailbox != nullptr && lines <= ahead * threads && is_mailable(s.request, threads)) {
+        const bool by_mail = s.mailbox != nullptr && is_mailable(s.request, threads);
+        if (by_mail && s.in_words && lines <= ahead * threads) {
             char *const box = mailbox_of(s.mailbox, static_cast<uint64_t>(partition), bytes);
             const char *const from = s.buffer + offset;
             uint64_t payload[ahead];
@@ -104,7 +106,7 @@ MPIX_FN int pready(const Group &group, int partition, const prepared_send &s) {
                 if (const uint64_t i = rank + k * threads; i < lines) store_line(box, i, s.epoch, payload[k]);
             return conclude_mailed(group, partition, r, s.epoch, rank == threads - 1, mover);
         }
-        if (s.landing != nullptr && !for_engine(bytes, glance(&r->engine_bytes), threads)) {
+        if (!by_mail && s.landing != nullptr && !for_engine(bytes, glance(&r->engine_bytes), threads)) {
             // Not from a near cache, which may have it from before there was a route.
             uint64_t *const flags = peek_pointer(&r->flags);
             group.sync();  // as above
