@@ -96,12 +96,14 @@ CONTAINS = {
     "way_inline_take_sole": [[CLAIM, ACQUIRE, ANY], [LINE_IN, LINE_IN], [ALL, *2 * ["st.relaxed.sys.global.u64"]],
                              [ACQUIRE, ALL]],
 }
-# The epoch, all members agree; it again, the whole message's flag, the claim, lines (four of a member, or one), now and then the
-# flag, an acquire for a claim that was given back, all agree; a barrier, then the flag, with a release if others may wait, and the host's word.
+# The epoch, all members agree; it again, the whole message's flag, the claim; the flag and lines (four of a member, or one), an
+# acquire for a claim that was given back, all agree; a barrier, then the flag, with a release if others may wait, and the host's
+# word. Or the claim is given back, and what came with a flag is acquired before all agree.
 for name, flag in ("way_inline_at_once", "st.release.gpu.global.u64"), ("way_inline_at_once_sole", "st.relaxed.sys.global.u64"):
-    CONTAINS[name] = [[PEEK, ALL, PEEK, PEEK, CLAIM, *4 * [LINE_IN], PEEK, LINE_IN, PEEK, ACQUIRE, ALL],
-                      [BLOCK_SYNC, flag, "st.relaxed.sys.global.u64"]]
-COUNTED = {"way_inline_take": (ACQUIRE, 2), "way_inline_take_sole": (ACQUIRE, 2)}
+    CONTAINS[name] = [[PEEK, ALL, PEEK, PEEK, CLAIM, PEEK, *4 * [LINE_IN], PEEK, LINE_IN, ACQUIRE, ALL],
+                      [BLOCK_SYNC, flag, "st.relaxed.sys.global.u64"],
+                      ["atom.acq_rel.gpu.global.cas.b64", ACQUIRE, ALL]]
+COUNTED = {name: (ACQUIRE, 2) for name in ("way_inline_take", "way_inline_take_sole", "way_inline_at_once", "way_inline_at_once_sole")}
 NEVER = {"way_inline_send": "fence|release|acquire", "way_inline_take": "fence|acquire",
          "way_inline_take_sole": r"fence|acquire|\bst\.release", "way_inline_at_once": "fence|acquire",
          "way_inline_at_once_sole": r"fence|acquire|\bst\.release"}

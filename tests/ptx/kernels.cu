@@ -77,7 +77,9 @@ KERNEL way_share(mpix_prequest *r, int p, uint64_t begin, uint64_t bytes, int *o
 KERNEL way_share_counted(mpix_prequest *r, int p, uint64_t bytes, uint64_t *flags, admitted *a, bool *whole) {
     *whole = count_share(r, p, bytes, flags, *a);
 }
-KERNEL way_prepared_flag(mpix::prepared_receive v, int j, bool *out) { *out = flagged(cg::this_thread_block(), v, j); }
+KERNEL way_prepared_flag(mpix::prepared_receive v, int j, bool *out) {
+    *out = flagged(cg::this_thread_block(), v, j, 64);
+}
 KERNEL way_prepared_send(mpix::prepared_send s, int p, int *out) { *out = mpix::pready(cg::this_thread_block(), p, s); }
 
 // ---- what a call adds to a kernel: size_<call>_<group> ----

@@ -155,16 +155,18 @@ MPIX_FN prepared_receive prepare_receive(const Group &group, MPIX_Prequest preq)
 namespace detail {
 
 #if MPIX_ON_GPU
-// Whether a partition's flags are all set, in one trip to memory.
+// Whether a partition's flags are all set, which the members look at side by side, so many times.
 template <class Group>
-MPIX_FN bool flagged(const Group &group, const prepared_receive &v, int j) {
+MPIX_FN bool flagged(const Group &group, const prepared_receive &v, int j, unsigned looks) {
     if (v.epoch == 0 || static_cast<unsigned>(j) >= v.partitions) return false;
     overlap range{static_cast<uint64_t>(j), static_cast<uint64_t>(j)};
     if (v.senders != v.partitions) range = sender_partitions(request_of(v.request), j, v.senders);
     const uint64_t rank = static_cast<uint64_t>(group.thread_rank()), count = range.last - range.first + 1;
     bool set = count <= static_cast<uint64_t>(group.num_threads());
     // Pairs with the sender's publish_partition, and with tell_taken; by the barrier the other members have it as well.
-    if (set && rank < count) set = reached(&v.flags[range.first + rank], v.epoch);
+    if (set && rank < count) do {
+            set = reached(&v.flags[range.first + rank], v.epoch);
+        } while (!set && --looks != 0);
     return agree_all(group, set);
 }
 #endif
@@ -177,7 +179,7 @@ MPIX_FN bool flagged(const Group &group, const prepared_receive &v, int j) {
 template <class Group>
 MPIX_FN bool parrived(const Group &group, const prepared_receive &v, int partition) {
 #if MPIX_ON_GPU
-    if (detail::flagged(group, v, partition)) return true;
+    if (detail::flagged(group, v, partition, 1)) return true;
 #endif
     return parrived(group, v.request, partition);
 }
@@ -188,9 +190,11 @@ MPIX_FN bool parrived(const Group &group, const prepared_receive &v, int partiti
 template <class Group>
 MPIX_FN int wait_arrived(const Group &group, const prepared_receive &v, int partition, uint64_t timeout_ns) {
 #if MPIX_ON_GPU
-    // What comes by the mailbox is waited for there first: of what is missing the flag would be looked at for nothing.
+    // What comes by the mailbox is waited for there, and flags alone for some hundred microseconds.
+    constexpr unsigned looks = 1024;
     if (!detail::takes_at_once(v.request, static_cast<unsigned>(group.num_threads())) || timeout_ns == 0) {
-        if (detail::flagged(group, v, partition)) return MPI_SUCCESS;
+        if (detail::flagged(group, v, partition, timeout_ns == 0 || detail::is_mailable(v.request) ? 1 : looks))
+            return MPI_SUCCESS;
     } else if (detail::take_at_once(group, detail::request_of(v.request), partition,
                                     detail::waiters_of(v.request) == detail::waiters::sole, v.epoch)) {
         return MPI_SUCCESS;

@@ -37,11 +37,14 @@ MPIX_FN bool load_lines(const char *box, unsigned rank, unsigned threads, unsign
     return there;
 }
 
-// Wait for partition j and take it out; false: that is not for this way, or it takes too long, or the partition came another way, and
+// What a member of the group has seen of a partition: its own lines, or the flag that says that it came another way.
+enum class sight { lines, flag, neither };
+
+// Wait for partition j, and take it out unless it came with a flag; false: that is not for this way, or it takes too long, and
 // whoever asks anew finds out. `running`: the epoch, if it is known, the same to all members; else 0.
 template <class Group>
 MPIX_FN bool take_at_once(const Group &group, mpix_prequest *r, int j, bool sole, uint64_t running = 0) {
-    constexpr unsigned each = most_lines_per_thread, most_looks = 1024, looks_between = 16;
+    constexpr unsigned each = most_lines_per_thread, most_looks = 1024;
     const unsigned rank = static_cast<unsigned>(group.thread_rank()),
                    threads = static_cast<unsigned>(group.num_threads()), at = static_cast<unsigned>(j);
     const uint64_t bytes = r->partition_bytes;
@@ -67,6 +70,7 @@ MPIX_FN bool take_at_once(const Group &group, mpix_prequest *r, int j, bool sole
     }
     if (!agree_all(group, good)) return false;
     uint64_t payload[each] = {}, before = 0, *const taken = taken_of(flags, senders) + at;
+    sight seen = sight::flag;
     if (busy) {
         // Under way together with the first look: as in await_together, whoever finds the same epoch again has read what all have;
         // and the leader's claim.
@@ -75,16 +79,16 @@ MPIX_FN bool take_at_once(const Group &group, mpix_prequest *r, int j, bool sole
         const char *const box = mailbox_of(mailbox, at, bytes);
         const auto look_on = [&](const auto &look) {
             for (unsigned looks = 1;; ++looks) {
-                if (look()) return true;
-                if (looks == 1 && ((again != epoch) | (whole >= epoch))) return false;
-                if (looks % looks_between == 0 && (looks == most_looks || peek(flags + at) >= epoch)) return false;
+                const uint64_t flag = peek(flags + at);  // under way together with the lines
+                if (look()) return sight::lines;
+                if ((looks == 1 && ((again != epoch) | (whole >= epoch))) || looks == most_looks) return sight::neither;
+                if (flag >= epoch) return sight::flag;
             }
         };
-        const bool there =
-            lines <= threads
-                ? look_on([&] { return load_line(box, rank < lines ? rank : lines - 1, epoch, &payload[0]); })
-                : look_on([&] { return load_lines(box, rank, threads, lines, epoch, payload); });
-        good = there & (again == epoch) & (whole < epoch) & (before < 2 * epoch - 1);
+        seen = lines <= threads
+                   ? look_on([&] { return load_line(box, rank < lines ? rank : lines - 1, epoch, &payload[0]); })
+                   : look_on([&] { return load_lines(box, rank, threads, lines, epoch, payload); });
+        good = (seen == sight::lines) & (again == epoch) & (whole < epoch) & (before < 2 * epoch - 1);
         if (leader && before == 2 * epoch - 2) acquire_peeked(taken);  // see has_claimed
     }
     if (agree_all(group, good)) {
@@ -99,8 +103,11 @@ MPIX_FN bool take_at_once(const Group &group, mpix_prequest *r, int j, bool sole
         if (teller) tell_taken(flags + at, told + at, epoch, sole);
         return true;
     }
+    // Another group's to take, unless it is there.
     if (leader && before < 2 * epoch - 1) claim_gpu(taken, 2 * epoch - 1, 2 * epoch - 2);
-    return false;
+    // Pairs with the sender's publish_partition, and with tell_taken; by the barrier all members have it.
+    if (busy && seen == sight::flag) acquire_peeked(flags + at);
+    return agree_all(group, seen == sight::flag);
 }
 
 }  // namespace mpix::detail
