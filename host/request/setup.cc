@@ -163,7 +163,10 @@ void handle_offer(int source, const control_message &m) {
                          (m.flags & offer_has_devices) != 0,
                          (m.flags & offer_in_place) != 0,
                          (m.flags & offer_gpu_put) != 0,
+                         (m.flags & offer_pull) != 0,
                          m.words,
+                         m.landing,
+                         m.arrival,
                          m.reason};
     rearrange(key, s.order.add(key, matcher::send, arrival));
 }
