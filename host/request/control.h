@@ -41,26 +41,30 @@ struct control_message {
                                      // INTRODUCE: where in the address this piece begins
     std::uint32_t refusal;           // ACCEPT, CONNECT: a refusal_reason
     transport::wire_region words;    // this side's words; INTRODUCE: from here on introduction_piece bytes
-    transport::wire_region landing;  // ACCEPT
-    transport::wire_region arrival;  // ACCEPT: the arrival flags
-    transport::wire_region layout;   // ACCEPT: the plan of a landing that has gaps (plan_wire.h), or the rest of the
-                                     // description of GPU memory that a network reaches; else zero
-    char reason[136];                // with a refusal: a sentence, terminated
+    transport::wire_region landing;  // ACCEPT; OFFER: with offer_pull, the send buffer
+    transport::wire_region
+        arrival;  // ACCEPT: the arrival flags; OFFER: with offer_pull, where kernels tell what they wait for
+    transport::wire_region layout;  // ACCEPT: the plan of a landing that has gaps (plan_wire.h), or the rest of the
+                                    // description of GPU memory that a network reaches; else zero
+    char reason[136];               // with a refusal: a sentence, terminated
 };
 static_assert(sizeof(control_message) == 960);
 
 constexpr std::size_t introduction_piece = 4 * sizeof(transport::wire_region);
 constexpr std::uint64_t introduction_limit = 64 * introduction_piece;
 
-constexpr std::uint32_t control_magic = 0x3878706d;  // "mpx8"
+constexpr std::uint32_t control_magic = 0x3978706d;  // "mpx9"
 constexpr std::uint32_t offer_has_devices = 1;
 constexpr std::uint32_t offer_in_place = 2;       // the sender can write into a receive buffer in host memory itself
 constexpr std::uint32_t offer_gpu_put = 4;        // the sender's network can put into GPU memory what it sends
 constexpr std::uint32_t offer_mail = 8;           // partitions are small enough for a mailbox of a receive without gaps
 constexpr std::uint32_t offer_mail_to_gaps = 16;  // and of one with gaps
+constexpr std::uint32_t offer_pull =
+    32;  // kernels may read the send buffer (pull.h): it is `landing`, `arrival` what they want
 constexpr std::uint32_t accept_slots = 3;    // mask: 1, or 2; within a node that is as many as the landing has room for
 constexpr std::uint32_t accept_mailbox = 8;  // a mailbox lies behind the arrival flags (mailbox.h)
 constexpr std::uint32_t accept_in_place = 16;  // the landing is the receive buffer, in the receiver's own memory
+constexpr std::uint32_t accept_pull = 32;      // they do: offers lie behind the arrival flags
 constexpr std::uint32_t accept_in_chunks = 4;  // the message travels in chunks, each with its flag (chunks.h)
 
 // Of all but the last the sender is told by the receiver's clear-to-send that it is final: until then one of the two may be

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <limits>
 #include <map>
 #include <utility>
 
@@ -17,8 +18,8 @@ namespace {
 
 // A word from a GPU to its host and back, on an H200: to the engine, and, by way of the flag, from it.
 constexpr double hand_over_us = 3.2;
-// More than kernels can multiply by the number of their threads without passing 64 bits, or anybody has.
-constexpr std::uint64_t most = std::uint64_t{1} << 48;
+// More than any thread has, and what a kernel is told of it has 32 bits.
+constexpr std::uint64_t most = std::numeric_limits<std::uint32_t>::max();
 
 // 0: that failed, and so will the next that the copy engine is asked for, which says why.
 double measure_word(const transport::region &flags) {

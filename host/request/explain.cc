@@ -3,6 +3,7 @@
 
 #include <mpix/device/mailbox.cuh>
 #include <mpix/device/post.cuh>
+#include <mpix/device/pull.cuh>
 
 #include <limits>
 #include <string_view>
@@ -163,6 +164,14 @@ void add_sender(table &out, const request &r, const movement &how, const transpo
     else if (share.bytes != 0)
         out.line(
             format("    left to the engine too from {} bytes for each thread on (MPIX_ENGINE_BYTES)", share.bytes));
+    if (how.pull_bytes != 0)
+        out.line(
+            format("    left to the receiver's kernels from {} bytes for each thread on (MPIX_PULL_BYTES), where a "
+                   "group of them "
+                   "waits: it reads",
+                   how.pull_bytes));
+    else
+        out.line("    not left to the receiver's kernels to read: " + how.not_pulled);
     out.line("  ready in a kernel before the receiver is: left to the progress engine too");
 }
 
@@ -175,6 +184,13 @@ void add_receiver(table &out, const request &r, const transport::choice &choice,
     if (choice.pair.receiver_on_gpu && !choice.pair.by_network) {
         out.line("  landing: the receive buffer itself, for messages of any size: nothing is copied out");
         if (!r.gapless) out.line("  gaps: the sender has been told of them, and leaves them as they are");
+        if (kind.not_pulled.empty())
+            out.line(format(
+                "  wait_arrived by {} threads or more reads what few threads send out of the send buffer, up to {} "
+                "bytes for each",
+                detail::least_reading_threads, detail::most_read_per_thread));
+        else
+            out.line("  nothing is read out of the send buffer: " + kind.not_pulled);
         return;
     }
     out.line(format("  landing: memory of this process that the sender {}, by message size (MPIX_EAGER_BYTES):",

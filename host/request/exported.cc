@@ -4,6 +4,7 @@
 #include <mpix/device/mailbox.cuh>
 #include <mpix/device/gpu_pack.h>
 #include <mpix/device/payload.cuh>
+#include <mpix/device/pull.cuh>
 
 #include <algorithm>
 #include <cstddef>
@@ -18,7 +19,10 @@ namespace mpix {
 static_assert(offsetof(device_route, told) == offsetof(mpix_prequest, told) - offsetof(mpix_prequest, landing) &&
               offsetof(device_route, layouts) == offsetof(mpix_prequest, layouts) - offsetof(mpix_prequest, landing) &&
               offsetof(device_route, engine_bytes) ==
-                  offsetof(mpix_prequest, engine_bytes) - offsetof(mpix_prequest, landing));
+                  offsetof(mpix_prequest, engine_bytes) - offsetof(mpix_prequest, landing) &&
+              offsetof(device_route, pull_bytes) ==
+                  offsetof(mpix_prequest, pull_bytes) - offsetof(mpix_prequest, landing) &&
+              offsetof(device_route, answers) == offsetof(mpix_prequest, answers) - offsetof(mpix_prequest, landing));
 static_assert(sizeof(device_route) == offsetof(mpix_prequest, seen_epoch) - offsetof(mpix_prequest, landing),
               "the route is written to the GPU as one piece");
 
@@ -86,6 +90,7 @@ problem device_copy::make(const request &r, std::uint64_t epoch, std::uint32_t c
     viewed_ = r.words_region;
     receives_ = r.kind == MPIX_KIND_RECV;
     if (r.mailable()) mailing_threads_ = detail::least_mailing_threads(r.partition_bytes);
+    reads_ = receives_ && !r.mailable() && !r.null_peer() && r.why_not_pulled().empty();
     const std::size_t bytes = mpix_prequest_size(r.kind, r.op.partitions);
     if (auto bad = gpus_.allocate(bytes, device_, memory_); !bad.empty()) return {MPI_ERR_NO_MEM, bad};
 
@@ -126,7 +131,7 @@ problem device_copy::place_pieces(const request &r, const std::int64_t **out) {
 }
 
 mpix_prequest *device_copy::opaque_handle(bool sole_waiter) const {
-    if (mailing_threads_ == 0) return handle();
+    if (mailing_threads_ == 0) return reads_ ? detail::reading_receive(handle()) : handle();
     return receives_ ? detail::mailable_receive(handle(), sole_waiter, mailing_threads_)
                      : detail::mailable_send(handle(), mailing_threads_);
 }

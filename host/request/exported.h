@@ -30,7 +30,11 @@ struct device_route {
     const mpix_posting *postings = nullptr;
     char *mailbox = nullptr;
     std::uint64_t *told = nullptr;
-    std::uint64_t engine_bytes = 0;
+    std::uint64_t left_bytes = 0;
+    std::uint32_t engine_bytes = 0, pull_bytes = 0;
+    std::uint64_t *wanted = nullptr;
+    const char *peer_buffer = nullptr;
+    std::uint64_t *answers = nullptr;
 };
 
 class device_copy {
@@ -80,6 +84,7 @@ private:
     std::uint64_t mailing_threads_ =
         0;  // that a group needs to use a mailbox, or, of a receive, to take out of it at once; 0: there is none for it
     bool receives_ = false, sole_waiter_ = false;
+    bool reads_ = false;  // a receive whose kernels may be offered partitions
     bool ended_ = false;
     transport::region memory_;
     transport::region viewed_;  // the request's words, as long as the GPU has them

@@ -66,6 +66,7 @@ private:
 
     transport::outcome attach_words(const offer &sender);
     transport::outcome adopt_buffer();
+    std::string attach_send_buffer(const offer &sender);
     std::string adopt_by_network(const offer &sender);
     landing_kind kind_of_landing() const;
     transport::outcome make_landing(const offer &sender);
@@ -76,6 +77,8 @@ private:
     void give_gate();
     void tell_gate();
     void drop_landing();
+    void drop_view();
+    void drop_send_buffer();
     void take_back_buffer();
     bool look_at_flags();
     bool arrived_here(int partition);
@@ -110,9 +113,12 @@ private:
     };
     std::vector<undone_match> undone_;
     std::uint64_t slots_ = 0, peer_partitions_ = 0;
-    landing_room room_;       // of the first match, whose landing may be among the undone ones
-    bool in_place_ = false;   // no landing: the sender writes into the user's buffer, in our memory
-    std::string why_staged_;  // why the network does not put into the user's buffer, in GPU memory
+    landing_room room_;                       // of the first match, whose landing may be among the undone ones
+    transport::region peer_buffer_, wanted_;  // of a sender whose buffer our kernels may read
+    transport::region peer_view_;             // peer_words_, while the exported copy's GPU has it
+    std::string why_not_pulled_;              // why they do not
+    bool in_place_ = false;                   // no landing: the sender writes into the user's buffer, in our memory
+    std::string why_staged_;                  // why the network does not put into the user's buffer, in GPU memory
     taken_states taken_{nullptr, std::free};
 
     const bool alone_ = one_thread_calls();

@@ -19,6 +19,7 @@
 #include "host/request/exported.h"
 #include "host/request/mail_limit.h"
 #include "host/request/movement.h"
+#include "host/request/pull.h"
 #include "host/request/setup.h"
 
 namespace mpix {
@@ -168,7 +169,11 @@ transport::outcome receive_request::make_landing(const offer &sender) {
             (device == nullptr || device->mailable()) &&
             (gapless || each % static_cast<std::uint64_t>(spread().piece()) == 0) && gpu::prepare(place.device).empty())
             mail_ = mailbox_for(peer_partitions_, each, most_mailed(!gapless));
-        if (bad.empty()) bad = landing_owner_->allocate(mail_ ? mail_.all : flag_bytes, place.device, arrival_);
+        why_not_pulled_ = mail_ ? "it goes by the mailbox" : attach_send_buffer(sender);
+        const std::uint64_t all_bytes = mail_          ? mail_.all
+                                        : peer_buffer_ ? bytes_with_offers(peer_partitions_)
+                                                       : flag_bytes;
+        if (bad.empty()) bad = landing_owner_->allocate(all_bytes, place.device, arrival_);
     } else {
         slots_ = by_puts ? 1 : slots_for(total_bytes(), config().eager_bytes);
         // Host memory that the sender stores to. After a match was undone, no more than two: its landing may be kept, and a thread
@@ -195,6 +200,32 @@ transport::outcome receive_request::make_landing(const offer &sender) {
 // An export before the match knows the size only. (One after it is not for a mailbox that a later match might have: make_landing.)
 bool receive_request::mailable() const { return arrival_ ? bool(mail_) : fits_mailbox(most_mailed(!gapless)); }
 
+// For our kernels to read. Why not, or empty.
+std::string receive_request::attach_send_buffer(const offer &sender) {
+    if (!sender.pull) return "the sender does not offer its buffer, and says why";
+    const std::uint64_t each = total_bytes() / peer_partitions_;
+    if (std::string why = why_no_pull({place.owner != nullptr, !gapless, op.buffer, each, 0}); !why.empty()) return why;
+    if (sender.words.bytes < words_with_answers(peer_partitions_)) return "the sender has no room for answers";
+    // What may be page-locked as long as the process lives: giving that back does not wait for kernels.
+    if (!peer_words_.lasting) return "the sender has too many partitions";
+    if (sender.buffer.transport != landing_owner_->id() || sender.wanted.transport != landing_owner_->id() ||
+        sender.buffer.bytes < total_bytes() || sender.wanted.bytes < peer_partitions_ * sizeof(std::uint64_t))
+        return "the sender's buffer is too small, or where it cannot be read";
+    transport::region buffer, wanted;
+    if (auto bad = attach_peers(sender.buffer, place.device, buffer); !bad.empty()) return bad;
+    auto bad = attach_peers(sender.wanted, place.device, wanted);
+    if (bad.empty() && (reinterpret_cast<std::uintptr_t>(buffer.address) & 7) != 0)
+        bad = "the send buffer is not aligned to words of 8 bytes";
+    if (bad.empty()) {
+        peer_buffer_ = buffer;
+        wanted_ = wanted;
+    } else {
+        detach_peers(buffer);
+        detach_peers(wanted);
+    }
+    return bad;
+}
+
 // To host memory a partition comes as one, and where it is put into a GPU's.
 chunking receive_request::chunks() const {
     const bool in_chunks = wire_ != nullptr && place.owner != nullptr && !kind_of_landing().by_puts;
@@ -202,7 +233,8 @@ chunking receive_request::chunks() const {
 }
 
 landing_kind receive_request::kind_of_landing() const {
-    return {in_place_, wire_ != nullptr && landing_ && landing_.device != transport::on_host, why_staged_, slots_};
+    return {in_place_, wire_ != nullptr && landing_ && landing_.device != transport::on_host, why_staged_, slots_,
+            why_not_pulled_};
 }
 
 // The user's own buffer in GPU memory, for the network to put to; or why not.
@@ -229,7 +261,7 @@ transport::outcome receive_request::describe_landing(control_message &answer) co
     const bool by_puts = kind_of_landing().by_puts;
     answer.flags = static_cast<std::uint32_t>(std::min<std::uint64_t>(slots_, 2)) |
                    (delivery_ != nullptr && !by_puts ? accept_in_chunks : 0) | (mail_ ? accept_mailbox : 0) |
-                   (in_place_ ? accept_in_place : 0);
+                   (in_place_ ? accept_in_place : 0) | (peer_buffer_ ? accept_pull : 0);
     if (wire_ != nullptr) {
         if (auto bad = by_puts ? gpu_wire()->describe(landing_, answer.landing, answer.layout)
                                : wire_->describe(landing_, answer.landing);
@@ -336,7 +368,23 @@ transport::outcome receive_request::install_on_device() {
         route.mailbox = arrival + mail_.lines;
         route.told = mail_delivery_->told_by_kernels();
     }
+    drop_view();
+    if (peer_buffer_) {
+        void *view = nullptr;
+        if (auto bad = device->gpus().acquire_view(peer_words_, device->device(), view); !bad.empty()) return bad;
+        peer_view_ = peer_words_;
+        route.wanted = static_cast<std::uint64_t *>(wanted_.address);
+        route.peer_buffer = static_cast<const char *>(peer_buffer_.address);
+        route.answers =
+            reinterpret_cast<std::uint64_t *>(static_cast<char *>(view) + answers_in_words(peer_partitions_));
+    }
     return device->install(route);
+}
+
+// Of a lasting mapping: does not wait.
+void receive_request::drop_view() {
+    if (peer_view_) transport::devices()->release_view(peer_view_);
+    peer_view_ = {};
 }
 
 bool receive_request::unbind(bool parted) {
@@ -380,12 +428,21 @@ void receive_request::take_back_buffer() {
 void receive_request::on_leave() {
     const std::lock_guard lock(engine);
     take_back_buffer();
+    drop_send_buffer();
+}
+
+// The sender's: its mapping may be closed. (Only in the user's own call: see close_unused_mappings.)
+void receive_request::drop_send_buffer() {
+    drop_view();
+    detach_peers(peer_buffer_);
+    detach_peers(wanted_);
 }
 
 void receive_request::drop_landing() {
     release(arrival_);
     release(landing_, delivery_, kind_of_landing().by_puts);
     release(layout_);
+    drop_send_buffer();
     detach_peers(peer_words_);
     wire_ = nullptr;
 }
@@ -458,6 +515,7 @@ problem receive_request::export_to(std::unique_ptr<device_copy> &made, std::uint
     device = std::move(made);
     if ((flags_on_device() || delivery_ != nullptr) && arrival_)
         if (auto bad = install_on_device(); !bad.empty()) {
+            drop_view();
             made = std::move(device);
             return {MPI_ERR_OTHER, bad};
         }
@@ -465,6 +523,7 @@ problem receive_request::export_to(std::unique_ptr<device_copy> &made, std::uint
 }
 
 std::unique_ptr<device_copy> receive_request::end_export() {
+    drop_view();
     // The sender's kernels go on using the mailbox.
     if (takes_mail_ && (takers_.empty() || mail_delivery_->busy())) {
         device->end();

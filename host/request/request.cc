@@ -13,6 +13,7 @@
 #include "host/config.h"
 #include "host/datatype/typemap.h"
 #include "host/request/exported.h"
+#include "host/request/pull.h"
 #include "host/request/setup.h"
 
 namespace mpix {
@@ -71,6 +72,12 @@ bool request::fits_mailbox(std::uint64_t most_bytes) const {
     return place.owner != nullptr && partition_bytes != 0 &&
            partition_bytes <= most_bytes &&  // of a receive: the sender's are as large, or larger
            (gapless || total_bytes() / static_cast<std::uint64_t>(spread().piece()) <= most_places);
+}
+
+std::string request::why_not_pulled(std::uint64_t least) const {
+    // The sender's partitions count.
+    const std::uint64_t each = kind == MPIX_KIND_SEND ? partition_bytes : 8;
+    return why_no_pull({place.owner != nullptr, !gapless, op.buffer, each, least});
 }
 
 void give_back(transport::region &own) {

@@ -105,6 +105,8 @@ public:
     match_key key() const;
     // Whether an exported copy may go by a mailbox, if its route has one.
     virtual bool mailable() const = 0;
+    // Why kernels of its receiver's do not read it out of its send buffer, as far as this side's buffer goes (pull.h); empty: they may.
+    std::string why_not_pulled(std::uint64_t least = 0) const;
     // Of one that is not empty.
     spread_message spread() const { return {*op.type, op.buffer, total_bytes()}; }
 

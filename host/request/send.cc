@@ -19,6 +19,7 @@
 #include "host/request/chunked_put.h"
 #include "host/request/explain.h"
 #include "host/request/exported.h"
+#include "host/request/pull.h"
 #include "host/request/setup.h"
 
 namespace mpix {
@@ -62,12 +63,16 @@ send_request::~send_request() {
         transport::node_memory().release(staging_);
     detach_regions(false);
     for (transport::region &r : retired_) detach_peers(r);
+    if (wanted_) place.owner->release(wanted_);
 }
 
 problem send_request::prepare() {
     if (problem bad = prepare_gpu(); bad) return bad;
     const auto n = static_cast<std::uint64_t>(op.partitions);
-    if (problem bad = allocate_words(n * sizeof(mpix_ring_entry)); bad) return bad;
+    least_pulled_ = least_pulled(place.owner == nullptr ? 0 : gpu::costs_of(place.device).lone_thread);
+    why_not_pulled_ = why_not_pulled(least_pulled_);
+    const std::uint64_t words_bytes = why_not_pulled_.empty() ? words_with_answers(n) : answers_in_words(n);
+    if (problem bad = allocate_words(words_bytes - sizeof(mpix_words)); bad) return bad;
     home->ring = reinterpret_cast<mpix_ring_entry *>(words + 1);
     return {};
 }
@@ -89,6 +94,7 @@ control_message send_request::make_offer() {
     if (wire_ == nullptr && bad.empty() && offers_single_copy()) m.flags |= offer_in_place;
     offered_gpu_put_ = wire_ != nullptr && bad.empty() && offers_gpu_put();
     if (offered_gpu_put_) m.flags |= offer_gpu_put;
+    if (wire_ == nullptr && bad.empty() && why_not_pulled_.empty()) offer_pull(m);
     m.flags |= offers_mail();
     return m;
 }
@@ -101,6 +107,21 @@ std::uint32_t send_request::offers_mail() {
         (fits_mailbox(mail_limit_.bytes) ? offer_mail : 0) | (fits_mailbox(most_mailed(true)) ? offer_mail_to_gaps : 0);
     offered_mail_ = offered != 0;
     return offered;
+}
+
+// The receiver maps them, if its buffer is GPU memory, too.
+void send_request::offer_pull(control_message &m) {
+    transport::region buffer;
+    why_not_pulled_ = place.owner->adopt(op.buffer, total_bytes(), buffer);
+    if (why_not_pulled_.empty()) why_not_pulled_ = place.owner->describe(buffer, m.landing);
+    if (why_not_pulled_.empty())
+        why_not_pulled_ = place.owner->allocate(static_cast<std::uint64_t>(op.partitions) * sizeof(std::uint64_t),
+                                                place.device, wanted_);
+    if (why_not_pulled_.empty()) why_not_pulled_ = place.owner->describe(wanted_, m.arrival);
+    if (why_not_pulled_.empty())
+        m.flags |= mpix::offer_pull;
+    else
+        m.landing = m.arrival = {};
 }
 
 bool send_request::offers_gpu_put() {
@@ -261,7 +282,11 @@ void send_request::write_in_place(int partition) {
 // One partition, in the engine's hands.
 void send_request::start_move(int partition, bool for_host) {
     ++engine_moves_;
-    move m{partition, for_host, nullptr};
+    carry_out({partition, for_host, nullptr});
+}
+
+void send_request::carry_out(move m) {
+    const int partition = m.partition;
     if (refusal_ == refused_not && !null_peer()) {
         if (movement_.engine == mover::cpu)
             plan_mover<false>{*this}(this_thread(), nullptr, {}, partition, landing_now());
@@ -287,6 +312,26 @@ void send_request::finish_move(const move &m) {
     if (refusal_ == refused_not && engine_failure_.empty() && !null_peer() && movement_.engine != mover::network)
         set_flag(static_cast<std::uint64_t>(m.partition));
     if (m.for_host) ++host_share_;
+}
+
+// What kernels of the receiver's have read is there, and flagged; what they will not read any more is the engine's.
+void send_request::look_for_answers() {
+    const auto *const answers = reinterpret_cast<const std::uint64_t *>(
+        reinterpret_cast<const char *>(words) + answers_in_words(static_cast<std::uint64_t>(op.partitions)));
+    const std::uint64_t wrong = detail::peek(&words->error) & 0xffffffffu;  // a partition's number, and 1; or 0
+    std::vector<move> ours;
+    std::erase_if(moving_, [&](const move &m) {
+        if (!m.offered) return false;
+        // Pairs with publish in read_offered: that the buffer has been read, and the flag.
+        const std::uint64_t answer = detail::observe(&answers[m.partition]);
+        if (answer == 2 * epoch_ || refusal_ != refused_not) return true;  // or nobody is there any more
+        // Of one that was marked ready twice, which is an error, the flag may have come first: then nobody answers.
+        const auto p = static_cast<std::size_t>(m.partition);
+        if (answer != 2 * epoch_ + 1 && wrong != p + 1 && !host_readied_[p]) return false;
+        ours.push_back({m.partition, m.for_host, nullptr});
+        return true;
+    });
+    for (move &m : ours) carry_out(std::move(m));
 }
 
 // In an epoch that kernels and the host's Pready share, nobody but the engine sees all that is ready.
@@ -344,8 +389,12 @@ void send_request::drain() {
         const mpix_ring_entry entry = detail::observe(&home->ring[ring_taken_ % n]);
         if (entry >> 32 != (epoch_ & 0xffffffffu)) break;
         ++ring_taken_;
-        const std::uint64_t partition = entry & 0xffffffffu;
-        if (partition < n)
+        const bool offered = (entry & MPIX_RING_OFFERED) != 0;
+        const std::uint64_t partition = entry & (MPIX_RING_OFFERED - 1);
+        if (partition < n && offered && pulls_) {
+            ++engine_moves_;
+            moving_.push_back({static_cast<int>(partition), false, nullptr, true});
+        } else if (partition < n && !offered)
             start_move(static_cast<int>(partition), false);
         else  // the ring lies in memory that others can write
             fail("the list of deferred partitions has been overwritten");
@@ -404,9 +453,10 @@ bool send_request::advance() {
     if (posted_ != nullptr && queue_->step()) progress_busy();
     if (gate_open()) drain();
     if (!moving_.empty()) progress_busy();
+    if (pulls_) look_for_answers();
     std::erase_if(moving_, [this](const move &m) {
         transport::outcome bad;
-        if (!m.transfer->finished(bad)) return false;
+        if (m.offered || !m.transfer->finished(bad)) return false;
         if (!bad.empty()) fail(bad);
         finish_move(m);
         return true;
@@ -480,6 +530,9 @@ stall send_request::describe_stall() {
     s.remark += !connected    ? "no matching receive has been found"
                 : gate_open() ? "the receiver has started"
                               : format("the receiver has started epoch {} only", detail::peek(&words->gate));
+    if (const auto offered = std::count_if(moving_.begin(), moving_.end(), [](const move &m) { return m.offered; });
+        offered != 0)
+        s.remark += format("; {} were offered to the receiver's kernels, which have not read them", offered);
     if (!connected && !setup_thread_safe())
         s.remark += " (the MPI library gave no MPI_THREAD_MULTIPLE: setup gets on in MPI calls only)";
     return s;

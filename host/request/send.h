@@ -60,6 +60,7 @@ private:
         int partition;
         bool for_host;  // the host's Pready of an exported request: counted when it is done
         std::unique_ptr<transport::transfer> transfer;
+        bool offered = false;  // to kernels of the receiver's, which have not answered yet
     };
 
     void accept(const control_message &message);
@@ -69,6 +70,7 @@ private:
     bool offers_single_copy();
     bool offers_gpu_put();
     std::uint32_t offers_mail();
+    void offer_pull(control_message &m);
     transport::choice choose_path(const control_message &message) const;
     transport::outcome attach(const control_message &message, const transport::choice &choice);
     transport::outcome attach_landing(const control_message &message, int user);
@@ -82,6 +84,8 @@ private:
     bool complete() const;
     void drain();
     void start_move(int partition, bool for_host);
+    void carry_out(move m);
+    void look_for_answers();
     transport::outcome start_transfer(int partition, std::unique_ptr<transport::transfer> &out);
     std::unique_ptr<transport::transfer> start_put(int partition) const;
     std::vector<char> packed(int partition) const;
@@ -106,7 +110,11 @@ private:
     bool offered_gpu_put_ = false;
     mail_limit mail_limit_;  // as it was when we offered, if the receive has no gaps
     bool offered_mail_ = false;
-    transport::region peer_view_;  // peer_words_, while the exported copy's GPU has it
+    std::uint64_t least_pulled_ = 0;  // see pull.h
+    std::string why_not_pulled_;      // as far as is known here
+    transport::region wanted_;        // what kernels of the receiver's wait for, in our GPU's memory
+    bool pulls_ = false;              // they may be offered partitions
+    transport::region peer_view_;     // peer_words_, while the exported copy's GPU has it
     std::uint64_t slots_ = 0;
     chunking chunks_;  // and so the arrival flags
     mailbox_layout mail_;

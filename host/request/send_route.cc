@@ -17,6 +17,7 @@
 #include "host/request/explain.h"
 #include "host/request/exported.h"
 #include "host/request/landing_room.h"
+#include "host/request/pull.h"
 #include "host/request/setup.h"
 
 namespace mpix {
@@ -110,7 +111,13 @@ transport::outcome send_request::attach(const control_message &m, const transpor
     mail_ = {};
     if ((m.flags & accept_mailbox) != 0)
         mail_ = mailbox_for(static_cast<std::uint64_t>(op.partitions), partition_bytes, partition_bytes);
-    const std::uint64_t flags_bytes = mail_ ? mail_.all : (chunks_.all() + 1) * sizeof(std::uint64_t);
+    pulls_ = (m.flags & accept_pull) != 0;
+    if (pulls_ && (!why_not_pulled_.empty() || transport::by_network(m.landing.transport) ||
+                   m.landing.device == transport::on_host || m.layout.bytes != 0))
+        return "the receiver wants to read the send buffer, which was not offered";
+    const std::uint64_t flags_bytes = mail_    ? mail_.all
+                                      : pulls_ ? bytes_with_offers(static_cast<std::uint64_t>(op.partitions))
+                                               : (chunks_.all() + 1) * sizeof(std::uint64_t);
     std::uint64_t landing_bytes = slots_ * total_bytes();
     memory_span span{0, 0};
     const bool remote = transport::by_network(m.landing.transport), to_gpu = m.landing.device != transport::on_host;
@@ -140,10 +147,13 @@ transport::outcome send_request::attach(const control_message &m, const transpor
     path_ = choice.taken()->name;
     const std::string two_copies =
         why_no_single_copy_.empty() ? "the receive buffer has gaps, or others cannot write there" : why_no_single_copy_;
-    movement_ =
-        choose_movement({place.owner != nullptr, !gapless, landing_.device != transport::on_host,
-                         landing_type_ != nullptr, landing_.remote, route_spent_, chunks_.per_partition > 1,
-                         total_bytes(), partition_bytes, in_place_, two_copies, why_staged_, mail_ && mailable()});
+    const std::string not_pulled = !why_not_pulled_.empty() ? why_not_pulled_
+                                   : pulls_                 ? ""
+                                                            : "the receiver does not read it, and says why";
+    movement_ = choose_movement({place.owner != nullptr, !gapless, landing_.device != transport::on_host,
+                                 landing_type_ != nullptr, landing_.remote, route_spent_, chunks_.per_partition > 1,
+                                 total_bytes(), partition_bytes, in_place_, two_copies, why_staged_,
+                                 mail_ && mailable(), not_pulled, least_pulled_});
     if (movement_.by_kernels && total_bytes() != 0) {
         const bool gaps = !gapless || landing_type_ != nullptr;
         movement_.to_engine =
@@ -202,7 +212,12 @@ transport::outcome send_request::install_on_device() {
         route.peer_complete = &static_cast<mpix_words *>(view)->complete;
         route.flags = static_cast<std::uint64_t *>(arrival_.address);
         route.landing = landing_at_;
-        route.engine_bytes = movement_.to_engine.bytes;
+        route.engine_bytes = static_cast<std::uint32_t>(movement_.to_engine.bytes);
+        route.pull_bytes = static_cast<std::uint32_t>(movement_.pull_bytes);
+        route.left_bytes = route.pull_bytes == 0 || (route.engine_bytes != 0 && route.engine_bytes < route.pull_bytes)
+                               ? route.engine_bytes
+                               : route.pull_bytes;
+        if (route.pull_bytes != 0) route.wanted = static_cast<std::uint64_t *>(wanted_.address);
         if (movement_.by_mail) route.mailbox = static_cast<char *>(arrival_.address) + mail_.lines;
         if (!gapless || landing_type_ != nullptr) {
             if (auto bad = device->place_layouts(gapless ? nullptr : op.type, landing_type_, &route.layouts);
@@ -333,6 +348,7 @@ void send_request::detach_regions(bool in_use) {
     landing_type_ = nullptr;
     landing_at_ = nullptr;
     if (std::exchange(in_place_, false)) landing_ = {};
+    pulls_ = false;
     drop(landing_);
     drop(arrival_);
     drop(peer_words_);

@@ -166,7 +166,10 @@ void handle_offer(int source, const control_message &m) {
                          (m.flags & offer_gpu_put) != 0,
                          (m.flags & offer_mail) != 0,
                          (m.flags & offer_mail_to_gaps) != 0,
+                         (m.flags & offer_pull) != 0,
                          m.words,
+                         m.landing,
+                         m.arrival,
                          m.reason};
     rearrange(key, s.order.add(key, matcher::send, arrival));
 }

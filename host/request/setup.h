@@ -57,10 +57,11 @@ struct offer {
     std::uint64_t number;  // the sender's own
     int partitions;
     std::uint64_t bytes;
-    bool has_devices, in_place, gpu_put, mail, mail_to_gaps;
+    bool has_devices, in_place, gpu_put, mail, mail_to_gaps, pull;
     transport::wire_region words;
-    std::string no_network;      // why it is not by network, if that is what we would need
-    std::uint64_t receiver = 0;  // the receive that it is bound to
+    transport::wire_region buffer, wanted;  // with `pull`
+    std::string no_network;                 // why it is not by network, if that is what we would need
+    std::uint64_t receiver = 0;             // the receive that it is bound to
 };
 
 }  // namespace mpix

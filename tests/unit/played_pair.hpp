@@ -32,6 +32,7 @@ struct pair_shape {
     bool gaps;                          // as far as kernels see: without a mailbox they leave all to the engine
     std::uint64_t engine_bytes;         // as in mpix_prequest
     std::uint64_t piece_out, piece_in;  // of buffers with gaps; 0: none
+    std::uint32_t pull_bytes;           // as in mpix_prequest; 0: the receiver does not read the send buffer
 };
 
 // A message in the user's buffer: in one piece, or in pieces anywhere in twice the room.
@@ -102,7 +103,9 @@ public:
           receive_(MPIX_KIND_RECV, s.receivers),
           out_(total_, s.piece_out, s.skew, std::mt19937_64(total_)),
           in_(total_, s.piece_in, s.skew, std::mt19937_64(total_ + 1)),
-          flags_(2 * static_cast<std::size_t>(s.senders) + 1),
+          flags_(words_before_offers(static_cast<std::uint64_t>(s.senders)) + static_cast<std::uint64_t>(s.senders)),
+          wanted_(static_cast<std::size_t>(s.senders)),
+          answers_(static_cast<std::size_t>(s.senders)),
           told_(static_cast<std::size_t>(s.senders)),
           ring_(static_cast<std::size_t>(s.senders)),
           lines_(2 * static_cast<std::size_t>(s.senders) * lines_of(s.bytes) + 2),
@@ -128,6 +131,7 @@ public:
         return s_.mailbox ? mailable_send(send_.get(), least_mailing_threads(s_.bytes)) : send_.get();
     }
     MPIX_Prequest receive() const {
+        if (s_.pull_bytes != 0) return reading_receive(receive_.get());
         return s_.mailbox ? mailable_receive(receive_.get(), false, least_mailing_threads(receive_->partition_bytes))
                           : receive_.get();
     }
@@ -143,6 +147,13 @@ public:
         poke_pointer(&receive_->taken, taken_of(flags_.data(), ring_.size()));
         receive_->told = told_.data();
         poke_pointer(&receive_->mailbox, mailbox_);
+        if (s_.pull_bytes != 0) {
+            poke_pointer(&receive_->wanted, wanted_.data());
+            poke_pointer(&receive_->answers, answers_.data());
+            poke_pointer(&receive_->peer_buffer, static_cast<const char *>(out_.begin()));
+            poke_pointer(&send_->wanted, wanted_.data());
+            poke(&send_->pull_bytes, s_.pull_bytes);
+        }
         poke_pointer(&receive_->flags, flags_.data());
         publish(&receive_words_.gate, 1);
         poke(&send_->slots, 1);
@@ -152,7 +163,10 @@ public:
         const bool gaps = s_.gaps || s_.piece_out != 0 || s_.piece_in != 0;
         const auto at = reinterpret_cast<std::uintptr_t>(flags_.data());
         poke_pointer(&send_->flags, reinterpret_cast<std::uint64_t *>(at | (gaps ? MPIX_FLAGS_WITH_LAYOUTS : 0)));
-        poke(&send_->engine_bytes, s_.engine_bytes);
+        poke(&send_->engine_bytes, static_cast<std::uint32_t>(s_.engine_bytes));
+        poke(&send_->left_bytes, s_.engine_bytes == 0 || (s_.pull_bytes != 0 && s_.pull_bytes < s_.engine_bytes)
+                                     ? s_.pull_bytes
+                                     : s_.engine_bytes);
         poke_pointer(&send_->landing, receive_->buffer);
     }
     void fill(std::mt19937_64 &random) {
@@ -178,11 +192,27 @@ public:
                                entry != 0 && last_moved_ != entry;
             if (!fresh) break;
             last_moved_ = entry;
-            const std::uint64_t p = entry & 0xffffffff;
-            for (std::uint64_t x = p * s_.bytes; x < (p + 1) * s_.bytes; ++x) *in_.at(x) = *out_.at(x);
-            publish(&flags_[p], epoch);
+            const std::uint64_t p = entry & (MPIX_RING_OFFERED - 1);
+            if ((entry & MPIX_RING_OFFERED) != 0)
+                offered_.push_back(p);
+            else
+                move(p, epoch);
         }
-        if (!all_ready) return false;
+        std::erase_if(offered_, [&](std::uint64_t p) {
+            const std::uint64_t answer = observe(&answers_[p]);
+            if (answer == 2 * epoch) {
+                ++read_;
+                if (peek(&flags_[p]) < epoch) answered_early_ = true;
+            } else if (answer == 2 * epoch + 1) {
+                ++refused_;
+                move(p, epoch);
+            } else if ((observe(&send_words_.error) & 0xffffffffu) == p + 1) {  // it was marked ready twice
+                move(p, epoch);
+                return true;
+            }
+            return answer >= 2 * epoch;
+        });
+        if (!all_ready || !offered_.empty()) return false;
         if (moved_ != deferred_before_) {
             if (moved_ != peek(&send_->defer_count)) return false;
             publish(&flags_[ring_.size()], epoch);
@@ -210,6 +240,13 @@ public:
     std::uint64_t flag(int p) const { return observe(&flags_[static_cast<std::size_t>(p)]); }
     bool all_are_ready(std::uint64_t epoch) const { return observe(&send_words_.all_ready) == epoch; }
     std::uint64_t deferred() const { return deferred_; }
+    // Of the partitions that were offered to the receiver's groups, those that they have read, and that the engine had to move. An
+    // answer comes behind its flag.
+    std::uint64_t read() const { return read_; }
+    std::uint64_t refused() const { return refused_; }
+    bool answered_early() const { return answered_early_; }
+    std::uint64_t wanted(int p) const { return peek(&wanted_[static_cast<std::size_t>(p)]); }
+    std::uint64_t answer(int p) const { return observe(&answers_[static_cast<std::size_t>(p)]); }
     bool has_deferred() const { return peek(&send_->defer_count) != deferred_before_; }  // in this epoch
     std::uint64_t mailed() const {
         return static_cast<std::uint64_t>(std::count_if(told_.begin(), told_.end(), [](auto e) { return e != 0; }));
@@ -235,15 +272,23 @@ public:
     }
 
 private:
+    // As the copy engine.
+    void move(std::uint64_t p, std::uint64_t epoch) {
+        for (std::uint64_t x = p * s_.bytes; x < (p + 1) * s_.bytes; ++x) *in_.at(x) = *out_.at(x);
+        publish(&flags_[p], epoch);
+    }
+
     const pair_shape s_;
     const std::uint64_t total_;
     alignas(64) mpix_words send_words_{};
     alignas(64) mpix_words receive_words_{};
     request_memory send_, receive_;
     spread_buffer out_, in_;
-    std::vector<std::uint64_t> flags_, told_, ring_, lines_, begun_;
+    std::vector<std::uint64_t> flags_, wanted_, answers_, told_, ring_, lines_, begun_;
+    std::vector<std::uint64_t> offered_;  // and not answered
     char *mailbox_ = nullptr;
-    std::uint64_t moved_ = 0, deferred_before_ = 0, deferred_ = 0, last_moved_ = 0;
+    std::uint64_t moved_ = 0, deferred_before_ = 0, deferred_ = 0, last_moved_ = 0, read_ = 0, refused_ = 0;
+    bool answered_early_ = false;
 };
 
 // Epoch after epoch; groups go on when the hosts have started theirs.

@@ -14,6 +14,7 @@
 #include <mpix/device/landing.cuh>
 #include <mpix/device/mailbox.cuh>
 #include <mpix/device/move.cuh>
+#include <mpix/device/pull.cuh>
 #include <mpix/device/ready.cuh>
 #include <mpix/device/take_at_once.cuh>
 
@@ -247,14 +248,14 @@ MPIX_FN bool take_partition(const Group &group, mpix_prequest *r, int j, uint64_
     return agree(group, group.thread_rank() == 0 && taken_all(r, range, epoch));
 }
 
-enum class waited { there, late, unknown };
+enum class waited { there, late, unknown, absent };
 
 // Partition j by all members; see await_all. `looked`: the leader has just found it missing; otherwise the members look for
 // themselves whether its epoch runs, and unknown is the answer if one of them cannot say so without the host: see look, and in
-// the first epoch the route is not final.
+// the first epoch the route is not final. `offers`: do not wait, but fill it in, and say "absent", if it is to be waited for.
 template <class Group>
 MPIX_FN waited await_together(const Group &group, mpix_prequest *r, int j, waiters who, bool looked, uint64_t deadline,
-                              bool once) {
+                              bool once, awaited *offers = nullptr) {
     const bool mailable = who != waiters::no_mailbox;
     const unsigned rank = static_cast<unsigned>(group.thread_rank()),
                    threads = static_cast<unsigned>(group.num_threads());
@@ -303,6 +304,10 @@ MPIX_FN waited await_together(const Group &group, mpix_prequest *r, int j, waite
     }
     w.bytes = static_cast<unsigned>(senders == mine ? bytes : mine * bytes / senders);
     w.deadline = deadline;
+    if (offers != nullptr) {
+        *offers = w;
+        return waited::absent;
+    }
     if (await_all(group, r, w, once, claimed)) return waited::there;
     return once || agree(group, group.thread_rank() == 0 && w.late()) ? waited::late : waited::unknown;
 }
@@ -349,6 +354,48 @@ MPIX_COLD_FN int ask(const Group &group, mpix_prequest *r, int j, uint64_t timeo
     if (agree(group, l.what == arrival::present || l.what == arrival::vacuous)) return MPI_SUCCESS;
     if (agree(group, leader && wants_all(l))) return together;
     return agree_code(group, l.code);
+}
+
+// The time by which a wait is over.
+MPIX_FN uint64_t deadline_of(const mpix_prequest *r, uint64_t timeout_ns) {
+    const uint64_t limit_ns = timeout_ns == default_timeout ? r->stall_ns : timeout_ns, now = now_ns();
+    return limit_ns != 0 && limit_ns < ~uint64_t{0} - now ? now + limit_ns : ~uint64_t{0};  // what the clock can say
+}
+
+// All that is needed of it, if it is to be waited for ("absent"). Of an epoch that is not known to run the host is asked first.
+template <class Group>
+MPIX_COLD_FN waited look_together(const Group &group, reading &s, bool ask_first) {
+    if (ask_first) {
+        looked l{arrival::absent, MPI_SUCCESS, 0, nullptr, {0, 0}};
+        uint64_t senders;
+        const bool exists =
+            s.r->head == receive_head && static_cast<unsigned>(s.partition) < static_cast<unsigned>(s.r->partitions);
+        if (!agree(group, group.thread_rank() == 0 && exists && look_at_host(s.r, l, senders))) return waited::unknown;
+    }
+    const waited now =
+        await_together(group, s.r, s.partition, waiters::no_mailbox, ask_first, s.w.deadline, false, &s.w);
+    if (now == waited::absent) ask_for(group, s);
+    return now;
+}
+// As await_together, of a wait that may be offered partitions, and from its beginning. What is unknown then is not for this way.
+template <class Group>
+MPIX_FN waited await_reading(const Group &group, mpix_prequest *r, int j, uint64_t deadline) {
+    reading s;
+    s.r = r;
+    s.partition = j;
+    s.w.deadline = deadline;
+    waited now = look_together(group, s, false);
+    if (now == waited::unknown) now = look_together(group, s, true);
+    if (now != waited::absent) return now;
+    found next;
+    while ((next = find_offered(group, s)) == found::offered) {
+        read_offered(group, s);
+        if (s.w.count == 1) return waited::there;
+    }
+    if (next == found::all) return waited::there;
+    if (!agree(group, group.thread_rank() == 0 && s.w.late())) return waited::unknown;
+    refuse_offers(group, s);
+    return waited::late;
 }
 #endif
 
@@ -400,14 +447,14 @@ MPIX_FN int wait_arrived(const Group &group, MPIX_Prequest preq, int partition, 
         detail::take_at_once(group, r, partition, who == detail::waiters::sole))
         return MPI_SUCCESS;
     bool asked = false, late = false;
-    uint64_t deadline = ~uint64_t{0};
-    if (r != nullptr) {
-        const uint64_t limit_ns = timeout_ns == default_timeout ? r->stall_ns : timeout_ns;
-        const uint64_t now = detail::now_ns();
-        if (limit_ns != 0 && limit_ns < ~uint64_t{0} - now) deadline = now + limit_ns;  // what the clock can say
+    const uint64_t deadline = r == nullptr ? 0 : detail::deadline_of(r, timeout_ns);
+    if (detail::reads_offers(preq, r, static_cast<unsigned>(group.num_threads())) && timeout_ns != 0) {
+        const detail::waited w = detail::await_reading(group, r, partition, deadline);
+        if (w == detail::waited::there) return MPI_SUCCESS;
+        late = w == detail::waited::late;
     }
     for (;;) {
-        if (r != nullptr) {
+        if (r != nullptr && !late) {
             const detail::waited w = detail::await_together(group, r, partition, who, asked, deadline, timeout_ns == 0);
             if (w == detail::waited::there) return MPI_SUCCESS;
             late = w == detail::waited::late;

@@ -106,7 +106,7 @@ MPIX_FN int pready(const Group &group, int partition, const prepared_send &s) {
                 if (const uint64_t i = rank + k * threads; i < lines) store_line(box, i, s.epoch, payload[k]);
             return conclude_mailed(group, partition, r, s.epoch, rank == threads - 1, mover);
         }
-        if (!by_mail && s.landing != nullptr && !for_engine(bytes, glance(&r->engine_bytes), threads)) {
+        if (!by_mail && s.landing != nullptr && !for_others(bytes, glance(&r->left_bytes), threads)) {
             // Not from a near cache, which may have it from before there was a route.
             uint64_t *const flags = peek_pointer(&r->flags);
             group.sync();  // as above
@@ -193,8 +193,10 @@ MPIX_FN int wait_arrived(const Group &group, const prepared_receive &v, int part
     // What comes by the mailbox is waited for there, and flags alone for some hundred microseconds.
     constexpr unsigned looks = 1024;
     if (!detail::takes_at_once(v.request, static_cast<unsigned>(group.num_threads())) || timeout_ns == 0) {
-        if (detail::flagged(group, v, partition, timeout_ns == 0 || detail::is_mailable(v.request) ? 1 : looks))
-            return MPI_SUCCESS;
+        const auto threads = static_cast<unsigned>(group.num_threads());
+        const bool once = timeout_ns == 0 || detail::is_mailable(v.request) ||
+                          detail::reads_offers(v.request, detail::request_of(v.request), threads);
+        if (detail::flagged(group, v, partition, once ? 1 : looks)) return MPI_SUCCESS;
     } else if (detail::take_at_once(group, detail::request_of(v.request), partition,
                                     detail::waiters_of(v.request) == detail::waiters::sole, v.epoch)) {
         return MPI_SUCCESS;

@@ -16,6 +16,7 @@
 #include <mpix/device/mailbox.cuh>
 #include <mpix/device/move.cuh>
 #include <mpix/device/post.cuh>
+#include <mpix/device/pull.cuh>
 
 namespace mpix::detail {
 
@@ -49,7 +50,7 @@ struct outgoing {
     uint64_t *flags;  // as in mpix_prequest
 };
 
-enum class admission { refused, now, later, nothing };
+enum class admission { refused, now, later, offered, nothing };
 
 struct admitted {
     admission what;
@@ -203,6 +204,23 @@ MPIX_COLD_FN void defer(mpix_prequest *r, int p, uint64_t epoch) {
     publish_after_fence(&r->ring[place], epoch << 32 | static_cast<uint32_t>(p));
 }
 
+#if MPIX_ON_GPU
+// The same where a group of the receiver's waits for it: that reads it, or says that it does not, and the engine sees to it that one
+// of the two becomes of it.
+MPIX_COLD_FN void offer(mpix_prequest *r, int p, uint64_t epoch) {
+    uint64_t *const flags = peek_pointer(&r->flags);  // once: a peer that does not keep to the rules may undo the route
+    if (flags == nullptr) return defer(r, p, epoch);
+    const uint64_t partitions = static_cast<uint64_t>(r->partitions),
+                   place = count_up_gpu(&r->defer_count) % partitions;
+    poke(&r->defer_epoch, epoch);
+    // The partition's bytes reach whoever finds the offer, which pairs with acquire_peeked in read_offered; or the ring entry, as
+    // in defer, if nobody does.
+    release_to_system();
+    publish_after_fence(offers_of(arrival_flags(flags), partitions) + p, epoch);
+    publish_after_fence(&r->ring[place], epoch << 32 | MPIX_RING_OFFERED | static_cast<uint32_t>(p));
+}
+#endif
+
 // How a group of threads moves a partition. The host passes its own mover, which knows datatypes by their plans, whose
 // caller reports errors itself, and one for processes that call MPI from one thread only: there nothing has to be
 // exchanged, and stores to the landing need not be waited for.
@@ -241,7 +259,7 @@ struct group_mover {
     }
 };
 
-// What is not stored by the caller: null peer, posted to a queue, left to the engine, or refused.
+// What is not stored by the caller: null peer, posted to a queue, left to the engine, offered to the receiver, or refused.
 #ifdef __CUDACC__
 #pragma nv_exec_check_disable
 #endif
@@ -259,6 +277,9 @@ MPIX_COLD_FN int put_off(const Group &group, int p, mpix_prequest *r, admitted a
         by_queue = a.what == admission::later && observe_gpu(&r->seen_gate) >= gate_needed(a.epoch, peek(&r->slots)) &&
                    may_post(r, packs, static_cast<uint64_t>(group.num_threads()));
         if (a.what == admission::later && !by_queue) defer(r, p, a.epoch);
+#if MPIX_ON_GPU
+        if (a.what == admission::offered) offer(r, p, a.epoch);
+#endif
     }
     if (agree(group, by_queue)) {
         // `postings` was not null behind the gate, so it stays what it is.
@@ -339,10 +360,18 @@ MPIX_FN bool store_by_host(const Group &group, const mpix_prequest *r, const out
 }
 #endif
 
-// Whether the copy engine takes less for a partition, with the way there by the progress engine, than so many threads that store it.
-MPIX_FN bool for_engine(uint64_t partition_bytes, uint64_t least, uint64_t threads) {
+// Whether others take less for a partition than so many threads that store it: the copy engine, with the way there by the progress
+// engine, or a group of the receiver's.
+MPIX_FN bool for_others(uint64_t partition_bytes, uint64_t least, uint64_t threads) {
     return least != 0 && partition_bytes >= least * threads;
 }
+#if MPIX_ON_GPU
+MPIX_COLD_FN admission left_to(const mpix_prequest *r, int p, uint64_t epoch, uint64_t threads) {
+    const uint64_t bytes = r->partition_bytes;
+    if (for_others(bytes, peek(&r->pull_bytes), threads) && is_wanted(r, p, epoch)) return admission::offered;
+    return for_others(bytes, peek(&r->engine_bytes), threads) ? admission::later : admission::now;
+}
+#endif
 
 // The leader finds out what may be done, and then all members do it.
 #ifdef __CUDACC__
@@ -353,7 +382,7 @@ MPIX_FN int ready_by_leader(const Group &group, int p, mpix_prequest *r, bool ma
     const bool leader = group.thread_rank() == 0;
 #if MPIX_ON_GPU
     outgoing o{r->buffer, r->partition_bytes, glance_pointer(&r->landing), glance_pointer(&r->flags)};
-    const uint64_t engine_bytes = glance(&r->engine_bytes);  // under way with these, too
+    const uint64_t left_bytes = glance(&r->left_bytes);  // under way with these, too
 #endif
     admitted a{admission::refused, MPI_SUCCESS, 0};
     bool mailed = false;
@@ -361,8 +390,8 @@ MPIX_FN int ready_by_leader(const Group &group, int p, mpix_prequest *r, bool ma
         a = admit<Mover::keeps_errors>(r, p);
 #if MPIX_ON_GPU
         if (a.what == admission::now &&
-            for_engine(o.partition_bytes, engine_bytes, static_cast<uint64_t>(group.num_threads())))
-            a.what = admission::later;
+            for_others(o.partition_bytes, left_bytes, static_cast<uint64_t>(group.num_threads())))
+            a.what = left_to(r, p, a.epoch, static_cast<uint64_t>(group.num_threads()));
         mailed = mailable && a.what == admission::now && may_mail(r, a.epoch) && (Mover::gaps || r->places == nullptr);
         if constexpr (!Mover::gaps) {
             if (a.what == admission::now && !mailed &&

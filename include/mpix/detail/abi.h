@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define MPIX_ABI_VERSION 7u
+#define MPIX_ABI_VERSION 8u
 
 #define MPIX_HEAD_NULL_PEER (1ull << 40)  // the peer is MPI_PROC_NULL
 #define MPIX_GATE_NEVER (~0ull)           // of a receive: see mpix_words
@@ -37,8 +37,10 @@ struct mpix_words {
 };
 
 // One write of a partition index from a kernel to the progress engine ("move this one when you can").
-// epoch's low 32 bits in the upper half, so that a stale entry is never taken for a new one.
+// epoch's low 32 bits in the upper half, so that a stale entry is never taken for a new one. MPIX_RING_OFFERED beside the
+// index: it was offered to the receiver's kernels, see `answers`.
 typedef uint64_t mpix_ring_entry;
+#define MPIX_RING_OFFERED (1ull << 31)
 
 struct mpix_typemap;
 struct mpix_posting;  // work_queue.h
@@ -63,6 +65,8 @@ struct mpix_far_memory {
 // Of a receive, beside the first bit: "mpix_waiters" is 1; and the logarithm of the number of threads that take_at_once wants.
 #define MPIX_HANDLE_SOLE 2ull
 #define MPIX_HANDLE_TAKERS_SHIFT 2
+// Of a receive without the first bit: its kernels may be offered partitions to read (pull.cuh).
+#define MPIX_HANDLE_READS 2ull
 #define MPIX_HANDLE_BITS 63ull
 
 // One request as Pready and Parrived see it. A send or receive always has one in host memory, which
@@ -105,8 +109,16 @@ struct mpix_prequest {
     uint64_t *told;  // receive with a mailbox, in host memory: per sender partition the last epoch in which a kernel
                      // took it out of there
     uint64_t
-        engine_bytes;  // send: a group that has at least so many bytes of a partition for each of its threads leaves it
-                       // to the progress engine; 0: none does
+        left_bytes;  // send: a group that has at least so many bytes of a partition for each of its threads may leave
+                     // it to others; 0: none does
+    uint32_t engine_bytes;  // from so many on to the progress engine; 0: never
+    uint32_t pull_bytes;    // from so many on to a group of the receiver's, if one waits for it; 0: never
+    // Where the receiver's kernels may read the send buffer (pull.cuh), else null.
+    uint64_t *wanted;  // in the sender's GPU, per partition of its the last epoch in which such a group waits for it
+    const char *peer_buffer;  // receive: the send buffer
+    uint64_t
+        *answers;  // receive: in the sender's host memory, behind its ring, per partition of its 2*epoch once it was
+                   // read there, 2*epoch + 1 once no kernel will read it any more, so that it is the engine's
 
     // Changes while in use; each word is accessed atomically.
     uint64_t seen_epoch;   // last active epoch number read from words->epoch

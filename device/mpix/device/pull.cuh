@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// A large partition that few threads make ready, often one alone: in place of storing it they offer it to a group of the receiver's
+// that waits for it, and whose threads read it out of the send buffer, all at once.
+//
+// The receiver asks first. A group that is going to wait tells the sender so (`wanted`), and only what is wanted is offered: so that
+// whoever has offered depends on a group that looks for the offer already, and not on what the receiver's kernels do some time, or on
+// room for a kernel of the library's. A group that ends its wait without the partition, at its deadline, answers for it: nobody
+// reads it any more, and the sender's progress engine moves it. Which of the two it is, is decided by who raises taken[i] first.
+//
+// From the second epoch on: before, the match may be undone, and nothing may be stored at the sender's.
+#ifndef MPIX_DEVICE_PULL_CUH
+#define MPIX_DEVICE_PULL_CUH
+
+#include <mpix/detail/abi.h>
+#include <mpix/detail/order.h>
+
+#include <mpix/device/copy.cuh>
+#include <mpix/device/group.cuh>
+#include <mpix/device/mailbox.cuh>
+#include <mpix/device/words.cuh>
+
+namespace mpix::detail {
+
+// Tests on the host play with smaller groups.
+#ifndef MPIX_LEAST_READING_THREADS
+#define MPIX_LEAST_READING_THREADS 32
+#endif
+// Groups of fewer threads do not read: each of them waits for its own loads. Nor do any that would have more bytes for each thread:
+// the copy engine takes less.
+constexpr unsigned least_reading_threads = MPIX_LEAST_READING_THREADS;
+constexpr uint64_t most_read_per_thread = 512;
+// Nor those that wait for less than this, for it takes a while.
+constexpr uint64_t least_reading_ns = 1000000;
+
+// For the user.
+inline mpix_prequest *reading_receive(mpix_prequest *r) {
+    return reinterpret_cast<mpix_prequest *>(reinterpret_cast<uint64_t>(r) | MPIX_HANDLE_READS);
+}
+// Whether a group of so many threads is to look for offers. What might have had a mailbox says itself that it has none, but offers.
+MPIX_FN bool reads_offers(const mpix_prequest *handle, const mpix_prequest *r, unsigned threads) {
+#if MPIX_ON_GPU
+    if (threads < least_reading_threads) return false;
+    return is_mailable(handle) ? glance_pointer(&r->wanted) != nullptr
+                               : (reinterpret_cast<uint64_t>(handle) & MPIX_HANDLE_READS) != 0;
+#else
+    (void)handle, (void)r, (void)threads;
+    return false;
+#endif
+}
+
+// The last epoch in which each of the sender's partitions was offered; behind the flags, and who takes what.
+MPIX_FN uint64_t words_before_offers(uint64_t senders) { return 2 * senders + 1; }
+MPIX_FN uint64_t *offers_of(uint64_t *flags, uint64_t senders) { return flags + words_before_offers(senders); }
+
+// Whether a group of the receiver's waits for partition p of a send. One thread. Nothing is acquired: only whether to offer
+// depends on it.
+MPIX_FN bool is_wanted(const mpix_prequest *r, int p, uint64_t epoch) {
+    const uint64_t *const wanted = peek_pointer(&r->wanted);
+    return wanted != nullptr && peek(wanted + p) == epoch;
+}
+
+// This member's words of eight bytes, or sixteen, of what lies in a peer's memory. Several loads are on their way before the first store: each takes a trip
+// over the link.
+template <class T>
+MPIX_FN void copy_words_ahead(unsigned rank, unsigned threads, char *to, const char *from, unsigned bytes) {
+    constexpr unsigned ahead = 3, width = sizeof(T);
+    const unsigned step = threads * width;
+    unsigned at = rank * width;
+#ifdef __CUDA_ARCH__
+#pragma unroll 1
+#endif
+    while (at < bytes) {
+        T word[ahead];
+        unsigned here = at;
+#ifdef __CUDA_ARCH__
+#pragma unroll
+#endif
+        for (unsigned k = 0; k < ahead; ++k, here += step)
+            if (here < bytes) word[k] = load_word<T>(from + here);
+#ifdef __CUDA_ARCH__
+#pragma unroll
+#endif
+        for (unsigned k = 0; k < ahead; ++k, at += step)
+            if (at < bytes) store_word(to + at, word[k]);
+    }
+}
+MPIX_FN void copy_from_peer(unsigned rank, unsigned threads, char *to, const char *from, unsigned bytes) {
+    if (((reinterpret_cast<uint64_t>(to) | reinterpret_cast<uint64_t>(from) | bytes) & 15) == 0)
+        copy_words_ahead<block16>(rank, threads, to, from, bytes);
+    else
+        copy_words_ahead<uint64_t>(rank, threads, to, from, bytes);
+}
+
+// A wait for what may be offered. It lies in memory, and is handed from one function to the next, none of which is inlined: so a
+// kernel takes no more registers for them.
+struct reading {
+    awaited w;
+    mpix_prequest *r;
+    int partition;     // ours
+    bool asks;         // the sender may have been told that this group waits; if not, it is offered nothing
+    unsigned offered;  // the sender's partition that it is to read
+};
+
+// Tell the sender that this group waits, if it is one that reads.
+template <class Group>
+MPIX_FN void ask_for(const Group &group, reading &s) {
+    const awaited &w = s.w;
+    const unsigned threads = static_cast<unsigned>(group.num_threads());
+    const bool few_bytes = uint64_t{w.count} * w.bytes <= most_read_per_thread * threads,
+               long_wait = w.deadline == ~uint64_t{0} || now_ns() + least_reading_ns <= w.deadline;
+    uint64_t *const wanted = peek_pointer(&s.r->wanted);  // null: nothing is offered
+    s.asks = agree_all(group, w.epoch > 1 && few_bytes && long_wait && wanted != nullptr);
+    if (!s.asks) return;
+    for (unsigned n = static_cast<unsigned>(group.thread_rank()); n < w.count; n += threads)
+        poke(wanted + w.first + n, w.epoch);
+}
+
+// It has asked, and waits no longer. Whoever may have been told so is told that it reads nothing; where others have set about a
+// partition, they answer for it. Whether the offer comes before this or behind it makes no difference to the engine.
+template <class Group>
+MPIX_COLD_FN void refuse_offers(const Group &group, const reading &s) {
+    const awaited &w = s.w;
+    if (!s.asks) return;
+    uint64_t *const wanted = peek_pointer(&s.r->wanted), *const answers = peek_pointer(&s.r->answers);
+    if (wanted == nullptr || answers == nullptr) return;
+    for (unsigned n = w.first + static_cast<unsigned>(group.thread_rank()); n < w.first + w.count;
+         n += static_cast<unsigned>(group.num_threads())) {
+        poke(wanted + n, 0);
+        if (peek(w.flags + n) < w.epoch && raise_gpu(w.taken() + n, 2 * w.epoch - 1) < 2 * w.epoch - 1)
+            poke(answers + n, 2 * w.epoch + 1);
+    }
+}
+
+// Wait until one of the sender's partitions is this group's to read; or all are there, or it is over before that.
+enum class found { offered, all, none };
+template <class Group>
+MPIX_COLD_FN found find_offered(const Group &group, reading &s) {
+    const awaited &w = s.w;
+    const unsigned rank = static_cast<unsigned>(group.thread_rank()),
+                   threads = static_cast<unsigned>(group.num_threads());
+    uint64_t *const flags = w.flags + w.first, *const offers = offers_of(w.flags, w.senders) + w.first,
+                    *const taken = w.taken() + w.first;
+    for (;;) {
+        // The members look side by side, for a while, as in all_flagged.
+        bool there = true, offered = false;
+        for (unsigned looks = 64; looks != 0; --looks) {
+            there = true;
+            for (unsigned n = rank; n < w.count; n += threads) {
+                const uint64_t flag = peek(flags + n), offer = s.asks ? peek(offers + n) : 0;  // under way together
+                if (flag >= w.epoch) continue;
+                there = false;
+                offered |= offer == w.epoch && peek(taken + n) < 2 * w.epoch - 1;
+            }
+            if (there || offered) break;
+        }
+        // Pairs with publish_partition, with the engine's flags, and with publish_gpu in read_offered.
+        for (unsigned n = rank; there && n < w.count; n += threads) acquire_peeked(flags + n);
+        // A barrier: what its members acquired, all have.
+        if (agree_all(group, there)) return found::all;
+        if (agree_all(group, !offered)) {
+            if (agree(group, rank == 0 && w.over(s.r))) return found::none;
+            continue;
+        }
+        for (unsigned n = 0; n < w.count; ++n) {
+            bool mine = false;
+            if (rank == 0 && peek(offers + n) == w.epoch) {
+                mine = raise_gpu(taken + n, 2 * w.epoch - 1) < 2 * w.epoch - 1;
+                // Pairs with publish_after_fence in offer: the partition's bytes.
+                if (mine) acquire_peeked(offers + n);
+            }
+            // A barrier: what the leader acquired, every member has.
+            if (agree(group, mine)) {
+                s.offered = w.first + n;
+                return found::offered;
+            }
+        }
+    }
+}
+
+// What this group has set about, out of the send buffer.
+template <class Group>
+MPIX_COLD_FN void read_offered(const Group &group, const reading &s) {
+    const char *const from = peek_pointer(&s.r->peer_buffer);
+    if (!agree_all(group, from != nullptr)) return;  // a peer that does not keep to the rules has undone the match
+    const unsigned rank = static_cast<unsigned>(group.thread_rank()),
+                   threads = static_cast<unsigned>(group.num_threads());
+    const uint64_t at = uint64_t{s.offered} * s.w.bytes;
+    copy_from_peer(rank, threads, s.r->buffer + at, from + at, s.w.bytes);
+    group.sync();  // all members' loads and stores are behind it
+    // By the last of them, as in take_letter. What all have stored, before the flag. Pairs with reached and acquire_peeked, of
+    // other groups of this GPU.
+    if (rank == threads - 1) publish_gpu(s.w.flags + s.offered, s.w.epoch);
+    group.sync();  // who asks from now on finds the flag
+    // What all have loaded and stored, and the flag, before the answer: then the sender's host lets the send buffer be written again,
+    // and tells the receiver's that all is there. Pairs with observe() in the engine.
+    if (uint64_t *const answers = peek_pointer(&s.r->answers); rank == threads - 1 && answers != nullptr)
+        publish(answers + s.offered, 2 * s.w.epoch);
+}
+
+}  // namespace mpix::detail
+
+#endif  // MPIX_DEVICE_PULL_CUH

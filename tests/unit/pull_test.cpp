@@ -1,0 +1,296 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Partitions that a lone thread offers and a group of the receiver's reads, by host threads that play GPU threads: what is offered
+// when, who reads it, and what becomes of an offer that nobody takes.
+#include <mpix/device.cuh>
+#include <mpix/host_group.hpp>
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <random>
+#include <thread>
+#include <vector>
+
+#include "tests/catch.hpp"
+#include "tests/unit/played_pair.hpp"
+
+namespace {
+
+using namespace played;
+
+#if defined(__SANITIZE_THREAD__)
+constexpr bool thread_sanitizer = true;
+#else
+constexpr bool thread_sanitizer = false;
+#endif
+constexpr mpix::thread_group self;
+constexpr std::uint64_t patience = patience_ns;
+
+pair_shape of(int senders, int receivers, std::uint64_t bytes, std::uint32_t pull_bytes = 72) {
+    pair_shape s{};
+    s.senders = senders;
+    s.receivers = receivers;
+    s.bytes = bytes;
+    s.pull_bytes = pull_bytes;
+    return s;
+}
+
+// The sender is this thread; groups of the receiver's wait beside it.
+struct bench {
+    played_pair pair;
+    const pair_shape s;
+    std::uint64_t epoch = 0;
+    std::mt19937_64 random{Catch::rngSeed()};
+
+    explicit bench(const pair_shape &shape) : pair(shape), s(shape) {}
+    void start() {
+        pair.fill(random);
+        pair.start_receive(++epoch);
+        pair.clear_to_send(epoch);
+        pair.start_send(epoch);
+    }
+    int ready(int p) { return mpix::pready(self, p, pair.send()); }
+    void until(const std::function<bool()> &so) {
+        const std::uint64_t end = now_ns() + patience;
+        while (!so()) {
+            if (now_ns() > end) FAIL("it does not come to that");
+            std::this_thread::yield();
+        }
+    }
+    bool all_wanted() const {
+        for (int p = 0; p < s.senders; ++p)
+            if (pair.wanted(p) != epoch) return false;
+        return true;
+    }
+    // One epoch in which nothing is offered: in the first one nobody asks, and who waits in the second knows that it runs.
+    void first_epoch() {
+        start();
+        std::thread receiver = waiting(1, 2, patience, MPI_SUCCESS);
+        for (int p = 0; p < s.senders; ++p) REQUIRE(ready(p) == MPI_SUCCESS);
+        finish();
+        receiver.join();
+        REQUIRE(pair.read() + pair.refused() + pair.deferred() == 0);
+    }
+    // So many groups wait for everything, one partition after the other, and are to have that answer.
+    std::thread waiting(int groups, int threads, std::uint64_t limit, int answer, bool backwards = false) {
+        return std::thread([=, this] {
+            mpix::host_launch(groups, threads, [&](const mpix::host_group &group) {
+                for (int n = 0; n < s.receivers; ++n) {
+                    const int j = backwards ? s.receivers - 1 - n : n;
+                    const int code = mpix::wait_arrived(group, pair.receive(), j, limit);
+                    if (code != answer || (code == MPI_SUCCESS && !pair.right(j, 1))) failed = true;
+                    // And for each member by itself.
+                    if (code == MPI_SUCCESS && !mpix::parrived(self, pair.receive(), j)) failed = true;
+                }
+            });
+        });
+    }
+    void finish(bool erred = false) {
+        until([&] { return pair.progress(epoch); });
+        CHECK_FALSE(failed);
+        CHECK(pair.right(0, s.receivers));
+        CHECK(pair.untouched_around());
+        CHECK((pair.taken_error() != 0) == erred);
+        CHECK_FALSE(pair.answered_early());
+        pair.end(epoch);
+    }
+    std::atomic<bool> failed{false};
+};
+
+}  // namespace
+
+TEST_CASE("what a group waits for is offered to it, and it reads it: any counts, sizes and numbers of groups") {
+    std::mt19937_64 random(Catch::rngSeed());
+    for (int round = 0; round < 24; ++round) {
+        const int receivers = 1 + static_cast<int>(random() % 3), threads = 2 + static_cast<int>(random() % 3),
+                  groups = 1 + static_cast<int>(random() % 3);
+        // Two of the sender's for three of ours, and the like.
+        const int senders = 1 + static_cast<int>(random() % 4);
+        const std::uint64_t bytes = 8 * static_cast<unsigned>(receivers) * (4 + random() % 12);
+        bench b(of(senders, receivers, bytes, 1));
+        CAPTURE(receivers, senders, threads, groups, bytes);
+        b.first_epoch();
+        for (int e = 0; e < 4; ++e) {
+            b.start();
+            std::thread receiver = b.waiting(groups, threads, patience, MPI_SUCCESS, e % 2 == 0);
+            // The first one is waited for at least: the others may come before they are.
+            const overlap first = sender_partitions(b.pair.receiving(), e % 2 == 0 ? receivers - 1 : 0,
+                                                    static_cast<std::uint64_t>(senders));
+            b.until([&] { return b.pair.wanted(static_cast<int>(first.first)) == b.epoch; });
+            const std::uint64_t read_before = b.pair.read();
+            REQUIRE(b.ready(static_cast<int>(first.first)) == MPI_SUCCESS);
+            // Again, which is an error: what is stored then may be there before anybody has seen the offer.
+            const bool twice = !thread_sanitizer && senders > 1 && random() % 2 == 0;
+            if (twice) CHECK(b.ready(static_cast<int>(first.first)) == MPI_ERR_ARG);
+            for (int p = 0; p < senders; ++p)
+                if (p != static_cast<int>(first.first)) REQUIRE(b.ready(p) == MPI_SUCCESS);
+            b.finish(twice);
+            receiver.join();
+            if (!twice) CHECK(b.pair.read() > read_before);
+        }
+        CHECK(b.pair.refused() == 0);
+    }
+}
+
+TEST_CASE("what nobody waits for is stored, or left to the engine, by its size") {
+    for (const std::uint64_t engine_bytes : {0, 100, 300}) {
+        pair_shape s = of(2, 2, 200, 72);
+        s.engine_bytes = engine_bytes;
+        bench b(s);
+        for (int e = 0; e < 3; ++e) {
+            b.start();
+            for (int p = 0; p < 2; ++p) REQUIRE(b.ready(p) == MPI_SUCCESS);
+            CHECK(b.pair.sending()->defer_count == (engine_bytes == 100 ? 2 * b.epoch : 0));
+            b.finish();
+        }
+        CHECK(b.pair.read() + b.pair.refused() == 0);
+    }
+}
+
+TEST_CASE("what few threads have enough to do with is stored, though a group waits for it") {
+    // A group of two has 96 bytes each.
+    bench b(of(1, 1, 192, 100));
+    b.first_epoch();
+    b.start();
+    std::thread receiver = b.waiting(1, 2, patience, MPI_SUCCESS);
+    b.until([&] { return b.all_wanted(); });
+    mpix::host_launch(1, 2, [&](const mpix::host_group &group) {
+        if (mpix::pready(group, 0, b.pair.send()) != MPI_SUCCESS) b.failed = true;
+    });
+    b.finish();
+    receiver.join();
+    CHECK(b.pair.sending()->defer_count == 0);
+    // One alone has more.
+    b.start();
+    receiver = b.waiting(1, 2, patience, MPI_SUCCESS);
+    b.until([&] { return b.all_wanted(); });
+    REQUIRE(b.ready(0) == MPI_SUCCESS);
+    b.finish();
+    receiver.join();
+    CHECK(b.pair.read() == 1);
+}
+
+TEST_CASE("who does not read does not ask") {
+    std::uint64_t limit = patience, bytes = 192;
+    int threads = 2;
+    SECTION("a thread alone") { threads = 1; }
+    SECTION("a group that waits for a moment") { limit = least_reading_ns / 2; }
+    SECTION("a group with too much for each thread") { bytes = most_read_per_thread * 2 + 8; }
+    bench b(of(1, 1, bytes));
+    b.first_epoch();
+    for (int e = 0; e < 2; ++e) {
+        b.start();
+        std::atomic<bool> begun{false}, over{false};
+        std::thread receiver([&] {
+            mpix::host_launch(1, threads, [&](const mpix::host_group &group) {
+                for (int code = MPI_ERR_PENDING; code == MPI_ERR_PENDING; begun = true) {
+                    code = mpix::wait_arrived(group, b.pair.receive(), 0, limit);
+                    if (code != MPI_SUCCESS && (code != MPI_ERR_PENDING || limit == patience)) b.failed = true;
+                }
+            });
+            over = true;
+        });
+        // It is in the call by then, or has been: what is looked at is that nothing is wanted whenever one looks.
+        for (int look = 0; look < 2000; ++look) {
+            if (b.pair.wanted(0) != 0) b.failed = true;
+            std::this_thread::yield();
+        }
+        REQUIRE(b.ready(0) == MPI_SUCCESS);
+        b.until([&] { return over.load(); });
+        receiver.join();
+        b.finish();
+    }
+    CHECK(b.pair.sending()->defer_count == 0);
+    CHECK(b.pair.answer(0) == 0);
+}
+
+TEST_CASE("who ends its wait at the deadline answers for what it has asked for: the engine moves it") {
+    std::mt19937_64 random(Catch::rngSeed());
+    bench b(of(2, 1, 96));
+    b.first_epoch();
+    for (int e = 0; e < 3; ++e) {
+        b.start();
+        // Who comes to it so late that little is left of its time does not ask.
+        std::thread receiver;
+        for (std::uint64_t limit = 2 * least_reading_ns; b.pair.answer(0) != 2 * b.epoch + 1; limit *= 4) {
+            REQUIRE(limit < patience);
+            receiver = b.waiting(1, 2, limit, MPI_ERR_PENDING);
+            receiver.join();
+        }
+        for (int p = 0; p < 2; ++p) {
+            CHECK(b.pair.wanted(p) == 0);
+            CHECK(b.pair.answer(p) == 2 * b.epoch + 1);
+        }
+        // Another group asks, and is offered it, but who has answered has answered.
+        receiver = b.waiting(1, 3, patience, MPI_SUCCESS);
+        b.until([&] { return b.all_wanted(); });
+        for (int p = 0; p < 2; ++p) REQUIRE(b.ready(p) == MPI_SUCCESS);
+        b.finish();
+        receiver.join();
+        CHECK(b.pair.read() == 0);
+        CHECK(b.pair.refused() == 2 * static_cast<unsigned>(e + 1));
+    }
+    // And in the next epoch it reads again.
+    b.start();
+    std::thread receiver = b.waiting(1, 2, patience, MPI_SUCCESS);
+    b.until([&] { return b.all_wanted(); });
+    for (int p = 0; p < 2; ++p) REQUIRE(b.ready(p) == MPI_SUCCESS);
+    b.finish();
+    receiver.join();
+    CHECK(b.pair.read() == 2);
+}
+
+TEST_CASE("an offer that meets the deadline is read or refused, never both and never neither") {
+    std::mt19937_64 random(Catch::rngSeed());
+    bench b(of(1, 1, 96));
+    b.first_epoch();
+    const auto answers = [&] { return b.pair.read() + b.pair.refused(); };
+    // Until it has met some: with more and more time, for beside others that want the cores threads are slow to begin.
+    for (unsigned e = 0; e < 60 || (answers() == 0 && e < 600); ++e) {
+        b.start();
+        const std::uint64_t limit = least_reading_ns + random() % (400'000 * (1 + e / 20));
+        std::atomic<int> answered{-1};
+        std::thread receiver([&] {
+            mpix::host_launch(1, 2, [&](const mpix::host_group &group) {
+                const int code = mpix::wait_arrived(group, b.pair.receive(), 0, limit);
+                if (group.thread_rank() == 0) answered = code;
+            });
+        });
+        b.until([&] { return b.pair.wanted(0) == b.epoch || answered != -1; });
+        const std::uint64_t end = now_ns() + random() % limit;
+        while (now_ns() < end) std::this_thread::yield();
+        REQUIRE(b.ready(0) == MPI_SUCCESS);
+        b.finish();
+        receiver.join();
+        CHECK((answered == MPI_SUCCESS || answered == MPI_ERR_PENDING));
+    }
+    CHECK(answers() != 0);
+}
+
+TEST_CASE("what an earlier epoch has left is not taken for this one's") {
+    bench b(of(2, 2, 96));
+    b.first_epoch();
+    b.start();
+    std::thread receiver = b.waiting(1, 2, patience, MPI_SUCCESS);
+    b.until([&] { return b.pair.wanted(0) == b.epoch; });
+    REQUIRE(b.ready(0) == MPI_SUCCESS);
+    b.until([&] { return b.pair.wanted(1) == b.epoch; });
+    REQUIRE(b.ready(1) == MPI_SUCCESS);
+    b.finish();
+    receiver.join();
+    CHECK(b.pair.read() == 2);
+    // Nobody waits, though somebody did.
+    b.start();
+    for (int p = 0; p < 2; ++p) REQUIRE(b.ready(p) == MPI_SUCCESS);
+    CHECK(b.pair.flag(0) == b.epoch);
+    CHECK(b.pair.sending()->defer_count == 2);
+    b.finish();
+    // Who waits reads nothing of what was offered before.
+    b.start();
+    receiver = b.waiting(1, 2, 2 * least_reading_ns, MPI_ERR_PENDING);
+    receiver.join();
+    for (int p = 0; p < 2; ++p) REQUIRE(b.ready(p) == MPI_SUCCESS);
+    b.finish();
+    CHECK(b.pair.read() == 2);
+}
