@@ -247,7 +247,7 @@ TEST_CASE("an offer that meets the deadline is read or refused, never both and n
     b.first_epoch();
     for (int e = 0; e < 60; ++e) {
         b.start();
-        const std::uint64_t limit = least_reading_ns + random() % 400'000;
+        const std::uint64_t limit = 4 * least_reading_ns + random() % 2'000'000;
         std::atomic<int> answered{-1};
         std::thread receiver([&] {
             mpix::host_launch(1, 2, [&](const mpix::host_group &group) {
@@ -256,7 +256,7 @@ TEST_CASE("an offer that meets the deadline is read or refused, never both and n
             });
         });
         b.until([&] { return b.pair.wanted(0) == b.epoch || answered != -1; });
-        const std::uint64_t end = now_ns() + random() % 1'400'000;
+        const std::uint64_t end = now_ns() + random() % (limit + 1'000'000);
         while (now_ns() < end) std::this_thread::yield();
         REQUIRE(b.ready(0) == MPI_SUCCESS);
         b.finish();
