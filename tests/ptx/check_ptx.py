@@ -73,9 +73,19 @@ EXACTLY = {
     "way_share_counted": ["ld.relaxed.sys.global.u64", "st.relaxed.sys.global.u64", CLAIM, FENCE,
                           *2 * ["atom.relaxed.gpu.global.add.u64"], FENCE, "ld.relaxed.sys.global.u64", CLAIM,
                           "st.relaxed.sys.global.u64", "atom.acq_rel.gpu.global.add.u64"],
+    # Where the offers are, its place in the ring, that there is one; the partition's fence, the offer, the ring's entry.
+    "offer": [PEEK, "atom.acq_rel.gpu.global.add.u64", "st.relaxed.sys.global.u64", FENCE,
+              *2 * ["st.relaxed.sys.global.u64"]],
+    # Where the send buffer is, for all; all members' loads and stores, then the flag's release; whoever asks finds it, then the
+    # answer's release.
+    "read_offered": [PEEK, ALL, BLOCK_SYNC, "st.release.gpu.global.u64", BLOCK_SYNC, PEEK, "st.release.sys.global.u64"],
+    # Where to, that nobody waits, whether the partition is there, the claim, the answer.
+    "refuse_offers": [PEEK, PEEK, "st.relaxed.sys.global.u64", PEEK, CLAIM, "st.relaxed.sys.global.u64"],
 }
 # These next to each other among the ordered accesses.
 CONTAINS = {
+    # The claim, an acquire of what was offered, for all; the flags, one by one, then all members together.
+    "find_offered": [[PEEK, CLAIM, ACQUIRE, ANY], [ACQUIRE, ALL]],
     # All members' payload, then the leader's fence and the flag.
     "way_direct": [[BLOCK_SYNC, CLAIM, FENCE, "st.relaxed.sys.global.u64"], ["ld.acquire.gpu.global.u64"]],
     # What has been prepared: a barrier and lines, without a look; or all members' payload, then the leader's fence and the flag.
@@ -120,11 +130,17 @@ MOST_REGISTERS = {"size_pready_thread": 48, "size_pready_block": 48, "size_pread
 
 
 def kernels_of(ptx):
-    """The ordered accesses of each kernel, in the order of the text."""
+    """The ordered accesses of each kernel, in the order of the text; and of each function of mpix::detail that is not inlined, by
+    its own name: of those for groups, as blocks have it."""
     found = {}
-    for entry in re.finditer(r"\.entry (\w+)\(.*?\n\{(.*?)\n\}", ptx, re.S):
+    for entry in re.finditer(r"\.(?:entry|func)\s+(?:\([^()]*\)\s*)?(\w+)\s*\([^()]*\)\s*\n\{(.*?)\n\}", ptx, re.S):
+        name = entry.group(1)
+        if own := re.match(r"_ZN4mpix6detail(\d+)(\w+)", name):
+            if "cooperative_groups" in name and "thread_blockE" not in name:
+                continue
+            name = own.group(2)[:int(own.group(1))]
         accesses = [m.group(1) for m in map(ACCESS.match, entry.group(2).splitlines()) if m]
-        found[entry.group(1)] = [a for a in accesses if ORDERED.search(a)]
+        found[name] = [a for a in accesses if ORDERED.search(a)]
     return found
 
 

@@ -107,7 +107,11 @@ TEST_CASE("each field that can be wrong by itself is refused") {
         {"a receive buffer, and a mailbox",
          [](control_message &m) { m.flags = 1 | accept_in_place | accept_mailbox; },
          {control::accept}},
-        {"a flag that there is not", [](control_message &m) { m.flags = 33; }, {control::accept}},
+        {"offers, and two slots", [](control_message &m) { m.flags = 2 | accept_pull; }, {control::accept}},
+        {"offers, and a mailbox",
+         [](control_message &m) { m.flags = 1 | accept_mailbox | accept_pull; },
+         {control::accept}},
+        {"a flag that there is not", [](control_message &m) { m.flags = 65; }, {control::accept}},
     };
     for (const corruption &c : corruptions)
         for (const control kind : c.kinds) {
@@ -118,13 +122,15 @@ TEST_CASE("each field that can be wrong by itself is refused") {
         }
 }
 
-TEST_CASE("a message may come in chunks, to a mailbox, or into the receive buffer") {
+TEST_CASE("a message may come in chunks, to a mailbox, into the receive buffer, or be offered") {
     control_message m = good(control::accept);
     m.flags = 1 | accept_in_chunks;
     CHECK(check(m) == "");
     m.flags = 1 | accept_mailbox;
     CHECK(check(m) == "");
     m.flags = 1 | accept_in_place;
+    CHECK(check(m) == "");
+    m.flags = 1 | accept_pull;
     CHECK(check(m) == "");
 }
 

@@ -249,7 +249,7 @@ TEST_CASE("an offer that meets the deadline is read or refused, never both and n
     // Until it has met some: with more and more time, for beside others that want the cores threads are slow to begin.
     for (unsigned e = 0; e < 60 || (answers() == 0 && e < 600); ++e) {
         b.start();
-        const std::uint64_t limit = least_reading_ns + random() % (400'000 * (1 + e / 20));
+        const std::uint64_t limit = 4 * least_reading_ns + random() % (2'000'000 * (1 + e / 20));
         std::atomic<int> answered{-1};
         std::thread receiver([&] {
             mpix::host_launch(1, 2, [&](const mpix::host_group &group) {
@@ -258,7 +258,7 @@ TEST_CASE("an offer that meets the deadline is read or refused, never both and n
             });
         });
         b.until([&] { return b.pair.wanted(0) == b.epoch || answered != -1; });
-        const std::uint64_t end = now_ns() + random() % limit;
+        const std::uint64_t end = now_ns() + random() % (limit + 1'000'000);
         while (now_ns() < end) std::this_thread::yield();
         REQUIRE(b.ready(0) == MPI_SUCCESS);
         b.finish();

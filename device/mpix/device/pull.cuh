@@ -29,7 +29,7 @@ namespace mpix::detail {
 // Groups of fewer threads do not read: each of them waits for its own loads. Nor do any that would have more bytes for each thread:
 // the copy engine takes less.
 constexpr unsigned least_reading_threads = MPIX_LEAST_READING_THREADS;
-constexpr uint64_t most_read_per_thread = 512;
+constexpr uint64_t most_read_per_thread = 1024;
 // Nor those that wait for less than this, for it takes a while.
 constexpr uint64_t least_reading_ns = 1000000;
 

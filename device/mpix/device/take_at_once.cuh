@@ -80,9 +80,11 @@ MPIX_FN bool take_at_once(const Group &group, mpix_prequest *r, int j, bool sole
         const auto look_on = [&](const auto &look) {
             for (unsigned looks = 1;; ++looks) {
                 const uint64_t flag = peek(flags + at);  // under way together with the lines
-                if (look()) return sight::lines;
-                if ((looks == 1 && ((again != epoch) | (whole >= epoch))) || looks == most_looks) return sight::neither;
-                if (flag >= epoch) return sight::flag;
+                const bool there = look();
+                if (looks == 1 && ((again != epoch) | (whole >= epoch))) return sight::neither;
+                if (flag >= epoch) return sight::flag;  // also of what was in the lines and has been taken
+                if (there) return sight::lines;
+                if (looks == most_looks) return sight::neither;
             }
         };
         seen = lines <= threads

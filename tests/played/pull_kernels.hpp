@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// What the kernels of pull.cpp do. Their source is compiled apart, as a GPU's: the library's own goes the ways of host threads.
+#ifndef MPIX_TESTS_PLAYED_PULL_KERNELS_HPP
+#define MPIX_TESTS_PLAYED_PULL_KERNELS_HPP
+
+#include <mpix/detail/abi.h>
+
+#include <cstdint>
+#include <functional>
+
+namespace played_kernels {
+
+// A lone thread readies all partitions, most of them when somebody waits for them, or after a while. False: an error.
+bool send_all(mpix_prequest *send, std::uint64_t epoch, std::uint64_t seed);
+// The same for one, when somebody waits for it.
+bool send_wanted(mpix_prequest *send, int partition, std::uint64_t epoch);
+// Groups that wait for all partitions in turn and look at each.
+bool receive_all(mpix_prequest *receive, int groups, int threads, const std::function<bool(int)> &right);
+// A group that waits for one partition, for so long: whether it came.
+bool receive_one(mpix_prequest *receive, int partition, std::uint64_t limit_ns);
+
+// Of an epoch that is over, how many partitions of a send the receiver's groups have read.
+int read_of(const mpix_prequest *send, std::uint64_t epoch);
+
+}  // namespace played_kernels
+
+#endif  // MPIX_TESTS_PLAYED_PULL_KERNELS_HPP
