@@ -78,6 +78,9 @@ MPIX_FN bool take_at_once(const Group &group, mpix_prequest *r, int j, bool sole
         if (leader) before = raise_gpu(taken, 2 * epoch - 1);
         const char *const box = mailbox_of(mailbox, at, bytes);
         const auto look_on = [&](const auto &look) {
+#ifdef __CUDA_ARCH__
+#pragma unroll 1
+#endif
             for (unsigned looks = 1;; ++looks) {
                 const uint64_t flag = peek(flags + at);  // under way together with the lines
                 const bool there = look();
