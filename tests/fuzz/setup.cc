@@ -323,6 +323,7 @@ private:
         m.partitions = partitions();
         m.bytes -= m.bytes % static_cast<std::uint64_t>(m.partitions);
         m.flags = in_.below(32);
+        if (m.flags == 31) m.flags = 1 | accept_pull;  // of what no message has, what one may have
         m.refusal = in_.one_in(6) ? in_.below(4) : 0;
         memory_.describe(in_, m.words);
         memory_.describe(in_, m.landing, kind == control::accept && (m.flags & accept_in_place) != 0);
