@@ -369,14 +369,17 @@ transport::outcome receive_request::install_on_device() {
         route.told = mail_delivery_->told_by_kernels();
     }
     drop_view();
-    if (peer_buffer_) {
-        void *view = nullptr;
-        if (auto bad = device->gpus().acquire_view(peer_words_, device->device(), view); !bad.empty()) return bad;
-        peer_view_ = peer_words_;
-        route.wanted = static_cast<std::uint64_t *>(wanted_.address);
-        route.peer_buffer = static_cast<const char *>(peer_buffer_.address);
-        route.answers =
-            reinterpret_cast<std::uint64_t *>(static_cast<char *>(view) + answers_in_words(peer_partitions_));
+    if (void *view = nullptr; peer_buffer_) {
+        // Without it nobody asks for anything, and nothing is offered.
+        if (auto bad = device->gpus().acquire_view(peer_words_, device->device(), view); !bad.empty()) {
+            why_not_pulled_ = bad;
+        } else {
+            peer_view_ = peer_words_;
+            route.wanted = static_cast<std::uint64_t *>(wanted_.address);
+            route.peer_buffer = static_cast<const char *>(peer_buffer_.address);
+            route.answers =
+                reinterpret_cast<std::uint64_t *>(static_cast<char *>(view) + answers_in_words(peer_partitions_));
+        }
     }
     return device->install(route);
 }

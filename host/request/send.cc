@@ -71,6 +71,7 @@ problem send_request::prepare() {
     const auto n = static_cast<std::uint64_t>(op.partitions);
     least_pulled_ = least_pulled(place.owner == nullptr ? 0 : gpu::costs_of(place.device).lone_thread);
     why_not_pulled_ = why_not_pulled(least_pulled_);
+    if (why_not_pulled_.empty() && least_pulled_ == 0) why_not_pulled_ = "a thread's stores have not been measured";
     const std::uint64_t words_bytes = why_not_pulled_.empty() ? words_with_answers(n) : answers_in_words(n);
     if (problem bad = allocate_words(words_bytes - sizeof(mpix_words)); bad) return bad;
     home->ring = reinterpret_cast<mpix_ring_entry *>(words + 1);
@@ -391,7 +392,7 @@ void send_request::drain() {
         ++ring_taken_;
         const bool offered = (entry & MPIX_RING_OFFERED) != 0;
         const std::uint64_t partition = entry & (MPIX_RING_OFFERED - 1);
-        if (partition < n && offered && pulls_) {
+        if (partition < n && offered && pulls_ && device != nullptr) {
             ++engine_moves_;
             moving_.push_back({static_cast<int>(partition), false, nullptr, true});
         } else if (partition < n && !offered)

@@ -159,6 +159,12 @@ public:
     run(const run &) = delete;
     run &operator=(const run &) = delete;
 
+    // The first send that meets the peer has the library measure what it decides later ones by.
+    void meet() {
+        std::string path;
+        measure_mpix(c_, {scope::block, 1, o_.threads.front(), 8, 4, 1}, buffer_, path);
+    }
+
     void group(scope by) {
         const int s = static_cast<int>(by);
         const bool by_block = by == scope::block || by == scope::thread_block;
@@ -204,7 +210,9 @@ private:
         const int count = messages(most_volume, bytes, 200);
         figures f;
         for (const int blocks : block_counts) {
-            if (!resident_together<mpix_port>(c_, blocks, threads)) break;
+            if (!resident_together<mpix_port>(c_, blocks, threads) ||
+                !resident_together<mpix_prepared_port>(c_, blocks, threads))
+                break;
             const exchange_shape s{scope::block, blocks, threads, bytes, count, o_.epochs};
             f.mpix.offer(measure_mpix(c_, s, buffer_, f.path), blocks);
             if (o_.prepared) f.prepared.offer(measure_mpix<mpix_prepared_port>(c_, s, buffer_, f.path), blocks);
@@ -276,6 +284,7 @@ int main(int argc, char **argv) {
         t.emplace("one-way latency from pready to wait_arrived (us), best number of blocks", o.csv, columns,
                   machine_names, machine_columns(c.device));
     run all(c, o, t ? &*t : nullptr);
+    all.meet();
     for (const scope by : o.scopes) all.group(by);
     if (o.blocks) all.several_blocks();
     return 0;

@@ -46,22 +46,15 @@ TEST_CASE("an empty environment gives the defaults") {
     CHECK(c.landing_bytes == 1048576);
     CHECK(c.pack == pack_wish::none);
     CHECK(c.engine_bytes.automatic);
-<<<<<<< HEAD
     CHECK(c.inline_bytes.automatic);
-=======
     CHECK(c.pull_bytes.automatic);
->>>>>>> wt-pull
     CHECK_FALSE(c.explain);
 }
 
 TEST_CASE("good values are taken") {
     environment = {{"MPIX_PROGRESS", "never"},    {"MPIX_PROGRESS_CPUS", "3,8-11"}, {"MPIX_STALL_SECONDS", "0.25"},
                    {"MPIX_EAGER_BYTES", "0"},     {"MPIX_PACK", "kernel"},          {"MPIX_EXPLAIN", "1"},
-<<<<<<< HEAD
-                   {"MPIX_ENGINE_BYTES", "4096"}, {"MPIX_INLINE_BYTES", "0"}};
-=======
-                   {"MPIX_ENGINE_BYTES", "4096"}, {"MPIX_PULL_BYTES", "0"}};
->>>>>>> wt-pull
+                   {"MPIX_ENGINE_BYTES", "4096"}, {"MPIX_INLINE_BYTES", "0"},       {"MPIX_PULL_BYTES", "0"}};
     configuration c;
     CHECK(read(c).empty());
     CHECK(c.progress == progress_mode::never);
@@ -72,26 +65,20 @@ TEST_CASE("good values are taken") {
     CHECK(c.explain);
     CHECK_FALSE(c.engine_bytes.automatic);
     CHECK(c.engine_bytes.number == 4096);
-<<<<<<< HEAD
     CHECK_FALSE(c.inline_bytes.automatic);
     CHECK(c.inline_bytes.number == 0);
-    environment = {{"MPIX_PROGRESS", "always"}, {"MPIX_STALL_SECONDS", "1e3"}, {"MPIX_PACK", "copy"},
-                   {"MPIX_EXPLAIN", "0"},       {"MPIX_ENGINE_BYTES", "auto"}, {"MPIX_INLINE_BYTES", "auto"}};
-=======
     CHECK_FALSE(c.pull_bytes.automatic);
     CHECK(c.pull_bytes.number == 0);
-    environment = {{"MPIX_PROGRESS", "always"},
-                   {"MPIX_STALL_SECONDS", "1e3"},
-                   {"MPIX_PACK", "copy"},
-                   {"MPIX_EXPLAIN", "0"},
-                   {"MPIX_ENGINE_BYTES", "auto"}};
->>>>>>> wt-pull
+    environment = {{"MPIX_PROGRESS", "always"}, {"MPIX_STALL_SECONDS", "1e3"}, {"MPIX_PACK", "copy"},
+                   {"MPIX_EXPLAIN", "0"},       {"MPIX_ENGINE_BYTES", "auto"}, {"MPIX_INLINE_BYTES", "auto"},
+                   {"MPIX_PULL_BYTES", "auto"}};
     CHECK(read(c).empty());
     CHECK(c.progress == progress_mode::always);
     CHECK(c.stall_seconds == 1000);
     CHECK(c.pack == pack_wish::rows);
     CHECK(c.engine_bytes.automatic);
     CHECK(c.inline_bytes.automatic);
+    CHECK(c.pull_bytes.automatic);
     CHECK(c.eager_bytes == 1048576);  // back to its default
     CHECK_FALSE(c.explain);
 }
@@ -126,13 +113,10 @@ TEST_CASE("a malformed value is refused, with the variable's name and the value"
                                                                   {"MPIX_ENGINE_BYTES", "Auto"},
                                                                   {"MPIX_ENGINE_BYTES", "-1"},
                                                                   {"MPIX_ENGINE_BYTES", "4k"},
-<<<<<<< HEAD
                                                                   {"MPIX_INLINE_BYTES", "automatic"},
                                                                   {"MPIX_INLINE_BYTES", ""},
-=======
                                                                   {"MPIX_PULL_BYTES", ""},
                                                                   {"MPIX_PULL_BYTES", "-1"},
->>>>>>> wt-pull
                                                                   {"MPIX_PACK", "rows"}};
     for (const auto &[name, value] : bad) {
         CAPTURE(name, value);

@@ -246,8 +246,8 @@ TEST_CASE(
     CHECK(refused([](pull_end &e) { e.partition_bytes = 992; }) ==
           "a partition has less than 1000 bytes (MPIX_PULL_BYTES)");
     CHECK(refused([](pull_end &e) { e.partition_bytes = e.least = 0; }) != "");
-    CHECK(refused([](pull_end &e) { e.partition_bytes = 512 * 1024; }) == "");
-    CHECK(refused([](pull_end &e) { e.partition_bytes = 512 * 1024 + 8; }) != "");
+    CHECK(refused([](pull_end &e) { e.partition_bytes = 1024 * 1024; }) == "");
+    CHECK(refused([](pull_end &e) { e.partition_bytes = 1024 * 1024 + 8; }) != "");
     config().pull_bytes = {false, 0};
     CHECK(why_no_pull(large) == "MPIX_PULL_BYTES is 0");
     config().pull_bytes = {false, 500};
