@@ -50,6 +50,9 @@ MPIX_FN thread_group this_thread();
  * have asked for them, or its host has completed the epoch; for the latter the library may need room on the GPU beside the
  * kernels that run, for a kernel of its own.
  *
+ * A large partition that few threads make ready may be left to the progress engine (MPIX_ENGINE_BYTES), or to a group of the
+ * receiver's that is in wait_arrived for it and reads it (MPIX_PULL_BYTES); MPI_Wait of the send then ends when that has.
+ *
  * Where the datatype has gaps, here or at the receiver, and the partition does not go by a mailbox, a GPU's group leaves it to
  * the progress engine, which packs it with a kernel of its own; see pready_typed. What has gaps here goes by no mailbox.
  */

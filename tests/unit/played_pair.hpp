@@ -131,7 +131,9 @@ public:
         return s_.mailbox ? mailable_send(send_.get(), least_mailing_threads(s_.bytes)) : send_.get();
     }
     MPIX_Prequest receive() const {
-        if (s_.pull_bytes != 0) return reading_receive(receive_.get());
+        // What is small enough for a mailbox, but has none, says so by the handle all the same.
+        if (s_.pull_bytes != 0)
+            return s_.senders % 2 == 0 ? reading_receive(receive_.get()) : mailable_receive(receive_.get(), false, 1);
         return s_.mailbox ? mailable_receive(receive_.get(), false, least_mailing_threads(receive_->partition_bytes))
                           : receive_.get();
     }
@@ -293,9 +295,9 @@ private:
 
 // Epoch after epoch; groups go on when the hosts have started theirs.
 struct turns {
-    std::atomic<std::uint64_t> sender{0}, receiver{0};  // the last epoch started
-    std::atomic<int> sent{0}, received{0};              // groups that are done with it
-    std::atomic<std::uint64_t> prepared{0};             // times that one knew the epoch in registers
+    std::atomic<std::uint64_t> sender{0}, receiver{0};                   // the last epoch started
+    std::atomic<int> sent{0}, received{0};                               // groups that are done with it
+    std::atomic<std::uint64_t> prepared_sends{0}, prepared_receives{0};  // times that one knew the epoch in registers
     std::atomic<const char *> failure{nullptr};
 
     void fail(const char *what) {

@@ -389,7 +389,7 @@ MPIX_FN waited await_reading(const Group &group, mpix_prequest *r, int j, uint64
     if (now != waited::absent) return now;
     found next;
     while ((next = find_offered(group, s)) == found::offered) {
-        read_offered(group, s);
+        if (!read_offered(group, s)) return waited::unknown;
         if (s.w.count == 1) return waited::there;
     }
     if (next == found::all) return waited::there;
@@ -448,7 +448,7 @@ MPIX_FN int wait_arrived(const Group &group, MPIX_Prequest preq, int partition, 
         return MPI_SUCCESS;
     bool asked = false, late = false;
     const uint64_t deadline = r == nullptr ? 0 : detail::deadline_of(r, timeout_ns);
-    if (detail::reads_offers(preq, r, static_cast<unsigned>(group.num_threads())) && timeout_ns != 0) {
+    if (timeout_ns != 0 && detail::reads_offers(group, preq, r)) {
         const detail::waited w = detail::await_reading(group, r, partition, deadline);
         if (w == detail::waited::there) return MPI_SUCCESS;
         late = w == detail::waited::late;

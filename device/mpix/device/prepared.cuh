@@ -14,7 +14,7 @@ struct prepared_send {
     uint64_t epoch;  // 0: nothing is known, and calls are as those with the request
     // Null: not that way.
     char *buffer, *mailbox, *landing;
-    uint64_t partition_bytes;
+    uint64_t partition_bytes, left_bytes;  // as in mpix_prequest
     int partitions;
     bool in_words;  // what lines are made of, without gaps
 };
@@ -45,7 +45,7 @@ MPIX_FN uint64_t look_at_send(const mpix_prequest *r, bool *for_lines) {
 #endif
 template <class Group>
 MPIX_FN prepared_send prepare_send(const Group &group, MPIX_Prequest preq) {
-    prepared_send s{preq, 0, nullptr, nullptr, nullptr, 0, 0, false};
+    prepared_send s{preq, 0, nullptr, nullptr, nullptr, 0, 0, 0, false};
 #if MPIX_ON_GPU
     if (preq == nullptr) return s;
     mpix_prequest *const r = detail::request_of(preq);
@@ -62,7 +62,9 @@ MPIX_FN prepared_send prepare_send(const Group &group, MPIX_Prequest preq) {
     s.partitions = r->partitions;
     // The epoch runs, so the route is final.
     const uint64_t *const flags = detail::peek_pointer(&r->flags);
-    if (for_lines) s.mailbox = detail::peek_pointer(&r->mailbox);
+    // That may have been learnt between two members' looks.
+    if (detail::agree_all(group, for_lines)) s.mailbox = detail::peek_pointer(&r->mailbox);
+    s.left_bytes = detail::peek(&r->left_bytes);
     s.in_words = r->places == nullptr && detail::in_words(s.buffer, s.partition_bytes);
     if (flags != nullptr && !detail::has_layouts(flags)) s.landing = detail::peek_pointer(&r->landing);
     if (detail::agree_all(group, r->head == detail::send_head && epoch != 0)) s.epoch = epoch;
@@ -106,7 +108,7 @@ MPIX_FN int pready(const Group &group, int partition, const prepared_send &s) {
                 if (const uint64_t i = rank + k * threads; i < lines) store_line(box, i, s.epoch, payload[k]);
             return conclude_mailed(group, partition, r, s.epoch, rank == threads - 1, mover);
         }
-        if (!by_mail && s.landing != nullptr && !for_others(bytes, glance(&r->left_bytes), threads)) {
+        if (!by_mail && s.landing != nullptr && !for_others(bytes, s.left_bytes, threads)) {
             // Not from a near cache, which may have it from before there was a route.
             uint64_t *const flags = peek_pointer(&r->flags);
             group.sync();  // as above
@@ -193,9 +195,8 @@ MPIX_FN int wait_arrived(const Group &group, const prepared_receive &v, int part
     // What comes by the mailbox is waited for there, and flags alone for some hundred microseconds.
     constexpr unsigned looks = 1024;
     if (!detail::takes_at_once(v.request, static_cast<unsigned>(group.num_threads())) || timeout_ns == 0) {
-        const auto threads = static_cast<unsigned>(group.num_threads());
         const bool once = timeout_ns == 0 || detail::is_mailable(v.request) ||
-                          detail::reads_offers(v.request, detail::request_of(v.request), threads);
+                          detail::reads_offers(group, v.request, detail::request_of(v.request));
         if (detail::flagged(group, v, partition, once ? 1 : looks)) return MPI_SUCCESS;
     } else if (detail::take_at_once(group, detail::request_of(v.request), partition,
                                     detail::waiters_of(v.request) == detail::waiters::sole, v.epoch)) {

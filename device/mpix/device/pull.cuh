@@ -30,6 +30,8 @@ namespace mpix::detail {
 // the copy engine takes less.
 constexpr unsigned least_reading_threads = MPIX_LEAST_READING_THREADS;
 constexpr uint64_t most_read_per_thread = 1024;
+// Nor those that wait for many of the sender's: they would read them one after the other, which others store at the same time.
+constexpr unsigned most_read_partitions = 4;
 // Nor those that wait for less than this, for it takes a while.
 constexpr uint64_t least_reading_ns = 1000000;
 
@@ -37,14 +39,16 @@ constexpr uint64_t least_reading_ns = 1000000;
 inline mpix_prequest *reading_receive(mpix_prequest *r) {
     return reinterpret_cast<mpix_prequest *>(reinterpret_cast<uint64_t>(r) | MPIX_HANDLE_READS);
 }
-// Whether a group of so many threads is to look for offers. What might have had a mailbox says itself that it has none, but offers.
-MPIX_FN bool reads_offers(const mpix_prequest *handle, const mpix_prequest *r, unsigned threads) {
+// Whether a group is to look for offers, the same to all members. What might have had a mailbox says itself that it has none, but
+// offers: of that the members may have seen different things, for the route may just have come.
+template <class Group>
+MPIX_FN bool reads_offers(const Group &group, const mpix_prequest *handle, const mpix_prequest *r) {
 #if MPIX_ON_GPU
-    if (threads < least_reading_threads) return false;
-    return is_mailable(handle) ? glance_pointer(&r->wanted) != nullptr
+    if (static_cast<unsigned>(group.num_threads()) < least_reading_threads) return false;
+    return is_mailable(handle) ? agree_all(group, glance_pointer(&r->wanted) != nullptr)
                                : (reinterpret_cast<uint64_t>(handle) & MPIX_HANDLE_READS) != 0;
 #else
-    (void)handle, (void)r, (void)threads;
+    (void)group, (void)handle, (void)r;
     return false;
 #endif
 }
@@ -107,16 +111,16 @@ template <class Group>
 MPIX_FN void ask_for(const Group &group, reading &s) {
     const awaited &w = s.w;
     const unsigned threads = static_cast<unsigned>(group.num_threads());
-    const bool few_bytes = uint64_t{w.count} * w.bytes <= most_read_per_thread * threads,
+    const bool few = w.count <= most_read_partitions && uint64_t{w.count} * w.bytes <= most_read_per_thread * threads,
                long_wait = w.deadline == ~uint64_t{0} || now_ns() + least_reading_ns <= w.deadline;
     uint64_t *const wanted = peek_pointer(&s.r->wanted);  // null: nothing is offered
-    s.asks = agree_all(group, w.epoch > 1 && few_bytes && long_wait && wanted != nullptr);
+    s.asks = agree_all(group, w.epoch > 1 && few && long_wait && wanted != nullptr);
     if (!s.asks) return;
     for (unsigned n = static_cast<unsigned>(group.thread_rank()); n < w.count; n += threads)
         poke(wanted + w.first + n, w.epoch);
 }
 
-// It has asked, and waits no longer. Whoever may have been told so is told that it reads nothing; where others have set about a
+// It has asked, and waits no longer, in the epoch for which it asked: a call does not outlive that. Whoever may have been told so is told that it reads nothing; where others have set about a
 // partition, they answer for it. Whether the offer comes before this or behind it makes no difference to the engine.
 template <class Group>
 MPIX_COLD_FN void refuse_offers(const Group &group, const reading &s) {
@@ -178,11 +182,11 @@ MPIX_COLD_FN found find_offered(const Group &group, reading &s) {
     }
 }
 
-// What this group has set about, out of the send buffer.
+// What this group has set about, out of the send buffer. False: a peer that does not keep to the rules has undone the match.
 template <class Group>
-MPIX_COLD_FN void read_offered(const Group &group, const reading &s) {
+MPIX_COLD_FN bool read_offered(const Group &group, const reading &s) {
     const char *const from = peek_pointer(&s.r->peer_buffer);
-    if (!agree_all(group, from != nullptr)) return;  // a peer that does not keep to the rules has undone the match
+    if (!agree_all(group, from != nullptr)) return false;
     const unsigned rank = static_cast<unsigned>(group.thread_rank()),
                    threads = static_cast<unsigned>(group.num_threads());
     const uint64_t at = uint64_t{s.offered} * s.w.bytes;
@@ -196,6 +200,7 @@ MPIX_COLD_FN void read_offered(const Group &group, const reading &s) {
     // and tells the receiver's that all is there. Pairs with observe() in the engine.
     if (uint64_t *const answers = peek_pointer(&s.r->answers); rank == threads - 1 && answers != nullptr)
         publish(answers + s.offered, 2 * s.w.epoch);
+    return true;
 }
 
 }  // namespace mpix::detail

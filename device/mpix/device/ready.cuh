@@ -213,7 +213,7 @@ MPIX_COLD_FN void offer(mpix_prequest *r, int p, uint64_t epoch) {
     const uint64_t partitions = static_cast<uint64_t>(r->partitions),
                    place = count_up_gpu(&r->defer_count) % partitions;
     poke(&r->defer_epoch, epoch);
-    // The partition's bytes reach whoever finds the offer, which pairs with acquire_peeked in read_offered; or the ring entry, as
+    // The partition's bytes reach whoever finds the offer, which pairs with acquire_peeked in find_offered; or the ring entry, as
     // in defer, if nobody does.
     release_to_system();
     publish_after_fence(offers_of(arrival_flags(flags), partitions) + p, epoch);
