@@ -172,9 +172,11 @@ public:
         poke_pointer(&send_->landing, receive_->buffer);
     }
     void fill(std::mt19937_64 &random) {
-        out_.fill(random);
+        fill_out(random);
         in_.poison();
     }
+    void fill_out(std::mt19937_64 &random) { out_.fill(random); }
+    void poison_in() { in_.poison(); }
     void start_receive(std::uint64_t epoch) { publish(&receive_words_.epoch, 2 * epoch + 1); }
     void clear_to_send(std::uint64_t epoch) {
         if (s_.mailbox && epoch >= s_.mailed_from) publish(&send_words_.mailbox, 1);
@@ -221,8 +223,10 @@ public:
             publish(&receive_words_.complete, epoch);
         }
         if (observe(&receive_words_.complete) < epoch) return false;
-        return std::all_of(flags_.data(), flags_.data() + ring_.size() + 1,
-                           [epoch](const std::uint64_t &flag) { return observe(&flag) >= epoch; });
+        // Of what was read, the answers have told; the sender's side sees no flags.
+        return std::all_of(flags_.data(), flags_.data() + ring_.size() + 1, [&](const std::uint64_t &flag) {
+            return (s_.pull_bytes != 0 ? peek(&flag) : observe(&flag)) >= epoch;
+        });
     }
     void end(std::uint64_t epoch) {
         publish(&send_words_.epoch, 2 * epoch);

@@ -7,6 +7,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <cstring>
 #include <functional>
 #include <random>
 #include <thread>
@@ -293,4 +294,35 @@ TEST_CASE("what an earlier epoch has left is not taken for this one's") {
     for (int p = 0; p < 2; ++p) REQUIRE(b.ready(p) == MPI_SUCCESS);
     b.finish();
     CHECK(b.pair.read() == 2);
+}
+
+TEST_CASE("what is written just before the offer is read, and the buffer is free when the engine has its answer") {
+    bench b(of(1, 1, 192));
+    b.first_epoch();
+    for (int e = 0; e < 20; ++e) {
+        // Nothing but the offer orders the sender's bytes before their reading, and nothing but the answer orders that before the next
+        // ones: ThreadSanitizer looks on.
+        b.pair.poison_in();
+        b.pair.start_receive(++b.epoch);
+        b.pair.clear_to_send(b.epoch);
+        std::vector<char> received(192);
+        std::thread receiver([&] {
+            mpix::host_launch(1, 3, [&](const mpix::host_group &group) {
+                if (mpix::wait_arrived(group, b.pair.receive(), 0, patience) != MPI_SUCCESS) b.failed = true;
+                if (group.thread_rank() == 2) std::memcpy(received.data(), b.pair.receiving()->buffer, received.size());
+            });
+        });
+        b.until([&] { return b.all_wanted(); });
+        b.pair.start_send(b.epoch);
+        b.pair.fill_out(b.random);
+        const std::vector<char> sent(b.pair.sending()->buffer, b.pair.sending()->buffer + 192);
+        REQUIRE(b.ready(0) == MPI_SUCCESS);
+        b.until([&] { return b.pair.progress(b.epoch); });
+        b.pair.fill_out(b.random);
+        receiver.join();
+        CHECK_FALSE(b.failed);
+        CHECK(received == sent);
+        b.pair.end(b.epoch);
+    }
+    CHECK(b.pair.read() == 20);
 }
