@@ -238,7 +238,10 @@ public:
     void wait() {
         if (sends()) {
             must(MPI_Wait(&send, MPI_STATUS_IGNORE), "MPI_Wait");
-            read += read_of(sending, epoch);
+            const offered those = offered_of(sending, epoch);
+            must(those.read + those.refused == those.in_all, "the sender's epoch is over, and an offer has no answer");
+            read += those.read;
+            refused += those.refused;
             std::memset(out_.address, 0x77, bytes_);  // it is ours again
         }
         if (receives()) {
@@ -252,7 +255,7 @@ public:
     MPI_Request send = MPI_REQUEST_NULL, receive = MPI_REQUEST_NULL;
     MPIX_Prequest sending = MPIX_PREQUEST_NULL, receiving = MPIX_PREQUEST_NULL;
     std::uint64_t epoch = 0;
-    int read = 0;
+    int read = 0, refused = 0;
 
 private:
     void make(tr::region &r) const {
@@ -309,7 +312,8 @@ void refused() {
         bool sent = true;
         std::thread sender([&] {
             if (!sends()) return;
-            sent = e == 0 ? send_all(m.sending, m.epoch, 1) : send_wanted(m.sending, 0, m.epoch);
+            sent = e == 0 ? send_all(m.sending, m.epoch, 1)
+                          : send_wanted(m.sending, 0, m.epoch, e % 2 == 0 ? 0 : 20'000'000);
         });
         if (receives()) {
             if (e > 0) receive_one(m.receiving, 0, 1'200'000 + 100'000u * static_cast<unsigned>(e));
@@ -319,6 +323,9 @@ void refused() {
         must(sent, "a partition could not be marked ready");
         m.wait();
     }
+    if (!sends()) return;
+    std::printf("rank %d: %d were read, %d refused\n", rank, m.read, m.refused);
+    must(m.refused != 0, "nothing was refused");
 }
 
 }  // namespace
