@@ -36,12 +36,13 @@ bool send_all(mpix_prequest *send, std::uint64_t epoch, std::uint64_t seed) {
     return true;
 }
 
-bool send_wanted(mpix_prequest *send, int partition, std::uint64_t epoch) {
+bool send_wanted(mpix_prequest *send, int partition, std::uint64_t epoch, std::uint64_t later_ns) {
     const std::uint64_t end = now_ns() + 60'000'000'000u;
     while (!is_wanted(request_of(send), partition, epoch)) {
         if (now_ns() > end) return false;
         std::this_thread::yield();
     }
+    for (const std::uint64_t then = now_ns() + later_ns; now_ns() < then;) std::this_thread::yield();
     return mpix::pready(mpix::this_thread(), partition, send) == MPI_SUCCESS;
 }
 
@@ -65,11 +66,18 @@ bool receive_one(mpix_prequest *receive, int partition, std::uint64_t limit_ns) 
     return came;
 }
 
-int read_of(const mpix_prequest *send, std::uint64_t epoch) {
+offered offered_of(const mpix_prequest *send, std::uint64_t epoch) {
     const mpix_prequest *const r = request_of(const_cast<mpix_prequest *>(send));
-    int read = 0;
-    for (int p = 0; p < r->partitions; ++p) read += peek(r->ring + r->partitions + p) == 2 * epoch;
-    return read;
+    offered all{0, 0, 0};
+    for (int n = 0; n < r->partitions; ++n) {
+        const std::uint64_t entry = observe(&r->ring[n]), p = entry & (MPIX_RING_OFFERED - 1);
+        if (entry >> 32 != epoch || (entry & MPIX_RING_OFFERED) == 0) continue;
+        const std::uint64_t answer = peek(r->ring + static_cast<std::uint64_t>(r->partitions) + p);
+        ++all.in_all;
+        all.read += answer == 2 * epoch;
+        all.refused += answer == 2 * epoch + 1;
+    }
+    return all;
 }
 
 }  // namespace played_kernels

@@ -13,15 +13,19 @@ namespace played_kernels {
 
 // A lone thread readies all partitions, most of them when somebody waits for them, or after a while. False: an error.
 bool send_all(mpix_prequest *send, std::uint64_t epoch, std::uint64_t seed);
-// The same for one, when somebody waits for it.
-bool send_wanted(mpix_prequest *send, int partition, std::uint64_t epoch);
+// The same for one, so long after somebody waits for it.
+bool send_wanted(mpix_prequest *send, int partition, std::uint64_t epoch, std::uint64_t later_ns);
 // Groups that wait for all partitions in turn and look at each.
 bool receive_all(mpix_prequest *receive, int groups, int threads, const std::function<bool(int)> &right);
 // A group that waits for one partition, for so long: whether it came.
 bool receive_one(mpix_prequest *receive, int partition, std::uint64_t limit_ns);
 
-// Of an epoch that is over, how many partitions of a send the receiver's groups have read.
-int read_of(const mpix_prequest *send, std::uint64_t epoch);
+// Of an epoch that is over for the sender, how many partitions of a send were offered to the receiver's groups, and what these have
+// answered.
+struct offered {
+    int in_all, read, refused;
+};
+offered offered_of(const mpix_prequest *send, std::uint64_t epoch);
 
 }  // namespace played_kernels
 

@@ -68,6 +68,10 @@ struct bench {
     void first_epoch() {
         start();
         std::thread receiver = waiting(1, 2, patience, MPI_SUCCESS);
+        for (int look = 0; look < 1000; ++look) {
+            for (int p = 0; p < s.senders; ++p) failed = failed || pair.wanted(p) != 0;
+            std::this_thread::yield();
+        }
         for (int p = 0; p < s.senders; ++p) REQUIRE(ready(p) == MPI_SUCCESS);
         finish();
         receiver.join();
@@ -250,6 +254,12 @@ TEST_CASE("an offer that meets the deadline is read or refused, never both and n
     // Until it has met some: with more and more time, for beside others that want the cores threads are slow to begin.
     for (unsigned e = 0; e < 60 || (answers() == 0 && e < 600); ++e) {
         b.start();
+        // Every other time there is somebody else who has asked, and stays.
+        std::thread other;
+        if (e % 2 == 0) {
+            other = b.waiting(1, 2, patience, MPI_SUCCESS);
+            b.until([&] { return b.pair.wanted(0) == b.epoch; });
+        }
         const std::uint64_t limit = 4 * least_reading_ns + random() % (2'000'000 * (1 + e / 20));
         std::atomic<int> answered{-1};
         std::thread receiver([&] {
@@ -264,6 +274,7 @@ TEST_CASE("an offer that meets the deadline is read or refused, never both and n
         REQUIRE(b.ready(0) == MPI_SUCCESS);
         b.finish();
         receiver.join();
+        if (other.joinable()) other.join();
         CHECK((answered == MPI_SUCCESS || answered == MPI_ERR_PENDING));
     }
     CHECK(answers() != 0);
@@ -294,6 +305,24 @@ TEST_CASE("what an earlier epoch has left is not taken for this one's") {
     for (int p = 0; p < 2; ++p) REQUIRE(b.ready(p) == MPI_SUCCESS);
     b.finish();
     CHECK(b.pair.read() == 2);
+}
+
+TEST_CASE("of several partitions those are read that were offered in this epoch") {
+    bench b(of(2, 1, 96));
+    b.first_epoch();
+    for (int e = 0; e < 3; ++e) {
+        b.start();
+        std::thread receiver = b.waiting(1, 2, patience, MPI_SUCCESS);
+        b.until([&] { return b.all_wanted(); });
+        for (const int p : {1, 0}) {
+            REQUIRE(b.ready(p) == MPI_SUCCESS);
+            b.until([&] { return b.pair.answer(p) == 2 * b.epoch; });
+            if (p == 1) CHECK(b.pair.flag(0) < b.epoch);
+        }
+        b.finish();
+        receiver.join();
+        CHECK(b.pair.read() == 2 * static_cast<unsigned>(e + 1));
+    }
 }
 
 TEST_CASE("what is written just before the offer is read, and the buffer is free when the engine has its answer") {
