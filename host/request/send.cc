@@ -110,21 +110,6 @@ std::uint32_t send_request::offers_mail() {
     return offered;
 }
 
-// The receiver maps them, if its buffer is GPU memory, too.
-void send_request::offer_pull(control_message &m) {
-    transport::region buffer;
-    why_not_pulled_ = place.owner->adopt(op.buffer, total_bytes(), buffer);
-    if (why_not_pulled_.empty()) why_not_pulled_ = place.owner->describe(buffer, m.landing);
-    if (why_not_pulled_.empty())
-        why_not_pulled_ = place.owner->allocate(static_cast<std::uint64_t>(op.partitions) * sizeof(std::uint64_t),
-                                                place.device, wanted_);
-    if (why_not_pulled_.empty()) why_not_pulled_ = place.owner->describe(wanted_, m.arrival);
-    if (why_not_pulled_.empty())
-        m.flags |= mpix::offer_pull;
-    else
-        m.landing = m.arrival = {};
-}
-
 bool send_request::offers_gpu_put() {
     why_staged_ = why_staged(end_for(*wire_, gpu_wire_));
     return gpu_wire_ != nullptr && why_staged_.empty();
@@ -313,26 +298,6 @@ void send_request::finish_move(const move &m) {
     if (refusal_ == refused_not && engine_failure_.empty() && !null_peer() && movement_.engine != mover::network)
         set_flag(static_cast<std::uint64_t>(m.partition));
     if (m.for_host) ++host_share_;
-}
-
-// What kernels of the receiver's have read is there, and flagged; what they will not read any more is the engine's.
-void send_request::look_for_answers() {
-    const auto *const answers = reinterpret_cast<const std::uint64_t *>(
-        reinterpret_cast<const char *>(words) + answers_in_words(static_cast<std::uint64_t>(op.partitions)));
-    const std::uint64_t wrong = detail::peek(&words->error) & 0xffffffffu;  // a partition's number, and 1; or 0
-    std::vector<move> ours;
-    std::erase_if(moving_, [&](const move &m) {
-        if (!m.offered) return false;
-        // Pairs with publish in read_offered: that the buffer has been read, and the flag.
-        const std::uint64_t answer = detail::observe(&answers[m.partition]);
-        if (answer == 2 * epoch_ || refusal_ != refused_not) return true;  // or nobody is there any more
-        // Of one that was marked ready twice, which is an error, the flag may have come first: then nobody answers.
-        const auto p = static_cast<std::size_t>(m.partition);
-        if (answer != 2 * epoch_ + 1 && wrong != p + 1 && !host_readied_[p]) return false;
-        ours.push_back({m.partition, m.for_host, nullptr});
-        return true;
-    });
-    for (move &m : ours) carry_out(std::move(m));
 }
 
 // In an epoch that kernels and the host's Pready share, nobody but the engine sees all that is ready.

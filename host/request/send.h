@@ -86,6 +86,7 @@ private:
     void start_move(int partition, bool for_host);
     void carry_out(move m);
     void look_for_answers();
+    bool nobody_reads(std::uint64_t partition);
     transport::outcome start_transfer(int partition, std::unique_ptr<transport::transfer> &out);
     std::unique_ptr<transport::transfer> start_put(int partition) const;
     std::vector<char> packed(int partition) const;

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// pull [refused]: messages from the first rank to the last between GPUs whose memory and kernels host memory and threads play:
+// pull [refused | twice | ends]: messages from the first rank to the last between GPUs whose memory and kernels host memory and threads play:
 // a lone thread sends, groups wait, and read out of the send buffer. The hosts' part is the library's: setup, mappings, progress
 // engine, Wait. On one rank, or two. `refused`: groups
-// give up waiting.
+// give up waiting; `twice`: what was offered is marked ready again; `ends`: the receiver's process ends before it has read.
 #include <mpi.h>
 #include <mpix/detail/order.h>
 #include <mpix/mpix.h>
 #include <unistd.h>
 
 #include <atomic>
+#include <csignal>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -239,7 +240,8 @@ public:
         if (sends()) {
             must(MPI_Wait(&send, MPI_STATUS_IGNORE), "MPI_Wait");
             const offered those = offered_of(sending, epoch);
-            must(those.read + those.refused == those.in_all, "the sender's epoch is over, and an offer has no answer");
+            must(those.read + those.refused + those.later == those.in_all,
+                 "the sender's epoch is over, and an offer has no answer");
             read += those.read;
             refused += those.refused;
             std::memset(out_.address, 0x77, bytes_);  // it is ours again
@@ -330,6 +332,57 @@ void refused() {
     must(m.refused != 0, "nothing was refused");
 }
 
+void first_epoch(message &m) {
+    m.start();
+    std::thread sender([&] { must(!sends() || send_all(m.sending, m.epoch, 1), "it could not be marked ready"); });
+    if (receives())
+        must(receive_all(m.receiving, 1, 2, [&](int j) { return m.right(j); }), "a kernel has found an error");
+    sender.join();
+    m.wait();
+}
+
+// On two ranks: that the bytes are stored twice, maybe, is nothing for ThreadSanitizer.
+void twice() {
+    message m(1, 1, 1, 512);
+    first_epoch(m);
+    for (int e = 0; e < 10; ++e) {
+        m.start();
+        if (receives()) {
+            must(receive_all(m.receiving, 1, 2, [&](int j) { return m.right(j); }), "a kernel has found an error");
+            m.wait();
+            continue;
+        }
+        must(send_wanted(m.sending, 0, m.epoch, 0), "nobody has asked");
+        must(refuses_again(m.sending, 0), "it was marked ready twice");
+        must(MPI_Wait(&m.send, MPI_STATUS_IGNORE) == MPI_ERR_ARG, "MPI_Wait does not say so");
+    }
+}
+
+void ends() {
+    message m(1, 1, 1, 512);
+    first_epoch(m);
+    m.start();
+    int process = getpid();
+    if (receives()) {
+        must(MPI_Send(&process, 1, MPI_INT, 0, 9, MPI_COMM_WORLD), "MPI_Send");
+        std::thread([&] { receive_one(m.receiving, 0, 60'000'000'000u); }).detach();
+        while (!somebody_waits(m.receiving, 0, m.epoch)) std::this_thread::yield();
+        raise(SIGKILL);
+    }
+    must(MPI_Recv(&process, 1, MPI_INT, 1, 9, MPI_COMM_WORLD, MPI_STATUS_IGNORE), "MPI_Recv");
+    while (!somebody_waits(m.sending, 0, m.epoch) || kill(process, 0) == 0) std::this_thread::yield();
+    must(send_wanted(m.sending, 0, m.epoch, 0), "it could not be marked ready");
+    const int code = MPI_Wait(&m.send, MPI_STATUS_IGNORE);
+    must(code != MPI_SUCCESS, "nobody says that the receiver has ended");
+    must(offered_of(m.sending, m.epoch).in_all == 1, "it was not offered");
+    char text[MPI_MAX_ERROR_STRING];
+    int length = 0;
+    MPI_Error_string(code, text, &length);
+    std::printf("rank 0: MPI_Wait has ended: %s\n", text);
+    std::fflush(stdout);
+    _exit(0);
+}
+
 }  // namespace
 
 int main(int argc, char **argv) {
@@ -345,6 +398,10 @@ int main(int argc, char **argv) {
     std::printf("rank %d: seed %llu\n", rank, static_cast<unsigned long long>(seed));
     if (what == "refused")
         refused();
+    else if (what == "twice")
+        twice();
+    else if (what == "ends")
+        ends();
     else
         all_ways(seed);
     must(MPI_Barrier(MPI_COMM_WORLD), "MPI_Barrier");

@@ -66,9 +66,17 @@ bool receive_one(mpix_prequest *receive, int partition, std::uint64_t limit_ns) 
     return came;
 }
 
+bool somebody_waits(mpix_prequest *request, int partition, std::uint64_t epoch) {
+    return is_wanted(request_of(request), partition, epoch);
+}
+
+bool refuses_again(mpix_prequest *send, int partition) {
+    return mpix::pready(mpix::this_thread(), partition, send) == MPI_ERR_ARG;
+}
+
 offered offered_of(const mpix_prequest *send, std::uint64_t epoch) {
     const mpix_prequest *const r = request_of(const_cast<mpix_prequest *>(send));
-    offered all{0, 0, 0};
+    offered all{0, 0, 0, 0};
     for (int n = 0; n < r->partitions; ++n) {
         const std::uint64_t entry = observe(&r->ring[n]), p = entry & (MPIX_RING_OFFERED - 1);
         if (entry >> 32 != epoch || (entry & MPIX_RING_OFFERED) == 0) continue;
@@ -76,6 +84,7 @@ offered offered_of(const mpix_prequest *send, std::uint64_t epoch) {
         ++all.in_all;
         all.read += answer == 2 * epoch;
         all.refused += answer == 2 * epoch + 1;
+        all.later += answer > 2 * epoch + 1;
     }
     return all;
 }

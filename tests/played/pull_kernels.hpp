@@ -20,10 +20,15 @@ bool receive_all(mpix_prequest *receive, int groups, int threads, const std::fun
 // A group that waits for one partition, for so long: whether it came.
 bool receive_one(mpix_prequest *receive, int partition, std::uint64_t limit_ns);
 
+// Whether a group waits for it, of a send, or of a receive here; to be called until it does.
+bool somebody_waits(mpix_prequest *request, int partition, std::uint64_t epoch);
+// Marks it ready once more, which is an error: whether that was said.
+bool refuses_again(mpix_prequest *send, int partition);
+
 // Of an epoch that is over for the sender, how many partitions of a send were offered to the receiver's groups, and what these have
-// answered.
+// answered; or that they are in a later epoch.
 struct offered {
-    int in_all, read, refused;
+    int in_all, read, refused, later;
 };
 offered offered_of(const mpix_prequest *send, std::uint64_t epoch);
 

@@ -80,7 +80,7 @@ EXACTLY = {
     # answer's release.
     "read_offered": [PEEK, ALL, BLOCK_SYNC, "st.release.gpu.global.u64", BLOCK_SYNC, PEEK, "st.release.sys.global.u64"],
     # Where to, that nobody waits, whether the partition is there, the claim, the answer.
-    "refuse_offers": [PEEK, PEEK, "st.relaxed.sys.global.u64", PEEK, CLAIM, "st.relaxed.sys.global.u64"],
+    "refuse_offers": [PEEK, PEEK, "st.relaxed.sys.global.u64", PEEK, CLAIM, "st.release.sys.global.u64"],
 }
 # These next to each other among the ordered accesses.
 CONTAINS = {

@@ -154,7 +154,7 @@ MPIX_FN uint64_t *taken_of(uint64_t *flags, uint64_t senders) { return flags + s
 // for every kernel that waits pays for the registers.
 struct awaited {
     unsigned first, count, senders;  // the sender's partitions: those, and all
-    unsigned bytes;                  // of one of them, where there is a mailbox
+    unsigned bytes;                  // of one of them, where there is a mailbox, or they may be offered
     uint64_t epoch;
     uint64_t *flags;    // of all, and behind them the whole message's: MPIX_GATE_NEVER if nothing will come any more
     char *mailbox;      // or null

@@ -132,7 +132,7 @@ MPIX_COLD_FN void refuse_offers(const Group &group, const reading &s) {
          n += static_cast<unsigned>(group.num_threads())) {
         poke(wanted + n, 0);
         if (peek(w.flags + n) < w.epoch && raise_gpu(w.taken() + n, 2 * w.epoch - 1) < 2 * w.epoch - 1)
-            poke(answers + n, 2 * w.epoch + 1);
+            publish(answers + n, 2 * w.epoch + 1);  // what was read in the epoch before comes before it
     }
 }
 
