@@ -12,7 +12,7 @@
 //   - a mpix::host_group: host threads playing one of these.
 // The functions without a group are the MPI Forum's bindings, for one thread.
 //
-// Errors. Every function returns an MPI error class (MPI_SUCCESS = 0), the same for all threads of the
+// Errors. Every function but parrived and prepare_* returns an MPI error class (MPI_SUCCESS = 0), the same for all threads of the
 // group. The first error of an epoch is also kept with the request and raised by the host's MPI_Wait;
 // that of a call on a null request is only returned. Ranges and lists stop at the first error: what comes
 // before stays ready. Of a range that is empty or goes beyond the partitions (MPI_ERR_ARG) nothing becomes ready.
@@ -51,7 +51,8 @@ MPIX_FN thread_group this_thread();
  * kernels that run, for a kernel of its own.
  *
  * A large partition that few threads make ready may be left to the progress engine (MPIX_ENGINE_BYTES), or to a group of the
- * receiver's that is in wait_arrived for it and reads it (MPIX_PULL_BYTES); MPI_Wait of the send then ends when that has.
+ * receiver's that is in wait_arrived for it and reads it (MPIX_PULL_BYTES). MPI_Wait of the send then ends behind the copy, or the
+ * reading; what that group has not read by its deadline the engine moves.
  *
  * Where the datatype has gaps, here or at the receiver, and the partition does not go by a mailbox, a GPU's group leaves it to
  * the progress engine, which packs it with a kernel of its own; see pready_typed. What has gaps here goes by no mailbox.
@@ -131,15 +132,16 @@ template <class Group>
 MPIX_FN int wait_arrived(const Group &group, MPIX_Prequest preq, int partition, uint64_t timeout_ns = default_timeout);
 
 /**
- * What a group knows of the running epoch of a send or a receive, in registers, so that calls with it need not look that up in
- * memory: a trip of about 0.3 us, of which the peer waits for pready's. As MPIX_Pbuf_prepare on the host, to be called ahead
- * of what is urgent, by all threads of a group, once an epoch and kernel: it holds for the epoch that runs when it is called. It may
- * ask the host, and never waits for the peer. Where it finds nothing that calls could use (the first epoch, a receiver that has
- * not started, host threads, an erroneous request) they are the same as with the request.
+ * What a group knows of the running epoch of a send or a receive, in registers: calls with it save a trip to memory of about
+ * 0.3 us, which pready otherwise makes before it stores, and the peer waits for. As MPIX_Pbuf_prepare on the host, to be called ahead
+ * of what is urgent, by all threads of a group, once an epoch and kernel. It may read the host's memory, some microseconds, and never
+ * waits for the peer. Where it finds nothing that calls could use (the first epoch, a receiver that has not started, host
+ * threads, an erroneous request) they do, and return, what calls with the request do. pready_typed, pready_range and
+ * pready_contribute take requests only.
  *
- * The values may be copied to other groups of the kernel, whose calls are then behind the call here (a barrier, say). Memory order
- * and errors are those of the calls with the request. After the epoch for which it was prepared a value must not be used: a pready
- * with it is an error that is found only behind the stores of small partitions, which may then be missing from the peer's next.
+ * A value may be copied to other groups of the kernel; their calls must be ordered behind prepare_* (by a barrier, say). Memory order
+ * and errors are those of the calls with the request. After the epoch for which it was prepared a value must not be used: pready
+ * with it returns MPI_ERR_ARG, but by then it may have stored over a small partition of the next epoch, which then never arrives.
  */
 struct prepared_send;
 struct prepared_receive;
