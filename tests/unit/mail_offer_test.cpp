@@ -207,6 +207,9 @@ met meet(std::uint64_t bytes, bool export_first) {
     }
     copy = nullptr;
     leave(send);
+    gpu.release(arrival);
+    gpu.release(landing);
+    transport::node_memory().release(words);
     return m;
 }
 
