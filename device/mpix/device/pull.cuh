@@ -64,8 +64,8 @@ MPIX_FN bool is_wanted(const mpix_prequest *r, int p, uint64_t epoch) {
     return wanted != nullptr && peek(wanted + p) == epoch;
 }
 
-// This member's words of eight bytes, or sixteen, of what lies in a peer's memory. Several loads are on their way before the first store: each takes a trip
-// over the link.
+// This member's words of eight bytes, or sixteen, of what lies in a peer's memory. Several loads are on their way before the first
+// store: each takes a trip over the link.
 template <class T>
 MPIX_FN void copy_words_ahead(unsigned rank, unsigned threads, char *to, const char *from, unsigned bytes) {
     constexpr unsigned ahead = 3, width = sizeof(T);
@@ -120,8 +120,9 @@ MPIX_FN void ask_for(const Group &group, reading &s) {
         poke(wanted + w.first + n, w.epoch);
 }
 
-// It has asked, and waits no longer, in the epoch for which it asked: a call does not outlive that. Whoever may have been told so is told that it reads nothing; where others have set about a
-// partition, they answer for it. Whether the offer comes before this or behind it makes no difference to the engine.
+// It has asked, and waits no longer, in the epoch for which it asked: a call does not outlive that. Whoever may have been told so is
+// told that it reads nothing; where others have set about a partition, they answer for it. Whether the offer comes before this or
+// behind it makes no difference to the engine.
 template <class Group>
 MPIX_COLD_FN void refuse_offers(const Group &group, const reading &s) {
     const awaited &w = s.w;
