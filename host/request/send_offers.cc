@@ -40,7 +40,6 @@ bool send_request::nobody_reads(std::uint64_t partition) {
 void send_request::look_for_answers() {
     const auto *const answers = reinterpret_cast<const std::uint64_t *>(
         reinterpret_cast<const char *>(words) + answers_in_words(static_cast<std::uint64_t>(op.partitions)));
-    const std::uint64_t wrong = detail::peek(&words->error) & 0xffffffffu;  // a partition's number, and 1; or 0
     std::vector<move> ours;
     std::erase_if(moving_, [&](const move &m) {
         if (!m.offered) return false;
@@ -49,10 +48,9 @@ void send_request::look_for_answers() {
         const std::uint64_t answer = detail::observe(&answers[m.partition]);
         const bool read = answer >= 2 * epoch_ && answer != 2 * epoch_ + 1;
         if (read || refusal_ != refused_not) return true;  // or nobody is there any more
-        // Of one that was marked ready twice, which is an error, the flag may have come first: then nobody answers.
+        // Of one that the host has marked ready too, which is an error, the flag may have come first: then nobody answers.
         const auto p = static_cast<std::size_t>(m.partition);
-        const bool twice = wrong == p + 1 || host_readied_[p];
-        if (answer != 2 * epoch_ + 1 && !(twice && nobody_reads(p))) return false;
+        if (answer != 2 * epoch_ + 1 && !(host_readied_[p] && nobody_reads(p))) return false;
         ours.push_back({m.partition, m.for_host, nullptr});
         return true;
     });

@@ -210,9 +210,6 @@ public:
             } else if (answer == 2 * epoch + 1) {
                 ++refused_;
                 move(p, epoch);
-            } else if ((observe(&send_words_.error) & 0xffffffffu) == p + 1) {  // it was marked ready twice
-                move(p, epoch);
-                return true;
             }
             return answer >= 2 * epoch;
         });

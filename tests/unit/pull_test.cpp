@@ -125,14 +125,14 @@ TEST_CASE("what a group waits for is offered to it, and it reads it: any counts,
             b.until([&] { return b.pair.wanted(static_cast<int>(first.first)) == b.epoch; });
             const std::uint64_t read_before = b.pair.read();
             REQUIRE(b.ready(static_cast<int>(first.first)) == MPI_SUCCESS);
-            // Again, which is an error: what is stored then may be there before anybody has seen the offer.
+            // Again, which is an error, and stores it too: that tells nobody, so that who has asked reads it all the same.
             const bool twice = !thread_sanitizer && senders > 1 && random() % 2 == 0;
             if (twice) CHECK(b.ready(static_cast<int>(first.first)) == MPI_ERR_ARG);
             for (int p = 0; p < senders; ++p)
                 if (p != static_cast<int>(first.first)) REQUIRE(b.ready(p) == MPI_SUCCESS);
             b.finish(twice);
             receiver.join();
-            if (!twice) CHECK(b.pair.read() > read_before);
+            CHECK(b.pair.read() > read_before);
         }
         CHECK(b.pair.refused() == 0);
     }

@@ -74,12 +74,12 @@ MPIX_FN bool count_share(mpix_prequest *r, int p, uint64_t bytes, uint64_t *flag
         if (a.what == admission::now) a.what = admission::later;
         return true;
     }
-    const bool mine = raise_gpu(state, a.epoch) < a.epoch;
-    publish_after_fence(&arrival_flags(flags)[p], a.epoch);
-    if (mine)
-        settle<false>(r, a.epoch);
-    else
+    if (raise_gpu(state, a.epoch) >= a.epoch) {
         a.code = refuse<true>(r, MPI_ERR_ARG, p);
+        return false;
+    }
+    publish_after_fence(&arrival_flags(flags)[p], a.epoch);
+    settle<false>(r, a.epoch);
     return false;
 }
 

@@ -318,7 +318,8 @@ MPIX_FN int conclude_mailed(const Group &group, int p, mpix_prequest *r, uint64_
 }
 
 // A partition was stored, by all members: `flags` tell the receiver. Two callers of one partition, which is an error, may both
-// come here: on a GPU the answer of an earlier claim would have to be waited for. Here it is under way during the fence.
+// come here: on a GPU the answer of an earlier claim would have to be waited for. Here it is under way during the fence. Only who
+// has claimed it tells: the other may be about to offer it, and a receiver that is told before has no need to read that, or answer.
 template <class Group, class Mover>
 MPIX_FN int conclude_stored(const Group &group, int p, mpix_prequest *r, uint64_t epoch, uint64_t *flags,
                             const Mover &) {
@@ -327,9 +328,12 @@ MPIX_FN int conclude_stored(const Group &group, int p, mpix_prequest *r, uint64_
     group.sync();  // the stores are behind the leader's fence; all members have read the partition
     if (leader) {
         const uint64_t before = raise_gpu(partition_states(r) + p, epoch);
-        publish_partition(flags, p, epoch);
+        release_to_system();
         mine = before < epoch;
-        if (!mine) refuse<Mover::keeps_errors>(r, MPI_ERR_ARG, p);
+        if (mine)
+            publish_after_fence(&arrival_flags(flags)[p], epoch);
+        else
+            refuse<Mover::keeps_errors>(r, MPI_ERR_ARG, p);
     }
     if (!agree(group, mine)) return MPI_ERR_ARG;
     if (leader) settle<Mover::alone>(r, epoch);
