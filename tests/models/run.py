@@ -101,6 +101,29 @@ MODELS = {
             "LOOK_FOR_BOTH": "both",
         },
     ),
+    "pulling": (
+        {
+            "two_groups": ("TEST", True),
+            "three_groups": ("G=3", False),
+            "three_epochs": ("TEST E=3", False),
+            "two_partitions": ("N=2 G=1 TEST", False),
+            "twice": ("TWICE TEST", False),
+        },
+        {
+            "ASKING": "two_groups",
+            "RELEASE_OF_BYTES": "two_groups",
+            "EPOCH_OF_OFFER": "two_groups",
+            "TAKEN_CLAIM": "two_groups",
+            "RELEASE_OF_LANDING": "two_groups",
+            "FLAG_BEFORE_ANSWER": "two_groups",
+            "READ_BEFORE_ANSWER": "two_groups",
+            "REFUSAL": "two_groups",
+            "REFUSAL_CLAIM": "two_groups",
+            "ANSWER": "two_groups",
+            "LATER_ANSWER": "two_groups",
+            "FLAG_BY_CLAIM": "twice",
+        },
+    ),
     "taking": (
         {
             "two_epochs": ("", False),
