@@ -7,6 +7,7 @@
 //   G        groups that wait, each for all partitions.
 //   TEST     the receiver's host may end an epoch by the flags, before it is told that all is complete.
 //   TWICE    a second caller for partition 0, which is an error: who comes second is refused.
+//   PATIENT  the first group never gives up.
 // -DWITHOUT_x leaves one step out; each must make an assertion fail, or somebody wait for ever.
 //
 // Memory: what a caller has written to the send buffer, its offer and its ring entry are pending until they become visible, at any
@@ -61,7 +62,11 @@ byte moved[N];
 #define MOVING (offered[0] || transfer[0] || offered[LAST] || transfer[LAST])
 #define IN_RING (s_epoch > 0 && ring_taken - ring_at_start < N && ring[ring_taken % N] / 8 == s_epoch)
 #define FLAGS(e) (flag[0] >= (e) && flag[LAST] >= (e))
+#ifdef WITHOUT_READING
+#define CAN_READ(p, e) false
+#else
 #define CAN_READ(p, e) (flag[p] < (e) && offer[p] == (e) && taken[p] < 2 * (e) - 1)
+#endif
 
 // A partition reaches the receive buffer, once per epoch, while it is the receiver's to fill, out of a buffer that is the sender's to read.
 inline moves(p, e) {
@@ -90,17 +95,18 @@ end:
 // say_all_ready: `complete` by the last caller if nothing was left to the engine.
 inline settle() {
     d_step {
-        pending = 0;
-        do
-        :: pending < N ->
-            offer[pending] = pending_offer[pending];
-            ring[pending] = pending_ring[pending];
-            pending++
-        :: else -> break
-        od;
         ready_count++;
         if
         :: ready_count == e * N ->
+            // Of all callers, which the counts have chained.
+            pending = 0;
+            do
+            :: pending < N ->
+                offer[pending] = pending_offer[pending];
+                ring[pending] = pending_ring[pending];
+                pending++
+            :: else -> break
+            od;
             if
             :: !deferred -> complete = e
             :: else
@@ -142,7 +148,7 @@ end:
             if
             :: mine -> flag[p] = e; settle()
 #ifdef WITHOUT_FLAG_BY_CLAIM
-            :: else -> flag[p] = e
+            :: else -> landing[p] = e; stored[p] = e; flag[p] = e
 #else
             :: else
 #endif
@@ -230,7 +236,10 @@ end:
         };
         // find_offered
         do
-        :: FLAGS(e) -> break
+        :: FLAGS(e) ->
+            // wait_arrived returns.
+            assert(landing[0] == e && landing[LAST] == e);
+            break
 #ifdef WITHOUT_EPOCH_OF_OFFER
         :: flag[0] < e && offer[0] != 0 && taken[0] < 2 * e - 1 ->
 #else
@@ -254,7 +263,11 @@ end:
             fi;
             mine = false
 #endif
+#ifdef PATIENT
+        :: _pid != CALLERS + 1 ->
+#else
         :: true ->
+#endif
             // refuse_offers, at its deadline.
 #ifndef WITHOUT_REFUSAL
             do

@@ -108,9 +108,12 @@ MODELS = {
             "three_epochs": ("TEST E=3", False),
             "two_partitions": ("N=2 G=1 TEST", False),
             "twice": ("TWICE TEST", False),
+            "patient": ("PATIENT TEST", True),
+            "patient_of_two": ("PATIENT TWICE", False),
         },
         {
             "ASKING": "two_groups",
+            "READING": "patient",
             "RELEASE_OF_BYTES": "two_groups",
             "EPOCH_OF_OFFER": "two_groups",
             "TAKEN_CLAIM": "two_groups",
@@ -121,7 +124,7 @@ MODELS = {
             "REFUSAL_CLAIM": "two_groups",
             "ANSWER": "two_groups",
             "LATER_ANSWER": "two_groups",
-            "FLAG_BY_CLAIM": "twice",
+            "FLAG_BY_CLAIM": "patient_of_two",
         },
     ),
     "taking": (

@@ -341,7 +341,7 @@ void first_epoch(message &m) {
     m.wait();
 }
 
-// On two ranks: that the bytes are stored twice, maybe, is nothing for ThreadSanitizer.
+// One rank sends, another receives.
 void twice() {
     message m(1, 1, 1, 512);
     first_epoch(m);

@@ -26,7 +26,7 @@ bool is_wanted_soon(const mpix_prequest *r, int p, std::uint64_t epoch) {
 }  // namespace
 
 bool send_all(mpix_prequest *send, std::uint64_t epoch, std::uint64_t seed) {
-    std::mt19937_64 random(seed);
+    std::mt19937_64 random(seed + 1000 * epoch);
     const mpix_prequest *const r = request_of(send);
     for (int n = 0; n < r->partitions; ++n) {
         const int p = epoch % 2 == 0 ? n : r->partitions - 1 - n;
