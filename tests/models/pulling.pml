@@ -68,7 +68,8 @@ byte moved[N];
 #define CAN_READ(p, e) (flag[p] < (e) && offer[p] == (e) && taken[p] < 2 * (e) - 1)
 #endif
 
-// A partition reaches the receive buffer, once per epoch, while it is the receiver's to fill, out of a buffer that is the sender's to read.
+// A partition reaches the receive buffer, once per epoch, while that is the receiver's to fill, out of a send buffer that the user may
+// not write to.
 inline moves(p, e) {
     assert(r_active && r_epoch == (e) && source[p] == (e) && moved[p] == (e) - 1);
     moved[p] = (e)

@@ -328,7 +328,7 @@ MPIX_FN int conclude_stored(const Group &group, int p, mpix_prequest *r, uint64_
     group.sync();  // the stores are behind the leader's fence; all members have read the partition
     if (leader) {
         const uint64_t before = raise_gpu(partition_states(r) + p, epoch);
-        release_to_system();
+        release_to_system();  // bytes before flag: pairs as in publish_partition
         mine = before < epoch;
         if (mine)
             publish_after_fence(&arrival_flags(flags)[p], epoch);
