@@ -14,9 +14,6 @@
 namespace mpix {
 namespace {
 
-// More than by stores and a flag: the answer of a load across the link, a barrier, and looks. Reckoned from what these take on an H200,
-// not measured as a whole.
-constexpr double reading_us = 4;
 constexpr std::uint64_t largest_group = 1024;  // threads of a block
 
 }  // namespace
@@ -55,7 +52,8 @@ std::uint64_t least_pulled(double thread_bytes_per_us) {
     constexpr std::uint64_t most = std::numeric_limits<std::uint32_t>::max();
     if (!wish.automatic) return std::min(wish.number, most);
     if (!(thread_bytes_per_us > 0)) return 0;
-    return static_cast<std::uint64_t>(std::min(reading_us * thread_bytes_per_us, static_cast<double>(most - 1))) + 1;
+    constexpr double us = static_cast<double>(detail::reading_ns) * 1e-3;
+    return static_cast<std::uint64_t>(std::min(us * thread_bytes_per_us, static_cast<double>(most - 1))) + 1;
 }
 
 }  // namespace mpix

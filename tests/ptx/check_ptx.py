@@ -76,9 +76,9 @@ EXACTLY = {
     # Where the offers are, its place in the ring, that there is one; the partition's fence, the offer, the ring's entry.
     "offer": [PEEK, "atom.acq_rel.gpu.global.add.u64", "st.relaxed.sys.global.u64", FENCE,
               *2 * ["st.relaxed.sys.global.u64"]],
-    # Where the send buffer is, for all; all members' loads and stores, then the flag's release; whoever asks finds it, then the
+    # That the send buffer is known, for all; all members' loads and stores, then the flag's release; whoever asks finds it, then the
     # answer's release.
-    "read_offered": [PEEK, ALL, BLOCK_SYNC, "st.release.gpu.global.u64", BLOCK_SYNC, PEEK, "st.release.sys.global.u64"],
+    "read_offered": [ALL, BLOCK_SYNC, "st.release.gpu.global.u64", BLOCK_SYNC, PEEK, "st.release.sys.global.u64"],
     # Where to, that nobody waits, whether the partition is there, the claim, the answer.
     "refuse_offers": [PEEK, PEEK, "st.relaxed.sys.global.u64", PEEK, CLAIM, "st.release.sys.global.u64"],
 }

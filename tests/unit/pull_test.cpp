@@ -166,6 +166,7 @@ TEST_CASE("what few threads have enough to do with is stored, though a group wai
     b.finish();
     receiver.join();
     CHECK(b.pair.sending()->defer_count == 0);
+    CHECK(b.pair.wanted(0) == 0);  // the question is taken back, so that no sender waits for the next one
     // One alone has more.
     b.start();
     receiver = b.waiting(1, 2, patience, MPI_SUCCESS);
@@ -174,6 +175,7 @@ TEST_CASE("what few threads have enough to do with is stored, though a group wai
     b.finish();
     receiver.join();
     CHECK(b.pair.read() == 1);
+    CHECK(b.pair.wanted(0) == b.epoch);
 }
 
 TEST_CASE("who does not read does not ask") {

@@ -57,43 +57,60 @@ MPIX_FN bool reads_offers(const Group &group, const mpix_prequest *handle, const
 MPIX_FN uint64_t words_before_offers(uint64_t senders) { return 2 * senders + 1; }
 MPIX_FN uint64_t *offers_of(uint64_t *flags, uint64_t senders) { return flags + words_before_offers(senders); }
 
-// Whether a group of the receiver's waits for partition p of a send. One thread. Nothing is acquired: only whether to offer
-// depends on it.
-MPIX_FN bool is_wanted(const mpix_prequest *r, int p, uint64_t epoch) {
+// What reading takes more than stores and a flag: the answer of a load across the link, a barrier, and looks. Reckoned from what these
+// take on an H200, not measured as a whole.
+constexpr uint64_t reading_ns = 4000;
+
+// Whether a group of the receiver's waits for partition p of a send, of which `least` bytes would be stored in reading_ns. One thread.
+// Nothing is acquired: only whether to offer depends on it.
+//
+// The question for what was read in the last epoch may be on its way. It is looked for again, for about a tenth of the time that storing
+// the partition takes, and no longer than a question takes that the receiver begins now; a look takes a trip to memory, 0.4 us on an
+// H100. (Who gets a partition in another way takes his question back.)
+constexpr unsigned most_looks_for_question = 10;
+MPIX_FN bool is_wanted(const mpix_prequest *r, int p, uint64_t epoch, uint64_t least) {
     const uint64_t *const wanted = peek_pointer(&r->wanted);
-    return wanted != nullptr && peek(wanted + p) == epoch;
+    if (wanted == nullptr) return false;
+    uint64_t asked = peek(wanted + p);
+    for (unsigned looks = 0; asked + 1 == epoch && looks < most_looks_for_question; ++looks) {
+        if (looks * least >= r->partition_bytes) break;
+        asked = peek(wanted + p);
+    }
+    return asked == epoch;
 }
 
-// This member's words of eight bytes, or sixteen, of what lies in a peer's memory. Several loads are on their way before the first
-// store: each takes a trip over the link.
-template <class T>
-MPIX_FN void copy_words_ahead(unsigned rank, unsigned threads, char *to, const char *from, unsigned bytes) {
-    constexpr unsigned ahead = 3, width = sizeof(T);
-    const unsigned step = threads * width;
-    unsigned at = rank * width;
+// This member's words of eight bytes, or sixteen, of what lies in a peer's memory; returns where the next of them is. Several loads
+// are on their way before the first store: each takes a trip over the link.
+template <class T, unsigned Ahead>
+MPIX_FN unsigned copy_words_ahead(unsigned at, unsigned step, char *to, const char *from, unsigned bytes) {
 #ifdef __CUDA_ARCH__
 #pragma unroll 1
 #endif
-    while (at < bytes) {
-        T word[ahead];
-        unsigned here = at;
+    for (; at + (Ahead - 1) * step < bytes; at += Ahead * step) {
+        T word[Ahead];
 #ifdef __CUDA_ARCH__
 #pragma unroll
 #endif
-        for (unsigned k = 0; k < ahead; ++k, here += step)
-            if (here < bytes) word[k] = load_word<T>(from + here);
+        for (unsigned k = 0; k < Ahead; ++k) word[k] = load_word<T>(from + at + k * step);
 #ifdef __CUDA_ARCH__
 #pragma unroll
 #endif
-        for (unsigned k = 0; k < ahead; ++k, at += step)
-            if (at < bytes) store_word(to + at, word[k]);
+        for (unsigned k = 0; k < Ahead; ++k) store_word(to + at + k * step, word[k]);
     }
+    return at;
+}
+template <class T>
+MPIX_FN void copy_words_from_peer(unsigned rank, unsigned threads, char *to, const char *from, unsigned bytes) {
+    const unsigned step = threads * unsigned{sizeof(T)};
+    unsigned at = copy_words_ahead<T, 4>(rank * unsigned{sizeof(T)}, step, to, from, bytes);
+    at = copy_words_ahead<T, 2>(at, step, to, from, bytes);
+    copy_words_ahead<T, 1>(at, step, to, from, bytes);
 }
 MPIX_FN void copy_from_peer(unsigned rank, unsigned threads, char *to, const char *from, unsigned bytes) {
     if (((reinterpret_cast<uint64_t>(to) | reinterpret_cast<uint64_t>(from) | bytes) & 15) == 0)
-        copy_words_ahead<block16>(rank, threads, to, from, bytes);
+        copy_words_from_peer<block16>(rank, threads, to, from, bytes);
     else
-        copy_words_ahead<uint64_t>(rank, threads, to, from, bytes);
+        copy_words_from_peer<uint64_t>(rank, threads, to, from, bytes);
 }
 
 // A wait for what may be offered. It lies in memory, and is handed from one function to the next, none of which is inlined: so a
@@ -102,8 +119,9 @@ struct reading {
     awaited w;
     mpix_prequest *r;
     int partition;     // ours
-    bool asks;         // the sender may have been told that this group waits; if not, it is offered nothing
+    uint64_t *wanted;  // where the members tell the sender that they wait; null: this one does not
     unsigned offered;  // the sender's partition that it is to read
+    const char *from;  // the send buffer; null: a peer that does not keep to the rules has undone the match
 };
 
 // Tell the sender that this group waits, if it is one that reads.
@@ -114,10 +132,10 @@ MPIX_FN void ask_for(const Group &group, reading &s) {
     const bool few = w.count <= most_read_partitions && uint64_t{w.count} * w.bytes <= most_read_per_thread * threads,
                long_wait = w.deadline == ~uint64_t{0} || now_ns() + least_reading_ns <= w.deadline;
     uint64_t *const wanted = peek_pointer(&s.r->wanted);  // null: nothing is offered
-    s.asks = agree_all(group, w.epoch > 1 && few && long_wait && wanted != nullptr);
-    if (!s.asks) return;
+    s.wanted = w.epoch > 1 && few && long_wait && wanted != nullptr ? wanted + w.first : nullptr;
+    if (s.wanted == nullptr) return;
     for (unsigned n = static_cast<unsigned>(group.thread_rank()); n < w.count; n += threads)
-        poke(wanted + w.first + n, w.epoch);
+        poke(s.wanted + n, w.epoch);
 }
 
 // It has asked, and waits no longer, in the epoch for which it asked: a call does not outlive that. Whoever may have been told so is
@@ -126,7 +144,7 @@ MPIX_FN void ask_for(const Group &group, reading &s) {
 template <class Group>
 MPIX_COLD_FN void refuse_offers(const Group &group, const reading &s) {
     const awaited &w = s.w;
-    if (!s.asks) return;
+    if (s.wanted == nullptr) return;
     uint64_t *const wanted = peek_pointer(&s.r->wanted), *const answers = peek_pointer(&s.r->answers);
     if (wanted == nullptr || answers == nullptr) return;
     for (unsigned n = w.first + static_cast<unsigned>(group.thread_rank()); n < w.first + w.count;
@@ -149,24 +167,31 @@ MPIX_COLD_FN found find_offered(const Group &group, reading &s) {
     for (;;) {
         // The members look side by side, for a while, as in all_flagged.
         bool there = true, offered = false;
+        uint64_t offer = w.epoch;
         for (unsigned looks = 64; looks != 0; --looks) {
             there = true;
             for (unsigned n = rank; n < w.count; n += threads) {
-                const uint64_t flag = peek(flags + n), offer = s.asks ? peek(offers + n) : 0;  // under way together
+                const uint64_t flag = peek(flags + n);
+                if (s.wanted != nullptr) offer = peek(offers + n);  // under way together
                 if (flag >= w.epoch) continue;
                 there = false;
-                offered |= offer == w.epoch && peek(taken + n) < 2 * w.epoch - 1;
+                offered |= s.wanted != nullptr && offer == w.epoch && peek(taken + n) < 2 * w.epoch - 1;
             }
             if (there || offered) break;
         }
         // Pairs with publish_partition, with the engine's flags, and with publish_gpu in read_offered.
         for (unsigned n = rank; there && n < w.count; n += threads) acquire_peeked(flags + n);
         // A barrier: what its members acquired, all have.
-        if (agree_all(group, there)) return found::all;
+        if (agree_all(group, there)) {
+            // The question for what was not offered is taken back, see is_wanted. (Of those asked for a member has one at most.)
+            if (offer != w.epoch) poke(s.wanted + rank, 0);
+            return found::all;
+        }
         if (agree_all(group, !offered)) {
             if (agree(group, rank == 0 && w.over(s.r))) return found::none;
             continue;
         }
+        const char *const from = peek_pointer(&s.r->peer_buffer);  // under way together with the claim
         for (unsigned n = 0; n < w.count; ++n) {
             bool mine = false;
             if (rank == 0 && peek(offers + n) == w.epoch) {
@@ -177,6 +202,7 @@ MPIX_COLD_FN found find_offered(const Group &group, reading &s) {
             // A barrier: what the leader acquired, every member has.
             if (agree(group, mine)) {
                 s.offered = w.first + n;
+                s.from = from;
                 return found::offered;
             }
         }
@@ -186,7 +212,7 @@ MPIX_COLD_FN found find_offered(const Group &group, reading &s) {
 // What this group has set about, out of the send buffer. False: a peer that does not keep to the rules has undone the match.
 template <class Group>
 MPIX_COLD_FN bool read_offered(const Group &group, const reading &s) {
-    const char *const from = peek_pointer(&s.r->peer_buffer);
+    const char *const from = s.from;
     if (!agree_all(group, from != nullptr)) return false;
     const unsigned rank = static_cast<unsigned>(group.thread_rank()),
                    threads = static_cast<unsigned>(group.num_threads());

@@ -371,8 +371,8 @@ MPIX_FN bool for_others(uint64_t partition_bytes, uint64_t least, uint64_t threa
 }
 #if MPIX_ON_GPU
 MPIX_COLD_FN admission left_to(const mpix_prequest *r, int p, uint64_t epoch, uint64_t threads) {
-    const uint64_t bytes = r->partition_bytes;
-    if (for_others(bytes, peek(&r->pull_bytes), threads) && is_wanted(r, p, epoch)) return admission::offered;
+    const uint64_t bytes = r->partition_bytes, least = peek(&r->pull_bytes);
+    if (for_others(bytes, least, threads) && is_wanted(r, p, epoch, least * threads)) return admission::offered;
     return for_others(bytes, peek(&r->engine_bytes), threads) ? admission::later : admission::now;
 }
 #endif
