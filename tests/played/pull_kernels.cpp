@@ -19,7 +19,7 @@ namespace {
 
 bool is_wanted_soon(const mpix_prequest *r, int p, std::uint64_t epoch) {
     for (const std::uint64_t end = now_ns() + 30'000'000; now_ns() < end; std::this_thread::yield())
-        if (is_wanted(r, p, epoch)) return true;
+        if (is_wanted(r, p, epoch, r->partition_bytes)) return true;
     return false;
 }
 
@@ -38,7 +38,7 @@ bool send_all(mpix_prequest *send, std::uint64_t epoch, std::uint64_t seed) {
 
 bool send_wanted(mpix_prequest *send, int partition, std::uint64_t epoch, std::uint64_t later_ns) {
     const std::uint64_t end = now_ns() + 60'000'000'000u;
-    while (!is_wanted(request_of(send), partition, epoch)) {
+    while (!is_wanted(request_of(send), partition, epoch, request_of(send)->partition_bytes)) {
         if (now_ns() > end) return false;
         std::this_thread::yield();
     }
@@ -67,7 +67,7 @@ bool receive_one(mpix_prequest *receive, int partition, std::uint64_t limit_ns) 
 }
 
 bool somebody_waits(mpix_prequest *request, int partition, std::uint64_t epoch) {
-    return is_wanted(request_of(request), partition, epoch);
+    return is_wanted(request_of(request), partition, epoch, request_of(request)->partition_bytes);
 }
 
 bool refuses_again(mpix_prequest *send, int partition) {
