@@ -65,8 +65,8 @@ constexpr uint64_t reading_ns = 4000;
 // Nothing is acquired: only whether to offer depends on it.
 //
 // The question for what was read in the last epoch may be on its way. It is looked for again, for about a tenth of the time that storing
-// the partition takes, and no longer than a question takes that the receiver begins now; a look takes a trip to memory, 0.4 us on an
-// H100. (Who gets a partition in another way takes his question back.)
+// the partition takes, and no longer than a question takes that the receiver begins now; a look takes a trip to memory, about 0.4 us.
+// (Who gets a partition in another way takes his question back.)
 constexpr unsigned most_looks_for_question = 10;
 MPIX_FN bool is_wanted(const mpix_prequest *r, int p, uint64_t epoch, uint64_t least) {
     const uint64_t *const wanted = peek_pointer(&r->wanted);
