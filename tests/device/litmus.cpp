@@ -14,8 +14,13 @@
 //
 // The path is looked up after each epoch: who takes a partition out of the mailbox leaves a word. MPIX_INLINE_BYTES=0 in the
 // environment makes the small ones direct too; another number is a limit, and without one it is 8192.
+//
+// With MPIX_PULL_BYTES=1 half of the blocks send and the other half waits, so that the receiver's groups mostly ask before a partition
+// is ready, and read it; in every second epoch one thread marks it, after its group has filled it. What is read is chance each time; who
+// reads leaves a word too, and those are counted. What is no whole words of 8 bytes is not read, and not tried.
 #include <unistd.h>
 
+#include <array>
 #include <csignal>
 
 #include "tests/device/harness.hpp"
@@ -32,6 +37,7 @@ constexpr std::uint64_t most_polls = executor::is_gpu ? 1u << 24 : 1u << 20;  //
 // What the groups of a kernel have found right.
 struct seen {
     std::uint64_t hand_overs, watched;
+    std::uint64_t read;  // of the sender's partitions, by groups of the receiver's
 };
 
 // f(offset, byte) for a group's share of the bytes that belong from `at` on.
@@ -62,6 +68,7 @@ struct complement {
 struct hand_over {
     port p;
     scope by;
+    bool apart;           // groups either send or wait
     std::uint64_t order;  // who does what in this epoch
     seen *found;
 
@@ -93,6 +100,14 @@ struct hand_over {
                       const unsigned char got = static_cast<unsigned char>(p.in[i]);
                       if (expected != got) complain(p.errors, wrong::byte, p.epoch, j, i, expected, got);
                   });
+    }
+
+    template <class Group>
+    DEVICE_FN int mark(const Group &group, const mpix::prepared_send &send, int i) const {
+        if (!by_request()) return mpix::pready(group, i, send);
+        if (!apart) return mpix::pready(group, i, p.send);
+        group.sync();  // the members' writes are the leader's
+        return group.thread_rank() == 0 ? MPI_Pready(i, p.send) : MPI_SUCCESS;
     }
 
     template <class Group>
@@ -128,7 +143,7 @@ struct hand_over {
     // have been marked that the peer's groups wait for in their turn t. So nobody waits for who waits. Who takes which is
     // new in every epoch.
     template <class Group>
-    DEVICE_FN void play(const Group &group, int me, int all) const {
+    DEVICE_FN void play(const Group &group, int me, int all, bool sending, bool receiving) const {
         const std::uint64_t sends = static_cast<std::uint64_t>(p.sends),
                             receives = static_cast<std::uint64_t>(p.receives);
         const auto turned = [&](std::uint64_t places) {
@@ -149,17 +164,17 @@ struct hand_over {
         for (int turn = 0; good && turn < p.receives; turn += all) {
             const std::uint64_t last = static_cast<std::uint64_t>(turn) + static_cast<std::uint64_t>(all);
             const int due = static_cast<int>(((last < receives ? last : receives) * sends + receives - 1) / receives);
-            for (; sent + sender < due; sent += all) {
+            for (; sending && sent + sender < due; sent += all) {
                 const int i = sent + sender;
                 each_byte(group, p.out_key, static_cast<std::uint64_t>(i) * p.send_bytes(), p.send_bytes(),
                           [&](std::uint64_t at, unsigned char byte) { p.out[at] = static_cast<char>(byte); });
-                p.expect(i, MPI_SUCCESS, by_request() ? mpix::pready(group, i, p.send) : mpix::pready(group, i, send));
+                p.expect(i, MPI_SUCCESS, mark(group, send, i));
             }
             const std::uint64_t chance = mix(order + last + static_cast<std::uint64_t>(me));
-            const bool watches = turn + neighbour < p.receives && (chance & 1) != 0;
+            const bool watches = receiving && turn + neighbour < p.receives && (chance & 1) != 0;
             const bool watches_first = (chance & 2) != 0;
             if (watches && watches_first) good = watch(group, receive, turn + neighbour);
-            if (good && turn + receiver < p.receives) {
+            if (good && receiving && turn + receiver < p.receives) {
                 good = await(group, receive, turn + receiver);
                 right += good;
             }
@@ -174,25 +189,41 @@ struct hand_over {
     template <class Block>
     DEVICE_FN void operator()(const Block &block, int block_index, int blocks) const {
         as_group(block, by, [&](const auto &group, int index, int groups) {
-            play(group, block_index * groups + index, blocks * groups);
+            if (apart)
+                play(group, block_index / 2 * groups + index, blocks / 2 * groups, block_index % 2 == 0,
+                     block_index % 2 != 0);
+            else
+                play(group, block_index * groups + index, blocks * groups, true, true);
         });
     }
 };
+
+enum class path { inline_, fence, pull, host };  // fence: direct
+constexpr const char *path_names[] = {"inline", "direct", "pull", "host"};
+constexpr int paths = 4;
 
 // Which way the sender's partitions came in the epoch that is not completed yet.
 struct audit {
     port p;
     int senders;
-    bool by_mailbox;
+    path expected;
+    seen *found;
 
     template <class Block>
     DEVICE_FN void operator()(const Block &block, int block_index, int blocks) const {
-        const std::uint64_t *const told = mpix::detail::request_of(p.receive)->told;
+        const mpix_prequest *const r = mpix::detail::request_of(p.receive);
+        const std::uint64_t *const told = r->told;
         const int threads = static_cast<int>(block.num_threads());
         for (int i = block_index * threads + static_cast<int>(block.thread_rank()); i < senders;
              i += blocks * threads) {
-            const bool found = told != nullptr && mpix::detail::peek(&told[i]) == p.epoch;
-            if (found != by_mailbox) complain(p.errors, wrong::path, p.epoch, i, 0, by_mailbox, found);
+            const bool mailed = told != nullptr && mpix::detail::peek(&told[i]) == p.epoch;
+            if (mailed != (expected == path::inline_))
+                complain(p.errors, wrong::path, p.epoch, i, 0, expected == path::inline_, mailed);
+            if (expected != path::pull) continue;
+            if (p.epoch > 1 && r->wanted == nullptr) complain(p.errors, wrong::path, p.epoch, i, 0, 1, 0);
+            const std::uint64_t *const taken =
+                mpix::detail::taken_of(r->flags, static_cast<std::uint64_t>(senders)) + i;
+            if (r->wanted != nullptr && mpix::detail::peek(taken) == 2 * p.epoch - 1) add_to(&found->read, 1);
         }
     }
 };
@@ -210,24 +241,26 @@ struct trial {
     std::uint64_t bytes;  // of a partition of the sender
     ratio parts;
     int send_skew, receive_skew;
+    bool apart;
 
     int group_threads() const {
         return by == scope::block ? threads : by == scope::warp ? 32 : by == scope::tile4 ? 4 : 1;
     }
     int groups() const { return blocks * (threads / group_threads()); }
-    // Whole multiples of both.
-    int receives() const { return groups() * turns * parts.receives; }
-    int sends() const { return groups() * turns * parts.sends; }
+    // Whole multiples of those that send, or receive.
+    int receives() const { return groups() / (apart ? 2 : 1) * turns * parts.receives; }
+    int sends() const { return groups() / (apart ? 2 : 1) * turns * parts.sends; }
 };
 
 // As docs/architecture.md has it: eight bytes a line, at most four lines for each thread, no more partitions than the receiver has.
-enum class path { inline_, fence, host };  // fence: direct
-constexpr const char *path_names[] = {"inline", "direct", "host"};
-constexpr int paths = 3;
-
 std::uint64_t inline_limit() { return std::strtoull(std::getenv("MPIX_INLINE_BYTES"), nullptr, 0); }
+bool pulls() {
+    const char *const least = std::getenv("MPIX_PULL_BYTES");
+    return executor::is_gpu && least != nullptr && std::strtoull(least, nullptr, 0) == 1;
+}
 path expected_path(const trial &t) {
     if (!executor::is_gpu) return path::host;
+    if (t.apart) return path::pull;
     std::uint64_t threads = 1;
     while (threads * 32 < t.bytes) threads *= 2;
     const bool enough = static_cast<std::uint64_t>(t.group_threads()) >= threads && t.sends() <= t.receives();
@@ -235,7 +268,9 @@ path expected_path(const trial &t) {
 }
 
 std::vector<trial> trials(bool quick, int most_blocks) {
-    constexpr int skews[][2] = {{0, 0}, {1, 3}, {3, 1}, {4, 8}, {8, 4}, {0, 1}, {3, 0}, {8, 8}};
+    using alignments = std::vector<std::array<int, 2>>;
+    const alignments skews = pulls() ? alignments{{0, 0}, {8, 0}, {0, 8}, {8, 8}}
+                                     : alignments{{0, 0}, {1, 3}, {3, 1}, {4, 8}, {8, 4}, {0, 1}, {3, 0}, {8, 8}};
     constexpr ratio odd[] = {{1, 1}, {3, 1}}, even[] = {{1, 1}, {3, 2}, {1, 2}};
     struct kind {
         scope by;
@@ -257,6 +292,10 @@ std::vector<trial> trials(bool quick, int most_blocks) {
     if (!executor::is_gpu)
         kinds = {{scope::thread, 2, 3, 3, {0, 1, 3, 8, 16, 100}},
                  {scope::block, 2, 3, 3, {0, 1, 3, 8, 16, 1000, 8200}}};
+    if (pulls())
+        kinds = {{scope::warp, 256, 64, 2, {32, 112, 512, 1008, 4096, 8208, 16384}},
+                 {scope::block, 256, 96, 2, {256, 1008, 4096, 16384, 65552}},
+                 {scope::block, 1024, 96, 2, {262144}}};
     std::vector<trial> all;
     std::size_t turn = 0;
     for (const kind &k : kinds)
@@ -269,8 +308,8 @@ std::vector<trial> trials(bool quick, int most_blocks) {
                 const ratio parts = bytes == 0       ? ratio{1, 1}
                                     : bytes % 2 == 0 ? even[turn % std::size(even)]
                                                      : odd[turn % std::size(odd)];
-                all.push_back({k.by, k.threads, std::min(k.blocks, quick ? 16 : most_blocks), quick ? 1 : k.turns,
-                               bytes, parts, skew[0], skew[1]});
+                all.push_back({k.by, k.threads, std::min(k.blocks, quick ? 16 : most_blocks / 2 * 2),
+                               quick ? 1 : k.turns, bytes, parts, skew[0], skew[1], pulls()});
             }
     return all;
 }
@@ -283,7 +322,7 @@ void give_up(int) {
 }
 
 struct outcome {
-    std::uint64_t hand_overs, watched;  // of both ranks
+    seen both;  // of both ranks
     std::uint64_t epochs;
     double seconds;
 };
@@ -298,7 +337,8 @@ outcome run(session &s, const trial &t, std::uint64_t wanted, double seconds) {
     alarm(watchdog_seconds);
     auto *const found = static_cast<seen *>(s.device->allocate(sizeof(seen)));
     s.device->set(found, 0, sizeof(seen));
-    std::uint64_t each[2] = {}, both[2] = {}, epochs = 0;
+    seen each{}, both{};
+    std::uint64_t epochs = 0;
     const double start = MPI_Wtime();
     {
         exchange x(s, {t.sends(), t.receives(), sends * t.bytes, t.send_skew, t.receive_skew});
@@ -311,26 +351,24 @@ outcome run(session &s, const trial &t, std::uint64_t wanted, double seconds) {
                 must(MPI_Startall(2, x.requests), "MPI_Startall");
                 must(MPIX_Pbuf_prepare_all(2, x.requests), "MPIX_Pbuf_prepare_all");  // nothing is deferred
                 // The peer's receives and our sends are shared out by different orders.
-                s.device->launch(t.blocks, t.threads, hand_over{p, t.by, mix(p.out_key ^ s.seed), found});
-                if (executor::is_gpu) s.device->launch(t.blocks, t.threads, audit{p, t.sends(), way == path::inline_});
+                s.device->launch(t.blocks, t.threads, hand_over{p, t.by, t.apart, mix(p.out_key ^ s.seed), found});
+                if (executor::is_gpu) s.device->launch(t.blocks, t.threads, audit{p, t.sends(), way, found});
                 s.settle();
                 x.wait();
                 ++epochs;
             }
             alarm(watchdog_seconds);
-            seen now;
-            s.device->download(&now, found, sizeof now);
-            each[0] = now.hand_overs, each[1] = now.watched;
-            REQUIRE(each[0] == epochs * static_cast<std::uint64_t>(t.receives()), "%s: %llu hand-overs in %llu epochs",
-                    s.what.c_str(), s.as_ull(each[0]), s.as_ull(epochs));
-            must(MPI_Allreduce(each, both, 2, MPI_UINT64_T, MPI_SUM, MPI_COMM_WORLD), "MPI_Allreduce");
-            go_on = both[0] < wanted || MPI_Wtime() - start < seconds;
+            s.device->download(&each, found, sizeof each);
+            REQUIRE(each.hand_overs == epochs * static_cast<std::uint64_t>(t.receives()),
+                    "%s: %llu hand-overs in %llu epochs", s.what.c_str(), s.as_ull(each.hand_overs), s.as_ull(epochs));
+            must(MPI_Allreduce(&each, &both, 3, MPI_UINT64_T, MPI_SUM, MPI_COMM_WORLD), "MPI_Allreduce");
+            go_on = (way == path::pull ? both.read : both.hand_overs) < wanted || MPI_Wtime() - start < seconds;
             must(MPI_Bcast(&go_on, 1, MPI_INT, 0, MPI_COMM_WORLD), "MPI_Bcast");
         }
         x.check_guards();
     }
     s.device->release(found);
-    return {both[0], both[1], epochs, MPI_Wtime() - start};
+    return {both, epochs, MPI_Wtime() - start};
 }
 
 // 0: there are not two GPUs.
@@ -354,33 +392,39 @@ int main(int argc, char **argv) {
         std::puts("skipped: there are not two GPUs");
         return 77;
     }
-    setenv("MPIX_INLINE_BYTES", "8192", 0);
+    setenv("MPIX_INLINE_BYTES", pulls() ? "0" : "8192", 0);
+    REQUIRE(!pulls() || inline_limit() == 0, "MPIX_PULL_BYTES=1 takes MPIX_INLINE_BYTES=0");
     session s(argc, argv, "device litmus");
     REQUIRE(s.size == 2, "this test takes two ranks");
     std::signal(SIGALRM, give_up);
     const std::vector<trial> all = trials(s.quick, most_blocks);
-    std::uint64_t of_path[paths] = {};
+    std::uint64_t of_path[paths] = {}, read = 0;
     if (s.rank == 0)
-        std::printf("%-7s %-10s %7s %7s %8s %8s %9s %8s %12s %12s %6s %8s\n", "path", "scope", "threads", "sends",
-                    "receives", "bytes", "misalign", "epochs", "hand-overs", "watched", "wrong", "seconds");
+        std::printf("%-7s %-10s %7s %7s %8s %8s %9s %8s %12s %12s %12s %6s %8s\n", "path", "scope", "threads", "sends",
+                    "receives", "bytes", "misalign", "epochs", "hand-overs", "watched", "read", "wrong", "seconds");
     for (const trial &t : all) {
         const path way = expected_path(t);
         // Of both ranks. In all of them far more than is asked for below.
         std::uint64_t wanted = way == path::inline_ ? 400000 : t.bytes <= 8200 ? 100000 : 20000;
+        if (way == path::pull) wanted = 80000;
         if (s.quick || !executor::is_gpu) wanted = 1;
         if (s.epochs != 0) wanted = 2 * static_cast<std::uint64_t>(s.epochs) * static_cast<std::uint64_t>(t.receives());
         const outcome o = run(s, t, wanted, s.seconds / static_cast<double>(all.size()));
-        of_path[static_cast<int>(way)] += o.hand_overs;
+        of_path[static_cast<int>(way)] += o.both.hand_overs;
+        read += o.both.read;
         if (s.rank != 0) continue;
-        std::printf("%-7s %-10s %7d %7d %8d %8llu %4d,%-4d %8llu %12llu %12llu %6d %8.2f\n",
+        std::printf("%-7s %-10s %7d %7d %8d %8llu %4d,%-4d %8llu %12llu %12llu %12llu %6d %8.2f\n",
                     path_names[static_cast<int>(way)], scope_name(t.by), t.group_threads(), t.sends(), t.receives(),
-                    s.as_ull(t.bytes), t.send_skew, t.receive_skew, s.as_ull(o.epochs), s.as_ull(o.hand_overs),
-                    s.as_ull(o.watched), 0, o.seconds);
+                    s.as_ull(t.bytes), t.send_skew, t.receive_skew, s.as_ull(o.epochs), s.as_ull(o.both.hand_overs),
+                    s.as_ull(o.both.watched), s.as_ull(o.both.read), 0, o.seconds);
         std::fflush(stdout);
     }
     for (int i = 0; s.rank == 0 && i < paths; ++i)
         std::printf("%s: %llu hand-overs, 0 wrong bytes\n", path_names[i], s.as_ull(of_path[i]));
-    if (executor::is_gpu && !s.quick && s.epochs == 0) {
+    if (s.rank == 0 && pulls()) {
+        std::printf("%llu partitions were read\n", s.as_ull(read));
+        REQUIRE(s.quick || s.epochs != 0 || read >= 1000000, "too few were read");
+    } else if (executor::is_gpu && !s.quick && s.epochs == 0 && s.rank == 0) {
         REQUIRE(inline_limit() != 8192 || of_path[0] >= 10000000, "too few hand-overs inline");
         REQUIRE(of_path[1] >= 1000000, "too few direct hand-overs");
     }

@@ -355,15 +355,14 @@ inline ready() {
 #endif
         d_step {
             PEND(t, SRC(p)) = e;  // the user's store to the partition, before Pready; nobody else looks earlier
-            release_to_device(t);
-            place = defer_count % N;
-            defer_count++;
-            PEND(t, DEFER_EPOCH) = e
-        };
-        d_step {
 #ifndef WITHOUT_RELEASE_OF_DEFERRED
             release_to_system(t);
 #endif
+            PEND(t, DEFER_EPOCH) = e;
+            place = defer_count % N;
+            defer_count++
+        };
+        d_step {
             publish_after_fence(t, RING(place), ENTRY(e, p));
             place = 0
         };

@@ -56,8 +56,9 @@ EXACTLY = {
     "way_flags": ["ld.relaxed.sys.global.u64", ACQUIRE, ALL],
     # What has been prepared: the flag, acquired, and all members.
     "way_prepared_flag": ["ld.relaxed.sys.global.u64", ACQUIRE, ALL],
-    # A barrier, the epoch, all members agree; when all have stored, the leader's claim, its fence, the flag and the count.
-    "way_stored_at_once": [BLOCK_SYNC, LINE_IN, ALL, BLOCK_SYNC, CLAIM, FENCE, "st.relaxed.sys.global.u64", ANY,
+    # A barrier, the epoch; when all have stored, the leader's claim, its fence and the flag; that all members agree, which comes
+    # before they store; the claim's outcome, for all, and the count.
+    "way_stored_at_once": [BLOCK_SYNC, LINE_IN, BLOCK_SYNC, CLAIM, FENCE, "st.relaxed.sys.global.u64", ALL, ANY,
                            "atom.acq_rel.gpu.global.add.u64"],
     # Whose turn it is, the claim, and of who does not get it the answer; the host's words; the answer, then the turn.
     "way_ask": ["ld.acquire.gpu.global.u64", "atom.acq_rel.gpu.global.cas.b64", "ld.relaxed.sys.global.u64",
@@ -73,9 +74,11 @@ EXACTLY = {
     "way_share_counted": ["ld.relaxed.sys.global.u64", "st.relaxed.sys.global.u64", CLAIM, FENCE,
                           *2 * ["atom.relaxed.gpu.global.add.u64"], FENCE, "ld.relaxed.sys.global.u64", CLAIM,
                           "st.relaxed.sys.global.u64", "atom.acq_rel.gpu.global.add.u64"],
-    # Where the offers are, its place in the ring, that there is one; the partition's fence, the offer, the ring's entry.
-    "offer": [PEEK, "atom.acq_rel.gpu.global.add.u64", "st.relaxed.sys.global.u64", FENCE,
-              *2 * ["st.relaxed.sys.global.u64"]],
+    # The partition's fence; that there is one, its place in the ring, the entry.
+    "defer": [FENCE, "st.relaxed.sys.global.u64", "atom.relaxed.gpu.global.add.u64", "st.relaxed.sys.global.u64"],
+    # Where the offers are; the partition's fence, the offer; that there is one, its place in the ring, the entry.
+    "offer": [PEEK, FENCE, *2 * ["st.relaxed.sys.global.u64"], "atom.relaxed.gpu.global.add.u64",
+              "st.relaxed.sys.global.u64"],
     # That the send buffer is known, for all; all members' loads and stores, then the flag's release; whoever asks finds it, then the
     # answer's release.
     "read_offered": [ALL, BLOCK_SYNC, "st.release.gpu.global.u64", BLOCK_SYNC, PEEK, "st.release.sys.global.u64"],
@@ -88,9 +91,11 @@ CONTAINS = {
     "find_offered": [[PEEK, CLAIM, ACQUIRE, ANY], [ACQUIRE, ALL]],
     # All members' payload, then the leader's fence and the flag.
     "way_direct": [[BLOCK_SYNC, CLAIM, FENCE, "st.relaxed.sys.global.u64"], ["ld.acquire.gpu.global.u64"]],
-    # What has been prepared: a barrier and lines, without a look; or all members' payload, then the leader's fence and the flag.
+    # What has been prepared: a barrier and lines, without a look; or the claim, all members' payload, then the leader's fence and
+    # the flag.
     "way_prepared_send": [[BLOCK_SYNC, *4 * [LINE_OUT], CLAIM, ALL, "atom.relaxed.gpu.global.add.u64"],
-                          [BLOCK_SYNC, CLAIM, FENCE, "st.relaxed.sys.global.u64", ANY, "atom.acq_rel.gpu.global.add.u64"]],
+                          [PEEK, BLOCK_SYNC, CLAIM],
+                          [BLOCK_SYNC, FENCE, "st.relaxed.sys.global.u64", ANY, "atom.acq_rel.gpu.global.add.u64"]],
     # A barrier, and then what the leader looks at; the admission, for all; all members' share, then the leader's fence and count.
     "way_share": [[BLOCK_SYNC, *4 * ["ld.relaxed.sys.global.u64"], "ld.acquire.gpu.global.u64"],
                   [ANY, *2 * ["ld.relaxed.sys.global.u64"], BLOCK_SYNC, "ld.relaxed.sys.global.u64",

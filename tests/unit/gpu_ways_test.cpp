@@ -253,7 +253,7 @@ TEST_CASE("groups that ready, wait and watch over many epochs, as threads of a G
         };
         s.piece_out = piece();
         s.piece_in = piece();
-        s.engine_bytes = random() % 3 == 0 ? 65 + random() % 200 : 0;
+        s.engine_bytes = random() % 3 == 0 ? 1 + random() % 264 : 0;
         if (!s.mailbox && random() % 2 == 0) {  // the receiver reads what is in whole words, in one piece
             s.pull_bytes = 1 + static_cast<std::uint32_t>(random() % 100);
             s.bytes = (s.bytes + 7) / 8 * 8 * static_cast<unsigned>(s.receivers);

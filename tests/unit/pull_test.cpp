@@ -5,6 +5,7 @@
 #include <mpix/device.cuh>
 #include <mpix/host_group.hpp>
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <cstring>
@@ -166,7 +167,7 @@ TEST_CASE("what few threads have enough to do with is stored, though a group wai
     b.finish();
     receiver.join();
     CHECK(b.pair.sending()->defer_count == 0);
-    CHECK(b.pair.wanted(0) == 0);  // the question is taken back, so that no sender waits for the next one
+    CHECK(b.pair.wanted(0) == b.epoch);
     // One alone has more.
     b.start();
     receiver = b.waiting(1, 2, patience, MPI_SUCCESS);
@@ -175,7 +176,24 @@ TEST_CASE("what few threads have enough to do with is stored, though a group wai
     b.finish();
     receiver.join();
     CHECK(b.pair.read() == 1);
-    CHECK(b.pair.wanted(0) == b.epoch);
+}
+
+TEST_CASE("who asked in the last epoch is waited for a while") {
+    // By bytes, of which one is stored in the time of a look; or for as long as a question takes.
+    constexpr std::uint64_t bytes = 5, large = 1000;
+    for (const std::uint64_t most : {bytes, std::uint64_t{most_looks_for_question}})
+        for (const std::uint64_t epoch : {2, 7})
+            for (const std::uint64_t before : {epoch, epoch - 1, std::uint64_t{0}})
+                for (const std::uint64_t after : {std::uint64_t{0}, std::uint64_t{1}, most, most + 1}) {
+                    std::uint64_t looks = 0;
+                    const bool asked = is_asked_for(epoch, most == bytes ? bytes : large, 1,
+                                                    [&] { return ++looks > after ? epoch : before; });
+                    const bool at_once = before == epoch || after == 0, waited_for = before + 1 == epoch;
+                    CAPTURE(most, epoch, before, after);
+                    CHECK(asked == (at_once || (waited_for && after <= most)));
+                    CHECK(looks == (at_once || !waited_for ? 1 : std::min(after, most) + 1));
+                }
+    CHECK_FALSE(is_asked_for(1, large, 1, [] { return std::uint64_t{0}; }));
 }
 
 TEST_CASE("who does not read does not ask") {
@@ -310,14 +328,17 @@ TEST_CASE("what an earlier epoch has left is not taken for this one's") {
 }
 
 TEST_CASE("of two callers of a partition only who has claimed it flags it") {
-    bench b(of(2, 1, 48, 40));
+    bench b(of(2, 1, 48, 40));  // one thread leaves it to others, two do not
     b.first_epoch();
     b.start();
     poke(b.pair.sending()->wanted, b.epoch);  // as a group that asks
     REQUIRE(b.ready(0) == MPI_SUCCESS);
     REQUIRE(b.pair.sending()->defer_count == 1);
-    // This one knows that the epoch is open, and stores at once.
-    CHECK(b.ready(0) == MPI_ERR_ARG);
+    // These know that the epoch is open, and store at once.
+    mpix::host_launch(1, 2, [&](const mpix::host_group &group) {
+        if (mpix::pready(group, 0, b.pair.send()) != MPI_ERR_ARG) b.failed = true;
+    });
+    CHECK_FALSE(b.failed);
     CHECK(b.pair.flag(0) < b.epoch);
     REQUIRE(b.ready(1) == MPI_SUCCESS);
     publish(b.pair.receiving()->answers, 2 * b.epoch + 1);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Small partitions of a send to a peer GPU: each member of the group looks for itself whether they may be stored, while its
-// share of the payload is on its way, so that all of it costs one trip to memory.
+// Partitions of a send to a peer GPU: each member of the group looks for itself whether they may be stored, while its share of the
+// payload, or the first of it, is on its way, so that of a small one all of it costs one trip to memory.
 #ifndef MPIX_DEVICE_AT_ONCE_CUH
 #define MPIX_DEVICE_AT_ONCE_CUH
 
@@ -34,8 +34,14 @@ MPIX_FN uint64_t open_epoch(const mpix_prequest *r, uint64_t open_word, uint64_t
     return epoch >= 2 && readied < epoch * static_cast<uint64_t>(r->partitions) ? epoch : 0;
 }
 
-// Store partition p of a message without gaps at the receiver's, if it is aligned, not too large for registers, and known
-// without the host that its epoch runs; the epoch, as the leader has found it, or 0: nothing was done.
+// Whether others take less for a partition than so many threads that store it: the copy engine, with the way there by the progress
+// engine, or a group of the receiver's.
+MPIX_FN bool for_others(uint64_t partition_bytes, uint64_t least, uint64_t threads) {
+    return least != 0 && partition_bytes >= least * threads;
+}
+
+// Store partition p of a message without gaps at the receiver's, if it is aligned, nobody else's to move, and known without the
+// host that its epoch runs; the epoch, as the leader has found it, or 0: nothing was done.
 template <class Group>
 MPIX_FN uint64_t store_at_once(const Group &group, const mpix_prequest *r, int p) {
     constexpr uint64_t ahead = 4, width = sizeof(block16);
@@ -44,15 +50,18 @@ MPIX_FN uint64_t store_at_once(const Group &group, const mpix_prequest *r, int p
                    threads = static_cast<uint64_t>(group.num_threads());
     char *const landing = glance_pointer(&r->landing), *const buffer = r->buffer;
     const uint64_t *const flags = glance_pointer(&r->flags);
+    const uint64_t left_bytes = glance(&r->left_bytes);
     const unsigned partitions = static_cast<unsigned>(r->partitions);
     // The members' writes to the partition are everybody's. And whatever looks at the epoch is behind it: a member with nothing to
     // write may have come before the host's Start, of which another one knows, and would find the epoch before.
     group.sync();
     uint64_t word, readied;
     peek_pair(&r->open_word, &word, &readied);
-    if (((reinterpret_cast<uint64_t>(buffer) | bytes) & (width - 1)) != 0 || bytes > ahead * threads * width) return 0;
+    if (((reinterpret_cast<uint64_t>(buffer) | bytes) & (width - 1)) != 0) return 0;
+    if (threads == 1 && for_others(bytes, left_bytes, threads)) return 0;  // no other member has to find the same
     const bool valid = static_cast<unsigned>(p) < partitions && landing != nullptr && flags != nullptr &&
-                       !has_layouts(flags) && (reinterpret_cast<uint64_t>(landing) & (width - 1)) == 0;
+                       !has_layouts(flags) && (reinterpret_cast<uint64_t>(landing) & (width - 1)) == 0 &&
+                       !for_others(bytes, left_bytes, threads);
     const uint64_t offset = valid ? static_cast<uint64_t>(p) * bytes : 0;
     const char *const from = buffer + offset;
     char *const to = landing + offset;
@@ -73,6 +82,8 @@ MPIX_FN uint64_t store_at_once(const Group &group, const mpix_prequest *r, int p
         const uint64_t at = (rank + k * threads) * width;
         if (at < bytes) store_word(to + at, first[k]);
     }
+    if (const uint64_t done = ahead * threads * width; done < bytes)
+        group_copy_blocks(group, to + done, from + done, bytes - done);
     return epoch;
 }
 

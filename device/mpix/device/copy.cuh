@@ -84,6 +84,20 @@ MPIX_FN void group_copy(const Group &group, char *to, const char *from, uint64_t
 #endif
 }
 
+// The same of what is made of blocks of 16 bytes, and aligned to them, on both sides.
+#ifdef __CUDACC__
+#pragma nv_exec_check_disable
+#endif
+template <class Group>
+MPIX_FN void group_copy_blocks(const Group &group, char *to, const char *from, uint64_t bytes) {
+#ifdef __CUDA_ARCH__
+    copy_words(static_cast<unsigned>(group.thread_rank()), static_cast<unsigned>(group.num_threads()),
+               reinterpret_cast<block16 *>(to), reinterpret_cast<const block16 *>(from), bytes / sizeof(block16));
+#else
+    group_copy(group, to, from, bytes);
+#endif
+}
+
 }  // namespace mpix::detail
 
 #endif  // MPIX_DEVICE_COPY_CUH

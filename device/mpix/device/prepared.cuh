@@ -112,8 +112,11 @@ MPIX_FN int pready(const Group &group, int partition, const prepared_send &s) {
             // Not from a near cache, which may have it from before there was a route.
             uint64_t *const flags = peek_pointer(&r->flags);
             group.sync();  // as above
+            // Before the stores: then the fence has no answer to wait for.
+            const uint64_t before = rank == 0 ? raise_gpu(partition_states(r) + partition, s.epoch) : 0;
             group_copy(group, s.landing + offset, s.buffer + offset, bytes);
-            return conclude_stored(group, partition, r, s.epoch, flags, mover);
+            group.sync();  // as in conclude_stored
+            return conclude_claimed(group, partition, r, s.epoch, before, flags, mover);
         }
     }
 #endif

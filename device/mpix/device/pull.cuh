@@ -61,22 +61,33 @@ MPIX_FN uint64_t *offers_of(uint64_t *flags, uint64_t senders) { return flags + 
 // take on an H200, not measured as a whole.
 constexpr uint64_t reading_ns = 4000;
 
-// Whether a group of the receiver's waits for partition p of a send, of which `least` bytes would be stored in reading_ns. One thread.
-// Nothing is acquired: only whether to offer depends on it.
+// Whether a group of the receiver's asks in this epoch for a partition of so many bytes, of which `least` would be stored in reading_ns.
+// `look`: the last epoch for which one has, as it is now.
 //
-// The question for what was read in the last epoch may be on its way. It is looked for again, for about a tenth of the time that storing
-// the partition takes, and no longer than a question takes that the receiver begins now; a look takes a trip to memory, about 0.4 us.
-// (Who gets a partition in another way takes his question back.)
-constexpr unsigned most_looks_for_question = 10;
-MPIX_FN bool is_wanted(const mpix_prequest *r, int p, uint64_t epoch, uint64_t least) {
-    const uint64_t *const wanted = peek_pointer(&r->wanted);
-    if (wanted == nullptr) return false;
-    uint64_t asked = peek(wanted + p);
+// Who asked in the last epoch, in time or too late, may be about to. So the question is looked for again. Without that, what was stored
+// once because the question came a little late would be stored for ever: by storing it a sender is late with its own question. A look
+// takes a trip to memory, about 0.4 us, so that all of them take a tenth of the time that storing the partition takes, and no longer
+// than a question takes that the receiver begins only now.
+constexpr unsigned most_looks_for_question = 20;
+template <class Look>
+MPIX_FN bool is_asked_for(uint64_t epoch, uint64_t partition_bytes, uint64_t least, const Look &look) {
+    if (epoch == 1) return false;  // nobody asks yet
+    uint64_t asked = look();
+#ifdef __CUDA_ARCH__
+#pragma unroll 1
+#endif
     for (unsigned looks = 0; asked + 1 == epoch && looks < most_looks_for_question; ++looks) {
-        if (looks * least >= r->partition_bytes) break;
-        asked = peek(wanted + p);
+        if (looks * least >= partition_bytes) break;
+        asked = look();
     }
     return asked == epoch;
+}
+
+// Whether a group of the receiver's waits for partition p of a send, as in is_asked_for. One thread. Nothing is acquired: only whether to
+// offer depends on it.
+MPIX_FN bool is_wanted(const mpix_prequest *r, int p, uint64_t epoch, uint64_t least) {
+    const uint64_t *const wanted = peek_pointer(&r->wanted);
+    return wanted != nullptr && is_asked_for(epoch, r->partition_bytes, least, [&] { return peek(wanted + p); });
 }
 
 // This member's words of eight bytes, or sixteen, of what lies in a peer's memory; returns where the next of them is. Several loads
@@ -167,26 +178,21 @@ MPIX_COLD_FN found find_offered(const Group &group, reading &s) {
     for (;;) {
         // The members look side by side, for a while, as in all_flagged.
         bool there = true, offered = false;
-        uint64_t offer = w.epoch;
         for (unsigned looks = 64; looks != 0; --looks) {
             there = true;
             for (unsigned n = rank; n < w.count; n += threads) {
-                const uint64_t flag = peek(flags + n);
-                if (s.wanted != nullptr) offer = peek(offers + n);  // under way together
+                const uint64_t flag = peek(flags + n),
+                               offer = s.wanted != nullptr ? peek(offers + n) : 0;  // under way together
                 if (flag >= w.epoch) continue;
                 there = false;
-                offered |= s.wanted != nullptr && offer == w.epoch && peek(taken + n) < 2 * w.epoch - 1;
+                offered |= offer == w.epoch && peek(taken + n) < 2 * w.epoch - 1;
             }
             if (there || offered) break;
         }
         // Pairs with publish_partition, with the engine's flags, and with publish_gpu in read_offered.
         for (unsigned n = rank; there && n < w.count; n += threads) acquire_peeked(flags + n);
         // A barrier: what its members acquired, all have.
-        if (agree_all(group, there)) {
-            // The question for what was not offered is taken back, see is_wanted. (Of those asked for a member has one at most.)
-            if (offer != w.epoch) poke(s.wanted + rank, 0);
-            return found::all;
-        }
+        if (agree_all(group, there)) return found::all;
         if (agree_all(group, !offered)) {
             if (agree(group, rank == 0 && w.over(s.r))) return found::none;
             continue;

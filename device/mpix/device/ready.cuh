@@ -195,13 +195,18 @@ MPIX_FN void settle(mpix_prequest *r, uint64_t epoch) {
     say_all_ready(r, epoch);
 }
 
+// An entry of the progress engine's ring, behind a release_to_system, by which what was stored before reaches whoever reads it: pairs
+// with observe() in the engine. One thread.
+MPIX_FN void enter_in_ring(mpix_prequest *r, uint64_t epoch, uint32_t what) {
+    poke(&r->defer_epoch, epoch);
+    const uint64_t place = count_up_relaxed_gpu(&r->defer_count) % static_cast<uint64_t>(r->partitions);
+    publish_after_fence(&r->ring[place], epoch << 32 | what);
+}
+
 // Hand partition p over to the progress engine, for good. The caller has synchronised its group.
 MPIX_COLD_FN void defer(mpix_prequest *r, int p, uint64_t epoch) {
-    const uint64_t place = count_up_gpu(&r->defer_count) % static_cast<uint64_t>(r->partitions);
-    poke(&r->defer_epoch, epoch);
-    // The partition's bytes reach whoever reads this ring entry. Pairs with observe() in the engine.
-    release_to_system();
-    publish_after_fence(&r->ring[place], epoch << 32 | static_cast<uint32_t>(p));
+    release_to_system();  // the partition's bytes
+    enter_in_ring(r, epoch, static_cast<uint32_t>(p));
 }
 
 #if MPIX_ON_GPU
@@ -209,15 +214,13 @@ MPIX_COLD_FN void defer(mpix_prequest *r, int p, uint64_t epoch) {
 // of the two becomes of it.
 MPIX_COLD_FN void offer(mpix_prequest *r, int p, uint64_t epoch) {
     uint64_t *const flags = peek_pointer(&r->flags);  // once: a peer that does not keep to the rules may undo the route
-    if (flags == nullptr) return defer(r, p, epoch);
-    const uint64_t partitions = static_cast<uint64_t>(r->partitions),
-                   place = count_up_gpu(&r->defer_count) % partitions;
-    poke(&r->defer_epoch, epoch);
     // The partition's bytes reach whoever finds the offer, which pairs with acquire_peeked in find_offered; or the ring entry, as
     // in defer, if nobody does.
     release_to_system();
-    publish_after_fence(offers_of(arrival_flags(flags), partitions) + p, epoch);
-    publish_after_fence(&r->ring[place], epoch << 32 | MPIX_RING_OFFERED | static_cast<uint32_t>(p));
+    if (flags != nullptr)
+        publish_after_fence(offers_of(arrival_flags(flags), static_cast<uint64_t>(r->partitions)) + p, epoch);
+    enter_in_ring(r, epoch,
+                  static_cast<uint32_t>(p) | (flags != nullptr ? static_cast<uint32_t>(MPIX_RING_OFFERED) : 0));
 }
 #endif
 
@@ -305,7 +308,7 @@ MPIX_FN void publish_partition(uint64_t *flags, int p, uint64_t epoch) {
 
 #if MPIX_ON_GPU
 // The lines of a partition were stored, by all members: they tell the receiver themselves. The teller, one of the members, claims
-// the partition behind them, as in conclude_stored.
+// the partition behind them, as in conclude_claimed.
 template <class Group, class Mover>
 MPIX_FN int conclude_mailed(const Group &group, int p, mpix_prequest *r, uint64_t epoch, bool teller, const Mover &) {
     const bool mine = !teller || raise_gpu(partition_states(r) + p, epoch) < epoch;
@@ -317,17 +320,16 @@ MPIX_FN int conclude_mailed(const Group &group, int p, mpix_prequest *r, uint64_
     return MPI_SUCCESS;
 }
 
-// A partition was stored, by all members: `flags` tell the receiver. Two callers of one partition, which is an error, may both
-// come here: on a GPU the answer of an earlier claim would have to be waited for. Here it is under way during the fence. Only who
-// has claimed it tells: the other may be about to offer it, and a receiver that is told before has no need to read that, or answer.
+// A partition was stored, by all members, which have synchronised since: `flags` tell the receiver. `before`: what the leader found
+// when it raised the partition's state to its claim. Two callers of one partition, which is an error, may both come here, for where
+// that is done before the stores its answer is not waited for. Only who has claimed it tells: the other may be about to offer it, and a
+// receiver that is told before has no need to read that, or answer.
 template <class Group, class Mover>
-MPIX_FN int conclude_stored(const Group &group, int p, mpix_prequest *r, uint64_t epoch, uint64_t *flags,
-                            const Mover &) {
+MPIX_FN int conclude_claimed(const Group &group, int p, mpix_prequest *r, uint64_t epoch, uint64_t before,
+                             uint64_t *flags, const Mover &) {
     const bool leader = group.thread_rank() == 0;
     bool mine = false;
-    group.sync();  // the stores are behind the leader's fence; all members have read the partition
     if (leader) {
-        const uint64_t before = raise_gpu(partition_states(r) + p, epoch);
         release_to_system();  // bytes before flag: pairs as in publish_partition
         mine = before < epoch;
         if (mine)
@@ -338,6 +340,14 @@ MPIX_FN int conclude_stored(const Group &group, int p, mpix_prequest *r, uint64_
     if (!agree(group, mine)) return MPI_ERR_ARG;
     if (leader) settle<Mover::alone>(r, epoch);
     return MPI_SUCCESS;
+}
+// The same where nobody has claimed it yet: that is under way during the fence.
+template <class Group, class Mover>
+MPIX_FN int conclude_stored(const Group &group, int p, mpix_prequest *r, uint64_t epoch, uint64_t *flags,
+                            const Mover &move) {
+    group.sync();  // the stores are behind the leader's fence; all members have read the partition
+    const uint64_t before = group.thread_rank() == 0 ? raise_gpu(partition_states(r) + p, epoch) : 0;
+    return conclude_claimed(group, p, r, epoch, before, flags, move);
 }
 #endif
 
@@ -364,11 +374,6 @@ MPIX_FN bool store_by_host(const Group &group, const mpix_prequest *r, const out
 }
 #endif
 
-// Whether others take less for a partition than so many threads that store it: the copy engine, with the way there by the progress
-// engine, or a group of the receiver's.
-MPIX_FN bool for_others(uint64_t partition_bytes, uint64_t least, uint64_t threads) {
-    return least != 0 && partition_bytes >= least * threads;
-}
 #if MPIX_ON_GPU
 MPIX_COLD_FN admission left_to(const mpix_prequest *r, int p, uint64_t epoch, uint64_t threads) {
     const uint64_t bytes = r->partition_bytes, least = peek(&r->pull_bytes);
@@ -403,7 +408,7 @@ MPIX_FN int ready_by_leader(const Group &group, int p, mpix_prequest *r, bool ma
                 a.what = admission::later;
         }
 #else
-        // Only the first caller touches the landing. (On a GPU see conclude_stored.)
+        // Only the first caller touches the landing. (On a GPU see conclude_claimed.)
         if (a.what != admission::refused && !claim<Mover::alone, Mover::keeps_errors>(r, p, a.epoch))
             a = {admission::refused, MPI_ERR_ARG, a.epoch};
 #endif
