@@ -14,8 +14,7 @@
 namespace mpix {
 namespace {
 
-constexpr std::uint64_t largest_group = 1024;  // threads of a block
-static_assert(most_mail_bytes == largest_group * detail::most_lines_per_thread * detail::line_payload);
+static_assert(most_mail_bytes == std::uint64_t{gpu::many_lines} * detail::line_payload);
 static_assert(transport::scratch_bytes >= gpu::many_lines * detail::line_bytes);
 
 constexpr const char *not_measured = "nothing has been measured to there yet";

@@ -26,8 +26,9 @@ struct mail_costs {
 };
 mail_costs costs_of(const gpu::mail_times &times);
 
-// What MPIX_INLINE_BYTES=auto is between: the largest size is what a block of 1024 threads may store to a mailbox.
-constexpr std::uint64_t least_mail_bytes = 1024, most_mail_bytes = 32 * 1024;
+// What MPIX_INLINE_BYTES=auto is between: the largest size is what a block of 512 threads may store to a mailbox. What has one is not
+// read by a group of the receiver's, so beyond that a larger block would gain less than one thread would lose.
+constexpr std::uint64_t least_mail_bytes = 1024, most_mail_bytes = 16 * 1024;
 // Where nothing is known.
 constexpr std::uint64_t usual_mail_bytes = 8 * 1024;
 
