@@ -125,12 +125,12 @@ NEVER = {"way_inline_send": "fence|release|acquire", "way_inline_take": "fence|a
 
 # sm_90, nvcc 13.0; a newer compiler may need some more.
 MOST_REGISTERS = {"size_pready_thread": 48, "size_pready_block": 48, "size_pready_warp": 48, "size_pready_typed_block": 104,
-                  "size_pready_contribute_block": 48, "size_pready_share_thread": 64,
-                  "size_pready_share_warp": 64, "size_pready_share_block": 64, "size_pready_range_thread": 64,
+                  "size_pready_contribute_block": 48, "size_pready_share_thread": 56,
+                  "size_pready_share_warp": 56, "size_pready_share_block": 56, "size_pready_range_thread": 64,
                   "size_pready_range_block": 64, "size_parrived_thread": 64, "size_parrived_warp": 64,
                   "size_parrived_block": 64, "size_wait_arrived_thread": 64, "size_wait_arrived_warp": 64,
-                  "size_wait_arrived_block": 64, "size_pready_prepared_thread": 56, "size_pready_prepared_warp": 56,
-                  "size_pready_prepared_block": 56, "size_parrived_prepared_thread": 64,
+                  "size_wait_arrived_block": 64, "size_pready_prepared_thread": 56, "size_pready_prepared_warp": 48,
+                  "size_pready_prepared_block": 48, "size_parrived_prepared_thread": 64,
                   "size_parrived_prepared_block": 64, "size_wait_arrived_prepared_block": 64}
 
 

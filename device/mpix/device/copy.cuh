@@ -31,6 +31,7 @@ __device__ __forceinline__ void copy_words(unsigned rank, unsigned size, T *to, 
         t[2ull * size] = c;
         t[3ull * size] = d;
     }
+#pragma unroll 1  // three at most, which nvcc does not know
     for (; f < end; f += size, t += size) *t = *f;
 }
 
