@@ -179,21 +179,25 @@ TEST_CASE("what few threads have enough to do with is stored, though a group wai
 }
 
 TEST_CASE("who asked in the last epoch is waited for a while") {
-    // By bytes, of which one is stored in the time of a look; or for as long as a question takes.
-    constexpr std::uint64_t bytes = 5, large = 1000;
-    for (const std::uint64_t most : {bytes, std::uint64_t{most_looks_for_question}})
+    // As many looks as it takes to store all of the bytes, or for as long as a question takes.
+    constexpr std::uint64_t least = 3, few = 5;
+    for (const std::uint64_t most : {few, std::uint64_t{most_looks_for_question}}) {
+        const std::uint64_t bytes = most == few ? few * least : 1000;
         for (const std::uint64_t epoch : {2, 7})
             for (const std::uint64_t before : {epoch, epoch - 1, std::uint64_t{0}})
                 for (const std::uint64_t after : {std::uint64_t{0}, std::uint64_t{1}, most, most + 1}) {
                     std::uint64_t looks = 0;
-                    const bool asked = is_asked_for(epoch, most == bytes ? bytes : large, 1,
-                                                    [&] { return ++looks > after ? epoch : before; });
+                    const bool asked =
+                        is_asked_for(epoch, bytes, least, [&] { return ++looks > after ? epoch : before; });
                     const bool at_once = before == epoch || after == 0, waited_for = before + 1 == epoch;
                     CAPTURE(most, epoch, before, after);
                     CHECK(asked == (at_once || (waited_for && after <= most)));
                     CHECK(looks == (at_once || !waited_for ? 1 : std::min(after, most) + 1));
                 }
-    CHECK_FALSE(is_asked_for(1, large, 1, [] { return std::uint64_t{0}; }));
+    }
+    std::uint64_t looks = 0;
+    CHECK_FALSE(is_asked_for(1, 1000, least, [&] { return looks++; }));  // 0, if anybody looked
+    CHECK(looks == 0);
 }
 
 TEST_CASE("who does not read does not ask") {

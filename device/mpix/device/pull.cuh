@@ -66,8 +66,8 @@ constexpr uint64_t reading_ns = 4000;
 //
 // Who asked in the last epoch, in time or too late, may be about to. So the question is looked for again. Without that, what was stored
 // once because the question came a little late would be stored for ever: by storing it a sender is late with its own question. A look
-// takes a trip to memory, about 0.4 us, so that all of them take a tenth of the time that storing the partition takes, and no longer
-// than a question takes that the receiver begins only now.
+// takes a trip to memory, about 0.4 us, so that all of them take a tenth of the time that storing the partition takes, and at most
+// twice what a question should take that the receiver begins only now.
 constexpr unsigned most_looks_for_question = 20;
 template <class Look>
 MPIX_FN bool is_asked_for(uint64_t epoch, uint64_t partition_bytes, uint64_t least, const Look &look) {

@@ -308,7 +308,7 @@ MPIX_FN void publish_partition(uint64_t *flags, int p, uint64_t epoch) {
 
 #if MPIX_ON_GPU
 // The lines of a partition were stored, by all members: they tell the receiver themselves. The teller, one of the members, claims
-// the partition behind them, as in conclude_claimed.
+// the partition behind them, and only who has claimed it counts it.
 template <class Group, class Mover>
 MPIX_FN int conclude_mailed(const Group &group, int p, mpix_prequest *r, uint64_t epoch, bool teller, const Mover &) {
     const bool mine = !teller || raise_gpu(partition_states(r) + p, epoch) < epoch;
