@@ -57,7 +57,7 @@ EXACTLY = {
     # What has been prepared: the flag, acquired, and all members.
     "way_prepared_flag": ["ld.relaxed.sys.global.u64", ACQUIRE, ALL],
     # A barrier, the epoch; when all have stored, the leader's claim, its fence and the flag; that all members agree, which comes
-    # before they store; the claim's outcome, for all, and the count.
+    # before they store (see FIRST); the claim's outcome, for all, and the count.
     "way_stored_at_once": [BLOCK_SYNC, LINE_IN, BLOCK_SYNC, CLAIM, FENCE, "st.relaxed.sys.global.u64", ALL, ANY,
                            "atom.acq_rel.gpu.global.add.u64"],
     # Whose turn it is, the claim, and of who does not get it the answer; the host's words; the answer, then the turn.
@@ -118,6 +118,10 @@ for name, flag in ("way_inline_at_once", "st.release.gpu.global.u64"), ("way_inl
     CONTAINS[name] = [[PEEK, ALL, PEEK, PEEK, CLAIM, PEEK, *4 * [LINE_IN], PEEK, LINE_IN, ACQUIRE, ALL],
                       [BLOCK_SYNC, flag, "st.relaxed.sys.global.u64"],
                       ["atom.acq_rel.gpu.global.cas.b64", ACQUIRE, ALL]]
+# On every way through a kernel the one comes before the other, wherever the compiler has put them.
+PAYLOAD = r"st\.(global\.)?v[24]\."
+FIRST = {"way_stored_at_once": [(ALL, PAYLOAD), (FENCE, r"st\.relaxed\.sys")],
+         "way_inline_send": [(ALL, re.escape(LINE_OUT))]}
 COUNTED = {name: (ACQUIRE, 2) for name in ("way_inline_take", "way_inline_take_sole", "way_inline_at_once", "way_inline_at_once_sole")}
 NEVER = {"way_inline_send": "fence|release|acquire", "way_inline_take": "fence|acquire",
          "way_inline_take_sole": r"fence|acquire|\bst\.release", "way_inline_at_once": "fence|acquire",
@@ -134,9 +138,9 @@ MOST_REGISTERS = {"size_pready_thread": 48, "size_pready_block": 48, "size_pread
                   "size_parrived_prepared_block": 64, "size_wait_arrived_prepared_block": 64}
 
 
-def kernels_of(ptx):
-    """The ordered accesses of each kernel, in the order of the text; and of each function of mpix::detail that is not inlined, by
-    its own name: of those for groups, as blocks have it."""
+def bodies_of(ptx):
+    """The lines of each kernel; and of each function of mpix::detail that is not inlined, by its own name: of those for groups, as
+    blocks have it."""
     found = {}
     for entry in re.finditer(r"\.(?:entry|func)\s+(?:\([^()]*\)\s*)?(\w+)\s*\([^()]*\)\s*\n\{(.*?)\n\}", ptx, re.S):
         name = entry.group(1)
@@ -144,9 +148,47 @@ def kernels_of(ptx):
             if "cooperative_groups" in name and "thread_blockE" not in name:
                 continue
             name = own.group(2)[:int(own.group(1))]
-        accesses = [m.group(1) for m in map(ACCESS.match, entry.group(2).splitlines()) if m]
-        found[name] = [a for a in accesses if ORDERED.search(a)]
+        found[name] = entry.group(2).splitlines()
     return found
+
+
+def kernels_of(bodies):
+    """The ordered accesses of each, in the order of the text."""
+    return {name: [m.group(1) for m in map(ACCESS.match, lines) if m and ORDERED.search(m.group(1))]
+            for name, lines in bodies.items()}
+
+
+def reached_without(lines, guard):
+    """The accesses that some way from the beginning leads to without one that is `guard`, which is not so under a predicate."""
+    labels = {line.strip()[:-1]: at for at, line in enumerate(lines) if line.startswith("$") and line.strip().endswith(":")}
+    seen, next_ones, reached = set(), [0], []
+    while next_ones:
+        at = next_ones.pop()
+        if at in seen or at == len(lines):
+            continue
+        seen.add(at)
+        if access := ACCESS.match(lines[at]):
+            if access.group(1) == guard and not lines[at].lstrip().startswith("@"):
+                continue
+            reached.append(access.group(1))
+        if branch := re.match(r"\s*(@!?%p\d+\s+)?bra(?:\.uni)?\s+(\S+);", lines[at]):
+            next_ones.append(labels[branch.group(2)])
+            if branch.group(1) is None:
+                continue
+        if not re.match(r"\s*ret;", lines[at]):
+            next_ones.append(at + 1)
+    return reached
+
+
+def order_problems_of(bodies):
+    problems = []
+    for name, pairs in FIRST.items():
+        for first, then in pairs:
+            if not any(re.match(then, m.group(1)) for m in map(ACCESS.match, bodies.get(name, [])) if m):
+                problems.append(f"{name}: no {then}")
+            elif any(re.match(then, access) for access in reached_without(bodies[name], first)):
+                problems.append(f"{name}: a way to {then} without {first}")
+    return problems
 
 
 def older(parts):
@@ -179,9 +221,16 @@ def problems_of(kernels):
     return problems
 
 
-def self_test(kernels):
+def self_test(bodies):
     """Each of the expected accesses taken away, and made weak."""
-    unseen = 0
+    unseen, kernels = 0, kernels_of(bodies)
+    for name, pairs in FIRST.items():
+        for first, _ in pairs:
+            for what, other in ("without", ""), ("with a predicate before", f"@%p1 {first}"):
+                lines = [line.replace(first, other) for line in bodies[name]]
+                if not order_problems_of({**bodies, name: lines}):
+                    print(f"not seen: {name} {what} {first}")
+                    unseen += 1
     for name in sorted(set(EXACTLY) | set(CONTAINS)):
         for i, access in enumerate(kernels[name]):
             wanted = name in EXACTLY or any(access in part for part in CONTAINS[name])
@@ -238,20 +287,21 @@ def main():
             COUNTED.update({name: (FENCE, times) for name, (_, times) in COUNTED.items()})
             for table in (EXACTLY, CONTAINS):
                 table.update({name: older(parts) for name, parts in table.items()})
-        kernels = kernels_of(ptx)
+        bodies = bodies_of(ptx)
+        kernels = kernels_of(bodies)
         log, code = "", {}
         if options.registers:
             binary = out.with_suffix(".cubin")
             log = subprocess.run([Path(options.nvcc[0]).with_name("ptxas"), "-v", "-arch=sm_90", "-o", str(binary), str(out)],
                                  capture_output=True, text=True, check=True).stderr
             code = instructions_of(binary)
-    problems = problems_of(kernels)
+    problems = problems_of(kernels) + order_problems_of(bodies)
     if options.registers:
         problems += sizes(registers_of(log), code, options.csv)
     for problem in problems:
         print(problem)
     if options.self_test and not problems:
-        unseen = self_test(kernels)
+        unseen = self_test(bodies)
         print(f"{unseen} changes not seen")
         return unseen != 0
     print(f"{len(kernels)} kernels, {len(problems)} problems")

@@ -256,6 +256,7 @@ TEST_CASE("groups that ready, wait and watch over many epochs, as threads of a G
         s.engine_bytes = random() % 3 == 0 ? 1 + random() % 264 : 0;
         if (!s.mailbox && random() % 2 == 0) {  // the receiver reads what is in whole words, in one piece
             s.pull_bytes = 1 + static_cast<std::uint32_t>(random() % 100);
+            s.maybe_mailed = random() % 2 == 0;
             s.bytes = (s.bytes + 7) / 8 * 8 * static_cast<unsigned>(s.receivers);
             s.skew = s.skew / 8 * 8;
             s.piece_out = s.piece_in = 0;

@@ -33,6 +33,8 @@ struct pair_shape {
     std::uint64_t engine_bytes;         // as in mpix_prequest
     std::uint64_t piece_out, piece_in;  // of buffers with gaps; 0: none
     std::uint32_t pull_bytes;           // as in mpix_prequest; 0: the receiver does not read the send buffer
+    bool maybe_mailed;                  // what the receiver reads might have had a mailbox
+    bool sole;                          // nobody but one group waits for what comes by the mailbox
 };
 
 // A message in the user's buffer: in one piece, or in pieces anywhere in twice the room.
@@ -133,8 +135,8 @@ public:
     MPIX_Prequest receive() const {
         // What is small enough for a mailbox, but has none, says so by the handle all the same.
         if (s_.pull_bytes != 0)
-            return s_.senders % 2 == 0 ? reading_receive(receive_.get()) : mailable_receive(receive_.get(), false, 1);
-        return s_.mailbox ? mailable_receive(receive_.get(), false, least_mailing_threads(receive_->partition_bytes))
+            return s_.maybe_mailed ? mailable_receive(receive_.get(), false, 1) : reading_receive(receive_.get());
+        return s_.mailbox ? mailable_receive(receive_.get(), s_.sole, least_mailing_threads(receive_->partition_bytes))
                           : receive_.get();
     }
 

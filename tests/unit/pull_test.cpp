@@ -38,6 +38,12 @@ pair_shape of(int senders, int receivers, std::uint64_t bytes, std::uint32_t pul
     return s;
 }
 
+// How the receiver's groups wait: by what they have prepared, or by the request, which may have had a mailbox.
+struct way {
+    bool prepares, maybe_mailed;
+};
+auto ways() { return GENERATE(way{false, false}, way{true, false}, way{false, true}, way{true, true}); }
+
 // The sender is this thread; groups of the receiver's wait beside it.
 struct bench {
     played_pair pair;
@@ -45,7 +51,14 @@ struct bench {
     std::uint64_t epoch = 0;
     std::mt19937_64 random{Catch::rngSeed()};
 
-    explicit bench(const pair_shape &shape) : pair(shape), s(shape) {}
+    const bool prepares;
+
+    explicit bench(const pair_shape &shape, const way &w = {false, false})
+        : pair(in_that_way(shape, w)), s(shape), prepares(w.prepares) {}
+    static pair_shape in_that_way(pair_shape shape, const way &w) {
+        shape.maybe_mailed = w.maybe_mailed;
+        return shape;
+    }
     void start() {
         pair.fill(random);
         pair.start_receive(++epoch);
@@ -78,13 +91,26 @@ struct bench {
         receiver.join();
         REQUIRE(pair.read() + pair.refused() + pair.deferred() == 0);
     }
+    // wait(group, j, limit) by a group's way to wait, with which it may begin.
+    auto waits(const mpix::host_group &group) {
+        const mpix::prepared_receive prepared =
+            prepares ? mpix::prepare_receive(group, pair.receive()) : mpix::prepared_receive{};
+        // Whoever comes to it when the epoch is over finds nothing.
+        if (prepared.epoch != 0 && prepared.epoch != epoch) failed = true;
+        if (prepared.epoch != 0) ++prepared_members;
+        return [this, prepared](const mpix::host_group &members, int j, std::uint64_t limit) {
+            return prepares ? mpix::wait_arrived(members, prepared, j, limit)
+                            : mpix::wait_arrived(members, pair.receive(), j, limit);
+        };
+    }
     // So many groups wait for everything, one partition after the other, and are to have that answer.
     std::thread waiting(int groups, int threads, std::uint64_t limit, int answer, bool backwards = false) {
         return std::thread([=, this] {
             mpix::host_launch(groups, threads, [&](const mpix::host_group &group) {
+                const auto wait = waits(group);
                 for (int n = 0; n < s.receivers; ++n) {
                     const int j = backwards ? s.receivers - 1 - n : n;
-                    const int code = mpix::wait_arrived(group, pair.receive(), j, limit);
+                    const int code = wait(group, j, limit);
                     if (code != answer || (code == MPI_SUCCESS && !pair.right(j, 1))) failed = true;
                     // And for each member by itself.
                     if (code == MPI_SUCCESS && !mpix::parrived(self, pair.receive(), j)) failed = true;
@@ -102,6 +128,7 @@ struct bench {
         pair.end(epoch);
     }
     std::atomic<bool> failed{false};
+    std::atomic<int> prepared_members{0};  // who know the epoch
 };
 
 }  // namespace
@@ -109,13 +136,14 @@ struct bench {
 TEST_CASE("what a group waits for is offered to it, and it reads it: any counts, sizes and numbers of groups") {
     std::mt19937_64 random(Catch::rngSeed());
     for (int round = 0; round < 24; ++round) {
+        const way by{round % 2 != 0, round / 2 % 2 != 0};
         const int receivers = 1 + static_cast<int>(random() % 3), threads = 2 + static_cast<int>(random() % 3),
                   groups = 1 + static_cast<int>(random() % 3);
         // Two of the sender's for three of ours, and the like.
         const int senders = 1 + static_cast<int>(random() % 4);
         const std::uint64_t bytes = 8 * static_cast<unsigned>(receivers) * (4 + random() % 12);
-        bench b(of(senders, receivers, bytes, 1));
-        CAPTURE(receivers, senders, threads, groups, bytes);
+        bench b(of(senders, receivers, bytes, 1), by);
+        CAPTURE(receivers, senders, threads, groups, bytes, by.prepares, by.maybe_mailed);
         b.first_epoch();
         for (int e = 0; e < 4; ++e) {
             b.start();
@@ -136,6 +164,7 @@ TEST_CASE("what a group waits for is offered to it, and it reads it: any counts,
             CHECK(b.pair.read() > read_before);
         }
         CHECK(b.pair.refused() == 0);
+        CHECK((b.prepared_members != 0) == by.prepares);
     }
 }
 
@@ -201,20 +230,23 @@ TEST_CASE("who asked in the last epoch is waited for a while") {
 }
 
 TEST_CASE("who does not read does not ask") {
+    const way by = ways();
     std::uint64_t limit = patience, bytes = 192;
-    int threads = 2;
+    int threads = 2, senders = 1;
     SECTION("a thread alone") { threads = 1; }
     SECTION("a group that waits for a moment") { limit = least_reading_ns / 2; }
     SECTION("a group with too much for each thread") { bytes = most_read_per_thread * 2 + 8; }
-    bench b(of(1, 1, bytes));
+    SECTION("a group that waits for many of the sender's") { senders = most_read_partitions + 1, bytes = 80; }
+    bench b(of(senders, 1, bytes), by);
     b.first_epoch();
     for (int e = 0; e < 2; ++e) {
         b.start();
-        std::atomic<bool> begun{false}, over{false};
+        std::atomic<bool> over{false};
         std::thread receiver([&] {
             mpix::host_launch(1, threads, [&](const mpix::host_group &group) {
-                for (int code = MPI_ERR_PENDING; code == MPI_ERR_PENDING; begun = true) {
-                    code = mpix::wait_arrived(group, b.pair.receive(), 0, limit);
+                const auto wait = b.waits(group);
+                for (int code = MPI_ERR_PENDING; code == MPI_ERR_PENDING;) {
+                    code = wait(group, 0, limit);
                     if (code != MPI_SUCCESS && (code != MPI_ERR_PENDING || limit == patience)) b.failed = true;
                 }
             });
@@ -222,10 +254,11 @@ TEST_CASE("who does not read does not ask") {
         });
         // It is in the call by then, or has been: what is looked at is that nothing is wanted whenever one looks.
         for (int look = 0; look < 2000; ++look) {
-            if (b.pair.wanted(0) != 0) b.failed = true;
+            for (int p = 0; p < senders; ++p)
+                if (b.pair.wanted(p) != 0) b.failed = true;
             std::this_thread::yield();
         }
-        REQUIRE(b.ready(0) == MPI_SUCCESS);
+        for (int p = 0; p < senders; ++p) REQUIRE(b.ready(p) == MPI_SUCCESS);
         b.until([&] { return over.load(); });
         receiver.join();
         b.finish();
@@ -234,23 +267,70 @@ TEST_CASE("who does not read does not ask") {
     CHECK(b.pair.answer(0) == 0);
 }
 
+TEST_CASE("who may come to read waits in that way, and who never does in another") {
+    mpix_prequest r{};
+    for (int mine = 1; mine <= 6; ++mine) {
+        for (std::uint64_t senders = 1; senders <= 30; ++senders) {
+            for (std::uint64_t bytes = 8; bytes <= 16 * most_read_per_thread; bytes *= 2) {
+                // Of one of ours.
+                r.partitions = mine;
+                r.partition_bytes = senders * bytes;
+                const std::uint64_t of_sender = static_cast<std::uint64_t>(mine) * bytes;
+                for (const unsigned threads : {1u, 2u, 5u}) {
+                    bool asks = false;
+                    for (int j = 0; j < mine; ++j) {
+                        const overlap range = sender_partitions(&r, j, senders);
+                        const std::uint64_t count = range.last - range.first + 1;
+                        asks = asks || (threads >= least_reading_threads && count <= most_read_partitions &&
+                                        count * of_sender <= most_read_per_thread * threads);
+                    }
+                    CAPTURE(mine, senders, bytes, threads);
+                    const bool may = may_read(&r, senders, threads);
+                    CHECK((may || !asks));
+                    CHECK((!may || may_read(&r, 0, threads)));
+                    // Where all of ours are of whole ones of the sender's, or all of these of ours, exactly.
+                    if (senders % static_cast<std::uint64_t>(mine) == 0 ||
+                        static_cast<std::uint64_t>(mine) % senders == 0)
+                        CHECK(may == asks);
+                }
+            }
+        }
+    }
+}
+
+TEST_CASE("what comes by a mailbox is taken out by too few threads to do that at once, whoever else waits") {
+    pair_shape s = of(2, 2, 72, 0);
+    s.mailbox = true;
+    s.sole = GENERATE(false, true);
+    bench b(s, {GENERATE(false, true), false});
+    for (int e = 0; e < 4; ++e) {
+        b.start();
+        std::thread receiver = b.waiting(1, 2, patience, MPI_SUCCESS);
+        mpix::host_launch(1, 3, [&](const mpix::host_group &group) {
+            for (int p = 0; p < 2; ++p)
+                if (mpix::pready(group, p, b.pair.send()) != MPI_SUCCESS) b.failed = true;
+        });
+        b.finish();
+        receiver.join();
+    }
+    CHECK(b.pair.sending()->defer_count == 0);
+}
+
 TEST_CASE("who ends its wait at the deadline answers for what it has asked for: the engine moves it") {
     std::mt19937_64 random(Catch::rngSeed());
-    bench b(of(2, 1, 96));
+    bench b(of(2, 1, 96), ways());
     b.first_epoch();
     for (int e = 0; e < 3; ++e) {
         b.start();
         // Who comes to it so late that little is left of its time does not ask.
         std::thread receiver;
-        for (std::uint64_t limit = 2 * least_reading_ns; b.pair.answer(0) != 2 * b.epoch + 1; limit *= 4) {
+        const auto answered = [&](int p) { return b.pair.answer(p) == 2 * b.epoch + 1; };
+        for (std::uint64_t limit = 2 * least_reading_ns; !answered(0) || !answered(1); limit *= 4) {
             REQUIRE(limit < patience);
             receiver = b.waiting(1, 2, limit, MPI_ERR_PENDING);
             receiver.join();
         }
-        for (int p = 0; p < 2; ++p) {
-            CHECK(b.pair.wanted(p) == 0);
-            CHECK(b.pair.answer(p) == 2 * b.epoch + 1);
-        }
+        for (int p = 0; p < 2; ++p) CHECK(b.pair.wanted(p) == 0);
         // Another group asks, and is offered it, but who has answered has answered.
         receiver = b.waiting(1, 3, patience, MPI_SUCCESS);
         b.until([&] { return b.all_wanted(); });
@@ -272,7 +352,7 @@ TEST_CASE("who ends its wait at the deadline answers for what it has asked for: 
 
 TEST_CASE("an offer that meets the deadline is read or refused, never both and never neither") {
     std::mt19937_64 random(Catch::rngSeed());
-    bench b(of(1, 1, 96));
+    bench b(of(1, 1, 96), ways());
     b.first_epoch();
     const auto answers = [&] { return b.pair.read() + b.pair.refused(); };
     // Until it has met some: with more and more time, for beside others that want the cores threads are slow to begin.
@@ -288,7 +368,7 @@ TEST_CASE("an offer that meets the deadline is read or refused, never both and n
         std::atomic<int> answered{-1};
         std::thread receiver([&] {
             mpix::host_launch(1, 2, [&](const mpix::host_group &group) {
-                const int code = mpix::wait_arrived(group, b.pair.receive(), 0, limit);
+                const int code = b.waits(group)(group, 0, limit);
                 if (group.thread_rank() == 0) answered = code;
             });
         });
@@ -302,6 +382,7 @@ TEST_CASE("an offer that meets the deadline is read or refused, never both and n
         CHECK((answered == MPI_SUCCESS || answered == MPI_ERR_PENDING));
     }
     CHECK(answers() != 0);
+    CHECK((b.prepared_members != 0) == b.prepares);
 }
 
 TEST_CASE("what an earlier epoch has left is not taken for this one's") {
@@ -351,7 +432,7 @@ TEST_CASE("of two callers of a partition only who has claimed it flags it") {
 }
 
 TEST_CASE("of several partitions those are read that were offered in this epoch") {
-    bench b(of(2, 1, 96));
+    bench b(of(2, 1, 96), ways());
     b.first_epoch();
     for (int e = 0; e < 3; ++e) {
         b.start();

@@ -377,16 +377,9 @@ MPIX_COLD_FN waited look_together(const Group &group, reading &s, bool ask_first
     if (now == waited::absent) ask_for(group, s);
     return now;
 }
-// As await_together, of a wait that may be offered partitions, and from its beginning. What is unknown then is not for this way.
+// Until all is there, reading what is offered, or the time is over.
 template <class Group>
-MPIX_FN waited await_reading(const Group &group, mpix_prequest *r, int j, uint64_t deadline) {
-    reading s;
-    s.r = r;
-    s.partition = j;
-    s.w.deadline = deadline;
-    waited now = look_together(group, s, false);
-    if (now == waited::unknown) now = look_together(group, s, true);
-    if (now != waited::absent) return now;
+MPIX_FN waited await_offers(const Group &group, reading &s) {
     found next;
     while ((next = find_offered(group, s)) == found::offered) {
         if (!read_offered(group, s)) return waited::unknown;
@@ -396,6 +389,17 @@ MPIX_FN waited await_reading(const Group &group, mpix_prequest *r, int j, uint64
     if (!agree(group, group.thread_rank() == 0 && s.w.late())) return waited::unknown;
     refuse_offers(group, s);
     return waited::late;
+}
+// As await_together, of a wait that may be offered partitions, and from its beginning. What is unknown then is not for this way.
+template <class Group>
+MPIX_FN waited await_reading(const Group &group, mpix_prequest *r, int j, uint64_t deadline) {
+    reading s;
+    s.r = r;
+    s.partition = j;
+    s.w.deadline = deadline;
+    waited now = look_together(group, s, false);
+    if (now == waited::unknown) now = look_together(group, s, true);
+    return now == waited::absent ? await_offers(group, s) : now;
 }
 #endif
 
@@ -448,7 +452,7 @@ MPIX_FN int wait_arrived(const Group &group, MPIX_Prequest preq, int partition, 
         return MPI_SUCCESS;
     bool asked = false, late = false;
     const uint64_t deadline = r == nullptr ? 0 : detail::deadline_of(r, timeout_ns);
-    if (timeout_ns != 0 && detail::reads_offers(group, preq, r)) {
+    if (timeout_ns != 0 && detail::reads_offers(group, preq, r, 0)) {
         const detail::waited w = detail::await_reading(group, r, partition, deadline);
         if (w == detail::waited::there) return MPI_SUCCESS;
         late = w == detail::waited::late;

@@ -6,6 +6,8 @@
 
 #include <mpix/detail/order.h>
 
+#include <mpix/device/group.cuh>
+
 #if !defined(__CUDA_ARCH__)
 #include <string.h>
 #endif
@@ -59,33 +61,20 @@ __device__ __noinline__ inline void copy_ragged(unsigned rank, unsigned size, ch
     else
         copy_words(rank, size, to + head, from + head, words);
 }
-#endif
 
-#ifdef __CUDACC__
-#pragma nv_exec_check_disable
-#endif
-template <class Group>
-MPIX_FN void group_copy(const Group &group, char *to, const char *from, uint64_t bytes) {
-#ifdef __CUDA_ARCH__
-    const unsigned rank = group.thread_rank(), size = group.num_threads();
-    const uint64_t together = reinterpret_cast<uint64_t>(to) | reinterpret_cast<uint64_t>(from) | bytes;
-    if ((together & 15) == 0)
-        copy_words(rank, size, reinterpret_cast<block16 *>(to), reinterpret_cast<const block16 *>(from), bytes / 16);
-    else if ((together & 7) == 0 && bytes <= 32ull * size)
-        copy_words(rank, size, reinterpret_cast<uint64_t *>(to), reinterpret_cast<const uint64_t *>(from), bytes / 8);
-    else
-        copy_ragged(rank, size, to, from, bytes);
 #else
-    // Host threads: one slice each, cut at cache lines.
+// Host threads: one slice each, cut at cache lines.
+template <class Group>
+MPIX_FN void copy_slice(const Group &group, char *to, const char *from, uint64_t bytes) {
     const uint64_t size = static_cast<uint64_t>(group.num_threads());
     const uint64_t rank = static_cast<uint64_t>(group.thread_rank());
     const uint64_t slice = ((bytes + size - 1) / size + 63) & ~uint64_t{63};
     const uint64_t begin = rank * slice;
     if (begin < bytes) memcpy(to + begin, from + begin, bytes - begin < slice ? bytes - begin : slice);
-#endif
 }
+#endif
 
-// The same of what is made of blocks of 16 bytes, and aligned to them, on both sides.
+// What is made of blocks of 16 bytes, and aligned to them, on both sides.
 #ifdef __CUDACC__
 #pragma nv_exec_check_disable
 #endif
@@ -95,7 +84,27 @@ MPIX_FN void group_copy_blocks(const Group &group, char *to, const char *from, u
     copy_words(static_cast<unsigned>(group.thread_rank()), static_cast<unsigned>(group.num_threads()),
                reinterpret_cast<block16 *>(to), reinterpret_cast<const block16 *>(from), bytes / sizeof(block16));
 #else
-    group_copy(group, to, from, bytes);
+    copy_slice(group, to, from, bytes);
+#endif
+}
+
+#ifdef __CUDACC__
+#pragma nv_exec_check_disable
+#endif
+template <class Group>
+MPIX_FN void group_copy(const Group &group, char *to, const char *from, uint64_t bytes) {
+#ifdef __CUDA_ARCH__
+    come_together(group);
+    const unsigned rank = group.thread_rank(), size = group.num_threads();
+    const uint64_t together = reinterpret_cast<uint64_t>(to) | reinterpret_cast<uint64_t>(from) | bytes;
+    if ((together & 15) == 0)
+        group_copy_blocks(group, to, from, bytes);
+    else if ((together & 7) == 0 && bytes <= 32ull * size)
+        copy_words(rank, size, reinterpret_cast<uint64_t *>(to), reinterpret_cast<const uint64_t *>(from), bytes / 8);
+    else
+        copy_ragged(rank, size, to, from, bytes);
+#else
+    copy_slice(group, to, from, bytes);
 #endif
 }
 

@@ -160,12 +160,21 @@ MPIX_FN prepared_receive prepare_receive(const Group &group, MPIX_Prequest preq)
 namespace detail {
 
 #if MPIX_ON_GPU
+// Whether there is a partition j, of which something is known; the same to all members.
+MPIX_FN bool is_known(const prepared_receive &v, int j) {
+    return v.epoch != 0 && static_cast<unsigned>(j) < v.partitions;
+}
+// The sender's partitions that make it up.
+MPIX_FN overlap senders_of(const prepared_receive &v, int j) {
+    const uint64_t at = static_cast<uint64_t>(j);
+    return v.senders == v.partitions ? overlap{at, at} : sender_partitions(request_of(v.request), j, v.senders);
+}
+
 // Whether a partition's flags are all set, which the members look at side by side, so many times.
 template <class Group>
 MPIX_FN bool flagged(const Group &group, const prepared_receive &v, int j, unsigned looks) {
-    if (v.epoch == 0 || static_cast<unsigned>(j) >= v.partitions) return false;
-    overlap range{static_cast<uint64_t>(j), static_cast<uint64_t>(j)};
-    if (v.senders != v.partitions) range = sender_partitions(request_of(v.request), j, v.senders);
+    if (!is_known(v, j)) return false;
+    const overlap range = senders_of(v, j);
     const uint64_t rank = static_cast<uint64_t>(group.thread_rank()), count = range.last - range.first + 1;
     bool set = count <= static_cast<uint64_t>(group.num_threads());
     // Pairs with the sender's publish_partition, and with tell_taken; by the barrier the other members have it as well.
@@ -173,6 +182,26 @@ MPIX_FN bool flagged(const Group &group, const prepared_receive &v, int j, unsig
             set = reached(&v.flags[range.first + rank], v.epoch);
         } while (!set && --looks != 0);
     return agree_all(group, set);
+}
+
+// Ask for partition j, which may be offered, and wait. It is missing, so its epoch runs.
+template <class Group>
+MPIX_COLD_FN waited ask_and_await(const Group &group, const prepared_receive v, int j, uint64_t timeout_ns) {
+    const overlap range = senders_of(v, j);
+    reading s;
+    s.r = request_of(v.request);
+    s.partition = j;
+    s.w = {static_cast<unsigned>(range.first),
+           static_cast<unsigned>(range.last - range.first + 1),
+           v.senders,
+           static_cast<unsigned>(uint64_t{v.partitions} * s.r->partition_bytes / v.senders),
+           v.epoch,
+           const_cast<uint64_t *>(v.flags),
+           nullptr,
+           false,
+           deadline_of(s.r, timeout_ns)};
+    ask_for(group, s);
+    return await_offers(group, s);
 }
 #endif
 
@@ -198,9 +227,16 @@ MPIX_FN int wait_arrived(const Group &group, const prepared_receive &v, int part
     // What comes by the mailbox is waited for there, and flags alone for some hundred microseconds.
     constexpr unsigned looks = 1024;
     if (!detail::takes_at_once(v.request, static_cast<unsigned>(group.num_threads())) || timeout_ns == 0) {
-        const bool once = timeout_ns == 0 || detail::is_mailable(v.request) ||
-                          detail::reads_offers(group, v.request, detail::request_of(v.request));
+        const bool reads = timeout_ns != 0 && detail::is_known(v, partition) &&
+                           detail::reads_offers(group, v.request, detail::request_of(v.request), v.senders),
+                   once = timeout_ns == 0 || reads || detail::is_mailable(v.request);
         if (detail::flagged(group, v, partition, once ? 1 : looks)) return MPI_SUCCESS;
+        if (reads) {
+            const detail::waited w = detail::ask_and_await(group, v, partition, timeout_ns);
+            if (w == detail::waited::there) return MPI_SUCCESS;
+            if (w == detail::waited::late)
+                return detail::ask(group, detail::request_of(v.request), partition, timeout_ns, true);
+        }
     } else if (detail::take_at_once(group, detail::request_of(v.request), partition,
                                     detail::waiters_of(v.request) == detail::waiters::sole, v.epoch)) {
         return MPI_SUCCESS;

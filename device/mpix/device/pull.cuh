@@ -39,16 +39,28 @@ constexpr uint64_t least_reading_ns = 1000000;
 inline mpix_prequest *reading_receive(mpix_prequest *r) {
     return reinterpret_cast<mpix_prequest *>(reinterpret_cast<uint64_t>(r) | MPIX_HANDLE_READS);
 }
-// Whether a group is to look for offers, the same to all members. What might have had a mailbox says itself that it has none, but
-// offers: of that the members may have seen different things, for the route may just have come.
+// Whether a group of so many threads may come to read partitions of a receive whose sender has so many; 0: that is not known. Each time
+// it asks for what it waits for, or does not, as ask_for finds; but who never does waits better in another way.
+MPIX_FN bool may_read(const mpix_prequest *r, uint64_t senders, unsigned threads) {
+    const uint64_t mine = static_cast<uint64_t>(r->partitions), most = most_read_per_thread * threads;
+    // What it waits for is one of ours, and one of the sender's, at least.
+    return threads >= least_reading_threads && r->partition_bytes <= most && senders <= most_read_partitions * mine &&
+           (senders == 0 || mine * r->partition_bytes <= most * senders);
+}
+// Whether a group is to look for offers, the same to all members. `senders`: the sender's partitions, or 0, if these are not known. What
+// might have had a mailbox says itself that it has none, but offers.
 template <class Group>
-MPIX_FN bool reads_offers(const Group &group, const mpix_prequest *handle, const mpix_prequest *r) {
+MPIX_FN bool reads_offers(const Group &group, const mpix_prequest *handle, const mpix_prequest *r, uint64_t senders) {
 #if MPIX_ON_GPU
-    if (static_cast<unsigned>(group.num_threads()) < least_reading_threads) return false;
-    return is_mailable(handle) ? agree_all(group, glance_pointer(&r->wanted) != nullptr)
-                               : (reinterpret_cast<uint64_t>(handle) & MPIX_HANDLE_READS) != 0;
+    const unsigned threads = static_cast<unsigned>(group.num_threads());
+    const bool mailable = is_mailable(handle);
+    if (!mailable && (reinterpret_cast<uint64_t>(handle) & MPIX_HANDLE_READS) == 0) return false;
+    if (!mailable && senders != 0) return may_read(r, senders, threads);
+    // The members may have seen different things, for the route may just have come.
+    return agree_all(group, may_read(r, senders != 0 ? senders : glance(&r->peer_partitions), threads) &&
+                                (!mailable || glance_pointer(&r->wanted) != nullptr));
 #else
-    (void)group, (void)handle, (void)r;
+    (void)group, (void)handle, (void)r, (void)senders;
     return false;
 #endif
 }
@@ -223,6 +235,7 @@ MPIX_COLD_FN bool read_offered(const Group &group, const reading &s) {
     const unsigned rank = static_cast<unsigned>(group.thread_rank()),
                    threads = static_cast<unsigned>(group.num_threads());
     const uint64_t at = uint64_t{s.offered} * s.w.bytes;
+    come_together(group);
     copy_from_peer(rank, threads, s.r->buffer + at, from + at, s.w.bytes);
     group.sync();  // all members' loads and stores are behind it
     // By the last of them, as in take_letter. What all have stored, before the flag. Pairs with reached and acquire_peeked, of
