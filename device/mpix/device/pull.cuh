@@ -56,9 +56,11 @@ MPIX_FN bool reads_offers(const Group &group, const mpix_prequest *handle, const
     const bool mailable = is_mailable(handle);
     if (!mailable && (reinterpret_cast<uint64_t>(handle) & MPIX_HANDLE_READS) == 0) return false;
     if (!mailable && senders != 0) return may_read(r, senders, threads);
+    // Both on their way together.
+    const uint64_t theirs = senders != 0 ? senders : glance(&r->peer_partitions);
+    const bool no_mailbox = glance_pointer(&r->wanted) != nullptr;
     // The members may have seen different things, for the route may just have come.
-    return agree_all(group, may_read(r, senders != 0 ? senders : glance(&r->peer_partitions), threads) &&
-                                (!mailable || glance_pointer(&r->wanted) != nullptr));
+    return agree_all(group, may_read(r, theirs, threads) && (!mailable || no_mailbox));
 #else
     (void)group, (void)handle, (void)r, (void)senders;
     return false;
