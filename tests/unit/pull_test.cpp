@@ -306,12 +306,12 @@ TEST_CASE("what comes by a mailbox is taken out by too few threads to do that at
     for (int e = 0; e < 4; ++e) {
         b.start();
         std::thread receiver = b.waiting(1, 2, patience, MPI_SUCCESS);
-        mpix::host_launch(1, 3, [&](const mpix::host_group &group) {
+        mpix::host_launch(1, 4, [&](const mpix::host_group &group) {
             for (int p = 0; p < 2; ++p)
                 if (mpix::pready(group, p, b.pair.send()) != MPI_SUCCESS) b.failed = true;
         });
+        receiver.join();  // that the host hears of it behind the bytes is an order of time, see tell_taken
         b.finish();
-        receiver.join();
     }
     CHECK(b.pair.sending()->defer_count == 0);
 }
