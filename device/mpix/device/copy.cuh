@@ -61,7 +61,6 @@ __device__ __noinline__ inline void copy_ragged(unsigned rank, unsigned size, ch
     else
         copy_words(rank, size, to + head, from + head, words);
 }
-
 #else
 // Host threads: one slice each, cut at cache lines.
 template <class Group>
