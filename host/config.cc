@@ -4,6 +4,7 @@
 #include <charconv>
 #include <cmath>
 #include <cstdlib>
+#include <memory>
 
 #include "host/format.h"
 #include "transport/select.h"
@@ -110,12 +111,13 @@ std::string read_configuration(const char *(*lookup)(const char *), configuratio
 }
 
 configuration &config() {
-    static configuration current = [] {
-        configuration initial;
-        read_configuration([](const char *) -> const char * { return nullptr; }, initial);
-        return initial;
+    // Never destroyed: what the program does as it ends may come here.
+    static configuration *const current = [] {
+        auto initial = std::make_unique<configuration>();
+        read_configuration([](const char *) -> const char * { return nullptr; }, *initial);
+        return initial.release();
     }();
-    return current;
+    return *current;
 }
 
 std::string read_environment() {

@@ -1,8 +1,15 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "host/report.h"
 
+#include <sys/uio.h>
+
 #include <cstdio>
+#include <exception>
+#include <iterator>
 #include <mutex>
+#include <new>
+#include <system_error>
+#include <type_traits>
 #include <utility>
 
 #include "host/format.h"
@@ -11,11 +18,15 @@
 namespace mpix {
 namespace {
 
+// Of fixed size, without a destructor: it must work without memory, and in what the program does as it ends, when
+// the destructors of this thread's objects have been called already.
 struct last_error {
-    int returned = MPI_SUCCESS, in_status = MPI_SUCCESS;
-    std::string sentence;
+    int returned, in_status;
+    char sentence[MPI_MAX_ERROR_STRING];
 };
-thread_local last_error last;
+static_assert(std::is_trivially_destructible_v<last_error>);
+constinit thread_local last_error last{MPI_SUCCESS, MPI_SUCCESS, ""};
+constinit thread_local bool handler_threw = false;
 
 bool fatal(MPI_Comm comm) {
     MPI_Errhandler handler = MPI_ERRHANDLER_NULL;
@@ -28,16 +39,44 @@ bool fatal(MPI_Comm comm) {
     return is_fatal;
 }
 
-// The handler may make errors of its own, on any communicator; what is told afterwards is this one.
-int raise_on(MPI_Comm comm, const last_error &what) {
-    last = what;
-    if (fatal(comm)) say(what.sentence);
-    PMPI_Comm_call_errhandler(comm, what.returned);
-    last = what;
-    return what.returned;
+// One call, so that lines of several ranks stay whole.
+void print(std::string_view first, std::string_view second, std::string_view third) {
+    int up = 0, down = 0, rank = -1;
+    PMPI_Initialized(&up);
+    PMPI_Finalized(&down);
+    if (up && !down) PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    char name[64] = "mpix: ", end[] = "\n";
+    if (rank >= 0) std::snprintf(name, sizeof name, "mpix: world rank %d: ", rank);
+    const auto part = [](std::string_view text) { return iovec{const_cast<char *>(text.data()), text.size()}; };
+    const iovec line[] = {part(name), part(first), part(second), part(third), part(end)};
+    std::fflush(stderr);
+    static_cast<void>(!writev(fileno(stderr), line, std::size(line)));
 }
 
-int raise_for(const request &r, const last_error &what) {
+struct raised {
+    int returned, in_status;
+    const char *call;
+    std::string_view sentence;
+};
+
+// The handler may make errors of its own, on any communicator; what is told afterwards is this one.
+int raise_on(MPI_Comm comm, const raised &what) {
+    last_error mine{what.returned, what.in_status, ""};
+    std::snprintf(mine.sentence, sizeof mine.sentence, "%s: %.*s", what.call, static_cast<int>(what.sentence.size()),
+                  what.sentence.data());
+    last = mine;
+    if (fatal(comm)) print(what.call, ": ", what.sentence);
+    try {
+        PMPI_Comm_call_errhandler(comm, mine.returned);
+    } catch (...) {
+        handler_threw = true;
+        throw;
+    }
+    last = mine;
+    return mine.returned;
+}
+
+int raise_for(const request &r, const raised &what) {
     const std::shared_ptr<const communicator> members = r.op.members;  // the handler may free the request
     // acquire: pairs with the release in communicator_registry::remove.
     const MPI_Errhandler kept = members->last_handler.load(std::memory_order_acquire);
@@ -48,36 +87,63 @@ int raise_for(const request &r, const last_error &what) {
     return raise_on(communicators().stand_in(), what);
 }
 
-}  // namespace
-
-void say(const std::string &line) {
-    int up = 0, down = 0, rank = -1;
+bool mpi_is_up() {
+    int up = 0, down = 0;
     PMPI_Initialized(&up);
     PMPI_Finalized(&down);
-    if (up && !down) PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
-    const std::string whole = rank < 0 ? format("mpix: {}\n", line) : format("mpix: world rank {}: {}\n", rank, line);
-    std::fwrite(whole.data(), 1, whole.size(), stderr);  // one call, so that lines of several ranks stay whole
+    return up && !down;
 }
+
+}  // namespace
+
+void say(std::string_view line) { print(line, "", ""); }
 
 int raise(MPI_Comm comm, const char *call, const problem &what) {
     if (comm == MPI_COMM_NULL) comm = MPI_COMM_WORLD;
-    return raise_on(comm, {what.error_class, what.error_class, format("{}: {}", call, what.sentence)});
+    return raise_on(comm, {what.error_class, what.error_class, call, what.sentence});
 }
 
 int raise(const request &r, const char *call, const problem &what) {
-    return raise_for(r, {what.error_class, what.error_class, format("{}: {}", call, what.sentence)});
+    return raise_for(r, {what.error_class, what.error_class, call, what.sentence});
 }
 
 int raise_in_status(const request &r, const char *call, const problem &first) {
-    return raise_for(r, {MPI_ERR_IN_STATUS, first.error_class, format("{}: {}", call, first.sentence)});
+    return raise_for(r, {MPI_ERR_IN_STATUS, first.error_class, call, first.sentence});
 }
 
-const std::string &last_sentence(int error_class) {
-    static const std::string none;
-    return error_class == last.returned || error_class == last.in_status ? last.sentence : none;
+int class_of_caught(char *sentence, std::size_t room) {
+    try {
+        throw;
+    } catch (const std::bad_alloc &) {
+        std::snprintf(sentence, room, "no memory");
+        return MPI_ERR_NO_MEM;
+    } catch (const std::system_error &e) {
+        std::snprintf(sentence, room, "%s", e.what());
+        return e.code() == std::errc::not_enough_memory ? MPI_ERR_NO_MEM : MPI_ERR_OTHER;
+    } catch (const std::exception &e) {
+        std::snprintf(sentence, room, "an error within mpix: %s", e.what());
+    } catch (...) {
+        std::snprintf(sentence, room, "an error within mpix");
+    }
+    return MPI_ERR_INTERN;
 }
 
-void forget_sentence() { last = {}; }
+int raise_caught(const char *call, MPI_Comm comm, const request *r) {
+    if (std::exchange(handler_threw, false)) throw;  // an error handler's, for the user
+    char sentence[MPI_MAX_ERROR_STRING] = "";
+    const int error_class = class_of_caught(sentence, sizeof sentence);
+    const raised what{error_class, error_class, call, sentence};
+    if (r != nullptr) return raise_for(*r, what);
+    if (mpi_is_up()) return raise_on(comm == MPI_COMM_NULL ? MPI_COMM_WORLD : comm, what);
+    print(call, ": ", sentence);
+    return error_class;
+}
+
+const char *last_sentence(int error_class) {
+    return error_class == last.returned || error_class == last.in_status ? last.sentence : "";
+}
+
+void forget_sentence() { last = {MPI_SUCCESS, MPI_SUCCESS, ""}; }
 
 std::string ranges(const std::vector<int> &sorted, std::size_t limit) {
     std::string out;

@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace mpix {
@@ -38,9 +39,15 @@ int raise_in_status(const request &r, const char *call, const problem &first);
 // Where there is no request: the handler of `comm`, an argument of the call, or null for MPI_COMM_WORLD.
 int raise(MPI_Comm comm, const char *call, const problem &what);
 
+// The exception that is being handled, raised as an error of `call`: through the handler of the request's communicator,
+// or, if that is null, of `comm`. Needs no memory.
+int raise_caught(const char *call, MPI_Comm comm, const request *r);
+// Its class, and a sentence.
+int class_of_caught(char *sentence, std::size_t room);
+
 // The sentence of this thread's last error, if `error_class` is what it returned or put into a status; otherwise
 // empty.
-const std::string &last_sentence(int error_class);
+const char *last_sentence(int error_class);
 // Forget it: the thread has an error of the library's, whose code may well be the same.
 void forget_sentence();
 // For what a call of the library's gives.
@@ -66,8 +73,8 @@ struct stall {
 // Print the stall report, one line on stderr, and make the error that the waiting call gives.
 problem report_stall(const char *call, double waited, const stall &s);
 
-// A line on stderr with our name and world rank.
-void say(const std::string &line);
+// A line on stderr with our name and world rank. Needs no memory.
+void say(std::string_view line);
 
 }  // namespace mpix
 

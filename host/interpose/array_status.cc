@@ -6,6 +6,7 @@
 #if MPI_VERSION > 4 || (MPI_VERSION == 4 && MPI_SUBVERSION >= 1)
 
 #include "host/interpose/mixed_array.h"
+#include "host/interpose/boundary.h"
 #include "host/interpose/symbol.h"
 #include "host/progress.h"
 #include "host/report.h"
@@ -13,7 +14,7 @@
 using namespace mpix;
 
 MPIX_SYMBOL int MPI_Request_get_status_all(int count, const MPI_Request array_of_requests[], int *flag,
-                                           MPI_Status array_of_statuses[]) {
+                                           MPI_Status array_of_statuses[]) try {
     const char *const call = "MPI_Request_get_status_all";
     mixed_array array(count, array_of_requests);
     if (progress_needs_caller()) progress_poll();
@@ -33,9 +34,10 @@ MPIX_SYMBOL int MPI_Request_get_status_all(int count, const MPI_Request array_of
         if (array.mine(i) != nullptr) array.mine(i)->fill_status(at(array_of_statuses, i));
     return MPI_SUCCESS;
 }
+MPIX_BOUNDARY("MPI_Request_get_status_all", of_requests(count, array_of_requests))
 
 MPIX_SYMBOL int MPI_Request_get_status_any(int count, const MPI_Request array_of_requests[], int *index, int *flag,
-                                           MPI_Status *status) {
+                                           MPI_Status *status) try {
     const char *const call = "MPI_Request_get_status_any";
     mixed_array array(count, array_of_requests);
     if (progress_needs_caller()) progress_poll();
@@ -63,9 +65,10 @@ MPIX_SYMBOL int MPI_Request_get_status_any(int count, const MPI_Request array_of
     }
     return code;
 }
+MPIX_BOUNDARY("MPI_Request_get_status_any", of_requests(count, array_of_requests))
 
 MPIX_SYMBOL int MPI_Request_get_status_some(int incount, const MPI_Request array_of_requests[], int *outcount,
-                                            int array_of_indices[], MPI_Status array_of_statuses[]) {
+                                            int array_of_indices[], MPI_Status array_of_statuses[]) try {
     const char *const call = "MPI_Request_get_status_some";
     mixed_array array(incount, array_of_requests);
     if (progress_needs_caller()) progress_poll();
@@ -87,5 +90,6 @@ MPIX_SYMBOL int MPI_Request_get_status_some(int incount, const MPI_Request array
     if (n == 0) progress_poll();
     return code;
 }
+MPIX_BOUNDARY("MPI_Request_get_status_some", of_requests(incount, array_of_requests))
 
 #endif

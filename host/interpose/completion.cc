@@ -9,6 +9,7 @@
 
 #include "host/config.h"
 #include "host/interpose/mixed_array.h"
+#include "host/interpose/boundary.h"
 #include "host/interpose/symbol.h"
 #include "host/progress.h"
 #include "host/request/setup.h"
@@ -100,7 +101,7 @@ int error_class_of(int code) {
 
 }  // namespace
 
-MPIX_SYMBOL int MPI_Wait(MPI_Request *request, MPI_Status *status) {
+MPIX_SYMBOL int MPI_Wait(MPI_Request *request, MPI_Status *status) try {
     mpix::request *r = active_request(request);
     if (r == nullptr) {
         if (request == nullptr || !progress_needs_caller()) return from_library(PMPI_Wait(request, status));
@@ -117,8 +118,9 @@ MPIX_SYMBOL int MPI_Wait(MPI_Request *request, MPI_Status *status) {
     if (!bad) bad = r->retire(status);
     return bad ? raise(*r, "MPI_Wait", bad) : MPI_SUCCESS;
 }
+MPIX_BOUNDARY("MPI_Wait", of_request(request))
 
-MPIX_SYMBOL int MPI_Test(MPI_Request *request, int *flag, MPI_Status *status) {
+MPIX_SYMBOL int MPI_Test(MPI_Request *request, int *flag, MPI_Status *status) try {
     mpix::request *r = active_request(request);
     if (r == nullptr || flag == nullptr) {
         lend_progress();
@@ -131,8 +133,9 @@ MPIX_SYMBOL int MPI_Test(MPI_Request *request, int *flag, MPI_Status *status) {
     const problem bad = *flag ? r->retire(status) : r->device_error();
     return bad ? raise(*r, "MPI_Test", bad) : MPI_SUCCESS;
 }
+MPIX_BOUNDARY("MPI_Test", of_request(request))
 
-MPIX_SYMBOL int MPI_Request_get_status(MPI_Request request, int *flag, MPI_Status *status) {
+MPIX_SYMBOL int MPI_Request_get_status(MPI_Request request, int *flag, MPI_Status *status) try {
     mpix::request *r = active_request(&request);
     if (r == nullptr || flag == nullptr) {
         lend_progress();
@@ -144,6 +147,7 @@ MPIX_SYMBOL int MPI_Request_get_status(MPI_Request request, int *flag, MPI_Statu
     if (!*flag || progress_needs_caller()) progress_poll();
     return MPI_SUCCESS;
 }
+MPIX_BOUNDARY("MPI_Request_get_status", of_request(&request))
 
 // ---- all of an array -----------------------------------------------------------------------------------
 
@@ -206,7 +210,7 @@ int give_up_all(mixed_array &array, MPI_Status statuses[], int failed, const pro
 
 }  // namespace
 
-MPIX_SYMBOL int MPI_Waitall(int count, MPI_Request array_of_requests[], MPI_Status array_of_statuses[]) {
+MPIX_SYMBOL int MPI_Waitall(int count, MPI_Request array_of_requests[], MPI_Status array_of_statuses[]) try {
     const char *const call = "MPI_Waitall";
     mixed_array array(count, array_of_requests);
     if (!array.any_ours()) return waitall_library(count, array_of_requests, array_of_statuses);
@@ -230,8 +234,9 @@ MPIX_SYMBOL int MPI_Waitall(int count, MPI_Request array_of_requests[], MPI_Stat
     }
     return retire_all(array, array_of_statuses, code, call);
 }
+MPIX_BOUNDARY("MPI_Waitall", of_requests(count, array_of_requests))
 
-MPIX_SYMBOL int MPI_Testall(int count, MPI_Request array_of_requests[], int *flag, MPI_Status array_of_statuses[]) {
+MPIX_SYMBOL int MPI_Testall(int count, MPI_Request array_of_requests[], int *flag, MPI_Status array_of_statuses[]) try {
     const char *const call = "MPI_Testall";
     mixed_array array(count, array_of_requests);
     if (!array.any_ours() || flag == nullptr) {
@@ -263,6 +268,7 @@ MPIX_SYMBOL int MPI_Testall(int count, MPI_Request array_of_requests[], int *fla
     *flag = 1;
     return retire_all(array, array_of_statuses, code, call);
 }
+MPIX_BOUNDARY("MPI_Testall", of_requests(count, array_of_requests))
 
 // ---- any of an array -----------------------------------------------------------------------------------
 
@@ -307,7 +313,7 @@ int test_any(mixed_array &array, MPI_Request handles[], MPI_Status *status, cons
 
 }  // namespace
 
-MPIX_SYMBOL int MPI_Testany(int count, MPI_Request array_of_requests[], int *index, int *flag, MPI_Status *status) {
+MPIX_SYMBOL int MPI_Testany(int count, MPI_Request array_of_requests[], int *index, int *flag, MPI_Status *status) try {
     const char *const call = "MPI_Testany";
     mixed_array array(count, array_of_requests);
     if (!array.any_ours() || index == nullptr || flag == nullptr) {
@@ -323,8 +329,9 @@ MPIX_SYMBOL int MPI_Testany(int count, MPI_Request array_of_requests[], int *ind
     if (!*flag || progress_needs_caller()) progress_poll();
     return *flag || code != MPI_SUCCESS ? code : raise_device_errors(array, call);
 }
+MPIX_BOUNDARY("MPI_Testany", of_requests(count, array_of_requests))
 
-MPIX_SYMBOL int MPI_Waitany(int count, MPI_Request array_of_requests[], int *index, MPI_Status *status) {
+MPIX_SYMBOL int MPI_Waitany(int count, MPI_Request array_of_requests[], int *index, MPI_Status *status) try {
     const char *const call = "MPI_Waitany";
     mixed_array array(count, array_of_requests);
     if (!array.any_ours() || index == nullptr) {
@@ -351,6 +358,7 @@ MPIX_SYMBOL int MPI_Waitany(int count, MPI_Request array_of_requests[], int *ind
                                         [&array] { return array.first_active()->describe_stall(); });
     return late ? raise(*array.first_active(), call, late) : code;
 }
+MPIX_BOUNDARY("MPI_Waitany", of_requests(count, array_of_requests))
 
 // ---- some of an array ----------------------------------------------------------------------------------
 
@@ -390,7 +398,7 @@ int test_some(mixed_array &array, MPI_Request handles[], int *outcount, int indi
 }  // namespace
 
 MPIX_SYMBOL int MPI_Testsome(int incount, MPI_Request array_of_requests[], int *outcount, int array_of_indices[],
-                             MPI_Status array_of_statuses[]) {
+                             MPI_Status array_of_statuses[]) try {
     const char *const call = "MPI_Testsome";
     mixed_array array(incount, array_of_requests);
     if (!array.any_ours() || outcount == nullptr || array_of_indices == nullptr) {
@@ -404,9 +412,10 @@ MPIX_SYMBOL int MPI_Testsome(int incount, MPI_Request array_of_requests[], int *
     if (*outcount == 0 || progress_needs_caller()) progress_poll();
     return *outcount != 0 || code != MPI_SUCCESS ? code : raise_device_errors(array, call);
 }
+MPIX_BOUNDARY("MPI_Testsome", of_requests(incount, array_of_requests))
 
 MPIX_SYMBOL int MPI_Waitsome(int incount, MPI_Request array_of_requests[], int *outcount, int array_of_indices[],
-                             MPI_Status array_of_statuses[]) {
+                             MPI_Status array_of_statuses[]) try {
     const char *const call = "MPI_Waitsome";
     mixed_array array(incount, array_of_requests);
     if (!array.any_ours() || outcount == nullptr || array_of_indices == nullptr) {
@@ -434,3 +443,4 @@ MPIX_SYMBOL int MPI_Waitsome(int incount, MPI_Request array_of_requests[], int *
                                         [&array] { return array.first_active()->describe_stall(); });
     return late ? raise(*array.first_active(), call, late) : code;
 }
+MPIX_BOUNDARY("MPI_Waitsome", of_requests(incount, array_of_requests))

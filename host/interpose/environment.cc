@@ -15,6 +15,7 @@
 #include "host/config.h"
 #include "host/format.h"
 #include "host/interpose/pack_explain.h"
+#include "host/interpose/boundary.h"
 #include "host/interpose/symbol.h"
 #include "host/progress.h"
 #include "host/report.h"
@@ -125,43 +126,47 @@ int begin(int *argc, char ***argv, int required, int *provided) {
 
 }  // namespace
 
-MPIX_SYMBOL int MPI_Init(int *argc, char ***argv) {
+MPIX_SYMBOL int MPI_Init(int *argc, char ***argv) try {
     int provided = 0;
     return begin(argc, argv, MPI_THREAD_SINGLE, &provided);
 }
+MPIX_BOUNDARY("MPI_Init", of_world())
 
-MPIX_SYMBOL int MPI_Init_thread(int *argc, char ***argv, int required, int *provided) {
+MPIX_SYMBOL int MPI_Init_thread(int *argc, char ***argv, int required, int *provided) try {
     return begin(argc, argv, required, provided);
 }
+MPIX_BOUNDARY("MPI_Init_thread", of_world())
 
-MPIX_SYMBOL int MPI_Query_thread(int *provided) {
+MPIX_SYMBOL int MPI_Query_thread(int *provided) try {
     if (!setup_running() || provided == nullptr) return PMPI_Query_thread(provided);
     *provided = told_level;
     return MPI_SUCCESS;
 }
+MPIX_BOUNDARY("MPI_Query_thread", of_world())
 
-MPIX_SYMBOL int MPI_Finalize(void) {
+MPIX_SYMBOL int MPI_Finalize(void) try {
     // In the callbacks MPICH takes the process for one with a single thread.
     stop_progress();
     if (config().explain) tell_pack_times();
     if (!ends_with_self) end_setup(MPI_COMM_SELF, MPI_KEYVAL_INVALID, nullptr, nullptr);
     return PMPI_Finalize();
 }
+MPIX_BOUNDARY("MPI_Finalize", of_world())
 
 // Our codes are classes. Whoever learns the class of another code may ask for that class's text next.
-MPIX_SYMBOL int MPI_Error_class(int errorcode, int *errorclass) {
+MPIX_SYMBOL int MPI_Error_class(int errorcode, int *errorclass) try {
     const int code = PMPI_Error_class(errorcode, errorclass);
-    if (code == MPI_SUCCESS && *errorclass != errorcode && !last_sentence(*errorclass).empty()) forget_sentence();
+    if (code == MPI_SUCCESS && *errorclass != errorcode && *last_sentence(*errorclass) != '\0') forget_sentence();
     return code;
 }
+MPIX_BOUNDARY("MPI_Error_class", of_world())
 
-MPIX_SYMBOL int MPI_Error_string(int errorcode, char *string, int *resultlen) {
-    const std::string &sentence = last_sentence(errorcode);
-    if (sentence.empty() || string == nullptr || resultlen == nullptr)
+MPIX_SYMBOL int MPI_Error_string(int errorcode, char *string, int *resultlen) try {
+    const char *const sentence = last_sentence(errorcode);
+    if (*sentence == '\0' || string == nullptr || resultlen == nullptr)
         return PMPI_Error_string(errorcode, string, resultlen);
-    const std::size_t n = std::min(sentence.size(), static_cast<std::size_t>(MPI_MAX_ERROR_STRING) - 1);
-    std::memcpy(string, sentence.data(), n);
-    string[n] = '\0';
-    *resultlen = static_cast<int>(n);
+    *resultlen = static_cast<int>(std::strlen(sentence));
+    std::memcpy(string, sentence, std::strlen(sentence) + 1);
     return MPI_SUCCESS;
 }
+MPIX_BOUNDARY("MPI_Error_string", of_world())

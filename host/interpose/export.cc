@@ -12,6 +12,7 @@
 #include <string>
 
 #include "host/format.h"
+#include "host/interpose/boundary.h"
 #include "host/interpose/symbol.h"
 #include "host/progress.h"
 #include "host/request/exported.h"
@@ -118,7 +119,7 @@ problem prepare(const char *call, wait_clock::time_point since, request &r) {
 
 }  // namespace
 
-MPIX_SYMBOL int MPIX_Prequest_create(MPI_Request request, MPI_Info info, MPIX_Prequest *preq) {
+MPIX_SYMBOL int MPIX_Prequest_create(MPI_Request request, MPI_Info info, MPIX_Prequest *preq) try {
     mpix::request *r = nullptr;
     problem bad = find_partitioned(request, r);
     export_options options;
@@ -128,8 +129,9 @@ MPIX_SYMBOL int MPIX_Prequest_create(MPI_Request request, MPI_Info info, MPIX_Pr
     if (!bad) bad = export_request(*r, options, *preq);
     return raise_for(r, "MPIX_Prequest_create", bad);
 }
+MPIX_BOUNDARY("MPIX_Prequest_create", of_request(&request))
 
-MPIX_SYMBOL int MPIX_Prequest_free(MPIX_Prequest *preq) {
+MPIX_SYMBOL int MPIX_Prequest_free(MPIX_Prequest *preq) try {
     if (preq == nullptr) return raise_for(nullptr, "MPIX_Prequest_free", {MPI_ERR_ARG, "preq is a null pointer"});
     if (*preq == MPIX_PREQUEST_NULL) return MPI_SUCCESS;
     std::unique_lock setup(setup_mutex());
@@ -162,16 +164,18 @@ MPIX_SYMBOL int MPIX_Prequest_free(MPIX_Prequest *preq) {
     close_unused_mappings();
     return MPI_SUCCESS;
 }
+MPIX_BOUNDARY("MPIX_Prequest_free", of_world())
 
-MPIX_SYMBOL int MPIX_Pbuf_prepare(MPI_Request request) {
+MPIX_SYMBOL int MPIX_Pbuf_prepare(MPI_Request request) try {
     mpix::request *r = nullptr;
     problem bad = find_partitioned(request, r);
     if (!bad && !r->active()) bad = {MPI_ERR_REQUEST, "the request has not been started"};
     if (!bad) bad = prepare("MPIX_Pbuf_prepare", wait_clock::now(), *r);
     return raise_for(r, "MPIX_Pbuf_prepare", bad);
 }
+MPIX_BOUNDARY("MPIX_Pbuf_prepare", of_request(&request))
 
-MPIX_SYMBOL int MPIX_Pbuf_prepare_all(int count, MPI_Request array_of_requests[]) {
+MPIX_SYMBOL int MPIX_Pbuf_prepare_all(int count, MPI_Request array_of_requests[]) try {
     const char *const call = "MPIX_Pbuf_prepare_all";
     const auto since = wait_clock::now();  // one deadline for all
     if (count < 0) return raise_for(nullptr, call, {MPI_ERR_ARG, format("count is {}", count)});
@@ -192,8 +196,9 @@ MPIX_SYMBOL int MPIX_Pbuf_prepare_all(int count, MPI_Request array_of_requests[]
     }
     return MPI_SUCCESS;
 }
+MPIX_BOUNDARY("MPIX_Pbuf_prepare_all", of_requests(count, array_of_requests))
 
-MPIX_SYMBOL int MPIX_Request_path(MPI_Request request, char *path, int size) {
+MPIX_SYMBOL int MPIX_Request_path(MPI_Request request, char *path, int size) try {
     mpix::request *r = nullptr;
     problem bad = find_partitioned(request, r);
     if (!bad && (path == nullptr || size < 1)) bad = {MPI_ERR_ARG, "path and size must give room for a name"};
@@ -205,3 +210,4 @@ MPIX_SYMBOL int MPIX_Request_path(MPI_Request request, char *path, int size) {
     }
     return raise_for(r, "MPIX_Request_path", bad);
 }
+MPIX_BOUNDARY("MPIX_Request_path", of_request(&request))

@@ -7,6 +7,7 @@
 
 #include "host/format.h"
 #include "host/interpose/scratch.h"
+#include "host/interpose/boundary.h"
 #include "host/interpose/symbol.h"
 #include "host/progress.h"
 #include "host/request/request.h"
@@ -14,15 +15,16 @@
 
 using namespace mpix;
 
-MPIX_SYMBOL int MPI_Start(MPI_Request *request) {
+MPIX_SYMBOL int MPI_Start(MPI_Request *request) try {
     mpix::request *r = request == nullptr ? nullptr : find_request(*request);
     if (r == nullptr) return from_library(PMPI_Start(request));
     if (r->active()) return raise(*r, "MPI_Start", {MPI_ERR_REQUEST, "the request is active already"});
     r->start();
     return MPI_SUCCESS;
 }
+MPIX_BOUNDARY("MPI_Start", of_request(request))
 
-MPIX_SYMBOL int MPI_Startall(int count, MPI_Request array_of_requests[]) {
+MPIX_SYMBOL int MPI_Startall(int count, MPI_Request array_of_requests[]) try {
     const char *const call = "MPI_Startall";
     int ours = 0;
     for (int i = 0; array_of_requests != nullptr && i < count; ++i) {
@@ -61,8 +63,9 @@ MPIX_SYMBOL int MPI_Startall(int count, MPI_Request array_of_requests[]) {
     }
     return MPI_SUCCESS;
 }
+MPIX_BOUNDARY("MPI_Startall", of_requests(count, array_of_requests))
 
-MPIX_SYMBOL int MPI_Request_free(MPI_Request *request) {
+MPIX_SYMBOL int MPI_Request_free(MPI_Request *request) try {
     mpix::request *r = request == nullptr ? nullptr : find_request(*request);
     if (r == nullptr) return from_library(PMPI_Request_free(request));
     problem bad;
@@ -75,9 +78,11 @@ MPIX_SYMBOL int MPI_Request_free(MPI_Request *request) {
     progress_poll();  // the peer's answers to earlier frees, so that their memory comes back
     return from_library(PMPI_Request_free(request));
 }
+MPIX_BOUNDARY("MPI_Request_free", of_request(request))
 
-MPIX_SYMBOL int MPI_Cancel(MPI_Request *request) {
+MPIX_SYMBOL int MPI_Cancel(MPI_Request *request) try {
     const mpix::request *r = request == nullptr ? nullptr : find_request(*request);
     if (r == nullptr) return from_library(PMPI_Cancel(request));
     return raise(*r, "MPI_Cancel", {MPI_ERR_REQUEST, "a partitioned request cannot be cancelled"});
 }
+MPIX_BOUNDARY("MPI_Cancel", of_request(request))

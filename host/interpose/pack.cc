@@ -11,7 +11,6 @@
 #include <algorithm>
 #include <limits>
 #include <memory>
-#include <new>
 #include <string>
 #include <vector>
 
@@ -21,6 +20,7 @@
 #include "host/datatype/typemap.h"
 #include "host/format.h"
 #include "host/interpose/pack_explain.h"
+#include "host/interpose/boundary.h"
 #include "host/interpose/symbol.h"
 #include "host/report.h"
 #include "transport/select.h"
@@ -138,19 +138,9 @@ bool mpi_is_up() {
     return up && !down;
 }
 
-template <class Body>
-int with_memory(MPI_Comm comm, const char *name, const Body &body) {
-    try {
-        return body();
-    } catch (const std::bad_alloc &) {
-        return raise(comm, name,
-                     {MPI_ERR_NO_MEM, "no memory for the datatype's plan, or for the staging of its bytes"});
-    }
-}
-
 // The whole call. `by_library` makes it in the MPI library.
 template <class Count, class Library>
-int carry_out_with_memory(const call &c, Count *position, const Library &by_library) {
+int carry_out(const call &c, Count *position, const Library &by_library) {
     if (position == nullptr || !mpi_is_up()) return from_library(by_library());
     problem bad = check(c);
     work w;
@@ -173,11 +163,6 @@ int carry_out_with_memory(const call &c, Count *position, const Library &by_libr
     return MPI_SUCCESS;
 }
 
-template <class Count, class Library>
-int carry_out(const call &c, Count *position, const Library &by_library) {
-    return with_memory(c.comm, c.name, [&] { return carry_out_with_memory(c, position, by_library); });
-}
-
 template <class Count>
 call packing(const char *name, const void *inbuf, Count incount, MPI_Datatype datatype, void *outbuf, Count outsize,
              const Count *position, MPI_Comm comm) {
@@ -196,20 +181,18 @@ int pack_size(const char *name, Count incount, MPI_Datatype datatype, MPI_Comm c
     if (size == nullptr || !mpi_is_up()) return from_library(by_library());
     if (const problem bad = check({name, false, nullptr, incount, datatype, nullptr, 0, 0, comm}); bad)
         return raise(comm, name, bad);
-    return with_memory(comm, name, [&] {
-        std::string why_not;
-        const auto type = plan_of(datatype, why_not);
-        if (type == nullptr) return from_library(by_library());
-        if (type->size != 0 && incount > std::numeric_limits<Count>::max() / type->size) {
-            *size = MPI_UNDEFINED;
-            return raise(comm, name, {MPI_ERR_COUNT, format("{} elements have more bytes than size can say", incount)});
-        }
-        *size = static_cast<Count>(incount * type->size);
-        return static_cast<int>(MPI_SUCCESS);
-    });
+    std::string why_not;
+    const auto type = plan_of(datatype, why_not);
+    if (type == nullptr) return from_library(by_library());
+    if (type->size != 0 && incount > std::numeric_limits<Count>::max() / type->size) {
+        *size = MPI_UNDEFINED;
+        return raise(comm, name, {MPI_ERR_COUNT, format("{} elements have more bytes than size can say", incount)});
+    }
+    *size = static_cast<Count>(incount * type->size);
+    return MPI_SUCCESS;
 }
 
-int enqueue_with_memory(const call &c, MPI_Count *position, gpu::stream_handle stream) {
+int enqueue(const call &c, MPI_Count *position, gpu::stream_handle stream) {
     if (position == nullptr) return raise(c.comm, c.name, {MPI_ERR_ARG, "position is a null pointer"});
     if (!mpi_is_up()) return MPI_ERR_OTHER;
     problem bad = check(c);
@@ -237,56 +220,61 @@ int enqueue_with_memory(const call &c, MPI_Count *position, gpu::stream_handle s
     *position += w.bytes;
     return MPI_SUCCESS;
 }
-int enqueue(const call &c, MPI_Count *position, gpu::stream_handle stream) {
-    return with_memory(c.comm, c.name, [&] { return enqueue_with_memory(c, position, stream); });
-}
 
 }  // namespace
 
 MPIX_SYMBOL int MPI_Pack(const void *inbuf, int incount, MPI_Datatype datatype, void *outbuf, int outsize,
-                         int *position, MPI_Comm comm) {
+                         int *position, MPI_Comm comm) try {
     return carry_out(packing("MPI_Pack", inbuf, incount, datatype, outbuf, outsize, position, comm), position,
                      [=] { return PMPI_Pack(inbuf, incount, datatype, outbuf, outsize, position, comm); });
 }
+MPIX_BOUNDARY("MPI_Pack", of_comm(comm))
 
 MPIX_SYMBOL int MPI_Unpack(const void *inbuf, int insize, int *position, void *outbuf, int outcount,
-                           MPI_Datatype datatype, MPI_Comm comm) {
+                           MPI_Datatype datatype, MPI_Comm comm) try {
     return carry_out(unpacking("MPI_Unpack", inbuf, insize, position, outbuf, outcount, datatype, comm), position,
                      [=] { return PMPI_Unpack(inbuf, insize, position, outbuf, outcount, datatype, comm); });
 }
+MPIX_BOUNDARY("MPI_Unpack", of_comm(comm))
 
-MPIX_SYMBOL int MPI_Pack_size(int incount, MPI_Datatype datatype, MPI_Comm comm, int *size) {
+MPIX_SYMBOL int MPI_Pack_size(int incount, MPI_Datatype datatype, MPI_Comm comm, int *size) try {
     return pack_size("MPI_Pack_size", incount, datatype, comm, size,
                      [=] { return PMPI_Pack_size(incount, datatype, comm, size); });
 }
+MPIX_BOUNDARY("MPI_Pack_size", of_comm(comm))
 
 #if MPI_VERSION >= 4
 MPIX_SYMBOL int MPI_Pack_c(const void *inbuf, MPI_Count incount, MPI_Datatype datatype, void *outbuf, MPI_Count outsize,
-                           MPI_Count *position, MPI_Comm comm) {
+                           MPI_Count *position, MPI_Comm comm) try {
     return carry_out(packing("MPI_Pack_c", inbuf, incount, datatype, outbuf, outsize, position, comm), position,
                      [=] { return PMPI_Pack_c(inbuf, incount, datatype, outbuf, outsize, position, comm); });
 }
+MPIX_BOUNDARY("MPI_Pack_c", of_comm(comm))
 
 MPIX_SYMBOL int MPI_Unpack_c(const void *inbuf, MPI_Count insize, MPI_Count *position, void *outbuf, MPI_Count outcount,
-                             MPI_Datatype datatype, MPI_Comm comm) {
+                             MPI_Datatype datatype, MPI_Comm comm) try {
     return carry_out(unpacking("MPI_Unpack_c", inbuf, insize, position, outbuf, outcount, datatype, comm), position,
                      [=] { return PMPI_Unpack_c(inbuf, insize, position, outbuf, outcount, datatype, comm); });
 }
+MPIX_BOUNDARY("MPI_Unpack_c", of_comm(comm))
 
-MPIX_SYMBOL int MPI_Pack_size_c(MPI_Count incount, MPI_Datatype datatype, MPI_Comm comm, MPI_Count *size) {
+MPIX_SYMBOL int MPI_Pack_size_c(MPI_Count incount, MPI_Datatype datatype, MPI_Comm comm, MPI_Count *size) try {
     return pack_size("MPI_Pack_size_c", incount, datatype, comm, size,
                      [=] { return PMPI_Pack_size_c(incount, datatype, comm, size); });
 }
+MPIX_BOUNDARY("MPI_Pack_size_c", of_comm(comm))
 #endif
 
 MPIX_SYMBOL int MPIX_Pack_enqueue(const void *inbuf, MPI_Count incount, MPI_Datatype datatype, void *outbuf,
-                                  MPI_Count outsize, MPI_Count *position, MPI_Comm comm, CUstream_st *stream) {
+                                  MPI_Count outsize, MPI_Count *position, MPI_Comm comm, CUstream_st *stream) try {
     return enqueue(packing("MPIX_Pack_enqueue", inbuf, incount, datatype, outbuf, outsize, position, comm), position,
                    stream);
 }
+MPIX_BOUNDARY("MPIX_Pack_enqueue", of_comm(comm))
 
 MPIX_SYMBOL int MPIX_Unpack_enqueue(const void *inbuf, MPI_Count insize, MPI_Count *position, void *outbuf,
-                                    MPI_Count outcount, MPI_Datatype datatype, MPI_Comm comm, CUstream_st *stream) {
+                                    MPI_Count outcount, MPI_Datatype datatype, MPI_Comm comm, CUstream_st *stream) try {
     return enqueue(unpacking("MPIX_Unpack_enqueue", inbuf, insize, position, outbuf, outcount, datatype, comm),
                    position, stream);
 }
+MPIX_BOUNDARY("MPIX_Unpack_enqueue", of_comm(comm))

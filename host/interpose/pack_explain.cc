@@ -44,8 +44,8 @@ struct told_calls {
     std::set<std::pair<int, bool>> costs;  // devices, and whether they were measured
 };
 told_calls &told() {
-    static told_calls those;
-    return those;
+    static auto *const those = new told_calls;
+    return *those;
 }
 
 }  // namespace

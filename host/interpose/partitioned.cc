@@ -4,10 +4,9 @@
 #include <mpi.h>
 #include <mpix/mpix.h>
 
-#include <new>
-
 #include "host/datatype/decode.h"
 #include "host/format.h"
+#include "host/interpose/boundary.h"
 #include "host/interpose/symbol.h"
 #include "host/progress.h"
 #include "host/request/explain.h"
@@ -86,16 +85,11 @@ problem check(const arguments &a, const char *peer_name, operation &op) {
 template <class Kind>
 int init(const char *call, const char *peer_name, const arguments &a) {
     operation op;
-    problem bad;
+    problem bad = check(a, peer_name, op);
     std::shared_ptr<Kind> r;
-    try {
-        bad = check(a, peer_name, op);
-        if (!bad) {
-            r = std::make_shared<Kind>(op);
-            bad = r->prepare();
-        }
-    } catch (const std::bad_alloc &) {
-        bad = {MPI_ERR_NO_MEM, format("no memory for {} partitions", a.partitions)};
+    if (!bad) {
+        r = std::make_shared<Kind>(op);
+        bad = r->prepare();
     }
     if (bad) return raise(a.comm, call, bad);
     // The handle: a real, inactive request of the MPI library, so it is valid wherever it may end up.
@@ -103,9 +97,15 @@ int init(const char *call, const char *peer_name, const arguments &a) {
             from_library(PMPI_Recv_init(nullptr, 0, MPI_BYTE, MPI_PROC_NULL, 0, MPI_COMM_SELF, &r->handle));
         code != MPI_SUCCESS)
         return code;
-    own(r);
+    try {
+        own(r);
+        join(r);
+    } catch (...) {
+        disown(r.get());
+        PMPI_Request_free(&r->handle);
+        throw;
+    }
     *a.request = r->handle;
-    join(r);
     if (!r->null_peer()) progress_wake();
     return MPI_SUCCESS;
 }
@@ -145,24 +145,27 @@ using partition_list = second_argument<decltype(MPI_Pready_list)>::type;
 }  // namespace
 
 MPIX_SYMBOL int MPI_Psend_init(const void *buf, int partitions, MPI_Count count, MPI_Datatype datatype, int dest,
-                               int tag, MPI_Comm comm, MPI_Info, MPI_Request *request) {
+                               int tag, MPI_Comm comm, MPI_Info, MPI_Request *request) try {
     return init<send_request>("MPI_Psend_init", "dest",
                               {const_cast<void *>(buf), partitions, count, datatype, dest, tag, comm, request});
 }
+MPIX_BOUNDARY("MPI_Psend_init", of_comm(comm))
 
 MPIX_SYMBOL int MPI_Precv_init(void *buf, int partitions, MPI_Count count, MPI_Datatype datatype, int source, int tag,
-                               MPI_Comm comm, MPI_Info, MPI_Request *request) {
+                               MPI_Comm comm, MPI_Info, MPI_Request *request) try {
     return init<receive_request>("MPI_Precv_init", "source",
                                  {buf, partitions, count, datatype, source, tag, comm, request});
 }
+MPIX_BOUNDARY("MPI_Precv_init", of_comm(comm))
 
-MPIX_SYMBOL int MPI_Pready(int partition, MPI_Request request) {
+MPIX_SYMBOL int MPI_Pready(int partition, MPI_Request request) try {
     send_request *const r = sender(request);
     const int code = r == nullptr ? MPI_ERR_REQUEST : r->ready(partition);
     return code == MPI_SUCCESS ? code : raise_not_readied(request, partition, code);
 }
+MPIX_BOUNDARY("MPI_Pready", of_request(&request))
 
-MPIX_SYMBOL int MPI_Pready_range(int partition_low, int partition_high, MPI_Request request) {
+MPIX_SYMBOL int MPI_Pready_range(int partition_low, int partition_high, MPI_Request request) try {
     problem bad;
     if (send_request *r = sender(request); r == nullptr) {
         bad = no_sender(request);
@@ -177,8 +180,9 @@ MPIX_SYMBOL int MPI_Pready_range(int partition_low, int partition_high, MPI_Requ
     }
     return bad ? raise_for(request, "MPI_Pready_range", bad) : MPI_SUCCESS;
 }
+MPIX_BOUNDARY("MPI_Pready_range", of_request(&request))
 
-MPIX_SYMBOL int MPI_Pready_list(int length, partition_list array_of_partitions, MPI_Request request) {
+MPIX_SYMBOL int MPI_Pready_list(int length, partition_list array_of_partitions, MPI_Request request) try {
     problem bad;
     if (send_request *r = sender(request); r == nullptr) {
         bad = no_sender(request);
@@ -191,8 +195,9 @@ MPIX_SYMBOL int MPI_Pready_list(int length, partition_list array_of_partitions, 
     }
     return bad ? raise_for(request, "MPI_Pready_list", bad) : MPI_SUCCESS;
 }
+MPIX_BOUNDARY("MPI_Pready_list", of_request(&request))
 
-MPIX_SYMBOL int MPI_Parrived(MPI_Request request, int partition, int *flag) {
+MPIX_SYMBOL int MPI_Parrived(MPI_Request request, int partition, int *flag) try {
     problem bad;
     if (flag == nullptr)
         bad = {MPI_ERR_ARG, "flag is a null pointer"};
@@ -209,3 +214,4 @@ MPIX_SYMBOL int MPI_Parrived(MPI_Request request, int partition, int *flag) {
     }
     return bad ? raise_for(request, "MPI_Parrived", bad) : MPI_SUCCESS;
 }
+MPIX_BOUNDARY("MPI_Parrived", of_request(&request))

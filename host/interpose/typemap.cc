@@ -8,12 +8,12 @@
 #include <map>
 #include <memory>
 #include <mutex>
-#include <new>
 #include <string>
 
 #include "host/datatype/decode.h"
 #include "host/datatype/typemap.h"
 #include "host/format.h"
+#include "host/interpose/boundary.h"
 #include "host/interpose/symbol.h"
 #include "host/report.h"
 
@@ -81,17 +81,14 @@ problem destroy(MPIX_Typemap *map) {
 
 }  // namespace
 
-MPIX_SYMBOL int MPIX_Typemap_create(MPI_Datatype datatype, int device, MPIX_Typemap *map) {
-    problem bad;
-    try {
-        bad = create(datatype, device, map);
-    } catch (const std::bad_alloc &) {
-        bad = {MPI_ERR_NO_MEM, "no memory for the map"};
-    }
+MPIX_SYMBOL int MPIX_Typemap_create(MPI_Datatype datatype, int device, MPIX_Typemap *map) try {
+    const problem bad = create(datatype, device, map);
     return bad ? raise(MPI_COMM_WORLD, "MPIX_Typemap_create", bad) : MPI_SUCCESS;
 }
+MPIX_BOUNDARY("MPIX_Typemap_create", of_world())
 
-MPIX_SYMBOL int MPIX_Typemap_free(MPIX_Typemap *map) {
+MPIX_SYMBOL int MPIX_Typemap_free(MPIX_Typemap *map) try {
     const problem bad = destroy(map);
     return bad ? raise(MPI_COMM_WORLD, "MPIX_Typemap_free", bad) : MPI_SUCCESS;
 }
+MPIX_BOUNDARY("MPIX_Typemap_free", of_world())

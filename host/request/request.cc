@@ -46,7 +46,8 @@ void own(const std::shared_ptr<request> &r) {
 std::shared_ptr<request> disown(request *r) {
     requests().remove(handle_key(r->handle));
     const std::lock_guard lock(owners().mutex);
-    return owners().map.extract(r).mapped();
+    const auto owned = owners().map.extract(r);
+    return owned.empty() ? nullptr : owned.mapped();
 }
 
 request::request(const operation &o, mpix_kind k)
