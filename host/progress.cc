@@ -2,16 +2,18 @@
 #include "host/progress.h"
 
 #include <mpix/device.cuh>
-#include <pthread.h>
 #include <sched.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
+#include <cstdio>
+#include <cstring>
 #include <mutex>
-#include <thread>
+#include <new>
 #include <utility>
 #include <vector>
 
@@ -19,6 +21,7 @@
 #include "host/format.h"
 #include "host/request/request.h"
 #include "host/request/setup.h"
+#include "transport/service_thread.h"
 
 namespace mpix {
 namespace {
@@ -35,7 +38,8 @@ struct progress_state {
     std::atomic<std::uint64_t> news{0};
     bool stop = false;
     bool enabled = false;  // between start and stop, with a mode that allows a thread
-    std::thread thread;
+    transport::service_thread thread;
+    void run();
 };
 
 progress_state &state() {
@@ -54,6 +58,15 @@ void dismiss(request &r) {
     s.any.store(!s.attended.empty(), std::memory_order_release);
 }
 
+// Without memory a step of a request is not done, and the next round tries again.
+bool advance(request &r) {
+    try {
+        return r.advance();
+    } catch (const std::bad_alloc &) {
+        return true;
+    }
+}
+
 // A handful of the attended requests; it takes several calls to come to all. True if the last one was among them.
 bool advance_some() {
     progress_state &s = state();
@@ -62,27 +75,29 @@ bool advance_some() {
     if (!s.any.load(std::memory_order_acquire)) return true;
     struct turn {
         std::shared_ptr<request> r;
-        std::uint64_t times;  // that it had been attended before we asked
-        bool finished;
+        std::uint64_t times = 0;  // that it had been attended before we asked
+        bool finished = false;
     };
-    std::vector<turn> turns;
+    std::array<turn, handful> turns;
+    std::size_t taken = 0;
     bool last = false;
     {
         const std::lock_guard lock(s.mutex);
         if (s.next >= s.attended.size()) s.next = 0;
         const std::size_t end = std::min(s.next + handful, s.attended.size());
-        turns.reserve(end - s.next);
-        for (; s.next < end; ++s.next) turns.push_back({s.attended[s.next], s.attended[s.next]->times_attended, false});
+        for (; s.next < end; ++s.next) turns[taken++] = {s.attended[s.next], s.attended[s.next]->times_attended, false};
         last = end == s.attended.size();
     }
     bool any_finished = false;
-    for (turn &t : turns) any_finished |= t.finished = !t.r->advance();
+    for (std::size_t i = 0; i < taken; ++i) any_finished |= turns[i].finished = !advance(*turns[i].r);
     if (!any_finished) return last;
     const std::lock_guard lock(s.mutex);
-    for (const turn &t : turns)
+    for (std::size_t i = 0; i < taken; ++i) {
+        const turn &t = turns[i];
         // Attended anew since we asked? Then the answer is out of date. Another thread may have dismissed it, and the
         // user have attended it again, so it is not enough that it is in the list.
         if (t.finished && t.r->attended_at != request::not_attended && t.r->times_attended == t.times) dismiss(*t.r);
+    }
     return last;
 }
 
@@ -96,21 +111,25 @@ void pause_between_rounds(unsigned idle_rounds) {
         usleep(std::min(20u * (idle_rounds / 200), longest_pause_us));
 }
 
-void run_thread() {
-    progress_state &s = state();
+// One look at all there is to do; the thread's share of an attended list takes several.
+bool round() {
+    if (setup_thread_safe()) poll_setup();
+    return advance_some();
+}
+
+void progress_state::run() {
     unsigned idle_rounds = 0;
     std::uint64_t seen = 0;
     for (;;) {
         {
-            std::unique_lock lock(s.mutex);
-            if (config().progress != progress_mode::always) s.wake.wait(lock, [&] { return s.stop || work(); });
-            if (s.stop) return;
+            std::unique_lock lock(mutex);
+            if (config().progress != progress_mode::always) wake.wait(lock, [&] { return stop || work(); });
+            if (stop) return;
         }
-        const std::uint64_t news = s.news.load(std::memory_order_relaxed);
-        idle_rounds = news == seen ? idle_rounds + 1 : 0;
-        seen = news;
-        if (setup_thread_safe()) poll_setup();
-        if (!advance_some()) continue;
+        const std::uint64_t now = news.load(std::memory_order_relaxed);
+        idle_rounds = now == seen ? idle_rounds + 1 : 0;
+        seen = now;
+        if (!round()) continue;
         if (config().progress == progress_mode::always)
             sched_yield();
         else
@@ -121,16 +140,19 @@ void run_thread() {
 // `mutex` is held. A program that never makes a partitioned request never has the thread.
 void ensure_thread() {
     progress_state &s = state();
-    if (!s.enabled || s.thread.joinable()) return;
-    s.thread = std::thread(run_thread);
-    pthread_setname_np(s.thread.native_handle(), "mpix-progress");
+    if (!s.enabled || s.thread.running()) return;
+    if (const int error = s.thread.start<&progress_state::run>("mpix-progress", s); error != 0) {
+        s.enabled = false;
+        char line[200];
+        std::snprintf(line, sizeof line,
+                      "no thread for progress (%s): it goes on in MPI calls only, as with MPIX_PROGRESS=never",
+                      std::strerror(error));
+        say(line);
+        return;
+    }
     std::vector<int> cpus;
     if (config().progress_cpus.empty() || !parse_cpu_list(config().progress_cpus, cpus)) return;
-    cpu_set_t set;
-    CPU_ZERO(&set);
-    for (const int cpu : cpus)
-        if (cpu < CPU_SETSIZE) CPU_SET(static_cast<unsigned>(cpu), &set);
-    if (pthread_setaffinity_np(s.thread.native_handle(), sizeof set, &set) != 0)
+    if (!s.thread.bind(cpus))
         say("MPIX_PROGRESS_CPUS: the progress thread could not be bound to \"" + config().progress_cpus + "\"");
 }
 
@@ -179,7 +201,7 @@ void stop_progress() {
         s.stop = true;
         s.wake.notify_one();
     }
-    if (s.thread.joinable()) s.thread.join();
+    s.thread.join();
 }
 
 double seconds_since(wait_clock::time_point start) {

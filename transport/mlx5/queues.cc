@@ -202,8 +202,10 @@ public:
         auto made = std::make_unique<mlx5_queue>(c, host_memory, gpus, device);
         if (outcome bad = made->open(); !bad.empty()) return bad;
         if (c->pair.rung_by() == bell::by_ringer) {
-            c->rung = &ringer_thread();
-            c->rung->add(c->pair.host_rings());
+            ringer &rings = ringer_thread();
+            if (!rings.running()) return "there is no thread to ring the NIC";
+            rings.add(c->pair.host_rings());
+            c->rung = &rings;
         }
         c->taken = true;
         out = std::move(made);

@@ -14,6 +14,8 @@
 #include <thread>
 #include <vector>
 
+#include "transport/service_thread.h"
+
 namespace mpix::transport::mlx5 {
 
 /** One queue's. step() is one thread's. */
@@ -38,14 +40,14 @@ public:
     std::uint32_t qpn() const { return rings_.qpn; }
 
 private:
-    const mpix_queue_rings rings_;
+    mpix_queue_rings rings_;
     std::uint32_t rung_;
 };
 
 /** The thread. Queues are added when they are connected, and removed before they are closed. */
 class ringer {
 public:
-    ringer() : thread_([this] { serve(); }) {}
+    ringer() { thread_.start<&ringer::serve>("mpix-ringer", *this); }
     ~ringer() {
         ending_.store(true, std::memory_order_relaxed);
         thread_.join();
@@ -53,17 +55,15 @@ public:
     ringer(const ringer &) = delete;
     ringer &operator=(const ringer &) = delete;
 
+    /** If not, the system gives no thread, and nothing is rung. */
+    bool running() const { return thread_.running(); }
+
     void add(const mpix_queue_rings &rings) {
         change([&] { queues_.emplace_back(rings); });
     }
     /** When it returns the queue is not looked at any more. */
     void remove(std::uint32_t qpn) {
-        change([&] {
-            std::vector<queue_ringer> others;
-            for (const queue_ringer &q : queues_)
-                if (q.qpn() != qpn) others.push_back(q);
-            queues_.swap(others);
-        });
+        change([&] { std::erase_if(queues_, [qpn](const queue_ringer &q) { return q.qpn() == qpn; }); });
     }
 
 private:
@@ -97,7 +97,7 @@ private:
     std::atomic<int> waiting_{0};  // for the mutex
     std::vector<queue_ringer> queues_;
     std::atomic<bool> ending_{false};
-    std::thread thread_;  // last, for it uses all the rest
+    service_thread thread_;
 };
 
 }  // namespace mpix::transport::mlx5

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
+#include <system_error>
+#include <thread>
 
 // A test may hold the thread up between two steps.
 #ifndef MPIX_ON_HCA_STEP
@@ -197,6 +199,11 @@ bool hca_queue::step(unsigned most) {
 }
 
 // ---- the thread ----------------------------------------------------------------------------------------------------
+
+software_hca::software_hca() {
+    if (const int error = thread_.start<&software_hca::serve>("mpix-hca", *this); error != 0)
+        throw std::system_error(error, std::generic_category());
+}
 
 software_hca::~software_hca() {
     ending_.store(true, std::memory_order_relaxed);

@@ -16,9 +16,9 @@
 #include <deque>
 #include <memory>
 #include <mutex>
-#include <thread>
 #include <vector>
 
+#include "transport/service_thread.h"
 #include "transport/workqueue/decode.h"
 #include "transport/workqueue/key_table.h"
 
@@ -146,7 +146,8 @@ private:
 /** The thread that serves queues. */
 class software_hca {
 public:
-    software_hca() : thread_([this] { serve(); }) {}
+    /** Throws std::system_error if there is no thread. */
+    software_hca();
     ~software_hca();
     software_hca(const software_hca &) = delete;
     software_hca &operator=(const software_hca &) = delete;
@@ -164,7 +165,7 @@ private:
     std::atomic<int> waiting_{0};  // for the mutex
     std::vector<std::shared_ptr<hca_queue>> queues_;
     std::atomic<bool> ending_{false};
-    std::thread thread_;  // last, for it uses all the rest
+    service_thread thread_;
 };
 
 }  // namespace mpix::transport

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// The library's threads. They run in somebody else's program, so each is born with
+//   - all signals blocked but those that a thread causes itself: the others are the program's;
+//   - a stack as large as the main thread may have, and no less than 64 MiB (of address space): an MPI library may call
+//     the user's functions in it, such as the operator of a reduction.
+#ifndef MPIX_TRANSPORT_SERVICE_THREAD_H
+#define MPIX_TRANSPORT_SERVICE_THREAD_H
+
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <vector>
+
+namespace mpix::transport {
+
+class service_thread {
+public:
+    service_thread() = default;
+    service_thread(const service_thread &) = delete;
+    service_thread &operator=(const service_thread &) = delete;
+
+    /** Run (object.*Body)() in it. 0, or an error number: the system gives no thread. `name`: at most 15 characters. */
+    template <auto Body, class Object>
+    int start(const char *name, Object &object) {
+        sigset_t blocked, before;
+        sigfillset(&blocked);
+        for (const int own : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS}) sigdelset(&blocked, own);
+        pthread_sigmask(SIG_SETMASK, &blocked, &before);
+        int error = 0;
+        // Under a limit of the address space, or of locked memory, less may be had.
+        for (std::size_t stack = stack_bytes(); stack >= least_stack_bytes / 16; stack /= 2) {
+            pthread_attr_t attributes;
+            if ((error = pthread_attr_init(&attributes)) != 0) break;
+            pthread_attr_setstacksize(&attributes, stack);
+            error = pthread_create(
+                &thread_, &attributes,
+                [](void *of) -> void * {
+                    (static_cast<Object *>(of)->*Body)();
+                    return nullptr;
+                },
+                &object);
+            pthread_attr_destroy(&attributes);
+            if (error == 0) break;
+        }
+        pthread_sigmask(SIG_SETMASK, &before, nullptr);
+        running_ = error == 0;
+        if (running_) pthread_setname_np(thread_, name);
+        return error;
+    }
+
+    bool running() const { return running_; }
+
+    /** To these CPUs; false: none of them is to be had. */
+    bool bind(const std::vector<int> &cpus) {
+        cpu_set_t set;
+        CPU_ZERO(&set);
+        for (const int cpu : cpus)
+            if (cpu < CPU_SETSIZE) CPU_SET(static_cast<unsigned>(cpu), &set);
+        return pthread_setaffinity_np(thread_, sizeof set, &set) == 0;
+    }
+
+    /** Wait for its end, if it was started. */
+    void join() {
+        if (running_) pthread_join(thread_, nullptr);
+        running_ = false;
+    }
+
+private:
+    static constexpr std::size_t least_stack_bytes = std::size_t{64} << 20;
+    static std::size_t stack_bytes() {
+        rlimit limit{};
+        // No limit is no number; and glibc takes 2 MiB then, if it is not told.
+        if (getrlimit(RLIMIT_STACK, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return least_stack_bytes;
+        constexpr std::size_t page = 4096;
+        return std::max<std::size_t>(least_stack_bytes, limit.rlim_cur / page * page);
+    }
+
+    pthread_t thread_{};
+    bool running_ = false;
+};
+
+}  // namespace mpix::transport
+
+#endif  // MPIX_TRANSPORT_SERVICE_THREAD_H
