@@ -89,7 +89,8 @@ int init(const char *call, const char *peer_name, const arguments &a) {
     std::shared_ptr<Kind> r;
     if (!bad) {
         r = std::make_shared<Kind>(op);
-        bad = r->prepare();
+        bad = r->check_buffer();
+        if (!bad) bad = r->prepare();
     }
     if (bad) return raise(a.comm, call, bad);
     // The handle: a real, inactive request of the MPI library, so it is valid wherever it may end up.

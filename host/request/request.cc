@@ -15,6 +15,7 @@
 #include "host/request/exported.h"
 #include "host/request/pull.h"
 #include "host/request/setup.h"
+#include "host/request/user_memory.h"
 
 namespace mpix {
 std::mutex &setup_mutex() {
@@ -90,6 +91,25 @@ void give_back(transport::region &own) {
 request::~request() {
     give_back(words_region);
     ::operator delete (home, std::align_val_t{64});
+}
+
+problem request::check_buffer() const {
+    if (place.owner != nullptr || partition_bytes == 0) return {};
+    // With gaps: a byte of the first element, and one of the last.
+    const std::int64_t first = op.type->first_offset();
+    const std::int64_t last =
+        gapless ? first + static_cast<std::int64_t>(total_bytes()) - 1
+                : first + static_cast<std::int64_t>(total_bytes() / static_cast<std::uint64_t>(op.type->size) - 1) *
+                              op.type->extent;
+    for (const std::int64_t at : {first, last}) {
+        void *const byte =
+            reinterpret_cast<void *>(reinterpret_cast<std::uintptr_t>(op.buffer) + static_cast<std::uintptr_t>(at));
+        if (kind == MPIX_KIND_SEND ? can_read(byte) : can_write(byte)) continue;
+        return {MPI_ERR_BUFFER, format("buf: the CPU cannot {} the memory at {}, byte {} of the buffer{}",
+                                       can_read(byte) ? "write" : "read", byte, at,
+                                       MPIX_HAVE_CUDA ? "" : " (GPU memory needs mpix built with CUDA)")};
+    }
+    return {};
 }
 
 problem request::allocate_words(std::uint64_t extra_bytes) {

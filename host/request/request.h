@@ -55,6 +55,9 @@ public:
     // Memory for the words and whatever the kind needs; the rest of the constructor, which can fail.
     virtual problem prepare() = 0;
 
+    // Whether the CPU can work with a buffer that is no GPU's, as far as two bytes tell, at its beginning and its end.
+    problem check_buffer() const;
+
     // Start an epoch. Local.
     void start();
     bool active() const { return active_.load(std::memory_order_acquire); }
