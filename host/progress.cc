@@ -13,7 +13,6 @@
 #include <cstdio>
 #include <cstring>
 #include <mutex>
-#include <new>
 #include <utility>
 #include <vector>
 
@@ -36,6 +35,7 @@ struct progress_state {
     std::size_t next = 0;                            // whose turn it is
     std::atomic<bool> any{false};                    // attended is not empty
     std::atomic<std::uint64_t> news{0};
+    std::atomic<std::size_t> requests{0};  // that may come to be attended: there is room for all
     bool stop = false;
     bool enabled = false;  // between start and stop, with a mode that allows a thread
     transport::service_thread thread;
@@ -58,20 +58,14 @@ void dismiss(request &r) {
     s.any.store(!s.attended.empty(), std::memory_order_release);
 }
 
-// Without memory a step of a request is not done, and the next round tries again.
-bool advance(request &r) {
-    try {
-        return r.advance();
-    } catch (const std::bad_alloc &) {
-        return true;
-    }
-}
-
 // A handful of the attended requests; it takes several calls to come to all. True if the last one was among them.
 bool advance_some() {
     progress_state &s = state();
-    if (transport::network *const network = transport::network_in_use(); network != nullptr && network->progress())
-        progress_busy();
+    static_cast<void>(attempt([] {
+        if (transport::network *const network = transport::network_in_use(); network != nullptr && network->progress())
+            progress_busy();
+        return transport::outcome{};
+    }));
     if (!s.any.load(std::memory_order_acquire)) return true;
     struct turn {
         std::shared_ptr<request> r;
@@ -89,7 +83,7 @@ bool advance_some() {
         last = end == s.attended.size();
     }
     bool any_finished = false;
-    for (std::size_t i = 0; i < taken; ++i) any_finished |= turns[i].finished = !advance(*turns[i].r);
+    for (std::size_t i = 0; i < taken; ++i) any_finished |= turns[i].finished = !turns[i].r->try_advance();
     if (!any_finished) return last;
     const std::lock_guard lock(s.mutex);
     for (std::size_t i = 0; i < taken; ++i) {
@@ -157,6 +151,19 @@ void ensure_thread() {
 }
 
 }  // namespace
+
+place_in_progress::place_in_progress() {
+    progress_state &s = state();
+    const std::lock_guard lock(s.mutex);
+    const std::size_t least = s.requests.fetch_add(1, std::memory_order_relaxed) + 1;
+    try {
+        if (least > s.attended.capacity()) s.attended.reserve(2 * least);
+    } catch (...) {
+        s.requests.fetch_sub(1, std::memory_order_relaxed);
+        throw;
+    }
+}
+place_in_progress::~place_in_progress() { state().requests.fetch_sub(1, std::memory_order_relaxed); }
 
 void progress_attend(const std::shared_ptr<request> &r) {
     progress_state &s = state();

@@ -6,7 +6,10 @@
 
 #include <cstdint>
 #include <iterator>
-#include <map>
+#include <new>
+#include <utility>
+
+#include "transport/reserve.h"
 
 namespace mpix::transport {
 
@@ -18,14 +21,16 @@ public:
         for (auto it = ranges_.begin(); it != ranges_.end(); ++it) {
             if (it->second < length) continue;
             offset = it->first;
-            const std::uint64_t rest = it->second - length;
-            ranges_.erase(it);
-            if (rest > 0) ranges_[offset + length] = rest;
+            auto rest = ranges_.extract(it);
+            rest.key() += length;
+            rest.mapped() -= length;
+            if (rest.mapped() > 0) ranges_.insert(std::move(rest));
             return true;
         }
         return false;
     }
 
+    // Never fails: it is what destructors call.
     void give(std::uint64_t offset, std::uint64_t length) {
         auto next = ranges_.lower_bound(offset);
         if (next != ranges_.end() && offset + length == next->first) {
@@ -39,11 +44,14 @@ public:
                 return;
             }
         }
-        ranges_[offset] = length;
+        try {
+            ranges_[offset] = length;
+        } catch (const std::bad_alloc &) {  // then nobody has it any more
+        }
     }
 
 private:
-    std::map<std::uint64_t, std::uint64_t> ranges_;  // offset to length
+    safe_map<std::uint64_t, std::uint64_t> ranges_;  // offset to length
 };
 
 }  // namespace mpix::transport

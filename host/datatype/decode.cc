@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <map>
 #include <mutex>
+#include <new>
 #include <vector>
 
 namespace mpix {
@@ -228,8 +229,8 @@ int drop_plan(MPI_Datatype, int, void *kept, void *) {
 
 // A duplicate says the same.
 int copy_plan(MPI_Datatype, int, void *, void *kept, void *copy, int *flag) {
-    *static_cast<void **>(copy) = new kept_plan(*static_cast<kept_plan *>(kept));
-    *flag = 1;
+    *static_cast<void **>(copy) = new (std::nothrow) kept_plan(*static_cast<kept_plan *>(kept));
+    *flag = *static_cast<void **>(copy) != nullptr;  // without memory it is made anew
     return MPI_SUCCESS;
 }
 

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
+#include <exception>
 #include <string>
 
 #include "host/config.h"
@@ -88,8 +89,11 @@ int told_level = MPI_THREAD_SINGLE;
 bool ends_with_self = false;
 
 int end_setup(MPI_Comm, int, void *, void *) {
-    stop_setup();
-    communicators().stop();
+    try {
+        stop_setup();
+        communicators().stop();
+    } catch (const std::exception &) {  // not through the MPI library, which is C; its own end follows
+    }
     return MPI_SUCCESS;
 }
 

@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <charconv>
 #include <cstring>
-#include <map>
 #include <string>
 
 #include "host/format.h"
@@ -19,14 +18,15 @@
 #include "host/request/receive.h"
 #include "host/request/send.h"
 #include "host/request/setup.h"
+#include "transport/reserve.h"
 
 using namespace mpix;
 
 namespace {
 
 // Who is behind an exported handle. Guarded by setup_mutex.
-std::map<MPIX_Prequest, std::shared_ptr<request>> &exports() {
-    static auto *const map = new std::map<MPIX_Prequest, std::shared_ptr<request>>;
+transport::safe_map<MPIX_Prequest, std::shared_ptr<request>> &exports() {
+    static auto *const map = new transport::safe_map<MPIX_Prequest, std::shared_ptr<request>>;
     return *map;
 }
 

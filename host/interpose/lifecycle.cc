@@ -12,6 +12,7 @@
 #include "host/progress.h"
 #include "host/request/request.h"
 #include "host/request/setup.h"
+#include "transport/reserve.h"
 
 using namespace mpix;
 
@@ -74,6 +75,7 @@ MPIX_SYMBOL int MPI_Request_free(MPI_Request *request) try {
     else if (r->exported_to_host || r->device != nullptr)
         bad = {MPI_ERR_REQUEST, "the request is exported; call MPIX_Prequest_free first"};
     if (bad) return raise(*r, "MPI_Request_free", bad);
+    transport::require_reserve();  // behind this nothing is to fail
     leave(disown(r));
     progress_poll();  // the peer's answers to earlier frees, so that their memory comes back
     return from_library(PMPI_Request_free(request));

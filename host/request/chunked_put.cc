@@ -11,12 +11,12 @@ namespace {
 // Packed bytes that the network may be reading yet, of a put that was given up.
 struct left_behind {
     std::vector<char> packed;
-    std::vector<std::unique_ptr<transport::transfer>> readers;
+    transport::safe_vector<std::unique_ptr<transport::transfer>> readers;
 };
 
 void leave(left_behind made) {
     static std::mutex mutex;
-    static auto *const all = new std::vector<left_behind>;
+    static auto *const all = new transport::safe_vector<left_behind>;
     const std::lock_guard lock(mutex);
     std::erase_if(*all, [](const left_behind &l) {
         return std::all_of(l.readers.begin(), l.readers.end(), [](const auto &reader) {

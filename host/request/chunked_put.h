@@ -5,13 +5,13 @@
 #ifndef MPIX_HOST_REQUEST_CHUNKED_PUT_H
 #define MPIX_HOST_REQUEST_CHUNKED_PUT_H
 
-#include <deque>
 #include <memory>
 #include <vector>
 
 #include "host/request/bounce_buffers.h"
 #include "host/request/chunks.h"
 #include "host/request/gpu_buffer.h"
+#include "transport/reserve.h"
 #include "transport/select.h"
 
 namespace mpix {
@@ -58,7 +58,7 @@ private:
     const char *from_ = nullptr;  // of the partition's first byte; null: the GPU's
     gpu_buffer gpu_;
     bounce_buffers *through_ = nullptr;
-    std::deque<piece> under_way_;
+    transport::safe_deque<piece> under_way_;
     transport::outcome problem_;
 };
 

@@ -13,10 +13,11 @@ std::uint64_t mix(std::uint64_t seed, std::uint64_t value) {
     return x ^ (x >> 31);
 }
 
-std::vector<int> world_ranks(MPI_Group group) {
+// After the library has made a communicator there is no way back: of the reserve.
+transport::safe_vector<int> world_ranks(MPI_Group group) {
     int n = 0;
     PMPI_Group_size(group, &n);
-    std::vector<int> mine(static_cast<std::size_t>(n)), world(static_cast<std::size_t>(n));
+    transport::safe_vector<int> mine(static_cast<std::size_t>(n)), world(static_cast<std::size_t>(n));
     for (int i = 0; i < n; ++i) mine[static_cast<std::size_t>(i)] = i;
     MPI_Group all;
     PMPI_Comm_group(MPI_COMM_WORLD, &all);
@@ -143,8 +144,9 @@ std::shared_ptr<const communicator> communicator_registry::find(MPI_Comm comm) {
             PMPI_Comm_remote_group(comm, &group);
         else
             PMPI_Comm_group(comm, &group);
-        made->peers = world_ranks(group);
+        const auto peers = world_ranks(group);
         PMPI_Group_free(&group);
+        made->peers.assign(peers.begin(), peers.end());
         PMPI_Comm_rank(comm, &made->rank);
         it->second.ranks = made;
     }

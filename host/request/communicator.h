@@ -12,8 +12,9 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
-#include <unordered_map>
 #include <vector>
+
+#include "transport/reserve.h"
 
 namespace mpix {
 
@@ -71,11 +72,11 @@ public:
 private:
     struct entry {
         std::uint64_t name = 0;
-        std::uint64_t constructed = 0;                             // on this communicator, by all its members
-        std::unordered_map<std::uint64_t, std::uint64_t> repeats;  // of one group and tag
-        std::shared_ptr<const communicator> ranks;                 // made on first use
+        std::uint64_t constructed = 0;                                   // on this communicator, by all its members
+        transport::safe_hash_map<std::uint64_t, std::uint64_t> repeats;  // of one group and tag
+        std::shared_ptr<const communicator> ranks;                       // made on first use
     };
-    using entries = std::unordered_map<std::uint64_t, entry>;
+    using entries = transport::safe_hash_map<std::uint64_t, entry>;
 
 public:
     // The user frees it; and gets it back if the library refuses.
@@ -96,7 +97,7 @@ private:
     MPI_Comm stand_in_ = MPI_COMM_NULL;
     std::mutex mutex_;
     entries entries_;
-    std::unordered_map<std::uint64_t, std::uint64_t> repeats_;  // of one orphan's members and tag
+    transport::safe_hash_map<std::uint64_t, std::uint64_t> repeats_;  // of one orphan's members and tag
 };
 
 communicator_registry &communicators();

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstring>
+#include <new>
 #include <string>
 #include <utility>
 
@@ -19,7 +20,11 @@ bool overtakes(int world_rank, const control_message &message, std::unique_ptr<t
     const auto kind = static_cast<control>(message.kind);
     transport::network *const network = transport::network_in_use();
     if (network == nullptr || (kind != control::detach && kind != control::withdraw)) return false;
-    flush = network->flush(world_rank);
+    try {
+        flush = network->flush(world_rank);
+    } catch (const std::bad_alloc &) {
+        return true;  // as far as is known
+    }
     return flush != nullptr;
 }
 
@@ -107,7 +112,7 @@ void control_channel::release_held() {
     for (auto it = held_.begin(); it != held_.end();) {
         auto &[flush, messages] = it->second;
         transport::outcome lost;  // then nothing is on its way any more
-        if (!flush->finished(lost)) {
+        if (flush == nullptr ? overtakes(it->first, messages.front(), flush) : !flush->finished(lost)) {
             ++it;
             continue;
         }
@@ -133,6 +138,7 @@ void control_channel::release_held() {
 void control_channel::advance() {
     clear_sent();
     release_held();
+    meet_introduced();
 }
 
 // ---- receiving ---------------------------------------------------------------------------------
@@ -181,23 +187,42 @@ transport::outcome control_channel::introduce_to(int world_rank, transport::netw
 }
 
 void control_channel::take_introduction(int source, const control_message &m) {
-    std::vector<std::uint8_t> &address = introductions_[source];
-    if (address.size() != m.flags) {  // its pieces come in order
+    introduction &told = introductions_[source];
+    if (told.bytes != 0 || told.address.size() != m.flags) {  // its pieces come in order
         introductions_.erase(source);
         return;
     }
     const auto *const piece = reinterpret_cast<const std::uint8_t *>(&m) + offsetof(control_message, words);
-    address.insert(address.end(), piece, piece + std::min<std::uint64_t>(introduction_piece, m.bytes - m.flags));
-    if (address.size() != m.bytes) return;
-    transport::outcome bad;
-    transport::network *const network = transport::between_nodes(bad);
-    if (network != nullptr && m.tag != static_cast<std::int32_t>(network->id()))
-        bad = format("it does not use {}, as we do (MPIX_TRANSPORTS, or a library or device that it has not)",
-                     network->name());
-    else if (network != nullptr)
-        bad = network->meet(source, std::move(address));
-    introductions_.erase(source);
-    if (!bad.empty()) say(format("world rank {} cannot be reached: {}", source, bad));
+    told.address.insert(told.address.end(), piece,
+                        piece + std::min<std::uint64_t>(introduction_piece, m.bytes - m.flags));
+    if (told.address.size() != m.bytes) return;
+    told.bytes = m.bytes;
+    told.network = m.tag;
+    meet_introduced();
+}
+
+// Let the network know of those whose addresses are whole. Without memory for one it is tried again.
+void control_channel::meet_introduced() {
+    for (auto it = introductions_.begin(); it != introductions_.end();) {
+        const auto &[source, told] = *it;
+        try {
+            if (told.bytes == 0) {
+                ++it;
+                continue;
+            }
+            transport::outcome bad;
+            transport::network *const network = transport::between_nodes(bad);
+            if (network != nullptr && told.network != static_cast<std::int32_t>(network->id()))
+                bad = format("it does not use {}, as we do (MPIX_TRANSPORTS, or a library or device that it has not)",
+                             network->name());
+            else if (network != nullptr)
+                bad = network->meet(source, {told.address.begin(), told.address.end()});
+            if (!bad.empty()) say(format("world rank {} cannot be reached: {}", source, bad));
+            it = introductions_.erase(it);
+        } catch (const std::bad_alloc &) {
+            ++it;
+        }
+    }
 }
 
 }  // namespace mpix

@@ -9,15 +9,12 @@
 
 #include <atomic>
 #include <cstdint>
-#include <deque>
 #include <list>
-#include <map>
 #include <memory>
-#include <set>
-#include <vector>
 
 #include "host/request/control.h"
 #include "host/request/processes.h"
+#include "transport/reserve.h"
 #include "transport/select.h"
 
 namespace mpix {
@@ -59,6 +56,7 @@ private:
     void post(int world_rank, const control_message &message);
     void post_receive();
     void release_held();
+    void meet_introduced();
 
     const process_table &processes_;
     MPI_Comm comm_ = MPI_COMM_NULL;  // ours alone: no tag or wildcard of the user's ever sees it
@@ -68,19 +66,24 @@ private:
         control_message message;
         MPI_Request request;
     };
-    std::list<outgoing> sending_;
+    std::list<outgoing, transport::reserve_allocator<outgoing>> sending_;
     bool all_sent_ = false;  // and what says whether the others' has been sent as well:
     MPI_Request emptied_ = MPI_REQUEST_NULL;
 
     // Of processes on other nodes.
     struct held {
-        std::unique_ptr<transport::transfer> flush;  // which the first message waits for
-        std::deque<control_message> messages;
+        std::unique_ptr<transport::transfer> flush;  // which the first message waits for; null: it could not be begun
+        transport::safe_deque<control_message> messages;
     };
-    std::map<int, held> held_;
+    transport::safe_map<int, held> held_;
     std::atomic<std::size_t> holding_{0};  // its size
-    std::set<int> introduced_to_;
-    std::map<int, std::vector<std::uint8_t>> introductions_;  // not whole yet
+    transport::safe_set<int> introduced_to_;
+    struct introduction {
+        transport::safe_vector<std::uint8_t> address;
+        std::uint64_t bytes = 0;  // once it is whole
+        std::int32_t network = 0;
+    };
+    transport::safe_map<int, introduction> introductions_;  // not whole, or not known to the network yet
 };
 
 }  // namespace mpix

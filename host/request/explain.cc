@@ -6,6 +6,7 @@
 #include <mpix/device/pull.cuh>
 
 #include <limits>
+#include <new>
 #include <string_view>
 
 #include "host/config.h"
@@ -236,7 +237,7 @@ std::shared_ptr<const argument_names> names_of(MPI_Comm comm, MPI_Datatype datat
 }
 
 void explain_send(const request &r, const transport::choice &choice, const movement &how, std::uint64_t slots,
-                  const std::string &refusal) {
+                  const std::string &refusal) try {
     if (r.op.names == nullptr) return;
     table out(r);
     add_candidates(out, choice, !refusal.empty());
@@ -253,17 +254,19 @@ void explain_send(const request &r, const transport::choice &choice, const movem
         add_progress(out);
     }
     out.print();
+} catch (const std::bad_alloc &) {  // it is not explained
 }
 
-void explain_queue(const request &r, const std::string &executed_by) {
+void explain_queue(const request &r, const std::string &executed_by) try {
     if (r.op.names == nullptr) return;
     table out(r);
     out.line("  work queue: executed by " + executed_by);
     out.print();
+} catch (const std::bad_alloc &) {  // it is not explained
 }
 
 void explain_receive(const request &r, const std::unique_ptr<const transport::choice> &choice,
-                     const landing_kind &landing, const std::string &refusal) {
+                     const landing_kind &landing, const std::string &refusal) try {
     if (r.op.names == nullptr) return;
     table out(r);
     if (choice != nullptr) add_candidates(out, *choice, !refusal.empty());
@@ -272,20 +275,23 @@ void explain_receive(const request &r, const std::unique_ptr<const transport::ch
     else if (choice != nullptr)
         add_receiver(out, r, *choice, landing);
     out.print();
+} catch (const std::bad_alloc &) {  // it is not explained
 }
 
-void explain_refusal(const request &r, const std::string &reason) {
+void explain_refusal(const request &r, const std::string &reason) try {
     if (r.op.names == nullptr) return;
     table out(r);
     out.line("  no path, says the receiver: " + reason);
     out.print();
+} catch (const std::bad_alloc &) {  // it is not explained
 }
 
-void explain_null(const request &r) {
+void explain_null(const request &r) try {
     if (r.op.names == nullptr) return;
     table out(r);
     out.line("  nothing moves: every partition is ready, and arrived, at once");
     out.print();
+} catch (const std::bad_alloc &) {  // it is not explained
 }
 
 }  // namespace mpix

@@ -12,9 +12,8 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <deque>
-#include <map>
-#include <vector>
+
+#include "transport/reserve.h"
 
 namespace mpix {
 
@@ -37,8 +36,8 @@ public:
     };
     // What has become known; what is not named is as it was, or in doubt.
     struct change {
-        std::vector<pair> places;
-        std::vector<pair> final;  // left the lines; not among `places`
+        transport::safe_vector<pair> places;
+        transport::safe_vector<pair> final;  // left the lines; not among `places`
     };
 
     change add(const match_key &key, side which, std::uint64_t number);
@@ -68,7 +67,7 @@ private:
         bool there() const { return is == state::waiting || is == state::started; }
     };
     struct lines {
-        std::deque<entry> line[2];
+        transport::safe_deque<entry> line[2];
         std::size_t first_freed = 0;  // no place before it has a freed one
         bool skipped = false;         // what is known of some in doubt has not been looked at
 
@@ -82,7 +81,7 @@ private:
         void erase_place(std::size_t place);
         void join_last_freed(side which);
     };
-    using all_lines = std::map<match_key, lines>;
+    using all_lines = transport::safe_map<match_key, lines>;
 
     // Where it stands; lines_.end() if it does not.
     std::pair<all_lines::iterator, std::size_t> find(const match_key &key, side which, std::uint64_t number);

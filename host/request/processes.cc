@@ -12,6 +12,7 @@
 #include <iterator>
 #include <sstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace mpix {
@@ -97,19 +98,19 @@ bool process_table::shares_memory(int world_rank) {
 }
 
 const transport::peer_memory *process_table::memory_of(int world_rank, transport::outcome &why_not) {
-    const auto [it, first] = reached_.try_emplace(world_rank);
-    reached &r = it->second;
-    if (first) {
-        const auto found = neighbours_.find(world_rank);
-        if (world_rank == me_)
+    auto known = reached_.find(world_rank);
+    if (known == reached_.end()) {
+        reached r;
+        if (const auto found = neighbours_.find(world_rank); world_rank == me_)
             r.why_not = transport::reach_memory(transport::probe_of_this_process(), r.memory);
         else if (found != neighbours_.end())
             r.why_not = transport::reach_memory(found->second.own, r.memory);
         else
             r.why_not = "it is on another node";
+        known = reached_.emplace(world_rank, std::move(r)).first;
     }
-    why_not = r.why_not;
-    return why_not.empty() ? &r.memory : nullptr;
+    why_not = known->second.why_not;
+    return why_not.empty() ? &known->second.memory : nullptr;
 }
 
 bool process_table::ended(int world_rank) {

@@ -9,8 +9,8 @@
 
 #include <cstdint>
 #include <map>
-#include <set>
 
+#include "transport/reserve.h"
 #include "transport/select.h"
 
 namespace mpix {
@@ -63,9 +63,9 @@ private:
         transport::outcome why_not;
     };
     std::map<int, neighbour> neighbours_;
-    std::map<int, bool> shares_memory_;
-    std::map<int, reached> reached_;  // callers of Pready hold on to its members
-    std::set<int> ended_, beyond_reach_;
+    transport::safe_map<int, bool> shares_memory_;
+    transport::safe_map<int, reached> reached_;  // callers of Pready hold on to its members
+    transport::safe_set<int> ended_, beyond_reach_;
     int me_ = 0;
 };
 

@@ -254,9 +254,9 @@ problem receive_request::outcome() {
     const std::lock_guard lock(engine);
     if (peer_ended_) return ended_peer();
     if (refusal_ == refused_size) return {MPI_ERR_TRUNCATE, failure_};
-    if (refusal_ != refused_not) return {MPI_ERR_OTHER, format("no path from rank {}: {}", op.peer, failure_)};
+    if (refusal_ != refused_not) return {class_of(failure_), format("no path from rank {}: {}", op.peer, failure_)};
     if (!engine_failure_.empty() && wire_ != nullptr && !wire_->lost(peer_world()).empty()) return ended_peer();
-    if (!engine_failure_.empty()) return {MPI_ERR_OTHER, engine_failure_};
+    if (!engine_failure_.empty()) return {class_of(engine_failure_), engine_failure_};
     return {};
 }
 

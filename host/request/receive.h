@@ -15,6 +15,7 @@
 #include "host/request/setup.h"
 #include "host/request/staged_delivery.h"
 #include "host/request/taking.h"
+#include "transport/reserve.h"
 
 namespace mpix {
 
@@ -111,7 +112,7 @@ private:
         std::uint64_t parted_from = 0;  // the sender's number, until it has answered
         bool was_active = false;
     };
-    std::vector<undone_match> undone_;
+    transport::safe_vector<undone_match> undone_;
     std::uint64_t slots_ = 0, peer_partitions_ = 0;
     landing_room room_;                       // of the first match, whose landing may be among the undone ones
     transport::region peer_buffer_, wanted_;  // of a sender whose buffer our kernels may read

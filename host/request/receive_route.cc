@@ -86,16 +86,19 @@ void receive_request::bind(const offer &sender) {
     answer.bytes = total_bytes();
     if (told_) {  // that there is no path to that process
         answer.refusal = refused_unreachable;
-        std::strncpy(answer.reason, failure_.c_str(), sizeof answer.reason - 1);
+        tell_reason(answer, failure_);
         send_control(peer_world(), answer);
         return;
     }
     if (sender.bytes != total_bytes()) {
         refusal_ = refused_size;
-        failure_ = format("the matching send has {} bytes, this receive {}", sender.bytes, total_bytes());
+        failure_ = attempt(
+            [&] { return format("the matching send has {} bytes, this receive {}", sender.bytes, total_bytes()); });
     } else {
-        failure_ = make_landing(sender);
-        if (failure_.empty()) failure_ = describe_landing(answer);
+        failure_ = attempt([&] {
+            transport::outcome bad = make_landing(sender);
+            return bad.empty() ? describe_landing(answer) : bad;
+        });
         if (failure_.empty()) {
             path_ = choice_->taken()->name;
             if (wire_ != nullptr && active()) progress_attend(shared_from_this());
@@ -106,9 +109,9 @@ void receive_request::bind(const offer &sender) {
     }
     if (refusal_ != refused_not) {
         path_ = "none";
-        awaits_sender_ = attach_words(sender).empty();  // for our clear-to-send
+        awaits_sender_ = attempt([&] { return attach_words(sender); }).empty();  // for our clear-to-send
         answer.refusal = awaits_sender_ ? refusal_ : refused_unreachable;
-        std::strncpy(answer.reason, failure_.c_str(), sizeof answer.reason - 1);
+        tell_reason(answer, failure_);
         if (!awaits_sender_) give_up();
         explain_receive(*this, std::exchange(choice_, nullptr), kind_of_landing(), failure_);
     } else {
@@ -125,12 +128,12 @@ transport::outcome receive_request::attach_words(const offer &sender) {
         if (wire_ != nullptr) bad = introduce_to(peer_world(), *wire_);
         if (!bad.empty()) return bad;
     } else if (!transport::may_share_memory()) {
-        return sender.no_network.empty() ? "MPIX_TRANSPORTS leaves shm out" : sender.no_network;
+        return sender.no_network.empty() ? "MPIX_TRANSPORTS leaves shm out" : sender.no_network.c_str();
     } else if (sender.words.transport != transport::id_shm) {
         return "the sender's words are where nothing reaches them";
     }
     auto bad = attach_peers(sender.words, transport::on_host, peer_words_);
-    if (!bad.empty() && !sender.no_network.empty()) bad = format("{}; {}", bad, sender.no_network);
+    if (!bad.empty() && !sender.no_network.empty()) bad = format("{}; {}", bad, sender.no_network.c_str());
     return bad;
 }
 
@@ -184,7 +187,7 @@ transport::outcome receive_request::make_landing(const offer &sender) {
             // Not less than we have ourselves: see arrived_here.
             const std::uint64_t entries = std::max(peer_partitions_, static_cast<std::uint64_t>(op.partitions));
             taken_.reset(static_cast<std::uint64_t *>(std::calloc(entries, sizeof(std::uint64_t))));
-            if (taken_ == nullptr) return format("no memory to keep track of {} partitions", peer_partitions_);
+            if (taken_ == nullptr) return no_memory;
         }
         if (!by_puts) bad = landing_owner_->allocate(slots_ * total_bytes(), transport::on_host, landing_);
         if (bad.empty()) bad = landing_owner_->allocate(flag_bytes, transport::on_host, arrival_);
@@ -265,7 +268,7 @@ void receive_request::open_gate() {
         detail::poke_pointer(&home->flags, static_cast<std::uint64_t *>(arrival_.address));
     }
     if (device != nullptr)
-        if (auto bad = install_on_device(); !bad.empty()) engine_failure_ = bad;
+        if (auto bad = attempt([this] { return install_on_device(); }); !bad.empty()) engine_failure_ = bad;
     detail::publish(&words->gate, 1);
 }
 
@@ -425,7 +428,7 @@ void receive_request::peer_message(const control_message &m) {
                                 m.refusal != refused_not ? m.reason : "");
             if (m.refusal != refused_not && refusal_ == refused_not) {
                 refusal_ = refused_path;
-                failure_ = m.reason;
+                failure_ = attempt([&m] { return transport::outcome(m.reason); });
                 path_ = "none";
                 awaits_sender_ = !final_;
                 if (final_) give_up();

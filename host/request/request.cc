@@ -16,6 +16,7 @@
 #include "host/request/pull.h"
 #include "host/request/setup.h"
 #include "host/request/user_memory.h"
+#include "transport/reserve.h"
 
 namespace mpix {
 std::mutex &setup_mutex() {
@@ -143,7 +144,7 @@ void request::detach_peers(transport::region &r) {
 
 transport::outcome request::tell(const transport::region &r, std::uint64_t offset, std::uint64_t value) const {
     if (!r) return "the peer has taken its memory back in the middle of an epoch";
-    if (r.remote) return wire_->put_word(r, offset, value);
+    if (r.remote) return attempt([&] { return wire_->put_word(r, offset, value); });
     char *const word = static_cast<char *>(r.address) + offset;
     if (r.device != transport::on_host) return transport::devices()->post_word(word, value, r.device);
     detail::publish(reinterpret_cast<std::uint64_t *>(word), value);
@@ -174,7 +175,21 @@ match_key request::key() const {
     return {op.members->name, kind == MPIX_KIND_SEND ? me : peer_world(), op.tag};
 }
 
+bool request::try_advance() {
+    try {
+        return advance();
+    } catch (const std::bad_alloc &) {
+        return true;
+    }
+}
+
+void tell_reason(control_message &answer, const transport::outcome &why) {
+    const char *const told = why == no_memory ? "the process at the other end has no memory" : why.c_str();
+    std::strncpy(answer.reason, told, sizeof answer.reason - 1);
+}
+
 void request::start() {
+    if (epoch_ == 0 && !null_peer()) transport::require_reserve();  // of first_start
     {
         // The progress thread may still be looking at the epoch before.
         const std::lock_guard lock(engine);

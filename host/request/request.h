@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <new>
 #include <string>
 #include <vector>
 
@@ -31,6 +32,14 @@
 namespace mpix {
 
 struct argument_names;
+
+// Room for a request in the list of those that progress is made for, so that entering it needs no memory.
+struct place_in_progress {
+    place_in_progress();
+    ~place_in_progress();
+    place_in_progress(const place_in_progress &) = delete;
+    place_in_progress &operator=(const place_in_progress &) = delete;
+};
 
 // The arguments of MPI_Psend_init and MPI_Precv_init, checked.
 struct operation {
@@ -74,6 +83,8 @@ public:
     // An error that device code left behind, once.
     problem device_error();
 
+    // advance(), but that without memory nothing is done: later.
+    bool try_advance();
     // What the engine has to do for it now, from whatever thread makes progress. False: nothing more in this
     // epoch, unless it is attended again.
     virtual bool advance() { return false; }
@@ -140,6 +151,7 @@ public:
     bool waiting = false;  // counted among those that wait for a control message
 
     // The progress list's own, and guarded by its mutex.
+    const place_in_progress room_in_list;
     static constexpr std::size_t not_attended = ~std::size_t{0};
     std::size_t attended_at = not_attended;
     std::uint64_t times_attended = 0;
@@ -171,6 +183,20 @@ protected:
     std::uint64_t watched_word_ = 0;  // the epoch word, when it was last looked at; guarded by setup_mutex
     std::string path_ = "unmatched";  // guarded by setup_mutex
 };
+
+// An outcome that needs no memory, and what says it: the class of the error differs.
+inline constexpr char no_memory[] = "no memory";
+inline int class_of(const transport::outcome &why) { return why == no_memory ? MPI_ERR_NO_MEM : MPI_ERR_OTHER; }
+template <class Body>
+transport::outcome attempt(const Body &body) {
+    try {
+        return body();
+    } catch (const std::bad_alloc &) {
+        return no_memory;
+    }
+}
+// As the peer is told of it.
+void tell_reason(control_message &answer, const transport::outcome &why);
 
 std::mutex &setup_mutex();
 

@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <cstddef>
 #include <cstring>
+#include <new>
 #include <utility>
 
 #include "host/config.h"
@@ -184,8 +185,8 @@ bool send_request::gate_open() const {
     return detail::observe(&words->gate) >= detail::gate_needed(epoch_, refusal_ != refused_not ? 1 : slots_);
 }
 
-void send_request::fail(const transport::outcome &why) {
-    if (engine_failure_.empty()) engine_failure_ = why;
+void send_request::fail(std::string_view why) {
+    if (engine_failure_.empty()) engine_failure_ = attempt([why] { return transport::outcome(why); });
 }
 
 // Where this epoch's packed message goes, or element 0 of a landing with gaps.
@@ -265,10 +266,16 @@ void send_request::write_in_place(int partition) {
                 std::strerror(error)));
 }
 
-// One partition, in the engine's hands.
+// For one more on its way.
+void send_request::make_room() {
+    if (moving_.size() == moving_.capacity()) moving_.reserve(2 * moving_.size() + 4);
+}
+
+// One partition, in the engine's hands. Throws before anything has changed: its puts may be begun again.
 void send_request::start_move(int partition, bool for_host) {
-    ++engine_moves_;
+    make_room();
     carry_out({partition, for_host, nullptr});
+    ++engine_moves_;
 }
 
 void send_request::carry_out(move m) {
@@ -354,19 +361,19 @@ void send_request::drain() {
         // Acquires the partition's bytes, which the deferring caller released before this entry.
         const mpix_ring_entry entry = detail::observe(&home->ring[ring_taken_ % n]);
         if (entry >> 32 != (epoch_ & 0xffffffffu)) break;
-        ++ring_taken_;
         const bool offered = (entry & MPIX_RING_OFFERED) != 0;
         const std::uint64_t partition = entry & (MPIX_RING_OFFERED - 1);
         if (partition < n && offered && pulls_ && device != nullptr) {
+            make_room();
             ++engine_moves_;
             moving_.push_back({static_cast<int>(partition), false, nullptr, true});
         } else if (partition < n && !offered)
             start_move(static_cast<int>(partition), false);
         else  // the ring lies in memory that others can write
             fail("the list of deferred partitions has been overwritten");
+        ++ring_taken_;
     }
-    for (const int partition : host_ready_) start_move(partition, true);
-    host_ready_.clear();
+    for (; !host_ready_.empty(); host_ready_.pop_back()) start_move(host_ready_.back(), true);
 }
 
 // If every partition was readied, and the engine or a queue had a share in moving them: tell the receiver, unless who
@@ -422,7 +429,11 @@ bool send_request::advance() {
     if (pulls_) look_for_answers();
     std::erase_if(moving_, [this](const move &m) {
         transport::outcome bad;
-        if (m.offered || !m.transfer->finished(bad)) return false;
+        try {
+            if (m.offered || !m.transfer->finished(bad)) return false;
+        } catch (const std::bad_alloc &) {
+            return false;  // asked again
+        }
         if (!bad.empty()) fail(bad);
         finish_move(m);
         return true;
@@ -441,7 +452,7 @@ bool send_request::done() {
         const bool all = detail::observe(&words->all_ready) >= epoch_;
         if (detail::peek(&home->defer_epoch) != epoch_) return all;
     }
-    advance();
+    try_advance();
     if (detail::observe(&words->all_ready) < epoch_) return false;
     if (null_peer()) return true;  // ready, and nowhere to go
     const std::lock_guard lock(engine);
@@ -470,10 +481,10 @@ problem send_request::outcome() {
     const std::lock_guard lock(engine);
     if (peer_ended_) return ended_peer();
     if (!engine_failure_.empty() && wire_ != nullptr && !wire_->lost(peer_world()).empty()) return ended_peer();
-    if (!failure_.empty()) return {MPI_ERR_OTHER, format("no path to rank {}: {}", op.peer, failure_)};
+    if (!failure_.empty()) return {class_of(failure_), format("no path to rank {}: {}", op.peer, failure_)};
     if (device != nullptr && host_share_ != 0)
         if (auto bad = look_for_both(); !bad.empty()) fail(bad);
-    if (!engine_failure_.empty()) return {MPI_ERR_OTHER, engine_failure_};
+    if (!engine_failure_.empty()) return {class_of(engine_failure_), engine_failure_};
     return {};
 }
 

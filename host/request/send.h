@@ -5,6 +5,7 @@
 #define MPIX_HOST_REQUEST_SEND_H
 
 #include <memory>
+#include <string_view>
 #include <vector>
 
 #include "host/request/chunks.h"
@@ -12,6 +13,7 @@
 #include "host/request/movement.h"
 #include "host/request/request.h"
 #include "host/request/setup.h"
+#include "transport/reserve.h"
 
 namespace mpix {
 
@@ -95,7 +97,8 @@ private:
     transport::outcome look_for_both();
     void set_flag(std::uint64_t index);
     void conclude();
-    void fail(const transport::outcome &why);
+    void fail(std::string_view why);
+    void make_room();
 
     const bool alone_ = one_thread_calls();
 
@@ -123,7 +126,7 @@ private:
     // A match was undone after the first Start. Callers of Pready may remember its route, so they get no other one: from
     // then on the engine moves everything.
     bool route_spent_ = false;
-    std::vector<transport::region> retired_;  // what callers of Pready, or a queue, may still write to
+    transport::safe_vector<transport::region> retired_;  // what callers of Pready, or a queue, may still write to
 
     // How executors post to the peer themselves; of all matches, as callers of Pready may remember an earlier one's.
     transport::send_queue *queue_ = nullptr;

@@ -65,20 +65,25 @@ void send_request::accept(const control_message &m) {
     }
     refusal_ = m.refusal;
     if (m.refusal == refused_not) {
-        const transport::choice choice = choose_path(m);
-        transport::outcome bad = attach(m, choice);
-        if (bad.empty() && device != nullptr && !route_spent_) bad = install_on_device();
-        if (bad.empty() && exported_to_host) export_to_host(true);
+        transport::choice choice;
+        transport::outcome bad = attempt([&] {
+            choice = choose_path(m);
+            transport::outcome failed = attach(m, choice);
+            if (failed.empty() && device != nullptr && !route_spent_) failed = install_on_device();
+            if (failed.empty() && exported_to_host) export_to_host(true);
+            return failed;
+        });
         if (!bad.empty()) {
             drop_route(false);
             refusal_ = refused_path;
-            failure_ = bad;
             answer.refusal = refused_path;
-            std::strncpy(answer.reason, bad.c_str(), sizeof answer.reason - 1);
+            tell_reason(answer, bad);
         }
         explain_send(*this, choice, movement_, slots_, bad);
+        failure_ = std::move(bad);
     } else {
-        if (m.refusal != refused_size) failure_ = m.reason;  // that is the receiver's error alone
+        if (m.refusal != refused_size)
+            failure_ = attempt([&m] { return transport::outcome(m.reason); });  // that is the receiver's error alone
         explain_refusal(*this, m.reason);
     }
     if (refusal_ != refused_not) path_ = "none";
@@ -228,7 +233,10 @@ transport::outcome send_request::install_on_device() {
         }
     }
     if (landing_.remote) {
-        install_queue(device->device());
+        static_cast<void>(attempt([this] {
+            install_queue(device->device());
+            return transport::outcome{};
+        }));
         if (posted_ != nullptr) {
             route.postings = posted_->postings();
             if (!gapless)
@@ -268,8 +276,8 @@ void send_request::install_queue(int executor) {
         return;
     }
     explain_queue(*this, chosen.executed_by);
-    posted_ = made.get();
     postings_.push_back(std::move(made));
+    posted_ = postings_.back().get();
 }
 
 // Room for one message is enough: an epoch's bytes have left before the next one's come.
@@ -297,7 +305,10 @@ void send_request::export_to_host(bool exported) {
         return;
     }
     if (!connected || refusal_ != refused_not || !landing_.remote) return;
-    install_queue(transport::on_host);
+    static_cast<void>(attempt([this] {
+        install_queue(transport::on_host);
+        return transport::outcome{};
+    }));
     if (posted_ != nullptr) detail::poke_pointer(&home->postings, posted_->postings());
 }
 

@@ -5,8 +5,7 @@
 #include <time.h>
 
 #include <atomic>
-#include <map>
-#include <set>
+#include <new>
 
 #include "host/config.h"
 #include "host/format.h"
@@ -28,24 +27,25 @@ constexpr std::int64_t watch_period_ms = 400;
 // How long a pair of two started requests waits for what becomes of one made before, whose partner was freed unstarted.
 constexpr std::int64_t doubt_ms = 1000;
 
-// All guarded by setup_mutex, but for the atomics.
+// All guarded by setup_mutex, but for the atomics. A step changes several of these together, so their memory is of the
+// reserve: no step fails half-way.
 struct setup_state {
     std::atomic<bool> running{false};
     bool thread_safe = false, one_thread = false;
     int me = 0;
 
     matcher order;
-    std::map<match_key, std::int64_t> in_doubt_since;
-    std::map<std::uint64_t, std::shared_ptr<request>> live;           // by number; freed ones until buried
-    std::map<std::uint64_t, offer> offers;                            // by order of arrival
-    std::map<std::pair<int, std::uint64_t>, std::uint64_t> offer_of;  // (source, their number) to arrival
-    std::map<std::uint64_t, std::uint64_t> bound_offer;               // receive's number to arrival
+    transport::safe_map<match_key, std::int64_t> in_doubt_since;
+    transport::safe_map<std::uint64_t, std::shared_ptr<request>> live;           // by number; freed ones until buried
+    transport::safe_map<std::uint64_t, offer> offers;                            // by order of arrival
+    transport::safe_map<std::pair<int, std::uint64_t>, std::uint64_t> offer_of;  // (source, their number) to arrival
+    transport::safe_map<std::uint64_t, std::uint64_t> bound_offer;               // receive's number to arrival
     std::uint64_t arrivals = 0, joined = 0;
     std::atomic<std::size_t> unsettled{0};  // requests that wait for a control message
 
     // Whose end others have met, with locks that forbid telling us at once.
     std::mutex ends_mutex;
-    std::vector<int> ends_met;  // guarded by it
+    transport::safe_vector<int> ends_met;  // guarded by it
     std::atomic<bool> end_met{false};
 
     process_table processes;
@@ -135,7 +135,7 @@ void end_doubts() {
     setup_state &s = state();
     if (s.in_doubt_since.empty()) return;
     const std::int64_t now = coarse_ms();
-    std::vector<match_key> over;
+    transport::safe_vector<match_key> over;
     for (const auto &[key, since] : s.in_doubt_since)
         if (now - since >= doubt_ms) over.push_back(key);
     for (const match_key &key : over) {
@@ -285,8 +285,11 @@ void part_from_peer(request &r) {
 void fail_requests_with(int world_rank) {
     // What it has sent may be here, and not taken in yet.
     transport::network *const network = transport::network_in_use();
-    for (int round = 0; network != nullptr && round < 1000 && network->progress();) ++round;
-    std::vector<std::uint64_t> unneeded;
+    static_cast<void>(attempt([network] {
+        for (int round = 0; network != nullptr && round < 1000 && network->progress();) ++round;
+        return transport::outcome{};
+    }));
+    transport::safe_vector<std::uint64_t> unneeded;
     for (const auto &[number, r] : state().live) {
         if (r->peer_world() != world_rank) continue;
         if (r->freed) unneeded.push_back(number);
@@ -306,7 +309,7 @@ void watch_peers() {
     const std::int64_t now = coarse_ms();
     if (now < s.next_watch_ms) return;
     s.next_watch_ms = now + watch_period_ms;
-    std::set<int> suspects;
+    transport::safe_set<int> suspects;
     for (const auto &[number, r] : s.live)
         if (r->in_same_epoch_still()) suspects.insert(r->peer_world());
     transport::network *const network = transport::network_in_use();
@@ -320,7 +323,7 @@ void watch_peers() {
 void take_met_ends() {
     setup_state &s = state();
     if (!s.end_met.load(std::memory_order_acquire)) return;
-    std::vector<int> met;
+    transport::safe_vector<int> met;
     {
         const std::lock_guard lock(s.ends_mutex);
         met.swap(s.ends_met);
@@ -446,12 +449,15 @@ bool setup_pending() { return state().unsettled.load(std::memory_order_acquire) 
 void join(const std::shared_ptr<request> &r) {
     if (r->null_peer()) return explain_null(*r);
     const std::lock_guard lock(setup_mutex());
+    transport::require_reserve();
     setup_state &s = state();
     r->number = ++s.joined;
-    s.live[r->number] = r;
     if (r->kind == MPIX_KIND_SEND) {
-        send_control(r->peer_world(), static_cast<send_request &>(*r).make_offer());
+        const control_message offered = static_cast<send_request &>(*r).make_offer();
+        s.live[r->number] = r;
+        send_control(r->peer_world(), offered);
     } else {
+        s.live[r->number] = r;
         const match_key key = r->key();
         if (!s.processes.known_to_have_ended(r->peer_world()))
             rearrange(key, s.order.add(key, matcher::receive, r->number));
@@ -488,12 +494,17 @@ void poll_setup() {
     setup_state &s = state();
     std::unique_lock lock(setup_mutex(), std::try_to_lock);
     if (!lock || !s.running.load(std::memory_order_acquire)) return;
-    control_message m;
-    for (int source; s.channel.receive(source, m);) handle(source, m);
-    s.channel.advance();
-    end_doubts();
-    take_met_ends();
-    watch_peers();
+    // Without memory what comes next has to wait: until there is some.
+    static_cast<void>(attempt([&s] {
+        transport::require_reserve();
+        control_message m;
+        for (int source; s.channel.receive(source, m); transport::require_reserve()) handle(source, m);
+        s.channel.advance();
+        end_doubts();
+        take_met_ends();
+        watch_peers();
+        return transport::outcome{};
+    }));
 }
 
 }  // namespace mpix

@@ -10,6 +10,7 @@
 
 #include "host/request/control.h"
 #include "host/request/request.h"
+#include "transport/reserve.h"
 
 namespace mpix {
 
@@ -60,7 +61,7 @@ struct offer {
     bool has_devices, in_place, gpu_put, mail, mail_to_gaps, pull;
     transport::wire_region words;
     transport::wire_region buffer, wanted;  // with `pull`
-    std::string no_network;                 // why it is not by network, if that is what we would need
+    transport::safe_string no_network;      // why it is not by network, if that is what we would need
     std::uint64_t receiver = 0;             // the receive that it is bound to
 };
 

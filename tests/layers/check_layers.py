@@ -6,8 +6,8 @@
 2. device/ sees <mpix/...> only.
 3. transport/ sees <mpix/detail/...> and the headers that lie in transport/ itself; transport/<backend>/ also
    its own folder, never select.h, never host/, never a sibling.
-4. host/ sees <mpix/...>, itself, transport/transport.h, transport/select.h and transport/service_thread.h, never a
-   backend.
+4. host/ sees <mpix/...>, itself, transport/transport.h, transport/select.h, transport/service_thread.h and
+   transport/reserve.h, never a backend.
 5. Examples see <mpix/...> and their own folder, as a program outside the project does.
 
 Includes of anything that is not ours (system, MPI, CUDA) are nobody's business here.
@@ -21,7 +21,7 @@ from pathlib import Path
 
 SUFFIXES = {".h", ".hpp", ".cuh", ".cc", ".cpp", ".c", ".cu", ".def", ".inc"}
 INCLUDE = re.compile(r'^\s*#\s*include(?:_next)?\s*([<"])([^>"]+)[>"]')
-HOST_SEES = ("transport/transport.h", "transport/select.h", "transport/service_thread.h")
+HOST_SEES = ("transport/transport.h", "transport/select.h", "transport/service_thread.h", "transport/reserve.h")
 OURS = ("mpix/", "host/", "transport/", "device/", "include/", "tests/", "examples/")
 
 

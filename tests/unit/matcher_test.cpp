@@ -173,7 +173,7 @@ TEST_CASE("communicator, source and tag each keep operations apart") {
     m.add(key_a, send, 1);
     for (const match_key &other : {other_communicator, other_source, other_tag}) {
         const auto c = m.add(other, receive, 2);
-        CHECK(c.places == std::vector<matcher::pair>{{0, 2}});
+        CHECK(c.places == decltype(matcher::change::places){{0, 2}});
         CHECK(m.first(key_a) == matcher::pair{1, 0});
         CHECK(m.first(other) == matcher::pair{0, 2});
         CHECK(m.remove(other, {0, 2}).places.empty());
@@ -195,7 +195,7 @@ TEST_CASE("what is not there changes nothing") {
     m.add(key_a, send, 3);
     CHECK(m.free(key_a, send, 4).places.empty());
     CHECK(m.start(key_a, receive, 3).places.empty());
-    CHECK(m.add(key_a, receive, 9).places == std::vector<matcher::pair>{{3, 9}});
+    CHECK(m.add(key_a, receive, 9).places == decltype(matcher::change::places){{3, 9}});
 }
 
 TEST_CASE("freed ones that stood joined behind the end of the other line are single when that grows") {
@@ -217,7 +217,7 @@ TEST_CASE("freed ones that stood joined behind the end of the other line are sin
     m.start(key_a, send, 5);
     CHECK(m.start(key_a, receive, 14).final.empty());
     CHECK(m.in_doubt(key_a));  // for 13 has lost its partner, 4
-    CHECK(m.end_doubt(key_a).final == std::vector<matcher::pair>{{5, 14}});
+    CHECK(m.end_doubt(key_a).final == decltype(matcher::change::places){{5, 14}});
 }
 
 TEST_CASE("who is removed goes with the partner it had, wherever that stands") {
@@ -232,7 +232,7 @@ TEST_CASE("who is removed goes with the partner it had, wherever that stands") {
     CHECK(m.start(key_a, send, 2).places.empty());
     m.add(key_a, receive, 13);
     m.start(key_a, receive, 13);
-    CHECK(m.start(key_a, send, 1).final == std::vector<matcher::pair>{{1, 13}});
+    CHECK(m.start(key_a, send, 1).final == decltype(matcher::change::places){{1, 13}});
     CHECK(m.empty());
 }
 

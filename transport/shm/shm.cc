@@ -10,6 +10,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <cerrno>
+#include <cstdio>
 #include <cstring>
 #include <map>
 #include <memory>
@@ -232,26 +234,29 @@ private:
     }
 
     static outcome map(const wire_address &address, mapping &m) {
-        const std::string path = "/proc/" + std::to_string(address.pid) + "/fd/" + std::to_string(address.fd);
-        const int fd = open(path.c_str(), O_RDWR | O_CLOEXEC);
+        char path[64];
+        std::snprintf(path, sizeof path, "/proc/%lld/fd/%d", static_cast<long long>(address.pid), address.fd);
+        const int fd = open(path, O_RDWR | O_CLOEXEC);
         if (fd < 0) return system_error("cannot map the peer's memory: open");
         struct stat status;
-        outcome problem;
+        bool right = true;
         void *at = MAP_FAILED;
         // Anything may be behind that number in another process: only a memory file of the right size, which it keeps,
         // with the right number in its head, is the chunk.
         const int seals = fcntl(fd, F_GET_SEALS);
         if (seals < 0 || (seals & F_SEAL_SHRINK) == 0 || fstat(fd, &status) != 0 || !S_ISREG(status.st_mode) ||
             static_cast<std::uint64_t>(status.st_size) != address.chunk_bytes)
-            problem = "the peer's memory is not where it says";
-        else if ((at = mmap(nullptr, address.chunk_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0)) == MAP_FAILED)
-            problem = system_error("cannot map the peer's memory: mmap");
-        else if (std::memcmp(at, address.nonce, sizeof address.nonce) != 0) {
+            right = false;
+        else if ((at = mmap(nullptr, address.chunk_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0)) != MAP_FAILED &&
+                 std::memcmp(at, address.nonce, sizeof address.nonce) != 0) {
             munmap(at, address.chunk_bytes);
-            problem = "the peer's memory is not where it says";
+            right = false;
         }
+        const int error = errno;
         close(fd);
-        if (!problem.empty()) return problem;
+        if (!right) return "the peer's memory is not where it says";
+        errno = error;
+        if (at == MAP_FAILED) return system_error("cannot map the peer's memory: mmap");
         m.base = static_cast<char *>(at);
         m.bytes = address.chunk_bytes;
         return {};

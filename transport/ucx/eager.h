@@ -14,10 +14,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <utility>
 #include <vector>
 
+#include "transport/reserve.h"
 #include "transport/transport.h"
 
 namespace mpix::transport::ucx {
@@ -84,6 +84,7 @@ public:
 
     // Whether there is a question that has not been taken; and the last.
     bool asks() const { return question_ != 0; }
+    std::uint64_t question() const { return question_; }
     std::uint64_t take_question() { return std::exchange(question_, 0); }
     // So many of our messages has the peer applied.
     std::uint64_t answered() const { return answered_; }
@@ -92,7 +93,7 @@ private:
     outcome apply(const std::uint8_t *record, std::size_t bytes, const exposed &is_exposed);
 
     std::uint64_t next_ = 0;
-    std::map<std::uint64_t, std::vector<std::uint8_t>> early_;  // by number
+    safe_map<std::uint64_t, safe_vector<std::uint8_t>> early_;  // by number
     std::uint64_t question_ = 0, answered_ = 0;
 };
 

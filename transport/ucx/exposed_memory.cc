@@ -62,13 +62,15 @@ void exposed_memory::close() {
 }
 
 outcome exposed_memory::describe(const region &own, wire_region &out) {
-    registration &r = host_[own.backing];
-    if (r.memory == nullptr)
-        if (outcome bad = enter(own.backing, own.backing_bytes, UCS_MEMORY_TYPE_UNKNOWN, first_part, r); !bad.empty()) {
-            host_.erase(own.backing);
+    auto it = host_.find(own.backing);
+    if (it == host_.end()) {
+        registration made;
+        if (outcome bad = enter(own.backing, own.backing_bytes, UCS_MEMORY_TYPE_UNKNOWN, first_part, made);
+            !bad.empty())
             return bad;
-        }
-    fill(own, r.key, out);
+        it = host_.emplace(own.backing, std::move(made)).first;
+    }
+    fill(own, it->second.key, out);
     return {};
 }
 
@@ -139,7 +141,13 @@ outcome exposed_memory::enter(void *address, std::uint64_t bytes, ucs_memory_typ
     std::size_t key_bytes = 0;
     const ucs_status_t s = ucp_.ucp_rkey_pack(context_, out.memory, &packed, &key_bytes);
     if (s == UCS_OK) {
-        out.key.assign(static_cast<std::uint8_t *>(packed), static_cast<std::uint8_t *>(packed) + key_bytes);
+        try {
+            out.key.assign(static_cast<std::uint8_t *>(packed), static_cast<std::uint8_t *>(packed) + key_bytes);
+        } catch (...) {
+            ucp_.ucp_rkey_buffer_release(packed);
+            ucp_.ucp_mem_unmap(context_, out.memory);
+            throw;
+        }
         ucp_.ucp_rkey_buffer_release(packed);
     }
     if (s == UCS_OK && key_bytes <= room) return {};

@@ -9,9 +9,9 @@
 #define MPIX_TRANSPORT_UCX_EXPOSED_MEMORY_H
 
 #include <cstdint>
-#include <map>
 #include <vector>
 
+#include "transport/reserve.h"
 #include "transport/transport.h"
 #include "transport/ucx/ucp_library.h"
 
@@ -58,8 +58,8 @@ private:
     const ucp_library &ucp_;
     ucp_context_h context_ = nullptr;
     ucs_memory_type_t gpu_memory_ = UCS_MEMORY_TYPE_CUDA;
-    std::map<void *, registration> host_;            // by mapping
-    std::map<std::uint64_t, registration> adopted_;  // by the region's handle
+    safe_map<void *, registration> host_;            // by mapping
+    safe_map<std::uint64_t, registration> adopted_;  // by the region's handle
     std::uint64_t adoptions_ = 0;
 };
 

@@ -11,14 +11,16 @@
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
-#include <deque>
 #include <map>
+#include <memory>
 #include <mutex>
+#include <new>
 #include <string>
 #include <utility>
 
 #include "transport/backends.h"
 #include "transport/network.h"
+#include "transport/reserve.h"
 #include "transport/ucx/eager.h"
 #include "transport/ucx/exposed_memory.h"
 #include "transport/ucx/gpu_memory.h"
@@ -56,7 +58,7 @@ struct peer_process {
     std::uint64_t puts = 0, confirmed = 0;  // ever begun; of them known to have arrived, by a flush
     std::uint64_t begun = 0, left = 0;      // puts and messages; of them known to have left this process, by a flush
     // Words that are not begun, and how many ever were given to us.
-    std::deque<waiting_word> waiting;
+    safe_deque<waiting_word> waiting;
     std::uint64_t words = 0;
     eager_outbox outbox;
     bool held_back = false;     // it is not empty, and goes when a thread that holds releases
@@ -71,6 +73,7 @@ struct peer_process {
 };
 
 struct eager_message {
+    explicit eager_message(peer_process &p) : to(p) {}
     peer_process &to;
     std::vector<std::uint8_t> bytes;
 };
@@ -91,6 +94,7 @@ public:
         const std::lock_guard lock(mutex_);
         if (!tried_) {
             tried_ = true;
+            broken_ = "no memory";  // if it is not said what comes of it
             broken_ = begin();
         }
         why_not = broken_;
@@ -104,11 +108,12 @@ public:
         std::size_t bytes = 0;
         if (const ucs_status_t s = ucp_.ucp_worker_get_address(worker_, &own, &bytes); s != UCS_OK)
             return error("ucp_worker_get_address", s);
+        const auto free_it = [this](ucp_address_t *a) { ucp_.ucp_worker_release_address(worker_, a); };
+        const std::unique_ptr<ucp_address_t, decltype(free_it)> held(own, free_it);
         const auto number = static_cast<std::uint64_t>(peer);
         address.resize(sizeof number + bytes);
         std::memcpy(address.data(), &number, sizeof number);
         std::memcpy(address.data() + sizeof number, own, bytes);
-        ucp_.ucp_worker_release_address(worker_, own);
         peers_.try_emplace(peer);  // its messages may come before its address
         return {};
     }
@@ -119,9 +124,11 @@ public:
         if (address.size() <= sizeof number) return "an empty UCX address";
         peer_process &p = peers_[peer];
         if (!p.address.empty()) return {};
-        std::memcpy(&p.calls_us, address.data(), sizeof number);
-        p.address.assign(address.begin() + sizeof number, address.end());
-        p.address.resize(p.address.size() + padding);  // UCX is not told where it ends
+        std::memcpy(&number, address.data(), sizeof number);
+        address.erase(address.begin(), address.begin() + sizeof number);
+        address.resize(address.size() + padding);  // UCX is not told where it ends
+        p.calls_us = number;
+        p.address = std::move(address);
         return {};
     }
 
@@ -174,7 +181,10 @@ public:
         // publish_partition: bytes before words. Pairs with eager_inbox's order.
         p.waiting.push_back({p.puts, reinterpret_cast<std::uint64_t>(to.address) + offset, value});
         ++p.words;
-        begin_words(p);
+        try {
+            begin_words(p);
+        } catch (const std::bad_alloc &) {  // it waits, then
+        }
         send_or_hold(p);
         if (!p.waiting.empty()) unsettle(p);
         return p.lost;
@@ -238,7 +248,11 @@ public:
         while (events < 16 && ucp_.ucp_worker_progress(worker_) != 0) ++events;
         for (peer_process *const p : std::exchange(unsettled_, {})) {
             p->unsettled = false;
-            settle(*p);
+            try {
+                settle(*p);
+            } catch (const std::bad_alloc &) {  // in the next round, then
+                unsettle(*p);
+            }
         }
         return events != 0;
     }
@@ -300,9 +314,10 @@ private:
     struct request final : transfer {
         ucx_network &owner;
         int peer;
-        void *handle;
-        request(ucx_network &o, int p, void *h) : owner(o), peer(p), handle(h) {}
+        void *handle = nullptr;
+        request(ucx_network &o, int p) : owner(o), peer(p) {}
         ~request() override {
+            if (handle == nullptr) return;
             const std::lock_guard lock(owner.mutex_);
             if (owner.worker_ != nullptr) owner.ucp_.ucp_request_free(handle);  // else it has gone with the worker
         }
@@ -394,11 +409,11 @@ private:
         const std::lock_guard lock(mutex_);
         peer_process *p = nullptr;
         if (outcome bad = connect(peer, p); !bad.empty()) return bad;
+        std::vector<std::uint8_t> padded = memory.key;  // UCX is not told where it ends
+        padded.resize(padded.size() + padding);
         const key_name name{peer, std::move(memory.key)};
         unpacked_key &k = keys_[name];
         if (k.key == nullptr) {
-            std::vector<std::uint8_t> padded = name.second;  // UCX is not told where it ends
-            padded.resize(padded.size() + padding);
             if (const ucs_status_t s = ucp_.ucp_ep_rkey_unpack(p->endpoint, padded.data(), &k.key); s != UCS_OK) {
                 keys_.erase(name);
                 return error("ucp_ep_rkey_unpack", s);
@@ -429,6 +444,7 @@ private:
         const auto *const key = reinterpret_cast<const unpacked_key *>(to.handle);
         peer_process &p = peers_.at(key->peer);
         if (!p.lost.empty()) return p.lost;
+        auto made = std::make_unique<request>(*this, key->peer);  // before there is something to keep in it
         ++p.puts;
         ++p.begun;
         ucp_request_param_t param{};
@@ -441,7 +457,11 @@ private:
         // That it cannot put between such memory says nothing of the peer.
         const bool of_gpu = to.device != on_host || type != UCS_MEMORY_TYPE_UNKNOWN;
         if (of_gpu && UCS_PTR_IS_ERR(status) && p.lost.empty()) return error("ucp_put_nbx", UCS_PTR_STATUS(status));
-        out = pending(key->peer, status);
+        if (UCS_PTR_IS_ERR(status)) lose(p, UCS_PTR_STATUS(status));
+        if (UCS_PTR_IS_PTR(status)) {
+            made->handle = status;
+            out = std::move(made);
+        }
         return p.lost;
     }
 
@@ -482,8 +502,9 @@ private:
     // What is in the outbox. `mutex_` is held.
     void send(peer_process &p) {
         if (p.outbox.empty() || !p.lost.empty()) return;
-        auto message =
-            std::make_unique<eager_message>(eager_message{p, p.outbox.take(p.calls_us)});  // until it has left
+        std::unique_ptr<eager_message> message(new (std::nothrow) eager_message(p));  // until it has left
+        if (message == nullptr) return unsettle(p);                                   // progress sends it
+        message->bytes = p.outbox.take(p.calls_us);
         ++p.begun;
         ucp_request_param_t param{};
         param.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA | UCP_OP_ATTR_FIELD_FLAGS |
@@ -518,12 +539,17 @@ private:
             return UCS_OK;
         peer_process &p = it->second;
         if (p.deaf) return UCS_OK;
-        if (outcome bad = p.inbox.arrive(
-                data, bytes,
-                [&us](std::uint64_t address, std::uint64_t length) { return us.memory_.covers(address, length); });
-            !bad.empty()) {
-            us.lose(p, "the peer has sent " + bad);
+        try {
+            if (outcome bad = p.inbox.arrive(
+                    data, bytes,
+                    [&us](std::uint64_t address, std::uint64_t length) { return us.memory_.covers(address, length); });
+                !bad.empty()) {
+                p.deaf = true;
+                us.lose(p, "the peer has sent " + bad);
+            }
+        } catch (const std::bad_alloc &) {  // what it has sent is lost, and not through UCX, which is C
             p.deaf = true;
+            us.lose(p, "no memory");
         }
         if (p.deaf || p.inbox.asks()) us.unsettle(p);
         return UCS_OK;
@@ -532,8 +558,8 @@ private:
     // That we have applied what the peer asked for; not before it has told us its address. `mutex_` is held.
     void answer(peer_process &p) {
         if (!p.inbox.asks() || (p.address.empty() && p.lost.empty())) return;
-        const std::uint64_t below = p.inbox.take_question();
-        if (connect(p).empty()) p.outbox.answer(below);
+        if (connect(p).empty()) p.outbox.answer(p.inbox.question());
+        p.inbox.take_question();
     }
 
     // `mutex_` is held.
@@ -563,13 +589,6 @@ private:
         p.left = std::max(p.left, p.flush_sees_off);
     }
 
-    // Of what an _nbx function has returned; null if that was done at once, or has failed. `mutex_` is held.
-    std::unique_ptr<transfer> pending(int peer, ucs_status_ptr_t status) {
-        if (UCS_PTR_IS_PTR(status)) return std::make_unique<request>(*this, peer, status);
-        if (UCS_PTR_IS_ERR(status)) lose(peers_.at(peer), UCS_PTR_STATUS(status));
-        return nullptr;
-    }
-
     // Puts under way may still use the key.
     void retire(peer_process &p, ucp_rkey_h key) {
         if (p.endpoint == nullptr) {
@@ -596,8 +615,13 @@ private:
         if (p.lost.empty()) p.lost = why;
         return p.lost;
     }
+    // Also in UCX's callbacks, through which nothing may be thrown.
     const outcome &lose(peer_process &p, ucs_status_t s) {
-        return lose(p, std::string("UCX has lost the connection: ") + ucp_.ucs_status_string(s));
+        try {
+            return lose(p, std::string("UCX has lost the connection: ") + ucp_.ucs_status_string(s));
+        } catch (const std::bad_alloc &) {
+            return lose(p, "no memory");
+        }
     }
 
     outcome begin() {
@@ -700,7 +724,7 @@ private:
     ucp_context_h context_ = nullptr;
     ucp_worker_h worker_ = nullptr;
     std::map<int, peer_process> peers_;
-    std::vector<peer_process *> held_back_, unsettled_;  // maps do not move what they hold
+    safe_vector<peer_process *> held_back_, unsettled_;  // maps do not move what they hold
     ucx::exposed_memory memory_{ucp_};
     gpu_side gpus_{*this};
     outcome no_gpu_memory_;

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <map>
 #include <mutex>
+#include <new>
 #include <utility>
 #include <vector>
 
@@ -14,6 +15,7 @@
 #include "transport/executor_memory.h"
 #include "transport/network.h"
 #include "transport/prebuilt_message.h"
+#include "transport/reserve.h"
 #include "transport/send_queue.h"
 #include "transport/workqueue/software_hca.h"
 #include "transport/wqe.h"
@@ -75,7 +77,11 @@ public:
     void progress() override {
         std::erase_if(under_way_, [this](const operation &o) {
             outcome bad;
-            if (!o.put->finished(bad)) return false;
+            try {
+                if (!o.put->finished(bad)) return false;
+            } catch (const std::bad_alloc &) {
+                return false;  // asked again
+            }
             if (bad.empty())
                 o.op->finish(syndrome_none);
             else
@@ -105,7 +111,7 @@ private:
     }
 
     network &wire_;
-    std::vector<operation> under_way_;
+    safe_vector<operation> under_way_;
     mutable std::mutex mutex_;
     std::map<std::uint32_t, region> regions_;
     std::uint32_t next_key_ = 0x101;  // not given out again

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
+#include <new>
 #include <system_error>
 #include <thread>
 
@@ -127,10 +128,17 @@ bool hca_queue::execute_next() {
     op.index_ = next_++;
     op.opcode_ = d.opcode;
     op.signalled_ = d.signalled;
-    if (stop_)
+    if (stop_) {
         op.finish(syndrome_flushed);
-    else
-        start(d, op);
+    } else {
+        try {
+            start(d, op);
+        } catch (...) {  // as if it had not been looked at; what was written of it is written again
+            under_way_.pop_back();
+            --next_;
+            throw;
+        }
+    }
     if (const std::uint64_t state = peek(&op.state_); state != 0 && static_cast<std::uint8_t>(state) != syndrome_none)
         stop_ = true;
     return true;
@@ -229,7 +237,12 @@ void software_hca::remove(const hca_queue *queue) {
 bool software_hca::step_all() {
     const std::lock_guard lock(mutex_);
     bool any = false;
-    for (const auto &q : queues_) any |= q->step();
+    for (const auto &q : queues_) {
+        try {
+            any |= q->step();
+        } catch (const std::bad_alloc &) {  // it goes on when there is memory
+        }
+    }
     return any;
 }
 

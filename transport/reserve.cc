@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "transport/reserve.h"
+
+#include <mutex>
+#include <new>
+
+namespace mpix::transport {
+namespace {
+
+// Not touched, and so no memory of the machine's, before it is needed.
+constexpr std::size_t room = std::size_t{1} << 20, most_a_step = room / 2;
+alignas(std::max_align_t) char piece[room];
+
+std::mutex mutex;
+std::size_t used = 0, blocks = 0;  // used again once no block is left
+
+}  // namespace
+
+void *reserve_take(std::size_t bytes) {
+    if (void *const usual = ::operator new(bytes, std::nothrow); usual != nullptr) return usual;
+    constexpr std::size_t unit = alignof(std::max_align_t);
+    const std::lock_guard lock(mutex);
+    if (bytes > room - used) throw std::bad_alloc();
+    void *const taken = piece + used;
+    used += (bytes + unit - 1) / unit * unit;
+    ++blocks;
+    return taken;
+}
+
+void reserve_give(void *taken) noexcept {
+    const std::less<const void *> before;
+    if (before(taken, piece) || !before(taken, piece + room)) return ::operator delete(taken);
+    const std::lock_guard lock(mutex);
+    if (--blocks == 0) used = 0;
+}
+
+void require_reserve() {
+    const std::lock_guard lock(mutex);
+    if (room - used < most_a_step) throw std::bad_alloc();
+}
+
+}  // namespace mpix::transport
