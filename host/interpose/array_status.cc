@@ -7,6 +7,7 @@
 
 #include "host/interpose/mixed_array.h"
 #include "host/interpose/symbol.h"
+#include "host/interpose/tools.h"
 #include "host/progress.h"
 #include "host/report.h"
 
@@ -18,7 +19,7 @@ MPIX_SYMBOL int MPI_Request_get_status_all(int count, const MPI_Request array_of
     mixed_array array(count, array_of_requests);
     if (progress_needs_caller()) progress_poll();
     if (!array.any_ours() || flag == nullptr)
-        return from_library(PMPI_Request_get_status_all(count, array_of_requests, flag, array_of_statuses));
+        return from_library(next.Request_get_status_all(count, array_of_requests, flag, array_of_statuses));
     if (!array.enough_memory()) return raise(MPI_COMM_NULL, call, array.no_memory());
     if (is_null(array_of_statuses)) return raise_null(*array.first_active(), call, "array_of_statuses");
     *flag = 0;
@@ -27,7 +28,7 @@ MPIX_SYMBOL int MPI_Request_get_status_all(int count, const MPI_Request array_of
             progress_poll();
             return MPI_SUCCESS;
         }
-    const int code = from_library(PMPI_Request_get_status_all(count, array.library(), flag, array_of_statuses));
+    const int code = from_library(next.Request_get_status_all(count, array.library(), flag, array_of_statuses));
     if (code != MPI_SUCCESS || !*flag) return code;
     for (int i = 0; i < count; ++i)
         if (array.mine(i) != nullptr) array.mine(i)->fill_status(at(array_of_statuses, i));
@@ -40,7 +41,7 @@ MPIX_SYMBOL int MPI_Request_get_status_any(int count, const MPI_Request array_of
     mixed_array array(count, array_of_requests);
     if (progress_needs_caller()) progress_poll();
     if (!array.any_ours() || index == nullptr || flag == nullptr)
-        return from_library(PMPI_Request_get_status_any(count, array_of_requests, index, flag, status));
+        return from_library(next.Request_get_status_any(count, array_of_requests, index, flag, status));
     if (!array.enough_memory()) return raise(MPI_COMM_NULL, call, array.no_memory());
     if (is_null(status)) return raise_null(*array.first_active(), call, "status");
     *flag = 1;
@@ -50,7 +51,7 @@ MPIX_SYMBOL int MPI_Request_get_status_any(int count, const MPI_Request array_of
             return MPI_SUCCESS;
         }
     MPI_Status found;
-    const int code = from_library(PMPI_Request_get_status_any(count, array.library(), index, flag, &found));
+    const int code = from_library(next.Request_get_status_any(count, array.library(), index, flag, &found));
     if (code == MPI_SUCCESS && (!*flag || *index == MPI_UNDEFINED)) {  // ours are active, so something is
         *flag = 0;
         *index = MPI_UNDEFINED;
@@ -71,12 +72,12 @@ MPIX_SYMBOL int MPI_Request_get_status_some(int incount, const MPI_Request array
     if (progress_needs_caller()) progress_poll();
     if (!array.any_ours() || outcount == nullptr || array_of_indices == nullptr)
         return from_library(
-            PMPI_Request_get_status_some(incount, array_of_requests, outcount, array_of_indices, array_of_statuses));
+            next.Request_get_status_some(incount, array_of_requests, outcount, array_of_indices, array_of_statuses));
     if (!array.enough_memory()) return raise(MPI_COMM_NULL, call, array.no_memory());
     if (is_null(array_of_statuses)) return raise_null(*array.first_active(), call, "array_of_statuses");
     int n = 0;
     const int code =
-        from_library(PMPI_Request_get_status_some(incount, array.library(), &n, array_of_indices, array_of_statuses));
+        from_library(next.Request_get_status_some(incount, array.library(), &n, array_of_indices, array_of_statuses));
     if (n == MPI_UNDEFINED) n = 0;
     for (int i = 0; i < incount; ++i) {
         if (array.mine(i) == nullptr || !array.mine(i)->done_exactly()) continue;

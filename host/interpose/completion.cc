@@ -10,6 +10,7 @@
 #include "host/config.h"
 #include "host/interpose/mixed_array.h"
 #include "host/interpose/symbol.h"
+#include "host/interpose/tools.h"
 #include "host/progress.h"
 #include "host/request/setup.h"
 
@@ -83,13 +84,13 @@ int waitall_library(int count, MPI_Request *handles, MPI_Status *statuses) {
             }
         for (;;) {
             int flag = 0;
-            if (const int code = from_library(PMPI_Testall(count, handles, &flag, statuses));
+            if (const int code = from_library(next.Testall(count, handles, &flag, statuses));
                 code != MPI_SUCCESS || flag)
                 return code;
         }
     }
 #endif
-    return from_library(PMPI_Waitall(count, handles, statuses));
+    return from_library(next.Waitall(count, handles, statuses));
 }
 
 int error_class_of(int code) {
@@ -103,11 +104,11 @@ int error_class_of(int code) {
 MPIX_SYMBOL int MPI_Wait(MPI_Request *request, MPI_Status *status) {
     mpix::request *r = active_request(request);
     if (r == nullptr) {
-        if (request == nullptr || !progress_needs_caller()) return from_library(PMPI_Wait(request, status));
+        if (request == nullptr || !progress_needs_caller()) return from_library(next.Wait(request, status));
         int code = MPI_SUCCESS;
         poll_until([&] {
             int flag = 0;
-            code = from_library(PMPI_Test(request, &flag, status));
+            code = from_library(next.Test(request, &flag, status));
             return code != MPI_SUCCESS || flag;
         });
         return code;
@@ -122,7 +123,7 @@ MPIX_SYMBOL int MPI_Test(MPI_Request *request, int *flag, MPI_Status *status) {
     mpix::request *r = active_request(request);
     if (r == nullptr || flag == nullptr) {
         lend_progress();
-        return from_library(PMPI_Test(request, flag, status));
+        return from_library(next.Test(request, flag, status));
     }
     if (is_null(status)) return raise_null(*r, "MPI_Test", "status");
     // A program may well ask the same one again and again, so others get on whatever the answer.
@@ -136,7 +137,7 @@ MPIX_SYMBOL int MPI_Request_get_status(MPI_Request request, int *flag, MPI_Statu
     mpix::request *r = active_request(&request);
     if (r == nullptr || flag == nullptr) {
         lend_progress();
-        return from_library(PMPI_Request_get_status(request, flag, status));
+        return from_library(next.Request_get_status(request, flag, status));
     }
     if (is_null(status)) return raise_null(*r, "MPI_Request_get_status", "status");
     *flag = r->done_exactly();
@@ -192,7 +193,7 @@ int give_up_all(mixed_array &array, MPI_Status statuses[], int failed, const pro
         int error_class = MPI_ERR_PENDING;
         if (r == nullptr) {
             int flag = 0;
-            const int code = PMPI_Test(&array.library()[i], &flag, status);
+            const int code = next.Test(&array.library()[i], &flag, status);
             if (code != MPI_SUCCESS || flag) error_class = error_class_of(code);
         } else if (i == failed) {
             error_class = why.error_class;
@@ -236,7 +237,7 @@ MPIX_SYMBOL int MPI_Testall(int count, MPI_Request array_of_requests[], int *fla
     mixed_array array(count, array_of_requests);
     if (!array.any_ours() || flag == nullptr) {
         lend_progress();
-        return from_library(PMPI_Testall(count, array_of_requests, flag, array_of_statuses));
+        return from_library(next.Testall(count, array_of_requests, flag, array_of_statuses));
     }
     if (!array.enough_memory()) return raise(MPI_COMM_NULL, call, array.no_memory());
     if (is_null(array_of_statuses)) return raise_null(*array.first_active(), call, "array_of_statuses");
@@ -248,7 +249,7 @@ MPIX_SYMBOL int MPI_Testall(int count, MPI_Request array_of_requests[], int *fla
         }
     int code = MPI_SUCCESS;
     if (array.has_library()) {
-        code = from_library(PMPI_Testall(count, array.library(), flag, array_of_statuses));
+        code = from_library(next.Testall(count, array.library(), flag, array_of_statuses));
         if (code != MPI_SUCCESS) mend_inactive(array, array_of_requests, array_of_statuses);
         array.take_over_all(array_of_requests);  // with an error MPICH has freed some, whatever the flag says
         if (!*flag) {
@@ -295,7 +296,7 @@ int test_any(mixed_array &array, MPI_Request handles[], MPI_Status *status, cons
             int index = MPI_UNDEFINED, flag = 0;
             MPI_Status found;
             if (status != MPI_STATUS_IGNORE) found.MPI_ERROR = status->MPI_ERROR;  // not a single call's to change
-            code = from_library(PMPI_Testany(array.count(), array.library(), &index, &flag, &found));
+            code = from_library(next.Testany(array.count(), array.library(), &index, &flag, &found));
             if (code == MPI_SUCCESS && (!flag || index == MPI_UNDEFINED)) continue;
             if (index != MPI_UNDEFINED) array.take_over(index, handles);
             if (status != MPI_STATUS_IGNORE) *status = found;
@@ -312,7 +313,7 @@ MPIX_SYMBOL int MPI_Testany(int count, MPI_Request array_of_requests[], int *ind
     mixed_array array(count, array_of_requests);
     if (!array.any_ours() || index == nullptr || flag == nullptr) {
         lend_progress();
-        const int code = from_library(PMPI_Testany(count, array_of_requests, index, flag, status));
+        const int code = from_library(next.Testany(count, array_of_requests, index, flag, status));
         return flag != nullptr && *flag ? with_empty_status(code, index, status) : code;
     }
     if (!array.enough_memory()) return raise(MPI_COMM_NULL, call, array.no_memory());
@@ -329,12 +330,12 @@ MPIX_SYMBOL int MPI_Waitany(int count, MPI_Request array_of_requests[], int *ind
     mixed_array array(count, array_of_requests);
     if (!array.any_ours() || index == nullptr) {
         if (count <= 0 || index == nullptr || !progress_needs_caller())
-            return with_empty_status(from_library(PMPI_Waitany(count, array_of_requests, index, status)), index,
+            return with_empty_status(from_library(next.Waitany(count, array_of_requests, index, status)), index,
                                      status);
         int code = MPI_SUCCESS;
         poll_until([&] {
             int flag = 0;
-            code = from_library(PMPI_Testany(count, array_of_requests, index, &flag, status));
+            code = from_library(next.Testany(count, array_of_requests, index, &flag, status));
             return code != MPI_SUCCESS || flag;
         });
         return with_empty_status(code, index, status);
@@ -361,7 +362,7 @@ int test_some(mixed_array &array, MPI_Request handles[], int *outcount, int indi
               scratch<int> &classes, const char *call) {
     int n = 0, code = MPI_SUCCESS, failed = -1;
     if (array.has_library()) {
-        code = from_library(PMPI_Testsome(array.count(), array.library(), &n, indices, statuses));
+        code = from_library(next.Testsome(array.count(), array.library(), &n, indices, statuses));
         if (n == MPI_UNDEFINED) n = 0;
     }
     const bool library_says = error_class_of(code) == MPI_ERR_IN_STATUS;
@@ -395,7 +396,7 @@ MPIX_SYMBOL int MPI_Testsome(int incount, MPI_Request array_of_requests[], int *
     mixed_array array(incount, array_of_requests);
     if (!array.any_ours() || outcount == nullptr || array_of_indices == nullptr) {
         lend_progress();
-        return from_library(PMPI_Testsome(incount, array_of_requests, outcount, array_of_indices, array_of_statuses));
+        return from_library(next.Testsome(incount, array_of_requests, outcount, array_of_indices, array_of_statuses));
     }
     scratch<int> classes(incount);
     if (!array.enough_memory() || !classes) return raise(MPI_COMM_NULL, call, array.no_memory());
@@ -412,11 +413,11 @@ MPIX_SYMBOL int MPI_Waitsome(int incount, MPI_Request array_of_requests[], int *
     if (!array.any_ours() || outcount == nullptr || array_of_indices == nullptr) {
         if (incount <= 0 || outcount == nullptr || !progress_needs_caller())
             return from_library(
-                PMPI_Waitsome(incount, array_of_requests, outcount, array_of_indices, array_of_statuses));
+                next.Waitsome(incount, array_of_requests, outcount, array_of_indices, array_of_statuses));
         int code = MPI_SUCCESS;
         poll_until([&] {
             code =
-                from_library(PMPI_Testsome(incount, array_of_requests, outcount, array_of_indices, array_of_statuses));
+                from_library(next.Testsome(incount, array_of_requests, outcount, array_of_indices, array_of_statuses));
             return code != MPI_SUCCESS || *outcount != 0;
         });
         return code;

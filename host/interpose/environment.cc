@@ -16,6 +16,7 @@
 #include "host/format.h"
 #include "host/interpose/pack_explain.h"
 #include "host/interpose/symbol.h"
+#include "host/interpose/tools.h"
 #include "host/progress.h"
 #include "host/report.h"
 #include "host/request/communicator.h"
@@ -101,16 +102,27 @@ void end_setup_with_self() {
     PMPI_Comm_free_keyval(&key);  // it lives on in the attribute
 }
 
-int begin(int *argc, char ***argv, int required, int *provided) {
+// `asked` is MPI_Init or MPI_Init_thread, as the program called it.
+enum class init_call { plain, threads };
+
+int begin(init_call asked, int *argc, char ***argv, int required, int *provided) {
     refuse_foreign_library();
+    find_tools();
     std::string bad = read_environment();
     // The setup of exported requests must get on while the user's thread sits in a kernel or a stream
     // synchronise, so the library is asked for more than the user may need. So it is for a user with threads of any
     // level: those that ask for Parrived at once make progress, each in a call of the library's.
     const bool want_thread = config().progress != progress_mode::never || required != MPI_THREAD_SINGLE;
-    const int code = PMPI_Init_thread(argc, argv, want_thread ? MPI_THREAD_MULTIPLE : required, provided);
+    int code = MPI_SUCCESS;
+    if (asked == init_call::plain && (!want_thread || tool_wants_init())) {
+        code = next.Init(argc, argv);
+        if (code == MPI_SUCCESS) PMPI_Query_thread(provided);
+    } else {
+        code = next.Init_thread(argc, argv, want_thread ? MPI_THREAD_MULTIPLE : required, provided);
+    }
     if (code != MPI_SUCCESS) return code;
     if (const std::string unlike = compare_versions(); bad.empty()) bad = unlike;
+    if (const std::string hidden = tool_in_front(); bad.empty()) bad = hidden;
     communicators().start();
     end_setup_with_self();
     if (!bad.empty()) return raise(MPI_COMM_WORLD, "MPI_Init", {MPI_ERR_OTHER, bad});
@@ -127,15 +139,15 @@ int begin(int *argc, char ***argv, int required, int *provided) {
 
 MPIX_SYMBOL int MPI_Init(int *argc, char ***argv) {
     int provided = 0;
-    return begin(argc, argv, MPI_THREAD_SINGLE, &provided);
+    return begin(init_call::plain, argc, argv, MPI_THREAD_SINGLE, &provided);
 }
 
 MPIX_SYMBOL int MPI_Init_thread(int *argc, char ***argv, int required, int *provided) {
-    return begin(argc, argv, required, provided);
+    return begin(init_call::threads, argc, argv, required, provided);
 }
 
 MPIX_SYMBOL int MPI_Query_thread(int *provided) {
-    if (!setup_running() || provided == nullptr) return PMPI_Query_thread(provided);
+    if (!setup_running() || provided == nullptr) return next.Query_thread(provided);
     *provided = told_level;
     return MPI_SUCCESS;
 }
@@ -145,12 +157,12 @@ MPIX_SYMBOL int MPI_Finalize(void) {
     stop_progress();
     if (config().explain) tell_pack_times();
     if (!ends_with_self) end_setup(MPI_COMM_SELF, MPI_KEYVAL_INVALID, nullptr, nullptr);
-    return PMPI_Finalize();
+    return next.Finalize();
 }
 
 // Our codes are classes. Whoever learns the class of another code may ask for that class's text next.
 MPIX_SYMBOL int MPI_Error_class(int errorcode, int *errorclass) {
-    const int code = PMPI_Error_class(errorcode, errorclass);
+    const int code = next.Error_class(errorcode, errorclass);
     if (code == MPI_SUCCESS && *errorclass != errorcode && !last_sentence(*errorclass).empty()) forget_sentence();
     return code;
 }
@@ -158,7 +170,7 @@ MPIX_SYMBOL int MPI_Error_class(int errorcode, int *errorclass) {
 MPIX_SYMBOL int MPI_Error_string(int errorcode, char *string, int *resultlen) {
     const std::string &sentence = last_sentence(errorcode);
     if (sentence.empty() || string == nullptr || resultlen == nullptr)
-        return PMPI_Error_string(errorcode, string, resultlen);
+        return next.Error_string(errorcode, string, resultlen);
     const std::size_t n = std::min(sentence.size(), static_cast<std::size_t>(MPI_MAX_ERROR_STRING) - 1);
     std::memcpy(string, sentence.data(), n);
     string[n] = '\0';

@@ -22,6 +22,7 @@
 #include "host/format.h"
 #include "host/interpose/pack_explain.h"
 #include "host/interpose/symbol.h"
+#include "host/interpose/tools.h"
 #include "host/report.h"
 #include "transport/select.h"
 
@@ -246,36 +247,36 @@ int enqueue(const call &c, MPI_Count *position, gpu::stream_handle stream) {
 MPIX_SYMBOL int MPI_Pack(const void *inbuf, int incount, MPI_Datatype datatype, void *outbuf, int outsize,
                          int *position, MPI_Comm comm) {
     return carry_out(packing("MPI_Pack", inbuf, incount, datatype, outbuf, outsize, position, comm), position,
-                     [=] { return PMPI_Pack(inbuf, incount, datatype, outbuf, outsize, position, comm); });
+                     [=] { return next.Pack(inbuf, incount, datatype, outbuf, outsize, position, comm); });
 }
 
 MPIX_SYMBOL int MPI_Unpack(const void *inbuf, int insize, int *position, void *outbuf, int outcount,
                            MPI_Datatype datatype, MPI_Comm comm) {
     return carry_out(unpacking("MPI_Unpack", inbuf, insize, position, outbuf, outcount, datatype, comm), position,
-                     [=] { return PMPI_Unpack(inbuf, insize, position, outbuf, outcount, datatype, comm); });
+                     [=] { return next.Unpack(inbuf, insize, position, outbuf, outcount, datatype, comm); });
 }
 
 MPIX_SYMBOL int MPI_Pack_size(int incount, MPI_Datatype datatype, MPI_Comm comm, int *size) {
     return pack_size("MPI_Pack_size", incount, datatype, comm, size,
-                     [=] { return PMPI_Pack_size(incount, datatype, comm, size); });
+                     [=] { return next.Pack_size(incount, datatype, comm, size); });
 }
 
 #if MPI_VERSION >= 4
 MPIX_SYMBOL int MPI_Pack_c(const void *inbuf, MPI_Count incount, MPI_Datatype datatype, void *outbuf, MPI_Count outsize,
                            MPI_Count *position, MPI_Comm comm) {
     return carry_out(packing("MPI_Pack_c", inbuf, incount, datatype, outbuf, outsize, position, comm), position,
-                     [=] { return PMPI_Pack_c(inbuf, incount, datatype, outbuf, outsize, position, comm); });
+                     [=] { return next.Pack_c(inbuf, incount, datatype, outbuf, outsize, position, comm); });
 }
 
 MPIX_SYMBOL int MPI_Unpack_c(const void *inbuf, MPI_Count insize, MPI_Count *position, void *outbuf, MPI_Count outcount,
                              MPI_Datatype datatype, MPI_Comm comm) {
     return carry_out(unpacking("MPI_Unpack_c", inbuf, insize, position, outbuf, outcount, datatype, comm), position,
-                     [=] { return PMPI_Unpack_c(inbuf, insize, position, outbuf, outcount, datatype, comm); });
+                     [=] { return next.Unpack_c(inbuf, insize, position, outbuf, outcount, datatype, comm); });
 }
 
 MPIX_SYMBOL int MPI_Pack_size_c(MPI_Count incount, MPI_Datatype datatype, MPI_Comm comm, MPI_Count *size) {
     return pack_size("MPI_Pack_size_c", incount, datatype, comm, size,
-                     [=] { return PMPI_Pack_size_c(incount, datatype, comm, size); });
+                     [=] { return next.Pack_size_c(incount, datatype, comm, size); });
 }
 #endif
 
