@@ -2,6 +2,7 @@
 #include "host/report.h"
 
 #include <cstdio>
+#include <cstdlib>
 #include <mutex>
 #include <utility>
 
@@ -59,7 +60,17 @@ void say(const std::string &line) {
     std::fwrite(whole.data(), 1, whole.size(), stderr);  // one call, so that lines of several ranks stay whole
 }
 
+void demand_mpi(const char *call) {
+    int up = 0, down = 0;
+    PMPI_Initialized(&up);
+    PMPI_Finalized(&down);
+    if (up && !down) return;
+    say(format("{} was called {}", call, down ? "after MPI_Finalize" : "before MPI_Init"));
+    std::exit(1);
+}
+
 int raise(MPI_Comm comm, const char *call, const problem &what) {
+    demand_mpi(call);
     if (comm == MPI_COMM_NULL) comm = MPI_COMM_WORLD;
     return raise_on(comm, {what.error_class, what.error_class, format("{}: {}", call, what.sentence)});
 }

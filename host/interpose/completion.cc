@@ -75,7 +75,7 @@ int waitall_library(int count, MPI_Request *handles, MPI_Status *statuses) {
 #if defined(OPEN_MPI)
     // With MPI_THREAD_MULTIPLE, which we have asked for, Open MPI 4.1 never comes back from MPI_Waitall if one of the
     // requests has failed already; so it is not to wait. A tool is to see the program's call, and takes that chance.
-    const bool may_hang = any && setup_thread_safe() && next.Waitall == PMPI_Waitall;
+    const bool may_hang = any && setup_running() && setup_thread_safe() && next.Waitall == PMPI_Waitall;
     if (poll || may_hang) {
         int code = MPI_SUCCESS, flag = 0;
         const auto test = [&] {

@@ -156,7 +156,7 @@ MPIX_SYMBOL int MPI_Finalize(void) {
     // In the callbacks MPICH takes the process for one with a single thread.
     stop_progress();
     if (config().explain) tell_pack_times();
-    if (!ends_with_self) end_setup(MPI_COMM_SELF, MPI_KEYVAL_INVALID, nullptr, nullptr);
+    if (!ends_with_self && setup_running()) end_setup(MPI_COMM_SELF, MPI_KEYVAL_INVALID, nullptr, nullptr);
     return next.Finalize();
 }
 

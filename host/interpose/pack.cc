@@ -212,7 +212,7 @@ int pack_size(const char *name, Count incount, MPI_Datatype datatype, MPI_Comm c
 
 int enqueue_with_memory(const call &c, MPI_Count *position, gpu::stream_handle stream) {
     if (position == nullptr) return raise(c.comm, c.name, {MPI_ERR_ARG, "position is a null pointer"});
-    if (!mpi_is_up()) return MPI_ERR_OTHER;
+    demand_mpi(c.name);
     problem bad = check(c);
     work w;
     std::string why_not;

@@ -82,6 +82,7 @@ problem destroy(MPIX_Typemap *map) {
 }  // namespace
 
 MPIX_SYMBOL int MPIX_Typemap_create(MPI_Datatype datatype, int device, MPIX_Typemap *map) {
+    demand_mpi("MPIX_Typemap_create");
     problem bad;
     try {
         bad = create(datatype, device, map);

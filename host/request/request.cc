@@ -49,6 +49,11 @@ std::shared_ptr<request> disown(request *r) {
     return owners().map.extract(r).mapped();
 }
 
+void forget_handles() {
+    const std::lock_guard lock(owners().mutex);
+    for (const auto &[r, owner] : owners().map) requests().remove(handle_key(r->handle));
+}
+
 request::request(const operation &o, mpix_kind k)
     : op(o),
       kind(k),

@@ -184,6 +184,8 @@ inline request *find_request(MPI_Request handle) { return requests().find(handle
 // Enter a request whose handle is set; take it out again. In between the table keeps it alive.
 void own(const std::shared_ptr<request> &r);
 std::shared_ptr<request> disown(request *r);
+// In MPI_Finalize: what the user has not freed is no request of ours any more, and a call with it is for the library to refuse.
+void forget_handles();
 
 // Fill a status as MPI says of null and inactive requests.
 void fill_empty_status(MPI_Status *status);
