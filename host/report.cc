@@ -4,6 +4,7 @@
 #include <sys/uio.h>
 
 #include <cstdio>
+#include <cstdlib>
 #include <exception>
 #include <iterator>
 #include <mutex>
@@ -98,7 +99,16 @@ bool mpi_is_up() {
 
 void say(std::string_view line) { print(line, "", ""); }
 
+void demand_mpi(const char *call) {
+    if (mpi_is_up()) return;
+    int down = 0;
+    PMPI_Finalized(&down);
+    say(format("{} was called {}", call, down ? "after MPI_Finalize" : "before MPI_Init"));
+    std::exit(1);
+}
+
 int raise(MPI_Comm comm, const char *call, const problem &what) {
+    demand_mpi(call);
     if (comm == MPI_COMM_NULL) comm = MPI_COMM_WORLD;
     return raise_on(comm, {what.error_class, what.error_class, call, what.sentence});
 }

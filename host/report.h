@@ -36,6 +36,9 @@ constexpr int process_failed = MPI_ERR_OTHER;
 int raise(const request &r, const char *call, const problem &what);
 // The same for a call on an array: MPI_ERR_IN_STATUS is raised, the statuses have the classes.
 int raise_in_status(const request &r, const char *call, const problem &first);
+// Before MPI_Init and after MPI_Finalize there is no handler, and no call but this one is to be named: prints that, and ends
+// the program, as the MPI libraries do.
+void demand_mpi(const char *call);
 // Where there is no request: the handler of `comm`, an argument of the call, or null for MPI_COMM_WORLD.
 int raise(MPI_Comm comm, const char *call, const problem &what);
 

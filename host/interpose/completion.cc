@@ -11,6 +11,7 @@
 #include "host/interpose/mixed_array.h"
 #include "host/interpose/boundary.h"
 #include "host/interpose/symbol.h"
+#include "host/interpose/tools.h"
 #include "host/progress.h"
 #include "host/request/setup.h"
 
@@ -61,59 +62,77 @@ void poll_until(const Test &test) {
     }
 }
 
-bool library_done(MPI_Request handle) {
-    int flag = 0;
-    return PMPI_Request_get_status(handle, &flag, MPI_STATUS_IGNORE) != MPI_SUCCESS || flag;
-}
-
-// Before the library's own call waits for all of them.
-void await_library(int count, const MPI_Request *handles) {
-    if (count <= 0 || handles == nullptr || !progress_needs_caller()) return;
-    for (int i = 0; i < count; ++i)
-        if (handles[i] != MPI_REQUEST_NULL) poll_until([&] { return library_done(handles[i]); });
-}
-
-int waitall_library(int count, MPI_Request *handles, MPI_Status *statuses) {
-    await_library(count, handles);
-#if defined(OPEN_MPI)
-    // With MPI_THREAD_MULTIPLE, which we have asked for, Open MPI 4.1 never comes back from MPI_Waitall if one of the
-    // requests has failed already; so it is not to wait.
-    if (count > 0 && handles != nullptr && setup_thread_safe()) {
-        for (int i = 0; i < count; ++i)
-            while (handles[i] != MPI_REQUEST_NULL && !library_done(handles[i])) {  // which makes progress
-            }
-        for (;;) {
-            int flag = 0;
-            if (const int code = from_library(PMPI_Testall(count, handles, &flag, statuses));
-                code != MPI_SUCCESS || flag)
-                return code;
-        }
-    }
-#endif
-    return from_library(PMPI_Waitall(count, handles, statuses));
-}
-
 int error_class_of(int code) {
     int error_class = MPI_SUCCESS;
     PMPI_Error_class(code, &error_class);
     return error_class;
 }
 
+// The library's own call waits, unless it would keep our work waiting; and each request is completed once, for a generalized
+// one runs a callback of the program's whenever it is asked.
+int waitall_library(int count, MPI_Request *handles, MPI_Status *statuses) {
+    const bool any = count > 0 && handles != nullptr;
+    const bool poll = any && progress_needs_caller();
+#if defined(OPEN_MPI)
+    // With MPI_THREAD_MULTIPLE, which we have asked for, Open MPI 4.1 never comes back from MPI_Waitall if one of the
+    // requests has failed already; so it is not to wait. A tool is to see the program's call, and takes that chance.
+    const bool may_hang = any && setup_running() && setup_thread_safe() && next.Waitall == PMPI_Waitall;
+    if (poll || may_hang) {
+        int code = MPI_SUCCESS, flag = 0;
+        const auto test = [&] {
+            code = from_library(next.Testall(count, handles, &flag, statuses));
+            return code != MPI_SUCCESS || flag;
+        };
+        if (poll)
+            poll_until(test);
+        else
+            while (!test()) {  // which makes progress
+            }
+        return code;
+    }
+#else
+    // MPICH's MPI_Testall comes back with an error before all are complete.
+    if (poll) {
+        int result = MPI_SUCCESS;
+        for (int i = 0; i < count; ++i) {
+            int code = MPI_SUCCESS, flag = 0;
+            poll_until([&] {
+                code = from_library(next.Test(&handles[i], &flag, at(statuses, i)));
+                return code != MPI_SUCCESS || flag;
+            });
+            set_error(at(statuses, i), error_class_of(code));
+            if (code != MPI_SUCCESS) result = MPI_ERR_IN_STATUS;
+        }
+        return result;
+    }
+#endif
+    return from_library(next.Waitall(count, handles, statuses));
+}
+
+// What any call says of an inactive request.
+int inactive(MPI_Status *status, int *flag = nullptr) {
+    lend_progress();
+    if (flag != nullptr) *flag = 1;
+    fill_empty_status(status);
+    return MPI_SUCCESS;
+}
+
 }  // namespace
 
 MPIX_SYMBOL int MPI_Wait(MPI_Request *request, MPI_Status *status) try {
-    mpix::request *r = active_request(request);
+    mpix::request *r = ours(request);
     if (r == nullptr) {
-        if (request == nullptr || !progress_needs_caller()) return from_library(PMPI_Wait(request, status));
+        if (request == nullptr || !progress_needs_caller()) return from_library(next.Wait(request, status));
         int code = MPI_SUCCESS;
         poll_until([&] {
             int flag = 0;
-            code = from_library(PMPI_Test(request, &flag, status));
+            code = from_library(next.Test(request, &flag, status));
             return code != MPI_SUCCESS || flag;
         });
         return code;
     }
-    if (is_null(status)) return raise_null(*r, "MPI_Wait", "status");
+    if (is_null(status)) return raise_null(r, "MPI_Wait", "status");
+    if (!r->active()) return inactive(status);
     problem bad = await(*r, "MPI_Wait", wait_clock::now());
     if (!bad) bad = r->retire(status);
     return bad ? raise(*r, "MPI_Wait", bad) : MPI_SUCCESS;
@@ -121,12 +140,14 @@ MPIX_SYMBOL int MPI_Wait(MPI_Request *request, MPI_Status *status) try {
 MPIX_BOUNDARY("MPI_Wait", of_request(request))
 
 MPIX_SYMBOL int MPI_Test(MPI_Request *request, int *flag, MPI_Status *status) try {
-    mpix::request *r = active_request(request);
-    if (r == nullptr || flag == nullptr) {
+    mpix::request *r = ours(request);
+    if (r == nullptr) {
         lend_progress();
-        return from_library(PMPI_Test(request, flag, status));
+        return from_library(next.Test(request, flag, status));
     }
-    if (is_null(status)) return raise_null(*r, "MPI_Test", "status");
+    if (flag == nullptr) return raise_null(r, "MPI_Test", "flag");
+    if (is_null(status)) return raise_null(r, "MPI_Test", "status");
+    if (!r->active()) return inactive(status, flag);
     // A program may well ask the same one again and again, so others get on whatever the answer.
     *flag = r->done_exactly();
     if (!*flag || progress_needs_caller()) progress_poll();
@@ -136,12 +157,14 @@ MPIX_SYMBOL int MPI_Test(MPI_Request *request, int *flag, MPI_Status *status) tr
 MPIX_BOUNDARY("MPI_Test", of_request(request))
 
 MPIX_SYMBOL int MPI_Request_get_status(MPI_Request request, int *flag, MPI_Status *status) try {
-    mpix::request *r = active_request(&request);
-    if (r == nullptr || flag == nullptr) {
+    mpix::request *r = ours(&request);
+    if (r == nullptr) {
         lend_progress();
-        return from_library(PMPI_Request_get_status(request, flag, status));
+        return from_library(next.Request_get_status(request, flag, status));
     }
-    if (is_null(status)) return raise_null(*r, "MPI_Request_get_status", "status");
+    if (flag == nullptr) return raise_null(r, "MPI_Request_get_status", "flag");
+    if (is_null(status)) return raise_null(r, "MPI_Request_get_status", "status");
+    if (!r->active()) return inactive(status, flag);
     *flag = r->done_exactly();
     if (*flag) r->fill_status(status);
     if (!*flag || progress_needs_caller()) progress_poll();
@@ -154,16 +177,18 @@ MPIX_BOUNDARY("MPI_Request_get_status", of_request(&request))
 namespace {
 
 // The library has completed its part with this code, and all of ours are done: retire them.
-int retire_all(mixed_array &array, MPI_Status statuses[], int code, const char *call) {
+// `writes_success`: the library's call does, to statuses of what did not fail.
+int retire_all(mixed_array &array, MPI_Status statuses[], int code, bool writes_success, const char *call) {
     scratch<int> classes(array.count());
-    if (!classes) return raise(*array.first_active(), call, array.no_memory());
+    if (!classes) return raise(MPI_COMM_NULL, call, array.no_memory());
     int failed = -1;
     problem first;
     for (int i = 0; i < array.count(); ++i) {
         classes[i] = MPI_SUCCESS;
+        if (array.is_library(i)) continue;
         request *const r = array.mine(i);
-        if (r == nullptr || !r->active()) {  // or named twice
-            if (r != nullptr || !array.has_library()) fill_empty_status(at(statuses, i));
+        if (r == nullptr || !r->active()) {  // null or inactive, or named twice
+            fill_empty_status(at(statuses, i));
             continue;
         }
         const problem bad = r->retire(at(statuses, i));
@@ -173,31 +198,28 @@ int retire_all(mixed_array &array, MPI_Status statuses[], int code, const char *
             first = bad;
         }
     }
-    if (failed < 0 && code == MPI_SUCCESS) return MPI_SUCCESS;
-    // The library has said this of its own already, if it failed.
-    for (int i = 0; i < array.count(); ++i)
-        if (array.mine(i) != nullptr || code == MPI_SUCCESS) set_error(at(statuses, i), classes[i]);
+    for (int i = 0; i < array.count(); ++i) {
+        // The library has said this of its own already, if it failed.
+        const bool write = array.is_library(i) ? failed >= 0 && code == MPI_SUCCESS
+                                               : writes_success || failed >= 0 || code != MPI_SUCCESS;
+        if (write) set_error(at(statuses, i), classes[i]);
+    }
     return failed >= 0 ? raise_in_status(*array.mine(failed), call, first) : code;
-}
-
-// MPICH, when one of its own has failed, leaves the errors of null requests as they were, and takes inactive ones for
-// pending.
-void mend_inactive(const mixed_array &array, const MPI_Request handles[], MPI_Status statuses[]) {
-    for (int i = 0; i < array.count(); ++i)
-        if (handles[i] == MPI_REQUEST_NULL || (array.mine(i) == nullptr && find_request(handles[i]) != nullptr))
-            set_error(at(statuses, i), MPI_SUCCESS);
 }
 
 // One of ours, `failed`, does not complete: nobody is waited for any more. The others are taken as they are.
 int give_up_all(mixed_array &array, MPI_Status statuses[], int failed, const problem &why, const char *call) {
-    for (int i = 0; i < array.count(); ++i) {
+    for (int i = 0, k = 0; i < array.count(); ++i) {
         MPI_Status *const status = at(statuses, i);
         request *const r = array.mine(i);
         int error_class = MPI_ERR_PENDING;
-        if (r == nullptr) {
+        if (array.is_library(i)) {
             int flag = 0;
-            const int code = PMPI_Test(&array.library()[i], &flag, status);
+            const int code = next.Test(&array.library()[k++], &flag, status);
             if (code != MPI_SUCCESS || flag) error_class = error_class_of(code);
+        } else if (r == nullptr) {
+            fill_empty_status(status);
+            error_class = MPI_SUCCESS;
         } else if (i == failed) {
             error_class = why.error_class;
         } else if (r->active() && r->done_exactly()) {
@@ -208,6 +230,12 @@ int give_up_all(mixed_array &array, MPI_Status statuses[], int failed, const pro
     return raise_in_status(*array.mine(failed), call, why);
 }
 
+// Beside a failed request of the library's: ours wait for the others, null and inactive ones do not.
+void set_pending(const mixed_array &array, MPI_Status statuses[]) {
+    for (int i = 0; i < array.count(); ++i)
+        if (!array.is_library(i)) set_error(at(statuses, i), array.mine(i) != nullptr ? MPI_ERR_PENDING : MPI_SUCCESS);
+}
+
 }  // namespace
 
 MPIX_SYMBOL int MPI_Waitall(int count, MPI_Request array_of_requests[], MPI_Status array_of_statuses[]) try {
@@ -215,7 +243,9 @@ MPIX_SYMBOL int MPI_Waitall(int count, MPI_Request array_of_requests[], MPI_Stat
     mixed_array array(count, array_of_requests);
     if (!array.any_ours()) return waitall_library(count, array_of_requests, array_of_statuses);
     if (!array.enough_memory()) return raise(MPI_COMM_NULL, call, array.no_memory());
-    if (is_null(array_of_statuses)) return raise_null(*array.first_active(), call, "array_of_statuses");
+    if (is_null(array_of_statuses)) return raise_null(array.first_active(), call, "array_of_statuses");
+    library_statuses found(array, array_of_statuses);
+    if (!found) return raise(MPI_COMM_NULL, call, array.no_memory());
     // Ours first, with the library making progress in between; then the library's, with ours complete.
     const auto since = wait_clock::now();  // one deadline for all
     for (int i = 0; i < count; ++i) {
@@ -227,24 +257,27 @@ MPIX_SYMBOL int MPI_Waitall(int count, MPI_Request array_of_requests[], MPI_Stat
         }
     }
     int code = MPI_SUCCESS;
-    if (array.has_library()) {
-        code = waitall_library(count, array.library(), array_of_statuses);
-        if (code != MPI_SUCCESS) mend_inactive(array, array_of_requests, array_of_statuses);
+    if (array.library_count() > 0) {
+        code = waitall_library(array.library_count(), array.library(), found.get());
+        found.take_over();
         array.take_over_all(array_of_requests);
     }
-    return retire_all(array, array_of_statuses, code, call);
+    return retire_all(array, array_of_statuses, code, true, call);
 }
 MPIX_BOUNDARY("MPI_Waitall", of_requests(count, array_of_requests))
 
 MPIX_SYMBOL int MPI_Testall(int count, MPI_Request array_of_requests[], int *flag, MPI_Status array_of_statuses[]) try {
     const char *const call = "MPI_Testall";
     mixed_array array(count, array_of_requests);
-    if (!array.any_ours() || flag == nullptr) {
+    if (!array.any_ours()) {
         lend_progress();
-        return from_library(PMPI_Testall(count, array_of_requests, flag, array_of_statuses));
+        return from_library(next.Testall(count, array_of_requests, flag, array_of_statuses));
     }
     if (!array.enough_memory()) return raise(MPI_COMM_NULL, call, array.no_memory());
-    if (is_null(array_of_statuses)) return raise_null(*array.first_active(), call, "array_of_statuses");
+    if (flag == nullptr) return raise_null(array.first_active(), call, "flag");
+    if (is_null(array_of_statuses)) return raise_null(array.first_active(), call, "array_of_statuses");
+    library_statuses found(array, array_of_statuses);
+    if (!found) return raise(MPI_COMM_NULL, call, array.no_memory());
     *flag = 0;
     for (int i = 0; i < count; ++i)
         if (request *const r = array.mine(i); r != nullptr && !r->done_exactly()) {
@@ -252,21 +285,21 @@ MPIX_SYMBOL int MPI_Testall(int count, MPI_Request array_of_requests[], int *fla
             return raise_device_errors(array, call);
         }
     int code = MPI_SUCCESS;
-    if (array.has_library()) {
-        code = from_library(PMPI_Testall(count, array.library(), flag, array_of_statuses));
-        if (code != MPI_SUCCESS) mend_inactive(array, array_of_requests, array_of_statuses);
+    if (array.library_count() > 0) {
+        code = from_library(next.Testall(array.library_count(), array.library(), flag, found.get()));
         array.take_over_all(array_of_requests);  // with an error MPICH has freed some, whatever the flag says
         if (!*flag) {
             lend_progress();
-            // MPICH tells of an error before all are complete.
-            if (code != MPI_SUCCESS)
-                for (int i = 0; i < count; ++i)
-                    if (array.mine(i) != nullptr) set_error(at(array_of_statuses, i), MPI_ERR_PENDING);
+            if (code != MPI_SUCCESS) {  // MPICH tells of an error before all are complete
+                found.take_over();
+                set_pending(array, array_of_statuses);
+            }
             return code;
         }
+        found.take_over();
     }
     *flag = 1;
-    return retire_all(array, array_of_statuses, code, call);
+    return retire_all(array, array_of_statuses, code, array_calls_write_success, call);
 }
 MPIX_BOUNDARY("MPI_Testall", of_requests(count, array_of_requests))
 
@@ -274,41 +307,63 @@ MPIX_BOUNDARY("MPI_Testall", of_requests(count, array_of_requests))
 
 namespace {
 
+// Until one of the array's requests is complete, or an error is; `code` is that of the last look.
+template <class Look>
+int wait_for(const mixed_array &array, const char *call, const Look &look, const int &code) {
+    if (array.first_active() == nullptr) {  // only the library's, which may take their time
+        poll_until(look);
+        return code;
+    }
+    const problem late = progress_until(call, wait_clock::now(), std::ref(look),
+                                        [&array] { return array.first_active()->describe_stall(); });
+    return late ? raise(*array.first_active(), call, late) : code;
+}
+
 // MPICH 4.0 leaves the status as it was if nothing in the array is active.
 int with_empty_status(int code, const int *index, MPI_Status *status) {
     if (code == MPI_SUCCESS && index != nullptr && *index == MPI_UNDEFINED) fill_empty_status(status);
     return code;
 }
 
-// One look at the whole array: the index of a completed request (then retired), or MPI_UNDEFINED.
-int test_any(mixed_array &array, MPI_Request handles[], MPI_Status *status, const char *call, int &code) {
+// One look at the whole array: the index of a completed request (then retired), or MPI_UNDEFINED. True if that is the
+// answer: also where nothing is active.
+bool test_any(mixed_array &array, MPI_Request handles[], int *index, MPI_Status *status, const char *call, int &code) {
     // Where the look begins moves on, so that a request which is complete whenever it is looked at, ours or the
     // library's, keeps no other one waiting.
     thread_local unsigned turn = 0;
     ++turn;
     code = MPI_SUCCESS;
+    *index = MPI_UNDEFINED;
+    bool any_active = false;
     for (unsigned half = 0; half < 2; ++half) {
         if ((turn + half) % 2 == 0) {
             for (int k = 0; k < array.count(); ++k) {
                 const int i =
                     static_cast<int>((turn / 2 + static_cast<unsigned>(k)) % static_cast<unsigned>(array.count()));
                 request *const r = array.mine(i);
+                any_active = any_active || r != nullptr;
                 if (r == nullptr || !r->done_exactly()) continue;
                 if (const problem bad = r->retire(status)) code = raise(*r, call, bad);
-                return i;
+                *index = i;
+                return true;
             }
-        } else if (array.has_library()) {
-            int index = MPI_UNDEFINED, flag = 0;
+        } else if (array.library_count() > 0) {
+            int k = MPI_UNDEFINED, flag = 0;
             MPI_Status found;
-            if (status != MPI_STATUS_IGNORE) found.MPI_ERROR = status->MPI_ERROR;  // not a single call's to change
-            code = from_library(PMPI_Testany(array.count(), array.library(), &index, &flag, &found));
-            if (code == MPI_SUCCESS && (!flag || index == MPI_UNDEFINED)) continue;
-            if (index != MPI_UNDEFINED) array.take_over(index, handles);
+            if (status != MPI_STATUS_IGNORE) found = *status;  // there is what the library does not write
+            code = from_library(next.Testany(array.library_count(), array.library(), &k, &flag, &found));
+            any_active = any_active || !flag;
+            if (code == MPI_SUCCESS && (!flag || k == MPI_UNDEFINED)) continue;
+            if (k != MPI_UNDEFINED) {
+                array.take_over(k, handles);
+                *index = array.place(k);
+            }
             if (status != MPI_STATUS_IGNORE) *status = found;
-            return index;
+            return true;
         }
     }
-    return MPI_UNDEFINED;
+    if (!any_active) fill_empty_status(status);
+    return !any_active;
 }
 
 }  // namespace
@@ -316,16 +371,17 @@ int test_any(mixed_array &array, MPI_Request handles[], MPI_Status *status, cons
 MPIX_SYMBOL int MPI_Testany(int count, MPI_Request array_of_requests[], int *index, int *flag, MPI_Status *status) try {
     const char *const call = "MPI_Testany";
     mixed_array array(count, array_of_requests);
-    if (!array.any_ours() || index == nullptr || flag == nullptr) {
+    if (!array.any_ours()) {
         lend_progress();
-        const int code = from_library(PMPI_Testany(count, array_of_requests, index, flag, status));
+        const int code = from_library(next.Testany(count, array_of_requests, index, flag, status));
         return flag != nullptr && *flag ? with_empty_status(code, index, status) : code;
     }
     if (!array.enough_memory()) return raise(MPI_COMM_NULL, call, array.no_memory());
-    if (is_null(status)) return raise_null(*array.first_active(), call, "status");
+    if (index == nullptr) return raise_null(array.first_active(), call, "index");
+    if (flag == nullptr) return raise_null(array.first_active(), call, "flag");
+    if (is_null(status)) return raise_null(array.first_active(), call, "status");
     int code = MPI_SUCCESS;
-    *index = test_any(array, array_of_requests, status, call, code);
-    *flag = *index != MPI_UNDEFINED;
+    *flag = test_any(array, array_of_requests, index, status, call, code);
     if (!*flag || progress_needs_caller()) progress_poll();
     return *flag || code != MPI_SUCCESS ? code : raise_device_errors(array, call);
 }
@@ -334,29 +390,28 @@ MPIX_BOUNDARY("MPI_Testany", of_requests(count, array_of_requests))
 MPIX_SYMBOL int MPI_Waitany(int count, MPI_Request array_of_requests[], int *index, MPI_Status *status) try {
     const char *const call = "MPI_Waitany";
     mixed_array array(count, array_of_requests);
-    if (!array.any_ours() || index == nullptr) {
+    if (!array.any_ours()) {
         if (count <= 0 || index == nullptr || !progress_needs_caller())
-            return with_empty_status(from_library(PMPI_Waitany(count, array_of_requests, index, status)), index,
+            return with_empty_status(from_library(next.Waitany(count, array_of_requests, index, status)), index,
                                      status);
         int code = MPI_SUCCESS;
         poll_until([&] {
             int flag = 0;
-            code = from_library(PMPI_Testany(count, array_of_requests, index, &flag, status));
+            code = from_library(next.Testany(count, array_of_requests, index, &flag, status));
             return code != MPI_SUCCESS || flag;
         });
         return with_empty_status(code, index, status);
     }
     if (!array.enough_memory()) return raise(MPI_COMM_NULL, call, array.no_memory());
-    if (is_null(status)) return raise_null(*array.first_active(), call, "status");
+    if (index == nullptr) return raise_null(array.first_active(), call, "index");
+    if (is_null(status)) return raise_null(array.first_active(), call, "status");
     int code = MPI_SUCCESS;
     const auto look = [&] {
-        *index = test_any(array, array_of_requests, status, call, code);
-        if (*index == MPI_UNDEFINED && code == MPI_SUCCESS) code = raise_device_errors(array, call);
-        return *index != MPI_UNDEFINED || code != MPI_SUCCESS;
+        if (test_any(array, array_of_requests, index, status, call, code)) return true;
+        code = raise_device_errors(array, call);
+        return code != MPI_SUCCESS;
     };
-    const problem late = progress_until(call, wait_clock::now(), std::ref(look),
-                                        [&array] { return array.first_active()->describe_stall(); });
-    return late ? raise(*array.first_active(), call, late) : code;
+    return wait_for(array, call, look, code);
 }
 MPIX_BOUNDARY("MPI_Waitany", of_requests(count, array_of_requests))
 
@@ -367,14 +422,17 @@ namespace {
 // One look at the whole array: all that are complete. `classes` is room for one per request.
 int test_some(mixed_array &array, MPI_Request handles[], int *outcount, int indices[], MPI_Status statuses[],
               scratch<int> &classes, const char *call) {
-    int n = 0, code = MPI_SUCCESS, failed = -1;
-    if (array.has_library()) {
-        code = from_library(PMPI_Testsome(array.count(), array.library(), &n, indices, statuses));
-        if (n == MPI_UNDEFINED) n = 0;
-    }
+    int n = MPI_UNDEFINED, code = MPI_SUCCESS, failed = -1;
+    if (array.library_count() > 0)
+        code = from_library(next.Testsome(array.library_count(), array.library(), &n, indices, statuses));
+    *outcount = n;
+    if (n == MPI_UNDEFINED && array.first_active() == nullptr) return code;  // nothing is active
+    if (n == MPI_UNDEFINED) n = 0;
+    const int by_library = n;
     const bool library_says = error_class_of(code) == MPI_ERR_IN_STATUS;
     for (int k = 0; k < n; ++k) {
         array.take_over(indices[k], handles);
+        indices[k] = array.place(indices[k]);
         classes[k] = library_says && statuses != MPI_STATUSES_IGNORE ? statuses[k].MPI_ERROR : MPI_SUCCESS;
     }
     problem first;
@@ -390,8 +448,9 @@ int test_some(mixed_array &array, MPI_Request handles[], int *outcount, int indi
         indices[n++] = i;
     }
     *outcount = n;
-    if (failed < 0 && code == MPI_SUCCESS) return MPI_SUCCESS;
-    for (int k = 0; k < n; ++k) set_error(at(statuses, k), classes[k]);
+    const bool all_well = failed < 0 && code == MPI_SUCCESS;
+    for (int k = all_well ? by_library : 0; k < n; ++k)
+        if (!all_well || array_calls_write_success) set_error(at(statuses, k), classes[k]);
     return failed >= 0 ? raise_in_status(*array.mine(failed), call, first) : code;
 }
 
@@ -401,13 +460,14 @@ MPIX_SYMBOL int MPI_Testsome(int incount, MPI_Request array_of_requests[], int *
                              MPI_Status array_of_statuses[]) try {
     const char *const call = "MPI_Testsome";
     mixed_array array(incount, array_of_requests);
-    if (!array.any_ours() || outcount == nullptr || array_of_indices == nullptr) {
+    if (!array.any_ours()) {
         lend_progress();
-        return from_library(PMPI_Testsome(incount, array_of_requests, outcount, array_of_indices, array_of_statuses));
+        return from_library(next.Testsome(incount, array_of_requests, outcount, array_of_indices, array_of_statuses));
     }
     scratch<int> classes(incount);
     if (!array.enough_memory() || !classes) return raise(MPI_COMM_NULL, call, array.no_memory());
-    if (is_null(array_of_statuses)) return raise_null(*array.first_active(), call, "array_of_statuses");
+    if (const char *const argument = null_of_some(outcount, array_of_indices, array_of_statuses))
+        return raise_null(array.first_active(), call, argument);
     const int code = test_some(array, array_of_requests, outcount, array_of_indices, array_of_statuses, classes, call);
     if (*outcount == 0 || progress_needs_caller()) progress_poll();
     return *outcount != 0 || code != MPI_SUCCESS ? code : raise_device_errors(array, call);
@@ -418,29 +478,28 @@ MPIX_SYMBOL int MPI_Waitsome(int incount, MPI_Request array_of_requests[], int *
                              MPI_Status array_of_statuses[]) try {
     const char *const call = "MPI_Waitsome";
     mixed_array array(incount, array_of_requests);
-    if (!array.any_ours() || outcount == nullptr || array_of_indices == nullptr) {
+    if (!array.any_ours()) {
         if (incount <= 0 || outcount == nullptr || !progress_needs_caller())
             return from_library(
-                PMPI_Waitsome(incount, array_of_requests, outcount, array_of_indices, array_of_statuses));
+                next.Waitsome(incount, array_of_requests, outcount, array_of_indices, array_of_statuses));
         int code = MPI_SUCCESS;
         poll_until([&] {
             code =
-                from_library(PMPI_Testsome(incount, array_of_requests, outcount, array_of_indices, array_of_statuses));
+                from_library(next.Testsome(incount, array_of_requests, outcount, array_of_indices, array_of_statuses));
             return code != MPI_SUCCESS || *outcount != 0;
         });
         return code;
     }
     scratch<int> classes(incount);
     if (!array.enough_memory() || !classes) return raise(MPI_COMM_NULL, call, array.no_memory());
-    if (is_null(array_of_statuses)) return raise_null(*array.first_active(), call, "array_of_statuses");
+    if (const char *const argument = null_of_some(outcount, array_of_indices, array_of_statuses))
+        return raise_null(array.first_active(), call, argument);
     int code = MPI_SUCCESS;
     const auto look = [&] {
         code = test_some(array, array_of_requests, outcount, array_of_indices, array_of_statuses, classes, call);
         if (*outcount == 0 && code == MPI_SUCCESS) code = raise_device_errors(array, call);
         return code != MPI_SUCCESS || *outcount != 0;
     };
-    const problem late = progress_until(call, wait_clock::now(), std::ref(look),
-                                        [&array] { return array.first_active()->describe_stall(); });
-    return late ? raise(*array.first_active(), call, late) : code;
+    return wait_for(array, call, look, code);
 }
 MPIX_BOUNDARY("MPI_Waitsome", of_requests(incount, array_of_requests))

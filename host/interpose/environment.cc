@@ -18,6 +18,7 @@
 #include "host/interpose/pack_explain.h"
 #include "host/interpose/boundary.h"
 #include "host/interpose/symbol.h"
+#include "host/interpose/tools.h"
 #include "host/progress.h"
 #include "host/report.h"
 #include "host/request/communicator.h"
@@ -106,16 +107,27 @@ void end_setup_with_self() {
     PMPI_Comm_free_keyval(&key);  // it lives on in the attribute
 }
 
-int begin(int *argc, char ***argv, int required, int *provided) {
+// `asked` is MPI_Init or MPI_Init_thread, as the program called it.
+enum class init_call { plain, threads };
+
+int begin(init_call asked, int *argc, char ***argv, int required, int *provided) {
     refuse_foreign_library();
+    find_tools();
     std::string bad = read_environment();
     // The setup of exported requests must get on while the user's thread sits in a kernel or a stream
     // synchronise, so the library is asked for more than the user may need. So it is for a user with threads of any
     // level: those that ask for Parrived at once make progress, each in a call of the library's.
     const bool want_thread = config().progress != progress_mode::never || required != MPI_THREAD_SINGLE;
-    const int code = PMPI_Init_thread(argc, argv, want_thread ? MPI_THREAD_MULTIPLE : required, provided);
+    int code = MPI_SUCCESS;
+    if (asked == init_call::plain && (!want_thread || tool_wants_init())) {
+        code = next.Init(argc, argv);
+        if (code == MPI_SUCCESS) PMPI_Query_thread(provided);
+    } else {
+        code = next.Init_thread(argc, argv, want_thread ? MPI_THREAD_MULTIPLE : required, provided);
+    }
     if (code != MPI_SUCCESS) return code;
     if (const std::string unlike = compare_versions(); bad.empty()) bad = unlike;
+    if (const std::string hidden = tool_in_front(); bad.empty()) bad = hidden;
     communicators().start();
     end_setup_with_self();
     if (!bad.empty()) return raise(MPI_COMM_WORLD, "MPI_Init", {MPI_ERR_OTHER, bad});
@@ -132,17 +144,17 @@ int begin(int *argc, char ***argv, int required, int *provided) {
 
 MPIX_SYMBOL int MPI_Init(int *argc, char ***argv) try {
     int provided = 0;
-    return begin(argc, argv, MPI_THREAD_SINGLE, &provided);
+    return begin(init_call::plain, argc, argv, MPI_THREAD_SINGLE, &provided);
 }
 MPIX_BOUNDARY("MPI_Init", of_world())
 
 MPIX_SYMBOL int MPI_Init_thread(int *argc, char ***argv, int required, int *provided) try {
-    return begin(argc, argv, required, provided);
+    return begin(init_call::threads, argc, argv, required, provided);
 }
 MPIX_BOUNDARY("MPI_Init_thread", of_world())
 
 MPIX_SYMBOL int MPI_Query_thread(int *provided) try {
-    if (!setup_running() || provided == nullptr) return PMPI_Query_thread(provided);
+    if (!setup_running() || provided == nullptr) return next.Query_thread(provided);
     *provided = told_level;
     return MPI_SUCCESS;
 }
@@ -152,14 +164,14 @@ MPIX_SYMBOL int MPI_Finalize(void) try {
     // In the callbacks MPICH takes the process for one with a single thread.
     stop_progress();
     if (config().explain) tell_pack_times();
-    if (!ends_with_self) end_setup(MPI_COMM_SELF, MPI_KEYVAL_INVALID, nullptr, nullptr);
-    return PMPI_Finalize();
+    if (!ends_with_self && setup_running()) end_setup(MPI_COMM_SELF, MPI_KEYVAL_INVALID, nullptr, nullptr);
+    return next.Finalize();
 }
 MPIX_BOUNDARY("MPI_Finalize", of_world())
 
 // Our codes are classes. Whoever learns the class of another code may ask for that class's text next.
 MPIX_SYMBOL int MPI_Error_class(int errorcode, int *errorclass) try {
-    const int code = PMPI_Error_class(errorcode, errorclass);
+    const int code = next.Error_class(errorcode, errorclass);
     if (code == MPI_SUCCESS && *errorclass != errorcode && *last_sentence(*errorclass) != '\0') forget_sentence();
     return code;
 }
@@ -168,7 +180,7 @@ MPIX_BOUNDARY("MPI_Error_class", of_world())
 MPIX_SYMBOL int MPI_Error_string(int errorcode, char *string, int *resultlen) try {
     const char *const sentence = last_sentence(errorcode);
     if (*sentence == '\0' || string == nullptr || resultlen == nullptr)
-        return PMPI_Error_string(errorcode, string, resultlen);
+        return next.Error_string(errorcode, string, resultlen);
     *resultlen = static_cast<int>(std::strlen(sentence));
     std::memcpy(string, sentence, std::strlen(sentence) + 1);
     return MPI_SUCCESS;

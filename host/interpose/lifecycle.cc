@@ -9,6 +9,7 @@
 #include "host/interpose/scratch.h"
 #include "host/interpose/boundary.h"
 #include "host/interpose/symbol.h"
+#include "host/interpose/tools.h"
 #include "host/progress.h"
 #include "host/request/request.h"
 #include "host/request/setup.h"
@@ -18,7 +19,7 @@ using namespace mpix;
 
 MPIX_SYMBOL int MPI_Start(MPI_Request *request) try {
     mpix::request *r = request == nullptr ? nullptr : find_request(*request);
-    if (r == nullptr) return from_library(PMPI_Start(request));
+    if (r == nullptr) return from_library(next.Start(request));
     if (r->active()) return raise(*r, "MPI_Start", {MPI_ERR_REQUEST, "the request is active already"});
     r->start();
     return MPI_SUCCESS;
@@ -35,7 +36,7 @@ MPIX_SYMBOL int MPI_Startall(int count, MPI_Request array_of_requests[]) try {
             return raise(*r, call, {MPI_ERR_REQUEST, format("array_of_requests[{}] is active already", i)});
         ++ours;
     }
-    if (ours == 0) return from_library(PMPI_Startall(count, array_of_requests));
+    if (ours == 0) return from_library(next.Startall(count, array_of_requests));
     scratch<const request *> sorted(ours);
     if (!sorted) return raise(MPI_COMM_NULL, call, {MPI_ERR_NO_MEM, "no memory for the array of requests"});
     for (int i = 0, n = 0; i < count; ++i)
@@ -53,7 +54,7 @@ MPIX_SYMBOL int MPI_Startall(int count, MPI_Request array_of_requests[]) try {
         int n = 0;
         for (int i = 0; i < count; ++i)
             if (find_request(array_of_requests[i]) == nullptr) library[n++] = array_of_requests[i];
-        const int code = from_library(PMPI_Startall(n, library.get()));
+        const int code = from_library(next.Startall(n, library.get()));
         n = 0;
         for (int i = 0; i < count; ++i)  // it may have exchanged them
             if (find_request(array_of_requests[i]) == nullptr) array_of_requests[i] = library[n++];
@@ -68,7 +69,7 @@ MPIX_BOUNDARY("MPI_Startall", of_requests(count, array_of_requests))
 
 MPIX_SYMBOL int MPI_Request_free(MPI_Request *request) try {
     mpix::request *r = request == nullptr ? nullptr : find_request(*request);
-    if (r == nullptr) return from_library(PMPI_Request_free(request));
+    if (r == nullptr) return from_library(next.Request_free(request));
     problem bad;
     if (r->active())
         bad = {MPI_ERR_REQUEST, "the request is active; complete it first"};
@@ -84,7 +85,7 @@ MPIX_BOUNDARY("MPI_Request_free", of_request(request))
 
 MPIX_SYMBOL int MPI_Cancel(MPI_Request *request) try {
     const mpix::request *r = request == nullptr ? nullptr : find_request(*request);
-    if (r == nullptr) return from_library(PMPI_Cancel(request));
+    if (r == nullptr) return from_library(next.Cancel(request));
     return raise(*r, "MPI_Cancel", {MPI_ERR_REQUEST, "a partitioned request cannot be cancelled"});
 }
 MPIX_BOUNDARY("MPI_Cancel", of_request(request))

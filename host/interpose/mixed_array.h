@@ -12,30 +12,42 @@
 
 namespace mpix {
 
-// Only active requests of ours need us. The handle of an inactive one is an inactive request of the library's as well, so
-// the library answers for it as for any other, and gets to see the array with our active ones replaced by
-// MPI_REQUEST_NULL.
-inline request *active_request(const MPI_Request *handle) {
-    request *const r = handle == nullptr ? nullptr : find_request(*handle);
-    return r != nullptr && r->active() ? r : nullptr;
+// A request of ours, active or not; otherwise null. `handle` may be null.
+inline request *ours(const MPI_Request *handle) { return handle == nullptr ? nullptr : find_request(*handle); }
+
+inline bool any_of_ours(int n, const MPI_Request *handles) {
+    if (handles == nullptr || requests().size() == 0) return false;
+    for (int i = 0; i < n; ++i)
+        if (ours(&handles[i]) != nullptr) return true;
+    return false;
 }
 
+// The library, and a tool that is behind us, get the library's requests only, in an array of their own without gaps:
+// MPICH 4.0 does not stand a null request beside an incomplete generalized one. Inactive requests of ours count as null.
 class mixed_array {
 public:
     mixed_array(int count, const MPI_Request *handles)
-        : count_(first_of_ours(count, handles) < count ? count : 0), mine_(count_), library_(count_) {
+        : count_(any_of_ours(count, handles) ? count : 0),
+          mine_(count_),
+          place_(count_),
+          is_library_(count_),
+          library_(count_) {
         if (count_ == 0 || !enough_memory()) return;
         for (int i = 0; i < count; ++i) {
-            mine_[i] = active_request(&handles[i]);
-            library_[i] = mine_[i] != nullptr ? MPI_REQUEST_NULL : handles[i];
-            has_library_ = has_library_ || library_[i] != MPI_REQUEST_NULL;
+            request *const r = ours(&handles[i]);
+            mine_[i] = r != nullptr && r->active() ? r : nullptr;
+            is_library_[i] = r == nullptr && handles[i] != MPI_REQUEST_NULL;
+            if (!is_library_[i]) continue;
+            place_[library_count_] = i;
+            library_[library_count_++] = handles[i];
         }
     }
     // If not, the whole array is the library's affair.
     bool any_ours() const { return count_ > 0; }
-    bool enough_memory() const { return mine_ && library_; }
+    bool enough_memory() const { return mine_ && place_ && is_library_ && library_; }
     problem no_memory() const { return {MPI_ERR_NO_MEM, format("no memory for an array of {} requests", count_)}; }
     int count() const { return count_; }
+    // An active one of ours, or null.
     request *mine(int i) const { return mine_[i]; }
     // One of ours that is still active: the others have been completed by this very call.
     request *first_active() const {
@@ -43,43 +55,77 @@ public:
             if (mine_[i] != nullptr && mine_[i]->active()) return mine_[i];
         return nullptr;
     }
-    bool has_library() const { return has_library_; }
+    int library_count() const { return library_count_; }
     MPI_Request *library() { return library_.get(); }
+    bool is_library(int i) const { return is_library_[i]; }
+    // Where the library's k-th request is in the user's array.
+    int place(int k) const { return place_[k]; }
     // The library has set completed requests of its own to null; pass that on.
-    void take_over(int i, MPI_Request *handles) const {
-        if (mine_[i] == nullptr) handles[i] = library_[i];
-    }
+    void take_over(int k, MPI_Request *handles) const { handles[place_[k]] = library_[k]; }
     void take_over_all(MPI_Request *handles) const {
-        for (int i = 0; i < count_; ++i) take_over(i, handles);
+        for (int k = 0; k < library_count_; ++k) take_over(k, handles);
     }
 
 private:
-    static int first_of_ours(int n, const MPI_Request *handles) {
-        if (handles == nullptr || requests().size() == 0) return n;
-        int i = 0;
-        while (i < n && active_request(&handles[i]) == nullptr) ++i;
-        return i;
-    }
-
-    int count_;
-    bool has_library_ = false;
+    int count_, library_count_ = 0;
     scratch<request *> mine_;
+    scratch<int> place_;
+    scratch<bool> is_library_;
     scratch<MPI_Request> library_;
 };
-
-// Where MPI_STATUS_IGNORE and MPI_STATUSES_IGNORE are no null pointers, a null pointer is a mistake.
-inline bool is_null(const MPI_Status *status) { return status == nullptr && status != MPI_STATUS_IGNORE; }
-inline int raise_null(const request &r, const char *call, const char *argument) {
-    return raise(r, call, {MPI_ERR_ARG, format("{} is a null pointer", argument)});
-}
 
 inline MPI_Status *at(MPI_Status *statuses, int i) {
     return statuses == MPI_STATUSES_IGNORE ? MPI_STATUS_IGNORE : statuses + i;
 }
 
+// The statuses of the library's requests, for calls that give one to each request of the array. It gets them as the user
+// has left them, for there is what it does not write.
+class library_statuses {
+public:
+    library_statuses(const mixed_array &array, MPI_Status *statuses)
+        : array_(array), user_(statuses), own_(statuses == MPI_STATUSES_IGNORE ? 0 : array.library_count()) {
+        if (user_ == MPI_STATUSES_IGNORE || !own_) return;
+        for (int k = 0; k < array_.library_count(); ++k) own_[k] = user_[array_.place(k)];
+    }
+    explicit operator bool() const { return static_cast<bool>(own_); }
+    MPI_Status *get() { return user_ == MPI_STATUSES_IGNORE ? MPI_STATUSES_IGNORE : own_.get(); }
+    void take_over() const {
+        for (int k = 0; user_ != MPI_STATUSES_IGNORE && k < array_.library_count(); ++k)
+            user_[array_.place(k)] = own_[k];
+    }
+
+private:
+    const mixed_array &array_;
+    MPI_Status *const user_;
+    scratch<MPI_Status> own_;
+};
+
+// Where MPI_STATUS_IGNORE and MPI_STATUSES_IGNORE are no null pointers, a null pointer is a mistake.
+inline bool is_null(const MPI_Status *status) { return status == nullptr && status != MPI_STATUS_IGNORE; }
+inline int raise_null(const request *r, const char *call, const char *argument) {
+    const problem bad{MPI_ERR_ARG, format("{} is a null pointer", argument)};
+    return r == nullptr ? raise(MPI_COMM_NULL, call, bad) : raise(*r, call, bad);
+}
+
+// The first argument that is a null pointer, if any.
+inline const char *null_of_some(const int *outcount, const int *indices, const MPI_Status *statuses) {
+    return outcount == nullptr  ? "outcount"
+           : indices == nullptr ? "array_of_indices"
+           : is_null(statuses)  ? "array_of_statuses"
+                                : nullptr;
+}
+
 inline void set_error(MPI_Status *status, int error_class) {
     if (status != MPI_STATUS_IGNORE) status->MPI_ERROR = error_class;
 }
+
+// Whether the library's calls on arrays write MPI_SUCCESS to the statuses of what has not failed, as programs may expect.
+// MPI_Waitall does in both.
+#if defined(OPEN_MPI)
+constexpr bool array_calls_write_success = true;
+#else
+constexpr bool array_calls_write_success = false;
+#endif
 
 }  // namespace mpix
 

@@ -22,6 +22,7 @@
 #include "host/interpose/pack_explain.h"
 #include "host/interpose/boundary.h"
 #include "host/interpose/symbol.h"
+#include "host/interpose/tools.h"
 #include "host/report.h"
 #include "transport/select.h"
 
@@ -194,7 +195,7 @@ int pack_size(const char *name, Count incount, MPI_Datatype datatype, MPI_Comm c
 
 int enqueue(const call &c, MPI_Count *position, gpu::stream_handle stream) {
     if (position == nullptr) return raise(c.comm, c.name, {MPI_ERR_ARG, "position is a null pointer"});
-    if (!mpi_is_up()) return MPI_ERR_OTHER;
+    demand_mpi(c.name);
     problem bad = check(c);
     work w;
     std::string why_not;
@@ -226,20 +227,20 @@ int enqueue(const call &c, MPI_Count *position, gpu::stream_handle stream) {
 MPIX_SYMBOL int MPI_Pack(const void *inbuf, int incount, MPI_Datatype datatype, void *outbuf, int outsize,
                          int *position, MPI_Comm comm) try {
     return carry_out(packing("MPI_Pack", inbuf, incount, datatype, outbuf, outsize, position, comm), position,
-                     [=] { return PMPI_Pack(inbuf, incount, datatype, outbuf, outsize, position, comm); });
+                     [=] { return next.Pack(inbuf, incount, datatype, outbuf, outsize, position, comm); });
 }
 MPIX_BOUNDARY("MPI_Pack", of_comm(comm))
 
 MPIX_SYMBOL int MPI_Unpack(const void *inbuf, int insize, int *position, void *outbuf, int outcount,
                            MPI_Datatype datatype, MPI_Comm comm) try {
     return carry_out(unpacking("MPI_Unpack", inbuf, insize, position, outbuf, outcount, datatype, comm), position,
-                     [=] { return PMPI_Unpack(inbuf, insize, position, outbuf, outcount, datatype, comm); });
+                     [=] { return next.Unpack(inbuf, insize, position, outbuf, outcount, datatype, comm); });
 }
 MPIX_BOUNDARY("MPI_Unpack", of_comm(comm))
 
 MPIX_SYMBOL int MPI_Pack_size(int incount, MPI_Datatype datatype, MPI_Comm comm, int *size) try {
     return pack_size("MPI_Pack_size", incount, datatype, comm, size,
-                     [=] { return PMPI_Pack_size(incount, datatype, comm, size); });
+                     [=] { return next.Pack_size(incount, datatype, comm, size); });
 }
 MPIX_BOUNDARY("MPI_Pack_size", of_comm(comm))
 
@@ -247,20 +248,20 @@ MPIX_BOUNDARY("MPI_Pack_size", of_comm(comm))
 MPIX_SYMBOL int MPI_Pack_c(const void *inbuf, MPI_Count incount, MPI_Datatype datatype, void *outbuf, MPI_Count outsize,
                            MPI_Count *position, MPI_Comm comm) try {
     return carry_out(packing("MPI_Pack_c", inbuf, incount, datatype, outbuf, outsize, position, comm), position,
-                     [=] { return PMPI_Pack_c(inbuf, incount, datatype, outbuf, outsize, position, comm); });
+                     [=] { return next.Pack_c(inbuf, incount, datatype, outbuf, outsize, position, comm); });
 }
 MPIX_BOUNDARY("MPI_Pack_c", of_comm(comm))
 
 MPIX_SYMBOL int MPI_Unpack_c(const void *inbuf, MPI_Count insize, MPI_Count *position, void *outbuf, MPI_Count outcount,
                              MPI_Datatype datatype, MPI_Comm comm) try {
     return carry_out(unpacking("MPI_Unpack_c", inbuf, insize, position, outbuf, outcount, datatype, comm), position,
-                     [=] { return PMPI_Unpack_c(inbuf, insize, position, outbuf, outcount, datatype, comm); });
+                     [=] { return next.Unpack_c(inbuf, insize, position, outbuf, outcount, datatype, comm); });
 }
 MPIX_BOUNDARY("MPI_Unpack_c", of_comm(comm))
 
 MPIX_SYMBOL int MPI_Pack_size_c(MPI_Count incount, MPI_Datatype datatype, MPI_Comm comm, MPI_Count *size) try {
     return pack_size("MPI_Pack_size_c", incount, datatype, comm, size,
-                     [=] { return PMPI_Pack_size_c(incount, datatype, comm, size); });
+                     [=] { return next.Pack_size_c(incount, datatype, comm, size); });
 }
 MPIX_BOUNDARY("MPI_Pack_size_c", of_comm(comm))
 #endif

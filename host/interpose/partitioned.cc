@@ -8,6 +8,7 @@
 #include "host/format.h"
 #include "host/interpose/boundary.h"
 #include "host/interpose/symbol.h"
+#include "host/interpose/tools.h"
 #include "host/progress.h"
 #include "host/request/explain.h"
 #include "host/request/receive.h"
@@ -39,10 +40,7 @@ struct arguments {
 
 // Check the arguments of an init call, in the order in which the user reads them.
 problem check(const arguments &a, const char *peer_name, operation &op) {
-    int up = 0;
-    PMPI_Initialized(&up);
-    if (!up || !setup_running())
-        return {MPI_ERR_OTHER, "mpix did not see MPI_Init: link it in front of the MPI library, or preload it"};
+    if (!setup_running()) return {MPI_ERR_OTHER, why_init_unseen()};
     if (a.request == nullptr) return {MPI_ERR_REQUEST, "request is a null pointer"};
     if (a.comm == MPI_COMM_NULL) return {MPI_ERR_COMM, "comm is MPI_COMM_NULL"};
     op.members = communicators().find(a.comm);

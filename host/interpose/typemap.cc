@@ -82,7 +82,13 @@ problem destroy(MPIX_Typemap *map) {
 }  // namespace
 
 MPIX_SYMBOL int MPIX_Typemap_create(MPI_Datatype datatype, int device, MPIX_Typemap *map) try {
-    const problem bad = create(datatype, device, map);
+    demand_mpi("MPIX_Typemap_create");
+    problem bad;
+    try {
+        bad = create(datatype, device, map);
+    } catch (const std::bad_alloc &) {
+        bad = {MPI_ERR_NO_MEM, "no memory for the map"};
+    }
     return bad ? raise(MPI_COMM_WORLD, "MPIX_Typemap_create", bad) : MPI_SUCCESS;
 }
 MPIX_BOUNDARY("MPIX_Typemap_create", of_world())

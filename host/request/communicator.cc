@@ -58,6 +58,8 @@ void communicator_registry::start() {
 void communicator_registry::stop() {
     started_.store(false, std::memory_order_release);
     PMPI_Comm_free(&stand_in_);
+    const std::lock_guard lock(mutex_);
+    entries_.clear();  // their handlers, too, are given back before MPI ends
 }
 
 // `mutex_` is held. A name of 0: not known. That is said too, in case the handle's last owner was freed unseen.

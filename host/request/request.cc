@@ -52,6 +52,11 @@ std::shared_ptr<request> disown(request *r) {
     return owned.empty() ? nullptr : owned.mapped();
 }
 
+void forget_handles() {
+    const std::lock_guard lock(owners().mutex);
+    for (const auto &[r, owner] : owners().map) requests().remove(handle_key(r->handle));
+}
+
 request::request(const operation &o, mpix_kind k)
     : op(o),
       kind(k),
@@ -239,15 +244,18 @@ void fill_empty_status(MPI_Status *status) {
     PMPI_Status_set_cancelled(status, 0);
 }
 
-void request::fill_status(MPI_Status *status) const {
+void request::fill_status(MPI_Status *status, bool failed) const {
     if (status == MPI_STATUS_IGNORE) return;
     fill_empty_status(status);
     status_of(status);
+    if (failed) PMPI_Status_set_elements_x(status, MPI_BYTE, 0);  // no byte of it can be relied on
 }
 
+void request::fill_status(MPI_Status *status) { fill_status(status, static_cast<bool>(outcome())); }
+
 problem request::retire(MPI_Status *status) {
-    fill_status(status);
     problem result = outcome();
+    fill_status(status, static_cast<bool>(result));
     if (!result) result = device_error();
     if (epoch_ == 1 && !null_peer()) first_epoch_over(*this);
     active_.store(false, std::memory_order_release);

@@ -79,7 +79,7 @@ public:
     // As done() says true: fill `status`, make the request inactive, give the operation's error.
     problem retire(MPI_Status *status);
     // The same without making it inactive.
-    void fill_status(MPI_Status *status) const;
+    void fill_status(MPI_Status *status);
     // An error that device code left behind, once.
     problem device_error();
 
@@ -160,6 +160,7 @@ protected:
     virtual void on_start() = 0;    // after the epoch word is out; `engine` is held
     virtual problem outcome() = 0;  // of a complete epoch
     virtual void status_of(MPI_Status *status) const = 0;
+    void fill_status(MPI_Status *status, bool failed) const;
     problem allocate_words(std::uint64_t extra_bytes);
     // A region of the peer's memory, by what its description says; and a word there, after all that was put there
     // before (publish; pairs with observe on the other side).
@@ -212,6 +213,8 @@ inline request *find_request(MPI_Request handle) { return requests().find(handle
 // Enter a request whose handle is set; take it out again. In between the table keeps it alive.
 void own(const std::shared_ptr<request> &r);
 std::shared_ptr<request> disown(request *r);
+// In MPI_Finalize: what the user has not freed is no request of ours any more, and a call with it is for the library to refuse.
+void forget_handles();
 
 // Fill a status as MPI says of null and inactive requests.
 void fill_empty_status(MPI_Status *status);

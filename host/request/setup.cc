@@ -423,6 +423,7 @@ void stop_setup() {
     {
         const std::lock_guard lock(setup_mutex());
         s.running.store(false, std::memory_order_release);
+        forget_handles();
         s.live.clear();
         s.offers.clear();
         s.offer_of.clear();

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "host/interpose/tools.h"
+
+#include <dlfcn.h>
+#include <elf.h>
+#include <link.h>
+
+#include <string_view>
+
+#include "host/format.h"
+
+namespace mpix {
+
+next_functions next;
+
+namespace {
+
+constexpr const char *interposed[] = {
+#define MPIX_PASSED_ON(name) "MPI_" #name,
+#define MPIX_OWN(name) "MPI_" #name,
+#include "host/interpose/interposed.def"
+#undef MPIX_PASSED_ON
+#undef MPIX_OWN
+};
+
+// The library, or the program, that an address lies in; null if it is in none.
+const link_map *object_of(const void *address) {
+    Dl_info info;
+    void *map = nullptr;
+    if (address == nullptr || dladdr1(address, &info, &map, RTLD_DL_LINKMAP) == 0) return nullptr;
+    return static_cast<const link_map *>(map);
+}
+
+const link_map *our_object() { return object_of(&next); }
+
+bool is_program(const link_map *object) { return object->l_prev == nullptr; }
+
+// A program that is linked at fixed addresses takes a function's address from a stub of its own, which dlsym finds as
+// well. It leads to whatever comes next.
+bool is_stub(const void *function) {
+    Dl_info info;
+    void *symbol = nullptr;
+    return dladdr1(function, &info, &symbol, RTLD_DL_SYMENT) != 0 && symbol != nullptr &&
+           static_cast<const ElfW(Sym) *>(symbol)->st_shndx == SHN_UNDEF;
+}
+
+// What the program's calls of this function find in place of ours; null if they find ours.
+const link_map *in_front_of(const char *name) {
+    const link_map *const ours = our_object();
+    // Where mpix is a part of the program (mpix_info), nothing comes before it.
+    if (ours == nullptr || is_program(ours)) return nullptr;
+    void *const found = dlsym(RTLD_DEFAULT, name);
+    const link_map *const object = object_of(found);
+    return object == nullptr || object == ours || is_stub(found) ? nullptr : object;
+}
+
+std::string remedy(const link_map *object) {
+    if (is_program(object)) return "link what defines it as a shared library behind mpix";
+    return format("put {} first in LD_PRELOAD, so that it comes after mpix and still sees the calls",
+                  our_object()->l_name);
+}
+
+std::string name_of(const link_map *object) { return is_program(object) ? "the program itself" : object->l_name; }
+
+// A tool's function, or null: the MPI library's is called as PMPI_, and another mpix (in front of a program that has it
+// built in) not at all.
+void *tool_function(const char *name, const char *library_name) {
+    void *const found = dlsym(RTLD_NEXT, name);
+    const link_map *const object = object_of(found);
+    if (object == nullptr || object == object_of(dlsym(RTLD_NEXT, library_name)) ||
+        object == object_of(dlsym(RTLD_NEXT, "MPIX_Prequest_create")))
+        return nullptr;
+    return found;
+}
+
+}  // namespace
+
+void find_tools() {
+#define MPIX_PASSED_ON(name)                                           \
+    if (void *const tool = tool_function("MPI_" #name, "PMPI_" #name)) \
+        next.name = reinterpret_cast<decltype(next.name)>(tool);
+#define MPIX_OWN(name)
+#include "host/interpose/interposed.def"
+#undef MPIX_PASSED_ON
+#undef MPIX_OWN
+}
+
+bool tool_wants_init() { return next.Init != PMPI_Init && next.Init_thread == PMPI_Init_thread; }
+
+std::string tool_in_front() {
+    const link_map *first = nullptr;
+    std::string names;
+    for (const std::string_view name : interposed) {
+        // That these are passed on to us has been shown, for it is they that we are called by.
+        if (name == "MPI_Init" || name == "MPI_Init_thread") continue;
+        const link_map *const object = in_front_of(name.data());
+        if (object == nullptr || (first != nullptr && object != first)) continue;
+        names += first == nullptr ? std::string(name) : format(", {}", name);
+        first = object;
+    }
+    if (first == nullptr) return {};
+    return format("{} comes before mpix, which would not see these calls of the program: {}; {}", name_of(first), names,
+                  remedy(first));
+}
+
+std::string why_init_unseen() {
+    for (const char *const name : {"MPI_Init", "MPI_Init_thread"})
+        if (const link_map *const object = in_front_of(name))
+            return format("mpix did not see {}: {} comes before mpix and has it; {}", name, name_of(object),
+                          remedy(object));
+    return "mpix did not see MPI_Init: it was called as PMPI_Init, as MPICH's mpi_f08 module and Open MPI's Fortran "
+           "bindings "
+           "do, which mpix does not interpose; call MPI_Init and the partitioned calls from C";
+}
+
+}  // namespace mpix
