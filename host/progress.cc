@@ -17,6 +17,7 @@
 
 #include "host/config.h"
 #include "host/format.h"
+#include "host/request/inquiry.h"
 #include "host/request/request.h"
 #include "host/request/setup.h"
 
@@ -103,7 +104,10 @@ void run_thread() {
     for (;;) {
         {
             std::unique_lock lock(s.mutex);
-            if (config().progress != progress_mode::always) s.wake.wait(lock, [&] { return s.stop || work(); });
+            // Now and then it looks all the same, for a peer that asks what is here (inquiry.h).
+            const std::chrono::duration<double> nap(notice_seconds() / 4);
+            if (config().progress != progress_mode::always)
+                s.wake.wait_for(lock, nap, [&] { return s.stop || work(); });
             if (s.stop) return;
         }
         const std::uint64_t news = s.news.load(std::memory_order_relaxed);
@@ -188,11 +192,16 @@ double seconds_since(wait_clock::time_point start) {
 
 bool outlast(const char *what, const std::function<bool()> &ended) {
     const auto since = wait_clock::now();
-    while (!ended()) {
+    const double limit = config().stall_seconds;
+    for (bool noticed = false; !ended();) {
         const double waited = seconds_since(since);
-        if (config().stall_seconds > 0 && waited > config().stall_seconds) {
+        if (limit > 0 && waited > limit) {
             say(format("STALL: after {:.1f} s {} has not ended; its memory is not given back", waited, what));
             return false;
+        }
+        if (!noticed && waited > notice_seconds()) {
+            noticed = true;
+            say(format("WAITING for {:.1f} s: {} has not ended", waited, what));
         }
         detail::pause_waiting(waited * 1e9 > static_cast<double>(detail::long_wait_ns));
     }
@@ -200,10 +209,13 @@ bool outlast(const char *what, const std::function<bool()> &ended) {
 }
 
 problem progress_until(const char *call, wait_clock::time_point since, const std::function<bool()> &done,
-                       const std::function<stall()> &stalled) {
+                       const std::function<request &()> &waits_for) {
+    // The call of this thread that has said already that it waits: one for several requests comes here for each of them.
+    static thread_local wait_clock::time_point noticed;
     for (int spin = 0; spin < 64; ++spin)
         if (done()) return {};
-    const double limit = config().stall_seconds;
+    const double limit = config().stall_seconds, notice = notice_seconds();
+    double next_question = notice / 2;
     for (unsigned round = 0;; ++round) {
         if (done()) return {};
         advance_some();
@@ -211,7 +223,15 @@ problem progress_until(const char *call, wait_clock::time_point since, const std
         if (round % 8 == 0) poll_setup();
         if (round % 16 != 15) continue;
         const double waited = seconds_since(since);
-        if (limit > 0 && waited > limit) return report_stall(call, waited, stalled());
+        if (limit > 0 && waited > limit) return report_stall(call, waited, waits_for().describe_stall());
+        if (waited > next_question) {
+            inquire(waits_for());
+            next_question = waited + notice / 2;
+        }
+        if (waited > notice && noticed != since) {
+            noticed = since;
+            notice_stall(call, waited, waits_for().describe_stall());
+        }
         detail::pause_waiting(waited * 1e9 > static_cast<double>(detail::long_wait_ns));
     }
 }

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "host/report.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <mutex>
 #include <utility>
 
+#include "host/config.h"
 #include "host/format.h"
 #include "host/request/request.h"
 
@@ -14,6 +16,7 @@ namespace {
 struct last_error {
     int returned = MPI_SUCCESS, in_status = MPI_SUCCESS;
     std::string sentence;
+    bool printed = false;
 };
 thread_local last_error last;
 
@@ -31,7 +34,7 @@ bool fatal(MPI_Comm comm) {
 // The handler may make errors of its own, on any communicator; what is told afterwards is this one.
 int raise_on(MPI_Comm comm, const last_error &what) {
     last = what;
-    if (fatal(comm)) say(what.sentence);
+    if (!what.printed && fatal(comm)) say(what.sentence);
     PMPI_Comm_call_errhandler(comm, what.returned);
     last = what;
     return what.returned;
@@ -61,15 +64,15 @@ void say(const std::string &line) {
 
 int raise(MPI_Comm comm, const char *call, const problem &what) {
     if (comm == MPI_COMM_NULL) comm = MPI_COMM_WORLD;
-    return raise_on(comm, {what.error_class, what.error_class, format("{}: {}", call, what.sentence)});
+    return raise_on(comm, {what.error_class, what.error_class, format("{}: {}", call, what.sentence), what.printed});
 }
 
 int raise(const request &r, const char *call, const problem &what) {
-    return raise_for(r, {what.error_class, what.error_class, format("{}: {}", call, what.sentence)});
+    return raise_for(r, {what.error_class, what.error_class, format("{}: {}", call, what.sentence), what.printed});
 }
 
 int raise_in_status(const request &r, const char *call, const problem &first) {
-    return raise_for(r, {MPI_ERR_IN_STATUS, first.error_class, format("{}: {}", call, first.sentence)});
+    return raise_for(r, {MPI_ERR_IN_STATUS, first.error_class, format("{}: {}", call, first.sentence), first.printed});
 }
 
 const std::string &last_sentence(int error_class) {
@@ -93,16 +96,37 @@ std::string ranges(const std::vector<int> &sorted, std::size_t limit) {
     return out;
 }
 
-problem report_stall(const char *call, double waited, const stall &s) {
-    std::string sentence =
-        format("no completion after {:.1f} s: partitioned {}, peer rank {} (world rank {}), tag {}, epoch {}, path {}",
-               waited, s.kind, s.peer_rank, s.peer_world_rank, s.tag, s.epoch, s.path);
+namespace {
+
+std::string describe(const stall &s) {
+    std::string sentence = format("partitioned {}, peer rank {} (world rank {}), tag {}, epoch {}, path {}", s.kind,
+                                  s.peer_rank, s.peer_world_rank, s.tag, s.epoch, s.path);
     if (!s.missing.empty())
         sentence +=
             format("; {} of {} partitions {}: {}", s.missing.size(), s.partitions, s.missing_what, ranges(s.missing));
-    if (!s.remark.empty()) sentence += "; " + s.remark;
+    for (const std::string &more : {s.remark, s.peer})
+        if (!more.empty()) sentence += "; " + more;
+    return sentence;
+}
+
+}  // namespace
+
+double notice_seconds() {
+    constexpr double most = 10;
+    const double limit = config().stall_seconds;
+    return limit > 0 ? std::min(most, limit / 4) : most;
+}
+
+void notice_stall(const char *call, double waited, const stall &s) {
+    const double limit = config().stall_seconds;
+    const std::string end = limit > 0 ? format("it gives up after {} s", limit) : "it does not give up";
+    say(format("WAITING in {} for {:.1f} s: {}; {} (MPIX_STALL_SECONDS)", call, waited, describe(s), end));
+}
+
+problem report_stall(const char *call, double waited, const stall &s) {
+    const std::string sentence = format("no completion after {:.1f} s: {}", waited, describe(s));
     say(format("STALL in {}: {}", call, sentence));
-    return {MPI_ERR_PENDING, sentence};
+    return {MPI_ERR_PENDING, sentence, true};
 }
 
 }  // namespace mpix
