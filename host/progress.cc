@@ -18,6 +18,7 @@
 
 #include "host/config.h"
 #include "host/format.h"
+#include "host/request/inquiry.h"
 #include "host/request/request.h"
 #include "host/request/setup.h"
 #include "transport/service_thread.h"
@@ -117,7 +118,9 @@ void progress_state::run() {
     for (;;) {
         {
             std::unique_lock lock(mutex);
-            if (config().progress != progress_mode::always) wake.wait(lock, [&] { return stop || work(); });
+            // Now and then it looks all the same, for a peer that asks what is here (inquiry.h).
+            const std::chrono::duration<double> nap(notice_seconds() / 4);
+            if (config().progress != progress_mode::always) wake.wait_for(lock, nap, [&] { return stop || work(); });
             if (stop) return;
         }
         const std::uint64_t now = news.load(std::memory_order_relaxed);
@@ -217,11 +220,16 @@ double seconds_since(wait_clock::time_point start) {
 
 bool outlast(const char *what, const std::function<bool()> &ended) {
     const auto since = wait_clock::now();
-    while (!ended()) {
+    const double limit = config().stall_seconds;
+    for (bool noticed = false; !ended();) {
         const double waited = seconds_since(since);
-        if (config().stall_seconds > 0 && waited > config().stall_seconds) {
+        if (limit > 0 && waited > limit) {
             say(format("STALL: after {:.1f} s {} has not ended; its memory is not given back", waited, what));
             return false;
+        }
+        if (!noticed && waited > notice_seconds()) {
+            noticed = true;
+            say(format("WAITING for {:.1f} s: {} has not ended", waited, what));
         }
         detail::pause_waiting(waited * 1e9 > static_cast<double>(detail::long_wait_ns));
     }
@@ -229,10 +237,13 @@ bool outlast(const char *what, const std::function<bool()> &ended) {
 }
 
 problem progress_until(const char *call, wait_clock::time_point since, const std::function<bool()> &done,
-                       const std::function<stall()> &stalled) {
+                       const std::function<request &()> &waits_for) {
+    // The call of this thread that has said already that it waits: one for several requests comes here for each of them.
+    static thread_local wait_clock::time_point noticed;
     for (int spin = 0; spin < 64; ++spin)
         if (done()) return {};
-    const double limit = config().stall_seconds;
+    const double limit = config().stall_seconds, notice = notice_seconds();
+    double next_question = notice / 2;
     for (unsigned round = 0;; ++round) {
         if (done()) return {};
         advance_some();
@@ -240,7 +251,15 @@ problem progress_until(const char *call, wait_clock::time_point since, const std
         if (round % 8 == 0) poll_setup();
         if (round % 16 != 15) continue;
         const double waited = seconds_since(since);
-        if (limit > 0 && waited > limit) return report_stall(call, waited, stalled());
+        if (limit > 0 && waited > limit) return report_stall(call, waited, waits_for().describe_stall());
+        if (waited > next_question) {
+            inquire(waits_for());
+            next_question = waited + notice / 2;
+        }
+        if (waited > notice && noticed != since) {
+            noticed = since;
+            notice_stall(call, waited, waits_for().describe_stall());
+        }
         detail::pause_waiting(waited * 1e9 > static_cast<double>(detail::long_wait_ns));
     }
 }

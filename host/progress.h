@@ -32,10 +32,11 @@ void stop_progress();
 using wait_clock = std::chrono::steady_clock;
 double seconds_since(wait_clock::time_point start);
 
-// Make progress until `done`, but no longer than the configured deadline after `since`; then `stalled` says what
-// is reported. The result is empty once `done`.
+// Make progress until `done`, but no longer than the configured deadline after `since`, when the call began; then the state
+// of `waits_for` is reported. A call that takes long says so before, once, and asks that request's peer what it has there.
+// The result is empty once `done`.
 problem progress_until(const char *call, wait_clock::time_point since, const std::function<bool()> &done,
-                       const std::function<stall()> &stalled);
+                       const std::function<request &()> &waits_for);
 
 // Wait for what ends by itself, a copy of the engine or a kernel of ours, but no longer than the configured deadline; then it
 // is said that `what` has not ended, and the answer is false: what it works with must not be given back.

@@ -3,6 +3,7 @@
 
 #include <sys/uio.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
@@ -13,6 +14,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "host/config.h"
 #include "host/format.h"
 #include "host/request/request.h"
 
@@ -58,6 +60,7 @@ struct raised {
     int returned, in_status;
     const char *call;
     std::string_view sentence;
+    bool printed = false;  // already, by a stall report
 };
 
 // The handler may make errors of its own, on any communicator; what is told afterwards is this one.
@@ -66,7 +69,7 @@ int raise_on(MPI_Comm comm, const raised &what) {
     std::snprintf(mine.sentence, sizeof mine.sentence, "%s: %.*s", what.call, static_cast<int>(what.sentence.size()),
                   what.sentence.data());
     last = mine;
-    if (fatal(comm)) print(what.call, ": ", what.sentence);
+    if (!what.printed && fatal(comm)) print(what.call, ": ", what.sentence);
     try {
         PMPI_Comm_call_errhandler(comm, mine.returned);
     } catch (...) {
@@ -110,15 +113,15 @@ void demand_mpi(const char *call) {
 int raise(MPI_Comm comm, const char *call, const problem &what) {
     demand_mpi(call);
     if (comm == MPI_COMM_NULL) comm = MPI_COMM_WORLD;
-    return raise_on(comm, {what.error_class, what.error_class, call, what.sentence});
+    return raise_on(comm, {what.error_class, what.error_class, call, what.sentence, what.printed});
 }
 
 int raise(const request &r, const char *call, const problem &what) {
-    return raise_for(r, {what.error_class, what.error_class, call, what.sentence});
+    return raise_for(r, {what.error_class, what.error_class, call, what.sentence, what.printed});
 }
 
 int raise_in_status(const request &r, const char *call, const problem &first) {
-    return raise_for(r, {MPI_ERR_IN_STATUS, first.error_class, call, first.sentence});
+    return raise_for(r, {MPI_ERR_IN_STATUS, first.error_class, call, first.sentence, first.printed});
 }
 
 int class_of_caught(char *sentence, std::size_t room) {
@@ -169,16 +172,37 @@ std::string ranges(const std::vector<int> &sorted, std::size_t limit) {
     return out;
 }
 
-problem report_stall(const char *call, double waited, const stall &s) {
-    std::string sentence =
-        format("no completion after {:.1f} s: partitioned {}, peer rank {} (world rank {}), tag {}, epoch {}, path {}",
-               waited, s.kind, s.peer_rank, s.peer_world_rank, s.tag, s.epoch, s.path);
+namespace {
+
+std::string describe(const stall &s) {
+    std::string sentence = format("partitioned {}, peer rank {} (world rank {}), tag {}, epoch {}, path {}", s.kind,
+                                  s.peer_rank, s.peer_world_rank, s.tag, s.epoch, s.path);
     if (!s.missing.empty())
         sentence +=
             format("; {} of {} partitions {}: {}", s.missing.size(), s.partitions, s.missing_what, ranges(s.missing));
-    if (!s.remark.empty()) sentence += "; " + s.remark;
+    for (const std::string &more : {s.remark, s.peer})
+        if (!more.empty()) sentence += "; " + more;
+    return sentence;
+}
+
+}  // namespace
+
+double notice_seconds() {
+    constexpr double most = 10;
+    const double limit = config().stall_seconds;
+    return limit > 0 ? std::min(most, limit / 4) : most;
+}
+
+void notice_stall(const char *call, double waited, const stall &s) {
+    const double limit = config().stall_seconds;
+    const std::string end = limit > 0 ? format("it gives up after {} s", limit) : "it does not give up";
+    say(format("WAITING in {} for {:.1f} s: {}; {} (MPIX_STALL_SECONDS)", call, waited, describe(s), end));
+}
+
+problem report_stall(const char *call, double waited, const stall &s) {
+    const std::string sentence = format("no completion after {:.1f} s: {}", waited, describe(s));
     say(format("STALL in {}: {}", call, sentence));
-    return {MPI_ERR_PENDING, sentence};
+    return {MPI_ERR_PENDING, sentence, true};
 }
 
 }  // namespace mpix

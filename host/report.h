@@ -20,6 +20,7 @@ class request;
 struct problem {
     int error_class = MPI_SUCCESS;
     std::string sentence;
+    bool printed = false;  // what it says is on stderr already
     explicit operator bool() const { return error_class != MPI_SUCCESS; }
 };
 
@@ -71,8 +72,13 @@ struct stall {
     const char *missing_what = "";  // "not ready" or "not arrived"
     std::vector<int> missing;       // own partitions
     std::string remark;             // anything else that explains it
+    std::string peer;               // what the peer has there instead
 };
 
+// When a wait first says that it goes on: after 10 s, or a quarter of MPIX_STALL_SECONDS where that is less.
+double notice_seconds();
+// One line on stderr: a wait goes on.
+void notice_stall(const char *call, double waited, const stall &s);
 // Print the stall report, one line on stderr, and make the error that the waiting call gives.
 problem report_stall(const char *call, double waited, const stall &s);
 

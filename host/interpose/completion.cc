@@ -29,7 +29,7 @@ problem await(request &r, const char *call, wait_clock::time_point since) {
         early = r.device_error();  // the epoch may never complete now: say why
         return static_cast<bool>(early);
     };
-    const problem late = progress_until(call, since, std::ref(done), [&r] { return r.describe_stall(); });
+    const problem late = progress_until(call, since, std::ref(done), [&r]() -> request & { return r; });
     // A kernel gave up first: what it waited for, as the host sees it.
     if (early.error_class == MPI_ERR_PENDING) {
         stall s = r.describe_stall();
@@ -315,7 +315,7 @@ int wait_for(const mixed_array &array, const char *call, const Look &look, const
         return code;
     }
     const problem late = progress_until(call, wait_clock::now(), std::ref(look),
-                                        [&array] { return array.first_active()->describe_stall(); });
+                                        [&array]() -> request & { return *array.first_active(); });
     return late ? raise(*array.first_active(), call, late) : code;
 }
 

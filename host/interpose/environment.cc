@@ -64,11 +64,16 @@ std::string compare_versions() {
     MPI_Request comparing = MPI_REQUEST_NULL;
     int code = PMPI_Iallreduce(told, most, 2, MPI_UINT64_T, MPI_MAX, MPI_COMM_WORLD, &comparing), all_here = 0;
     const auto since = wait_clock::now();
-    for (bool reported = false; code == MPI_SUCCESS && !all_here;) {
+    for (bool noticed = false, reported = false; code == MPI_SUCCESS && !all_here;) {
         code = PMPI_Test(&comparing, &all_here, MPI_STATUS_IGNORE);
         if (all_here) break;
         const double waited = seconds_since(since);
         detail::pause_waiting(waited * 1e9 > static_cast<double>(detail::long_wait_ns));
+        if (!noticed && waited > notice_seconds()) {
+            noticed = true;
+            say(format("WAITING in MPI_Init for {:.1f} s: not all processes have called it, or some run without mpix",
+                       waited));
+        }
         if (reported || config().stall_seconds <= 0 || waited <= config().stall_seconds) continue;
         reported = true;
         say(

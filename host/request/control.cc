@@ -23,12 +23,12 @@ std::string check_control(const void *data, std::size_t bytes, control_message &
     if (bytes != sizeof out) return "a control message of the wrong size";
     std::memcpy(&out, data, sizeof out);
     if (out.magic != control_magic) return "a control message that is not mpix's, or of another version";
-    if (out.kind < static_cast<std::uint32_t>(control::offer) ||
-        out.kind > static_cast<std::uint32_t>(control::introduce))
+    if (out.kind < static_cast<std::uint32_t>(control::offer) || out.kind > static_cast<std::uint32_t>(control::answer))
         return "a control message of unknown kind";
     const auto kind = static_cast<control>(out.kind);
-    const bool needs_from = kind != control::detach && kind != control::introduce,
-               needs_to = kind == control::accept || kind == control::connect || kind == control::detach;
+    const bool needs_from = kind != control::detach && kind != control::introduce && kind != control::answer,
+               needs_to = kind == control::accept || kind == control::connect || kind == control::detach ||
+                          kind == control::answer;
     if ((needs_from && out.from == 0) || (needs_to && out.to == 0) || (kind == control::offer && out.to != 0))
         return "a control message without its requests";
     if (kind == control::introduce && (out.bytes == 0 || out.bytes > introduction_limit || out.flags >= out.bytes ||

@@ -14,6 +14,8 @@
 //                                                       the receiver, it has met another send
 //     DETACH    either way                              freed, or answer to WITHDRAW: I touch your memory no
 //                                                       more, you may give it up
+//     INQUIRE   either way                              I have waited long: what do you have there?
+//     ANSWER    either way                              to INQUIRE
 #ifndef MPIX_HOST_REQUEST_CONTROL_H
 #define MPIX_HOST_REQUEST_CONTROL_H
 
@@ -24,7 +26,17 @@
 
 namespace mpix {
 
-enum class control : std::uint32_t { offer = 1, accept, connect, started, withdraw, detach, introduce };
+enum class control : std::uint32_t {
+    offer = 1,
+    accept,
+    connect,
+    started,
+    withdraw,
+    detach,
+    introduce,
+    inquire,
+    answer
+};
 
 // One size for all kinds; what a kind does not use is zero.
 struct control_message {
@@ -32,28 +44,28 @@ struct control_message {
     std::uint32_t kind;  // control
     std::uint64_t from;  // the sender's own number of its request
     std::uint64_t to;    // the addressee's request; 0 in OFFER and INTRODUCE
-    // OFFER: the matching key (the source is the process that sent it)
+    // OFFER, INQUIRE: the matching key (the source is the process of the send)
     std::uint64_t communicator;
-    std::int32_t tag;                // INTRODUCE: the network's transport_id
-    std::int32_t partitions;         // OFFER: the sender's; ACCEPT: the receiver's
-    std::uint64_t bytes;             // the whole message, as this side has it; INTRODUCE: the whole address
-    std::uint32_t flags;             // OFFER: offer_has_devices, ...; ACCEPT: slots of the landing, accept_in_chunks;
-                                     // INTRODUCE: where in the address this piece begins
-    std::uint32_t refusal;           // ACCEPT, CONNECT: a refusal_reason
+    std::int32_t tag;         // INTRODUCE: the network's transport_id
+    std::int32_t partitions;  // OFFER: the sender's; ACCEPT: the receiver's
+    std::uint64_t bytes;      // the whole message, as this side has it; INTRODUCE: the whole address
+    std::uint32_t flags;      // OFFER: offer_has_devices, ...; ACCEPT: slots of the landing, accept_in_chunks;
+                              // INTRODUCE: where in the address this piece begins; INQUIRE: the mpix_kind of `from`
+    std::uint32_t refusal;    // ACCEPT, CONNECT: a refusal_reason
     transport::wire_region words;    // this side's words; INTRODUCE: from here on introduction_piece bytes
     transport::wire_region landing;  // ACCEPT; OFFER: with offer_pull, the send buffer
     transport::wire_region
         arrival;  // ACCEPT: the arrival flags; OFFER: with offer_pull, where kernels tell what they wait for
     transport::wire_region layout;  // ACCEPT: the plan of a landing that has gaps (plan_wire.h), or the rest of the
                                     // description of GPU memory that a network reaches; else zero
-    char reason[136];               // with a refusal: a sentence, terminated
+    char reason[136];               // with a refusal: a sentence, terminated; ANSWER: what there is, likewise
 };
 static_assert(sizeof(control_message) == 960);
 
 constexpr std::size_t introduction_piece = 4 * sizeof(transport::wire_region);
 constexpr std::uint64_t introduction_limit = 64 * introduction_piece;
 
-constexpr std::uint32_t control_magic = 0x3978706d;  // "mpx9"
+constexpr std::uint32_t control_magic = 0x6178706d;  // "mpxa"
 constexpr std::uint32_t offer_has_devices = 1;
 constexpr std::uint32_t offer_in_place = 2;       // the sender can write into a receive buffer in host memory itself
 constexpr std::uint32_t offer_gpu_put = 4;        // the sender's network can put into GPU memory what it sends

@@ -266,40 +266,4 @@ void receive_request::status_of(MPI_Status *status) const {
     PMPI_Status_set_elements_x(status, MPI_BYTE, null_peer() ? 0 : static_cast<MPI_Count>(total_bytes()));
 }
 
-stall receive_request::describe_stall() {
-    const std::scoped_lock lock(setup_mutex(), engine);
-    stall s{"receive", op.peer, null_peer() ? -1 : peer_world(), op.tag, op.partitions, epoch_, path_, "not arrived",
-            {},        {}};
-    if (peer_number == 0) {
-        s.remark = "no matching send has been found";
-        if (!setup_thread_safe())
-            s.remark += " (the MPI library gave no MPI_THREAD_MULTIPLE: setup gets on in MPI calls only)";
-        return s;
-    }
-    if (!connected) s.remark = "the sender has not answered yet";
-    if (refusal_ != refused_not || !arrival_) {
-        s.remark = failure_;
-        return s;
-    }
-    if (delivery_ != nullptr) {
-        seen_flags_.resize(peer_partitions_);
-        for (std::uint64_t i = 0; i < peer_partitions_; ++i)
-            seen_flags_[i] = delivery_->delivered(i, epoch_) ? epoch_ : 0;
-    } else if (flags_on_device()) {
-        if (!snapshot().empty()) return s;
-    } else {
-        seen_flags_.resize(peer_partitions_);
-        for (std::uint64_t i = 0; i < peer_partitions_; ++i) seen_flags_[i] = detail::peek(&home->flags[i]);
-    }
-    for (int j = 0; j < op.partitions; ++j) {
-        const detail::overlap range = detail::sender_partitions(home, j, peer_partitions_);
-        for (std::uint64_t i = range.first; i <= range.last; ++i)
-            if (seen_flags_[i] < epoch_) {
-                s.missing.push_back(j);
-                break;
-            }
-    }
-    return s;
-}
-
 }  // namespace mpix

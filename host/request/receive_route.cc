@@ -448,11 +448,7 @@ void receive_request::peer_message(const control_message &m) {
                 peer_gone = true;
             }
             break;
-        case control::offer:
-        case control::started:
-        case control::introduce:
-        case control::accept:
-        case control::withdraw:
+        default:
             break;  // not for receivers (a withdrawn send is handled by its offer)
     }
 }

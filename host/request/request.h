@@ -24,6 +24,7 @@
 #include "host/request/control.h"
 #include "host/request/exported.h"
 #include "host/request/handle_table.h"
+#include "host/request/inquiry.h"
 #include "host/request/matcher.h"
 #include "host/request/movement.h"
 #include "host/request/places.h"
@@ -91,6 +92,8 @@ public:
     // MPIX_Pbuf_prepare's question.
     virtual bool prepared() = 0;
     virtual stall describe_stall() = 0;
+    // What has become of it, as the peer's user is told, after "rank n has". setup_mutex is held.
+    std::string standing();
 
     // The user frees it: give up what the peer does not need to wait for. setup_mutex is held.
     virtual void on_leave() {}
@@ -149,6 +152,7 @@ public:
     bool peer_gone = false;   // it has sent DETACH
     bool freed = false;
     bool waiting = false;  // counted among those that wait for a control message
+    inquiry question;      // of a wait that takes long
 
     // The progress list's own, and guarded by its mutex.
     const place_in_progress room_in_list;
@@ -157,8 +161,9 @@ public:
     std::uint64_t times_attended = 0;
 
 protected:
-    virtual void on_start() = 0;    // after the epoch word is out; `engine` is held
-    virtual problem outcome() = 0;  // of a complete epoch
+    virtual void on_start() = 0;                      // after the epoch word is out; `engine` is held
+    virtual std::string done_so_far() { return {}; }  // in a running epoch, after standing(); `engine` is held
+    virtual problem outcome() = 0;                    // of a complete epoch
     virtual void status_of(MPI_Status *status) const = 0;
     void fill_status(MPI_Status *status, bool failed) const;
     problem allocate_words(std::uint64_t extra_bytes);

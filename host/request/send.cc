@@ -488,31 +488,4 @@ problem send_request::outcome() {
     return {};
 }
 
-stall send_request::describe_stall() {
-    const std::scoped_lock lock(setup_mutex(), engine);
-    stall s{"send", op.peer, null_peer() ? -1 : peer_world(), op.tag, op.partitions, epoch_, path_, "not ready",
-            {},     {}};
-    if (device == nullptr) {
-        const std::uint64_t *state = detail::partition_states(home);
-        for (int p = 0; p < op.partitions; ++p)
-            if (detail::peek(&state[p]) != epoch_) s.missing.push_back(p);
-    } else {
-        std::uint64_t readied = 0;
-        if (device->ready_count(readied).empty())
-            s.remark =
-                format("{} of {} partitions are ready",
-                       readied + host_share_ - (epoch_ - 1) * static_cast<std::uint64_t>(op.partitions), op.partitions);
-    }
-    if (!s.remark.empty()) s.remark += "; ";
-    s.remark += !connected    ? "no matching receive has been found"
-                : gate_open() ? "the receiver has started"
-                              : format("the receiver has started epoch {} only", detail::peek(&words->gate));
-    if (const auto offered = std::count_if(moving_.begin(), moving_.end(), [](const move &m) { return m.offered; });
-        offered != 0)
-        s.remark += format("; {} were offered to the receiver's kernels, which have not read them", offered);
-    if (!connected && !setup_thread_safe())
-        s.remark += " (the MPI library gave no MPI_THREAD_MULTIPLE: setup gets on in MPI calls only)";
-    return s;
-}
-
 }  // namespace mpix

@@ -50,6 +50,7 @@ public:
 protected:
     void on_start() override;
     problem outcome() override;
+    std::string done_so_far() override;
     void status_of(MPI_Status *) const override {}
 
 private:
@@ -84,6 +85,7 @@ private:
     char *landing_now() const;
     bool gate_open() const;
     bool complete() const;
+    std::vector<int> not_ready() const;
     void drain();
     void start_move(int partition, bool for_host);
     void carry_out(move m);

@@ -46,10 +46,7 @@ void send_request::peer_message(const control_message &m) {
             // A receiver that refused us gives no more clear-to-send.
             if (refusal_ != refused_not) detail::publish(&words->gate, gate_discard);
             break;
-        case control::offer:
-        case control::started:
-        case control::introduce:
-        case control::connect:
+        default:
             break;  // not for senders
     }
 }

@@ -17,12 +17,10 @@
 #include "host/request/processes.h"
 #include "host/request/receive.h"
 #include "host/request/send.h"
+#include "host/request/wait_for_all.h"
 
 namespace mpix {
 namespace {
-
-// How long a request must have been in the same epoch for its peer's process to be looked at, and how often.
-constexpr std::int64_t watch_period_ms = 400;
 
 // How long a pair of two started requests waits for what becomes of one made before, whose partner was freed unstarted.
 constexpr std::int64_t doubt_ms = 1000;
@@ -238,12 +236,14 @@ void handle(int source, const control_message &m) {
     if (kind == control::offer) return handle_offer(source, m);
     if (kind == control::started) return handle_started_send(source, m);
     if (kind == control::withdraw && m.flags == 0) return handle_withdrawn_send(source, m);
+    if (kind == control::inquire) return answer_inquiry(source, m);
     request *r = addressee(source, m);
     if (r == nullptr) {
         // A receive that is withdrawn from a send we have freed: it still waits for our word.
         if (kind == control::withdraw) send_control(source, make_control(control::detach, m.to, m.from));
         return;
     }
+    if (kind == control::answer) return take_answer(*r, m);
     const std::uint64_t number = r->number;
     r->peer_message(m);
     settle(*r);
@@ -335,45 +335,12 @@ void take_met_ends() {
     }
 }
 
-// What needs all processes. `lacking` is said if it takes long, as a stall; and that is the end of it, unless it may take the
-// others any time. False: a process has ended, or may have, so some never will do theirs.
-enum class patience { endless, as_configured };
-template <class Done>
-bool wait_for_all(patience how_long, const char *lacking, const Done &done) {
-    setup_state &s = state();
-    const auto since = wait_clock::now();
-    bool reported = false;
-    int suspect = -1;
-    for (double next_look = 1e-3 * watch_period_ms;;) {
-        if (done()) return true;
-        const double waited = seconds_since(since);
-        detail::pause_waiting(waited * 1e9 > static_cast<double>(detail::long_wait_ns));
-        if (waited < next_look) continue;
-        next_look = waited + 1e-3 * watch_period_ms;
-        const std::lock_guard lock(setup_mutex());
-        // Who has gone through a barrier may end before we have seen all of it. But then all that it sent is here,
-        // so we see it before the next look.
-        if (suspect >= 0) {
-            say(format("MPI_Finalize does not wait for all: the process of world rank {} has ended without", suspect));
-            return false;
-        }
-        suspect = s.processes.any_ended();
-        if (!reported && config().stall_seconds > 0 && waited > config().stall_seconds) {
-            const bool goes_on = how_long == patience::endless;
-            say(format("STALL in MPI_Finalize: after {:.1f} s not all processes have {}; {}", waited, lacking,
-                       goes_on ? "still waiting" : "it does not wait for them any longer"));
-            if (!goes_on) return false;
-            reported = true;
-        }
-    }
-}
-
 // Everybody answers everybody's messages until all are here; an unfinished non-blocking barrier is the only thing
 // that says so.
 bool all_come_here() {
     MPI_Request barrier;
     state().channel.begin_barrier(barrier);
-    return wait_for_all(patience::endless, "called it", [&barrier] {
+    return wait_for_all(state().processes, patience::endless, "called it", [&barrier] {
         progress_poll();
         int all_here = 0;
         PMPI_Test(&barrier, &all_here, MPI_STATUS_IGNORE);
@@ -382,6 +349,9 @@ bool all_come_here() {
 }
 
 }  // namespace
+
+const transport::safe_map<std::uint64_t, std::shared_ptr<request>> &live_requests() { return state().live; }
+const transport::safe_map<std::uint64_t, offer> &offers_here() { return state().offers; }
 
 void send_control(int world_rank, control_message message) { state().channel.send(world_rank, message); }
 
@@ -436,8 +406,8 @@ void stop_setup() {
     }
     // Nobody else is in the channel any more. If not all take leave, it and what is under way on it are left to the
     // MPI library.
-    if (complete &&
-        wait_for_all(patience::as_configured, "taken what was sent to them", [&s] { return s.channel.emptied(); }))
+    if (complete && wait_for_all(s.processes, patience::as_configured, "taken what was sent to them",
+                                 [&s] { return s.channel.emptied(); }))
         s.channel.close();
 }
 

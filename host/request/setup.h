@@ -5,6 +5,7 @@
 #ifndef MPIX_HOST_REQUEST_SETUP_H
 #define MPIX_HOST_REQUEST_SETUP_H
 
+#include <map>
 #include <memory>
 #include <string>
 
@@ -64,6 +65,10 @@ struct offer {
     transport::safe_string no_network;      // why it is not by network, if that is what we would need
     std::uint64_t receiver = 0;             // the receive that it is bound to
 };
+
+// For inquiry.cc; setup_mutex is held.
+const transport::safe_map<std::uint64_t, std::shared_ptr<request>> &live_requests();
+const transport::safe_map<std::uint64_t, offer> &offers_here();
 
 }  // namespace mpix
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // `versions <n>`: world rank 1 claims a version of mpix that is n patches newer than the others'. MPI_Init says so, and by name.
-// `versions late`: it does not come before rank 0 has said that it waits.
+// `versions late`: it does not come before rank 0 has said twice that it waits.
 #include <dlfcn.h>
 #include <mpi.h>
 #include <stdint.h>
@@ -30,7 +30,7 @@ static void come_late(int rank) {
     snprintf(said, sizeof said, "versions_late_%d", number);
     if (rank == 0 && (freopen(said, "w", stderr) == NULL || setvbuf(stderr, NULL, _IONBF, 0) != 0)) exit(2);
     PMPI_Barrier(MPI_COMM_WORLD);
-    while (rank == 1 && !has_said("STALL in MPI_Init")) usleep(1000);
+    while (rank == 1 && !(has_said("WAITING in MPI_Init for") && has_said("STALL in MPI_Init"))) usleep(1000);
 }
 
 // The first call is mpix's, in MPI_Init: its version and the complement.

@@ -215,6 +215,7 @@ public:
                 break;
             case 7:
                 if (owned *o = any(); o != nullptr) {
+                    inquire(*o->r);
                     o->r->describe_stall();
                     o->r->path();
                     o->r->prepared();
@@ -311,7 +312,7 @@ private:
     }
 
     void message() {
-        const auto kind = static_cast<control>(1 + in_.below(6));
+        auto kind = static_cast<control>(1 + in_.below(6));
         control_message m = make_control(kind, 1 + in_.below(6), 0);
         owned *const o = any();
         if (o != nullptr) {
@@ -323,6 +324,11 @@ private:
         m.partitions = partitions();
         m.bytes -= m.bytes % static_cast<std::uint64_t>(m.partitions);
         m.flags = in_.below(32);
+        if (m.flags >= 29 && m.flags < 31) {  // what the other kinds do not have
+            kind = m.flags == 29 ? control::inquire : control::answer;
+            m.kind = static_cast<std::uint32_t>(kind);
+            m.flags = m.tag % 2 != 0 ? MPIX_KIND_SEND : MPIX_KIND_RECV;
+        }
         if (m.flags == 31) m.flags = 1 | accept_pull;  // of what no message has, what one may have
         m.refusal = in_.one_in(6) ? in_.below(4) : 0;
         memory_.describe(in_, m.words);

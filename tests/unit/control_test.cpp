@@ -19,7 +19,7 @@ control_message good(control kind) {
     m.magic = control_magic;
     m.kind = static_cast<std::uint32_t>(kind);
     m.from = 11;
-    m.to = kind == control::offer || kind == control::introduce ? 0 : 12;
+    m.to = kind == control::offer || kind == control::introduce || kind == control::inquire ? 0 : 12;
     if (kind == control::introduce) {
         m.bytes = 2 * introduction_piece + 5;
         m.flags = 2 * introduction_piece;
@@ -37,8 +37,8 @@ std::string check(const control_message &m, std::size_t bytes = sizeof(control_m
     return check_control(&m, bytes, out);
 }
 
-constexpr control all_kinds[] = {control::offer,    control::accept, control::connect,
-                                 control::withdraw, control::detach, control::introduce};
+constexpr control all_kinds[] = {control::offer,  control::accept,    control::connect, control::withdraw,
+                                 control::detach, control::introduce, control::inquire, control::answer};
 
 struct corruption {
     const char *name;
@@ -74,12 +74,14 @@ TEST_CASE("each field that can be wrong by itself is refused") {
         {"magic", [](control_message &m) { m.magic ^= 1; }, every},
         {"magic 0", [](control_message &m) { m.magic = 0; }, every},
         {"kind 0", [](control_message &m) { m.kind = 0; }, every},
-        {"kind 8", [](control_message &m) { m.kind = 8; }, every},
+        {"kind 10", [](control_message &m) { m.kind = 10; }, every},
         {"kind negative", [](control_message &m) { m.kind = 0xffffffffu; }, every},
         {"no from",
          [](control_message &m) { m.from = 0; },
-         {control::offer, control::accept, control::connect, control::withdraw}},
-        {"no to", [](control_message &m) { m.to = 0; }, {control::accept, control::connect, control::detach}},
+         {control::offer, control::accept, control::connect, control::withdraw, control::inquire}},
+        {"no to",
+         [](control_message &m) { m.to = 0; },
+         {control::accept, control::connect, control::detach, control::answer}},
         {"to of an offer", [](control_message &m) { m.to = 3; }, {control::offer}},
         {"refusal", [](control_message &m) { m.refusal = 4; }, every},
         {"no partitions", [](control_message &m) { m.partitions = 0; }, {control::offer, control::accept}},
