@@ -16,7 +16,7 @@ public:
 
 private:
     bool decode_contents(MPI_Datatype type, int combiner, int integers, int addresses, int types, type_map &out);
-    void named(MPI_Datatype type, type_map &out);
+    void basic(MPI_Datatype type, type_map &out);
     void subarray(const std::vector<int> &i, const type_map &child, type_map &out);
     void darray(const std::vector<int> &i, const type_map &child, type_map &out);
 };
@@ -40,6 +40,12 @@ envelope envelope_of(MPI_Datatype type) {
 #endif
     if (code != MPI_SUCCESS) e.problem = "MPI_Type_get_envelope failed";
     return e;
+}
+
+// Made of no other datatypes: the named ones, and those of MPI_Type_create_f90_real and its like.
+bool is_basic(int combiner) {
+    return combiner == MPI_COMBINER_NAMED || combiner == MPI_COMBINER_F90_REAL ||
+           combiner == MPI_COMBINER_F90_COMPLEX || combiner == MPI_COMBINER_F90_INTEGER;
 }
 
 // `count` elements of `child`, one extent apart.
@@ -115,7 +121,7 @@ void decoder::darray(const std::vector<int> &i, const type_map &child, type_map 
     out.append(part, 0);
 }
 
-void decoder::named(MPI_Datatype type, type_map &out) {
+void decoder::basic(MPI_Datatype type, type_map &out) {
     MPI_Count size = 0, true_lower = 0, true_extent = 0;
     PMPI_Type_size_x(type, &size);
     PMPI_Type_get_true_extent_x(type, &true_lower, &true_extent);
@@ -143,8 +149,8 @@ bool decoder::decode(MPI_Datatype type, type_map &out) {
     PMPI_Type_get_extent_x(type, &lower, &extent);
     PMPI_Type_size_x(type, &size);
     out.extent = extent;
-    if (made.combiner == MPI_COMBINER_NAMED)
-        named(type, out);
+    if (is_basic(made.combiner))
+        basic(type, out);
     else if (!decode_contents(type, made.combiner, made.integers, made.addresses, made.types, out))
         return false;
     if (out.size != size) {
@@ -158,18 +164,17 @@ bool decoder::decode_contents(MPI_Datatype type, int combiner, int integers, int
     std::vector<int> i(static_cast<std::size_t>(integers) + 1);
     std::vector<MPI_Aint> a(static_cast<std::size_t>(addresses) + 1);
     std::vector<MPI_Datatype> t(static_cast<std::size_t>(types) + 1);
-    if (types == 0 ||
-        PMPI_Type_get_contents(type, integers, addresses, types, i.data(), a.data(), t.data()) != MPI_SUCCESS) {
+    if (PMPI_Type_get_contents(type, integers, addresses, types, i.data(), a.data(), t.data()) != MPI_SUCCESS ||
+        (types == 0 && combiner != MPI_COMBINER_STRUCT)) {
         problem = "MPI_Type_get_contents does not explain the datatype";
         return false;
     }
-    std::vector<type_map> child(static_cast<std::size_t>(types));
+    std::vector<type_map> child(t.size());  // one too many: a struct of no blocks has none
     bool good = true;
     for (int n = 0; n < types; ++n) {
         const auto at = static_cast<std::size_t>(n);
         good = good && decode(t[at], child[at]);
-        if (envelope_of(t[at]).combiner != MPI_COMBINER_NAMED)
-            PMPI_Type_free(&t[at]);  // get_contents made a new reference
+        if (!is_basic(envelope_of(t[at]).combiner)) PMPI_Type_free(&t[at]);  // get_contents made a new reference
     }
     if (!good) return false;
     const auto I = [&](int n) { return i[static_cast<std::size_t>(n)]; };
@@ -242,13 +247,13 @@ int plan_key() {
     return key;
 }
 
-// Of named types, which are never freed, and which one does not attach anything to.
-struct named_plans {
+// Of basic types, which are never freed, and which one does not attach anything to.
+struct basic_plans {
     std::mutex mutex;
     std::map<MPI_Datatype, std::shared_ptr<const plan>> plans;
 };
-named_plans &named_table() {
-    static auto *const all = new named_plans;
+basic_plans &basic_table() {
+    static auto *const all = new basic_plans;
     return *all;
 }
 
@@ -259,9 +264,9 @@ std::shared_ptr<const plan> plan_of(MPI_Datatype datatype, std::string &problem)
     int found = 0;
     if (PMPI_Type_get_attr(datatype, plan_key(), &kept, &found) == MPI_SUCCESS && found) return *kept;
     {
-        const std::lock_guard lock(named_table().mutex);
-        const auto named = named_table().plans.find(datatype);
-        if (named != named_table().plans.end()) return named->second;
+        const std::lock_guard lock(basic_table().mutex);
+        const auto basic = basic_table().plans.find(datatype);
+        if (basic != basic_table().plans.end()) return basic->second;
     }
     decoder d;
     type_map map;
@@ -271,9 +276,9 @@ std::shared_ptr<const plan> plan_of(MPI_Datatype datatype, std::string &problem)
     }
     auto made = make_plan(std::move(map), problem);
     if (made == nullptr) return made;
-    if (envelope_of(datatype).combiner == MPI_COMBINER_NAMED) {
-        const std::lock_guard lock(named_table().mutex);
-        return named_table().plans.emplace(datatype, made).first->second;
+    if (is_basic(envelope_of(datatype).combiner)) {
+        const std::lock_guard lock(basic_table().mutex);
+        return basic_table().plans.emplace(datatype, made).first->second;
     }
     // Two threads may come here with one datatype; the second finds what the first has kept.
     static std::mutex *const one_at_a_time = new std::mutex;
