@@ -18,8 +18,8 @@
 
 namespace {
 
-// How many types the library was asked about.
-int compared = 0;
+// How many types the library was asked about, and of how many of them mpix says that it is right.
+int compared = 0, said_right = 0;
 
 // Types that Open MPI 4.1 or MPICH 4.0 pack otherwise than they should: with parts that have no bytes (Open
 // MPI forgets the distance between elements), with overlaps or dense but backwards (Open MPI takes them for
@@ -36,7 +36,12 @@ void check_pack(const sample &type, const mpix::plan &plan, int count, type_make
     std::vector<char> expected;
     for (const std::int64_t at : expected_at) expected.push_back(memory.buffer()[at]);
 
-    if (library_is_right(type, expected_at)) {
+    // mpix says it of one element: several may overlap.
+    mpix::type_facts facts;
+    REQUIRE(mpix::facts_of(type.type, 1e6, facts));
+    const bool right = facts.library_is_right && facts.size > 0 && (count == 1 || facts.extent >= facts.true_extent);
+    said_right += right;
+    if (right || library_is_right(type, expected_at)) {
         ++compared;
         std::vector<char> library(static_cast<std::size_t>(size) + 1);  // Open MPI wants an address in any case
         int position = 0;
@@ -161,6 +166,7 @@ TEST_CASE("random nested types") {
         check(maker.make(n % 4), maker, random);
     }
     CHECK(compared > types / 3);
+    CHECK(said_right > types / 4);
 }
 
 TEST_CASE("contiguous types are recognised as such") {
