@@ -25,6 +25,7 @@
 #include "host/interpose/pack_explain.h"
 #include "host/interpose/symbol.h"
 #include "host/report.h"
+#include "host/request/setup.h"
 #include "transport/select.h"
 
 using namespace mpix;
@@ -67,6 +68,8 @@ problem check(const call &c) {
 // plan does not pay yet, otherwise because there can be none.
 problem prepare(const call &c, work &out, std::string &why_not) {
     out.type = plan_at_hand(c.datatype);
+    if (out.type == nullptr && !is_committed(c.datatype))
+        return {MPI_ERR_TYPE, "datatype is not committed; call MPI_Type_commit first"};
     type_facts facts;
     const bool by_library = out.type == nullptr && library_packs_sooner(c.datatype, c.count, facts);
     if (out.type == nullptr && !by_library) out.type = plan_of(c.datatype, why_not);
