@@ -3,6 +3,8 @@
 // The knobs: what their parsers take, and what they say of the rest.
 #include "host/config.h"
 
+#include <clocale>
+#include <cstring>
 #include <map>
 #include <string>
 #include <vector>
@@ -49,6 +51,25 @@ TEST_CASE("an empty environment gives the defaults") {
     CHECK(c.inline_bytes.automatic);
     CHECK(c.pull_bytes.automatic);
     CHECK_FALSE(c.explain);
+}
+
+// The first locale of the system's that has a decimal comma; the C locale where there is none.
+static void set_comma() {
+    for (const char *name : {"de_DE.utf8", "de_DE.UTF-8", "fr_FR.utf8", "fr_FR.UTF-8", "es_ES.utf8", "es_ES.UTF-8"})
+        if (std::setlocale(LC_ALL, name) != nullptr && std::strcmp(std::localeconv()->decimal_point, ",") == 0) return;
+    std::setlocale(LC_ALL, "C");
+}
+
+TEST_CASE("numbers have a decimal point in every locale") {
+    set_comma();
+    configuration c;
+    environment = {{"MPIX_STALL_SECONDS", "0.5"}};
+    const std::string problem = read(c);
+    environment = {{"MPIX_STALL_SECONDS", "0,5"}};
+    const std::string other_problem = read(c);
+    std::setlocale(LC_ALL, "C");
+    CHECK(problem.empty());
+    CHECK(other_problem.find("MPIX_STALL_SECONDS") != std::string::npos);
 }
 
 TEST_CASE("good values are taken") {
