@@ -14,6 +14,7 @@
 #include "host/request/receive.h"
 #include "host/request/send.h"
 #include "host/request/setup.h"
+#include "host/unknown_names.h"
 
 using namespace mpix;
 
@@ -146,13 +147,15 @@ using partition_list = second_argument<decltype(MPI_Pready_list)>::type;
 }  // namespace
 
 MPIX_SYMBOL int MPI_Psend_init(const void *buf, int partitions, MPI_Count count, MPI_Datatype datatype, int dest,
-                               int tag, MPI_Comm comm, MPI_Info, MPI_Request *request) {
+                               int tag, MPI_Comm comm, MPI_Info info, MPI_Request *request) {
+    warn_of_unknown_keys("MPI_Psend_init", info, {});
     return init<send_request>("MPI_Psend_init", "dest",
                               {const_cast<void *>(buf), partitions, count, datatype, dest, tag, comm, request});
 }
 
 MPIX_SYMBOL int MPI_Precv_init(void *buf, int partitions, MPI_Count count, MPI_Datatype datatype, int source, int tag,
-                               MPI_Comm comm, MPI_Info, MPI_Request *request) {
+                               MPI_Comm comm, MPI_Info info, MPI_Request *request) {
+    warn_of_unknown_keys("MPI_Precv_init", info, {});
     return init<receive_request>("MPI_Precv_init", "source",
                                  {buf, partitions, count, datatype, source, tag, comm, request});
 }

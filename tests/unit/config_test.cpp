@@ -2,6 +2,7 @@
 //
 // The knobs: what their parsers take, and what they say of the rest.
 #include "host/config.h"
+#include "host/unknown_names.h"
 
 #include <clocale>
 #include <cstring>
@@ -167,4 +168,27 @@ TEST_CASE("CPU lists") {
         CAPTURE(list);
         CHECK_FALSE(parse_cpu_list(list, out));
     }
+}
+
+TEST_CASE("the nearest name is found") {
+    const std::vector<std::string_view> names = {"MPIX_TRANSPORTS", "MPIX_PACK", "MPIX_PROGRESS", "MPIX_PROGRESS_CPUS"};
+    CHECK(nearest_name("MPIX_TRANSPORT", names) == "MPIX_TRANSPORTS");
+    CHECK(nearest_name("MPIX_TRNASPORTS", names) == "MPIX_TRANSPORTS");
+    CHECK(nearest_name("MPIX_PROGRES", names) == "MPIX_PROGRESS");
+    CHECK(nearest_name("MPIX_PROGRESS_CPU", names) == "MPIX_PROGRESS_CPUS");
+    CHECK(nearest_name("MPIX_SOMETHING_ELSE", names).empty());
+    CHECK(nearest_name("MPIX_PACK", {}).empty());
+}
+
+TEST_CASE("variables that mpix does not know are warned of") {
+    const char *const variables[] = {"PATH=/bin",        "MPIX_PACK=auto", "MPIX_STALL_SECOND=1",
+                                     "MPIX_TEST_SEED=4", "MPIX_ROOT=/opt", "MPIX_STALL_SECONDS=1",
+                                     "MPIX_QUITE_ELSE",  nullptr};
+    const std::vector<std::string> lines = unknown_variables(variables);
+    REQUIRE(lines.size() == 2);
+    CHECK(lines[0].find("has MPIX_STALL_SECOND,") != std::string::npos);
+    CHECK(lines[0].find("did you mean MPIX_STALL_SECONDS?") != std::string::npos);
+    CHECK(lines[1].find("has MPIX_QUITE_ELSE,") != std::string::npos);
+    CHECK(lines[1].find("did you mean") == std::string::npos);
+    CHECK(unknown_variables(nullptr).empty());
 }
