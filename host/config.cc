@@ -27,10 +27,10 @@ bool parse(const std::string &value, on_off &out) {
     return out || value == "0";
 }
 
+// With a decimal point in every locale.
 bool parse(const std::string &value, seconds &out) {
-    char *end = nullptr;
-    out = std::strtod(value.c_str(), &end);
-    return !value.empty() && *end == '\0' && std::isfinite(out) && out >= 0 && out < 1e9;
+    const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), out);
+    return error == std::errc{} && end == value.data() + value.size() && std::isfinite(out) && out >= 0 && out < 1e9;
 }
 
 bool parse(const std::string &value, text &out) {

@@ -2,10 +2,14 @@
 #include "host/datatype/decode.h"
 
 #include <algorithm>
+#include <atomic>
+#include <deque>
 #include <map>
 #include <mutex>
 #include <new>
 #include <vector>
+
+#include "host/datatype/contents.h"
 
 namespace mpix {
 namespace {
@@ -16,38 +20,32 @@ public:
     std::string problem;
 
 private:
-    bool decode_contents(MPI_Datatype type, int combiner, int integers, int addresses, int types, type_map &out);
-    void named(MPI_Datatype type, type_map &out);
+    bool from_parts(const type_contents &made, type_map &out);
+    const type_map *part(MPI_Datatype type, std::deque<type_map> &here);
+    void basic(MPI_Datatype type, type_map &out);
     void subarray(const std::vector<int> &i, const type_map &child, type_map &out);
     void darray(const std::vector<int> &i, const type_map &child, type_map &out);
-};
 
-struct envelope {
-    int integers = 0, addresses = 0, types = 0, combiner = 0;
-    std::string problem;
+    // A part may be there many times; its handle means the same as long as what it was read with is kept. But not where
+    // every part has a handle of its own.
+    static constexpr std::size_t most_known = 1024;
+    std::map<MPI_Datatype, type_map> known_;
+    std::deque<type_contents> read_;
 };
-envelope envelope_of(MPI_Datatype type) {
-    envelope e;
-#if MPI_VERSION >= 4
-    MPI_Count integers = 0, addresses = 0, counts = 0, types = 0;
-    const int code = PMPI_Type_get_envelope_c(type, &integers, &addresses, &counts, &types, &e.combiner);
-    if (code == MPI_SUCCESS && counts != 0)
-        e.problem = "the datatype was made by a constructor with large counts (..._c), which mpix does not read yet";
-    e.integers = static_cast<int>(integers);
-    e.addresses = static_cast<int>(addresses);
-    e.types = static_cast<int>(types);
-#else
-    const int code = PMPI_Type_get_envelope(type, &e.integers, &e.addresses, &e.types, &e.combiner);
-#endif
-    if (code != MPI_SUCCESS) e.problem = "MPI_Type_get_envelope failed";
-    return e;
-}
 
 // `count` elements of `child`, one extent apart.
 type_map block(const type_map &child, std::int64_t count) {
     type_map several = child;
     several.repeat(count, child.extent);
     return several;
+}
+void append_block(type_map &out, const type_map &child, std::int64_t count, std::int64_t at) {
+    if (count == 1)
+        out.append(child, at);
+    else if (child.is_one_run())
+        out.append_run(at + child.parts[0].offset, child.size * std::max<std::int64_t>(count, 0));
+    else
+        out.append(block(child, count), at);
 }
 
 void decoder::subarray(const std::vector<int> &i, const type_map &child, type_map &out) {
@@ -116,7 +114,7 @@ void decoder::darray(const std::vector<int> &i, const type_map &child, type_map 
     out.append(part, 0);
 }
 
-void decoder::named(MPI_Datatype type, type_map &out) {
+void decoder::basic(MPI_Datatype type, type_map &out) {
     MPI_Count size = 0, true_lower = 0, true_extent = 0;
     PMPI_Type_size_x(type, &size);
     PMPI_Type_get_true_extent_x(type, &true_lower, &true_extent);
@@ -138,16 +136,21 @@ void decoder::named(MPI_Datatype type, type_map &out) {
 }
 
 bool decoder::decode(MPI_Datatype type, type_map &out) {
-    const envelope made = envelope_of(type);
-    if (problem = made.problem; !problem.empty()) return false;
+    const type_envelope envelope = envelope_of(type);
+    if (problem = envelope.problem; !problem.empty()) return false;
     MPI_Count lower = 0, extent = 0, size = 0;
     PMPI_Type_get_extent_x(type, &lower, &extent);
     PMPI_Type_size_x(type, &size);
     out.extent = extent;
-    if (made.combiner == MPI_COMBINER_NAMED)
-        named(type, out);
-    else if (!decode_contents(type, made.combiner, made.integers, made.addresses, made.types, out))
-        return false;
+    if (envelope.is_basic()) {
+        basic(type, out);
+    } else if (known_.size() < most_known) {
+        type_contents &made = read_.emplace_back();
+        if (!made.read(type, envelope, problem) || !from_parts(made, out)) return false;
+    } else {
+        type_contents made;
+        if (!made.read(type, envelope, problem) || !from_parts(made, out)) return false;
+    }
     if (out.size != size) {
         problem = "the datatype's size does not agree with its type map";
         return false;
@@ -155,62 +158,67 @@ bool decoder::decode(MPI_Datatype type, type_map &out) {
     return true;
 }
 
-bool decoder::decode_contents(MPI_Datatype type, int combiner, int integers, int addresses, int types, type_map &out) {
-    std::vector<int> i(static_cast<std::size_t>(integers) + 1);
-    std::vector<MPI_Aint> a(static_cast<std::size_t>(addresses) + 1);
-    std::vector<MPI_Datatype> t(static_cast<std::size_t>(types) + 1);
-    if (types == 0 ||
-        PMPI_Type_get_contents(type, integers, addresses, types, i.data(), a.data(), t.data()) != MPI_SUCCESS) {
-        problem = "MPI_Type_get_contents does not explain the datatype";
-        return false;
+// Null, with `problem`; kept for later, or with the caller.
+const type_map *decoder::part(MPI_Datatype type, std::deque<type_map> &here) {
+    if (const auto known = known_.find(type); known != known_.end()) return &known->second;
+    type_map map;
+    if (!decode(type, map)) return nullptr;
+    return &here.emplace_back(std::move(map));
+}
+
+bool decoder::from_parts(const type_contents &made, type_map &out) {
+    const bool remember = known_.size() < most_known;
+    std::deque<type_map> here;
+    std::vector<const type_map *> child;
+    for (const MPI_Datatype type : made.types) {
+        const type_map *map = part(type, here);
+        if (map == nullptr) return false;
+        if (remember && !here.empty() && map == &here.back()) {
+            map = &known_.emplace(type, std::move(here.back())).first->second;
+            here.pop_back();
+        }
+        child.push_back(map);
     }
-    std::vector<type_map> child(static_cast<std::size_t>(types));
-    bool good = true;
-    for (int n = 0; n < types; ++n) {
-        const auto at = static_cast<std::size_t>(n);
-        good = good && decode(t[at], child[at]);
-        if (envelope_of(t[at]).combiner != MPI_COMBINER_NAMED)
-            PMPI_Type_free(&t[at]);  // get_contents made a new reference
-    }
-    if (!good) return false;
-    const auto I = [&](int n) { return i[static_cast<std::size_t>(n)]; };
-    const auto A = [&](int n) { return static_cast<std::int64_t>(a[static_cast<std::size_t>(n)]); };
-    const type_map &c = child[0];
-    switch (combiner) {
+    const auto I = [&](int n) { return made.integers[static_cast<std::size_t>(n)]; };
+    const auto A = [&](int n) { return static_cast<std::int64_t>(made.addresses[static_cast<std::size_t>(n)]); };
+    if (child.empty()) return true;  // a struct of no blocks
+    const type_map &c = *child[0];
+    switch (made.combiner) {
         case MPI_COMBINER_DUP:
         case MPI_COMBINER_RESIZED:
             out.append(c, 0);
             return true;
         case MPI_COMBINER_CONTIGUOUS:
-            out.append(block(c, I(0)), 0);
+            append_block(out, c, I(0), 0);
             return true;
         case MPI_COMBINER_VECTOR:
         case MPI_COMBINER_HVECTOR: {
             type_map rows = block(c, I(1));
-            rows.repeat(I(0), combiner == MPI_COMBINER_VECTOR ? I(2) * c.extent : A(0));
+            rows.repeat(I(0), made.combiner == MPI_COMBINER_VECTOR ? I(2) * c.extent : A(0));
             out.append(rows, 0);
             return true;
         }
         case MPI_COMBINER_INDEXED:
+            for (int n = 0; n < I(0); ++n) append_block(out, c, I(1 + n), I(1 + I(0) + n) * c.extent);
+            return true;
         case MPI_COMBINER_HINDEXED:
-            for (int n = 0; n < I(0); ++n)
-                out.append(block(c, I(1 + n)), combiner == MPI_COMBINER_INDEXED ? I(1 + I(0) + n) * c.extent : A(n));
+            for (int n = 0; n < I(0); ++n) append_block(out, c, I(1 + n), A(n));
             return true;
         case MPI_COMBINER_INDEXED_BLOCK:
         case MPI_COMBINER_HINDEXED_BLOCK: {
             const type_map several = block(c, I(1));
             for (int n = 0; n < I(0); ++n)
-                out.append(several, combiner == MPI_COMBINER_INDEXED_BLOCK ? I(2 + n) * c.extent : A(n));
+                out.append(several, made.combiner == MPI_COMBINER_INDEXED_BLOCK ? I(2 + n) * c.extent : A(n));
             return true;
         }
         case MPI_COMBINER_STRUCT:
-            for (int n = 0; n < I(0); ++n) out.append(block(child[static_cast<std::size_t>(n)], I(1 + n)), A(n));
+            for (int n = 0; n < I(0); ++n) append_block(out, *child[static_cast<std::size_t>(n)], I(1 + n), A(n));
             return true;
         case MPI_COMBINER_SUBARRAY:
-            subarray(i, c, out);
+            subarray(made.integers, c, out);
             return true;
         case MPI_COMBINER_DARRAY:
-            darray(i, c, out);
+            darray(made.integers, c, out);
             return true;
         default:
             problem = "the datatype was made by a constructor that mpix does not know";
@@ -220,68 +228,167 @@ bool decoder::decode_contents(MPI_Datatype type, int combiner, int integers, int
 
 // ---- kept with the datatype --------------------------------------------------------------------------------
 
-using kept_plan = std::shared_ptr<const plan>;
+struct kept {
+    // Set once, with `made` behind it.
+    std::shared_ptr<const plan> type;
+    std::atomic<bool> made{false};
 
-int drop_plan(MPI_Datatype, int, void *kept, void *) {
-    delete static_cast<kept_plan *>(kept);
+    // What calls of MPI_Pack on host memory go by.
+    std::mutex mutex;
+    type_facts facts;
+    enum { unread, read, unreadable } state = unread;
+    double left_to_library = 0;  // bytes that the MPI library has packed or unpacked
+
+    // Null if there is none yet.
+    std::shared_ptr<const plan> ready() const {
+        // Whoever sees the flag sees the pointer; pairs with the release in keep().
+        return made.load(std::memory_order_acquire) ? type : nullptr;
+    }
+    // One thread at a time.
+    void keep(std::shared_ptr<const plan> plan) {
+        if (ready() != nullptr) return;
+        type = std::move(plan);
+        made.store(true, std::memory_order_release);  // the pointer is there; pairs with ready()
+    }
+};
+
+int drop_kept(MPI_Datatype, int, void *value, void *) {
+    delete static_cast<kept *>(value);
     return MPI_SUCCESS;
 }
 
-// A duplicate says the same.
-int copy_plan(MPI_Datatype, int, void *, void *kept, void *copy, int *flag) {
-    *static_cast<void **>(copy) = new (std::nothrow) kept_plan(*static_cast<kept_plan *>(kept));
-    *flag = *static_cast<void **>(copy) != nullptr;  // without memory it is made anew
+// A duplicate has the same plan.
+int copy_kept(MPI_Datatype, int, void *, void *value, void *copy, int *flag) {
+    auto type = static_cast<kept *>(value)->ready();
+    *flag = type != nullptr;
+    if (!*flag) return MPI_SUCCESS;
+    auto *const made = new (std::nothrow) kept;
+    *flag = made != nullptr;  // without memory it is made anew
+    if (!*flag) return MPI_SUCCESS;
+    made->keep(std::move(type));
+    *static_cast<void **>(copy) = made;
     return MPI_SUCCESS;
 }
 
-int plan_key() {
-    static const int key = [] {
-        int made = MPI_KEYVAL_INVALID;
-        PMPI_Type_create_keyval(copy_plan, drop_plan, &made, nullptr);
-        return made;
+int key() {
+    static const int made = [] {
+        int keyval = MPI_KEYVAL_INVALID;
+        PMPI_Type_create_keyval(copy_kept, drop_kept, &keyval, nullptr);
+        return keyval;
     }();
-    return key;
+    return made;
 }
 
-// Of named types, which are never freed, and which one does not attach anything to.
-struct named_plans {
+kept *find_kept(MPI_Datatype datatype) {
+    kept *found = nullptr;
+    int is_there = 0;
+    return PMPI_Type_get_attr(datatype, key(), &found, &is_there) == MPI_SUCCESS && is_there ? found : nullptr;
+}
+
+// For what is added to a datatype.
+std::mutex &one_at_a_time() {
+    static auto *const mutex = new std::mutex;
+    return *mutex;
+}
+
+// Of a type that is not basic. Two threads may come here with one; the second finds what the first has kept.
+kept &kept_of(MPI_Datatype datatype) {
+    if (kept *const found = find_kept(datatype); found != nullptr) return *found;
+    auto made = std::make_unique<kept>();
+    made->facts = quick_facts_of(datatype);
+    const std::lock_guard lock(one_at_a_time());
+    if (kept *const found = find_kept(datatype); found != nullptr) return *found;
+    PMPI_Type_set_attr(datatype, key(), made.get());
+    return *made.release();
+}
+
+// Of basic types, which are never freed, and which one does not attach anything to.
+struct basic_plans {
     std::mutex mutex;
     std::map<MPI_Datatype, std::shared_ptr<const plan>> plans;
 };
-named_plans &named_table() {
-    static auto *const all = new named_plans;
+basic_plans &basic_table() {
+    static auto *const all = new basic_plans;
     return *all;
 }
 
-}  // namespace
+std::shared_ptr<const plan> find_basic(MPI_Datatype datatype) {
+    const std::lock_guard lock(basic_table().mutex);
+    const auto found = basic_table().plans.find(datatype);
+    return found == basic_table().plans.end() ? nullptr : found->second;
+}
 
-std::shared_ptr<const plan> plan_of(MPI_Datatype datatype, std::string &problem) {
-    kept_plan *kept = nullptr;
-    int found = 0;
-    if (PMPI_Type_get_attr(datatype, plan_key(), &kept, &found) == MPI_SUCCESS && found) return *kept;
-    {
-        const std::lock_guard lock(named_table().mutex);
-        const auto named = named_table().plans.find(datatype);
-        if (named != named_table().plans.end()) return named->second;
-    }
+std::shared_ptr<const plan> make(MPI_Datatype datatype, std::string &problem) {
     decoder d;
     type_map map;
     if (!d.decode(datatype, map)) {
         problem = d.problem;
         return nullptr;
     }
-    auto made = make_plan(std::move(map), problem);
-    if (made == nullptr) return made;
-    if (envelope_of(datatype).combiner == MPI_COMBINER_NAMED) {
-        const std::lock_guard lock(named_table().mutex);
-        return named_table().plans.emplace(datatype, made).first->second;
+    return make_plan(std::move(map), problem);
+}
+
+// ---- calls that the MPI library carries out ---------------------------------------------------------------------
+
+// As much as the library packs in the time that a part of the plan takes to make.
+constexpr double bytes_a_part = 256;
+// Types of at least so many bytes and of blocks that are named one by one are looked into only after so many uses: their
+// description may be longer than their bytes.
+constexpr std::int64_t large = 8192;
+constexpr double uses_of_large = 16;
+
+bool names_blocks(int combiner) {
+    return combiner == MPI_COMBINER_STRUCT || combiner == MPI_COMBINER_INDEXED || combiner == MPI_COMBINER_HINDEXED ||
+           combiner == MPI_COMBINER_INDEXED_BLOCK || combiner == MPI_COMBINER_HINDEXED_BLOCK;
+}
+
+// With its mutex. What the library has packed it goes on packing, where we cannot tell that a plan would do the same.
+bool library_does(kept &with, MPI_Datatype datatype, int combiner, std::int64_t count) {
+    const bool apart = count == 1 || with.facts.extent >= with.facts.true_extent;
+    const auto size = static_cast<double>(with.facts.size);
+    if (with.facts.size == 0 || with.facts.size == with.facts.true_extent) return false;
+    if (with.state == kept::unread) {
+        const bool used = with.left_to_library > 0;
+        if (with.facts.size >= large && names_blocks(combiner) && with.left_to_library < uses_of_large * size)
+            return true;
+        const bool is_read = facts_of(datatype, size + 4096, with.facts);
+        with.state = is_read && !(used && !with.facts.library_is_right) ? kept::read : kept::unreadable;
     }
-    // Two threads may come here with one datatype; the second finds what the first has kept.
-    static std::mutex *const one_at_a_time = new std::mutex;
-    const std::lock_guard lock(*one_at_a_time);
-    if (PMPI_Type_get_attr(datatype, plan_key(), &kept, &found) == MPI_SUCCESS && !found)
-        PMPI_Type_set_attr(datatype, plan_key(), new kept_plan(made));
-    return made;
+    if (with.state == kept::unreadable || !with.facts.problem.empty()) return true;
+    const double bytes = size * static_cast<double>(count);
+    return with.facts.library_is_right && apart && with.left_to_library + bytes < with.facts.parts * bytes_a_part;
+}
+
+}  // namespace
+
+std::shared_ptr<const plan> plan_at_hand(MPI_Datatype datatype) {
+    if (const kept *const found = find_kept(datatype); found != nullptr) return found->ready();
+    return find_basic(datatype);
+}
+
+std::shared_ptr<const plan> plan_of(MPI_Datatype datatype, std::string &problem) {
+    if (auto found = plan_at_hand(datatype); found != nullptr) return found;
+    auto made = make(datatype, problem);
+    if (made == nullptr) return made;
+    if (envelope_of(datatype).is_basic()) {
+        const std::lock_guard lock(basic_table().mutex);
+        return basic_table().plans.emplace(datatype, made).first->second;
+    }
+    kept &with = kept_of(datatype);
+    const std::lock_guard lock(one_at_a_time());
+    with.keep(std::move(made));
+    return with.type;
+}
+
+bool library_packs_sooner(MPI_Datatype datatype, std::int64_t count, type_facts &facts) {
+    const type_envelope envelope = envelope_of(datatype);
+    if (envelope.is_basic()) return false;
+    kept &with = kept_of(datatype);
+    const std::lock_guard lock(with.mutex);
+    const bool does = library_does(with, datatype, envelope.combiner, count);
+    facts = with.facts;
+    if (does) with.left_to_library += static_cast<double>(facts.size) * static_cast<double>(count);
+    return does;
 }
 
 }  // namespace mpix

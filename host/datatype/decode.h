@@ -9,6 +9,7 @@
 #include <memory>
 #include <string>
 
+#include "host/datatype/facts.h"
 #include "host/datatype/plan.h"
 
 namespace mpix {
@@ -16,6 +17,14 @@ namespace mpix {
 // The plan of `datatype`, or null with a sentence in `problem` (see make_plan; or a type made by a constructor that
 // MPI_Type_get_contents does not explain). Thread-safe. Kept with the datatype until it is freed.
 std::shared_ptr<const plan> plan_of(MPI_Datatype datatype, std::string &problem);
+
+// The plan, if it has been made before; otherwise null.
+std::shared_ptr<const plan> plan_at_hand(MPI_Datatype datatype);
+
+// Where there is none at hand: whether the MPI library should pack `count` elements of host memory, since making the plan
+// would take longer than it has saved so far, or there is none for this type (facts.problem). Then `facts` is set. Each such
+// call brings the plan nearer.
+bool library_packs_sooner(MPI_Datatype datatype, std::int64_t count, type_facts &facts);
 
 }  // namespace mpix
 

@@ -48,6 +48,21 @@ void type_map::append(const type_map &other, std::int64_t at) {
     size += other.size;
 }
 
+void type_map::append_run(std::int64_t offset, std::int64_t length) {
+    if (length == 0) return;
+    strided *const last = parts.empty() ? nullptr : &parts.back();
+    if (last != nullptr && last->dimensions.empty() && last->offset + last->run == offset &&
+        last->packed + last->run == size)
+        last->run += length;
+    else
+        parts.push_back({offset, size, length, {}});
+    size += length;
+}
+
+bool type_map::is_one_run() const {
+    return parts.size() == 1 && parts[0].dimensions.empty() && parts[0].run == size && size == extent;
+}
+
 namespace {
 
 // ---- the canonical form ----------------------------------------------------------------------------------
@@ -234,7 +249,8 @@ void compress(const std::vector<mpix_run> &runs, plan &out) {
         else
             append_runs(part, part.dimensions.size(), part.offset, part.packed, out.loose);
     }
-    std::sort(out.loose.begin(), out.loose.end(), before);
+    if (!std::is_sorted(out.loose.begin(), out.loose.end(), before))
+        std::sort(out.loose.begin(), out.loose.end(), before);
 }
 
 // ---- one object for equal plans ----------------------------------------------------------------------------

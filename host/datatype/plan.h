@@ -45,6 +45,10 @@ struct type_map {
     void repeat(std::int64_t count, std::int64_t stride);
     // Another one behind it, `at` bytes from the start.
     void append(const type_map &other, std::int64_t at);
+    // A run of its own behind it.
+    void append_run(std::int64_t offset, std::int64_t length);
+    // Any number of elements is one run.
+    bool is_one_run() const;
 };
 
 // The plan of a type map; equal maps of up to `flatten_limit` runs give the same object, as long as anybody has it.

@@ -24,6 +24,7 @@
 #include "host/request/communicator.h"
 #include "host/request/control.h"
 #include "host/request/setup.h"
+#include "host/unknown_names.h"
 
 using namespace mpix;
 
@@ -140,6 +141,7 @@ int begin(init_call asked, int *argc, char ***argv, int required, int *provided)
     const bool thread_safe = *provided == MPI_THREAD_MULTIPLE;
     *provided = told_level = std::min(*provided, required);
     if (config().pack != gpu::pack_wish::none) gpu::prefer(config().pack);
+    warn_of_unknown_variables();
     start_setup(thread_safe, told_level == MPI_THREAD_SINGLE);
     start_progress();
     return MPI_SUCCESS;

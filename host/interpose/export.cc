@@ -18,6 +18,7 @@
 #include "host/request/receive.h"
 #include "host/request/send.h"
 #include "host/request/setup.h"
+#include "host/unknown_names.h"
 #include "transport/reserve.h"
 
 using namespace mpix;
@@ -49,6 +50,12 @@ struct export_options {
     int contributors = 1;
     bool sole_waiter = false;
 };
+
+// All that read_options() asks for.
+const std::vector<std::string_view> &info_keys() {
+    static const std::vector<std::string_view> all = {"mpix_device", "mpix_contributors", "mpix_waiters"};
+    return all;
+}
 
 problem read_options(const request &r, MPI_Info info, export_options &out) {
     out.device = r.place.device;
@@ -125,6 +132,7 @@ MPIX_SYMBOL int MPIX_Prequest_create(MPI_Request request, MPI_Info info, MPIX_Pr
     export_options options;
     if (!bad && preq == nullptr) bad = {MPI_ERR_ARG, "preq is a null pointer"};
     if (!bad && r->active()) bad = {MPI_ERR_REQUEST, "the request is active; export it before it is started"};
+    if (!bad) warn_of_unknown_keys("MPIX_Prequest_create", info, info_keys());
     if (!bad) bad = read_options(*r, info, options);
     if (!bad) bad = export_request(*r, options, *preq);
     return raise_for(r, "MPIX_Prequest_create", bad);

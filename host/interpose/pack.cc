@@ -3,7 +3,8 @@
 // MPI_Pack, MPI_Unpack, MPI_Pack_size, and their stream-ordered variants. The packed form is that of the MPI libraries
 // on machines of one kind: the bytes of the basic elements one after another.
 //
-// Types that we have no plan for go to the MPI library, unless GPU memory is in the call, which it may not know.
+// Types that we have no plan for go to the MPI library, unless GPU memory is in the call, which it may not know; and so do
+// those that have many blocks and are not used often enough for a plan to pay.
 #include <mpi.h>
 #include <mpix/device/gpu_pack.h>
 #include <mpix/mpix.h>
@@ -15,6 +16,7 @@
 #include <vector>
 
 #include "host/config.h"
+#include "host/datatype/contents.h"
 #include "host/datatype/decode.h"
 #include "host/datatype/host_copy.h"
 #include "host/datatype/typemap.h"
@@ -24,6 +26,7 @@
 #include "host/interpose/symbol.h"
 #include "host/interpose/tools.h"
 #include "host/report.h"
+#include "host/request/setup.h"
 #include "transport/select.h"
 
 using namespace mpix;
@@ -62,15 +65,22 @@ problem check(const call &c) {
     return {};
 }
 
-// The plan, the room, and where the buffers are. With no plan: none in `out`, and `why_not`.
+// The plan, the room, and where the buffers are. With no plan the MPI library can do it: where `why_not` is empty because a
+// plan does not pay yet, otherwise because there can be none.
 problem prepare(const call &c, work &out, std::string &why_not) {
-    out.type = plan_of(c.datatype, why_not);
-    if (out.type == nullptr) {
+    out.type = plan_at_hand(c.datatype);
+    if (out.type == nullptr && !is_committed(c.datatype))
+        return {MPI_ERR_TYPE, "datatype is not committed; call MPI_Type_commit first"};
+    type_facts facts;
+    const bool by_library = out.type == nullptr && library_packs_sooner(c.datatype, c.count, facts);
+    if (out.type == nullptr && !by_library) out.type = plan_of(c.datatype, why_not);
+    if (by_library) why_not = facts.problem;
+    if (out.type == nullptr && !why_not.empty()) {
         out.memory = transport::locate(c.memory);
         out.packed = transport::locate(c.packed);
         return {};
     }
-    const std::int64_t room = c.size - c.position, size = out.type->size;
+    const std::int64_t room = c.size - c.position, size = by_library ? facts.size : out.type->size;
     if (size != 0 && c.count > std::numeric_limits<std::int64_t>::max() / size)
         return {MPI_ERR_COUNT, format("{} is {}: more bytes than can be counted", c.count_name(), c.count)};
     out.bytes = size * c.count;
@@ -79,11 +89,13 @@ problem prepare(const call &c, work &out, std::string &why_not) {
                                          c.size_name(), c.size)};
     if (out.bytes == 0) return {};
     if (c.packed == nullptr) return {MPI_ERR_BUFFER, format("{} is a null pointer", c.unpack ? "inbuf" : "outbuf")};
-    if (c.memory == nullptr && out.type->first_offset() == 0)  // otherwise it is MPI_BOTTOM
+    const std::int64_t some_byte = by_library ? facts.true_lower : out.type->first_offset();
+    if (c.memory == nullptr && some_byte == 0)  // otherwise it is MPI_BOTTOM
         return {MPI_ERR_BUFFER, format("{} is a null pointer", c.unpack ? "outbuf" : "inbuf")};
-    // By its first byte: the address itself may be MPI_BOTTOM.
-    out.memory = transport::locate(static_cast<char *>(c.memory) + out.type->first_offset());
+    // By a byte of the datatype's: the address itself may be MPI_BOTTOM.
+    out.memory = transport::locate(static_cast<char *>(c.memory) + some_byte);
     out.packed = transport::locate(c.packed);
+    if (by_library && out.on_gpu()) out.type = plan_of(c.datatype, why_not);
     return {};
 }
 
@@ -148,7 +160,7 @@ int carry_out(const call &c, Count *position, const Library &by_library) {
     std::string why_not;
     if (!bad) bad = prepare(c, w, why_not);
     if (bad) return raise(c.comm, c.name, bad);
-    if (w.type == nullptr) {
+    if (w.type == nullptr && (w.bytes != 0 || !why_not.empty())) {
         if (!w.on_gpu()) return from_library(by_library());
         return raise(c.comm, c.name, {MPI_ERR_TYPE, why_not});
     }
@@ -182,14 +194,13 @@ int pack_size(const char *name, Count incount, MPI_Datatype datatype, MPI_Comm c
     if (size == nullptr || !mpi_is_up()) return from_library(by_library());
     if (const problem bad = check({name, false, nullptr, incount, datatype, nullptr, 0, 0, comm}); bad)
         return raise(comm, name, bad);
-    std::string why_not;
-    const auto type = plan_of(datatype, why_not);
-    if (type == nullptr) return from_library(by_library());
-    if (type->size != 0 && incount > std::numeric_limits<Count>::max() / type->size) {
+    const type_facts facts = quick_facts_of(datatype);
+    if (!envelope_of(datatype).problem.empty()) return from_library(by_library());
+    if (facts.size != 0 && incount > std::numeric_limits<Count>::max() / facts.size) {
         *size = MPI_UNDEFINED;
         return raise(comm, name, {MPI_ERR_COUNT, format("{} elements have more bytes than size can say", incount)});
     }
-    *size = static_cast<Count>(incount * type->size);
+    *size = static_cast<Count>(incount * facts.size);
     return MPI_SUCCESS;
 }
 
@@ -200,7 +211,7 @@ int enqueue(const call &c, MPI_Count *position, gpu::stream_handle stream) {
     work w;
     std::string why_not;
     if (!bad) bad = prepare(c, w, why_not);
-    if (!bad && w.type == nullptr) bad = {MPI_ERR_TYPE, why_not};
+    if (!bad && !why_not.empty()) bad = {MPI_ERR_TYPE, why_not};
     if (!bad && w.bytes != 0) {
         if (w.memory.owner == nullptr) {
             bad = {MPI_ERR_BUFFER, format("{} is not GPU memory", c.unpack ? "outbuf" : "inbuf")};

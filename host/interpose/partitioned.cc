@@ -14,6 +14,7 @@
 #include "host/request/receive.h"
 #include "host/request/send.h"
 #include "host/request/setup.h"
+#include "host/unknown_names.h"
 
 using namespace mpix;
 
@@ -60,6 +61,7 @@ problem check(const arguments &a, const char *peer_name, operation &op) {
     if (a.tag < 0 || a.tag > tag_limit())
         return {MPI_ERR_TAG, a.tag == MPI_ANY_TAG ? "tag is MPI_ANY_TAG; partitioned receives take no wildcards"
                                                   : format("tag is {}; it must be within 0 to {}", a.tag, tag_limit())};
+    if (!is_committed(a.datatype)) return {MPI_ERR_TYPE, "datatype is not committed; call MPI_Type_commit first"};
     std::string why;
     op.type = plan_of(a.datatype, why);
     if (op.type == nullptr) return {MPI_ERR_TYPE, "datatype: " + why};
@@ -144,14 +146,16 @@ using partition_list = second_argument<decltype(MPI_Pready_list)>::type;
 }  // namespace
 
 MPIX_SYMBOL int MPI_Psend_init(const void *buf, int partitions, MPI_Count count, MPI_Datatype datatype, int dest,
-                               int tag, MPI_Comm comm, MPI_Info, MPI_Request *request) try {
+                               int tag, MPI_Comm comm, MPI_Info info, MPI_Request *request) try {
+    warn_of_unknown_keys("MPI_Psend_init", info, {});
     return init<send_request>("MPI_Psend_init", "dest",
                               {const_cast<void *>(buf), partitions, count, datatype, dest, tag, comm, request});
 }
 MPIX_BOUNDARY("MPI_Psend_init", of_comm(comm))
 
 MPIX_SYMBOL int MPI_Precv_init(void *buf, int partitions, MPI_Count count, MPI_Datatype datatype, int source, int tag,
-                               MPI_Comm comm, MPI_Info, MPI_Request *request) try {
+                               MPI_Comm comm, MPI_Info info, MPI_Request *request) try {
+    warn_of_unknown_keys("MPI_Precv_init", info, {});
     return init<receive_request>("MPI_Precv_init", "source",
                                  {buf, partitions, count, datatype, source, tag, comm, request});
 }

@@ -36,6 +36,21 @@ void control_channel::open() {
     post_receive();
 }
 
+// A persistent receive from nobody that is never started: libraries check the type when it is made. It goes by our
+// communicator, so that the user's error handler does not hear of it.
+bool control_channel::takes(MPI_Datatype datatype) const {
+    char nothing = 0;
+    MPI_Request probe = MPI_REQUEST_NULL;
+    const int code = PMPI_Recv_init(&nothing, 1, datatype, MPI_PROC_NULL, 0, comm_, &probe);
+    if (code == MPI_SUCCESS) {
+        PMPI_Request_free(&probe);
+        return true;
+    }
+    int error_class = MPI_SUCCESS;
+    PMPI_Error_class(code, &error_class);
+    return error_class != MPI_ERR_TYPE;
+}
+
 void control_channel::begin_barrier(MPI_Request &out) { PMPI_Ibarrier(comm_, &out); }
 
 void control_channel::forget() {

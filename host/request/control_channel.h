@@ -47,6 +47,9 @@ public:
     // Whether any message waits for what was put before. Any thread may ask.
     bool holds_any() const { return holding_.load(std::memory_order_acquire) != 0; }
 
+    // Whether the MPI library takes that datatype for communication. Any thread may ask.
+    bool takes(MPI_Datatype datatype) const;
+
     // Let that process know how the network reaches us; once.
     transport::outcome introduce_to(int world_rank, transport::network &network);
     void take_introduction(int source, const control_message &piece);

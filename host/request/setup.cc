@@ -414,6 +414,7 @@ void stop_setup() {
 bool setup_running() { return state().running.load(std::memory_order_acquire); }
 bool one_thread_calls() { return state().one_thread; }
 
+bool is_committed(MPI_Datatype datatype) { return !setup_running() || state().channel.takes(datatype); }
 bool setup_thread_safe() { return state().thread_safe; }
 bool setup_pending() { return state().unsettled.load(std::memory_order_acquire) != 0 || state().channel.holds_any(); }
 

@@ -26,6 +26,9 @@ bool setup_thread_safe();
 // Whether the user asked for MPI_THREAD_SINGLE: no two of his threads are ever in a call of ours.
 bool one_thread_calls();
 
+// Whether MPI_Type_commit was called for it, as far as the MPI library tells; before setup it does not.
+bool is_committed(MPI_Datatype datatype);
+
 // A new request joins: a send is offered to its receiver, a receive waits for an offer.
 void join(const std::shared_ptr<request> &r);
 // The user has freed it. It lives on until the peer can no longer touch its memory.

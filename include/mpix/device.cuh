@@ -21,6 +21,9 @@
 #ifndef MPIX_DEVICE_CUH
 #define MPIX_DEVICE_CUH
 
+// First: it says so where the compiler is set to an older C++.
+#include <mpix/detail/cxx20.h>
+
 #include <mpix/detail/abi.h>
 #include <mpix/detail/order.h>
 #include <mpix/mpix.h>

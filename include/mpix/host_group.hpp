@@ -10,6 +10,9 @@
 #ifndef MPIX_HOST_GROUP_HPP
 #define MPIX_HOST_GROUP_HPP
 
+// First: it says so where the compiler is set to an older C++.
+#include <mpix/detail/cxx20.h>
+
 #include <atomic>
 #include <barrier>
 #include <cstdint>

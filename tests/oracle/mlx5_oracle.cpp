@@ -29,12 +29,12 @@ namespace {
 
 const provider_code &provider() {
     static const provider_code *const one = [] {
-        const char *const file = std::getenv("MPIX_MLX5_PROVIDER");
+        const char *const file = std::getenv("MPIX_TEST_MLX5_PROVIDER");
         // Lazily: what receives is not in it.
         void *const handle = file == nullptr ? nullptr : dlopen(file, RTLD_LAZY | RTLD_LOCAL);
         void *const made = handle == nullptr ? nullptr : dlsym(handle, "mlx5_provider");
         if (made == nullptr) {
-            std::fprintf(stderr, "MPIX_MLX5_PROVIDER: %s\n", file == nullptr ? "is not set" : dlerror());
+            std::fprintf(stderr, "MPIX_TEST_MLX5_PROVIDER: %s\n", file == nullptr ? "is not set" : dlerror());
             std::exit(1);
         }
         return reinterpret_cast<mlx5_provider_function *>(made)();

@@ -2,7 +2,10 @@
 //
 // The knobs: what their parsers take, and what they say of the rest.
 #include "host/config.h"
+#include "host/unknown_names.h"
 
+#include <clocale>
+#include <cstring>
 #include <map>
 #include <string>
 #include <vector>
@@ -49,6 +52,25 @@ TEST_CASE("an empty environment gives the defaults") {
     CHECK(c.inline_bytes.automatic);
     CHECK(c.pull_bytes.automatic);
     CHECK_FALSE(c.explain);
+}
+
+// The first locale of the system's that has a decimal comma; the C locale where there is none.
+static void set_comma() {
+    for (const char *name : {"de_DE.utf8", "de_DE.UTF-8", "fr_FR.utf8", "fr_FR.UTF-8", "es_ES.utf8", "es_ES.UTF-8"})
+        if (std::setlocale(LC_ALL, name) != nullptr && std::strcmp(std::localeconv()->decimal_point, ",") == 0) return;
+    std::setlocale(LC_ALL, "C");
+}
+
+TEST_CASE("numbers have a decimal point in every locale") {
+    set_comma();
+    configuration c;
+    environment = {{"MPIX_STALL_SECONDS", "0.5"}};
+    const std::string problem = read(c);
+    environment = {{"MPIX_STALL_SECONDS", "0,5"}};
+    const std::string other_problem = read(c);
+    std::setlocale(LC_ALL, "C");
+    CHECK(problem.empty());
+    CHECK(other_problem.find("MPIX_STALL_SECONDS") != std::string::npos);
 }
 
 TEST_CASE("good values are taken") {
@@ -146,4 +168,27 @@ TEST_CASE("CPU lists") {
         CAPTURE(list);
         CHECK_FALSE(parse_cpu_list(list, out));
     }
+}
+
+TEST_CASE("the nearest name is found") {
+    const std::vector<std::string_view> names = {"MPIX_TRANSPORTS", "MPIX_PACK", "MPIX_PROGRESS", "MPIX_PROGRESS_CPUS"};
+    CHECK(nearest_name("MPIX_TRANSPORT", names) == "MPIX_TRANSPORTS");
+    CHECK(nearest_name("MPIX_TRNASPORTS", names) == "MPIX_TRANSPORTS");
+    CHECK(nearest_name("MPIX_PROGRES", names) == "MPIX_PROGRESS");
+    CHECK(nearest_name("MPIX_PROGRESS_CPU", names) == "MPIX_PROGRESS_CPUS");
+    CHECK(nearest_name("MPIX_SOMETHING_ELSE", names).empty());
+    CHECK(nearest_name("MPIX_PACK", {}).empty());
+}
+
+TEST_CASE("variables that mpix does not know are warned of") {
+    const char *const variables[] = {"PATH=/bin",        "MPIX_PACK=auto", "MPIX_STALL_SECOND=1",
+                                     "MPIX_TEST_SEED=4", "MPIX_ROOT=/opt", "MPIX_STALL_SECONDS=1",
+                                     "MPIX_QUITE_ELSE",  nullptr};
+    const std::vector<std::string> lines = unknown_variables(variables);
+    REQUIRE(lines.size() == 2);
+    CHECK(lines[0].find("has MPIX_STALL_SECOND,") != std::string::npos);
+    CHECK(lines[0].find("did you mean MPIX_STALL_SECONDS?") != std::string::npos);
+    CHECK(lines[1].find("has MPIX_QUITE_ELSE,") != std::string::npos);
+    CHECK(lines[1].find("did you mean") == std::string::npos);
+    CHECK(unknown_variables(nullptr).empty());
 }

@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "host/datatype/facts.h"
+
+#include <algorithm>
+#include <deque>
+#include <map>
+
+#include "host/datatype/contents.h"
+
+namespace mpix {
+namespace {
+
+bool has_padding(MPI_Datatype basic) {
+    return basic == MPI_LONG_DOUBLE || basic == MPI_LONG_DOUBLE_INT || basic == MPI_C_LONG_DOUBLE_COMPLEX;
+}
+
+// Blocks of a type as they are named: whether each begins behind the end of the last one.
+class block_order {
+public:
+    void add(const type_facts &child, std::int64_t at, std::int64_t count) {
+        empty = empty || count <= 0 || child.size == 0;
+        ascending = ascending && at + child.true_lower >= end_ && (count == 1 || child.extent >= child.true_extent);
+        end_ = at + child.true_lower + (count - 1) * child.extent + child.true_extent;
+        parts += child.parts;
+    }
+    bool empty = false, ascending = true;
+    double parts = 0;
+
+private:
+    std::int64_t end_ = INT64_MIN;
+};
+
+class surveyor {
+public:
+    explicit surveyor(double budget) : budget_(budget) {}
+    const type_facts &facts(MPI_Datatype type);
+    bool within_budget() const { return budget_ >= 0; }
+
+private:
+    void look_into(MPI_Datatype type, type_facts &out);
+    block_order order_of(const type_contents &made, type_facts &out);
+
+    double budget_;
+    std::map<MPI_Datatype, type_facts> known_;  // a part may be there many times
+    std::deque<type_contents> read_;            // so that no handle comes to mean another type
+};
+
+// The blocks of one row, and the rows.
+block_order rows(const type_facts &child, std::int64_t count, std::int64_t length, std::int64_t stride) {
+    block_order order;
+    order.add(child, 0, length);
+    order.empty = order.empty || count <= 0;
+    const std::int64_t row = (length - 1) * child.extent + child.true_extent;
+    order.ascending = order.ascending && (count == 1 || stride >= row);
+    return order;
+}
+
+// Of each dimension some; the blocks are in the array's order.
+block_order array(const type_facts &child, const int *sizes, int dimensions, double most_parts) {
+    block_order order;
+    order.add(child, 0, 2);
+    for (int d = 0; d < dimensions; ++d) order.empty = order.empty || sizes[d] == 0;
+    order.parts *= most_parts;
+    return order;
+}
+
+block_order surveyor::order_of(const type_contents &made, type_facts &out) {
+    const auto I = [&](int n) -> std::int64_t { return made.integers[static_cast<std::size_t>(n)]; };
+    const auto A = [&](int n) -> std::int64_t { return made.addresses[static_cast<std::size_t>(n)]; };
+    block_order order;
+    type_facts none;
+    const type_facts &c = made.types.empty() ? none : facts(made.types[0]);
+    switch (made.combiner) {
+        case MPI_COMBINER_DUP:
+        case MPI_COMBINER_RESIZED:
+            order.add(c, 0, 1);
+            break;
+        case MPI_COMBINER_CONTIGUOUS:
+            order.add(c, 0, I(0));
+            break;
+        case MPI_COMBINER_VECTOR:
+            return rows(c, I(0), I(1), I(2) * c.extent);
+        case MPI_COMBINER_HVECTOR:
+            return rows(c, I(0), I(1), A(0));
+        case MPI_COMBINER_INDEXED:
+            for (int n = 0; n < I(0); ++n) order.add(c, I(1 + static_cast<int>(I(0)) + n) * c.extent, I(1 + n));
+            break;
+        case MPI_COMBINER_HINDEXED:
+            for (int n = 0; n < I(0); ++n) order.add(c, A(n), I(1 + n));
+            break;
+        case MPI_COMBINER_INDEXED_BLOCK:
+            for (int n = 0; n < I(0); ++n) order.add(c, I(2 + n) * c.extent, I(1));
+            break;
+        case MPI_COMBINER_HINDEXED_BLOCK:
+            for (int n = 0; n < I(0); ++n) order.add(c, A(n), I(1));
+            break;
+        case MPI_COMBINER_STRUCT:
+            for (int n = 0; n < I(0); ++n) order.add(facts(made.types[static_cast<std::size_t>(n)]), A(n), I(1 + n));
+            break;
+        case MPI_COMBINER_SUBARRAY: {
+            const int dimensions = static_cast<int>(I(0));
+            return array(c, &made.integers[static_cast<std::size_t>(1 + dimensions)], dimensions, 1);
+        }
+        case MPI_COMBINER_DARRAY: {
+            const int dimensions = static_cast<int>(I(2));
+            return array(c, &made.integers[3], dimensions, static_cast<double>(1 << std::min(dimensions, 20)));
+        }
+        default:
+            out.problem = "the datatype was made by a constructor that mpix does not know";
+    }
+    return order;
+}
+
+void surveyor::look_into(MPI_Datatype type, type_facts &out) {
+    out = quick_facts_of(type);
+    const type_envelope envelope = envelope_of(type);
+    out.problem = envelope.problem;
+    if (!out.problem.empty()) return;
+    if (envelope.is_basic()) {
+        out.library_is_right = !has_padding(type);
+        return;
+    }
+    // Open MPI makes a duplicate of each part.
+    constexpr double of_a_part = 64;
+    budget_ -= 1 + envelope.integers + envelope.addresses + of_a_part * envelope.types;
+    if (!within_budget()) return;
+    type_contents &made = read_.emplace_back();
+    if (!made.read(type, envelope, out.problem)) return;
+    if (made.types.empty()) {  // a struct of no blocks
+        out.library_is_right = false;
+        return;
+    }
+    const block_order order = order_of(made, out);
+    out.parts = order.parts;
+    out.library_is_right = out.size > 0 && !order.empty && order.ascending;
+    for (const MPI_Datatype part : made.types) {
+        if (!within_budget()) return;
+        const type_facts &child = facts(part);
+        out.library_is_right = out.library_is_right && child.library_is_right;
+        if (out.problem.empty()) out.problem = child.problem;
+    }
+}
+
+const type_facts &surveyor::facts(MPI_Datatype type) {
+    if (const auto known = known_.find(type); known != known_.end()) return known->second;
+    type_facts found;
+    look_into(type, found);
+    return known_.emplace(type, std::move(found)).first->second;
+}
+
+}  // namespace
+
+type_facts quick_facts_of(MPI_Datatype datatype) {
+    MPI_Count size = 0, lower = 0, extent = 0, true_lower = 0, true_extent = 0;
+    PMPI_Type_size_x(datatype, &size);
+    PMPI_Type_get_extent_x(datatype, &lower, &extent);
+    PMPI_Type_get_true_extent_x(datatype, &true_lower, &true_extent);
+    type_facts facts;
+    facts.size = size;
+    facts.extent = extent;
+    facts.true_lower = true_lower;
+    facts.true_extent = true_extent;
+    return facts;
+}
+
+bool facts_of(MPI_Datatype datatype, double budget, type_facts &out) {
+    surveyor one(budget);
+    type_facts found = one.facts(datatype);
+    if (!one.within_budget()) return false;
+    out = std::move(found);
+    return true;
+}
+
+}  // namespace mpix
