@@ -27,7 +27,7 @@ problem await(request &r, const char *call, wait_clock::time_point since) {
         early = r.device_error();  // the epoch may never complete now: say why
         return static_cast<bool>(early);
     };
-    const problem late = progress_until(call, since, std::ref(done), [&r] { return r.describe_stall(); });
+    const problem late = progress_until(call, since, std::ref(done), [&r] { return r.describe_stall_fully(); });
     // A kernel gave up first: what it waited for, as the host sees it.
     if (early.error_class == MPI_ERR_PENDING) {
         stall s = r.describe_stall();
@@ -348,7 +348,7 @@ MPIX_SYMBOL int MPI_Waitany(int count, MPI_Request array_of_requests[], int *ind
         return *index != MPI_UNDEFINED || code != MPI_SUCCESS;
     };
     const problem late = progress_until(call, wait_clock::now(), std::ref(look),
-                                        [&array] { return array.first_active()->describe_stall(); });
+                                        [&array] { return array.first_active()->describe_stall_fully(); });
     return late ? raise(*array.first_active(), call, late) : code;
 }
 
@@ -431,6 +431,6 @@ MPIX_SYMBOL int MPI_Waitsome(int incount, MPI_Request array_of_requests[], int *
         return code != MPI_SUCCESS || *outcount != 0;
     };
     const problem late = progress_until(call, wait_clock::now(), std::ref(look),
-                                        [&array] { return array.first_active()->describe_stall(); });
+                                        [&array] { return array.first_active()->describe_stall_fully(); });
     return late ? raise(*array.first_active(), call, late) : code;
 }

@@ -113,7 +113,7 @@ int raise_for(const request *r, const char *call, const problem &bad) {
 
 problem prepare(const char *call, wait_clock::time_point since, request &r) {
     return progress_until(
-        call, since, [&] { return r.prepared(); }, [&] { return r.describe_stall(); });
+        call, since, [&] { return r.prepared(); }, [&] { return r.describe_stall_fully(); });
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 
 #include <mpix/detail/order.h>
 #include <mpix/device/gpu_pack.h>
+#include <mpix/device/module_loading.h>
 
 #include <cstring>
 #include <new>
@@ -172,6 +173,27 @@ bool request::in_same_epoch_still() {
     return std::exchange(watched_word_, word) == word && (word & 1) != 0;
 }
 
+stall request::describe_stall_fully() {
+    stall s = describe_stall();
+    if (const std::string lazy = lazy_loading(); !lazy.empty()) s.remark += (s.remark.empty() ? "" : "; ") + lazy;
+    return s;
+}
+
+// Of a request that kernels wait for, whatever else it waits for; empty: it is not that.
+std::string request::lazy_loading() {
+    bool on_gpu;
+    {
+        const std::lock_guard lock(engine);
+        on_gpu = device != nullptr;
+    }
+    if (!on_gpu || !gpu::loads_lazily()) return {};
+    return format(
+        "kernels are loaded at their first launch ({}), which may wait for kernels that run, and these for what it is "
+        "to "
+        "do: set CUDA_MODULE_LOADING=EAGER, or load all kernels before any waits (cudaFuncGetAttributes)",
+        gpu::module_loading_setting());
+}
+
 problem request::ended_peer() const {
     const transport::outcome lost = wire_ == nullptr ? transport::outcome{} : wire_->lost(peer_world());
     return {process_failed, format("the process of rank {} (world rank {}) {}", op.peer, peer_world(),
@@ -190,9 +212,12 @@ problem request::device_error() {
                                                         : "a device call failed";
     if (error_class != MPI_ERR_ARG && error_class != MPI_ERR_PENDING && error_class != MPI_ERR_REQUEST)
         error_class = MPI_ERR_OTHER;  // nothing that we have written
-    return {error_class,
-            format("in device code, {} rank {}, tag {}, epoch {}, partition {}: {}",
-                   kind == MPIX_KIND_SEND ? "send to" : "receive from", op.peer, op.tag, epoch_, partition, what)};
+    std::string sentence =
+        format("in device code, {} rank {}, tag {}, epoch {}, partition {}: {}",
+               kind == MPIX_KIND_SEND ? "send to" : "receive from", op.peer, op.tag, epoch_, partition, what);
+    if (error_class == MPI_ERR_PENDING)
+        if (const std::string lazy = lazy_loading(); !lazy.empty()) sentence += "; " + lazy;
+    return {error_class, sentence};
 }
 
 void fill_empty_status(MPI_Status *status) {

@@ -77,6 +77,8 @@ public:
     // MPIX_Pbuf_prepare's question.
     virtual bool prepared() = 0;
     virtual stall describe_stall() = 0;
+    // The same, and what keeps waiting whatever the request's own state is.
+    stall describe_stall_fully();
 
     // The user frees it: give up what the peer does not need to wait for. setup_mutex is held.
     virtual void on_leave() {}
@@ -144,6 +146,7 @@ public:
 protected:
     virtual void on_start() = 0;    // after the epoch word is out; `engine` is held
     virtual problem outcome() = 0;  // of a complete epoch
+    std::string lazy_loading();
     virtual void status_of(MPI_Status *status) const = 0;
     problem allocate_words(std::uint64_t extra_bytes);
     // A region of the peer's memory, by what its description says; and a word there, after all that was put there
