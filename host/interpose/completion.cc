@@ -21,6 +21,7 @@ namespace {
 
 // Wait until it can be retired, whatever time has passed since the call began. With an error it stays active.
 problem await(request &r, const char *call, wait_clock::time_point since) {
+    if (!r.active()) return {};
     problem early;
     const auto done = [&] {
         if (r.done()) return true;
@@ -37,10 +38,13 @@ problem await(request &r, const char *call, wait_clock::time_point since) {
     return early ? early : late;
 }
 
+// Whether it can be retired; an inactive one has an error to tell.
+bool may_retire(request &r) { return !r.active() || r.done_exactly(); }
+
 // Of those that are not complete: what device code has left behind. Their epochs may never be.
 int raise_device_errors(const mixed_array &array, const char *call) {
     for (int i = 0; i < array.count(); ++i)
-        if (request *const r = array.mine(i); r != nullptr && r->active())
+        if (request *const r = array.mine(i); r != nullptr && r->concerns_caller())
             if (const problem bad = r->device_error()) return raise(*r, call, bad);
     return MPI_SUCCESS;
 }
@@ -126,7 +130,7 @@ MPIX_SYMBOL int MPI_Test(MPI_Request *request, int *flag, MPI_Status *status) {
     }
     if (is_null(status)) return raise_null(*r, "MPI_Test", "status");
     // A program may well ask the same one again and again, so others get on whatever the answer.
-    *flag = r->done_exactly();
+    *flag = may_retire(*r);
     if (!*flag || progress_needs_caller()) progress_poll();
     const problem bad = *flag ? r->retire(status) : r->device_error();
     return bad ? raise(*r, "MPI_Test", bad) : MPI_SUCCESS;
@@ -139,6 +143,11 @@ MPIX_SYMBOL int MPI_Request_get_status(MPI_Request request, int *flag, MPI_Statu
         return from_library(PMPI_Request_get_status(request, flag, status));
     }
     if (is_null(status)) return raise_null(*r, "MPI_Request_get_status", "status");
+    if (!r->active()) {
+        *flag = 1;
+        const problem bad = r->retire(status);
+        return bad ? raise(*r, "MPI_Request_get_status", bad) : MPI_SUCCESS;
+    }
     *flag = r->done_exactly();
     if (*flag) r->fill_status(status);
     if (!*flag || progress_needs_caller()) progress_poll();
@@ -158,7 +167,7 @@ int retire_all(mixed_array &array, MPI_Status statuses[], int code, const char *
     for (int i = 0; i < array.count(); ++i) {
         classes[i] = MPI_SUCCESS;
         request *const r = array.mine(i);
-        if (r == nullptr || !r->active()) {  // or named twice
+        if (r == nullptr || !r->concerns_caller()) {  // or named twice
             if (r != nullptr || !array.has_library()) fill_empty_status(at(statuses, i));
             continue;
         }
@@ -242,7 +251,7 @@ MPIX_SYMBOL int MPI_Testall(int count, MPI_Request array_of_requests[], int *fla
     if (is_null(array_of_statuses)) return raise_null(*array.first_active(), call, "array_of_statuses");
     *flag = 0;
     for (int i = 0; i < count; ++i)
-        if (request *const r = array.mine(i); r != nullptr && !r->done_exactly()) {
+        if (request *const r = array.mine(i); r != nullptr && !may_retire(*r)) {
             progress_poll();  // which also lets the library get on
             return raise_device_errors(array, call);
         }
@@ -287,7 +296,7 @@ int test_any(mixed_array &array, MPI_Request handles[], MPI_Status *status, cons
                 const int i =
                     static_cast<int>((turn / 2 + static_cast<unsigned>(k)) % static_cast<unsigned>(array.count()));
                 request *const r = array.mine(i);
-                if (r == nullptr || !r->done_exactly()) continue;
+                if (r == nullptr || !may_retire(*r)) continue;
                 if (const problem bad = r->retire(status)) code = raise(*r, call, bad);
                 return i;
             }

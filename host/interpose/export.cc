@@ -160,7 +160,7 @@ MPIX_SYMBOL int MPIX_Prequest_free(MPIX_Prequest *preq) {
     *preq = MPIX_PREQUEST_NULL;
     ended.reset();  // without the locks: that may wait for kernels, and so may this
     close_unused_mappings();
-    return MPI_SUCCESS;
+    return raise_for(r.get(), "MPIX_Prequest_free", r->device_error());
 }
 
 MPIX_SYMBOL int MPIX_Pbuf_prepare(MPI_Request request) {

@@ -12,12 +12,12 @@
 
 namespace mpix {
 
-// Only active requests of ours need us. The handle of an inactive one is an inactive request of the library's as well, so
+// Only active requests of ours need us, and those of which an error is to be told. The handle of an inactive one is an inactive request of the library's as well, so
 // the library answers for it as for any other, and gets to see the array with our active ones replaced by
 // MPI_REQUEST_NULL.
 inline request *active_request(const MPI_Request *handle) {
     request *const r = handle == nullptr ? nullptr : find_request(*handle);
-    return r != nullptr && r->active() ? r : nullptr;
+    return r != nullptr && r->concerns_caller() ? r : nullptr;
 }
 
 class mixed_array {
@@ -40,7 +40,7 @@ public:
     // One of ours that is still active: the others have been completed by this very call.
     request *first_active() const {
         for (int i = 0; i < count_; ++i)
-            if (mine_[i] != nullptr && mine_[i]->active()) return mine_[i];
+            if (mine_[i] != nullptr && mine_[i]->concerns_caller()) return mine_[i];
         return nullptr;
     }
     bool has_library() const { return has_library_; }

@@ -14,6 +14,7 @@
 #include "host/config.h"
 #include "host/datatype/typemap.h"
 #include "host/request/exported.h"
+#include "host/request/kept_error.h"
 #include "host/request/pull.h"
 #include "host/request/setup.h"
 
@@ -187,11 +188,8 @@ std::string request::lazy_loading() {
         on_gpu = device != nullptr;
     }
     if (!on_gpu || !gpu::loads_lazily()) return {};
-    return format(
-        "kernels are loaded at their first launch ({}), which may wait for kernels that run, and these for what it is "
-        "to "
-        "do: set CUDA_MODULE_LOADING=EAGER, or load all kernels before any waits (cudaFuncGetAttributes)",
-        gpu::module_loading_setting());
+    return format("lazy loading may be why ({}): set CUDA_MODULE_LOADING=EAGER, or load all kernels before any waits",
+                  gpu::module_loading_setting());
 }
 
 problem request::ended_peer() const {
@@ -204,20 +202,13 @@ problem request::device_error() {
     const std::uint64_t word = detail::observe(&words->error);
     if (word == 0) return {};
     detail::poke(&words->error, 0);
-    int error_class = static_cast<int>(word >> 32);
-    const int partition = static_cast<int>(word & 0xffffffffu) - 1;
-    const char *what = error_class == MPI_ERR_ARG       ? "partition out of range, or marked ready twice"
-                       : error_class == MPI_ERR_PENDING ? "wait_arrived ran into its deadline"
-                       : error_class == MPI_ERR_REQUEST ? "the request was not active, or of the wrong kind"
-                                                        : "a device call failed";
-    if (error_class != MPI_ERR_ARG && error_class != MPI_ERR_PENDING && error_class != MPI_ERR_REQUEST)
-        error_class = MPI_ERR_OTHER;  // nothing that we have written
+    const kept_error error(word, 2 * epoch_ + (active() ? 1 : 2));
     std::string sentence =
-        format("in device code, {} rank {}, tag {}, epoch {}, partition {}: {}",
-               kind == MPIX_KIND_SEND ? "send to" : "receive from", op.peer, op.tag, epoch_, partition, what);
-    if (error_class == MPI_ERR_PENDING)
+        format("in device code, {} rank {}, tag {}, {}", kind == MPIX_KIND_SEND ? "send to" : "receive from", op.peer,
+               op.tag, error.sentence(kind, op.partitions));
+    if (error.error_class() == MPI_ERR_PENDING)
         if (const std::string lazy = lazy_loading(); !lazy.empty()) sentence += "; " + lazy;
-    return {error_class, sentence};
+    return {error.error_class(), sentence};
 }
 
 void fill_empty_status(MPI_Status *status) {
@@ -235,6 +226,10 @@ void request::fill_status(MPI_Status *status) const {
 }
 
 problem request::retire(MPI_Status *status) {
+    if (!active()) {
+        fill_empty_status(status);
+        return device_error();
+    }
     fill_status(status);
     problem result = outcome();
     if (!result) result = device_error();

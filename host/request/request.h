@@ -9,6 +9,7 @@
 
 #include <mpi.h>
 #include <mpix/detail/abi.h>
+#include <mpix/detail/order.h>
 
 #include <atomic>
 #include <cstdint>
@@ -70,6 +71,8 @@ public:
     void fill_status(MPI_Status *status) const;
     // An error that device code left behind, once.
     problem device_error();
+    // Whether a completion call has anything to do with it: it is active, or device code has left an error behind since.
+    bool concerns_caller() const { return active() || detail::peek(&words->error) != 0; }
 
     // What the engine has to do for it now, from whatever thread makes progress. False: nothing more in this
     // epoch, unless it is attended again.

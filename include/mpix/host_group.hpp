@@ -19,6 +19,8 @@
 #include <thread>
 #include <vector>
 
+#include <mpix/detail/host_launch.h>
+
 namespace mpix {
 
 namespace detail {
@@ -81,10 +83,14 @@ template <class Body>
 void host_launch(int blocks, int threads, const Body &body) {
     std::vector<std::unique_ptr<detail::host_group_state>> states;
     std::vector<std::thread> team;
+    // One within another is the same.
+    const std::uint32_t number =
+        detail::host_launch_number != 0 ? detail::host_launch_number : detail::next_host_launch();
     for (int b = 0; b < blocks; ++b) states.push_back(std::make_unique<detail::host_group_state>(threads));
     for (int b = 0; b < blocks; ++b)
         for (int t = 0; t < threads; ++t)
             team.emplace_back([&, b, t] {
+                detail::host_launch_number = number;
                 try {
                     body(host_group(*states[b], t, threads, b));
                 } catch (...) {
