@@ -219,6 +219,11 @@ problem progress_until(const char *call, wait_clock::time_point since, const std
 bool progress_needs_caller() {
     progress_state &s = state();
     if (!s.any.load(std::memory_order_acquire) && !setup_pending()) return false;
+    return progress_is_callers();
+}
+
+bool progress_is_callers() {
+    progress_state &s = state();
     const std::lock_guard lock(s.mutex);
     return !s.enabled || !setup_thread_safe();
 }

@@ -176,20 +176,25 @@ bool request::in_same_epoch_still() {
 
 stall request::describe_stall_fully() {
     stall s = describe_stall();
-    if (const std::string lazy = lazy_loading(); !lazy.empty()) s.remark += (s.remark.empty() ? "" : "; ") + lazy;
+    if (const std::string also = obstacle(); !also.empty()) s.remark += (s.remark.empty() ? "" : "; ") + also;
     return s;
 }
 
-// Of a request that kernels wait for, whatever else it waits for; empty: it is not that.
-std::string request::lazy_loading() {
-    bool on_gpu;
+// What keeps an exported request waiting, whatever its own state is; empty: nothing that is known.
+std::string request::obstacle() {
+    bool on_gpu, on_host;
     {
         const std::lock_guard lock(engine);
         on_gpu = device != nullptr;
+        on_host = exported_to_host;
     }
-    if (!on_gpu || !gpu::loads_lazily()) return {};
-    return format("lazy loading may be why ({}): set CUDA_MODULE_LOADING=EAGER, or load all kernels before any waits",
-                  gpu::module_loading_setting());
+    if ((on_gpu || on_host) && config().progress == progress_mode::never)
+        return "with MPIX_PROGRESS=never it gets on in MPI calls only, of which there may have been none";
+    if (on_gpu && gpu::loads_lazily())
+        return format(
+            "lazy loading may be why ({}): set CUDA_MODULE_LOADING=EAGER, or load all kernels before any waits",
+            gpu::module_loading_setting());
+    return {};
 }
 
 problem request::ended_peer() const {
@@ -207,7 +212,7 @@ problem request::device_error() {
         format("in device code, {} rank {}, tag {}, {}", kind == MPIX_KIND_SEND ? "send to" : "receive from", op.peer,
                op.tag, error.sentence(kind, op.partitions));
     if (error.error_class() == MPI_ERR_PENDING)
-        if (const std::string lazy = lazy_loading(); !lazy.empty()) sentence += "; " + lazy;
+        if (const std::string also = obstacle(); !also.empty()) sentence += "; " + also;
     return {error.error_class(), sentence};
 }
 

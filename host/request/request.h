@@ -149,7 +149,7 @@ public:
 protected:
     virtual void on_start() = 0;    // after the epoch word is out; `engine` is held
     virtual problem outcome() = 0;  // of a complete epoch
-    std::string lazy_loading();
+    std::string obstacle();
     virtual void status_of(MPI_Status *status) const = 0;
     problem allocate_words(std::uint64_t extra_bytes);
     // A region of the peer's memory, by what its description says; and a word there, after all that was put there
