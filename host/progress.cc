@@ -251,14 +251,14 @@ problem progress_until(const char *call, wait_clock::time_point since, const std
         if (round % 8 == 0) poll_setup();
         if (round % 16 != 15) continue;
         const double waited = seconds_since(since);
-        if (limit > 0 && waited > limit) return report_stall(call, waited, waits_for().describe_stall());
+        if (limit > 0 && waited > limit) return report_stall(call, waited, waits_for().describe_stall_fully());
         if (waited > next_question) {
             inquire(waits_for());
             next_question = waited + notice / 2;
         }
         if (waited > notice && noticed != since) {
             noticed = since;
-            notice_stall(call, waited, waits_for().describe_stall());
+            notice_stall(call, waited, waits_for().describe_stall_fully());
         }
         detail::pause_waiting(waited * 1e9 > static_cast<double>(detail::long_wait_ns));
     }
@@ -267,6 +267,11 @@ problem progress_until(const char *call, wait_clock::time_point since, const std
 bool progress_needs_caller() {
     progress_state &s = state();
     if (!s.any.load(std::memory_order_acquire) && !setup_pending()) return false;
+    return progress_is_callers();
+}
+
+bool progress_is_callers() {
+    progress_state &s = state();
     const std::lock_guard lock(s.mutex);
     return !s.enabled || !setup_thread_safe();
 }

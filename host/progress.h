@@ -44,6 +44,8 @@ bool outlast(const char *what, const std::function<bool()> &ended);
 
 // Whether a blocking call of the MPI library would keep our own work waiting (no thread does it).
 bool progress_needs_caller();
+// The same, whatever there is to do now.
+bool progress_is_callers();
 
 }  // namespace mpix
 

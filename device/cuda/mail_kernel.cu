@@ -15,7 +15,7 @@ __global__ void __launch_bounds__(threads) take(MPIX_Prequest receive) {
     const auto block = cooperative_groups::this_thread_block();
     const int partitions = mpix::detail::request_of(receive)->partitions;
     for (int j = static_cast<int>(blockIdx.x); j < partitions; j += static_cast<int>(gridDim.x))
-        parrived(block, receive, j);
+        mpix::detail::arrived(block, receive, j, mpix::detail::library_taker{});
 }
 
 __global__ void lone_copy(char *to, const char *from, int64_t bytes) {

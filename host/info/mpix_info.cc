@@ -3,6 +3,7 @@
 // mpix_info: what this mpix is and can do here; with --pairs, what each pair of ranks would use.
 #include <mpi.h>
 #include <mpix/detail/abi.h>
+#include <mpix/device/module_loading.h>
 #include <mpix/mpix.h>
 #include <unistd.h>
 
@@ -68,6 +69,7 @@ int describe() {
     print(format("built for {}; runs on {}\n", built_for(), first_line_of_library_version()));
     print(format("built in: CUDA {}, pack kernels {}, UCX {}, verbs {}\n", MPIX_HAVE_CUDA ? "yes" : "no",
                  MPIX_HAVE_NVCC ? "yes" : "no", MPIX_HAVE_UCX ? "yes" : "no", MPIX_HAVE_VERBS ? "yes" : "no"));
+    print(format("loading of kernels: {}\n", mpix::gpu::module_loading_setting()));
     print("environment:\n");
 #define MPIX_KNOB(member, type, variable, initial, meaning) print_knob(variable, initial, meaning);
 #include "host/config.def"

@@ -23,6 +23,7 @@ namespace {
 
 // Wait until it can be retired, whatever time has passed since the call began. With an error it stays active.
 problem await(request &r, const char *call, wait_clock::time_point since) {
+    if (!r.active()) return {};
     problem early;
     const auto done = [&] {
         if (r.done()) return true;
@@ -39,10 +40,13 @@ problem await(request &r, const char *call, wait_clock::time_point since) {
     return early ? early : late;
 }
 
+// Whether it can be retired; an inactive one has an error to tell.
+bool may_retire(request &r) { return !r.active() || r.done_exactly(); }
+
 // Of those that are not complete: what device code has left behind. Their epochs may never be.
 int raise_device_errors(const mixed_array &array, const char *call) {
     for (int i = 0; i < array.count(); ++i)
-        if (request *const r = array.mine(i); r != nullptr && r->active())
+        if (request *const r = array.mine(i); r != nullptr && r->concerns_caller())
             if (const problem bad = r->device_error()) return raise(*r, call, bad);
     return MPI_SUCCESS;
 }
@@ -109,12 +113,12 @@ int waitall_library(int count, MPI_Request *handles, MPI_Status *statuses) {
     return from_library(next.Waitall(count, handles, statuses));
 }
 
-// What any call says of an inactive request.
-int inactive(MPI_Status *status, int *flag = nullptr) {
+// What any call says of an inactive request: an empty status, or the error that device code has left behind since.
+int inactive(request &r, const char *call, MPI_Status *status, int *flag = nullptr) {
     lend_progress();
     if (flag != nullptr) *flag = 1;
-    fill_empty_status(status);
-    return MPI_SUCCESS;
+    const problem bad = r.retire(status);
+    return bad ? raise(r, call, bad) : MPI_SUCCESS;
 }
 
 }  // namespace
@@ -132,7 +136,7 @@ MPIX_SYMBOL int MPI_Wait(MPI_Request *request, MPI_Status *status) try {
         return code;
     }
     if (is_null(status)) return raise_null(r, "MPI_Wait", "status");
-    if (!r->active()) return inactive(status);
+    if (!r->active()) return inactive(*r, "MPI_Wait", status);
     problem bad = await(*r, "MPI_Wait", wait_clock::now());
     if (!bad) bad = r->retire(status);
     return bad ? raise(*r, "MPI_Wait", bad) : MPI_SUCCESS;
@@ -147,7 +151,7 @@ MPIX_SYMBOL int MPI_Test(MPI_Request *request, int *flag, MPI_Status *status) tr
     }
     if (flag == nullptr) return raise_null(r, "MPI_Test", "flag");
     if (is_null(status)) return raise_null(r, "MPI_Test", "status");
-    if (!r->active()) return inactive(status, flag);
+    if (!r->active()) return inactive(*r, "MPI_Test", status, flag);
     // A program may well ask the same one again and again, so others get on whatever the answer.
     *flag = r->done_exactly();
     if (!*flag || progress_needs_caller()) progress_poll();
@@ -164,7 +168,7 @@ MPIX_SYMBOL int MPI_Request_get_status(MPI_Request request, int *flag, MPI_Statu
     }
     if (flag == nullptr) return raise_null(r, "MPI_Request_get_status", "flag");
     if (is_null(status)) return raise_null(r, "MPI_Request_get_status", "status");
-    if (!r->active()) return inactive(status, flag);
+    if (!r->active()) return inactive(*r, "MPI_Request_get_status", status, flag);
     *flag = r->done_exactly();
     if (*flag) r->fill_status(status);
     if (!*flag || progress_needs_caller()) progress_poll();
@@ -187,7 +191,7 @@ int retire_all(mixed_array &array, MPI_Status statuses[], int code, bool writes_
         classes[i] = MPI_SUCCESS;
         if (array.is_library(i)) continue;
         request *const r = array.mine(i);
-        if (r == nullptr || !r->active()) {  // null or inactive, or named twice
+        if (r == nullptr || !r->concerns_caller()) {  // null or inactive, or named twice
             fill_empty_status(at(statuses, i));
             continue;
         }
@@ -280,7 +284,7 @@ MPIX_SYMBOL int MPI_Testall(int count, MPI_Request array_of_requests[], int *fla
     if (!found) return raise(MPI_COMM_NULL, call, array.no_memory());
     *flag = 0;
     for (int i = 0; i < count; ++i)
-        if (request *const r = array.mine(i); r != nullptr && !r->done_exactly()) {
+        if (request *const r = array.mine(i); r != nullptr && !may_retire(*r)) {
             progress_poll();  // which also lets the library get on
             return raise_device_errors(array, call);
         }
@@ -342,7 +346,7 @@ bool test_any(mixed_array &array, MPI_Request handles[], int *index, MPI_Status 
                     static_cast<int>((turn / 2 + static_cast<unsigned>(k)) % static_cast<unsigned>(array.count()));
                 request *const r = array.mine(i);
                 any_active = any_active || r != nullptr;
-                if (r == nullptr || !r->done_exactly()) continue;
+                if (r == nullptr || !may_retire(*r)) continue;
                 if (const problem bad = r->retire(status)) code = raise(*r, call, bad);
                 *index = i;
                 return true;

@@ -170,7 +170,7 @@ MPIX_SYMBOL int MPIX_Prequest_free(MPIX_Prequest *preq) try {
     *preq = MPIX_PREQUEST_NULL;
     ended.reset();  // without the locks: that may wait for kernels, and so may this
     close_unused_mappings();
-    return MPI_SUCCESS;
+    return raise_for(r.get(), "MPIX_Prequest_free", r->device_error());
 }
 MPIX_BOUNDARY("MPIX_Prequest_free", of_world())
 

@@ -21,6 +21,8 @@ MPIX_SYMBOL int MPI_Start(MPI_Request *request) try {
     mpix::request *r = request == nullptr ? nullptr : find_request(*request);
     if (r == nullptr) return from_library(next.Start(request));
     if (r->active()) return raise(*r, "MPI_Start", {MPI_ERR_REQUEST, "the request is active already"});
+    // Since it was completed, or before it is started for the first time: that epoch is not to be blamed for it.
+    if (const problem bad = r->device_error()) return raise(*r, "MPI_Start", bad);
     r->start();
     return MPI_SUCCESS;
 }
@@ -30,10 +32,12 @@ MPIX_SYMBOL int MPI_Startall(int count, MPI_Request array_of_requests[]) try {
     const char *const call = "MPI_Startall";
     int ours = 0;
     for (int i = 0; array_of_requests != nullptr && i < count; ++i) {
-        const request *r = find_request(array_of_requests[i]);
+        request *r = find_request(array_of_requests[i]);
         if (r == nullptr) continue;
         if (r->active())
             return raise(*r, call, {MPI_ERR_REQUEST, format("array_of_requests[{}] is active already", i)});
+        if (const problem bad = r->device_error())
+            return raise(*r, call, {bad.error_class, format("array_of_requests[{}]: {}", i, bad.sentence)});
         ++ours;
     }
     if (ours == 0) return from_library(next.Startall(count, array_of_requests));

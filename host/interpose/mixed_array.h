@@ -35,7 +35,7 @@ public:
         if (count_ == 0 || !enough_memory()) return;
         for (int i = 0; i < count; ++i) {
             request *const r = ours(&handles[i]);
-            mine_[i] = r != nullptr && r->active() ? r : nullptr;
+            mine_[i] = r != nullptr && r->concerns_caller() ? r : nullptr;
             is_library_[i] = r == nullptr && handles[i] != MPI_REQUEST_NULL;
             if (!is_library_[i]) continue;
             place_[library_count_] = i;
@@ -47,12 +47,12 @@ public:
     bool enough_memory() const { return mine_ && place_ && is_library_ && library_; }
     problem no_memory() const { return {MPI_ERR_NO_MEM, format("no memory for an array of {} requests", count_)}; }
     int count() const { return count_; }
-    // An active one of ours, or null.
+    // One of ours that is active, or of which an error of device code is to be told; else null.
     request *mine(int i) const { return mine_[i]; }
     // One of ours that is still active: the others have been completed by this very call.
     request *first_active() const {
         for (int i = 0; i < count_; ++i)
-            if (mine_[i] != nullptr && mine_[i]->active()) return mine_[i];
+            if (mine_[i] != nullptr && mine_[i]->concerns_caller()) return mine_[i];
         return nullptr;
     }
     int library_count() const { return library_count_; }

@@ -2,6 +2,7 @@
 #include "host/request/explain.h"
 
 #include <mpix/device/mailbox.cuh>
+#include <mpix/device/module_loading.h>
 #include <mpix/device/post.cuh>
 #include <mpix/device/pull.cuh>
 
@@ -37,6 +38,11 @@ public:
         line(format("  {} partitions of {} {}: {} bytes, {}, {} memory", r.op.partitions, r.op.count,
                     r.op.names->datatype, r.total_bytes(), r.gapless ? "in one piece" : "with gaps",
                     r.place.owner == nullptr ? "host" : format("GPU {}", r.place.device)));
+        if (r.place.owner != nullptr)
+            line(format("  kernels are loaded {}: {}",
+                        gpu::loads_lazily() ? "at their first launch, which may wait for kernels that run"
+                                            : "with the CUDA context",
+                        gpu::module_loading_setting()));
     }
 
     void row(const std::string &first, const char *second, const std::string &third) {

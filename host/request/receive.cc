@@ -23,6 +23,7 @@ namespace {
 
 // How the host takes a sender's partition out of the landing, whatever the datatype.
 struct plan_taker {
+    static constexpr mpix_device_call call = MPIX_CALL_NONE;
     const request &r;
     template <class Group>
     void operator()(const Group &, const mpix_prequest *, std::uint64_t offset, const char *from,

@@ -3,6 +3,7 @@
 
 #include <mpix/detail/order.h>
 #include <mpix/device/gpu_pack.h>
+#include <mpix/device/module_loading.h>
 
 #include <cstring>
 #include <new>
@@ -13,6 +14,7 @@
 #include "host/config.h"
 #include "host/datatype/typemap.h"
 #include "host/request/exported.h"
+#include "host/request/kept_error.h"
 #include "host/request/pull.h"
 #include "host/request/setup.h"
 #include "host/request/user_memory.h"
@@ -213,6 +215,29 @@ bool request::in_same_epoch_still() {
     return std::exchange(watched_word_, word) == word && (word & 1) != 0;
 }
 
+stall request::describe_stall_fully() {
+    stall s = describe_stall();
+    if (const std::string also = obstacle(); !also.empty()) s.remark += (s.remark.empty() ? "" : "; ") + also;
+    return s;
+}
+
+// What keeps an exported request waiting, whatever its own state is; empty: nothing that is known.
+std::string request::obstacle() {
+    bool on_gpu, on_host;
+    {
+        const std::lock_guard lock(engine);
+        on_gpu = device != nullptr;
+        on_host = exported_to_host;
+    }
+    if ((on_gpu || on_host) && config().progress == progress_mode::never)
+        return "with MPIX_PROGRESS=never it gets on in MPI calls only, of which there may have been none";
+    if (on_gpu && gpu::loads_lazily())
+        return format(
+            "lazy loading may be why ({}): set CUDA_MODULE_LOADING=EAGER, or load all kernels before any waits",
+            gpu::module_loading_setting());
+    return {};
+}
+
 problem request::ended_peer() const {
     const transport::outcome lost = wire_ == nullptr ? transport::outcome{} : wire_->lost(peer_world());
     return {process_failed, format("the process of rank {} (world rank {}) {}", op.peer, peer_world(),
@@ -223,17 +248,13 @@ problem request::device_error() {
     const std::uint64_t word = detail::observe(&words->error);
     if (word == 0) return {};
     detail::poke(&words->error, 0);
-    int error_class = static_cast<int>(word >> 32);
-    const int partition = static_cast<int>(word & 0xffffffffu) - 1;
-    const char *what = error_class == MPI_ERR_ARG       ? "partition out of range, or marked ready twice"
-                       : error_class == MPI_ERR_PENDING ? "wait_arrived ran into its deadline"
-                       : error_class == MPI_ERR_REQUEST ? "the request was not active, or of the wrong kind"
-                                                        : "a device call failed";
-    if (error_class != MPI_ERR_ARG && error_class != MPI_ERR_PENDING && error_class != MPI_ERR_REQUEST)
-        error_class = MPI_ERR_OTHER;  // nothing that we have written
-    return {error_class,
-            format("in device code, {} rank {}, tag {}, epoch {}, partition {}: {}",
-                   kind == MPIX_KIND_SEND ? "send to" : "receive from", op.peer, op.tag, epoch_, partition, what)};
+    const kept_error error(word, 2 * epoch_ + (active() ? 1 : 2));
+    std::string sentence =
+        format("in device code, {} rank {}, tag {}, {}", kind == MPIX_KIND_SEND ? "send to" : "receive from", op.peer,
+               op.tag, error.sentence(kind, op.partitions));
+    if (error.error_class() == MPI_ERR_PENDING)
+        if (const std::string also = obstacle(); !also.empty()) sentence += "; " + also;
+    return {error.error_class(), sentence};
 }
 
 void fill_empty_status(MPI_Status *status) {
@@ -254,6 +275,10 @@ void request::fill_status(MPI_Status *status, bool failed) const {
 void request::fill_status(MPI_Status *status) { fill_status(status, static_cast<bool>(outcome())); }
 
 problem request::retire(MPI_Status *status) {
+    if (!active()) {
+        fill_empty_status(status);
+        return device_error();
+    }
     problem result = outcome();
     fill_status(status, static_cast<bool>(result));
     if (!result) result = device_error();

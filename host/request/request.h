@@ -9,6 +9,7 @@
 
 #include <mpi.h>
 #include <mpix/detail/abi.h>
+#include <mpix/detail/order.h>
 
 #include <atomic>
 #include <cstdint>
@@ -83,6 +84,8 @@ public:
     void fill_status(MPI_Status *status);
     // An error that device code left behind, once.
     problem device_error();
+    // Whether a completion call has anything to do with it: it is active, or device code has left an error behind since.
+    bool concerns_caller() const { return active() || detail::peek(&words->error) != 0; }
 
     // advance(), but that without memory nothing is done: later.
     bool try_advance();
@@ -92,6 +95,8 @@ public:
     // MPIX_Pbuf_prepare's question.
     virtual bool prepared() = 0;
     virtual stall describe_stall() = 0;
+    // The same, and what keeps waiting whatever the request's own state is.
+    stall describe_stall_fully();
     // What has become of it, as the peer's user is told, after "rank n has". setup_mutex is held.
     std::string standing();
 
@@ -164,6 +169,7 @@ protected:
     virtual void on_start() = 0;                      // after the epoch word is out; `engine` is held
     virtual std::string done_so_far() { return {}; }  // in a running epoch, after standing(); `engine` is held
     virtual problem outcome() = 0;                    // of a complete epoch
+    std::string obstacle();
     virtual void status_of(MPI_Status *status) const = 0;
     void fill_status(MPI_Status *status, bool failed) const;
     problem allocate_words(std::uint64_t extra_bytes);

@@ -29,7 +29,8 @@ namespace {
 // How the host moves a partition of any datatype into host memory.
 template <bool Alone>
 struct plan_mover {
-    static constexpr bool alone = Alone, keeps_errors = false;
+    static constexpr bool alone = Alone;
+    static constexpr mpix_device_call call = MPIX_CALL_NONE;
     const request &r;
     template <class Group>
     [[gnu::always_inline]] void operator()(const Group &, const mpix_prequest *, const detail::outgoing &, int p,
@@ -343,8 +344,8 @@ transport::outcome send_request::look_for_both() {
     if (auto bad = device->states(states); !bad.empty()) return bad;
     for (std::uint64_t p = 0; p < n; ++p) {
         if (states[p] < epoch_ || !host_readied_[p]) continue;
-        detail::publish(&words->error,
-                        static_cast<std::uint64_t>(MPI_ERR_ARG) << 32 | static_cast<std::uint32_t>(p + 1));
+        detail::publish(&words->error, detail::error_word(detail::with_cause(MPIX_CALL_PREADY, MPIX_CAUSE_READY),
+                                                          2 * epoch_ + 1, static_cast<int>(p)));
         // What was counted and deferred twice is not to count in the next epoch.
         moving_.clear();
         device_copy::kernels_counts kernels{};

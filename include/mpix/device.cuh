@@ -13,9 +13,18 @@
 // The functions without a group are the MPI Forum's bindings, for one thread.
 //
 // Errors. Every function but parrived and prepare_* returns an MPI error class (MPI_SUCCESS = 0), the same for all threads of the
-// group. The first error of an epoch is also kept with the request and raised by the host's MPI_Wait;
-// that of a call on a null request is only returned. Ranges and lists stop at the first error: what comes
+// group. The first error of an epoch is also kept with the request and raised by the host's MPI_Wait, with the call, the
+// partition and the reason; that of a call on an inactive request by the host's next call on it, MPI_Start included, which
+// then starts nothing; that of a call on a null request is only returned. Ranges and lists stop at the first error: what comes
 // before stays ready. Of a range that is empty or goes beyond the partitions (MPI_ERR_ARG) nothing becomes ready.
+//
+//   MPI_ERR_ARG      an index or a range beyond the partitions; a partition that is ready already; a list of negative length,
+//                    a null list or flag; a share that ends beyond the partition, or of more bytes than are left of it
+//   MPI_ERR_REQUEST  a null or inactive request; a send where the call takes receives, or the other way; a handle of another
+//                    version of mpix
+//   MPI_ERR_PENDING  wait_arrived: the time was over
+//
+// To parrived and MPI_Parrived a null or inactive request has arrived, as in MPI; to wait_arrived a null one.
 //
 // Epochs. A kernel always acts on the epoch that the host has started; nothing has to be told to it.
 #ifndef MPIX_DEVICE_CUH
@@ -123,10 +132,14 @@ template <class Group>
 MPIX_FN bool parrived(const Group &group, MPIX_Prequest preq, int partition);
 
 /**
- * Wait until `partition` has arrived. Returns MPI_SUCCESS, at once for a null or inactive request; MPI_ERR_PENDING
- * when `timeout_ns` nanoseconds went by first (0 asks once); or the error that parrived would have kept.
+ * Wait until `partition` has arrived. Returns MPI_SUCCESS, at once for a null request; MPI_ERR_PENDING when `timeout_ns`
+ * nanoseconds went by first (0 asks once); MPI_ERR_REQUEST for an inactive request; or the error that parrived would have kept.
  * Running out of the default timeout is kept with the request as an error; of an explicit one, not. With
  * MPIX_STALL_SECONDS=0 the default is to wait for ever.
+ *
+ * The host may complete an epoch before its kernel's last waits, which then return at once: those of the first kernel that
+ * looked for the epoch. Where several kernels wait for one receive in an epoch, the host completes it after they have ended,
+ * for another kernel's wait is taken for one of an epoch that was not started (parrived answers true).
  *
  * All blocks that wait must be resident together with those that they depend on, here or at the peer: a block
  * that waits keeps its place, and one that has none yet marks nothing ready.

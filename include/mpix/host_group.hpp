@@ -15,12 +15,16 @@
 
 #include <atomic>
 #include <barrier>
+#include <chrono>
 #include <cstdint>
 #include <exception>
 #include <memory>
 #include <mutex>
 #include <thread>
 #include <vector>
+
+#include <mpix/detail/host_launch.h>
+#include <mpix/mpix.h>
 
 namespace mpix {
 
@@ -77,23 +81,35 @@ private:
 
 /**
  * Run `body(const host_group &)` on `blocks` groups of `threads` host threads, all at the same time, and
- * return when all are done. An exception in a body ends the program (the other members could never pass
- * their barrier).
+ * return when all are done. The caller makes progress meanwhile, where it is for callers to make (MPIX_PROGRESS=never). An
+ * exception in a body ends the program (the other members could never pass their barrier).
  */
 template <class Body>
 void host_launch(int blocks, int threads, const Body &body) {
     std::vector<std::unique_ptr<detail::host_group_state>> states;
     std::vector<std::thread> team;
+    std::atomic<int> running{blocks * threads};
+    // One within another is the same.
+    const std::uint32_t number =
+        detail::host_launch_number != 0 ? detail::host_launch_number : detail::next_host_launch();
     for (int b = 0; b < blocks; ++b) states.push_back(std::make_unique<detail::host_group_state>(threads));
     for (int b = 0; b < blocks; ++b)
         for (int t = 0; t < threads; ++t)
             team.emplace_back([&, b, t] {
+                detail::host_launch_number = number;
                 try {
                     body(host_group(*states[b], t, threads, b));
                 } catch (...) {
                     std::terminate();
                 }
+                running.fetch_sub(1, std::memory_order_relaxed);  // what they have done is the joins' to order
             });
+    for (unsigned round = 0; running.load(std::memory_order_relaxed) != 0 && MPIX_Progress(); ++round) {
+        if (round < 64)
+            std::this_thread::yield();
+        else
+            std::this_thread::sleep_for(std::chrono::microseconds(50));
+    }
     for (auto &thread : team) thread.join();
 }
 

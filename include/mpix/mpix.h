@@ -158,6 +158,13 @@ int MPIX_Pbuf_prepare_all(int count, MPI_Request array_of_requests[]);
  */
 int MPIX_Request_path(MPI_Request request, char *path, int size);
 
+/**
+ * Let partitioned requests get on, as every MPI call does that mpix sees. Returns 1 if nothing else would (MPIX_PROGRESS=never,
+ * say): whoever waits for something else, such as threads that play kernels, calls this until that is there. 0: a thread of
+ * the library's does it, or this thread may not call the MPI library, and nothing was done.
+ */
+int MPIX_Progress(void);
+
 /* ---- Packing of GPU memory --------------------------------------------------------------------- */
 
 /* A cudaStream_t, without CUDA's headers. */

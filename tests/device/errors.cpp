@@ -79,6 +79,33 @@ constexpr const char *misuse_names[] = {"MPI_Pready(-1)",
                                         "MPI_Pready_list(null request)",
                                         "mpix::pready(null)",
                                         "mpix::pready_contribute(null, a share)"};
+// What the host's error says.
+constexpr const char *misuse_sentences[] = {
+    "pready: the index is not within 0 to 2",
+    "pready of partition 3: the index is not within 0 to 2",
+    "pready_range of partition 0: the range is empty, or not within 0 to 2",
+    "pready_range: the range is empty, or not within 0 to 2",
+    "pready_range of partition 3: the range is empty, or not within 0 to 2",
+    "MPI_Pready_list: the length is negative, or the list a null pointer",
+    "MPI_Pready_list: the length is negative, or the list a null pointer",
+    "pready_contribute of partition 3: the index is not within 0 to 2",
+    "pready_contribute of partition 3: the index is not within 0 to 2",
+    "pready_contribute of partition 0: the share ends beyond the partition",
+    "pready_contribute of partition 0: the share ends beyond the partition",
+    "pready_contribute of partition 0: it is ready already in this epoch",
+    "pready of partition 0: it is ready already in this epoch",
+    "pready_range of partition 0: it is ready already in this epoch",
+    "pready of partition 3: the index is not within 0 to 2",
+    "parrived of partition 0: the request is a send, and the call takes receives",
+    "wait_arrived of partition 0: the request is a send, and the call takes receives",
+    "pready of partition 0: the request is a receive, and the call takes sends",
+    "pready of partition 0: the request is a receive, and the call takes sends",
+    "pready_contribute of partition 0: the request is a receive, and the call takes sends",
+    "parrived of partition 3: the index is not within 0 to 2",
+    "parrived: the index is not within 0 to 2",
+    "wait_arrived of partition 3: the index is not within 0 to 2",
+    "parrived of partition 0: flag is a null pointer"};
+static_assert(std::size(misuse_sentences) == static_cast<std::size_t>(misuse::null_ready));
 static_assert(std::size(misuse_names) == static_cast<std::size_t>(misuse::count));
 
 bool of_send(misuse m) { return m < misuse::readied_receive; }
@@ -165,9 +192,13 @@ struct body {
 };
 
 // A Wait that raises a device error may leave the request active, if the epoch is not complete yet.
-void wait_raises(MPI_Request &request, int error_class, const std::string &what) {
-    if (error_class != MPI_SUCCESS)
-        must_refuse(MPI_Wait(&request, MPI_STATUS_IGNORE), error_class, ("MPI_Wait after " + what).c_str());
+void wait_raises(MPI_Request &request, int error_class, const std::string &what, const std::string &sentence = "") {
+    if (error_class != MPI_SUCCESS) {
+        const int code = MPI_Wait(&request, MPI_STATUS_IGNORE);
+        must_refuse(code, error_class, ("MPI_Wait after " + what).c_str());
+        REQUIRE(error_name(code).find(sentence) != std::string::npos, "MPI_Wait after %s does not say \"%s\": %s",
+                what.c_str(), sentence.c_str(), error_name(code).c_str());
+    }
     must(MPI_Wait(&request, MPI_STATUS_IGNORE), ("MPI_Wait, the second after " + what).c_str());
 }
 
@@ -178,8 +209,14 @@ void misuses(session &s) {
         const int code = first == misuse::count ? MPI_SUCCESS : expected_class(first);
         x.start();
         s.run(1, threads, body{x.view(), first, second, err_first});
-        wait_raises(x.requests[0], of_send(first) ? code : MPI_SUCCESS, s.what);
-        wait_raises(x.requests[1], of_receive(first) ? code : MPI_SUCCESS, s.what);
+        // Late in an epoch a partition is ready, which is looked at before a share's end.
+        const bool late_share = !err_first && (first == misuse::share_beyond || first == misuse::share_far_beyond);
+        const misuse told = late_share ? misuse::share_twice : first;
+        const std::string sentence = told < misuse::null_ready ? "epoch " + std::to_string(x.epoch) + ": " +
+                                                                     misuse_sentences[static_cast<int>(told)]
+                                                               : "";
+        wait_raises(x.requests[0], of_send(first) ? code : MPI_SUCCESS, s.what, sentence);
+        wait_raises(x.requests[1], of_receive(first) ? code : MPI_SUCCESS, s.what, sentence);
     };
     for (int m = 0; m < static_cast<int>(misuse::count); ++m) {
         // Late in one epoch, then early in the next: each has an error of its own to raise.
@@ -202,9 +239,10 @@ struct inactive_body {
     template <class Block>
     DEVICE_FN void operator()(const Block &block, int, int) const {
         for (const MPIX_Prequest r : {p.receive, MPIX_PREQUEST_NULL}) {
+            const int code = r == MPIX_PREQUEST_NULL ? MPI_SUCCESS : MPI_ERR_REQUEST;
             if (!mpix::parrived(block, r, 0)) complain(p.errors, wrong::answer, p.epoch, 0, 0, 1, 0);
-            p.expect(0, MPI_SUCCESS, mpix::wait_arrived(block, r, 0, patience_ns));
-            p.expect(0, MPI_SUCCESS, mpix::wait_arrived(block, r, 0));
+            p.expect(0, code, mpix::wait_arrived(block, r, 0, patience_ns));
+            p.expect(0, code, mpix::wait_arrived(block, r, 0));
             int flag = 0;
             p.expect(0, MPI_SUCCESS, MPI_Parrived(r, 0, &flag));
             if (!flag) complain(p.errors, wrong::answer, p.epoch, 0, 0, 1, 0);
@@ -222,10 +260,10 @@ void inactive(session &s) {
     for (int round = 0; round < 3; ++round) {
         s.what = "inactive requests";
         s.run(1, threads, inactive_body{x.view()});
-        x.start();
-        s.run(1, threads, transfer{x.view()});
-        wait_raises(x.requests[0], MPI_ERR_REQUEST, s.what);
-        wait_raises(x.requests[1], MPI_SUCCESS, s.what);
+        for (MPI_Request &request : x.requests) {
+            must_refuse(MPI_Start(&request), MPI_ERR_REQUEST, "MPI_Start");  // nor is it started
+            must(MPI_Wait(&request, MPI_STATUS_IGNORE), "MPI_Wait of an inactive request");
+        }
         x.start();
         s.run(1, threads, transfer{x.view()});
         x.wait();

@@ -239,8 +239,9 @@ public:
     }
     bool receiver_erred() { return observe(&receive_words_.error) != 0; }
     bool has_failed(int error_class, int partition) {
-        return taken_error() ==
-               (static_cast<std::uint64_t>(error_class) << 32 | static_cast<std::uint32_t>(partition + 1));
+        const std::uint64_t error = taken_error();
+        return error != 0 && class_of(static_cast<mpix_cause>(error >> 48 & 0xff)) == error_class &&
+               static_cast<std::uint32_t>(error) == static_cast<std::uint32_t>(partition + 1);
     }
     std::uint64_t flag(int p) const { return observe(&flags_[static_cast<std::size_t>(p)]); }
     bool all_are_ready(std::uint64_t epoch) const { return observe(&send_words_.all_ready) == epoch; }

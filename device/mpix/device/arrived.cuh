@@ -1,17 +1,16 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Parrived: has a partition of a receive arrived? Arrival is tracked per partition of the *sender*; a
-// partition of ours has arrived when all of the sender's that overlap it have.
+// parrived and wait_arrived: has a partition of a receive arrived?
 #ifndef MPIX_DEVICE_ARRIVED_CUH
 #define MPIX_DEVICE_ARRIVED_CUH
 
 #include <mpix/detail/abi.h>
 #include <mpix/detail/order.h>
 
-#include <mpix/device/asking.cuh>
 #include <mpix/device/copy.cuh>
 #include <mpix/device/group.cuh>
 #include <mpix/device/landing.cuh>
+#include <mpix/device/look.cuh>
 #include <mpix/device/mailbox.cuh>
 #include <mpix/device/move.cuh>
 #include <mpix/device/pull.cuh>
@@ -24,121 +23,6 @@
 #endif
 
 namespace mpix::detail {
-
-// The sender's partitions first..last (both included) that hold bytes of our partition j.
-struct overlap {
-    uint64_t first, last;
-};
-
-MPIX_FN overlap sender_partitions(const mpix_prequest *r, int j, uint64_t senders) {
-    const uint64_t mine = static_cast<uint64_t>(r->partitions), at = static_cast<uint64_t>(j);
-    if (senders == mine) return {at, at};
-    if (r->partition_bytes == 0) return {0, senders - 1};  // empty message: nothing to tell them apart by
-    // Byte ranges, in units of total / (mine * senders), which divide both sides' partitions.
-    return {at * senders / mine, ((at + 1) * senders - 1) / mine};
-}
-
-// What a receive looks like right now.
-enum class arrival {
-    vacuous,  // inactive, null or erroneous in a way that answers "true"
-    absent,
-    present,  // the flags are there
-    refused
-};
-
-struct looked {
-    arrival what;
-    int code;  // of a refusal
-    // Of a matched, active receive: the epoch looked at, and where its arrival shows.
-    uint64_t epoch;
-    const uint64_t *flags;
-    overlap range;
-};
-
-// Pairs with the sender's publish_partition.
-MPIX_FN bool flags_are_there(const looked &l) {
-    for (uint64_t i = l.range.first; i <= l.range.last; ++i)
-        if (!reached(&l.flags[i], l.epoch)) return false;
-    return true;
-}
-
-// Fill in l.epoch and l.flags from the host's word. False: l.what is the answer.
-MPIX_COLD_FN bool look_at_host(mpix_prequest *r, looked &l, uint64_t &senders) {
-    const host_says says = ask_host(r, [&](const host_says &now) {
-        if ((now.word & 1) == 0 || now.gate == MPIX_GATE_NEVER) return;
-        if (now.word >> 1 == peek(&r->seen_epoch) && now.gate == peek(&r->seen_gate)) return;  // nothing new
-        raise_gpu(&r->seen_epoch, now.word >> 1);  // never back: who was slow may come after a later epoch's
-        publish_gpu(&r->seen_gate, now.gate);      // hands the acquire on; pairs with observe_gpu in look
-    });
-    if ((says.word & 1) == 0 || says.gate == MPIX_GATE_NEVER) {
-        l.what = arrival::vacuous;
-        return false;
-    }
-    l.epoch = says.word >> 1;
-    senders = peek(&r->peer_partitions);
-    l.flags = peek_pointer(&r->flags);
-    if (says.gate != 0 && senders != 0 && l.flags != nullptr) return true;
-    l.epoch = 0;
-    return false;
-}
-
-// One look at partition j by one thread.
-//
-// `seen_epoch` may be old, for nobody tells the executor when the host starts an epoch, and then last epoch's
-// flag would pass for this one's. But the host can only have started another epoch after the whole message of
-// seen_epoch had arrived, and then flags[senders] says so. While it does not, seen_epoch is the running epoch;
-// once it does, we read the host's word.
-MPIX_FN looked look(mpix_prequest *r, int j) {
-    looked l{arrival::absent, MPI_SUCCESS, 0, nullptr, {0, 0}};
-    uint64_t senders = peek(&r->peer_partitions);
-    l.flags = peek_pointer(&r->flags);
-    l.epoch = peek(&r->seen_epoch);
-#if MPIX_ON_GPU
-    // After the first epoch the route is final, and known to be. (An acquire would throw out of the first-level cache what
-    // the next call needs.)
-    const uint64_t matched = l.epoch > 1 ? peek(&r->seen_gate) : observe_gpu(&r->seen_gate);
-#else
-    const uint64_t matched = observe_gpu(&r->seen_gate);
-#endif
-    // Without senders or flags it is not matched yet, or the match was undone.
-    bool known = l.epoch != 0 && matched != 0 && senders != 0 && l.flags != nullptr;
-    bool first = false;
-    if (known) {
-        l.range = sender_partitions(r, j, senders);
-        // Two looks that are under way together.
-        const uint64_t whole = peek(&l.flags[senders]);
-        first = reached(&l.flags[l.range.first], l.epoch);
-        known = whole < l.epoch;
-    }
-    if (!known) {
-        if (!look_at_host(r, l, senders)) return l;
-        l.range = sender_partitions(r, j, senders);
-        first = reached(&l.flags[l.range.first], l.epoch);
-    }
-#if MPIX_ON_GPU
-    if (l.range.first == l.range.last && first) l.what = arrival::present;  // of several see wants_all
-#else
-    if (first && flags_are_there(l)) l.what = arrival::present;
-    // A match may have been undone and another made between our loads; whoever set the flags of the new one knew its
-    // route. (A GPU's loads are issued together, and each change of a route there is a copy of microseconds.)
-    if (l.what == arrival::present && (peek_pointer(&r->flags) != l.flags || peek(&r->peer_partitions) != senders))
-        l.what = arrival::absent;
-#endif
-    return l;
-}
-
-// Arguments first, then a look. One thread.
-MPIX_FN looked examine(mpix_prequest *r, int j) {
-    looked l{arrival::vacuous, MPI_SUCCESS, 0, nullptr, {0, 0}};
-    if (r == nullptr) return l;
-    const bool mine = head_is(r->head, MPIX_KIND_RECV);
-    if (!mine || j < 0 || j >= r->partitions) {
-        l.what = arrival::refused;
-        l.code = keep_error(r, mine ? MPI_ERR_ARG : MPI_ERR_REQUEST, j);
-        return l;
-    }
-    return head_null_peer(r->head) ? l : look(r, j);
-}
 
 // Between two looks of a host thread: whoever is to write may need this core. Yielding alone is not enough where
 // many threads do nothing but yield to each other, so who has waited long sleeps, for little against what has passed.
@@ -166,6 +50,7 @@ MPIX_FN bool wants_all(const looked &l) {
 }
 
 // Look until there is something else to say than "absent", or the time is over, or all of the group is wanted. One thread.
+template <mpix_device_call Call>
 MPIX_FN void await(mpix_prequest *r, int j, uint64_t limit_ns, bool once, looked &l) {
     const uint64_t start = now_ns();
     for (;;) {
@@ -177,7 +62,8 @@ MPIX_FN void await(mpix_prequest *r, int j, uint64_t limit_ns, bool once, looked
             }
             if (once) break;
         }
-        l = look(r, j);
+        l = look<Call != MPIX_CALL_NONE>(r, j);
+        answer<Call>(r, j, l);
         if (l.what != arrival::absent || wants_all(l)) return;
         const uint64_t waited = now_ns() - start;
         if (once || (limit_ns != 0 && waited >= limit_ns)) {
@@ -192,6 +78,8 @@ MPIX_FN void await(mpix_prequest *r, int j, uint64_t limit_ns, bool once, looked
 // How a group of threads takes a sender's partition out of the landing; the host passes its own taker, which knows
 // datatypes by their plans.
 struct group_taker {
+    static constexpr mpix_device_call call =
+        MPIX_CALL_PARRIVED;  // NONE: reports its errors itself, and is no kernel of the user's
 #ifdef __CUDACC__
 #pragma nv_exec_check_disable
 #endif
@@ -205,6 +93,10 @@ struct group_taker {
         else
             group_copy(group, r->buffer + offset, from, bytes);
     }
+};
+
+struct library_taker : group_taker {
+    static constexpr mpix_device_call call = MPIX_CALL_NONE;
 };
 
 // Copy sender partition i out of the landing, if its flag is there and nobody else has or does.
@@ -336,19 +228,19 @@ MPIX_FN bool conclude(const Group &group, mpix_prequest *r, int j, const looked 
 // A wait that has to know more than the group's members see by themselves: MPI_SUCCESS, an error, or "together": the partition's
 // epoch runs, and all members are wanted. `late`: they have waited together, for as long as was allowed.
 constexpr int together = -1;
-template <class Group>
+template <mpix_device_call Call, class Group>
 MPIX_COLD_FN int ask(const Group &group, mpix_prequest *r, int j, uint64_t timeout_ns, bool late) {
     const bool leader = group.thread_rank() == 0, by_default = timeout_ns == default_timeout;
     looked l{arrival::refused, MPI_SUCCESS, 0, nullptr, {0, 0}};
     if (leader) {
-        l = examine(r, j);
+        l = examine<Call>(r, j);
         if (late && l.what == arrival::absent) {
             l.what = arrival::refused;
             l.code = MPI_ERR_PENDING;
         } else if (l.what == arrival::absent && !wants_all(l)) {
-            await(r, j, by_default ? r->stall_ns : timeout_ns, timeout_ns == 0, l);
+            await<Call>(r, j, by_default ? r->stall_ns : timeout_ns, timeout_ns == 0, l);
         }
-        if (by_default && l.code == MPI_ERR_PENDING) keep_error(r, l.code, j);
+        if (by_default && l.code == MPI_ERR_PENDING) keep_error(r, Call, MPIX_CAUSE_DEADLINE, j);
     }
     // A barrier: what the leader acquired, every member has. To a GPU messages come in the user's buffer itself.
     if (agree(group, l.what == arrival::present || l.what == arrival::vacuous)) return MPI_SUCCESS;
@@ -370,7 +262,8 @@ MPIX_COLD_FN waited look_together(const Group &group, reading &s, bool ask_first
         uint64_t senders;
         const bool exists =
             s.r->head == receive_head && static_cast<unsigned>(s.partition) < static_cast<unsigned>(s.r->partitions);
-        if (!agree(group, group.thread_rank() == 0 && exists && look_at_host(s.r, l, senders))) return waited::unknown;
+        if (!agree(group, group.thread_rank() == 0 && exists && look_at_host<true>(s.r, l, senders)))
+            return waited::unknown;
     }
     const waited now =
         await_together(group, s.r, s.partition, waiters::no_mailbox, ask_first, s.w.deadline, false, &s.w);
@@ -416,11 +309,11 @@ MPIX_FN bool arrived(const Group &group, MPIX_Prequest handle, int j, const Take
         if (r != nullptr)
             if (const waited w = await_together(group, r, j, who, asked, ~uint64_t{0}, true); w != waited::unknown)
                 return w == waited::there;
-        if (const int code = ask(group, r, j, 0, false); code != together) return code == MPI_SUCCESS;
+        if (const int code = ask<Taker::call>(group, r, j, 0, false); code != together) return code == MPI_SUCCESS;
     }
 #else
     looked l{arrival::refused, MPI_SUCCESS, 0, nullptr, {0, 0}};
-    if (group.thread_rank() == 0) l = examine(r, j);
+    if (group.thread_rank() == 0) l = examine<Taker::call>(r, j);
     return conclude(group, r, j, l, copy);
 #endif
 }
@@ -463,20 +356,22 @@ MPIX_FN int wait_arrived(const Group &group, MPIX_Prequest preq, int partition, 
             if (w == detail::waited::there) return MPI_SUCCESS;
             late = w == detail::waited::late;
         }
-        const int code = detail::ask(group, r, partition, timeout_ns, late);
+        const int code = detail::ask<MPIX_CALL_WAIT_ARRIVED>(group, r, partition, timeout_ns, late);
         if (code != detail::together) return code;
         asked = true;
     }
 #else
     const bool leader = group.thread_rank() == 0;
     detail::looked l{arrival::refused, MPI_SUCCESS, 0, nullptr, {0, 0}};
-    if (leader) l = detail::examine(r, partition);
+    if (leader) l = detail::examine<MPIX_CALL_WAIT_ARRIVED>(r, partition);
     uint64_t since = 0;
     for (unsigned round = 0;; ++round) {
         if (leader && l.what == arrival::absent) {
             const bool by_default = timeout_ns == default_timeout;
-            detail::await(r, partition, by_default ? r->stall_ns : timeout_ns, timeout_ns == 0, l);
-            if (by_default && l.code == MPI_ERR_PENDING) detail::keep_error(r, l.code, partition);
+            detail::await<MPIX_CALL_WAIT_ARRIVED>(r, partition, by_default ? r->stall_ns : timeout_ns, timeout_ns == 0,
+                                                  l);
+            if (by_default && l.code == MPI_ERR_PENDING)
+                detail::keep_error(r, MPIX_CALL_WAIT_ARRIVED, MPIX_CAUSE_DEADLINE, partition);
         }
         if (detail::conclude(group, r, partition, l, detail::group_taker{})) return MPI_SUCCESS;
         if (const int code = detail::agree_code(group, l.code); code != MPI_SUCCESS) return code;
@@ -489,7 +384,7 @@ MPIX_FN int wait_arrived(const Group &group, MPIX_Prequest preq, int partition, 
             if (timeout_ns == 0 || (limit_ns != 0 && now - since >= limit_ns)) {
                 l.what = arrival::refused;
                 l.code = MPI_ERR_PENDING;
-                if (by_default) detail::keep_error(r, l.code, partition);
+                if (by_default) detail::keep_error(r, MPIX_CALL_WAIT_ARRIVED, MPIX_CAUSE_DEADLINE, partition);
             }
         }
         detail::pause_waiting(round > 64);
@@ -502,10 +397,11 @@ MPIX_FN int wait_arrived(const Group &group, MPIX_Prequest preq, int partition, 
 MPIX_FN int MPI_Parrived(MPIX_Prequest preq, int partition, int *flag) {
     if (flag == nullptr)
         return preq == nullptr ? MPI_ERR_ARG
-                               : mpix::detail::keep_error(mpix::detail::request_of(preq), MPI_ERR_ARG, partition);
+                               : mpix::detail::keep_error(mpix::detail::request_of(preq), MPIX_CALL_PARRIVED,
+                                                          MPIX_CAUSE_FLAG, partition);
     const mpix::thread_group self;
     mpix_prequest *const r = mpix::detail::request_of(preq);
-    const mpix::detail::looked l = mpix::detail::examine(r, partition);
+    const mpix::detail::looked l = mpix::detail::examine<MPIX_CALL_PARRIVED>(r, partition);
     if (preq == nullptr) {
         *flag = 1;
         return MPI_SUCCESS;

@@ -13,12 +13,17 @@ MPIX_FN uint64_t *partition_contributions(mpix_prequest *r) { return partition_s
 MPIX_FN uint64_t *partition_contributed(mpix_prequest *r) { return partition_contributions(r) + r->partitions; }
 MPIX_FN uint64_t *partition_late(mpix_prequest *r) { return partition_contributed(r) + r->partitions; }
 
+using share_mover = group_mover<false, MPIX_CALL_PREADY_CONTRIBUTE>;
+MPIX_FN int refuse_share(mpix_prequest *r, mpix_cause cause, int partition) {
+    return keep_error(r, MPIX_CALL_PREADY_CONTRIBUTE, cause, partition);
+}
+
 // Before anything of a share is moved: what becomes of it. One thread.
 MPIX_FN admitted admit_share(mpix_prequest *r, int p, uint64_t begin, uint64_t bytes) {
     const uint64_t all = r->partition_bytes;
-    admitted a = admit<true>(r, p);
+    admitted a = admit<MPIX_CALL_PREADY_CONTRIBUTE>(r, p);
     if (a.what != admission::refused && (begin > all || bytes > all - begin))
-        a = {admission::refused, refuse<true>(r, MPI_ERR_ARG, p), a.epoch};
+        a = {admission::refused, refuse_share(r, MPIX_CAUSE_SHARE_BEYOND, p), a.epoch};
     return a;
 }
 
@@ -28,11 +33,15 @@ MPIX_COLD_FN admitted admit_empty_share(mpix_prequest *r, int p, uint64_t begin)
     admitted a{admission::refused, MPI_SUCCESS, 0};
     const bool mine = head_is(r->head, MPIX_KIND_SEND);
     if (!mine || p < 0 || p >= r->partitions || begin > r->partition_bytes) {
-        a.code = refuse<true>(r, mine ? MPI_ERR_ARG : MPI_ERR_REQUEST, p);
+        a.code = refuse_share(r,
+                              !mine                         ? wrong_handle(r->head)
+                              : p < 0 || p >= r->partitions ? MPIX_CAUSE_INDEX
+                                                            : MPIX_CAUSE_SHARE_BEYOND,
+                              p);
         return a;
     }
     if (r->partition_bytes != 0) return a;
-    a = admit<false>(r, p);
+    a = admit<MPIX_CALL_NONE>(r, p);
     if (a.what == admission::refused || peek(partition_states(r) + p) >= a.epoch ||
         raise_gpu(partition_late(r) + p, a.epoch) >= a.epoch)
         return {admission::refused, MPI_SUCCESS, 0};
@@ -55,7 +64,7 @@ MPIX_FN bool count_share(mpix_prequest *r, int p, uint64_t bytes, uint64_t *flag
     raise_gpu(contributed, end - all);
     release_to_system();
     if (ready_already) {
-        a = {admission::refused, refuse<true>(r, MPI_ERR_ARG, p), a.epoch};
+        a = {admission::refused, refuse_share(r, MPIX_CAUSE_READY, p), a.epoch};
         return false;
     }
     const uint64_t before = add_relaxed_gpu(contributed, bytes), after = before + bytes;
@@ -63,7 +72,7 @@ MPIX_FN bool count_share(mpix_prequest *r, int p, uint64_t bytes, uint64_t *flag
     if (after > end) {
         // More than there is. It is ready, so that the epoch ends, with this error; and what was too much is not the next one's.
         add_relaxed_gpu(contributed, before < end ? end - after : 0 - bytes);
-        a.code = refuse<true>(r, MPI_ERR_ARG, p);
+        a.code = refuse_share(r, MPIX_CAUSE_SHARES, p);
         if (before >= end) {
             a.what = admission::refused;
             return false;
@@ -75,7 +84,7 @@ MPIX_FN bool count_share(mpix_prequest *r, int p, uint64_t bytes, uint64_t *flag
         return true;
     }
     if (raise_gpu(state, a.epoch) >= a.epoch) {
-        a.code = refuse<true>(r, MPI_ERR_ARG, p);
+        a.code = refuse_share(r, MPIX_CAUSE_READY, p);
         return false;
     }
     publish_after_fence(&arrival_flags(flags)[p], a.epoch);
@@ -91,9 +100,9 @@ template <class Group>
 MPIX_COLD_FN int end_share(const Group &group, int p, mpix_prequest *r, admitted a, bool whole) {
     if (!agree(group, whole)) return agree_code(group, a.code);
 #if MPIX_ON_GPU
-    return put_off(group, p, r, a, group_mover<false>{});  // returns a.code
+    return put_off(group, p, r, a, share_mover{});  // returns a.code
 #else
-    const int code = ready_by_leader(group, p, r, false, group_mover<false>{});
+    const int code = ready_by_leader(group, p, r, false, share_mover{});
     return agree_code(group, a.code != MPI_SUCCESS ? a.code : code);
 #endif
 }
@@ -158,7 +167,7 @@ MPIX_FN int pready_contribute(const Group &group, int partition, MPIX_Prequest p
             last = (detail::count_up_gpu(detail::partition_contributions(r) + partition) + 1) % r->contributors == 0;
         if (!detail::agree(group, last)) return MPI_SUCCESS;
     }
-    return pready(group, partition, preq);  // also says what is wrong with bad arguments
+    return detail::ready(group, partition, preq, detail::share_mover{});  // also says what is wrong with bad arguments
 }
 
 #ifdef __CUDACC__

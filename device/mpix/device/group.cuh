@@ -4,6 +4,7 @@
 #ifndef MPIX_DEVICE_GROUP_CUH
 #define MPIX_DEVICE_GROUP_CUH
 
+#include <mpix/detail/host_launch.h>
 #include <mpix/detail/order.h>
 
 #ifdef __CUDACC__
@@ -23,6 +24,18 @@ struct thread_group {
 MPIX_FN thread_group this_thread() { return {}; }
 
 namespace detail {
+
+// Which launch of a kernel the caller is of, as far as 32 bits tell: no two that run at the same time or one after the other
+// have the same, but for those that a CUDA graph launches again.
+MPIX_FN uint32_t launch_number() {
+#ifdef __CUDA_ARCH__
+    uint64_t grid;
+    asm volatile("mov.u64 %0, %%gridid;" : "=l"(grid));
+    return static_cast<uint32_t>(grid);
+#else
+    return host_launch_number;
+#endif
+}
 
 // agree: the leader's truth value, for every member. It is also a barrier: what any member wrote before
 // is visible to all members after.

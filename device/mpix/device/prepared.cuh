@@ -142,7 +142,7 @@ MPIX_FN prepared_receive prepare_receive(const Group &group, MPIX_Prequest preq)
         if (!known) {
             detail::looked l{detail::arrival::absent, MPI_SUCCESS, 0, nullptr, {0, 0}};
             uint64_t asked = 0;
-            known = detail::look_at_host(r, l, asked) && l.epoch > 1;
+            known = detail::look_at_host<true>(r, l, asked) && l.epoch > 1;
         }
     }
     if (!detail::agree(group, known)) return v;
@@ -235,7 +235,8 @@ MPIX_FN int wait_arrived(const Group &group, const prepared_receive &v, int part
             const detail::waited w = detail::ask_and_await(group, v, partition, timeout_ns);
             if (w == detail::waited::there) return MPI_SUCCESS;
             if (w == detail::waited::late)
-                return detail::ask(group, detail::request_of(v.request), partition, timeout_ns, true);
+                return detail::ask<MPIX_CALL_WAIT_ARRIVED>(group, detail::request_of(v.request), partition, timeout_ns,
+                                                           true);
         }
     } else if (detail::take_at_once(group, detail::request_of(v.request), partition,
                                     detail::waiters_of(v.request) == detail::waiters::sole, v.epoch)) {

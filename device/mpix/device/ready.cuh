@@ -11,6 +11,7 @@
 #include <mpix/device/asking.cuh>
 #include <mpix/device/at_once.cuh>
 #include <mpix/device/copy.cuh>
+#include <mpix/device/errors.cuh>
 #include <mpix/device/group.cuh>
 #include <mpix/device/landing.cuh>
 #include <mpix/device/mailbox.cuh>
@@ -20,25 +21,7 @@
 
 namespace mpix::detail {
 
-constexpr uint64_t send_head = uint64_t{MPIX_ABI_VERSION} | uint64_t{MPIX_KIND_SEND} << 32;
-constexpr uint64_t receive_head = uint64_t{MPIX_ABI_VERSION} | uint64_t{MPIX_KIND_RECV} << 32;
-MPIX_FN bool head_is(uint64_t head, mpix_kind kind) {
-    return (head & ~uint64_t{MPIX_HEAD_NULL_PEER}) == (kind == MPIX_KIND_SEND ? send_head : receive_head);
-}
-MPIX_FN bool head_null_peer(uint64_t head) { return (head & MPIX_HEAD_NULL_PEER) != 0; }
-
 MPIX_FN uint64_t *partition_states(mpix_prequest *r) { return reinterpret_cast<uint64_t *>(r + 1); }
-
-// Keep the first error of an epoch where the host's Wait finds it. A null request can keep nothing.
-MPIX_COLD_FN int keep_error(mpix_prequest *r, int error_class, int partition) {
-    // The epoch whose Wait will raise it, from the host itself: seen_epoch may be an earlier one's, and then
-    // an error of that one would pass for the first of this.
-    const uint64_t word = observe(&r->words->epoch);
-    const uint64_t stamp = (word >> 1) + ((word & 1) == 0);
-    if (raise_gpu(&r->error, stamp) < stamp)
-        publish(&r->words->error, static_cast<uint64_t>(error_class) << 32 | static_cast<uint32_t>(partition + 1));
-    return error_class;
-}
 
 // What all members of the group need of the request. None of these loads depends on another, nor on the leader's in
 // admit, so together they cost one trip to memory.
@@ -57,12 +40,6 @@ struct admitted {
     int code;  // of a refusal
     uint64_t epoch;
 };
-
-// An error of a call: kept for the host's Wait, unless the caller reports it itself.
-template <bool Keeps>
-MPIX_FN int refuse(mpix_prequest *r, int error_class, int partition) {
-    return Keeps ? keep_error(r, error_class, partition) : error_class;
-}
 
 // The host's words of a send, and what they say of its epoch noted for all. One thread.
 MPIX_FN host_says ask_of_send(mpix_prequest *r) {
@@ -84,19 +61,19 @@ MPIX_FN host_says ask_of_send(mpix_prequest *r) {
 }
 
 // What becomes of partition p, by the arguments and by the host's words. One thread.
-template <bool Keeps>
+template <mpix_device_call Call>
 MPIX_COLD_FN admitted admit_by_host(mpix_prequest *r, int p) {
     admitted a{admission::refused, MPI_SUCCESS, 0};
     const bool mine = head_is(r->head, MPIX_KIND_SEND);
     if (!mine || p < 0 || p >= r->partitions) {
-        a.code = refuse<Keeps>(r, mine ? MPI_ERR_ARG : MPI_ERR_REQUEST, p);
+        a.code = refuse<Call>(r, mine ? MPIX_CAUSE_INDEX : wrong_handle(r->head), p);
         return a;
     }
     const host_says says = ask_of_send(r);
     a.epoch = says.word >> 1;
     const bool active = (says.word & 1) != 0;
     if (!active || peek(partition_states(r) + p) == a.epoch) {
-        a.code = refuse<Keeps>(r, active ? MPI_ERR_ARG : MPI_ERR_REQUEST, p);
+        a.code = refuse<Call>(r, active ? MPIX_CAUSE_READY : MPIX_CAUSE_INACTIVE, p);
         return a;
     }
     if (head_null_peer(r->head))
@@ -114,7 +91,7 @@ MPIX_COLD_FN admitted admit_by_host(mpix_prequest *r, int p) {
 // `seen_epoch` may be old, for nobody tells the executor when the host starts an epoch. But the host can only
 // start another one after all partitions of seen_epoch were readied, and the counters say whether they were.
 // While they were not, seen_epoch is the running epoch; once they were, we read the host's word.
-template <bool Keeps>
+template <mpix_device_call Call>
 MPIX_FN admitted admit(mpix_prequest *r, int p) {
 #if !MPIX_ON_GPU
     // Asking is cheap here: only what goes to the landing is known without. Acquires as below, and the route, which a peer that
@@ -122,7 +99,7 @@ MPIX_FN admitted admit(mpix_prequest *r, int p) {
     const uint64_t open = observe_gpu(&r->open_word), open_now = open_epoch(r, open, peek(&r->ready_count));
     if (r->head != send_head || static_cast<unsigned>(p) >= static_cast<unsigned>(r->partitions) || open_now == 0 ||
         peek_pointer(&r->landing) == nullptr)
-        return admit_by_host<Keeps>(r, p);
+        return admit_by_host<Call>(r, p);
     return {admission::now, MPI_SUCCESS, open_now};
 #else
     const uint64_t head = r->head;
@@ -136,18 +113,18 @@ MPIX_FN admitted admit(mpix_prequest *r, int p) {
     const uint64_t gate = observe_gpu(&r->seen_gate);
     if (head != send_head || static_cast<unsigned>(p) >= static_cast<unsigned>(partitions) || epoch < 2 ||
         readied >= epoch * static_cast<uint64_t>(partitions) || gate < gate_needed(epoch, slots))
-        return admit_by_host<Keeps>(r, p);
+        return admit_by_host<Call>(r, p);
     return {landing != nullptr ? admission::now : admission::later, MPI_SUCCESS, epoch};
 #endif
 }
 
 // Mark partition p ready; false, with the error kept, if somebody else has done so meanwhile, or the epoch is over.
-// One thread. Alone, Keeps: see group_mover.
-template <bool Alone, bool Keeps>
+// One thread. Alone, Call: see group_mover.
+template <bool Alone, mpix_device_call Call>
 MPIX_FN bool claim(mpix_prequest *r, int p, uint64_t epoch) {
     uint64_t *const state = partition_states(r) + p;
     if ((Alone ? raise_alone(state, epoch) : raise_gpu(state, epoch)) < epoch) return true;
-    refuse<Keeps>(r, MPI_ERR_ARG, p);
+    refuse<Call>(r, MPIX_CAUSE_READY, p);
     return false;
 }
 
@@ -230,9 +207,10 @@ MPIX_COLD_FN void offer(mpix_prequest *r, int p, uint64_t epoch) {
 //
 // Gaps: of a GPU's group the code that looks bytes up takes about 45 registers more, whether it runs or not. So only who asks
 // for it gets it; otherwise what has gaps is left to the progress engine.
-template <bool Gaps>
+template <bool Gaps, mpix_device_call Call = Gaps ? MPIX_CALL_PREADY_TYPED : MPIX_CALL_PREADY>
 struct group_mover {
-    static constexpr bool alone = false, keeps_errors = true;
+    static constexpr bool alone = false;
+    static constexpr mpix_device_call call = Call;
 #if MPIX_ON_GPU
     static constexpr bool gaps = Gaps;
 #else
@@ -272,7 +250,7 @@ MPIX_COLD_FN int put_off(const Group &group, int p, mpix_prequest *r, admitted a
     bool by_queue = false;
     if (leader && a.what != admission::refused) {
 #if MPIX_ON_GPU
-        if (!claim<Mover::alone, Mover::keeps_errors>(r, p, a.epoch)) a.what = admission::refused, a.code = MPI_ERR_ARG;
+        if (!claim<Mover::alone, Mover::call>(r, p, a.epoch)) a.what = admission::refused, a.code = MPI_ERR_ARG;
         constexpr bool packs = Mover::gaps;
 #else
         constexpr bool packs = true;
@@ -313,7 +291,7 @@ template <class Group, class Mover>
 MPIX_FN int conclude_mailed(const Group &group, int p, mpix_prequest *r, uint64_t epoch, bool teller, const Mover &) {
     const bool mine = !teller || raise_gpu(partition_states(r) + p, epoch) < epoch;
     if (!agree_all(group, mine)) {  // a barrier: all members have read the partition
-        if (teller) refuse<Mover::keeps_errors>(r, MPI_ERR_ARG, p);
+        if (teller) refuse<Mover::call>(r, MPIX_CAUSE_READY, p);
         return MPI_ERR_ARG;
     }
     if (teller) settle<Mover::alone, true>(r, epoch);
@@ -335,7 +313,7 @@ MPIX_FN int conclude_claimed(const Group &group, int p, mpix_prequest *r, uint64
         if (mine)
             publish_after_fence(&arrival_flags(flags)[p], epoch);
         else
-            refuse<Mover::keeps_errors>(r, MPI_ERR_ARG, p);
+            refuse<Mover::call>(r, MPIX_CAUSE_READY, p);
     }
     if (!agree(group, mine)) return MPI_ERR_ARG;
     if (leader) settle<Mover::alone>(r, epoch);
@@ -396,7 +374,7 @@ MPIX_FN int ready_by_leader(const Group &group, int p, mpix_prequest *r, bool ma
     admitted a{admission::refused, MPI_SUCCESS, 0};
     bool mailed = false;
     if (leader) {
-        a = admit<Mover::keeps_errors>(r, p);
+        a = admit<Mover::call>(r, p);
 #if MPIX_ON_GPU
         if (a.what == admission::now &&
             for_others(o.partition_bytes, left_bytes, static_cast<uint64_t>(group.num_threads())))
@@ -409,7 +387,7 @@ MPIX_FN int ready_by_leader(const Group &group, int p, mpix_prequest *r, bool ma
         }
 #else
         // Only the first caller touches the landing. (On a GPU see conclude_claimed.)
-        if (a.what != admission::refused && !claim<Mover::alone, Mover::keeps_errors>(r, p, a.epoch))
+        if (a.what != admission::refused && !claim<Mover::alone, Mover::call>(r, p, a.epoch))
             a = {admission::refused, MPI_ERR_ARG, a.epoch};
 #endif
     }
@@ -505,9 +483,11 @@ MPIX_FN int MPI_Pready(MPIX_Prequest preq, int partition) { return mpix::pready(
 MPIX_FN int MPI_Pready_list(int length, const int partitions[], MPIX_Prequest preq) {
     if (preq == nullptr) return MPI_ERR_REQUEST;
     if (length < 0 || (length > 0 && partitions == nullptr))
-        return mpix::detail::keep_error(mpix::detail::request_of(preq), MPI_ERR_ARG, -1);
+        return mpix::detail::keep_error(mpix::detail::request_of(preq), MPIX_CALL_PREADY_LIST, MPIX_CAUSE_LIST, -1);
+    constexpr mpix::detail::group_mover<false, MPIX_CALL_PREADY_LIST> mover{};
     for (int i = 0; i < length; ++i)
-        if (const int code = MPI_Pready(partitions[i], preq); code != MPI_SUCCESS) return code;
+        if (const int code = mpix::detail::ready(mpix::this_thread(), partitions[i], preq, mover); code != MPI_SUCCESS)
+            return code;
     return MPI_SUCCESS;
 }
 

@@ -30,7 +30,7 @@ template <class Mover>
 MPIX_COLD_FN int claim_to_post(mpix_prequest *r, int low, int high, uint64_t threads, uint64_t *epoch) {
     // Most requests have no queue; who has one is asked again behind the gate.
     if (peek_pointer(&r->postings) == nullptr) return 0;
-    const admitted a = admit<Mover::keeps_errors>(r, low);
+    const admitted a = admit<Mover::call>(r, low);
 #if MPIX_ON_GPU
     constexpr bool packs = Mover::gaps;
 #else
@@ -41,7 +41,7 @@ MPIX_COLD_FN int claim_to_post(mpix_prequest *r, int low, int high, uint64_t thr
         return 0;
     *epoch = a.epoch;
     int p = low;
-    while (p <= high && claim<Mover::alone, Mover::keeps_errors>(r, p, a.epoch)) ++p;
+    while (p <= high && claim<Mover::alone, Mover::call>(r, p, a.epoch)) ++p;
     return p - low;
 }
 
@@ -136,10 +136,11 @@ MPIX_FN int pready_range(const Group &group, int low, int high, MPIX_Prequest pr
     if (preq == nullptr) return MPI_ERR_REQUEST;
     mpix_prequest *const r = detail::request_of(preq);
     if (low < 0 || high < low || high >= r->partitions) {
-        if (group.thread_rank() == 0) detail::keep_error(r, MPI_ERR_ARG, low < 0 ? low : high);
+        if (group.thread_rank() == 0)
+            detail::keep_error(r, MPIX_CALL_PREADY_RANGE, MPIX_CAUSE_RANGE, low < 0 ? low : high);
         return MPI_ERR_ARG;
     }
-    return detail::ready_range(group, low, high, preq, detail::group_mover<false>{}).code;
+    return detail::ready_range(group, low, high, preq, detail::group_mover<false, MPIX_CALL_PREADY_RANGE>{}).code;
 }
 
 }  // namespace mpix

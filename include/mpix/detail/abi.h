@@ -9,12 +9,43 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define MPIX_ABI_VERSION 8u
+#define MPIX_ABI_VERSION 9u
 
 #define MPIX_HEAD_NULL_PEER (1ull << 40)  // the peer is MPI_PROC_NULL
 #define MPIX_GATE_NEVER (~0ull)           // of a receive: see mpix_words
 
 enum mpix_kind { MPIX_KIND_SEND = 1, MPIX_KIND_RECV = 2 };
+
+// Which call of device code an error is of.
+enum mpix_device_call {
+    MPIX_CALL_NONE,  // reports its errors itself
+    MPIX_CALL_PREADY,
+    MPIX_CALL_PREADY_TYPED,
+    MPIX_CALL_PREADY_RANGE,
+    MPIX_CALL_PREADY_LIST,
+    MPIX_CALL_PREADY_CONTRIBUTE,
+    MPIX_CALL_PARRIVED,
+    MPIX_CALL_WAIT_ARRIVED
+};
+
+// What is wrong, by error class: from 1 on MPI_ERR_ARG, from 32 on MPI_ERR_REQUEST, from 64 on MPI_ERR_PENDING.
+enum mpix_cause {
+    MPIX_CAUSE_INDEX = 1,     // there is no such partition
+    MPIX_CAUSE_RANGE,         // the range is empty, or goes beyond the partitions; with its wrong end
+    MPIX_CAUSE_LIST,          // the list's length is negative, or the list null
+    MPIX_CAUSE_FLAG,          // flag is null
+    MPIX_CAUSE_READY,         // the partition is ready already
+    MPIX_CAUSE_SHARE_BEYOND,  // a share ends beyond the partition
+    MPIX_CAUSE_SHARES,        // an epoch's shares have more bytes than the partition
+    MPIX_CAUSE_KIND = 32,     // a receive in place of a send, or the other way
+    MPIX_CAUSE_HANDLE,        // no handle of this version of mpix
+    MPIX_CAUSE_INACTIVE,
+    MPIX_CAUSE_DEADLINE = 64
+};
+
+// An error as it is kept: the call << 56 | the cause << 48 | low bits of the period << 32 | (partition + 1). A period is the time in
+// which the request is active, 2 * epoch + 1, or the time before that, 2 * epoch.
+#define MPIX_ERROR_PERIOD_BITS 16
 
 // The words of one request that live in host memory which every party can reach: the owner's host,
 // the owner's GPU (page-locked), and, for the ones marked so, the peer's host and GPU.
@@ -28,7 +59,7 @@ struct mpix_words {
                          // MPIX_GATE_NEVER: nothing will ever come, the pair cannot work
     uint64_t all_ready;  // send: last epoch in which every partition was readied (last caller of Pready)
     uint64_t complete;   // receive: last epoch whose bytes and flags are all in place (written by the peer)
-    uint64_t error;      // first error of device code: class << 32 | (partition + 1); 0 = none
+    uint64_t error;      // first error of device code: see mpix_cause; 0 = none
     uint64_t posted;     // send by a work queue, as of all_ready: its index behind all that was posted
     uint64_t ended;      // the same: last epoch whose end was posted, too (see mpix_posting)
     uint64_t mailbox;    // send: 1 = the receiver's kernels take partitions out of its mailbox (written by the peer,
@@ -133,7 +164,9 @@ struct mpix_prequest {
     uint64_t defer_epoch;  // send: last epoch in which any partition was deferred
     uint64_t heard_word;   // on a GPU: the last words->epoch that was read so, and words->gate
     uint64_t heard_gate;
-    uint64_t error;  // as words->error; guards it, so that the first error wins
+    uint64_t error;  // the last period of which an error was kept: the first one wins
+    uint64_t
+        asker;  // of a receive: the last epoch in which anybody asked the host << 32 | the number of the first launch that did
 
     // Send, the host's own alone, and written before the landing: that is the receiver's buffer, in its own memory. Else null.
     const struct mpix_far_memory *far;

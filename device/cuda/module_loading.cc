@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <mpix/device/module_loading.h>
+
+#include <cuda.h>
+#include <mpix/detail/cuda_host.h>
+
+#include <cstdlib>
+#include <cstring>
+
+namespace mpix::gpu {
+namespace {
+
+constexpr const char *variable = "CUDA_MODULE_LOADING", *knob = "MPIX_CUDA_EAGER_LOADING";
+bool set_here;
+
+// The driver reads the variable once, in cuInit. Before this library's other constructors, and so before main and before the
+// constructors of a program that is linked with it. A malformed knob is MPI_Init's to report.
+[[gnu::constructor(101)]] void ask_for_eager_loading() {
+    const char *const wish = std::getenv(knob);
+    if (std::getenv(variable) != nullptr || (wish != nullptr && std::strcmp(wish, "0") == 0)) return;
+    set_here = setenv(variable, "EAGER", 0) == 0;
+}
+
+}  // namespace
+
+std::string module_loading_setting() {
+    const char *const value = std::getenv(variable);
+    if (value == nullptr) return std::string(variable) + " is not set";
+    return std::string(variable) + "=" + value + (set_here ? ", set by mpix" : ", from the environment");
+}
+
+bool loads_lazily() {
+    CUmoduleLoadingMode mode{};
+    const auto ask = detail::driver_function<CUresult (*)(CUmoduleLoadingMode *)>("cuModuleGetLoadingMode");
+    return ask != nullptr && ask(&mode) == CUDA_SUCCESS && mode == CU_MODULE_LAZY_LOADING;
+}
+
+}  // namespace mpix::gpu

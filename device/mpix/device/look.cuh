@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// One thread's look at a partition of a receive. Arrival is tracked per partition of the *sender*; a partition of ours has
+// arrived when all of the sender's that overlap it have.
+#ifndef MPIX_DEVICE_LOOK_CUH
+#define MPIX_DEVICE_LOOK_CUH
+
+#include <mpix/detail/abi.h>
+#include <mpix/detail/order.h>
+
+#include <mpix/device/asking.cuh>
+#include <mpix/device/errors.cuh>
+#include <mpix/device/group.cuh>
+
+namespace mpix::detail {
+
+// The sender's partitions first..last (both included) that hold bytes of our partition j.
+struct overlap {
+    uint64_t first, last;
+};
+
+MPIX_FN overlap sender_partitions(const mpix_prequest *r, int j, uint64_t senders) {
+    const uint64_t mine = static_cast<uint64_t>(r->partitions), at = static_cast<uint64_t>(j);
+    if (senders == mine) return {at, at};
+    if (r->partition_bytes == 0) return {0, senders - 1};  // empty message: nothing to tell them apart by
+    // Byte ranges, in units of total / (mine * senders), which divide both sides' partitions.
+    return {at * senders / mine, ((at + 1) * senders - 1) / mine};
+}
+
+// What a receive looks like right now.
+enum class arrival {
+    vacuous,   // null, of a null peer, or nothing will ever come: answers "true"
+    inactive,  // for answer() to decide
+    absent,
+    present,  // the flags are there
+    refused
+};
+
+struct looked {
+    arrival what;
+    int code;  // of a refusal
+    // Of a matched, active receive: the epoch looked at, and where its arrival shows. Of an inactive one: the last epoch.
+    uint64_t epoch;
+    const uint64_t *flags;
+    overlap range;
+};
+
+// Pairs with the sender's publish_partition.
+MPIX_FN bool flags_are_there(const looked &l) {
+    for (uint64_t i = l.range.first; i <= l.range.last; ++i)
+        if (!reached(&l.flags[i], l.epoch)) return false;
+    return true;
+}
+
+// The number of the first launch of which anybody has asked the host in `epoch`, which is the caller's if nobody has before.
+// No order: who asked counts, and nothing else is learnt from it.
+MPIX_FN uint32_t first_asker(mpix_prequest *r, uint64_t epoch) {
+    const uint32_t me = launch_number();
+    uint64_t before = peek(&r->asker);
+    while (static_cast<int32_t>(static_cast<uint32_t>(epoch) - static_cast<uint32_t>(before >> 32)) > 0)
+        if (claim_or_see_gpu(&r->asker, &before, epoch << 32 | me)) return me;
+    return static_cast<uint32_t>(before);
+}
+
+// Fill in l.epoch and l.flags from the host's word. False: l.what is the answer. `Notes`: for a kernel of the user's.
+template <bool Notes>
+MPIX_COLD_FN bool look_at_host(mpix_prequest *r, looked &l, uint64_t &senders) {
+    const host_says says = ask_host(r, [&](const host_says &now) {
+        if ((now.word & 1) == 0 || now.gate == MPIX_GATE_NEVER) return;
+        if (now.word >> 1 == peek(&r->seen_epoch) && now.gate == peek(&r->seen_gate)) return;  // nothing new
+        if constexpr (Notes) first_asker(r, now.word >> 1);
+        raise_gpu(&r->seen_epoch, now.word >> 1);  // never back: who was slow may come after a later epoch's
+        publish_gpu(&r->seen_gate, now.gate);      // hands the acquire on; pairs with observe_gpu in look
+    });
+    const bool active = (says.word & 1) != 0;
+    if (!active || says.gate == MPIX_GATE_NEVER) {
+        l.what = active ? arrival::vacuous : arrival::inactive;
+        l.epoch = says.word >> 1;
+        return false;
+    }
+    l.epoch = says.word >> 1;
+    senders = peek(&r->peer_partitions);
+    l.flags = peek_pointer(&r->flags);
+    if (says.gate != 0 && senders != 0 && l.flags != nullptr) return true;
+    l.epoch = 0;
+    return false;
+}
+
+// One look at partition j by one thread.
+//
+// `seen_epoch` may be old, for nobody tells the executor when the host starts an epoch, and then last epoch's
+// flag would pass for this one's. But the host can only have started another epoch after the whole message of
+// seen_epoch had arrived, and then flags[senders] says so. While it does not, seen_epoch is the running epoch;
+// once it does, we read the host's word.
+template <bool Notes>
+MPIX_FN looked look(mpix_prequest *r, int j) {
+    looked l{arrival::absent, MPI_SUCCESS, 0, nullptr, {0, 0}};
+    uint64_t senders = peek(&r->peer_partitions);
+    l.flags = peek_pointer(&r->flags);
+    l.epoch = peek(&r->seen_epoch);
+#if MPIX_ON_GPU
+    // After the first epoch the route is final, and known to be. (An acquire would throw out of the first-level cache what
+    // the next call needs.)
+    const uint64_t matched = l.epoch > 1 ? peek(&r->seen_gate) : observe_gpu(&r->seen_gate);
+#else
+    const uint64_t matched = observe_gpu(&r->seen_gate);
+#endif
+    // Without senders or flags it is not matched yet, or the match was undone.
+    bool known = l.epoch != 0 && matched != 0 && senders != 0 && l.flags != nullptr;
+    bool first = false;
+    if (known) {
+        l.range = sender_partitions(r, j, senders);
+        // Two looks that are under way together.
+        const uint64_t whole = peek(&l.flags[senders]);
+        first = reached(&l.flags[l.range.first], l.epoch);
+        known = whole < l.epoch;
+    }
+    if (!known) {
+        if (!look_at_host<Notes>(r, l, senders)) return l;
+        l.range = sender_partitions(r, j, senders);
+        first = reached(&l.flags[l.range.first], l.epoch);
+    }
+#if MPIX_ON_GPU
+    if (l.range.first == l.range.last && first) l.what = arrival::present;  // of several see wants_all
+#else
+    if (first && flags_are_there(l)) l.what = arrival::present;
+    // A match may have been undone and another made between our loads; whoever set the flags of the new one knew its
+    // route. (A GPU's loads are issued together, and each change of a route there is a copy of microseconds.)
+    if (l.what == arrival::present && (peek_pointer(&r->flags) != l.flags || peek(&r->peer_partitions) != senders))
+        l.what = arrival::absent;
+#endif
+    return l;
+}
+
+// What the call `Call` makes of an inactive request. To parrived everything has arrived there, as MPI has it.
+//
+// To wait_arrived it is an error: most likely MPI_Start was forgotten, and the buffer has the last epoch's bytes. But a call may
+// be late only: the host may complete an epoch as soon as its bytes are there, while the kernel of that epoch has not come to its
+// call. So the launch that was the first to ask in an epoch may ask behind it; another one may not.
+template <mpix_device_call Call>
+MPIX_COLD_FN void answer(mpix_prequest *r, int j, looked &l) {
+    if (l.what != arrival::inactive) return;
+    l.what = arrival::vacuous;
+    if (Call != MPIX_CALL_WAIT_ARRIVED || (l.epoch != 0 && first_asker(r, l.epoch) == launch_number())) return;
+    l.what = arrival::refused;
+    l.code = refuse<Call>(r, MPIX_CAUSE_INACTIVE, j);
+}
+
+// Arguments first, then a look. One thread.
+template <mpix_device_call Call>
+MPIX_FN looked examine(mpix_prequest *r, int j) {
+    looked l{arrival::vacuous, MPI_SUCCESS, 0, nullptr, {0, 0}};
+    if (r == nullptr) return l;
+    const bool mine = head_is(r->head, MPIX_KIND_RECV);
+    if (!mine || j < 0 || j >= r->partitions) {
+        l.what = arrival::refused;
+        l.code = refuse<Call>(r, mine ? MPIX_CAUSE_INDEX : wrong_handle(r->head), j);
+        return l;
+    }
+    if (head_null_peer(r->head)) return l;
+    l = look<Call != MPIX_CALL_NONE>(r, j);
+    answer<Call>(r, j, l);
+    return l;
+}
+
+}  // namespace mpix::detail
+
+#endif  // MPIX_DEVICE_LOOK_CUH

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// MPIX_Progress.
+#include <mpi.h>
+#include <mpix/mpix.h>
+
+#include "host/interpose/symbol.h"
+#include "host/progress.h"
+#include "host/request/setup.h"
+
+using namespace mpix;
+
+MPIX_SYMBOL int MPIX_Progress(void) {
+    if (!setup_running() || !progress_is_callers()) return 0;
+    int main_thread = 1;
+    if (!setup_thread_safe() && PMPI_Is_thread_main(&main_thread) != MPI_SUCCESS) return 0;
+    if (!main_thread) return 0;
+    progress_poll();
+    return 1;
+}

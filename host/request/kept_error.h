@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// What device code has kept of an error (mpix_words.error), for the user.
+#ifndef MPIX_HOST_REQUEST_KEPT_ERROR_H
+#define MPIX_HOST_REQUEST_KEPT_ERROR_H
+
+#include <mpix/detail/abi.h>
+
+#include <cstdint>
+#include <string>
+
+namespace mpix {
+
+class kept_error {
+public:
+    // `period`: the present one of the request, or the one that begins.
+    kept_error(std::uint64_t word, std::uint64_t period);
+
+    int error_class() const;
+    // "epoch 3: pready of partition 7: ...", of a request of this kind with so many partitions.
+    std::string sentence(mpix_kind kind, int partitions) const;
+
+private:
+    const char *call() const;
+    std::string reason(mpix_kind kind, int partitions) const;
+
+    mpix_device_call call_;
+    mpix_cause cause_;
+    std::uint64_t period_;
+    int partition_;  // below 0: of none
+};
+
+}  // namespace mpix
+
+#endif  // MPIX_HOST_REQUEST_KEPT_ERROR_H
