@@ -3,9 +3,10 @@
 # How tests are added. Programs follow one convention: exit 0 = passed, 77 = skipped, anything else = failed.
 #
 #   mpix_add_unit_test(<name> SOURCES <file>... [FAKE_MPI | PLAYED_GPU | MPI | ALONE] [...as mpix_add_mpi_test])
-#       The Catch2 cases (#include "tests/catch.hpp") of these files. All of a kind are one program, the target
-#       unit.tests[.<kind>], of which each test runs its own files' cases; by hand: unit.tests -# "[#mailbox_test]". Labels:
-#       unit, and no_mpi, for what a build for another MPI library need not repeat.
+#       The Catch2 cases (#include "tests/catch.hpp") of these files, whose names end in _test.cpp; others may be
+#       beside them. All of a kind are one program, the target unit.tests[.<kind>], of which each test runs its own
+#       files' cases; by hand: unit.tests -# "[#mailbox_test]". Labels: unit, and no_mpi, for what a build for another MPI
+#       library need not repeat.
 #           no kind      sees the library's insides
 #           FAKE_MPI     the same, with the fuzzers' MPI library in place of the real one
 #           MPI          the same, and asks the real one; run by mpirun on one rank, without the label no_mpi
@@ -86,8 +87,10 @@ if(MPIX_SANITIZE)
     endif()
 endif()
 
+# PROGRAMS: what the test cannot do without, for scripts/test, which builds the chosen tests' programs. (ctest says what a test
+# runs, but not if the first of it has yet to be built.)
 function(mpix_set_test_properties test)
-    cmake_parse_arguments(PARSE_ARGV 1 arg "" "NP;TIMEOUT" "ENV;LABELS")
+    cmake_parse_arguments(PARSE_ARGV 1 arg "" "NP;TIMEOUT" "ENV;LABELS;PROGRAMS")
     if(NOT arg_TIMEOUT)
         set(arg_TIMEOUT ${mpix_test_timeout})
     endif()
@@ -101,6 +104,7 @@ function(mpix_set_test_properties test)
         PROCESSORS ${arg_NP}
         TIMEOUT ${arg_TIMEOUT}
         SKIP_RETURN_CODE 77
+        REQUIRED_FILES "${arg_PROGRAMS}"
         ENVIRONMENT "${mpix_test_environment};MPIEXEC_TIMEOUT=${launcher_timeout};${arg_ENV}")
 endfunction()
 
@@ -155,6 +159,7 @@ function(mpix_add_unit_test name)
     endif()
     target_sources(${program} PRIVATE ${arg_SOURCES})
     target_link_libraries(${program} PRIVATE ${arg_LIBRARIES})
+    list(FILTER arg_SOURCES INCLUDE REGEX "_test[.]cpp$")
     list(TRANSFORM arg_SOURCES REPLACE "^(.*/)?([^/]*)[.]cpp$" "[#\\2]")
     list(JOIN arg_SOURCES "," files)
     set(arguments "-#" "${files}")
@@ -167,7 +172,8 @@ function(mpix_add_unit_test name)
     else()
         add_test(NAME ${name} COMMAND ${program} ${arguments})
         mpix_set_test_properties(${name}
-            LABELS unit no_mpi ${arg_LABELS} ENV ${arg_ENV} TIMEOUT "${arg_TIMEOUT}")
+            LABELS unit no_mpi ${arg_LABELS} ENV ${arg_ENV} TIMEOUT "${arg_TIMEOUT}"
+            PROGRAMS $<TARGET_FILE:${program}>)
     endif()
 endfunction()
 
@@ -195,7 +201,8 @@ function(mpix_add_mpi_run name)
             set_property(GLOBAL APPEND PROPERTY MPIX_GPU_TESTS "${test} ${np} env ${environment} ${command}")
         endif()
         mpix_set_test_properties(${test} NP ${np}
-            LABELS np${np} ${arg_LABELS} ENV ${arg_ENV} TIMEOUT "${arg_TIMEOUT}")
+            LABELS np${np} ${arg_LABELS} ENV ${arg_ENV} TIMEOUT "${arg_TIMEOUT}"
+            PROGRAMS $<TARGET_FILE:${arg_TARGET}> ${arg_BY})
     endforeach()
 endfunction()
 
