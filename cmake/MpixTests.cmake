@@ -2,9 +2,16 @@
 #
 # How tests are added. Programs follow one convention: exit 0 = passed, 77 = skipped, anything else = failed.
 #
-#   mpix_add_unit_test(<name> SOURCES <file>...)
-#       One Catch2 program (#include "tests/catch.hpp"), no mpirun, that sees the library's insides.
-#       Label: unit.
+#   mpix_add_unit_test(<name> SOURCES <file>... [FAKE_MPI | PLAYED_GPU | MPI | ALONE] [...as mpix_add_mpi_test])
+#       The Catch2 cases (#include "tests/catch.hpp") of these files, whose names end in _test.cpp; others may be
+#       beside them. All of a kind are one program, the target unit.tests[.<kind>], of which each test runs its own
+#       files' cases; by hand: unit.tests -# "[#mailbox_test]". Labels: unit, and no_mpi, for what a build for another MPI
+#       library need not repeat.
+#           no kind      sees the library's insides
+#           FAKE_MPI     the same, with the fuzzers' MPI library in place of the real one
+#           MPI          the same, and asks the real one; run by mpirun on one rank, without the label no_mpi
+#           PLAYED_GPU   on the public headers alone, whose device functions go the ways of GPU threads
+#           ALONE        a program of its own, the target <name>, for what defines a macro that changes a header
 #
 #   mpix_add_mpi_test(<name> NP <n>... SOURCE <file>... [ARGS <arg>...] [ENV <NAME=value>...]
 #                     [LABELS <label>...] [TIMEOUT <seconds>] [LIBRARIES <target>...])
@@ -26,11 +33,13 @@
 #   mpix_add_device_test(<name> NP <n>... SOURCE <file>.cpp [BESIDE <file>...] [...as mpix_add_mpi_test])
 #       The same source twice: as C++, with host threads for blocks and warps (<name>.host, label device),
 #       and, where there is an nvcc, as CUDA (<name>.cuda, label gpu; exits 77 where there is no GPU). In
-#       CUDA code __CUDACC__ is defined. The files BESIDE it are C++ in both.
+#       CUDA code __CUDACC__ is defined. The files BESIDE it are C++ in both. Where CUDA tests are not run
+#       (MPIX_CUDA_TESTS), <name>.cuda is an object library, compiled to PTX, and no test of label gpu is there.
 #
 #   mpix_add_bench(<name> NP <n>... SOURCE <file>... [ARGS ...] [LIBRARIES ...])
 #       Not a test: `scripts/bench` runs it and keeps what it prints, as CSV. A .cu source is left out
-#       where there is no nvcc. It is built with the tests. Several <n> as in mpix_add_mpi_test.
+#       where there is no nvcc. It is built with the tests; as mpix_add_device_test does, for PTX only where CUDA
+#       tests are not run. Several <n> as in mpix_add_mpi_test.
 #
 #   mpix_write_run_lists()
 #       Once, at the end: writes the lists that scripts/gpu runs from, gpu_tests.txt and benches.txt, one
@@ -78,8 +87,10 @@ if(MPIX_SANITIZE)
     endif()
 endif()
 
+# PROGRAMS: what the test cannot do without, for scripts/test, which builds the chosen tests' programs. (ctest says what a test
+# runs, but not if the first of it has yet to be built.)
 function(mpix_set_test_properties test)
-    cmake_parse_arguments(PARSE_ARGV 1 arg "" "NP;TIMEOUT" "ENV;LABELS")
+    cmake_parse_arguments(PARSE_ARGV 1 arg "" "NP;TIMEOUT" "ENV;LABELS;PROGRAMS")
     if(NOT arg_TIMEOUT)
         set(arg_TIMEOUT ${mpix_test_timeout})
     endif()
@@ -93,6 +104,7 @@ function(mpix_set_test_properties test)
         PROCESSORS ${arg_NP}
         TIMEOUT ${arg_TIMEOUT}
         SKIP_RETURN_CODE 77
+        REQUIRED_FILES "${arg_PROGRAMS}"
         ENVIRONMENT "${mpix_test_environment};MPIEXEC_TIMEOUT=${launcher_timeout};${arg_ENV}")
 endfunction()
 
@@ -105,23 +117,67 @@ function(mpix_mpirun_command np out)
     set(${out} "${MPIEXEC_EXECUTABLE}" ${MPIEXEC_NUMPROC_FLAG} ${np} ${flags} PARENT_SCOPE)
 endfunction()
 
-# FAKE_MPI: with the fuzzers' one in place of the MPI library, which then needs none of the sanitizers' help.
-# APART: without the library's insides, on its public headers alone.
-function(mpix_add_unit_test name)
-    cmake_parse_arguments(PARSE_ARGV 1 arg "APART;FAKE_MPI" "TIMEOUT" "SOURCES;ENV;LABELS;LIBRARIES")
-    if(arg_FAKE_MPI)
-        set(mpix_sanitizer_sources "${PROJECT_SOURCE_DIR}/tests/fuzz/fake_mpi.cc")
+# A program of Catch2 cases; see mpix_add_unit_test.
+function(mpix_add_unit_program program kind alone)
+    set(main "${PROJECT_SOURCE_DIR}/tests/catch_main.cpp")
+    set(replaced ${mpix_sanitizer_sources})
+    if(kind STREQUAL "MPI")
+        set(main "${PROJECT_SOURCE_DIR}/tests/unit/mpi_main.cpp")
+    elseif(kind STREQUAL "FAKE_MPI")
+        # None of the MPI library, so none of the sanitizers' help with it.
+        set(replaced "${PROJECT_SOURCE_DIR}/tests/fuzz/fake_mpi.cc")
     endif()
-    add_executable(${name} ${arg_SOURCES} "${PROJECT_SOURCE_DIR}/tests/catch_main.cpp" ${mpix_sanitizer_sources})
-    target_link_libraries(${name} PRIVATE mpix_catch_runner mpix_options ${arg_LIBRARIES})
-    if(arg_APART)
-        target_link_libraries(${name} PRIVATE mpix::device)
+    add_executable(${program} "${main}" ${replaced})
+    target_link_libraries(${program} PRIVATE mpix_catch_runner mpix_options)
+    if(kind STREQUAL "PLAYED_GPU")
+        target_link_libraries(${program} PRIVATE mpix::device)
+        target_compile_definitions(${program} PRIVATE MPIX_PLAY_GPU MPIX_LEAST_READING_THREADS=2)
     else()
-        target_link_libraries(${name} PRIVATE mpix_internal)
+        target_link_libraries(${program} PRIVATE mpix_internal)
     endif()
-    add_test(NAME ${name} COMMAND ${name})
-    mpix_set_test_properties(${name}
-        LABELS unit ${arg_LABELS} ENV ${arg_ENV} TIMEOUT "${arg_TIMEOUT}")
+    if(MPIX_PRECOMPILE AND NOT alone)
+        target_precompile_headers(${program} PRIVATE "$<$<COMPILE_LANGUAGE:CXX>:${PROJECT_SOURCE_DIR}/tests/catch.hpp>")
+    endif()
+    if(NOT MPIX_SANITIZE AND NOT alone AND NOT kind STREQUAL "PLAYED_GPU")
+        # Half of the time that compiling takes. The others have device functions in them, which are tested as they are used.
+        target_compile_options(${program} PRIVATE -O0 -g1)
+    endif()
+endfunction()
+
+function(mpix_add_unit_test name)
+    cmake_parse_arguments(PARSE_ARGV 1 arg "FAKE_MPI;PLAYED_GPU;MPI;ALONE" "TIMEOUT" "SOURCES;ENV;LABELS;LIBRARIES")
+    set(program unit.tests)
+    set(kind "")
+    foreach(one FAKE_MPI PLAYED_GPU MPI)
+        if(arg_${one})
+            set(kind ${one})
+            string(TOLOWER "unit.tests.${one}" program)
+        endif()
+    endforeach()
+    if(arg_ALONE)
+        set(program ${name})
+    endif()
+    if(NOT TARGET ${program})
+        mpix_add_unit_program(${program} "${kind}" ${arg_ALONE})
+    endif()
+    target_sources(${program} PRIVATE ${arg_SOURCES})
+    target_link_libraries(${program} PRIVATE ${arg_LIBRARIES})
+    list(FILTER arg_SOURCES INCLUDE REGEX "_test[.]cpp$")
+    list(TRANSFORM arg_SOURCES REPLACE "^(.*/)?([^/]*)[.]cpp$" "[#\\2]")
+    list(JOIN arg_SOURCES "," files)
+    set(arguments "-#" "${files}")
+    if(Catch2_VERSION VERSION_LESS 3)
+        list(APPEND arguments -w NoTests)  # an error, as it is by itself since version 3
+    endif()
+    if(arg_MPI)
+        mpix_add_mpi_run(${name} TARGET ${program} NP 1 ARGS ${arguments}
+            LABELS unit ${arg_LABELS} ENV ${arg_ENV} TIMEOUT "${arg_TIMEOUT}")
+    else()
+        add_test(NAME ${name} COMMAND ${program} ${arguments})
+        mpix_set_test_properties(${name}
+            LABELS unit no_mpi ${arg_LABELS} ENV ${arg_ENV} TIMEOUT "${arg_TIMEOUT}"
+            PROGRAMS $<TARGET_FILE:${program}>)
+    endif()
 endfunction()
 
 function(mpix_add_mpi_run name)
@@ -129,6 +185,10 @@ function(mpix_add_mpi_run name)
     list(LENGTH arg_NP runs)
     if(runs EQUAL 0 OR NOT arg_TARGET)
         message(FATAL_ERROR "mpix_add_mpi_run(${name}): NP and TARGET are needed")
+    endif()
+    get_target_property(type ${arg_TARGET} TYPE)
+    if(type STREQUAL "OBJECT_LIBRARY" OR ("gpu" IN_LIST arg_LABELS AND NOT MPIX_RUN_CUDA_TESTS))
+        return()  # compiled only
     endif()
     foreach(np IN LISTS arg_NP)
         set(test ${name})
@@ -144,7 +204,8 @@ function(mpix_add_mpi_run name)
             set_property(GLOBAL APPEND PROPERTY MPIX_GPU_TESTS "${test} ${np} env ${environment} ${command}")
         endif()
         mpix_set_test_properties(${test} NP ${np}
-            LABELS np${np} ${arg_LABELS} ENV ${arg_ENV} TIMEOUT "${arg_TIMEOUT}")
+            LABELS np${np} ${arg_LABELS} ENV ${arg_ENV} TIMEOUT "${arg_TIMEOUT}"
+            PROGRAMS $<TARGET_FILE:${arg_TARGET}> ${arg_BY})
     endforeach()
 endfunction()
 
@@ -185,6 +246,16 @@ function(mpix_add_rdma_runs group)
     endif()
 endfunction()
 
+# CUDA sources that nothing is linked from.
+function(mpix_compile_to_ptx name)
+    cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;LIBRARIES")
+    add_library(${name} OBJECT ${arg_SOURCES})
+    set_target_properties(${name} PROPERTIES CUDA_PTX_COMPILATION ON CUDA_ARCHITECTURES "${MPIX_PTX_ARCHITECTURE}-virtual")
+    target_include_directories(${name} PRIVATE "${PROJECT_SOURCE_DIR}")
+    target_compile_definitions(${name} PRIVATE OMPI_SKIP_MPICXX MPICH_SKIP_MPICXX)
+    target_link_libraries(${name} PRIVATE mpix_options ${arg_LIBRARIES})
+endfunction()
+
 function(mpix_add_device_test name)
     cmake_parse_arguments(PARSE_ARGV 1 arg "" "SOURCE;TIMEOUT" "NP;ARGS;ENV;LABELS;LIBRARIES;BESIDE")
     mpix_add_mpi_test(${name}.host SOURCE ${arg_SOURCE} ${arg_BESIDE} NP ${arg_NP} ARGS ${arg_ARGS} ENV ${arg_ENV}
@@ -194,6 +265,10 @@ function(mpix_add_device_test name)
         cmake_path(ABSOLUTE_PATH arg_SOURCE BASE_DIRECTORY "${CMAKE_CURRENT_SOURCE_DIR}" OUTPUT_VARIABLE source)
         set(cuda_source "${CMAKE_CURRENT_BINARY_DIR}/${name}.cu")
         file(CONFIGURE OUTPUT "${cuda_source}" CONTENT "#include \"${source}\"\n")
+        if(NOT MPIX_RUN_CUDA_TESTS)
+            mpix_compile_to_ptx(${name}.cuda SOURCES "${cuda_source}" LIBRARIES mpix::device ${arg_LIBRARIES})
+            return()
+        endif()
         mpix_add_mpi_test(${name}.cuda SOURCE ${cuda_source} ${arg_BESIDE} NP ${arg_NP} ARGS ${arg_ARGS} ENV ${arg_ENV}
             LABELS device gpu ${arg_LABELS} LIBRARIES mpix::device ${arg_LIBRARIES} TIMEOUT "${arg_TIMEOUT}")
     endif()
@@ -202,6 +277,11 @@ endfunction()
 function(mpix_add_bench name)
     cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "NP;SOURCE;ARGS;LIBRARIES")
     if(arg_SOURCE MATCHES "\\.cu(;|$)" AND NOT MPIX_HAVE_NVCC)
+        return()
+    endif()
+    if(arg_SOURCE MATCHES "\\.cu(;|$)" AND NOT MPIX_RUN_CUDA_TESTS)
+        list(FILTER arg_SOURCE INCLUDE REGEX "\\.cu$")
+        mpix_compile_to_ptx(${name} SOURCES ${arg_SOURCE} LIBRARIES mpix::device ${arg_LIBRARIES})
         return()
     endif()
     add_executable(${name} ${arg_SOURCE})

@@ -2,6 +2,7 @@
 #
 # mpix_options: an interface target with the project's own warnings and the chosen sanitizer. Everything
 # that we compile links it; nothing that we install shows it.
+# mpix_fuzz_options: what libFuzzer wants of the code that it is to find its ways through: the library's, and the fuzzers'.
 
 add_library(mpix_options INTERFACE)
 
@@ -31,9 +32,10 @@ if(MPIX_SANITIZE)
     target_link_options(mpix_options INTERFACE -fsanitize=${MPIX_SANITIZE})
 endif()
 
+add_library(mpix_fuzz_options INTERFACE)
 if(MPIX_FUZZ)
     if(NOT CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
         message(FATAL_ERROR "MPIX_FUZZ=ON needs clang, for libFuzzer; the compiler is ${CMAKE_CXX_COMPILER_ID}")
     endif()
-    target_compile_options(mpix_options INTERFACE "$<$<COMPILE_LANGUAGE:C,CXX>:-fsanitize=fuzzer-no-link>")
+    target_compile_options(mpix_fuzz_options INTERFACE "$<$<COMPILE_LANGUAGE:C,CXX>:-fsanitize=fuzzer-no-link>")
 endif()

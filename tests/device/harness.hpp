@@ -253,6 +253,12 @@ public:
     void hear(int from, int tag = 900) {
         must(MPI_Recv(nullptr, 0, MPI_BYTE, from, tag, MPI_COMM_WORLD, MPI_STATUS_IGNORE), "MPI_Recv");
     }
+    // Whether it is so in any of the processes; they all ask.
+    bool anywhere(bool here) {
+        int any = here;
+        must(MPI_Allreduce(MPI_IN_PLACE, &any, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD), "MPI_Allreduce");
+        return any != 0;
+    }
     void meet() { must(MPI_Barrier(MPI_COMM_WORLD), "MPI_Barrier"); }
 
     int finish() {

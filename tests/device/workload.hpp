@@ -96,7 +96,7 @@ public:
     }
     // The same by MPI_Testall, which also looks at arrivals one by one.
     void poll() {
-        for (int done = 0; !done;)
+        for (int done = 0; !done; host_poll_pause())
             must(MPI_Testall(static_cast<int>(requests_.size()), requests_.data(), &done, MPI_STATUSES_IGNORE),
                  "MPI_Testall");
     }

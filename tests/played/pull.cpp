@@ -24,6 +24,7 @@
 #include <thread>
 #include <utility>
 
+#include "tests/backoff.hpp"
 #include "tests/played/pull_kernels.hpp"
 #include "transport/select.h"
 
@@ -367,11 +368,11 @@ void ends() {
     if (receives()) {
         must(MPI_Send(&process, 1, MPI_INT, 0, 9, MPI_COMM_WORLD), "MPI_Send");
         std::thread([&] { receive_one(m.receiving, 0, 60'000'000'000u); }).detach();
-        while (!somebody_waits(m.receiving, 0, m.epoch)) std::this_thread::yield();
+        for (backoff wait; !somebody_waits(m.receiving, 0, m.epoch);) wait.pause();
         raise(SIGKILL);
     }
     must(MPI_Recv(&process, 1, MPI_INT, 1, 9, MPI_COMM_WORLD, MPI_STATUS_IGNORE), "MPI_Recv");
-    while (!somebody_waits(m.sending, 0, m.epoch) || kill(process, 0) == 0) std::this_thread::yield();
+    for (backoff wait; !somebody_waits(m.sending, 0, m.epoch) || kill(process, 0) == 0;) wait.pause();
     must(send_wanted(m.sending, 0, m.epoch, 0), "it could not be marked ready");
     const int code = MPI_Wait(&m.send, MPI_STATUS_IGNORE);
     must(code != MPI_SUCCESS, "nobody says that the receiver has ended");

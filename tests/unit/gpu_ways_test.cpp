@@ -14,6 +14,7 @@
 #include <thread>
 #include <vector>
 
+#include "tests/backoff.hpp"
 #include "tests/catch.hpp"
 #include "tests/unit/played_pair.hpp"
 
@@ -159,13 +160,12 @@ const char *play(const scenario &s, std::uint64_t last, std::uint64_t seed, tall
     });
     const auto start = std::chrono::steady_clock::now();
     const auto until = [&](auto &&done) {
-        while (!done()) {
+        for (backoff wait; !done(); wait.pause()) {
             if (t.failure.load() != nullptr) return false;
             if (std::chrono::steady_clock::now() - start > std::chrono::nanoseconds(patience_ns)) {
                 t.fail("it does not end");
                 return false;
             }
-            std::this_thread::yield();
         }
         return true;
     };

@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "tests/backoff.hpp"
 #include "tests/catch.hpp"
 
 using table = mpix::handle_table<int>;
@@ -106,7 +107,7 @@ TEST_CASE("readers find their keys while others come and go") {
                 if (found != nullptr && found != &passing[k]) wrong = true;
             }
         });
-    while (reading.load() < 3) std::this_thread::yield();
+    for (backoff wait; reading.load() < 3;) wait.pause();
     for (int round = 0; round < 30; ++round) {
         const std::size_t n = passing.size() >> (round % 8);
         for (std::size_t k = 0; k < n; ++k) t.insert((1000 + k) * 8, &passing[k]);

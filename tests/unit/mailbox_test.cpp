@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "host/request/mailbox.h"
+#include "tests/backoff.hpp"
 #include "tests/catch.hpp"
 
 namespace {
@@ -273,7 +274,7 @@ TEST_CASE("a small partition of whole words is taken at once") {
                 mpix::host_launch(1, threads, [&](const mpix::host_group &group) {
                     for (int j = 0; j < partitions; ++j) {
                         // On a machine that others keep busy the sender may need longer than it looks.
-                        while (!mpix::detail::take_at_once(group, r.receive, j, sole)) std::this_thread::yield();
+                        for (backoff wait; !mpix::detail::take_at_once(group, r.receive, j, sole);) wait.pause();
                         if (group.thread_rank() == 0) ++taken;
                     }
                 });
@@ -393,7 +394,7 @@ TEST_CASE("what came another way, what never comes, and what does not come in ti
     SECTION("the match is undone, and all of the route with it, while a group has set about the letter") {
         const std::uint64_t *const taken = r.receive->taken;
         std::thread host([&] {
-            while (mpix::detail::peek(taken) != 3) std::this_thread::yield();
+            for (backoff wait; mpix::detail::peek(taken) != 3;) wait.pause();
             mpix::detail::poke_pointer(&r.receive->taken, static_cast<std::uint64_t *>(nullptr));
             mpix::detail::poke_pointer(&r.receive->told, static_cast<std::uint64_t *>(nullptr));
             mpix::detail::poke_pointer(&r.receive->mailbox, static_cast<char *>(nullptr));
@@ -405,7 +406,7 @@ TEST_CASE("what came another way, what never comes, and what does not come in ti
     }
     SECTION("who gives up takes no later claim back") {
         std::thread others([&] {
-            while (mpix::detail::peek(r.receive->taken) != 3) std::this_thread::yield();
+            for (backoff wait; mpix::detail::peek(r.receive->taken) != 3;) wait.pause();
             mpix::detail::raise_gpu(r.receive->taken, 5);
             mpix::detail::publish(&r.receive->flags[1], MPIX_GATE_NEVER);
         });

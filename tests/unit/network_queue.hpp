@@ -27,6 +27,7 @@ inline thread_local unsigned post_steps = 0;
 
 #include "host/datatype/plan.h"
 #include "host/datatype/typemap.h"
+#include "tests/backoff.hpp"
 #include "tests/catch.hpp"
 #include "tests/unit/fake_network.hpp"
 #include "transport/backends.h"
@@ -260,12 +261,12 @@ struct message {
     bool stuck = false;
     template <class Condition>
     void wait(const Condition &condition, const char *what) {
-        for (const auto begin = std::chrono::steady_clock::now(); !stuck && !condition();) {
+        backoff look;
+        for (const auto begin = std::chrono::steady_clock::now(); !stuck && !condition(); look.pause()) {
             if (w.served)
                 w.queue->step();  // the stepper is at it as well
             else
                 w.step();
-            std::this_thread::yield();
             stuck = std::chrono::steady_clock::now() - begin > std::chrono::seconds(20);
         }
         wrong.check(!stuck, what, epoch);

@@ -16,11 +16,13 @@
 #include <thread>
 #include <vector>
 
+#include "tests/backoff.hpp"
+
 namespace played {
 
 using namespace mpix::detail;
 
-constexpr std::uint64_t patience_ns = 60'000'000'000u;  // against hangs
+constexpr std::uint64_t patience_ns = 180'000'000'000u;  // against hangs
 
 struct pair_shape {
     int senders, receivers;  // partitions
@@ -309,12 +311,11 @@ struct turns {
         failure.compare_exchange_strong(none, what);
     }
     void wait_alone(const std::atomic<std::uint64_t> &turn, std::uint64_t epoch) {
-        while (turn.load(std::memory_order_acquire) < epoch && failure.load() == nullptr) std::this_thread::yield();
+        for (backoff wait; turn.load(std::memory_order_acquire) < epoch && failure.load() == nullptr;) wait.pause();
     }
     // The same answer for all members.
     bool wait_for(const mpix::host_group &group, const std::atomic<std::uint64_t> &turn, std::uint64_t epoch) {
-        while (group.thread_rank() == 0 && turn.load(std::memory_order_acquire) < epoch && failure.load() == nullptr)
-            std::this_thread::yield();
+        if (group.thread_rank() == 0) wait_alone(turn, epoch);
         return agree(group, turn.load(std::memory_order_acquire) >= epoch);
     }
 };

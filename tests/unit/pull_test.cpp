@@ -14,6 +14,7 @@
 #include <thread>
 #include <vector>
 
+#include "tests/backoff.hpp"
 #include "tests/catch.hpp"
 #include "tests/unit/played_pair.hpp"
 
@@ -73,10 +74,8 @@ struct bench {
     int ready(int p) { return mpix::pready(self, p, pair.send()); }
     void until(const std::function<bool()> &so) {
         const std::uint64_t end = now_ns() + patience;
-        while (!so()) {
+        for (backoff wait; !so(); wait.pause())
             if (now_ns() > end) FAIL("it does not come to that");
-            std::this_thread::yield();
-        }
     }
     bool all_wanted() const {
         for (int p = 0; p < s.senders; ++p)

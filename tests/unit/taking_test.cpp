@@ -6,6 +6,7 @@
 #include <atomic>
 #include <thread>
 
+#include "tests/backoff.hpp"
 #include "tests/catch.hpp"
 
 TEST_CASE("the first has it, the other has not") {
@@ -34,8 +35,9 @@ TEST_CASE("two that meet do not both have it") {
     std::atomic<bool> some{false};
     std::thread asker([&] {
         for (unsigned r = 1; r <= rounds; ++r) {
+            backoff wait;
             for (unsigned k = 1; begun.load() < r; ++k)
-                if (k % 1024 == 0) std::this_thread::yield();
+                if (k % 1024 == 0) wait.pause();
             some.store(t.some());
             asked.store(r);
         }
@@ -46,8 +48,9 @@ TEST_CASE("two that meet do not both have it") {
         begun.store(r);
         for (unsigned k = r % 128; k != 0; --k) begun.load();  // until the other is about to ask, now and then
         const bool all = t.all();
+        backoff wait;
         for (unsigned k = 1; asked.load() < r; ++k)
-            if (k % 1024 == 0) std::this_thread::yield();
+            if (k % 1024 == 0) wait.pause();
         both += all && some.load();
     }
     asker.join();

@@ -247,8 +247,9 @@ bool software_hca::step_all() {
 }
 
 void software_hca::serve() {
-    // Spin while there is work, then yield, then sleep: others may need the core more.
-    constexpr int spins = 200, yields = 400;
+    // Spin while there is work, then yield, then sleep: others may need the core more. Few yields: on a busy machine each of them
+    // is a turn of everybody else, where one who sleeps is soon served.
+    constexpr int spins = 200, yields = 232;
     for (int idle = 0; !ending_.load(std::memory_order_relaxed);) {
         // A mutex is not fair: leave it to others for a moment.
         if (waiting_.load(std::memory_order_relaxed) != 0) std::this_thread::sleep_for(std::chrono::microseconds(20));
