@@ -110,9 +110,8 @@ int begin(init_call asked, int *argc, char ***argv, int required, int *provided)
     find_tools();
     std::string bad = read_environment();
     // The setup of exported requests must get on while the user's thread sits in a kernel or a stream
-    // synchronise, so the library is asked for more than the user may need. So it is for a user with threads of any
-    // level: those that ask for Parrived at once make progress, each in a call of the library's.
-    const bool want_thread = config().progress != progress_mode::never || required != MPI_THREAD_SINGLE;
+    // synchronise, so the library is asked for more than the user may need; but not where nothing of ours has a thread.
+    const bool want_thread = config().progress != progress_mode::never;
     int code = MPI_SUCCESS;
     if (asked == init_call::plain && (!want_thread || tool_wants_init())) {
         code = next.Init(argc, argv);
