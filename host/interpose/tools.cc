@@ -56,7 +56,7 @@ const link_map *in_front_of(const char *name) {
 
 std::string remedy(const link_map *object) {
     if (is_program(object)) return "link what defines it as a shared library behind mpix";
-    return format("put {} first in LD_PRELOAD, so that it comes after mpix and still sees the calls",
+    return format("put {} first in LD_PRELOAD: a library behind mpix still sees the program's calls",
                   our_object()->l_name);
 }
 
