@@ -121,7 +121,8 @@ int begin(init_call asked, int *argc, char ***argv, int required, int *provided)
     }
     if (code != MPI_SUCCESS) return code;
     if (const std::string unlike = compare_versions(); bad.empty()) bad = unlike;
-    if (const std::string hidden = tool_in_front(); bad.empty()) bad = hidden;
+    const char *const init = asked == init_call::plain ? "MPI_Init" : "MPI_Init_thread";
+    if (const std::string hidden = tool_in_front(init); bad.empty()) bad = hidden;
     communicators().start();
     end_setup_with_self();
     if (!bad.empty()) return raise(MPI_COMM_WORLD, "MPI_Init", {MPI_ERR_OTHER, bad});
