@@ -140,6 +140,23 @@ bool try_pair(int me, int from, int to, const arguments &a, std::vector<char> &b
     return code == MPI_SUCCESS;
 }
 
+// Started by the other MPI library's launcher each process is alone. That one says in the environment how many there are.
+std::string foreign_launcher() {
+#if defined(OPEN_MPI)
+    constexpr const char *ranks = "PMI_SIZE", *launcher = "MPICH";
+#else
+    constexpr const char *ranks = "OMPI_COMM_WORLD_SIZE", *launcher = "Open MPI";
+#endif
+    const char *const started = std::getenv(ranks);
+    int n = 0;
+    if (started == nullptr || std::from_chars(started, started + std::strlen(started), n).ec != std::errc{} || n < 2)
+        return {};
+    return format(
+        "{} processes were started by the launcher of another MPI library ({}), so each is alone; this mpix_info "
+        "was built for {}, and needs the mpirun of that",
+        n, launcher, built_for());
+}
+
 int describe_pairs(int *count, char ***values, const arguments &a) {
     setenv("MPIX_EXPLAIN", "1", 1);
     if (MPI_Init(count, values) != MPI_SUCCESS) return 1;
@@ -148,7 +165,10 @@ int describe_pairs(int *count, char ***values, const arguments &a) {
     MPI_Comm_rank(MPI_COMM_WORLD, &me);
     MPI_Comm_size(MPI_COMM_WORLD, &ranks);
     if (ranks < 2) {
-        std::fprintf(stderr, "mpix_info: --pairs needs at least two ranks: mpirun -n 2 mpix_info --pairs\n");
+        const std::string foreign = foreign_launcher();
+        std::fprintf(
+            stderr, "mpix_info: %s\n",
+            foreign.empty() ? "--pairs needs at least two ranks: mpirun -n 2 mpix_info --pairs" : foreign.c_str());
         MPI_Finalize();
         return 2;
     }

@@ -54,8 +54,10 @@ int raise_device_errors(const mixed_array &array, const char *call) {
 // ---- the library's -------------------------------------------------------------------------------------
 
 // While the library's calls wait, or are made in a loop, our own work must get on; where no thread does it, we do.
+bool needs_caller() { return may_be_ours() && progress_needs_caller(); }
+
 void lend_progress() {
-    if (progress_needs_caller()) progress_poll();
+    if (needs_caller()) progress_poll();
 }
 
 template <class Test>
@@ -76,7 +78,7 @@ int error_class_of(int code) {
 // one runs a callback of the program's whenever it is asked.
 int waitall_library(int count, MPI_Request *handles, MPI_Status *statuses) {
     const bool any = count > 0 && handles != nullptr;
-    const bool poll = any && progress_needs_caller();
+    const bool poll = any && needs_caller();
 #if defined(OPEN_MPI)
     // With MPI_THREAD_MULTIPLE, which we have asked for, Open MPI 4.1 never comes back from MPI_Waitall if one of the
     // requests has failed already; so it is not to wait. A tool is to see the program's call, and takes that chance.
@@ -126,7 +128,7 @@ int inactive(request &r, const char *call, MPI_Status *status, int *flag = nullp
 MPIX_SYMBOL int MPI_Wait(MPI_Request *request, MPI_Status *status) try {
     mpix::request *r = ours(request);
     if (r == nullptr) {
-        if (request == nullptr || !progress_needs_caller()) return from_library(next.Wait(request, status));
+        if (request == nullptr || !needs_caller()) return from_library(next.Wait(request, status));
         int code = MPI_SUCCESS;
         poll_until([&] {
             int flag = 0;
@@ -154,7 +156,7 @@ MPIX_SYMBOL int MPI_Test(MPI_Request *request, int *flag, MPI_Status *status) tr
     if (!r->active()) return inactive(*r, "MPI_Test", status, flag);
     // A program may well ask the same one again and again, so others get on whatever the answer.
     *flag = r->done_exactly();
-    if (!*flag || progress_needs_caller()) progress_poll();
+    if (!*flag || needs_caller()) progress_poll();
     const problem bad = *flag ? r->retire(status) : r->device_error();
     return bad ? raise(*r, "MPI_Test", bad) : MPI_SUCCESS;
 }
@@ -171,7 +173,7 @@ MPIX_SYMBOL int MPI_Request_get_status(MPI_Request request, int *flag, MPI_Statu
     if (!r->active()) return inactive(*r, "MPI_Request_get_status", status, flag);
     *flag = r->done_exactly();
     if (*flag) r->fill_status(status);
-    if (!*flag || progress_needs_caller()) progress_poll();
+    if (!*flag || needs_caller()) progress_poll();
     return MPI_SUCCESS;
 }
 MPIX_BOUNDARY("MPI_Request_get_status", of_request(&request))
@@ -386,7 +388,7 @@ MPIX_SYMBOL int MPI_Testany(int count, MPI_Request array_of_requests[], int *ind
     if (is_null(status)) return raise_null(array.first_active(), call, "status");
     int code = MPI_SUCCESS;
     *flag = test_any(array, array_of_requests, index, status, call, code);
-    if (!*flag || progress_needs_caller()) progress_poll();
+    if (!*flag || needs_caller()) progress_poll();
     return *flag || code != MPI_SUCCESS ? code : raise_device_errors(array, call);
 }
 MPIX_BOUNDARY("MPI_Testany", of_requests(count, array_of_requests))
@@ -395,7 +397,7 @@ MPIX_SYMBOL int MPI_Waitany(int count, MPI_Request array_of_requests[], int *ind
     const char *const call = "MPI_Waitany";
     mixed_array array(count, array_of_requests);
     if (!array.any_ours()) {
-        if (count <= 0 || index == nullptr || !progress_needs_caller())
+        if (count <= 0 || index == nullptr || !needs_caller())
             return with_empty_status(from_library(next.Waitany(count, array_of_requests, index, status)), index,
                                      status);
         int code = MPI_SUCCESS;
@@ -473,7 +475,7 @@ MPIX_SYMBOL int MPI_Testsome(int incount, MPI_Request array_of_requests[], int *
     if (const char *const argument = null_of_some(outcount, array_of_indices, array_of_statuses))
         return raise_null(array.first_active(), call, argument);
     const int code = test_some(array, array_of_requests, outcount, array_of_indices, array_of_statuses, classes, call);
-    if (*outcount == 0 || progress_needs_caller()) progress_poll();
+    if (*outcount == 0 || needs_caller()) progress_poll();
     return *outcount != 0 || code != MPI_SUCCESS ? code : raise_device_errors(array, call);
 }
 MPIX_BOUNDARY("MPI_Testsome", of_requests(incount, array_of_requests))
@@ -483,7 +485,7 @@ MPIX_SYMBOL int MPI_Waitsome(int incount, MPI_Request array_of_requests[], int *
     const char *const call = "MPI_Waitsome";
     mixed_array array(incount, array_of_requests);
     if (!array.any_ours()) {
-        if (incount <= 0 || outcount == nullptr || !progress_needs_caller())
+        if (incount <= 0 || outcount == nullptr || !needs_caller())
             return from_library(
                 next.Waitsome(incount, array_of_requests, outcount, array_of_indices, array_of_statuses));
         int code = MPI_SUCCESS;

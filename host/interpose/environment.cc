@@ -121,9 +121,8 @@ int begin(init_call asked, int *argc, char ***argv, int required, int *provided)
     find_tools();
     std::string bad = read_environment();
     // The setup of exported requests must get on while the user's thread sits in a kernel or a stream
-    // synchronise, so the library is asked for more than the user may need. So it is for a user with threads of any
-    // level: those that ask for Parrived at once make progress, each in a call of the library's.
-    const bool want_thread = config().progress != progress_mode::never || required != MPI_THREAD_SINGLE;
+    // synchronise, so the library is asked for more than the user may need; but not where nothing of ours has a thread.
+    const bool want_thread = config().progress != progress_mode::never;
     int code = MPI_SUCCESS;
     if (asked == init_call::plain && (!want_thread || tool_wants_init())) {
         code = next.Init(argc, argv);
@@ -133,7 +132,8 @@ int begin(init_call asked, int *argc, char ***argv, int required, int *provided)
     }
     if (code != MPI_SUCCESS) return code;
     if (const std::string unlike = compare_versions(); bad.empty()) bad = unlike;
-    if (const std::string hidden = tool_in_front(); bad.empty()) bad = hidden;
+    const char *const init = asked == init_call::plain ? "MPI_Init" : "MPI_Init_thread";
+    if (const std::string hidden = tool_in_front(init); bad.empty()) bad = hidden;
     communicators().start();
     end_setup_with_self();
     if (!bad.empty()) return raise(MPI_COMM_WORLD, "MPI_Init", {MPI_ERR_OTHER, bad});

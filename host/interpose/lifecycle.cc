@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "host/format.h"
+#include "host/interpose/mixed_array.h"
 #include "host/interpose/scratch.h"
 #include "host/interpose/boundary.h"
 #include "host/interpose/symbol.h"
@@ -18,7 +19,7 @@
 using namespace mpix;
 
 MPIX_SYMBOL int MPI_Start(MPI_Request *request) try {
-    mpix::request *r = request == nullptr ? nullptr : find_request(*request);
+    mpix::request *r = ours(request);
     if (r == nullptr) return from_library(next.Start(request));
     if (r->active()) return raise(*r, "MPI_Start", {MPI_ERR_REQUEST, "the request is active already"});
     // Since it was completed, or before it is started for the first time: that epoch is not to be blamed for it.
@@ -30,30 +31,30 @@ MPIX_BOUNDARY("MPI_Start", of_request(request))
 
 MPIX_SYMBOL int MPI_Startall(int count, MPI_Request array_of_requests[]) try {
     const char *const call = "MPI_Startall";
-    int ours = 0;
-    for (int i = 0; array_of_requests != nullptr && i < count; ++i) {
+    int n_ours = 0;
+    for (int i = 0; may_be_ours() && array_of_requests != nullptr && i < count; ++i) {
         request *r = find_request(array_of_requests[i]);
         if (r == nullptr) continue;
         if (r->active())
             return raise(*r, call, {MPI_ERR_REQUEST, format("array_of_requests[{}] is active already", i)});
         if (const problem bad = r->device_error())
             return raise(*r, call, {bad.error_class, format("array_of_requests[{}]: {}", i, bad.sentence)});
-        ++ours;
+        ++n_ours;
     }
-    if (ours == 0) return from_library(next.Startall(count, array_of_requests));
-    scratch<const request *> sorted(ours);
+    if (n_ours == 0) return from_library(next.Startall(count, array_of_requests));
+    scratch<const request *> sorted(n_ours);
     if (!sorted) return raise(MPI_COMM_NULL, call, {MPI_ERR_NO_MEM, "no memory for the array of requests"});
     for (int i = 0, n = 0; i < count; ++i)
         if (const request *r = find_request(array_of_requests[i]); r != nullptr) sorted[n++] = r;
-    std::sort(sorted.get(), sorted.get() + ours);
-    if (const auto twice = std::adjacent_find(sorted.get(), sorted.get() + ours); twice != sorted.get() + ours) {
+    std::sort(sorted.get(), sorted.get() + n_ours);
+    if (const auto twice = std::adjacent_find(sorted.get(), sorted.get() + n_ours); twice != sorted.get() + n_ours) {
         int i = count - 1;
         while (find_request(array_of_requests[i]) != *twice) --i;
         return raise(**twice, call, {MPI_ERR_REQUEST, format("array_of_requests[{}] is in the array twice", i)});
     }
     // The library's first, in one call: if it refuses one of them it starts none, and then nor do we.
-    if (ours < count) {
-        scratch<MPI_Request> library(count - ours);
+    if (n_ours < count) {
+        scratch<MPI_Request> library(count - n_ours);
         if (!library) return raise(MPI_COMM_NULL, call, {MPI_ERR_NO_MEM, "no memory for the array of requests"});
         int n = 0;
         for (int i = 0; i < count; ++i)
@@ -72,7 +73,7 @@ MPIX_SYMBOL int MPI_Startall(int count, MPI_Request array_of_requests[]) try {
 MPIX_BOUNDARY("MPI_Startall", of_requests(count, array_of_requests))
 
 MPIX_SYMBOL int MPI_Request_free(MPI_Request *request) try {
-    mpix::request *r = request == nullptr ? nullptr : find_request(*request);
+    mpix::request *r = ours(request);
     if (r == nullptr) return from_library(next.Request_free(request));
     problem bad;
     if (r->active())
@@ -88,7 +89,7 @@ MPIX_SYMBOL int MPI_Request_free(MPI_Request *request) try {
 MPIX_BOUNDARY("MPI_Request_free", of_request(request))
 
 MPIX_SYMBOL int MPI_Cancel(MPI_Request *request) try {
-    const mpix::request *r = request == nullptr ? nullptr : find_request(*request);
+    const mpix::request *r = ours(request);
     if (r == nullptr) return from_library(next.Cancel(request));
     return raise(*r, "MPI_Cancel", {MPI_ERR_REQUEST, "a partitioned request cannot be cancelled"});
 }

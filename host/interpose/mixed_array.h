@@ -12,11 +12,16 @@
 
 namespace mpix {
 
+// If not, a call is passed on at once: ordinary traffic is to cost what it costs without mpix.
+inline bool may_be_ours() { return any_request_made.load(std::memory_order_relaxed); }
+
 // A request of ours, active or not; otherwise null. `handle` may be null.
-inline request *ours(const MPI_Request *handle) { return handle == nullptr ? nullptr : find_request(*handle); }
+inline request *ours(const MPI_Request *handle) {
+    return handle == nullptr || !may_be_ours() ? nullptr : find_request(*handle);
+}
 
 inline bool any_of_ours(int n, const MPI_Request *handles) {
-    if (handles == nullptr || requests().size() == 0) return false;
+    if (!may_be_ours() || handles == nullptr || requests().size() == 0) return false;
     for (int i = 0; i < n; ++i)
         if (ours(&handles[i]) != nullptr) return true;
     return false;

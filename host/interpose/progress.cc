@@ -4,13 +4,14 @@
 #include <mpi.h>
 #include <mpix/mpix.h>
 
+#include "host/interpose/boundary.h"
 #include "host/interpose/symbol.h"
 #include "host/progress.h"
 #include "host/request/setup.h"
 
 using namespace mpix;
 
-MPIX_SYMBOL int MPIX_Progress(void) {
+MPIX_SYMBOL int MPIX_Progress(void) try {
     if (!setup_running() || !progress_is_callers()) return 0;
     int main_thread = 1;
     if (!setup_thread_safe() && PMPI_Is_thread_main(&main_thread) != MPI_SUCCESS) return 0;
@@ -18,3 +19,4 @@ MPIX_SYMBOL int MPIX_Progress(void) {
     progress_poll();
     return 1;
 }
+MPIX_BOUNDARY("MPIX_Progress", of_world())

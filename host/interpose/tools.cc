@@ -5,6 +5,8 @@
 #include <elf.h>
 #include <link.h>
 
+#include <cstdint>
+#include <cstring>
 #include <string_view>
 
 #include "host/format.h"
@@ -44,6 +46,27 @@ bool is_stub(const void *function) {
            static_cast<const ElfW(Sym) *>(symbol)->st_shndx == SHN_UNDEF;
 }
 
+// Whether the object calls PMPI_ functions that we stand in front of, as far as its imports tell.
+bool calls_library(const link_map *object) {
+    const ElfW(Sym) *symbols = nullptr;
+    const char *names = nullptr;
+    const std::uint32_t *hash = nullptr;
+    for (const ElfW(Dyn) *entry = object->l_ld; entry->d_tag != DT_NULL; ++entry) {
+        if (entry->d_tag == DT_SYMTAB) symbols = reinterpret_cast<const ElfW(Sym) *>(entry->d_un.d_ptr);
+        if (entry->d_tag == DT_STRTAB) names = reinterpret_cast<const char *>(entry->d_un.d_ptr);
+        if (entry->d_tag == DT_GNU_HASH) hash = reinterpret_cast<const std::uint32_t *>(entry->d_un.d_ptr);
+    }
+    if (symbols == nullptr || names == nullptr || hash == nullptr) return true;  // who knows
+    const std::uint32_t first_defined = hash[1];                                 // imports come before
+    for (std::uint32_t i = 1; i < first_defined; ++i) {
+        const char *const name = names + symbols[i].st_name;
+        if (*name != 'P') continue;
+        for (const char *const ours : interposed)
+            if (std::strcmp(name + 1, ours) == 0) return true;
+    }
+    return false;
+}
+
 // What the program's calls of this function find in place of ours; null if they find ours.
 const link_map *in_front_of(const char *name) {
     const link_map *const ours = our_object();
@@ -56,7 +79,7 @@ const link_map *in_front_of(const char *name) {
 
 std::string remedy(const link_map *object) {
     if (is_program(object)) return "link what defines it as a shared library behind mpix";
-    return format("put {} first in LD_PRELOAD, so that it comes after mpix and still sees the calls",
+    return format("put {} first in LD_PRELOAD: a library behind mpix still sees the program's calls",
                   our_object()->l_name);
 }
 
@@ -87,14 +110,16 @@ void find_tools() {
 
 bool tool_wants_init() { return next.Init != PMPI_Init && next.Init_thread == PMPI_Init_thread; }
 
-std::string tool_in_front() {
-    const link_map *first = nullptr;
+std::string tool_in_front(const char *init) {
+    // A library that has passed this very call on to us, and calls no PMPI_ function, does so with the others as well.
+    const link_map *passes_on = in_front_of(init), *first = nullptr;
+    if (passes_on != nullptr && calls_library(passes_on)) passes_on = nullptr;
     std::string names;
     for (const std::string_view name : interposed) {
         // That these are passed on to us has been shown, for it is they that we are called by.
         if (name == "MPI_Init" || name == "MPI_Init_thread") continue;
         const link_map *const object = in_front_of(name.data());
-        if (object == nullptr || (first != nullptr && object != first)) continue;
+        if (object == nullptr || object == passes_on || (first != nullptr && object != first)) continue;
         names += first == nullptr ? std::string(name) : format(", {}", name);
         first = object;
     }

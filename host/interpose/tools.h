@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Other libraries that interpose MPI calls, such as profilers. Those behind mpix see the calls that it passes on; none may
-// come before it, for what calls PMPI_Wait on a partitioned request takes it for an inactive one.
+// Other libraries that interpose MPI calls, such as profilers. Those behind mpix see the calls that it passes on. One
+// that comes before it must pass its calls on to it, by RTLD_NEXT: PMPI_Wait takes a partitioned request for an inactive one.
 #ifndef MPIX_HOST_INTERPOSE_TOOLS_H
 #define MPIX_HOST_INTERPOSE_TOOLS_H
 
@@ -27,8 +27,8 @@ void find_tools();
 // Whether a tool behind us wraps MPI_Init and not MPI_Init_thread.
 bool tool_wants_init();
 
-// Empty, or a sentence about the library that hides a function of ours from the program.
-std::string tool_in_front();
+// Empty, or a sentence about the library that hides a function of ours from the program, which has called `init`.
+std::string tool_in_front(const char *init);
 // Why MPI is initialised, but not by way of our MPI_Init.
 std::string why_init_unseen();
 

@@ -45,6 +45,7 @@ void own(const std::shared_ptr<request> &r) {
         owners().map[r.get()] = r;
     }
     requests().insert(handle_key(r->handle), r.get());
+    any_request_made.store(true, std::memory_order_relaxed);
 }
 
 std::shared_ptr<request> disown(request *r) {

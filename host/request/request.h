@@ -220,6 +220,8 @@ inline handle_table<request> &requests() {
     static auto *const table = new handle_table<request>;
     return *table;
 }
+// Whether this process has ever made one. Relaxed is enough: who has a handle has it from the thread that made it.
+inline std::atomic<bool> any_request_made{false};
 inline request *find_request(MPI_Request handle) { return requests().find(handle_key(handle)); }
 // Enter a request whose handle is set; take it out again. In between the table keeps it alive.
 void own(const std::shared_ptr<request> &r);

@@ -13,16 +13,24 @@
 #define MPI_VERSION 4
 #define MPI_SUBVERSION 1
 
+#ifdef MPIX_TESTS_ARRAYS_WITHOUT_CONST /* as MPICH 4.2.3 and Intel MPI have it */
+#define MPIX_TESTS_CONST
+#else
+#define MPIX_TESTS_CONST const
+#endif
+
 #ifdef __cplusplus
 extern "C" {
 #endif
-int MPI_Request_get_status_all(int count, const MPI_Request requests[], int *flag, MPI_Status statuses[]);
-int MPI_Request_get_status_any(int count, const MPI_Request requests[], int *index, int *flag, MPI_Status *status);
-int MPI_Request_get_status_some(int incount, const MPI_Request requests[], int *outcount, int indices[],
+int MPI_Request_get_status_all(int count, MPIX_TESTS_CONST MPI_Request requests[], int *flag, MPI_Status statuses[]);
+int MPI_Request_get_status_any(int count, MPIX_TESTS_CONST MPI_Request requests[], int *index, int *flag,
+                               MPI_Status *status);
+int MPI_Request_get_status_some(int incount, MPIX_TESTS_CONST MPI_Request requests[], int *outcount, int indices[],
                                 MPI_Status statuses[]);
-int PMPI_Request_get_status_all(int count, const MPI_Request requests[], int *flag, MPI_Status statuses[]);
-int PMPI_Request_get_status_any(int count, const MPI_Request requests[], int *index, int *flag, MPI_Status *status);
-int PMPI_Request_get_status_some(int incount, const MPI_Request requests[], int *outcount, int indices[],
+int PMPI_Request_get_status_all(int count, MPIX_TESTS_CONST MPI_Request requests[], int *flag, MPI_Status statuses[]);
+int PMPI_Request_get_status_any(int count, MPIX_TESTS_CONST MPI_Request requests[], int *index, int *flag,
+                                MPI_Status *status);
+int PMPI_Request_get_status_some(int incount, MPIX_TESTS_CONST MPI_Request requests[], int *outcount, int indices[],
                                  MPI_Status statuses[]);
 #ifdef __cplusplus
 }

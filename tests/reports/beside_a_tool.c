@@ -12,9 +12,14 @@ enum { partitions = 4, count = 8, epochs = 3, tag = 5, plain_tag = 6 };
 static int rank, wrong;
 
 #ifdef TAKES_ADDRESSES
-// In a program at fixed addresses this makes the linker put stubs of these functions into the program.
-static int (*volatile const addresses[])(MPI_Request *, MPI_Status *) = {MPI_Wait};
-#define MPI_Wait addresses[0]
+// In a program at fixed addresses this makes the linker put a stub of the function into the program.
+typedef int wait_function(MPI_Request *, MPI_Status *);
+static wait_function *volatile pointer;
+static wait_function *take_address(void) {
+    pointer = MPI_Wait;
+    return pointer;
+}
+#define MPI_Wait take_address()
 #endif
 
 static int value(int from, int epoch, int i) { return 1000000 * (from + 1) + 1000 * epoch + i; }
