@@ -53,6 +53,18 @@ std::optional<field_file> open_input(const options &opt, int rank) {
     return file;
 }
 
+// Said first, so that nobody takes the one for the other.
+const char *what_runs([[maybe_unused]] const options &opt, [[maybe_unused]] int gpus) {
+#ifdef JACOBI3D_CUDA
+    if (gpus > 0) return "built for GPUs: the kernel runs on GPUs";
+    return opt.device == device_kind::host
+               ? "built for GPUs: host threads play the kernel's blocks, by --device host"
+               : "built for GPUs, but some rank has no GPU, or no driver for it: host threads play the kernel's blocks";
+#else
+    return "built without CUDA: host threads play the kernel's blocks";
+#endif
+}
+
 // A GPU for each rank where every rank has one, otherwise threads of the host. Picked before anything is
 // allocated.
 std::unique_ptr<executor> make_executor(const options &opt, const layout &where) {
@@ -61,6 +73,7 @@ std::unique_ptr<executor> make_executor(const options &opt, const layout &where)
         if (opt.device != device_kind::host) gpus = count_gpus();
     });
     mpi_check(MPI_Allreduce(&gpus, &fewest, 1, MPI_INT, MPI_MIN, world), "MPI_Allreduce");
+    if (where.rank == 0) std::printf("%s\n", what_runs(opt, fewest));
     if (opt.device == device_kind::cuda && fewest == 0) {
 #ifdef JACOBI3D_CUDA
         throw usage_error("--device cuda: no GPU, or no driver for it, on some rank");

@@ -29,8 +29,7 @@ const char *const usage =
     "  --tiles N            tiles of a face, each a partition of its requests (default: of at least\n"
     "                       1024 cells, at most 64)\n"
     "  --compare            compute everything on rank 0 alone as well; the results must have the same bits\n"
-    "  --output DIR         where slice_z.png and field.vti go (default jacobi3d.out)\n"
-    "  --no-output          write no files\n"
+    "  --output DIR         write slice_z.png and field.vti there (default: write no files)\n"
     "  --help               print this and do nothing\n"
     "\n"
     "Exit status: 0, or 1 if a comparison or the run failed, or 2 for a bad option or input file.\n";
@@ -96,7 +95,6 @@ options parse_options(int argc, char *argv[]) {
         o_tiles,
         o_compare,
         o_output,
-        o_no_output,
         o_help
     };
     static const option table[] = {
@@ -111,7 +109,6 @@ options parse_options(int argc, char *argv[]) {
         {"tiles", required_argument, nullptr, o_tiles},
         {"compare", no_argument, nullptr, o_compare},
         {"output", required_argument, nullptr, o_output},
-        {"no-output", no_argument, nullptr, o_no_output},
         {"help", no_argument, nullptr, o_help},
         {nullptr, 0, nullptr, 0},
     };
@@ -159,9 +156,6 @@ options parse_options(int argc, char *argv[]) {
             case o_output:
                 result.output = optarg;
                 if (result.output.empty()) throw std::invalid_argument("--output: an empty directory name");
-                break;
-            case o_no_output:
-                result.output.clear();
                 break;
             case o_help:
                 result.help = true;

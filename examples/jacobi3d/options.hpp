@@ -24,7 +24,7 @@ struct options {
     int blocks = 0, threads = 0;  // 0: chosen by the executor
     int tiles = 0;                // as in cut_face
     bool compare = false;
-    std::string output = "jacobi3d.out";  // empty: none
+    std::string output;  // empty: none
     bool help = false;
 };
 

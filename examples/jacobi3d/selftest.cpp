@@ -340,7 +340,7 @@ void test_options() {
         argv.push_back(nullptr);
         return parse_options(static_cast<int>(words.size()), argv.data());
     };
-    const options o = parse({"--grid", "3x5x7", "--periodic=xz", "--precision=double", "--no-output"});
+    const options o = parse({"--grid", "3x5x7", "--periodic=xz", "--precision=double"});
     check(o.grid == extent3{3, 5, 7} && o.double_precision && o.output.empty(), "options");
     check(o.periodic == std::array<bool, 3>{true, false, true}, "--periodic=xz");
     check(parse({"--periodic"}).periodic == std::array<bool, 3>{true, true, true}, "--periodic");

@@ -133,7 +133,13 @@ public:
         std::int64_t runs;
     };
 
-    std::uint32_t of_run(std::int64_t length) { return find({~0u, {length, 0, 0}}); }
+    std::uint32_t of_run(std::int64_t length) {
+        if (length != last_length_) {
+            last_length_ = length;
+            last_ = find({~0u, {length, 0, 0}});
+        }
+        return last_;
+    }
     std::uint32_t with(std::uint32_t inner, const mpix_dimension &d) { return find({inner, d}); }
     const shape &operator[](std::uint32_t id) const { return all_[id]; }
     std::size_t count() const { return all_.size(); }
@@ -169,6 +175,8 @@ private:
         }
         return it->second;
     }
+    std::int64_t last_length_ = -1;
+    std::uint32_t last_ = 0;
     std::unordered_map<key, std::uint32_t, hash> ids_;
     std::vector<shape> all_;
 };
@@ -226,6 +234,20 @@ mpix_box box_of(const strided &part) {
     return box;
 }
 
+// The runs that are in none of the boxes.
+std::vector<mpix_run> without(const std::vector<mpix_run> &runs, const std::vector<mpix_box> &boxes) {
+    std::vector<mpix_run> left = runs;
+    for (const mpix_box &box : boxes)
+        for (std::int64_t n = 0; n < detail::runs_in(box); ++n) {
+            const mpix_run one{0, detail::place_of_run(box, n).packed, 0};
+            std::lower_bound(left.begin(), left.end(), one, before)->length = 0;
+        }
+    if (!boxes.empty())
+        left.erase(std::remove_if(left.begin(), left.end(), [](const mpix_run &r) { return r.length == 0; }),
+                   left.end());
+    return left;
+}
+
 void compress(const std::vector<mpix_run> &runs, plan &out) {
     shapes known;
     std::vector<item> items;
@@ -241,16 +263,24 @@ void compress(const std::vector<mpix_run> &runs, plan &out) {
         std::nth_element(sizes.begin(), sizes.begin() + most_boxes, sizes.end(), std::greater<>());
         smallest = std::max(smallest_box, sizes[most_boxes] + 1);
     }
+    std::int64_t in_boxes = 0;
     for (const item &i : items) {
         const shapes::shape &s = known[i.shape];
-        const strided part{i.offset, i.packed, s.run, s.dimensions};
-        if (s.runs >= smallest)
-            out.boxes.push_back(box_of(part));
-        else
-            append_runs(part, part.dimensions.size(), part.offset, part.packed, out.loose);
+        if (s.runs < smallest) continue;
+        out.boxes.push_back(box_of({i.offset, i.packed, s.run, s.dimensions}));
+        in_boxes += s.runs;
     }
-    if (!std::is_sorted(out.loose.begin(), out.loose.end(), before))
-        std::sort(out.loose.begin(), out.loose.end(), before);
+    const auto all = static_cast<std::int64_t>(runs.size());
+    if (in_boxes < all / 8) {  // what is left of them is in order already
+        out.loose = without(runs, out.boxes);
+        return;
+    }
+    for (const item &i : items) {
+        const shapes::shape &s = known[i.shape];
+        if (s.runs < smallest)
+            append_runs({i.offset, i.packed, s.run, s.dimensions}, s.dimensions.size(), i.offset, i.packed, out.loose);
+    }
+    std::sort(out.loose.begin(), out.loose.end(), before);
 }
 
 // ---- one object for equal plans ----------------------------------------------------------------------------

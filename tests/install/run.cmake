@@ -18,10 +18,11 @@ file(RENAME "${WORK_DIR}/packed" "${WORK_DIR}/prefix")
 # The MPI compiler is not named: the package must know its own.
 step("${CMAKE_COMMAND}" -S "${SOURCE_DIR}" -B "${WORK_DIR}/build" -G "${GENERATOR}"
     "-DCMAKE_PREFIX_PATH=${WORK_DIR}/prefix"
+    "-DSTANDARD_SOURCE=${STANDARD_SOURCE}"
     "-DCMAKE_C_COMPILER=${C_COMPILER}"
     "-DCMAKE_CXX_COMPILER=${CXX_COMPILER}")
 step("${CMAKE_COMMAND}" --build "${WORK_DIR}/build")
-foreach(program ring ring_mpi_first device_ring)
+foreach(program ring ring_mpi_first standard standard_mpi_first device_ring)
     step(${MPIRUN} "${WORK_DIR}/build/${program}")
 endforeach()
 
@@ -34,4 +35,7 @@ if(PKG_CONFIG)
     separate_arguments(flags UNIX_COMMAND "${flags}")
     step("${MPI_C_COMPILER}" "${SOURCE_DIR}/ring.c" -o "${WORK_DIR}/ring_pkg_config" ${flags})
     step(${MPIRUN} "${WORK_DIR}/ring_pkg_config")
+    step("${MPI_C_COMPILER}" -Werror=implicit-function-declaration "${STANDARD_SOURCE}"
+        -o "${WORK_DIR}/standard_pkg_config" ${flags})
+    step(${MPIRUN} "${WORK_DIR}/standard_pkg_config")
 endif()

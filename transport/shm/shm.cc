@@ -1,15 +1,20 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Node memory. A process's regions are parts of *chunks*, anonymous memory files; a peer opens a chunk by
-// way of /proc/<pid>/fd, so nothing has a name that could be left behind by a crash, and whether two
+// Node memory. A process's regions are parts of *chunks*, each a mapping of a part of an anonymous memory file; a peer
+// opens the file by way of /proc/<pid>/fd, so nothing has a name that could be left behind by a crash, and whether two
 // processes are on one node is decided by whether that works (a random number in the chunk's head proves
 // that it is the right one), not by host names.
+//
+// The file is much larger than the memory that is ever used of it, so that one is enough, and one descriptor: pages have
+// memory only while they are in use.
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/random.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -29,17 +34,20 @@ constexpr std::uint64_t alignment = 128;            // no two regions share a ca
 constexpr std::uint64_t shared_chunk = 4u << 20;    // what small regions are cut from
 constexpr std::uint64_t large_region = 1u << 20;    // from here on a region has a chunk of its own
 constexpr std::uint64_t region_limit = 1ull << 46;  // what one mapping may ask of the address space
+constexpr std::uint64_t file_bytes = 1ull << 40;    // of a memory file, most of it never used
+constexpr std::uint64_t page = 4096;
 
 std::uint64_t round_up(std::uint64_t n, std::uint64_t unit) { return (n + unit - 1) / unit * unit; }
 
 struct chunk_head {
     std::uint64_t nonce[2];
+    std::uint64_t bytes;
 };
 
 struct wire_address {
     std::int64_t pid;
     std::int32_t fd;
-    std::int32_t reserved;
+    std::uint32_t first_page;  // of the chunk in the file
     std::uint64_t nonce[2];
     std::uint64_t chunk_bytes;
     std::uint64_t offset;
@@ -48,9 +56,43 @@ static_assert(sizeof(wire_address) <= sizeof(wire_region::address));
 
 std::string system_error(const char *what) { return std::string(what) + ": " + std::strerror(errno); }
 
-// One memory file of ours, and the free ranges in it.
-struct chunk {
+// One memory file of ours, and the free pages in it, which read as zero.
+struct memory_file {
     int fd = -1;
+    free_ranges free;
+
+    memory_file() = default;
+    memory_file(const memory_file &) = delete;
+    memory_file &operator=(const memory_file &) = delete;
+    ~memory_file() {
+        if (fd >= 0) close(fd);
+    }
+
+    outcome make(std::uint64_t least) {
+        std::uint64_t size = std::max(least, file_bytes);
+        rlimit limit{};  // going beyond it is a signal
+        if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur < size) size = least;
+        fd = memfd_create("mpix", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+        if (fd < 0) return system_error("memfd_create");
+        if (ftruncate(fd, static_cast<off_t>(size)) != 0) return system_error("no shared memory: ftruncate");
+        // A peer that has mapped it counts on its size.
+        if (fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) return system_error("F_ADD_SEALS");
+        free.give(0, size);
+        return {};
+    }
+
+    // Pages that nobody uses any more: their memory goes back to the system.
+    void give_back(std::uint64_t first, std::uint64_t bytes) {
+        if (fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(first),
+                      static_cast<off_t>(bytes)) == 0)
+            free.give(first, bytes);
+    }
+};
+
+// One mapping of ours, and the free ranges in it.
+struct chunk {
+    memory_file *file = nullptr;
+    std::uint64_t first = 0;  // in the file
     char *base = nullptr;
     std::uint64_t bytes = 0;
     free_ranges free;
@@ -60,24 +102,22 @@ struct chunk {
     chunk &operator=(const chunk &) = delete;
     ~chunk() {
         if (base != nullptr) munmap(base, bytes);
-        if (fd >= 0) close(fd);
+        if (file != nullptr) file->give_back(first, bytes);
     }
 
-    outcome make(std::uint64_t size) {
-        fd = memfd_create("mpix", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-        if (fd < 0) return system_error("memfd_create");
-        if (ftruncate(fd, static_cast<off_t>(size)) != 0) return system_error("no shared memory: ftruncate");
-        // A peer that has mapped it counts on its size.
-        if (fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) return system_error("F_ADD_SEALS");
-        void *at = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-        if (at == MAP_FAILED) return system_error("no shared memory: mmap");
-        base = static_cast<char *>(at);
+    outcome make(memory_file &from, std::uint64_t at, std::uint64_t size) {
+        file = &from;
+        first = at;
         bytes = size;
+        void *mapped = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, from.fd, static_cast<off_t>(at));
+        if (mapped == MAP_FAILED) return system_error("no shared memory: mmap");
+        base = static_cast<char *>(mapped);
         chunk_head head{};
         if (getrandom(head.nonce, sizeof head.nonce, 0) != sizeof head.nonce) return system_error("getrandom");
+        head.bytes = size;
         std::memcpy(base, &head, sizeof head);
-        const std::uint64_t first = round_up(sizeof head, alignment);
-        free.give(first, size - first);
+        const std::uint64_t begin = round_up(sizeof head, alignment);
+        free.give(begin, size - begin);
         return {};
     }
 };
@@ -92,6 +132,7 @@ struct mapping {
 struct chunk_name {
     std::int64_t pid;
     std::int32_t fd;
+    std::uint32_t first_page;
     std::uint64_t nonce[2];
     auto operator<=>(const chunk_name &) const = default;
 };
@@ -112,9 +153,12 @@ public:
             for (auto &c : chunks_)
                 if (std::uint64_t offset; c->free.take(length, offset)) return hand_out(*c, offset, bytes, out);
         auto made = std::make_unique<chunk>();
-        std::uint64_t size = length < large_region ? shared_chunk : round_up(length + alignment, 4096);
-        if (length >= large_region && size == shared_chunk) size += 4096;  // the size tells the two kinds apart
-        if (outcome problem = made->make(size); !problem.empty()) return problem;
+        std::uint64_t size = length < large_region ? shared_chunk : round_up(length + alignment, page);
+        if (length >= large_region && size == shared_chunk) size += page;  // the size tells the two kinds apart
+        std::uint64_t first = 0;
+        memory_file *file = nullptr;
+        if (outcome problem = take_pages(size, file, first); !problem.empty()) return problem;
+        if (outcome problem = made->make(*file, first, size); !problem.empty()) return problem;
         chunks_.push_back(std::move(made));
         std::uint64_t offset = 0;
         chunks_.back()->free.take(length, offset);
@@ -144,7 +188,8 @@ public:
             if (c->base != own.backing) continue;
             wire_address address{};
             address.pid = getpid();
-            address.fd = c->fd;
+            address.fd = c->file->fd;
+            address.first_page = static_cast<std::uint32_t>(c->first / page);
             std::memcpy(address.nonce, c->base, sizeof address.nonce);
             address.chunk_bytes = c->bytes;
             address.offset = static_cast<std::uint64_t>(static_cast<char *>(own.address) - c->base);
@@ -165,7 +210,7 @@ public:
             address.chunk_bytes < alignment || address.offset < alignment || address.offset % alignment != 0 ||
             address.offset > address.chunk_bytes || wire.bytes > address.chunk_bytes - address.offset)
             return "malformed description of a shared memory region";
-        const chunk_name key{address.pid, address.fd, {address.nonce[0], address.nonce[1]}};
+        const chunk_name key{address.pid, address.fd, address.first_page, {address.nonce[0], address.nonce[1]}};
         const std::lock_guard lock(mutex_);
         mapping &m = mappings_[key];
         if (m.base == nullptr) {
@@ -221,6 +266,20 @@ public:
     }
 
 private:
+    outcome take_pages(std::uint64_t bytes, memory_file *&file, std::uint64_t &first) {
+        for (const auto &f : files_)
+            if (f->free.take(bytes, first)) {
+                file = f.get();
+                return {};
+            }
+        auto made = std::make_unique<memory_file>();
+        if (outcome problem = made->make(bytes); !problem.empty()) return problem;
+        made->free.take(bytes, first);
+        files_.push_back(std::move(made));
+        file = files_.back().get();
+        return {};
+    }
+
     static outcome hand_out(chunk &c, std::uint64_t offset, std::uint64_t bytes, region &out) {
         out = {};
         out.address = c.base + offset;
@@ -233,6 +292,12 @@ private:
         return {};
     }
 
+    static bool is_head_of(const void *at, const wire_address &address) {
+        chunk_head head;
+        std::memcpy(&head, at, sizeof head);
+        return std::memcmp(head.nonce, address.nonce, sizeof head.nonce) == 0 && head.bytes == address.chunk_bytes;
+    }
+
     static outcome map(const wire_address &address, mapping &m) {
         char path[64];
         std::snprintf(path, sizeof path, "/proc/%lld/fd/%d", static_cast<long long>(address.pid), address.fd);
@@ -241,14 +306,16 @@ private:
         struct stat status;
         bool right = true;
         void *at = MAP_FAILED;
-        // Anything may be behind that number in another process: only a memory file of the right size, which it keeps,
-        // with the right number in its head, is the chunk.
+        // Anything may be behind that number in another process: only a memory file that is large enough, and stays so,
+        // with the right number in the chunk's head, is the one.
         const int seals = fcntl(fd, F_GET_SEALS);
+        const std::uint64_t first = address.first_page * page;
         if (seals < 0 || (seals & F_SEAL_SHRINK) == 0 || fstat(fd, &status) != 0 || !S_ISREG(status.st_mode) ||
-            static_cast<std::uint64_t>(status.st_size) != address.chunk_bytes)
+            static_cast<std::uint64_t>(status.st_size) < first + address.chunk_bytes)
             right = false;
-        else if ((at = mmap(nullptr, address.chunk_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0)) != MAP_FAILED &&
-                 std::memcmp(at, address.nonce, sizeof address.nonce) != 0) {
+        else if ((at = mmap(nullptr, address.chunk_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd,
+                            static_cast<off_t>(first))) != MAP_FAILED &&
+                 !is_head_of(at, address)) {
             munmap(at, address.chunk_bytes);
             right = false;
         }
@@ -263,6 +330,7 @@ private:
     }
 
     std::mutex mutex_;
+    std::vector<std::unique_ptr<memory_file>> files_;  // more than one where the system allows small ones only
     std::vector<std::unique_ptr<chunk>> chunks_;
     std::map<chunk_name, mapping> mappings_;
 };
