@@ -383,6 +383,7 @@ void send_request::peer_ended() {
 // ---- export: setup_mutex and engine are held -------------------------------------------------
 
 problem send_request::export_to(std::unique_ptr<device_copy> &made, std::uint32_t contributors) {
+    host_readied_.reserve(static_cast<std::size_t>(op.partitions));  // so that Start needs no memory
     if (problem bad = made->make(*this, epoch_, contributors); bad) return bad;
     device = std::move(made);
     if (connected && refusal_ == refused_not)
