@@ -98,9 +98,12 @@ bool mpi_is_up() {
 
 void say(std::string_view line) { print(line, "", ""); }
 
+int raise(MPI_Comm comm, const char *call, int error_class, std::string_view sentence) {
+    return raise_on(comm == MPI_COMM_NULL ? MPI_COMM_WORLD : comm, {error_class, error_class, call, sentence});
+}
+
 int raise(MPI_Comm comm, const char *call, const problem &what) {
-    if (comm == MPI_COMM_NULL) comm = MPI_COMM_WORLD;
-    return raise_on(comm, {what.error_class, what.error_class, call, what.sentence});
+    return raise(comm, call, what.error_class, what.sentence);
 }
 
 int raise(const request &r, const char *call, const problem &what) {
@@ -134,7 +137,7 @@ int raise_caught(const char *call, MPI_Comm comm, const request *r) {
     const int error_class = class_of_caught(sentence, sizeof sentence);
     const raised what{error_class, error_class, call, sentence};
     if (r != nullptr) return raise_for(*r, what);
-    if (mpi_is_up()) return raise_on(comm == MPI_COMM_NULL ? MPI_COMM_WORLD : comm, what);
+    if (mpi_is_up()) return raise(comm, call, error_class, sentence);
     print(call, ": ", sentence);
     return error_class;
 }

@@ -6,8 +6,8 @@
 #include <algorithm>
 
 #include "host/format.h"
-#include "host/interpose/scratch.h"
 #include "host/interpose/boundary.h"
+#include "host/interpose/scratch.h"
 #include "host/interpose/symbol.h"
 #include "host/progress.h"
 #include "host/request/request.h"

@@ -233,10 +233,7 @@ transport::outcome send_request::install_on_device() {
         }
     }
     if (landing_.remote) {
-        static_cast<void>(attempt([this] {
-            install_queue(device->device());
-            return transport::outcome{};
-        }));
+        try_step([this] { install_queue(device->device()); });
         if (posted_ != nullptr) {
             route.postings = posted_->postings();
             if (!gapless)
@@ -305,10 +302,7 @@ void send_request::export_to_host(bool exported) {
         return;
     }
     if (!connected || refusal_ != refused_not || !landing_.remote) return;
-    static_cast<void>(attempt([this] {
-        install_queue(transport::on_host);
-        return transport::outcome{};
-    }));
+    try_step([this] { install_queue(transport::on_host); });
     if (posted_ != nullptr) detail::poke_pointer(&home->postings, posted_->postings());
 }
 
