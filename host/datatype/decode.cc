@@ -43,6 +43,15 @@ envelope envelope_of(MPI_Datatype type) {
     return e;
 }
 
+// References that get_contents has made; those to named types are none.
+struct contained_types {
+    std::vector<MPI_Datatype> &all;
+    ~contained_types() {
+        for (MPI_Datatype &one : all)
+            if (one != MPI_DATATYPE_NULL && envelope_of(one).combiner != MPI_COMBINER_NAMED) PMPI_Type_free(&one);
+    }
+};
+
 // `count` elements of `child`, one extent apart.
 type_map block(const type_map &child, std::int64_t count) {
     type_map several = child;
@@ -158,19 +167,18 @@ bool decoder::decode(MPI_Datatype type, type_map &out) {
 bool decoder::decode_contents(MPI_Datatype type, int combiner, int integers, int addresses, int types, type_map &out) {
     std::vector<int> i(static_cast<std::size_t>(integers) + 1);
     std::vector<MPI_Aint> a(static_cast<std::size_t>(addresses) + 1);
-    std::vector<MPI_Datatype> t(static_cast<std::size_t>(types) + 1);
+    std::vector<MPI_Datatype> t(static_cast<std::size_t>(types) + 1, MPI_DATATYPE_NULL);
     if (types == 0 ||
         PMPI_Type_get_contents(type, integers, addresses, types, i.data(), a.data(), t.data()) != MPI_SUCCESS) {
         problem = "MPI_Type_get_contents does not explain the datatype";
         return false;
     }
+    const contained_types freed_in_any_case{t};
     std::vector<type_map> child(static_cast<std::size_t>(types));
     bool good = true;
     for (int n = 0; n < types; ++n) {
         const auto at = static_cast<std::size_t>(n);
         good = good && decode(t[at], child[at]);
-        if (envelope_of(t[at]).combiner != MPI_COMBINER_NAMED)
-            PMPI_Type_free(&t[at]);  // get_contents made a new reference
     }
     if (!good) return false;
     const auto I = [&](int n) { return i[static_cast<std::size_t>(n)]; };
