@@ -62,11 +62,10 @@ void dismiss(request &r) {
 // A handful of the attended requests; it takes several calls to come to all. True if the last one was among them.
 bool advance_some() {
     progress_state &s = state();
-    static_cast<void>(attempt([] {
+    try_step([] {
         if (transport::network *const network = transport::network_in_use(); network != nullptr && network->progress())
             progress_busy();
-        return transport::outcome{};
-    }));
+    });
     if (!s.any.load(std::memory_order_acquire)) return true;
     struct turn {
         std::shared_ptr<request> r;

@@ -110,6 +110,11 @@ void demand_mpi(const char *call) {
     std::exit(1);
 }
 
+int raise(MPI_Comm comm, const char *call, int error_class, std::string_view sentence) {
+    demand_mpi(call);
+    return raise_on(comm == MPI_COMM_NULL ? MPI_COMM_WORLD : comm, {error_class, error_class, call, sentence});
+}
+
 int raise(MPI_Comm comm, const char *call, const problem &what) {
     demand_mpi(call);
     if (comm == MPI_COMM_NULL) comm = MPI_COMM_WORLD;
@@ -147,7 +152,7 @@ int raise_caught(const char *call, MPI_Comm comm, const request *r) {
     const int error_class = class_of_caught(sentence, sizeof sentence);
     const raised what{error_class, error_class, call, sentence};
     if (r != nullptr) return raise_for(*r, what);
-    if (mpi_is_up()) return raise_on(comm == MPI_COMM_NULL ? MPI_COMM_WORLD : comm, what);
+    if (mpi_is_up()) return raise(comm, call, error_class, sentence);
     print(call, ": ", sentence);
     return error_class;
 }

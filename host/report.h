@@ -43,6 +43,8 @@ void demand_mpi(const char *call);
 // Where there is no request: the handler of `comm`, an argument of the call, or null for MPI_COMM_WORLD.
 int raise(MPI_Comm comm, const char *call, const problem &what);
 
+// The same, of a sentence that needs no memory.
+int raise(MPI_Comm comm, const char *call, int error_class, std::string_view sentence);
 // The exception that is being handled, raised as an error of `call`: through the handler of the request's communicator,
 // or, if that is null, of `comm`. Needs no memory.
 int raise_caught(const char *call, MPI_Comm comm, const request *r);

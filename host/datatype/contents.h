@@ -7,13 +7,14 @@
 #include <mpi.h>
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace mpix {
 
 struct type_envelope {
     int integers = 0, addresses = 0, types = 0, combiner = MPI_COMBINER_NAMED;
-    std::string problem;  // if it cannot be read: why
+    std::string_view problem;  // if it cannot be read: why
 
     // Made of no other datatypes: the named ones, and those of MPI_Type_create_f90_real and its like. Never freed.
     bool is_basic() const;

@@ -5,8 +5,8 @@
 
 #if MPI_VERSION > 4 || (MPI_VERSION == 4 && MPI_SUBVERSION >= 1)
 
-#include "host/interpose/mixed_array.h"
 #include "host/interpose/boundary.h"
+#include "host/interpose/mixed_array.h"
 #include "host/interpose/symbol.h"
 #include "host/progress.h"
 #include "host/report.h"

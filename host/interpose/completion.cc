@@ -8,8 +8,8 @@
 #include <functional>
 
 #include "host/config.h"
-#include "host/interpose/mixed_array.h"
 #include "host/interpose/boundary.h"
+#include "host/interpose/mixed_array.h"
 #include "host/interpose/symbol.h"
 #include "host/interpose/tools.h"
 #include "host/progress.h"

@@ -15,8 +15,8 @@
 
 #include "host/config.h"
 #include "host/format.h"
-#include "host/interpose/pack_explain.h"
 #include "host/interpose/boundary.h"
+#include "host/interpose/pack_explain.h"
 #include "host/interpose/symbol.h"
 #include "host/interpose/tools.h"
 #include "host/progress.h"

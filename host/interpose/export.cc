@@ -86,6 +86,7 @@ problem export_request(request &r, const export_options &options, MPIX_Prequest 
     if (options.device != transport::on_host)
         copy = std::make_unique<device_copy>(*transport::devices(), options.device);
     const std::scoped_lock lock(setup_mutex(), r.engine);
+    auto &all = exports();  // which is made first of all, as that may fail
     if (r.exported_to_host || r.device != nullptr) return {MPI_ERR_REQUEST, "the request is exported already"};
     if (options.device == transport::on_host) {
         r.home->contributors = static_cast<std::uint32_t>(options.contributors);
@@ -103,7 +104,7 @@ problem export_request(request &r, const export_options &options, MPIX_Prequest 
         if (options.sole_waiter) r.device->expect_sole_waiter();
         out = r.device->opaque_handle();
     }
-    exports()[out] = r.shared_from_this();
+    all[out] = r.shared_from_this();
     return {};
 }
 

@@ -7,8 +7,8 @@
 
 #include "host/format.h"
 #include "host/interpose/mixed_array.h"
-#include "host/interpose/scratch.h"
 #include "host/interpose/boundary.h"
+#include "host/interpose/scratch.h"
 #include "host/interpose/symbol.h"
 #include "host/interpose/tools.h"
 #include "host/progress.h"

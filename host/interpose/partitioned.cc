@@ -4,6 +4,9 @@
 #include <mpi.h>
 #include <mpix/mpix.h>
 
+#include <cstdio>
+#include <new>
+
 #include "host/datatype/decode.h"
 #include "host/format.h"
 #include "host/interpose/boundary.h"
@@ -83,7 +86,7 @@ problem check(const arguments &a, const char *peer_name, operation &op) {
 }
 
 template <class Kind>
-int init(const char *call, const char *peer_name, const arguments &a) {
+int init(const char *call, const char *peer_name, const arguments &a) try {
     operation op;
     problem bad = check(a, peer_name, op);
     std::shared_ptr<Kind> r;
@@ -109,6 +112,10 @@ int init(const char *call, const char *peer_name, const arguments &a) {
     *a.request = r->handle;
     if (!r->null_peer()) progress_wake();
     return MPI_SUCCESS;
+} catch (const std::bad_alloc &) {
+    char sentence[64];
+    std::snprintf(sentence, sizeof sentence, "no memory for %d partitions", a.partitions);
+    return raise(a.comm, call, MPI_ERR_NO_MEM, sentence);
 }
 
 // The request of a Pready, or null.

@@ -5,12 +5,11 @@
 #ifndef MPIX_HOST_REQUEST_BOUNCE_BUFFERS_H
 #define MPIX_HOST_REQUEST_BOUNCE_BUFFERS_H
 
-#include <map>
 #include <memory>
 #include <mutex>
-#include <vector>
 
 #include "host/request/gpu_buffer.h"
+#include "transport/reserve.h"
 
 namespace mpix {
 
@@ -38,9 +37,9 @@ private:
 
     std::mutex mutex_;
     bool made_ = false;
-    std::vector<locked_memory> free_;
-    std::map<int, unsigned> taken_;  // by peer
-    std::vector<left> left_;
+    transport::safe_vector<locked_memory> free_;
+    transport::safe_map<int, unsigned> taken_;  // by peer
+    transport::safe_vector<left> left_;
 };
 
 bounce_buffers &bounce_buffers_of(int device);

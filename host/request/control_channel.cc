@@ -153,7 +153,6 @@ void control_channel::release_held() {
 void control_channel::advance() {
     clear_sent();
     release_held();
-    meet_introduced();
 }
 
 // ---- receiving ---------------------------------------------------------------------------------
@@ -163,6 +162,7 @@ void control_channel::post_receive() {
 }
 
 bool control_channel::receive(int &source, control_message &out) {
+    if (!meet_introduced()) return false;  // what comes next may need them
     for (;;) {
         int arrived = 0;
         MPI_Status status;
@@ -213,11 +213,12 @@ void control_channel::take_introduction(int source, const control_message &m) {
     if (told.address.size() != m.bytes) return;
     told.bytes = m.bytes;
     told.network = m.tag;
-    meet_introduced();
+    static_cast<void>(meet_introduced());
 }
 
-// Let the network know of those whose addresses are whole. Without memory for one it is tried again.
-void control_channel::meet_introduced() {
+// Let the network know of those whose addresses are whole. False: there is no memory for one, and it is tried again.
+bool control_channel::meet_introduced() {
+    bool all = true;
     for (auto it = introductions_.begin(); it != introductions_.end();) {
         const auto &[source, told] = *it;
         try {
@@ -235,9 +236,11 @@ void control_channel::meet_introduced() {
             if (!bad.empty()) say(format("world rank {} cannot be reached: {}", source, bad));
             it = introductions_.erase(it);
         } catch (const std::bad_alloc &) {
+            all = false;
             ++it;
         }
     }
+    return all;
 }
 
 }  // namespace mpix

@@ -59,7 +59,7 @@ private:
     void post(int world_rank, const control_message &message);
     void post_receive();
     void release_held();
-    void meet_introduced();
+    bool meet_introduced();
 
     const process_table &processes_;
     MPI_Comm comm_ = MPI_COMM_NULL;  // ours alone: no tag or wildcard of the user's ever sees it

@@ -13,6 +13,7 @@
 
 #include "host/datatype/typemap.h"
 #include "host/request/request.h"
+#include "transport/reserve.h"
 
 namespace mpix {
 
@@ -30,8 +31,8 @@ namespace {
 std::mutex copies_mutex;  // held while mappings are closed: no kernel can begin to wait for us meanwhile
 unsigned copies = 0;
 std::mutex views_mutex;
-std::vector<transport::region> &views_to_close() {
-    static auto *const views = new std::vector<transport::region>;
+transport::safe_vector<transport::region> &views_to_close() {
+    static auto *const views = new transport::safe_vector<transport::region>;
     return *views;
 }
 }  // namespace
@@ -63,7 +64,7 @@ void close_unused_mappings() {
     const std::lock_guard lock(copies_mutex);
     if (copies != 0) return;
     transport::devices()->close_unused();
-    std::vector<transport::region> views;
+    transport::safe_vector<transport::region> views;
     {
         const std::lock_guard views_lock(views_mutex);
         views.swap(views_to_close());

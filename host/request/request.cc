@@ -184,11 +184,9 @@ match_key request::key() const {
 }
 
 bool request::try_advance() {
-    try {
-        return advance();
-    } catch (const std::bad_alloc &) {
-        return true;
-    }
+    bool goes_on = true;
+    try_step([&] { goes_on = advance(); });
+    return goes_on;
 }
 
 void tell_reason(control_message &answer, const transport::outcome &why) {

@@ -207,6 +207,16 @@ transport::outcome attempt(const Body &body) {
         return no_memory;
     }
 }
+// False if it ends for want of memory.
+template <class Step>
+bool try_step(const Step &step) {
+    try {
+        step();
+        return true;
+    } catch (const std::bad_alloc &) {
+        return false;
+    }
+}
 // As the peer is told of it.
 void tell_reason(control_message &answer, const transport::outcome &why);
 

@@ -8,7 +8,6 @@
 #include <cerrno>
 #include <cstddef>
 #include <cstring>
-#include <new>
 #include <utility>
 
 #include "host/config.h"
@@ -430,11 +429,8 @@ bool send_request::advance() {
     if (pulls_) look_for_answers();
     std::erase_if(moving_, [this](const move &m) {
         transport::outcome bad;
-        try {
-            if (m.offered || !m.transfer->finished(bad)) return false;
-        } catch (const std::bad_alloc &) {
-            return false;  // asked again
-        }
+        bool finished = false;  // without memory it is asked again
+        if (m.offered || !try_step([&] { finished = m.transfer->finished(bad); }) || !finished) return false;
         if (!bad.empty()) fail(bad);
         finish_move(m);
         return true;

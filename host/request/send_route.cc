@@ -230,10 +230,7 @@ transport::outcome send_request::install_on_device() {
         }
     }
     if (landing_.remote) {
-        static_cast<void>(attempt([this] {
-            install_queue(device->device());
-            return transport::outcome{};
-        }));
+        try_step([this] { install_queue(device->device()); });
         if (posted_ != nullptr) {
             route.postings = posted_->postings();
             if (!gapless)
@@ -302,10 +299,7 @@ void send_request::export_to_host(bool exported) {
         return;
     }
     if (!connected || refusal_ != refused_not || !landing_.remote) return;
-    static_cast<void>(attempt([this] {
-        install_queue(transport::on_host);
-        return transport::outcome{};
-    }));
+    try_step([this] { install_queue(transport::on_host); });
     if (posted_ != nullptr) detail::poke_pointer(&home->postings, posted_->postings());
 }
 
@@ -380,6 +374,7 @@ void send_request::peer_ended() {
 // ---- export: setup_mutex and engine are held -------------------------------------------------
 
 problem send_request::export_to(std::unique_ptr<device_copy> &made, std::uint32_t contributors) {
+    host_readied_.reserve(static_cast<std::size_t>(op.partitions));  // so that Start needs no memory
     if (problem bad = made->make(*this, epoch_, contributors); bad) return bad;
     device = std::move(made);
     if (connected && refusal_ == refused_not)

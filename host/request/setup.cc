@@ -285,10 +285,9 @@ void part_from_peer(request &r) {
 void fail_requests_with(int world_rank) {
     // What it has sent may be here, and not taken in yet.
     transport::network *const network = transport::network_in_use();
-    static_cast<void>(attempt([network] {
+    try_step([network] {
         for (int round = 0; network != nullptr && round < 1000 && network->progress();) ++round;
-        return transport::outcome{};
-    }));
+    });
     transport::safe_vector<std::uint64_t> unneeded;
     for (const auto &[number, r] : state().live) {
         if (r->peer_world() != world_rank) continue;
@@ -467,7 +466,7 @@ void poll_setup() {
     std::unique_lock lock(setup_mutex(), std::try_to_lock);
     if (!lock || !s.running.load(std::memory_order_acquire)) return;
     // Without memory what comes next has to wait: until there is some.
-    static_cast<void>(attempt([&s] {
+    try_step([&s] {
         transport::require_reserve();
         control_message m;
         for (int source; s.channel.receive(source, m); transport::require_reserve()) handle(source, m);
@@ -475,8 +474,7 @@ void poll_setup() {
         end_doubts();
         take_met_ends();
         watch_peers();
-        return transport::outcome{};
-    }));
+    });
 }
 
 }  // namespace mpix

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "host/progress.h"
+#include "transport/reserve.h"
 
 namespace mpix {
 namespace {
@@ -27,7 +28,7 @@ bool staged_delivery::end() {
     const bool ended = outlast("a copy into a receive buffer", [this] { return idle(); });
     if (!ended) {  // then they stay the engine's
         static std::mutex mutex;
-        static auto *const left = new std::deque<copy>;
+        static auto *const left = new transport::safe_deque<copy>;
         const std::lock_guard lock(mutex);
         std::move(copies_.begin(), copies_.end(), std::back_inserter(*left));
         copies_.clear();

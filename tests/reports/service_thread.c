@@ -104,7 +104,7 @@ static void stack(void) {
     MPI_Op op;
     OK(MPI_Op_create(add, 1, &op));
     static double x[length], y[length];
-    for (int round = 0; round < 10; ++round) {
+    for (int round = 0; round < 5; ++round) {
         for (int i = 0; i < length; ++i) x[i] = world_rank + round + i, y[i] = -1;
         MPI_Request reducing;
         OK(MPI_Ireduce(x, y, length, MPI_DOUBLE, op, 0, MPI_COMM_WORLD, &reducing));

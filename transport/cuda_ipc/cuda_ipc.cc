@@ -22,6 +22,7 @@
 
 #include "transport/backends.h"
 #include "transport/free_ranges.h"
+#include "transport/reserve.h"
 #include "transport/transport.h"
 
 namespace mpix::transport {
@@ -232,7 +233,7 @@ public:
     }
 
     void close_unused() override {
-        std::vector<std::pair<char *, int>> unused;
+        safe_vector<std::pair<char *, int>> unused;
         {
             const std::lock_guard lock(mutex_);
             for (auto it = opened_.begin(); it != opened_.end();) {

@@ -93,9 +93,13 @@ public:
     bool usable(outcome &why_not) override {
         const std::lock_guard lock(mutex_);
         if (!tried_) {
+            try {
+                broken_ = begin();
+            } catch (...) {  // the next one who asks tries again
+                abandon();
+                throw;
+            }
             tried_ = true;
-            broken_ = "no memory";  // if it is not said what comes of it
-            broken_ = begin();
         }
         why_not = broken_;
         return broken_.empty();
@@ -649,9 +653,8 @@ private:
         worker.field_mask = UCP_WORKER_PARAM_FIELD_THREAD_MODE;
         worker.thread_mode = UCS_THREAD_MODE_SERIALIZED;
         if (const ucs_status_t s = ucp_.ucp_worker_create(context_, &worker, &worker_); s != UCS_OK) {
-            ucp_.ucp_cleanup(context_);
-            context_ = nullptr;
             worker_ = nullptr;
+            abandon();
             return error("ucp_worker_create", s);
         }
         ucp_am_handler_param_t handler{};
@@ -659,10 +662,7 @@ private:
         handler.id = eager_id;
         handler.cb = take_message;
         if (const ucs_status_t s = ucp_.ucp_worker_set_am_recv_handler(worker_, &handler); s != UCS_OK) {
-            ucp_.ucp_worker_destroy(worker_);
-            ucp_.ucp_cleanup(context_);
-            context_ = nullptr;
-            worker_ = nullptr;
+            abandon();
             return error("ucp_worker_set_am_recv_handler", s);
         }
         memory_.open(context_, gpu_type());
@@ -672,6 +672,13 @@ private:
         no_gpu_memory_ = ucx::why_no_gpu_memory(
             wish_, {major, minor, known && (attributes.memory_types & UCS_BIT(UCS_MEMORY_TYPE_CUDA)) != 0});
         return {};
+    }
+
+    void abandon() {
+        if (worker_ != nullptr) ucp_.ucp_worker_destroy(worker_);
+        if (context_ != nullptr) ucp_.ucp_cleanup(context_);
+        worker_ = nullptr;
+        context_ = nullptr;
     }
 
     // The peer, with an endpoint.

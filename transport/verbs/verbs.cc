@@ -10,10 +10,10 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <deque>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <new>
 #include <string>
 #include <utility>
 
@@ -21,6 +21,7 @@
 #include "transport/hardware_queues.h"
 #include "transport/network.h"
 #include "transport/rdma_connection.h"
+#include "transport/reserve.h"
 #include "transport/verbs/ibverbs_library.h"
 
 namespace mpix::transport {
@@ -69,8 +70,8 @@ struct peer_process {
     outcome no_queue;  // why no queue to it is the NIC's
     outcome lost;
     std::uint64_t puts = 0, done = 0;  // ever begun; of them, in order, those that have arrived
-    std::deque<put_operation> waiting;
-    std::deque<posted_write> posted;
+    safe_deque<put_operation> waiting;
+    safe_deque<posted_write> posted;
 };
 
 class verbs_network final : public network {
@@ -83,8 +84,13 @@ public:
     bool usable(outcome &why_not) override {
         const std::lock_guard lock(mutex_);
         if (!tried_) {
+            try {
+                broken_ = begin();
+            } catch (...) {  // the next one who asks tries again
+                end();
+                throw;
+            }
             tried_ = true;
-            broken_ = begin();
             if (!broken_.empty()) end();
         }
         why_not = broken_;
@@ -186,9 +192,11 @@ public:
         if (bytes == 0) return {};
         const std::lock_guard lock(mutex_);
         const int peer = rdma::peer_of(to);
+        auto made = std::make_unique<arrival>(*this, peer, 0);  // before there is something to wait for
         if (outcome bad = begin_put(peer, to, offset, static_cast<const char *>(from), 0, bytes); !bad.empty())
             return bad;
-        out = std::make_unique<arrival>(*this, peer, peers_.at(peer).puts);
+        made->number = peers_.at(peer).puts;
+        out = std::move(made);
         return {};
     }
 
@@ -382,7 +390,11 @@ private:
 
     // For good: every later call about the peer gives the same reason.
     const outcome &lose(peer_process &p, const outcome &why) {
-        if (p.lost.empty()) p.lost = (p.connected ? "the RDMA connection is lost: " : "no RDMA connection: ") + why;
+        try {
+            if (p.lost.empty()) p.lost = (p.connected ? "the RDMA connection is lost: " : "no RDMA connection: ") + why;
+        } catch (const std::bad_alloc &) {
+            p.lost = "no memory";
+        }
         drop(p);
         return p.lost;
     }
@@ -477,7 +489,7 @@ private:
     std::uint32_t room_ = 0;                     // of them, for work requests under way
     std::size_t under_way_ = 0;                  // work requests posted to all peers that have not completed
     std::map<int, peer_process> peers_;
-    std::map<void *, ibv_mr *> registrations_;
+    safe_map<void *, ibv_mr *> registrations_;
 };
 
 }  // namespace
