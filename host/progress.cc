@@ -169,6 +169,11 @@ void progress_poll() {
     advance_some();
 }
 
+void progress_poll_in_vain() {
+    progress_poll();
+    detail::polled_in_vain();
+}
+
 void start_progress() {
     progress_state &s = state();
     const std::lock_guard lock(s.mutex);

@@ -52,6 +52,14 @@ void lend_progress() {
     if (progress_needs_caller()) progress_poll();
 }
 
+// At the end of a call that asks whether one of ours is complete.
+void poll_after(bool complete) {
+    if (!complete)
+        progress_poll_in_vain();
+    else if (progress_needs_caller())
+        progress_poll();
+}
+
 template <class Test>
 void poll_until(const Test &test) {
     for (unsigned round = 0; !test(); ++round) {
@@ -127,7 +135,7 @@ MPIX_SYMBOL int MPI_Test(MPI_Request *request, int *flag, MPI_Status *status) {
     if (is_null(status)) return raise_null(*r, "MPI_Test", "status");
     // A program may well ask the same one again and again, so others get on whatever the answer.
     *flag = r->done_exactly();
-    if (!*flag || progress_needs_caller()) progress_poll();
+    poll_after(*flag);
     const problem bad = *flag ? r->retire(status) : r->device_error();
     return bad ? raise(*r, "MPI_Test", bad) : MPI_SUCCESS;
 }
@@ -141,7 +149,7 @@ MPIX_SYMBOL int MPI_Request_get_status(MPI_Request request, int *flag, MPI_Statu
     if (is_null(status)) return raise_null(*r, "MPI_Request_get_status", "status");
     *flag = r->done_exactly();
     if (*flag) r->fill_status(status);
-    if (!*flag || progress_needs_caller()) progress_poll();
+    poll_after(*flag);
     return MPI_SUCCESS;
 }
 
@@ -243,7 +251,7 @@ MPIX_SYMBOL int MPI_Testall(int count, MPI_Request array_of_requests[], int *fla
     *flag = 0;
     for (int i = 0; i < count; ++i)
         if (request *const r = array.mine(i); r != nullptr && !r->done_exactly()) {
-            progress_poll();  // which also lets the library get on
+            progress_poll_in_vain();  // which also lets the library get on
             return raise_device_errors(array, call);
         }
     int code = MPI_SUCCESS;
@@ -320,7 +328,7 @@ MPIX_SYMBOL int MPI_Testany(int count, MPI_Request array_of_requests[], int *ind
     int code = MPI_SUCCESS;
     *index = test_any(array, array_of_requests, status, call, code);
     *flag = *index != MPI_UNDEFINED;
-    if (!*flag || progress_needs_caller()) progress_poll();
+    poll_after(*flag);
     return *flag || code != MPI_SUCCESS ? code : raise_device_errors(array, call);
 }
 
@@ -401,7 +409,7 @@ MPIX_SYMBOL int MPI_Testsome(int incount, MPI_Request array_of_requests[], int *
     if (!array.enough_memory() || !classes) return raise(MPI_COMM_NULL, call, array.no_memory());
     if (is_null(array_of_statuses)) return raise_null(*array.first_active(), call, "array_of_statuses");
     const int code = test_some(array, array_of_requests, outcount, array_of_indices, array_of_statuses, classes, call);
-    if (*outcount == 0 || progress_needs_caller()) progress_poll();
+    poll_after(*outcount != 0);
     return *outcount != 0 || code != MPI_SUCCESS ? code : raise_device_errors(array, call);
 }
 
