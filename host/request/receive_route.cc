@@ -220,17 +220,6 @@ std::string receive_request::adopt_by_network(const offer &sender) {
     return gpus->adopt(op.buffer, total_bytes(), place.device, landing_);
 }
 
-// The user's own buffer; if it has gaps, the sender is told where bytes belong.
-transport::outcome receive_request::adopt_buffer() {
-    if (gapless) return landing_owner_->adopt(op.buffer, total_bytes(), landing_);
-    const memory_span span = span_of(*op.type, static_cast<std::int64_t>(op.count) * op.partitions);
-    const std::vector<char> layout = to_bytes(*op.type);
-    if (auto bad = transport::node_memory().allocate(layout.size(), transport::on_host, layout_); !bad.empty())
-        return bad;
-    std::memcpy(layout_.address, layout.data(), layout.size());
-    return landing_owner_->adopt(op.buffer + span.low, static_cast<std::uint64_t>(span.high - span.low), landing_);
-}
-
 transport::outcome receive_request::describe_landing(control_message &answer) const {
     const bool by_puts = kind_of_landing().by_puts;
     answer.flags = static_cast<std::uint32_t>(std::min<std::uint64_t>(slots_, 2)) |
