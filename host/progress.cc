@@ -34,6 +34,7 @@ struct progress_state {
     std::size_t next = 0;                            // whose turn it is
     std::atomic<bool> any{false};                    // attended is not empty
     std::atomic<std::uint64_t> news{0};
+    std::atomic<std::uint64_t> polls{0};  // by callers of MPI; about so many
     bool stop = false;
     bool enabled = false;  // between start and stop, with a mode that allows a thread
     std::thread thread;
@@ -89,6 +90,13 @@ bool advance_some() {
 
 bool work() { return state().any.load(std::memory_order_acquire) || (setup_thread_safe() && setup_pending()); }
 
+// A caller that waits makes progress for all: the thread would only be in its way. A hint, so no order and no exact count.
+void note_poll() {
+    std::atomic<std::uint64_t> &polls = state().polls;
+    polls.store(polls.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+}
+constexpr unsigned nap_beside_caller_us = 50;
+
 // Busy at first, then ever lazier, up to what a wake-up costs anyway.
 void pause_between_rounds(unsigned idle_rounds) {
     if (idle_rounds < 200)
@@ -100,7 +108,7 @@ void pause_between_rounds(unsigned idle_rounds) {
 void run_thread() {
     progress_state &s = state();
     unsigned idle_rounds = 0;
-    std::uint64_t seen = 0;
+    std::uint64_t seen = 0, polls_seen = 0;
     for (;;) {
         {
             std::unique_lock lock(s.mutex);
@@ -109,6 +117,11 @@ void run_thread() {
             if (config().progress != progress_mode::always)
                 s.wake.wait_for(lock, nap, [&] { return s.stop || work(); });
             if (s.stop) return;
+        }
+        const std::uint64_t polls = s.polls.load(std::memory_order_relaxed);
+        if (std::exchange(polls_seen, polls) != polls && config().progress != progress_mode::always) {
+            usleep(nap_beside_caller_us);
+            continue;
         }
         const std::uint64_t news = s.news.load(std::memory_order_relaxed);
         idle_rounds = news == seen ? idle_rounds + 1 : 0;
@@ -165,6 +178,7 @@ void progress_wake() {
 void progress_busy() { state().news.fetch_add(1, std::memory_order_relaxed); }
 
 void progress_poll() {
+    note_poll();
     poll_setup();
     advance_some();
 }
@@ -217,7 +231,10 @@ problem progress_until(const char *call, wait_clock::time_point since, const std
                        const std::function<request &()> &waits_for) {
     // The call of this thread that has said already that it waits: one for several requests comes here for each of them.
     static thread_local wait_clock::time_point noticed;
-    for (int spin = 0; spin < 64; ++spin)
+    if (done()) return {};
+    // One that is not set up yet needs control messages before anything else.
+    const std::atomic<bool> &needs_setup = waits_for().waiting;
+    for (int spin = 1; spin < 64 && !needs_setup.load(std::memory_order_relaxed); ++spin)
         if (done()) return {};
     const double limit = config().stall_seconds, notice = notice_seconds();
     double next_question = notice / 2;
@@ -225,8 +242,9 @@ problem progress_until(const char *call, wait_clock::time_point since, const std
         if (done()) return {};
         advance_some();
         // The library makes progress only in calls of its own; testing for control messages is one.
-        if (round % 8 == 0) poll_setup();
+        if (round % 8 == 0 || needs_setup.load(std::memory_order_relaxed)) poll_setup();
         if (round % 16 != 15) continue;
+        note_poll();
         const double waited = seconds_since(since);
         if (limit > 0 && waited > limit) return report_stall(call, waited, waits_for().describe_stall());
         if (waited > next_question) {

@@ -141,7 +141,7 @@ public:
         for (const auto &c : chunks_) {
             if (c->base != own.backing) continue;
             wire_address address{};
-            address.pid = getpid();
+            address.pid = pid_;
             address.fd = c->fd;
             std::memcpy(address.nonce, c->base, sizeof address.nonce);
             address.chunk_bytes = c->bytes;
@@ -257,6 +257,7 @@ private:
         return {};
     }
 
+    const std::int64_t pid_ = getpid();  // asked once: it is a system call, and descriptions are made for each request
     std::mutex mutex_;
     std::vector<std::unique_ptr<chunk>> chunks_;
     std::map<chunk_name, mapping> mappings_;
