@@ -90,9 +90,11 @@ int init(const char *call, const char *peer_name, const arguments &a) {
     std::shared_ptr<Kind> r;
     try {
         bad = check(a, peer_name, op);
+        const auto since = wait_clock::now();
         if (!bad) {
             r = std::make_shared<Kind>(op);
             bad = r->prepare();
+            explain_time(*r, "make the request: a GPU's context, kernels and calibration are the first one's", since);
         }
     } catch (const std::bad_alloc &) {
         bad = {MPI_ERR_NO_MEM, format("no memory for {} partitions", a.partitions)};

@@ -94,8 +94,10 @@ void receive_request::bind(const offer &sender) {
         refusal_ = refused_size;
         failure_ = format("the matching send has {} bytes, this receive {}", sender.bytes, total_bytes());
     } else {
+        const auto since = wait_clock::now();
         failure_ = make_landing(sender);
         if (failure_.empty()) failure_ = describe_landing(answer);
+        explain_time(*this, "make and describe what the sender maps", since);
         if (failure_.empty()) {
             path_ = choice_->taken()->name;
             if (wire_ != nullptr && active()) progress_attend(shared_from_this());

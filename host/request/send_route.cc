@@ -63,7 +63,9 @@ void send_request::accept(const control_message &m) {
     refusal_ = m.refusal;
     if (m.refusal == refused_not) {
         const transport::choice choice = choose_path(m);
+        const auto since = wait_clock::now();
         transport::outcome bad = attach(m, choice);
+        explain_time(*this, "map the receiver's memory; the first request to a process times the link, too", since);
         if (bad.empty() && device != nullptr && !route_spent_) bad = install_on_device();
         if (bad.empty() && exported_to_host) export_to_host(true);
         if (!bad.empty()) {
