@@ -37,6 +37,7 @@ struct progress_state {
     std::atomic<bool> any{false};                    // attended is not empty
     std::atomic<std::uint64_t> news{0};
     std::atomic<std::size_t> requests{0};  // that may come to be attended: there is room for all
+    std::atomic<std::uint64_t> polls{0};   // by callers of MPI; about so many
     bool stop = false;
     bool enabled = false;  // between start and stop, with a mode that allows a thread
     transport::service_thread thread;
@@ -97,6 +98,13 @@ bool advance_some() {
 
 bool work() { return state().any.load(std::memory_order_acquire) || (setup_thread_safe() && setup_pending()); }
 
+// A caller that waits makes progress for all: the thread would only be in its way. A hint, so no order and no exact count.
+void note_poll() {
+    std::atomic<std::uint64_t> &polls = state().polls;
+    polls.store(polls.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+}
+constexpr unsigned nap_beside_caller_us = 50;
+
 // Busy at first, then ever lazier, up to what a wake-up costs anyway.
 void pause_between_rounds(unsigned idle_rounds) {
     if (idle_rounds < 200)
@@ -113,7 +121,7 @@ bool round() {
 
 void progress_state::run() {
     unsigned idle_rounds = 0;
-    std::uint64_t seen = 0;
+    std::uint64_t seen = 0, polls_seen = 0;
     for (;;) {
         {
             std::unique_lock lock(mutex);
@@ -121,6 +129,11 @@ void progress_state::run() {
             const std::chrono::duration<double> nap(notice_seconds() / 4);
             if (config().progress != progress_mode::always) wake.wait_for(lock, nap, [&] { return stop || work(); });
             if (stop) return;
+        }
+        const std::uint64_t polled = polls.load(std::memory_order_relaxed);
+        if (std::exchange(polls_seen, polled) != polled && config().progress != progress_mode::always) {
+            usleep(nap_beside_caller_us);
+            continue;
         }
         const std::uint64_t now = news.load(std::memory_order_relaxed);
         idle_rounds = now == seen ? idle_rounds + 1 : 0;
@@ -192,8 +205,14 @@ void progress_wake() {
 void progress_busy() { state().news.fetch_add(1, std::memory_order_relaxed); }
 
 void progress_poll() {
+    note_poll();
     poll_setup();
     advance_some();
+}
+
+void progress_poll_in_vain() {
+    progress_poll();
+    detail::polled_in_vain();
 }
 
 void start_progress() {
@@ -239,7 +258,10 @@ problem progress_until(const char *call, wait_clock::time_point since, const std
                        const std::function<request &()> &waits_for) {
     // The call of this thread that has said already that it waits: one for several requests comes here for each of them.
     static thread_local wait_clock::time_point noticed;
-    for (int spin = 0; spin < 64; ++spin)
+    if (done()) return {};
+    // One that is not set up yet needs control messages before anything else.
+    const std::atomic<bool> &needs_setup = waits_for().waiting;
+    for (int spin = 1; spin < 64 && !needs_setup.load(std::memory_order_relaxed); ++spin)
         if (done()) return {};
     const double limit = config().stall_seconds, notice = notice_seconds();
     double next_question = notice / 2;
@@ -247,8 +269,9 @@ problem progress_until(const char *call, wait_clock::time_point since, const std
         if (done()) return {};
         advance_some();
         // The library makes progress only in calls of its own; testing for control messages is one.
-        if (round % 8 == 0) poll_setup();
+        if (round % 8 == 0 || needs_setup.load(std::memory_order_relaxed)) poll_setup();
         if (round % 16 != 15) continue;
+        note_poll();
         const double waited = seconds_since(since);
         if (limit > 0 && waited > limit) return report_stall(call, waited, waits_for().describe_stall_fully());
         if (waited > next_question) {

@@ -22,6 +22,8 @@ void progress_wake();
 void progress_busy();
 // One round: control messages, and some of the attended requests, in turn.
 void progress_poll();
+// The same, of a call that has found nothing complete: it is made again and again, and others may need the core.
+void progress_poll_in_vain();
 
 // The thread's, where it looks for what kernels leave to it, unless MPIX_PROGRESS is always.
 constexpr unsigned longest_pause_us = 500;

@@ -60,6 +60,14 @@ void lend_progress() {
     if (needs_caller()) progress_poll();
 }
 
+// At the end of a call that asks whether one of ours is complete.
+void poll_after(bool complete) {
+    if (!complete)
+        progress_poll_in_vain();
+    else if (needs_caller())
+        progress_poll();
+}
+
 template <class Test>
 void poll_until(const Test &test) {
     for (unsigned round = 0; !test(); ++round) {
@@ -156,7 +164,7 @@ MPIX_SYMBOL int MPI_Test(MPI_Request *request, int *flag, MPI_Status *status) tr
     if (!r->active()) return inactive(*r, "MPI_Test", status, flag);
     // A program may well ask the same one again and again, so others get on whatever the answer.
     *flag = r->done_exactly();
-    if (!*flag || needs_caller()) progress_poll();
+    poll_after(*flag);
     const problem bad = *flag ? r->retire(status) : r->device_error();
     return bad ? raise(*r, "MPI_Test", bad) : MPI_SUCCESS;
 }
@@ -173,7 +181,7 @@ MPIX_SYMBOL int MPI_Request_get_status(MPI_Request request, int *flag, MPI_Statu
     if (!r->active()) return inactive(*r, "MPI_Request_get_status", status, flag);
     *flag = r->done_exactly();
     if (*flag) r->fill_status(status);
-    if (!*flag || needs_caller()) progress_poll();
+    poll_after(*flag);
     return MPI_SUCCESS;
 }
 MPIX_BOUNDARY("MPI_Request_get_status", of_request(&request))
@@ -287,7 +295,7 @@ MPIX_SYMBOL int MPI_Testall(int count, MPI_Request array_of_requests[], int *fla
     *flag = 0;
     for (int i = 0; i < count; ++i)
         if (request *const r = array.mine(i); r != nullptr && !may_retire(*r)) {
-            progress_poll();  // which also lets the library get on
+            progress_poll_in_vain();  // which also lets the library get on
             return raise_device_errors(array, call);
         }
     int code = MPI_SUCCESS;
@@ -388,7 +396,7 @@ MPIX_SYMBOL int MPI_Testany(int count, MPI_Request array_of_requests[], int *ind
     if (is_null(status)) return raise_null(array.first_active(), call, "status");
     int code = MPI_SUCCESS;
     *flag = test_any(array, array_of_requests, index, status, call, code);
-    if (!*flag || needs_caller()) progress_poll();
+    poll_after(*flag);
     return *flag || code != MPI_SUCCESS ? code : raise_device_errors(array, call);
 }
 MPIX_BOUNDARY("MPI_Testany", of_requests(count, array_of_requests))
@@ -475,7 +483,7 @@ MPIX_SYMBOL int MPI_Testsome(int incount, MPI_Request array_of_requests[], int *
     if (const char *const argument = null_of_some(outcount, array_of_indices, array_of_statuses))
         return raise_null(array.first_active(), call, argument);
     const int code = test_some(array, array_of_requests, outcount, array_of_indices, array_of_statuses, classes, call);
-    if (*outcount == 0 || needs_caller()) progress_poll();
+    poll_after(*outcount != 0);
     return *outcount != 0 || code != MPI_SUCCESS ? code : raise_device_errors(array, call);
 }
 MPIX_BOUNDARY("MPI_Testsome", of_requests(incount, array_of_requests))

@@ -91,9 +91,11 @@ int init(const char *call, const char *peer_name, const arguments &a) try {
     problem bad = check(a, peer_name, op);
     std::shared_ptr<Kind> r;
     if (!bad) {
+        const auto since = wait_clock::now();
         r = std::make_shared<Kind>(op);
         bad = r->check_buffer();
         if (!bad) bad = r->prepare();
+        explain_time(*r, "make the request: a GPU's context, kernels and calibration are the first one's", since);
     }
     if (bad) return raise(a.comm, call, bad);
     // The handle: a real, inactive request of the MPI library, so it is valid wherever it may end up.
@@ -220,7 +222,7 @@ MPIX_SYMBOL int MPI_Parrived(MPI_Request request, int partition, int *flag) try 
         bool there = false;
         bad = static_cast<receive_request *>(r)->arrived(partition, there);
         *flag = there;
-        if (!there) progress_poll();  // a loop of Parrived alone must get on
+        if (!there) progress_poll_in_vain();  // a loop of Parrived alone must get on
     }
     return bad ? raise_for(request, "MPI_Parrived", bad) : MPI_SUCCESS;
 }

@@ -7,6 +7,7 @@
 
 #include <mpi.h>
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -34,6 +35,8 @@ void explain_receive(const request &r, const std::unique_ptr<const transport::ch
 // A send that its receiver has refused.
 void explain_refusal(const request &r, const std::string &reason);
 void explain_null(const request &r);
+// Of a buffer in GPU memory: how long a part of its setup, begun at `since`, has taken.
+void explain_time(const request &r, const char *part, std::chrono::steady_clock::time_point since);
 
 }  // namespace mpix
 

@@ -40,6 +40,7 @@ constexpr std::uint64_t short_message = 16384;
 
 problem receive_request::prepare() {
     if (problem bad = prepare_gpu(); bad) return bad;
+    if (problem bad = try_to_share(); bad) return bad;
     return allocate_words(0);
 }
 

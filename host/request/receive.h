@@ -66,7 +66,9 @@ private:
     using taken_states = std::unique_ptr<std::uint64_t[], void (*)(void *)>;
 
     transport::outcome attach_words(const offer &sender);
+    transport::outcome adopt_span(transport::region &out) const;
     transport::outcome adopt_buffer();
+    problem try_to_share() const;
     std::string attach_send_buffer(const offer &sender);
     std::string adopt_by_network(const offer &sender);
     landing_kind kind_of_landing() const;

@@ -96,8 +96,11 @@ void receive_request::bind(const offer &sender) {
             [&] { return format("the matching send has {} bytes, this receive {}", sender.bytes, total_bytes()); });
     } else {
         failure_ = attempt([&] {
+            const auto since = wait_clock::now();
             transport::outcome bad = make_landing(sender);
-            return bad.empty() ? describe_landing(answer) : bad;
+            if (bad.empty()) bad = describe_landing(answer);
+            explain_time(*this, "make and describe what the sender maps", since);
+            return bad;
         });
         if (failure_.empty()) {
             path_ = choice_->taken()->name;
@@ -221,17 +224,6 @@ std::string receive_request::adopt_by_network(const offer &sender) {
     if (std::string why = why_staged(end, sender.gpu_put); !why.empty() || !end.on_gpu) return why;
     if (auto bad = place.owner->admit_network(place.device); !bad.empty()) return bad;
     return gpus->adopt(op.buffer, total_bytes(), place.device, landing_);
-}
-
-// The user's own buffer; if it has gaps, the sender is told where bytes belong.
-transport::outcome receive_request::adopt_buffer() {
-    if (gapless) return landing_owner_->adopt(op.buffer, total_bytes(), landing_);
-    const memory_span span = span_of(*op.type, static_cast<std::int64_t>(op.count) * op.partitions);
-    const std::vector<char> layout = to_bytes(*op.type);
-    if (auto bad = transport::node_memory().allocate(layout.size(), transport::on_host, layout_); !bad.empty())
-        return bad;
-    std::memcpy(layout_.address, layout.data(), layout.size());
-    return landing_owner_->adopt(op.buffer + span.low, static_cast<std::uint64_t>(span.high - span.low), landing_);
 }
 
 transport::outcome receive_request::describe_landing(control_message &answer) const {

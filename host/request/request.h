@@ -156,8 +156,8 @@ public:
     bool acquainted = false;  // an epoch has been completed, so both sides have started
     bool peer_gone = false;   // it has sent DETACH
     bool freed = false;
-    bool waiting = false;  // counted among those that wait for a control message
-    inquiry question;      // of a wait that takes long
+    std::atomic<bool> waiting{false};  // counted among those that wait for a control message; any thread may look
+    inquiry question;                  // of a wait that takes long
 
     // The progress list's own, and guarded by its mutex.
     const place_in_progress room_in_list;

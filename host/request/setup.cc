@@ -62,8 +62,8 @@ setup_state &state() {
 void settle(request &r) {
     const bool waits =
         !r.freed && !(r.connected && r.acquainted) && !state().processes.known_to_have_ended(r.peer_world());
-    if (r.waiting == waits) return;
-    r.waiting = waits;
+    if (r.waiting.load(std::memory_order_relaxed) == waits) return;
+    r.waiting.store(waits, std::memory_order_relaxed);  // says nothing of other memory
     if (waits)
         state().unsettled.fetch_add(1, std::memory_order_acq_rel);
     else

@@ -135,7 +135,7 @@ public:
         cudaPointerAttributes attributes{};
         if (const cudaError_t error = cudaPointerGetAttributes(&attributes, buffer); error != cudaSuccess)
             return cuda_error("cudaPointerGetAttributes", error);
-        if (attributes.type != cudaMemoryTypeDevice) return "the buffer is not memory from cudaMalloc";
+        if (attributes.type != cudaMemoryTypeDevice) return not_mappable("managed memory (cudaMallocManaged)");
         out = {};
         out.address = buffer;
         out.bytes = bytes;
@@ -165,10 +165,7 @@ public:
         address.lasting = own.handle == allocated ? scratch_bytes : 0;
         address.address = reinterpret_cast<std::uint64_t>(own.address);
         if (const cudaError_t error = cudaIpcGetMemHandle(&address.handle, own.address); error != cudaSuccess)
-            return cuda_error(
-                "the buffer cannot be shared with other processes (only memory from cudaMalloc can): "
-                "cudaIpcGetMemHandle",
-                error);
+            return cuda_error((not_mappable(kind_of(own.address)) + ": cudaIpcGetMemHandle").c_str(), error);
         void *base = nullptr;
         std::size_t size = 0;
         if (outcome problem = allocation_of(own.address, base, size); !problem.empty()) return problem;
@@ -374,6 +371,23 @@ public:
     }
 
 private:
+    static outcome not_mappable(const std::string &kind) {
+        return "the buffer is " + kind +
+               ", which other processes of the node cannot map; take memory from cudaMalloc, or host memory and copies";
+    }
+
+    // Of memory that CUDA IPC refuses.
+    static std::string kind_of(void *address) {
+        using get_attribute = int (*)(void *, int, unsigned long long);
+        static const auto attribute = detail::driver_function<get_attribute>("cuPointerGetAttribute");
+        constexpr int pool_handle = 17;  // CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE
+        void *pool = nullptr;
+        if (attribute != nullptr && attribute(&pool, pool_handle, reinterpret_cast<unsigned long long>(address)) == 0 &&
+            pool != nullptr)
+            return "memory of a pool (cudaMallocAsync)";
+        return "memory of an allocator that CUDA IPC does not know (cuMemCreate)";
+    }
+
     outcome cut(std::uint64_t length, int device, region &out) {
         const std::lock_guard lock(mutex_);
         std::uint64_t offset = 0;

@@ -187,7 +187,7 @@ public:
         for (const auto &c : chunks_) {
             if (c->base != own.backing) continue;
             wire_address address{};
-            address.pid = getpid();
+            address.pid = pid_;
             address.fd = c->file->fd;
             address.first_page = static_cast<std::uint32_t>(c->first / page);
             std::memcpy(address.nonce, c->base, sizeof address.nonce);
@@ -329,6 +329,7 @@ private:
         return {};
     }
 
+    const std::int64_t pid_ = getpid();  // asked once: it is a system call, and descriptions are made for each request
     std::mutex mutex_;
     std::vector<std::unique_ptr<memory_file>> files_;  // more than one where the system allows small ones only
     std::vector<std::unique_ptr<chunk>> chunks_;
