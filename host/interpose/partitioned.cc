@@ -6,11 +6,13 @@
 
 #include <new>
 
+#include "host/config.h"
 #include "host/datatype/decode.h"
 #include "host/format.h"
 #include "host/interpose/symbol.h"
 #include "host/progress.h"
 #include "host/request/explain.h"
+#include "host/request/layout_check.h"
 #include "host/request/receive.h"
 #include "host/request/send.h"
 #include "host/request/setup.h"
@@ -103,6 +105,7 @@ int init(const char *call, const char *peer_name, const arguments &a) {
             from_library(PMPI_Recv_init(nullptr, 0, MPI_BYTE, MPI_PROC_NULL, 0, MPI_COMM_SELF, &r->handle));
         code != MPI_SUCCESS)
         return code;
+    if (config().check) check_layout(*r, call);
     own(r);
     *a.request = r->handle;
     join(r);

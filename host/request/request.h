@@ -132,6 +132,7 @@ public:
     bool exported_to_host = false;
     std::unique_ptr<device_copy> device;
     mpix_layouts home_layouts{nullptr, nullptr};
+    std::vector<std::uint64_t> shared;  // home->shared
 
     // Guarded by setup_mutex.
     std::uint64_t peer_number = 0;  // the peer's request, once matched
@@ -150,6 +151,7 @@ protected:
     virtual void on_start() = 0;    // after the epoch word is out; `engine` is held
     virtual problem outcome() = 0;  // of a complete epoch
     std::string obstacle();
+    static void bury(mpix_prequest *handle);
     virtual void status_of(MPI_Status *status) const = 0;
     problem allocate_words(std::uint64_t extra_bytes);
     // A region of the peer's memory, by what its description says; and a word there, after all that was put there
