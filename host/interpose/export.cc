@@ -10,6 +10,7 @@
 #include <cstring>
 #include <string>
 
+#include "host/config.h"
 #include "host/format.h"
 #include "host/interpose/boundary.h"
 #include "host/interpose/symbol.h"
@@ -93,6 +94,10 @@ problem export_request(request &r, const export_options &options, MPIX_Prequest 
         if (r.kind == MPIX_KIND_SEND)
             std::fill_n(detail::partition_contributions(r.home), r.op.partitions, std::uint64_t{0});
         r.use_layouts();
+        if (config().check && r.kind == MPIX_KIND_SEND) {
+            r.shared.assign(shared_words(r), 0);
+            r.home->shared = r.shared.data();
+        }
         if (r.kind == MPIX_KIND_SEND) static_cast<send_request &>(r).export_to_host(true);
         r.exported_to_host = true;
         out = r.home;

@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <new>
 
+#include "host/config.h"
 #include "host/datatype/decode.h"
 #include "host/format.h"
 #include "host/interpose/boundary.h"
@@ -14,6 +15,7 @@
 #include "host/interpose/tools.h"
 #include "host/progress.h"
 #include "host/request/explain.h"
+#include "host/request/layout_check.h"
 #include "host/request/receive.h"
 #include "host/request/send.h"
 #include "host/request/setup.h"
@@ -104,6 +106,7 @@ int init(const char *call, const char *peer_name, const arguments &a) try {
         code != MPI_SUCCESS)
         return code;
     try {
+        if (config().check) check_layout(*r, call);
         own(r);
         join(r);
     } catch (...) {

@@ -11,6 +11,7 @@
 #include <cstring>
 #include <mutex>
 
+#include "host/config.h"
 #include "host/datatype/typemap.h"
 #include "host/request/request.h"
 #include "transport/reserve.h"
@@ -43,7 +44,11 @@ device_copy::device_copy(transport::transport &gpus, int device) : gpus_(gpus), 
 }
 
 device_copy::~device_copy() {
-    if (memory_) gpus_.release(memory_);
+    if (memory_ && config().check)
+        bury();
+    else if (memory_)
+        gpus_.release(memory_);
+    if (shared_) gpus_.release(shared_);
     if (viewed_) gpus_.release_view(viewed_);
     for (transport::region &r : layouts_) gpus_.release(r);
     if (places_) gpus_.release(places_);
@@ -51,6 +56,14 @@ device_copy::~device_copy() {
     for (const placed &t : types_) gpu::unplace(t.map, device_);
 #endif
     end();
+}
+
+// As request::bury; its words are in itself.
+void device_copy::bury() {
+    static_assert(sizeof(mpix_prequest) - offsetof(mpix_prequest, landing) >= sizeof(mpix_words));
+    mpix_prequest none{};
+    none.words = reinterpret_cast<mpix_words *>(&handle()->landing);
+    static_cast<void>(gpus_.write(handle(), &none, sizeof none, device_));
 }
 
 void device_copy::end() {
@@ -85,6 +98,10 @@ void close_view(transport::region viewed) {
     views_to_close().push_back(viewed);
 }
 
+std::size_t shared_words(const request &r) {
+    return static_cast<std::size_t>(r.op.partitions) * static_cast<std::size_t>((r.partition_bytes + 63) / 64);
+}
+
 problem device_copy::make(const request &r, std::uint64_t epoch, std::uint32_t contributors) {
     void *words = nullptr;
     if (auto bad = gpus_.acquire_view(r.words_region, device_, words); !bad.empty()) return {MPI_ERR_OTHER, bad};
@@ -113,6 +130,14 @@ problem device_copy::make(const request &r, std::uint64_t epoch, std::uint32_t c
     p->seen_epoch = epoch;
     p->ready_count = epoch * static_cast<std::uint64_t>(r.op.partitions);
     p->defer_count = r.home->defer_count;  // the engine goes on where it was in the ring
+    if (config().check && r.kind == MPIX_KIND_SEND && r.partition_bytes != 0) {
+        const std::vector<std::uint64_t> none(shared_words(r));
+        const std::uint64_t size = none.size() * sizeof none[0];
+        if (auto bad = gpus_.allocate(size, device_, shared_); !bad.empty()) return {MPI_ERR_NO_MEM, bad};
+        if (auto bad = gpus_.write(shared_.address, none.data(), size, device_); !bad.empty())
+            return {MPI_ERR_OTHER, bad};
+        p->shared = static_cast<std::uint64_t *>(shared_.address);
+    }
     if (r.kind == MPIX_KIND_SEND)
         std::fill_n(reinterpret_cast<std::uint64_t *>(p + 1), r.op.partitions, epoch);  // the partitions' states
     if (auto bad = gpus_.write(memory_.address, image.data(), bytes, device_); !bad.empty())
@@ -179,8 +204,8 @@ transport::outcome device_copy::states(std::vector<std::uint64_t> &out) {
     return gpus_.read(out.data(), handle() + 1, out.size() * sizeof out[0], device_);
 }
 
-transport::outcome device_copy::set_ready_count(std::uint64_t count) {
-    return gpus_.write(&handle()->ready_count, &count, sizeof count, device_);
+transport::outcome device_copy::set_ready_count(std::uint64_t readied) {
+    return gpus_.write(&handle()->ready_count, &readied, sizeof readied, device_);
 }
 
 }  // namespace mpix

@@ -62,7 +62,7 @@ public:
     };
     transport::outcome counts(kernels_counts &out);
     transport::outcome states(std::vector<std::uint64_t> &out);
-    transport::outcome set_ready_count(std::uint64_t count);
+    transport::outcome set_ready_count(std::uint64_t readied);
 
     mpix_prequest *handle() const { return static_cast<mpix_prequest *>(memory_.address); }
     // The same for the user, and for a kernel of the library, which the user's do not know of.
@@ -77,6 +77,7 @@ public:
 
 private:
     mpix_prequest *opaque_handle(bool sole_waiter) const;
+    void bury();
     problem place_pieces(const request &r, const std::int64_t **out);
 
     transport::transport &gpus_;
@@ -95,7 +96,11 @@ private:
     std::vector<placed> types_;  // of all matches: callers of Pready may remember an earlier one's
     std::vector<transport::region> layouts_;
     transport::region places_;
+    transport::region shared_;  // see mpix_prequest.shared
 };
+
+// Words of mpix_prequest.shared of a send.
+std::size_t shared_words(const request &r);
 
 // Close the mappings of peers' GPU memory that no request uses any more, and the views below, if no request is exported to
 // a GPU: a kernel that waits in one of our calls may be running as long as one is, and closing waits for kernels. Not to be

@@ -21,7 +21,6 @@ public:
     std::string sentence(mpix_kind kind, int partitions) const;
 
 private:
-    const char *call() const;
     std::string reason(mpix_kind kind, int partitions) const;
 
     mpix_device_call call_;

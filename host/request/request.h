@@ -149,6 +149,7 @@ public:
     bool exported_to_host = false;
     std::unique_ptr<device_copy> device;
     mpix_layouts home_layouts{nullptr, nullptr};
+    std::vector<std::uint64_t> shared;  // home->shared
 
     // Guarded by setup_mutex.
     std::uint64_t peer_number = 0;  // the peer's request, once matched
@@ -170,6 +171,7 @@ protected:
     virtual std::string done_so_far() { return {}; }  // in a running epoch, after standing(); `engine` is held
     virtual problem outcome() = 0;                    // of a complete epoch
     std::string obstacle();
+    static void bury(mpix_prequest *handle);
     virtual void status_of(MPI_Status *status) const = 0;
     void fill_status(MPI_Status *status, bool failed) const;
     problem allocate_words(std::uint64_t extra_bytes);

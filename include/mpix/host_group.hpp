@@ -97,6 +97,7 @@ void host_launch(int blocks, int threads, const Body &body) {
         for (int t = 0; t < threads; ++t)
             team.emplace_back([&, b, t] {
                 detail::host_launch_number = number;
+                detail::played = {b, t};
                 try {
                     body(host_group(*states[b], t, threads, b));
                 } catch (...) {

@@ -69,6 +69,9 @@ MPIX_FN bool count_share(mpix_prequest *r, int p, uint64_t bytes, uint64_t *flag
     }
     const uint64_t before = add_relaxed_gpu(contributed, bytes), after = before + bytes;
     if (after < end) return false;
+#if defined(MPIX_CHECK)
+    forget_shares(r, p);
+#endif
     if (after > end) {
         // More than there is. It is ready, so that the epoch ends, with this error; and what was too much is not the next one's.
         add_relaxed_gpu(contributed, before < end ? end - after : 0 - bytes);
@@ -141,7 +144,13 @@ MPIX_FN int contribute_share(const Group &group, int p, mpix_prequest *r, uint64
         flags = o.flags;
     }
 #endif
+#if defined(MPIX_CHECK)
+    const bool overlaps = leader && a.what != admission::refused && overlaps_others(r, p, begin, bytes);
+#endif
     const bool whole = leader && a.what != admission::refused && count_share(r, p, bytes, flags, a);
+#if defined(MPIX_CHECK)
+    if (overlaps) a.code = refuse_share(r, MPIX_CAUSE_OVERLAP, p);
+#endif
     // A barrier: of who is to move the whole, what its leader acquired.
     if (agree(group, !whole && a.code == MPI_SUCCESS)) return MPI_SUCCESS;
     return end_share(group, p, r, a, whole);
@@ -159,6 +168,14 @@ MPIX_FN int pready_contribute(const Group &group, int partition, MPIX_Prequest p
     mpix_prequest *const r = detail::request_of(preq);
     const bool countable =
         r != nullptr && detail::head_is(r->head, MPIX_KIND_SEND) && partition >= 0 && partition < r->partitions;
+#if defined(MPIX_CHECK)
+    if (countable) {
+        // Without this only the last contributor hears of it.
+        const bool idle = group.thread_rank() == 0 && (detail::ask_of_send(r).word & 1) == 0;
+        if (idle) detail::refuse_share(r, MPIX_CAUSE_INACTIVE, partition);
+        if (detail::agree(group, idle)) return MPI_ERR_REQUEST;
+    }
+#endif
     if (countable && r->contributors > 1) {
         // The members' writes are the leader's, which the counter chains to the last contributor's.
         group.sync();

@@ -8,6 +8,10 @@
 #include <mpix/detail/abi.h>
 #include <mpix/detail/order.h>
 
+#if defined(MPIX_CHECK)
+#include <mpix/device/checks.cuh>
+#endif
+
 namespace mpix::detail {
 
 constexpr uint64_t send_head = uint64_t{MPIX_ABI_VERSION} | uint64_t{MPIX_KIND_SEND} << 32;
@@ -36,6 +40,9 @@ MPIX_FN mpix_cause wrong_handle(uint64_t head) {
 // Keep the first error of an epoch, or of the time before it, where the host's next call finds it; returns its class. A null
 // request can keep nothing.
 MPIX_COLD_FN int keep(mpix_prequest *r, unsigned call_and_cause, int partition) {
+#if defined(MPIX_CHECK)
+    print_error(call_and_cause, partition);
+#endif
     // From the host itself: seen_epoch may be an earlier one, and then an error of that would pass for the first of this.
     const uint64_t word = observe(&r->words->epoch);
     const uint64_t period = (word & 1) != 0 ? word : word + 2;

@@ -136,9 +136,10 @@ MPIX_FN int pready_range(const Group &group, int low, int high, MPIX_Prequest pr
     if (preq == nullptr) return MPI_ERR_REQUEST;
     mpix_prequest *const r = detail::request_of(preq);
     if (low < 0 || high < low || high >= r->partitions) {
-        if (group.thread_rank() == 0)
-            detail::keep_error(r, MPIX_CALL_PREADY_RANGE, MPIX_CAUSE_RANGE, low < 0 ? low : high);
-        return MPI_ERR_ARG;
+        const mpix_cause cause =
+            detail::head_is(r->head, MPIX_KIND_SEND) ? MPIX_CAUSE_RANGE : detail::wrong_handle(r->head);
+        if (group.thread_rank() == 0) detail::keep_error(r, MPIX_CALL_PREADY_RANGE, cause, low < 0 ? low : high);
+        return detail::class_of(cause);
     }
     return detail::ready_range(group, low, high, preq, detail::group_mover<false, MPIX_CALL_PREADY_RANGE>{}).code;
 }

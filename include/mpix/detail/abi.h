@@ -37,6 +37,7 @@ enum mpix_cause {
     MPIX_CAUSE_READY,         // the partition is ready already
     MPIX_CAUSE_SHARE_BEYOND,  // a share ends beyond the partition
     MPIX_CAUSE_SHARES,        // an epoch's shares have more bytes than the partition
+    MPIX_CAUSE_OVERLAP,       // a share has bytes of another one's; found with MPIX_CHECK only
     MPIX_CAUSE_KIND = 32,     // a receive in place of a send, or the other way
     MPIX_CAUSE_HANDLE,        // no handle of this version of mpix
     MPIX_CAUSE_INACTIVE,
@@ -170,6 +171,10 @@ struct mpix_prequest {
 
     // Send, the host's own alone, and written before the landing: that is the receiver's buffer, in its own memory. Else null.
     const struct mpix_far_memory *far;
+
+    // Send, with MPIX_CHECK in the environment: a bit for each byte of each partition, in words of their own for each, that a share
+    // of the epoch has brought. Else null.
+    uint64_t *shared;
 };
 
 // Behind the struct of a send, one word each for every partition: state, the last epoch in which it was readied;

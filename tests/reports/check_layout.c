@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * check_layout <case>: a receive whose partitions overlap, leave the buffer's memory, or do neither, with MPIX_CHECK=1. */
+#define _GNU_SOURCE
+#include <mpi.h>
+#include <mpix/mpix.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+/* A square matrix of doubles, the last bytes of which are the last before memory that is not mapped. */
+enum { rows = 512 };
+static double *matrix(void) {
+    const size_t page = (size_t)sysconf(_SC_PAGESIZE), bytes = sizeof(double) * rows * rows;
+    char *const memory = mmap(NULL, bytes + page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED || mprotect(memory + bytes, page, PROT_NONE) != 0) return NULL;
+    return (double *)memory;
+}
+
+int main(int argc, char **argv) {
+    if (argc != 2) return 2;
+    MPI_Init(&argc, &argv);
+    MPI_Datatype column, type;
+    MPI_Type_vector(rows, 1, rows, MPI_DOUBLE, &column);
+    if (strcmp(argv[1], "column") == 0) /* the commonest mistake: the next partition begins behind the column's end */
+        MPI_Type_dup(column, &type);
+    else if (strcmp(argv[1], "overlap") == 0)
+        MPI_Type_create_resized(column, 0, 4, &type);
+    else
+        MPI_Type_create_resized(column, 0, sizeof(double), &type);
+    MPI_Type_commit(&type);
+    double *const a = matrix();
+    if (a == NULL) return 3;
+    MPI_Request request;
+    MPI_Precv_init(a, 8, 1, type, 0, 0, MPI_COMM_SELF, MPI_INFO_NULL, &request);
+    MPI_Request_free(&request);
+    MPI_Type_free(&column);
+    MPI_Type_free(&type);
+    MPI_Finalize();
+    puts("passed");
+    return 0;
+}
