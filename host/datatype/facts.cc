@@ -14,14 +14,25 @@ bool has_padding(MPI_Datatype basic) {
     return basic == MPI_LONG_DOUBLE || basic == MPI_LONG_DOUBLE_INT || basic == MPI_C_LONG_DOUBLE_COMPLEX;
 }
 
+// False: `to` would be beyond 64 bits.
+bool span(std::int64_t steps, std::int64_t step, std::int64_t last, std::int64_t &to) {
+    return !__builtin_mul_overflow(steps, step, &to) && !__builtin_add_overflow(to, last, &to);
+}
+
 // Blocks of a type as they are named: whether each begins behind the end of the last one.
 class block_order {
 public:
     void add(const type_facts &child, std::int64_t at, std::int64_t count) {
-        empty = empty || count <= 0 || child.size == 0;
-        ascending = ascending && at + child.true_lower >= end_ && (count == 1 || child.extent >= child.true_extent);
-        end_ = at + child.true_lower + (count - 1) * child.extent + child.true_extent;
         parts += child.parts;
+        if (count <= 0 || child.size == 0) {  // of which the bounds say nothing
+            empty = true;
+            return;
+        }
+        std::int64_t first = 0, length = 0;
+        ascending = ascending && !__builtin_add_overflow(at, child.true_lower, &first) && first >= end_ &&
+                    (count == 1 || child.extent >= child.true_extent) &&
+                    span(count - 1, child.extent, child.true_extent, length) &&
+                    !__builtin_add_overflow(first, length, &end_);
     }
     bool empty = false, ascending = true;
     double parts = 0;
@@ -50,8 +61,9 @@ block_order rows(const type_facts &child, std::int64_t count, std::int64_t lengt
     block_order order;
     order.add(child, 0, length);
     order.empty = order.empty || count <= 0;
-    const std::int64_t row = (length - 1) * child.extent + child.true_extent;
-    order.ascending = order.ascending && (count == 1 || stride >= row);
+    std::int64_t row = 0;
+    order.ascending = order.ascending && !order.empty &&
+                      (count == 1 || (span(length - 1, child.extent, child.true_extent, row) && stride >= row));
     return order;
 }
 

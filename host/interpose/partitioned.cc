@@ -96,6 +96,7 @@ int init(const char *call, const char *peer_name, const arguments &a) try {
         const auto since = wait_clock::now();
         r = std::make_shared<Kind>(op);
         bad = r->check_buffer();
+        if (bad && config().check) check_layout(*r, call);  // which may say why
         if (!bad) bad = r->prepare();
         explain_time(*r, "make the request: a GPU's context, kernels and calibration are the first one's", since);
     }

@@ -30,9 +30,6 @@ std::string kept_error::reason(mpix_kind kind, int partitions) const {
     if (cause_ == MPIX_CAUSE_KIND)
         return send ? "the request is a send, and the call takes receives"
                     : "the request is a receive, and the call takes sends";
-    if (cause_ == MPIX_CAUSE_INACTIVE && !send && period_ > 2)
-        return format("{} (and where several kernels wait in one epoch, let them end before the host completes it)",
-                      text);
     return text;
 }
 

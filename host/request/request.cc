@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "host/request/request.h"
 
+#include <mpix/detail/host_launch.h>
 #include <mpix/detail/order.h>
 #include <mpix/device/gpu_pack.h>
 #include <mpix/device/module_loading.h>
@@ -292,6 +293,11 @@ problem request::retire(MPI_Status *status) {
     fill_status(status, static_cast<bool>(result));
     if (!result) result = device_error();
     if (epoch_ == 1 && !null_peer()) first_epoch_over(*this);
+    // Before the word that says "inactive"; pairs with the acquire of ask_host, before may_be_late.
+    if (kind == MPIX_KIND_RECV && exported_to_host) {
+        detail::poke(&home->inactive_since, detail::now_ns());
+        detail::poke(&home->inactive_by, detail::this_thread_number());
+    }
     active_.store(false, std::memory_order_release);
     detail::publish(&words->epoch, 2 * epoch_);
     return result;

@@ -133,13 +133,16 @@ MPIX_FN bool parrived(const Group &group, MPIX_Prequest preq, int partition);
 
 /**
  * Wait until `partition` has arrived. Returns MPI_SUCCESS, at once for a null request; MPI_ERR_PENDING when `timeout_ns`
- * nanoseconds went by first (0 asks once); MPI_ERR_REQUEST for an inactive request; or the error that parrived would have kept.
+ * nanoseconds went by first (0 asks once); MPI_ERR_REQUEST for a request that was not started (see below); or the error that parrived would have kept.
  * Running out of the default timeout is kept with the request as an error; of an explicit one, not. With
  * MPIX_STALL_SECONDS=0 the default is to wait for ever.
  *
- * The host may complete an epoch before its kernel's last waits, which then return at once: those of the first kernel that
- * looked for the epoch. Where several kernels wait for one receive in an epoch, the host completes it after they have ended,
- * for another kernel's wait is taken for one of an epoch that was not started (parrived answers true).
+ * The host may complete an epoch before a kernel's last waits, which then return MPI_SUCCESS at once. So a kernel cannot tell a
+ * late wait from one before which MPI_Start was forgotten: on a GPU the error comes for a request that was never started, in
+ * host threads also where the thread that had completed the epoch launched them. (pready of an inactive send is an error in any case, and
+ * parrived answers true.) Kernels that are compiled with MPIX_CHECK take for an error the wait of any launch but the first
+ * that looked for the last epoch; with it, where several kernels wait for one receive in an epoch, let them end before the
+ * host completes it.
  *
  * All blocks that wait must be resident together with those that they depend on, here or at the peer: a block
  * that waits keeps its place, and one that has none yet marks nothing ready.

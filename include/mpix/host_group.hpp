@@ -90,13 +90,14 @@ void host_launch(int blocks, int threads, const Body &body) {
     std::vector<std::thread> team;
     std::atomic<int> running{blocks * threads};
     // One within another is the same.
-    const std::uint32_t number =
-        detail::host_launch_number != 0 ? detail::host_launch_number : detail::next_host_launch();
+    const detail::host_launched launch = detail::launched.at != 0
+                                             ? detail::launched
+                                             : detail::host_launched{detail::this_thread_number(), detail::now_ns()};
     for (int b = 0; b < blocks; ++b) states.push_back(std::make_unique<detail::host_group_state>(threads));
     for (int b = 0; b < blocks; ++b)
         for (int t = 0; t < threads; ++t)
             team.emplace_back([&, b, t] {
-                detail::host_launch_number = number;
+                detail::launched = launch;
                 detail::played = {b, t};
                 try {
                     body(host_group(*states[b], t, threads, b));

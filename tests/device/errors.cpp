@@ -236,10 +236,11 @@ void misuses(session &s) {
 
 struct inactive_body {
     port p;
+    int waiting;  // what waits of the receive answer
     template <class Block>
     DEVICE_FN void operator()(const Block &block, int, int) const {
         for (const MPIX_Prequest r : {p.receive, MPIX_PREQUEST_NULL}) {
-            const int code = r == MPIX_PREQUEST_NULL ? MPI_SUCCESS : MPI_ERR_REQUEST;
+            const int code = r == MPIX_PREQUEST_NULL ? MPI_SUCCESS : waiting;
             if (!mpix::parrived(block, r, 0)) complain(p.errors, wrong::answer, p.epoch, 0, 0, 1, 0);
             p.expect(0, code, mpix::wait_arrived(block, r, 0, patience_ns));
             p.expect(0, code, mpix::wait_arrived(block, r, 0));
@@ -259,9 +260,12 @@ void inactive(session &s) {
     exchange x(s, {.sends = 3, .receives = 3, .bytes = 300}, 2);
     for (int round = 0; round < 3; ++round) {
         s.what = "inactive requests";
-        s.run(1, threads, inactive_body{x.view()});
+        // Behind an epoch a wait may be a late one of that epoch.
+        const bool finds = x.epoch == 0;
+        s.run(1, threads, inactive_body{x.view(), finds ? MPI_ERR_REQUEST : MPI_SUCCESS});
         for (MPI_Request &request : x.requests) {
-            must_refuse(MPI_Start(&request), MPI_ERR_REQUEST, "MPI_Start");  // nor is it started
+            if (finds || &request == &x.requests[0])
+                must_refuse(MPI_Start(&request), MPI_ERR_REQUEST, "MPI_Start");  // nor is it started
             must(MPI_Wait(&request, MPI_STATUS_IGNORE), "MPI_Wait of an inactive request");
         }
         x.start();

@@ -18,6 +18,7 @@
 #include "tests/unit/fake_network.hpp"
 #include "transport/prebuilt_message.cc"
 #include "transport/workqueue/decode.cc"
+#include "transport/reserve.cc"
 #include "transport/workqueue/network_queue.cc"
 #include "transport/workqueue/software_hca.cc"
 #include "transport/wqe.cc"

@@ -39,9 +39,6 @@ pair_shape of(int senders, int receivers, std::uint64_t bytes, std::uint32_t pul
     return s;
 }
 
-// The calling thread's launches are groups of one kernel.
-void play_one_kernel() { mpix::detail::host_launch_number = 1; }
-
 // How the receiver's groups wait: by what they have prepared, or by the request, which may have had a mailbox.
 struct way {
     bool prepares, maybe_mailed;
@@ -58,9 +55,7 @@ struct bench {
     const bool prepares;
 
     explicit bench(const pair_shape &shape, const way &w = {false, false})
-        : pair(in_that_way(shape, w)), s(shape), prepares(w.prepares) {
-        play_one_kernel();
-    }
+        : pair(in_that_way(shape, w)), s(shape), prepares(w.prepares) {}
     static pair_shape in_that_way(pair_shape shape, const way &w) {
         shape.maybe_mailed = w.maybe_mailed;
         return shape;
@@ -110,7 +105,6 @@ struct bench {
     // So many groups wait for everything, one partition after the other, and are to have that answer.
     std::thread waiting(int groups, int threads, std::uint64_t limit, int answer, bool backwards = false) {
         return std::thread([=, this] {
-            play_one_kernel();
             mpix::host_launch(groups, threads, [&](const mpix::host_group &group) {
                 const auto wait = waits(group);
                 for (int n = 0; n < s.receivers; ++n) {
@@ -248,7 +242,6 @@ TEST_CASE("who does not read does not ask") {
         b.start();
         std::atomic<bool> over{false};
         std::thread receiver([&] {
-            play_one_kernel();
             mpix::host_launch(1, threads, [&](const mpix::host_group &group) {
                 const auto wait = b.waits(group);
                 for (int code = MPI_ERR_PENDING; code == MPI_ERR_PENDING;) {
@@ -373,7 +366,6 @@ TEST_CASE("an offer that meets the deadline is read or refused, never both and n
         const std::uint64_t limit = 4 * least_reading_ns + random() % (2'000'000 * (1 + e / 20));
         std::atomic<int> answered{-1};
         std::thread receiver([&] {
-            play_one_kernel();
             mpix::host_launch(1, 2, [&](const mpix::host_group &group) {
                 const int code = b.waits(group)(group, 0, limit);
                 if (group.thread_rank() == 0) answered = code;
@@ -467,7 +459,6 @@ TEST_CASE("what is written just before the offer is read, and the buffer is free
         b.pair.clear_to_send(b.epoch);
         std::vector<char> received(192);
         std::thread receiver([&] {
-            play_one_kernel();
             mpix::host_launch(1, 3, [&](const mpix::host_group &group) {
                 if (mpix::wait_arrived(group, b.pair.receive(), 0, patience) != MPI_SUCCESS) b.failed = true;
                 if (group.thread_rank() == 2) std::memcpy(received.data(), b.pair.receiving()->buffer, received.size());

@@ -25,18 +25,6 @@ MPIX_FN thread_group this_thread() { return {}; }
 
 namespace detail {
 
-// Which launch of a kernel the caller is of, as far as 32 bits tell: no two that run at the same time or one after the other
-// have the same, but for those that a CUDA graph launches again.
-MPIX_FN uint32_t launch_number() {
-#ifdef __CUDA_ARCH__
-    uint64_t grid;
-    asm volatile("mov.u64 %0, %%gridid;" : "=l"(grid));
-    return static_cast<uint32_t>(grid);
-#else
-    return host_launch_number;
-#endif
-}
-
 // agree: the leader's truth value, for every member. It is also a barrier: what any member wrote before
 // is visible to all members after.
 // agree_code: the same for a small number, below 256 (an MPI error class, a slot of a landing); slower on a GPU, for rare ways out.

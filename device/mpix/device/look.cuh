@@ -52,8 +52,21 @@ MPIX_FN bool flags_are_there(const looked &l) {
     return true;
 }
 
-// The number of the first launch of which anybody has asked the host in `epoch`, which is the caller's if nobody has before.
-// No order: who asked counts, and nothing else is learnt from it.
+#if MPIX_ON_GPU && defined(MPIX_CHECK)
+// Which launch of a kernel the caller is of, as far as 32 bits tell: no two that run at the same time or one after the other
+// have the same, but for those that a CUDA graph launches again.
+MPIX_FN uint32_t launch_number() {
+#ifdef __CUDA_ARCH__
+    uint64_t grid;
+    asm volatile("mov.u64 %0, %%gridid;" : "=l"(grid));
+    return static_cast<uint32_t>(grid);
+#else
+    return 1;
+#endif
+}
+
+// The number of the first launch that asked the host in `epoch`: the caller's own, if none has before.
+// No order: only the number itself is used.
 MPIX_FN uint32_t first_asker(mpix_prequest *r, uint64_t epoch) {
     const uint32_t me = launch_number();
     uint64_t before = peek(&r->asker);
@@ -61,6 +74,7 @@ MPIX_FN uint32_t first_asker(mpix_prequest *r, uint64_t epoch) {
         if (claim_or_see_gpu(&r->asker, &before, epoch << 32 | me)) return me;
     return static_cast<uint32_t>(before);
 }
+#endif
 
 // Fill in l.epoch and l.flags from the host's word. False: l.what is the answer. `Notes`: for a kernel of the user's.
 template <bool Notes>
@@ -68,7 +82,9 @@ MPIX_COLD_FN bool look_at_host(mpix_prequest *r, looked &l, uint64_t &senders) {
     const host_says says = ask_host(r, [&](const host_says &now) {
         if ((now.word & 1) == 0 || now.gate == MPIX_GATE_NEVER) return;
         if (now.word >> 1 == peek(&r->seen_epoch) && now.gate == peek(&r->seen_gate)) return;  // nothing new
+#if MPIX_ON_GPU && defined(MPIX_CHECK)
         if constexpr (Notes) first_asker(r, now.word >> 1);
+#endif
         raise_gpu(&r->seen_epoch, now.word >> 1);  // never back: who was slow may come after a later epoch's
         publish_gpu(&r->seen_gate, now.gate);      // hands the acquire on; pairs with observe_gpu in look
     });
@@ -134,14 +150,30 @@ MPIX_FN looked look(mpix_prequest *r, int j) {
 
 // What the call `Call` makes of an inactive request. To parrived everything has arrived there, as MPI has it.
 //
-// To wait_arrived it is an error: most likely MPI_Start was forgotten, and the buffer has the last epoch's bytes. But a call may
-// be late only: the host may complete an epoch as soon as its bytes are there, while the kernel of that epoch has not come to its
-// call. So the launch that was the first to ask in an epoch may ask behind it; another one may not.
+// To wait_arrived it is an error: MPI_Start was forgotten, and the buffer has the last epoch's bytes. But a call may be late: the
+// host may complete an epoch as soon as its bytes are there, before a kernel of that epoch comes to its call.
+//
+// Host threads can tell where the thread that made the request inactive has launched them afterwards. A kernel cannot know when it
+// was launched; so only a request that was never started is an error to it, and with MPIX_CHECK every launch but the first one
+// that looked for the last epoch.
+MPIX_FN bool may_be_late(mpix_prequest *r, uint64_t epoch) {
+    if (epoch == 0) return false;
+#if !MPIX_ON_GPU
+    // Both were written before the epoch word that says "inactive", which the caller has acquired.
+    return launched.by != peek(&r->inactive_by) || launched.at < peek(&r->inactive_since);
+#elif defined(MPIX_CHECK)
+    return first_asker(r, epoch) == launch_number();
+#else
+    (void)r;
+    return true;
+#endif
+}
+
 template <mpix_device_call Call>
 MPIX_COLD_FN void answer(mpix_prequest *r, int j, looked &l) {
     if (l.what != arrival::inactive) return;
     l.what = arrival::vacuous;
-    if (Call != MPIX_CALL_WAIT_ARRIVED || (l.epoch != 0 && first_asker(r, l.epoch) == launch_number())) return;
+    if (Call != MPIX_CALL_WAIT_ARRIVED || may_be_late(r, l.epoch)) return;
     l.what = arrival::refused;
     l.code = refuse<Call>(r, MPIX_CAUSE_INACTIVE, j);
 }

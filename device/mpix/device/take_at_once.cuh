@@ -69,7 +69,7 @@ MPIX_FN bool take_at_once(const Group &group, mpix_prequest *r, int j, bool sole
                (epoch >> 32 == 0);
     }
     if (!agree_all(group, good)) return false;
-    uint64_t payload[each] = {}, before = 0, *const taken = taken_of(flags, senders) + at;
+    uint64_t payload[each] = {}, before = 0, *const taken = busy ? taken_of(flags, senders) + at : nullptr;
     sight seen = sight::flag;
     if (busy) {
         // Under way together with the first look: as in await_together, whoever finds the same epoch again has read what all have;

@@ -166,8 +166,10 @@ struct mpix_prequest {
     uint64_t heard_word;   // on a GPU: the last words->epoch that was read so, and words->gate
     uint64_t heard_gate;
     uint64_t error;  // the last period of which an error was kept: the first one wins
-    uint64_t
-        asker;  // of a receive: the last epoch in which anybody asked the host << 32 | the number of the first launch that did
+    uint64_t asker;  // receive, on a GPU, with MPIX_CHECK: the last epoch in which a kernel asked the host << 32 | the
+                     // number of the first launch that did
+    uint64_t inactive_since;  // receive, the host's own: when it was last made inactive (now_ns), and by which thread
+    uint64_t inactive_by;
 
     // Send, the host's own alone, and written before the landing: that is the receiver's buffer, in its own memory. Else null.
     const struct mpix_far_memory *far;

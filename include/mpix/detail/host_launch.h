@@ -6,7 +6,8 @@
 
 #if !defined(__CUDA_ARCH__)
 
-#include <atomic>
+#include <pthread.h>
+
 #include <cstdint>
 
 namespace mpix::detail {
@@ -15,14 +16,14 @@ struct host_place {
     int block = 0, thread = 0;
 };
 inline thread_local host_place played;
-// Which call of host_launch it is of; 0: of none.
-inline thread_local std::uint32_t host_launch_number = 0;
+// The call of host_launch that the thread is of: which thread made it, and when, as now_ns() says. 0: of none.
+struct host_launched {
+    std::uint64_t by = 0, at = 0;
+};
+inline thread_local host_launched launched;
 
-inline std::uint32_t next_host_launch() {
-    static std::atomic<std::uint32_t> launches{0};
-    const std::uint32_t number = launches.fetch_add(1, std::memory_order_relaxed) + 1;
-    return number != 0 ? number : next_host_launch();
-}
+// Another thread has another number, as long as both are there.
+inline std::uint64_t this_thread_number() { return static_cast<std::uint64_t>(pthread_self()); }
 
 }  // namespace mpix::detail
 
