@@ -254,6 +254,7 @@ void handle(int source, const control_message &m) {
 void part_from_peer(request &r) {
     setup_state &s = state();
     r.freed = true;
+    if (config().check) r.home->head = 0;  // whoever still calls with the handle finds that it is none
     const bool is_send = r.kind == MPIX_KIND_SEND;
     const match_key key = r.key();
     const auto met = s.bound_offer.find(r.number);  // before it is forgotten below
