@@ -13,8 +13,8 @@ namespace {
 constexpr const char *variable = "CUDA_MODULE_LOADING", *knob = "MPIX_CUDA_EAGER_LOADING";
 bool set_here;
 
-// The driver reads the variable once, in cuInit. Before this library's other constructors, and so before main and before the
-// constructors of a program that is linked with it. A malformed knob is MPI_Init's to report.
+// The driver reads the variable once, in cuInit. So this runs before the library's other constructors, before main, and before
+// the constructors of a program that is linked with the library. MPI_Init reports a malformed knob.
 [[gnu::constructor(101)]] void ask_for_eager_loading() {
     const char *const wish = std::getenv(knob);
     if (std::getenv(variable) != nullptr || (wish != nullptr && std::strcmp(wish, "0") == 0)) return;

@@ -13,24 +13,24 @@
 // The functions without a group are the MPI Forum's bindings, for one thread.
 //
 // Errors. Every function but parrived and prepare_* returns an MPI error class (MPI_SUCCESS = 0), the same for all threads of the
-// group. The first error of an epoch is also kept with the request and raised by the host's MPI_Wait, with the call, the
-// partition and the reason; that of a call on an inactive request by the host's next call on it, MPI_Start included, which
-// then starts nothing; that of a call on a null request is only returned. Ranges and lists stop at the first error: what comes
+// group. The first error of an epoch is also kept with the request, and the host's MPI_Wait raises it with the call, the
+// partition and the reason. An error on an inactive request is raised by the host's next call on it; if that is MPI_Start,
+// nothing is started. An error on a null request is only returned. Ranges and lists stop at the first error: what comes
 // before stays ready. Of a range that is empty or goes beyond the partitions (MPI_ERR_ARG) nothing becomes ready.
 //
 //   MPI_ERR_ARG      an index or a range beyond the partitions; a partition that is ready already; a list of negative length,
 //                    a null list or flag; a share that ends beyond the partition, or of more bytes than are left of it
-//   MPI_ERR_REQUEST  a null or inactive request; a send where the call takes receives, or the other way; a handle of another
+//   MPI_ERR_REQUEST  a null or inactive request; a send where the call takes receives, or the reverse; a handle of another
 //                    version of mpix
-//   MPI_ERR_PENDING  wait_arrived: the time was over
+//   MPI_ERR_PENDING  wait_arrived: timed out
 //
-// To parrived and MPI_Parrived a null or inactive request has arrived, as in MPI; to wait_arrived a null one.
+// parrived and MPI_Parrived answer true for null and inactive requests, as in MPI; wait_arrived succeeds at once for a null one.
 //
 // Epochs. A kernel always acts on the epoch that the host has started; nothing has to be told to it.
 #ifndef MPIX_DEVICE_CUH
 #define MPIX_DEVICE_CUH
 
-// First: it says so where the compiler is set to an older C++.
+// First, to report a compiler that is set to an older C++.
 #include <mpix/detail/cxx20.h>
 
 #include <mpix/detail/abi.h>
@@ -133,16 +133,17 @@ MPIX_FN bool parrived(const Group &group, MPIX_Prequest preq, int partition);
 
 /**
  * Wait until `partition` has arrived. Returns MPI_SUCCESS, at once for a null request; MPI_ERR_PENDING when `timeout_ns`
- * nanoseconds went by first (0 asks once); MPI_ERR_REQUEST for a request that was not started (see below); or the error that parrived would have kept.
+ * nanoseconds went by first (0 asks once); MPI_ERR_REQUEST for a request that was not started (see below); or the error that
+ * parrived would have kept.
  * Running out of the default timeout is kept with the request as an error; of an explicit one, not. With
  * MPIX_STALL_SECONDS=0 the default is to wait for ever.
  *
- * The host may complete an epoch before a kernel's last waits, which then return MPI_SUCCESS at once. So a kernel cannot tell a
- * late wait from one before which MPI_Start was forgotten: on a GPU the error comes for a request that was never started, in
- * host threads also where the thread that had completed the epoch launched them. (pready of an inactive send is an error in any case, and
- * parrived answers true.) Kernels that are compiled with MPIX_CHECK take for an error the wait of any launch but the first
- * that looked for the last epoch; with it, where several kernels wait for one receive in an epoch, let them end before the
- * host completes it.
+ * The host may complete an epoch before a kernel makes its last waits; these return MPI_SUCCESS at once. So a kernel cannot
+ * always tell a late wait from a forgotten MPI_Start. On a GPU a wait on an inactive request is an error only if the request was
+ * never started; in host threads also if the thread that completed the last epoch launched them afterwards. (pready of an
+ * inactive send is always an error, and parrived answers true.) In kernels compiled with MPIX_CHECK it is an error in every
+ * launch except the first that looked for the last epoch; so if several kernels wait for one receive in an epoch, they must
+ * end before the host completes it.
  *
  * All blocks that wait must be resident together with those that they depend on, here or at the peer: a block
  * that waits keeps its place, and one that has none yet marks nothing ready.

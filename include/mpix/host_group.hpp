@@ -10,7 +10,7 @@
 #ifndef MPIX_HOST_GROUP_HPP
 #define MPIX_HOST_GROUP_HPP
 
-// First: it says so where the compiler is set to an older C++.
+// First, to report a compiler that is set to an older C++.
 #include <mpix/detail/cxx20.h>
 
 #include <atomic>
@@ -81,7 +81,7 @@ private:
 
 /**
  * Run `body(const host_group &)` on `blocks` groups of `threads` host threads, all at the same time, and
- * return when all are done. The caller makes progress meanwhile, where it is for callers to make (MPIX_PROGRESS=never). An
+ * return when all are done. Meanwhile the caller makes progress if no thread of the library does (MPIX_PROGRESS=never). An
  * exception in a body ends the program (the other members could never pass their barrier).
  */
 template <class Body>
@@ -89,7 +89,7 @@ void host_launch(int blocks, int threads, const Body &body) {
     std::vector<std::unique_ptr<detail::host_group_state>> states;
     std::vector<std::thread> team;
     std::atomic<int> running{blocks * threads};
-    // One within another is the same.
+    // A nested call counts as part of the outer one.
     const detail::host_launched launch = detail::launched.at != 0
                                              ? detail::launched
                                              : detail::host_launched{detail::this_thread_number(), detail::now_ns()};
@@ -104,7 +104,7 @@ void host_launch(int blocks, int threads, const Body &body) {
                 } catch (...) {
                     std::terminate();
                 }
-                running.fetch_sub(1, std::memory_order_relaxed);  // what they have done is the joins' to order
+                running.fetch_sub(1, std::memory_order_relaxed);  // relaxed: join() orders what the threads have done
             });
     for (unsigned round = 0; running.load(std::memory_order_relaxed) != 0 && MPIX_Progress(); ++round) {
         if (round < 64)

@@ -53,7 +53,7 @@ extern "C" {
  *
  * `buf` holds `partitions` x `count` elements of `datatype`; partition i starts at element i*count
  * (the type's extent, not its size, is the stride). The buffer may be host memory or, where a GPU
- * transport is built in, device memory from cudaMalloc; it belongs to the caller, who must not touch
+ * transport is built in, device memory; it belongs to the caller, who must not touch
  * a partition between marking it ready and completing the request.
  *
  * Matches one MPI_Precv_init of the process `dest` with the same tag and communicator, in the order of
@@ -61,7 +61,8 @@ extern "C" {
  * must agree, otherwise the receiver's completion call gives MPI_ERR_TRUNCATE.
  *
  * Errors: MPI_ERR_ARG (partitions < 1), MPI_ERR_COUNT, MPI_ERR_TYPE, MPI_ERR_RANK, MPI_ERR_TAG,
- * MPI_ERR_COMM, MPI_ERR_BUFFER (a null buffer with bytes in it), MPI_ERR_REQUEST (null `request`).
+ * MPI_ERR_COMM, MPI_ERR_BUFFER (a null buffer with bytes in it, or memory that mpix cannot use), MPI_ERR_REQUEST (null `request`),
+ * MPI_ERR_NO_MEM.
  */
 int MPI_Psend_init(const void *buf, int partitions, MPI_Count count, MPI_Datatype datatype, int dest, int tag,
                    MPI_Comm comm, MPI_Info info, MPI_Request *request);
@@ -69,6 +70,7 @@ int MPI_Psend_init(const void *buf, int partitions, MPI_Count count, MPI_Datatyp
 /**
  * Make an inactive, persistent, partitioned receive. As MPI_Psend_init; wildcards are erroneous.
  *
+ * A buffer on a GPU must come from cudaMalloc if the sender is on the same node, otherwise MPI_ERR_BUFFER.
  * The buffer belongs to the caller, who must not touch it between starting and completing the request, but
  * for reading a partition that has arrived (MPI_Parrived, or in kernels mpix::parrived and mpix::wait_arrived).
  */
@@ -125,7 +127,7 @@ typedef struct mpix_prequest *MPIX_Prequest;
  * group alone calls parrived or wait_arrived for a partition until it is told that the partition is there; others ask, and read it,
  * only behind a synchronisation with that group (a barrier of the grid, a flag of the user's, the end of the kernel). Completion of
  * the request on the host says that the partitions have come; what reads them outside that group needs the same synchronisation.
- * Unknown keys are ignored.
+ * Unknown keys are ignored; rank 0 warns of those that begin with "mpix_".
  *
  * Errors: MPI_ERR_REQUEST (not a partitioned request, active, or exported already), MPI_ERR_BUFFER (the
  * device cannot reach the buffer), MPI_ERR_INFO_VALUE, MPI_ERR_ARG (null `preq`).
@@ -135,7 +137,8 @@ int MPIX_Prequest_create(MPI_Request request, MPI_Info info, MPIX_Prequest *preq
 /**
  * Destroy an exported handle and set it to MPIX_PREQUEST_NULL. The request must be inactive and no
  * kernel may still use the handle. Freeing a null handle does nothing. MPI_Request_free of an exported
- * request is an error (MPI_ERR_REQUEST) until its handle has been freed.
+ * request is an error (MPI_ERR_REQUEST) until its handle has been freed. Also returns an error that a kernel has left behind
+ * (see <mpix/device.cuh>); the handle is freed all the same.
  */
 int MPIX_Prequest_free(MPIX_Prequest *preq);
 
@@ -159,9 +162,10 @@ int MPIX_Pbuf_prepare_all(int count, MPI_Request array_of_requests[]);
 int MPIX_Request_path(MPI_Request request, char *path, int size);
 
 /**
- * Let partitioned requests get on, as every MPI call does that mpix sees. Returns 1 if nothing else would (MPIX_PROGRESS=never,
- * say): whoever waits for something else, such as threads that play kernels, calls this until that is there. 0: a thread of
- * the library's does it, or this thread may not call the MPI library, and nothing was done.
+ * Make progress on partitioned requests, as every MPI call does that mpix sees. Returns 1 if only such calls make progress
+ * (MPIX_PROGRESS=never, say): a thread that waits for something else, such as for host threads that run a kernel's code, then
+ * calls this repeatedly. Returns 0, and does nothing, if the progress thread makes progress, or if the calling thread may not
+ * call MPI.
  */
 int MPIX_Progress(void);
 

@@ -6,7 +6,7 @@
 
 namespace mpix::gpu {
 
-// The allocation of GPU memory that an address is in; false: that is not known.
+// The allocation of GPU memory that contains the address; false if it is unknown.
 #if MPIX_HAVE_CUDA
 bool allocation_around(const void *address, std::uintptr_t &start, std::uint64_t &bytes);
 #else

@@ -39,8 +39,8 @@ MPIX_FN void pause_waiting(bool long_already) {
 }
 constexpr uint64_t long_wait_ns = 1000000;
 
-// A host thread has asked for what is not there, and will ask again: now and then whoever is to bring it gets the core. Where
-// nobody else wants that, a call of sched_yield every 20 us is 1 to 2 percent of the time.
+// Called by a host thread after it has polled without success: yields the core now and then, since the data may depend on
+// another thread of it. On an idle machine a sched_yield every 20 us takes 1 to 2 percent of the time.
 MPIX_FN void polled_in_vain() {
 #if !defined(__CUDA_ARCH__)
     constexpr unsigned looks_at_once = 16;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// What only device code that is compiled with MPIX_CHECK does: it prints each erroneous call, with block and thread, and finds
-// shares of a partition that overlap, where the host has made room for that (MPIX_CHECK=1 in the environment).
+// Checks of device code that is compiled with MPIX_CHECK: print each erroneous call, with block and thread, and detect
+// overlapping shares of a partition if the host has allocated memory for that (MPIX_CHECK=1 in the environment).
 #ifndef MPIX_DEVICE_CHECKS_CUH
 #define MPIX_DEVICE_CHECKS_CUH
 
@@ -30,7 +30,7 @@ MPIX_COLD_FN void print_error(unsigned call_and_cause, int partition) {
 MPIX_FN uint64_t *shared_bytes(mpix_prequest *r, int p) {
     return r->shared + static_cast<uint64_t>(p) * ((r->partition_bytes + 63) / 64);
 }
-// Note the bytes of a share; whether another one of this epoch has any of them. One thread.
+// Record the bytes of a share; true if another share of this epoch has contributed any of them. Called by one thread.
 MPIX_COLD_FN bool overlaps_others(mpix_prequest *r, int p, uint64_t begin, uint64_t bytes) {
     if (r->shared == nullptr) return false;
     uint64_t *const noted = shared_bytes(r, p);
@@ -46,7 +46,7 @@ MPIX_COLD_FN bool overlaps_others(mpix_prequest *r, int p, uint64_t begin, uint6
     }
     return found;
 }
-// All shares of the epoch have come.
+// Called when all shares of the epoch have been contributed.
 MPIX_COLD_FN void forget_shares(mpix_prequest *r, int p) {
     if (r->shared == nullptr) return;
     for (uint64_t word = 0; word * 64 < r->partition_bytes; ++word) poke(shared_bytes(r, p) + word, 0);

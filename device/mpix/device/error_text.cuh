@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Erroneous device calls in words, for the host, and for device code that is compiled with MPIX_CHECK.
+// Names of device calls and causes of errors as text, for the host and for device code that is compiled with MPIX_CHECK.
 #ifndef MPIX_DEVICE_ERROR_TEXT_CUH
 #define MPIX_DEVICE_ERROR_TEXT_CUH
 
@@ -31,7 +31,7 @@ MPIX_FN const char *name_of(mpix_device_call call) {
     return "a device call";
 }
 
-// Null: none that is known.
+// Null for an unknown cause.
 MPIX_FN const char *text_of(mpix_cause cause) {
     switch (cause) {
         case MPIX_CAUSE_INDEX:
@@ -53,7 +53,7 @@ MPIX_FN const char *text_of(mpix_cause cause) {
         case MPIX_CAUSE_KIND:
             return "a send where the call takes receives, or the other way";
         case MPIX_CAUSE_HANDLE:
-            return "the handle was freed, is none, or of another version of mpix than the kernel";
+            return "the handle was freed or is invalid, or the kernel was compiled with another version of mpix";
         case MPIX_CAUSE_INACTIVE:
             return "the request is not active; call MPI_Start before the kernel";
         case MPIX_CAUSE_DEADLINE:

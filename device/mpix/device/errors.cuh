@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Erroneous device calls: what a handle is, and how the first error of an epoch comes to the host.
+// Erroneous device calls: validation of handles, and how the host learns of the first error of an epoch.
 #ifndef MPIX_DEVICE_ERRORS_CUH
 #define MPIX_DEVICE_ERRORS_CUH
 
@@ -24,7 +24,7 @@ MPIX_FN bool head_null_peer(uint64_t head) { return (head & MPIX_HEAD_NULL_PEER)
 MPIX_FN constexpr int class_of(mpix_cause cause) {
     return cause >= MPIX_CAUSE_DEADLINE ? MPI_ERR_PENDING : cause >= MPIX_CAUSE_KIND ? MPI_ERR_REQUEST : MPI_ERR_ARG;
 }
-// As mpix_words.error has it.
+// Encoded as in mpix_words.error.
 MPIX_FN constexpr unsigned with_cause(mpix_device_call call, mpix_cause cause) {
     return static_cast<unsigned>(call) << 8 | static_cast<unsigned>(cause);
 }
@@ -32,18 +32,18 @@ MPIX_FN constexpr uint64_t error_word(unsigned call_and_cause, uint64_t period, 
     return static_cast<uint64_t>(call_and_cause) << 48 | (period & ((1u << MPIX_ERROR_PERIOD_BITS) - 1)) << 32 |
            static_cast<uint32_t>(partition + 1);
 }
-// Of a handle that is not what the call takes.
+// Why the call does not accept the handle.
 MPIX_FN mpix_cause wrong_handle(uint64_t head) {
     return head_is(head, MPIX_KIND_SEND) || head_is(head, MPIX_KIND_RECV) ? MPIX_CAUSE_KIND : MPIX_CAUSE_HANDLE;
 }
 
-// Keep the first error of an epoch, or of the time before it, where the host's next call finds it; returns its class. A null
-// request can keep nothing.
+// Keep the first error of an epoch, or of the inactive time before it, for the host's next call; returns its class. Not for
+// null requests.
 MPIX_COLD_FN int keep(mpix_prequest *r, unsigned call_and_cause, int partition) {
 #if defined(MPIX_CHECK)
     print_error(call_and_cause, partition);
 #endif
-    // From the host itself: seen_epoch may be an earlier one, and then an error of that would pass for the first of this.
+    // Not seen_epoch, which may be out of date: then an error of an earlier epoch would hide the first of this one.
     const uint64_t word = observe(&r->words->epoch);
     const uint64_t period = (word & 1) != 0 ? word : word + 2;
     if (raise_gpu(&r->error, period) < period) publish(&r->words->error, error_word(call_and_cause, period, partition));
@@ -53,7 +53,7 @@ MPIX_FN int keep_error(mpix_prequest *r, mpix_device_call call, mpix_cause cause
     return keep(r, with_cause(call, cause), partition);
 }
 
-// An error of a call: kept for the host's next one, unless the caller reports it itself.
+// An error of a device call: kept for the host's next call, unless the caller reports it itself.
 template <mpix_device_call Call>
 MPIX_FN int refuse(mpix_prequest *r, mpix_cause cause, int partition) {
     return Call != MPIX_CALL_NONE ? keep_error(r, Call, cause, partition) : class_of(cause);

@@ -30,7 +30,7 @@ MPIX_FN overlap sender_partitions(const mpix_prequest *r, int j, uint64_t sender
 // What a receive looks like right now.
 enum class arrival {
     vacuous,   // null, of a null peer, or nothing will ever come: answers "true"
-    inactive,  // for answer() to decide
+    inactive,  // answer() decides
     absent,
     present,  // the flags are there
     refused
@@ -53,8 +53,8 @@ MPIX_FN bool flags_are_there(const looked &l) {
 }
 
 #if MPIX_ON_GPU && defined(MPIX_CHECK)
-// Which launch of a kernel the caller is of, as far as 32 bits tell: no two that run at the same time or one after the other
-// have the same, but for those that a CUDA graph launches again.
+// Identifies the caller's kernel launch. 32 bits suffice: concurrent and successive launches differ, except repeated launches of
+// a CUDA graph.
 MPIX_FN uint32_t launch_number() {
 #ifdef __CUDA_ARCH__
     uint64_t grid;
@@ -65,8 +65,8 @@ MPIX_FN uint32_t launch_number() {
 #endif
 }
 
-// The number of the first launch that asked the host in `epoch`: the caller's own, if none has before.
-// No order: only the number itself is used.
+// The number of the first launch that read the host's words in `epoch`; the caller's own if it is the first.
+// Relaxed: only the number itself is used.
 MPIX_FN uint32_t first_asker(mpix_prequest *r, uint64_t epoch) {
     const uint32_t me = launch_number();
     uint64_t before = peek(&r->asker);
@@ -76,7 +76,7 @@ MPIX_FN uint32_t first_asker(mpix_prequest *r, uint64_t epoch) {
 }
 #endif
 
-// Fill in l.epoch and l.flags from the host's word. False: l.what is the answer. `Notes`: for a kernel of the user's.
+// Fill in l.epoch and l.flags from the host's word. False: l.what is the answer. `Notes`: the caller is a kernel of the user's.
 template <bool Notes>
 MPIX_COLD_FN bool look_at_host(mpix_prequest *r, looked &l, uint64_t &senders) {
     const host_says says = ask_host(r, [&](const host_says &now) {
@@ -148,14 +148,14 @@ MPIX_FN looked look(mpix_prequest *r, int j) {
     return l;
 }
 
-// What the call `Call` makes of an inactive request. To parrived everything has arrived there, as MPI has it.
+// An inactive request. parrived answers true, as in MPI.
 //
-// To wait_arrived it is an error: MPI_Start was forgotten, and the buffer has the last epoch's bytes. But a call may be late: the
-// host may complete an epoch as soon as its bytes are there, before a kernel of that epoch comes to its call.
+// wait_arrived fails if MPI_Start was forgotten, since the buffer holds the last epoch's bytes. But the call may also be late: the
+// host may complete an epoch as soon as its bytes are there, before a kernel of that epoch makes its call.
 //
-// Host threads can tell where the thread that made the request inactive has launched them afterwards. A kernel cannot know when it
-// was launched; so only a request that was never started is an error to it, and with MPIX_CHECK every launch but the first one
-// that looked for the last epoch.
+// Host threads can tell the two apart if the thread that made the request inactive has launched them afterwards. A kernel does
+// not know when it was launched; so it fails only for a request that was never started, and with MPIX_CHECK in every launch
+// except the first that looked for the last epoch.
 MPIX_FN bool may_be_late(mpix_prequest *r, uint64_t epoch) {
     if (epoch == 0) return false;
 #if !MPIX_ON_GPU

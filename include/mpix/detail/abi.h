@@ -16,9 +16,9 @@
 
 enum mpix_kind { MPIX_KIND_SEND = 1, MPIX_KIND_RECV = 2 };
 
-// Which call of device code an error is of.
+// The device call that an error occurred in.
 enum mpix_device_call {
-    MPIX_CALL_NONE,  // reports its errors itself
+    MPIX_CALL_NONE,  // the caller reports the error itself
     MPIX_CALL_PREADY,
     MPIX_CALL_PREADY_TYPED,
     MPIX_CALL_PREADY_RANGE,
@@ -28,24 +28,24 @@ enum mpix_device_call {
     MPIX_CALL_WAIT_ARRIVED
 };
 
-// What is wrong, by error class: from 1 on MPI_ERR_ARG, from 32 on MPI_ERR_REQUEST, from 64 on MPI_ERR_PENDING.
+// The cause of an error, grouped by class: from 1 MPI_ERR_ARG, from 32 MPI_ERR_REQUEST, from 64 MPI_ERR_PENDING.
 enum mpix_cause {
     MPIX_CAUSE_INDEX = 1,     // there is no such partition
-    MPIX_CAUSE_RANGE,         // the range is empty, or goes beyond the partitions; with its wrong end
+    MPIX_CAUSE_RANGE,         // the range is empty, or goes beyond the partitions; kept with its invalid end
     MPIX_CAUSE_LIST,          // the list's length is negative, or the list null
     MPIX_CAUSE_FLAG,          // flag is null
     MPIX_CAUSE_READY,         // the partition is ready already
     MPIX_CAUSE_SHARE_BEYOND,  // a share ends beyond the partition
     MPIX_CAUSE_SHARES,        // an epoch's shares have more bytes than the partition
-    MPIX_CAUSE_OVERLAP,       // a share has bytes of another one's; found with MPIX_CHECK only
-    MPIX_CAUSE_KIND = 32,     // a receive in place of a send, or the other way
-    MPIX_CAUSE_HANDLE,        // no handle of this version of mpix
+    MPIX_CAUSE_OVERLAP,       // two shares overlap; detected with MPIX_CHECK only
+    MPIX_CAUSE_KIND = 32,     // a receive in place of a send, or the reverse
+    MPIX_CAUSE_HANDLE,        // not a handle, or one of another version of mpix
     MPIX_CAUSE_INACTIVE,
     MPIX_CAUSE_DEADLINE = 64
 };
 
-// An error as it is kept: the call << 56 | the cause << 48 | low bits of the period << 32 | (partition + 1). A period is the time in
-// which the request is active, 2 * epoch + 1, or the time before that, 2 * epoch.
+// A kept error: call << 56 | cause << 48 | low bits of the period << 32 | (partition + 1). The period of an active request is
+// 2 * epoch + 1; that of the inactive time before is 2 * epoch.
 #define MPIX_ERROR_PERIOD_BITS 16
 
 // The words of one request that live in host memory which every party can reach: the owner's host,
@@ -165,17 +165,17 @@ struct mpix_prequest {
     uint64_t defer_epoch;  // send: last epoch in which any partition was deferred
     uint64_t heard_word;   // on a GPU: the last words->epoch that was read so, and words->gate
     uint64_t heard_gate;
-    uint64_t error;  // the last period of which an error was kept: the first one wins
-    uint64_t asker;  // receive, on a GPU, with MPIX_CHECK: the last epoch in which a kernel asked the host << 32 | the
-                     // number of the first launch that did
+    uint64_t error;  // the last period in which an error was kept; only the first of a period is
+    uint64_t asker;  // receive, on a GPU, with MPIX_CHECK: the last epoch in which a kernel read the host's words << 32
+                     // | the number of the first launch that did
     uint64_t inactive_since;  // receive, the host's own: when it was last made inactive (now_ns), and by which thread
     uint64_t inactive_by;
 
     // Send, the host's own alone, and written before the landing: that is the receiver's buffer, in its own memory. Else null.
     const struct mpix_far_memory *far;
 
-    // Send, with MPIX_CHECK in the environment: a bit for each byte of each partition, in words of their own for each, that a share
-    // of the epoch has brought. Else null.
+    // Send, with MPIX_CHECK in the environment: a bit for each byte that a share has contributed in this epoch; each partition
+    // has its own words. Else null.
     uint64_t *shared;
 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// What a host thread plays: a thread of a kernel, launched by host_launch.
+// The block, thread and launch of a host thread that runs a kernel's code.
 #ifndef MPIX_DETAIL_HOST_LAUNCH_H
 #define MPIX_DETAIL_HOST_LAUNCH_H
 
@@ -16,13 +16,13 @@ struct host_place {
     int block = 0, thread = 0;
 };
 inline thread_local host_place played;
-// The call of host_launch that the thread is of: which thread made it, and when, as now_ns() says. 0: of none.
+// The thread's host_launch: the thread that called it, and when (now_ns). 0: none.
 struct host_launched {
     std::uint64_t by = 0, at = 0;
 };
 inline thread_local host_launched launched;
 
-// Another thread has another number, as long as both are there.
+// Unique among the threads that exist at the same time.
 inline std::uint64_t this_thread_number() { return static_cast<std::uint64_t>(pthread_self()); }
 
 }  // namespace mpix::detail
