@@ -98,7 +98,7 @@ bool advance_some() {
 
 bool work() { return state().any.load(std::memory_order_acquire) || (setup_thread_safe() && setup_pending()); }
 
-// A caller that waits makes progress for all: the thread would only be in its way. A hint, so no order and no exact count.
+// A waiting caller makes progress for all requests; the thread would only compete with it. A hint: relaxed and inexact.
 void note_poll() {
     std::atomic<std::uint64_t> &polls = state().polls;
     polls.store(polls.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
@@ -125,7 +125,7 @@ void progress_state::run() {
     for (;;) {
         {
             std::unique_lock lock(mutex);
-            // Now and then it looks all the same, for a peer that asks what is here (inquiry.h).
+            // Wakes up from time to time to answer inquiries of peers (inquiry.h).
             const std::chrono::duration<double> nap(notice_seconds() / 4);
             if (config().progress != progress_mode::always) wake.wait_for(lock, nap, [&] { return stop || work(); });
             if (stop) return;
@@ -154,7 +154,7 @@ void ensure_thread() {
         s.enabled = false;
         char line[200];
         std::snprintf(line, sizeof line,
-                      "no thread for progress (%s): it goes on in MPI calls only, as with MPIX_PROGRESS=never",
+                      "no thread for progress (%s): progress is made in MPI calls only, as with MPIX_PROGRESS=never",
                       std::strerror(error));
         say(line);
         return;
@@ -256,10 +256,10 @@ bool outlast(const char *what, const std::function<bool()> &ended) {
 
 problem progress_until(const char *call, wait_clock::time_point since, const std::function<bool()> &done,
                        const std::function<request &()> &waits_for) {
-    // The call of this thread that has said already that it waits: one for several requests comes here for each of them.
+    // The start of the call that has printed a notice: a call on several requests comes here for each, but prints only one.
     static thread_local wait_clock::time_point noticed;
     if (done()) return {};
-    // One that is not set up yet needs control messages before anything else.
+    // Setup needs control messages, so do not spin without polling for them.
     const std::atomic<bool> &needs_setup = waits_for().waiting;
     for (int spin = 1; spin < 64 && !needs_setup.load(std::memory_order_relaxed); ++spin)
         if (done()) return {};

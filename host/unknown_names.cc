@@ -24,7 +24,7 @@ const std::vector<std::string_view> &knobs() {
     return all;
 }
 
-// Not for the library: where build systems and environment modules find it, and what its tests read.
+// Variables that the library does not read: those of build systems, environment modules and the tests.
 bool is_for_others(std::string_view name) {
     for (const std::string_view other : {"MPIX_DIR", "MPIX_HOME", "MPIX_PREFIX", "MPIX_ROOT", "MPIX_VERSION"})
         if (name == other) return true;
@@ -55,7 +55,7 @@ bool on_rank_0() {
     return rank == 0;
 }
 
-// The first time that it is asked about that key.
+// True in the first call for that key.
 bool is_new(const std::string &key) {
     static auto *const mutex = new std::mutex;
     static auto *const told = new std::set<std::string>;
@@ -82,13 +82,13 @@ std::vector<std::string> unknown_variables(const char *const *environment) {
         const std::string_view entry = *environment, name = entry.substr(0, entry.find('='));
         if (name.substr(0, 5) != "MPIX_" || is_for_others(name)) continue;
         if (std::find(knobs().begin(), knobs().end(), name) != knobs().end()) continue;
-        lines.push_back(format("WARNING: the environment has {}, which is no variable of mpix{}", name,
+        lines.push_back(format("WARNING: the environment has {}, which mpix does not know{}", name,
                                did_you_mean(nearest_name(name, knobs()))));
     }
     return lines;
 }
 
-// A warning that there is no memory for is not worth an error.
+// Without memory the warnings are left out.
 void warn_of_unknown_variables() {
     try {
         if (!on_rank_0()) return;

@@ -140,7 +140,8 @@ bool try_pair(int me, int from, int to, const arguments &a, std::vector<char> &b
     return code == MPI_SUCCESS;
 }
 
-// Started by the other MPI library's launcher each process is alone. That one says in the environment how many there are.
+// If the launcher belongs to the other MPI library, each process is rank 0 of 1. That launcher sets the number of processes in
+// the environment.
 std::string foreign_launcher() {
 #if defined(OPEN_MPI)
     constexpr const char *ranks = "PMI_SIZE", *launcher = "MPICH";
@@ -153,7 +154,7 @@ std::string foreign_launcher() {
         return {};
     return format(
         "{} processes were started by the launcher of another MPI library ({}), so each is alone; this mpix_info "
-        "was built for {}, and needs the mpirun of that",
+        "was built for {}; start it with the mpirun of that library",
         n, launcher, built_for());
 }
 

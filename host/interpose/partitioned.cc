@@ -98,7 +98,8 @@ int init(const char *call, const char *peer_name, const arguments &a) try {
         bad = r->check_buffer();
         if (bad && config().check) check_layout(*r, call);  // which may say why
         if (!bad) bad = r->prepare();
-        explain_time(*r, "make the request: a GPU's context, kernels and calibration are the first one's", since);
+        explain_time(*r, "make the request (the first on a GPU creates the context, loads kernels and calibrates)",
+                     since);
     }
     if (bad) return raise(a.comm, call, bad);
     // The handle: a real, inactive request of the MPI library, so it is valid wherever it may end up.

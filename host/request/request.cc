@@ -107,19 +107,19 @@ request::~request() {
         ::operator delete (home, std::align_val_t{64});
 }
 
-// Whoever still calls with the handle finds that it is none. For ever.
+// Makes calls with the freed handle fail. The memory is never freed.
 void request::bury(mpix_prequest *handle) {
     static auto *const nowhere = new mpix_words{};
     static std::atomic<mpix_prequest *> last{nullptr};
     *handle = {};
     handle->words = nowhere;
-    // One leads to the next, for whoever looks for memory that nothing leads to. No order: nobody reads it.
+    // A list, so that leak checkers find the memory reachable. Relaxed: nobody reads it.
     handle->buffer = reinterpret_cast<char *>(last.exchange(handle, std::memory_order_relaxed));
 }
 
 problem request::check_buffer() const {
     if (place.owner != nullptr || partition_bytes == 0) return {};
-    // With gaps: a byte of the first element, and one of the last.
+    // With gaps: the first byte of the first and of the last element.
     const std::int64_t first = op.type->first_offset();
     const std::int64_t last =
         gapless ? first + static_cast<std::int64_t>(total_bytes()) - 1
@@ -235,7 +235,7 @@ stall request::describe_stall_fully() {
     return s;
 }
 
-// What keeps an exported request waiting, whatever its own state is; empty: nothing that is known.
+// Why an exported request may wait, apart from its own state; empty if no reason is known.
 std::string request::obstacle() {
     bool on_gpu, on_host;
     {
@@ -244,7 +244,7 @@ std::string request::obstacle() {
         on_host = exported_to_host;
     }
     if ((on_gpu || on_host) && config().progress == progress_mode::never)
-        return "with MPIX_PROGRESS=never it gets on in MPI calls only, of which there may have been none";
+        return "with MPIX_PROGRESS=never only MPI calls make progress, and there may have been none";
     if (on_gpu && gpu::loads_lazily())
         return format(
             "lazy loading may be why ({}): set CUDA_MODULE_LOADING=EAGER, or load all kernels before any waits",
@@ -283,7 +283,7 @@ void request::fill_status(MPI_Status *status, bool failed) const {
     if (status == MPI_STATUS_IGNORE) return;
     fill_empty_status(status);
     status_of(status);
-    if (failed) PMPI_Status_set_elements_x(status, MPI_BYTE, 0);  // no byte of it can be relied on
+    if (failed) PMPI_Status_set_elements_x(status, MPI_BYTE, 0);  // none of its bytes are valid
 }
 
 void request::fill_status(MPI_Status *status) { fill_status(status, static_cast<bool>(outcome())); }

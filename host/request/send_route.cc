@@ -67,7 +67,8 @@ void send_request::accept(const control_message &m) {
             choice = choose_path(m);
             const auto since = wait_clock::now();
             transport::outcome failed = attach(m, choice);
-            explain_time(*this, "map the receiver's memory; the first request to a process times the link, too", since);
+            explain_time(*this, "map the receiver's memory (the first request to a process also times the link)",
+                         since);
             if (failed.empty() && device != nullptr && !route_spent_) failed = install_on_device();
             if (failed.empty() && exported_to_host) export_to_host(true);
             return failed;

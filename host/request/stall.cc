@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// What is said of a request that does not get on, here and to its peer.
+// Stall reports: the state of a request that waits, as this process and its peer describe it.
 #include <mpix/device.cuh>
 
 #include <algorithm>
@@ -15,11 +15,11 @@ namespace mpix {
 std::string request::standing() {
     const std::lock_guard lock(engine);
     if (epoch_ == 0) return "not called MPI_Start";
-    if (!active()) return format("completed epoch {}, and not called MPI_Start since", epoch_);
+    if (!active()) return format("completed epoch {}, but not called MPI_Start since", epoch_);
     return format("called MPI_Start {}{}", times(epoch_), done_so_far());
 }
 
-// As the host's Pready, or host threads' pready, has left them.
+// As marked by the host's Pready and host threads' pready.
 std::vector<int> send_request::not_ready() const {
     std::vector<int> partitions;
     const std::uint64_t *const state = detail::partition_states(home);
@@ -31,8 +31,8 @@ std::vector<int> send_request::not_ready() const {
 std::string send_request::done_so_far() {
     if (device != nullptr) return "; kernels mark its partitions ready";
     const std::vector<int> missing = not_ready();
-    if (missing.empty()) return ", and marked all partitions ready";
-    return format(", and not marked {} of {} partitions ready: {}", missing.size(), op.partitions, ranges(missing, 6));
+    if (missing.empty()) return "; all partitions are ready";
+    return format("; {} of {} partitions not ready: {}", missing.size(), op.partitions, ranges(missing, 6));
 }
 
 stall send_request::describe_stall() {
@@ -53,12 +53,12 @@ stall send_request::describe_stall() {
     s.remark += !connected       ? "no matching receive has been found"
                 : gate >= epoch_ ? "the receiver has called MPI_Start"
                 : gate == 0      ? "the receiver has not called MPI_Start"
-                                 : format("the receiver has called MPI_Start {}, and not for this epoch", times(gate));
+                                 : format("the receiver has called MPI_Start {}, but not for this epoch", times(gate));
     if (const auto offered = std::count_if(moving_.begin(), moving_.end(), [](const move &m) { return m.offered; });
         offered != 0)
         s.remark += format("; {} were offered to the receiver's kernels, which have not read them", offered);
     if (!connected && !setup_thread_safe())
-        s.remark += " (the MPI library gave no MPI_THREAD_MULTIPLE: setup gets on in MPI calls only)";
+        s.remark += " (the MPI library gave no MPI_THREAD_MULTIPLE: setup progresses only in MPI calls)";
     if (!connected) s.peer = peer_says(*this);
     return s;
 }
@@ -72,7 +72,7 @@ stall receive_request::describe_stall() {
     if (peer_number == 0) {
         s.remark = "no matching send has been found";
         if (!setup_thread_safe())
-            s.remark += " (the MPI library gave no MPI_THREAD_MULTIPLE: setup gets on in MPI calls only)";
+            s.remark += " (the MPI library gave no MPI_THREAD_MULTIPLE: setup progresses only in MPI calls)";
         return s;
     }
     if (!connected) s.remark = "the sender has not answered yet";

@@ -116,7 +116,7 @@ static void late_start(void) {
             OK(MPI_Start(&request));
             EXPECT(MPI_ERR_PENDING,
                    epoch == 1 ? "the receiver has not called MPI_Start"
-                              : "the receiver has called MPI_Start once, and not for this epoch",
+                              : "the receiver has called MPI_Start once, but not for this epoch",
                    MPIX_Pbuf_prepare(request));
             tell(1);
             OK(MPIX_Pbuf_prepare(request));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // GPU memory that other processes of the node cannot map: a receive into it is refused in the init call, by a sentence that names
-// the kind of memory; a send from it works, as one from cudaMalloc's does.
+// the kind of memory; a send from it works, as from cudaMalloc.
 #include <cuda_runtime.h>
 #include <mpi.h>
 #include <mpix/mpix.h>
@@ -54,7 +54,7 @@ void refuse_receive(kind k) {
     MPI_Error_class(code, &error_class);
     MPI_Error_string(code, text, &length);
     require(error_class == MPI_ERR_BUFFER, names[k], text);
-    require(std::strstr(text, names[k]) != nullptr && std::strstr(text, "take memory from cudaMalloc") != nullptr,
+    require(std::strstr(text, names[k]) != nullptr && std::strstr(text, "use memory from cudaMalloc") != nullptr,
             names[k], text);
     cudaFree(buffer);
 }

@@ -78,8 +78,8 @@ static void half_ready(void) {
         } else {
             OK(MPI_Start(&request));
             EXPECT(MPI_ERR_PENDING,
-                   epoch == 1 ? "rank 0 has called MPI_Start once, and not marked 2 of 4 partitions ready: 0, 3"
-                              : "rank 0 has completed epoch 1, and not called MPI_Start since",
+                   epoch == 1 ? "rank 0 has called MPI_Start once; 2 of 4 partitions not ready: 0, 3"
+                              : "rank 0 has completed epoch 1, but not called MPI_Start since",
                    MPI_Wait(&request, MPI_STATUS_IGNORE));
             await_other_rank();
         }

@@ -373,10 +373,10 @@ public:
 private:
     static outcome not_mappable(const std::string &kind) {
         return "the buffer is " + kind +
-               ", which other processes of the node cannot map; take memory from cudaMalloc, or host memory and copies";
+               ", which other processes of the node cannot map; use memory from cudaMalloc, or host memory";
     }
 
-    // Of memory that CUDA IPC refuses.
+    // Names memory that CUDA IPC refuses.
     static std::string kind_of(void *address) {
         using get_attribute = int (*)(void *, int, unsigned long long);
         static const auto attribute = detail::driver_function<get_attribute>("cuPointerGetAttribute");

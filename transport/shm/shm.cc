@@ -5,8 +5,7 @@
 // processes are on one node is decided by whether that works (a random number in the chunk's head proves
 // that it is the right one), not by host names.
 //
-// The file is much larger than the memory that is ever used of it, so that one is enough, and one descriptor: pages have
-// memory only while they are in use.
+// The file is sparse and much larger than needed, so that one file, and one descriptor, is enough.
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/random.h>
@@ -70,7 +69,7 @@ struct memory_file {
 
     outcome make(std::uint64_t least) {
         std::uint64_t size = std::max(least, file_bytes);
-        rlimit limit{};  // going beyond it is a signal
+        rlimit limit{};  // exceeding it raises SIGXFSZ
         if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur < size) size = least;
         fd = memfd_create("mpix", MFD_CLOEXEC | MFD_ALLOW_SEALING);
         if (fd < 0) return system_error("memfd_create");
@@ -81,7 +80,7 @@ struct memory_file {
         return {};
     }
 
-    // Pages that nobody uses any more: their memory goes back to the system.
+    // Return the memory of unused pages to the system.
     void give_back(std::uint64_t first, std::uint64_t bytes) {
         if (fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(first),
                       static_cast<off_t>(bytes)) == 0)
@@ -321,7 +320,7 @@ private:
         }
         const int error = errno;
         close(fd);
-        if (!right) return "the peer's memory is not where it says";
+        if (!right) return "the peer's memory file is not the one that it described";
         errno = error;
         if (at == MAP_FAILED) return system_error("cannot map the peer's memory: mmap");
         m.base = static_cast<char *>(at);
