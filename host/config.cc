@@ -27,7 +27,7 @@ bool parse(const std::string &value, on_off &out) {
     return out || value == "0";
 }
 
-// With a decimal point in every locale.
+// Not strtod: the decimal point must not depend on the locale.
 bool parse(const std::string &value, seconds &out) {
     const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), out);
     return error == std::errc{} && end == value.data() + value.size() && std::isfinite(out) && out >= 0 && out < 1e9;
@@ -111,7 +111,7 @@ std::string read_configuration(const char *(*lookup)(const char *), configuratio
 }
 
 configuration &config() {
-    // Never destroyed: what the program does as it ends may come here.
+    // Never destroyed: destructors of the program's objects may still read it.
     static configuration *const current = [] {
         auto initial = std::make_unique<configuration>();
         read_configuration([](const char *) -> const char * { return nullptr; }, *initial);

@@ -22,7 +22,7 @@ void progress_wake();
 void progress_busy();
 // One round: control messages, and some of the attended requests, in turn.
 void progress_poll();
-// The same, of a call that has found nothing complete: it is made again and again, and others may need the core.
+// The same, in a call that has found nothing complete. The program repeats such calls, so now and then this yields the core.
 void progress_poll_in_vain();
 
 // The thread's, where it looks for what kernels leave to it, unless MPIX_PROGRESS is always.
@@ -35,7 +35,7 @@ using wait_clock = std::chrono::steady_clock;
 double seconds_since(wait_clock::time_point start);
 
 // Make progress until `done`, but no longer than the configured deadline after `since`, when the call began; then the state
-// of `waits_for` is reported. A call that takes long says so before, once, and asks that request's peer what it has there.
+// of `waits_for` is reported. Before that, a long wait prints one notice, and asks the request's peer for its state.
 // The result is empty once `done`.
 problem progress_until(const char *call, wait_clock::time_point since, const std::function<bool()> &done,
                        const std::function<request &()> &waits_for);
@@ -46,7 +46,7 @@ bool outlast(const char *what, const std::function<bool()> &ended);
 
 // Whether a blocking call of the MPI library would keep our own work waiting (no thread does it).
 bool progress_needs_caller();
-// The same, whatever there is to do now.
+// The same, but regardless of whether there is work now.
 bool progress_is_callers();
 
 }  // namespace mpix

@@ -21,8 +21,7 @@
 namespace mpix {
 namespace {
 
-// Of fixed size, without a destructor: it must work without memory, and in what the program does as it ends, when
-// the destructors of this thread's objects have been called already.
+// Of fixed size, without a destructor: it must work without memory, and at exit, after the destructors of this thread's objects.
 struct last_error {
     int returned, in_status;
     char sentence[MPI_MAX_ERROR_STRING];
@@ -42,7 +41,7 @@ bool fatal(MPI_Comm comm) {
     return is_fatal;
 }
 
-// One call, so that lines of several ranks stay whole.
+// One call, so that lines of several ranks do not mix.
 void print(std::string_view first, std::string_view second, std::string_view third) {
     int up = 0, down = 0, rank = -1;
     PMPI_Initialized(&up);
@@ -60,7 +59,7 @@ struct raised {
     int returned, in_status;
     const char *call;
     std::string_view sentence;
-    bool printed = false;  // already, by a stall report
+    bool printed = false;  // a stall report has printed the sentence
 };
 
 // The handler may make errors of its own, on any communicator; what is told afterwards is this one.

@@ -20,7 +20,7 @@ class request;
 struct problem {
     int error_class = MPI_SUCCESS;
     std::string sentence;
-    bool printed = false;  // what it says is on stderr already
+    bool printed = false;  // the sentence is on stderr already
     explicit operator bool() const { return error_class != MPI_SUCCESS; }
 };
 
@@ -37,13 +37,13 @@ constexpr int process_failed = MPI_ERR_OTHER;
 int raise(const request &r, const char *call, const problem &what);
 // The same for a call on an array: MPI_ERR_IN_STATUS is raised, the statuses have the classes.
 int raise_in_status(const request &r, const char *call, const problem &first);
-// Before MPI_Init and after MPI_Finalize there is no handler, and no call but this one is to be named: prints that, and ends
-// the program, as the MPI libraries do.
+// Before MPI_Init and after MPI_Finalize there is no error handler: prints the name of `call` and exits, as the MPI libraries
+// do.
 void demand_mpi(const char *call);
 // Where there is no request: the handler of `comm`, an argument of the call, or null for MPI_COMM_WORLD.
 int raise(MPI_Comm comm, const char *call, const problem &what);
 
-// The same, of a sentence that needs no memory.
+// The same, without allocating memory.
 int raise(MPI_Comm comm, const char *call, int error_class, std::string_view sentence);
 // The exception that is being handled, raised as an error of `call`: through the handler of the request's communicator,
 // or, if that is null, of `comm`. Needs no memory.
@@ -74,12 +74,12 @@ struct stall {
     const char *missing_what = "";  // "not ready" or "not arrived"
     std::vector<int> missing;       // own partitions
     std::string remark;             // anything else that explains it
-    std::string peer;               // what the peer has there instead
+    std::string peer;               // the peer's state, or its unmatched requests
 };
 
-// When a wait first says that it goes on: after 10 s, or a quarter of MPIX_STALL_SECONDS where that is less.
+// When a wait prints its first notice: after 10 s, or a quarter of MPIX_STALL_SECONDS if that is less.
 double notice_seconds();
-// One line on stderr: a wait goes on.
+// Print that a wait continues.
 void notice_stall(const char *call, double waited, const stall &s);
 // Print the stall report, one line on stderr, and make the error that the waiting call gives.
 problem report_stall(const char *call, double waited, const stall &s);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Environment variables and info keys that look like ours and are not: most likely misspelt. A warning, once a process, from
-// world rank 0; never an error.
+// Environment variables and info keys with the prefix of mpix that mpix does not know, and that are most likely misspelt. World
+// rank 0 warns of each once; they are never errors.
 #ifndef MPIX_HOST_UNKNOWN_NAMES_H
 #define MPIX_HOST_UNKNOWN_NAMES_H
 
@@ -13,8 +13,7 @@
 
 namespace mpix {
 
-// The one of `known` that takes the fewest insertions, deletions and replacements of a character; empty if all are far from
-// `name`.
+// The name in `known` with the least edit distance; empty if none is near.
 std::string_view nearest_name(std::string_view name, const std::vector<std::string_view> &known);
 
 // The warnings about the environment, given as main() gets it: a line for each variable.
@@ -23,7 +22,7 @@ std::vector<std::string> unknown_variables(const char *const *environment);
 // After MPI_Init.
 void warn_of_unknown_variables();
 
-// About keys beginning with mpix_ that `call` does not know; it knows `known`.
+// Warns of keys with the prefix mpix_ that are not in `known`, the keys that `call` reads.
 void warn_of_unknown_keys(const char *call, MPI_Info info, const std::vector<std::string_view> &known);
 
 }  // namespace mpix

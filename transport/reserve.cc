@@ -7,12 +7,12 @@
 namespace mpix::transport {
 namespace {
 
-// Not touched, and so no memory of the machine's, before it is needed.
+// Takes no physical memory before it is used.
 constexpr std::size_t room = std::size_t{1} << 20, most_a_step = room / 2;
 alignas(std::max_align_t) char piece[room];
 
 std::mutex mutex;
-std::size_t used = 0, blocks = 0;  // used again once no block is left
+std::size_t used = 0, blocks = 0;  // starts again at 0 when no block is left
 
 }  // namespace
 

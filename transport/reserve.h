@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Memory for what must not fail half-way: the notes that a step of the setup makes in several places, what is called back from
-// C, and what is given back. It is as good as any other while there is memory; then it comes from a piece set aside. Before a
-// step begins require_reserve() makes sure that enough of that is left: if not, nothing has been changed, and the step can be
-// tried again later.
+// Memory for steps that must not fail half-way: setup steps that change several tables, callbacks from C, and clean-up. It comes
+// from the heap, and from a reserve if the heap is exhausted. Before a step begins, require_reserve() checks that enough of the
+// reserve is left; if not, nothing has changed, and the step can be repeated later.
 #ifndef MPIX_TRANSPORT_RESERVE_H
 #define MPIX_TRANSPORT_RESERVE_H
 
@@ -21,7 +20,7 @@ namespace mpix::transport {
 
 void *reserve_take(std::size_t bytes);
 void reserve_give(void *taken) noexcept;
-/** Throws std::bad_alloc if less is left than a step may take. */
+/** Throws std::bad_alloc if less is left than a step may need. */
 void require_reserve();
 
 template <class T>

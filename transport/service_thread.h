@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The library's threads. They run in somebody else's program, so each is born with
-//   - all signals blocked but those that a thread causes itself: the others are the program's;
-//   - a stack as large as the main thread may have, and no less than 64 MiB (of address space): an MPI library may call
-//     the user's functions in it, such as the operator of a reduction.
+// The library's threads. They run in the user's program, so each starts with
+//   - all signals blocked except those that a thread causes itself: the others are the program's;
+//   - a stack as large as the main thread's limit, but at least 64 MiB of address space: an MPI library may call the user's
+//     functions in it, such as the operator of a reduction.
 #ifndef MPIX_TRANSPORT_SERVICE_THREAD_H
 #define MPIX_TRANSPORT_SERVICE_THREAD_H
 
@@ -24,7 +24,7 @@ public:
     service_thread(const service_thread &) = delete;
     service_thread &operator=(const service_thread &) = delete;
 
-    /** Run (object.*Body)() in it. 0, or an error number: the system gives no thread. `name`: at most 15 characters. */
+    /** Run (object.*Body)() in a new thread. Returns 0 or an error number. `name`: at most 15 characters. */
     template <auto Body, class Object>
     int start(const char *name, Object &object) {
         sigset_t blocked, before;
@@ -32,7 +32,7 @@ public:
         for (const int own : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS}) sigdelset(&blocked, own);
         pthread_sigmask(SIG_SETMASK, &blocked, &before);
         int error = 0;
-        // Under a limit of the address space, or of locked memory, less may be had.
+        // Limits of address space or locked memory may allow only a smaller stack.
         for (std::size_t stack = stack_bytes(); stack >= least_stack_bytes / 16; stack /= 2) {
             pthread_attr_t attributes;
             if ((error = pthread_attr_init(&attributes)) != 0) break;
@@ -55,7 +55,7 @@ public:
 
     bool running() const { return running_; }
 
-    /** To these CPUs; false: none of them is to be had. */
+    /** Bind it to these CPUs; false if none of them is available. */
     bool bind(const std::vector<int> &cpus) {
         cpu_set_t set;
         CPU_ZERO(&set);
@@ -64,7 +64,7 @@ public:
         return pthread_setaffinity_np(thread_, sizeof set, &set) == 0;
     }
 
-    /** Wait for its end, if it was started. */
+    /** Wait for the end of the thread, if it was started. */
     void join() {
         if (running_) pthread_join(thread_, nullptr);
         running_ = false;
@@ -74,7 +74,7 @@ private:
     static constexpr std::size_t least_stack_bytes = std::size_t{64} << 20;
     static std::size_t stack_bytes() {
         rlimit limit{};
-        // No limit is no number; and glibc takes 2 MiB then, if it is not told.
+        // Unlimited: glibc's default would be 2 MiB.
         if (getrlimit(RLIMIT_STACK, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return least_stack_bytes;
         constexpr std::size_t page = 4096;
         return std::max<std::size_t>(least_stack_bytes, limit.rlim_cur / page * page);

@@ -14,15 +14,15 @@ namespace mpix {
 
 struct type_envelope {
     int integers = 0, addresses = 0, types = 0, combiner = MPI_COMBINER_NAMED;
-    std::string_view problem;  // if it cannot be read: why
+    std::string_view problem;  // why it cannot be read; else empty
 
-    // Made of no other datatypes: the named ones, and those of MPI_Type_create_f90_real and its like. Never freed.
+    // Predefined types, and those of MPI_Type_create_f90_real and the like. Never freed.
     bool is_basic() const;
 };
 type_envelope envelope_of(MPI_Datatype datatype);
 
-// Of a type that is not basic. The handles of the parts are valid as long as this lives: MPICH gives the same handle for the
-// same type, Open MPI a new duplicate each time.
+// For types that are not basic. The handles of the parts are valid during the lifetime of this object: MPICH returns the same
+// handle for the same type, Open MPI a new duplicate each time.
 struct type_contents {
     int combiner = MPI_COMBINER_NAMED;
     std::vector<int> integers;
@@ -34,7 +34,7 @@ struct type_contents {
     type_contents &operator=(const type_contents &) = delete;
     ~type_contents();
 
-    // False, with a sentence in `problem`: the library does not say it.
+    // False, with a sentence in `problem`, if the library does not return the contents.
     bool read(MPI_Datatype datatype, const type_envelope &envelope, std::string &problem);
 };
 

@@ -229,11 +229,11 @@ bool decoder::from_parts(const type_contents &made, type_map &out) {
 // ---- kept with the datatype --------------------------------------------------------------------------------
 
 struct kept {
-    // Set once, with `made` behind it.
+    // Set once, before `made`.
     std::shared_ptr<const plan> type;
     std::atomic<bool> made{false};
 
-    // What calls of MPI_Pack on host memory go by.
+    // For MPI_Pack of host memory.
     std::mutex mutex;
     type_facts facts;
     enum { unread, read, unreadable } state = unread;
@@ -285,13 +285,13 @@ kept *find_kept(MPI_Datatype datatype) {
     return PMPI_Type_get_attr(datatype, key(), &found, &is_there) == MPI_SUCCESS && is_there ? found : nullptr;
 }
 
-// For what is added to a datatype.
+// Held while an attribute is added to a datatype.
 std::mutex &one_at_a_time() {
     static auto *const mutex = new std::mutex;
     return *mutex;
 }
 
-// Of a type that is not basic. Two threads may come here with one; the second finds what the first has kept.
+// For types that are not basic. If two threads race, the second finds the first's.
 kept &kept_of(MPI_Datatype datatype) {
     if (kept *const found = find_kept(datatype); found != nullptr) return *found;
     auto made = std::make_unique<kept>();
@@ -302,7 +302,7 @@ kept &kept_of(MPI_Datatype datatype) {
     return *made.release();
 }
 
-// Of basic types, which are never freed, and which one does not attach anything to.
+// For basic types, which are never freed and which should get no attributes.
 struct basic_plans {
     std::mutex mutex;
     std::map<MPI_Datatype, std::shared_ptr<const plan>> plans;
@@ -330,10 +330,10 @@ std::shared_ptr<const plan> make(MPI_Datatype datatype, std::string &problem) {
 
 // ---- calls that the MPI library carries out ---------------------------------------------------------------------
 
-// As much as the library packs in the time that a part of the plan takes to make.
+// The bytes that the library packs in the time that one part of a plan takes to make.
 constexpr double bytes_a_part = 256;
-// Types of at least so many bytes and of blocks that are named one by one are looked into only after so many uses: their
-// description may be longer than their bytes.
+// Types of at least `large` bytes whose constructor lists its blocks are read only after so many uses, since the lists may be
+// longer than the data.
 constexpr std::int64_t large = 8192;
 constexpr double uses_of_large = 16;
 
@@ -342,7 +342,7 @@ bool names_blocks(int combiner) {
            combiner == MPI_COMBINER_INDEXED_BLOCK || combiner == MPI_COMBINER_HINDEXED_BLOCK;
 }
 
-// With its mutex. What the library has packed it goes on packing, where we cannot tell that a plan would do the same.
+// `with.mutex` is held. If the library has packed a type and may be wrong about it, it goes on packing it, for consistency.
 bool library_does(kept &with, MPI_Datatype datatype, int combiner, std::int64_t count) {
     const bool apart = count == 1 || with.facts.extent >= with.facts.true_extent;
     const auto size = static_cast<double>(with.facts.size);

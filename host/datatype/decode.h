@@ -21,9 +21,9 @@ std::shared_ptr<const plan> plan_of(MPI_Datatype datatype, std::string &problem)
 // The plan, if it has been made before; otherwise null.
 std::shared_ptr<const plan> plan_at_hand(MPI_Datatype datatype);
 
-// Where there is none at hand: whether the MPI library should pack `count` elements of host memory, since making the plan
-// would take longer than it has saved so far, or there is none for this type (facts.problem). Then `facts` is set. Each such
-// call brings the plan nearer.
+// Without a plan at hand: whether the MPI library should pack `count` elements of host memory, either because making the plan
+// would take longer than it would have saved so far, or because no plan is possible (facts.problem). Then `facts` is set. Each
+// such call counts towards making the plan.
 bool library_packs_sooner(MPI_Datatype datatype, std::int64_t count, type_facts &facts);
 
 }  // namespace mpix

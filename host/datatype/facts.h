@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// What is told of a datatype without its plan: much cheaper, if it has many blocks.
+// Properties of a datatype that need no plan; for types of many blocks they are much cheaper.
 #ifndef MPIX_HOST_DATATYPE_FACTS_H
 #define MPIX_HOST_DATATYPE_FACTS_H
 
@@ -15,17 +15,17 @@ struct type_facts {
     std::int64_t size = 0, extent = 0;
     std::int64_t true_lower = 0, true_extent = 0;  // of the bytes that it has
     double parts = 1;                              // of its type map: what making the plan costs
-    // MPI_Pack of the MPI library does what the standard says, for one element. It does not for all types: with parts that
-    // have no bytes, with overlaps or backwards (Open MPI 4.1 takes dense ones for contiguous), with a long double, of whose
-    // padding MPICH copies nothing. True: the blocks are in the order of memory, and nothing of this is in it.
+    // Whether the library's MPI_Pack of one element is known to be correct: true if the blocks are in the order of memory and
+    // the type has none of what the libraries get wrong, which is empty parts, overlaps, blocks in reverse order (Open MPI 4.1
+    // takes dense ones for contiguous), and long double (MPICH does not copy its padding).
     bool library_is_right = true;
     std::string problem;  // if there can be no plan: why
 };
 
-// What the MPI library says at once; the rest as it is above.
+// Only what the MPI library reports directly; the other members keep their defaults.
 type_facts quick_facts_of(MPI_Datatype datatype);
 
-// All of it, if it takes no more than about `budget` numbers to be read; otherwise false.
+// All members; false if that takes more than about `budget` numbers to read.
 bool facts_of(MPI_Datatype datatype, double budget, type_facts &out);
 
 }  // namespace mpix

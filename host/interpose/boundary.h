@@ -16,7 +16,7 @@
 
 namespace mpix::boundary {
 
-// Whose error handler is told.
+// Determines the error handler.
 struct place {
     MPI_Comm comm = MPI_COMM_NULL;  // null: MPI_COMM_WORLD
     const request *r = nullptr;
@@ -25,7 +25,7 @@ struct place {
 inline place of_world() { return {}; }
 inline place of_comm(MPI_Comm comm) { return {comm, nullptr}; }
 inline place of_comm(const MPI_Comm *comm) { return {comm == nullptr ? MPI_COMM_NULL : *comm, nullptr}; }
-// The first of ours.
+// The first partitioned request in the array.
 inline place of_requests(int count, const MPI_Request *handles) {
     for (int i = 0; handles != nullptr && i < count; ++i)
         if (const request *const r = handles[i] == MPI_REQUEST_NULL ? nullptr : find_request(handles[i]); r != nullptr)
@@ -38,7 +38,7 @@ inline place of_request(const MPI_Request *handle) { return of_requests(1, handl
 
 }  // namespace mpix::boundary
 
-// A thread that is cancelled unwinds by an exception, which has to go on.
+// Thread cancellation unwinds by an exception that must be rethrown.
 #define MPIX_BOUNDARY(call, where)                   \
     catch (const abi::__forced_unwind &) {           \
         throw;                                       \

@@ -40,7 +40,7 @@ problem await(request &r, const char *call, wait_clock::time_point since) {
     return early ? early : late;
 }
 
-// Whether it can be retired; an inactive one has an error to tell.
+// Whether retire() may be called: the epoch is complete, or the request is inactive and has a kept error.
 bool may_retire(request &r) { return !r.active() || r.done_exactly(); }
 
 // Of those that are not complete: what device code has left behind. Their epochs may never be.
@@ -60,7 +60,7 @@ void lend_progress() {
     if (needs_caller()) progress_poll();
 }
 
-// At the end of a call that asks whether one of ours is complete.
+// At the end of a call that tests partitioned requests.
 void poll_after(bool complete) {
     if (!complete)
         progress_poll_in_vain();
@@ -82,14 +82,14 @@ int error_class_of(int code) {
     return error_class;
 }
 
-// The library's own call waits, unless it would keep our work waiting; and each request is completed once, for a generalized
-// one runs a callback of the program's whenever it is asked.
+// Calls the library's MPI_Waitall, unless mpix needs this thread for progress. Each request is tested only once after it has
+// completed, since a generalized request runs a callback of the program in each test.
 int waitall_library(int count, MPI_Request *handles, MPI_Status *statuses) {
     const bool any = count > 0 && handles != nullptr;
     const bool poll = any && needs_caller();
 #if defined(OPEN_MPI)
     // With MPI_THREAD_MULTIPLE, which we have asked for, Open MPI 4.1 never comes back from MPI_Waitall if one of the
-    // requests has failed already; so it is not to wait. A tool is to see the program's call, and takes that chance.
+    // requests has failed already; so we test in a loop. But a tool must see the program's own call, and so may hang.
     const bool may_hang = any && setup_running() && setup_thread_safe() && next.Waitall == PMPI_Waitall;
     if (poll || may_hang) {
         int code = MPI_SUCCESS, flag = 0;
@@ -123,7 +123,7 @@ int waitall_library(int count, MPI_Request *handles, MPI_Status *statuses) {
     return from_library(next.Waitall(count, handles, statuses));
 }
 
-// What any call says of an inactive request: an empty status, or the error that device code has left behind since.
+// The result of any completion call for an inactive request: an empty status, or the error that device code has left.
 int inactive(request &r, const char *call, MPI_Status *status, int *flag = nullptr) {
     lend_progress();
     if (flag != nullptr) *flag = 1;
@@ -191,7 +191,7 @@ MPIX_BOUNDARY("MPI_Request_get_status", of_request(&request))
 namespace {
 
 // The library has completed its part with this code, and all of ours are done: retire them.
-// `writes_success`: the library's call does, to statuses of what did not fail.
+// `writes_success`: the library's call writes MPI_SUCCESS to the status of each request that has not failed.
 int retire_all(mixed_array &array, MPI_Status statuses[], int code, bool writes_success, const char *call) {
     scratch<int> classes(array.count());
     if (!classes) return raise(MPI_COMM_NULL, call, array.no_memory());
@@ -244,7 +244,7 @@ int give_up_all(mixed_array &array, MPI_Status statuses[], int failed, const pro
     return raise_in_status(*array.mine(failed), call, why);
 }
 
-// Beside a failed request of the library's: ours wait for the others, null and inactive ones do not.
+// When a request of the library's has failed: active partitioned requests are pending, null and inactive ones are not.
 void set_pending(const mixed_array &array, MPI_Status statuses[]) {
     for (int i = 0; i < array.count(); ++i)
         if (!array.is_library(i)) set_error(at(statuses, i), array.mine(i) != nullptr ? MPI_ERR_PENDING : MPI_SUCCESS);
@@ -321,7 +321,7 @@ MPIX_BOUNDARY("MPI_Testall", of_requests(count, array_of_requests))
 
 namespace {
 
-// Until one of the array's requests is complete, or an error is; `code` is that of the last look.
+// Wait until `look` is true: a request is complete or an error has occurred. `code`: the result of the last look.
 template <class Look>
 int wait_for(const mixed_array &array, const char *call, const Look &look, const int &code) {
     if (array.first_active() == nullptr) {  // only the library's, which may take their time

@@ -99,7 +99,7 @@ int end_setup(MPI_Comm, int, void *, void *) {
     try {
         stop_setup();
         communicators().stop();
-    } catch (const std::exception &) {  // not through the MPI library, which is C; its own end follows
+    } catch (const std::exception &) {  // must not pass through the MPI library, which is C; MPI_Finalize goes on
     }
     return MPI_SUCCESS;
 }

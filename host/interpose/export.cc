@@ -52,7 +52,7 @@ struct export_options {
     bool sole_waiter = false;
 };
 
-// All that read_options() asks for.
+// All keys that read_options() reads.
 const std::vector<std::string_view> &info_keys() {
     static const std::vector<std::string_view> all = {"mpix_device", "mpix_contributors", "mpix_waiters"};
     return all;
@@ -87,7 +87,7 @@ problem export_request(request &r, const export_options &options, MPIX_Prequest 
     if (options.device != transport::on_host)
         copy = std::make_unique<device_copy>(*transport::devices(), options.device);
     const std::scoped_lock lock(setup_mutex(), r.engine);
-    auto &all = exports();  // which is made first of all, as that may fail
+    auto &all = exports();  // first: its construction may fail
     if (r.exported_to_host || r.device != nullptr) return {MPI_ERR_REQUEST, "the request is exported already"};
     if (options.device == transport::on_host) {
         r.home->contributors = static_cast<std::uint32_t>(options.contributors);

@@ -22,7 +22,7 @@ MPIX_SYMBOL int MPI_Start(MPI_Request *request) try {
     mpix::request *r = ours(request);
     if (r == nullptr) return from_library(next.Start(request));
     if (r->active()) return raise(*r, "MPI_Start", {MPI_ERR_REQUEST, "the request is active already"});
-    // Since it was completed, or before it is started for the first time: that epoch is not to be blamed for it.
+    // An error of the inactive time before this call; it must not count as one of the new epoch.
     if (const problem bad = r->device_error()) return raise(*r, "MPI_Start", bad);
     r->start();
     return MPI_SUCCESS;
@@ -81,7 +81,7 @@ MPIX_SYMBOL int MPI_Request_free(MPI_Request *request) try {
     else if (r->exported_to_host || r->device != nullptr)
         bad = {MPI_ERR_REQUEST, "the request is exported; call MPIX_Prequest_free first"};
     if (bad) return raise(*r, "MPI_Request_free", bad);
-    transport::require_reserve();  // behind this nothing is to fail
+    transport::require_reserve();  // nothing may fail after this
     leave(disown(r));
     progress_poll();  // the peer's answers to earlier frees, so that their memory comes back
     return from_library(PMPI_Request_free(request));

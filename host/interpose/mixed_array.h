@@ -12,7 +12,7 @@
 
 namespace mpix {
 
-// If not, a call is passed on at once: ordinary traffic is to cost what it costs without mpix.
+// If false, a call is passed on at once, so that ordinary traffic costs no more than without mpix.
 inline bool may_be_ours() { return any_request_made.load(std::memory_order_relaxed); }
 
 // A request of ours, active or not; otherwise null. `handle` may be null.
@@ -27,8 +27,8 @@ inline bool any_of_ours(int n, const MPI_Request *handles) {
     return false;
 }
 
-// The library, and a tool that is behind us, get the library's requests only, in an array of their own without gaps:
-// MPICH 4.0 does not stand a null request beside an incomplete generalized one. Inactive requests of ours count as null.
+// The library, or a tool behind mpix, gets only the library's requests, in a separate array without gaps: MPICH 4.0 fails if a
+// null request is beside an incomplete generalized one. Inactive partitioned requests count as null.
 class mixed_array {
 public:
     mixed_array(int count, const MPI_Request *handles)
@@ -52,7 +52,7 @@ public:
     bool enough_memory() const { return mine_ && place_ && is_library_ && library_; }
     problem no_memory() const { return {MPI_ERR_NO_MEM, format("no memory for an array of {} requests", count_)}; }
     int count() const { return count_; }
-    // One of ours that is active, or of which an error of device code is to be told; else null.
+    // A partitioned request that is active or has a kept error of device code; else null.
     request *mine(int i) const { return mine_[i]; }
     // One of ours that is still active: the others have been completed by this very call.
     request *first_active() const {
@@ -83,8 +83,8 @@ inline MPI_Status *at(MPI_Status *statuses, int i) {
     return statuses == MPI_STATUSES_IGNORE ? MPI_STATUS_IGNORE : statuses + i;
 }
 
-// The statuses of the library's requests, for calls that give one to each request of the array. It gets them as the user
-// has left them, for there is what it does not write.
+// The statuses of the library's requests, for calls with a status for each request. They start as copies of the user's, since
+// the library does not write all fields.
 class library_statuses {
 public:
     library_statuses(const mixed_array &array, MPI_Status *statuses)
@@ -124,8 +124,8 @@ inline void set_error(MPI_Status *status, int error_class) {
     if (status != MPI_STATUS_IGNORE) status->MPI_ERROR = error_class;
 }
 
-// Whether the library's calls on arrays write MPI_SUCCESS to the statuses of what has not failed, as programs may expect.
-// MPI_Waitall does in both.
+// Whether the library's array calls write MPI_SUCCESS to the statuses of requests that have not failed; programs may rely on it.
+// MPI_Waitall does in both libraries.
 #if defined(OPEN_MPI)
 constexpr bool array_calls_write_success = true;
 #else

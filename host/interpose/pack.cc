@@ -3,8 +3,8 @@
 // MPI_Pack, MPI_Unpack, MPI_Pack_size, and their stream-ordered variants. The packed form is that of the MPI libraries
 // on machines of one kind: the bytes of the basic elements one after another.
 //
-// Types that we have no plan for go to the MPI library, unless GPU memory is in the call, which it may not know; and so do
-// those that have many blocks and are not used often enough for a plan to pay.
+// The MPI library packs types that have no plan, and types of many blocks until they are used often enough for a plan to pay;
+// but not if the call names GPU memory, which the library may not support.
 #include <mpi.h>
 #include <mpix/device/gpu_pack.h>
 #include <mpix/mpix.h>
@@ -65,8 +65,8 @@ problem check(const call &c) {
     return {};
 }
 
-// The plan, the room, and where the buffers are. With no plan the MPI library can do it: where `why_not` is empty because a
-// plan does not pay yet, otherwise because there can be none.
+// The plan, the room, and where the buffers are. Without a plan the MPI library packs: if `why_not` is empty, since a plan does
+// not pay yet; otherwise since no plan is possible.
 problem prepare(const call &c, work &out, std::string &why_not) {
     out.type = plan_at_hand(c.datatype);
     if (out.type == nullptr && !is_committed(c.datatype))

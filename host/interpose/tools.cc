@@ -25,7 +25,7 @@ constexpr const char *interposed[] = {
 #undef MPIX_OWN
 };
 
-// The library, or the program, that an address lies in; null if it is in none.
+// The shared object (a library or the program) that contains the address; null if none does.
 const link_map *object_of(const void *address) {
     Dl_info info;
     void *map = nullptr;
@@ -37,8 +37,8 @@ const link_map *our_object() { return object_of(&next); }
 
 bool is_program(const link_map *object) { return object->l_prev == nullptr; }
 
-// A program that is linked at fixed addresses takes a function's address from a stub of its own, which dlsym finds as
-// well. It leads to whatever comes next.
+// A non-PIE program that takes a function's address has a PLT stub of that name, which dlsym finds too. It calls the next
+// definition.
 bool is_stub(const void *function) {
     Dl_info info;
     void *symbol = nullptr;
@@ -46,7 +46,7 @@ bool is_stub(const void *function) {
            static_cast<const ElfW(Sym) *>(symbol)->st_shndx == SHN_UNDEF;
 }
 
-// Whether the object calls PMPI_ functions that we stand in front of, as far as its imports tell.
+// Whether the object imports the PMPI_ name of a function that mpix interposes.
 bool calls_library(const link_map *object) {
     const ElfW(Sym) *symbols = nullptr;
     const char *names = nullptr;
@@ -56,7 +56,7 @@ bool calls_library(const link_map *object) {
         if (entry->d_tag == DT_STRTAB) names = reinterpret_cast<const char *>(entry->d_un.d_ptr);
         if (entry->d_tag == DT_GNU_HASH) hash = reinterpret_cast<const std::uint32_t *>(entry->d_un.d_ptr);
     }
-    if (symbols == nullptr || names == nullptr || hash == nullptr) return true;  // who knows
+    if (symbols == nullptr || names == nullptr || hash == nullptr) return true;  // unknown
     const std::uint32_t first_defined = hash[1];                                 // imports come before
     for (std::uint32_t i = 1; i < first_defined; ++i) {
         const char *const name = names + symbols[i].st_name;
@@ -67,7 +67,7 @@ bool calls_library(const link_map *object) {
     return false;
 }
 
-// What the program's calls of this function find in place of ours; null if they find ours.
+// The object whose definition the program's calls find in place of ours; null if they find ours.
 const link_map *in_front_of(const char *name) {
     const link_map *const ours = our_object();
     // Where mpix is a part of the program (mpix_info), nothing comes before it.
@@ -85,8 +85,8 @@ std::string remedy(const link_map *object) {
 
 std::string name_of(const link_map *object) { return is_program(object) ? "the program itself" : object->l_name; }
 
-// A tool's function, or null: the MPI library's is called as PMPI_, and another mpix (in front of a program that has it
-// built in) not at all.
+// The next definition, if it is a tool's: not the MPI library's, which is called as PMPI_, nor that of a second mpix, built into
+// the program.
 void *tool_function(const char *name, const char *library_name) {
     void *const found = dlsym(RTLD_NEXT, name);
     const link_map *const object = object_of(found);
@@ -111,12 +111,12 @@ void find_tools() {
 bool tool_wants_init() { return next.Init != PMPI_Init && next.Init_thread == PMPI_Init_thread; }
 
 std::string tool_in_front(const char *init) {
-    // A library that has passed this very call on to us, and calls no PMPI_ function, does so with the others as well.
+    // A library that has passed this call on to us, and calls no PMPI_ function, passes the others on too.
     const link_map *passes_on = in_front_of(init), *first = nullptr;
     if (passes_on != nullptr && calls_library(passes_on)) passes_on = nullptr;
     std::string names;
     for (const std::string_view name : interposed) {
-        // That these are passed on to us has been shown, for it is they that we are called by.
+        // We have been called by one of these, so they are passed on.
         if (name == "MPI_Init" || name == "MPI_Init_thread") continue;
         const link_map *const object = in_front_of(name.data());
         if (object == nullptr || object == passes_on || (first != nullptr && object != first)) continue;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Other libraries that interpose MPI calls, such as profilers. Those behind mpix see the calls that it passes on. One
-// that comes before it must pass its calls on to it, by RTLD_NEXT: PMPI_Wait takes a partitioned request for an inactive one.
+// Other libraries that interpose MPI calls ("tools"), such as profilers. A tool behind mpix sees the calls that mpix passes on. A
+// tool in front must pass its calls on to mpix, by RTLD_NEXT: to PMPI_Wait a partitioned request is inactive.
 #ifndef MPIX_HOST_INTERPOSE_TOOLS_H
 #define MPIX_HOST_INTERPOSE_TOOLS_H
 
@@ -11,8 +11,8 @@
 
 namespace mpix {
 
-// Where calls are passed on to: the MPI library, or a tool that is loaded between mpix and it. mpix's own calls of the
-// library are PMPI_ calls; the tool sees none of them, and no handle of a partitioned request.
+// The functions that calls are passed on to: the MPI library's, or those of a tool behind mpix. mpix itself calls the library by
+// PMPI_ names, so the tool sees neither these calls nor handles of partitioned requests.
 struct next_functions {
 #define MPIX_PASSED_ON(name) decltype(&PMPI_##name) name = PMPI_##name;
 #define MPIX_OWN(name)
@@ -27,9 +27,9 @@ void find_tools();
 // Whether a tool behind us wraps MPI_Init and not MPI_Init_thread.
 bool tool_wants_init();
 
-// Empty, or a sentence about the library that hides a function of ours from the program, which has called `init`.
+// Empty, or an error message that names a library in front of mpix that does not pass its calls on. `init`: the present call.
 std::string tool_in_front(const char *init);
-// Why MPI is initialised, but not by way of our MPI_Init.
+// Why MPI is initialised although mpix has not seen MPI_Init.
 std::string why_init_unseen();
 
 }  // namespace mpix

@@ -14,7 +14,7 @@
 //                                                       the receiver, it has met another send
 //     DETACH    either way                              freed, or answer to WITHDRAW: I touch your memory no
 //                                                       more, you may give it up
-//     INQUIRE   either way                              I have waited long: what do you have there?
+//     INQUIRE   either way                              after a long wait: what is your state?
 //     ANSWER    either way                              to INQUIRE
 #ifndef MPIX_HOST_REQUEST_CONTROL_H
 #define MPIX_HOST_REQUEST_CONTROL_H

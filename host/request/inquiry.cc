@@ -40,7 +40,7 @@ std::string unmatched_with(int world_rank, mpix_kind kind, std::uint64_t communi
     return listed(kind == MPIX_KIND_SEND ? "send" : "receive", all);
 }
 
-// What that process has offered us, and nobody here has received; empty if there is nothing.
+// Unmatched sends of that process, from the offers that have arrived here; empty if there are none.
 std::string unmatched_offers(int world_rank, std::uint64_t communicator) {
     std::vector<unmatched> all;
     for (const auto &[arrival, o] : offers_here())
@@ -58,7 +58,7 @@ void inquire(request &r) {
     const std::lock_guard lock(setup_mutex());
     inquiry &q = r.question;
     if (q.epoch != r.epoch()) q = {r.epoch(), false, {}, {}};
-    // The receiver of a matched send tells by its clear-to-send how far it is.
+    // The sender of a pair knows the receiver's epoch from its clear-to-send.
     if (q.pending || !setup_running() || (r.kind == MPIX_KIND_SEND && r.connected)) return;
     control_message m = make_control(control::inquire, r.number, r.peer_number);
     m.communicator = r.op.members->name;
@@ -90,7 +90,7 @@ void take_answer(request &r, const control_message &answer) {
 std::string peer_says(const request &r) {
     const inquiry &q = r.question;
     if (q.epoch == 0 || q.epoch != r.epoch()) return {};
-    // Asked again and again, it is always about to answer.
+    // Questions repeat, so one may be pending although the last answer is recent.
     if (!q.answer.empty() && (!q.pending || seconds_since(q.answered) < notice_seconds()))
         return format("rank {} has {}", r.op.peer, q.answer);
     if (r.kind == MPIX_KIND_RECV && r.peer_number == 0)

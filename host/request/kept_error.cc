@@ -9,8 +9,7 @@
 
 namespace mpix {
 
-// The kept bits of the period are those of one not long before the present one. The memory is a GPU's to write, too: nothing in
-// it is taken for granted.
+// The kept bits of the period belong to a recent one. A GPU can write to this memory, so its content is not trusted.
 kept_error::kept_error(std::uint64_t word, std::uint64_t period)
     : call_(static_cast<mpix_device_call>(word >> 56)),
       cause_(static_cast<mpix_cause>(word >> 48 & 0xff)),

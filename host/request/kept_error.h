@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// What device code has kept of an error (mpix_words.error), for the user.
+// An error that device code has kept (mpix_words.error), as a sentence for the user.
 #ifndef MPIX_HOST_REQUEST_KEPT_ERROR_H
 #define MPIX_HOST_REQUEST_KEPT_ERROR_H
 
@@ -13,7 +13,7 @@ namespace mpix {
 
 class kept_error {
 public:
-    // `period`: the present one of the request, or the one that begins.
+    // `period`: the request's present one, or the one that begins.
     kept_error(std::uint64_t word, std::uint64_t period);
 
     int error_class() const;

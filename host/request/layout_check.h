@@ -6,8 +6,8 @@
 
 namespace mpix {
 
-// With MPIX_CHECK: say so if the request's partitions overlap in memory, or leave the memory that the buffer lies in, as far as
-// that can be known: of a GPU the allocation, of the host what is mapped.
+// With MPIX_CHECK: warn if the request's partitions overlap, or extend beyond the buffer's memory: its allocation on a GPU, mapped
+// memory on the host.
 void check_layout(const request &r, const char *call);
 
 }  // namespace mpix

@@ -66,7 +66,7 @@ public:
     // Memory for the words and whatever the kind needs; the rest of the constructor, which can fail.
     virtual problem prepare() = 0;
 
-    // Whether the CPU can work with a buffer that is no GPU's, as far as two bytes tell, at its beginning and its end.
+    // Whether the CPU can read or write a buffer that is not GPU memory; looks at a byte at its beginning and one at its end.
     problem check_buffer() const;
 
     // Start an epoch. Local.
@@ -84,10 +84,10 @@ public:
     void fill_status(MPI_Status *status);
     // An error that device code left behind, once.
     problem device_error();
-    // Whether a completion call has anything to do with it: it is active, or device code has left an error behind since.
+    // Whether completion calls concern it: it is active, or device code has left an error.
     bool concerns_caller() const { return active() || detail::peek(&words->error) != 0; }
 
-    // advance(), but that without memory nothing is done: later.
+    // advance(); without memory it does nothing, and must be called again.
     bool try_advance();
     // What the engine has to do for it now, from whatever thread makes progress. False: nothing more in this
     // epoch, unless it is attended again.
@@ -95,9 +95,9 @@ public:
     // MPIX_Pbuf_prepare's question.
     virtual bool prepared() = 0;
     virtual stall describe_stall() = 0;
-    // The same, and what keeps waiting whatever the request's own state is.
+    // The same, with obstacle().
     stall describe_stall_fully();
-    // What has become of it, as the peer's user is told, after "rank n has". setup_mutex is held.
+    // Its state in words, for the peer's stall report; continues "rank n has". setup_mutex is held.
     std::string standing();
 
     // The user frees it: give up what the peer does not need to wait for. setup_mutex is held.
@@ -158,7 +158,7 @@ public:
     bool peer_gone = false;   // it has sent DETACH
     bool freed = false;
     std::atomic<bool> waiting{false};  // counted among those that wait for a control message; any thread may look
-    inquiry question;                  // of a wait that takes long
+    inquiry question;                  // of a long wait
 
     // The progress list's own, and guarded by its mutex.
     const place_in_progress room_in_list;
@@ -198,7 +198,7 @@ protected:
     std::string path_ = "unmatched";  // guarded by setup_mutex
 };
 
-// An outcome that needs no memory, and what says it: the class of the error differs.
+// An outcome that needs no memory; class_of() gives it an error class of its own.
 inline constexpr char no_memory[] = "no memory";
 inline int class_of(const transport::outcome &why) { return why == no_memory ? MPI_ERR_NO_MEM : MPI_ERR_OTHER; }
 template <class Body>
@@ -209,7 +209,7 @@ transport::outcome attempt(const Body &body) {
         return no_memory;
     }
 }
-// False if it ends for want of memory.
+// False if memory ran out.
 template <class Step>
 bool try_step(const Step &step) {
     try {
@@ -219,7 +219,7 @@ bool try_step(const Step &step) {
         return false;
     }
 }
-// As the peer is told of it.
+// Put it into a message to the peer.
 void tell_reason(control_message &answer, const transport::outcome &why);
 
 std::mutex &setup_mutex();
@@ -238,7 +238,7 @@ inline request *find_request(MPI_Request handle) { return requests().find(handle
 // Enter a request whose handle is set; take it out again. In between the table keeps it alive.
 void own(const std::shared_ptr<request> &r);
 std::shared_ptr<request> disown(request *r);
-// In MPI_Finalize: what the user has not freed is no request of ours any more, and a call with it is for the library to refuse.
+// In MPI_Finalize: forget requests that the user has not freed; the library refuses later calls with them.
 void forget_handles();
 
 // Fill a status as MPI says of null and inactive requests.

@@ -25,8 +25,8 @@ namespace {
 // How long a pair of two started requests waits for what becomes of one made before, whose partner was freed unstarted.
 constexpr std::int64_t doubt_ms = 1000;
 
-// All guarded by setup_mutex, but for the atomics. A step changes several of these together, so their memory is of the
-// reserve: no step fails half-way.
+// All guarded by setup_mutex, except the atomics. A step changes several of these together; their memory comes from the reserve,
+// so that no step fails half-way.
 struct setup_state {
     std::atomic<bool> running{false};
     bool thread_safe = false, one_thread = false;
@@ -254,7 +254,7 @@ void handle(int source, const control_message &m) {
 void part_from_peer(request &r) {
     setup_state &s = state();
     r.freed = true;
-    if (config().check) r.home->head = 0;  // whoever still calls with the handle finds that it is none
+    if (config().check) r.home->head = 0;  // makes calls with the handle fail
     const bool is_send = r.kind == MPIX_KIND_SEND;
     const match_key key = r.key();
     const auto met = s.bound_offer.find(r.number);  // before it is forgotten below
@@ -466,7 +466,7 @@ void poll_setup() {
     setup_state &s = state();
     std::unique_lock lock(setup_mutex(), std::try_to_lock);
     if (!lock || !s.running.load(std::memory_order_acquire)) return;
-    // Without memory what comes next has to wait: until there is some.
+    // Without memory the next messages wait until there is some.
     try_step([&s] {
         transport::require_reserve();
         control_message m;

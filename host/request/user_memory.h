@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Whether the CPU can read, or write, the memory at an address of the user's, without a fault if it cannot.
+// Whether the CPU can read or write the memory at an address of the user's; never faults.
 #ifndef MPIX_HOST_REQUEST_USER_MEMORY_H
 #define MPIX_HOST_REQUEST_USER_MEMORY_H
 
 namespace mpix {
 
 bool can_read(const void *address);
-// Changes nothing, also while other threads write there.
+// Does not change the memory, even if other threads write there.
 bool can_write(void *address);
 
 }  // namespace mpix

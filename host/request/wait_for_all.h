@@ -17,8 +17,8 @@ namespace mpix {
 // How long a request must have been in the same epoch for its peer's process to be looked at, and how often.
 constexpr std::int64_t watch_period_ms = 400;
 
-// Until `done`. `lacking` is said if it takes long, as a stall; and that is the end of it, unless it may take the
-// others any time. False: a process has ended, or may have, so some never will do theirs.
+// Wait until `done`. A long wait prints a stall report that names what is `lacking`, and ends, unless `how_long` is endless.
+// False: the wait was given up, or a process has ended, so `done` may never come true.
 enum class patience { endless, as_configured };
 template <class Done>
 bool wait_for_all(process_table &processes, patience how_long, const char *lacking, const Done &done) {
