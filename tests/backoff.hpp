@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// How a test's thread waits for another.
+// How a thread of a test waits for another.
 #ifndef MPIX_TESTS_BACKOFF_HPP
 #define MPIX_TESTS_BACKOFF_HPP
 
 #include <chrono>
 #include <thread>
 
-// pause() between two looks. On a busy machine a thread that yields gets its core back only after everybody else; one that has
-// slept gets it soon. So it yields a few times, and then sleeps.
+// Call pause() between two polls. On a busy machine a thread that yields runs again only after all others, one that wakes up from
+// sleep sooner. So it yields a few times, and then sleeps.
 class backoff {
 public:
     void pause() {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// A program that ends in the destructor of a global object, where it still uses and frees requests, makes a mistake and asks
-// for the text. By then the destructors of the library's own objects may have been called.
+// The destructor of a global object uses and frees requests, makes an erroneous call and asks for its error string. The
+// destructors of the library's own objects may have run before.
 #include <mpi.h>
 #include <mpix/mpix.h>
 

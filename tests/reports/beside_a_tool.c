@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// A program that a profiler looks at: partitioned and ordinary messages between two ranks, waited for one by one and
-// together. `beside_a_tool threads` calls MPI_Init_thread.
+// Run with a profiling library: partitioned and ordinary messages between two ranks, completed one by one and together.
+// `beside_a_tool threads` calls MPI_Init_thread.
 #include <mpi.h>
 #include <mpix/mpix.h>
 #include <stdio.h>

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The columns of a matrix, a partition each, as docs/datatypes.md says it: into the rows of another, so that the receiver has
-// the transpose.
+// Each column of a matrix is one partition, as in docs/datatypes.md; the receiver gets the columns as rows of another matrix.
 #include "tests/conformance/harness.h"
 
 enum { m = 13, n = 7 };  // rows and columns

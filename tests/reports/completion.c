@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Completion calls on arrays of ours and the library's requests. A ring.
+// Completion calls on arrays that mix partitioned requests and the library's, in a ring of ranks.
 #include <pthread.h>
 #include <unistd.h>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Datatypes that have no bytes, as a rank that owns nothing makes them, or members that have none; and basic types that
-// MPI_Type_get_contents does not take apart. What mpix reads of them is what the MPI library says.
+// Datatypes without bytes, as a rank that owns nothing makes them, and types with members without bytes; also basic types that
+// MPI_Type_get_contents does not describe. mpix must read what the MPI library reports.
 #include "tests/conformance/harness.h"
 
 #include <string.h>

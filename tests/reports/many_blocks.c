@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Types of many blocks, packed again and again: the first calls are the MPI library's, since mpix would need longer to read
-// the type than to pack it; later ones are mpix's. All of them give the same bytes.
+// Types of many blocks, packed repeatedly: the MPI library packs the first calls, since mpix would take longer to read the type
+// than to pack it, and mpix the later ones. All give the same bytes.
 #include "tests/conformance/harness.h"
 
 #include <stdlib.h>

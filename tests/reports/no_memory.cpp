@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// A process whose memory ends: in each round rank 0 uses a pair of requests in each direction from init to free, and the next
-// one of the library's allocations fails, in whatever thread. What it gets is an error class, MPI_ERR_NO_MEM, after which the
-// call may be made again, or a request that has failed, at both ends; never the program's end, a hang or wrong data. Nothing
-// leaks.
+// A process that runs out of memory. In each round rank 0 uses a pair of requests in each direction, from init to free, and the
+// next allocation of the library fails, in whatever thread. The result is MPI_ERR_NO_MEM, after which the call can be repeated, or
+// a request that fails at both ends; never an abort, a hang or wrong data. Nothing leaks.
 //
-// no_memory [exported] [only <n>]: host threads play kernels; the n-th allocation alone, of a process that is new.
+// no_memory [exported] [only <n>]: with exported, host threads run kernels' code; with only, just the n-th allocation of a new
+// process fails.
 #include <dlfcn.h>
 #include <link.h>
 #include <mpix/device.cuh>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// A system that gives the process no further thread (RLIMIT_NPROC, a limit of the container's): what is done in a thread
-// otherwise is done in MPI calls, and the program is told so.
+// The system refuses to create threads (RLIMIT_NPROC, or a limit of a container): MPI calls make all progress, and a line on
+// stderr says so.
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>

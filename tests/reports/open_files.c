@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Many large messages where a process may open few more files than it has: a receive needs no descriptor of its own.
+// Many large messages under a low limit on open files: a receive needs no descriptor of its own.
 #define _GNU_SOURCE
 #include "tests/conformance/harness.h"
 

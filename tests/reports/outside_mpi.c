@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Calls before MPI_Init and after MPI_Finalize: the program ends, and what is printed names the call that it has made.
+// Calls before MPI_Init and after MPI_Finalize: the program ends with a message that names the call.
 #include <mpi.h>
 #include <mpix/mpix.h>
 #include <stdio.h>

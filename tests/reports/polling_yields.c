@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Every call that asks whether something is there, made in a loop, lets another thread have the core now and then, also where
-// the MPI library's own calls do not.
+// Every test call in a polling loop yields the core to other threads now and then, even where the MPI library's own calls do not.
 #include <dlfcn.h>
 #include <pthread.h>
 #include <sched.h>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Host threads that play kernels, with MPIX_PROGRESS=never: nobody else makes progress while they wait, from the setup on.
+// Host threads that run kernels' code with MPIX_PROGRESS=never: host_launch makes all progress while they wait, including setup.
 //
-// progress_never stall: by threads of the program's own, beside which no MPI call is made: the report says why nothing came.
+// progress_never stall: the program's own threads wait while it makes no MPI call; the stall report gives the reason.
 #include <mpi.h>
 #include <mpix/device.cuh>
 #include <mpix/host_group.hpp>

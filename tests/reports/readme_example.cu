@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The README's functions for a GPU, run as they stand there. `in` is checked when all epochs are over.
+// Runs the README's functions for a GPU unchanged, and checks `in` after the last epoch.
 #include <mpi.h>
 
 #include README_EXAMPLE

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Waits that do not end: what is said early, what the peer has there instead, and the report, once. The test that runs this
-// checks what is printed.
+// Waits that do not end: the early notice, the peer's state in it, and the stall report, once each. The test checks the output.
 #include "tests/errors/expect.h"
 
 enum { parts = 4 };

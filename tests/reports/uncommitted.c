@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// A datatype that was not committed is MPI_ERR_TYPE where the MPI library's own calls say so, through the handler of the
-// communicator that the call names, which hears of it once.
+// An uncommitted datatype is MPI_ERR_TYPE where the MPI library's own calls refuse it; the error handler of the communicator is
+// called once.
 #include "tests/conformance/harness.h"
 
 static int calls, last_class;

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Buffers that the CPU cannot read or write (memory of a GPU that the library does not know, pages without access, a constant
-// for a receive) are refused by the init calls; the same pages may be sent, or named by a message of no bytes, where that does
-// no harm.
+// The init calls refuse buffers that the CPU cannot read or write: GPU memory in a build without CUDA, pages without access, a
+// constant as a receive buffer. Read-only memory may be sent, and an empty message may name any address.
 #include <sys/mman.h>
 #include <unistd.h>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Three streams, and the kernel that waits is launched first: what the neighbour waits for is sent by one that is launched for
-// the first time while ours waits already, and a third one computes beside them.
+// Three streams; the kernel that waits is launched first. The kernel that sends is launched for the first time while the other
+// waits, and a third one computes meanwhile.
 #include "tests/device/harness.hpp"
 
 using namespace device_test;

@@ -247,8 +247,8 @@ bool software_hca::step_all() {
 }
 
 void software_hca::serve() {
-    // Spin while there is work, then yield, then sleep: others may need the core more. Few yields: on a busy machine each of them
-    // is a turn of everybody else, where one who sleeps is soon served.
+    // Spin while there is work, then yield, then sleep: others may need the core more. Few yields: on a busy machine a thread that
+    // yields runs again only after all others, one that wakes up from sleep sooner.
     constexpr int spins = 200, yields = 232;
     for (int idle = 0; !ending_.load(std::memory_order_relaxed);) {
         // A mutex is not fair: leave it to others for a moment.
