@@ -52,7 +52,7 @@ if(CUDAToolkit_FOUND)
             set(CMAKE_CUDA_STANDARD_REQUIRED ON)
             set(MPIX_HAVE_NVCC ON)
 
-            # PTX is for one architecture: of several the last, which has most of the instructions that the code asks for.
+            # PTX targets one architecture: the last one listed, which supports most instructions.
             set(MPIX_PTX_ARCHITECTURE "${CMAKE_CUDA_ARCHITECTURES}")
             list(POP_BACK MPIX_PTX_ARCHITECTURE MPIX_PTX_ARCHITECTURE)
             string(REGEX REPLACE "-(real|virtual)$" "" MPIX_PTX_ARCHITECTURE "${MPIX_PTX_ARCHITECTURE}")

@@ -87,8 +87,8 @@ if(MPIX_SANITIZE)
     endif()
 endif()
 
-# PROGRAMS: what the test cannot do without, for scripts/test, which builds the chosen tests' programs. (ctest says what a test
-# runs, but not if the first of it has yet to be built.)
+# PROGRAMS: files that the test needs, for scripts/test, which builds only the selected tests' programs. (ctest does not list the
+# command of a test whose program has not been built.)
 function(mpix_set_test_properties test)
     cmake_parse_arguments(PARSE_ARGV 1 arg "" "NP;TIMEOUT" "ENV;LABELS;PROGRAMS")
     if(NOT arg_TIMEOUT)
@@ -124,7 +124,7 @@ function(mpix_add_unit_program program kind alone)
     if(kind STREQUAL "MPI")
         set(main "${PROJECT_SOURCE_DIR}/tests/unit/mpi_main.cpp")
     elseif(kind STREQUAL "FAKE_MPI")
-        # None of the MPI library, so none of the sanitizers' help with it.
+        # Without the MPI library the sanitizers need no suppressions for it.
         set(replaced "${PROJECT_SOURCE_DIR}/tests/fuzz/fake_mpi.cc")
     endif()
     add_executable(${program} "${main}" ${replaced})
@@ -139,7 +139,7 @@ function(mpix_add_unit_program program kind alone)
         target_precompile_headers(${program} PRIVATE "$<$<COMPILE_LANGUAGE:CXX>:${PROJECT_SOURCE_DIR}/tests/catch.hpp>")
     endif()
     if(NOT MPIX_SANITIZE AND NOT alone AND NOT kind STREQUAL "PLAYED_GPU")
-        # Half of the time that compiling takes. The others have device functions in them, which are tested as they are used.
+        # Halves the time to compile. The others contain device functions, which are tested with optimisation, as they are used.
         target_compile_options(${program} PRIVATE -O0 -g1)
     endif()
 endfunction()
@@ -246,7 +246,7 @@ function(mpix_add_rdma_runs group)
     endif()
 endfunction()
 
-# CUDA sources that nothing is linked from.
+# Compiles CUDA sources to PTX; nothing is linked.
 function(mpix_compile_to_ptx name)
     cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;LIBRARIES")
     add_library(${name} OBJECT ${arg_SOURCES})

@@ -2,7 +2,7 @@
 #
 # mpix_options: an interface target with the project's own warnings and the chosen sanitizer. Everything
 # that we compile links it; nothing that we install shows it.
-# mpix_fuzz_options: what libFuzzer wants of the code that it is to find its ways through: the library's, and the fuzzers'.
+# mpix_fuzz_options: libFuzzer's instrumentation, for the library and the fuzzers.
 
 add_library(mpix_options INTERFACE)
 
