@@ -95,7 +95,7 @@ public:
         if (!tried_) {
             try {
                 broken_ = begin();
-            } catch (...) {  // the next one who asks tries again
+            } catch (...) {  // the next call tries again
                 abandon();
                 throw;
             }

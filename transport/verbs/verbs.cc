@@ -86,7 +86,7 @@ public:
         if (!tried_) {
             try {
                 broken_ = begin();
-            } catch (...) {  // the next one who asks tries again
+            } catch (...) {  // the next call tries again
                 end();
                 throw;
             }
