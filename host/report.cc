@@ -90,14 +90,14 @@ int raise_for(const request &r, const raised &what) {
     return raise_on(communicators().stand_in(), what);
 }
 
+}  // namespace
+
 bool mpi_is_up() {
     int up = 0, down = 0;
     PMPI_Initialized(&up);
     PMPI_Finalized(&down);
     return up && !down;
 }
-
-}  // namespace
 
 void say(std::string_view line) { print(line, "", ""); }
 

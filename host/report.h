@@ -39,6 +39,8 @@ int raise(const request &r, const char *call, const problem &what);
 int raise_in_status(const request &r, const char *call, const problem &first);
 // Before MPI_Init and after MPI_Finalize there is no error handler: prints the name of `call` and exits, as the MPI libraries
 // do.
+// Between MPI_Init and MPI_Finalize.
+bool mpi_is_up();
 void demand_mpi(const char *call);
 // Where there is no request: the handler of `comm`, an argument of the call, or null for MPI_COMM_WORLD.
 int raise(MPI_Comm comm, const char *call, const problem &what);

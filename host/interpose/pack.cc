@@ -144,13 +144,6 @@ void move_on_host(const call &c, const work &w) {
         pack_range(*w.type, memory, 0, w.bytes, packed);
 }
 
-bool mpi_is_up() {
-    int up = 0, down = 0;
-    PMPI_Initialized(&up);
-    PMPI_Finalized(&down);
-    return up && !down;
-}
-
 // The whole call. `by_library` makes it in the MPI library.
 template <class Count, class Library>
 int carry_out(const call &c, Count *position, const Library &by_library) {

@@ -300,12 +300,13 @@ void explain_null(const request &r) try {
 } catch (const std::bad_alloc &) {  // it is not explained
 }
 
-void explain_time(const request &r, const char *part, std::chrono::steady_clock::time_point since) {
+void explain_time(const request &r, const char *part, std::chrono::steady_clock::time_point since) try {
     if (r.op.names == nullptr || r.place.owner == nullptr) return;
     const std::chrono::duration<double, std::milli> taken = std::chrono::steady_clock::now() - since;
     table out(r);
     out.line(format("  setup: {:.2f} ms to {}", taken.count(), part));
     out.print();
+} catch (const std::bad_alloc &) {  // it is not explained
 }
 
 }  // namespace mpix
