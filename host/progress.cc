@@ -131,11 +131,12 @@ void progress_state::run() {
             if (stop) return;
         }
         const std::uint64_t polled = polls.load(std::memory_order_relaxed);
-        if (std::exchange(polls_seen, polled) != polled && config().progress != progress_mode::always) {
+        const bool beside_caller = std::exchange(polls_seen, polled) != polled;
+        const std::uint64_t now = news.load(std::memory_order_relaxed);
+        if (beside_caller && now == seen && config().progress != progress_mode::always) {
             usleep(nap_beside_caller_us);
             continue;
         }
-        const std::uint64_t now = news.load(std::memory_order_relaxed);
         idle_rounds = now == seen ? idle_rounds + 1 : 0;
         seen = now;
         if (!round()) continue;
@@ -271,18 +272,19 @@ problem progress_until(const char *call, wait_clock::time_point since, const std
         // The library makes progress only in calls of its own; testing for control messages is one.
         if (round % 8 == 0 || needs_setup.load(std::memory_order_relaxed)) poll_setup();
         if (round % 16 != 15) continue;
-        note_poll();
         const double waited = seconds_since(since);
+        const bool long_already = waited * 1e9 > static_cast<double>(detail::long_wait_ns);
+        if (!long_already) note_poll();  // later this caller sleeps as well, and the thread does the work
         if (limit > 0 && waited > limit) return report_stall(call, waited, waits_for().describe_stall_fully());
         if (waited > next_question) {
-            inquire(waits_for());
+            try_step([&] { inquire(waits_for()); });
             next_question = waited + notice / 2;
         }
         if (waited > notice && noticed != since) {
             noticed = since;
-            notice_stall(call, waited, waits_for().describe_stall_fully());
+            try_step([&] { notice_stall(call, waited, waits_for().describe_stall_fully()); });
         }
-        detail::pause_waiting(waited * 1e9 > static_cast<double>(detail::long_wait_ns));
+        detail::pause_waiting(long_already);
     }
 }
 

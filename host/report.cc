@@ -10,6 +10,7 @@
 #include <iterator>
 #include <mutex>
 #include <new>
+#include <stdexcept>
 #include <system_error>
 #include <type_traits>
 #include <utility>
@@ -145,8 +146,25 @@ int class_of_caught(char *sentence, std::size_t room) {
     return MPI_ERR_INTERN;
 }
 
+// What mpix and the standard library throw in it. Anything else comes from a callback of the program's, by way of the MPI library.
+static bool can_be_ours() {
+    try {
+        throw;
+    } catch (const std::bad_alloc &) {
+        return true;
+    } catch (const std::system_error &) {
+        return true;
+    } catch (const std::logic_error &) {
+        return true;
+    } catch (...) {
+        return false;
+    }
+}
+
+bool thrown_by_handler() { return handler_threw; }
+
 int raise_caught(const char *call, MPI_Comm comm, const request *r) {
-    if (std::exchange(handler_threw, false)) throw;  // an error handler's, for the user
+    if (std::exchange(handler_threw, false) || !can_be_ours()) throw;  // for the user
     char sentence[MPI_MAX_ERROR_STRING] = "";
     const int error_class = class_of_caught(sentence, sizeof sentence);
     const raised what{error_class, error_class, call, sentence};

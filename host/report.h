@@ -37,16 +37,18 @@ constexpr int process_failed = MPI_ERR_OTHER;
 int raise(const request &r, const char *call, const problem &what);
 // The same for a call on an array: MPI_ERR_IN_STATUS is raised, the statuses have the classes.
 int raise_in_status(const request &r, const char *call, const problem &first);
-// Before MPI_Init and after MPI_Finalize there is no error handler: prints the name of `call` and exits, as the MPI libraries
-// do.
 // Between MPI_Init and MPI_Finalize.
 bool mpi_is_up();
+// Before MPI_Init and after MPI_Finalize there is no error handler: prints the name of `call` and exits, as the MPI libraries
+// do.
 void demand_mpi(const char *call);
 // Where there is no request: the handler of `comm`, an argument of the call, or null for MPI_COMM_WORLD.
 int raise(MPI_Comm comm, const char *call, const problem &what);
 
 // The same, without allocating memory.
 int raise(MPI_Comm comm, const char *call, int error_class, std::string_view sentence);
+// Whether the exception in flight is one of an error handler that raise has called.
+bool thrown_by_handler();
 // The exception that is being handled, raised as an error of `call`: through the handler of the request's communicator,
 // or, if that is null, of `comm`. Needs no memory.
 int raise_caught(const char *call, MPI_Comm comm, const request *r);

@@ -35,8 +35,12 @@ void reserve_give(void *taken) noexcept {
 }
 
 void require_reserve() {
-    const std::lock_guard lock(mutex);
-    if (room - used < most_a_step) throw std::bad_alloc();
+    {
+        const std::lock_guard lock(mutex);
+        if (room - used >= most_a_step) return;
+    }
+    // The reserve may be held by what lives long, while there is memory again.
+    ::operator delete(::operator new(most_a_step));
 }
 
 }  // namespace mpix::transport

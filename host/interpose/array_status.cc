@@ -24,16 +24,29 @@ using request_array = second_argument<decltype(MPI_Request_get_status_all)>::typ
 using request_array_any = second_argument<decltype(MPI_Request_get_status_any)>::type;
 using request_array_some = second_argument<decltype(MPI_Request_get_status_some)>::type;
 
+namespace {
+
+// The error that device code has left behind on an inactive request, if there is one.
+int raise_left_behind(const mixed_array &array, const char *call) {
+    for (int i = 0; i < array.count(); ++i)
+        if (request *const r = array.mine(i); r != nullptr && !r->active())
+            if (const problem bad = r->device_error()) return raise(*r, call, bad);
+    return MPI_SUCCESS;
+}
+
+}  // namespace
+
 MPIX_SYMBOL int MPI_Request_get_status_all(int count, request_array array_of_requests, int *flag,
                                            MPI_Status array_of_statuses[]) try {
     const char *const call = "MPI_Request_get_status_all";
     mixed_array array(count, array_of_requests);
-    if (progress_needs_caller()) progress_poll();
+    if (may_be_ours() && progress_needs_caller()) progress_poll();
     if (!array.any_ours())
         return from_library(PMPI_Request_get_status_all(count, array_of_requests, flag, array_of_statuses));
     if (!array.enough_memory()) return raise(MPI_COMM_NULL, call, array.no_memory());
     if (flag == nullptr) return raise_null(array.first_active(), call, "flag");
     if (is_null(array_of_statuses)) return raise_null(array.first_active(), call, "array_of_statuses");
+    if (const int code = raise_left_behind(array, call); code != MPI_SUCCESS) return code;
     library_statuses found(array, array_of_statuses);
     if (!found) return raise(MPI_COMM_NULL, call, array.no_memory());
     *flag = 0;
@@ -63,13 +76,14 @@ MPIX_SYMBOL int MPI_Request_get_status_any(int count, request_array_any array_of
                                            MPI_Status *status) try {
     const char *const call = "MPI_Request_get_status_any";
     mixed_array array(count, array_of_requests);
-    if (progress_needs_caller()) progress_poll();
+    if (may_be_ours() && progress_needs_caller()) progress_poll();
     if (!array.any_ours())
         return from_library(PMPI_Request_get_status_any(count, array_of_requests, index, flag, status));
     if (!array.enough_memory()) return raise(MPI_COMM_NULL, call, array.no_memory());
     if (index == nullptr) return raise_null(array.first_active(), call, "index");
     if (flag == nullptr) return raise_null(array.first_active(), call, "flag");
     if (is_null(status)) return raise_null(array.first_active(), call, "status");
+    if (const int code = raise_left_behind(array, call); code != MPI_SUCCESS) return code;
     *flag = 1;
     for (*index = 0; *index < count; ++*index)
         if (array.mine(*index) != nullptr && array.mine(*index)->done_exactly()) {
@@ -102,13 +116,14 @@ MPIX_SYMBOL int MPI_Request_get_status_some(int incount, request_array_some arra
                                             int array_of_indices[], MPI_Status array_of_statuses[]) try {
     const char *const call = "MPI_Request_get_status_some";
     mixed_array array(incount, array_of_requests);
-    if (progress_needs_caller()) progress_poll();
+    if (may_be_ours() && progress_needs_caller()) progress_poll();
     if (!array.any_ours())
         return from_library(
             PMPI_Request_get_status_some(incount, array_of_requests, outcount, array_of_indices, array_of_statuses));
     if (!array.enough_memory()) return raise(MPI_COMM_NULL, call, array.no_memory());
     if (const char *const argument = null_of_some(outcount, array_of_indices, array_of_statuses))
         return raise_null(array.first_active(), call, argument);
+    if (const int code = raise_left_behind(array, call); code != MPI_SUCCESS) return code;
     int n = MPI_UNDEFINED, code = MPI_SUCCESS;
     if (array.library_count() > 0)
         code = from_library(PMPI_Request_get_status_some(array.library_count(), array.library(), &n, array_of_indices,

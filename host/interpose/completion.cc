@@ -21,18 +21,26 @@ namespace {
 
 // ---- one of ours ---------------------------------------------------------------------------------------
 
-// Wait until it can be retired, whatever time has passed since the call began. With an error it stays active.
-problem await(request &r, const char *call, wait_clock::time_point since) {
+// Wait until it can be retired, whatever time has passed since the call began. With an error it stays active. `beside` is asked
+// now and then for an error of another request of the call.
+template <class Beside>
+problem await(request &r, const char *call, wait_clock::time_point since, const Beside &beside) {
     if (!r.active()) return {};
     problem early;
+    bool of_another = false;
+    unsigned looks = 0;
     const auto done = [&] {
         if (r.done()) return true;
         early = r.device_error();  // the epoch may never complete now: say why
+        if (!early && ++looks % 16 == 0) {
+            early = beside();
+            of_another = static_cast<bool>(early);
+        }
         return static_cast<bool>(early);
     };
     const problem late = progress_until(call, since, std::ref(done), [&r]() -> request & { return r; });
     // A kernel gave up first: what it waited for, as the host sees it.
-    if (early.error_class == MPI_ERR_PENDING) {
+    if (early.error_class == MPI_ERR_PENDING && !of_another) {
         stall s = r.describe_stall();
         s.remark = early.sentence + (s.remark.empty() ? "" : "; " + s.remark);
         return report_stall(call, config().stall_seconds, s);
@@ -147,7 +155,7 @@ MPIX_SYMBOL int MPI_Wait(MPI_Request *request, MPI_Status *status) try {
     }
     if (is_null(status)) return raise_null(r, "MPI_Wait", "status");
     if (!r->active()) return inactive(*r, "MPI_Wait", status);
-    problem bad = await(*r, "MPI_Wait", wait_clock::now());
+    problem bad = await(*r, "MPI_Wait", wait_clock::now(), [] { return problem{}; });
     if (!bad) bad = r->retire(status);
     return bad ? raise(*r, "MPI_Wait", bad) : MPI_SUCCESS;
 }
@@ -222,7 +230,8 @@ int retire_all(mixed_array &array, MPI_Status statuses[], int code, bool writes_
 }
 
 // One of ours, `failed`, does not complete: nobody is waited for any more. The others are taken as they are.
-int give_up_all(mixed_array &array, MPI_Status statuses[], int failed, const problem &why, const char *call) {
+int give_up_all(mixed_array &array, MPI_Request handles[], MPI_Status statuses[], int failed, const problem &why,
+                const char *call) {
     for (int i = 0, k = 0; i < array.count(); ++i) {
         MPI_Status *const status = at(statuses, i);
         request *const r = array.mine(i);
@@ -241,6 +250,7 @@ int give_up_all(mixed_array &array, MPI_Status statuses[], int failed, const pro
         }
         set_error(status, error_class);
     }
+    array.take_over_all(handles);  // before the error handler sees them
     return raise_in_status(*array.mine(failed), call, why);
 }
 
@@ -264,10 +274,17 @@ MPIX_SYMBOL int MPI_Waitall(int count, MPI_Request array_of_requests[], MPI_Stat
     const auto since = wait_clock::now();  // one deadline for all
     for (int i = 0; i < count; ++i) {
         if (array.mine(i) == nullptr) continue;
-        if (const problem bad = await(*array.mine(i), call, since)) {
-            const int code = give_up_all(array, array_of_statuses, i, bad, call);
-            array.take_over_all(array_of_requests);
-            return code;
+        // One that device code has used wrongly may never complete, however long the others are waited for.
+        int failed = i;
+        const auto error_beside = [&] {
+            for (failed = 0; failed < count; ++failed)
+                if (request *const r = array.mine(failed); r != nullptr && r->active())
+                    if (problem bad = r->device_error()) return bad;
+            failed = i;
+            return problem{};
+        };
+        if (const problem bad = await(*array.mine(i), call, since, error_beside)) {
+            return give_up_all(array, array_of_requests, array_of_statuses, failed, bad, call);
         }
     }
     int code = MPI_SUCCESS;

@@ -52,6 +52,7 @@ MPIX_SYMBOL int MPI_Startall(int count, MPI_Request array_of_requests[]) try {
         while (find_request(array_of_requests[i]) != *twice) --i;
         return raise(**twice, call, {MPI_ERR_REQUEST, format("array_of_requests[{}] is in the array twice", i)});
     }
+    transport::require_reserve();  // so that none fails for want of memory when others have been started
     // The library's first, in one call: if it refuses one of them it starts none, and then nor do we.
     if (n_ours < count) {
         scratch<MPI_Request> library(count - n_ours);

@@ -61,10 +61,10 @@ problem check(const arguments &a, const char *peer_name, operation &op) {
     if (a.peer != MPI_PROC_NULL && (a.peer < 0 || a.peer >= ranks))
         return {MPI_ERR_RANK,
                 a.peer == MPI_ANY_SOURCE
-                    ? format("{} is MPI_ANY_SOURCE; partitioned receives take no wildcards", peer_name)
+                    ? format("{} is MPI_ANY_SOURCE; partitioned communication takes no wildcards", peer_name)
                     : format("{} is {}; the communicator has ranks 0 to {}", peer_name, a.peer, ranks - 1)};
     if (a.tag < 0 || a.tag > tag_limit())
-        return {MPI_ERR_TAG, a.tag == MPI_ANY_TAG ? "tag is MPI_ANY_TAG; partitioned receives take no wildcards"
+        return {MPI_ERR_TAG, a.tag == MPI_ANY_TAG ? "tag is MPI_ANY_TAG; partitioned communication takes no wildcards"
                                                   : format("tag is {}; it must be within 0 to {}", a.tag, tag_limit())};
     if (!is_committed(a.datatype)) return {MPI_ERR_TYPE, "datatype is not committed; call MPI_Type_commit first"};
     std::string why;
@@ -96,7 +96,7 @@ int init(const char *call, const char *peer_name, const arguments &a) try {
         const auto since = wait_clock::now();
         r = std::make_shared<Kind>(op);
         bad = r->check_buffer();
-        if (bad && config().check) check_layout(*r, call);  // which may say why
+        if (bad && config().check && !r->gapless) check_layout(*r, call);  // which may say why
         if (!bad) bad = r->prepare();
         explain_time(*r, "make the request (the first on a GPU creates the context, loads kernels and calibrates)",
                      since);
@@ -120,6 +120,7 @@ int init(const char *call, const char *peer_name, const arguments &a) try {
     if (!r->null_peer()) progress_wake();
     return MPI_SUCCESS;
 } catch (const std::bad_alloc &) {
+    if (thrown_by_handler()) throw;
     char sentence[64];
     std::snprintf(sentence, sizeof sentence, "no memory for %d partitions", a.partitions);
     return raise(a.comm, call, MPI_ERR_NO_MEM, sentence);

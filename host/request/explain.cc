@@ -24,7 +24,7 @@ constexpr std::size_t longest_name = 32;
 
 std::string shortened(const char *name) {
     const std::string whole = name;
-    return whole.size() <= longest_name ? whole : whole.substr(0, longest_name - 3) + "...";
+    return whole.size() <= longest_name ? whole : format("{}...", whole.substr(0, longest_name - 3));
 }
 
 class table : public explain_text {

@@ -9,6 +9,7 @@
 #include "host/format.h"
 #include "host/progress.h"
 #include "host/request/setup.h"
+#include "transport/reserve.h"
 
 namespace mpix {
 namespace {
@@ -55,6 +56,7 @@ std::string times(std::uint64_t n) { return n == 1 ? "once" : n == 2 ? "twice" :
 
 void inquire(request &r) {
     if (r.null_peer()) return;
+    transport::require_reserve();
     const std::lock_guard lock(setup_mutex());
     inquiry &q = r.question;
     if (q.epoch != r.epoch()) q = {r.epoch(), false, {}, {}};

@@ -24,6 +24,7 @@
 #include <vector>
 
 #include <mpix/detail/host_launch.h>
+#include <mpix/detail/order.h>
 #include <mpix/mpix.h>
 
 namespace mpix {

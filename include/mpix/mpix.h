@@ -15,7 +15,9 @@
  * request, with what is not a partitioned request, and in MPIX_Typemap_create and MPIX_Typemap_free.
  *
  * Thread safety: as the MPI standard says of the calls. MPI_Pready* and MPI_Parrived may be called by
- * any number of threads at once on one request, for distinct partitions, without a lock. The MPIX_ calls may
+ * any number of threads at once on one request, for distinct partitions, without a lock, if the program has asked for
+ * MPI_THREAD_MULTIPLE (or for MPI_THREAD_SERIALIZED, and one calls at a time): with MPI_THREAD_SINGLE, which MPI_Init is, a
+ * call from a second thread is erroneous and may lose a partition. The MPIX_ calls may
  * be made by any number of threads at once too: MPIX_Prequest_create and MPIX_Prequest_free for distinct
  * requests, MPIX_Pbuf_prepare* and MPIX_Request_path also for one, as long as nobody completes or frees it.
  *

@@ -34,9 +34,15 @@ constexpr std::uint64_t shared_chunk = 4u << 20;    // what small regions are cu
 constexpr std::uint64_t large_region = 1u << 20;    // from here on a region has a chunk of its own
 constexpr std::uint64_t region_limit = 1ull << 46;  // what one mapping may ask of the address space
 constexpr std::uint64_t file_bytes = 1ull << 40;    // of a memory file, most of it never used
-constexpr std::uint64_t page = 4096;
+constexpr std::uint64_t page = 4096;                // of which addresses on the wire count
 
 std::uint64_t round_up(std::uint64_t n, std::uint64_t unit) { return (n + unit - 1) / unit * unit; }
+
+// What offsets in a file are multiples of: the system's pages may be larger than 4096 bytes.
+std::uint64_t system_page() {
+    static const std::uint64_t bytes = std::max(page, static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE)));
+    return bytes;
+}
 
 struct chunk_head {
     std::uint64_t nonce[2];
@@ -152,8 +158,9 @@ public:
             for (auto &c : chunks_)
                 if (std::uint64_t offset; c->free.take(length, offset)) return hand_out(*c, offset, bytes, out);
         auto made = std::make_unique<chunk>();
-        std::uint64_t size = length < large_region ? shared_chunk : round_up(length + alignment, page);
-        if (length >= large_region && size == shared_chunk) size += page;  // the size tells the two kinds apart
+        std::uint64_t size = length < large_region ? shared_chunk : round_up(length + alignment, system_page());
+        if (length >= large_region && size == shared_chunk)
+            size += system_page();  // the size tells the two kinds apart
         std::uint64_t first = 0;
         memory_file *file = nullptr;
         if (outcome problem = take_pages(size, file, first); !problem.empty()) return problem;

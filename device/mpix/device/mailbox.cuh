@@ -107,8 +107,9 @@ MPIX_FN bool is_busy(unsigned rank, unsigned threads, unsigned lines) {
     return threads <= 32 || rank == 0 || rank == threads - 1 || rank < lines;
 }
 
+// Threads that take no part have not loaded `mailbox`, so it may be null; C++ does not allow an offset to that.
 MPIX_FN char *mailbox_of(char *mailbox, uint64_t partition, uint64_t bytes) {
-    return mailbox + partition * lines_of(bytes) * line_bytes;
+    return reinterpret_cast<char *>(reinterpret_cast<uintptr_t>(mailbox) + partition * lines_of(bytes) * line_bytes);
 }
 MPIX_FN uint64_t least_mailing_threads(uint64_t bytes) {
     return (lines_of(bytes) + most_lines_per_thread - 1) / most_lines_per_thread;
