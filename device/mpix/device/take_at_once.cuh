@@ -97,7 +97,9 @@ MPIX_FN bool take_at_once(const Group &group, mpix_prequest *r, int j, bool sole
         if (leader && before == 2 * epoch - 2) acquire_peeked(taken);  // see has_claimed
     }
     if (agree_all(group, good)) {
-        char *const to = buffer + uint64_t{at} * bytes + rank * line_payload;
+        // As in mailbox_of, `buffer` may be null here.
+        char *const to =
+            reinterpret_cast<char *>(reinterpret_cast<uintptr_t>(buffer) + uint64_t{at} * bytes + rank * line_payload);
 #ifdef __CUDA_ARCH__
 #pragma unroll
 #endif
