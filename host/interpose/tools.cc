@@ -134,8 +134,7 @@ std::string why_init_unseen() {
             return format("mpix did not see {}: {} comes before mpix and has it; {}", name, name_of(object),
                           remedy(object));
     return "mpix did not see MPI_Init: it was called as PMPI_Init, as MPICH's mpi_f08 module and Open MPI's Fortran "
-           "bindings "
-           "do, which mpix does not interpose; call MPI_Init and the partitioned calls from C";
+           "bindings do, which mpix does not interpose; call MPI_Init and the partitioned calls from C";
 }
 
 }  // namespace mpix
