@@ -21,12 +21,12 @@
  * be made by any number of threads at once too: MPIX_Prequest_create and MPIX_Prequest_free for distinct
  * requests, MPIX_Pbuf_prepare* and MPIX_Request_path also for one, as long as nobody completes or frees it.
  *
- * Thread level: MPI_Init and MPI_Init_thread initialise the MPI library with MPI_THREAD_MULTIPLE, whatever the
- * program asks for, and report the level that it asked for, or less where the library has less. From the
- * first partitioned request on a thread of mpix's calls the library, if that gave MPI_THREAD_MULTIPLE. So the
- * library may run a callback of the program's in that thread, as the MPI_Op of a nonblocking reduction, also
- * in a program that asked for less. With MPIX_PROGRESS=never in the environment there is no such thread, and
- * a program that asks for MPI_THREAD_SINGLE gets the library with that.
+ * Thread level: MPI_Query_thread() and MPI_Init_thread() report the level that the program asked for, or less where
+ * the library has less. If all processes of the job run on one node (as the launcher's environment says), or with
+ * MPIX_PROGRESS=never, the MPI library gets just that level, and no thread of mpix's calls it. Between nodes, and where
+ * MPIX_TRANSPORTS leaves shm out, the library gets MPI_THREAD_MULTIPLE, and from the first partitioned request on a
+ * thread of mpix's calls it: the library may run a callback of the program's in that thread, as the MPI_Op of a
+ * nonblocking reduction, whatever level the program asked for.
  */
 #ifndef MPIX_MPIX_H
 #define MPIX_MPIX_H
