@@ -14,6 +14,12 @@
 namespace mpix {
 namespace {
 
+// Constructors that list their blocks.
+bool names_blocks(int combiner) {
+    return combiner == MPI_COMBINER_STRUCT || combiner == MPI_COMBINER_INDEXED || combiner == MPI_COMBINER_HINDEXED ||
+           combiner == MPI_COMBINER_INDEXED_BLOCK || combiner == MPI_COMBINER_HINDEXED_BLOCK;
+}
+
 class decoder {
 public:
     bool decode(MPI_Datatype type, type_map &out);
@@ -43,7 +49,7 @@ void append_block(type_map &out, const type_map &child, std::int64_t count, std:
     if (count == 1)
         out.append(child, at);
     else if (child.is_one_run())
-        out.append_run(at + child.parts[0].offset, child.size * std::max<std::int64_t>(count, 0));
+        out.append_run(at + child.runs[0].offset, child.size * std::max<std::int64_t>(count, 0));
     else
         out.append(block(child, count), at);
 }
@@ -120,7 +126,7 @@ void decoder::basic(MPI_Datatype type, type_map &out) {
     PMPI_Type_get_true_extent_x(type, &true_lower, &true_extent);
     const auto add = [&](std::int64_t at, std::int64_t length) {
         type_map bytes;
-        if (length > 0) bytes.parts.push_back({0, 0, length, {}});
+        if (length > 0) bytes.runs.push_back({0, 0, length});
         bytes.size = length;
         out.append(bytes, at);
     };
@@ -183,6 +189,10 @@ bool decoder::from_parts(const type_contents &made, type_map &out) {
     const auto A = [&](int n) { return static_cast<std::int64_t>(made.addresses[static_cast<std::size_t>(n)]); };
     if (child.empty()) return true;  // a struct of no blocks
     const type_map &c = *child[0];
+    if (names_blocks(made.combiner)) {
+        const double blocks = I(0), runs = blocks * static_cast<double>(std::max<std::size_t>(c.runs.size(), 1));
+        out.runs.reserve(static_cast<std::size_t>(std::min(runs, static_cast<double>(flatten_limit))));
+    }
     switch (made.combiner) {
         case MPI_COMBINER_DUP:
         case MPI_COMBINER_RESIZED:
@@ -336,11 +346,6 @@ constexpr double bytes_a_part = 256;
 // longer than the data.
 constexpr std::int64_t large = 8192;
 constexpr double uses_of_large = 16;
-
-bool names_blocks(int combiner) {
-    return combiner == MPI_COMBINER_STRUCT || combiner == MPI_COMBINER_INDEXED || combiner == MPI_COMBINER_HINDEXED ||
-           combiner == MPI_COMBINER_INDEXED_BLOCK || combiner == MPI_COMBINER_HINDEXED_BLOCK;
-}
 
 // `with.mutex` is held. If the library has packed a type and may be wrong about it, it goes on packing it, for consistency.
 bool library_does(kept &with, MPI_Datatype datatype, int combiner, std::int64_t count) {

@@ -292,6 +292,49 @@ TEST_CASE("irregular blocks stay blocks") {
     PMPI_Type_free(&type);
 }
 
+TEST_CASE("rows are found among blocks without order, however both are described") {
+    std::mt19937_64 random(11);
+    std::vector<int> lengths, at, odd_lengths, odd_at;
+    int next = 0;
+    for (int n = 0; n < 40000; ++n) {
+        odd_lengths.push_back(1 + static_cast<int>(random() % 40));
+        odd_at.push_back(next);
+        next += odd_lengths.back() + 1 + static_cast<int>(random() % 50);
+    }
+    lengths = odd_lengths;
+    at = odd_at;
+    const int rows = 1000, columns = 20, pitch = 100;
+    for (int n = 0; n < rows * columns; ++n) {
+        lengths.push_back(2);
+        at.push_back(next + n / columns * pitch + n % columns * 3);
+    }
+    MPI_Datatype blocks, odd, row, plane, both;
+    PMPI_Type_indexed(static_cast<int>(at.size()), lengths.data(), at.data(), MPI_CHAR, &blocks);
+    const auto plan = read(blocks);
+    REQUIRE(plan->boxes.size() == 1);
+    CHECK(plan->boxes[0].dimensions == 2);
+    CHECK(mpix::detail::runs_in(plan->boxes[0]) == std::int64_t{rows} * columns);
+    REQUIRE(plan->loose.size() == odd_at.size());
+    std::int64_t packed = 0;
+    bool right = true;
+    for (std::size_t n = 0; n < odd_at.size(); ++n) {
+        const mpix_run &r = plan->loose[n];
+        right = right && r.offset == odd_at[n] && r.packed == packed && r.length == odd_lengths[n];
+        packed += r.length;
+    }
+    CHECK(right);
+
+    PMPI_Type_indexed(static_cast<int>(odd_at.size()), odd_lengths.data(), odd_at.data(), MPI_CHAR, &odd);
+    PMPI_Type_vector(columns, 2, 3, MPI_CHAR, &row);
+    PMPI_Type_create_hvector(rows, 1, pitch, row, &plane);
+    const int one[2] = {1, 1};
+    const MPI_Aint places[2] = {0, next};
+    const MPI_Datatype parts[2] = {odd, plane};
+    PMPI_Type_create_struct(2, one, places, parts, &both);
+    CHECK(read(both) == plan);
+    for (MPI_Datatype *type : {&blocks, &odd, &row, &plane, &both}) PMPI_Type_free(type);
+}
+
 TEST_CASE("a type with too many separate blocks is refused") {
     const int rows = static_cast<int>(mpix::most_boxes) + 1;
     std::vector<MPI_Datatype> row(rows);
