@@ -7,6 +7,7 @@
 #include <map>
 #include <mutex>
 #include <new>
+#include <span>
 #include <vector>
 
 #include "host/datatype/contents.h"
@@ -26,11 +27,12 @@ public:
     std::string problem;
 
 private:
+    bool composed(type_contents &made, MPI_Datatype type, const type_envelope &envelope, type_map &out);
     bool from_parts(const type_contents &made, type_map &out);
     const type_map *part(MPI_Datatype type, std::deque<type_map> &here);
     void basic(MPI_Datatype type, type_map &out);
-    void subarray(const std::vector<int> &i, const type_map &child, type_map &out);
-    void darray(const std::vector<int> &i, const type_map &child, type_map &out);
+    void subarray(std::span<const int> i, const type_map &child, type_map &out);
+    void darray(std::span<const int> i, const type_map &child, type_map &out);
 
     // A part may be there many times; its handle means the same as long as what it was read with is kept. But not where
     // every part has a handle of its own.
@@ -54,7 +56,7 @@ void append_block(type_map &out, const type_map &child, std::int64_t count, std:
         out.append(block(child, count), at);
 }
 
-void decoder::subarray(const std::vector<int> &i, const type_map &child, type_map &out) {
+void decoder::subarray(std::span<const int> i, const type_map &child, type_map &out) {
     const auto I = [&](int n) { return i[static_cast<std::size_t>(n)]; };
     const int dimensions = I(0);
     const bool fortran = I(1 + 3 * dimensions) == MPI_ORDER_FORTRAN;
@@ -88,7 +90,7 @@ owned_indices owned(std::int64_t global, int distribution, int argument, int pro
                           : owned_indices{first, length, whole, step, tail};
 }
 
-void decoder::darray(const std::vector<int> &i, const type_map &child, type_map &out) {
+void decoder::darray(std::span<const int> i, const type_map &child, type_map &out) {
     const int processes = i[0], dimensions = i[2];
     int rank = i[1];
     const int *sizes = &i[3], *distributions = sizes + dimensions, *arguments = distributions + dimensions,
@@ -141,6 +143,11 @@ void decoder::basic(MPI_Datatype type, type_map &out) {
     add(true_extent - second, second);
 }
 
+bool decoder::composed(type_contents &made, MPI_Datatype type, const type_envelope &envelope, type_map &out) {
+    problem = made.read(type, envelope);
+    return problem.empty() && from_parts(made, out);
+}
+
 bool decoder::decode(MPI_Datatype type, type_map &out) {
     const type_envelope envelope = envelope_of(type);
     if (problem = envelope.problem; !problem.empty()) return false;
@@ -151,11 +158,10 @@ bool decoder::decode(MPI_Datatype type, type_map &out) {
     if (envelope.is_basic()) {
         basic(type, out);
     } else if (known_.size() < most_known) {
-        type_contents &made = read_.emplace_back();
-        if (!made.read(type, envelope, problem) || !from_parts(made, out)) return false;
+        if (!composed(read_.emplace_back(), type, envelope, out)) return false;
     } else {
         type_contents made;
-        if (!made.read(type, envelope, problem) || !from_parts(made, out)) return false;
+        if (!composed(made, type, envelope, out)) return false;
     }
     if (out.size != size) {
         problem = "the datatype's size does not agree with its type map";
@@ -262,8 +268,14 @@ struct kept {
     }
 };
 
+// Kept with types that the library packs correctly, until more than small messages are packed.
+kept &only_small() {
+    static auto *const one = new kept;
+    return *one;
+}
+
 int drop_kept(MPI_Datatype, int, void *value, void *) {
-    delete static_cast<kept *>(value);
+    if (value != &only_small()) delete static_cast<kept *>(value);
     return MPI_SUCCESS;
 }
 
@@ -289,10 +301,15 @@ int key() {
     return made;
 }
 
-kept *find_kept(MPI_Datatype datatype) {
+kept *find_attribute(MPI_Datatype datatype) {
     kept *found = nullptr;
     int is_there = 0;
     return PMPI_Type_get_attr(datatype, key(), &found, &is_there) == MPI_SUCCESS && is_there ? found : nullptr;
+}
+
+kept *find_kept(MPI_Datatype datatype) {
+    kept *const found = find_attribute(datatype);
+    return found == &only_small() ? nullptr : found;
 }
 
 // Held while an attribute is added to a datatype.
@@ -346,17 +363,22 @@ constexpr double bytes_a_part = 256;
 // longer than the data.
 constexpr std::int64_t large = 8192;
 constexpr double uses_of_large = 16;
+// The library packs a message of no more bytes as quickly as a plan does.
+constexpr std::int64_t small = 512;
+// So many numbers of a type's description are read, besides one for each byte; more of a dense type's, which the libraries
+// are likelier to get wrong.
+constexpr double few_numbers = 4096, of_dense = 65536;
 
 // `with.mutex` is held. If the library has packed a type and may be wrong about it, it goes on packing it, for consistency.
 bool library_does(kept &with, MPI_Datatype datatype, int combiner, std::int64_t count) {
     const bool apart = count == 1 || with.facts.extent >= with.facts.true_extent;
     const auto size = static_cast<double>(with.facts.size);
-    if (with.facts.size == 0 || with.facts.size == with.facts.true_extent) return false;
+    if (with.facts.size == 0) return false;
     if (with.state == kept::unread) {
-        const bool used = with.left_to_library > 0;
-        if (with.facts.size >= large && names_blocks(combiner) && with.left_to_library < uses_of_large * size)
+        const bool used = with.left_to_library > 0, dense = with.facts.size == with.facts.true_extent;
+        if (!dense && with.facts.size >= large && names_blocks(combiner) && with.left_to_library < uses_of_large * size)
             return true;
-        const bool is_read = facts_of(datatype, size + 4096, with.facts);
+        const bool is_read = facts_of(datatype, size + (dense ? of_dense : few_numbers), with.facts);
         with.state = is_read && !(used && !with.facts.library_is_right) ? kept::read : kept::unreadable;
     }
     if (with.state == kept::unreadable || !with.facts.problem.empty()) return true;
@@ -368,7 +390,7 @@ bool library_does(kept &with, MPI_Datatype datatype, int combiner, std::int64_t 
 
 std::shared_ptr<const plan> plan_at_hand(MPI_Datatype datatype) {
     if (const kept *const found = find_kept(datatype); found != nullptr) return found->ready();
-    return find_basic(datatype);
+    return envelope_of(datatype).is_basic() ? find_basic(datatype) : nullptr;
 }
 
 std::shared_ptr<const plan> plan_of(MPI_Datatype datatype, std::string &problem) {
@@ -383,6 +405,24 @@ std::shared_ptr<const plan> plan_of(MPI_Datatype datatype, std::string &problem)
     const std::lock_guard lock(one_at_a_time());
     with.keep(std::move(made));
     return with.type;
+}
+
+bool library_packs_small(MPI_Datatype datatype, std::int64_t count, type_facts &facts) {
+    const kept *const found = find_attribute(datatype);
+    const bool known = found == &only_small();
+    if (found != nullptr && !known) return false;
+    MPI_Count size = 0;
+    PMPI_Type_size_x(datatype, &size);
+    if (size <= 0 || count < 1 || count > small / size) return false;
+    if (known) {
+        facts = quick_facts_of(datatype);
+    } else {
+        if (envelope_of(datatype).is_basic() || !facts_of(datatype, static_cast<double>(small), facts)) return false;
+        if (!facts.library_is_right || !facts.problem.empty()) return false;
+        const std::lock_guard lock(one_at_a_time());
+        if (find_attribute(datatype) == nullptr) PMPI_Type_set_attr(datatype, key(), &only_small());
+    }
+    return count == 1 || facts.extent >= facts.true_extent;
 }
 
 bool library_packs_sooner(MPI_Datatype datatype, std::int64_t count, type_facts &facts) {

@@ -5,6 +5,8 @@
 #include "host/datatype/decode.h"
 #include "host/datatype/host_copy.h"
 
+#include <dlfcn.h>
+
 #include <algorithm>
 #include <cstdint>
 #include <cstdlib>
@@ -15,6 +17,21 @@
 #include "tests/catch.hpp"
 #include "tests/unit/arena.hpp"
 #include "tests/unit/random_type.hpp"
+
+namespace {
+
+int contents_read = 0;
+
+}  // namespace
+
+// In place of the library's, for all that is linked into this program.
+int PMPI_Type_get_contents(MPI_Datatype datatype, int integers, int addresses, int types, int array_of_integers[],
+                           MPI_Aint array_of_addresses[], MPI_Datatype array_of_types[]) {
+    static const auto library =
+        reinterpret_cast<decltype(&PMPI_Type_get_contents)>(dlsym(RTLD_NEXT, "PMPI_Type_get_contents"));
+    ++contents_read;
+    return library(datatype, integers, addresses, types, array_of_integers, array_of_addresses, array_of_types);
+}
 
 namespace {
 
@@ -333,6 +350,39 @@ TEST_CASE("rows are found among blocks without order, however both are described
     PMPI_Type_create_struct(2, one, places, parts, &both);
     CHECK(read(both) == plan);
     for (MPI_Datatype *type : {&blocks, &odd, &row, &plane, &both}) PMPI_Type_free(type);
+}
+
+// A struct of two of the same, again and again: dense, of 2^depth bytes.
+TEST_CASE("types of types are not read once for each time that they occur") {
+    const int depth = 14;
+    MPI_Datatype type, next;
+    PMPI_Type_contiguous(1, MPI_BYTE, &type);
+    for (int k = 0; k < depth; ++k) {
+        const int ones[2] = {1, 1};
+        const MPI_Aint at[2] = {0, MPI_Aint{1} << k};
+        const MPI_Datatype two[2] = {type, type};
+        PMPI_Type_create_struct(2, ones, at, two, &next);
+        PMPI_Type_free(&type);
+        type = next;
+    }
+    PMPI_Type_commit(&type);
+    mpix::type_facts facts;
+    contents_read = 0;
+    CHECK(mpix::library_packs_sooner(type, 1, facts));
+    CHECK(contents_read > 0);
+    CHECK(contents_read < 1000);
+
+    // Open MPI has a new handle for each occurrence.
+    int integers[3];
+    MPI_Aint addresses[2];
+    MPI_Datatype parts[2];
+    PMPI_Type_get_contents(type, 3, 2, 2, integers, addresses, parts);
+    const bool same = parts[0] == parts[1];
+    for (MPI_Datatype &part : parts) PMPI_Type_free(&part);
+    contents_read = 0;
+    CHECK(read(type)->contiguous());
+    if (same) CHECK(contents_read == depth + 1);
+    PMPI_Type_free(&type);
 }
 
 TEST_CASE("a type with too many separate blocks is refused") {
