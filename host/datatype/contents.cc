@@ -30,22 +30,19 @@ type_contents::~type_contents() {
         if (!envelope_of(part).is_basic()) PMPI_Type_free(&part);  // MPI_Type_get_contents made a new reference
 }
 
-bool type_contents::read(MPI_Datatype datatype, const type_envelope &envelope, std::string &problem) {
+std::string_view type_contents::read(MPI_Datatype datatype, const type_envelope &envelope) {
     combiner = envelope.combiner;
-    // Never without an address.
-    integers.resize(static_cast<std::size_t>(envelope.integers) + 1);
-    addresses.resize(static_cast<std::size_t>(envelope.addresses) + 1);
-    std::vector<MPI_Datatype> parts(static_cast<std::size_t>(envelope.types) + 1);
-    if (PMPI_Type_get_contents(datatype, envelope.integers, envelope.addresses, envelope.types, integers.data(),
-                               addresses.data(), parts.data()) != MPI_SUCCESS) {
-        problem = "MPI_Type_get_contents does not explain the datatype";
-        return false;
-    }
-    parts.pop_back();
-    types = std::move(parts);
-    if (!types.empty() || combiner == MPI_COMBINER_STRUCT) return true;
-    problem = unknown_constructor;
-    return false;
+    const auto i = integers_.of(envelope.integers);
+    const auto a = addresses_.of(envelope.addresses);
+    const auto t = types_.of(envelope.types);
+    if (PMPI_Type_get_contents(datatype, envelope.integers, envelope.addresses, envelope.types, i.data(), a.data(),
+                               t.data()) != MPI_SUCCESS)
+        return "MPI_Type_get_contents does not explain the datatype";
+    integers = i;
+    addresses = a;
+    types = t;
+    if (types.empty() && combiner != MPI_COMBINER_STRUCT) return unknown_constructor;
+    return {};
 }
 
 }  // namespace mpix

@@ -6,9 +6,10 @@
 
 #include <mpi.h>
 
-#include <string>
+#include <cstddef>
+#include <memory>
+#include <span>
 #include <string_view>
-#include <vector>
 
 namespace mpix {
 
@@ -26,19 +27,40 @@ type_envelope envelope_of(MPI_Datatype datatype);
 
 // For types that are not basic. The handles of the parts are valid during the lifetime of this object: MPICH returns the same
 // handle for the same type, Open MPI a new duplicate each time.
-struct type_contents {
+class type_contents {
+public:
     int combiner = MPI_COMBINER_NAMED;
-    std::vector<int> integers;
-    std::vector<MPI_Aint> addresses;
-    std::vector<MPI_Datatype> types;
+    std::span<const int> integers;
+    std::span<const MPI_Aint> addresses;
+    std::span<MPI_Datatype> types;
 
     type_contents() = default;
     type_contents(const type_contents &) = delete;
     type_contents &operator=(const type_contents &) = delete;
     ~type_contents();
 
-    // False, with a sentence in `problem`, if the library does not return the contents.
-    bool read(MPI_Datatype datatype, const type_envelope &envelope, std::string &problem);
+    // Empty, or why the contents cannot be read.
+    std::string_view read(MPI_Datatype datatype, const type_envelope &envelope);
+
+private:
+    // Most types have few.
+    template <class T, std::size_t few>
+    class list {
+    public:
+        // Never without an address.
+        std::span<T> of(int number) {
+            const auto n = static_cast<std::size_t>(number);
+            if (n > few) many_ = std::make_unique_for_overwrite<T[]>(n);
+            return {n > few ? many_.get() : few_, n};
+        }
+
+    private:
+        T few_[few];
+        std::unique_ptr<T[]> many_;
+    };
+    list<int, 16> integers_;
+    list<MPI_Aint, 4> addresses_;
+    list<MPI_Datatype, 4> types_;
 };
 
 }  // namespace mpix

@@ -4,9 +4,11 @@
 #include <algorithm>
 #include <atomic>
 #include <deque>
+#include <functional>
 #include <map>
 #include <mutex>
 #include <new>
+#include <span>
 #include <vector>
 
 #include "host/datatype/contents.h"
@@ -14,17 +16,24 @@
 namespace mpix {
 namespace {
 
+// Constructors that list their blocks.
+bool names_blocks(int combiner) {
+    return combiner == MPI_COMBINER_STRUCT || combiner == MPI_COMBINER_INDEXED || combiner == MPI_COMBINER_HINDEXED ||
+           combiner == MPI_COMBINER_INDEXED_BLOCK || combiner == MPI_COMBINER_HINDEXED_BLOCK;
+}
+
 class decoder {
 public:
     bool decode(MPI_Datatype type, type_map &out);
     std::string problem;
 
 private:
+    bool composed(type_contents &made, MPI_Datatype type, const type_envelope &envelope, type_map &out);
     bool from_parts(const type_contents &made, type_map &out);
     const type_map *part(MPI_Datatype type, std::deque<type_map> &here);
     void basic(MPI_Datatype type, type_map &out);
-    void subarray(const std::vector<int> &i, const type_map &child, type_map &out);
-    void darray(const std::vector<int> &i, const type_map &child, type_map &out);
+    void subarray(std::span<const int> i, const type_map &child, type_map &out);
+    void darray(std::span<const int> i, const type_map &child, type_map &out);
 
     // A part may be there many times; its handle means the same as long as what it was read with is kept. But not where
     // every part has a handle of its own.
@@ -43,12 +52,12 @@ void append_block(type_map &out, const type_map &child, std::int64_t count, std:
     if (count == 1)
         out.append(child, at);
     else if (child.is_one_run())
-        out.append_run(at + child.parts[0].offset, child.size * std::max<std::int64_t>(count, 0));
+        out.append_run(at + child.runs[0].offset, child.size * std::max<std::int64_t>(count, 0));
     else
         out.append(block(child, count), at);
 }
 
-void decoder::subarray(const std::vector<int> &i, const type_map &child, type_map &out) {
+void decoder::subarray(std::span<const int> i, const type_map &child, type_map &out) {
     const auto I = [&](int n) { return i[static_cast<std::size_t>(n)]; };
     const int dimensions = I(0);
     const bool fortran = I(1 + 3 * dimensions) == MPI_ORDER_FORTRAN;
@@ -82,7 +91,7 @@ owned_indices owned(std::int64_t global, int distribution, int argument, int pro
                           : owned_indices{first, length, whole, step, tail};
 }
 
-void decoder::darray(const std::vector<int> &i, const type_map &child, type_map &out) {
+void decoder::darray(std::span<const int> i, const type_map &child, type_map &out) {
     const int processes = i[0], dimensions = i[2];
     int rank = i[1];
     const int *sizes = &i[3], *distributions = sizes + dimensions, *arguments = distributions + dimensions,
@@ -120,7 +129,7 @@ void decoder::basic(MPI_Datatype type, type_map &out) {
     PMPI_Type_get_true_extent_x(type, &true_lower, &true_extent);
     const auto add = [&](std::int64_t at, std::int64_t length) {
         type_map bytes;
-        if (length > 0) bytes.parts.push_back({0, 0, length, {}});
+        if (length > 0) bytes.runs.push_back({0, 0, length});
         bytes.size = length;
         out.append(bytes, at);
     };
@@ -135,6 +144,11 @@ void decoder::basic(MPI_Datatype type, type_map &out) {
     add(true_extent - second, second);
 }
 
+bool decoder::composed(type_contents &made, MPI_Datatype type, const type_envelope &envelope, type_map &out) {
+    problem = made.read(type, envelope);
+    return problem.empty() && from_parts(made, out);
+}
+
 bool decoder::decode(MPI_Datatype type, type_map &out) {
     const type_envelope envelope = envelope_of(type);
     if (problem = envelope.problem; !problem.empty()) return false;
@@ -145,11 +159,10 @@ bool decoder::decode(MPI_Datatype type, type_map &out) {
     if (envelope.is_basic()) {
         basic(type, out);
     } else if (known_.size() < most_known) {
-        type_contents &made = read_.emplace_back();
-        if (!made.read(type, envelope, problem) || !from_parts(made, out)) return false;
+        if (!composed(read_.emplace_back(), type, envelope, out)) return false;
     } else {
         type_contents made;
-        if (!made.read(type, envelope, problem) || !from_parts(made, out)) return false;
+        if (!composed(made, type, envelope, out)) return false;
     }
     if (out.size != size) {
         problem = "the datatype's size does not agree with its type map";
@@ -183,6 +196,10 @@ bool decoder::from_parts(const type_contents &made, type_map &out) {
     const auto A = [&](int n) { return static_cast<std::int64_t>(made.addresses[static_cast<std::size_t>(n)]); };
     if (child.empty()) return true;  // a struct of no blocks
     const type_map &c = *child[0];
+    if (names_blocks(made.combiner)) {
+        const double blocks = I(0), runs = blocks * static_cast<double>(std::max<std::size_t>(c.runs.size(), 1));
+        out.runs.reserve(static_cast<std::size_t>(std::min(runs, static_cast<double>(flatten_limit))));
+    }
     switch (made.combiner) {
         case MPI_COMBINER_DUP:
         case MPI_COMBINER_RESIZED:
@@ -252,8 +269,19 @@ struct kept {
     }
 };
 
+// Kept with types that the library packs correctly, as long as only small messages are packed: which of these says how many
+// there were. Then a plan, which packs sooner once it is made, is worth its making.
+constexpr std::ptrdiff_t few_uses = 16;
+kept *small_uses() {
+    static auto *const all = new kept[few_uses];
+    return all;
+}
+bool counts_small_uses(const kept *value) {
+    return std::less_equal<>()(small_uses(), value) && std::less<>()(value, small_uses() + few_uses);
+}
+
 int drop_kept(MPI_Datatype, int, void *value, void *) {
-    delete static_cast<kept *>(value);
+    if (!counts_small_uses(static_cast<kept *>(value))) delete static_cast<kept *>(value);
     return MPI_SUCCESS;
 }
 
@@ -279,10 +307,15 @@ int key() {
     return made;
 }
 
-kept *find_kept(MPI_Datatype datatype) {
+kept *find_attribute(MPI_Datatype datatype) {
     kept *found = nullptr;
     int is_there = 0;
     return PMPI_Type_get_attr(datatype, key(), &found, &is_there) == MPI_SUCCESS && is_there ? found : nullptr;
+}
+
+kept *find_kept(MPI_Datatype datatype) {
+    kept *const found = find_attribute(datatype);
+    return counts_small_uses(found) ? nullptr : found;
 }
 
 // Held while an attribute is added to a datatype.
@@ -337,22 +370,22 @@ constexpr double bytes_a_part = 256;
 // longer than the data.
 constexpr std::int64_t large = 8192;
 constexpr double uses_of_large = 16;
-
-bool names_blocks(int combiner) {
-    return combiner == MPI_COMBINER_STRUCT || combiner == MPI_COMBINER_INDEXED || combiner == MPI_COMBINER_HINDEXED ||
-           combiner == MPI_COMBINER_INDEXED_BLOCK || combiner == MPI_COMBINER_HINDEXED_BLOCK;
-}
+// The library packs a message of no more bytes as quickly as a plan does.
+constexpr std::int64_t small = 512;
+// So many numbers of a type's description are read, besides one for each byte; more of a dense type's, which the libraries
+// are likelier to get wrong.
+constexpr double few_numbers = 4096, of_dense = 65536;
 
 // `with.mutex` is held. If the library has packed a type and may be wrong about it, it goes on packing it, for consistency.
 bool library_does(kept &with, MPI_Datatype datatype, int combiner, std::int64_t count) {
     const bool apart = count == 1 || with.facts.extent >= with.facts.true_extent;
     const auto size = static_cast<double>(with.facts.size);
-    if (with.facts.size == 0 || with.facts.size == with.facts.true_extent) return false;
+    if (with.facts.size == 0) return false;
     if (with.state == kept::unread) {
-        const bool used = with.left_to_library > 0;
-        if (with.facts.size >= large && names_blocks(combiner) && with.left_to_library < uses_of_large * size)
+        const bool used = with.left_to_library > 0, dense = with.facts.size == with.facts.true_extent;
+        if (!dense && with.facts.size >= large && names_blocks(combiner) && with.left_to_library < uses_of_large * size)
             return true;
-        const bool is_read = facts_of(datatype, size + 4096, with.facts);
+        const bool is_read = facts_of(datatype, size + (dense ? of_dense : few_numbers), with.facts);
         with.state = is_read && !(used && !with.facts.library_is_right) ? kept::read : kept::unreadable;
     }
     if (with.state == kept::unreadable || !with.facts.problem.empty()) return true;
@@ -364,7 +397,7 @@ bool library_does(kept &with, MPI_Datatype datatype, int combiner, std::int64_t 
 
 std::shared_ptr<const plan> plan_at_hand(MPI_Datatype datatype) {
     if (const kept *const found = find_kept(datatype); found != nullptr) return found->ready();
-    return find_basic(datatype);
+    return envelope_of(datatype).is_basic() ? find_basic(datatype) : nullptr;
 }
 
 std::shared_ptr<const plan> plan_of(MPI_Datatype datatype, std::string &problem) {
@@ -379,6 +412,26 @@ std::shared_ptr<const plan> plan_of(MPI_Datatype datatype, std::string &problem)
     const std::lock_guard lock(one_at_a_time());
     with.keep(std::move(made));
     return with.type;
+}
+
+bool library_packs_small(MPI_Datatype datatype, std::int64_t count, type_facts &facts) {
+    kept *const found = find_attribute(datatype);
+    const bool known = counts_small_uses(found);
+    if (found != nullptr && (!known || found == small_uses() + few_uses - 1)) return false;
+    MPI_Count size = 0;
+    PMPI_Type_size_x(datatype, &size);
+    if (size <= 0 || count < 1 || count > small / size) return false;
+    if (known) {
+        facts = quick_facts_of(datatype);
+    } else {
+        if (envelope_of(datatype).is_basic() || !facts_of(datatype, static_cast<double>(small), facts)) return false;
+        if (!facts.library_is_right || !facts.problem.empty()) return false;
+    }
+    {
+        const std::lock_guard lock(one_at_a_time());
+        if (find_attribute(datatype) == found) PMPI_Type_set_attr(datatype, key(), known ? found + 1 : small_uses());
+    }
+    return count == 1 || facts.extent >= facts.true_extent;
 }
 
 bool library_packs_sooner(MPI_Datatype datatype, std::int64_t count, type_facts &facts) {

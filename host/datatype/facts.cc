@@ -2,7 +2,7 @@
 #include "host/datatype/facts.h"
 
 #include <algorithm>
-#include <deque>
+#include <forward_list>
 #include <map>
 
 #include "host/datatype/contents.h"
@@ -44,16 +44,16 @@ private:
 class surveyor {
 public:
     explicit surveyor(double budget) : budget_(budget) {}
-    const type_facts &facts(MPI_Datatype type);
+    type_facts facts(MPI_Datatype type);
+    type_facts look_into(MPI_Datatype type, const type_envelope &envelope);
     bool within_budget() const { return budget_ >= 0; }
 
 private:
-    void look_into(MPI_Datatype type, type_facts &out);
     block_order order_of(const type_contents &made, type_facts &out);
 
     double budget_;
     std::map<MPI_Datatype, type_facts> known_;  // a part may be there many times
-    std::deque<type_contents> read_;            // so that no handle comes to mean another type
+    std::forward_list<type_contents> read_;     // so that no handle comes to mean another type
 };
 
 // The blocks of one row, and the rows.
@@ -80,8 +80,7 @@ block_order surveyor::order_of(const type_contents &made, type_facts &out) {
     const auto I = [&](int n) -> std::int64_t { return made.integers[static_cast<std::size_t>(n)]; };
     const auto A = [&](int n) -> std::int64_t { return made.addresses[static_cast<std::size_t>(n)]; };
     block_order order;
-    type_facts none;
-    const type_facts &c = made.types.empty() ? none : facts(made.types[0]);
+    const type_facts c = made.types.empty() ? type_facts() : facts(made.types[0]);
     switch (made.combiner) {
         case MPI_COMBINER_DUP:
         case MPI_COMBINER_RESIZED:
@@ -123,41 +122,42 @@ block_order surveyor::order_of(const type_contents &made, type_facts &out) {
     return order;
 }
 
-void surveyor::look_into(MPI_Datatype type, type_facts &out) {
-    out = quick_facts_of(type);
-    const type_envelope envelope = envelope_of(type);
+// Of a type that is not basic.
+type_facts surveyor::look_into(MPI_Datatype type, const type_envelope &envelope) {
+    type_facts out = quick_facts_of(type);
     out.problem = envelope.problem;
-    if (!out.problem.empty()) return;
-    if (envelope.is_basic()) {
-        out.library_is_right = !has_padding(type);
-        return;
-    }
+    if (!out.problem.empty()) return out;
     // Open MPI makes a duplicate of each part.
     constexpr double of_a_part = 64;
     budget_ -= 1 + envelope.integers + envelope.addresses + of_a_part * envelope.types;
-    if (!within_budget()) return;
-    type_contents &made = read_.emplace_back();
-    if (!made.read(type, envelope, out.problem)) return;
+    if (!within_budget()) return out;
+    type_contents &made = read_.emplace_front();
+    if (out.problem = made.read(type, envelope); !out.problem.empty()) return out;
     if (made.types.empty()) {  // a struct of no blocks
         out.library_is_right = false;
-        return;
+        return out;
     }
     const block_order order = order_of(made, out);
     out.parts = order.parts;
     out.library_is_right = out.size > 0 && !order.empty && order.ascending;
     for (const MPI_Datatype part : made.types) {
-        if (!within_budget()) return;
-        const type_facts &child = facts(part);
+        if (!within_budget()) return out;
+        const type_facts child = facts(part);
         out.library_is_right = out.library_is_right && child.library_is_right;
         if (out.problem.empty()) out.problem = child.problem;
     }
+    return out;
 }
 
-const type_facts &surveyor::facts(MPI_Datatype type) {
+type_facts surveyor::facts(MPI_Datatype type) {
+    const type_envelope envelope = envelope_of(type);
+    if (envelope.is_basic()) {
+        type_facts out = quick_facts_of(type);
+        out.library_is_right = !has_padding(type);
+        return out;
+    }
     if (const auto known = known_.find(type); known != known_.end()) return known->second;
-    type_facts found;
-    look_into(type, found);
-    return known_.emplace(type, std::move(found)).first->second;
+    return known_.emplace(type, look_into(type, envelope)).first->second;
 }
 
 }  // namespace
@@ -177,10 +177,10 @@ type_facts quick_facts_of(MPI_Datatype datatype) {
 
 bool facts_of(MPI_Datatype datatype, double budget, type_facts &out) {
     surveyor one(budget);
-    type_facts found = one.facts(datatype);
-    if (!one.within_budget()) return false;
-    out = std::move(found);
-    return true;
+    const type_envelope envelope = envelope_of(datatype);
+    const type_facts found = envelope.is_basic() ? one.facts(datatype) : one.look_into(datatype, envelope);
+    if (one.within_budget()) out = found;
+    return one.within_budget();
 }
 
 }  // namespace mpix

@@ -7,7 +7,7 @@
 #include <mpi.h>
 
 #include <cstdint>
-#include <string>
+#include <string_view>
 
 namespace mpix {
 
@@ -19,7 +19,7 @@ struct type_facts {
     // the type has none of what the libraries get wrong, which is empty parts, overlaps, blocks in reverse order (Open MPI 4.1
     // takes dense ones for contiguous), and long double (MPICH does not copy its padding).
     bool library_is_right = true;
-    std::string problem;  // if there can be no plan: why
+    std::string_view problem;  // if there can be no plan: why
 };
 
 // Only what the MPI library reports directly; the other members keep their defaults.

@@ -27,40 +27,54 @@ void add_dimension(std::int64_t &run, std::vector<mpix_dimension> &dimensions, c
     dimensions.push_back(add);
 }
 
+void append_to(std::vector<mpix_run> &runs, const mpix_run &next) {
+    if (!runs.empty()) {
+        mpix_run &last = runs.back();
+        if (last.offset + last.length == next.offset && last.packed + last.length == next.packed) {
+            last.length += next.length;
+            return;
+        }
+    }
+    runs.push_back(next);
+}
+
 }  // namespace
 
 void type_map::repeat(std::int64_t count, std::int64_t stride) {
-    if (count <= 0) parts.clear();
-    for (strided &part : parts) add_dimension(part.run, part.dimensions, {count, stride, size});
+    if (count <= 0) {
+        parts.clear();
+        runs.clear();
+    }
+    const mpix_dimension add{count, stride, size};
+    for (strided &part : parts) add_dimension(part.run, part.dimensions, add);
+    std::size_t left = 0;
+    for (const mpix_run &r : runs) {
+        strided part{r.offset, r.packed, r.length, {}};
+        add_dimension(part.run, part.dimensions, add);
+        if (part.dimensions.empty())
+            runs[left++] = {part.offset, part.packed, part.run};
+        else
+            parts.push_back(std::move(part));
+    }
+    runs.resize(left);
     size *= std::max<std::int64_t>(count, 0);
 }
 
 void type_map::append(const type_map &other, std::int64_t at) {
-    for (const strided &part : other.parts) {
-        const std::int64_t offset = at + part.offset, packed = size + part.packed;
-        strided *const last = parts.empty() ? nullptr : &parts.back();
-        if (part.dimensions.empty() && last != nullptr && last->dimensions.empty() &&
-            last->offset + last->run == offset && last->packed + last->run == packed)
-            last->run += part.run;
-        else
-            parts.push_back({offset, packed, part.run, part.dimensions});
-    }
+    for (const strided &part : other.parts)
+        parts.push_back({at + part.offset, size + part.packed, part.run, part.dimensions});
+    for (const mpix_run &r : other.runs) append_to(runs, {at + r.offset, size + r.packed, r.length});
     size += other.size;
 }
 
 void type_map::append_run(std::int64_t offset, std::int64_t length) {
     if (length == 0) return;
-    strided *const last = parts.empty() ? nullptr : &parts.back();
-    if (last != nullptr && last->dimensions.empty() && last->offset + last->run == offset &&
-        last->packed + last->run == size)
-        last->run += length;
-    else
-        parts.push_back({offset, size, length, {}});
+    append_to(runs, {offset, size, length});
     size += length;
 }
 
 bool type_map::is_one_run() const {
-    return parts.size() == 1 && parts[0].dimensions.empty() && parts[0].run == size && size == extent;
+    return parts.empty() && runs.size() == 1 && runs[0].length == size && size == extent;
 }
 
 namespace {
@@ -108,10 +122,11 @@ void append_runs(const strided &part, std::size_t level, std::int64_t offset, st
 
 bool before(const mpix_run &a, const mpix_run &b) { return a.packed < b.packed; }
 
-std::vector<mpix_run> flatten(const std::vector<strided> &parts, std::int64_t runs) {
-    std::vector<mpix_run> flat;
-    flat.reserve(static_cast<std::size_t>(runs));
-    for (const strided &part : parts) append_runs(part, part.dimensions.size(), part.offset, part.packed, flat);
+// All runs of the map, of which there are so many.
+std::vector<mpix_run> flatten(type_map &&map, std::int64_t number) {
+    std::vector<mpix_run> flat = std::move(map.runs);
+    if (!map.parts.empty()) flat.reserve(static_cast<std::size_t>(number));
+    for (const strided &part : map.parts) append_runs(part, part.dimensions.size(), part.offset, part.packed, flat);
     if (!std::is_sorted(flat.begin(), flat.end(), before)) std::sort(flat.begin(), flat.end(), before);
     std::size_t kept = 0;
     for (std::size_t n = 0; n < flat.size(); ++n) {
@@ -124,60 +139,78 @@ std::vector<mpix_run> flatten(const std::vector<strided> &parts, std::int64_t ru
     return flat;
 }
 
-// Boxes of one shape differ only in where they are.
+// Boxes of one shape differ only in where they are. A shape is a run, or steps over another shape.
 class shapes {
 public:
-    struct shape {
-        std::int64_t run;
-        std::vector<mpix_dimension> dimensions;
-        std::int64_t runs;
-    };
+    static constexpr std::uint32_t no_shape = ~0u;
 
     std::uint32_t of_run(std::int64_t length) {
         if (length != last_length_) {
             last_length_ = length;
-            last_ = find({~0u, {length, 0, 0}});
+            last_ = find({no_shape, {length, 0, 0}, length, 1});
         }
         return last_;
     }
-    std::uint32_t with(std::uint32_t inner, const mpix_dimension &d) { return find({inner, d}); }
-    const shape &operator[](std::uint32_t id) const { return all_[id]; }
+    std::uint32_t with(std::uint32_t inner, const mpix_dimension &d) {
+        return find({inner, d, all_[inner].run, all_[inner].runs * d.count});
+    }
     std::size_t count() const { return all_.size(); }
+    std::int64_t runs(std::uint32_t id) const { return all_[id].runs; }
+
+    strided at(std::uint32_t id, std::int64_t offset, std::int64_t packed) const {
+        strided part{offset, packed, all_[id].run, {}};
+        for (; all_[id].inner != no_shape; id = all_[id].inner) part.dimensions.push_back(all_[id].outer);
+        std::reverse(part.dimensions.begin(), part.dimensions.end());
+        return part;
+    }
 
 private:
-    struct key {
+    struct shape {
         std::uint32_t inner;
         mpix_dimension outer;
-        bool operator==(const key &o) const {
+        std::int64_t run, runs;
+
+        bool operator==(const shape &o) const {
             return inner == o.inner && outer.count == o.outer.count && outer.stride == o.outer.stride &&
                    outer.packed == o.outer.packed;
         }
-    };
-    struct hash {
-        std::size_t operator()(const key &k) const {
-            std::uint64_t h = k.inner;
-            for (const std::int64_t v : {k.outer.count, k.outer.stride, k.outer.packed})
+        std::uint32_t hash() const {
+            std::uint64_t h = inner;
+            for (const std::int64_t v : {outer.count, outer.stride, outer.packed})
                 h = (h ^ static_cast<std::uint64_t>(v)) * 0x9e3779b97f4a7c15u, h ^= h >> 29;
-            return h;
+            return static_cast<std::uint32_t>(h);
         }
     };
-    std::uint32_t find(const key &k) {
-        const auto [it, is_new] = ids_.emplace(k, static_cast<std::uint32_t>(all_.size()));
-        if (is_new) {
-            if (k.inner == ~0u) {
-                all_.push_back({k.outer.count, {}, 1});
-            } else {
-                shape s = all_[k.inner];
-                s.dimensions.push_back(k.outer);
-                s.runs *= k.outer.count;
-                all_.push_back(std::move(s));
-            }
+    // Of a hash table with open addressing, in which at least half of the slots are empty.
+    struct slot {
+        std::uint32_t id = no_shape, hash = 0;
+    };
+
+    void grow() {
+        std::vector<slot> larger(std::max<std::size_t>(4 * slots_.size(), 64));
+        for (const slot &taken : slots_) {
+            std::size_t at = taken.hash & (larger.size() - 1);
+            while (larger[at].id != no_shape) at = (at + 1) & (larger.size() - 1);
+            if (taken.id != no_shape) larger[at] = taken;
         }
-        return it->second;
+        slots_ = std::move(larger);
     }
+    std::uint32_t find(const shape &s) {
+        if (2 * (all_.size() + 1) > slots_.size()) grow();
+        const std::uint32_t hash = s.hash();
+        std::size_t at = hash & (slots_.size() - 1);
+        while (slots_[at].id != no_shape && !(slots_[at].hash == hash && all_[slots_[at].id] == s))
+            at = (at + 1) & (slots_.size() - 1);
+        if (slots_[at].id == no_shape) {
+            slots_[at] = {static_cast<std::uint32_t>(all_.size()), hash};
+            all_.push_back(s);
+        }
+        return slots_[at].id;
+    }
+
     std::int64_t last_length_ = -1;
     std::uint32_t last_ = 0;
-    std::unordered_map<key, std::uint32_t, hash> ids_;
+    std::vector<slot> slots_;
     std::vector<shape> all_;
 };
 
@@ -186,26 +219,15 @@ struct item {
     std::uint32_t shape;
 };
 
-// One round: progressions of equal items become one item each. False: there were none.
-bool group(std::vector<item> &items, shapes &known) {
-    struct progression {
-        item first;
-        std::int64_t count = 0, stride = 0, packed = 0;
-        std::int64_t last_offset = 0, last_packed = 0;
-    };
-    std::vector<progression> open(known.count());
-    std::vector<item> grouped;
-    bool any = false;
-    const auto close = [&](const progression &p) {
-        item whole = p.first;
-        if (p.count > 1) {
-            whole.shape = known.with(p.first.shape, {p.count, p.stride, p.packed});
-            any = true;
-        }
-        grouped.push_back(whole);
-    };
-    for (const item &next : items) {
-        progression &p = open[next.shape];
+// Finds progressions of equal items, of which each becomes one item.
+class grouping {
+public:
+    explicit grouping(shapes &known) : known_(known), open_(known.count()) {}
+
+    // In packing order.
+    void add(const item &next) {
+        if (next.shape >= open_.size()) open_.resize(next.shape + 1);
+        progression &p = open_[next.shape];
         const std::int64_t stride = next.offset - p.last_offset, packed = next.packed - p.last_packed;
         if (p.count == 1) {
             p.stride = stride;
@@ -214,18 +236,71 @@ bool group(std::vector<item> &items, shapes &known) {
         if (p.count > 0 && p.stride == stride && p.packed == packed) {
             ++p.count;
         } else {
-            if (p.count > 0) close(p);
-            p = {next, 1, 0, 0, 0, 0};
+            close(p);
+            p = {out_.size(), 1, 0, 0, 0, 0};
+            out_.push_back(next);
         }
         p.last_offset = next.offset;
         p.last_packed = next.packed;
     }
-    for (const progression &p : open)
-        if (p.count > 0) close(p);
-    if (!any) return false;
-    std::sort(grouped.begin(), grouped.end(), [](const item &a, const item &b) { return a.packed < b.packed; });
-    items = std::move(grouped);
-    return true;
+    // False: there were none.
+    bool finish(std::vector<item> &out) {
+        for (const progression &p : open_) close(p);
+        out = std::move(out_);
+        return found_;
+    }
+
+private:
+    struct progression {
+        std::size_t first = 0;  // its first item's place, which is the whole one's
+        std::int64_t count = 0, stride = 0, packed = 0;
+        std::int64_t last_offset = 0, last_packed = 0;
+    };
+    void close(const progression &p) {
+        if (p.count < 2) return;
+        item &whole = out_[p.first];
+        whole.shape = known_.with(whole.shape, {p.count, p.stride, p.packed});
+        found_ = true;
+    }
+
+    shapes &known_;
+    std::vector<progression> open_;
+    std::vector<item> out_;
+    bool found_ = false;
+};
+
+// Among more shapes than this, those of few runs are not part of any order.
+constexpr std::size_t most_shapes = 4096;
+
+struct grouped {
+    std::vector<item> items;
+    bool complete = true;  // no run was left out
+};
+
+grouped group(const std::vector<mpix_run> &runs, shapes &known) {
+    grouped all;
+    grouping first(known);
+    for (const mpix_run &r : runs) first.add({r.offset, r.packed, known.of_run(r.length)});
+    bool found = first.finish(all.items);
+    for (int n = 1; n < MPIX_MAX_DIMENSIONS && found; ++n) {
+        if (all.complete) {
+            grouping next(known);
+            for (const item &i : all.items) {
+                next.add(i);
+                if (known.count() > most_shapes) break;
+            }
+            if (known.count() <= most_shapes) {
+                found = next.finish(all.items);
+                continue;
+            }
+            std::erase_if(all.items, [&](const item &i) { return known.runs(i.shape) < smallest_box; });
+            all.complete = false;
+        }
+        grouping next(known);
+        for (const item &i : all.items) next.add(i);
+        found = next.finish(all.items);
+    }
+    return all;
 }
 
 mpix_box box_of(const strided &part) {
@@ -235,8 +310,7 @@ mpix_box box_of(const strided &part) {
 }
 
 // The runs that are in none of the boxes.
-std::vector<mpix_run> without(const std::vector<mpix_run> &runs, const std::vector<mpix_box> &boxes) {
-    std::vector<mpix_run> left = runs;
+std::vector<mpix_run> without(std::vector<mpix_run> left, const std::vector<mpix_box> &boxes) {
     for (const mpix_box &box : boxes)
         for (std::int64_t n = 0; n < detail::runs_in(box); ++n) {
             const mpix_run one{0, detail::place_of_run(box, n).packed, 0};
@@ -248,37 +322,32 @@ std::vector<mpix_run> without(const std::vector<mpix_run> &runs, const std::vect
     return left;
 }
 
-void compress(const std::vector<mpix_run> &runs, plan &out) {
+void compress(std::vector<mpix_run> runs, plan &out) {
     shapes known;
-    std::vector<item> items;
-    items.reserve(runs.size());
-    for (const mpix_run &r : runs) items.push_back({r.offset, r.packed, known.of_run(r.length)});
-    for (int n = 0; n < MPIX_MAX_DIMENSIONS && group(items, known); ++n) {
-    }
+    const auto [items, complete] = group(runs, known);
     // Where there is much, what is small is not worth a box of its own.
-    std::int64_t smallest = 0;
+    std::int64_t smallest = complete ? 0 : smallest_box;
     if (items.size() > most_boxes) {
         std::vector<std::int64_t> sizes;
-        for (const item &i : items) sizes.push_back(known[i.shape].runs);
+        for (const item &i : items) sizes.push_back(known.runs(i.shape));
         std::nth_element(sizes.begin(), sizes.begin() + most_boxes, sizes.end(), std::greater<>());
         smallest = std::max(smallest_box, sizes[most_boxes] + 1);
     }
     std::int64_t in_boxes = 0;
     for (const item &i : items) {
-        const shapes::shape &s = known[i.shape];
-        if (s.runs < smallest) continue;
-        out.boxes.push_back(box_of({i.offset, i.packed, s.run, s.dimensions}));
-        in_boxes += s.runs;
+        if (known.runs(i.shape) < smallest) continue;
+        out.boxes.push_back(box_of(known.at(i.shape, i.offset, i.packed)));
+        in_boxes += known.runs(i.shape);
     }
     const auto all = static_cast<std::int64_t>(runs.size());
-    if (in_boxes < all / 8) {  // what is left of them is in order already
-        out.loose = without(runs, out.boxes);
+    if (!complete || in_boxes < all / 8) {  // what is left of them is in order already
+        out.loose = without(std::move(runs), out.boxes);
         return;
     }
     for (const item &i : items) {
-        const shapes::shape &s = known[i.shape];
-        if (s.runs < smallest)
-            append_runs({i.offset, i.packed, s.run, s.dimensions}, s.dimensions.size(), i.offset, i.packed, out.loose);
+        if (known.runs(i.shape) >= smallest) continue;
+        const strided part = known.at(i.shape, i.offset, i.packed);
+        append_runs(part, part.dimensions.size(), i.offset, i.packed, out.loose);
     }
     std::sort(out.loose.begin(), out.loose.end(), before);
 }
@@ -342,13 +411,19 @@ std::shared_ptr<const plan> make_plan(type_map &&map, std::string &problem) {
     plan made;
     made.size = map.size;
     made.extent = map.extent;
-    std::int64_t runs = 0;
+    auto runs = static_cast<std::int64_t>(map.runs.size());
     for (const strided &part : map.parts) runs = std::min(runs + runs_of(part.dimensions), 2 * flatten_limit);
-    if (map.parts.size() == 1 && is_canonical(map.parts[0])) {
+    if (map.parts.empty() && map.runs.size() == 1) {
+        made.boxes.push_back(box_of({map.runs[0].offset, map.runs[0].packed, map.runs[0].length, {}}));
+    } else if (map.runs.empty() && map.parts.size() == 1 && is_canonical(map.parts[0])) {
         made.boxes.push_back(box_of(map.parts[0]));
     } else if (runs <= flatten_limit) {
-        compress(flatten(map.parts, runs), made);
+        compress(flatten(std::move(map), runs), made);
     } else {
+        for (const mpix_run &r : map.runs) {
+            if (map.parts.size() > most_boxes) break;
+            map.parts.push_back({r.offset, r.packed, r.length, {}});
+        }
         for (const strided &part : map.parts) {
             if (map.parts.size() > most_boxes || part.dimensions.size() > MPIX_MAX_DIMENSIONS) {
                 problem = "the datatype has too many separate blocks";
@@ -356,6 +431,8 @@ std::shared_ptr<const plan> make_plan(type_map &&map, std::string &problem) {
             }
             made.boxes.push_back(box_of(part));
         }
+        std::sort(made.boxes.begin(), made.boxes.end(),
+                  [](const mpix_box &a, const mpix_box &b) { return a.packed < b.packed; });
     }
     return shared(std::move(made));
 }

@@ -31,15 +31,17 @@ struct plan {
     std::int64_t first_offset() const;
 };
 
-// A type map as its constructors give it: parts like mpix_box, in any number of dimensions.
+// A part of a type map: like mpix_box, in any number of dimensions.
 struct strided {
     std::int64_t offset, packed, run;
     std::vector<mpix_dimension> dimensions;
 };
 
+// A type map as its constructors give it, in any order.
 struct type_map {
     std::vector<strided> parts;
     std::int64_t size = 0, extent = 0;
+    std::vector<mpix_run> runs = {};  // the parts of no dimensions: there may be very many of them
 
     // All of it `count` times, `stride` bytes apart.
     void repeat(std::int64_t count, std::int64_t stride);

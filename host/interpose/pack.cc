@@ -3,8 +3,8 @@
 // MPI_Pack, MPI_Unpack, MPI_Pack_size, and their stream-ordered variants. The packed form is that of the MPI libraries
 // on machines of one kind: the bytes of the basic elements one after another.
 //
-// The MPI library packs types that have no plan, and types of many blocks until they are used often enough for a plan to pay;
-// but not if the call names GPU memory, which the library may not support.
+// The MPI library packs types that have no plan, small messages, and types of many blocks until they are used often enough for a
+// plan to pay; but not if the call names GPU memory, which the library may not support.
 #include <mpi.h>
 #include <mpix/device/gpu_pack.h>
 #include <mpix/mpix.h>
@@ -65,14 +65,19 @@ problem check(const call &c) {
     return {};
 }
 
+problem not_committed() { return {MPI_ERR_TYPE, "datatype is not committed; call MPI_Type_commit first"}; }
+
 // The plan, the room, and where the buffers are. Without a plan the MPI library packs: if `why_not` is empty, since a plan does
 // not pay yet; otherwise since no plan is possible.
 problem prepare(const call &c, work &out, std::string &why_not) {
-    out.type = plan_at_hand(c.datatype);
-    if (out.type == nullptr && !is_committed(c.datatype)) return not_committed();
     type_facts facts;
-    const bool by_library = out.type == nullptr && library_packs_sooner(c.datatype, c.count, facts);
-    if (out.type == nullptr && !by_library) out.type = plan_of(c.datatype, why_not);
+    bool by_library = library_packs_small(c.datatype, c.count, facts);
+    if (!by_library) {
+        out.type = plan_at_hand(c.datatype);
+        if (out.type == nullptr && !is_committed(c.datatype)) return not_committed();
+        by_library = out.type == nullptr && library_packs_sooner(c.datatype, c.count, facts);
+        if (out.type == nullptr && !by_library) out.type = plan_of(c.datatype, why_not);
+    }
     if (by_library) why_not = facts.problem;
     if (out.type == nullptr && !why_not.empty()) {
         out.memory = transport::locate(c.memory);
@@ -94,7 +99,10 @@ problem prepare(const call &c, work &out, std::string &why_not) {
     // By a byte of the datatype's: the address itself may be MPI_BOTTOM.
     out.memory = transport::locate(static_cast<char *>(c.memory) + some_byte);
     out.packed = transport::locate(c.packed);
-    if (by_library && out.on_gpu()) out.type = plan_of(c.datatype, why_not);
+    if (by_library && out.on_gpu()) {
+        if (!is_committed(c.datatype)) return not_committed();
+        out.type = plan_of(c.datatype, why_not);
+    }
     return {};
 }
 

@@ -5,6 +5,8 @@
 #include "host/datatype/decode.h"
 #include "host/datatype/host_copy.h"
 
+#include <dlfcn.h>
+
 #include <algorithm>
 #include <cstdint>
 #include <cstdlib>
@@ -15,6 +17,21 @@
 #include "tests/catch.hpp"
 #include "tests/unit/arena.hpp"
 #include "tests/unit/random_type.hpp"
+
+namespace {
+
+int contents_read = 0;
+
+}  // namespace
+
+// In place of the library's, for all that is linked into this program.
+int PMPI_Type_get_contents(MPI_Datatype datatype, int integers, int addresses, int types, int array_of_integers[],
+                           MPI_Aint array_of_addresses[], MPI_Datatype array_of_types[]) {
+    static const auto library =
+        reinterpret_cast<decltype(&PMPI_Type_get_contents)>(dlsym(RTLD_NEXT, "PMPI_Type_get_contents"));
+    ++contents_read;
+    return library(datatype, integers, addresses, types, array_of_integers, array_of_addresses, array_of_types);
+}
 
 namespace {
 
@@ -289,6 +306,82 @@ TEST_CASE("irregular blocks stay blocks") {
     const auto plan = read(type);
     CHECK(plan->loose.size() > 4500);
     CHECK(plan->boxes.size() <= mpix::most_boxes);
+    PMPI_Type_free(&type);
+}
+
+TEST_CASE("rows are found among blocks without order, however both are described") {
+    std::mt19937_64 random(11);
+    std::vector<int> lengths, at, odd_lengths, odd_at;
+    int next = 0;
+    for (int n = 0; n < 40000; ++n) {
+        odd_lengths.push_back(1 + static_cast<int>(random() % 40));
+        odd_at.push_back(next);
+        next += odd_lengths.back() + 1 + static_cast<int>(random() % 50);
+    }
+    lengths = odd_lengths;
+    at = odd_at;
+    const int rows = 1000, columns = 20, pitch = 100;
+    for (int n = 0; n < rows * columns; ++n) {
+        lengths.push_back(2);
+        at.push_back(next + n / columns * pitch + n % columns * 3);
+    }
+    MPI_Datatype blocks, odd, row, plane, both;
+    PMPI_Type_indexed(static_cast<int>(at.size()), lengths.data(), at.data(), MPI_CHAR, &blocks);
+    const auto plan = read(blocks);
+    REQUIRE(plan->boxes.size() == 1);
+    CHECK(plan->boxes[0].dimensions == 2);
+    CHECK(mpix::detail::runs_in(plan->boxes[0]) == std::int64_t{rows} * columns);
+    REQUIRE(plan->loose.size() == odd_at.size());
+    std::int64_t packed = 0;
+    bool right = true;
+    for (std::size_t n = 0; n < odd_at.size(); ++n) {
+        const mpix_run &r = plan->loose[n];
+        right = right && r.offset == odd_at[n] && r.packed == packed && r.length == odd_lengths[n];
+        packed += r.length;
+    }
+    CHECK(right);
+
+    PMPI_Type_indexed(static_cast<int>(odd_at.size()), odd_lengths.data(), odd_at.data(), MPI_CHAR, &odd);
+    PMPI_Type_vector(columns, 2, 3, MPI_CHAR, &row);
+    PMPI_Type_create_hvector(rows, 1, pitch, row, &plane);
+    const int one[2] = {1, 1};
+    const MPI_Aint places[2] = {0, next};
+    const MPI_Datatype parts[2] = {odd, plane};
+    PMPI_Type_create_struct(2, one, places, parts, &both);
+    CHECK(read(both) == plan);
+    for (MPI_Datatype *type : {&blocks, &odd, &row, &plane, &both}) PMPI_Type_free(type);
+}
+
+// A struct of two of the same, again and again: dense, of 2^depth bytes.
+TEST_CASE("types of types are not read once for each time that they occur") {
+    const int depth = 14;
+    MPI_Datatype type, next;
+    PMPI_Type_contiguous(1, MPI_BYTE, &type);
+    for (int k = 0; k < depth; ++k) {
+        const int ones[2] = {1, 1};
+        const MPI_Aint at[2] = {0, MPI_Aint{1} << k};
+        const MPI_Datatype two[2] = {type, type};
+        PMPI_Type_create_struct(2, ones, at, two, &next);
+        PMPI_Type_free(&type);
+        type = next;
+    }
+    PMPI_Type_commit(&type);
+    mpix::type_facts facts;
+    contents_read = 0;
+    CHECK(mpix::library_packs_sooner(type, 1, facts));
+    CHECK(contents_read > 0);
+    CHECK(contents_read < 1000);
+
+    // Open MPI has a new handle for each occurrence.
+    int integers[3];
+    MPI_Aint addresses[2];
+    MPI_Datatype parts[2];
+    PMPI_Type_get_contents(type, 3, 2, 2, integers, addresses, parts);
+    const bool same = parts[0] == parts[1];
+    for (MPI_Datatype &part : parts) PMPI_Type_free(&part);
+    contents_read = 0;
+    CHECK(read(type)->contiguous());
+    if (same) CHECK(contents_read == depth + 1);
     PMPI_Type_free(&type);
 }
 
