@@ -11,6 +11,7 @@
 #include "host/interpose/boundary.h"
 #include "host/interpose/mixed_array.h"
 #include "host/interpose/symbol.h"
+#include "host/interpose/thread_check.h"
 #include "host/interpose/tools.h"
 #include "host/progress.h"
 #include "host/request/setup.h"
@@ -142,6 +143,7 @@ int inactive(request &r, const char *call, MPI_Status *status, int *flag = nullp
 }  // namespace
 
 MPIX_SYMBOL int MPI_Wait(MPI_Request *request, MPI_Status *status) try {
+    MPIX_CHECK_THREAD("MPI_Wait", of_request(request));
     mpix::request *r = ours(request);
     if (r == nullptr) {
         if (request == nullptr || !needs_caller()) return from_library(next.Wait(request, status));
@@ -162,6 +164,7 @@ MPIX_SYMBOL int MPI_Wait(MPI_Request *request, MPI_Status *status) try {
 MPIX_BOUNDARY("MPI_Wait", of_request(request))
 
 MPIX_SYMBOL int MPI_Test(MPI_Request *request, int *flag, MPI_Status *status) try {
+    MPIX_CHECK_THREAD("MPI_Test", of_request(request));
     mpix::request *r = ours(request);
     if (r == nullptr) {
         lend_progress();
@@ -179,6 +182,7 @@ MPIX_SYMBOL int MPI_Test(MPI_Request *request, int *flag, MPI_Status *status) tr
 MPIX_BOUNDARY("MPI_Test", of_request(request))
 
 MPIX_SYMBOL int MPI_Request_get_status(MPI_Request request, int *flag, MPI_Status *status) try {
+    MPIX_CHECK_THREAD("MPI_Request_get_status", of_request(&request));
     mpix::request *r = ours(&request);
     if (r == nullptr) {
         lend_progress();
@@ -263,6 +267,7 @@ void set_pending(const mixed_array &array, MPI_Status statuses[]) {
 }  // namespace
 
 MPIX_SYMBOL int MPI_Waitall(int count, MPI_Request array_of_requests[], MPI_Status array_of_statuses[]) try {
+    MPIX_CHECK_THREAD("MPI_Waitall", of_requests(count, array_of_requests));
     const char *const call = "MPI_Waitall";
     mixed_array array(count, array_of_requests);
     if (!array.any_ours()) return waitall_library(count, array_of_requests, array_of_statuses);
@@ -298,6 +303,7 @@ MPIX_SYMBOL int MPI_Waitall(int count, MPI_Request array_of_requests[], MPI_Stat
 MPIX_BOUNDARY("MPI_Waitall", of_requests(count, array_of_requests))
 
 MPIX_SYMBOL int MPI_Testall(int count, MPI_Request array_of_requests[], int *flag, MPI_Status array_of_statuses[]) try {
+    MPIX_CHECK_THREAD("MPI_Testall", of_requests(count, array_of_requests));
     const char *const call = "MPI_Testall";
     mixed_array array(count, array_of_requests);
     if (!array.any_ours()) {
@@ -400,6 +406,7 @@ bool test_any(mixed_array &array, MPI_Request handles[], int *index, MPI_Status 
 }  // namespace
 
 MPIX_SYMBOL int MPI_Testany(int count, MPI_Request array_of_requests[], int *index, int *flag, MPI_Status *status) try {
+    MPIX_CHECK_THREAD("MPI_Testany", of_requests(count, array_of_requests));
     const char *const call = "MPI_Testany";
     mixed_array array(count, array_of_requests);
     if (!array.any_ours()) {
@@ -419,6 +426,7 @@ MPIX_SYMBOL int MPI_Testany(int count, MPI_Request array_of_requests[], int *ind
 MPIX_BOUNDARY("MPI_Testany", of_requests(count, array_of_requests))
 
 MPIX_SYMBOL int MPI_Waitany(int count, MPI_Request array_of_requests[], int *index, MPI_Status *status) try {
+    MPIX_CHECK_THREAD("MPI_Waitany", of_requests(count, array_of_requests));
     const char *const call = "MPI_Waitany";
     mixed_array array(count, array_of_requests);
     if (!array.any_ours()) {
@@ -489,6 +497,7 @@ int test_some(mixed_array &array, MPI_Request handles[], int *outcount, int indi
 
 MPIX_SYMBOL int MPI_Testsome(int incount, MPI_Request array_of_requests[], int *outcount, int array_of_indices[],
                              MPI_Status array_of_statuses[]) try {
+    MPIX_CHECK_THREAD("MPI_Testsome", of_requests(incount, array_of_requests));
     const char *const call = "MPI_Testsome";
     mixed_array array(incount, array_of_requests);
     if (!array.any_ours()) {
@@ -507,6 +516,7 @@ MPIX_BOUNDARY("MPI_Testsome", of_requests(incount, array_of_requests))
 
 MPIX_SYMBOL int MPI_Waitsome(int incount, MPI_Request array_of_requests[], int *outcount, int array_of_indices[],
                              MPI_Status array_of_statuses[]) try {
+    MPIX_CHECK_THREAD("MPI_Waitsome", of_requests(incount, array_of_requests));
     const char *const call = "MPI_Waitsome";
     mixed_array array(incount, array_of_requests);
     if (!array.any_ours()) {

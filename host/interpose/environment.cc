@@ -18,6 +18,7 @@
 #include "host/interpose/boundary.h"
 #include "host/interpose/pack_explain.h"
 #include "host/interpose/symbol.h"
+#include "host/interpose/thread_check.h"
 #include "host/interpose/tools.h"
 #include "host/progress.h"
 #include "host/report.h"
@@ -140,6 +141,7 @@ int begin(init_call asked, int *argc, char ***argv, int required, int *provided)
     // The user has what he asked for, and no more: who does not need threads is spared what they cost.
     const bool thread_safe = *provided == MPI_THREAD_MULTIPLE;
     *provided = told_level = std::min(*provided, required);
+    start_thread_check(told_level);
     if (config().pack != gpu::pack_wish::none) gpu::prefer(config().pack);
     warn_of_unknown_variables();
     start_setup(thread_safe, told_level == MPI_THREAD_SINGLE);
@@ -168,6 +170,7 @@ MPIX_SYMBOL int MPI_Query_thread(int *provided) try {
 MPIX_BOUNDARY("MPI_Query_thread", of_world())
 
 MPIX_SYMBOL int MPI_Finalize(void) try {
+    MPIX_CHECK_THREAD("MPI_Finalize", of_world());
     // In the callbacks MPICH takes the process for one with a single thread.
     stop_progress();
     if (config().explain) tell_pack_times();
