@@ -5,6 +5,7 @@
 #include <mpi.h>
 #include <mpix/device.cuh>
 
+#include <algorithm>
 #include <functional>
 
 #include "host/config.h"
@@ -233,27 +234,55 @@ int retire_all(mixed_array &array, MPI_Status statuses[], int code, bool writes_
     return failed >= 0 ? raise_in_status(*array.mine(failed), call, first) : code;
 }
 
-// One of ours, `failed`, does not complete: nobody is waited for any more. The others are taken as they are.
-int give_up_all(mixed_array &array, MPI_Request handles[], MPI_Status statuses[], int failed, const problem &why,
-                const char *call) {
-    for (int i = 0, k = 0; i < array.count(); ++i) {
-        MPI_Status *const status = at(statuses, i);
-        request *const r = array.mine(i);
-        int error_class = MPI_ERR_PENDING;
-        if (array.is_library(i)) {
-            int flag = 0;
-            const int code = next.Test(&array.library()[k++], &flag, status);
-            if (code != MPI_SUCCESS || flag) error_class = error_class_of(code);
-        } else if (r == nullptr) {
-            fill_empty_status(status);
-            error_class = MPI_SUCCESS;
-        } else if (i == failed) {
-            error_class = why.error_class;
-        } else if (r->active() && r->done_exactly()) {
-            error_class = r->retire(status).error_class;
-        }
-        set_error(status, error_class);
+// One of ours whose epoch has ended with an error, among the next few of the array, so that a look at a long one takes no longer;
+// -1 if there is none.
+int find_failed(const mixed_array &array, int most_looks, problem &why) {
+    thread_local unsigned turn = 0;
+    for (int looks = std::min(most_looks, array.count()); looks > 0; --looks) {
+        const int i = static_cast<int>(++turn % static_cast<unsigned>(array.count()));
+        if (request *const r = array.mine(i); r != nullptr) why = r->failed_already();
+        if (why) return i;
     }
+    return -1;
+}
+
+// When one has failed, the others that are about to complete still may, so that a program need not come back for them.
+constexpr double patience_with_others = 1;
+
+// The wait ends, since `failed`, one of ours, has an error. `over`: its epoch has ended with that; otherwise it stays active. The
+// others get some time; those that are not complete then are pending.
+int give_up_all(mixed_array &array, MPI_Request handles[], MPI_Status statuses[], int failed, bool over,
+                const problem &why, double patience, const char *call) {
+    scratch<int> classes(array.count());
+    if (!classes) return raise(MPI_COMM_NULL, call, array.no_memory());
+    for (int i = 0; i < array.count(); ++i) classes[i] = MPI_ERR_PENDING;
+    const auto since = wait_clock::now();
+    for (unsigned round = 1;; ++round) {
+        bool all = true;
+        for (int i = 0, k = 0; i < array.count(); ++i) {
+            const int of_library = array.is_library(i) ? k++ : -1;
+            if (classes[i] != MPI_ERR_PENDING) continue;
+            MPI_Status *const status = at(statuses, i);
+            request *const r = array.mine(i);
+            if (of_library >= 0) {
+                int flag = 0;
+                const int code = next.Test(&array.library()[of_library], &flag, status);
+                if (code != MPI_SUCCESS || flag) classes[i] = error_class_of(code);
+            } else if (r == nullptr) {
+                fill_empty_status(status);
+                classes[i] = MPI_SUCCESS;
+            } else if (i == failed && !over) {
+                classes[i] = why.error_class;
+            } else if (may_retire(*r)) {
+                classes[i] = r->retire(status).error_class;
+            }
+            all = all && classes[i] != MPI_ERR_PENDING;
+        }
+        if (all || seconds_since(since) >= patience) break;
+        progress_poll();
+        if (round % 16 == 0) detail::pause_waiting(false);
+    }
+    for (int i = 0; i < array.count(); ++i) set_error(at(statuses, i), classes[i]);
     array.take_over_all(handles);  // before the error handler sees them
     return raise_in_status(*array.mine(failed), call, why);
 }
@@ -262,6 +291,20 @@ int give_up_all(mixed_array &array, MPI_Request handles[], MPI_Status statuses[]
 void set_pending(const mixed_array &array, MPI_Status statuses[]) {
     for (int i = 0; i < array.count(); ++i)
         if (!array.is_library(i)) set_error(at(statuses, i), array.mine(i) != nullptr ? MPI_ERR_PENDING : MPI_SUCCESS);
+}
+
+// Not all are complete: the error of one that has failed, all the same. No request is modified, so the call that finds all of them
+// complete tells it again.
+int testall_failed(mixed_array &array, MPI_Status statuses[], const char *call) {
+    constexpr int few = 16;
+    problem bad;
+    const int failed = find_failed(array, few, bad);
+    if (failed < 0) return MPI_SUCCESS;
+    for (int i = 0; i < array.count(); ++i)
+        set_error(at(statuses, i), array.is_library(i) || array.mine(i) != nullptr ? MPI_ERR_PENDING : MPI_SUCCESS);
+    array.mine(failed)->fill_status(at(statuses, failed));
+    set_error(at(statuses, failed), bad.error_class);
+    return raise_in_status(*array.mine(failed), call, bad);
 }
 
 }  // namespace
@@ -279,20 +322,29 @@ MPIX_SYMBOL int MPI_Waitall(int count, MPI_Request array_of_requests[], MPI_Stat
     const auto since = wait_clock::now();  // one deadline for all
     for (int i = 0; i < count; ++i) {
         if (array.mine(i) == nullptr) continue;
-        // One that device code has used wrongly may never complete, however long the others are waited for.
+        // This one may never complete, however long it is waited for, so the errors of the others are not to wait for it: those of
+        // device code, and of epochs that have ended.
         int failed = i;
+        bool over = false;
         const auto error_beside = [&] {
+            problem bad;
             for (failed = 0; failed < count; ++failed)
                 if (request *const r = array.mine(failed); r != nullptr && r->active())
-                    if (problem bad = r->device_error()) return bad;
-            failed = i;
-            return problem{};
+                    if (bad = r->device_error(); bad) return bad;
+            failed = find_failed(array, 1, bad);
+            over = failed >= 0;
+            if (!over) failed = i;
+            return bad;
         };
-        if (const problem bad = await(*array.mine(i), call, since, error_beside)) {
-            return give_up_all(array, array_of_requests, array_of_statuses, failed, bad, call);
-        }
+        if (const problem bad = await(*array.mine(i), call, since, error_beside))
+            return give_up_all(array, array_of_requests, array_of_statuses, failed, over, bad,
+                               over ? patience_with_others : 0, call);
     }
     int code = MPI_SUCCESS;
+    if (problem bad; array.library_count() > 0)
+        if (const int failed = find_failed(array, count, bad); failed >= 0)
+            return give_up_all(array, array_of_requests, array_of_statuses, failed, true, bad, patience_with_others,
+                               call);
     if (array.library_count() > 0) {
         code = waitall_library(array.library_count(), array.library(), found.get());
         found.take_over();
@@ -319,7 +371,8 @@ MPIX_SYMBOL int MPI_Testall(int count, MPI_Request array_of_requests[], int *fla
     for (int i = 0; i < count; ++i)
         if (request *const r = array.mine(i); r != nullptr && !may_retire(*r)) {
             progress_poll_in_vain();  // which also lets the library get on
-            return raise_device_errors(array, call);
+            const int code = raise_device_errors(array, call);
+            return code == MPI_SUCCESS ? testall_failed(array, array_of_statuses, call) : code;
         }
     int code = MPI_SUCCESS;
     if (array.library_count() > 0) {
@@ -330,8 +383,9 @@ MPIX_SYMBOL int MPI_Testall(int count, MPI_Request array_of_requests[], int *fla
             if (code != MPI_SUCCESS) {  // MPICH tells of an error before all are complete
                 found.take_over();
                 set_pending(array, array_of_statuses);
+                return code;
             }
-            return code;
+            return testall_failed(array, array_of_statuses, call);
         }
         found.take_over();
     }

@@ -84,6 +84,8 @@ public:
     void fill_status(MPI_Status *status);
     // An error that device code left behind, once.
     problem device_error();
+    // The error of an epoch that has ended with one. The request stays active.
+    problem failed_already() { return active() && done() ? outcome() : problem{}; }
     // Whether completion calls concern it: it is active, or device code has left an error.
     bool concerns_caller() const { return active() || detail::peek(&words->error) != 0; }
 
