@@ -80,7 +80,15 @@ int raise_on(MPI_Comm comm, const raised &what) {
     return mine.returned;
 }
 
-int raise_for(const request &r, const raised &what) {
+int raise_for(const request &r, raised what) {
+    // A sentence that needed no memory does not say for what there was none.
+    char named[160];
+    if (what.sentence == no_memory) {
+        const bool sends = r.kind == MPIX_KIND_SEND;
+        std::snprintf(named, sizeof named, "%s for the partitioned %s rank %d, tag %d, %d partitions", no_memory,
+                      sends ? "send to" : "receive from", r.op.peer, r.op.tag, r.op.partitions);
+        what.sentence = named;
+    }
     const std::shared_ptr<const communicator> members = r.op.members;  // the handler may free the request
     // acquire: pairs with the release in communicator_registry::remove.
     const MPI_Errhandler kept = members->last_handler.load(std::memory_order_acquire);

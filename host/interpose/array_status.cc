@@ -9,6 +9,7 @@
 #include "host/interpose/library_completion.h"
 #include "host/interpose/mixed_array.h"
 #include "host/interpose/symbol.h"
+#include "host/interpose/thread_check.h"
 #include "host/progress.h"
 #include "host/report.h"
 
@@ -37,6 +38,7 @@ int raise_left_behind(const mixed_array &array, const char *call) {
 
 MPIX_SYMBOL int MPI_Request_get_status_all(int count, request_array array_of_requests, int *flag,
                                            MPI_Status array_of_statuses[]) try {
+    MPIX_CHECK_THREAD("MPI_Request_get_status_all", of_requests(count, array_of_requests));
     const char *const call = "MPI_Request_get_status_all";
     mixed_array array(count, array_of_requests);
     lend_progress();
@@ -73,6 +75,7 @@ MPIX_BOUNDARY("MPI_Request_get_status_all", of_requests(count, array_of_requests
 
 MPIX_SYMBOL int MPI_Request_get_status_any(int count, request_array_any array_of_requests, int *index, int *flag,
                                            MPI_Status *status) try {
+    MPIX_CHECK_THREAD("MPI_Request_get_status_any", of_requests(count, array_of_requests));
     const char *const call = "MPI_Request_get_status_any";
     mixed_array array(count, array_of_requests);
     lend_progress();
@@ -113,6 +116,7 @@ MPIX_BOUNDARY("MPI_Request_get_status_any", of_requests(count, array_of_requests
 
 MPIX_SYMBOL int MPI_Request_get_status_some(int incount, request_array_some array_of_requests, int *outcount,
                                             int array_of_indices[], MPI_Status array_of_statuses[]) try {
+    MPIX_CHECK_THREAD("MPI_Request_get_status_some", of_requests(incount, array_of_requests));
     const char *const call = "MPI_Request_get_status_some";
     mixed_array array(incount, array_of_requests);
     lend_progress();

@@ -5,6 +5,7 @@
 #include <mpi.h>
 #include <mpix/device.cuh>
 
+#include <algorithm>
 #include <functional>
 
 #include "host/config.h"
@@ -12,6 +13,7 @@
 #include "host/interpose/library_completion.h"
 #include "host/interpose/mixed_array.h"
 #include "host/interpose/symbol.h"
+#include "host/interpose/thread_check.h"
 #include "host/interpose/tools.h"
 #include "host/progress.h"
 
@@ -75,6 +77,7 @@ int inactive(request &r, const char *call, MPI_Status *status, int *flag = nullp
 }  // namespace
 
 MPIX_SYMBOL int MPI_Wait(MPI_Request *request, MPI_Status *status) try {
+    MPIX_CHECK_THREAD("MPI_Wait", of_request(request));
     mpix::request *r = ours(request);
     if (r == nullptr) return wait_library(request, status);
     if (is_null(status)) return raise_null(r, "MPI_Wait", "status");
@@ -86,6 +89,7 @@ MPIX_SYMBOL int MPI_Wait(MPI_Request *request, MPI_Status *status) try {
 MPIX_BOUNDARY("MPI_Wait", of_request(request))
 
 MPIX_SYMBOL int MPI_Test(MPI_Request *request, int *flag, MPI_Status *status) try {
+    MPIX_CHECK_THREAD("MPI_Test", of_request(request));
     mpix::request *r = ours(request);
     if (r == nullptr) {
         lend_progress();
@@ -103,6 +107,7 @@ MPIX_SYMBOL int MPI_Test(MPI_Request *request, int *flag, MPI_Status *status) tr
 MPIX_BOUNDARY("MPI_Test", of_request(request))
 
 MPIX_SYMBOL int MPI_Request_get_status(MPI_Request request, int *flag, MPI_Status *status) try {
+    MPIX_CHECK_THREAD("MPI_Request_get_status", of_request(&request));
     mpix::request *r = ours(&request);
     if (r == nullptr) {
         lend_progress();
@@ -153,27 +158,55 @@ int retire_all(mixed_array &array, MPI_Status statuses[], int code, bool writes_
     return failed >= 0 ? raise_in_status(*array.mine(failed), call, first) : code;
 }
 
-// One of ours, `failed`, does not complete: nobody is waited for any more. The others are taken as they are.
-int give_up_all(mixed_array &array, MPI_Request handles[], MPI_Status statuses[], int failed, const problem &why,
-                const char *call) {
-    for (int i = 0, k = 0; i < array.count(); ++i) {
-        MPI_Status *const status = at(statuses, i);
-        request *const r = array.mine(i);
-        int error_class = MPI_ERR_PENDING;
-        if (array.is_library(i)) {
-            int flag = 0;
-            const int code = next.Test(&array.library()[k++], &flag, status);
-            if (code != MPI_SUCCESS || flag) error_class = error_class_of(code);
-        } else if (r == nullptr) {
-            fill_empty_status(status);
-            error_class = MPI_SUCCESS;
-        } else if (i == failed) {
-            error_class = why.error_class;
-        } else if (r->active() && r->done_exactly()) {
-            error_class = r->retire(status).error_class;
-        }
-        set_error(status, error_class);
+// One of ours whose epoch has ended with an error, among the next few of the array, so that a look at a long one takes no longer;
+// -1 if there is none.
+int find_failed(const mixed_array &array, int most_looks, problem &why) {
+    thread_local unsigned turn = 0;
+    for (int looks = std::min(most_looks, array.count()); looks > 0; --looks) {
+        const int i = static_cast<int>(++turn % static_cast<unsigned>(array.count()));
+        if (request *const r = array.mine(i); r != nullptr) why = r->failed_already();
+        if (why) return i;
     }
+    return -1;
+}
+
+// When one has failed, the others that are about to complete still may, so that a program need not come back for them.
+constexpr double patience_with_others = 1;
+
+// The wait ends, since `failed`, one of ours, has an error. `over`: its epoch has ended with that; otherwise it stays active. The
+// others get some time; those that are not complete then are pending.
+int give_up_all(mixed_array &array, MPI_Request handles[], MPI_Status statuses[], int failed, bool over,
+                const problem &why, double patience, const char *call) {
+    scratch<int> classes(array.count());
+    if (!classes) return raise(MPI_COMM_NULL, call, array.no_memory());
+    for (int i = 0; i < array.count(); ++i) classes[i] = MPI_ERR_PENDING;
+    const auto since = wait_clock::now();
+    for (unsigned round = 1;; ++round) {
+        bool all = true;
+        for (int i = 0, k = 0; i < array.count(); ++i) {
+            const int of_library = array.is_library(i) ? k++ : -1;
+            if (classes[i] != MPI_ERR_PENDING) continue;
+            MPI_Status *const status = at(statuses, i);
+            request *const r = array.mine(i);
+            if (of_library >= 0) {
+                int flag = 0;
+                const int code = next.Test(&array.library()[of_library], &flag, status);
+                if (code != MPI_SUCCESS || flag) classes[i] = error_class_of(code);
+            } else if (r == nullptr) {
+                fill_empty_status(status);
+                classes[i] = MPI_SUCCESS;
+            } else if (i == failed && !over) {
+                classes[i] = why.error_class;
+            } else if (may_retire(*r)) {
+                classes[i] = r->retire(status).error_class;
+            }
+            all = all && classes[i] != MPI_ERR_PENDING;
+        }
+        if (all || seconds_since(since) >= patience) break;
+        progress_poll();
+        if (round % 16 == 0) detail::pause_waiting(false);
+    }
+    for (int i = 0; i < array.count(); ++i) set_error(at(statuses, i), classes[i]);
     array.take_over_all(handles);  // before the error handler sees them
     return raise_in_status(*array.mine(failed), call, why);
 }
@@ -184,9 +217,24 @@ void set_pending(const mixed_array &array, MPI_Status statuses[]) {
         if (!array.is_library(i)) set_error(at(statuses, i), array.mine(i) != nullptr ? MPI_ERR_PENDING : MPI_SUCCESS);
 }
 
+// Not all are complete: the error of one that has failed, all the same. No request is modified, so the call that finds all of them
+// complete tells it again.
+int testall_failed(mixed_array &array, MPI_Status statuses[], const char *call) {
+    constexpr int few = 16;
+    problem bad;
+    const int failed = find_failed(array, few, bad);
+    if (failed < 0) return MPI_SUCCESS;
+    for (int i = 0; i < array.count(); ++i)
+        set_error(at(statuses, i), array.is_library(i) || array.mine(i) != nullptr ? MPI_ERR_PENDING : MPI_SUCCESS);
+    array.mine(failed)->fill_status(at(statuses, failed));
+    set_error(at(statuses, failed), bad.error_class);
+    return raise_in_status(*array.mine(failed), call, bad);
+}
+
 }  // namespace
 
 MPIX_SYMBOL int MPI_Waitall(int count, MPI_Request array_of_requests[], MPI_Status array_of_statuses[]) try {
+    MPIX_CHECK_THREAD("MPI_Waitall", of_requests(count, array_of_requests));
     const char *const call = "MPI_Waitall";
     mixed_array array(count, array_of_requests);
     if (!array.any_ours()) return waitall_library(count, array_of_requests, array_of_statuses);
@@ -198,14 +246,27 @@ MPIX_SYMBOL int MPI_Waitall(int count, MPI_Request array_of_requests[], MPI_Stat
     const auto since = wait_clock::now();  // one deadline for all
     for (int i = 0; i < count; ++i) {
         if (array.mine(i) == nullptr) continue;
-        // One that device code has used wrongly may never complete, however long the others are waited for.
+        // This one may never complete, however long it is waited for, so the errors of the others are not to wait for it: those of
+        // device code, and of epochs that have ended.
         int failed = i;
-        const auto error_beside = [&] { return device_error_in(array, &request::active, failed); };
-        if (const problem bad = await(*array.mine(i), call, since, error_beside)) {
-            return give_up_all(array, array_of_requests, array_of_statuses, failed, bad, call);
-        }
+        bool over = false;
+        const auto error_beside = [&] {
+            problem bad = device_error_in(array, &request::active, failed);
+            if (bad) return bad;
+            failed = find_failed(array, 1, bad);
+            over = failed >= 0;
+            if (!over) failed = i;
+            return bad;
+        };
+        if (const problem bad = await(*array.mine(i), call, since, error_beside))
+            return give_up_all(array, array_of_requests, array_of_statuses, failed, over, bad,
+                               over ? patience_with_others : 0, call);
     }
     int code = MPI_SUCCESS;
+    if (problem bad; array.library_count() > 0)
+        if (const int failed = find_failed(array, count, bad); failed >= 0)
+            return give_up_all(array, array_of_requests, array_of_statuses, failed, true, bad, patience_with_others,
+                               call);
     if (array.library_count() > 0) {
         code = waitall_library(array.library_count(), array.library(), found.get());
         found.take_over();
@@ -216,6 +277,7 @@ MPIX_SYMBOL int MPI_Waitall(int count, MPI_Request array_of_requests[], MPI_Stat
 MPIX_BOUNDARY("MPI_Waitall", of_requests(count, array_of_requests))
 
 MPIX_SYMBOL int MPI_Testall(int count, MPI_Request array_of_requests[], int *flag, MPI_Status array_of_statuses[]) try {
+    MPIX_CHECK_THREAD("MPI_Testall", of_requests(count, array_of_requests));
     const char *const call = "MPI_Testall";
     mixed_array array(count, array_of_requests);
     if (!array.any_ours()) {
@@ -231,7 +293,8 @@ MPIX_SYMBOL int MPI_Testall(int count, MPI_Request array_of_requests[], int *fla
     for (int i = 0; i < count; ++i)
         if (request *const r = array.mine(i); r != nullptr && !may_retire(*r)) {
             progress_poll_in_vain();  // which also lets the library get on
-            return raise_of_incomplete(array, call);
+            const int code = raise_of_incomplete(array, call);
+            return code == MPI_SUCCESS ? testall_failed(array, array_of_statuses, call) : code;
         }
     int code = MPI_SUCCESS;
     if (array.library_count() > 0) {
@@ -242,8 +305,9 @@ MPIX_SYMBOL int MPI_Testall(int count, MPI_Request array_of_requests[], int *fla
             if (code != MPI_SUCCESS) {  // MPICH tells of an error before all are complete
                 found.take_over();
                 set_pending(array, array_of_statuses);
+                return code;
             }
-            return code;
+            return testall_failed(array, array_of_statuses, call);
         }
         found.take_over();
     }
@@ -312,6 +376,7 @@ bool test_any(mixed_array &array, MPI_Request handles[], int *index, MPI_Status 
 }  // namespace
 
 MPIX_SYMBOL int MPI_Testany(int count, MPI_Request array_of_requests[], int *index, int *flag, MPI_Status *status) try {
+    MPIX_CHECK_THREAD("MPI_Testany", of_requests(count, array_of_requests));
     const char *const call = "MPI_Testany";
     mixed_array array(count, array_of_requests);
     if (!array.any_ours()) return testany_library(count, array_of_requests, index, flag, status);
@@ -327,6 +392,7 @@ MPIX_SYMBOL int MPI_Testany(int count, MPI_Request array_of_requests[], int *ind
 MPIX_BOUNDARY("MPI_Testany", of_requests(count, array_of_requests))
 
 MPIX_SYMBOL int MPI_Waitany(int count, MPI_Request array_of_requests[], int *index, MPI_Status *status) try {
+    MPIX_CHECK_THREAD("MPI_Waitany", of_requests(count, array_of_requests));
     const char *const call = "MPI_Waitany";
     mixed_array array(count, array_of_requests);
     if (!array.any_ours()) return waitany_library(count, array_of_requests, index, status);
@@ -386,6 +452,7 @@ int test_some(mixed_array &array, MPI_Request handles[], int *outcount, int indi
 
 MPIX_SYMBOL int MPI_Testsome(int incount, MPI_Request array_of_requests[], int *outcount, int array_of_indices[],
                              MPI_Status array_of_statuses[]) try {
+    MPIX_CHECK_THREAD("MPI_Testsome", of_requests(incount, array_of_requests));
     const char *const call = "MPI_Testsome";
     mixed_array array(incount, array_of_requests);
     if (!array.any_ours()) {
@@ -404,6 +471,7 @@ MPIX_BOUNDARY("MPI_Testsome", of_requests(incount, array_of_requests))
 
 MPIX_SYMBOL int MPI_Waitsome(int incount, MPI_Request array_of_requests[], int *outcount, int array_of_indices[],
                              MPI_Status array_of_statuses[]) try {
+    MPIX_CHECK_THREAD("MPI_Waitsome", of_requests(incount, array_of_requests));
     const char *const call = "MPI_Waitsome";
     mixed_array array(incount, array_of_requests);
     if (!array.any_ours())

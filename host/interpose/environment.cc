@@ -19,6 +19,7 @@
 #include "host/interpose/launcher.h"
 #include "host/interpose/pack_explain.h"
 #include "host/interpose/symbol.h"
+#include "host/interpose/thread_check.h"
 #include "host/interpose/tools.h"
 #include "host/progress.h"
 #include "host/report.h"
@@ -142,6 +143,7 @@ int begin(init_call asked, int *argc, char ***argv, int required, int *provided)
     if (!bad.empty()) return raise(MPI_COMM_WORLD, "MPI_Init", {MPI_ERR_OTHER, bad});
     const bool thread_safe = *provided == MPI_THREAD_MULTIPLE;
     *provided = told_level = std::min(*provided, required);
+    start_thread_check(told_level);
     if (config().pack != gpu::pack_wish::none) gpu::prefer(config().pack);
     warn_of_unknown_variables();
     start_setup(thread_safe, told_level == MPI_THREAD_SINGLE);
@@ -170,6 +172,7 @@ MPIX_SYMBOL int MPI_Query_thread(int *provided) try {
 MPIX_BOUNDARY("MPI_Query_thread", of_world())
 
 MPIX_SYMBOL int MPI_Finalize(void) try {
+    MPIX_CHECK_THREAD("MPI_Finalize", of_world());
     // In the callbacks MPICH takes the process for one with a single thread.
     stop_progress();
     if (config().explain) tell_pack_times();

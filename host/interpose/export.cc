@@ -14,6 +14,7 @@
 #include "host/format.h"
 #include "host/interpose/boundary.h"
 #include "host/interpose/symbol.h"
+#include "host/interpose/thread_check.h"
 #include "host/progress.h"
 #include "host/request/exported.h"
 #include "host/request/receive.h"
@@ -133,6 +134,7 @@ problem prepare(const char *call, wait_clock::time_point since, request &r) {
 }  // namespace
 
 MPIX_SYMBOL int MPIX_Prequest_create(MPI_Request request, MPI_Info info, MPIX_Prequest *preq) try {
+    MPIX_CHECK_THREAD("MPIX_Prequest_create", of_request(&request));
     mpix::request *r = nullptr;
     problem bad = find_partitioned(request, r);
     export_options options;
@@ -146,6 +148,7 @@ MPIX_SYMBOL int MPIX_Prequest_create(MPI_Request request, MPI_Info info, MPIX_Pr
 MPIX_BOUNDARY("MPIX_Prequest_create", of_request(&request))
 
 MPIX_SYMBOL int MPIX_Prequest_free(MPIX_Prequest *preq) try {
+    MPIX_CHECK_THREAD("MPIX_Prequest_free", of_world());
     if (preq == nullptr) return raise_for(nullptr, "MPIX_Prequest_free", {MPI_ERR_ARG, "preq is a null pointer"});
     if (*preq == MPIX_PREQUEST_NULL) return MPI_SUCCESS;
     std::unique_lock setup(setup_mutex());
@@ -181,6 +184,7 @@ MPIX_SYMBOL int MPIX_Prequest_free(MPIX_Prequest *preq) try {
 MPIX_BOUNDARY("MPIX_Prequest_free", of_world())
 
 MPIX_SYMBOL int MPIX_Pbuf_prepare(MPI_Request request) try {
+    MPIX_CHECK_THREAD("MPIX_Pbuf_prepare", of_request(&request));
     mpix::request *r = nullptr;
     problem bad = find_partitioned(request, r);
     if (!bad && !r->active()) bad = {MPI_ERR_REQUEST, "the request has not been started"};
@@ -190,6 +194,7 @@ MPIX_SYMBOL int MPIX_Pbuf_prepare(MPI_Request request) try {
 MPIX_BOUNDARY("MPIX_Pbuf_prepare", of_request(&request))
 
 MPIX_SYMBOL int MPIX_Pbuf_prepare_all(int count, MPI_Request array_of_requests[]) try {
+    MPIX_CHECK_THREAD("MPIX_Pbuf_prepare_all", of_requests(count, array_of_requests));
     const char *const call = "MPIX_Pbuf_prepare_all";
     const auto since = wait_clock::now();  // one deadline for all
     if (count < 0) return raise_for(nullptr, call, {MPI_ERR_ARG, format("count is {}", count)});
@@ -213,6 +218,7 @@ MPIX_SYMBOL int MPIX_Pbuf_prepare_all(int count, MPI_Request array_of_requests[]
 MPIX_BOUNDARY("MPIX_Pbuf_prepare_all", of_requests(count, array_of_requests))
 
 MPIX_SYMBOL int MPIX_Request_path(MPI_Request request, char *path, int size) try {
+    MPIX_CHECK_THREAD("MPIX_Request_path", of_request(&request));
     mpix::request *r = nullptr;
     problem bad = find_partitioned(request, r);
     if (!bad && (path == nullptr || size < 1)) bad = {MPI_ERR_ARG, "path and size must give room for a name"};

@@ -10,6 +10,7 @@
 #include "host/interpose/boundary.h"
 #include "host/interpose/scratch.h"
 #include "host/interpose/symbol.h"
+#include "host/interpose/thread_check.h"
 #include "host/interpose/tools.h"
 #include "host/progress.h"
 #include "host/request/request.h"
@@ -19,6 +20,7 @@
 using namespace mpix;
 
 MPIX_SYMBOL int MPI_Start(MPI_Request *request) try {
+    MPIX_CHECK_THREAD("MPI_Start", of_request(request));
     mpix::request *r = ours(request);
     if (r == nullptr) return from_library(next.Start(request));
     if (r->active()) return raise(*r, "MPI_Start", {MPI_ERR_REQUEST, "the request is active already"});
@@ -30,6 +32,7 @@ MPIX_SYMBOL int MPI_Start(MPI_Request *request) try {
 MPIX_BOUNDARY("MPI_Start", of_request(request))
 
 MPIX_SYMBOL int MPI_Startall(int count, MPI_Request array_of_requests[]) try {
+    MPIX_CHECK_THREAD("MPI_Startall", of_requests(count, array_of_requests));
     const char *const call = "MPI_Startall";
     int n_ours = 0;
     for (int i = 0; may_be_ours() && array_of_requests != nullptr && i < count; ++i) {
@@ -74,6 +77,7 @@ MPIX_SYMBOL int MPI_Startall(int count, MPI_Request array_of_requests[]) try {
 MPIX_BOUNDARY("MPI_Startall", of_requests(count, array_of_requests))
 
 MPIX_SYMBOL int MPI_Request_free(MPI_Request *request) try {
+    MPIX_CHECK_THREAD("MPI_Request_free", of_request(request));
     mpix::request *r = ours(request);
     if (r == nullptr) return from_library(next.Request_free(request));
     problem bad;
@@ -90,6 +94,7 @@ MPIX_SYMBOL int MPI_Request_free(MPI_Request *request) try {
 MPIX_BOUNDARY("MPI_Request_free", of_request(request))
 
 MPIX_SYMBOL int MPI_Cancel(MPI_Request *request) try {
+    MPIX_CHECK_THREAD("MPI_Cancel", of_request(request));
     const mpix::request *r = ours(request);
     if (r == nullptr) return from_library(next.Cancel(request));
     return raise(*r, "MPI_Cancel", {MPI_ERR_REQUEST, "a partitioned request cannot be cancelled"});

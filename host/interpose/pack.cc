@@ -24,6 +24,7 @@
 #include "host/interpose/boundary.h"
 #include "host/interpose/pack_explain.h"
 #include "host/interpose/symbol.h"
+#include "host/interpose/thread_check.h"
 #include "host/interpose/tools.h"
 #include "host/report.h"
 #include "host/request/setup.h"
@@ -237,6 +238,7 @@ int enqueue(const call &c, MPI_Count *position, gpu::stream_handle stream) {
 
 MPIX_SYMBOL int MPI_Pack(const void *inbuf, int incount, MPI_Datatype datatype, void *outbuf, int outsize,
                          int *position, MPI_Comm comm) try {
+    MPIX_CHECK_THREAD("MPI_Pack", of_comm(comm));
     return carry_out(packing("MPI_Pack", inbuf, incount, datatype, outbuf, outsize, position, comm), position,
                      [=] { return next.Pack(inbuf, incount, datatype, outbuf, outsize, position, comm); });
 }
@@ -244,12 +246,14 @@ MPIX_BOUNDARY("MPI_Pack", of_comm(comm))
 
 MPIX_SYMBOL int MPI_Unpack(const void *inbuf, int insize, int *position, void *outbuf, int outcount,
                            MPI_Datatype datatype, MPI_Comm comm) try {
+    MPIX_CHECK_THREAD("MPI_Unpack", of_comm(comm));
     return carry_out(unpacking("MPI_Unpack", inbuf, insize, position, outbuf, outcount, datatype, comm), position,
                      [=] { return next.Unpack(inbuf, insize, position, outbuf, outcount, datatype, comm); });
 }
 MPIX_BOUNDARY("MPI_Unpack", of_comm(comm))
 
 MPIX_SYMBOL int MPI_Pack_size(int incount, MPI_Datatype datatype, MPI_Comm comm, int *size) try {
+    MPIX_CHECK_THREAD("MPI_Pack_size", of_comm(comm));
     return pack_size("MPI_Pack_size", incount, datatype, comm, size,
                      [=] { return next.Pack_size(incount, datatype, comm, size); });
 }
@@ -258,6 +262,7 @@ MPIX_BOUNDARY("MPI_Pack_size", of_comm(comm))
 #if MPI_VERSION >= 4
 MPIX_SYMBOL int MPI_Pack_c(const void *inbuf, MPI_Count incount, MPI_Datatype datatype, void *outbuf, MPI_Count outsize,
                            MPI_Count *position, MPI_Comm comm) try {
+    MPIX_CHECK_THREAD("MPI_Pack_c", of_comm(comm));
     return carry_out(packing("MPI_Pack_c", inbuf, incount, datatype, outbuf, outsize, position, comm), position,
                      [=] { return next.Pack_c(inbuf, incount, datatype, outbuf, outsize, position, comm); });
 }
@@ -265,12 +270,14 @@ MPIX_BOUNDARY("MPI_Pack_c", of_comm(comm))
 
 MPIX_SYMBOL int MPI_Unpack_c(const void *inbuf, MPI_Count insize, MPI_Count *position, void *outbuf, MPI_Count outcount,
                              MPI_Datatype datatype, MPI_Comm comm) try {
+    MPIX_CHECK_THREAD("MPI_Unpack_c", of_comm(comm));
     return carry_out(unpacking("MPI_Unpack_c", inbuf, insize, position, outbuf, outcount, datatype, comm), position,
                      [=] { return next.Unpack_c(inbuf, insize, position, outbuf, outcount, datatype, comm); });
 }
 MPIX_BOUNDARY("MPI_Unpack_c", of_comm(comm))
 
 MPIX_SYMBOL int MPI_Pack_size_c(MPI_Count incount, MPI_Datatype datatype, MPI_Comm comm, MPI_Count *size) try {
+    MPIX_CHECK_THREAD("MPI_Pack_size_c", of_comm(comm));
     return pack_size("MPI_Pack_size_c", incount, datatype, comm, size,
                      [=] { return next.Pack_size_c(incount, datatype, comm, size); });
 }
@@ -279,6 +286,7 @@ MPIX_BOUNDARY("MPI_Pack_size_c", of_comm(comm))
 
 MPIX_SYMBOL int MPIX_Pack_enqueue(const void *inbuf, MPI_Count incount, MPI_Datatype datatype, void *outbuf,
                                   MPI_Count outsize, MPI_Count *position, MPI_Comm comm, CUstream_st *stream) try {
+    MPIX_CHECK_THREAD("MPIX_Pack_enqueue", of_comm(comm));
     return enqueue(packing("MPIX_Pack_enqueue", inbuf, incount, datatype, outbuf, outsize, position, comm), position,
                    stream);
 }
@@ -286,6 +294,7 @@ MPIX_BOUNDARY("MPIX_Pack_enqueue", of_comm(comm))
 
 MPIX_SYMBOL int MPIX_Unpack_enqueue(const void *inbuf, MPI_Count insize, MPI_Count *position, void *outbuf,
                                     MPI_Count outcount, MPI_Datatype datatype, MPI_Comm comm, CUstream_st *stream) try {
+    MPIX_CHECK_THREAD("MPIX_Unpack_enqueue", of_comm(comm));
     return enqueue(unpacking("MPIX_Unpack_enqueue", inbuf, insize, position, outbuf, outcount, datatype, comm),
                    position, stream);
 }

@@ -12,6 +12,7 @@
 #include "host/format.h"
 #include "host/interpose/boundary.h"
 #include "host/interpose/symbol.h"
+#include "host/interpose/thread_check.h"
 #include "host/interpose/tools.h"
 #include "host/progress.h"
 #include "host/request/explain.h"
@@ -162,6 +163,7 @@ using partition_list = second_argument<decltype(MPI_Pready_list)>::type;
 
 MPIX_SYMBOL int MPI_Psend_init(const void *buf, int partitions, MPI_Count count, MPI_Datatype datatype, int dest,
                                int tag, MPI_Comm comm, MPI_Info info, MPI_Request *request) try {
+    MPIX_CHECK_THREAD("MPI_Psend_init", of_comm(comm));
     warn_of_unknown_keys("MPI_Psend_init", info, {});
     return init<send_request>("MPI_Psend_init", "dest",
                               {const_cast<void *>(buf), partitions, count, datatype, dest, tag, comm, request});
@@ -170,6 +172,7 @@ MPIX_BOUNDARY("MPI_Psend_init", of_comm(comm))
 
 MPIX_SYMBOL int MPI_Precv_init(void *buf, int partitions, MPI_Count count, MPI_Datatype datatype, int source, int tag,
                                MPI_Comm comm, MPI_Info info, MPI_Request *request) try {
+    MPIX_CHECK_THREAD("MPI_Precv_init", of_comm(comm));
     warn_of_unknown_keys("MPI_Precv_init", info, {});
     return init<receive_request>("MPI_Precv_init", "source",
                                  {buf, partitions, count, datatype, source, tag, comm, request});
@@ -177,6 +180,7 @@ MPIX_SYMBOL int MPI_Precv_init(void *buf, int partitions, MPI_Count count, MPI_D
 MPIX_BOUNDARY("MPI_Precv_init", of_comm(comm))
 
 MPIX_SYMBOL int MPI_Pready(int partition, MPI_Request request) try {
+    MPIX_CHECK_THREAD("MPI_Pready", of_request(&request));
     send_request *const r = sender(request);
     const int code = r == nullptr ? MPI_ERR_REQUEST : r->ready(partition);
     return code == MPI_SUCCESS ? code : raise_not_readied(request, partition, code);
@@ -184,6 +188,7 @@ MPIX_SYMBOL int MPI_Pready(int partition, MPI_Request request) try {
 MPIX_BOUNDARY("MPI_Pready", of_request(&request))
 
 MPIX_SYMBOL int MPI_Pready_range(int partition_low, int partition_high, MPI_Request request) try {
+    MPIX_CHECK_THREAD("MPI_Pready_range", of_request(&request));
     problem bad;
     if (send_request *r = sender(request); r == nullptr) {
         bad = no_sender(request);
@@ -201,6 +206,7 @@ MPIX_SYMBOL int MPI_Pready_range(int partition_low, int partition_high, MPI_Requ
 MPIX_BOUNDARY("MPI_Pready_range", of_request(&request))
 
 MPIX_SYMBOL int MPI_Pready_list(int length, partition_list array_of_partitions, MPI_Request request) try {
+    MPIX_CHECK_THREAD("MPI_Pready_list", of_request(&request));
     problem bad;
     if (send_request *r = sender(request); r == nullptr) {
         bad = no_sender(request);
@@ -216,6 +222,7 @@ MPIX_SYMBOL int MPI_Pready_list(int length, partition_list array_of_partitions, 
 MPIX_BOUNDARY("MPI_Pready_list", of_request(&request))
 
 MPIX_SYMBOL int MPI_Parrived(MPI_Request request, int partition, int *flag) try {
+    MPIX_CHECK_THREAD("MPI_Parrived", of_request(&request));
     problem bad;
     if (flag == nullptr)
         bad = {MPI_ERR_ARG, "flag is a null pointer"};

@@ -15,6 +15,7 @@
 #include "host/format.h"
 #include "host/interpose/boundary.h"
 #include "host/interpose/symbol.h"
+#include "host/interpose/thread_check.h"
 #include "host/report.h"
 
 using namespace mpix;
@@ -82,6 +83,7 @@ problem destroy(MPIX_Typemap *map) {
 }  // namespace
 
 MPIX_SYMBOL int MPIX_Typemap_create(MPI_Datatype datatype, int device, MPIX_Typemap *map) try {
+    MPIX_CHECK_THREAD("MPIX_Typemap_create", of_world());
     demand_mpi("MPIX_Typemap_create");
     problem bad;
     try {
@@ -94,6 +96,7 @@ MPIX_SYMBOL int MPIX_Typemap_create(MPI_Datatype datatype, int device, MPIX_Type
 MPIX_BOUNDARY("MPIX_Typemap_create", of_world())
 
 MPIX_SYMBOL int MPIX_Typemap_free(MPIX_Typemap *map) try {
+    MPIX_CHECK_THREAD("MPIX_Typemap_free", of_world());
     const problem bad = destroy(map);
     return bad ? raise(MPI_COMM_WORLD, "MPIX_Typemap_free", bad) : MPI_SUCCESS;
 }

@@ -272,22 +272,23 @@ void explain_queue(const request &r, const std::string &executed_by) try {
 }
 
 void explain_receive(const request &r, const std::unique_ptr<const transport::choice> &choice,
-                     const landing_kind &landing, const std::string &refusal) try {
+                     const landing_kind &landing, const char *refusal) try {
     if (r.op.names == nullptr) return;
     table out(r);
-    if (choice != nullptr) add_candidates(out, *choice, !refusal.empty());
-    if (!refusal.empty())
-        out.line("  no path: " + refusal);
+    const bool refused = *refusal != '\0';
+    if (choice != nullptr) add_candidates(out, *choice, refused);
+    if (refused)
+        out.line(std::string("  no path: ") + refusal);
     else if (choice != nullptr)
         add_receiver(out, r, *choice, landing);
     out.print();
 } catch (const std::bad_alloc &) {  // it is not explained
 }
 
-void explain_refusal(const request &r, const std::string &reason) try {
+void explain_refusal(const request &r, const char *reason) try {
     if (r.op.names == nullptr) return;
     table out(r);
-    out.line("  no path, says the receiver: " + reason);
+    out.line(std::string("  no path, says the receiver: ") + reason);
     out.print();
 } catch (const std::bad_alloc &) {  // it is not explained
 }

@@ -31,9 +31,9 @@ void explain_send(const request &r, const transport::choice &choice, const movem
 // Of an exported send: who executes the queue that it is posted to.
 void explain_queue(const request &r, const std::string &executed_by);
 void explain_receive(const request &r, const std::unique_ptr<const transport::choice> &choice,
-                     const landing_kind &landing, const std::string &refusal);
+                     const landing_kind &landing, const char *refusal);
 // A send that its receiver has refused.
-void explain_refusal(const request &r, const std::string &reason);
+void explain_refusal(const request &r, const char *reason);
 void explain_null(const request &r);
 // Of a buffer in GPU memory: how long a part of its setup, begun at `since`, has taken.
 void explain_time(const request &r, const char *part, std::chrono::steady_clock::time_point since);

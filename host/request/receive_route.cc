@@ -118,7 +118,7 @@ void receive_request::bind(const offer &sender) {
         answer.refusal = awaits_sender_ ? refusal_ : refused_unreachable;
         tell_reason(answer, failure_);
         if (!awaits_sender_) give_up();
-        explain_receive(*this, std::exchange(choice_, nullptr), kind_of_landing(), failure_);
+        explain_receive(*this, std::exchange(choice_, nullptr), kind_of_landing(), failure_.c_str());
     } else {
         open_gate();
     }

@@ -7,8 +7,10 @@
 #include <mpix/device/module_loading.h>
 
 #include <atomic>
+#include <cerrno>
 #include <cstring>
 #include <new>
+#include <string_view>
 #include <unordered_map>
 #include <utility>
 
@@ -204,6 +206,11 @@ bool request::try_advance() {
     return goes_on;
 }
 
+int class_of(const transport::outcome &why) {
+    static const std::string_view by_system = std::strerror(ENOMEM);
+    return why == no_memory || std::string_view(why).ends_with(by_system) ? MPI_ERR_NO_MEM : MPI_ERR_OTHER;
+}
+
 void tell_reason(control_message &answer, const transport::outcome &why) {
     const char *const told = why == no_memory ? "the process at the other end has no memory" : why.c_str();
     std::strncpy(answer.reason, told, sizeof answer.reason - 1);
@@ -286,14 +293,23 @@ void request::fill_status(MPI_Status *status, bool failed) const {
     if (failed) PMPI_Status_set_elements_x(status, MPI_BYTE, 0);  // none of its bytes are valid
 }
 
-void request::fill_status(MPI_Status *status) { fill_status(status, static_cast<bool>(outcome())); }
+void request::fill_status(MPI_Status *status) { fill_status(status, static_cast<bool>(ending())); }
+
+// An epoch that has failed must end all the same, or its request could not be freed.
+problem request::ending() {
+    try {
+        return outcome();
+    } catch (const std::bad_alloc &) {
+        return {MPI_ERR_NO_MEM, no_memory};
+    }
+}
 
 problem request::retire(MPI_Status *status) {
     if (!active()) {
         fill_empty_status(status);
         return device_error();
     }
-    problem result = outcome();
+    problem result = ending();
     fill_status(status, static_cast<bool>(result));
     if (!result) result = device_error();
     if (epoch_ == 1 && !null_peer()) first_epoch_over(*this);

@@ -84,6 +84,8 @@ public:
     void fill_status(MPI_Status *status);
     // An error that device code left behind, once.
     problem device_error();
+    // The error of an epoch that has ended with one. The request stays active.
+    problem failed_already() { return active() && done() ? ending() : problem{}; }
     // Whether completion calls concern it: it is active, or device code has left an error.
     bool concerns_caller() const { return active() || detail::peek(&words->error) != 0; }
 
@@ -170,6 +172,7 @@ protected:
     virtual void on_start() = 0;                      // after the epoch word is out; `engine` is held
     virtual std::string done_so_far() { return {}; }  // in a running epoch, after standing(); `engine` is held
     virtual problem outcome() = 0;                    // of a complete epoch
+    problem ending();                                 // the same, also where there is no memory for its sentence
     std::string obstacle();
     static void bury(mpix_prequest *handle);
     virtual void status_of(MPI_Status *status) const = 0;
@@ -200,7 +203,7 @@ protected:
 
 // An outcome that needs no memory; class_of() gives it an error class of its own.
 inline constexpr char no_memory[] = "no memory";
-inline int class_of(const transport::outcome &why) { return why == no_memory ? MPI_ERR_NO_MEM : MPI_ERR_OTHER; }
+int class_of(const transport::outcome &why);  // what ends with the system's ENOMEM is one, too
 template <class Body>
 transport::outcome attempt(const Body &body) {
     try {

@@ -17,7 +17,8 @@
  * Thread safety: as the MPI standard says of the calls. MPI_Pready* and MPI_Parrived may be called by
  * any number of threads at once on one request, for distinct partitions, without a lock, if the program has asked for
  * MPI_THREAD_MULTIPLE (or for MPI_THREAD_SERIALIZED, and one calls at a time): with MPI_THREAD_SINGLE, which MPI_Init is, a
- * call from a second thread is erroneous and may lose a partition. The MPIX_ calls may
+ * call from a second thread is erroneous and may lose a partition. With MPIX_CHECK=1 in the environment such a call, and every other
+ * one that mpix interposes, gives MPI_ERR_OTHER; so it does with MPI_THREAD_FUNNELED. The MPIX_ calls may
  * be made by any number of threads at once too: MPIX_Prequest_create and MPIX_Prequest_free for distinct
  * requests, MPIX_Pbuf_prepare* and MPIX_Request_path also for one, as long as nobody completes or frees it.
  *

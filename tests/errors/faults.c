@@ -211,6 +211,36 @@ static void dies_mid_epoch(void) {
     come_through();
 }
 
+// Rank 2 hears of the death of rank 0 in a call that also waits for rank 1, which waits for rank 2 to have heard of it.
+static void dies_beside_another(void) {
+    struct pair dead, alive;
+    if (world_rank != 1) {
+        make_pair(&dead, 2 - world_rank);
+        start_pair(&dead, 2 - world_rank, 1);
+        if (world_rank == 0) {
+            hear(2);
+            die();
+        }
+    }
+    const int peer = 3 - world_rank;
+    make_pair(&alive, peer);
+    start_pair(&alive, peer, 1);
+    if (world_rank == 2) {
+        MPI_Status statuses[2];
+        tell(0);
+        EXPECT(MPI_ERR_IN_STATUS, ended, MPI_Waitall(2, (MPI_Request[]){alive.receive, dead.receive}, statuses));
+        CHECK(statuses[0].MPI_ERROR == MPI_ERR_PENDING && statuses[1].MPI_ERROR == process_failed);
+        OK(MPI_Wait(&dead.receive, MPI_STATUS_IGNORE));  // it is inactive now
+        ready_all(alive.send, parts, in_order);
+    }
+    OK(MPI_Wait(world_rank == 1 ? &alive.receive : &alive.send, MPI_STATUS_IGNORE));
+    if (world_rank == 1) ready_all(alive.send, parts, in_order);
+    OK(MPI_Wait(world_rank == 1 ? &alive.send : &alive.receive, MPI_STATUS_IGNORE));
+    struct side s = expected(&alive, peer, 1);
+    check_received(&alive.in, 1 + 77, &s, key_of(peer, world_rank, 1));
+    come_through();
+}
+
 // It dies before it has made its requests; and others are made after.
 static void dies_unmatched(void) {
     if (world_rank == 0) {
@@ -346,6 +376,7 @@ static void never_starts(void) {
 int main(int argc, char **argv) {
     static const struct test_case cases[] = {
         {"dies in an epoch", 2, dies_mid_epoch},
+        {"dies beside another", 3, dies_beside_another},
         {"dies unmatched", 2, dies_unmatched},
         {"dies before it has started", 2, dies_unstarted},
         {"dies before MPI_Finalize", 2, dies_before_finalize},

@@ -5,7 +5,8 @@
 // a request that fails at both ends; never an abort, a hang or wrong data. Nothing leaks.
 //
 // no_memory [exported] [only <n>]: with exported, host threads run kernels' code; with only, just the n-th allocation of a new
-// process fails.
+// process fails. no_memory lasting: in one round, all allocations of both ranks fail from their first wait on, until one of that
+// rank's waits has failed.
 #include <dlfcn.h>
 #include <link.h>
 #include <mpix/device.cuh>
@@ -28,7 +29,13 @@ std::atomic<bool> armed{false};
 std::atomic<long> seen{0}, failing{0}, in_use{0};
 thread_local bool our_own = false;  // allocations of this program's
 
-bool fails() { return armed.load() && !our_own && seen.fetch_add(1) + 1 == failing.load(); }
+bool lasting = false;
+
+bool fails() {
+    if (!armed.load() || our_own) return false;
+    const long number = seen.fetch_add(1) + 1;
+    return lasting ? number >= failing.load() : number == failing.load();
+}
 
 void *take(std::size_t bytes, std::size_t alignment) {
     if (fails()) return nullptr;
@@ -144,9 +151,16 @@ bool succeeded(MPI_Request &request, int source) {
     status.MPI_SOURCE = -100;
     int code = MPI_Wait(&request, &status);
     if (code == MPI_SUCCESS) return true;
-    require(rank == 1 || code == MPI_ERR_NO_MEM, "MPI_Wait", code);
+    if (lasting) {
+        armed = false;
+        char text[MPI_MAX_ERROR_STRING] = "";
+        int n = 0;
+        MPI_Error_string(code, text, &n);
+        require(std::strstr(text, "no memory") != nullptr, "not for want of memory:", code);
+    }
+    require(rank == 1 || lasting || code == MPI_ERR_NO_MEM, "MPI_Wait", code);
     code = MPI_Wait(&request, &status);
-    require(code == MPI_SUCCESS || rank == 1 || code == MPI_ERR_NO_MEM, "the second MPI_Wait", code);
+    require(code == MPI_SUCCESS || rank == 1 || lasting || code == MPI_ERR_NO_MEM, "the second MPI_Wait", code);
     // Of an inactive request it knows no source.
     return code == MPI_SUCCESS && source >= 0 && status.MPI_SOURCE == source;
 }
@@ -164,7 +178,7 @@ void use_pair(bool failing_round) {
     static pair x;
     MPI_Datatype one, spread;
     MPI_Comm comm;
-    if (failing_round) armed = rank == 0;
+    if (failing_round) armed = rank == 0 && !lasting;
     again("MPI_Comm_dup", [&] { return MPI_Comm_dup(MPI_COMM_WORLD, &comm); });
     MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
     MPI_Type_vector(1, 1, pitch, MPI_INT, &one);
@@ -188,16 +202,22 @@ void use_pair(bool failing_round) {
         } else {
             for (int p = 0; p < parts; ++p) again("MPI_Pready", [&] { return MPI_Pready(p, x.send); });
         }
+        if (failing_round && lasting) armed = true;
         const bool received = succeeded(x.receive, other), sent = succeeded(x.send, -1);
         int told[2] = {received, sent}, others[2];
-        MPI_Sendrecv(told, 2, MPI_INT, other, 1, others, 2, MPI_INT, other, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-        require(!received || others[1] || rank == 1, "received what was not sent");
+        // Not by MPI_Sendrecv, in which mpix makes no progress: the other rank may still need this one's.
+        MPI_Request both[2];
+        MPI_Irecv(others, 2, MPI_INT, other, 1, MPI_COMM_WORLD, &both[0]);
+        MPI_Isend(told, 2, MPI_INT, other, 1, MPI_COMM_WORLD, &both[1]);
+        MPI_Waitall(2, both, MPI_STATUSES_IGNORE);
+        require(!received || others[1] || rank == 1 || lasting, "received what was not sent");
         if (received)
             for (int i = 0; i < length; ++i) require(x.in[pitch * i] == value(other, epoch, i), "wrong data");
         int untouched;
         std::memset(&untouched, 0x5a, sizeof untouched);
         for (int i = 0; i < length; ++i) require(x.in[pitch * i + 1] == untouched, "a gap was written to");
         if (!failing_round) require(received && sent, "without a failure all succeeds");
+        if (failing_round && lasting) require(!received, "the receive must fail");
         if (!received || !sent || !others[0] || !others[1]) break;
     }
     if (by_kernels) {
@@ -236,6 +256,7 @@ int main(int argc, char **argv) {
     long only = 0;
     for (int i = 1; i < argc; ++i) {
         by_kernels = by_kernels || std::strcmp(argv[i], "exported") == 0;
+        lasting = lasting || std::strcmp(argv[i], "lasting") == 0;
         if (std::strcmp(argv[i], "only") == 0 && i + 1 < argc) only = std::atol(argv[++i]);
     }
     MPI_Init(&argc, &argv);
@@ -255,7 +276,7 @@ int main(int argc, char **argv) {
         if (before == 0) before = in_use;
         int failed = made >= round_number;
         MPI_Bcast(&failed, 1, MPI_INT, 0, MPI_COMM_WORLD);
-        if (!failed || only != 0) break;
+        if (!failed || only != 0 || lasting) break;
     }
     // What the library keeps for later use may grow.
     const bool settled = settles(before + 25);
