@@ -59,9 +59,9 @@ extern "C" {
 /**
  * Make an inactive, persistent, partitioned send (MPI-4.1, 4.2.1). Local; nothing is sent.
  *
- * buf         start of the send buffer, in host memory or, where a GPU transport is built in, in device memory. It may be
- *             null if it holds no bytes. The caller owns it, and must not touch a partition between marking it ready and
- *             completing the request
+ * buf         start of the send buffer, in host memory or, where a GPU transport is built in, in device memory. It may
+ *             be null if it holds no bytes. The caller owns it, and must not touch a partition between marking it ready
+ *             and completing the request
  * partitions  number of partitions, at least 1
  * count       elements of `datatype` in each partition, at least 0; partition i begins i * count extents of `datatype`
  *             behind `buf`
@@ -88,7 +88,8 @@ int MPI_Psend_init(const void *buf, int partitions, MPI_Count count, MPI_Datatyp
  *
  * buf          a buffer on a GPU must come from cudaMalloc, in one allocation, if the sender is on the same node
  *              (MPI_ERR_BUFFER). The caller owns it, and must not touch it between starting and completing the request,
- *              but for reading a partition that has arrived (MPI_Parrived; in kernels mpix::parrived, mpix::wait_arrived)
+ *              but for reading a partition that has arrived (MPI_Parrived; in kernels mpix::parrived,
+ *              mpix::wait_arrived)
  * source, tag  wildcards are erroneous (MPI_ERR_RANK, MPI_ERR_TAG); source may be MPI_PROC_NULL
  */
 int MPI_Precv_init(void *buf, int partitions, MPI_Count count, MPI_Datatype datatype, int source, int tag,
@@ -104,7 +105,8 @@ int MPI_Precv_init(void *buf, int partitions, MPI_Count count, MPI_Datatype data
  * Errors: MPI_ERR_ARG (index out of range, or already ready in this epoch), MPI_ERR_REQUEST (not an active partitioned
  * send).
  * Thread safety: any number of threads, for distinct partitions, without a lock.
- * Memory order: release. The calling thread's earlier writes to the partition are visible to a reader that sees it arrive.
+ * Memory order: release. The calling thread's earlier writes to the partition are visible to a reader that sees it
+ * arrive.
  */
 int MPI_Pready(int partition, MPI_Request request);
 
@@ -119,14 +121,15 @@ int MPI_Pready_range(int partition_low, int partition_high, MPI_Request request)
 /**
  * MPI_Pready for each of the `length` partitions in the list, in this order (MPI-4.1, 4.2.1).
  *
- * Errors: as MPI_Pready, and MPI_ERR_ARG (a negative length, a null list). Partitions before the first error stay ready.
+ * Errors: as MPI_Pready, and MPI_ERR_ARG (a negative length, a null list). Partitions before the first error stay
+ * ready.
  * Thread safety and memory order: as MPI_Pready.
  */
 int MPI_Pready_list(int length, const int array_of_partitions[], MPI_Request request);
 
 /**
- * Ask whether one partition of a partitioned receive has arrived (MPI-4.1, 4.2.2). Makes progress; does not complete the
- * request, and may be repeated.
+ * Ask whether one partition of a partitioned receive has arrived (MPI-4.1, 4.2.2). Makes progress; does not complete
+ * the request, and may be repeated.
  *
  * request    a partitioned receive; a null or inactive request gives *flag = 1
  * partition  from 0 to partitions - 1
@@ -154,18 +157,18 @@ typedef struct mpix_prequest *MPIX_Prequest;
  * info     the keys below, or MPI_INFO_NULL; unknown keys are ignored, rank 0 warns of those that begin with "mpix_"
  * preq     receives the handle; MPIX_Prequest_free releases it
  *
- * The handle is valid in kernels on one device, the one that owns the request's buffer. If the buffer is host memory and
- * no GPU is involved, host threads use the handle with the same device functions (see <mpix/host_group.hpp>).
+ * The handle is valid in kernels on one device, the one that owns the request's buffer. If the buffer is host memory
+ * and no GPU is involved, host threads use the handle with the same device functions (see <mpix/host_group.hpp>).
  *
  * Info keys:
  *   "mpix_device"        ordinal of that device, or "host"; any other is refused
  *   "mpix_contributors"  how many mpix::pready_contribute calls make one partition ready (default 1); shares need none
- *   "mpix_waiters"       "1" or "any" (default). Of a receive, "1" is a promise that makes small partitions between GPUs
- *                        faster: in each epoch, one group alone calls parrived or wait_arrived for a partition until it is
- *                        told that the partition is there. Others ask for it, and read it, only after a synchronisation
- *                        with that group (a barrier of the grid, a flag of the program, the end of the kernel). That the
- *                        host has completed the request says that the partitions have come; reading them outside that
- *                        group needs the same synchronisation.
+ *   "mpix_waiters"       "1" or "any" (default). Of a receive, "1" is a promise that makes small partitions between
+ *                        GPUs faster: in each epoch, one group alone calls parrived or wait_arrived for a partition
+ *                        until it is told that the partition is there. Others ask for it, and read it, only after a
+ *                        synchronisation with that group (a barrier of the grid, a flag of the program, the end of the
+ *                        kernel). That the host has completed the request says that the partitions have come; reading
+ *                        them outside that group needs the same synchronisation.
  *
  * Errors: MPI_ERR_REQUEST (not a partitioned request, active, or exported already), MPI_ERR_BUFFER (the device cannot
  * reach the buffer), MPI_ERR_INFO_VALUE, MPI_ERR_ARG (null `preq`).
@@ -181,16 +184,16 @@ int MPIX_Prequest_create(MPI_Request request, MPI_Info info, MPIX_Prequest *preq
  *
  * MPI_Request_free of an exported request is an error (MPI_ERR_REQUEST) until its handle has been freed.
  *
- * Errors: MPI_ERR_ARG (null `preq`), MPI_ERR_REQUEST (not an exported handle, or its request is active). Also returns an
- * error that a kernel has left behind (see <mpix/device.cuh>); the handle is freed all the same.
+ * Errors: MPI_ERR_ARG (null `preq`), MPI_ERR_REQUEST (not an exported handle, or its request is active). Also returns
+ * an error that a kernel has left behind (see <mpix/device.cuh>); the handle is freed all the same.
  * Thread safety: any number of threads, for distinct requests.
  */
 int MPIX_Prequest_free(MPIX_Prequest *preq);
 
 /**
- * Of an active send: return when the receiver has started the same epoch, so that every later MPI_Pready of the epoch is a
- * one-sided write, and none is deferred. Of an active receive: return when the matching send has been found. Apart from
- * the completion calls, this call and MPIX_Pbuf_prepare_all are the only ones that may wait for the peer.
+ * Of an active send: return when the receiver has started the same epoch, so that every later MPI_Pready of the epoch
+ * is a one-sided write, and none is deferred. Of an active receive: return when the matching send has been found. Apart
+ * from the completion calls, this call and MPIX_Pbuf_prepare_all are the only ones that may wait for the peer.
  *
  * Errors: MPI_ERR_REQUEST (not a started partitioned request), MPI_ERR_PENDING (after MPIX_STALL_SECONDS, with a stall
  * report), and what a completion call would report of a peer that has ended.
@@ -246,9 +249,10 @@ struct CUstream_st;
  *
  * Neither buffer may be touched otherwise until the stream has got there.
  *
- * Errors: MPI_ERR_COMM, MPI_ERR_COUNT (negative, or too many bytes to count), MPI_ERR_TYPE, MPI_ERR_ARG (a negative size
- * or position), MPI_ERR_TRUNCATE (the bytes do not fit between position and outsize), MPI_ERR_BUFFER (`inbuf` is not GPU
- * memory, or outbuf is null), MPI_ERR_OTHER (the GPU's). An error of the GPU while it packs is an error of the stream.
+ * Errors: MPI_ERR_COMM, MPI_ERR_COUNT (negative, or too many bytes to count), MPI_ERR_TYPE, MPI_ERR_ARG (a negative
+ * size or position), MPI_ERR_TRUNCATE (the bytes do not fit between position and outsize), MPI_ERR_BUFFER (`inbuf` is
+ * not GPU memory, or outbuf is null), MPI_ERR_OTHER (the GPU's). An error of the GPU while it packs is an error of the
+ * stream.
  * Thread safety: any number of threads.
  * Memory order: that of the stream.
  */
@@ -257,7 +261,8 @@ int MPIX_Pack_enqueue(const void *inbuf, MPI_Count incount, MPI_Datatype datatyp
 
 /**
  * MPI_Unpack (MPI-4.1, 5.2) in the order of a CUDA stream, into `outcount` elements in GPU memory at `outbuf`, from
- * `insize` bytes at `inbuf`. Otherwise as MPIX_Pack_enqueue; MPI_ERR_TRUNCATE if the bytes are not there before `insize`.
+ * `insize` bytes at `inbuf`. Otherwise as MPIX_Pack_enqueue; MPI_ERR_TRUNCATE if the bytes are not there before
+ * `insize`.
  */
 int MPIX_Unpack_enqueue(const void *inbuf, MPI_Count insize, MPI_Count *position, void *outbuf, MPI_Count outcount,
                         MPI_Datatype datatype, MPI_Comm comm, struct CUstream_st *stream);
@@ -285,8 +290,8 @@ int MPIX_Typemap_create(MPI_Datatype datatype, int device, MPIX_Typemap *map);
 
 /**
  * Destroy a map, and set it to MPIX_TYPEMAP_NULL. No kernel may still use it. Does nothing for a null map.
- * Errors, through the handler of MPI_COMM_WORLD: MPI_ERR_ARG (null pointer, or not a map that exists). Thread safety: any
- * number of threads, for distinct maps.
+ * Errors, through the handler of MPI_COMM_WORLD: MPI_ERR_ARG (null pointer, or not a map that exists). Thread safety:
+ * any number of threads, for distinct maps.
  */
 int MPIX_Typemap_free(MPIX_Typemap *map);
 
