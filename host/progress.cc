@@ -96,7 +96,7 @@ bool advance_some() {
     return last;
 }
 
-bool work() { return state().any.load(std::memory_order_acquire) || (setup_thread_safe() && setup_pending()); }
+bool work() { return state().any.load(std::memory_order_acquire) || (setup_in_background() && setup_pending()); }
 
 // A waiting caller makes progress for all requests; the thread would only compete with it. A hint: relaxed and inexact.
 void note_poll() {
@@ -115,11 +115,14 @@ void pause_between_rounds(unsigned idle_rounds) {
 
 // One look at all there is to do; the thread's share of an attended list takes several.
 bool round() {
-    if (setup_thread_safe()) poll_setup();
+    poll_setup();
     return advance_some();
 }
 
+thread_local bool is_progress_thread = false;
+
 void progress_state::run() {
+    is_progress_thread = true;
     unsigned idle_rounds = 0;
     std::uint64_t seen = 0, polls_seen = 0;
     for (;;) {
@@ -297,7 +300,9 @@ bool progress_needs_caller() {
 bool progress_is_callers() {
     progress_state &s = state();
     const std::lock_guard lock(s.mutex);
-    return !s.enabled || !setup_thread_safe();
+    return !s.enabled || !setup_in_background();
 }
+
+bool may_call_mpi() { return !is_progress_thread || setup_thread_safe(); }
 
 }  // namespace mpix

@@ -44,6 +44,9 @@ problem progress_until(const char *call, wait_clock::time_point since, const std
 // is said that `what` has not ended, and the answer is false: what it works with must not be given back.
 bool outlast(const char *what, const std::function<bool()> &ended);
 
+// Whether the calling thread may call the MPI library: the progress thread, only with MPI_THREAD_MULTIPLE.
+bool may_call_mpi();
+
 // Whether a blocking call of the MPI library would keep our own work waiting (no thread does it).
 bool progress_needs_caller();
 // The same, but regardless of whether there is work now.

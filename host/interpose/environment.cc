@@ -16,6 +16,7 @@
 #include "host/config.h"
 #include "host/format.h"
 #include "host/interpose/boundary.h"
+#include "host/interpose/launcher.h"
 #include "host/interpose/pack_explain.h"
 #include "host/interpose/symbol.h"
 #include "host/interpose/tools.h"
@@ -25,6 +26,7 @@
 #include "host/request/control.h"
 #include "host/request/setup.h"
 #include "host/unknown_names.h"
+#include "transport/select.h"
 
 using namespace mpix;
 
@@ -120,15 +122,16 @@ int begin(init_call asked, int *argc, char ***argv, int required, int *provided)
     refuse_foreign_library();
     find_tools();
     std::string bad = read_environment();
-    // The setup of exported requests must get on while the user's thread sits in a kernel or a stream
-    // synchronise, so the library is asked for more than the user may need; but not where nothing of ours has a thread.
-    const bool want_thread = config().progress != progress_mode::never;
+    // The setup of exported requests must get on while the user's thread sits in a kernel or in cudaStreamSynchronize. Between
+    // nodes it goes by MPI, so there the progress thread needs MPI_THREAD_MULTIPLE, which makes all traffic dearer.
+    const bool want_multiple =
+        config().progress != progress_mode::never && !(transport::may_share_memory() && job_is_on_one_node());
     int code = MPI_SUCCESS;
-    if (asked == init_call::plain && (!want_thread || tool_wants_init())) {
+    if (asked == init_call::plain && (!want_multiple || tool_wants_init())) {
         code = next.Init(argc, argv);
         if (code == MPI_SUCCESS) PMPI_Query_thread(provided);
     } else {
-        code = next.Init_thread(argc, argv, want_thread ? MPI_THREAD_MULTIPLE : required, provided);
+        code = next.Init_thread(argc, argv, want_multiple ? MPI_THREAD_MULTIPLE : required, provided);
     }
     if (code != MPI_SUCCESS) return code;
     if (const std::string unlike = compare_versions(); bad.empty()) bad = unlike;
@@ -137,7 +140,6 @@ int begin(init_call asked, int *argc, char ***argv, int required, int *provided)
     communicators().start();
     end_setup_with_self();
     if (!bad.empty()) return raise(MPI_COMM_WORLD, "MPI_Init", {MPI_ERR_OTHER, bad});
-    // The user has what he asked for, and no more: who does not need threads is spared what they cost.
     const bool thread_safe = *provided == MPI_THREAD_MULTIPLE;
     *provided = told_level = std::min(*provided, required);
     if (config().pack != gpu::pack_wish::none) gpu::prefer(config().pack);

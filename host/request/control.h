@@ -65,7 +65,7 @@ static_assert(sizeof(control_message) == 960);
 constexpr std::size_t introduction_piece = 4 * sizeof(transport::wire_region);
 constexpr std::uint64_t introduction_limit = 64 * introduction_piece;
 
-constexpr std::uint32_t control_magic = 0x6178706d;  // "mpxa"
+constexpr std::uint32_t control_magic = 0x6278706d;  // "mpxb"
 constexpr std::uint32_t offer_has_devices = 1;
 constexpr std::uint32_t offer_in_place = 2;       // the sender can write into a receive buffer in host memory itself
 constexpr std::uint32_t offer_gpu_put = 4;        // the sender's network can put into GPU memory what it sends

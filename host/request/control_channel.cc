@@ -54,7 +54,11 @@ bool control_channel::takes(MPI_Datatype datatype) const {
 void control_channel::begin_barrier(MPI_Request &out) { PMPI_Ibarrier(comm_, &out); }
 
 void control_channel::forget() {
+    control_message unneeded;
+    for (int source; processes_.receive(source, unneeded);) continue;
     held_.clear();
+    overflow_.clear();
+    left_to_callers_.clear();
     holding_.store(0, std::memory_order_release);
     introduced_to_.clear();
     introductions_.clear();
@@ -90,9 +94,34 @@ void control_channel::close() {
 // ---- sending -----------------------------------------------------------------------------------
 
 void control_channel::post(int world_rank, const control_message &message) {
+    if (control_outbox *const outbox = processes_.outbox_to(world_rank); outbox != nullptr) {
+        if (const auto before = overflow_.find(world_rank); before != overflow_.end()) {
+            before->second.push_back(message);
+        } else if (!outbox->put(message)) {
+            overflow_[world_rank].push_back(message);
+            holding_.fetch_add(1, std::memory_order_acq_rel);
+            progress_wake();
+        }
+        return;
+    }
+    if (!may_call_mpi()) return left_to_callers_.push_back({world_rank, message});
     sending_.push_back({message, MPI_REQUEST_NULL});
     auto &out = sending_.back();
     PMPI_Isend(&out.message, static_cast<int>(sizeof out.message), MPI_BYTE, world_rank, 0, comm_, &out.request);
+}
+
+void control_channel::fill_outboxes() {
+    for (auto it = overflow_.begin(); it != overflow_.end();) {
+        auto &[world_rank, messages] = *it;
+        if (processes_.known_to_have_ended(world_rank)) messages.clear();
+        while (!messages.empty() && processes_.outbox_to(world_rank)->put(messages.front())) messages.pop_front();
+        if (!messages.empty()) {
+            ++it;
+            continue;
+        }
+        it = overflow_.erase(it);
+        holding_.fetch_sub(1, std::memory_order_acq_rel);
+    }
 }
 
 // Forget what has been sent, up to the first that has not, which goes behind the others: asking in vain is what takes time.
@@ -151,7 +180,12 @@ void control_channel::release_held() {
 }
 
 void control_channel::advance() {
-    clear_sent();
+    fill_outboxes();
+    if (may_call_mpi()) {
+        for (; !left_to_callers_.empty(); left_to_callers_.pop_front())
+            post(left_to_callers_.front().world_rank, left_to_callers_.front().message);
+        clear_sent();
+    }
     release_held();
 }
 
@@ -161,8 +195,7 @@ void control_channel::post_receive() {
     PMPI_Irecv(&incoming_, static_cast<int>(sizeof incoming_), MPI_BYTE, MPI_ANY_SOURCE, 0, comm_, &receiving_);
 }
 
-bool control_channel::receive(int &source, control_message &out) {
-    if (!meet_introduced()) return false;  // what comes next may need them
+bool control_channel::receive_by_mpi(int &source, control_message &out) {
     for (;;) {
         int arrived = 0;
         MPI_Status status;
@@ -176,9 +209,20 @@ bool control_channel::receive(int &source, control_message &out) {
         const std::string bad = check_control(&incoming_, static_cast<std::size_t>(bytes < 0 ? 0 : bytes), out);
         post_receive();
         source = status.MPI_SOURCE;
+        processes_.note_one_without_memory();  // one that cannot map ours
         if (bad.empty()) return true;
         say(format("ignored {} from world rank {}", bad, source));
     }
+}
+
+bool control_channel::receive(int &source, control_message &out) {
+    if (!meet_introduced()) return false;  // what comes next may need them
+    for (control_message put; processes_.receive(source, put);) {
+        const std::string bad = check_control(&put, sizeof put, out);
+        if (bad.empty()) return true;
+        say(format("ignored {} from world rank {}", bad, source));
+    }
+    return may_call_mpi() && receive_by_mpi(source, out);
 }
 
 // ---- introductions -----------------------------------------------------------------------------

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// How control messages travel: on a communicator of our own, and behind what we have put into the peer's memory by a
-// network. And by which address a network reaches a process: told, and learnt, in pieces.
+// How control messages travel: within a node through shared memory (control_fifo.h), else on a communicator of our own, and
+// behind what we have put into the peer's memory by a network. And by which address a network reaches a process: told, and
+// learnt, in pieces.
 #ifndef MPIX_HOST_REQUEST_CONTROL_CHANNEL_H
 #define MPIX_HOST_REQUEST_CONTROL_CHANNEL_H
 
@@ -23,7 +24,7 @@ namespace mpix {
 class control_channel {
 public:
     // Nothing is sent to those that have ended.
-    explicit control_channel(const process_table &processes) : processes_(processes) {}
+    explicit control_channel(process_table &processes) : processes_(processes) {}
 
     // Collective over MPI_COMM_WORLD.
     void open();
@@ -44,7 +45,7 @@ public:
     bool receive(int &source, control_message &out);
     // Get on with sending.
     void advance();
-    // Whether any message waits for what was put before. Any thread may ask.
+    // Whether any message waits: for what was put before, or for room at its receiver. Any thread may ask.
     bool holds_any() const { return holding_.load(std::memory_order_acquire) != 0; }
 
     // Whether the MPI library takes that datatype for communication. Any thread may ask.
@@ -56,12 +57,14 @@ public:
 
 private:
     void clear_sent();
+    void fill_outboxes();
     void post(int world_rank, const control_message &message);
+    bool receive_by_mpi(int &source, control_message &out);
     void post_receive();
     void release_held();
     bool meet_introduced();
 
-    const process_table &processes_;
+    process_table &processes_;
     MPI_Comm comm_ = MPI_COMM_NULL;  // ours alone: no tag or wildcard of the user's ever sees it
     control_message incoming_{};
     MPI_Request receiving_ = MPI_REQUEST_NULL;
@@ -70,7 +73,12 @@ private:
         MPI_Request request;
     };
     std::list<outgoing, transport::reserve_allocator<outgoing>> sending_;
-    bool all_sent_ = false;  // and what says whether the others' has been sent as well:
+    struct addressed {
+        int world_rank;
+        control_message message;
+    };
+    transport::safe_deque<addressed> left_to_callers_;  // by the progress thread, which may not call MPI
+    bool all_sent_ = false;                             // and what says whether the others' has been sent as well:
     MPI_Request emptied_ = MPI_REQUEST_NULL;
 
     // Of processes on other nodes.
@@ -79,7 +87,8 @@ private:
         transport::safe_deque<control_message> messages;
     };
     transport::safe_map<int, held> held_;
-    std::atomic<std::size_t> holding_{0};  // its size
+    transport::safe_map<int, transport::safe_deque<control_message>> overflow_;  // of full outboxes
+    std::atomic<std::size_t> holding_{0};                                        // the size of the two
     transport::safe_set<int> introduced_to_;
     struct introduction {
         transport::safe_vector<std::uint8_t> address;

@@ -62,7 +62,7 @@ void add_progress(table &out) {
                             : config().progress == progress_mode::always ? "a thread that never sleeps, and MPI calls"
                                                                          : "a thread while it is needed, and MPI calls";
     out.line(format("  progress engine: {}{}", how,
-                    setup_thread_safe() ? "" : "; setup in MPI calls only, without MPI_THREAD_MULTIPLE"));
+                    setup_in_background() ? "" : "; setup in MPI calls only, without MPI_THREAD_MULTIPLE"));
 }
 
 std::string engine_moves(const movement &how, const transport::ends &pair) {

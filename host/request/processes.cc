@@ -6,6 +6,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <fstream>
 #include <functional>
@@ -70,31 +71,64 @@ bool has_ended(const process &p) {
 void process_table::exchange() {
     MPI_Comm node = MPI_COMM_NULL;
     if (PMPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &node) != MPI_SUCCESS) return;
-    int size = 0;
+    int size = 0, job_size = 0;
     PMPI_Comm_size(node, &size);
+    PMPI_Comm_size(MPI_COMM_WORLD, &job_size);
     PMPI_Comm_rank(MPI_COMM_WORLD, &me_);
     neighbour mine{this_process(), {}, transport::probe_of_this_process(), me_};
-    static transport::region probe;  // ours as long as the process lives
-    if (probe || transport::node_memory().allocate(1, transport::on_host, probe).empty())
-        transport::node_memory().describe(probe, mine.probe);
-    std::vector<neighbour> all(static_cast<std::size_t>(size));
+    const auto senders = static_cast<std::size_t>(size);
+    // A large region is a sparse mapping of its own: only the FIFOs that are used take memory.
+    constexpr std::uint64_t sparse = 1u << 20;
+    const std::uint64_t bytes = std::max(inbox_bytes(senders), sparse);
+    if (!own_inbox_ && transport::node_memory().allocate(bytes, transport::on_host, own_inbox_).empty())
+        inbox_.open(own_inbox_.address, senders);
+    if (own_inbox_) transport::node_memory().describe(own_inbox_, mine.inbox);
+    std::vector<neighbour> all(senders);
     PMPI_Allgather(&mine, sizeof mine, MPI_BYTE, all.data(), sizeof mine, MPI_BYTE, node);
     PMPI_Comm_free(&node);
-    for (const neighbour &n : all)
-        if (n.world_rank != me_) neighbours_[static_cast<int>(n.world_rank)] = n;
+    world_ranks_.clear();
+    for (const neighbour &n : all) {
+        if (n.world_rank == me_)
+            our_place_ = world_ranks_.size();
+        else
+            neighbours_[static_cast<int>(n.world_rank)] = n;
+        world_ranks_.push_back(static_cast<int>(n.world_rank));
+    }
+    all_share_memory_.store(own_inbox_ && size == job_size && transport::may_share_memory(), std::memory_order_relaxed);
+}
+
+// Null: no memory is to be shared.
+process_table::mapped *process_table::map(int world_rank) {
+    if (!transport::may_share_memory()) return nullptr;
+    const auto known = mapped_.find(world_rank);
+    if (known != mapped_.end()) return &known->second;
+    mapped m;
+    if (world_rank == me_)
+        m.inbox = own_inbox_;
+    else if (const auto it = neighbours_.find(world_rank); it != neighbours_.end())
+        static_cast<void>(transport::node_memory().attach(it->second.inbox, transport::on_host, m.inbox));
+    if (m.inbox && m.inbox.bytes >= inbox_bytes(world_ranks_.size()))
+        m.outbox = {m.inbox.address, world_ranks_.size(), our_place_};
+    else
+        note_one_without_memory();
+    return &mapped_.emplace(world_rank, m).first->second;
 }
 
 bool process_table::shares_memory(int world_rank) {
-    if (!transport::may_share_memory()) return false;
-    if (world_rank == me_) return true;
-    const auto known = shares_memory_.find(world_rank);
-    if (known != shares_memory_.end()) return known->second;
-    const auto it = neighbours_.find(world_rank);
-    transport::region theirs;
-    const bool shares = it != neighbours_.end() &&
-                        transport::node_memory().attach(it->second.probe, transport::on_host, theirs).empty();
-    if (shares) transport::node_memory().detach(theirs);
-    return shares_memory_[world_rank] = shares;
+    const mapped *const m = map(world_rank);
+    return m != nullptr && (world_rank == me_ || m->inbox);
+}
+
+control_outbox *process_table::outbox_to(int world_rank) {
+    mapped *const m = map(world_rank);
+    return m != nullptr && m->outbox ? &m->outbox : nullptr;
+}
+
+bool process_table::receive(int &world_rank, control_message &out) {
+    std::size_t sender = 0;
+    if (!inbox_.receive(sender, out)) return false;
+    world_rank = world_ranks_[sender];
+    return true;
 }
 
 const transport::peer_memory *process_table::memory_of(int world_rank, transport::outcome &why_not) {

@@ -7,9 +7,12 @@
 
 #include <mpi.h>
 
+#include <atomic>
 #include <cstdint>
 #include <map>
+#include <vector>
 
+#include "host/request/control_fifo.h"
 #include "transport/reserve.h"
 #include "transport/select.h"
 
@@ -32,16 +35,23 @@ public:
     // What the processes of a node tell each other.
     struct neighbour {
         process who;
-        transport::wire_region probe;  // a little of its memory
-        transport::memory_probe own;   // a little that is not shared
+        transport::wire_region inbox;  // for control messages of this node's processes
+        transport::memory_probe own;   // a little memory that is not shared
         std::int64_t world_rank;
     };
     // Collective over MPI_COMM_WORLD.
     void exchange();
     // Asks the system; an answer of true lasts.
     bool ended(int world_rank);
-    // Whether it can map our memory, and we its: whatever its host is called. Asks once.
+    // Whether we can map its memory: whatever its host is called. Asks once.
     bool shares_memory(int world_rank);
+    // Where to put control messages to it; null if we cannot map its memory.
+    control_outbox *outbox_to(int world_rank);
+    // The next control message that a process of this node has put into our inbox; false: there is none.
+    bool receive(int &world_rank, control_message &out);
+    // Whether the whole job shares memory, as far as is known. Any thread may ask.
+    bool all_share_memory() const { return all_share_memory_.load(std::memory_order_relaxed); }
+    void note_one_without_memory() { all_share_memory_.store(false, std::memory_order_relaxed); }
     // How to write to its own memory; null, with a sentence, if that cannot be done. Tries once.
     const transport::peer_memory *memory_of(int world_rank, transport::outcome &why_not);
     // It is beyond reach. That is as good as ended, but that it may still write where we have let it.
@@ -62,8 +72,19 @@ private:
         transport::peer_memory memory;
         transport::outcome why_not;
     };
+    struct mapped {
+        transport::region inbox;  // attached until the process ends; none if that cannot be done
+        control_outbox outbox;
+    };
+    mapped *map(int world_rank);
+
     std::map<int, neighbour> neighbours_;
-    transport::safe_map<int, bool> shares_memory_;
+    std::vector<int> world_ranks_;  // of the processes of this node; their places there are their numbers as senders
+    std::size_t our_place_ = 0;
+    transport::region own_inbox_;  // given back by nobody: others may still write there
+    control_inbox inbox_;
+    transport::safe_map<int, mapped> mapped_;
+    std::atomic<bool> all_share_memory_{false};  // a hint: it guards no other memory
     transport::safe_map<int, reached> reached_;  // callers of Pready hold on to its members
     transport::safe_set<int> ended_, beyond_reach_;
     int me_ = 0;

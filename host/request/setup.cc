@@ -416,6 +416,7 @@ bool one_thread_calls() { return state().one_thread; }
 
 bool is_committed(MPI_Datatype datatype) { return !setup_running() || state().channel.takes(datatype); }
 bool setup_thread_safe() { return state().thread_safe; }
+bool setup_in_background() { return state().thread_safe || state().processes.all_share_memory(); }
 bool setup_pending() { return state().unsettled.load(std::memory_order_acquire) != 0 || state().channel.holds_any(); }
 
 void join(const std::shared_ptr<request> &r) {

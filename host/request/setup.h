@@ -23,6 +23,9 @@ void stop_setup();
 bool setup_running();
 // Whether the MPI library was given to us with MPI_THREAD_MULTIPLE.
 bool setup_thread_safe();
+// Whether the progress thread can do all of it: with MPI_THREAD_MULTIPLE, or where no control message goes by MPI, since all
+// processes share memory.
+bool setup_in_background();
 // Whether the user asked for MPI_THREAD_SINGLE: no two of his threads are ever in a call of ours.
 bool one_thread_calls();
 

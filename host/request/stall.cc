@@ -57,7 +57,7 @@ stall send_request::describe_stall() {
     if (const auto offered = std::count_if(moving_.begin(), moving_.end(), [](const move &m) { return m.offered; });
         offered != 0)
         s.remark += format("; {} were offered to the receiver's kernels, which have not read them", offered);
-    if (!connected && !setup_thread_safe())
+    if (!connected && !setup_in_background())
         s.remark += " (the MPI library gave no MPI_THREAD_MULTIPLE: setup progresses only in MPI calls)";
     if (!connected) s.peer = peer_says(*this);
     return s;
@@ -71,7 +71,7 @@ stall receive_request::describe_stall() {
     s.peer = peer_says(*this);
     if (peer_number == 0) {
         s.remark = "no matching send has been found";
-        if (!setup_thread_safe())
+        if (!setup_in_background())
             s.remark += " (the MPI library gave no MPI_THREAD_MULTIPLE: setup progresses only in MPI calls)";
         return s;
     }

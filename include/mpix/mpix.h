@@ -24,12 +24,12 @@
  * also make MPIX_ calls: MPIX_Prequest_create and MPIX_Prequest_free for distinct requests, MPIX_Pbuf_prepare* and
  * MPIX_Request_path also for one request, as long as no thread completes or frees it.
  *
- * Thread level. MPI_Init and MPI_Init_thread initialise the MPI library with MPI_THREAD_MULTIPLE, whatever the program
- * asks for, and report the level that the program asked for, or less if the library has less. If the library gave
- * MPI_THREAD_MULTIPLE, a thread of mpix calls it from the first partitioned request on. So the library may run a
- * callback of the program in that thread, such as the MPI_Op of a nonblocking reduction, also in a program that asked
- * for less. With MPIX_PROGRESS=never in the environment there is no such thread, and a program that asks for
- * MPI_THREAD_SINGLE gets the library with that level.
+ * Thread level. MPI_Init_thread and MPI_Query_thread report the level that the program asked for, or less if the library
+ * has less. If all processes of the job run on one node (as the launcher's environment says), or with
+ * MPIX_PROGRESS=never, the MPI library gets just that level, and no thread of mpix calls it. Between nodes, and where
+ * MPIX_TRANSPORTS excludes shm, the library gets MPI_THREAD_MULTIPLE, and a thread of mpix calls it from the first
+ * partitioned request on. So the library may run a callback of the program in that thread, such as the MPI_Op of a
+ * nonblocking reduction, whatever level the program asked for.
  *
  * Memory order. The program's writes to a partition before it marks the partition ready are visible to a reader, at
  * the receiver, that has learnt from MPI_Parrived, a completion call, or a call in a kernel that it has arrived.

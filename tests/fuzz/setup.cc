@@ -65,7 +65,7 @@ public:
         itself.world_rank = 1;
         transport::region shared;  // never released
         FUZZ_CHECK(transport::node_memory().allocate(1, transport::on_host, shared).empty());
-        FUZZ_CHECK(transport::node_memory().describe(shared, itself.probe).empty());
+        FUZZ_CHECK(transport::node_memory().describe(shared, itself.inbox).empty());
         fake_mpi::neighbours.emplace_back(reinterpret_cast<const char *>(&itself), sizeof itself);
         transport::peer_memory reached;
         why_not_ = transport::reach_memory(itself.own, reached);

@@ -47,7 +47,7 @@ struct peer_process {
         }
         itself.own.pid = pid;
         REQUIRE(transport::node_memory().allocate(message, transport::on_host, shared) == "");
-        REQUIRE(transport::node_memory().describe(shared, itself.probe) == "");
+        REQUIRE(transport::node_memory().describe(shared, itself.inbox) == "");
     }
     void end() {
         kill(pid, SIGKILL);
@@ -113,7 +113,7 @@ TEST_CASE("all epochs end once a single copy has met the end of the peer's proce
     accept.partitions = 1;
     accept.bytes = message;
     accept.flags = 1 | accept_in_place;
-    accept.words = accept.arrival = peer.itself.probe;
+    accept.words = accept.arrival = peer.itself.inbox;
     transport::describe_buffer(peer.buffer, message, accept.landing);
     fake_mpi::inbox.push_back({1, {reinterpret_cast<const char *>(&accept), sizeof accept}});
     poll_setup();

@@ -179,6 +179,19 @@ TEST_CASE("a large region is given back to the system, whatever its size") {
     }
 }
 
+TEST_CASE("a small region that is given back takes no large one with it") {
+    // What a large region leaves of its last page is no room for small ones: the mapping goes with the large region alone.
+    region large = allocate(mebibyte);
+    std::vector<region> small;
+    for (int i = 0; i < 64; ++i) small.push_back(allocate(64));
+    for (const region &r : small) CHECK(r.backing != large.backing);
+    std::memset(large.address, 0x3c, large.bytes);
+    for (region &r : small) memory().release(r);
+    REQUIRE(mappings() > 0);
+    for (std::uint64_t i = 0; i < large.bytes; ++i) REQUIRE(static_cast<char *>(large.address)[i] == 0x3c);
+    memory().release(large);
+}
+
 TEST_CASE("large regions need no descriptor each") {
     std::vector<region> all;
     all.push_back(allocate(mebibyte));

@@ -156,7 +156,8 @@ public:
         const std::lock_guard lock(mutex_);
         if (length < large_region)
             for (auto &c : chunks_)
-                if (std::uint64_t offset; c->free.take(length, offset)) return hand_out(*c, offset, bytes, out);
+                if (std::uint64_t offset; c->bytes == shared_chunk && c->free.take(length, offset))
+                    return hand_out(*c, offset, bytes, out);
         auto made = std::make_unique<chunk>();
         std::uint64_t size = length < large_region ? shared_chunk : round_up(length + alignment, system_page());
         if (length >= large_region && size == shared_chunk)
