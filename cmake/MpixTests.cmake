@@ -18,6 +18,9 @@
 #       One program, C or C++, on the public interface, run by mpirun on <n> ranks. Label: np<n>. Several <n>
 #       give several tests of the same program, named <name>.np<n>.
 #
+#   mpix_add_program(<name> <file>...)
+#       Such a program without a test, for mpix_add_mpi_run and mpix_add_expected_run.
+#
 #   mpix_add_mpi_run(<name> TARGET <program> NP <n>... [ARGS ...] [ENV ...] [LABELS ...] [TIMEOUT ...] [BY <program>])
 #       One more run of a program made by any of the others; the program of mpix_add_mpi_test(<name>) is the
 #       target <name>. BY: is given the command line to run.
@@ -211,12 +214,22 @@ function(mpix_add_mpi_run name)
     endforeach()
 endfunction()
 
+# A program on the public interface, of C or C++ sources; not a test by itself.
+function(mpix_add_program name)
+    add_executable(${name} ${ARGN} ${mpix_sanitizer_sources})
+    target_include_directories(${name} PRIVATE "${PROJECT_SOURCE_DIR}")
+    target_link_libraries(${name} PRIVATE mpix::mpix mpix_options)
+    target_compile_definitions(${name} PRIVATE OMPI_SKIP_MPICXX MPICH_SKIP_MPICXX)
+    if(MPIX_SANITIZE)
+        # libmpix needs the part of clang's UBSan that is for C++, which only the C++ compiler links into a program.
+        set_target_properties(${name} PROPERTIES LINKER_LANGUAGE CXX)
+    endif()
+endfunction()
+
 function(mpix_add_mpi_test name)
     cmake_parse_arguments(PARSE_ARGV 1 arg "" "TIMEOUT" "NP;SOURCE;ARGS;ENV;LABELS;LIBRARIES")
-    add_executable(${name} ${arg_SOURCE} ${mpix_sanitizer_sources})
-    target_include_directories(${name} PRIVATE "${PROJECT_SOURCE_DIR}")
-    target_link_libraries(${name} PRIVATE mpix::mpix mpix_options ${arg_LIBRARIES})
-    target_compile_definitions(${name} PRIVATE OMPI_SKIP_MPICXX MPICH_SKIP_MPICXX)
+    mpix_add_program(${name} ${arg_SOURCE})
+    target_link_libraries(${name} PRIVATE ${arg_LIBRARIES})
     mpix_add_mpi_run(${name} TARGET ${name} NP ${arg_NP}
         ARGS ${arg_ARGS} ENV ${arg_ENV} LABELS ${arg_LABELS} TIMEOUT "${arg_TIMEOUT}")
 endfunction()

@@ -62,13 +62,22 @@ bool parse(const std::string &value, pack_wish &out) {
     return true;
 }
 
+// What parse() takes.
+constexpr const char *takes(const count &) { return "a whole number, at least 0"; }
+constexpr const char *takes(const count_or_auto &) { return "auto, or a whole number, at least 0"; }
+constexpr const char *takes(const on_off &) { return "0 or 1"; }
+constexpr const char *takes(const seconds &) { return "a number of seconds, at least 0"; }
+constexpr const char *takes(const text &) { return "any text"; }
+constexpr const char *takes(const progress_mode &) { return "auto, always or never"; }
+constexpr const char *takes(const pack_wish &) { return "auto, kernel or copy"; }
+
 template <class Knob>
-void read_knob(const char *(*lookup)(const char *), const char *variable, const char *initial, const char *meaning,
-               Knob &knob, std::string &problem) {
+void read_knob(const char *(*lookup)(const char *), const char *variable, const char *initial, Knob &knob,
+               std::string &problem) {
     parse(initial, knob);
     const char *value = lookup(variable);
     if (value == nullptr || parse(value, knob) || !problem.empty()) return;
-    problem = std::string(variable) + "=\"" + value + "\" is malformed (" + meaning + ")";
+    problem = format("{}=\"{}\" is malformed: it takes {}", variable, value, takes(knob));
 }
 
 }  // namespace
@@ -100,13 +109,13 @@ bool parse_cpu_list(const std::string &list, std::vector<int> &cpus) {
 
 std::string read_configuration(const char *(*lookup)(const char *), configuration &out) {
     std::string problem;
-#define MPIX_KNOB(member, type, variable, initial, meaning) \
-    read_knob(lookup, variable, initial, meaning, out.member, problem);
+#define MPIX_KNOB(member, type, variable, initial, meaning) read_knob(lookup, variable, initial, out.member, problem);
 #include "host/config.def"
 #undef MPIX_KNOB
     std::vector<int> cpus;
     if (problem.empty() && !parse_cpu_list(out.progress_cpus, cpus))
-        problem = "MPIX_PROGRESS_CPUS=\"" + out.progress_cpus + "\" is malformed (a list such as 3,8-11)";
+        problem =
+            format("MPIX_PROGRESS_CPUS=\"{}\" is malformed: it takes a list of CPUs such as 3,8-11", out.progress_cpus);
     return problem;
 }
 

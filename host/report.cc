@@ -110,15 +110,17 @@ void demand_mpi(const char *call) {
     std::exit(1);
 }
 
+static int raise_where_no_request(const raised &what, MPI_Comm comm) {
+    demand_mpi(what.call);
+    return raise_on(comm == MPI_COMM_NULL ? MPI_COMM_WORLD : comm, what);
+}
+
 int raise(MPI_Comm comm, const char *call, int error_class, std::string_view sentence) {
-    demand_mpi(call);
-    return raise_on(comm == MPI_COMM_NULL ? MPI_COMM_WORLD : comm, {error_class, error_class, call, sentence});
+    return raise_where_no_request({error_class, error_class, call, sentence}, comm);
 }
 
 int raise(MPI_Comm comm, const char *call, const problem &what) {
-    demand_mpi(call);
-    if (comm == MPI_COMM_NULL) comm = MPI_COMM_WORLD;
-    return raise_on(comm, {what.error_class, what.error_class, call, what.sentence, what.printed});
+    return raise_where_no_request({what.error_class, what.error_class, call, what.sentence, what.printed}, comm);
 }
 
 int raise(const request &r, const char *call, const problem &what) {

@@ -74,11 +74,11 @@ struct stall {
     const char *kind = "";  // "send" or "receive"
     int peer_rank = 0, peer_world_rank = 0, tag = 0, partitions = 0;
     std::uint64_t epoch = 0;
-    std::string path;               // or why there is none yet
+    std::string path = {};          // or why there is none yet
     const char *missing_what = "";  // "not ready" or "not arrived"
-    std::vector<int> missing;       // own partitions
-    std::string remark;             // anything else that explains it
-    std::string peer;               // the peer's state, or its unmatched requests
+    std::vector<int> missing = {};  // own partitions
+    std::string remark = {};        // anything else that explains it
+    std::string peer = {};          // the peer's state, or its unmatched requests
 };
 
 // When a wait prints its first notice: after 10 s, or a quarter of MPIX_STALL_SECONDS if that is less.

@@ -20,7 +20,7 @@ outcome parse_rdma_wish(const std::string &text, rdma_wish &out) {
         return error == std::errc{} && next == end && value >= least && value <= 255;
     };
     if (made.name.empty() || !number(first + 1, second, 1, made.port) || !number(second + 1, text.size(), 0, made.gid))
-        return "it is name[:port[:GID index]], with a port from 1 to 255 and an index from 0 to 255";
+        return "it takes name[:port[:GID index]], with a port from 1 to 255 and an index from 0 to 255";
     out = made;
     return {};
 }

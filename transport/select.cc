@@ -46,7 +46,7 @@ outcome use_only(const std::string &names) {
         else if (name == "verbs")
             c.verbs = true;
         else
-            return "\"" + name + "\" is no transport (there are shm, cuda_ipc, ucx and verbs)";
+            return "it takes a list of shm, cuda_ipc, ucx and verbs, and \"" + name + "\" is none of them";
     }
     return {};
 }
@@ -56,7 +56,7 @@ outcome use_rdma_device(const std::string &wish) { return parse_rdma_wish(wish, 
 outcome use_ucx(bool for_gpu_memory, std::uint64_t eager_bytes) {
     allowed().by_ucx.gpu_memory = for_gpu_memory;
     if (eager_bytes > ucx_wish::most_eager_bytes)
-        return "at most " + std::to_string(ucx_wish::most_eager_bytes) + " bytes go as a message";
+        return "it takes a whole number from 0 to " + std::to_string(ucx_wish::most_eager_bytes);
     allowed().by_ucx.eager_bytes = eager_bytes;
     return {};
 }

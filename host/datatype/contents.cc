@@ -44,7 +44,7 @@ bool type_contents::read(MPI_Datatype datatype, const type_envelope &envelope, s
     parts.pop_back();
     types = std::move(parts);
     if (!types.empty() || combiner == MPI_COMBINER_STRUCT) return true;
-    problem = "the datatype was made by a constructor that mpix does not know";
+    problem = unknown_constructor;
     return false;
 }
 

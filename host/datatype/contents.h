@@ -12,6 +12,9 @@
 
 namespace mpix {
 
+inline constexpr std::string_view unknown_constructor =
+    "the datatype was made by a constructor that mpix does not know";
+
 struct type_envelope {
     int integers = 0, addresses = 0, types = 0, combiner = MPI_COMBINER_NAMED;
     std::string_view problem;  // why it cannot be read; else empty

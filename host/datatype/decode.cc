@@ -221,7 +221,7 @@ bool decoder::from_parts(const type_contents &made, type_map &out) {
             darray(made.integers, c, out);
             return true;
         default:
-            problem = "the datatype was made by a constructor that mpix does not know";
+            problem = unknown_constructor;
             return false;
     }
 }
@@ -291,14 +291,15 @@ std::mutex &one_at_a_time() {
     return *mutex;
 }
 
-// For types that are not basic. If two threads race, the second finds the first's.
+// For types that are not basic. If two threads race, the second finds the first's. Throws bad_alloc if the MPI library does not
+// take it.
 kept &kept_of(MPI_Datatype datatype) {
     if (kept *const found = find_kept(datatype); found != nullptr) return *found;
     auto made = std::make_unique<kept>();
     made->facts = quick_facts_of(datatype);
     const std::lock_guard lock(one_at_a_time());
     if (kept *const found = find_kept(datatype); found != nullptr) return *found;
-    PMPI_Type_set_attr(datatype, key(), made.get());
+    if (PMPI_Type_set_attr(datatype, key(), made.get()) != MPI_SUCCESS) throw std::bad_alloc();
     return *made.release();
 }
 

@@ -118,7 +118,7 @@ block_order surveyor::order_of(const type_contents &made, type_facts &out) {
             return array(c, &made.integers[3], dimensions, static_cast<double>(1 << std::min(dimensions, 20)));
         }
         default:
-            out.problem = "the datatype was made by a constructor that mpix does not know";
+            out.problem = unknown_constructor;
     }
     return order;
 }

@@ -6,6 +6,7 @@
 #if MPI_VERSION > 4 || (MPI_VERSION == 4 && MPI_SUBVERSION >= 1)
 
 #include "host/interpose/boundary.h"
+#include "host/interpose/library_completion.h"
 #include "host/interpose/mixed_array.h"
 #include "host/interpose/symbol.h"
 #include "host/progress.h"
@@ -28,10 +29,8 @@ namespace {
 
 // The error that device code has left behind on an inactive request, if there is one.
 int raise_left_behind(const mixed_array &array, const char *call) {
-    for (int i = 0; i < array.count(); ++i)
-        if (request *const r = array.mine(i); r != nullptr && !r->active())
-            if (const problem bad = r->device_error()) return raise(*r, call, bad);
-    return MPI_SUCCESS;
+    return raise_device_error(
+        array, [](const request &r) { return !r.active(); }, call);
 }
 
 }  // namespace
@@ -40,7 +39,7 @@ MPIX_SYMBOL int MPI_Request_get_status_all(int count, request_array array_of_req
                                            MPI_Status array_of_statuses[]) try {
     const char *const call = "MPI_Request_get_status_all";
     mixed_array array(count, array_of_requests);
-    if (may_be_ours() && progress_needs_caller()) progress_poll();
+    lend_progress();
     if (!array.any_ours())
         return from_library(PMPI_Request_get_status_all(count, array_of_requests, flag, array_of_statuses));
     if (!array.enough_memory()) return raise(MPI_COMM_NULL, call, array.no_memory());
@@ -76,7 +75,7 @@ MPIX_SYMBOL int MPI_Request_get_status_any(int count, request_array_any array_of
                                            MPI_Status *status) try {
     const char *const call = "MPI_Request_get_status_any";
     mixed_array array(count, array_of_requests);
-    if (may_be_ours() && progress_needs_caller()) progress_poll();
+    lend_progress();
     if (!array.any_ours())
         return from_library(PMPI_Request_get_status_any(count, array_of_requests, index, flag, status));
     if (!array.enough_memory()) return raise(MPI_COMM_NULL, call, array.no_memory());
@@ -116,7 +115,7 @@ MPIX_SYMBOL int MPI_Request_get_status_some(int incount, request_array_some arra
                                             int array_of_indices[], MPI_Status array_of_statuses[]) try {
     const char *const call = "MPI_Request_get_status_some";
     mixed_array array(incount, array_of_requests);
-    if (may_be_ours() && progress_needs_caller()) progress_poll();
+    lend_progress();
     if (!array.any_ours())
         return from_library(
             PMPI_Request_get_status_some(incount, array_of_requests, outcount, array_of_indices, array_of_statuses));

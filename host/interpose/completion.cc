@@ -9,11 +9,11 @@
 
 #include "host/config.h"
 #include "host/interpose/boundary.h"
+#include "host/interpose/library_completion.h"
 #include "host/interpose/mixed_array.h"
 #include "host/interpose/symbol.h"
 #include "host/interpose/tools.h"
 #include "host/progress.h"
-#include "host/request/setup.h"
 
 using namespace mpix;
 
@@ -51,84 +51,17 @@ problem await(request &r, const char *call, wait_clock::time_point since, const 
 // Whether retire() may be called: the epoch is complete, or the request is inactive and has a kept error.
 bool may_retire(request &r) { return !r.active() || r.done_exactly(); }
 
-// Of those that are not complete: what device code has left behind. Their epochs may never be.
-int raise_device_errors(const mixed_array &array, const char *call) {
-    for (int i = 0; i < array.count(); ++i)
-        if (request *const r = array.mine(i); r != nullptr && r->concerns_caller())
-            if (const problem bad = r->device_error()) return raise(*r, call, bad);
-    return MPI_SUCCESS;
-}
-
-// ---- the library's -------------------------------------------------------------------------------------
-
-// While the library's calls wait, or are made in a loop, our own work must get on; where no thread does it, we do.
-bool needs_caller() { return may_be_ours() && progress_needs_caller(); }
-
-void lend_progress() {
-    if (needs_caller()) progress_poll();
+// One of a request that is not complete: its epoch may never be.
+int raise_of_incomplete(const mixed_array &array, const char *call) {
+    return raise_device_error(array, &request::concerns_caller, call);
 }
 
 // At the end of a call that tests partitioned requests.
 void poll_after(bool complete) {
     if (!complete)
         progress_poll_in_vain();
-    else if (needs_caller())
-        progress_poll();
-}
-
-template <class Test>
-void poll_until(const Test &test) {
-    for (unsigned round = 0; !test(); ++round) {
-        progress_poll();
-        if (round % 16 == 15) detail::pause_waiting(round > 4096);
-    }
-}
-
-int error_class_of(int code) {
-    int error_class = MPI_SUCCESS;
-    PMPI_Error_class(code, &error_class);
-    return error_class;
-}
-
-// Calls the library's MPI_Waitall, unless mpix needs this thread for progress. Each request is tested only once after it has
-// completed, since a generalized request runs a callback of the program in each test.
-int waitall_library(int count, MPI_Request *handles, MPI_Status *statuses) {
-    const bool any = count > 0 && handles != nullptr;
-    const bool poll = any && needs_caller();
-#if defined(OPEN_MPI)
-    // With MPI_THREAD_MULTIPLE, which we have asked for, Open MPI 4.1 never comes back from MPI_Waitall if one of the
-    // requests has failed already; so we test in a loop. But a tool must see the program's own call, and so may hang.
-    const bool may_hang = any && setup_running() && setup_thread_safe() && next.Waitall == PMPI_Waitall;
-    if (poll || may_hang) {
-        int code = MPI_SUCCESS, flag = 0;
-        const auto test = [&] {
-            code = from_library(next.Testall(count, handles, &flag, statuses));
-            return code != MPI_SUCCESS || flag;
-        };
-        if (poll)
-            poll_until(test);
-        else
-            while (!test()) {  // which makes progress
-            }
-        return code;
-    }
-#else
-    // MPICH's MPI_Testall comes back with an error before all are complete.
-    if (poll) {
-        int result = MPI_SUCCESS;
-        for (int i = 0; i < count; ++i) {
-            int code = MPI_SUCCESS, flag = 0;
-            poll_until([&] {
-                code = from_library(next.Test(&handles[i], &flag, at(statuses, i)));
-                return code != MPI_SUCCESS || flag;
-            });
-            set_error(at(statuses, i), error_class_of(code));
-            if (code != MPI_SUCCESS) result = MPI_ERR_IN_STATUS;
-        }
-        return result;
-    }
-#endif
-    return from_library(next.Waitall(count, handles, statuses));
+    else
+        lend_progress();
 }
 
 // The result of any completion call for an inactive request: an empty status, or the error that device code has left.
@@ -143,16 +76,7 @@ int inactive(request &r, const char *call, MPI_Status *status, int *flag = nullp
 
 MPIX_SYMBOL int MPI_Wait(MPI_Request *request, MPI_Status *status) try {
     mpix::request *r = ours(request);
-    if (r == nullptr) {
-        if (request == nullptr || !needs_caller()) return from_library(next.Wait(request, status));
-        int code = MPI_SUCCESS;
-        poll_until([&] {
-            int flag = 0;
-            code = from_library(next.Test(request, &flag, status));
-            return code != MPI_SUCCESS || flag;
-        });
-        return code;
-    }
+    if (r == nullptr) return wait_library(request, status);
     if (is_null(status)) return raise_null(r, "MPI_Wait", "status");
     if (!r->active()) return inactive(*r, "MPI_Wait", status);
     problem bad = await(*r, "MPI_Wait", wait_clock::now(), [] { return problem{}; });
@@ -276,13 +200,7 @@ MPIX_SYMBOL int MPI_Waitall(int count, MPI_Request array_of_requests[], MPI_Stat
         if (array.mine(i) == nullptr) continue;
         // One that device code has used wrongly may never complete, however long the others are waited for.
         int failed = i;
-        const auto error_beside = [&] {
-            for (failed = 0; failed < count; ++failed)
-                if (request *const r = array.mine(failed); r != nullptr && r->active())
-                    if (problem bad = r->device_error()) return bad;
-            failed = i;
-            return problem{};
-        };
+        const auto error_beside = [&] { return device_error_in(array, &request::active, failed); };
         if (const problem bad = await(*array.mine(i), call, since, error_beside)) {
             return give_up_all(array, array_of_requests, array_of_statuses, failed, bad, call);
         }
@@ -313,7 +231,7 @@ MPIX_SYMBOL int MPI_Testall(int count, MPI_Request array_of_requests[], int *fla
     for (int i = 0; i < count; ++i)
         if (request *const r = array.mine(i); r != nullptr && !may_retire(*r)) {
             progress_poll_in_vain();  // which also lets the library get on
-            return raise_device_errors(array, call);
+            return raise_of_incomplete(array, call);
         }
     int code = MPI_SUCCESS;
     if (array.library_count() > 0) {
@@ -348,12 +266,6 @@ int wait_for(const mixed_array &array, const char *call, const Look &look, const
     const problem late = progress_until(call, wait_clock::now(), std::ref(look),
                                         [&array]() -> request & { return *array.first_active(); });
     return late ? raise(*array.first_active(), call, late) : code;
-}
-
-// MPICH 4.0 leaves the status as it was if nothing in the array is active.
-int with_empty_status(int code, const int *index, MPI_Status *status) {
-    if (code == MPI_SUCCESS && index != nullptr && *index == MPI_UNDEFINED) fill_empty_status(status);
-    return code;
 }
 
 // One look at the whole array: the index of a completed request (then retired), or MPI_UNDEFINED. True if that is the
@@ -402,11 +314,7 @@ bool test_any(mixed_array &array, MPI_Request handles[], int *index, MPI_Status 
 MPIX_SYMBOL int MPI_Testany(int count, MPI_Request array_of_requests[], int *index, int *flag, MPI_Status *status) try {
     const char *const call = "MPI_Testany";
     mixed_array array(count, array_of_requests);
-    if (!array.any_ours()) {
-        lend_progress();
-        const int code = from_library(next.Testany(count, array_of_requests, index, flag, status));
-        return flag != nullptr && *flag ? with_empty_status(code, index, status) : code;
-    }
+    if (!array.any_ours()) return testany_library(count, array_of_requests, index, flag, status);
     if (!array.enough_memory()) return raise(MPI_COMM_NULL, call, array.no_memory());
     if (index == nullptr) return raise_null(array.first_active(), call, "index");
     if (flag == nullptr) return raise_null(array.first_active(), call, "flag");
@@ -414,32 +322,21 @@ MPIX_SYMBOL int MPI_Testany(int count, MPI_Request array_of_requests[], int *ind
     int code = MPI_SUCCESS;
     *flag = test_any(array, array_of_requests, index, status, call, code);
     poll_after(*flag);
-    return *flag || code != MPI_SUCCESS ? code : raise_device_errors(array, call);
+    return *flag || code != MPI_SUCCESS ? code : raise_of_incomplete(array, call);
 }
 MPIX_BOUNDARY("MPI_Testany", of_requests(count, array_of_requests))
 
 MPIX_SYMBOL int MPI_Waitany(int count, MPI_Request array_of_requests[], int *index, MPI_Status *status) try {
     const char *const call = "MPI_Waitany";
     mixed_array array(count, array_of_requests);
-    if (!array.any_ours()) {
-        if (count <= 0 || index == nullptr || !needs_caller())
-            return with_empty_status(from_library(next.Waitany(count, array_of_requests, index, status)), index,
-                                     status);
-        int code = MPI_SUCCESS;
-        poll_until([&] {
-            int flag = 0;
-            code = from_library(next.Testany(count, array_of_requests, index, &flag, status));
-            return code != MPI_SUCCESS || flag;
-        });
-        return with_empty_status(code, index, status);
-    }
+    if (!array.any_ours()) return waitany_library(count, array_of_requests, index, status);
     if (!array.enough_memory()) return raise(MPI_COMM_NULL, call, array.no_memory());
     if (index == nullptr) return raise_null(array.first_active(), call, "index");
     if (is_null(status)) return raise_null(array.first_active(), call, "status");
     int code = MPI_SUCCESS;
     const auto look = [&] {
         if (test_any(array, array_of_requests, index, status, call, code)) return true;
-        code = raise_device_errors(array, call);
+        code = raise_of_incomplete(array, call);
         return code != MPI_SUCCESS;
     };
     return wait_for(array, call, look, code);
@@ -501,7 +398,7 @@ MPIX_SYMBOL int MPI_Testsome(int incount, MPI_Request array_of_requests[], int *
         return raise_null(array.first_active(), call, argument);
     const int code = test_some(array, array_of_requests, outcount, array_of_indices, array_of_statuses, classes, call);
     poll_after(*outcount != 0);
-    return *outcount != 0 || code != MPI_SUCCESS ? code : raise_device_errors(array, call);
+    return *outcount != 0 || code != MPI_SUCCESS ? code : raise_of_incomplete(array, call);
 }
 MPIX_BOUNDARY("MPI_Testsome", of_requests(incount, array_of_requests))
 
@@ -509,18 +406,8 @@ MPIX_SYMBOL int MPI_Waitsome(int incount, MPI_Request array_of_requests[], int *
                              MPI_Status array_of_statuses[]) try {
     const char *const call = "MPI_Waitsome";
     mixed_array array(incount, array_of_requests);
-    if (!array.any_ours()) {
-        if (incount <= 0 || outcount == nullptr || !needs_caller())
-            return from_library(
-                next.Waitsome(incount, array_of_requests, outcount, array_of_indices, array_of_statuses));
-        int code = MPI_SUCCESS;
-        poll_until([&] {
-            code =
-                from_library(next.Testsome(incount, array_of_requests, outcount, array_of_indices, array_of_statuses));
-            return code != MPI_SUCCESS || *outcount != 0;
-        });
-        return code;
-    }
+    if (!array.any_ours())
+        return waitsome_library(incount, array_of_requests, outcount, array_of_indices, array_of_statuses);
     scratch<int> classes(incount);
     if (!array.enough_memory() || !classes) return raise(MPI_COMM_NULL, call, array.no_memory());
     if (const char *const argument = null_of_some(outcount, array_of_indices, array_of_statuses))
@@ -528,7 +415,7 @@ MPIX_SYMBOL int MPI_Waitsome(int incount, MPI_Request array_of_requests[], int *
     int code = MPI_SUCCESS;
     const auto look = [&] {
         code = test_some(array, array_of_requests, outcount, array_of_indices, array_of_statuses, classes, call);
-        if (*outcount == 0 && code == MPI_SUCCESS) code = raise_device_errors(array, call);
+        if (*outcount == 0 && code == MPI_SUCCESS) code = raise_of_incomplete(array, call);
         return code != MPI_SUCCESS || *outcount != 0;
     };
     return wait_for(array, call, look, code);

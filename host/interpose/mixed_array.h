@@ -6,6 +6,8 @@
 
 #include <mpi.h>
 
+#include <functional>
+
 #include "host/format.h"
 #include "host/interpose/scratch.h"
 #include "host/request/request.h"
@@ -78,6 +80,27 @@ private:
     scratch<bool> is_library_;
     scratch<MPI_Request> library_;
 };
+
+// The first error that device code has left behind, of those requests of ours of which `looked_at` is true; `place` becomes that
+// request's.
+template <class LookedAt>
+problem device_error_in(const mixed_array &array, const LookedAt &looked_at, int &place) {
+    for (int i = 0; i < array.count(); ++i) {
+        request *const r = array.mine(i);
+        if (r == nullptr || !std::invoke(looked_at, *r)) continue;
+        if (problem bad = r->device_error()) {
+            place = i;
+            return bad;
+        }
+    }
+    return {};
+}
+template <class LookedAt>
+int raise_device_error(const mixed_array &array, const LookedAt &looked_at, const char *call) {
+    int place = 0;
+    const problem bad = device_error_in(array, looked_at, place);
+    return bad ? raise(*array.mine(place), call, bad) : MPI_SUCCESS;
+}
 
 inline MPI_Status *at(MPI_Status *statuses, int i) {
     return statuses == MPI_STATUSES_IGNORE ? MPI_STATUS_IGNORE : statuses + i;

@@ -69,8 +69,7 @@ problem check(const call &c) {
 // not pay yet; otherwise since no plan is possible.
 problem prepare(const call &c, work &out, std::string &why_not) {
     out.type = plan_at_hand(c.datatype);
-    if (out.type == nullptr && !is_committed(c.datatype))
-        return {MPI_ERR_TYPE, "datatype is not committed; call MPI_Type_commit first"};
+    if (out.type == nullptr && !is_committed(c.datatype)) return not_committed();
     type_facts facts;
     const bool by_library = out.type == nullptr && library_packs_sooner(c.datatype, c.count, facts);
     if (out.type == nullptr && !by_library) out.type = plan_of(c.datatype, why_not);

@@ -66,7 +66,7 @@ problem check(const arguments &a, const char *peer_name, operation &op) {
     if (a.tag < 0 || a.tag > tag_limit())
         return {MPI_ERR_TAG, a.tag == MPI_ANY_TAG ? "tag is MPI_ANY_TAG; partitioned communication takes no wildcards"
                                                   : format("tag is {}; it must be within 0 to {}", a.tag, tag_limit())};
-    if (!is_committed(a.datatype)) return {MPI_ERR_TYPE, "datatype is not committed; call MPI_Type_commit first"};
+    if (!is_committed(a.datatype)) return not_committed();
     std::string why;
     op.type = plan_of(a.datatype, why);
     if (op.type == nullptr) return {MPI_ERR_TYPE, "datatype: " + why};

@@ -92,8 +92,10 @@ void receive_request::bind(const offer &sender) {
     }
     if (sender.bytes != total_bytes()) {
         refusal_ = refused_size;
-        failure_ = attempt(
-            [&] { return format("the matching send has {} bytes, this receive {}", sender.bytes, total_bytes()); });
+        failure_ = attempt([&] {
+            return format("the matching send of rank {} (world rank {}), tag {}, has {} bytes, the receive {}", op.peer,
+                          peer_world(), op.tag, sender.bytes, total_bytes());
+        });
     } else {
         failure_ = attempt([&] {
             const auto since = wait_clock::now();

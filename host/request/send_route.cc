@@ -155,10 +155,21 @@ transport::outcome send_request::attach(const control_message &m, const transpor
     const std::string not_pulled = !why_not_pulled_.empty() ? why_not_pulled_
                                    : pulls_                 ? ""
                                                             : "the receiver does not read it, and says why";
-    movement_ = choose_movement({place.owner != nullptr, !gapless, landing_.device != transport::on_host,
-                                 landing_type_ != nullptr, landing_.remote, route_spent_, chunks_.per_partition > 1,
-                                 total_bytes(), partition_bytes, in_place_, two_copies, why_staged_,
-                                 mail_ && mailable(), not_pulled, least_pulled_});
+    movement_ = choose_movement({.from_gpu = place.owner != nullptr,
+                                 .gaps = !gapless,
+                                 .to_gpu = landing_.device != transport::on_host,
+                                 .landing_gaps = landing_type_ != nullptr,
+                                 .remote = landing_.remote,
+                                 .spent = route_spent_,
+                                 .in_chunks = chunks_.per_partition > 1,
+                                 .bytes = total_bytes(),
+                                 .partition_bytes = partition_bytes,
+                                 .in_place = in_place_,
+                                 .two_copies = two_copies,
+                                 .staged = why_staged_,
+                                 .mailbox = mail_ && mailable(),
+                                 .not_pulled = not_pulled,
+                                 .pull_bytes = least_pulled_});
     if (movement_.by_kernels && total_bytes() != 0) {
         const bool gaps = !gapless || landing_type_ != nullptr;
         movement_.to_engine =

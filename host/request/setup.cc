@@ -155,20 +155,21 @@ void handle_offer(int source, const control_message &m) {
     const std::uint64_t arrival = ++s.arrivals;
     if (!s.offer_of.emplace(std::pair{source, m.from}, arrival).second) return;  // told twice: foreign
     const match_key key{m.communicator, source, m.tag};
-    s.offers[arrival] = {key,
-                         m.from,
-                         m.partitions,
-                         m.bytes,
-                         (m.flags & offer_has_devices) != 0,
-                         (m.flags & offer_in_place) != 0,
-                         (m.flags & offer_gpu_put) != 0,
-                         (m.flags & offer_mail) != 0,
-                         (m.flags & offer_mail_to_gaps) != 0,
-                         (m.flags & offer_pull) != 0,
-                         m.words,
-                         m.landing,
-                         m.arrival,
-                         m.reason};
+    const auto says = [&m](std::uint32_t flag) { return (m.flags & flag) != 0; };
+    s.offers[arrival] = {.key = key,
+                         .number = m.from,
+                         .partitions = m.partitions,
+                         .bytes = m.bytes,
+                         .has_devices = says(offer_has_devices),
+                         .in_place = says(offer_in_place),
+                         .gpu_put = says(offer_gpu_put),
+                         .mail = says(offer_mail),
+                         .mail_to_gaps = says(offer_mail_to_gaps),
+                         .pull = says(offer_pull),
+                         .words = m.words,
+                         .buffer = m.landing,
+                         .wanted = m.arrival,
+                         .no_network = m.reason};
     rearrange(key, s.order.add(key, matcher::send, arrival));
 }
 

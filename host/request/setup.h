@@ -31,6 +31,7 @@ bool one_thread_calls();
 
 // Whether MPI_Type_commit was called for it, as far as the MPI library tells; before setup it does not.
 bool is_committed(MPI_Datatype datatype);
+inline problem not_committed() { return {MPI_ERR_TYPE, "datatype is not committed; call MPI_Type_commit first"}; }
 
 // A new request joins: a send is offered to its receiver, a receive waits for an offer.
 void join(const std::shared_ptr<request> &r);

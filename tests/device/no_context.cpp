@@ -2,20 +2,13 @@
 //
 // A program that leaves the GPUs alone has no context on any of them: packing and partitioned messages of host memory make
 // none.
-#include <cuda_runtime.h>
-#include <mpi.h>
 #include <mpix/mpix.h>
 
-#include <cstdio>
 #include <vector>
 
-namespace {
+#include "tests/gpu_program.hpp"
 
-void require(bool good, const char *what) {
-    if (good) return;
-    std::fprintf(stderr, "failed: %s\n", what);
-    MPI_Abort(MPI_COMM_WORLD, 1);
-}
+namespace {
 
 int contexts(int devices) {
     using get_state = int (*)(int, unsigned *, int *);
@@ -40,11 +33,7 @@ int contexts(int devices) {
 }  // namespace
 
 int main(int argc, char **argv) {
-    int devices = 0;
-    if (cudaGetDeviceCount(&devices) != cudaSuccess || devices == 0) {
-        std::puts("skipped: no GPU");
-        return 77;
-    }
+    const int devices = demand_gpus();
     MPI_Init(&argc, &argv);
     std::vector<int> from(64), to(64), packed(32);
     for (int i = 0; i < 64; ++i) from[static_cast<std::size_t>(i)] = i;

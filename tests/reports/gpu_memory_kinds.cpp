@@ -2,25 +2,18 @@
 //
 // GPU memory that other processes of the node cannot map: a receive into it is refused in the init call, by a sentence that names
 // the kind of memory; a send from it works, as from cudaMalloc.
-#include <cuda_runtime.h>
-#include <mpi.h>
 #include <mpix/mpix.h>
 
-#include <cstdio>
 #include <cstring>
 #include <vector>
+
+#include "tests/gpu_program.hpp"
 
 namespace {
 
 constexpr int partitions = 4;
 constexpr std::size_t bytes = std::size_t{1} << 16;
 int rank = -1;
-
-void require(bool good, const char *memory, const char *what) {
-    if (good) return;
-    std::fprintf(stderr, "rank %d failed: %s: %s\n", rank, memory, what);
-    MPI_Abort(MPI_COMM_WORLD, 1);
-}
 
 enum kind { plain, pool, managed };
 constexpr const char *names[] = {"cudaMalloc", "cudaMallocAsync", "cudaMallocManaged"};
@@ -91,11 +84,7 @@ void send_from(kind k) {
 }  // namespace
 
 int main(int argc, char **argv) {
-    int devices = 0;
-    if (cudaGetDeviceCount(&devices) != cudaSuccess || devices == 0) {
-        std::puts("skipped: no GPU");
-        return 77;
-    }
+    const int devices = demand_gpus();
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);

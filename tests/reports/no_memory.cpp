@@ -66,7 +66,7 @@ void operator delete[](void *p, std::align_val_t) noexcept { give(p); }
 void operator delete(void *p, std::size_t, std::align_val_t) noexcept { give(p); }
 void operator delete[](void *p, std::size_t, std::align_val_t) noexcept { give(p); }
 
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) && defined(__GLIBC__)
+#if defined(REPLACES_CALLOC) && defined(__GLIBC__)
 // The library's own calls of calloc fail as well.
 extern "C" void *__libc_calloc(std::size_t n, std::size_t bytes);
 namespace {
@@ -259,7 +259,9 @@ int main(int argc, char **argv) {
     }
     // What the library keeps for later use may grow.
     const bool settled = settles(before + 25);
-    if (rank == 0) std::printf("%ld allocations failed, %ld blocks more in use\n", round_number - 1, in_use - before);
+    if (rank == 0 || !settled)
+        std::printf("rank %d: %ld allocations failed, %ld blocks more in use\n", rank, round_number - 1,
+                    in_use - before);
     require(settled, "memory leaks");
     MPI_Finalize();
     return 0;

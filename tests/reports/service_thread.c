@@ -107,15 +107,19 @@ static void stack(void) {
     for (int round = 0; round < 5; ++round) {
         for (int i = 0; i < length; ++i) x[i] = world_rank + round + i, y[i] = -1;
         MPI_Request reducing;
+        // Rank 1 takes part only once rank 0 has called MPI_Ireduce, so the operator cannot be called in there.
+        if (world_rank == 1) OK(MPI_Recv(NULL, 0, MPI_INT, 0, tag, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
         OK(MPI_Ireduce(x, y, length, MPI_DOUBLE, op, 0, MPI_COMM_WORLD, &reducing));
-        // While the program computes, the library's thread may get on with it. It does so, or it does not.
-        for (int i = 0; i < 2000 && atomic_load(&calls) <= round; ++i) usleep(10);
+        if (world_rank == 0) {
+            OK(MPI_Send(NULL, 0, MPI_INT, 1, tag, MPI_COMM_WORLD));
+            UNTIL(atomic_load(&calls) > round) usleep(10);  // this thread computes
+        }
         OK(MPI_Wait(&reducing, MPI_STATUS_IGNORE));
         if (world_rank != 0) continue;
         for (int i = 0; i < length; ++i) CHECK(y[i] == world_size * (world_size - 1) / 2 + world_size * (round + i));
     }
-    printf("rank %d: %d of %d calls of the operator in another thread\n", world_rank, atomic_load(&elsewhere),
-           atomic_load(&calls));
+    // Rarely it is called in MPI_Send.
+    CHECK(world_rank != 0 || atomic_load(&elsewhere) > 0);
     OK(MPI_Op_free(&op));
     free_pair();
 }

@@ -4,6 +4,7 @@
 #include "host/config.h"
 #include "host/unknown_names.h"
 
+#include <array>
 #include <clocale>
 #include <cstring>
 #include <map>
@@ -145,7 +146,22 @@ TEST_CASE("a malformed value is refused, with the variable's name and the value"
         environment = {{name, value}};
         configuration c;
         const std::string problem = read(c);
-        CHECK(problem.find(name + "=\"" + value + "\"") == 0);
+        CHECK(problem.find(name + "=\"" + value + "\" is malformed: it takes ") == 0);
+    }
+}
+
+TEST_CASE("the sentence says what a variable takes") {
+    const std::vector<std::array<std::string, 2>> takes = {{"MPIX_EAGER_BYTES", "a whole number, at least 0"},
+                                                           {"MPIX_INLINE_BYTES", "auto, or a whole number, at least 0"},
+                                                           {"MPIX_EXPLAIN", "0 or 1"},
+                                                           {"MPIX_STALL_SECONDS", "a number of seconds, at least 0"},
+                                                           {"MPIX_PROGRESS", "auto, always or never"},
+                                                           {"MPIX_PROGRESS_CPUS", "a list of CPUs such as 3,8-11"},
+                                                           {"MPIX_PACK", "auto, kernel or copy"}};
+    for (const auto &[name, what] : takes) {
+        environment = {{name, "x"}};
+        configuration c;
+        CHECK(read(c) == name + "=\"x\" is malformed: it takes " + what);
     }
 }
 

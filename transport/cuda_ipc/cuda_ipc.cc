@@ -166,12 +166,10 @@ public:
         address.address = reinterpret_cast<std::uint64_t>(own.address);
         if (const cudaError_t error = cudaIpcGetMemHandle(&address.handle, own.address); error != cudaSuccess)
             return cuda_error((not_mappable(kind_of(own.address)) + ": cudaIpcGetMemHandle").c_str(), error);
-        void *base = nullptr;
-        std::size_t size = 0;
-        if (outcome problem = allocation_of(own.address, base, size); !problem.empty()) return problem;
-        if (own.bytes > size - static_cast<std::size_t>(static_cast<char *>(own.address) - static_cast<char *>(base)))
-            return "the buffer goes beyond the end of its allocation";
-        address.offset = address.address - reinterpret_cast<std::uint64_t>(base);
+        std::uint64_t base = 0, size = 0;  // cudaIpcGetMemHandle names the whole allocation
+        if (outcome problem = detail::find_allocation(address.address, base, size); !problem.empty()) return problem;
+        address.offset = address.address - base;
+        if (own.bytes > size - address.offset) return "the buffer goes beyond the end of its allocation";
         out = {};
         out.transport = id_cuda_ipc;
         out.device = own.device;
@@ -440,17 +438,6 @@ private:
             attribute == nullptr || attribute(&type, memory_type, reinterpret_cast<unsigned long long>(address)) == 0;
         if (known) in_use_.store(true, std::memory_order_relaxed);
         return known;
-    }
-
-    // cudaIpcGetMemHandle names the whole allocation; only the driver interface tells where that begins.
-    static outcome allocation_of(void *address, void *&base, std::size_t &size) {
-        using get_range = int (*)(unsigned long long *, std::size_t *, unsigned long long);
-        static const auto function = detail::driver_function<get_range>("cuMemGetAddressRange");
-        unsigned long long start = 0;
-        if (function == nullptr || function(&start, &size, reinterpret_cast<unsigned long long>(address)) != 0)
-            return "the start of the buffer's allocation cannot be found (cuMemGetAddressRange)";
-        base = reinterpret_cast<void *>(start);
-        return {};
     }
 
     std::mutex posting_;

@@ -12,11 +12,8 @@ namespace mpix::transport::mlx5 {
 namespace {
 
 using detail::cuda_error;
+using detail::driver_error;
 using detail::driver_function;
-
-outcome driver_error(const char *what, int number) {
-    return std::string(what) + ": error " + std::to_string(number) + " of the CUDA driver";
-}
 
 outcome map_pages(void *pages, std::size_t bytes, bool registers, bool &already) {
     const unsigned flags =
@@ -47,15 +44,7 @@ outcome allocation_of(std::uint64_t address, std::uint64_t &base, std::uint64_t 
     }
     if (a.type != cudaMemoryTypeDevice) return {};
     device = a.device;
-    using get_range = int (*)(unsigned long long *, std::size_t *, unsigned long long);
-    static const auto function = driver_function<get_range>("cuMemGetAddressRange");
-    if (function == nullptr) return "the CUDA driver lacks cuMemGetAddressRange";
-    unsigned long long start = 0;
-    std::size_t size = 0;
-    if (const int e = function(&start, &size, address); e != 0) return driver_error("cuMemGetAddressRange", e);
-    base = start;
-    bytes = size;
-    return {};
+    return detail::find_allocation(address, base, bytes);
 }
 
 outcome keep_synchronous(std::uint64_t address) {

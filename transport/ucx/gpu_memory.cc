@@ -9,7 +9,7 @@ outcome why_no_gpu_memory(const ucx_wish &wish, const library_abilities &library
     if (!wish.gpu_memory) return "MPIX_UCX_GPU is 0";
     if (wish.played_gpus) return {};
     const std::string version = "UCX " + std::to_string(library.major) + "." + std::to_string(library.minor);
-    // From there on words wait for a flush, see ucx.cc. Bytes for a GPU and words for its host may go different ways, which
+    // From there on words wait for a flush, see flushes.cc. Bytes for a GPU and words for its host may go different ways, which
     // earlier versions' fence is not known to order; and they have copied to GPUs by calls that wait for running kernels.
     if (library.major < 1 || (library.major == 1 && library.minor < 16))
         return version +

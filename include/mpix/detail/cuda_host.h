@@ -6,6 +6,8 @@
 
 #include <cuda_runtime.h>
 
+#include <cstddef>
+#include <cstdint>
 #include <string>
 
 namespace mpix::detail {
@@ -29,6 +31,24 @@ inline Function driver_function(const char *name) {
 #endif
     cudaGetLastError();
     return reinterpret_cast<Function>(found == cudaDriverEntryPointSuccess ? entry : nullptr);
+}
+
+inline std::string driver_error(const char *what, int error) {
+    return std::string(what) + ": error " + std::to_string(error) + " of the CUDA driver";
+}
+
+// The allocation of GPU memory around an address: only the driver interface tells. A sentence if there is none.
+inline std::string find_allocation(std::uint64_t address, std::uint64_t &start, std::uint64_t &bytes) {
+    using get_range = int (*)(unsigned long long *, std::size_t *, unsigned long long);
+    static const auto function = driver_function<get_range>("cuMemGetAddressRange");
+    if (function == nullptr) return "the CUDA driver lacks cuMemGetAddressRange";
+    unsigned long long first = 0;
+    std::size_t size = 0;
+    if (const int error = function(&first, &size, address); error != 0)
+        return driver_error("cuMemGetAddressRange", error);
+    start = first;
+    bytes = size;
+    return {};
 }
 
 // A device is current; the caller's own is so again afterwards.

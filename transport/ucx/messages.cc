@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// What goes to a peer as eager messages, and what comes from it.
+#include <cstring>
+#include <new>
+
+#include "transport/ucx/ucx_network.h"
+
+namespace mpix::transport::ucx {
+
+namespace {
+
+// What this thread holds back: between hold and release.
+struct holding {
+    unsigned depth = 0;
+    bool anything = false;
+};
+thread_local holding held_here;
+
+}  // namespace
+
+void ucx_network::hold() { ++held_here.depth; }
+
+void ucx_network::release() {
+    if (--held_here.depth != 0 || !std::exchange(held_here.anything, false)) return;
+    const std::lock_guard lock(mutex_);
+    for (peer_process *const p : held_back_) {
+        p->held_back = false;
+        send(*p);
+    }
+    held_back_.clear();
+}
+
+void ucx_network::send_or_hold(peer_process &p) {
+    if (held_here.depth == 0) return send(p);
+    held_here.anything = true;
+    if (!std::exchange(p.held_back, true)) held_back_.push_back(&p);
+}
+
+void ucx_network::send(peer_process &p) {
+    if (p.outbox.empty() || !p.lost.empty()) return;
+    std::unique_ptr<eager_message> message(new (std::nothrow) eager_message(p));  // until it has left
+    if (message == nullptr) return unsettle(p);                                   // progress sends it
+    message->bytes = p.outbox.take(p.calls_us);
+    ++p.begun;
+    ucp_request_param_t param{};
+    param.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA | UCP_OP_ATTR_FIELD_FLAGS |
+                         UCP_OP_ATTR_FIELD_MEMORY_TYPE;
+    param.flags = UCP_AM_SEND_FLAG_EAGER;
+    param.memory_type = UCS_MEMORY_TYPE_HOST;
+    param.user_data = message.get();
+    param.cb.send = [](void *handle, ucs_status_t, void *data) {
+        const std::unique_ptr<eager_message> left(static_cast<eager_message *>(data));
+        left->to.leaving -= left->bytes.size();
+        instance().ucp_.ucp_request_free(handle);
+    };
+    const ucs_status_ptr_t status =
+        ucp_.ucp_am_send_nbx(p.endpoint, eager_id, nullptr, 0, message->bytes.data(), message->bytes.size(), &param);
+    if (UCS_PTR_IS_PTR(status)) {
+        p.leaving += message->bytes.size();
+        static_cast<void>(message.release());
+    }
+    if (UCS_PTR_IS_ERR(status)) lose(p, UCS_PTR_STATUS(status));
+}
+
+ucs_status_t ucx_network::take_message(void *, const void *, std::size_t, void *data, std::size_t bytes,
+                                       const ucp_am_recv_param_t *how) {
+    ucx_network &us = instance();
+    if ((how->recv_attr & UCP_AM_RECV_ATTR_FLAG_RNDV) != 0) return UCS_OK;  // refused: nothing of ours sends so
+    eager_head head{};
+    if (bytes < sizeof head) return UCS_OK;  // of nobody
+    std::memcpy(&head, data, sizeof head);
+    const auto it = us.peers_.find(static_cast<int>(head.sender));
+    if (it == us.peers_.end() || it->first < 0 || static_cast<std::uint64_t>(it->first) != head.sender) return UCS_OK;
+    peer_process &p = it->second;
+    if (p.deaf) return UCS_OK;
+    try {
+        if (outcome bad = p.inbox.arrive(
+                data, bytes,
+                [&us](std::uint64_t address, std::uint64_t length) { return us.memory_.covers(address, length); });
+            !bad.empty()) {
+            p.deaf = true;
+            us.lose(p, "the peer has sent " + bad);
+        }
+    } catch (const std::bad_alloc &) {  // what it has sent is lost, and not through UCX, which is C
+        p.deaf = true;
+        us.lose(p, "no memory");
+    }
+    if (p.deaf || p.inbox.asks()) us.unsettle(p);
+    return UCS_OK;
+}
+
+void ucx_network::answer(peer_process &p) {
+    if (!p.inbox.asks() || (p.address.empty() && p.lost.empty())) return;
+    if (connect(p).empty()) p.outbox.answer(p.inbox.question());
+    p.inbox.take_question();
+}
+
+}  // namespace mpix::transport::ucx

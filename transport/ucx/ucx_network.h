@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// UCX: puts into registered memory of processes on other nodes, over whatever network it finds. One worker a process,
+// which one thread at a time is in (a mutex, not UCX's own locks, so that completions are seen by whoever asks).
+//
+// Words, and puts of few bytes, go as active messages, which the receiving process stores in order (eager.h). More bytes are
+// put by UCX, into registered memory; words behind them wait in a list until a flush has confirmed them: a round trip more.
+// (ucp_worker_fence would order puts, not messages; and since 1.16 it waits for all puts to have arrived, and so for peers
+// that are not in UCX just now.)
+//
+// The class is in four files: ucx.cc has its beginning, progress and end, and the GPU memory; peers.cc the peers with their
+// endpoints and the keys of their memory; messages.cc what goes as eager messages; flushes.cc puts by UCX, waiting words, and the
+// flushes that confirm them.
+#ifndef MPIX_TRANSPORT_UCX_UCX_NETWORK_H
+#define MPIX_TRANSPORT_UCX_UCX_NETWORK_H
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "transport/backends.h"
+#include "transport/network.h"
+#include "transport/reserve.h"
+#include "transport/ucx/eager.h"
+#include "transport/ucx/exposed_memory.h"
+#include "transport/ucx/ucp_library.h"
+
+namespace mpix::transport::ucx {
+
+// UCX is not told where an address or a key ends.
+constexpr std::size_t padding = 4096;
+constexpr unsigned eager_id = 0;  // of our active messages
+
+struct waiting_word {
+    std::uint64_t after;  // so many puts have to be confirmed
+    std::uint64_t address, value;
+};
+
+struct peer_process {
+    std::vector<std::uint8_t> address;  // empty: not told yet
+    std::uint64_t calls_us = 0;
+    ucp_ep_h endpoint = nullptr;
+    outcome lost;
+    std::uint64_t puts = 0, confirmed = 0;  // ever begun; of them known to have arrived, by a flush
+    std::uint64_t begun = 0, left = 0;      // puts and messages; of them known to have left this process, by a flush
+    // Words that are not begun, and how many ever were given to us.
+    safe_deque<waiting_word> waiting;
+    std::uint64_t words = 0;
+    eager_outbox outbox;
+    bool held_back = false;     // it is not empty, and goes when a thread that holds releases
+    std::uint64_t leaving = 0;  // bytes of messages that UCX has, and has not sent
+    std::uint64_t asked = 0;    // the last question in it
+    eager_inbox inbox;
+    bool deaf = false;       // nothing that it says counts any more
+    bool unsettled = false;  // progress has something to do for it
+    // One flush at a time.
+    bool flushing = false;
+    std::uint64_t flush_confirms = 0, flush_sees_off = 0;
+};
+
+struct eager_message {
+    explicit eager_message(peer_process &p) : to(p) {}
+    peer_process &to;
+    std::vector<std::uint8_t> bytes;
+};
+
+// A key of a peer's memory, unpacked once for all regions under it.
+struct unpacked_key {
+    ucp_rkey_h key = nullptr;
+    int peer = 0;
+    unsigned users = 0;
+};
+
+class ucx_network final : public network {
+public:
+    const char *name() const override { return "ucx"; }
+    transport_id id() const override { return id_ucx; }
+
+    bool usable(outcome &why_not) override;
+    // Our address behind the number by which we call the peer: its messages say it.
+    outcome introduce(int peer, std::vector<std::uint8_t> &address) override;
+    outcome meet(int peer, std::vector<std::uint8_t> address) override;
+    outcome describe(const region &own, wire_region &out) override;
+    void forget(const region &own) override;
+    outcome attach(const wire_region &wire, int peer, region &out) override;
+    void detach(region &peers) override;
+    outcome put(const region &to, std::uint64_t offset, const void *from, std::uint64_t bytes,
+                std::unique_ptr<transfer> &out) override;
+    outcome put_word(const region &to, std::uint64_t offset, std::uint64_t value) override;
+    // What one thread holds back another may send: then it goes earlier.
+    void hold() override;
+    void release() override;
+    gpu_puts *gpu_memory(outcome &why_not) override;
+    std::unique_ptr<transfer> flush(int peer) override;
+    std::unique_ptr<transfer> depart(int peer) override;
+    outcome lost(int peer) override;
+    void give_up(int peer) override;
+    bool progress() override;
+    void stop() override;
+
+    static ucx_network &instance(const ucx_wish &wish = {});
+
+private:
+    explicit ucx_network(const ucx_wish &wish) : wish_(wish) {}
+
+    using key_name = std::pair<int, std::vector<std::uint8_t>>;
+
+    struct gpu_side final : gpu_puts {
+        ucx_network &owner;
+        explicit gpu_side(ucx_network &o) : owner(o) {}
+        outcome adopt(void *buffer, std::uint64_t bytes, int device, region &out) override;
+        outcome describe(const region &own, wire_region &out, wire_region &rest) override;
+        void forget(region &own) override;
+        outcome attach(const wire_region &wire, const wire_region &rest, int peer, region &out) override;
+        outcome put(const region &to, std::uint64_t offset, const void *from, std::uint64_t bytes,
+                    std::unique_ptr<transfer> &out) override;
+    };
+    struct request;       // a request of UCX's, until it has completed
+    struct wait_for_all;  // and what is made of it: flushes.cc
+    struct confirmation;
+    struct departure;
+
+    // ucx.cc
+    outcome begin();
+    void abandon();
+    void unsettle(peer_process &p);
+    // What is left for progress: words whose bytes may be confirmed by now, a question of the peer's, and its end if it has sent
+    // what cannot be read. `mutex_` is held.
+    void settle(peer_process &p);
+    ucs_memory_type_t gpu_type() const { return wish_.played_gpus ? UCS_MEMORY_TYPE_HOST : UCS_MEMORY_TYPE_CUDA; }
+
+    // peers.cc
+    // The peer, with an endpoint.
+    outcome connect(int number, peer_process *&out);
+    outcome connect(peer_process &p);
+    void close(peer_process &p);
+    outcome error(const char *what, ucs_status_t s) const;
+    const outcome &lose(peer_process &p, const std::string &why);
+    // Also in UCX's callbacks, through which nothing may be thrown.
+    const outcome &lose(peer_process &p, ucs_status_t s);
+    outcome attach(const wire_region &wire, const wire_region *rest, int peer, region &out);
+    // Puts under way may still use the key.
+    void retire(peer_process &p, ucp_rkey_h key);
+    peer_process &peer_of(const region &to) {
+        return peers_.at(reinterpret_cast<const unpacked_key *>(to.handle)->peer);
+    }
+
+    // messages.cc
+    void send_or_hold(peer_process &p);
+    // What is in the outbox. `mutex_` is held.
+    void send(peer_process &p);
+    // Called in calls of ours, so with the mutex held.
+    static ucs_status_t take_message(void *, const void *, std::size_t, void *data, std::size_t bytes,
+                                     const ucp_am_recv_param_t *how);
+    // That we have applied what the peer asked for; not before it has told us its address. `mutex_` is held.
+    void answer(peer_process &p);
+
+    // flushes.cc
+    // `type`: of the memory at `from`, if UCX is not to find out.
+    outcome begin_put(const region &to, std::uint64_t offset, const void *from, std::uint64_t bytes,
+                      ucs_memory_type_t type, std::unique_ptr<transfer> &out);
+    outcome begin_put_locked(const region &to, std::uint64_t offset, const void *from, std::uint64_t bytes,
+                             ucs_memory_type_t type, std::unique_ptr<transfer> &out);
+    // Those of the waiting words whose bytes are confirmed. `mutex_` is held.
+    void begin_words(peer_process &p);
+    // `mutex_` is held.
+    void begin_flush(peer_process &p);
+    void end_flush(peer_process &p, ucs_status_t s);
+
+    const ucx_wish wish_;
+    std::mutex mutex_;
+    bool tried_ = false;
+    outcome broken_;
+    ucp_library ucp_;
+    ucp_context_h context_ = nullptr;
+    ucp_worker_h worker_ = nullptr;
+    std::map<int, peer_process> peers_;
+    safe_vector<peer_process *> held_back_, unsettled_;  // maps do not move what they hold
+    exposed_memory memory_{ucp_};
+    gpu_side gpus_{*this};
+    outcome no_gpu_memory_;
+    std::map<key_name, unpacked_key> keys_;
+};
+
+}  // namespace mpix::transport::ucx
+
+#endif  // MPIX_TRANSPORT_UCX_UCX_NETWORK_H
