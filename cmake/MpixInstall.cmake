@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# What is installed: library, headers, CMake package, pkg-config file, compiler wrappers, mpix_info. All of it finds
+# What is installed: library, headers, CMake package, pkg-config file, compiler wrappers, mpix_info, man page. All of it finds
 # the rest from its own place, so an installed tree may be moved.
 
 include(CMakePackageConfigHelpers)
@@ -10,6 +10,7 @@ install(TARGETS mpix_info DESTINATION "${CMAKE_INSTALL_BINDIR}")
 install(DIRECTORY "${PROJECT_SOURCE_DIR}/include/mpix" DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}")
 install(DIRECTORY "${PROJECT_SOURCE_DIR}/device/mpix" DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}"
     FILES_MATCHING PATTERN "*.cuh")
+install(FILES "${PROJECT_SOURCE_DIR}/docs/man/mpix-environment.7" DESTINATION "${CMAKE_INSTALL_MANDIR}/man7")
 
 set(package_dir "${CMAKE_INSTALL_LIBDIR}/cmake/mpix")
 configure_package_config_file("${PROJECT_SOURCE_DIR}/cmake/mpixConfig.cmake.in"

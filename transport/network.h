@@ -8,7 +8,7 @@
 //
 // Errors: as in transport.h. What fails after the call has returned is the peer's end: lost() says so from then on.
 // Thread safety: every function may be called from any thread. None waits for a peer, as far
-// as the network keeps its word (README, "Limits").
+// as the network keeps its word (docs/limitations.md, "Between nodes").
 #ifndef MPIX_TRANSPORT_NETWORK_H
 #define MPIX_TRANSPORT_NETWORK_H
 

@@ -81,9 +81,17 @@ private:
 };
 
 /**
- * Run `body(const host_group &)` on `blocks` groups of `threads` host threads, all at the same time, and
- * return when all are done. Meanwhile the caller makes progress if no thread of the library does (MPIX_PROGRESS=never). An
- * exception in a body ends the program (the other members could never pass their barrier).
+ * Run `body` on host threads as a kernel's blocks: all at the same time, so that blocks may wait for each other. Returns
+ * when all are done.
+ *
+ * blocks   number of groups, at least 0
+ * threads  host threads of each group, at least 1
+ * body     called as body(const host_group &) by every thread. An exception in it ends the program: the other members
+ *          could never pass their barrier
+ *
+ * Meanwhile the caller makes progress, if no thread of the library does (MPIX_PROGRESS=never).
+ * Thread safety: any number of threads; calls may nest.
+ * Memory order: the caller's earlier writes are visible to all threads, and theirs to the caller after the return.
  */
 template <class Body>
 void host_launch(int blocks, int threads, const Body &body) {

@@ -2,32 +2,38 @@
 /**
  * mpix: MPI-4 partitioned communication, triggered from inside GPU kernels.
  *
- * Host interface. Including this header gives `mpi.h`, the MPI-4 partitioned calls under their
- * standard names (also where the MPI library's own `mpi.h` lacks them, as Open MPI 4.1's does), and
- * our extensions under `MPIX_`.
+ * Host interface. Including this header gives `mpi.h`, the MPI-4 partitioned calls under their standard names (also
+ * where the MPI library's own `mpi.h` lacks them, as Open MPI 4.1's does), and our extensions under `MPIX_`. Section
+ * numbers are those of MPI-4.1. An *epoch* of a request is what lies between MPI_Start and its completion.
  *
- * All functions return MPI error classes (MPI_SUCCESS or one of MPI_ERR_*), raised through an error
- * handler; MPI_Error_string() of the returned class gives, in the thread that saw the error, a sentence
- * that names the argument. The library's next error ends that, but where its codes are the classes (Open
- * MPI) only one from a call that mpix sees. Whose handler: that of the call's argument `comm`, or of the
- * communicator of its request (of an array the request that the error is about; of a communicator that has
- * been freed the handler that it had last); that of MPI_COMM_WORLD where there is neither, as with a null
- * request, with what is not a partitioned request, and in MPIX_Typemap_create and MPIX_Typemap_free.
+ * Errors. All functions but MPIX_Progress return MPI_SUCCESS or an MPI error class (MPI_ERR_*), raised through an error
+ * handler. MPI_Error_string() of the class gives, in the thread that saw the error, a sentence that names the argument.
+ * The library's next error ends that; on an MPI library whose error codes are the classes (Open MPI), only an error of
+ * a call that mpix sees does.
  *
- * Thread safety: as the MPI standard says of the calls. MPI_Pready* and MPI_Parrived may be called by
- * any number of threads at once on one request, for distinct partitions, without a lock, if the program has asked for
- * MPI_THREAD_MULTIPLE (or for MPI_THREAD_SERIALIZED, and one calls at a time): with MPI_THREAD_SINGLE, which MPI_Init is, a
- * call from a second thread is erroneous and may lose a partition. With MPIX_CHECK=1 in the environment such a call, and every other
- * one that mpix interposes, gives MPI_ERR_OTHER; so it does with MPI_THREAD_FUNNELED. The MPIX_ calls may
- * be made by any number of threads at once too: MPIX_Prequest_create and MPIX_Prequest_free for distinct
- * requests, MPIX_Pbuf_prepare* and MPIX_Request_path also for one, as long as nobody completes or frees it.
+ * Which error handler. That of the argument `comm`, or of the request's communicator (in an array, of the request that
+ * the error is about; of a freed communicator, the handler that it had last). That of MPI_COMM_WORLD if there is
+ * neither: for a null request, for a request that is not partitioned, and in MPIX_Typemap_create and MPIX_Typemap_free.
  *
- * Thread level: MPI_Query_thread() and MPI_Init_thread() report the level that the program asked for, or less where
- * the library has less. If all processes of the job run on one node (as the launcher's environment says), or with
- * MPIX_PROGRESS=never, the MPI library gets just that level, and no thread of mpix's calls it. Between nodes, and where
- * MPIX_TRANSPORTS leaves shm out, the library gets MPI_THREAD_MULTIPLE, and from the first partitioned request on a
- * thread of mpix's calls it: the library may run a callback of the program's in that thread, as the MPI_Op of a
+ * Lack of memory. Any call may return MPI_ERR_NO_MEM. It then has had no effect, and may be repeated.
+ *
+ * Thread safety. As the MPI standard says of the calls. Any number of threads may call MPI_Pready* and MPI_Parrived at
+ * the same time on one request, for distinct partitions, without a lock, if the program has asked for
+ * MPI_THREAD_MULTIPLE (or for MPI_THREAD_SERIALIZED, and one thread calls at a time). With MPI_THREAD_SINGLE, which is
+ * what MPI_Init asks for, a call from a second thread is erroneous and may lose a partition; with MPIX_CHECK=1 in the
+ * environment it gives MPI_ERR_OTHER, and so does any other call that mpix interposes. Any number of threads may also
+ * make MPIX_ calls: MPIX_Prequest_create and MPIX_Prequest_free for distinct requests, MPIX_Pbuf_prepare* and
+ * MPIX_Request_path also for one request, as long as no thread completes or frees it.
+ *
+ * Thread level. MPI_Init_thread and MPI_Query_thread report the level that the program asked for, or less if the library
+ * has less. If all processes of the job run on one node (as the launcher's environment says), or with
+ * MPIX_PROGRESS=never, the MPI library gets just that level, and no thread of mpix calls it. Between nodes, and where
+ * MPIX_TRANSPORTS excludes shm, the library gets MPI_THREAD_MULTIPLE, and a thread of mpix calls it from the first
+ * partitioned request on. So the library may run a callback of the program in that thread, such as the MPI_Op of a
  * nonblocking reduction, whatever level the program asked for.
+ *
+ * Memory order. The program's writes to a partition before it marks the partition ready are visible to a reader, at
+ * the receiver, that has learnt from MPI_Parrived, a completion call, or a call in a kernel that it has arrived.
  */
 #ifndef MPIX_MPIX_H
 #define MPIX_MPIX_H
@@ -52,59 +58,88 @@ extern "C" {
 #define MPIX_LIBRARY_IS_PARTITIONED 0
 
 /**
- * Make an inactive, persistent, partitioned send. Local; nothing is sent.
+ * Make an inactive, persistent, partitioned send (MPI-4.1, 4.2.1). Local; nothing is sent.
  *
- * `buf` holds `partitions` x `count` elements of `datatype`; partition i starts at element i*count
- * (the type's extent, not its size, is the stride). The buffer may be host memory or, where a GPU
- * transport is built in, device memory; it belongs to the caller, who must not touch
- * a partition between marking it ready and completing the request.
+ * buf         start of the send buffer, in host memory or, where a GPU transport is built in, in device memory. It may
+ *             be null if it holds no bytes. The caller owns it, and must not touch a partition between marking it ready
+ *             and completing the request
+ * partitions  number of partitions, at least 1
+ * count       elements of `datatype` in each partition, at least 0; partition i begins i * count extents of `datatype`
+ *             behind `buf`
+ * datatype    committed; may be freed at once
+ * dest, tag   as in MPI_Send; dest may be MPI_PROC_NULL
+ * comm        may be freed at once
+ * info        unknown keys are ignored
+ * request     receives the handle; MPI_Request_free releases it
  *
- * Matches one MPI_Precv_init of the process `dest` with the same tag and communicator, in the order of
- * the init calls. The two sides may differ in partitions, count and datatype; the total size in bytes
- * must agree, otherwise the receiver's completion call gives MPI_ERR_TRUNCATE.
+ * Matches one MPI_Precv_init of process `dest` with the same tag and communicator, in the order of the init calls. The
+ * two sides may differ in partitions, count and datatype. The total size in bytes must agree; otherwise the receiver's
+ * completion call gives MPI_ERR_TRUNCATE, and no byte moves.
  *
- * Errors: MPI_ERR_ARG (partitions < 1), MPI_ERR_COUNT, MPI_ERR_TYPE, MPI_ERR_RANK, MPI_ERR_TAG,
- * MPI_ERR_COMM, MPI_ERR_BUFFER (a null buffer with bytes in it, or memory that mpix cannot use), MPI_ERR_REQUEST (null `request`),
- * MPI_ERR_NO_MEM.
+ * Errors: MPI_ERR_ARG (partitions < 1), MPI_ERR_COUNT (count < 0, or more than 2^60 bytes in all), MPI_ERR_TYPE,
+ * MPI_ERR_RANK, MPI_ERR_TAG, MPI_ERR_COMM, MPI_ERR_BUFFER (a null buffer with bytes in it, or memory that mpix cannot
+ * use), MPI_ERR_REQUEST (null `request`), MPI_ERR_OTHER (mpix did not see MPI_Init).
+ * Thread safety: any number of threads; requests of concurrent calls match in any order.
  */
 int MPI_Psend_init(const void *buf, int partitions, MPI_Count count, MPI_Datatype datatype, int dest, int tag,
                    MPI_Comm comm, MPI_Info info, MPI_Request *request);
 
 /**
- * Make an inactive, persistent, partitioned receive. As MPI_Psend_init; wildcards are erroneous.
+ * Make an inactive, persistent, partitioned receive (MPI-4.1, 4.2.1). As MPI_Psend_init, except for:
  *
- * A buffer on a GPU must come from cudaMalloc if the sender is on the same node, otherwise MPI_ERR_BUFFER.
- * The buffer belongs to the caller, who must not touch it between starting and completing the request, but
- * for reading a partition that has arrived (MPI_Parrived, or in kernels mpix::parrived and mpix::wait_arrived).
+ * buf          a buffer on a GPU must come from cudaMalloc, in one allocation, if the sender is on the same node
+ *              (MPI_ERR_BUFFER). The caller owns it, and must not touch it between starting and completing the request,
+ *              but for reading a partition that has arrived (MPI_Parrived; in kernels mpix::parrived,
+ *              mpix::wait_arrived)
+ * source, tag  wildcards are erroneous (MPI_ERR_RANK, MPI_ERR_TAG); source may be MPI_PROC_NULL
  */
 int MPI_Precv_init(void *buf, int partitions, MPI_Count count, MPI_Datatype datatype, int source, int tag,
                    MPI_Comm comm, MPI_Info info, MPI_Request *request);
 
 /**
- * Mark one partition of an active partitioned send ready: its bytes may move from now on.
- * Never waits for the receiver. Memory order: the calling thread's earlier writes to the partition are
- * visible to whoever sees it arrive. Errors: MPI_ERR_ARG (index out of range, or already ready in this
- * epoch), MPI_ERR_REQUEST (not an active partitioned send).
+ * Mark one partition of an active partitioned send ready: its bytes may move from now on (MPI-4.1, 4.2.1). Never waits
+ * for the receiver.
+ *
+ * partition  from 0 to partitions - 1
+ * request    an active partitioned send
+ *
+ * Errors: MPI_ERR_ARG (index out of range, or already ready in this epoch), MPI_ERR_REQUEST (not an active partitioned
+ * send).
+ * Thread safety: any number of threads, for distinct partitions, without a lock.
+ * Memory order: release. The calling thread's earlier writes to the partition are visible to a reader that sees it
+ * arrive.
  */
 int MPI_Pready(int partition, MPI_Request request);
 
 /**
- * MPI_Pready for every partition from `partition_low` to `partition_high`, both included. Errors: as
- * MPI_Pready; of a wrong range none becomes ready, otherwise those before the first error stay ready.
+ * MPI_Pready for every partition from `partition_low` to `partition_high`, both included (MPI-4.1, 4.2.1).
+ *
+ * Errors: as MPI_Pready. If the range is empty or out of bounds, no partition becomes ready (MPI_ERR_ARG); otherwise
+ * those before the first error stay ready. Thread safety and memory order: as MPI_Pready.
  */
 int MPI_Pready_range(int partition_low, int partition_high, MPI_Request request);
 
 /**
- * MPI_Pready for each of the `length` partitions listed, in this order. Errors: as MPI_Pready, and MPI_ERR_ARG (a
- * negative length, a null list); those before the first error stay ready.
+ * MPI_Pready for each of the `length` partitions in the list, in this order (MPI-4.1, 4.2.1).
+ *
+ * Errors: as MPI_Pready, and MPI_ERR_ARG (a negative length, a null list). Partitions before the first error stay
+ * ready.
+ * Thread safety and memory order: as MPI_Pready.
  */
 int MPI_Pready_list(int length, const int array_of_partitions[], MPI_Request request);
 
 /**
- * Ask whether one partition of a partitioned receive has arrived; `*flag` is 1 as soon as this
- * partition's own data is in the receive buffer, and 1 for a null or inactive request. Makes progress;
- * does not complete the request. Memory order: with *flag = 1 the partition's bytes may be read.
- * Errors: MPI_ERR_ARG (index), MPI_ERR_REQUEST (not a partitioned receive).
+ * Ask whether one partition of a partitioned receive has arrived (MPI-4.1, 4.2.2). Makes progress; does not complete
+ * the request, and may be repeated.
+ *
+ * request    a partitioned receive; a null or inactive request gives *flag = 1
+ * partition  from 0 to partitions - 1
+ * flag       receives 1 once this partition's own data is in the receive buffer, else 0
+ *
+ * Errors: MPI_ERR_ARG (index out of range, null `flag`), MPI_ERR_REQUEST (not a partitioned receive), and what a
+ * completion call would report of a peer that has ended.
+ * Thread safety: any number of threads.
+ * Memory order: acquire. With *flag = 1 the calling thread may read the partition's bytes.
  */
 int MPI_Parrived(MPI_Request request, int partition, int *flag);
 
@@ -117,58 +152,81 @@ typedef struct mpix_prequest *MPIX_Prequest;
 #define MPIX_PREQUEST_NULL ((MPIX_Prequest)0)
 
 /**
- * Export a non-started partitioned request for use inside kernels.
+ * Export a partitioned request that is not started, for use inside kernels. Never waits for the peer.
  *
- * The handle is valid in kernels on one device, the one that owns the request's buffer. Where the buffer
- * is host memory and no GPU is involved, host threads use the handle with the same device functions (see
- * <mpix/host_group.hpp>). Starting the request starts the exported copy; a request is exported at most
- * once at a time. Never waits for the peer.
+ * request  an inactive partitioned request; exported at most once at a time. Starting it starts the exported copy
+ * info     the keys below, or MPI_INFO_NULL; unknown keys are ignored, rank 0 warns of those that begin with "mpix_"
+ * preq     receives the handle; MPIX_Prequest_free releases it
  *
- * Info keys: "mpix_device" = that device's ordinal, or "host" (any other is refused);
- * "mpix_contributors" = how many mpix::pready_contribute calls make one partition ready (default 1; shares need none).
- * "mpix_waiters" = "1": of a receive, a promise that makes small partitions between GPUs faster (default "any"). In each epoch one
- * group alone calls parrived or wait_arrived for a partition until it is told that the partition is there; others ask, and read it,
- * only behind a synchronisation with that group (a barrier of the grid, a flag of the user's, the end of the kernel). Completion of
- * the request on the host says that the partitions have come; what reads them outside that group needs the same synchronisation.
- * Unknown keys are ignored; rank 0 warns of those that begin with "mpix_".
+ * The handle is valid in kernels on one device, the one that owns the request's buffer. If the buffer is host memory
+ * and no GPU is involved, host threads use the handle with the same device functions (see <mpix/host_group.hpp>).
  *
- * Errors: MPI_ERR_REQUEST (not a partitioned request, active, or exported already), MPI_ERR_BUFFER (the
- * device cannot reach the buffer), MPI_ERR_INFO_VALUE, MPI_ERR_ARG (null `preq`).
+ * Info keys:
+ *   "mpix_device"        ordinal of that device, or "host"; any other is refused
+ *   "mpix_contributors"  how many mpix::pready_contribute calls make one partition ready (default 1); shares need none
+ *   "mpix_waiters"       "1" or "any" (default). Of a receive, "1" is a promise that makes small partitions between
+ *                        GPUs faster: in each epoch, one group alone calls parrived or wait_arrived for a partition
+ *                        until it is told that the partition is there. Others ask for it, and read it, only after a
+ *                        synchronisation with that group (a barrier of the grid, a flag of the program, the end of the
+ *                        kernel). That the host has completed the request says that the partitions have come; reading
+ *                        them outside that group needs the same synchronisation.
+ *
+ * Errors: MPI_ERR_REQUEST (not a partitioned request, active, or exported already), MPI_ERR_BUFFER (the device cannot
+ * reach the buffer), MPI_ERR_INFO_VALUE, MPI_ERR_ARG (null `preq`).
+ * Thread safety: any number of threads, for distinct requests.
  */
 int MPIX_Prequest_create(MPI_Request request, MPI_Info info, MPIX_Prequest *preq);
 
 /**
- * Destroy an exported handle and set it to MPIX_PREQUEST_NULL. The request must be inactive and no
- * kernel may still use the handle. Freeing a null handle does nothing. MPI_Request_free of an exported
- * request is an error (MPI_ERR_REQUEST) until its handle has been freed. Also returns an error that a kernel has left behind
- * (see <mpix/device.cuh>); the handle is freed all the same.
+ * Destroy an exported handle, and set it to MPIX_PREQUEST_NULL. Does nothing for a null handle. May wait for running
+ * kernels, if it is the last handle for a GPU in this process.
+ *
+ * preq  a handle whose request is inactive, and that no kernel still uses
+ *
+ * MPI_Request_free of an exported request is an error (MPI_ERR_REQUEST) until its handle has been freed.
+ *
+ * Errors: MPI_ERR_ARG (null `preq`), MPI_ERR_REQUEST (not an exported handle, or its request is active). Also returns
+ * an error that a kernel has left behind (see <mpix/device.cuh>); the handle is freed all the same.
+ * Thread safety: any number of threads, for distinct requests.
  */
 int MPIX_Prequest_free(MPIX_Prequest *preq);
 
 /**
- * Return when the receiver of the active partitioned send `request` has started the same epoch, so
- * that every MPI_Pready from here on is a one-sided write that nothing defers. On an active receive:
- * returns when the matching send has been found. This call may wait for the peer; it is the only one
- * of ours, besides the completion calls, that does. Errors: MPI_ERR_REQUEST; MPI_ERR_PENDING after
- * MPIX_STALL_SECONDS, with a stall report.
+ * Of an active send: return when the receiver has started the same epoch, so that every later MPI_Pready of the epoch
+ * is a one-sided write, and none is deferred. Of an active receive: return when the matching send has been found. Apart
+ * from the completion calls, this call and MPIX_Pbuf_prepare_all are the only ones that may wait for the peer.
+ *
+ * Errors: MPI_ERR_REQUEST (not a started partitioned request), MPI_ERR_PENDING (after MPIX_STALL_SECONDS, with a stall
+ * report), and what a completion call would report of a peer that has ended.
+ * Thread safety: any number of threads, also on one request, as long as no thread completes or frees it.
  */
 int MPIX_Pbuf_prepare(MPI_Request request);
 
-/** MPIX_Pbuf_prepare for `count` requests, in any order of the peers' arrival. */
+/**
+ * MPIX_Pbuf_prepare for `count` requests, in any order of the peers' arrival.
+ * Errors: as MPIX_Pbuf_prepare, and MPI_ERR_ARG (a negative count, a null array). Thread safety: as MPIX_Pbuf_prepare.
+ */
 int MPIX_Pbuf_prepare_all(int count, MPI_Request array_of_requests[]);
 
 /**
- * The path that a matched request's bytes take, as a word ("shm", "cuda_ipc", "ucx", "verbs", "null" for
- * MPI_PROC_NULL, "unmatched" while the peer is not known yet). `path` points to `size` bytes owned by
- * the caller; the name is cut to fit and always terminated. Errors: MPI_ERR_REQUEST, MPI_ERR_ARG.
+ * Get the path that a matched request's bytes take, as a word: "shm", "cuda_ipc", "ucx", "verbs", "null" for
+ * MPI_PROC_NULL, or "unmatched" while the peer is not known yet.
+ *
+ * path  room for `size` bytes, owned by the caller; the word is cut to fit, and always terminated
+ * size  in bytes, at least 1
+ *
+ * Errors: MPI_ERR_REQUEST (not a partitioned request), MPI_ERR_ARG (null `path`, or size < 1).
+ * Thread safety: any number of threads, also on one request, as long as no thread frees it.
  */
 int MPIX_Request_path(MPI_Request request, char *path, int size);
 
 /**
- * Make progress on partitioned requests, as every MPI call does that mpix sees. Returns 1 if only such calls make progress
- * (MPIX_PROGRESS=never, say): a thread that waits for something else, such as for host threads that run a kernel's code, then
- * calls this repeatedly. Returns 0, and does nothing, if the progress thread makes progress, or if the calling thread may not
- * call MPI.
+ * Make progress on partitioned requests, as every MPI call does that mpix sees.
+ *
+ * Returns 1 if only such calls make progress (for example with MPIX_PROGRESS=never): a thread that waits for something
+ * else, such as host threads that run a kernel's code, then calls this repeatedly. Returns 0, and does nothing, if the
+ * progress thread makes progress, or if the calling thread may not call MPI. There are no errors.
+ * Thread safety: any number of threads.
  */
 int MPIX_Progress(void);
 
@@ -178,21 +236,35 @@ int MPIX_Progress(void);
 struct CUstream_st;
 
 /**
- * MPI_Pack in the order of a CUDA stream: the call returns at once, the bytes are packed after the work that is in
- * `stream` already and before what comes later. Any number of elements and bytes.
+ * MPI_Pack (MPI-4.1, 5.2) in the order of a CUDA stream. The call returns at once; the bytes are packed after the work
+ * that is already in `stream`, and before work that comes later.
  *
- * `inbuf` is GPU memory; `stream` belongs to its device. `outbuf`, of `outsize` bytes, may be memory of that GPU, of
- * another one, or of the host. `*position` (bytes) is advanced when the call returns. Neither buffer may be touched
- * otherwise until the stream has got there. The datatype may be freed at once, unless the stream is being captured:
- * then it must outlive the graph.
+ * inbuf     the elements, in GPU memory
+ * incount   number of elements; any number
+ * datatype  may be freed at once, unless the stream is being captured: then it must outlive the graph
+ * outbuf    the packed bytes: memory of that GPU, of another one, or of the host
+ * outsize   size of outbuf in bytes
+ * position  offset into outbuf in bytes; advanced when the call returns, and unchanged by an error
+ * comm      whose error handler is used
+ * stream    a cudaStream_t of inbuf's device
  *
- * Errors: as MPI_Pack, and MPI_ERR_BUFFER (`inbuf` is not GPU memory). An error of the GPU while it runs is the
- * stream's. Thread safety: as MPI_Pack.
+ * Neither buffer may be touched otherwise until the stream has got there.
+ *
+ * Errors: MPI_ERR_COMM, MPI_ERR_COUNT (negative, or too many bytes to count), MPI_ERR_TYPE, MPI_ERR_ARG (a negative
+ * size or position), MPI_ERR_TRUNCATE (the bytes do not fit between position and outsize), MPI_ERR_BUFFER (`inbuf` is
+ * not GPU memory, or outbuf is null), MPI_ERR_OTHER (the GPU's). An error of the GPU while it packs is an error of the
+ * stream.
+ * Thread safety: any number of threads.
+ * Memory order: that of the stream.
  */
 int MPIX_Pack_enqueue(const void *inbuf, MPI_Count incount, MPI_Datatype datatype, void *outbuf, MPI_Count outsize,
                       MPI_Count *position, MPI_Comm comm, struct CUstream_st *stream);
 
-/** MPI_Unpack in the order of a CUDA stream, into GPU memory at `outbuf`. As MPIX_Pack_enqueue. */
+/**
+ * MPI_Unpack (MPI-4.1, 5.2) in the order of a CUDA stream, into `outcount` elements in GPU memory at `outbuf`, from
+ * `insize` bytes at `inbuf`. Otherwise as MPIX_Pack_enqueue; MPI_ERR_TRUNCATE if the bytes are not there before
+ * `insize`.
+ */
 int MPIX_Unpack_enqueue(const void *inbuf, MPI_Count insize, MPI_Count *position, void *outbuf, MPI_Count outcount,
                         MPI_Datatype datatype, MPI_Comm comm, struct CUstream_st *stream);
 
@@ -205,15 +277,23 @@ typedef const struct mpix_typemap *MPIX_Typemap;
 #define MPIX_ON_HOST (-1)
 
 /**
- * Make `datatype` usable in kernels on one device: a CUDA ordinal, or MPIX_ON_HOST. The datatype may be freed
- * afterwards. Waits for no kernel.
+ * Make `datatype` usable in kernels on one device. Waits for no kernel.
+ *
+ * datatype  committed, of at least one byte; may be freed afterwards
+ * device    a CUDA ordinal, or MPIX_ON_HOST
+ * map       receives the handle; MPIX_Typemap_free releases it
  *
  * Errors, through the handler of MPI_COMM_WORLD: MPI_ERR_TYPE (a type of no bytes, or one that mpix cannot read),
  * MPI_ERR_ARG (no such device; null `map`), MPI_ERR_OTHER (the GPU's).
+ * Thread safety: any number of threads.
  */
 int MPIX_Typemap_create(MPI_Datatype datatype, int device, MPIX_Typemap *map);
 
-/** Destroy a map and set it to MPIX_TYPEMAP_NULL. No kernel may still use it. Freeing a null map does nothing. */
+/**
+ * Destroy a map, and set it to MPIX_TYPEMAP_NULL. No kernel may still use it. Does nothing for a null map.
+ * Errors, through the handler of MPI_COMM_WORLD: MPI_ERR_ARG (null pointer, or not a map that exists). Thread safety:
+ * any number of threads, for distinct maps.
+ */
 int MPIX_Typemap_free(MPIX_Typemap *map);
 
 #ifdef __cplusplus

@@ -252,7 +252,7 @@ struct trial {
     int sends() const { return groups() / (apart ? 2 : 1) * turns * parts.sends; }
 };
 
-// As docs/architecture.md has it: eight bytes a line, at most four lines for each thread, no more partitions than the receiver has.
+// As docs/dev/architecture.md has it: eight bytes a line, at most four lines for each thread, no more partitions than the receiver has.
 std::uint64_t inline_limit() { return std::strtoull(std::getenv("MPIX_INLINE_BYTES"), nullptr, 0); }
 bool pulls() {
     const char *const least = std::getenv("MPIX_PULL_BYTES");

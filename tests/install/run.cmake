@@ -27,6 +27,9 @@ foreach(program ring ring_mpi_first standard standard_mpi_first device_ring)
 endforeach()
 
 step("${WORK_DIR}/prefix/bin/mpix_info")
+if(NOT EXISTS "${WORK_DIR}/prefix/${MANDIR}/man7/mpix-environment.7")
+    message(FATAL_ERROR "the man page is not installed")
+endif()
 
 if(PKG_CONFIG)
     set(ENV{PKG_CONFIG_PATH} "${WORK_DIR}/prefix/${LIBDIR}/pkgconfig")

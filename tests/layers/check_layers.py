@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Checks, on the include lines, who may include whom (docs/architecture.md, "Layers").
+"""Checks, on the include lines, who may include whom (docs/dev/architecture.md, "Layers").
 
 1. include/mpix includes nothing of ours outside itself; device.cuh alone pulls in <mpix/device/...>.
 2. device/ sees <mpix/...> only.

@@ -3,7 +3,7 @@
 """Usage: check_ptx.py [--self-test] [--registers] [--csv FILE] -- NVCC ARGUMENT...
 
 Compiles kernels.cu to PTX and looks, kernel by kernel, for the loads, stores, atomics, fences and barriers that mpix's memory
-order rests on (docs/architecture.md): these, in this order, and others not. --registers prints what each call adds to a kernel
+order rests on (docs/dev/memory-order.md): these, in this order, and others not. --registers prints what each call adds to a kernel
 besides, and fails where that has become more: registers of the whole kernel, and instructions, in its own code and in the functions
 that are called where something is rare, less those of a kernel that does nothing. --csv writes the same to a file.
 

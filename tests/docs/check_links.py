@@ -1,0 +1,96 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""check_links.py <source directory> | --self-test: what the Markdown pages name is there.
+
+Links within the repository lead to a file or folder, and their anchors to a heading. Paths in backticks that begin with a
+folder of the repository exist; those with <, *, { or ... in them are patterns. The README has at most 150 lines.
+"""
+import re
+import sys
+import tempfile
+from pathlib import Path
+
+FOLDERS = ("include", "host", "device", "transport", "tests", "examples", "docs", "cmake", "scripts", ".ci")
+LINK = re.compile(r"!?\[[^\]]*\]\(([^)\s]+)\)")
+MOST_README_LINES = 150
+
+
+def pages(source):
+    yield from sorted(source.glob("*.md"))
+    for folder in ("docs", "examples", "tests"):
+        yield from sorted((source / folder).rglob("*.md"))
+
+
+def without_blocks(text):
+    """Code blocks blanked, so that line numbers stay."""
+    return re.sub(r"^( *)```.*?^ *```", lambda m: re.sub(r"[^\n]", "", m[0]), text, flags=re.MULTILINE | re.DOTALL)
+
+
+def anchors(path, known={}):
+    """GitHub's: letters, digits, - and _ of the heading in lower case, - for a space."""
+    if path not in known:
+        text = without_blocks(path.read_text(encoding="utf-8"))
+        known[path] = set()
+        for heading in re.findall(r"^#+ +(.*?) *$", text, re.MULTILINE):
+            heading = LINK.sub(lambda m: m[0][m[0].index("[") + 1:m[0].index("]")], heading)
+            known[path].add(re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-"))
+    return known[path]
+
+
+def wrong_in(source, page):
+    text = without_blocks(page.read_text(encoding="utf-8"))
+    for number, line in enumerate(text.splitlines(), 1):
+        for target in LINK.findall(line):
+            if re.match(r"[a-z]+:", target):
+                continue
+            name, _, anchor = target.partition("#")
+            path = (page.parent / name).resolve() if name else page
+            if not path.exists():
+                yield number, f"{target} is not there"
+            elif anchor and (path.suffix != ".md" or anchor not in anchors(path)):
+                yield number, f"{target}: there is no such heading"
+        for name in re.findall(r"`([^`\s]+)`", line):
+            name = name.rstrip("/")
+            if name.split("/")[0] not in FOLDERS or "/" not in name or re.search(r"[<>*{}$|]|\.\.\.", name):
+                continue
+            if not (source / re.sub(r":\d+$", "", name)).exists():
+                yield number, f"{name} is not in the repository"
+
+
+def check(source):
+    wrong = [f"{page.relative_to(source)}:{number}: {why}" for page in pages(source)
+             for number, why in wrong_in(source, page)]
+    lines = len((source / "README.md").read_text(encoding="utf-8").splitlines())
+    if lines > MOST_README_LINES:
+        wrong.append(f"README.md has {lines} lines, of at most {MOST_README_LINES}")
+    return wrong
+
+
+def self_test():
+    with tempfile.TemporaryDirectory() as folder:
+        source = Path(folder)
+        (source / "docs").mkdir()
+        (source / "host").mkdir()
+        (source / "README.md").write_text(
+            "# A, `b` and c\n[good](docs/a.md#two-words) [good](#a-b-and-c) [out](https://example.org/x) `host` `host/`\n"
+            "[gone](docs/b.md)\n[no heading](docs/a.md#three)\n`host/gone.cc`\n```\n[in a block](x.md) `host/x`\n```\n"
+            "`host/<name>.cc` `host/*.cc`\n" + "\n" * MOST_README_LINES)
+        (source / "docs/a.md").write_text("## Two words\n[up](../README.md)\n```\n# three\n```\n")
+        found = check(source)
+    expected = ["README.md:3:", "README.md:4:", "README.md:5:", "README.md has"]
+    good = len(found) == len(expected) and all(line.startswith(start) for line, start in zip(found, expected))
+    print("\n".join(found) if not good else f"{len(expected)} of {len(found)} faults found")
+    return [] if good else ["self-test failed"]
+
+
+def main():
+    if len(sys.argv) != 2:
+        sys.exit(__doc__)
+    wrong = self_test() if sys.argv[1] == "--self-test" else check(Path(sys.argv[1]).resolve())
+    for line in wrong:
+        print(line)
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
