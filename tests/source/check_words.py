@@ -34,7 +34,12 @@ RETIRED = {
     r"\b\w*(?:take|store|mail)s?_at_once\b": "wait_inline_fast, store_direct_fast, store_inline_fast",
     r"\b(?:store|load|take|gather)_lines?\b": "packets",
     r"\btake_letter\b": "take_inline",
+    # Pull.
+    r"\b(?:find_offered|read_offered|refuse_offers|reads_offers|await_offers|offers_of|MPIX_RING_OFFERED)\b": "*_rts",
+    r"\b(?:words_before|bytes_with)_offers\b": "words_before_rts, bytes_with_rts",
     # Others.
+    r"(?<!copy_)\bengine_(?:bytes|share|costs)\b|\bchoose_engine_share\b": "copy_engine_*",
+    r"\bspread_(?:of|message|buffer)\b|\bplaces_in\b|\bplace_bits\b|\bmost_places\b": "packed_view, offset_table, offsets",
     r"\b(?:begin|end)_asking\b|\bask_host\b": "begin_host_read, end_host_read, read_host",
     r"\b\w*_wish_?\b|\bwish_?\b": "device_spec, ucx_options, pack_mode; knob",
     r"\bcalling[_ ]card\b": "queue pair's address",
