@@ -125,7 +125,8 @@ communicator_registry::removed communicator_registry::remove(MPI_Comm freed) {
 void communicator_registry::restore(removed &&refused) {
     if (refused.empty()) return;
     if (refused.mapped().ranks != nullptr) {
-        MPI_Errhandler handler = refused.mapped().ranks->last_handler.exchange(MPI_ERRHANDLER_NULL);
+        MPI_Errhandler handler =
+            refused.mapped().ranks->last_handler.exchange(MPI_ERRHANDLER_NULL, std::memory_order_acq_rel);
         if (handler != MPI_ERRHANDLER_NULL) PMPI_Errhandler_free(&handler);
     }
     const std::lock_guard lock(mutex_);

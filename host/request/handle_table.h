@@ -50,7 +50,7 @@ public:
         slots *table = current_.load(std::memory_order_relaxed);
         if ((used_ + 1) * 2 > table->mask + 1) table = rebuild(*table);
         put(*table, key, object);
-        ++live_;
+        live_.fetch_add(1, std::memory_order_relaxed);
     }
 
     void remove(std::uint64_t key) {
@@ -60,7 +60,8 @@ public:
             const std::uint64_t here = table.entry[at].key.load(std::memory_order_relaxed);
             if (here == key_empty) return;
             if (here != key) continue;
-            if (table.entry[at].object.exchange(nullptr, std::memory_order_acq_rel) != nullptr) --live_;
+            if (table.entry[at].object.exchange(nullptr, std::memory_order_acq_rel) != nullptr)
+                live_.fetch_sub(1, std::memory_order_relaxed);
             // The key stays as a tombstone that finds nothing, so that probes past it go on; but no probe
             // goes past the last of a run, so from there backwards tombstones become empty again.
             while (table.entry[(at + 1) & table.mask].key.load(std::memory_order_relaxed) == key_empty &&
@@ -117,7 +118,7 @@ private:
     // them.
     slots *rebuild(const slots &old) {
         std::size_t n = 64;
-        while (n < (live_ + 1) * 4) n *= 2;
+        while (n < (size() + 1) * 4) n *= 2;
         slots *table = add_slots(n);
         used_ = 0;
         for (const entry_type &e : old.entry)

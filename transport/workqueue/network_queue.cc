@@ -146,7 +146,7 @@ public:
         if (outcome bad = memory_.share(sizeof(shared_part), shared_, view); !bad.empty()) return bad;
         auto *const host = static_cast<shared_part *>(shared_.address);
         static std::atomic<std::uint32_t> next_number{1};
-        const std::uint32_t number = next_number.fetch_add(1) & 0xffffff;
+        const std::uint32_t number = next_number.fetch_add(1, std::memory_order_relaxed) & 0xffffff;
         const auto rings_at = [number](shared_part *at) {
             return mpix_queue_rings{at->sq, at->cq, &at->sq_record, &at->cq_record, nullptr, log_blocks, log_blocks,
                                     number, 0};
