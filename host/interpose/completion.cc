@@ -170,11 +170,9 @@ int find_failed(const mixed_array &array, int most_looks, problem &why) {
     return -1;
 }
 
-// When one has failed, the others that are about to complete still may, so that a program need not come back for them.
-constexpr double patience_with_others = 1;
-
 // The wait ends, since `failed`, one of ours, has an error. `over`: its epoch has ended with that; otherwise it stays active. The
-// others get some time; those that are not complete then are pending.
+// others get some time, so that a program need not come back for what is about to complete; those that are not complete then are
+// pending.
 int give_up_all(mixed_array &array, MPI_Request handles[], MPI_Status statuses[], int failed, bool over,
                 const problem &why, double patience, const char *call) {
     scratch<int> classes(array.count());
@@ -217,20 +215,6 @@ void set_pending(const mixed_array &array, MPI_Status statuses[]) {
         if (!array.is_library(i)) set_error(at(statuses, i), array.mine(i) != nullptr ? MPI_ERR_PENDING : MPI_SUCCESS);
 }
 
-// Not all are complete: the error of one that has failed, all the same. No request is modified, so the call that finds all of them
-// complete tells it again.
-int testall_failed(mixed_array &array, MPI_Status statuses[], const char *call) {
-    constexpr int few = 16;
-    problem bad;
-    const int failed = find_failed(array, few, bad);
-    if (failed < 0) return MPI_SUCCESS;
-    for (int i = 0; i < array.count(); ++i)
-        set_error(at(statuses, i), array.is_library(i) || array.mine(i) != nullptr ? MPI_ERR_PENDING : MPI_SUCCESS);
-    array.mine(failed)->fill_status(at(statuses, failed));
-    set_error(at(statuses, failed), bad.error_class);
-    return raise_in_status(*array.mine(failed), call, bad);
-}
-
 }  // namespace
 
 MPIX_SYMBOL int MPI_Waitall(int count, MPI_Request array_of_requests[], MPI_Status array_of_statuses[]) try {
@@ -260,13 +244,12 @@ MPIX_SYMBOL int MPI_Waitall(int count, MPI_Request array_of_requests[], MPI_Stat
         };
         if (const problem bad = await(*array.mine(i), call, since, error_beside))
             return give_up_all(array, array_of_requests, array_of_statuses, failed, over, bad,
-                               over ? patience_with_others : 0, call);
+                               over ? notice_seconds() : 0, call);
     }
     int code = MPI_SUCCESS;
     if (problem bad; array.library_count() > 0)
         if (const int failed = find_failed(array, count, bad); failed >= 0)
-            return give_up_all(array, array_of_requests, array_of_statuses, failed, true, bad, patience_with_others,
-                               call);
+            return give_up_all(array, array_of_requests, array_of_statuses, failed, true, bad, notice_seconds(), call);
     if (array.library_count() > 0) {
         code = waitall_library(array.library_count(), array.library(), found.get());
         found.take_over();
@@ -293,8 +276,7 @@ MPIX_SYMBOL int MPI_Testall(int count, MPI_Request array_of_requests[], int *fla
     for (int i = 0; i < count; ++i)
         if (request *const r = array.mine(i); r != nullptr && !may_retire(*r)) {
             progress_poll_in_vain();  // which also lets the library get on
-            const int code = raise_of_incomplete(array, call);
-            return code == MPI_SUCCESS ? testall_failed(array, array_of_statuses, call) : code;
+            return raise_of_incomplete(array, call);
         }
     int code = MPI_SUCCESS;
     if (array.library_count() > 0) {
@@ -307,7 +289,7 @@ MPIX_SYMBOL int MPI_Testall(int count, MPI_Request array_of_requests[], int *fla
                 set_pending(array, array_of_statuses);
                 return code;
             }
-            return testall_failed(array, array_of_statuses, call);
+            return MPI_SUCCESS;
         }
         found.take_over();
     }

@@ -5,7 +5,7 @@
 #include "tests/errors/expect.h"
 
 enum { slow_tag = 51, bad_tag = 52, plain_tag = 53, go_tag = 54, parts = 4, count = 3, length = parts * count };
-enum call { waitall, testall, waitsome, testsome, waitany, testany, n_calls };
+enum call { waitall, waitsome, testsome, waitany, testany, n_calls };
 
 static int slow_out[length], slow_in[length], bad_out[length], bad_in[2 * length];
 
@@ -24,13 +24,6 @@ static void expect_failure(enum call call, MPI_Request all[2], int bad) {
         case waitall:
             EXPECT(MPI_ERR_IN_STATUS, words, MPI_Waitall(2, all, statuses));
             break;
-        case testall:
-            UNTIL(code != MPI_SUCCESS) {
-                code = MPI_Testall(2, all, &flag, statuses);
-                CHECK(!flag);
-            }
-            expect_error(__FILE__, __LINE__, "MPI_Testall()", code, MPI_ERR_IN_STATUS, words);
-            break;
         case waitsome:
             EXPECT(MPI_ERR_IN_STATUS, words, MPI_Waitsome(2, all, &n, indices, statuses));
             break;
@@ -45,7 +38,7 @@ static void expect_failure(enum call call, MPI_Request all[2], int bad) {
             UNTIL(flag) code = MPI_Testany(2, all, &index, &flag, statuses);
             expect_error(__FILE__, __LINE__, "MPI_Testany()", code, MPI_ERR_TRUNCATE, words);
     }
-    if (call == waitall || call == testall)
+    if (call == waitall)
         CHECK(statuses[bad].MPI_ERROR == MPI_ERR_TRUNCATE && statuses[1 - bad].MPI_ERROR == MPI_ERR_PENDING);
     if (call == waitsome || call == testsome)
         CHECK(n == 1 && indices[0] == bad && statuses[0].MPI_ERROR == MPI_ERR_TRUNCATE);
@@ -87,7 +80,6 @@ static void fail_beside(int by_library) {
         if (by_library) OK(MPI_Irecv(slow_in, length, MPI_INT, 1, plain_tag, MPI_COMM_WORLD, &all[1 - last]));
         expect_failure((enum call)(epoch / 2), all, last);
         CHECK(all[last] == bad && all[1 - last] != MPI_REQUEST_NULL);
-        if (epoch / 2 == testall) EXPECT(MPI_ERR_TRUNCATE, "bytes", MPI_Wait(&all[last], MPI_STATUS_IGNORE));
         OK(MPI_Wait(&all[last], MPI_STATUS_IGNORE));  // it is inactive now
         tell(1);
         MPI_Status status;
