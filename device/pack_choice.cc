@@ -116,7 +116,7 @@ bool as_rows(const pack_shape &shape, pitched_rows &out) {
     return true;
 }
 
-pack_choice consider(const pack_shape &shape, const pack_costs &costs, pack_wish wish) {
+pack_choice consider(const pack_shape &shape, const pack_costs &costs, pack_mode mode) {
     const auto bytes = static_cast<double>(shape.bytes);
     const bool whole = one_piece(shape), unreachable = shape.packed == packed_place::unreachable,
                other_gpu = shape.packed == packed_place::other_gpu;
@@ -148,8 +148,8 @@ pack_choice consider(const pack_shape &shape, const pack_costs &costs, pack_wish
     const pack_candidate *best = nullptr;
     for (const pack_candidate &c : out.candidates)
         if (c.why_not == nullptr && (best == nullptr || doubtful(c) < doubtful(*best))) best = &c;
-    if (wish == pack_wish::kernel && kernel.why_not == nullptr) best = &kernel;
-    if (wish == pack_wish::rows && by_row.why_not == nullptr) best = &by_row;
+    if (mode == pack_mode::kernel && kernel.why_not == nullptr) best = &kernel;
+    if (mode == pack_mode::rows && by_row.why_not == nullptr) best = &by_row;
     out.taken = best->way;
     return out;
 }

@@ -17,7 +17,7 @@ using on_off = bool;
 using seconds = double;
 using text = std::string;
 enum class progress_mode { automatic, always, never };
-using gpu::pack_wish;
+using gpu::pack_mode;
 // A number, or what the library works out for itself.
 struct count_or_auto {
     bool automatic = false;

@@ -18,9 +18,9 @@ struct hardware_queues {
     // The end: nobody posts any more. What was opened stays, and is of no use.
     virtual ~hardware_queues() = default;
     // Our end of the connection; the same one if asked again.
-    virtual outcome introduce(int peer, rdma::calling_card &own) = 0;
+    virtual outcome introduce(int peer, rdma::qp_address &own) = 0;
     // Behind introduce.
-    virtual outcome meet(int peer, const rdma::calling_card &peers) = 0;
+    virtual outcome meet(int peer, const rdma::qp_address &peers) = 0;
     // What is posted to the peer, now or later, fails.
     virtual void give_up(int peer) = 0;
     // For the kernels of `device`, by `gpus`, or (null) for host threads. Behind meet.

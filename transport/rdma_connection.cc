@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::uint8_t ack_timeout = 18;  // 4.096 us * 2^18, about a second,
 constexpr std::uint8_t retries = 7;       // so often, before a peer is taken for lost
-constexpr std::uint32_t card_version = 1;
+constexpr std::uint32_t qp_address_version = 1;
 
 // RoCE: the wished one (not below 0); else version 2, of an IPv4 address if there is one, before whatever comes first.
 bool choose_gid(const port_calls &verbs, ibv_context *device, int wished, port &p) {
@@ -43,25 +43,25 @@ outcome failed_call(const char *name, int number) {
     return std::string("libibverbs: ") + name + ": " + std::strerror(number);
 }
 
-outcome find_port(const port_calls &verbs, ibv_context *device, const rdma_wish &wish, port &out) {
+outcome find_port(const port_calls &verbs, ibv_context *device, const device_spec &spec, port &out) {
     ibv_device_attr can{};
     if (const int e = verbs.query_device(device, &can); e != 0) return failed_call("ibv_query_device", e);
     const auto lacks = [device](const std::string &what) {
         return std::string(device->device->name) + " has no " + what + " (MPIX_VERBS_DEVICE)";
     };
-    if (wish.port > can.phys_port_cnt) return lacks("port " + std::to_string(wish.port));
-    outcome none = wish.port != 0 ? lacks("link on port " + std::to_string(wish.port))
+    if (spec.port > can.phys_port_cnt) return lacks("port " + std::to_string(spec.port));
+    outcome none = spec.port != 0 ? lacks("link on port " + std::to_string(spec.port))
                                   : "no port of the RDMA device " + std::string(device->device->name) + " is active";
     for (std::uint8_t number = 1; number <= can.phys_port_cnt; ++number) {
-        if (wish.port != 0 && wish.port != number) continue;
+        if (spec.port != 0 && spec.port != number) continue;
         port p;
         p.number = number;
         if (verbs.query_port(device, number, &p.attributes) != 0 || p.attributes.state != IBV_PORT_ACTIVE ||
             p.attributes.max_msg_sz == 0)
             continue;
         p.by_gid = p.attributes.link_layer == IBV_LINK_LAYER_ETHERNET;
-        if (p.by_gid && !choose_gid(verbs, device, wish.gid, p)) {
-            if (wish.gid >= 0) none = lacks("GID " + std::to_string(wish.gid) + " on port " + std::to_string(number));
+        if (p.by_gid && !choose_gid(verbs, device, spec.gid, p)) {
+            if (spec.gid >= 0) none = lacks("GID " + std::to_string(spec.gid) + " on port " + std::to_string(number));
             continue;
         }
         out = p;
@@ -75,22 +75,22 @@ std::string name_of(const ibv_context *device, const port &at) {
            (at.by_gid ? ", GID " + std::to_string(at.gid_index) : "");
 }
 
-calling_card card_of(const port &at, std::uint32_t qpn, std::uint32_t psn) {
-    calling_card card{};
-    card.version = card_version;
-    card.qpn = qpn;
-    card.psn = psn;
-    card.lid = at.attributes.lid;
-    card.mtu = static_cast<std::uint8_t>(at.attributes.active_mtu);
-    card.by_gid = at.by_gid;
-    std::memcpy(card.gid, at.gid.raw, sizeof card.gid);
-    return card;
+qp_address qp_address_of(const port &at, std::uint32_t qpn, std::uint32_t psn) {
+    qp_address address{};
+    address.version = qp_address_version;
+    address.qpn = qpn;
+    address.psn = psn;
+    address.lid = at.attributes.lid;
+    address.mtu = static_cast<std::uint8_t>(at.attributes.active_mtu);
+    address.by_gid = at.by_gid;
+    std::memcpy(address.gid, at.gid.raw, sizeof address.gid);
+    return address;
 }
 
 std::uint32_t any_psn() { return std::random_device{}() & 0xffffff; }
 
-bool well_formed(const calling_card &peers) {
-    return peers.version == card_version && peers.mtu >= IBV_MTU_256 && peers.mtu <= IBV_MTU_4096 &&
+bool well_formed(const qp_address &peers) {
+    return peers.version == qp_address_version && peers.mtu >= IBV_MTU_256 && peers.mtu <= IBV_MTU_4096 &&
            peers.qpn <= 0xffffff && peers.psn <= 0xffffff && peers.by_gid <= 1;
 }
 
@@ -102,7 +102,7 @@ outcome initialize(modify_call modify, ibv_qp *queue, const port &at) {
     return change(modify, queue, a, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
 }
 
-outcome connect(modify_call modify, ibv_qp *queue, const port &at, std::uint32_t psn, const calling_card &peers) {
+outcome connect(modify_call modify, ibv_qp *queue, const port &at, std::uint32_t psn, const qp_address &peers) {
     if (peers.by_gid != static_cast<std::uint8_t>(at.by_gid))
         return "one of the two ports is InfiniBand's, the other one Ethernet's";
     ibv_qp_attr a{};

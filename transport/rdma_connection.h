@@ -35,12 +35,12 @@ struct port {
 };
 
 /** The wished one, or the first active one. Empty, or why there is none. */
-outcome find_port(const port_calls &verbs, ibv_context *device, const rdma_wish &wish, port &out);
+outcome find_port(const port_calls &verbs, ibv_context *device, const device_spec &spec, port &out);
 /** For the user. */
 std::string name_of(const ibv_context *device, const port &at);
 
 /** What connect() of the peer needs of our end. */
-struct calling_card {
+struct qp_address {
     std::uint32_t version;
     std::uint32_t qpn, psn;
     std::uint16_t lid;
@@ -48,18 +48,18 @@ struct calling_card {
     std::uint8_t by_gid;
     std::uint8_t gid[16];
 };
-static_assert(sizeof(calling_card) == 32);
+static_assert(sizeof(qp_address) == 32);
 
 /** `psn`: the first packet's number, any_psn() when the queue pair was made. */
-calling_card card_of(const port &at, std::uint32_t qpn, std::uint32_t psn);
+qp_address qp_address_of(const port &at, std::uint32_t qpn, std::uint32_t psn);
 std::uint32_t any_psn();
-/** Nothing in a peer's card is trusted. */
-bool well_formed(const calling_card &peers);
+/** Nothing in a peer's address is trusted. */
+bool well_formed(const qp_address &peers);
 
 /** A new queue pair: peers may write by way of it once it is connected. */
 outcome initialize(modify_call modify, ibv_qp *queue, const port &at);
-/** With the peer's well-formed card. The peer's end may not be ready yet: then what we send is sent again. */
-outcome connect(modify_call modify, ibv_qp *queue, const port &at, std::uint32_t psn, const calling_card &peers);
+/** With the peer's well-formed address. The peer's end may not be ready yet: then what we send is sent again. */
+outcome connect(modify_call modify, ibv_qp *queue, const port &at, std::uint32_t psn, const qp_address &peers);
 
 // ---- a peer's region: whose it is, and the key of its memory ----
 

@@ -6,12 +6,12 @@
 
 namespace mpix::transport {
 
-outcome parse_rdma_wish(const std::string &text, rdma_wish &out) {
+outcome parse_device_spec(const std::string &text, device_spec &out) {
     out = {};
     if (text.empty()) return {};
     const std::size_t first = std::min(text.find(':'), text.size());
     const std::size_t second = first == text.size() ? first : std::min(text.find(':', first + 1), text.size());
-    rdma_wish made;
+    device_spec made;
     made.name = text.substr(0, first);
     const auto number = [&text](std::size_t from, std::size_t to, int least, int &value) {
         if (from > text.size()) return true;  // left out

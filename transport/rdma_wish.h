@@ -10,14 +10,14 @@
 
 namespace mpix::transport {
 
-struct rdma_wish {
+struct device_spec {
     std::string name;  // empty: the first one with an active port
     int port = 0;      // 0: the first active one
     int gid = -1;      // index; -1: RoCE version 2 of an IPv4 address before others
 };
 
 // Empty, or why `text` is none.
-outcome parse_rdma_wish(const std::string &text, rdma_wish &out);
+outcome parse_device_spec(const std::string &text, device_spec &out);
 
 }  // namespace mpix::transport
 

@@ -27,7 +27,7 @@ outcome no_devices();
 outcome use_only(const std::string &names);
 
 // The RDMA device for verbs, as rdma_wish.h has it; empty: any. A sentence if it is malformed. Before anything else, too.
-outcome use_rdma_device(const std::string &wish);
+outcome use_rdma_device(const std::string &spec);
 
 // Whether UCX may be asked to reach the memory of GPUs itself, and which puts go as messages. A sentence if those are too large.
 // Before anything else, too.

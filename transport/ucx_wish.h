@@ -8,10 +8,10 @@
 
 namespace mpix::transport {
 
-struct ucx_wish {
+struct ucx_options {
     static constexpr std::uint64_t most_eager_bytes = 1 << 20;
     bool gpu_memory = true;         // where it can
-    bool played_gpus = false;       // tests: that is host memory
+    bool fake_gpus = false;         // tests: that is host memory
     std::uint64_t eager_bytes = 0;  // puts into host memory of at most so many go as messages
 };
 

@@ -6,11 +6,11 @@
 namespace mpix::gpu {
 
 #if MPIX_HAVE_NVCC
-outcome start_taking(mpix_prequest *receive, int device, std::unique_ptr<pending> &out) {
+outcome start_inline_drain(mpix_prequest *receive, int device, std::unique_ptr<pending> &out) {
     return start_in_own_stream(
-        device, "taking out of a mailbox",
+        device, "taking out of an inline buffer",
         [&](device_state &, cudaStream_t stream) {
-            const auto error = static_cast<cudaError_t>(launch_taking(receive, stream));
+            const auto error = static_cast<cudaError_t>(launch_inline_drain(receive, stream));
             return error == cudaSuccess ? outcome{} : detail::cuda_error("a kernel of mpix", error);
         },
         out);

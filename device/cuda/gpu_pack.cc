@@ -44,9 +44,9 @@ packed_place find_packed(char *&packed, int device) {
 }
 
 // Without nvcc there are no kernels, but copies of one run after another.
-std::atomic<pack_wish> wish{MPIX_HAVE_NVCC ? pack_wish::none : pack_wish::rows};
+std::atomic<pack_mode> mode{MPIX_HAVE_NVCC ? pack_mode::none : pack_mode::rows};
 
-bool costs_matter() { return wish.load(std::memory_order_relaxed) == pack_wish::none; }
+bool costs_matter() { return mode.load(std::memory_order_relaxed) == pack_mode::none; }
 
 int word_of(const message &m) {
     return m.unpack ? detail::kernel_word<true>(*m.type, m.memory, m.packed, m.begin, m.bytes)
@@ -139,7 +139,7 @@ outcome move_staged(device_state &device, message m, cudaStream_t order) {
 outcome submit(device_state &device, message m, cudaStream_t order) {
     const packed_place packed = find_packed(m.packed, m.device);
     const pack_shape shape = shape_of(m, packed);
-    const pack_choice choice = consider(shape, device.costs(), wish.load(std::memory_order_relaxed));
+    const pack_choice choice = consider(shape, device.costs(), mode.load(std::memory_order_relaxed));
     if (choice.taken == pack_way::copy) {
         char *const memory = m.memory + m.type->grid.offset + m.begin;
         return copy_in_order(m.unpack ? memory : m.packed, m.unpack ? m.packed : memory, m.bytes, order);
@@ -208,7 +208,7 @@ outcome run(const message &m) {
     });
 }
 
-outcome prepare(int ordinal) {
+outcome load_on(int ordinal) {
     const device_scope scope(ordinal);
     return devices().at(static_cast<std::size_t>(ordinal)).load(ordinal, costs_matter());
 }
@@ -232,10 +232,10 @@ pack_choice explain(message m, pack_costs &costs) {
     const device_scope scope(m.device);
     costs = devices().at(static_cast<std::size_t>(m.device)).costs();
     const packed_place packed = find_packed(m.packed, m.device);
-    return consider(shape_of(m, packed), costs, wish.load(std::memory_order_relaxed));
+    return consider(shape_of(m, packed), costs, mode.load(std::memory_order_relaxed));
 }
 
-void prefer(pack_wish way) { wish.store(way, std::memory_order_relaxed); }
+void prefer(pack_mode way) { mode.store(way, std::memory_order_relaxed); }
 
 outcome copy(void *to, const void *from, int64_t bytes, int device) {
     return finish_on(device,

@@ -19,7 +19,7 @@ outcome start_timing(void *at_peer, int device, std::unique_ptr<pending> &out) {
         out);
 }
 
-mail_times times_of(int device) {
+inline_times times_of(int device) {
     const std::uint64_t *const words = devices().at(static_cast<std::size_t>(device)).room_for_timing().words;
     if (words == nullptr || words[ticks_of_all] == 0) return {};
     const double us = static_cast<double>(words[ns_of_all]) / static_cast<double>(words[ticks_of_all]) / 1000;
@@ -28,7 +28,7 @@ mail_times times_of(int device) {
 }
 #else
 outcome start_timing(void *, int, std::unique_ptr<pending> &) { return "mpix was built without CUDA kernels"; }
-mail_times times_of(int) { return {}; }
+inline_times times_of(int) { return {}; }
 #endif
 
 }  // namespace mpix::gpu

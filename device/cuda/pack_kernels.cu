@@ -268,7 +268,7 @@ int load_kernels() {
     load(error, unpack_expecting<1>);
     load(error, unpack_expecting<16>);
     load_maps<detail::grid_map, detail::run_map, detail::box_map>(error);
-    return error == cudaSuccess ? load_mail_kernels() : error;
+    return error == cudaSuccess ? load_inline_kernels() : error;
 }
 
 int launch_move(const passage &p, stream_handle order) {

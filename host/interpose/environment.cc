@@ -144,7 +144,7 @@ int begin(init_call asked, int *argc, char ***argv, int required, int *provided)
     const bool thread_safe = *provided == MPI_THREAD_MULTIPLE;
     *provided = told_level = std::min(*provided, required);
     start_thread_check(told_level);
-    if (config().pack != gpu::pack_wish::none) gpu::prefer(config().pack);
+    if (config().pack != gpu::pack_mode::none) gpu::prefer(config().pack);
     warn_of_unknown_variables();
     start_setup(thread_safe, told_level == MPI_THREAD_SINGLE);
     start_progress();

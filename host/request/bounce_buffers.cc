@@ -7,7 +7,7 @@
 
 namespace mpix {
 
-transport::outcome bounce_buffers::prepare(transport::transport &memory, transport::transport &gpus, int device) {
+transport::outcome bounce_buffers::allocate(transport::transport &memory, transport::transport &gpus, int device) {
     const std::lock_guard lock(mutex_);
     if (made_) return {};
     transport::region all;

@@ -41,10 +41,10 @@ std::string check_control(const void *data, std::size_t bytes, control_message &
     if (describes && (out.partitions < 1 || out.bytes > message_limit ||
                       out.bytes % static_cast<std::uint64_t>(out.partitions) != 0))
         return "a control message with impossible partitions";
-    const std::uint32_t slots = out.flags & ~(accept_in_chunks | accept_mailbox | accept_in_place | accept_pull);
+    const std::uint32_t slots = out.flags & ~(accept_in_chunks | accept_inline | accept_in_place | accept_pull);
     if (accepts && slots != 1 && slots != 2) return "a control message with impossible slots";
-    if (accepts && (out.flags & accept_mailbox) != 0 && out.flags != (1 | accept_mailbox))
-        return "a control message with an impossible mailbox";
+    if (accepts && (out.flags & accept_inline) != 0 && out.flags != (1 | accept_inline))
+        return "a control message with an impossible inline buffer";
     if (accepts && (out.flags & accept_in_place) != 0 && out.flags != (1 | accept_in_place))
         return "a control message with an impossible receive buffer";
     if (accepts && (out.flags & accept_pull) != 0 && out.flags != (1 | accept_pull))

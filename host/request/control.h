@@ -67,14 +67,14 @@ constexpr std::uint64_t introduction_limit = 64 * introduction_piece;
 
 constexpr std::uint32_t control_magic = 0x6278706d;  // "mpxb"
 constexpr std::uint32_t offer_has_devices = 1;
-constexpr std::uint32_t offer_in_place = 2;       // the sender can write into a receive buffer in host memory itself
-constexpr std::uint32_t offer_gpu_put = 4;        // the sender's network can put into GPU memory what it sends
-constexpr std::uint32_t offer_mail = 8;           // partitions are small enough for a mailbox of a receive without gaps
-constexpr std::uint32_t offer_mail_to_gaps = 16;  // and of one with gaps
+constexpr std::uint32_t offer_in_place = 2;  // the sender can write into a receive buffer in host memory itself
+constexpr std::uint32_t offer_gpu_put = 4;   // the sender's network can put into GPU memory what it sends
+constexpr std::uint32_t offer_inline = 8;  // partitions are small enough for an inline buffer of a receive without gaps
+constexpr std::uint32_t offer_inline_to_gaps = 16;  // and of one with gaps
 constexpr std::uint32_t offer_pull =
     32;  // kernels may read the send buffer (pull.h): it is `landing`, `arrival` what they want
-constexpr std::uint32_t accept_slots = 3;    // mask: 1, or 2; within a node that is as many as the landing has room for
-constexpr std::uint32_t accept_mailbox = 8;  // a mailbox lies behind the arrival flags (mailbox.h)
+constexpr std::uint32_t accept_slots = 3;   // mask: 1, or 2; within a node that is as many as the landing has room for
+constexpr std::uint32_t accept_inline = 8;  // an inline buffer lies behind the arrival flags (mailbox.h)
 constexpr std::uint32_t accept_in_place = 16;  // the landing is the receive buffer, in the receiver's own memory
 constexpr std::uint32_t accept_pull = 32;      // they do: offers lie behind the arrival flags
 constexpr std::uint32_t accept_in_chunks = 4;  // the message travels in chunks, each with its flag (chunks.h)

@@ -154,16 +154,17 @@ void add_sender(table &out, const request &r, const movement &how, const transpo
     out.line(how.typed_only
                  ? "  in a kernel: pready_typed stores into the receive buffer, pready leaves it to the engine"
                  : "  pready in a kernel: its threads store into the receive buffer");
-    if (how.by_mail)
+    if (how.by_inline)
         out.line(
-            format("    once kernels receive it: {}into their mailbox, the arrival in the data, by groups of {} "
+            format("    once kernels receive it: {}into their inline buffer, the arrival in the data, by groups of {} "
                    "threads or more",
                    !how.typed_only ? ""
                    : r.gapless     ? "both "
                                    : "pready_typed ",
-                   detail::least_mailing_threads(r.partition_bytes)));
-    if (how.mailed.bytes != 0) out.line("    by the mailbox, where there is one: " + described(how.mailed));
-    if (const engine_share &share = how.to_engine; share.by_model && share.bytes != 0)
+                   detail::least_inline_threads(r.partition_bytes)));
+    if (how.sent_inline.bytes != 0)
+        out.line("    inline, where the receiver has a buffer for it: " + described(how.sent_inline));
+    if (const copy_engine_threshold &share = how.to_engine; share.by_model && share.bytes != 0)
         out.line(format(
             "    left to the engine too from {} bytes for each thread on (MPIX_ENGINE_BYTES): a thread stores {:.0f} "
             "bytes a us, the copy engine takes {:.1f} us for a word",

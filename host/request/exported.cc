@@ -20,8 +20,8 @@ namespace mpix {
 
 static_assert(offsetof(device_route, told) == offsetof(mpix_prequest, told) - offsetof(mpix_prequest, landing) &&
               offsetof(device_route, layouts) == offsetof(mpix_prequest, layouts) - offsetof(mpix_prequest, landing) &&
-              offsetof(device_route, engine_bytes) ==
-                  offsetof(mpix_prequest, engine_bytes) - offsetof(mpix_prequest, landing) &&
+              offsetof(device_route, copy_engine_bytes) ==
+                  offsetof(mpix_prequest, copy_engine_bytes) - offsetof(mpix_prequest, landing) &&
               offsetof(device_route, pull_bytes) ==
                   offsetof(mpix_prequest, pull_bytes) - offsetof(mpix_prequest, landing) &&
               offsetof(device_route, answers) == offsetof(mpix_prequest, answers) - offsetof(mpix_prequest, landing));
@@ -51,7 +51,7 @@ device_copy::~device_copy() {
     if (shared_) gpus_.release(shared_);
     if (viewed_) gpus_.release_view(viewed_);
     for (transport::region &r : layouts_) gpus_.release(r);
-    if (places_) gpus_.release(places_);
+    if (offsets_) gpus_.release(offsets_);
 #if MPIX_HAVE_CUDA
     for (const placed &t : types_) gpu::unplace(t.map, device_);
 #endif
@@ -107,14 +107,14 @@ problem device_copy::make(const request &r, std::uint64_t epoch, std::uint32_t c
     if (auto bad = gpus_.acquire_view(r.words_region, device_, words); !bad.empty()) return {MPI_ERR_OTHER, bad};
     viewed_ = r.words_region;
     receives_ = r.kind == MPIX_KIND_RECV;
-    if (r.mailable()) mailing_threads_ = detail::least_mailing_threads(r.partition_bytes);
-    reads_ = receives_ && !r.mailable() && !r.null_peer() && r.why_not_pulled().empty();
+    if (r.inline_capable()) inline_threads_ = detail::least_inline_threads(r.partition_bytes);
+    reads_ = receives_ && !r.inline_capable() && !r.null_peer() && r.why_not_pulled().empty();
     const std::size_t bytes = mpix_prequest_size(r.kind, r.op.partitions);
     if (auto bad = gpus_.allocate(bytes, device_, memory_); !bad.empty()) return {MPI_ERR_NO_MEM, bad};
 
-    const std::int64_t *places = nullptr;
-    if (r.mailable() && !r.gapless)
-        if (problem bad = place_pieces(r, &places); bad) return bad;
+    const std::int64_t *offsets = nullptr;
+    if (r.inline_capable() && !r.gapless)
+        if (problem bad = write_offset_table(r, &offsets); bad) return bad;
 
     std::vector<char> image(bytes, 0);
     auto *p = reinterpret_cast<mpix_prequest *>(image.data());
@@ -126,7 +126,7 @@ problem device_copy::make(const request &r, std::uint64_t epoch, std::uint32_t c
     p->words = static_cast<mpix_words *>(words);
     p->ring = reinterpret_cast<mpix_ring_entry *>(p->words + 1);
     p->stall_ns = r.home->stall_ns;
-    p->places = places;
+    p->offsets = offsets;
     p->seen_epoch = epoch;
     p->ready_count = epoch * static_cast<std::uint64_t>(r.op.partitions);
     p->defer_count = r.home->defer_count;  // the engine goes on where it was in the ring
@@ -145,21 +145,21 @@ problem device_copy::make(const request &r, std::uint64_t epoch, std::uint32_t c
     return {};
 }
 
-problem device_copy::place_pieces(const request &r, const std::int64_t **out) {
-    const spread_message message = r.spread();
-    const std::vector<std::int64_t> table = message.places();
+problem device_copy::write_offset_table(const request &r, const std::int64_t **out) {
+    const offset_table message = r.offsets();
+    const std::vector<std::int64_t> table = message.offsets();
     const std::uint64_t bytes = table.size() * sizeof table[0];
-    if (auto bad = gpus_.allocate(bytes, device_, places_); !bad.empty()) return {MPI_ERR_NO_MEM, bad};
-    if (auto bad = gpus_.write(places_.address, table.data(), bytes, device_); !bad.empty())
+    if (auto bad = gpus_.allocate(bytes, device_, offsets_); !bad.empty()) return {MPI_ERR_NO_MEM, bad};
+    if (auto bad = gpus_.write(offsets_.address, table.data(), bytes, device_); !bad.empty())
         return {MPI_ERR_OTHER, bad};
-    *out = detail::places_in(static_cast<const std::int64_t *>(places_.address), message.piece());
+    *out = detail::offsets_in(static_cast<const std::int64_t *>(offsets_.address), message.piece());
     return {};
 }
 
 mpix_prequest *device_copy::opaque_handle(bool sole_waiter) const {
-    if (mailing_threads_ == 0) return reads_ ? detail::reading_receive(handle()) : handle();
-    return receives_ ? detail::mailable_receive(handle(), sole_waiter, mailing_threads_)
-                     : detail::mailable_send(handle(), mailing_threads_);
+    if (inline_threads_ == 0) return reads_ ? detail::reading_receive(handle()) : handle();
+    return receives_ ? detail::inline_capable_receive(handle(), sole_waiter, inline_threads_)
+                     : detail::inline_capable_send(handle(), inline_threads_);
 }
 
 transport::outcome device_copy::install(const device_route &route) {

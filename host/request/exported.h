@@ -28,10 +28,10 @@ struct device_route {
     std::uint64_t *taken = nullptr;
     const mpix_layouts *layouts = nullptr;
     const mpix_posting *postings = nullptr;
-    char *mailbox = nullptr;
+    char *inline_buffer = nullptr;
     std::uint64_t *told = nullptr;
     std::uint64_t left_bytes = 0;
-    std::uint32_t engine_bytes = 0, pull_bytes = 0;
+    std::uint32_t copy_engine_bytes = 0, pull_bytes = 0;
     std::uint64_t *wanted = nullptr;
     const char *peer_buffer = nullptr;
     std::uint64_t *answers = nullptr;
@@ -70,20 +70,20 @@ public:
     mpix_prequest *handle_for_library() const { return opaque_handle(false); }
     // Of a receive: "mpix_waiters" is 1. Before the user has the handle.
     void expect_sole_waiter() { sole_waiter_ = true; }
-    // Whether kernels that work with it may use a mailbox.
-    bool mailable() const { return mailing_threads_ != 0; }
+    // Whether kernels that work with it may use an inline buffer.
+    bool inline_capable() const { return inline_threads_ != 0; }
     int device() const { return device_; }
     transport::transport &gpus() const { return gpus_; }
 
 private:
     mpix_prequest *opaque_handle(bool sole_waiter) const;
     void bury();
-    problem place_pieces(const request &r, const std::int64_t **out);
+    problem write_offset_table(const request &r, const std::int64_t **out);
 
     transport::transport &gpus_;
     int device_;
-    std::uint64_t mailing_threads_ =
-        0;  // that a group needs to use a mailbox, or, of a receive, to take out of it at once; 0: there is none for it
+    std::uint64_t inline_threads_ =
+        0;  // that a group needs to use an inline buffer, or, of a receive, to take out of it at once; 0: there is none for it
     bool receives_ = false, sole_waiter_ = false;
     bool reads_ = false;  // a receive whose kernels may be offered partitions
     bool ended_ = false;
@@ -95,7 +95,7 @@ private:
     };
     std::vector<placed> types_;  // of all matches: callers of Pready may remember an earlier one's
     std::vector<transport::region> layouts_;
-    transport::region places_;
+    transport::region offsets_;
     transport::region shared_;  // see mpix_prequest.shared
 };
 

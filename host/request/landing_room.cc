@@ -21,16 +21,16 @@ std::uint64_t slots_within(std::uint64_t room, std::uint64_t message_bytes) {
     return std::clamp(std::bit_floor(room / message_bytes), std::uint64_t{2}, most_slots);
 }
 
-std::uint64_t wanted_slots(std::uint64_t message_bytes, std::uint64_t wish) {
+std::uint64_t wanted_slots(std::uint64_t message_bytes, std::uint64_t budget) {
     // Of shorter messages there would be too many for too little.
-    if (message_bytes == 0 || wish / message_bytes > most_slots) return 2;
-    return slots_within(wish, message_bytes);
+    if (message_bytes == 0 || budget / message_bytes > most_slots) return 2;
+    return slots_within(budget, message_bytes);
 }
 
-std::uint64_t landing_room::take(std::uint64_t message_bytes, std::uint64_t wish) {
+std::uint64_t landing_room::take(std::uint64_t message_bytes, std::uint64_t budget) {
     give_back();
-    const std::uint64_t slots = wanted_slots(message_bytes, wish), more = (slots - 2) * message_bytes;
-    const std::uint64_t most = wish > ~std::uint64_t{0} / most_landings ? ~std::uint64_t{0} : wish * most_landings;
+    const std::uint64_t slots = wanted_slots(message_bytes, budget), more = (slots - 2) * message_bytes;
+    const std::uint64_t most = budget > ~std::uint64_t{0} / most_landings ? ~std::uint64_t{0} : budget * most_landings;
     for (std::uint64_t before = taken_by_all.load(std::memory_order_relaxed); before <= most && more <= most - before;)
         if (taken_by_all.compare_exchange_weak(before, before + more, std::memory_order_relaxed)) {
             taken_ = more;

@@ -13,11 +13,11 @@ namespace mpix {
 
 // Of a landing. A power of two, as slot_of in landing.cuh wants it.
 constexpr std::uint64_t most_slots = 128;
-static_assert(most_slots <= 256);  // agree_code tells a group's members a slot
+static_assert(most_slots <= 256);  // broadcast_code tells a group's members a slot
 // Those of a landing that takes `room` bytes in all, and has at least two.
 std::uint64_t slots_within(std::uint64_t room, std::uint64_t message_bytes);
-// What a message that has room for two epochs should have. `wish` is MPIX_LANDING_BYTES.
-std::uint64_t wanted_slots(std::uint64_t message_bytes, std::uint64_t wish);
+// What a message that has room for two epochs should have. `budget` is MPIX_LANDING_BYTES.
+std::uint64_t wanted_slots(std::uint64_t message_bytes, std::uint64_t budget);
 
 // What the landing of one receive has more than two slots: a share of what the process has for all, given back at the end.
 class landing_room {
@@ -28,7 +28,7 @@ public:
     landing_room &operator=(const landing_room &) = delete;
 
     // How many slots it gets: as many as wanted, or two.
-    std::uint64_t take(std::uint64_t message_bytes, std::uint64_t wish);
+    std::uint64_t take(std::uint64_t message_bytes, std::uint64_t budget);
     void give_back();
 
 private:

@@ -23,17 +23,17 @@ void check_layout(const request &r, const char *call) {
     if (bytes == 0) return;
     std::int64_t low = 0, high = static_cast<std::int64_t>(bytes);
     if (!r.gapless) {
-        const spread_message message = r.spread();
+        const offset_table message = r.offsets();
         const std::int64_t piece = message.piece();
-        if (bytes / static_cast<std::uint64_t>(piece) > most_places)
+        if (bytes / static_cast<std::uint64_t>(piece) > most_offsets)
             return say(format("check: {}: the message has too many pieces to look at", call));
-        std::vector<std::int64_t> places = message.places();
-        std::sort(places.begin(), places.end());
-        low = places.front();
-        high = places.back() + piece;
-        const auto twice = std::adjacent_find(places.begin(), places.end(),
+        std::vector<std::int64_t> offsets = message.offsets();
+        std::sort(offsets.begin(), offsets.end());
+        low = offsets.front();
+        high = offsets.back() + piece;
+        const auto twice = std::adjacent_find(offsets.begin(), offsets.end(),
                                               [piece](std::int64_t a, std::int64_t b) { return b - a < piece; });
-        if (twice != places.end())
+        if (twice != offsets.end())
             say(format("check: {}: the partitions overlap, at byte {} of the buffer; {}", call, *(twice + 1), advice));
     }
     const std::uintptr_t start = reinterpret_cast<std::uintptr_t>(r.op.buffer) + static_cast<std::uintptr_t>(low),

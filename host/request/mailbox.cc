@@ -12,32 +12,33 @@
 namespace mpix {
 namespace {
 
-// GPU memory that the mailbox of one request may take.
+// GPU memory that the inline buffer of one request may take.
 constexpr std::uint64_t most_memory = 64 * 1024 * 1024;
 constexpr std::chrono::microseconds time_enough{20};
 
 }  // namespace
 
-mailbox_layout mailbox_for(std::uint64_t partitions, std::uint64_t partition_bytes, std::uint64_t most_bytes) {
+inline_buffer_layout inline_buffer_for(std::uint64_t partitions, std::uint64_t partition_bytes,
+                                       std::uint64_t most_bytes) {
     if (partition_bytes == 0 || partition_bytes > most_bytes) return {};
-    const std::uint64_t each = detail::lines_of(partition_bytes) * detail::line_bytes;
+    const std::uint64_t each = detail::packets_of(partition_bytes) * detail::packet_bytes;
     if (each > most_memory / partitions) return {};
-    mailbox_layout m;
+    inline_buffer_layout m;
     m.taken = (partitions + 1) * sizeof(std::uint64_t);  // behind the flags
-    m.lines = (m.taken + partitions * sizeof(std::uint64_t) + 127) / 128 * 128;
-    m.all = m.lines + partitions * each;
+    m.packets = (m.taken + partitions * sizeof(std::uint64_t) + 127) / 128 * 128;
+    m.all = m.packets + partitions * each;
     return m;
 }
 
-bool mail_delivery::end() {
-    // It reads the mailbox, and stores to the user's buffer.
-    if (!outlast("a kernel that takes partitions out of a mailbox", [this] { return !busy(); })) {
-        taking_.release();
+bool inline_drain::end() {
+    // It reads the inline buffer, and stores to the user's buffer.
+    if (!outlast("a kernel that takes partitions out of an inline buffer", [this] { return !busy(); })) {
+        draining_.release();
         view_ = nullptr;
         told_ = {};
         return false;
     }
-    taking_ = nullptr;
+    draining_ = nullptr;
     if (std::exchange(view_, nullptr) != nullptr)
         close_view(told_);
     else if (told_)
@@ -46,7 +47,7 @@ bool mail_delivery::end() {
     return true;
 }
 
-transport::outcome mail_delivery::prepare() {
+transport::outcome inline_drain::allocate() {
     if (view_ != nullptr) return {};
     if (!told_)
         if (auto bad = transport::node_memory().allocate(senders_ * sizeof(std::uint64_t), transport::on_host, told_);
@@ -58,18 +59,18 @@ transport::outcome mail_delivery::prepare() {
     return bad;
 }
 
-bool mail_delivery::told_all(std::uint64_t epoch) {
+bool inline_drain::told_all(std::uint64_t epoch) {
     if (cursor_epoch_ != epoch) {
         cursor_epoch_ = epoch;
         cursor_ = 0;
     }
     // Pairs with tell_taken.
     const auto *const told = static_cast<const std::uint64_t *>(told_.address);
-    while (cursor_ < senders_ && detail::observe(&told[cursor_]) >= epoch) ++cursor_;
+    while (cursor_ < senders_ && detail::load_acquire(&told[cursor_]) >= epoch) ++cursor_;
     return cursor_ == senders_;
 }
 
-bool mail_delivery::overdue(std::uint64_t epoch) {
+bool inline_drain::overdue(std::uint64_t epoch) {
     const auto now = std::chrono::steady_clock::now();
     if (seen_epoch_ != epoch) {
         seen_epoch_ = epoch;
@@ -78,7 +79,7 @@ bool mail_delivery::overdue(std::uint64_t epoch) {
     return now - seen_ >= time_enough;
 }
 
-bool mail_delivery::look_due(std::uint64_t epoch) {
+bool inline_drain::look_due(std::uint64_t epoch) {
     if (!overdue(epoch)) return false;
     const auto now = std::chrono::steady_clock::now();
     if (now < next_look_) return false;
@@ -86,18 +87,18 @@ bool mail_delivery::look_due(std::uint64_t epoch) {
     return true;
 }
 
-bool mail_delivery::busy() {
+bool inline_drain::busy() {
     transport::outcome problem;
-    return taking_ != nullptr && !taking_->finished(problem);
+    return draining_ != nullptr && !draining_->finished(problem);
 }
 
-transport::outcome mail_delivery::take_rest(mpix_prequest *receive) {
+transport::outcome inline_drain::take_rest(mpix_prequest *receive) {
     transport::outcome problem;
-    if (taking_ != nullptr && !taking_->finished(problem)) return {};
-    taking_ = nullptr;
+    if (draining_ != nullptr && !draining_->finished(problem)) return {};
+    draining_ = nullptr;
     if (!problem.empty()) return problem;
 #if MPIX_HAVE_NVCC
-    return gpu::start_taking(receive, device_, taking_);
+    return gpu::start_inline_drain(receive, device_, draining_);
 #else
     static_cast<void>(receive);
     return "mpix was built without CUDA kernels";

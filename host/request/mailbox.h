@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The mailbox of a receive in GPU memory (mpix/device/mailbox.cuh): where it lies, and how the host knows what kernels have
+// The inline buffer of a receive in GPU memory (mpix/device/mailbox.cuh): where it lies, and how the host knows what kernels have
 // taken out of it.
 #ifndef MPIX_HOST_REQUEST_MAILBOX_H
 #define MPIX_HOST_REQUEST_MAILBOX_H
@@ -18,39 +18,40 @@
 namespace mpix {
 
 // In the region that begins with the arrival flags; offsets in bytes. Both sides work it out.
-struct mailbox_layout {
-    std::uint64_t taken = 0, lines = 0, all = 0;
+struct inline_buffer_layout {
+    std::uint64_t taken = 0, packets = 0, all = 0;
     explicit operator bool() const { return all != 0; }
 };
 // By the sender's partitions. None for what is larger than `most_bytes`, or empty.
-mailbox_layout mailbox_for(std::uint64_t partitions, std::uint64_t partition_bytes, std::uint64_t most_bytes);
+inline_buffer_layout inline_buffer_for(std::uint64_t partitions, std::uint64_t partition_bytes,
+                                       std::uint64_t most_bytes);
 
 // Of one matched receive. The caller has the request's `engine` mutex.
-class mail_delivery {
+class inline_drain {
 public:
     // `senders` partitions come, to a request on this GPU.
-    mail_delivery(transport::transport &gpus, int device, std::uint64_t senders)
+    inline_drain(transport::transport &gpus, int device, std::uint64_t senders)
         : gpus_(gpus), device_(device), senders_(senders) {}
-    ~mail_delivery() { end(); }
-    mail_delivery(const mail_delivery &) = delete;
-    mail_delivery &operator=(const mail_delivery &) = delete;
+    ~inline_drain() { end(); }
+    inline_drain(const inline_drain &) = delete;
+    inline_drain &operator=(const inline_drain &) = delete;
 
     // Words in which kernels tell of what they know to be in the user's buffer.
-    transport::outcome prepare();
+    transport::outcome allocate();
     std::uint64_t *told_by_kernels() const { return view_; }
 
     // Whether they have told of all partitions in that epoch.
     bool told_all(std::uint64_t epoch);
     // Whether they have had time enough to, since the sender completed that epoch: those that wait need microseconds.
     bool overdue(std::uint64_t epoch);
-    // Whether a caller that asks again and again should have a look into the mailbox now, of an epoch that the sender has not
+    // Whether a caller that asks again and again should have a look into the inline buffer now, of an epoch that the sender has not
     // completed: after pauses that double, so that a long wait launches few kernels, and ends at most that much later.
     bool look_due(std::uint64_t epoch);
     // Have a kernel of the library take out what is there, if none is doing so. Does not wait.
     transport::outcome take_rest(mpix_prequest *receive);
     // Whether that kernel may be running.
     bool busy();
-    // Wait for it, and give back the words. False: it has not ended by the stall deadline, so what it works with, the mailbox
+    // Wait for it, and give back the words. False: it has not ended by the stall deadline, so what it works with, the inline buffer
     // and the request's memory on the GPU, must not be given back.
     bool end();
 
@@ -63,7 +64,7 @@ private:
     std::uint64_t cursor_ = 0, cursor_epoch_ = 0;
     std::uint64_t seen_epoch_ = 0;
     std::chrono::steady_clock::time_point seen_, next_look_;
-    std::unique_ptr<gpu::pending> taking_;
+    std::unique_ptr<gpu::pending> draining_;
 };
 
 }  // namespace mpix

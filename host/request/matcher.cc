@@ -64,7 +64,7 @@ void matcher::lines::join_last_freed(side which) {
 }
 
 // What follows from a change in this place, and maybe in all behind it.
-matcher::change matcher::settle(all_lines::iterator it, std::size_t from, bool to_the_end) {
+matcher::change matcher::follow_up(all_lines::iterator it, std::size_t from, bool to_the_end) {
     change c;
     lines &l = it->second;
     bool doubt = l.doubt_before(from);
@@ -117,14 +117,14 @@ matcher::change matcher::add(const match_key &key, side which, std::uint64_t num
     const std::size_t place = mine.size();
     mine.push_back({number, state::waiting});
     if (place < theirs.size()) it->second.split(other_side(which), place);
-    return settle(it, place, false);
+    return follow_up(it, place, false);
 }
 
 matcher::change matcher::start(const match_key &key, side which, std::uint64_t number) {
     const auto [it, place] = find(key, which, number);
     if (it == lines_.end()) return {};
     it->second.line[which][place].is = state::started;
-    return settle(it, place, false);
+    return follow_up(it, place, false);
 }
 
 matcher::change matcher::free(const match_key &key, side which, std::uint64_t number) {
@@ -133,7 +133,7 @@ matcher::change matcher::free(const match_key &key, side which, std::uint64_t nu
     it->second.line[which][place].is = state::freed;
     it->second.first_freed = std::min(it->second.first_freed, place);
     it->second.join_last_freed(which);
-    return settle(it, place, false);
+    return follow_up(it, place, false);
 }
 
 matcher::change matcher::remove(const match_key &key, const pair &both) {
@@ -151,7 +151,7 @@ matcher::change matcher::remove(const match_key &key, const pair &both) {
     for (const side which : {send, receive})
         for (std::size_t place = first; place < std::min(l.line[send].size(), l.line[receive].size()); ++place)
             l.split(which, place);
-    return settle(it, first, true);
+    return follow_up(it, first, true);
 }
 
 void matcher::remove_source(int source) {
@@ -180,7 +180,7 @@ matcher::change matcher::end_doubt(const match_key &key) {
     for (std::size_t place = 0; place < std::min(l.line[send].size(), l.line[receive].size()); ++place)
         if (l.undecided(place))
             for (auto &line : l.line) line[place].passed = line[place].is == state::waiting;
-    return settle(it, 0, true);
+    return follow_up(it, 0, true);
 }
 
 matcher::pair matcher::first(const match_key &key) const {

@@ -85,7 +85,7 @@ private:
 
     // Where it stands; lines_.end() if it does not.
     std::pair<all_lines::iterator, std::size_t> find(const match_key &key, side which, std::uint64_t number);
-    change settle(all_lines::iterator it, std::size_t from, bool to_the_end);
+    change follow_up(all_lines::iterator it, std::size_t from, bool to_the_end);
 
     all_lines lines_;
 };

@@ -58,7 +58,7 @@ struct outgoing_route {
     bool in_place = false;        // host memory, and the receiver's own
     std::string two_copies = {};  // otherwise, from host memory to host memory: why
     std::string staged = {};      // from GPU memory to a network, by way of host memory: why
-    bool mailbox = false;         // the receiver has one for it, and an exported copy could use it
+    bool inline_buffer = false;   // the receiver has one for it, and an exported copy could use it
     std::string not_pulled =
         {};  // from GPU to GPU: why the receiver's kernels do not read the send buffer; empty: they may
     std::uint64_t pull_bytes = 0;  // and from how many on, see mpix_prequest
@@ -67,17 +67,17 @@ struct outgoing_route {
 enum class mover { cpu, system, copy_engine, kernel, network };
 
 struct movement {
-    bool by_caller = false;        // MPI_Pready, and host threads that play kernels, store the bytes themselves
-    bool by_kernels = false;       // so do kernels
-    bool typed_only = false;       // but those of pready_typed alone
-    bool by_mail = false;          // by the receiver's mailbox, once its kernels take out of there; then those of both
-    mail_limit mailed;             // what decides that, where kernels store
-    bool packed_first = false;     // by the progress engine, into a buffer of its own
-    mover engine = mover::cpu;     // what the progress engine moves the rest with
-    engine_share to_engine;        // what kernels leave to the engine although they could store it
-    std::uint64_t pull_bytes = 0;  // what kernels leave to the receiver's, as in mpix_prequest
-    std::string not_pulled;        // why they leave nothing to them; empty: they do
-    std::string two_copies;        // why the caller's is not the only copy, where it could be; empty: it is
+    bool by_caller = false;   // MPI_Pready, and host threads that play kernels, store the bytes themselves
+    bool by_kernels = false;  // so do kernels
+    bool typed_only = false;  // but those of pready_typed alone
+    bool by_inline = false;   // by the receiver's inline buffer, once its kernels take out of there; then those of both
+    inline_threshold sent_inline;     // what decides that, where kernels store
+    bool packed_first = false;        // by the progress engine, into a buffer of its own
+    mover engine = mover::cpu;        // what the progress engine moves the rest with
+    copy_engine_threshold to_engine;  // what kernels leave to the engine although they could store it
+    std::uint64_t pull_bytes = 0;     // what kernels leave to the receiver's, as in mpix_prequest
+    std::string not_pulled;           // why they leave nothing to them; empty: they do
+    std::string two_copies;           // why the caller's is not the only copy, where it could be; empty: it is
     std::string staged;      // why a network does not read the GPU's memory itself; empty: it does, or there is none
     std::string not_posted;  // why its executor posts nothing to a work queue, once exported; empty: it does
 };

@@ -8,14 +8,14 @@
 
 namespace mpix {
 
-std::int64_t spread_message::piece() const {
+std::int64_t offset_table::piece() const {
     const std::shared_ptr<const typemap> map = typemap_of(type);
     const detail::layout side{const_cast<char *>(buffer), &map->map};
-    const std::uint64_t all = detail::alignment_of(side, 0, static_cast<std::int64_t>(bytes)) | detail::line_payload;
+    const std::uint64_t all = detail::alignment_of(side, 0, static_cast<std::int64_t>(bytes)) | detail::packet_payload;
     return static_cast<std::int64_t>(all & (0 - all));
 }
 
-std::vector<std::int64_t> spread_message::places() const {
+std::vector<std::int64_t> offset_table::offsets() const {
     const std::shared_ptr<const typemap> map = typemap_of(type);
     const std::int64_t length = piece();
     std::vector<std::int64_t> all(bytes / static_cast<std::uint64_t>(length));

@@ -18,8 +18,8 @@ constexpr std::uint64_t largest_group = 1024;  // threads of a block
 
 }  // namespace
 
-std::uint64_t bytes_with_offers(std::uint64_t partitions) {
-    return (detail::words_before_offers(partitions) + partitions) * sizeof(std::uint64_t);
+std::uint64_t bytes_with_rts(std::uint64_t partitions) {
+    return (detail::words_before_rts(partitions) + partitions) * sizeof(std::uint64_t);
 }
 
 std::uint64_t answers_in_words(std::uint64_t partitions) {
@@ -31,8 +31,8 @@ std::uint64_t words_with_answers(std::uint64_t partitions) {
 }
 
 std::string why_no_pull(const pull_end &end) {
-    const count_or_auto &wish = config().pull_bytes;
-    if (!wish.automatic && wish.number == 0) return "MPIX_PULL_BYTES is 0";
+    const count_or_auto &knob = config().pull_bytes;
+    if (!knob.automatic && knob.number == 0) return "MPIX_PULL_BYTES is 0";
     // Without a thread of the engine's nobody may tell the receiver of the epoch's end while the sender's host waits for a kernel.
     if (config().progress == progress_mode::never) return "MPIX_PROGRESS is never";
     if (!end.on_gpu) return "the buffer is not GPU memory";
@@ -48,9 +48,9 @@ std::string why_no_pull(const pull_end &end) {
 }
 
 std::uint64_t least_pulled(double thread_bytes_per_us) {
-    const count_or_auto &wish = config().pull_bytes;
+    const count_or_auto &knob = config().pull_bytes;
     constexpr std::uint64_t most = std::numeric_limits<std::uint32_t>::max();
-    if (!wish.automatic) return std::min(wish.number, most);
+    if (!knob.automatic) return std::min(knob.number, most);
     if (!(thread_bytes_per_us > 0)) return 0;
     constexpr double us = static_cast<double>(detail::reading_ns) * 1e-3;
     return static_cast<std::uint64_t>(std::min(us * thread_bytes_per_us, static_cast<double>(most - 1))) + 1;

@@ -11,7 +11,7 @@
 namespace mpix {
 
 // In the region that begins with the arrival flags; in bytes. Both sides work it out. (Where the offers are, kernels know.)
-std::uint64_t bytes_with_offers(std::uint64_t partitions);
+std::uint64_t bytes_with_rts(std::uint64_t partitions);
 // The answers, behind the words and the ring of the sender; offsets in bytes.
 std::uint64_t answers_in_words(std::uint64_t partitions);
 std::uint64_t words_with_answers(std::uint64_t partitions);

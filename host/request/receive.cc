@@ -39,7 +39,7 @@ constexpr std::uint64_t short_message = 16384;
 }  // namespace
 
 problem receive_request::prepare() {
-    if (problem bad = prepare_gpu(); bad) return bad;
+    if (problem bad = load_gpu_kernels(); bad) return bad;
     if (problem bad = try_to_share(); bad) return bad;
     return allocate_words(0);
 }
@@ -48,7 +48,7 @@ problem receive_request::prepare() {
 
 void receive_request::on_start() {
     cursor_ = 0;
-    taking_.start();
+    unpack_claim_.start();
     // Clear-to-send: the user's buffer may be written from now on.
     if (gives_gate_) tell_gate();
     if (wire_ != nullptr) progress_attend(shared_from_this());
@@ -62,7 +62,7 @@ bool receive_request::advance() {
         deliver();
         if (engine_failure_.empty() && !delivery_->whole(epoch_)) return true;
     }
-    return !lock || (wire_ != nullptr && active() && detail::observe(&words->complete) < epoch_);
+    return !lock || (wire_ != nullptr && active() && detail::load_acquire(&words->complete) < epoch_);
 }
 
 // `engine` is held.
@@ -80,43 +80,44 @@ void receive_request::take_rest() {
     const std::uint64_t bytes = total_bytes() / peer_partitions_;
     const char *const from = static_cast<char *>(landing_.address) + detail::slot_of(epoch_, slots_) * total_bytes();
     // Then nobody can come between.
-    const bool apart = !exported_to_host && (alone_ ? !by_progress_ : taking_.all());
+    const bool apart = !exported_to_host && (alone_ ? !by_progress_ : unpack_claim_.all());
     const auto claim = [&](std::uint64_t &taken) {
-        return detail::peek(&taken) < 2 * epoch_ - 1 &&
-               (apart || detail::claim_gpu(&taken, 2 * epoch_ - 2, 2 * epoch_ - 1));
+        return detail::load_relaxed(&taken) < 2 * epoch_ - 1 &&
+               (apart || detail::cas_acq_rel_gpu(&taken, 2 * epoch_ - 2, 2 * epoch_ - 1));
     };
     for (std::uint64_t first = cursor_, end; first < peer_partitions_; first = end + 1) {
         for (end = first; end < peer_partitions_ && claim(taken_[end]);) ++end;
         if (end > first)
             unpack_range(*op.type, op.buffer, static_cast<std::int64_t>(first * bytes),
                          static_cast<std::int64_t>((end - first) * bytes), from + first * bytes);
-        for (std::uint64_t i = first; i < end; ++i) detail::publish_gpu(&taken_[i], 2 * epoch_);  // as in take
+        for (std::uint64_t i = first; i < end; ++i) detail::store_release_gpu(&taken_[i], 2 * epoch_);  // as in take
         if (cursor_ != first) continue;
         cursor_ = end;
         // Somebody else has taken this one, or is taking it.
-        if (end < peer_partitions_ && detail::observe_gpu(&taken_[end]) >= 2 * epoch_) ++cursor_;
+        if (end < peer_partitions_ && detail::load_acquire_gpu(&taken_[end]) >= 2 * epoch_) ++cursor_;
     }
 }
 
 // The sender's partition at the cursor. `engine` is held.
 bool receive_request::take_next(bool all_here) {
-    if (in_place_) return all_here || detail::observe(&home->flags[cursor_]) >= epoch_;
-    if (detail::observe_gpu(&taken_[cursor_]) < 2 * epoch_)
+    if (in_place_) return all_here || detail::load_acquire(&home->flags[cursor_]) >= epoch_;
+    if (detail::load_acquire_gpu(&taken_[cursor_]) < 2 * epoch_)
         detail::take(this_thread(), home, cursor_, epoch_, plan_taker{*this});
-    return detail::observe_gpu(&taken_[cursor_]) >= 2 * epoch_;
+    return detail::load_acquire_gpu(&taken_[cursor_]) >= 2 * epoch_;
 }
 
 // Sender partitions into the user's buffer, in order, as far as they have arrived. `engine` is held.
 bool receive_request::take_in_order() {
     const bool all_here =
-        detail::observe(&words->complete) >= epoch_;  // pairs with say_all_ready's and conclude's publish
+        detail::load_acquire(&words->complete) >= epoch_;  // pairs with say_all_ready's and conclude's store_release
     if (all_here && !in_place_ && cursor_ < peer_partitions_) take_rest();
     for (; cursor_ < peer_partitions_; ++cursor_)
         if (!take_next(all_here)) return false;
     // Whoever remembers this epoch as the running one (look) must find it over before another one can start.
     // The sender writes this flag last, and maybe not yet; what it writes meanwhile stays.
     std::uint64_t *const whole = &home->flags[peer_partitions_];
-    if (const std::uint64_t seen = detail::peek(whole); seen < epoch_) detail::claim_gpu(whole, seen, epoch_);
+    if (const std::uint64_t seen = detail::load_relaxed(whole); seen < epoch_)
+        detail::cas_acq_rel_gpu(whole, seen, epoch_);
     return true;
 }
 
@@ -130,8 +131,9 @@ bool receive_request::done() {
     if (null_peer()) return true;
     // Who waits for a short message looks at its flags now and then only: each look has the sender fetch the cache
     // lines back that it is writing. What Parrived is asked for is taken at once all the same.
-    if (place.owner == nullptr && total_bytes() <= short_message && detail::observe(&words->complete) < epoch_ &&
-        detail::observe(&words->gate) != MPIX_GATE_NEVER && looks_.fetch_add(1, std::memory_order_relaxed) % 64 != 63)
+    if (place.owner == nullptr && total_bytes() <= short_message && detail::load_acquire(&words->complete) < epoch_ &&
+        detail::load_acquire(&words->gate) != MPIX_GATE_NEVER &&
+        looks_.fetch_add(1, std::memory_order_relaxed) % 64 != 63)
         return false;
     const std::lock_guard lock(engine);
     return look_at_flags();
@@ -149,26 +151,27 @@ bool receive_request::look_at_flags() {
         return delivery_->whole(epoch_) || (!engine_failure_.empty() && delivery_->idle());
     }
     if (!flags_on_device()) return take_in_order();
-    if (detail::observe(&words->complete) < epoch_) return false;  // pairs with say_all_ready's and conclude's publish
-    return !takes_mail_ || detail::peek(&words->mailbox) != epoch_ || mail_taken();
+    if (detail::load_acquire(&words->complete) < epoch_)
+        return false;  // pairs with say_all_ready's and conclude's store_release
+    return !takes_inline_ || detail::load_relaxed(&words->inline_buffer) != epoch_ || inline_drained();
 }
 
-// The sender has completed the epoch, and some of it lay in the mailbox. `engine` is held.
-bool receive_request::mail_taken() {
-    if (mail_delivery_->told_all(epoch_)) return true;
+// The sender has completed the epoch, and some of it lay in the inline buffer. `engine` is held.
+bool receive_request::inline_drained() {
+    if (inline_drain_->told_all(epoch_)) return true;
     // Some came another way, which the flags know; or nobody asks for them, so the library takes them out.
-    if (!mail_delivery_->overdue(epoch_)) return false;
+    if (!inline_drain_->overdue(epoch_)) return false;
     if (auto bad = snapshot(); !bad.empty()) {
         engine_failure_ = bad;
         return true;
     }
     if (std::all_of(seen_flags_.begin(), seen_flags_.end(), [&](std::uint64_t f) { return f >= epoch_; })) return true;
-    take_mail();
+    drain_inline();
     return !engine_failure_.empty();
 }
 
-void receive_request::take_mail() {
-    if (auto bad = mail_delivery_->take_rest((device != nullptr ? device : takers_.front())->handle_for_library());
+void receive_request::drain_inline() {
+    if (auto bad = inline_drain_->take_rest((device != nullptr ? device : takers_.front())->handle_for_library());
         !bad.empty())
         engine_failure_ = bad;
 }
@@ -179,9 +182,9 @@ bool receive_request::done_exactly() {
     if (look_at_flags()) return true;
     if (!flags_on_device() || device == nullptr || !snapshot().empty()) return false;
     if (!std::all_of(seen_flags_.begin(), seen_flags_.end(), [&](std::uint64_t f) { return f >= epoch_; })) {
-        // What lies in the mailbox has no flag before somebody takes it out, and without a progress thread the sender's word may
+        // What lies in the inline buffer has no flag before somebody takes it out, and without a progress thread the sender's word may
         // be long in coming.
-        if (takes_mail_ && mail_delivery_->look_due(epoch_)) take_mail();
+        if (takes_inline_ && inline_drain_->look_due(epoch_)) drain_inline();
         return false;
     }
     // As in take_in_order: a kernel that remembers this epoch as the running one must find it over. The sender is to
@@ -194,13 +197,13 @@ bool receive_request::done_exactly() {
 bool receive_request::arrived_here(int j) {
     // The route as threads without a lock see it: a peer that does not keep to the rules may undo the match at any time, and
     // another have no landing (null).
-    const std::uint64_t senders = detail::peek(&home->peer_partitions);
-    const std::uint64_t *const taken = detail::peek_pointer(&home->taken);
+    const std::uint64_t senders = detail::load_relaxed(&home->peer_partitions);
+    const std::uint64_t *const taken = detail::load_pointer(&home->taken);
     // Most calls, of a loop that asks again and again. After the first epoch the match is final.
     if (epoch_ > 1 && taken != nullptr && senders == static_cast<std::uint64_t>(op.partitions) &&
-        detail::observe_gpu(&taken[j]) >= 2 * epoch_)
+        detail::load_acquire_gpu(&taken[j]) >= 2 * epoch_)
         return true;
-    if (!alone_ && taken != nullptr && !taking_.some())
+    if (!alone_ && taken != nullptr && !unpack_claim_.some())
         return detail::taken_all(home, detail::sender_partitions(home, j, senders), epoch_);
     return detail::arrived(this_thread(), home, j, plan_taker{*this});
 }
@@ -210,7 +213,7 @@ problem receive_request::arrived(int j, bool &flag) {
         return {MPI_ERR_ARG, format("partition {} is not within 0 to {}", j, op.partitions - 1)};
     flag = true;
     if (!active() || null_peer()) return {};
-    const std::uint64_t gate = detail::observe(&words->gate);
+    const std::uint64_t gate = detail::load_acquire(&words->gate);
     if (gate == MPIX_GATE_NEVER) {
         const std::lock_guard lock(engine);
         return peer_ended_ ? ended_peer() : problem{};  // otherwise Wait says why
@@ -235,13 +238,13 @@ problem receive_request::arrived(int j, bool &flag) {
         for (std::uint64_t i = range.first; i <= range.last; ++i) flag = flag && delivery_->delivered(i, epoch_);
         return {};
     }
-    if (!takes_mail_ && detail::observe(&words->complete) >= epoch_) return {};
+    if (!takes_inline_ && detail::load_acquire(&words->complete) >= epoch_) return {};
     if (auto bad = snapshot(); !bad.empty()) {
         flag = false;
         return {MPI_ERR_OTHER, bad};
     }
     for (std::uint64_t i = range.first; i <= range.last; ++i) flag = flag && seen_flags_[i] >= epoch_;
-    if (!flag && takes_mail_) take_mail();  // if it is there, the next call finds it
+    if (!flag && takes_inline_) drain_inline();  // if it is there, the next call finds it
     if (!engine_failure_.empty()) return {MPI_ERR_OTHER, engine_failure_};
     return {};
 }

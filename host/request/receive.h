@@ -49,8 +49,8 @@ public:
     void peer_ended() override;
     void on_leave() override;
     bool parting() const override;
-    bool mailable() const override;
-    bool busy() override { return mail_delivery_ != nullptr && mail_delivery_->busy(); }
+    bool inline_capable() const override;
+    bool busy() override { return inline_drain_ != nullptr && inline_drain_->busy(); }
 
     // As a send's.
     problem export_to(std::unique_ptr<device_copy> &made, std::uint32_t contributors);
@@ -92,8 +92,8 @@ private:
     bool flags_on_device() const { return arrival_.device != transport::on_host; }
     chunking chunks() const;
     transport::outcome snapshot();
-    bool mail_taken();
-    void take_mail();
+    bool inline_drained();
+    void drain_inline();
 
     // Written under setup_mutex and engine.
     transport::transport *landing_owner_ = nullptr;
@@ -101,9 +101,9 @@ private:
     transport::region landing_, arrival_, peer_words_;
     std::unique_ptr<staged_delivery>
         delivery_;  // of a message by network for a GPU; if it is put there, only to tell of it
-    mailbox_layout mail_;
-    std::unique_ptr<mail_delivery> mail_delivery_;  // once it is exported to a GPU
-    // Ended exports: the first is what the mailbox is emptied by, others may be, by a kernel of the library that runs yet.
+    inline_buffer_layout inline_buffer_;
+    std::unique_ptr<inline_drain> inline_drain_;  // once it is exported to a GPU
+    // Ended exports: the first is what the inline buffer is emptied by, others may be, by a kernel of the library that runs yet.
     std::vector<std::unique_ptr<device_copy>> takers_;
     transport::region layout_;  // of a landing with gaps: its plan, for the sender
     // Of undone matches: a kernel, or another thread's Parrived, may still be looking there.
@@ -126,7 +126,7 @@ private:
 
     const bool alone_ = one_thread_calls();
 
-    taking taking_;
+    unpack_claim unpack_claim_;
 
     std::atomic<unsigned> looks_{0};  // at a short message, in done()
 
@@ -137,7 +137,7 @@ private:
     bool open_ = false;                      // clear-to-send may be given
     bool final_ = false;                     // both have started
     bool gives_gate_ = false;                // and the sender is connected: Start gives it
-    bool takes_mail_ = false;                // the sender's kernels have been told to use the mailbox
+    bool takes_inline_ = false;              // the sender's kernels have been told to use the inline buffer
     std::uint64_t cursor_ = 0;               // sender partitions before it are in the user's buffer, this epoch
     std::vector<std::uint64_t> seen_flags_;  // the GPU's flags, as last copied here
     transport::outcome engine_failure_;

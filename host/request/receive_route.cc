@@ -62,7 +62,7 @@ void release(transport::region &landing, std::unique_ptr<staged_delivery> &deliv
 
 receive_request::~receive_request() {
     // First: a kernel may be working with the rest, and keeps it if it does not end.
-    if (mail_delivery_ != nullptr && !mail_delivery_->end()) {
+    if (inline_drain_ != nullptr && !inline_drain_->end()) {
         arrival_ = words_region = {};
         for (auto &taker : takers_) taker.release();
         device.release();
@@ -167,19 +167,20 @@ transport::outcome receive_request::make_landing(const offer &sender) {
     } else if ((landing_owner_->capabilities() & transport::adopt_buffer) != 0) {
         slots_ = 1;
         bad = adopt_buffer();
-        mail_ = {};
+        inline_buffer_ = {};
         // Who waits for several partitions of the sender's is faster with fences: their flags are looked at side by side.
         const bool few = peer_partitions_ <= static_cast<std::uint64_t>(op.partitions);
         // What kernels leave there, one of the library's takes. By pieces, if there are gaps, which the sender's partitions have
         // to be made of, too.
         const std::uint64_t each = total_bytes() / peer_partitions_;
-        if (MPIX_HAVE_NVCC && few && (gapless ? sender.mail : sender.mail_to_gaps) && mailable() &&
-            (device == nullptr || device->mailable()) &&
-            (gapless || each % static_cast<std::uint64_t>(spread().piece()) == 0) && gpu::prepare(place.device).empty())
-            mail_ = mailbox_for(peer_partitions_, each, most_mailed(!gapless));
-        why_not_pulled_ = mail_ ? "it goes by the mailbox" : attach_send_buffer(sender);
-        const std::uint64_t all_bytes = mail_          ? mail_.all
-                                        : peer_buffer_ ? bytes_with_offers(peer_partitions_)
+        if (MPIX_HAVE_NVCC && few && (gapless ? sender.inline_packed : sender.inline_to_gaps) && inline_capable() &&
+            (device == nullptr || device->inline_capable()) &&
+            (gapless || each % static_cast<std::uint64_t>(offsets().piece()) == 0) &&
+            gpu::load_on(place.device).empty())
+            inline_buffer_ = inline_buffer_for(peer_partitions_, each, largest_inline(!gapless));
+        why_not_pulled_ = inline_buffer_ ? "it goes inline" : attach_send_buffer(sender);
+        const std::uint64_t all_bytes = inline_buffer_ ? inline_buffer_.all
+                                        : peer_buffer_ ? bytes_with_rts(peer_partitions_)
                                                        : flag_bytes;
         if (bad.empty()) bad = landing_owner_->allocate(all_bytes, place.device, arrival_);
     } else {
@@ -199,14 +200,16 @@ transport::outcome receive_request::make_landing(const offer &sender) {
         if (bad.empty() && place.owner != nullptr) {
             delivery_ = std::make_unique<staged_delivery>(
                 gpu_buffer{place.owner, place.device, op.buffer, gapless ? nullptr : op.type}, chunks(), slots_);
-            bad = delivery_->prepare(landing_, arrival_);
+            bad = delivery_->allocate(landing_, arrival_);
         }
     }
     return bad;
 }
 
-// An export before the match knows the size only. (One after it is not for a mailbox that a later match might have: make_landing.)
-bool receive_request::mailable() const { return arrival_ ? bool(mail_) : fits_mailbox(most_mailed(!gapless)); }
+// An export before the match knows the size only. (One after it is not for an inline buffer that a later match might have: make_landing.)
+bool receive_request::inline_capable() const {
+    return arrival_ ? bool(inline_buffer_) : fits_inline(largest_inline(!gapless));
+}
 
 // To host memory a partition comes as one, and where it is put into a GPU's.
 chunking receive_request::chunks() const {
@@ -231,7 +234,7 @@ std::string receive_request::adopt_by_network(const offer &sender) {
 transport::outcome receive_request::describe_landing(control_message &answer) const {
     const bool by_puts = kind_of_landing().by_puts;
     answer.flags = static_cast<std::uint32_t>(std::min<std::uint64_t>(slots_, 2)) |
-                   (delivery_ != nullptr && !by_puts ? accept_in_chunks : 0) | (mail_ ? accept_mailbox : 0) |
+                   (delivery_ != nullptr && !by_puts ? accept_in_chunks : 0) | (inline_buffer_ ? accept_inline : 0) |
                    (in_place_ ? accept_in_place : 0) | (peer_buffer_ ? accept_pull : 0);
     if (wire_ != nullptr) {
         if (auto bad = by_puts ? gpu_wire()->describe(landing_, answer.landing, answer.layout)
@@ -252,18 +255,18 @@ transport::outcome receive_request::describe_landing(control_message &answer) co
     return transport::node_memory().describe(words_region, answer.words);
 }
 
-// The route first, then the word that says it is there (publish; pairs with observe_pair in ask_host).
+// The route first, then the word that says it is there (store_release; pairs with load_acquire_pair in read_host).
 void receive_request::open_gate() {
-    detail::poke(&home->peer_partitions, peer_partitions_);
-    detail::poke(&home->slots, slots_);
+    detail::store_relaxed(&home->peer_partitions, peer_partitions_);
+    detail::store_relaxed(&home->slots, slots_);
     if (!flags_on_device() && delivery_ == nullptr) {
-        detail::poke_pointer(&home->taken, taken_.get());
-        detail::poke_pointer(&home->landing, static_cast<char *>(landing_.address));
-        detail::poke_pointer(&home->flags, static_cast<std::uint64_t *>(arrival_.address));
+        detail::store_pointer(&home->taken, taken_.get());
+        detail::store_pointer(&home->landing, static_cast<char *>(landing_.address));
+        detail::store_pointer(&home->flags, static_cast<std::uint64_t *>(arrival_.address));
     }
     if (device != nullptr)
         if (auto bad = attempt([this] { return install_on_device(); }); !bad.empty()) engine_failure_ = bad;
-    detail::publish(&words->gate, 1);
+    detail::store_release(&words->gate, 1);
 }
 
 // Nothing will ever come: who asks whether something has arrived is not to wait for it.
@@ -275,11 +278,11 @@ void receive_request::give_up() {
         if (delivery_ != nullptr) {
             if (auto bad = delivery_->tell_never(); !bad.empty()) say(bad);
         } else if (!flags_on_device())
-            detail::poke(flag, whole);
+            detail::store_relaxed(flag, whole);
         else if (auto bad = landing_owner_->write(flag, &whole, sizeof whole, place.device); !bad.empty())
             say(bad);
     }
-    detail::publish(&words->gate, MPIX_GATE_NEVER);  // pairs with observe_pair in ask_host
+    detail::store_release(&words->gate, MPIX_GATE_NEVER);  // pairs with load_acquire_pair in read_host
 }
 
 // From here on Start gives clear-to-send itself; an epoch that is running already, or has failed already, gets it now.
@@ -290,12 +293,12 @@ void receive_request::give_gate() {
     if (epoch_ != 0) tell_gate();
 }
 
-// Pairs with observe_pair in ask_host.
+// Pairs with load_acquire_pair in read_host.
 void receive_request::tell_gate() {
-    // From its first epoch with kernels of ours on; before the gate, see ask_host.
-    if (mail_delivery_ != nullptr && device != nullptr && !takes_mail_) {
-        takes_mail_ = true;
-        if (auto bad = tell(peer_words_, offsetof(mpix_words, mailbox), 1); !bad.empty()) engine_failure_ = bad;
+    // From its first epoch with kernels of ours on; before the gate, see read_host.
+    if (inline_drain_ != nullptr && device != nullptr && !takes_inline_) {
+        takes_inline_ = true;
+        if (auto bad = tell(peer_words_, offsetof(mpix_words, inline_buffer), 1); !bad.empty()) engine_failure_ = bad;
     }
     if (auto bad = tell(peer_words_, offsetof(mpix_words, gate), epoch_); !bad.empty()) engine_failure_ = bad;
 }
@@ -328,16 +331,16 @@ transport::outcome receive_request::install_on_device() {
     route.flags = delivery_ != nullptr ? delivery_->flags() : static_cast<std::uint64_t *>(arrival_.address);
     route.slots = slots_;
     route.peer_partitions = peer_partitions_;
-    if (mail_) {
-        if (mail_delivery_ == nullptr) {
-            auto made = std::make_unique<mail_delivery>(device->gpus(), device->device(), peer_partitions_);
-            if (auto bad = made->prepare(); !bad.empty()) return bad;
-            mail_delivery_ = std::move(made);
+    if (inline_buffer_) {
+        if (inline_drain_ == nullptr) {
+            auto made = std::make_unique<inline_drain>(device->gpus(), device->device(), peer_partitions_);
+            if (auto bad = made->allocate(); !bad.empty()) return bad;
+            inline_drain_ = std::move(made);
         }
         char *const arrival = static_cast<char *>(arrival_.address);
-        route.taken = reinterpret_cast<std::uint64_t *>(arrival + mail_.taken);
-        route.mailbox = arrival + mail_.lines;
-        route.told = mail_delivery_->told_by_kernels();
+        route.taken = reinterpret_cast<std::uint64_t *>(arrival + inline_buffer_.taken);
+        route.inline_buffer = arrival + inline_buffer_.packets;
+        route.told = inline_drain_->told_by_kernels();
     }
     drop_view();
     if (void *view = nullptr; peer_buffer_) {
@@ -357,15 +360,15 @@ transport::outcome receive_request::install_on_device() {
 
 bool receive_request::unbind(bool parted) {
     const std::lock_guard lock(engine);
-    open_ = gives_gate_ = final_ = takes_mail_ = false;
+    open_ = gives_gate_ = final_ = takes_inline_ = false;
     if (told_) return false;
     awaits_sender_ = false;
     if (device != nullptr)
         if (auto bad = device->install({}); !bad.empty()) engine_failure_ = bad;
-    mail_delivery_ = nullptr;
-    detail::publish(&words->gate, 0);
-    detail::poke_pointer(&home->flags, static_cast<std::uint64_t *>(nullptr));
-    detail::poke_pointer(&home->landing, static_cast<char *>(nullptr));
+    inline_drain_ = nullptr;
+    detail::store_release(&words->gate, 0);
+    detail::store_pointer(&home->flags, static_cast<std::uint64_t *>(nullptr));
+    detail::store_pointer(&home->landing, static_cast<char *>(nullptr));
     undone_.push_back({std::exchange(arrival_, {}), {}, {}, {nullptr, std::free}, std::move(delivery_), 0, active()});
     if (parted || active() || undone_.back().delivery != nullptr) {
         undone_.back().landing = std::exchange(landing_, {});
@@ -453,12 +456,12 @@ void receive_request::peer_ended() {
     // All of what it wrote that will come is here now; a message that is whole is complete.
     const bool refused = std::exchange(awaits_sender_, false);
     by_progress_ = true;
-    // What lies in the mailbox yet the next look of the host's takes out.
-    const bool mailed = takes_mail_ && detail::observe(&words->complete) >= epoch_;
-    const bool over = !active() || mailed ||
-                      (!refused && (delivery_ == nullptr
-                                        ? look_at_flags()
-                                        : detail::observe(&words->complete) >= epoch_ || delivery_->arrived(epoch_)));
+    // What lies in the inline buffer yet the next look of the host's takes out.
+    const bool sent_inline = takes_inline_ && detail::load_acquire(&words->complete) >= epoch_;
+    const bool over = !active() || sent_inline ||
+                      (!refused && (delivery_ == nullptr ? look_at_flags()
+                                                         : detail::load_acquire(&words->complete) >= epoch_ ||
+                                                               delivery_->arrived(epoch_)));
     by_progress_ = false;
     if (over) return;
     peer_ended_ = true;
@@ -481,8 +484,8 @@ problem receive_request::export_to(std::unique_ptr<device_copy> &made, std::uint
 
 std::unique_ptr<device_copy> receive_request::end_export() {
     drop_view();
-    // The sender's kernels go on using the mailbox.
-    if (takes_mail_ && (takers_.empty() || mail_delivery_->busy())) {
+    // The sender's kernels go on using the inline buffer.
+    if (takes_inline_ && (takers_.empty() || inline_drain_->busy())) {
         device->end();
         takers_.push_back(std::move(device));
         return nullptr;

@@ -87,7 +87,7 @@ public:
     // The error of an epoch that has ended with one. The request stays active.
     problem failed_already() { return active() && done() ? ending() : problem{}; }
     // Whether completion calls concern it: it is active, or device code has left an error.
-    bool concerns_caller() const { return active() || detail::peek(&words->error) != 0; }
+    bool concerns_caller() const { return active() || detail::load_relaxed(&words->error) != 0; }
 
     // advance(); without memory it does nothing, and must be called again.
     bool try_advance();
@@ -127,12 +127,12 @@ public:
     std::uint64_t epoch() const { return epoch_; }
     bool refused() const { return refusal_ != refused_not; }  // setup_mutex is held
     match_key key() const;
-    // Whether an exported copy may go by a mailbox, if its route has one.
-    virtual bool mailable() const = 0;
+    // Whether an exported copy may go inline, if its route has one.
+    virtual bool inline_capable() const = 0;
     // Why kernels of its receiver's do not read it out of its send buffer, as far as this side's buffer goes (pull.h); empty: they may.
     std::string why_not_pulled(std::uint64_t least = 0) const;
     // Of one that is not empty.
-    spread_message spread() const { return {*op.type, op.buffer, total_bytes()}; }
+    offset_table offsets() const { return {*op.type, op.buffer, total_bytes()}; }
 
     const operation op;
     const mpix_kind kind;
@@ -179,15 +179,15 @@ protected:
     void fill_status(MPI_Status *status, bool failed) const;
     problem allocate_words(std::uint64_t extra_bytes);
     // A region of the peer's memory, by what its description says; and a word there, after all that was put there
-    // before (publish; pairs with observe on the other side).
+    // before (store_release; pairs with load_acquire on the other side).
     transport::outcome attach_peers(const transport::wire_region &wire, int user, transport::region &out);
     void detach_peers(transport::region &r);
     transport::outcome tell(const transport::region &r, std::uint64_t offset, std::uint64_t value) const;
     // What may wait for kernels is done in the init call, before a kernel can wait for us.
-    problem prepare_gpu() const;
+    problem load_gpu_kernels() const;
     problem ended_peer() const;
-    // Whether a mailbox for partitions of at most so many bytes is one for its partitions.
-    bool fits_mailbox(std::uint64_t most_bytes) const;
+    // Whether an inline buffer for partitions of at most so many bytes is one for its partitions.
+    bool fits_inline(std::uint64_t most_bytes) const;
     // The user's buffer as a network sees it; and by what the network reaches GPU memory, null if by nothing.
     gpu_end end_for(transport::network &network, transport::gpu_puts *&gpus) const;
 

@@ -68,7 +68,7 @@ send_request::~send_request() {
 }
 
 problem send_request::prepare() {
-    if (problem bad = prepare_gpu(); bad) return bad;
+    if (problem bad = load_gpu_kernels(); bad) return bad;
     const auto n = static_cast<std::uint64_t>(op.partitions);
     least_pulled_ = least_pulled(place.owner == nullptr ? 0 : gpu::costs_of(place.device).lone_thread);
     why_not_pulled_ = why_not_pulled(least_pulled_);
@@ -97,17 +97,17 @@ control_message send_request::make_offer() {
     offered_gpu_put_ = wire_ != nullptr && bad.empty() && offers_gpu_put();
     if (offered_gpu_put_) m.flags |= offer_gpu_put;
     if (wire_ == nullptr && bad.empty() && why_not_pulled_.empty()) offer_pull(m);
-    m.flags |= offers_mail();
+    m.flags |= offers_inline();
     return m;
 }
 
-// By what is known now: so a receive makes a mailbox only for who uses it.
-std::uint32_t send_request::offers_mail() {
+// By what is known now: so a receive makes an inline buffer only for who uses it.
+std::uint32_t send_request::offers_inline() {
     if (place.owner == nullptr) return 0;
-    mail_limit_ = choose_mail_limit(place.device, peer_world(), !gapless);
-    const std::uint32_t offered =
-        (fits_mailbox(mail_limit_.bytes) ? offer_mail : 0) | (fits_mailbox(most_mailed(true)) ? offer_mail_to_gaps : 0);
-    offered_mail_ = offered != 0;
+    inline_threshold_ = choose_inline_threshold(place.device, peer_world(), !gapless);
+    const std::uint32_t offered = (fits_inline(inline_threshold_.bytes) ? offer_inline : 0) |
+                                  (fits_inline(largest_inline(true)) ? offer_inline_to_gaps : 0);
+    offered_inline_ = offered != 0;
     return offered;
 }
 
@@ -146,7 +146,7 @@ int send_request::ready(int partition) {
     if (!active()) return MPI_ERR_REQUEST;
     if (device != nullptr) return ready_with_kernels(partition);
     const int code = alone_ && !exported_to_host ? ready_here<true>(partition) : ready_here<false>(partition);
-    if (detail::peek(&home->defer_epoch) == epoch_) attend();
+    if (detail::load_relaxed(&home->defer_epoch) == epoch_) attend();
     return code;
 }
 
@@ -164,7 +164,7 @@ void send_request::attend() { progress_attend(shared_from_this()); }
 int send_request::ready_range(int low, int high, int &refused) {
     if (exported_to_host && device == nullptr && active()) {
         const detail::range_end end = detail::ready_range(this_thread(), low, high, home, plan_mover<false>{*this});
-        if (detail::peek(&home->defer_epoch) == epoch_) attend();
+        if (detail::load_relaxed(&home->defer_epoch) == epoch_) attend();
         refused = end.partition;
         return end.code;
     }
@@ -182,7 +182,7 @@ problem send_request::not_readied(int partition, int error_class) const {
 
 bool send_request::gate_open() const {
     if (null_peer() || (refusal_ == refused_not && !landing_)) return false;
-    return detail::observe(&words->gate) >= detail::gate_needed(epoch_, refusal_ != refused_not ? 1 : slots_);
+    return detail::load_acquire(&words->gate) >= detail::gate_needed(epoch_, refusal_ != refused_not ? 1 : slots_);
 }
 
 void send_request::fail(std::string_view why) {
@@ -296,7 +296,7 @@ void send_request::carry_out(move m) {
         moving_.push_back(std::move(m));
 }
 
-// flags[index] = epoch, after the bytes it speaks of. Pairs with reached() in look.
+// flags[index] = epoch, after the bytes it speaks of. Pairs with reached_acquire() in look.
 void send_request::set_flag(std::uint64_t index) {
     if (auto bad = tell(arrival_, index * sizeof(std::uint64_t), epoch_); !bad.empty()) fail(bad);
 }
@@ -332,8 +332,8 @@ void send_request::count_shares() {
     }
     if (!bad.empty()) fail(bad);
     counted_ = epoch_;
-    detail::poke(&words->posted, kernels.posted);  // its end is the engine's to tell
-    detail::publish(&words->all_ready, epoch_);
+    detail::store_relaxed(&words->posted, kernels.posted);  // its end is the engine's to tell
+    detail::store_release(&words->all_ready, epoch_);
 }
 
 // The host's Pready cannot know of a kernel's, nor a kernel of the host's; once the epoch is over both are known.
@@ -343,8 +343,8 @@ transport::outcome send_request::look_for_both() {
     if (auto bad = device->states(states); !bad.empty()) return bad;
     for (std::uint64_t p = 0; p < n; ++p) {
         if (states[p] < epoch_ || !host_readied_[p]) continue;
-        detail::publish(&words->error, detail::error_word(detail::with_cause(MPIX_CALL_PREADY, MPIX_CAUSE_READY),
-                                                          2 * epoch_ + 1, static_cast<int>(p)));
+        detail::store_release(&words->error, detail::error_word(detail::with_cause(MPIX_CALL_PREADY, MPIX_CAUSE_READY),
+                                                                2 * epoch_ + 1, static_cast<int>(p)));
         // What was counted and deferred twice is not to count in the next epoch.
         moving_.clear();
         device_copy::kernels_counts kernels{};
@@ -359,10 +359,10 @@ void send_request::drain() {
     const auto n = static_cast<std::uint64_t>(op.partitions);
     while (ring_taken_ - ring_at_start_ < n) {
         // Acquires the partition's bytes, which the deferring caller released before this entry.
-        const mpix_ring_entry entry = detail::observe(&home->ring[ring_taken_ % n]);
+        const mpix_ring_entry entry = detail::load_acquire(&home->ring[ring_taken_ % n]);
         if (entry >> 32 != (epoch_ & 0xffffffffu)) break;
-        const bool offered = (entry & MPIX_RING_OFFERED) != 0;
-        const std::uint64_t partition = entry & (MPIX_RING_OFFERED - 1);
+        const bool offered = (entry & MPIX_RING_RTS) != 0;
+        const std::uint64_t partition = entry & (MPIX_RING_RTS - 1);
         if (partition < n && offered && pulls_ && device != nullptr) {
             make_room();
             ++engine_moves_;
@@ -380,30 +380,31 @@ void send_request::drain() {
 // posted has.
 void send_request::conclude() {
     if ((engine_moves_ == 0 && posted_ == nullptr) || concluded_ == epoch_ || !moving_.empty()) return;
-    if (detail::observe(&words->all_ready) < epoch_) return;
+    if (detail::load_acquire(&words->all_ready) < epoch_) return;
     // All partitions' ring entries are visible since all_ready is; one that came after drain() looked
     // is found in the next round.
     const auto n = static_cast<std::uint64_t>(op.partitions);
     if (ring_taken_ - ring_at_start_ < n &&
-        detail::observe(&home->ring[ring_taken_ % n]) >> 32 == (epoch_ & 0xffffffffu))
+        detail::load_acquire(&home->ring[ring_taken_ % n]) >> 32 == (epoch_ & 0xffffffffu))
         return;
     // All that was posted is on its way, before what we tell now, and nothing reads the buffer any more.
     if (posted_ != nullptr) {
-        const std::uint64_t posted = detail::peek(&words->posted);
+        const std::uint64_t posted = detail::load_relaxed(&words->posted);
         if (queue_->completed() < posted) return;
         if (const transport::outcome broken = queue_->failed(posted); !broken.empty()) fail(broken);
     }
     const bool good = refusal_ == refused_not && engine_failure_.empty();
-    const bool told = posted_ != nullptr && detail::peek(&words->ended) == epoch_;
+    const bool told = posted_ != nullptr && detail::load_relaxed(&words->ended) == epoch_;
     if (good && !told) set_flag(chunks_.all());
     // The receiver's host counts on the flags once it is told that all is complete; and after a failure none may be on
     // its way when their memory is given back.
     if (arrival_ && !arrival_.remote && arrival_.device != transport::on_host)
-        if (auto bad = transport::devices()->settle(arrival_.device); !bad.empty()) fail(bad);
+        if (auto bad = transport::devices()->flush_words(arrival_.device); !bad.empty()) fail(bad);
     if (good && engine_failure_.empty()) {
-        // What kernels have moved may lie in the mailbox.
-        if (mail_ && device != nullptr && detail::peek(&words->mailbox) != 0 && engine_moves_ < n)
-            if (auto bad = tell(peer_words_, offsetof(mpix_words, mailbox), epoch_); !bad.empty()) fail(bad);
+        // What kernels have moved may lie in the inline buffer.
+        if (inline_buffer_ && device != nullptr && detail::load_relaxed(&words->inline_buffer) != 0 &&
+            engine_moves_ < n)
+            if (auto bad = tell(peer_words_, offsetof(mpix_words, inline_buffer), epoch_); !bad.empty()) fail(bad);
         if (!told)
             if (auto bad = tell(peer_words_, offsetof(mpix_words, complete), epoch_); !bad.empty()) fail(bad);
         // The network may have taken them, and not be able to send them before it is called again.
@@ -438,7 +439,7 @@ bool send_request::advance() {
     count_shares();
     conclude();
     if (device != nullptr || exported_to_host) return true;  // kernels may defer at any time
-    const bool deferred = detail::peek(&home->defer_epoch) == epoch_;
+    const bool deferred = detail::load_relaxed(&home->defer_epoch) == epoch_;
     return (deferred && concluded_ != epoch_) || departing_ != nullptr;
 }
 
@@ -446,11 +447,11 @@ bool send_request::done() {
     // Nothing for the engine to do, and no lock: the host's Preadys have moved everything. The last of them said so
     // after all that they deferred was known.
     if (device == nullptr && !exported_to_host && !null_peer()) {
-        const bool all = detail::observe(&words->all_ready) >= epoch_;
-        if (detail::peek(&home->defer_epoch) != epoch_) return all;
+        const bool all = detail::load_acquire(&words->all_ready) >= epoch_;
+        if (detail::load_relaxed(&home->defer_epoch) != epoch_) return all;
     }
     try_advance();
-    if (detail::observe(&words->all_ready) < epoch_) return false;
+    if (detail::load_acquire(&words->all_ready) < epoch_) return false;
     if (null_peer()) return true;  // ready, and nowhere to go
     const std::lock_guard lock(engine);
     return complete();
@@ -458,20 +459,20 @@ bool send_request::done() {
 
 // `engine` is held.
 bool send_request::complete() const {
-    if (detail::observe(&words->all_ready) < epoch_) return false;
+    if (detail::load_acquire(&words->all_ready) < epoch_) return false;
     // The host may have marked what kernels had marked already: count_shares finds it.
     if (!host_ready_.empty() || !moving_.empty() || (host_share_ != 0 && counted_ != epoch_)) return false;
     if (concluded_ == epoch_) return true;
     if (posted_ != nullptr) return false;
     // Complete without the engine only if nothing was deferred: all ring entries are visible by now.
     const auto n = static_cast<std::uint64_t>(op.partitions);
-    return engine_moves_ == 0 && detail::observe(&home->ring[ring_taken_ % n]) >> 32 != (epoch_ & 0xffffffffu);
+    return engine_moves_ == 0 && detail::load_acquire(&home->ring[ring_taken_ % n]) >> 32 != (epoch_ & 0xffffffffu);
 }
 
 bool send_request::prepared() {
     if (null_peer()) return true;
     // This epoch's clear-to-send itself, whatever room the landing has.
-    return detail::observe(&words->gate) >= epoch_;
+    return detail::load_acquire(&words->gate) >= epoch_;
 }
 
 problem send_request::outcome() {

@@ -39,7 +39,7 @@ public:
     void peer_message(const control_message &message) override;
     void peer_ended() override;
     void on_leave() override;
-    bool mailable() const override { return offered_mail_; }
+    bool inline_capable() const override { return offered_inline_; }
 
     // setup_mutex and engine are held: fill in the exported copy, and take it from the caller / give it back. The caller makes
     // it before, and destroys it after, it has the locks, for both may wait for kernels.
@@ -72,7 +72,7 @@ private:
     void drop_route(bool in_use);
     bool offers_single_copy();
     bool offers_gpu_put();
-    std::uint32_t offers_mail();
+    std::uint32_t offers_inline();
     void offer_pull(control_message &m);
     transport::choice choose_path(const control_message &message) const;
     transport::outcome attach(const control_message &message, const transport::choice &choice);
@@ -114,8 +114,8 @@ private:
     transport::gpu_puts *gpu_wire_ = nullptr;      // how the network reaches GPU memory; null: it does not
     std::string why_staged_;                       // why it does not read the send buffer, in GPU memory
     bool offered_gpu_put_ = false;
-    mail_limit mail_limit_;  // as it was when we offered, if the receive has no gaps
-    bool offered_mail_ = false;
+    inline_threshold inline_threshold_;  // as it was when we offered, if the receive has no gaps
+    bool offered_inline_ = false;
     std::uint64_t least_pulled_ = 0;  // see pull.h
     std::string why_not_pulled_;      // as far as is known here
     transport::region wanted_;        // what kernels of the receiver's wait for, in our GPU's memory
@@ -123,7 +123,7 @@ private:
     transport::region peer_view_;     // peer_words_, while the exported copy's GPU has it
     std::uint64_t slots_ = 0;
     chunking chunks_;  // and so the arrival flags
-    mailbox_layout mail_;
+    inline_buffer_layout inline_buffer_;
     movement movement_;
     // A match was undone after the first Start. Callers of Pready may remember its route, so they get no other one: from
     // then on the engine moves everything.

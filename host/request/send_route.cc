@@ -44,7 +44,7 @@ void send_request::peer_message(const control_message &m) {
             if (m.from != 0 && m.from != peer_number) break;
             peer_gone = true;
             // A receiver that refused us gives no more clear-to-send.
-            if (refusal_ != refused_not) detail::publish(&words->gate, gate_discard);
+            if (refusal_ != refused_not) detail::store_release(&words->gate, gate_discard);
             break;
         default:
             break;  // not for senders
@@ -87,7 +87,7 @@ void send_request::accept(const control_message &m) {
         explain_refusal(*this, m.reason);
     }
     if (refusal_ != refused_not) path_ = "none";
-    if (refusal_ == refused_unreachable) detail::publish(&words->gate, gate_discard);
+    if (refusal_ == refused_unreachable) detail::store_release(&words->gate, gate_discard);
     connected = true;
     send_control(peer_world(), answer);
     progress_wake();
@@ -113,16 +113,16 @@ transport::outcome send_request::attach(const control_message &m, const transpor
     if (slots_ == 2 && !transport::by_network(m.landing.transport))
         slots_ = slots_within(m.landing.bytes, total_bytes());
     chunks_ = chunks_of(static_cast<std::uint64_t>(op.partitions), partition_bytes, (m.flags & accept_in_chunks) != 0);
-    mail_ = {};
-    if ((m.flags & accept_mailbox) != 0)
-        mail_ = mailbox_for(static_cast<std::uint64_t>(op.partitions), partition_bytes, partition_bytes);
+    inline_buffer_ = {};
+    if ((m.flags & accept_inline) != 0)
+        inline_buffer_ = inline_buffer_for(static_cast<std::uint64_t>(op.partitions), partition_bytes, partition_bytes);
     pulls_ = (m.flags & accept_pull) != 0;
     if (pulls_ && (!why_not_pulled_.empty() || transport::by_network(m.landing.transport) ||
                    m.landing.device == transport::on_host || m.layout.bytes != 0))
         return "the receiver wants to read the send buffer, which was not offered";
-    const std::uint64_t flags_bytes = mail_    ? mail_.all
-                                      : pulls_ ? bytes_with_offers(static_cast<std::uint64_t>(op.partitions))
-                                               : (chunks_.all() + 1) * sizeof(std::uint64_t);
+    const std::uint64_t flags_bytes = inline_buffer_ ? inline_buffer_.all
+                                      : pulls_       ? bytes_with_rts(static_cast<std::uint64_t>(op.partitions))
+                                                     : (chunks_.all() + 1) * sizeof(std::uint64_t);
     std::uint64_t landing_bytes = slots_ * total_bytes();
     memory_span span{0, 0};
     const bool remote = transport::by_network(m.landing.transport), to_gpu = m.landing.device != transport::on_host;
@@ -140,7 +140,7 @@ transport::outcome send_request::attach(const control_message &m, const transpor
         (chunks_.per_partition > 1 && !remote))
         return "the receiver's landing is too small";
     if (remote && place.owner != nullptr && !why_staged_.empty())
-        if (auto bad = bounce_buffers_of(place.device).prepare(transport::node_memory(), *place.owner, place.device);
+        if (auto bad = bounce_buffers_of(place.device).allocate(transport::node_memory(), *place.owner, place.device);
             !bad.empty())
             return bad;
     // The device that will do the stores or the copies: the buffer's; for a host buffer any will do.
@@ -167,28 +167,28 @@ transport::outcome send_request::attach(const control_message &m, const transpor
                                  .in_place = in_place_,
                                  .two_copies = two_copies,
                                  .staged = why_staged_,
-                                 .mailbox = mail_ && mailable(),
+                                 .inline_buffer = inline_buffer_ && inline_capable(),
                                  .not_pulled = not_pulled,
                                  .pull_bytes = least_pulled_});
     if (movement_.by_kernels && total_bytes() != 0) {
         const bool gaps = !gapless || landing_type_ != nullptr;
-        movement_.to_engine =
-            choose_engine_share(arrival_, place.device, peer_world(), static_cast<std::uint64_t>(op.partitions), gaps);
-        movement_.mailed = gaps ? choose_mail_limit(place.device, peer_world(), true) : mail_limit_;
-        measure_mail(arrival_, place.device, peer_world());
+        movement_.to_engine = choose_copy_engine_threshold(arrival_, place.device, peer_world(),
+                                                           static_cast<std::uint64_t>(op.partitions), gaps);
+        movement_.sent_inline = gaps ? choose_inline_threshold(place.device, peer_world(), true) : inline_threshold_;
+        measure_inline(arrival_, place.device, peer_world());
     }
     // Callers that remember an earlier landing, which may have had fewer, get no other: see movement.h.
-    if (!route_spent_) detail::poke(&home->slots, slots_);
+    if (!route_spent_) detail::store_relaxed(&home->slots, slots_);
     if (landing_.remote) return {};  // nothing there can be stored to: all is left to the engine
-    detail::poke_pointer(&home->peer_complete, &static_cast<mpix_words *>(peer_words_.address)->complete);
+    detail::store_pointer(&home->peer_complete, &static_cast<mpix_words *>(peer_words_.address)->complete);
     if (arrival_.device == transport::on_host)
-        detail::poke_pointer(&home->flags, static_cast<std::uint64_t *>(arrival_.address));
+        detail::store_pointer(&home->flags, static_cast<std::uint64_t *>(arrival_.address));
     if (!route_spent_)
-        detail::poke_pointer(&home->far, in_place_ ? static_cast<const mpix_far_memory *>(far_) : nullptr);
+        detail::store_pointer(&home->far, in_place_ ? static_cast<const mpix_far_memory *>(far_) : nullptr);
     // The host stores for itself from host memory to host memory; anything else it leaves to the engine. A
     // missing landing says so. Written last: home's fields are read without locks once the gate is open,
     // which the receiver does after our CONNECT.
-    if (movement_.by_caller) detail::poke_pointer(&home->landing, static_cast<char *>(landing_.address));
+    if (movement_.by_caller) detail::store_pointer(&home->landing, static_cast<char *>(landing_.address));
     return {};
 }
 
@@ -228,13 +228,14 @@ transport::outcome send_request::install_on_device() {
         route.peer_complete = &static_cast<mpix_words *>(view)->complete;
         route.flags = static_cast<std::uint64_t *>(arrival_.address);
         route.landing = landing_at_;
-        route.engine_bytes = static_cast<std::uint32_t>(movement_.to_engine.bytes);
+        route.copy_engine_bytes = static_cast<std::uint32_t>(movement_.to_engine.bytes);
         route.pull_bytes = static_cast<std::uint32_t>(movement_.pull_bytes);
-        route.left_bytes = route.pull_bytes == 0 || (route.engine_bytes != 0 && route.engine_bytes < route.pull_bytes)
-                               ? route.engine_bytes
-                               : route.pull_bytes;
+        route.left_bytes =
+            route.pull_bytes == 0 || (route.copy_engine_bytes != 0 && route.copy_engine_bytes < route.pull_bytes)
+                ? route.copy_engine_bytes
+                : route.pull_bytes;
         if (route.pull_bytes != 0) route.wanted = static_cast<std::uint64_t *>(wanted_.address);
-        if (movement_.by_mail) route.mailbox = static_cast<char *>(arrival_.address) + mail_.lines;
+        if (movement_.by_inline) route.inline_buffer = static_cast<char *>(arrival_.address) + inline_buffer_.packets;
         if (!gapless || landing_type_ != nullptr) {
             if (auto bad = device->place_layouts(gapless ? nullptr : op.type, landing_type_, &route.layouts);
                 !bad.empty())
@@ -307,14 +308,14 @@ transport::outcome send_request::make_staging(int executor, transport::queue_mes
 // Host threads play kernels from now on / no more.
 void send_request::export_to_host(bool exported) {
     if (!exported) {
-        detail::poke_pointer(&home->postings, static_cast<const mpix_posting *>(nullptr));
+        detail::store_pointer(&home->postings, static_cast<const mpix_posting *>(nullptr));
         posted_ = nullptr;
         postings_.clear();
         return;
     }
     if (!connected || refusal_ != refused_not || !landing_.remote) return;
     try_step([this] { install_queue(transport::on_host); });
-    if (posted_ != nullptr) detail::poke_pointer(&home->postings, posted_->postings());
+    if (posted_ != nullptr) detail::store_pointer(&home->postings, posted_->postings());
 }
 
 // The receiver freed its request before starting it, or that is another send's: as if we had never met. No byte has
@@ -325,7 +326,7 @@ void send_request::undo_match() {
     peer_gone = false;
     if (refusal_ == refused_unreachable && epoch_ != 0) return;
     if (epoch_ != 0) route_spent_ = true;
-    if (detail::peek(&words->gate) != 0 && active()) {
+    if (detail::load_relaxed(&words->gate) != 0 && active()) {
         fail("the peer has taken its memory back in the middle of an epoch");
         moving_.clear();  // they would put there
     }
@@ -336,17 +337,17 @@ void send_request::undo_match() {
     refusal_ = refused_not;
     failure_.clear();
     path_ = "unmatched";
-    detail::publish(&words->gate, 0);
+    detail::store_release(&words->gate, 0);
     connected = false;
 }
 
 void send_request::drop_route(bool in_use) {
-    detail::poke_pointer(&home->landing, static_cast<char *>(nullptr));
-    detail::poke_pointer(&home->postings, static_cast<const mpix_posting *>(nullptr));
+    detail::store_pointer(&home->landing, static_cast<char *>(nullptr));
+    detail::store_pointer(&home->postings, static_cast<const mpix_posting *>(nullptr));
     posted_ = nullptr;
-    detail::poke_pointer(&home->flags, static_cast<std::uint64_t *>(nullptr));
-    detail::poke_pointer(&home->peer_complete, static_cast<std::uint64_t *>(nullptr));
-    detail::poke(&home->slots, 0);
+    detail::store_pointer(&home->flags, static_cast<std::uint64_t *>(nullptr));
+    detail::store_pointer(&home->peer_complete, static_cast<std::uint64_t *>(nullptr));
+    detail::store_relaxed(&home->slots, 0);
     detach_regions(in_use);
 }
 
@@ -381,7 +382,7 @@ void send_request::peer_ended() {
     if (!active() || complete()) return;
     peer_ended_ = true;
     refusal_ = refused_path;
-    detail::publish(&words->gate, gate_discard);
+    detail::store_release(&words->gate, gate_discard);
     progress_wake();
 }
 

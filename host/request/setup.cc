@@ -39,7 +39,7 @@ struct setup_state {
     transport::safe_map<std::pair<int, std::uint64_t>, std::uint64_t> offer_of;  // (source, their number) to arrival
     transport::safe_map<std::uint64_t, std::uint64_t> bound_offer;               // receive's number to arrival
     std::uint64_t arrivals = 0, joined = 0;
-    std::atomic<std::size_t> unsettled{0};  // requests that wait for a control message
+    std::atomic<std::size_t> waiting_requests{0};  // requests that wait for a control message
 
     // Whose end others have met, with locks that forbid telling us at once.
     std::mutex ends_mutex;
@@ -59,15 +59,15 @@ setup_state &state() {
 // Keep count of the requests that may need a control message to get on; the progress thread sleeps while there
 // are none. Until an epoch is over the peer may still withdraw, and another take its place; of a refused pair that does
 // not say that the peer has started. Freed ones are in no hurry.
-void settle(request &r) {
+void update_waiting(request &r) {
     const bool waits =
         !r.freed && !(r.connected && r.acquainted) && !state().processes.known_to_have_ended(r.peer_world());
     if (r.waiting.load(std::memory_order_relaxed) == waits) return;
     r.waiting.store(waits, std::memory_order_relaxed);  // says nothing of other memory
     if (waits)
-        state().unsettled.fetch_add(1, std::memory_order_acq_rel);
+        state().waiting_requests.fetch_add(1, std::memory_order_acq_rel);
     else
-        state().unsettled.fetch_sub(1, std::memory_order_acq_rel);
+        state().waiting_requests.fetch_sub(1, std::memory_order_acq_rel);
 }
 
 // A clock of a few milliseconds' grain, which costs next to nothing to read.
@@ -121,7 +121,7 @@ void rearrange(const match_key &key, const matcher::change &change) {
     // Its partner is this one already, before it is known to have started.
     if (const auto [send, receive] = s.order.first(key); send != 0 && receive != 0) receive_of(receive).open();
     each_place([](const matcher::pair &p) {
-        if (p.receive != 0) settle(receive_of(p.receive));
+        if (p.receive != 0) update_waiting(receive_of(p.receive));
     });
     if (s.order.in_doubt(key))
         s.in_doubt_since.try_emplace(key, coarse_ms());
@@ -163,8 +163,8 @@ void handle_offer(int source, const control_message &m) {
                          .has_devices = says(offer_has_devices),
                          .in_place = says(offer_in_place),
                          .gpu_put = says(offer_gpu_put),
-                         .mail = says(offer_mail),
-                         .mail_to_gaps = says(offer_mail_to_gaps),
+                         .inline_packed = says(offer_inline),
+                         .inline_to_gaps = says(offer_inline_to_gaps),
                          .pull = says(offer_pull),
                          .words = m.words,
                          .buffer = m.landing,
@@ -216,7 +216,7 @@ void handle_withdrawn_send(int source, const control_message &m) {
                 r.peer_gone = true;
                 rearrange(key, s.order.remove(key, {arrival, receiver}));
             }
-            settle(r);
+            update_waiting(r);
         }
     }
     rearrange(key, s.order.free(key, matcher::send, arrival));
@@ -247,7 +247,7 @@ void handle(int source, const control_message &m) {
     if (kind == control::answer) return take_answer(*r, m);
     const std::uint64_t number = r->number;
     r->peer_message(m);
-    settle(*r);
+    update_waiting(*r);
     if (r->freed && r->peer_gone && !r->parting()) bury(number);
 }
 
@@ -278,7 +278,7 @@ void part_from_peer(request &r) {
         if (r.peer_number != 0) send_control(r.peer_world(), make_control(control::detach, r.number, r.peer_number));
         if (r.peer_gone && !r.parting()) bury(r.number);
     }
-    settle(r);
+    update_waiting(r);
     if (is_send) return;
     rearrange(key,
               r.epoch() == 0 ? s.order.free(key, matcher::receive, r.number) : s.order.remove(key, {send, r.number}));
@@ -295,7 +295,7 @@ void fail_requests_with(int world_rank) {
         if (r->peer_world() != world_rank) continue;
         if (r->freed) unneeded.push_back(number);
         r->peer_ended();
-        settle(*r);
+        update_waiting(*r);
     }
     if (network != nullptr) network->give_up(world_rank);
     for (const std::uint64_t number : unneeded) bury(number);
@@ -389,7 +389,7 @@ void start_setup(bool thread_safe, bool one_thread) {
 void stop_setup() {
     setup_state &s = state();
     if (!s.running.load(std::memory_order_acquire)) return;
-    end_measuring_mail();
+    end_measuring_inline();
     const bool complete = all_come_here();
     {
         const std::lock_guard lock(setup_mutex());
@@ -402,7 +402,7 @@ void stop_setup() {
         s.order = {};
         s.in_doubt_since.clear();
         s.channel.forget();
-        s.unsettled.store(0, std::memory_order_release);
+        s.waiting_requests.store(0, std::memory_order_release);
         if (transport::network *const network = transport::network_in_use(); network != nullptr) network->stop();
     }
     // Nobody else is in the channel any more. If not all take leave, it and what is under way on it are left to the
@@ -418,7 +418,9 @@ bool one_thread_calls() { return state().one_thread; }
 bool is_committed(MPI_Datatype datatype) { return !setup_running() || state().channel.takes(datatype); }
 bool setup_thread_safe() { return state().thread_safe; }
 bool setup_in_background() { return state().thread_safe || state().processes.all_share_memory(); }
-bool setup_pending() { return state().unsettled.load(std::memory_order_acquire) != 0 || state().channel.holds_any(); }
+bool setup_pending() {
+    return state().waiting_requests.load(std::memory_order_acquire) != 0 || state().channel.holds_any();
+}
 
 void join(const std::shared_ptr<request> &r) {
     if (r->null_peer()) return explain_null(*r);
@@ -436,7 +438,7 @@ void join(const std::shared_ptr<request> &r) {
         if (!s.processes.known_to_have_ended(r->peer_world()))
             rearrange(key, s.order.add(key, matcher::receive, r->number));
     }
-    settle(*r);
+    update_waiting(*r);
 }
 
 void first_start(request &r) {
@@ -461,7 +463,7 @@ void leave(const std::shared_ptr<request> &r) {
 void first_epoch_over(request &r) {
     const std::lock_guard lock(setup_mutex());
     r.acquainted = !r.refused();
-    settle(r);
+    update_waiting(r);
 }
 
 void poll_setup() {

@@ -66,7 +66,7 @@ struct offer {
     std::uint64_t number;  // the sender's own
     int partitions;
     std::uint64_t bytes;
-    bool has_devices, in_place, gpu_put, mail, mail_to_gaps, pull;
+    bool has_devices, in_place, gpu_put, inline_packed, inline_to_gaps, pull;
     transport::wire_region words;
     transport::wire_region buffer, wanted;  // with `pull`
     transport::safe_string no_network;      // why it is not by network, if that is what we would need

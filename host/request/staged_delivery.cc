@@ -38,7 +38,7 @@ bool staged_delivery::end() {
     return ended;
 }
 
-transport::outcome staged_delivery::prepare(const transport::region &landing, const transport::region &arrival) {
+transport::outcome staged_delivery::allocate(const transport::region &landing, const transport::region &arrival) {
     if (auto bad = to_.gpus->allocate((chunks_.partitions + 1) * sizeof(std::uint64_t), to_.device, flags_);
         !bad.empty())
         return bad;
@@ -65,7 +65,7 @@ bool staged_delivery::delivered(std::uint64_t partition, std::uint64_t epoch) co
 
 bool staged_delivery::arrived(std::uint64_t epoch) const {
     for (std::uint64_t c = 0; c < chunks_.all(); ++c)
-        if (detail::observe(&arrived_[c]) < epoch) return false;
+        if (detail::load_acquire(&arrived_[c]) < epoch) return false;
     return true;
 }
 
@@ -80,7 +80,7 @@ bool staged_delivery::idle() {
 transport::outcome staged_delivery::start_copies() {
     const std::uint64_t all = chunks_.all();
     // observe_arrival: the chunk's bytes are in the landing. Pairs with the network's order of bytes and words.
-    const auto fresh = [&](std::uint64_t c) { return !begun_[c] && detail::observe(&arrived_[c]) >= epoch_; };
+    const auto fresh = [&](std::uint64_t c) { return !begun_[c] && detail::load_acquire(&arrived_[c]) >= epoch_; };
     for (std::uint64_t c = first_open_; c < all;) {
         if (!fresh(c)) {
             if (begun_[c] && c == first_open_) ++first_open_;
@@ -120,7 +120,7 @@ transport::outcome staged_delivery::finish(const copy &c) {
         const std::uint64_t partition = chunks_.partition_of(chunk);
         if (--left_[partition] != 0) continue;
         --partitions_left_;
-        // publish_partition, to kernels: the copy of its bytes has ended. Pairs with reached() in look.
+        // publish_partition, to kernels: the copy of its bytes has ended. Pairs with reached_acquire() in look.
         if (auto bad = to_.gpus->post_word(flags() + partition, epoch_, to_.device); !bad.empty()) return bad;
     }
     return {};
@@ -141,7 +141,7 @@ transport::outcome staged_delivery::step(std::uint64_t epoch) {
     if (!problem.empty() || partitions_left_ != 0) return problem;
     // Kernels that remember this epoch as the running one must find it over before the host can start another (look).
     if (auto bad = to_.gpus->post_word(flags() + chunks_.partitions, epoch_, to_.device); !bad.empty()) return bad;
-    if (auto bad = to_.gpus->settle(to_.device); !bad.empty()) return bad;
+    if (auto bad = to_.gpus->flush_words(to_.device); !bad.empty()) return bad;
     whole_ = epoch;
     return {};
 }

@@ -26,7 +26,7 @@ public:
     staged_delivery &operator=(const staged_delivery &) = delete;
 
     // The landing is the buffer itself, or host memory. Page-locks that; whoever releases it gives back the view (release_view), for that may wait for kernels.
-    transport::outcome prepare(const transport::region &landing, const transport::region &arrival);
+    transport::outcome allocate(const transport::region &landing, const transport::region &arrival);
 
     // Begin to copy what has arrived, and tell of what has been copied.
     transport::outcome step(std::uint64_t epoch);

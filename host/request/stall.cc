@@ -24,7 +24,7 @@ std::vector<int> send_request::not_ready() const {
     std::vector<int> partitions;
     const std::uint64_t *const state = detail::partition_states(home);
     for (int p = 0; p < op.partitions; ++p)
-        if (detail::peek(&state[p]) != epoch_) partitions.push_back(p);
+        if (detail::load_relaxed(&state[p]) != epoch_) partitions.push_back(p);
     return partitions;
 }
 
@@ -55,7 +55,7 @@ stall send_request::describe_stall() {
                        readied + host_share_ - (epoch_ - 1) * static_cast<std::uint64_t>(op.partitions), op.partitions);
     }
     if (!s.remark.empty()) s.remark += "; ";
-    const std::uint64_t gate = detail::peek(&words->gate);
+    const std::uint64_t gate = detail::load_relaxed(&words->gate);
     s.remark += !connected       ? "no matching receive has been found"
                 : gate >= epoch_ ? "the receiver has called MPI_Start"
                 : gate == 0      ? "the receiver has not called MPI_Start"
@@ -99,7 +99,7 @@ stall receive_request::describe_stall() {
         if (!snapshot().empty()) return s;
     } else {
         seen_flags_.resize(peer_partitions_);
-        for (std::uint64_t i = 0; i < peer_partitions_; ++i) seen_flags_[i] = detail::peek(&home->flags[i]);
+        for (std::uint64_t i = 0; i < peer_partitions_; ++i) seen_flags_[i] = detail::load_relaxed(&home->flags[i]);
     }
     for (int j = 0; j < op.partitions; ++j) {
         const detail::overlap range = detail::sender_partitions(home, j, peer_partitions_);

@@ -14,26 +14,27 @@ namespace mpix {
 // Each says first what it is about to do, and then looks whether the other has: so not both have the message to themselves. Who
 // waits then claims each partition, which costs an exchange; who asks leaves them all to who waits. What an asker has said
 // counts until the next Start.
-class taking {
+class unpack_claim {
 public:
     // The request is not active.
     void start() {
-        detail::poke(&asked_, 0);
-        detail::poke(&all_, 0);
+        detail::store_relaxed(&asked_, 0);
+        detail::store_relaxed(&all_, 0);
     }
     // Who waits, one at a time: whether nobody else takes anything in this epoch any more.
     bool all() {
-        detail::raise_flag(&all_);  // pairs with look_across in some
-        if (!detail::look_across(&asked_)) return true;
-        detail::publish(&all_, 0);
+        detail::set_flag_seq_cst(&all_);  // pairs with test_flag_seq_cst in some
+        if (!detail::test_flag_seq_cst(&asked_)) return true;
+        detail::store_release(&all_, 0);
         return false;
     }
     // Who asks: whether partitions may be claimed.
     bool some() {
         // Who finds that another has said so speaks after it. By the same kind of load as the next: a mere acquire has no place
         // in the one order of these that decides who sees whom.
-        if (!detail::look_across(&asked_)) detail::raise_flag(&asked_);  // pairs with look_across in all
-        return !detail::look_across(&all_);
+        if (!detail::test_flag_seq_cst(&asked_))
+            detail::set_flag_seq_cst(&asked_);  // pairs with test_flag_seq_cst in all
+        return !detail::test_flag_seq_cst(&all_);
     }
 
 private:

@@ -31,7 +31,7 @@ struct posting_port {
         const uint64_t end = bench::now_ns() + patience_ns;
         while (post_prebuilt(posting->queue, partition_blocks(posting, partition), posting->payload_blocks + 1, 1,
                              epoch) == 0)
-            if (peek(&posting->queue->error) != 0 || bench::now_ns() > end) return false;
+            if (load_relaxed(&posting->queue->error) != 0 || bench::now_ns() > end) return false;
         return true;
     }
 };

@@ -33,7 +33,7 @@ struct done_already final : tr::transfer {
 };
 
 // One GPU, whose memory is gpu_arena.
-struct played_gpu final : tr::transport {
+struct fake_gpu final : tr::transport {
     bool broken = false, managed = false;
     const char *name() const override { return "cuda_ipc"; }
     tr::transport_id id() const override { return tr::id_cuda_ipc; }
@@ -158,7 +158,7 @@ int main(int argc, char **argv) {
     if (told == nullptr) told = std::getenv("OMPI_COMM_WORLD_RANK");
     if (argc != 3 || told == nullptr) return 2;
     const std::string kind = argv[1 + std::atoi(told)];
-    static played_gpu gpu;
+    static fake_gpu gpu;
     gpu.broken = kind == "broken";
     gpu.managed = kind == "managed";
     tr::play_gpus(gpu);

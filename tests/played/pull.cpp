@@ -31,14 +31,14 @@
 namespace {
 
 namespace tr = mpix::transport;
-using namespace played_kernels;
+using namespace fake_kernels;
 
 struct done_already final : tr::transfer {
     bool finished(tr::outcome &) override { return true; }
 };
 
 // One GPU for all processes, whose memory is shared memory.
-class played_gpu final : public tr::transport {
+class fake_gpu final : public tr::transport {
 public:
     const char *name() const override { return "cuda_ipc"; }
     tr::transport_id id() const override { return tr::id_cuda_ipc; }
@@ -116,14 +116,14 @@ public:
         for (std::uint64_t at = 0; at < bytes; at += 8) {
             std::uint64_t word;
             std::memcpy(&word, static_cast<const char *>(from) + at, 8);
-            mpix::detail::publish(reinterpret_cast<std::uint64_t *>(static_cast<char *>(to) + at), word);
+            mpix::detail::store_release(reinterpret_cast<std::uint64_t *>(static_cast<char *>(to) + at), word);
         }
         return {};
     }
     tr::outcome read(void *to, const void *from, std::uint64_t bytes, int) override {
         for (std::uint64_t at = 0; at < bytes; at += 8) {
-            const std::uint64_t word =
-                mpix::detail::observe(reinterpret_cast<const std::uint64_t *>(static_cast<const char *>(from) + at));
+            const std::uint64_t word = mpix::detail::load_acquire(
+                reinterpret_cast<const std::uint64_t *>(static_cast<const char *>(from) + at));
             std::memcpy(static_cast<char *>(to) + at, &word, 8);
         }
         return {};
@@ -151,8 +151,8 @@ private:
     std::mutex mutex_;
     std::map<char *, tr::region> own_;
 };
-played_gpu &gpu() {
-    static auto *const one = new played_gpu;
+fake_gpu &gpu() {
+    static auto *const one = new fake_gpu;
     return *one;
 }
 

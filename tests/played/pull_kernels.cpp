@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Compiled with MPIX_PLAY_GPU, and with another name for the namespace mpix, for the library has functions of the same names.
+// Compiled with MPIX_FAKE_GPU, and with another name for the namespace mpix, for the library has functions of the same names.
 #include "tests/played/pull_kernels.hpp"
 
 #include <mpi.h>
@@ -11,7 +11,7 @@
 #include <random>
 #include <thread>
 
-namespace played_kernels {
+namespace fake_kernels {
 
 using namespace mpix::detail;
 
@@ -78,9 +78,9 @@ offered offered_of(const mpix_prequest *send, std::uint64_t epoch) {
     const mpix_prequest *const r = request_of(const_cast<mpix_prequest *>(send));
     offered all{0, 0, 0, 0};
     for (int n = 0; n < r->partitions; ++n) {
-        const std::uint64_t entry = observe(&r->ring[n]), p = entry & (MPIX_RING_OFFERED - 1);
-        if (entry >> 32 != epoch || (entry & MPIX_RING_OFFERED) == 0) continue;
-        const std::uint64_t answer = peek(r->ring + static_cast<std::uint64_t>(r->partitions) + p);
+        const std::uint64_t entry = load_acquire(&r->ring[n]), p = entry & (MPIX_RING_RTS - 1);
+        if (entry >> 32 != epoch || (entry & MPIX_RING_RTS) == 0) continue;
+        const std::uint64_t answer = load_relaxed(r->ring + static_cast<std::uint64_t>(r->partitions) + p);
         ++all.in_all;
         all.read += answer == 2 * epoch;
         all.refused += answer == 2 * epoch + 1;
@@ -89,4 +89,4 @@ offered offered_of(const mpix_prequest *send, std::uint64_t epoch) {
     return all;
 }
 
-}  // namespace played_kernels
+}  // namespace fake_kernels

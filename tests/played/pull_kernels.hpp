@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <functional>
 
-namespace played_kernels {
+namespace fake_kernels {
 
 // A lone thread readies all partitions, most of them when somebody waits for them, or after a while. False: an error.
 bool send_all(mpix_prequest *send, std::uint64_t epoch, std::uint64_t seed);
@@ -32,6 +32,6 @@ struct offered {
 };
 offered offered_of(const mpix_prequest *send, std::uint64_t epoch);
 
-}  // namespace played_kernels
+}  // namespace fake_kernels
 
 #endif  // MPIX_TESTS_PLAYED_PULL_KERNELS_HPP

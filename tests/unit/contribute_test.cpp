@@ -20,13 +20,13 @@
 
 namespace {
 
-using namespace played;
+using namespace fake;
 
 constexpr mpix::thread_group self;
 
 // One thread on both sides, epoch by epoch.
 struct bench {
-    played_pair pair;
+    fake_pair pair;
     const std::uint64_t bytes;
     std::uint64_t epoch = 0, finished = 0;
     std::mt19937_64 random{Catch::rngSeed()};
@@ -63,12 +63,12 @@ struct bench {
     }
 };
 
-pair_shape of(int senders, std::uint64_t bytes, bool mailbox = false) {
+pair_shape of(int senders, std::uint64_t bytes, bool inline_buffer = false) {
     pair_shape s{};
     s.senders = s.receivers = senders;
     s.bytes = bytes;
-    s.mailbox = mailbox;
-    s.mailed_from = 1;
+    s.inline_buffer = inline_buffer;
+    s.inline_from = 1;
     return s;
 }
 
@@ -288,7 +288,7 @@ std::vector<share> shares_of(const crowd &s, int group, std::uint64_t epoch, std
     return mine;
 }
 
-void contribute(const mpix::host_group &group, const crowd &s, played_pair &pair, turns &t, std::uint64_t last,
+void contribute(const mpix::host_group &group, const crowd &s, fake_pair &pair, turns &t, std::uint64_t last,
                 std::uint64_t seed, const std::vector<char> &message, std::atomic<std::uint64_t> &shares) {
     std::mt19937_64 random(seed + static_cast<unsigned>(group.group_rank()));
     const auto rank = static_cast<std::uint64_t>(group.thread_rank()),
@@ -312,12 +312,12 @@ void contribute(const mpix::host_group &group, const crowd &s, played_pair &pair
             if (code != MPI_SUCCESS) t.fail("a share was refused");
             if (group.thread_rank() == 0) shares.fetch_add(1, std::memory_order_relaxed);
         }
-        if (agree(group, t.failure.load() != nullptr)) return;
+        if (broadcast_bool(group, t.failure.load() != nullptr)) return;
         if (group.thread_rank() == 0) t.sent.fetch_add(1, std::memory_order_release);
     }
 }
 
-void receive(const mpix::host_group &group, const crowd &s, played_pair &pair, turns &t, std::uint64_t last,
+void receive(const mpix::host_group &group, const crowd &s, fake_pair &pair, turns &t, std::uint64_t last,
              const std::vector<char> &message) {
     const std::uint64_t bytes = pair.receiving()->partition_bytes;
     for (std::uint64_t epoch = 1; epoch <= last; ++epoch) {
@@ -335,7 +335,7 @@ void receive(const mpix::host_group &group, const crowd &s, played_pair &pair, t
 
 const char *play(const crowd &s, std::uint64_t last, std::uint64_t seed, std::uint64_t (&seen)[3]) {
     std::mt19937_64 random(seed);
-    played_pair pair(s);
+    fake_pair pair(s);
     turns t;
     std::vector<char> message(static_cast<std::size_t>(s.senders) * s.bytes);
     std::atomic<std::uint64_t> shares{0};  // of this epoch that have been contributed
@@ -416,18 +416,19 @@ TEST_CASE("groups contribute uneven shares in any order, before and behind the r
         crowd s{};
         s.receivers = 1 + static_cast<int>(random() % 3);
         const bool empty = round % 8 == 0;
-        s.mailbox = !empty && round % 2 == 0;
-        s.senders = s.receivers * (s.mailbox ? 1 : 1 + static_cast<int>(random() % 3));
+        s.inline_buffer = !empty && round % 2 == 0;
+        s.senders = s.receivers * (s.inline_buffer ? 1 : 1 + static_cast<int>(random() % 3));
         constexpr std::uint64_t sizes[] = {1, 7, 16, 48, 100, 256, 1000, 4096};
         s.bytes = empty ? 0 : sizes[random() % std::size(sizes)];
         s.skew = random() % 3 == 0 ? static_cast<unsigned>(random() % 16) : 0;
-        s.mailed_from = 1 + random() % 3;
-        s.gaps = !s.mailbox && random() % 4 == 0;  // what has gaps has no mailbox
+        s.inline_from = 1 + random() % 3;
+        s.gaps = !s.inline_buffer && random() % 4 == 0;  // what has gaps has no inline buffer
         s.sending_groups = 1 + static_cast<int>(random() % 4);
         s.sending_threads = 1 + static_cast<int>(random() % 3);
         s.receiving_groups = 1 + static_cast<int>(random() % 2);
         s.receiving_threads = 1 + static_cast<int>(random() % 2);
-        CAPTURE(round, s.senders, s.receivers, s.bytes, s.skew, s.mailbox, s.gaps, s.sending_groups, s.sending_threads);
+        CAPTURE(round, s.senders, s.receivers, s.bytes, s.skew, s.inline_buffer, s.gaps, s.sending_groups,
+                s.sending_threads);
         const char *const failure = play(s, 12, random(), seen);
         INFO(std::string(failure == nullptr ? "" : failure));
         REQUIRE(failure == nullptr);

@@ -99,19 +99,19 @@ TEST_CASE("each field that can be wrong by itself is refused") {
         {"a piece between two", [](control_message &m) { m.flags -= 1; }, {control::introduce}},
         {"three slots", [](control_message &m) { m.flags = 3; }, {control::accept}},
         {"chunks, and no slots", [](control_message &m) { m.flags = accept_in_chunks; }, {control::accept}},
-        {"a mailbox, and two slots", [](control_message &m) { m.flags = 2 | accept_mailbox; }, {control::accept}},
-        {"a mailbox, and chunks",
-         [](control_message &m) { m.flags = 1 | accept_in_chunks | accept_mailbox; },
+        {"an inline buffer, and two slots", [](control_message &m) { m.flags = 2 | accept_inline; }, {control::accept}},
+        {"an inline buffer, and chunks",
+         [](control_message &m) { m.flags = 1 | accept_in_chunks | accept_inline; },
          {control::accept}},
         {"a receive buffer, and two slots",
          [](control_message &m) { m.flags = 2 | accept_in_place; },
          {control::accept}},
-        {"a receive buffer, and a mailbox",
-         [](control_message &m) { m.flags = 1 | accept_in_place | accept_mailbox; },
+        {"a receive buffer, and an inline buffer",
+         [](control_message &m) { m.flags = 1 | accept_in_place | accept_inline; },
          {control::accept}},
         {"offers, and two slots", [](control_message &m) { m.flags = 2 | accept_pull; }, {control::accept}},
-        {"offers, and a mailbox",
-         [](control_message &m) { m.flags = 1 | accept_mailbox | accept_pull; },
+        {"offers, and an inline buffer",
+         [](control_message &m) { m.flags = 1 | accept_inline | accept_pull; },
          {control::accept}},
         {"a flag that there is not", [](control_message &m) { m.flags = 65; }, {control::accept}},
     };
@@ -124,11 +124,11 @@ TEST_CASE("each field that can be wrong by itself is refused") {
         }
 }
 
-TEST_CASE("a message may come in chunks, to a mailbox, into the receive buffer, or be offered") {
+TEST_CASE("a message may come in chunks, to an inline buffer, into the receive buffer, or be offered") {
     control_message m = good(control::accept);
     m.flags = 1 | accept_in_chunks;
     CHECK(check(m) == "");
-    m.flags = 1 | accept_mailbox;
+    m.flags = 1 | accept_inline;
     CHECK(check(m) == "");
     m.flags = 1 | accept_in_place;
     CHECK(check(m) == "");

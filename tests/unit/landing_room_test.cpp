@@ -38,41 +38,41 @@ TEST_CASE("a receive takes room by its message's size") {
 }
 
 TEST_CASE("all receives of a process together take what eight may, and give it back") {
-    constexpr std::uint64_t message = 1000, wish = 16 * message;  // 14 slots more than two
+    constexpr std::uint64_t message = 1000, budget = 16 * message;  // 14 slots more than two
     std::vector<std::unique_ptr<landing_room>> rooms;
     for (int i = 0; i < 9; ++i) {
         rooms.push_back(std::make_unique<landing_room>());
-        CHECK(rooms.back()->take(message, wish) == 16);  // 8 x 16 / 14
+        CHECK(rooms.back()->take(message, budget) == 16);  // 8 x 16 / 14
     }
     landing_room late;
-    CHECK(late.take(message, wish) == 2);
-    CHECK(late.take(4 * message, wish) == 2);  // where there is room it is 4
+    CHECK(late.take(message, budget) == 2);
+    CHECK(late.take(4 * message, budget) == 2);  // where there is room it is 4
     rooms.front()->give_back();
     rooms.front()->give_back();  // once
-    CHECK(late.take(message, wish) == 16);
-    CHECK(rooms.front()->take(message, wish) == 2);
-    CHECK(late.take(message, wish) == 16);  // what it had counts no more
+    CHECK(late.take(message, budget) == 16);
+    CHECK(rooms.front()->take(message, budget) == 2);
+    CHECK(late.take(message, budget) == 16);  // what it had counts no more
     rooms.clear();
-    CHECK(landing_room().take(4 * message, wish) == 4);
+    CHECK(landing_room().take(4 * message, budget) == 4);
     landing_room all;
     CHECK(all.take(message, 64 * message) == 64);
 }
 
 TEST_CASE("threads take and give back room at once") {
-    constexpr std::uint64_t message = 1 << 20, wish = 4 * message;
+    constexpr std::uint64_t message = 1 << 20, budget = 4 * message;
     std::vector<std::thread> threads;
     for (int t = 0; t < 4; ++t)
         threads.emplace_back([] {
             landing_room room;
-            for (int i = 0; i < 2000; ++i) room.take(message, wish), room.give_back();
+            for (int i = 0; i < 2000; ++i) room.take(message, budget), room.give_back();
         });
     for (std::thread &t : threads) t.join();
     std::vector<std::unique_ptr<landing_room>> rooms;
     for (int i = 0; i < 16; ++i) {
         rooms.push_back(std::make_unique<landing_room>());
-        CHECK(rooms.back()->take(message, wish) == 4);
+        CHECK(rooms.back()->take(message, budget) == 4);
     }
-    CHECK(landing_room().take(message, wish) == 2);
+    CHECK(landing_room().take(message, budget) == 2);
 }
 
 TEST_CASE("the slots follow each other") {

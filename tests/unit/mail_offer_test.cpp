@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// A send between two GPUs, which host memory plays: what its OFFER says of a mailbox, whether its kernels get the one that the
+// A send between two GPUs, which host memory plays: what its OFFER says of an inline buffer, whether its kernels get the one that the
 // receiver accepts with, and what MPIX_EXPLAIN prints of that.
 #include <mpix/device/mailbox.cuh>
 #include <stdlib.h>
@@ -30,7 +30,7 @@ alignas(4096) char arena[arena_bytes];
 alignas(16) char scratch[transport::scratch_bytes];
 
 // One GPU, whose memory is the arena and what it allocates.
-struct played_gpu final : transport::transport {
+struct fake_gpu final : transport::transport {
     const char *name() const override { return "cuda_ipc"; }
     mpix::transport::transport_id id() const override { return mpix::transport::id_cuda_ipc; }
     unsigned capabilities() const override { return mpix::transport::device_store | mpix::transport::adopt_buffer; }
@@ -89,9 +89,9 @@ struct played_gpu final : transport::transport {
     }
 };
 
-played_gpu &gpu_here() {
+fake_gpu &gpu_here() {
     static auto *const gpu = [] {
-        auto *const made = new played_gpu;
+        auto *const made = new fake_gpu;
         play_gpus(*made);
         REQUIRE(transport::use_only("shm,cuda_ipc") == "");
         start_setup(false, false);
@@ -127,12 +127,12 @@ std::shared_ptr<send_request> make_send(std::uint64_t bytes, bool gaps) {
 
 // Of its OFFER: for a receive without gaps, and for one with gaps.
 struct offered {
-    bool mail, to_gaps;
+    bool inline_packed, to_gaps;
     bool operator==(const offered &) const = default;
 };
 offered offer_of(send_request &send) {
     const std::uint32_t flags = send.make_offer().flags;
-    return {(flags & offer_mail) != 0, (flags & offer_mail_to_gaps) != 0};
+    return {(flags & offer_inline) != 0, (flags & offer_inline_to_gaps) != 0};
 }
 offered offer_of(std::uint64_t bytes, bool gaps) {
     const auto send = make_send(bytes, gaps);
@@ -161,15 +161,15 @@ std::string printed(const Act &act) {
 }
 
 struct met {
-    mailbox_layout layout;
-    char *arrival = nullptr;  // at the receiver
-    char *mailbox = nullptr;  // as the sender's kernels have it
-    bool handle = false;      // says that it may be used
+    inline_buffer_layout layout;
+    char *arrival = nullptr;        // at the receiver
+    char *inline_buffer = nullptr;  // as the sender's kernels have it
+    bool handle = false;            // says that it may be used
     std::string text;
 };
-// A receive accepts with a mailbox; exported before or after that.
+// A receive accepts with an inline buffer; exported before or after that.
 met meet(std::uint64_t bytes, bool export_first) {
-    played_gpu &gpu = gpu_here();
+    fake_gpu &gpu = gpu_here();
     const auto send = make_send(bytes, false);
     auto copy = std::make_unique<device_copy>(gpu, 0);
     const auto export_it = [&] {
@@ -178,7 +178,7 @@ met meet(std::uint64_t bytes, bool export_first) {
     };
     if (export_first) export_it();
     met m;
-    m.layout = mailbox_for(partitions, bytes, bytes);
+    m.layout = inline_buffer_for(partitions, bytes, bytes);
     transport::region arrival, landing, words;
     REQUIRE(gpu.allocate(m.layout.all, 0, arrival) == "");
     REQUIRE(gpu.allocate(partitions * bytes, 0, landing) == "");
@@ -186,7 +186,7 @@ met meet(std::uint64_t bytes, bool export_first) {
     control_message accept = make_control(control::accept, 5, send->number);
     accept.partitions = partitions;
     accept.bytes = partitions * bytes;
-    accept.flags = 1 | accept_mailbox;
+    accept.flags = 1 | accept_inline;
     REQUIRE(gpu.describe(arrival, accept.arrival) == "");
     REQUIRE(gpu.describe(landing, accept.landing) == "");
     REQUIRE(transport::node_memory().describe(words, accept.words) == "");
@@ -198,8 +198,8 @@ met meet(std::uint64_t bytes, bool export_first) {
     if (!export_first) export_it();
     mpix_prequest *const handle = send->device->opaque_handle(), *const made = send->device->handle();
     m.arrival = static_cast<char *>(arrival.address);
-    m.mailbox = made->mailbox;
-    m.handle = (reinterpret_cast<std::uintptr_t>(handle) & MPIX_HANDLE_MAILABLE) != 0;
+    m.inline_buffer = made->inline_buffer;
+    m.handle = (reinterpret_cast<std::uintptr_t>(handle) & MPIX_HANDLE_INLINE) != 0;
     CHECK(made->landing == landing.address);
     {
         const std::scoped_lock lock(setup_mutex(), send->engine);
@@ -213,11 +213,11 @@ met meet(std::uint64_t bytes, bool export_first) {
     return m;
 }
 
-bool has(const std::string &text, const std::string &line) { return text.find(line) != std::string::npos; }
+bool has(const std::string &text, const std::string &packet) { return text.find(packet) != std::string::npos; }
 
 }  // namespace
 
-TEST_CASE("while nothing has been measured partitions of up to 8 KiB are offered for a mailbox") {
+TEST_CASE("while nothing has been measured partitions of up to 8 KiB are offered for an inline buffer") {
     config().inline_bytes = {true, 0};
     for (const bool gaps : {false, true}) {
         CAPTURE(gaps);
@@ -238,32 +238,32 @@ TEST_CASE("a number is the limit of what is offered, gaps or not; 0 offers nothi
     CHECK(offer_of(8, false) == offered{false, false});
 }
 
-TEST_CASE("kernels get a mailbox for what was offered, and no other") {
+TEST_CASE("kernels get an inline buffer for what was offered, and no other") {
     config().inline_bytes = {false, 1024};
     for (const bool export_first : {false, true}) {
         CAPTURE(export_first);
         const met small = meet(1024, export_first), large = meet(1032, export_first);
-        CHECK(small.mailbox == small.arrival + small.layout.lines);
+        CHECK(small.inline_buffer == small.arrival + small.layout.packets);
         CHECK(small.handle);
-        CHECK(has(small.text, "once kernels receive it: into their mailbox, the arrival in the data"));
+        CHECK(has(small.text, "once kernels receive it: into their inline buffer, the arrival in the data"));
         CHECK(has(small.text,
-                  "    by the mailbox, where there is one: partitions of up to 1024 bytes "
+                  "    inline, where the receiver has a buffer for it: partitions of up to 1024 bytes "
                   "(MPIX_INLINE_BYTES)\n"));
-        CHECK(large.mailbox == nullptr);
+        CHECK(large.inline_buffer == nullptr);
         CHECK_FALSE(large.handle);
         CHECK_FALSE(has(large.text, "once kernels receive it"));
         CHECK(has(large.text, "partitions of up to 1024 bytes (MPIX_INLINE_BYTES)\n"));
     }
     config().inline_bytes = {false, 0};
     const met none = meet(8, false);
-    CHECK(none.mailbox == nullptr);
+    CHECK(none.inline_buffer == nullptr);
     CHECK_FALSE(has(none.text, "MPIX_INLINE_BYTES"));
 }
 
 TEST_CASE("the first send to a peer has it measured, and later ones say what came of that") {
     config().inline_bytes = {true, 0};
     const std::string start =
-        "by the mailbox, where there is one: partitions of up to 8192 bytes (MPIX_INLINE_BYTES): ";
+        "inline, where the receiver has a buffer for it: partitions of up to 8192 bytes (MPIX_INLINE_BYTES): ";
     CHECK(has(meet(64, false).text, start + "nothing has been measured to there yet\n"));
     // Without a GPU: that it could not be.
     CHECK(has(meet(64, false).text, start + "mpix was built without CUDA\n"));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The mailbox's lines, and who takes them: groups of host threads on both sides, as groups of GPU threads do it.
+// The inline buffer's packets, and who takes them: groups of host threads on both sides, as groups of GPU threads do it.
 #include <mpix/device.cuh>
 #include <mpix/host_group.hpp>
 
@@ -32,7 +32,7 @@ bool as_it_should(const mpix::host_group &group, std::uint64_t told, std::uint64
 class pair_of_requests {
 public:
     pair_of_requests(int senders, int receivers, std::uint64_t partition_bytes, unsigned skew_out, unsigned skew_in)
-        : layout(mpix::mailbox_for(static_cast<std::uint64_t>(senders), partition_bytes, partition_bytes)),
+        : layout(mpix::inline_buffer_for(static_cast<std::uint64_t>(senders), partition_bytes, partition_bytes)),
           bytes(static_cast<std::uint64_t>(senders) * partition_bytes),
           out_(bytes + 16),
           in_(bytes + 48),
@@ -48,7 +48,7 @@ public:
         auto *const arrival = reinterpret_cast<char *>((at + 127) / 128 * 128);
         receive->flags = reinterpret_cast<std::uint64_t *>(arrival);
         receive->taken = reinterpret_cast<std::uint64_t *>(arrival + layout.taken);
-        receive->mailbox = send->mailbox = arrival + layout.lines;
+        receive->inline_buffer = send->inline_buffer = arrival + layout.packets;
         receive->told = told.data();
         receive->peer_partitions = static_cast<std::uint64_t>(senders);
     }
@@ -74,7 +74,7 @@ public:
         return std::all_of(in_.begin(), in_.end(), [](char c) { return c == 0x5a; });
     }
 
-    const mpix::mailbox_layout layout;
+    const mpix::inline_buffer_layout layout;
     const std::uint64_t bytes;
     mpix_prequest *send = nullptr, *receive = nullptr;
 
@@ -98,18 +98,19 @@ public:
 
 }  // namespace
 
-TEST_CASE("the mailbox lies behind the flags, and its lines fill 128-byte lines of memory from the first one on") {
-    CHECK(!mpix::mailbox_for(4, 0, 100));
-    CHECK(!mpix::mailbox_for(4, 101, 100));
-    CHECK(mpix::mailbox_for(4, 100, 100));
-    CHECK(!mpix::mailbox_for(std::uint64_t{1} << 40, 8, 100));
+TEST_CASE(
+    "the inline buffer lies behind the flags, and its lines fill 128-byte lines of memory from the first one on") {
+    CHECK(!mpix::inline_buffer_for(4, 0, 100));
+    CHECK(!mpix::inline_buffer_for(4, 101, 100));
+    CHECK(mpix::inline_buffer_for(4, 100, 100));
+    CHECK(!mpix::inline_buffer_for(std::uint64_t{1} << 40, 8, 100));
     for (const std::uint64_t n : {1, 2, 15, 16, 1000})
         for (const std::uint64_t bytes : {1, 7, 8, 9, 1000}) {
-            const mpix::mailbox_layout m = mpix::mailbox_for(n, bytes, 1 << 20);
+            const mpix::inline_buffer_layout m = mpix::inline_buffer_for(n, bytes, 1 << 20);
             CHECK(m.taken >= (n + 1) * 8);
-            CHECK(m.lines >= m.taken + n * 8);
-            CHECK(m.lines % 128 == 0);
-            CHECK(m.all == m.lines + n * ((bytes + 7) / 8) * 16);
+            CHECK(m.packets >= m.taken + n * 8);
+            CHECK(m.packets % 128 == 0);
+            CHECK(m.all == m.packets + n * ((bytes + 7) / 8) * 16);
         }
 }
 
@@ -136,7 +137,7 @@ TEST_CASE("groups of any size, partitions of any size and alignment, several gro
                 mpix::host_launch(takers, threads, [&](const mpix::host_group &group) {
                     for (int j = 0; j < common; ++j) {
                         bool there =
-                            at_once && mpix::detail::take_at_once(group, r.receive, j, waiting == waiters::sole);
+                            at_once && mpix::detail::wait_inline_fast(group, r.receive, j, waiting == waiters::sole);
                         while (!there) {
                             there =
                                 mpix::detail::await_together(group, r.receive, j, waiting, looked, in(20'000'000'000u),
@@ -152,13 +153,13 @@ TEST_CASE("groups of any size, partitions of any size and alignment, several gro
             mpix::host_launch(1, threads, [&](const mpix::host_group &group) {
                 for (int p = 0; p < senders; ++p) {
                     const bool fits = mpix::detail::in_words(r.send->buffer, bytes) &&
-                                      mpix::detail::least_mailing_threads(bytes) <= static_cast<std::uint64_t>(threads);
-                    bool mailed = false;
-                    const std::uint64_t sent = mpix::detail::mail_at_once(group, r.send, p, &mailed);
-                    if (!as_it_should(group, sent, fits ? e : 0) || mailed != fits) good = false;
+                                      mpix::detail::least_inline_threads(bytes) <= static_cast<std::uint64_t>(threads);
+                    bool sent_inline = false;
+                    const std::uint64_t sent = mpix::detail::store_inline_fast(group, r.send, p, &sent_inline);
+                    if (!as_it_should(group, sent, fits ? e : 0) || sent_inline != fits) good = false;
                     if (sent == 0)
-                        mpix::detail::store_lines<false>(r.send, p, static_cast<unsigned>(group.thread_rank()),
-                                                         static_cast<unsigned>(threads));
+                        mpix::detail::store_packets<false>(r.send, p, static_cast<unsigned>(group.thread_rank()),
+                                                           static_cast<unsigned>(threads));
                 }
             });
             receiver.join();
@@ -179,9 +180,9 @@ TEST_CASE("at once only in a running epoch of which the host has been asked, and
     REQUIRE(mpix::detail::in_words(r.send->buffer, 16));
     const mpix::thread_group self;
     const auto sent = [&](int p) {
-        bool mailed = false;
-        const std::uint64_t epoch = mpix::detail::mail_at_once(self, r.send, p, &mailed);
-        CHECK(mailed == (epoch != 0));
+        bool sent_inline = false;
+        const std::uint64_t epoch = mpix::detail::store_inline_fast(self, r.send, p, &sent_inline);
+        CHECK(sent_inline == (epoch != 0));
         return epoch;
     };
     r.begin(5, random);
@@ -193,14 +194,14 @@ TEST_CASE("at once only in a running epoch of which the host has been asked, and
     r.begin(1, random);
     CHECK(sent(0) == 0);
     r.begin(7, random);
-    char *const mailbox = r.send->mailbox;
-    r.send->mailbox = nullptr;
+    char *const inline_buffer = r.send->inline_buffer;
+    r.send->inline_buffer = nullptr;
     CHECK(sent(1) == 0);
-    r.send->mailbox = mailbox;
+    r.send->inline_buffer = inline_buffer;
     CHECK(sent(1) == 7);
 }
 
-TEST_CASE("at once to the receive buffer, where there is no mailbox, or it is not used") {
+TEST_CASE("at once to the receive buffer, where there is no inline buffer, or it is not used") {
     std::mt19937_64 random(Catch::rngSeed());
     for (const std::uint64_t bytes : {8, 16, 32, 48, 64, 128, 256, 1008}) {
         for (const unsigned skew : {0u, 8u, 4u}) {
@@ -216,10 +217,11 @@ TEST_CASE("at once to the receive buffer, where there is no mailbox, or it is no
                     const std::uint64_t e = by_words ? 4 : 5;
                     const bool fits = by_words ? words : pairs;
                     const auto store = [&](const mpix::host_group &group, int p) {
-                        bool mailed = false;
-                        const std::uint64_t epoch = by_words ? mpix::detail::mail_at_once(group, r.send, p, &mailed)
-                                                             : mpix::detail::store_at_once(group, r.send, p);
-                        return mailed ? ~std::uint64_t{0} : epoch;
+                        bool sent_inline = false;
+                        const std::uint64_t epoch =
+                            by_words ? mpix::detail::store_inline_fast(group, r.send, p, &sent_inline)
+                                     : mpix::detail::store_direct_fast(group, r.send, p);
+                        return sent_inline ? ~std::uint64_t{0} : epoch;
                     };
                     std::atomic<bool> good{true};
                     const auto all = [&](std::uint64_t expected) {
@@ -274,14 +276,14 @@ TEST_CASE("a small partition of whole words is taken at once") {
                 mpix::host_launch(1, threads, [&](const mpix::host_group &group) {
                     for (int j = 0; j < partitions; ++j) {
                         // On a machine that others keep busy the sender may need longer than it looks.
-                        for (backoff wait; !mpix::detail::take_at_once(group, r.receive, j, sole);) wait.pause();
+                        for (backoff wait; !mpix::detail::wait_inline_fast(group, r.receive, j, sole);) wait.pause();
                         if (group.thread_rank() == 0) ++taken;
                     }
                 });
             });
             mpix::host_launch(1, threads, [&](const mpix::host_group &group) {
-                bool mailed = false;
-                for (int p = partitions; p-- > 0;) mpix::detail::mail_at_once(group, r.send, p, &mailed);
+                bool sent_inline = false;
+                for (int p = partitions; p-- > 0;) mpix::detail::store_inline_fast(group, r.send, p, &sent_inline);
             });
             receiver.join();
             CHECK(taken == partitions);
@@ -302,7 +304,7 @@ TEST_CASE("what is not to be taken at once is left as it was") {
     unsigned skew = 0;
     std::uint64_t epoch = 2, claim = 0, left = 0;
     std::function<void(mpix_prequest *)> before = [](mpix_prequest *) {};
-    bool letter = true, there = false;
+    bool stored_inline = true, there = false;
     SECTION("words in pieces") { skew = 4; }
     SECTION("bytes that are no whole words") { bytes = 12; }
     SECTION("the sender has other partitions") { receivers = 1, asked = 0; }
@@ -312,8 +314,8 @@ TEST_CASE("what is not to be taken at once is left as it was") {
     SECTION("a send") {
         before = [](mpix_prequest *r) { r->head ^= std::uint64_t{MPIX_KIND_SEND ^ MPIX_KIND_RECV} << 32; };
     }
-    SECTION("no mailbox") {
-        before = [](mpix_prequest *r) { r->mailbox = nullptr; };
+    SECTION("no inline buffer") {
+        before = [](mpix_prequest *r) { r->inline_buffer = nullptr; };
     }
     SECTION("another group has set about it") { claim = left = 3; }
     SECTION("all has come") {
@@ -321,20 +323,20 @@ TEST_CASE("what is not to be taken at once is left as it was") {
         left = 2;
     }
     SECTION("it came another way") {
-        letter = false;
+        stored_inline = false;
         before = [](mpix_prequest *r) { r->flags[1] = 2; };
         left = 2, there = true;
     }
-    SECTION("it does not come") { letter = false, left = 2; }
+    SECTION("it does not come") { stored_inline = false, left = 2; }
     pair_of_requests r(2, receivers, bytes, 0, skew);
     r.begin(epoch, random);
-    bool mailed = false;
-    if (letter && r.send->partition_bytes % 8 == 0 && r.send->partition_bytes <= 32 && epoch > 1)
-        CHECK(mpix::detail::mail_at_once(mpix::thread_group{}, r.send, 1, &mailed) == epoch);
+    bool sent_inline = false;
+    if (stored_inline && r.send->partition_bytes % 8 == 0 && r.send->partition_bytes <= 32 && epoch > 1)
+        CHECK(mpix::detail::store_inline_fast(mpix::thread_group{}, r.send, 1, &sent_inline) == epoch);
     r.receive->taken[1] = claim;
     std::uint64_t *const taken = r.receive->taken;
     before(r.receive);
-    CHECK(mpix::detail::take_at_once(mpix::thread_group{}, r.receive, asked, true) == there);
+    CHECK(mpix::detail::wait_inline_fast(mpix::thread_group{}, r.receive, asked, true) == there);
     CHECK(taken[1] == left);
     CHECK(r.untouched());
     CHECK(r.told[1] == 0);
@@ -353,26 +355,26 @@ TEST_CASE("what came another way, what never comes, and what does not come in ti
     CHECK(!take(1'000'000, false));
     CHECK(r.receive->taken[0] < 3);  // another may
     SECTION("two lines of three are not enough") {
-        mpix::detail::store_line(r.receive->mailbox, 0, 2, 1);
-        mpix::detail::store_line(r.receive->mailbox, 2, 2, 3);
+        mpix::detail::store_packet(r.receive->inline_buffer, 0, 2, 1);
+        mpix::detail::store_packet(r.receive->inline_buffer, 2, 2, 3);
         CHECK(!take(0, true));
         CHECK(r.receive->flags[0] == 0);
-        mpix::detail::store_line(r.receive->mailbox, 1, 2, 2);
+        mpix::detail::store_packet(r.receive->inline_buffer, 1, 2, 2);
         CHECK(take(0, true));
         const std::uint64_t expected[] = {1, 2, 3};
         CHECK(std::memcmp(r.receive->buffer, expected, sizeof expected) == 0);
     }
     SECTION("the flag alone") {
-        std::thread engine([&] { mpix::detail::publish(&r.receive->flags[0], 2); });
+        std::thread engine([&] { mpix::detail::store_release(&r.receive->flags[0], 2); });
         CHECK(take(20'000'000'000u, false));
         engine.join();
         CHECK(r.receive->buffer[0] == 0x5a);  // nothing was copied
         CHECK(take(0, true));
     }
     SECTION("an epoch long gone") {
-        mpix::detail::store_line(r.receive->mailbox, 0, 1, 1);
-        mpix::detail::store_line(r.receive->mailbox, 1, 1, 1);
-        mpix::detail::store_line(r.receive->mailbox, 2, 1, 1);
+        mpix::detail::store_packet(r.receive->inline_buffer, 0, 1, 1);
+        mpix::detail::store_packet(r.receive->inline_buffer, 1, 1, 1);
+        mpix::detail::store_packet(r.receive->inline_buffer, 2, 1, 1);
         CHECK(!take(0, true));
     }
     SECTION("the peer has ended") {
@@ -391,14 +393,14 @@ TEST_CASE("what came another way, what never comes, and what does not come in ti
         r.receive->flags = nullptr;
         CHECK(!take(0, false));
     }
-    SECTION("the match is undone, and all of the route with it, while a group has set about the letter") {
+    SECTION("the match is undone, and all of the route with it, while a group has set about the inline partition") {
         const std::uint64_t *const taken = r.receive->taken;
         std::thread host([&] {
-            for (backoff wait; mpix::detail::peek(taken) != 3;) wait.pause();
-            mpix::detail::poke_pointer(&r.receive->taken, static_cast<std::uint64_t *>(nullptr));
-            mpix::detail::poke_pointer(&r.receive->told, static_cast<std::uint64_t *>(nullptr));
-            mpix::detail::poke_pointer(&r.receive->mailbox, static_cast<char *>(nullptr));
-            mpix::detail::poke_pointer(&r.receive->flags, static_cast<std::uint64_t *>(nullptr));
+            for (backoff wait; mpix::detail::load_relaxed(taken) != 3;) wait.pause();
+            mpix::detail::store_pointer(&r.receive->taken, static_cast<std::uint64_t *>(nullptr));
+            mpix::detail::store_pointer(&r.receive->told, static_cast<std::uint64_t *>(nullptr));
+            mpix::detail::store_pointer(&r.receive->inline_buffer, static_cast<char *>(nullptr));
+            mpix::detail::store_pointer(&r.receive->flags, static_cast<std::uint64_t *>(nullptr));
         });
         CHECK(!take(0, false));  // without a limit
         host.join();
@@ -406,9 +408,9 @@ TEST_CASE("what came another way, what never comes, and what does not come in ti
     }
     SECTION("who gives up takes no later claim back") {
         std::thread others([&] {
-            for (backoff wait; mpix::detail::peek(r.receive->taken) != 3;) wait.pause();
-            mpix::detail::raise_gpu(r.receive->taken, 5);
-            mpix::detail::publish(&r.receive->flags[1], MPIX_GATE_NEVER);
+            for (backoff wait; mpix::detail::load_relaxed(r.receive->taken) != 3;) wait.pause();
+            mpix::detail::fetch_max_relaxed_gpu(r.receive->taken, 5);
+            mpix::detail::store_release(&r.receive->flags[1], MPIX_GATE_NEVER);
         });
         CHECK(!take(0, false));
         others.join();
@@ -417,13 +419,14 @@ TEST_CASE("what came another way, what never comes, and what does not come in ti
     SECTION("an epoch that the tag cannot say goes by the flag") {
         const std::uint64_t e = (std::uint64_t{1} << 32) + 2;
         r.begin(e, random);
-        for (std::uint64_t line = 0; line < 3; ++line) mpix::detail::store_line(r.receive->mailbox, line, e, 1);
+        for (std::uint64_t packet = 0; packet < 3; ++packet)
+            mpix::detail::store_packet(r.receive->inline_buffer, packet, e, 1);
         CHECK(!take(0, true));
-        mpix::detail::publish(&r.receive->flags[0], e);
+        mpix::detail::store_release(&r.receive->flags[0], e);
         CHECK(take(0, true));
     }
     SECTION("it is taken once: what its taker wrote there stays") {
-        mpix::detail::store_lines<false>(r.send, 0, 0, 1);
+        mpix::detail::store_packets<false>(r.send, 0, 0, 1);
         CHECK(take(0, true));
         r.receive->buffer[0] = static_cast<char>(~r.send->buffer[0]);
         CHECK(take(0, true));

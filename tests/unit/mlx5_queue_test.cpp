@@ -69,9 +69,9 @@ struct machine {
             },
             &w.context, &w.domain, at, network.hardware);
         if (!network.none.empty()) return;
-        rdma::calling_card card{};
-        REQUIRE(network.hardware->introduce(peer, card).empty());
-        REQUIRE(network.hardware->meet(peer, card).empty());
+        rdma::qp_address address{};
+        REQUIRE(network.hardware->introduce(peer, address).empty());
+        REQUIRE(network.hardware->meet(peer, address).empty());
     }
     outcome open(bool on_gpu) {
         return make_queue_to(network, peer, host_memory, on_gpu ? &gpus : nullptr, on_gpu ? 0 : on_host, queue,
@@ -235,7 +235,7 @@ TEST_CASE("epoch after epoch, what Pready posts goes through the NIC's ring into
     CHECK(silicon.counts.torn == 0);
     CHECK(silicon.counts.bad_records == 0);
     CHECK(silicon.counts.strange_kicks == 0);
-    run_until(silicon, [&] { return silicon.counts.kicks > 0; });  // the ringer's thread may come late
+    run_until(silicon, [&] { return silicon.counts.kicks > 0; });  // the doorbell proxy's thread may come late
     CHECK(m.queue->failed(completion_watch::no_block).empty());
     s.entered = nullptr;
     CHECK(m.w.called("dereg_mr") == 1);

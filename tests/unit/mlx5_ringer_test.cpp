@@ -9,11 +9,11 @@
 using namespace mpix::detail;
 using namespace mpix::transport::mlx5;
 
-TEST_CASE("the ringer rings what has been handed over, once, and the NIC takes it") {
+TEST_CASE("the doorbell proxy rings what has been handed over, once, and the NIC takes it") {
     queue_test::bench b;
     const mpix_queue_rings host = b.q.rings;
     b.q.rings.doorbell = nullptr;  // as the GPU sees it
-    queue_ringer one(host);
+    queue_doorbell_proxy one(host);
     CHECK(!one.step());
     const std::uint64_t before = b.queue_words->doorbell;
     post_range(&b.posting, 0, 2, 5);
@@ -28,8 +28,8 @@ TEST_CASE("the ringer rings what has been handed over, once, and the NIC takes i
     CHECK(b.flags[1] == 5);
 }
 
-TEST_CASE("the ringer's thread serves queues that come and go") {
-    ringer r;
+TEST_CASE("the doorbell proxy's thread serves queues that come and go") {
+    doorbell_proxy r;
     for (int round = 0; round < 5; ++round) {
         queue_test::bench b;
         r.add(b.q.rings);

@@ -149,19 +149,19 @@ TEST_CASE("kernels store from GPU to GPU, with gaps by pready_typed only") {
     CHECK_FALSE(choose_movement(route(true, true, false, false)).typed_only);
 }
 
-TEST_CASE("kernels use a mailbox, gaps or not, where they store at all") {
+TEST_CASE("kernels use an inline buffer, gaps or not, where they store at all") {
     for (const bool gaps : {false, true})
         for (const bool landing_gaps : {false, true}) {
             outgoing_route r = route(true, gaps, true, landing_gaps);
-            CHECK_FALSE(choose_movement(r).by_mail);
-            r.mailbox = true;
-            CHECK(choose_movement(r).by_mail);
+            CHECK_FALSE(choose_movement(r).by_inline);
+            r.inline_buffer = true;
+            CHECK(choose_movement(r).by_inline);
             CHECK(choose_movement(r).typed_only == (gaps || landing_gaps));
             r.spent = true;
-            CHECK_FALSE(choose_movement(r).by_mail);
+            CHECK_FALSE(choose_movement(r).by_inline);
             r.spent = false;
             r.to_gpu = false;
-            CHECK_FALSE(choose_movement(r).by_mail);
+            CHECK_FALSE(choose_movement(r).by_inline);
         }
 }
 
@@ -212,18 +212,18 @@ TEST_CASE("the size decides how many slots a landing has") {
 }
 
 TEST_CASE("kernels leave to the engine what it takes less time for, the more of it there may be at once the less") {
-    const engine_costs costs{300, 10};
-    const std::uint64_t alone = engine_bytes(costs, 1);
+    const copy_engine_costs costs{300, 10};
+    const std::uint64_t alone = copy_engine_bytes(costs, 1);
     // At that size both take the same: a thread's stores, and the hand-over with a copy and a flag.
     CHECK(static_cast<double>(alone) / 300 > 20);
     CHECK(static_cast<double>(alone) / 300 < 30);
-    CHECK(engine_bytes(costs, 2) > alone);
-    CHECK(engine_bytes({600, 10}, 1) > alone);
-    CHECK(engine_bytes({300, 20}, 1) > alone);
-    CHECK(engine_bytes(costs, ~std::uint64_t{0}) <= std::uint64_t{1} << 48);
+    CHECK(copy_engine_bytes(costs, 2) > alone);
+    CHECK(copy_engine_bytes({600, 10}, 1) > alone);
+    CHECK(copy_engine_bytes({300, 20}, 1) > alone);
+    CHECK(copy_engine_bytes(costs, ~std::uint64_t{0}) <= std::uint64_t{1} << 48);
     // What could not be measured.
-    CHECK(engine_bytes({0, 10}, 1) == 0);
-    CHECK(engine_bytes({300, 0}, 1) == 0);
+    CHECK(copy_engine_bytes({0, 10}, 1) == 0);
+    CHECK(copy_engine_bytes({300, 0}, 1) == 0);
 }
 
 TEST_CASE(

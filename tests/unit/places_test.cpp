@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Datatypes with gaps by a mailbox: lines that groups of host threads gather from one random type and scatter to another, as
+// Datatypes with gaps inline: packets that groups of host threads gather from one random type and scatter to another, as
 // groups of GPU threads do; against the offsets that the standard gives the types. Every byte of the receiver's is checked.
 #include "host/request/places.h"
 
@@ -42,7 +42,7 @@ struct side {
                static_cast<std::size_t>(offset(x));
     }
     char *buffer() const { return reinterpret_cast<char *>(buffer_); }
-    const std::int64_t *places() const { return type == nullptr ? nullptr : detail::places_in(table.data(), piece); }
+    const std::int64_t *offsets() const { return type == nullptr ? nullptr : detail::offsets_in(table.data(), piece); }
 
     // False: too far apart, or not to be received.
     bool lay_out(std::int64_t bytes, unsigned skew) {
@@ -62,8 +62,8 @@ struct side {
             used[at(x)] = true;
         }
         if (type == nullptr) return true;
-        const spread_message message{*type, buffer(), static_cast<std::uint64_t>(bytes)};
-        table = message.places();
+        const offset_table message{*type, buffer(), static_cast<std::uint64_t>(bytes)};
+        table = message.offsets();
         piece = message.piece();
         for (const std::int64_t place : table)
             REQUIRE((buffer_ + static_cast<std::uintptr_t>(place)) % static_cast<std::uintptr_t>(piece) == 0);
@@ -98,7 +98,7 @@ struct request_memory {
         r->contributors = 1;
         r->partition_bytes = partition_bytes;
         r->buffer = s.buffer();
-        r->places = s.places();
+        r->offsets = s.offsets();
     }
 };
 
@@ -110,13 +110,13 @@ struct tally {
 void deliver(side &from, side &to, int senders, int receivers, std::uint64_t bytes, type_maker &maker,
              std::mt19937_64 &random, tally &t) {
     const std::uint64_t total = bytes * static_cast<std::uint64_t>(senders);
-    const mailbox_layout layout = mailbox_for(static_cast<std::uint64_t>(senders), bytes, bytes);
+    const inline_buffer_layout layout = inline_buffer_for(static_cast<std::uint64_t>(senders), bytes, bytes);
     std::vector<std::uint64_t> memory(layout.all / 8 + 16), told(static_cast<std::size_t>(senders));
     auto *const arrival = reinterpret_cast<char *>((reinterpret_cast<std::uintptr_t>(memory.data()) + 127) / 128 * 128);
     const request_memory send(MPIX_KIND_SEND, senders, from, bytes),
         receive(MPIX_KIND_RECV, receivers, to, total / static_cast<std::uint64_t>(receivers));
     receive.r->flags = reinterpret_cast<std::uint64_t *>(arrival);
-    receive.r->mailbox = send.r->mailbox = arrival + layout.lines;
+    receive.r->inline_buffer = send.r->inline_buffer = arrival + layout.packets;
     receive.r->told = told.data();
     receive.r->peer_partitions = static_cast<std::uint64_t>(senders);
     const int threads = maker.between(1, 4), takers = maker.between(1, 2);
@@ -141,11 +141,11 @@ void deliver(side &from, side &to, int senders, int receivers, std::uint64_t byt
         });
         host_launch(1, threads, [&](const host_group &group) {
             for (int p = 0; p < senders; ++p) {
-                bool mailed = false;
-                if (detail::mail_at_once(group, send.r, p, &mailed) == 0)
-                    detail::store_lines<true>(send.r, p, static_cast<unsigned>(group.thread_rank()),
-                                              static_cast<unsigned>(threads));
-                else if (mailed && group.thread_rank() == 0)
+                bool sent_inline = false;
+                if (detail::store_inline_fast(group, send.r, p, &sent_inline) == 0)
+                    detail::store_packets<true>(send.r, p, static_cast<unsigned>(group.thread_rank()),
+                                                static_cast<unsigned>(threads));
+                else if (sent_inline && group.thread_rank() == 0)
                     ++at_once;
             }
         });
@@ -204,11 +204,11 @@ TEST_CASE("pieces are as long as the type and the buffer allow") {
     REQUIRE(type != nullptr);
     PMPI_Type_free(&column);
     alignas(16) char buffer[16];
-    CHECK(spread_message{*type, buffer, 80}.piece() == 8);
-    CHECK(spread_message{*type, buffer + 8, 80}.piece() == 8);
-    CHECK(spread_message{*type, buffer + 4, 80}.piece() == 4);
-    CHECK(spread_message{*type, buffer + 3, 80}.piece() == 1);
+    CHECK(offset_table{*type, buffer, 80}.piece() == 8);
+    CHECK(offset_table{*type, buffer + 8, 80}.piece() == 8);
+    CHECK(offset_table{*type, buffer + 4, 80}.piece() == 4);
+    CHECK(offset_table{*type, buffer + 3, 80}.piece() == 1);
     // An element's extent is 104 bytes.
     const std::vector<std::int64_t> expected = {0, 24, 48, 72, 96, 104, 128, 152, 176, 200};
-    CHECK(spread_message{*type, buffer, 80}.places() == expected);
+    CHECK(offset_table{*type, buffer, 80}.offsets() == expected);
 }

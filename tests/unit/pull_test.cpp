@@ -20,7 +20,7 @@
 
 namespace {
 
-using namespace played;
+using namespace fake;
 
 #if defined(__SANITIZE_THREAD__)
 constexpr bool thread_sanitizer = true;
@@ -39,15 +39,15 @@ pair_shape of(int senders, int receivers, std::uint64_t bytes, std::uint32_t pul
     return s;
 }
 
-// How the receiver's groups wait: by what they have prepared, or by the request, which may have had a mailbox.
+// How the receiver's groups wait: by what they have prepared, or by the request, which may have had an inline buffer.
 struct way {
-    bool prepares, maybe_mailed;
+    bool prepares, maybe_inline;
 };
 auto ways() { return GENERATE(way{false, false}, way{true, false}, way{false, true}, way{true, true}); }
 
 // The sender is this thread; groups of the receiver's wait beside it.
 struct bench {
-    played_pair pair;
+    fake_pair pair;
     const pair_shape s;
     std::uint64_t epoch = 0;
     std::mt19937_64 random{Catch::rngSeed()};
@@ -57,7 +57,7 @@ struct bench {
     explicit bench(const pair_shape &shape, const way &w = {false, false})
         : pair(in_that_way(shape, w)), s(shape), prepares(w.prepares) {}
     static pair_shape in_that_way(pair_shape shape, const way &w) {
-        shape.maybe_mailed = w.maybe_mailed;
+        shape.maybe_inline = w.maybe_inline;
         return shape;
     }
     void start() {
@@ -142,7 +142,7 @@ TEST_CASE("what a group waits for is offered to it, and it reads it: any counts,
         const int senders = 1 + static_cast<int>(random() % 4);
         const std::uint64_t bytes = 8 * static_cast<unsigned>(receivers) * (4 + random() % 12);
         bench b(of(senders, receivers, bytes, 1), by);
-        CAPTURE(receivers, senders, threads, groups, bytes, by.prepares, by.maybe_mailed);
+        CAPTURE(receivers, senders, threads, groups, bytes, by.prepares, by.maybe_inline);
         b.first_epoch();
         for (int e = 0; e < 4; ++e) {
             b.start();
@@ -168,14 +168,14 @@ TEST_CASE("what a group waits for is offered to it, and it reads it: any counts,
 }
 
 TEST_CASE("what nobody waits for is stored, or left to the engine, by its size") {
-    for (const std::uint64_t engine_bytes : {0, 100, 300}) {
+    for (const std::uint64_t copy_engine_bytes : {0, 100, 300}) {
         pair_shape s = of(2, 2, 200, 72);
-        s.engine_bytes = engine_bytes;
+        s.copy_engine_bytes = copy_engine_bytes;
         bench b(s);
         for (int e = 0; e < 3; ++e) {
             b.start();
             for (int p = 0; p < 2; ++p) REQUIRE(b.ready(p) == MPI_SUCCESS);
-            CHECK(b.pair.sending()->defer_count == (engine_bytes == 100 ? 2 * b.epoch : 0));
+            CHECK(b.pair.sending()->defer_count == (copy_engine_bytes == 100 ? 2 * b.epoch : 0));
             b.finish();
         }
         CHECK(b.pair.read() + b.pair.refused() == 0);
@@ -297,9 +297,9 @@ TEST_CASE("who may come to read waits in that way, and who never does in another
     }
 }
 
-TEST_CASE("what comes by a mailbox is taken out by too few threads to do that at once, whoever else waits") {
+TEST_CASE("what comes inline is taken out by too few threads to do that at once, whoever else waits") {
     pair_shape s = of(2, 2, 72, 0);
-    s.mailbox = true;
+    s.inline_buffer = true;
     s.sole = GENERATE(false, true);
     bench b(s, {GENERATE(false, true), false});
     for (int e = 0; e < 4; ++e) {
@@ -415,7 +415,7 @@ TEST_CASE("of two callers of a partition only who has claimed it flags it") {
     bench b(of(2, 1, 48, 40));  // one thread leaves it to others, two do not
     b.first_epoch();
     b.start();
-    poke(b.pair.sending()->wanted, b.epoch);  // as a group that asks
+    store_relaxed(b.pair.sending()->wanted, b.epoch);  // as a group that asks
     REQUIRE(b.ready(0) == MPI_SUCCESS);
     REQUIRE(b.pair.sending()->defer_count == 1);
     // These know that the epoch is open, and store at once.
@@ -425,7 +425,7 @@ TEST_CASE("of two callers of a partition only who has claimed it flags it") {
     CHECK_FALSE(b.failed);
     CHECK(b.pair.flag(0) < b.epoch);
     REQUIRE(b.ready(1) == MPI_SUCCESS);
-    publish(b.pair.receiving()->answers, 2 * b.epoch + 1);
+    store_release(b.pair.receiving()->answers, 2 * b.epoch + 1);
     b.finish(true);
     CHECK(b.pair.refused() == 1);
 }

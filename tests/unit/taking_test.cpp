@@ -10,7 +10,7 @@
 #include "tests/catch.hpp"
 
 TEST_CASE("the first has it, the other has not") {
-    mpix::taking t;
+    mpix::unpack_claim t;
     t.start();
     SECTION("who waits") {
         CHECK(t.all());
@@ -29,7 +29,7 @@ TEST_CASE("the first has it, the other has not") {
 
 TEST_CASE("two that meet do not both have it") {
     constexpr unsigned rounds = 60000;
-    mpix::taking t;
+    mpix::unpack_claim t;
     // A round begins when both have come to it; the one that waits has started it.
     std::atomic<unsigned> begun{0}, asked{0};
     std::atomic<bool> some{false};

@@ -77,8 +77,8 @@ outcome queue_pair::map_for_gpu(gpu_pages &pages) {
     posting_.doorbell = hold(host_.doorbell, sizeof *host_.doorbell, true);
     if (bad.empty()) return {};
     posting_.doorbell = nullptr;
-    bell_ = bell::by_ringer;
-    why_ringer_ = "the GPU does not reach the NIC's doorbell: " + bad;
+    bell_ = bell::by_proxy;
+    why_proxy_ = "the GPU does not reach the NIC's doorbell: " + bad;
     return {};
 }
 
@@ -86,7 +86,7 @@ void queue_pair::unmap() {
     for (; !held_.empty(); held_.pop_back()) pages_->release(held_.back().host, held_.back().bytes);
     posting_ = host_;
     bell_ = bell::by_poster;
-    why_ringer_ = {};
+    why_proxy_ = {};
 }
 
 void queue_pair::close() {
@@ -105,7 +105,7 @@ void queue_pair::close() {
 
 // ---- connect ------------------------------------------------------------------------------------------------------
 
-outcome queue_pair::connect(const rdma::calling_card &peers) {
+outcome queue_pair::connect(const rdma::qp_address &peers) {
     if (queue_ == nullptr) return "the queue pair is not open";
     if (!rdma::well_formed(peers)) return "a malformed address of the peer's queue pair";
     return rdma::connect(verbs_.ibv_modify_qp, queue_, *port_, psn_, peers);

@@ -5,7 +5,7 @@
 // and polling are not used.
 //
 //   open         makes the queue pair and exports it
-//   card         goes to the peer, by whatever way the caller has
+//   address         goes to the peer, by whatever way the caller has
 //   connect      with the peer's; both ends may do it in any order
 //   map_for_gpu  if GPUs post
 //
@@ -26,7 +26,7 @@ namespace mpix::transport::mlx5 {
 /** Who tells the NIC that there is something to do. */
 enum class bell {
     by_poster,  // whoever posts, the GPU included: mpix_queue_rings::doorbell
-    by_ringer,  // a thread of the host that looks at the doorbell record, see ringer.h
+    by_proxy,   // a thread of the host that looks at the doorbell record, see ringer.h
 };
 
 class queue_pair {
@@ -50,17 +50,17 @@ public:
     void close();
 
     /** For the peer's connect(). */
-    rdma::calling_card card() const { return rdma::card_of(*port_, host_.qpn, psn_); }
-    /** Nothing in the peer's card is trusted. */
-    outcome connect(const rdma::calling_card &peers);
+    rdma::qp_address address() const { return rdma::qp_address_of(*port_, host_.qpn, psn_); }
+    /** Nothing in the peer's address is trusted. */
+    outcome connect(const rdma::qp_address &peers);
 
     /** As this process reaches them; always with the doorbell. */
     const mpix_queue_rings &host_rings() const { return host_; }
-    /** As the posting side reaches them, the GPU behind map_for_gpu; without a doorbell where a ringer is needed. */
+    /** As the posting side reaches them, the GPU behind map_for_gpu; without a doorbell where a doorbell proxy is needed. */
     const mpix_queue_rings &rings() const { return posting_; }
     bell rung_by() const { return bell_; }
     /** Why not by the GPU; empty if it is. */
-    const outcome &why_ringer() const { return why_ringer_; }
+    const outcome &why_proxy() const { return why_proxy_; }
     std::uint32_t number() const { return host_.qpn; }
 
 private:
@@ -78,7 +78,7 @@ private:
     std::uint32_t psn_ = 0;
     mpix_queue_rings host_{}, posting_{};
     bell bell_ = bell::by_poster;
-    outcome why_ringer_;
+    outcome why_proxy_;
     struct held_pages {
         const void *host;
         std::size_t bytes;

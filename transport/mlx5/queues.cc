@@ -34,7 +34,7 @@ struct connection {
     queue_pair pair;
     bool met = false;
     bool taken = false;                             // by an executor
-    ringer *rung = nullptr;                         // by this one
+    doorbell_proxy *rung = nullptr;                 // by this one
     std::map<const queued_message *, memory> sent;  // what the NIC reads for it
     bool closed = false;
 
@@ -87,7 +87,7 @@ public:
         if (outcome bad = memory_.write(own_, image.data(), image.size()); !bad.empty()) return bad;
         watch_.emplace(host, report);
         how_ = pair.rung_by() == bell::by_poster ? "the NIC, rung by whoever posts"
-                                                 : "the NIC, rung by a thread of the host: " + pair.why_ringer();
+                                                 : "the NIC, rung by a thread of the host: " + pair.why_proxy();
         return {};
     }
 
@@ -154,7 +154,7 @@ public:
         for (auto &[peer, c] : connections_) c->close();
     }
 
-    outcome introduce(int peer, rdma::calling_card &own) override {
+    outcome introduce(int peer, rdma::qp_address &own) override {
         const std::lock_guard lock(mutex_);
         std::shared_ptr<connection> &c = connections_[peer];
         if (c == nullptr) {
@@ -164,11 +164,11 @@ public:
             if (outcome bad = made->pair.open(verbs_, device_, domain_, port_, blocks_wanted); !bad.empty()) return bad;
             c = std::move(made);
         }
-        own = c->pair.card();
+        own = c->pair.address();
         return {};
     }
 
-    outcome meet(int peer, const rdma::calling_card &peers) override {
+    outcome meet(int peer, const rdma::qp_address &peers) override {
         const std::lock_guard lock(mutex_);
         const std::shared_ptr<connection> c = find(peer);
         if (c == nullptr) return "there is no queue pair of the NIC to that process";
@@ -201,8 +201,8 @@ public:
             if (outcome bad = c->pair.map_for_gpu(*pages_); !bad.empty()) return bad;
         auto made = std::make_unique<mlx5_queue>(c, host_memory, gpus, device);
         if (outcome bad = made->open(); !bad.empty()) return bad;
-        if (c->pair.rung_by() == bell::by_ringer) {
-            ringer &rings = ringer_thread();
+        if (c->pair.rung_by() == bell::by_proxy) {
+            doorbell_proxy &rings = doorbell_proxy_thread();
             if (!rings.running()) return "there is no thread to ring the NIC";
             rings.add(c->pair.host_rings());
             c->rung = &rings;
@@ -225,10 +225,10 @@ private:
         return {};
     }
 
-    ringer &ringer_thread() {
+    doorbell_proxy &doorbell_proxy_thread() {
         const std::lock_guard lock(mutex_);
-        if (ringer_ == nullptr) ringer_ = std::make_unique<ringer>();
-        return *ringer_;
+        if (doorbell_proxy_ == nullptr) doorbell_proxy_ = std::make_unique<doorbell_proxy>();
+        return *doorbell_proxy_;
     }
 
     const verbs_calls verbs_;
@@ -238,7 +238,7 @@ private:
     const rdma::port &port_;
     std::mutex mutex_;
     std::unique_ptr<gpu_pages> pages_;
-    std::unique_ptr<ringer> ringer_;
+    std::unique_ptr<doorbell_proxy> doorbell_proxy_;
     std::map<int, std::shared_ptr<connection>> connections_;
 };
 

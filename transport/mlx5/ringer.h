@@ -19,21 +19,23 @@
 namespace mpix::transport::mlx5 {
 
 /** One queue's. step() is one thread's. */
-class queue_ringer {
+class queue_doorbell_proxy {
 public:
     /** As this process reaches them, with the doorbell. Nothing has been posted yet. */
-    explicit queue_ringer(const mpix_queue_rings &rings) : rings_(rings), rung_(detail::peek(rings.sq_record)) {}
+    explicit queue_doorbell_proxy(const mpix_queue_rings &rings)
+        : rings_(rings), rung_(detail::load_relaxed(rings.sq_record)) {}
 
     /** Ring if more has been handed over since; false if not. */
     bool step() {
-        // The entries are there before the record, and the record before our store. Pairs with hand_to_nic.
-        const std::uint32_t record = detail::fetch_record(rings_.sq_record);
+        // The entries are there before the record, and the record before our store. Pairs with store_release_record.
+        const std::uint32_t record = detail::load_acquire_record(rings_.sq_record);
         if (record == rung_) return false;
         rung_ = record;
         // The form with the next index. A record that was newer by now does no harm: it is what the NIC goes by.
         const std::uint32_t next = detail::from_be(detail::be32{record}) & 0xffff;
-        detail::ring_nic(rings_.doorbell, static_cast<std::uint64_t>(detail::to_be32(rings_.qpn << 8).raw) << 32 |
-                                              detail::to_be32(next << 8).raw);
+        detail::store_release_mmio(
+            rings_.doorbell,
+            static_cast<std::uint64_t>(detail::to_be32(rings_.qpn << 8).raw) << 32 | detail::to_be32(next << 8).raw);
         return true;
     }
 
@@ -45,15 +47,15 @@ private:
 };
 
 /** The thread. Queues are added when they are connected, and removed before they are closed. */
-class ringer {
+class doorbell_proxy {
 public:
-    ringer() { thread_.start<&ringer::serve>("mpix-ringer", *this); }
-    ~ringer() {
+    doorbell_proxy() { thread_.start<&doorbell_proxy::serve>("mpix-doorbell", *this); }
+    ~doorbell_proxy() {
         ending_.store(true, std::memory_order_relaxed);
         thread_.join();
     }
-    ringer(const ringer &) = delete;
-    ringer &operator=(const ringer &) = delete;
+    doorbell_proxy(const doorbell_proxy &) = delete;
+    doorbell_proxy &operator=(const doorbell_proxy &) = delete;
 
     /** If not, the system gives no thread, and nothing is rung. */
     bool running() const { return thread_.running(); }
@@ -63,7 +65,7 @@ public:
     }
     /** When it returns the queue is not looked at any more. */
     void remove(std::uint32_t qpn) {
-        change([&] { std::erase_if(queues_, [qpn](const queue_ringer &q) { return q.qpn() == qpn; }); });
+        change([&] { std::erase_if(queues_, [qpn](const queue_doorbell_proxy &q) { return q.qpn() == qpn; }); });
     }
 
 private:
@@ -77,7 +79,7 @@ private:
     bool step_all() {
         const std::lock_guard lock(mutex_);
         bool any = false;
-        for (queue_ringer &q : queues_) any |= q.step();
+        for (queue_doorbell_proxy &q : queues_) any |= q.step();
         return any;
     }
     void serve() {
@@ -95,7 +97,7 @@ private:
     }
     std::mutex mutex_;
     std::atomic<int> waiting_{0};  // for the mutex
-    std::vector<queue_ringer> queues_;
+    std::vector<queue_doorbell_proxy> queues_;
     std::atomic<bool> ending_{false};
     service_thread thread_;
 };

@@ -14,7 +14,7 @@ constexpr std::uint32_t inline_wanted = 64;  // bytes that travel in the work re
 
 // What meet() of the peer is given. `queue`: the NIC's work queue, if it executes one, else of version 0.
 struct address_pair {
-    rdma::calling_card connection, queue;
+    rdma::qp_address connection, queue;
 };
 
 }  // namespace
@@ -26,7 +26,7 @@ outcome verbs_network::introduce(int peer, std::vector<std::uint8_t> &address) {
     if (!p.lost.empty()) return p.lost;
     if (p.queue == nullptr)
         if (outcome bad = make_queue(p); !bad.empty()) return lose(p, bad);
-    address_pair own{rdma::card_of(port_, p.queue->qp_num, p.psn), {}};
+    address_pair own{rdma::qp_address_of(port_, p.queue->qp_num, p.psn), {}};
     if (hardware_ != nullptr)
         if (outcome bad = hardware_->introduce(peer, own.queue); !bad.empty()) p.no_queue = bad;
     if (outcome bad = connect(peer, p); !bad.empty()) return lose(p, bad);
@@ -46,8 +46,8 @@ outcome verbs_network::meet(int peer, std::vector<std::uint8_t> address) {
     peer_process &p = peers_[peer];
     if (p.met) return p.lost;
     p.met = true;
-    p.card = peers.connection;
-    p.queues_card = peers.queue;
+    p.address = peers.connection;
+    p.queues_address = peers.queue;
     outcome bad = connect(peer, p);
     return bad.empty() ? bad : lose(p, bad);
 }
@@ -71,11 +71,11 @@ outcome verbs_network::make_queue(peer_process &p) {
 
 outcome verbs_network::connect(int peer, peer_process &p) {
     if (!p.met || p.queue == nullptr || p.connected) return {};
-    if (outcome bad = rdma::connect(ibv_.ibv_modify_qp, p.queue, port_, p.psn, p.card); !bad.empty()) return bad;
+    if (outcome bad = rdma::connect(ibv_.ibv_modify_qp, p.queue, port_, p.psn, p.address); !bad.empty()) return bad;
     p.connected = true;
     if (hardware_ != nullptr && p.no_queue.empty())
         p.no_queue =
-            p.queues_card.version == 0 ? "the peer's device executes none" : hardware_->meet(peer, p.queues_card);
+            p.queues_address.version == 0 ? "the peer's device executes none" : hardware_->meet(peer, p.queues_address);
     return {};
 }
 

@@ -50,14 +50,14 @@ outcome verbs_network::begin() {
     std::string others;
     for (int i = 0; i < n && context_ == nullptr; ++i) {
         if (devices[i]->transport_type != IBV_TRANSPORT_IB) continue;  // RoCE is that as well
-        if (!wish_.name.empty() && wish_.name != devices[i]->name) {
+        if (!spec_.name.empty() && spec_.name != devices[i]->name) {
             others += (others.empty() ? "" : ", ") + std::string(devices[i]->name);
-            bad = "there is no RDMA device \"" + wish_.name + "\" (MPIX_VERBS_DEVICE), but " + others;
+            bad = "there is no RDMA device \"" + spec_.name + "\" (MPIX_VERBS_DEVICE), but " + others;
             continue;
         }
         context_ = ibv_.ibv_open_device(devices[i]);
         bad = context_ == nullptr ? rdma::failed_call("ibv_open_device", errno)
-                                  : rdma::find_port(ibv_.port(), context_, wish_, port_);
+                                  : rdma::find_port(ibv_.port(), context_, spec_, port_);
         if (context_ != nullptr && !bad.empty()) {
             ibv_.ibv_close_device(context_);
             context_ = nullptr;
@@ -166,7 +166,7 @@ outcome verbs_network::attach(const wire_region &wire, int peer, region &out) {
 
 namespace mpix::transport {
 
-network &verbs_transport(const rdma_wish &device) {
+network &verbs_transport(const device_spec &device) {
     // Never destroyed, as the other transports.
     static auto *const one = new verbs::verbs_network(device);
     return *one;

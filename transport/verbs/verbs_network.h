@@ -51,7 +51,7 @@ struct peer_process {
     ibv_qp *queue = nullptr;
     std::uint32_t psn = 0;
     std::uint32_t most_inline = 0;
-    rdma::calling_card card{}, queues_card{};
+    rdma::qp_address address{}, queues_address{};
     bool met = false, connected = false;
     outcome no_queue;  // why no queue to it is the NIC's
     outcome lost;
@@ -68,7 +68,7 @@ inline outcome not_registered() {
 
 class verbs_network final : public network {
 public:
-    explicit verbs_network(const rdma_wish &wish) : wish_(wish) {}
+    explicit verbs_network(const device_spec &spec) : spec_(spec) {}
 
     const char *name() const override { return "verbs"; }
     transport_id id() const override { return id_verbs; }
@@ -114,7 +114,7 @@ private:
     void post_waiting(int number, peer_process &p);
     void complete(const ibv_wc &entry);
 
-    const rdma_wish wish_;
+    const device_spec spec_;
     std::mutex mutex_;
     bool tried_ = false;
     outcome broken_;

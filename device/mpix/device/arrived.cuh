@@ -100,7 +100,7 @@ struct group_taker {
     template <class Group>
     MPIX_FN void operator()(const Group &group, const mpix_prequest *r, uint64_t offset, const char *from,
                             uint64_t bytes) const {
-        if (const mpix_layouts *const sides = peek_pointer(&r->layouts); sides != nullptr)
+        if (const mpix_layouts *const sides = load_pointer(&r->layouts); sides != nullptr)
             move_share({r->buffer, sides->to}, {const_cast<char *>(from) - offset, nullptr},
                        static_cast<int64_t>(offset), static_cast<int64_t>(bytes),
                        static_cast<int64_t>(group.thread_rank()), static_cast<int64_t>(group.num_threads()));
@@ -122,23 +122,23 @@ template <class Group, class Taker>
 MPIX_FN void take(const Group &group, mpix_prequest *r, uint64_t i, uint64_t epoch, const Taker &copy) {
     const bool leader = group.thread_rank() == 0;
     bool mine = false;
-    uint64_t *const taken = peek_pointer(&r->taken) + i;
-    if (leader && peek(taken) < 2 * epoch - 1 && observe(&peek_pointer(&r->flags)[i]) >= epoch)
-        mine = claim_gpu(taken, 2 * epoch - 2, 2 * epoch - 1);
-    if (!agree(group, mine)) return;
+    uint64_t *const taken = load_pointer(&r->taken) + i;
+    if (leader && load_relaxed(taken) < 2 * epoch - 1 && load_acquire(&load_pointer(&r->flags)[i]) >= epoch)
+        mine = cas_acq_rel_gpu(taken, 2 * epoch - 2, 2 * epoch - 1);
+    if (!broadcast_bool(group, mine)) return;
     const uint64_t total = static_cast<uint64_t>(r->partitions) * r->partition_bytes;
-    const uint64_t bytes = total / peek(&r->peer_partitions);
-    const char *from = peek_pointer(&r->landing);
-    if (const uint64_t slots = peek(&r->slots); slots > 1)
-        from += static_cast<uint64_t>(agree_code(group, static_cast<int>(slot_of(epoch, slots)))) * total;
+    const uint64_t bytes = total / load_relaxed(&r->peer_partitions);
+    const char *from = load_pointer(&r->landing);
+    if (const uint64_t slots = load_relaxed(&r->slots); slots > 1)
+        from += static_cast<uint64_t>(broadcast_code(group, static_cast<int>(slot_of(epoch, slots)))) * total;
     copy(group, r, i * bytes, from + i * bytes, bytes);
-    group.sync();                               // all members' parts are in place before the leader says so
-    if (leader) publish_gpu(taken, 2 * epoch);  // pairs with observe_gpu in taken_all
+    group.sync();                                     // all members' parts are in place before the leader says so
+    if (leader) store_release_gpu(taken, 2 * epoch);  // pairs with load_acquire_gpu in taken_all
 }
 
 MPIX_FN bool taken_all(const mpix_prequest *r, overlap range, uint64_t epoch) {
     for (uint64_t i = range.first; i <= range.last; ++i)
-        if (observe_gpu(&peek_pointer(&r->taken)[i]) < 2 * epoch) return false;
+        if (load_acquire_gpu(&load_pointer(&r->taken)[i]) < 2 * epoch) return false;
     return true;
 }
 
@@ -149,9 +149,9 @@ MPIX_FN bool taken_all(const mpix_prequest *r, overlap range, uint64_t epoch) {
 #endif
 template <class Group, class Taker>
 MPIX_FN bool take_partition(const Group &group, mpix_prequest *r, int j, uint64_t epoch, const Taker &copy) {
-    const overlap range = sender_partitions(r, j, peek(&r->peer_partitions));
+    const overlap range = sender_partitions(r, j, load_relaxed(&r->peer_partitions));
     for (uint64_t i = range.first; i <= range.last; ++i) take(group, r, i, epoch, copy);
-    return agree(group, group.thread_rank() == 0 && taken_all(r, range, epoch));
+    return broadcast_bool(group, group.thread_rank() == 0 && taken_all(r, range, epoch));
 }
 
 enum class waited { there, late, unknown, absent };
@@ -162,17 +162,17 @@ enum class waited { there, late, unknown, absent };
 template <class Group>
 MPIX_FN waited await_together(const Group &group, mpix_prequest *r, int j, waiters who, bool looked, uint64_t deadline,
                               bool once, awaited *offers = nullptr) {
-    const bool mailable = who != waiters::no_mailbox;
+    const bool inline_capable = who != waiters::no_inline_buffer;
     const unsigned rank = static_cast<unsigned>(group.thread_rank()),
                    threads = static_cast<unsigned>(group.num_threads());
     // All that is needed first, on its way together.
     const uint64_t head = r->head, mine = static_cast<uint64_t>(r->partitions), bytes = r->partition_bytes;
-    const uint64_t senders = peek(&r->peer_partitions);
+    const uint64_t senders = load_relaxed(&r->peer_partitions);
     awaited w;
     // While j is missing it stays the same.
-    w.epoch = peek(&r->seen_epoch);
-    w.flags = peek_pointer(&r->flags);
-    w.mailbox = mailable ? peek_pointer(&r->mailbox) : nullptr;
+    w.epoch = load_relaxed(&r->seen_epoch);
+    w.flags = load_pointer(&r->flags);
+    w.inline_buffer = inline_capable ? load_pointer(&r->inline_buffer) : nullptr;
     // The promise is of partitions here, and each of the sender's is taken out as a whole.
     w.sole = who == waiters::sole && senders == mine;
     w.senders = static_cast<unsigned>(senders);
@@ -184,28 +184,29 @@ MPIX_FN waited await_together(const Group &group, mpix_prequest *r, int j, waite
     if (known) range = sender_partitions(r, j, senders);
     w.first = static_cast<unsigned>(range.first);
     w.count = static_cast<unsigned>(range.last - range.first + 1);
-    // All or none by the mailbox, of whose lines a tag is not all of an epoch.
-    if (!mailable || !agree_all(group, known && w.mailbox != nullptr && w.epoch >> 32 == 0)) {
-        w.mailbox = nullptr;
-        if (!agree_all(group, known)) return waited::unknown;
+    // All or none inline, of whose packets a tag is not all of an epoch.
+    if (!inline_capable || !vote_all(group, known && w.inline_buffer != nullptr && w.epoch >> 32 == 0)) {
+        w.inline_buffer = nullptr;
+        if (!vote_all(group, known)) return waited::unknown;
     }
     // Members may have read the epoch before and after another one began, or before the match was undone. All have read it before
     // that barrier, and it only rises: so whoever finds the same again has read what all have. The looks at the flags, and the
-    // leader's claim on what it may find in the mailbox, are under way together with this one. The claim does no harm where the
+    // leader's claim on what it may find in the inline buffer, are under way together with this one. The claim does no harm where the
     // epoch turns out to be over, or the partition to be there.
-    const bool looks = rank < w.count, claims = !looked && !once && rank == 0 && w.mailbox != nullptr && w.count == 1;
-    const uint64_t again = peek(&r->seen_epoch), whole = looked ? 0 : peek(&w.flags[senders]),
-                   flag = looks ? peek(&w.flags[w.first + rank]) : w.epoch,
-                   before = claims ? raise_gpu(w.taken() + w.first, 2 * w.epoch - 1) : ~uint64_t{0};
+    const bool looks = rank < w.count,
+               claims = !looked && !once && rank == 0 && w.inline_buffer != nullptr && w.count == 1;
+    const uint64_t again = load_relaxed(&r->seen_epoch), whole = looked ? 0 : load_relaxed(&w.flags[senders]),
+                   flag = looks ? load_relaxed(&w.flags[w.first + rank]) : w.epoch,
+                   before = claims ? fetch_max_relaxed_gpu(w.taken() + w.first, 2 * w.epoch - 1) : ~uint64_t{0};
     known = again == w.epoch && whole < w.epoch;
     const bool set = flag >= w.epoch && w.count <= threads;
-    if (looks && set) acquire_peeked(&w.flags[w.first + rank]);
+    if (looks && set) fence_acquire(&w.flags[w.first + rank]);
     // A barrier: what its members acquired, all have. Pairs with the sender's publish_partition.
-    if (agree_all(group, known && set)) return waited::there;
-    const bool claimed = agree(group, claims && has_claimed(w, w.first, before));
-    if (!agree_all(group, known)) {
+    if (vote_all(group, known && set)) return waited::there;
+    const bool claimed = broadcast_bool(group, claims && has_claimed(w, w.first, before));
+    if (!vote_all(group, known)) {
         if (claims && claimed)
-            claim_gpu(w.taken() + w.first, 2 * w.epoch - 1, 2 * w.epoch - 2);  // if that is still what it is
+            cas_acq_rel_gpu(w.taken() + w.first, 2 * w.epoch - 1, 2 * w.epoch - 2);  // if that is still what it is
         return waited::unknown;
     }
     w.bytes = static_cast<unsigned>(senders == mine ? bytes : mine * bytes / senders);
@@ -215,7 +216,7 @@ MPIX_FN waited await_together(const Group &group, mpix_prequest *r, int j, waite
         return waited::absent;
     }
     if (await_all(group, r, w, once, claimed)) return waited::there;
-    return once || agree(group, group.thread_rank() == 0 && w.late()) ? waited::late : waited::unknown;
+    return once || broadcast_bool(group, group.thread_rank() == 0 && w.late()) ? waited::late : waited::unknown;
 }
 
 // One answer for the whole group from the leader's look: whatever decides how many barriers follow is the leader's
@@ -226,14 +227,14 @@ MPIX_FN waited await_together(const Group &group, mpix_prequest *r, int j, waite
 template <class Group, class Taker>
 MPIX_FN bool conclude(const Group &group, mpix_prequest *r, int j, const looked &l, const Taker &copy) {
     // A barrier: what the leader acquired, every member has.
-    if (!agree(group, l.what == arrival::present || l.what == arrival::vacuous)) return false;
+    if (!broadcast_bool(group, l.what == arrival::present || l.what == arrival::vacuous)) return false;
 #if MPIX_ON_GPU
     (void)r, (void)j, (void)copy;
     return true;  // to a GPU messages come in the user's buffer itself
 #else
-    if (agree(group, l.what == arrival::vacuous)) return true;
+    if (broadcast_bool(group, l.what == arrival::vacuous)) return true;
     // Without a landing it has come in the user's buffer itself. (Who has seen a flag sees the route that it came by.)
-    if (agree(group, peek_pointer(&r->landing) == nullptr)) return true;
+    if (broadcast_bool(group, load_pointer(&r->landing) == nullptr)) return true;
     return take_partition(group, r, j, l.epoch, copy);
 #endif
 }
@@ -257,9 +258,9 @@ MPIX_COLD_FN int ask(const Group &group, mpix_prequest *r, int j, uint64_t timeo
         if (by_default && l.code == MPI_ERR_PENDING) keep_error(r, Call, MPIX_CAUSE_DEADLINE, j);
     }
     // A barrier: what the leader acquired, every member has. To a GPU messages come in the user's buffer itself.
-    if (agree(group, l.what == arrival::present || l.what == arrival::vacuous)) return MPI_SUCCESS;
-    if (agree(group, leader && wants_all(l))) return together;
-    return agree_code(group, l.code);
+    if (broadcast_bool(group, l.what == arrival::present || l.what == arrival::vacuous)) return MPI_SUCCESS;
+    if (broadcast_bool(group, leader && wants_all(l))) return together;
+    return broadcast_code(group, l.code);
 }
 
 // The time by which a wait is over.
@@ -276,25 +277,25 @@ MPIX_COLD_FN waited look_together(const Group &group, reading &s, bool ask_first
         uint64_t senders;
         const bool exists =
             s.r->head == receive_head && static_cast<unsigned>(s.partition) < static_cast<unsigned>(s.r->partitions);
-        if (!agree(group, group.thread_rank() == 0 && exists && look_at_host<true>(s.r, l, senders)))
+        if (!broadcast_bool(group, group.thread_rank() == 0 && exists && look_at_host<true>(s.r, l, senders)))
             return waited::unknown;
     }
     const waited now =
-        await_together(group, s.r, s.partition, waiters::no_mailbox, ask_first, s.w.deadline, false, &s.w);
+        await_together(group, s.r, s.partition, waiters::no_inline_buffer, ask_first, s.w.deadline, false, &s.w);
     if (now == waited::absent) ask_for(group, s);
     return now;
 }
 // Until all is there, reading what is offered, or the time is over.
 template <class Group>
-MPIX_FN waited await_offers(const Group &group, reading &s) {
+MPIX_FN waited await_rts(const Group &group, reading &s) {
     found next;
-    while ((next = find_offered(group, s)) == found::offered) {
-        if (!read_offered(group, s)) return waited::unknown;
+    while ((next = find_rts(group, s)) == found::offered) {
+        if (!read_rts(group, s)) return waited::unknown;
         if (s.w.count == 1) return waited::there;
     }
     if (next == found::all) return waited::there;
-    if (!agree(group, group.thread_rank() == 0 && s.w.late())) return waited::unknown;
-    refuse_offers(group, s);
+    if (!broadcast_bool(group, group.thread_rank() == 0 && s.w.late())) return waited::unknown;
+    refuse_rts(group, s);
     return waited::late;
 }
 // As await_together, of a wait that may be offered partitions, and from its beginning. What is unknown then is not for this way.
@@ -306,7 +307,7 @@ MPIX_FN waited await_reading(const Group &group, mpix_prequest *r, int j, uint64
     s.w.deadline = deadline;
     waited now = look_together(group, s, false);
     if (now == waited::unknown) now = look_together(group, s, true);
-    return now == waited::absent ? await_offers(group, s) : now;
+    return now == waited::absent ? await_rts(group, s) : now;
 }
 #endif
 
@@ -356,12 +357,12 @@ MPIX_FN int wait_arrived(const Group &group, MPIX_Prequest preq, int partition, 
 #if MPIX_ON_GPU
     const detail::waiters who = detail::waiters_of(preq);
     // Most of them take no longer than to be looked for a while.
-    if (detail::takes_at_once(preq, static_cast<unsigned>(group.num_threads())) && timeout_ns != 0 &&
-        detail::take_at_once(group, r, partition, who == detail::waiters::sole))
+    if (detail::waits_inline_fast(preq, static_cast<unsigned>(group.num_threads())) && timeout_ns != 0 &&
+        detail::wait_inline_fast(group, r, partition, who == detail::waiters::sole))
         return MPI_SUCCESS;
     bool asked = false, late = false;
     const uint64_t deadline = r == nullptr ? 0 : detail::deadline_of(r, timeout_ns);
-    if (timeout_ns != 0 && detail::reads_offers(group, preq, r, 0)) {
+    if (timeout_ns != 0 && detail::reads_rts(group, preq, r, 0)) {
         const detail::waited w = detail::await_reading(group, r, partition, deadline);
         if (w == detail::waited::there) return MPI_SUCCESS;
         late = w == detail::waited::late;
@@ -390,7 +391,7 @@ MPIX_FN int wait_arrived(const Group &group, MPIX_Prequest preq, int partition, 
                 detail::keep_error(r, MPIX_CALL_WAIT_ARRIVED, MPIX_CAUSE_DEADLINE, partition);
         }
         if (detail::conclude(group, r, partition, l, detail::group_taker{})) return MPI_SUCCESS;
-        if (const int code = detail::agree_code(group, l.code); code != MPI_SUCCESS) return code;
+        if (const int code = detail::broadcast_code(group, l.code); code != MPI_SUCCESS) return code;
         // Another group is copying the partition out; look again, until the time is over.
         if (leader) {
             const bool by_default = timeout_ns == default_timeout;
@@ -423,7 +424,7 @@ MPIX_FN int MPI_Parrived(MPIX_Prequest preq, int partition, int *flag) {
         return MPI_SUCCESS;
     }
 #if MPIX_ON_GPU
-    if (mpix::detail::wants_all(l) && (mpix::detail::is_mailable(preq) || l.range.first != l.range.last)) {
+    if (mpix::detail::wants_all(l) && (mpix::detail::is_inline_capable(preq) || l.range.first != l.range.last)) {
         *flag = mpix::detail::await_together(self, r, partition, mpix::detail::waiters_of(preq), true, ~uint64_t{0},
                                              true) == mpix::detail::waited::there;
         return MPI_SUCCESS;

@@ -10,51 +10,51 @@
 
 namespace mpix::detail {
 
-// What the host says: its epoch word, and its gate; acquired. To who asks on a GPU also words->mailbox, which may be older.
+// What the host says: its epoch word, and its gate; acquired. To who asks on a GPU also words->inline_buffer, which may be older.
 struct host_says {
-    uint64_t word, gate, mailbox;
+    uint64_t word, gate, inline_buffer;
 };
 
 #if MPIX_ON_GPU
-// Whether the caller is to read them, and then to call end_asking. False: another thread has begun and ended that since the
+// Whether the caller is to read them, and then to call end_host_read. False: another thread has begun and ended that since the
 // caller came, so what it has noted is as good. Whoever asks has nothing to wait for, so this ends.
 //
 // That is an order of time, and not of the memory model, in two points: that thread's load of the host's words is performed
 // behind the claim that it is conditional on; and what is noted may be of a next turn already, of which only the numbers
 // count, as with open_word.
-MPIX_FN bool begin_asking(mpix_prequest *r, uint64_t *turn) {
-    *turn = observe_gpu(&r->asking);
+MPIX_FN bool begin_host_read(mpix_prequest *r, uint64_t *turn) {
+    *turn = load_acquire_gpu(&r->host_read_turn);
     const uint64_t enough = ((*turn + 1) & ~uint64_t{1}) + 2;
     while (*turn < enough) {
-        if ((*turn & 1) == 0 && claim_gpu(&r->asking, *turn, *turn + 1)) return true;
-        *turn = peek(&r->asking);
+        if ((*turn & 1) == 0 && cas_acq_rel_gpu(&r->host_read_turn, *turn, *turn + 1)) return true;
+        *turn = load_relaxed(&r->host_read_turn);
     }
-    observe_gpu(&r->asking);
+    load_acquire_gpu(&r->host_read_turn);
     return false;
 }
-// What the caller noted comes before the word. Pairs with observe_gpu and claim_gpu in begin_asking.
-MPIX_FN void end_asking(mpix_prequest *r, uint64_t turn) { publish_gpu(&r->asking, turn + 2); }
+// What the caller noted comes before the word. Pairs with load_acquire_gpu and cas_acq_rel_gpu in begin_host_read.
+MPIX_FN void end_host_read(mpix_prequest *r, uint64_t turn) { store_release_gpu(&r->host_read_turn, turn + 2); }
 #endif
 
 // Ask, or take the answer of who has; note(answer) is called by who asks, before the others go on.
 template <class Note>
-MPIX_FN host_says ask_host(mpix_prequest *r, const Note &note) {
+MPIX_FN host_says read_host(mpix_prequest *r, const Note &note) {
     host_says says{0, 0, 0};
 #if MPIX_ON_GPU
     uint64_t turn;
-    if (!begin_asking(r, &turn)) {
-        says.word = peek(&r->heard_word);
-        says.gate = peek(&r->heard_gate);
+    if (!begin_host_read(r, &turn)) {
+        says.word = load_relaxed(&r->heard_word);
+        says.gate = load_relaxed(&r->heard_gate);
         return says;
     }
-    says.mailbox = peek(&r->words->mailbox);  // under way together with the other two
-    observe_pair(&r->words->epoch, &says.word, &says.gate);
-    poke(&r->heard_word, says.word);
-    poke(&r->heard_gate, says.gate);
+    says.inline_buffer = load_relaxed(&r->words->inline_buffer);  // under way together with the other two
+    load_acquire_pair(&r->words->epoch, &says.word, &says.gate);
+    store_relaxed(&r->heard_word, says.word);
+    store_relaxed(&r->heard_gate, says.gate);
     note(says);
-    end_asking(r, turn);
+    end_host_read(r, turn);
 #else
-    observe_pair(&r->words->epoch, &says.word, &says.gate);
+    load_acquire_pair(&r->words->epoch, &says.word, &says.gate);
     note(says);
 #endif
     return says;

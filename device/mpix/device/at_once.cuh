@@ -43,20 +43,20 @@ MPIX_FN bool for_others(uint64_t partition_bytes, uint64_t least, uint64_t threa
 // Store partition p of a message without gaps at the receiver's, if it is aligned, nobody else's to move, and known without the
 // host that its epoch runs; the epoch, as the leader has found it, or 0: nothing was done.
 template <class Group>
-MPIX_FN uint64_t store_at_once(const Group &group, const mpix_prequest *r, int p) {
+MPIX_FN uint64_t store_direct_fast(const Group &group, const mpix_prequest *r, int p) {
     constexpr uint64_t ahead = 4, width = sizeof(block16);
     // All that is needed first, on its way together.
     const uint64_t bytes = r->partition_bytes, rank = static_cast<uint64_t>(group.thread_rank()),
                    threads = static_cast<uint64_t>(group.num_threads());
-    char *const landing = glance_pointer(&r->landing), *const buffer = r->buffer;
-    const uint64_t *const flags = glance_pointer(&r->flags);
-    const uint64_t left_bytes = glance(&r->left_bytes);
+    char *const landing = load_pointer_weak(&r->landing), *const buffer = r->buffer;
+    const uint64_t *const flags = load_pointer_weak(&r->flags);
+    const uint64_t left_bytes = load_weak(&r->left_bytes);
     const unsigned partitions = static_cast<unsigned>(r->partitions);
     // The members' writes to the partition are everybody's. And whatever looks at the epoch is behind it: a member with nothing to
     // write may have come before the host's Start, of which another one knows, and would find the epoch before.
     group.sync();
     uint64_t word, readied;
-    peek_pair(&r->open_word, &word, &readied);
+    load_relaxed_pair(&r->open_word, &word, &readied);
     if (((reinterpret_cast<uint64_t>(buffer) | bytes) & (width - 1)) != 0) return 0;
     if (threads == 1 && for_others(bytes, left_bytes, threads)) return 0;  // no other member has to find the same
     const bool valid = static_cast<unsigned>(p) < partitions && landing != nullptr && flags != nullptr &&
@@ -74,7 +74,7 @@ MPIX_FN uint64_t store_at_once(const Group &group, const mpix_prequest *r, int p
         first[k] = valid && at < bytes ? load_word<block16>(from + at) : block16{0, 0};
     }
     const uint64_t epoch = open_epoch(r, word, readied);
-    if (!agree_all(group, valid && epoch != 0)) return 0;
+    if (!vote_all(group, valid && epoch != 0)) return 0;
 #ifdef __CUDA_ARCH__
 #pragma unroll
 #endif
@@ -87,40 +87,41 @@ MPIX_FN uint64_t store_at_once(const Group &group, const mpix_prequest *r, int p
     return epoch;
 }
 
-// Store partition p of a message without gaps, of whole words of 8 bytes and few of them for each thread, as in store_at_once: as
-// lines where the mailbox is used, or as they are, where a fence and the flag are to follow.
+// Store partition p of a message without gaps, of whole words of 8 bytes and few of them for each thread, as in store_direct_fast: as
+// packets where the inline buffer is used, or as they are, where a fence and the flag are to follow.
 template <class Group>
-MPIX_FN uint64_t mail_at_once(const Group &group, const mpix_prequest *r, int p, bool *mailed) {
-    constexpr unsigned ahead = most_lines_per_thread;
+MPIX_FN uint64_t store_inline_fast(const Group &group, const mpix_prequest *r, int p, bool *sent_inline) {
+    constexpr unsigned ahead = most_packets_per_thread;
     const uint64_t bytes = r->partition_bytes;
-    const unsigned lines = static_cast<unsigned>(lines_of(bytes)), rank = static_cast<unsigned>(group.thread_rank()),
+    const unsigned packets = static_cast<unsigned>(packets_of(bytes)),
+                   rank = static_cast<unsigned>(group.thread_rank()),
                    threads = static_cast<unsigned>(group.num_threads());
-    const bool busy = is_busy(rank, threads, lines);
+    const bool busy = is_busy(rank, threads, packets);
     uint64_t epoch = 2, payload[ahead] = {};
     unsigned partitions = 0;
-    char *buffer = nullptr, *mailbox = nullptr;
+    char *buffer = nullptr, *inline_buffer = nullptr;
     bool whole = true;
     if (busy) {
         partitions = static_cast<unsigned>(r->partitions);
         buffer = r->buffer;
-        whole = r->places == nullptr;
-        mailbox = glance_pointer(&r->mailbox);
+        whole = r->offsets == nullptr;
+        inline_buffer = load_pointer_weak(&r->inline_buffer);
     }
     // Who has nothing to store, or to tell, takes the others' word for it.
-    bool open = true, open_for_lines = true;
-    group.sync();  // as in store_at_once
+    bool open = true, open_for_inline = true;
+    group.sync();  // as in store_direct_fast
     if (busy) {
         uint64_t word, readied;
-        peek_pair(&r->open_word, &word, &readied);
+        load_relaxed_pair(&r->open_word, &word, &readied);
         const bool valid =
-            static_cast<unsigned>(p) < partitions && whole && in_words(buffer, bytes) && lines - 1 < ahead * threads;
+            static_cast<unsigned>(p) < partitions && whole && in_words(buffer, bytes) && packets - 1 < ahead * threads;
         const char *const from = buffer + (valid ? static_cast<unsigned>(p) * bytes : 0);
         // All on their way together; in place of what it has not a member loads the last word.
         const auto load = [&](unsigned i) {
-            return load_word<uint64_t>(from + (i < lines ? i : lines - 1) * line_payload);
+            return load_word<uint64_t>(from + (i < packets ? i : packets - 1) * packet_payload);
         };
-        if (valid && lines <= threads) payload[0] = load(rank);
-        if (valid && lines > threads) {
+        if (valid && packets <= threads) payload[0] = load(rank);
+        if (valid && packets > threads) {
 #ifdef __CUDA_ARCH__
 #pragma unroll
 #endif
@@ -128,17 +129,17 @@ MPIX_FN uint64_t mail_at_once(const Group &group, const mpix_prequest *r, int p,
         }
         epoch = open_epoch(r, word, readied);
         open = valid && epoch != 0;
-        open_for_lines = open && (word & 1) != 0 && mailbox != nullptr;
+        open_for_inline = open && (word & 1) != 0 && inline_buffer != nullptr;
     }
-    *mailed = agree_all(group, open_for_lines);
+    *sent_inline = vote_all(group, open_for_inline);
     char *to;
-    if (*mailed) {
-        to = mailbox_of(mailbox, static_cast<unsigned>(p), bytes);
+    if (*sent_inline) {
+        to = inline_buffer_of(inline_buffer, static_cast<unsigned>(p), bytes);
     } else {
-        char *const landing = glance_pointer(&r->landing);
-        const uint64_t *const flags = glance_pointer(&r->flags);
-        if (!agree_all(group, open && landing != nullptr && in_words(landing, bytes) && flags != nullptr &&
-                                  !has_layouts(flags)))
+        char *const landing = load_pointer_weak(&r->landing);
+        const uint64_t *const flags = load_pointer_weak(&r->flags);
+        if (!vote_all(group, open && landing != nullptr && in_words(landing, bytes) && flags != nullptr &&
+                                 !has_layouts(flags)))
             return 0;
         to = landing + static_cast<unsigned>(p) * bytes;
     }
@@ -147,11 +148,11 @@ MPIX_FN uint64_t mail_at_once(const Group &group, const mpix_prequest *r, int p,
 #endif
     for (unsigned k = 0; k < ahead; ++k) {
         const unsigned i = rank + k * threads;
-        if (i >= lines) continue;
-        if (*mailed)
-            store_line(to, i, epoch, payload[k]);
+        if (i >= packets) continue;
+        if (*sent_inline)
+            store_packet(to, i, epoch, payload[k]);
         else
-            store_word(to + i * line_payload, payload[k]);
+            store_word(to + i * packet_payload, payload[k]);
     }
     return epoch;
 }

@@ -39,8 +39,8 @@ MPIX_COLD_FN bool overlaps_others(mpix_prequest *r, int p, uint64_t begin, uint6
         uint64_t mine = ~uint64_t{0};
         if (word * 64 < begin) mine &= ~uint64_t{0} << (begin % 64);
         if ((word + 1) * 64 > begin + bytes) mine &= ~uint64_t{0} >> ((word + 1) * 64 - begin - bytes);
-        uint64_t before = peek(noted + word);
-        while (!claim_or_see_gpu(noted + word, &before, before | mine)) {
+        uint64_t before = load_relaxed(noted + word);
+        while (!compare_exchange_acq_rel_gpu(noted + word, &before, before | mine)) {
         }
         found |= (before & mine) != 0;
     }
@@ -49,7 +49,7 @@ MPIX_COLD_FN bool overlaps_others(mpix_prequest *r, int p, uint64_t begin, uint6
 // Called when all shares of the epoch have been contributed.
 MPIX_COLD_FN void forget_shares(mpix_prequest *r, int p) {
     if (r->shared == nullptr) return;
-    for (uint64_t word = 0; word * 64 < r->partition_bytes; ++word) poke(shared_bytes(r, p) + word, 0);
+    for (uint64_t word = 0; word * 64 < r->partition_bytes; ++word) store_relaxed(shared_bytes(r, p) + word, 0);
 }
 
 }  // namespace mpix::detail

@@ -42,8 +42,8 @@ MPIX_COLD_FN admitted admit_empty_share(mpix_prequest *r, int p, uint64_t begin)
     }
     if (r->partition_bytes != 0) return a;
     a = admit<MPIX_CALL_NONE>(r, p);
-    if (a.what == admission::refused || peek(partition_states(r) + p) >= a.epoch ||
-        raise_gpu(partition_late(r) + p, a.epoch) >= a.epoch)
+    if (a.what == admission::refused || load_relaxed(partition_states(r) + p) >= a.epoch ||
+        fetch_max_relaxed_gpu(partition_late(r) + p, a.epoch) >= a.epoch)
         return {admission::refused, MPI_SUCCESS, 0};
     return a;
 }
@@ -58,40 +58,40 @@ MPIX_FN bool count_share(mpix_prequest *r, int p, uint64_t bytes, uint64_t *flag
     uint64_t *const state = partition_states(r) + p, *const contributed = partition_contributed(r) + p,
                     *const late = partition_late(r) + p;
     // Who comes with the others finds it not ready: that takes this share as well, whose count is behind the fence.
-    const bool ready_already = peek(state) >= a.epoch;
-    if (a.what != admission::now) poke(late, a.epoch);
+    const bool ready_already = load_relaxed(state) >= a.epoch;
+    if (a.what != admission::now) store_relaxed(late, a.epoch);
     // Epochs without shares have not been counted. Before the addition by being an exchange of the same word.
-    raise_gpu(contributed, end - all);
-    release_to_system();
+    fetch_max_relaxed_gpu(contributed, end - all);
+    fence_acq_rel();
     if (ready_already) {
         a = {admission::refused, refuse_share(r, MPIX_CAUSE_READY, p), a.epoch};
         return false;
     }
-    const uint64_t before = add_relaxed_gpu(contributed, bytes), after = before + bytes;
+    const uint64_t before = fetch_add_relaxed_gpu(contributed, bytes), after = before + bytes;
     if (after < end) return false;
 #if defined(MPIX_CHECK)
     forget_shares(r, p);
 #endif
     if (after > end) {
         // More than there is. It is ready, so that the epoch ends, with this error; and what was too much is not the next one's.
-        add_relaxed_gpu(contributed, before < end ? end - after : 0 - bytes);
+        fetch_add_relaxed_gpu(contributed, before < end ? end - after : 0 - bytes);
         a.code = refuse_share(r, MPIX_CAUSE_SHARES, p);
         if (before >= end) {
             a.what = admission::refused;
             return false;
         }
     }
-    release_to_system();
-    if (a.what != admission::now || peek(late) == a.epoch) {
+    fence_acq_rel();
+    if (a.what != admission::now || load_relaxed(late) == a.epoch) {
         if (a.what == admission::now) a.what = admission::later;
         return true;
     }
-    if (raise_gpu(state, a.epoch) >= a.epoch) {
+    if (fetch_max_relaxed_gpu(state, a.epoch) >= a.epoch) {
         a.code = refuse_share(r, MPIX_CAUSE_READY, p);
         return false;
     }
-    publish_after_fence(&arrival_flags(flags)[p], a.epoch);
-    settle<false>(r, a.epoch);
+    store_release_after_fence(&arrival_flags(flags)[p], a.epoch);
+    count_ready<false>(r, a.epoch);
     return false;
 }
 
@@ -101,12 +101,12 @@ MPIX_FN bool count_share(mpix_prequest *r, int p, uint64_t bytes, uint64_t *flag
 #endif
 template <class Group>
 MPIX_COLD_FN int end_share(const Group &group, int p, mpix_prequest *r, admitted a, bool whole) {
-    if (!agree(group, whole)) return agree_code(group, a.code);
+    if (!broadcast_bool(group, whole)) return broadcast_code(group, a.code);
 #if MPIX_ON_GPU
     return put_off(group, p, r, a, share_mover{});  // returns a.code
 #else
     const int code = ready_by_leader(group, p, r, false, share_mover{});
-    return agree_code(group, a.code != MPI_SUCCESS ? a.code : code);
+    return broadcast_code(group, a.code != MPI_SUCCESS ? a.code : code);
 #endif
 }
 
@@ -118,14 +118,14 @@ MPIX_FN int contribute_share(const Group &group, int p, mpix_prequest *r, uint64
     const bool leader = group.thread_rank() == 0;
     uint64_t *flags = nullptr;
 #if MPIX_ON_GPU
-    outgoing o{r->buffer, r->partition_bytes, glance_pointer(&r->landing), glance_pointer(&r->flags)};
+    outgoing o{r->buffer, r->partition_bytes, load_pointer_weak(&r->landing), load_pointer_weak(&r->flags)};
 #endif
-    group.sync();  // what looks at the epoch is behind it, as in store_at_once
+    group.sync();  // what looks at the epoch is behind it, as in store_direct_fast
     admitted a{admission::refused, MPI_SUCCESS, 0};
     if (leader) {
         a = bytes == 0 ? admit_empty_share(r, p, begin) : admit_share(r, p, begin, bytes);
 #if MPIX_ON_GPU
-        if (a.what == admission::now && has_layouts(o.flags != nullptr ? o.flags : peek_pointer(&r->flags)))
+        if (a.what == admission::now && has_layouts(o.flags != nullptr ? o.flags : load_pointer(&r->flags)))
             a.what = admission::later;
 #else
         if (a.what == admission::now) a.what = admission::later;
@@ -133,10 +133,10 @@ MPIX_FN int contribute_share(const Group &group, int p, mpix_prequest *r, uint64
     }
 #if MPIX_ON_GPU
     // A barrier: the admission, and what it acquired, is everybody's.
-    if (agree(group, a.what == admission::now)) {
+    if (broadcast_bool(group, a.what == admission::now)) {
         if (o.landing == nullptr || o.flags == nullptr) {  // they came meanwhile
-            o.landing = peek_pointer(&r->landing);
-            o.flags = peek_pointer(&r->flags);
+            o.landing = load_pointer(&r->landing);
+            o.flags = load_pointer(&r->flags);
         }
         const uint64_t at = static_cast<uint64_t>(p) * o.partition_bytes + begin;
         group_copy(group, o.landing + at, o.buffer + at, bytes);
@@ -152,7 +152,7 @@ MPIX_FN int contribute_share(const Group &group, int p, mpix_prequest *r, uint64
     if (overlaps) a.code = refuse_share(r, MPIX_CAUSE_OVERLAP, p);
 #endif
     // A barrier: of who is to move the whole, what its leader acquired.
-    if (agree(group, !whole && a.code == MPI_SUCCESS)) return MPI_SUCCESS;
+    if (broadcast_bool(group, !whole && a.code == MPI_SUCCESS)) return MPI_SUCCESS;
     return end_share(group, p, r, a, whole);
 }
 
@@ -173,7 +173,7 @@ MPIX_FN int pready_contribute(const Group &group, int partition, MPIX_Prequest p
         // Without this only the last contributor hears of it.
         const bool idle = group.thread_rank() == 0 && (detail::ask_of_send(r).word & 1) == 0;
         if (idle) detail::refuse_share(r, MPIX_CAUSE_INACTIVE, partition);
-        if (detail::agree(group, idle)) return MPI_ERR_REQUEST;
+        if (detail::broadcast_bool(group, idle)) return MPI_ERR_REQUEST;
     }
 #endif
     if (countable && r->contributors > 1) {
@@ -181,8 +181,10 @@ MPIX_FN int pready_contribute(const Group &group, int partition, MPIX_Prequest p
         group.sync();
         bool last = false;
         if (group.thread_rank() == 0)
-            last = (detail::count_up_gpu(detail::partition_contributions(r) + partition) + 1) % r->contributors == 0;
-        if (!detail::agree(group, last)) return MPI_SUCCESS;
+            last =
+                (detail::fetch_add_acq_rel_gpu(detail::partition_contributions(r) + partition) + 1) % r->contributors ==
+                0;
+        if (!detail::broadcast_bool(group, last)) return MPI_SUCCESS;
     }
     return detail::ready(group, partition, preq, detail::share_mover{});  // also says what is wrong with bad arguments
 }

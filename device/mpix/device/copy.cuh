@@ -93,7 +93,7 @@ MPIX_FN void group_copy_blocks(const Group &group, char *to, const char *from, u
 template <class Group>
 MPIX_FN void group_copy(const Group &group, char *to, const char *from, uint64_t bytes) {
 #ifdef __CUDA_ARCH__
-    come_together(group);
+    reconverge(group);
     const unsigned rank = group.thread_rank(), size = group.num_threads();
     const uint64_t together = reinterpret_cast<uint64_t>(to) | reinterpret_cast<uint64_t>(from) | bytes;
     if ((together & 15) == 0)

@@ -55,11 +55,11 @@ struct pending {
 // How run() would move it, and by what constants of the GPU.
 pack_choice explain(message m, pack_costs &costs);
 // Of all messages from now on.
-void prefer(pack_wish way);
+void prefer(pack_mode way);
 // Load all kernels for `device`, and measure what packing costs there; run() does as well. The first time this takes
 // some milliseconds and may wait for kernels that run; nothing does afterwards. Until then, start() and enqueue() go by
 // the costs of an H200.
-outcome prepare(int device);
+outcome load_on(int device);
 // What was measured.
 pack_costs costs_of(int device);
 // In a stream of our own. Whoever calls keeps the types and the memory until it is finished.
@@ -79,8 +79,8 @@ int number_of_devices();
 void forget(const mpix_typemap *type);
 #else
 inline int number_of_devices() { return 0; }
-inline void prefer(pack_wish) {}
-inline outcome prepare(int) { return {}; }
+inline void prefer(pack_mode) {}
+inline outcome load_on(int) { return {}; }
 inline pack_costs costs_of(int) { return {}; }
 inline void forget(const mpix_typemap *) {}
 #endif

@@ -48,7 +48,7 @@ struct looked {
 // Pairs with the sender's publish_partition.
 MPIX_FN bool flags_are_there(const looked &l) {
     for (uint64_t i = l.range.first; i <= l.range.last; ++i)
-        if (!reached(&l.flags[i], l.epoch)) return false;
+        if (!reached_acquire(&l.flags[i], l.epoch)) return false;
     return true;
 }
 
@@ -69,9 +69,9 @@ MPIX_FN uint32_t launch_number() {
 // Relaxed: only the number itself is used.
 MPIX_FN uint32_t first_asker(mpix_prequest *r, uint64_t epoch) {
     const uint32_t me = launch_number();
-    uint64_t before = peek(&r->asker);
+    uint64_t before = load_relaxed(&r->asker);
     while (static_cast<int32_t>(static_cast<uint32_t>(epoch) - static_cast<uint32_t>(before >> 32)) > 0)
-        if (claim_or_see_gpu(&r->asker, &before, epoch << 32 | me)) return me;
+        if (compare_exchange_acq_rel_gpu(&r->asker, &before, epoch << 32 | me)) return me;
     return static_cast<uint32_t>(before);
 }
 #endif
@@ -79,14 +79,16 @@ MPIX_FN uint32_t first_asker(mpix_prequest *r, uint64_t epoch) {
 // Fill in l.epoch and l.flags from the host's word. False: l.what is the answer. `Notes`: the caller is a kernel of the user's.
 template <bool Notes>
 MPIX_COLD_FN bool look_at_host(mpix_prequest *r, looked &l, uint64_t &senders) {
-    const host_says says = ask_host(r, [&](const host_says &now) {
+    const host_says says = read_host(r, [&](const host_says &now) {
         if ((now.word & 1) == 0 || now.gate == MPIX_GATE_NEVER) return;
-        if (now.word >> 1 == peek(&r->seen_epoch) && now.gate == peek(&r->seen_gate)) return;  // nothing new
+        if (now.word >> 1 == load_relaxed(&r->seen_epoch) && now.gate == load_relaxed(&r->seen_gate))
+            return;  // nothing new
 #if MPIX_ON_GPU && defined(MPIX_CHECK)
         if constexpr (Notes) first_asker(r, now.word >> 1);
 #endif
-        raise_gpu(&r->seen_epoch, now.word >> 1);  // never back: who was slow may come after a later epoch's
-        publish_gpu(&r->seen_gate, now.gate);      // hands the acquire on; pairs with observe_gpu in look
+        fetch_max_relaxed_gpu(&r->seen_epoch,
+                              now.word >> 1);        // never back: who was slow may come after a later epoch's
+        store_release_gpu(&r->seen_gate, now.gate);  // hands the acquire on; pairs with load_acquire_gpu in look
     });
     const bool active = (says.word & 1) != 0;
     if (!active || says.gate == MPIX_GATE_NEVER) {
@@ -95,8 +97,8 @@ MPIX_COLD_FN bool look_at_host(mpix_prequest *r, looked &l, uint64_t &senders) {
         return false;
     }
     l.epoch = says.word >> 1;
-    senders = peek(&r->peer_partitions);
-    l.flags = peek_pointer(&r->flags);
+    senders = load_relaxed(&r->peer_partitions);
+    l.flags = load_pointer(&r->flags);
     if (says.gate != 0 && senders != 0 && l.flags != nullptr) return true;
     l.epoch = 0;
     return false;
@@ -111,15 +113,15 @@ MPIX_COLD_FN bool look_at_host(mpix_prequest *r, looked &l, uint64_t &senders) {
 template <bool Notes>
 MPIX_FN looked look(mpix_prequest *r, int j) {
     looked l{arrival::absent, MPI_SUCCESS, 0, nullptr, {0, 0}};
-    uint64_t senders = peek(&r->peer_partitions);
-    l.flags = peek_pointer(&r->flags);
-    l.epoch = peek(&r->seen_epoch);
+    uint64_t senders = load_relaxed(&r->peer_partitions);
+    l.flags = load_pointer(&r->flags);
+    l.epoch = load_relaxed(&r->seen_epoch);
 #if MPIX_ON_GPU
     // After the first epoch the route is final, and known to be. (An acquire would throw out of the first-level cache what
     // the next call needs.)
-    const uint64_t matched = l.epoch > 1 ? peek(&r->seen_gate) : observe_gpu(&r->seen_gate);
+    const uint64_t matched = l.epoch > 1 ? load_relaxed(&r->seen_gate) : load_acquire_gpu(&r->seen_gate);
 #else
-    const uint64_t matched = observe_gpu(&r->seen_gate);
+    const uint64_t matched = load_acquire_gpu(&r->seen_gate);
 #endif
     // Without senders or flags it is not matched yet, or the match was undone.
     bool known = l.epoch != 0 && matched != 0 && senders != 0 && l.flags != nullptr;
@@ -127,14 +129,14 @@ MPIX_FN looked look(mpix_prequest *r, int j) {
     if (known) {
         l.range = sender_partitions(r, j, senders);
         // Two looks that are under way together.
-        const uint64_t whole = peek(&l.flags[senders]);
-        first = reached(&l.flags[l.range.first], l.epoch);
+        const uint64_t whole = load_relaxed(&l.flags[senders]);
+        first = reached_acquire(&l.flags[l.range.first], l.epoch);
         known = whole < l.epoch;
     }
     if (!known) {
         if (!look_at_host<Notes>(r, l, senders)) return l;
         l.range = sender_partitions(r, j, senders);
-        first = reached(&l.flags[l.range.first], l.epoch);
+        first = reached_acquire(&l.flags[l.range.first], l.epoch);
     }
 #if MPIX_ON_GPU
     if (l.range.first == l.range.last && first) l.what = arrival::present;  // of several see wants_all
@@ -142,7 +144,8 @@ MPIX_FN looked look(mpix_prequest *r, int j) {
     if (first && flags_are_there(l)) l.what = arrival::present;
     // A match may have been undone and another made between our loads; whoever set the flags of the new one knew its
     // route. (A GPU's loads are issued together, and each change of a route there is a copy of microseconds.)
-    if (l.what == arrival::present && (peek_pointer(&r->flags) != l.flags || peek(&r->peer_partitions) != senders))
+    if (l.what == arrival::present &&
+        (load_pointer(&r->flags) != l.flags || load_relaxed(&r->peer_partitions) != senders))
         l.what = arrival::absent;
 #endif
     return l;
@@ -160,7 +163,7 @@ MPIX_FN bool may_be_late(mpix_prequest *r, uint64_t epoch) {
     if (epoch == 0) return false;
 #if !MPIX_ON_GPU
     // Both were written before the epoch word that says "inactive", which the caller has acquired.
-    return launched.by != peek(&r->inactive_by) || launched.at < peek(&r->inactive_since);
+    return launched.by != load_relaxed(&r->inactive_by) || launched.at < load_relaxed(&r->inactive_since);
 #elif defined(MPIX_CHECK)
     return first_asker(r, epoch) == launch_number();
 #else

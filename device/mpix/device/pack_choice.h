@@ -64,7 +64,7 @@ struct pitched_rows {
 bool as_rows(const pack_shape &shape, pitched_rows &out);
 
 // Of the next messages, where it is possible; none: by what they should take.
-enum class pack_wish { none, kernel, rows };
+enum class pack_mode { none, kernel, rows };
 
 struct pack_candidate {
     pack_way way;
@@ -76,7 +76,7 @@ struct pack_choice {
     pack_way taken;
     double us() const { return candidates[static_cast<std::size_t>(taken)].us; }
 };
-pack_choice consider(const pack_shape &shape, const pack_costs &costs, pack_wish wish);
+pack_choice consider(const pack_shape &shape, const pack_costs &costs, pack_mode mode);
 
 const char *name_of(pack_way way);
 

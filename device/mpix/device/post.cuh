@@ -16,7 +16,7 @@ constexpr uint64_t most_staged_per_thread = 512;
 
 // Whether this group may post a partition. To be asked behind the gate (see mpix_prequest).
 MPIX_FN bool may_post(const mpix_prequest *r, bool packs, uint64_t threads) {
-    const mpix_posting *const ways = peek_pointer(&r->postings);
+    const mpix_posting *const ways = load_pointer(&r->postings);
     if (ways == nullptr || (ways->gaps != 0 && !packs)) return false;
 #if MPIX_ON_GPU
     return ways->staging == nullptr || r->partition_bytes <= threads * most_staged_per_thread;
@@ -34,7 +34,7 @@ MPIX_FN void put_flag(mpix_work_queue *q, uint64_t index, uint64_t epoch) {
 }
 
 MPIX_FN const mpix_posting *posting_of(const mpix_prequest *r, const mpix_posting *ways, uint64_t epoch) {
-    return ways + (peek(&r->slots) == 2 ? epoch & 1 : 0);
+    return ways + (load_relaxed(&r->slots) == 2 ? epoch & 1 : 0);
 }
 
 // Prebuilt entries, the last `flags` of them each for one flag, as one posting. The index behind them; 0: nothing was posted,
@@ -59,7 +59,7 @@ MPIX_FN bool post_partition(mpix_prequest *r, const mpix_posting *ways, int p, u
     const mpix_posting *const way = posting_of(r, ways, epoch);
     const uint64_t end =
         post_prebuilt(way->queue, partition_blocks(way, static_cast<uint64_t>(p)), way->payload_blocks + 1, 1, epoch);
-    if (end != 0) raise_gpu(&r->posted, end);
+    if (end != 0) fetch_max_relaxed_gpu(&r->posted, end);
     return end != 0;
 }
 
@@ -67,14 +67,14 @@ MPIX_FN bool post_partition(mpix_prequest *r, const mpix_posting *ways, int p, u
 // the queue has to come; the caller orders that before all_ready. The counter of readied partitions chains all posters to us.
 MPIX_FN void end_posting(mpix_prequest *r, uint64_t epoch, bool whole) {
     if (whole) {
-        const mpix_posting *const way = posting_of(r, peek_pointer(&r->postings), epoch);
+        const mpix_posting *const way = posting_of(r, load_pointer(&r->postings), epoch);
         const uint64_t end = post_prebuilt(way->queue, partition_blocks(way, way->partitions), 2, 2, epoch);
         if (end != 0) {
-            raise_gpu(&r->posted, end);
-            poke(&r->words->ended, epoch);
+            fetch_max_relaxed_gpu(&r->posted, end);
+            store_relaxed(&r->words->ended, epoch);
         }
     }
-    poke(&r->words->posted, peek(&r->posted));
+    store_relaxed(&r->words->posted, load_relaxed(&r->posted));
 }
 
 }  // namespace mpix::detail

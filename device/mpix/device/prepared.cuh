@@ -13,10 +13,10 @@ struct prepared_send {
     MPIX_Prequest request;
     uint64_t epoch;  // 0: nothing is known, and calls are as those with the request
     // Null: not that way.
-    char *buffer, *mailbox, *landing;
+    char *buffer, *inline_buffer, *landing;
     uint64_t partition_bytes, left_bytes;  // as in mpix_prequest
     int partitions;
-    bool in_words;  // what lines are made of, without gaps
+    bool in_words;  // what packets are made of, without gaps
 };
 
 struct prepared_receive {
@@ -30,10 +30,10 @@ namespace detail {
 
 #if MPIX_ON_GPU
 // The epoch of a send that runs and may be stored at the receiver, as this member finds it, after a barrier; 0: it does not.
-MPIX_FN uint64_t look_at_send(const mpix_prequest *r, bool *for_lines) {
+MPIX_FN uint64_t look_at_send(const mpix_prequest *r, bool *for_inline) {
     uint64_t word, readied;
-    peek_pair(&r->open_word, &word, &readied);
-    *for_lines = (word & 1) != 0;
+    load_relaxed_pair(&r->open_word, &word, &readied);
+    *for_inline = (word & 1) != 0;
     return open_epoch(r, word, readied);
 }
 #endif
@@ -49,25 +49,25 @@ MPIX_FN prepared_send prepare_send(const Group &group, MPIX_Prequest preq) {
 #if MPIX_ON_GPU
     if (preq == nullptr) return s;
     mpix_prequest *const r = detail::request_of(preq);
-    group.sync();  // as in store_at_once
-    bool for_lines;
-    uint64_t epoch = detail::look_at_send(r, &for_lines);
-    if (!detail::agree_all(group, epoch != 0)) {
+    group.sync();  // as in store_direct_fast
+    bool for_inline;
+    uint64_t epoch = detail::look_at_send(r, &for_inline);
+    if (!detail::vote_all(group, epoch != 0)) {
         if (group.thread_rank() == 0 && detail::head_is(r->head, MPIX_KIND_SEND)) detail::ask_of_send(r);
         group.sync();  // what the leader has noted
-        epoch = detail::look_at_send(r, &for_lines);
+        epoch = detail::look_at_send(r, &for_inline);
     }
     s.buffer = r->buffer;
     s.partition_bytes = r->partition_bytes;
     s.partitions = r->partitions;
     // The epoch runs, so the route is final.
-    const uint64_t *const flags = detail::peek_pointer(&r->flags);
+    const uint64_t *const flags = detail::load_pointer(&r->flags);
     // That may have been learnt between two members' looks.
-    if (detail::agree_all(group, for_lines)) s.mailbox = detail::peek_pointer(&r->mailbox);
-    s.left_bytes = detail::peek(&r->left_bytes);
-    s.in_words = r->places == nullptr && detail::in_words(s.buffer, s.partition_bytes);
-    if (flags != nullptr && !detail::has_layouts(flags)) s.landing = detail::peek_pointer(&r->landing);
-    if (detail::agree_all(group, r->head == detail::send_head && epoch != 0)) s.epoch = epoch;
+    if (detail::vote_all(group, for_inline)) s.inline_buffer = detail::load_pointer(&r->inline_buffer);
+    s.left_bytes = detail::load_relaxed(&r->left_bytes);
+    s.in_words = r->offsets == nullptr && detail::in_words(s.buffer, s.partition_bytes);
+    if (flags != nullptr && !detail::has_layouts(flags)) s.landing = detail::load_pointer(&r->landing);
+    if (detail::vote_all(group, r->head == detail::send_head && epoch != 0)) s.epoch = epoch;
 #else
     (void)group;
 #endif
@@ -81,17 +81,17 @@ template <class Group>
 MPIX_FN int pready(const Group &group, int partition, const prepared_send &s) {
 #if MPIX_ON_GPU
     using namespace detail;
-    constexpr unsigned ahead = most_lines_per_thread;
+    constexpr unsigned ahead = most_packets_per_thread;
     constexpr group_mover<false> mover{};
     if (s.epoch != 0 && static_cast<unsigned>(partition) < static_cast<unsigned>(s.partitions)) {
         mpix_prequest *const r = request_of(s.request);
-        const uint64_t bytes = s.partition_bytes, lines = lines_of(bytes);
+        const uint64_t bytes = s.partition_bytes, packets = packets_of(bytes);
         const unsigned rank = static_cast<unsigned>(group.thread_rank()),
                        threads = static_cast<unsigned>(group.num_threads());
         const uint64_t offset = static_cast<uint64_t>(partition) * bytes;
-        const bool by_mail = s.mailbox != nullptr && is_mailable(s.request, threads);
-        if (by_mail && s.in_words && lines <= ahead * threads) {
-            char *const box = mailbox_of(s.mailbox, static_cast<uint64_t>(partition), bytes);
+        const bool by_inline = s.inline_buffer != nullptr && is_inline_capable(s.request, threads);
+        if (by_inline && s.in_words && packets <= ahead * threads) {
+            char *const box = inline_buffer_of(s.inline_buffer, static_cast<uint64_t>(partition), bytes);
             const char *const from = s.buffer + offset;
             uint64_t payload[ahead];
             group.sync();  // the members' writes to the partition are everybody's
@@ -99,21 +99,21 @@ MPIX_FN int pready(const Group &group, int partition, const prepared_send &s) {
 #pragma unroll
 #endif
             for (unsigned k = 0; k < ahead; ++k)
-                if (const uint64_t i = rank + k * threads; i < lines)
-                    payload[k] = load_word<uint64_t>(from + i * line_payload);
+                if (const uint64_t i = rank + k * threads; i < packets)
+                    payload[k] = load_word<uint64_t>(from + i * packet_payload);
 #ifdef __CUDA_ARCH__
 #pragma unroll
 #endif
             for (unsigned k = 0; k < ahead; ++k)
-                if (const uint64_t i = rank + k * threads; i < lines) store_line(box, i, s.epoch, payload[k]);
-            return conclude_mailed(group, partition, r, s.epoch, rank == threads - 1, mover);
+                if (const uint64_t i = rank + k * threads; i < packets) store_packet(box, i, s.epoch, payload[k]);
+            return conclude_inline(group, partition, r, s.epoch, rank == threads - 1, mover);
         }
-        if (!by_mail && s.landing != nullptr && !for_others(bytes, s.left_bytes, threads)) {
+        if (!by_inline && s.landing != nullptr && !for_others(bytes, s.left_bytes, threads)) {
             // Not from a near cache, which may have it from before there was a route.
-            uint64_t *const flags = peek_pointer(&r->flags);
+            uint64_t *const flags = load_pointer(&r->flags);
             group.sync();  // as above
             // Before the stores: then the fence has no answer to wait for.
-            const uint64_t before = rank == 0 ? raise_gpu(partition_states(r) + partition, s.epoch) : 0;
+            const uint64_t before = rank == 0 ? fetch_max_relaxed_gpu(partition_states(r) + partition, s.epoch) : 0;
             group_copy(group, s.landing + offset, s.buffer + offset, bytes);
             group.sync();  // as in conclude_stored
             return conclude_claimed(group, partition, r, s.epoch, before, flags, mover);
@@ -132,25 +132,26 @@ MPIX_FN prepared_receive prepare_receive(const Group &group, MPIX_Prequest preq)
 #if MPIX_ON_GPU
     if (preq == nullptr) return v;
     mpix_prequest *const r = detail::request_of(preq);
-    group.sync();  // as in store_at_once
+    group.sync();  // as in store_direct_fast
     bool known = false;
     if (group.thread_rank() == 0 && r->head == detail::receive_head) {
         // While the whole message is missing the epoch that was read last still runs: see look.
-        const uint64_t epoch = detail::peek(&r->seen_epoch), senders = detail::peek(&r->peer_partitions);
-        const uint64_t *const flags = detail::peek_pointer(&r->flags);
-        known = epoch > 1 && senders != 0 && flags != nullptr && detail::peek(&flags[senders]) < epoch;
+        const uint64_t epoch = detail::load_relaxed(&r->seen_epoch),
+                       senders = detail::load_relaxed(&r->peer_partitions);
+        const uint64_t *const flags = detail::load_pointer(&r->flags);
+        known = epoch > 1 && senders != 0 && flags != nullptr && detail::load_relaxed(&flags[senders]) < epoch;
         if (!known) {
             detail::looked l{detail::arrival::absent, MPI_SUCCESS, 0, nullptr, {0, 0}};
             uint64_t asked = 0;
             known = detail::look_at_host<true>(r, l, asked) && l.epoch > 1;
         }
     }
-    if (!detail::agree(group, known)) return v;
+    if (!detail::broadcast_bool(group, known)) return v;
     // The route is final after the first epoch, and while this one runs its number stays what the leader has found or noted.
-    v.epoch = detail::peek(&r->seen_epoch);
-    v.flags = detail::peek_pointer(&r->flags);
+    v.epoch = detail::load_relaxed(&r->seen_epoch);
+    v.flags = detail::load_pointer(&r->flags);
     v.partitions = static_cast<unsigned>(r->partitions);
-    v.senders = static_cast<unsigned>(detail::peek(&r->peer_partitions));
+    v.senders = static_cast<unsigned>(detail::load_relaxed(&r->peer_partitions));
 #else
     (void)group;
 #endif
@@ -179,9 +180,9 @@ MPIX_FN bool flagged(const Group &group, const prepared_receive &v, int j, unsig
     bool set = count <= static_cast<uint64_t>(group.num_threads());
     // Pairs with the sender's publish_partition, and with tell_taken; by the barrier the other members have it as well.
     if (set && rank < count) do {
-            set = reached(&v.flags[range.first + rank], v.epoch);
+            set = reached_acquire(&v.flags[range.first + rank], v.epoch);
         } while (!set && --looks != 0);
-    return agree_all(group, set);
+    return vote_all(group, set);
 }
 
 // Ask for partition j, which may be offered, and wait. It is missing, so its epoch runs.
@@ -201,7 +202,7 @@ MPIX_COLD_FN waited ask_and_await(const Group &group, const prepared_receive v, 
            false,
            deadline_of(s.r, timeout_ns)};
     ask_for(group, s);
-    return await_offers(group, s);
+    return await_rts(group, s);
 }
 #endif
 
@@ -224,12 +225,12 @@ MPIX_FN bool parrived(const Group &group, const prepared_receive &v, int partiti
 template <class Group>
 MPIX_FN int wait_arrived(const Group &group, const prepared_receive &v, int partition, uint64_t timeout_ns) {
 #if MPIX_ON_GPU
-    // What comes by the mailbox is waited for there, and flags alone for some hundred microseconds.
+    // What comes inline is waited for there, and flags alone for some hundred microseconds.
     constexpr unsigned looks = 1024;
-    if (!detail::takes_at_once(v.request, static_cast<unsigned>(group.num_threads())) || timeout_ns == 0) {
+    if (!detail::waits_inline_fast(v.request, static_cast<unsigned>(group.num_threads())) || timeout_ns == 0) {
         const bool reads = timeout_ns != 0 && detail::is_known(v, partition) &&
-                           detail::reads_offers(group, v.request, detail::request_of(v.request), v.senders),
-                   once = timeout_ns == 0 || reads || detail::is_mailable(v.request);
+                           detail::reads_rts(group, v.request, detail::request_of(v.request), v.senders),
+                   once = timeout_ns == 0 || reads || detail::is_inline_capable(v.request);
         if (detail::flagged(group, v, partition, once ? 1 : looks)) return MPI_SUCCESS;
         if (reads) {
             const detail::waited w = detail::ask_and_await(group, v, partition, timeout_ns);
@@ -238,8 +239,8 @@ MPIX_FN int wait_arrived(const Group &group, const prepared_receive &v, int part
                 return detail::ask<MPIX_CALL_WAIT_ARRIVED>(group, detail::request_of(v.request), partition, timeout_ns,
                                                            true);
         }
-    } else if (detail::take_at_once(group, detail::request_of(v.request), partition,
-                                    detail::waiters_of(v.request) == detail::waiters::sole, v.epoch)) {
+    } else if (detail::wait_inline_fast(group, detail::request_of(v.request), partition,
+                                        detail::waiters_of(v.request) == detail::waiters::sole, v.epoch)) {
         return MPI_SUCCESS;
     }
 #endif

@@ -48,19 +48,19 @@ MPIX_FN bool may_read(const mpix_prequest *r, uint64_t senders, unsigned threads
            (senders == 0 || mine * r->partition_bytes <= most * senders);
 }
 // Whether a group is to look for offers, the same to all members. `senders`: the sender's partitions, or 0, if these are not known. What
-// might have had a mailbox says itself that it has none, but offers.
+// might have had an inline buffer says itself that it has none, but offers.
 template <class Group>
-MPIX_FN bool reads_offers(const Group &group, const mpix_prequest *handle, const mpix_prequest *r, uint64_t senders) {
+MPIX_FN bool reads_rts(const Group &group, const mpix_prequest *handle, const mpix_prequest *r, uint64_t senders) {
 #if MPIX_ON_GPU
     const unsigned threads = static_cast<unsigned>(group.num_threads());
-    const bool mailable = is_mailable(handle);
-    if (!mailable && (reinterpret_cast<uint64_t>(handle) & MPIX_HANDLE_READS) == 0) return false;
-    if (!mailable && senders != 0) return may_read(r, senders, threads);
+    const bool inline_capable = is_inline_capable(handle);
+    if (!inline_capable && (reinterpret_cast<uint64_t>(handle) & MPIX_HANDLE_READS) == 0) return false;
+    if (!inline_capable && senders != 0) return may_read(r, senders, threads);
     // Both on their way together.
-    const uint64_t theirs = senders != 0 ? senders : glance(&r->peer_partitions);
-    const bool no_mailbox = glance_pointer(&r->wanted) != nullptr;
+    const uint64_t theirs = senders != 0 ? senders : load_weak(&r->peer_partitions);
+    const bool no_inline_buffer = load_pointer_weak(&r->wanted) != nullptr;
     // The members may have seen different things, for the route may just have come.
-    return agree_all(group, may_read(r, theirs, threads) && (!mailable || no_mailbox));
+    return vote_all(group, may_read(r, theirs, threads) && (!inline_capable || no_inline_buffer));
 #else
     (void)group, (void)handle, (void)r, (void)senders;
     return false;
@@ -68,10 +68,10 @@ MPIX_FN bool reads_offers(const Group &group, const mpix_prequest *handle, const
 }
 
 // The last epoch in which each of the sender's partitions was offered; behind the flags, and who takes what.
-MPIX_FN uint64_t words_before_offers(uint64_t senders) { return 2 * senders + 1; }
-MPIX_FN uint64_t *offers_of(uint64_t *flags, uint64_t senders) { return flags + words_before_offers(senders); }
+MPIX_FN uint64_t words_before_rts(uint64_t senders) { return 2 * senders + 1; }
+MPIX_FN uint64_t *rts_of(uint64_t *flags, uint64_t senders) { return flags + words_before_rts(senders); }
 
-// What reading takes more than stores and a flag: the answer of a load across the link, a barrier, and looks. Reckoned from what these
+// What reading takes more than stores and a flag: the answer of a load across the link, a barrier, and looks. Estimated from what these
 // take on an H200, not measured as a whole.
 constexpr uint64_t reading_ns = 4000;
 
@@ -100,8 +100,9 @@ MPIX_FN bool is_asked_for(uint64_t epoch, uint64_t partition_bytes, uint64_t lea
 // Whether a group of the receiver's waits for partition p of a send, as in is_asked_for. One thread. Nothing is acquired: only whether to
 // offer depends on it.
 MPIX_FN bool is_wanted(const mpix_prequest *r, int p, uint64_t epoch, uint64_t least) {
-    const uint64_t *const wanted = peek_pointer(&r->wanted);
-    return wanted != nullptr && is_asked_for(epoch, r->partition_bytes, least, [&] { return peek(wanted + p); });
+    const uint64_t *const wanted = load_pointer(&r->wanted);
+    return wanted != nullptr &&
+           is_asked_for(epoch, r->partition_bytes, least, [&] { return load_relaxed(wanted + p); });
 }
 
 // This member's words of eight bytes, or sixteen, of what lies in a peer's memory; returns where the next of them is. Several loads
@@ -156,38 +157,39 @@ MPIX_FN void ask_for(const Group &group, reading &s) {
     const unsigned threads = static_cast<unsigned>(group.num_threads());
     const bool few = w.count <= most_read_partitions && uint64_t{w.count} * w.bytes <= most_read_per_thread * threads,
                long_wait = w.deadline == ~uint64_t{0} || now_ns() + least_reading_ns <= w.deadline;
-    uint64_t *const wanted = peek_pointer(&s.r->wanted);  // null: nothing is offered
+    uint64_t *const wanted = load_pointer(&s.r->wanted);  // null: nothing is offered
     s.wanted = w.epoch > 1 && few && long_wait && wanted != nullptr ? wanted + w.first : nullptr;
     if (s.wanted == nullptr) return;
     for (unsigned n = static_cast<unsigned>(group.thread_rank()); n < w.count; n += threads)
-        poke(s.wanted + n, w.epoch);
+        store_relaxed(s.wanted + n, w.epoch);
 }
 
 // It has asked, and waits no longer, in the epoch for which it asked: a call does not outlive that. Whoever may have been told so is
 // told that it reads nothing; where others have set about a partition, they answer for it. Whether the offer comes before this or
 // behind it makes no difference to the engine.
 template <class Group>
-MPIX_COLD_FN void refuse_offers(const Group &group, const reading &s) {
+MPIX_COLD_FN void refuse_rts(const Group &group, const reading &s) {
     const awaited &w = s.w;
     if (s.wanted == nullptr) return;
-    uint64_t *const wanted = peek_pointer(&s.r->wanted), *const answers = peek_pointer(&s.r->answers);
+    uint64_t *const wanted = load_pointer(&s.r->wanted), *const answers = load_pointer(&s.r->answers);
     if (wanted == nullptr || answers == nullptr) return;
     for (unsigned n = w.first + static_cast<unsigned>(group.thread_rank()); n < w.first + w.count;
          n += static_cast<unsigned>(group.num_threads())) {
-        poke(wanted + n, 0);
-        if (peek(w.flags + n) < w.epoch && raise_gpu(w.taken() + n, 2 * w.epoch - 1) < 2 * w.epoch - 1)
-            publish(answers + n, 2 * w.epoch + 1);  // what was read in the epoch before comes before it
+        store_relaxed(wanted + n, 0);
+        if (load_relaxed(w.flags + n) < w.epoch &&
+            fetch_max_relaxed_gpu(w.taken() + n, 2 * w.epoch - 1) < 2 * w.epoch - 1)
+            store_release(answers + n, 2 * w.epoch + 1);  // what was read in the epoch before comes before it
     }
 }
 
 // Wait until one of the sender's partitions is this group's to read; or all are there, or it is over before that.
 enum class found { offered, all, none };
 template <class Group>
-MPIX_COLD_FN found find_offered(const Group &group, reading &s) {
+MPIX_COLD_FN found find_rts(const Group &group, reading &s) {
     const awaited &w = s.w;
     const unsigned rank = static_cast<unsigned>(group.thread_rank()),
                    threads = static_cast<unsigned>(group.num_threads());
-    uint64_t *const flags = w.flags + w.first, *const offers = offers_of(w.flags, w.senders) + w.first,
+    uint64_t *const flags = w.flags + w.first, *const offers = rts_of(w.flags, w.senders) + w.first,
                     *const taken = w.taken() + w.first;
     for (;;) {
         // The members look side by side, for a while, as in all_flagged.
@@ -195,32 +197,32 @@ MPIX_COLD_FN found find_offered(const Group &group, reading &s) {
         for (unsigned looks = 64; looks != 0; --looks) {
             there = true;
             for (unsigned n = rank; n < w.count; n += threads) {
-                const uint64_t flag = peek(flags + n),
-                               offer = s.wanted != nullptr ? peek(offers + n) : 0;  // under way together
+                const uint64_t flag = load_relaxed(flags + n),
+                               offer = s.wanted != nullptr ? load_relaxed(offers + n) : 0;  // under way together
                 if (flag >= w.epoch) continue;
                 there = false;
-                offered |= offer == w.epoch && peek(taken + n) < 2 * w.epoch - 1;
+                offered |= offer == w.epoch && load_relaxed(taken + n) < 2 * w.epoch - 1;
             }
             if (there || offered) break;
         }
-        // Pairs with publish_partition, with the engine's flags, and with publish_gpu in read_offered.
-        for (unsigned n = rank; there && n < w.count; n += threads) acquire_peeked(flags + n);
+        // Pairs with publish_partition, with the engine's flags, and with store_release_gpu in read_rts.
+        for (unsigned n = rank; there && n < w.count; n += threads) fence_acquire(flags + n);
         // A barrier: what its members acquired, all have.
-        if (agree_all(group, there)) return found::all;
-        if (agree_all(group, !offered)) {
-            if (agree(group, rank == 0 && w.over(s.r))) return found::none;
+        if (vote_all(group, there)) return found::all;
+        if (vote_all(group, !offered)) {
+            if (broadcast_bool(group, rank == 0 && w.over(s.r))) return found::none;
             continue;
         }
-        const char *const from = peek_pointer(&s.r->peer_buffer);  // under way together with the claim
+        const char *const from = load_pointer(&s.r->peer_buffer);  // under way together with the claim
         for (unsigned n = 0; n < w.count; ++n) {
             bool mine = false;
-            if (rank == 0 && peek(offers + n) == w.epoch) {
-                mine = raise_gpu(taken + n, 2 * w.epoch - 1) < 2 * w.epoch - 1;
-                // Pairs with publish_after_fence in offer: the partition's bytes.
-                if (mine) acquire_peeked(offers + n);
+            if (rank == 0 && load_relaxed(offers + n) == w.epoch) {
+                mine = fetch_max_relaxed_gpu(taken + n, 2 * w.epoch - 1) < 2 * w.epoch - 1;
+                // Pairs with store_release_after_fence in send_rts: the partition's bytes.
+                if (mine) fence_acquire(offers + n);
             }
             // A barrier: what the leader acquired, every member has.
-            if (agree(group, mine)) {
+            if (broadcast_bool(group, mine)) {
                 s.offered = w.first + n;
                 s.from = from;
                 return found::offered;
@@ -231,23 +233,23 @@ MPIX_COLD_FN found find_offered(const Group &group, reading &s) {
 
 // What this group has set about, out of the send buffer. False: a peer that does not keep to the rules has undone the match.
 template <class Group>
-MPIX_COLD_FN bool read_offered(const Group &group, const reading &s) {
+MPIX_COLD_FN bool read_rts(const Group &group, const reading &s) {
     const char *const from = s.from;
-    if (!agree_all(group, from != nullptr)) return false;
+    if (!vote_all(group, from != nullptr)) return false;
     const unsigned rank = static_cast<unsigned>(group.thread_rank()),
                    threads = static_cast<unsigned>(group.num_threads());
     const uint64_t at = uint64_t{s.offered} * s.w.bytes;
-    come_together(group);
+    reconverge(group);
     copy_from_peer(rank, threads, s.r->buffer + at, from + at, s.w.bytes);
     group.sync();  // all members' loads and stores are behind it
-    // By the last of them, as in take_letter. What all have stored, before the flag. Pairs with reached and acquire_peeked, of
+    // By the last of them, as in take_inline. What all have stored, before the flag. Pairs with reached_acquire and fence_acquire, of
     // other groups of this GPU.
-    if (rank == threads - 1) publish_gpu(s.w.flags + s.offered, s.w.epoch);
+    if (rank == threads - 1) store_release_gpu(s.w.flags + s.offered, s.w.epoch);
     group.sync();  // who asks from now on finds the flag
     // What all have loaded and stored, and the flag, before the answer: then the sender's host lets the send buffer be written again,
-    // and tells the receiver's that all is there. Pairs with observe() in the engine.
-    if (uint64_t *const answers = peek_pointer(&s.r->answers); rank == threads - 1 && answers != nullptr)
-        publish(answers + s.offered, 2 * s.w.epoch);
+    // and tells the receiver's that all is there. Pairs with load_acquire() in the engine.
+    if (uint64_t *const answers = load_pointer(&s.r->answers); rank == threads - 1 && answers != nullptr)
+        store_release(answers + s.offered, 2 * s.w.epoch);
     return true;
 }
 

@@ -43,20 +43,21 @@ struct admitted {
 
 // The host's words of a send, and what they say of its epoch noted for all. One thread.
 MPIX_FN host_says ask_of_send(mpix_prequest *r) {
-    return ask_host(r, [&](const host_says &now) {
+    return read_host(r, [&](const host_says &now) {
         const uint64_t epoch = now.word >> 1;
         if ((now.word & 1) == 0) return;
-        poke(&r->seen_epoch, epoch);
+        store_relaxed(&r->seen_epoch, epoch);
 #if MPIX_ON_GPU
-        // Once the receiver's kernels take from the mailbox they always do.
-        if (now.gate >= epoch && peek_pointer(&r->landing) != nullptr)
-            raise_gpu(&r->open_word,
-                      2 * epoch + (now.mailbox != 0 && peek_pointer(&r->mailbox) != nullptr && epoch >> 32 == 0));
+        // Once the receiver's kernels take from the inline buffer they always do.
+        if (now.gate >= epoch && load_pointer(&r->landing) != nullptr)
+            fetch_max_relaxed_gpu(
+                &r->open_word,
+                2 * epoch + (now.inline_buffer != 0 && load_pointer(&r->inline_buffer) != nullptr && epoch >> 32 == 0));
 #else
-        if (now.gate >= gate_needed(epoch, peek(&r->slots)) && peek_pointer(&r->landing) != nullptr)
-            publish_gpu(&r->open_word, 2 * epoch);  // hands the acquire on, see admit
+        if (now.gate >= gate_needed(epoch, load_relaxed(&r->slots)) && load_pointer(&r->landing) != nullptr)
+            store_release_gpu(&r->open_word, 2 * epoch);  // hands the acquire on, see admit
 #endif
-        publish_gpu(&r->seen_gate, now.gate);  // hands the acquire on, see admit
+        store_release_gpu(&r->seen_gate, now.gate);  // hands the acquire on, see admit
     });
 }
 
@@ -72,13 +73,13 @@ MPIX_COLD_FN admitted admit_by_host(mpix_prequest *r, int p) {
     const host_says says = ask_of_send(r);
     a.epoch = says.word >> 1;
     const bool active = (says.word & 1) != 0;
-    if (!active || peek(partition_states(r) + p) == a.epoch) {
+    if (!active || load_relaxed(partition_states(r) + p) == a.epoch) {
         a.code = refuse<Call>(r, active ? MPIX_CAUSE_READY : MPIX_CAUSE_INACTIVE, p);
         return a;
     }
     if (head_null_peer(r->head))
         a.what = admission::nothing;
-    else if (says.gate >= gate_needed(a.epoch, peek(&r->slots)) && peek_pointer(&r->landing) != nullptr)
+    else if (says.gate >= gate_needed(a.epoch, load_relaxed(&r->slots)) && load_pointer(&r->landing) != nullptr)
         a.what = admission::now;
     else
         a.what = admission::later;
@@ -96,21 +97,22 @@ MPIX_FN admitted admit(mpix_prequest *r, int p) {
 #if !MPIX_ON_GPU
     // Asking is cheap here: only what goes to the landing is known without. Acquires as below, and the route, which a peer that
     // does not keep to the rules may have undone since.
-    const uint64_t open = observe_gpu(&r->open_word), open_now = open_epoch(r, open, peek(&r->ready_count));
+    const uint64_t open = load_acquire_gpu(&r->open_word),
+                   open_now = open_epoch(r, open, load_relaxed(&r->ready_count));
     if (r->head != send_head || static_cast<unsigned>(p) >= static_cast<unsigned>(r->partitions) || open_now == 0 ||
-        peek_pointer(&r->landing) == nullptr)
+        load_pointer(&r->landing) == nullptr)
         return admit_by_host<Call>(r, p);
     return {admission::now, MPI_SUCCESS, open_now};
 #else
     const uint64_t head = r->head;
     const int partitions = r->partitions;
-    const uint64_t slots = peek(&r->slots);
-    const char *const landing = peek_pointer(&r->landing);
-    const uint64_t readied = peek(&r->ready_count);
-    const uint64_t epoch = peek(&r->seen_epoch);
+    const uint64_t slots = load_relaxed(&r->slots);
+    const char *const landing = load_pointer(&r->landing);
+    const uint64_t readied = load_relaxed(&r->ready_count);
+    const uint64_t epoch = load_relaxed(&r->seen_epoch);
     // Acquires what the receiver did before its Start, by way of the thread that read the host's word:
     // our stores to the landing must not come before it.
-    const uint64_t gate = observe_gpu(&r->seen_gate);
+    const uint64_t gate = load_acquire_gpu(&r->seen_gate);
     if (head != send_head || static_cast<unsigned>(p) >= static_cast<unsigned>(partitions) || epoch < 2 ||
         readied >= epoch * static_cast<uint64_t>(partitions) || gate < gate_needed(epoch, slots))
         return admit_by_host<Call>(r, p);
@@ -123,81 +125,80 @@ MPIX_FN admitted admit(mpix_prequest *r, int p) {
 template <bool Alone, mpix_device_call Call>
 MPIX_FN bool claim(mpix_prequest *r, int p, uint64_t epoch) {
     uint64_t *const state = partition_states(r) + p;
-    if ((Alone ? raise_alone(state, epoch) : raise_gpu(state, epoch)) < epoch) return true;
+    if ((Alone ? fetch_max_single_writer(state, epoch) : fetch_max_relaxed_gpu(state, epoch)) < epoch) return true;
     refuse<Call>(r, MPIX_CAUSE_READY, p);
     return false;
 }
 
-// The receiver's words.mailbox, by its words.complete.
-MPIX_FN uint64_t *mailbox_beside(uint64_t *complete) {
-    return complete + (offsetof(mpix_words, mailbox) - offsetof(mpix_words, complete)) / sizeof(uint64_t);
+// The receiver's words.inline_buffer, by its words.complete.
+MPIX_FN uint64_t *inline_word_beside(uint64_t *complete) {
+    return complete + (offsetof(mpix_words, inline_buffer) - offsetof(mpix_words, complete)) / sizeof(uint64_t);
 }
 
 // All partitions are ready. If all were moved on the spot, tell the receiver and the sender's host that the message is
 // complete; otherwise the sender's progress engine does, after the rest.
 MPIX_COLD_FN void say_all_ready(mpix_prequest *r, uint64_t epoch) {
-    const bool whole = !head_null_peer(r->head) && peek(&r->defer_epoch) != epoch;
-    if (peek_pointer(&r->postings) != nullptr) end_posting(r, epoch, whole);
+    const bool whole = !head_null_peer(r->head) && load_relaxed(&r->defer_epoch) != epoch;
+    if (load_pointer(&r->postings) != nullptr) end_posting(r, epoch, whole);
     // Orders all partitions' bytes and flags, chained to us by the counter, before the words below.
-    // Pairs with observe() in the host's completion test and in the receiver's parrived.
-    release_to_system();
+    // Pairs with load_acquire() in the host's completion test and in the receiver's parrived.
+    fence_acq_rel();
     // Each once: a peer that does not keep to the rules may undo the route meanwhile.
-    uint64_t *const flags = arrival_flags(peek_pointer(&r->flags)), *const complete = peek_pointer(&r->peer_complete);
+    uint64_t *const flags = arrival_flags(load_pointer(&r->flags)), *const complete = load_pointer(&r->peer_complete);
     if (whole && flags != nullptr && complete != nullptr) {
-        if (peek(&r->open_word) == 2 * epoch + 1)
-            poke(mailbox_beside(complete), epoch);          // some may lie there; told by the next but one
-        publish_after_fence(&flags[r->partitions], epoch);  // the whole message's
+        if (load_relaxed(&r->open_word) == 2 * epoch + 1)
+            store_relaxed(inline_word_beside(complete), epoch);   // some may lie there; told by the next but one
+        store_release_after_fence(&flags[r->partitions], epoch);  // the whole message's
         // Not before that flag: it lets the receiver's host start the next epoch, and look() counts on the
         // flag then. A release of its own, since the two words are in different memories.
-        publish(complete, epoch);
+        store_release(complete, epoch);
     }
-    publish_after_fence(&r->words->all_ready, epoch);
+    store_release_after_fence(&r->words->all_ready, epoch);
 }
 
-// Count one partition as readied. The counter chains all callers (see count_up_gpu), so the last one of
+// Count one partition as readied. The counter chains all callers (see fetch_add_acq_rel_gpu), so the last one of
 // the epoch may speak for all. In an epoch of which the host's Pready has a share there is no last one here: the
 // progress engine adds its share up with the count, and brings the count up to date.
 //
-// Mailed: nobody has to be told of the bytes, for they tell themselves; and that they have been read is known without a
+// Inline: nobody has to be told of the bytes, for they tell themselves; and that they have been read is known without a
 // fence, which would wait until they are at the peer: what was loaded has been stored. The last caller's fence acquires all
 // others' counts.
-template <bool Alone, bool Mailed = false>
-MPIX_FN void settle(mpix_prequest *r, uint64_t epoch) {
-    const uint64_t readied = (Alone    ? count_up_alone(&r->ready_count)
-                              : Mailed ? count_up_relaxed_gpu(&r->ready_count)
-                                       : count_up_gpu(&r->ready_count)) +
+template <bool Alone, bool Inline = false>
+MPIX_FN void count_ready(mpix_prequest *r, uint64_t epoch) {
+    const uint64_t readied = (Alone    ? fetch_add_single_writer(&r->ready_count)
+                              : Inline ? fetch_add_relaxed_gpu(&r->ready_count)
+                                       : fetch_add_acq_rel_gpu(&r->ready_count)) +
                              1;
     if (readied != epoch * static_cast<uint64_t>(r->partitions)) return;
-    if constexpr (Mailed) release_to_system();
+    if constexpr (Inline) fence_acq_rel();
     say_all_ready(r, epoch);
 }
 
-// An entry of the progress engine's ring, behind a release_to_system, by which what was stored before reaches whoever reads it: pairs
-// with observe() in the engine. One thread.
+// An entry of the progress engine's ring, behind a fence_acq_rel, by which what was stored before reaches whoever reads it: pairs
+// with load_acquire() in the engine. One thread.
 MPIX_FN void enter_in_ring(mpix_prequest *r, uint64_t epoch, uint32_t what) {
-    poke(&r->defer_epoch, epoch);
-    const uint64_t place = count_up_relaxed_gpu(&r->defer_count) % static_cast<uint64_t>(r->partitions);
-    publish_after_fence(&r->ring[place], epoch << 32 | what);
+    store_relaxed(&r->defer_epoch, epoch);
+    const uint64_t place = fetch_add_relaxed_gpu(&r->defer_count) % static_cast<uint64_t>(r->partitions);
+    store_release_after_fence(&r->ring[place], epoch << 32 | what);
 }
 
 // Hand partition p over to the progress engine, for good. The caller has synchronised its group.
 MPIX_COLD_FN void defer(mpix_prequest *r, int p, uint64_t epoch) {
-    release_to_system();  // the partition's bytes
+    fence_acq_rel();  // the partition's bytes
     enter_in_ring(r, epoch, static_cast<uint32_t>(p));
 }
 
 #if MPIX_ON_GPU
 // The same where a group of the receiver's waits for it: that reads it, or says that it does not, and the engine sees to it that one
 // of the two becomes of it.
-MPIX_COLD_FN void offer(mpix_prequest *r, int p, uint64_t epoch) {
-    uint64_t *const flags = peek_pointer(&r->flags);  // once: a peer that does not keep to the rules may undo the route
-    // The partition's bytes reach whoever finds the offer, which pairs with acquire_peeked in find_offered; or the ring entry, as
+MPIX_COLD_FN void send_rts(mpix_prequest *r, int p, uint64_t epoch) {
+    uint64_t *const flags = load_pointer(&r->flags);  // once: a peer that does not keep to the rules may undo the route
+    // The partition's bytes reach whoever finds the offer, which pairs with fence_acquire in find_rts; or the ring entry, as
     // in defer, if nobody does.
-    release_to_system();
+    fence_acq_rel();
     if (flags != nullptr)
-        publish_after_fence(offers_of(arrival_flags(flags), static_cast<uint64_t>(r->partitions)) + p, epoch);
-    enter_in_ring(r, epoch,
-                  static_cast<uint32_t>(p) | (flags != nullptr ? static_cast<uint32_t>(MPIX_RING_OFFERED) : 0));
+        store_release_after_fence(rts_of(arrival_flags(flags), static_cast<uint64_t>(r->partitions)) + p, epoch);
+    enter_in_ring(r, epoch, static_cast<uint32_t>(p) | (flags != nullptr ? static_cast<uint32_t>(MPIX_RING_RTS) : 0));
 }
 #endif
 
@@ -226,10 +227,10 @@ struct group_mover {
 #if MPIX_ON_GPU
             const bool found = has_layouts(o.flags);
 #else
-            const bool found = peek_pointer(&r->layouts) != nullptr;  // the host's are there since the export
+            const bool found = load_pointer(&r->layouts) != nullptr;  // the host's are there since the export
 #endif
             if (found) {
-                const mpix_layouts *const sides = peek_pointer(&r->layouts);
+                const mpix_layouts *const sides = load_pointer(&r->layouts);
                 move_share({landing, sides->to}, {o.buffer, sides->from}, static_cast<int64_t>(offset),
                            static_cast<int64_t>(o.partition_bytes), static_cast<int64_t>(group.thread_rank()),
                            static_cast<int64_t>(group.num_threads()));
@@ -255,16 +256,17 @@ MPIX_COLD_FN int put_off(const Group &group, int p, mpix_prequest *r, admitted a
 #else
         constexpr bool packs = true;
 #endif
-        by_queue = a.what == admission::later && observe_gpu(&r->seen_gate) >= gate_needed(a.epoch, peek(&r->slots)) &&
+        by_queue = a.what == admission::later &&
+                   load_acquire_gpu(&r->seen_gate) >= gate_needed(a.epoch, load_relaxed(&r->slots)) &&
                    may_post(r, packs, static_cast<uint64_t>(group.num_threads()));
         if (a.what == admission::later && !by_queue) defer(r, p, a.epoch);
 #if MPIX_ON_GPU
-        if (a.what == admission::offered) offer(r, p, a.epoch);
+        if (a.what == admission::offered) send_rts(r, p, a.epoch);
 #endif
     }
-    if (agree(group, by_queue)) {
+    if (broadcast_bool(group, by_queue)) {
         // `postings` was not null behind the gate, so it stays what it is.
-        const mpix_posting *const ways = peek_pointer(&r->postings);
+        const mpix_posting *const ways = load_pointer(&r->postings);
         if (ways->staging != nullptr) {
             const uint64_t typed = ways->gaps != 0 ? MPIX_FLAGS_WITH_LAYOUTS : 0;
             move(group, r, {r->buffer, r->partition_bytes, nullptr, reinterpret_cast<uint64_t *>(typed)}, p,
@@ -273,28 +275,28 @@ MPIX_COLD_FN int put_off(const Group &group, int p, mpix_prequest *r, admitted a
         }
         if (leader && !post_partition(r, ways, p, a.epoch)) defer(r, p, a.epoch);  // the queue is full, or broken
     }
-    if (leader && a.what != admission::refused) settle<Mover::alone>(r, a.epoch);
-    return agree_code(group, a.code);
+    if (leader && a.what != admission::refused) count_ready<Mover::alone>(r, a.epoch);
+    return broadcast_code(group, a.code);
 }
 
-// The caller's group has stored a partition in the landing: bytes before flag. Pairs with reached() in look and in the host's
-// test, and with acquire_peeked in await_together. One thread, behind a barrier of the group.
+// The caller's group has stored a partition in the landing: bytes before flag. Pairs with reached_acquire() in look and in the host's
+// test, and with fence_acquire in await_together. One thread, behind a barrier of the group.
 MPIX_FN void publish_partition(uint64_t *flags, int p, uint64_t epoch) {
-    release_to_system();
-    publish_after_fence(&arrival_flags(flags)[p], epoch);
+    fence_acq_rel();
+    store_release_after_fence(&arrival_flags(flags)[p], epoch);
 }
 
 #if MPIX_ON_GPU
 // The lines of a partition were stored, by all members: they tell the receiver themselves. The teller, one of the members, claims
 // the partition behind them, and only who has claimed it counts it.
 template <class Group, class Mover>
-MPIX_FN int conclude_mailed(const Group &group, int p, mpix_prequest *r, uint64_t epoch, bool teller, const Mover &) {
-    const bool mine = !teller || raise_gpu(partition_states(r) + p, epoch) < epoch;
-    if (!agree_all(group, mine)) {  // a barrier: all members have read the partition
+MPIX_FN int conclude_inline(const Group &group, int p, mpix_prequest *r, uint64_t epoch, bool teller, const Mover &) {
+    const bool mine = !teller || fetch_max_relaxed_gpu(partition_states(r) + p, epoch) < epoch;
+    if (!vote_all(group, mine)) {  // a barrier: all members have read the partition
         if (teller) refuse<Mover::call>(r, MPIX_CAUSE_READY, p);
         return MPI_ERR_ARG;
     }
-    if (teller) settle<Mover::alone, true>(r, epoch);
+    if (teller) count_ready<Mover::alone, true>(r, epoch);
     return MPI_SUCCESS;
 }
 
@@ -308,15 +310,15 @@ MPIX_FN int conclude_claimed(const Group &group, int p, mpix_prequest *r, uint64
     const bool leader = group.thread_rank() == 0;
     bool mine = false;
     if (leader) {
-        release_to_system();  // bytes before flag: pairs as in publish_partition
+        fence_acq_rel();  // bytes before flag: pairs as in publish_partition
         mine = before < epoch;
         if (mine)
-            publish_after_fence(&arrival_flags(flags)[p], epoch);
+            store_release_after_fence(&arrival_flags(flags)[p], epoch);
         else
             refuse<Mover::call>(r, MPIX_CAUSE_READY, p);
     }
-    if (!agree(group, mine)) return MPI_ERR_ARG;
-    if (leader) settle<Mover::alone>(r, epoch);
+    if (!broadcast_bool(group, mine)) return MPI_ERR_ARG;
+    if (leader) count_ready<Mover::alone>(r, epoch);
     return MPI_SUCCESS;
 }
 // The same where nobody has claimed it yet: that is under way during the fence.
@@ -324,7 +326,7 @@ template <class Group, class Mover>
 MPIX_FN int conclude_stored(const Group &group, int p, mpix_prequest *r, uint64_t epoch, uint64_t *flags,
                             const Mover &move) {
     group.sync();  // the stores are behind the leader's fence; all members have read the partition
-    const uint64_t before = group.thread_rank() == 0 ? raise_gpu(partition_states(r) + p, epoch) : 0;
+    const uint64_t before = group.thread_rank() == 0 ? fetch_max_relaxed_gpu(partition_states(r) + p, epoch) : 0;
     return conclude_claimed(group, p, r, epoch, before, flags, move);
 }
 #endif
@@ -339,13 +341,13 @@ template <class Group, class Mover>
 MPIX_FN bool store_by_host(const Group &group, const mpix_prequest *r, const outgoing &o, int p, uint64_t epoch,
                            const Mover &move) {
     char *landing = o.landing;
-    if (const uint64_t slots = peek(&r->slots); slots > 1) {
-        const int slot = agree_code(group, static_cast<int>(slot_of(epoch, slots)));
+    if (const uint64_t slots = load_relaxed(&r->slots); slots > 1) {
+        const int slot = broadcast_code(group, static_cast<int>(slot_of(epoch, slots)));
         landing += static_cast<uint64_t>(slot) * static_cast<uint64_t>(r->partitions) * o.partition_bytes;
-    } else if (const mpix_far_memory *const far = peek_pointer(&r->far); far != nullptr) {
+    } else if (const mpix_far_memory *const far = load_pointer(&r->far); far != nullptr) {
         const uint64_t offset = static_cast<uint64_t>(p) * o.partition_bytes;
-        return agree(group, group.thread_rank() == 0 &&
-                                far->write(far, landing + offset, o.buffer + offset, o.partition_bytes) == 0);
+        return broadcast_bool(group, group.thread_rank() == 0 &&
+                                         far->write(far, landing + offset, o.buffer + offset, o.partition_bytes) == 0);
     }
     move(group, r, o, p, landing);
     return true;
@@ -354,9 +356,9 @@ MPIX_FN bool store_by_host(const Group &group, const mpix_prequest *r, const out
 
 #if MPIX_ON_GPU
 MPIX_COLD_FN admission left_to(const mpix_prequest *r, int p, uint64_t epoch, uint64_t threads) {
-    const uint64_t bytes = r->partition_bytes, least = peek(&r->pull_bytes);
+    const uint64_t bytes = r->partition_bytes, least = load_relaxed(&r->pull_bytes);
     if (for_others(bytes, least, threads) && is_wanted(r, p, epoch, least * threads)) return admission::offered;
-    return for_others(bytes, peek(&r->engine_bytes), threads) ? admission::later : admission::now;
+    return for_others(bytes, load_relaxed(&r->copy_engine_bytes), threads) ? admission::later : admission::now;
 }
 #endif
 
@@ -365,24 +367,25 @@ MPIX_COLD_FN admission left_to(const mpix_prequest *r, int p, uint64_t epoch, ui
 #pragma nv_exec_check_disable
 #endif
 template <class Group, class Mover>
-MPIX_FN int ready_by_leader(const Group &group, int p, mpix_prequest *r, bool mailable, const Mover &move) {
+MPIX_FN int ready_by_leader(const Group &group, int p, mpix_prequest *r, bool inline_capable, const Mover &move) {
     const bool leader = group.thread_rank() == 0;
 #if MPIX_ON_GPU
-    outgoing o{r->buffer, r->partition_bytes, glance_pointer(&r->landing), glance_pointer(&r->flags)};
-    const uint64_t left_bytes = glance(&r->left_bytes);  // under way with these, too
+    outgoing o{r->buffer, r->partition_bytes, load_pointer_weak(&r->landing), load_pointer_weak(&r->flags)};
+    const uint64_t left_bytes = load_weak(&r->left_bytes);  // under way with these, too
 #endif
     admitted a{admission::refused, MPI_SUCCESS, 0};
-    bool mailed = false;
+    bool sent_inline = false;
     if (leader) {
         a = admit<Mover::call>(r, p);
 #if MPIX_ON_GPU
         if (a.what == admission::now &&
             for_others(o.partition_bytes, left_bytes, static_cast<uint64_t>(group.num_threads())))
             a.what = left_to(r, p, a.epoch, static_cast<uint64_t>(group.num_threads()));
-        mailed = mailable && a.what == admission::now && may_mail(r, a.epoch) && (Mover::gaps || r->places == nullptr);
+        sent_inline = inline_capable && a.what == admission::now && may_send_inline(r, a.epoch) &&
+                      (Mover::gaps || r->offsets == nullptr);
         if constexpr (!Mover::gaps) {
-            if (a.what == admission::now && !mailed &&
-                has_layouts(o.flags != nullptr ? o.flags : peek_pointer(&r->flags)))
+            if (a.what == admission::now && !sent_inline &&
+                has_layouts(o.flags != nullptr ? o.flags : load_pointer(&r->flags)))
                 a.what = admission::later;
         }
 #else
@@ -392,36 +395,36 @@ MPIX_FN int ready_by_leader(const Group &group, int p, mpix_prequest *r, bool ma
 #endif
     }
     // A barrier: the members' writes to the partition are the leader's, and the admission everybody's.
-    if (!agree(group, a.what == admission::now)) return put_off(group, p, r, a, move);
+    if (!broadcast_bool(group, a.what == admission::now)) return put_off(group, p, r, a, move);
 #if MPIX_ON_GPU
-    if (mailable && agree(group, mailed)) {
-        store_lines<Mover::gaps>(r, p, static_cast<unsigned>(group.thread_rank()),
-                                 static_cast<unsigned>(group.num_threads()));
-        return conclude_mailed(group, p, r, a.epoch, leader, move);
+    if (inline_capable && broadcast_bool(group, sent_inline)) {
+        store_packets<Mover::gaps>(r, p, static_cast<unsigned>(group.thread_rank()),
+                                   static_cast<unsigned>(group.num_threads()));
+        return conclude_inline(group, p, r, a.epoch, leader, move);
     }
     if (o.landing == nullptr || o.flags == nullptr) {  // they came meanwhile
-        o.landing = peek_pointer(&r->landing);
-        o.flags = peek_pointer(&r->flags);
+        o.landing = load_pointer(&r->landing);
+        o.flags = load_pointer(&r->flags);
     }
     move(group, r, o, p, o.landing);
     return conclude_stored(group, p, r, a.epoch, o.flags, move);
 #else
-    (void)mailable, (void)mailed;
-    const outgoing o{r->buffer, r->partition_bytes, peek_pointer(&r->landing), peek_pointer(&r->flags)};
+    (void)inline_capable, (void)sent_inline;
+    const outgoing o{r->buffer, r->partition_bytes, load_pointer(&r->landing), load_pointer(&r->flags)};
     // The route may have gone since it was admitted, as there.
-    const bool there = agree_all(group, o.landing != nullptr && o.flags != nullptr);
+    const bool there = vote_all(group, o.landing != nullptr && o.flags != nullptr);
     if (!there || !store_by_host(group, r, o, p, a.epoch, move)) {
         // The engine tries again, and says in Wait why it cannot be.
         if (leader) {
             defer(r, p, a.epoch);
-            settle<Mover::alone>(r, a.epoch);
+            count_ready<Mover::alone>(r, a.epoch);
         }
         return MPI_SUCCESS;
     }
     group.sync();  // the stores are behind the leader's release
     if (leader) {
         publish_partition(o.flags, p, a.epoch);
-        settle<Mover::alone>(r, a.epoch);
+        count_ready<Mover::alone>(r, a.epoch);
     }
     return MPI_SUCCESS;
 #endif
@@ -436,19 +439,19 @@ MPIX_FN int ready(const Group &group, int p, MPIX_Prequest handle, const Mover &
     mpix_prequest *const r = request_of(handle);
 #if MPIX_ON_GPU
     // Without the host's word, if it can be.
-    const bool mailable = is_mailable(handle, group.num_threads());
-    if (mailable) {
-        bool mailed = false;
-        if (const uint64_t epoch = mail_at_once(group, r, p, &mailed); epoch != 0) {
+    const bool inline_capable = is_inline_capable(handle, group.num_threads());
+    if (inline_capable) {
+        bool sent_inline = false;
+        if (const uint64_t epoch = store_inline_fast(group, r, p, &sent_inline); epoch != 0) {
             const bool teller =
                 static_cast<unsigned>(group.thread_rank()) == static_cast<unsigned>(group.num_threads()) - 1;
-            if (mailed) return conclude_mailed(group, p, r, epoch, teller, move);
-            return conclude_stored(group, p, r, epoch, glance_pointer(&r->flags), move);
+            if (sent_inline) return conclude_inline(group, p, r, epoch, teller, move);
+            return conclude_stored(group, p, r, epoch, load_pointer_weak(&r->flags), move);
         }
-    } else if (const uint64_t epoch = store_at_once(group, r, p); epoch != 0) {
-        return conclude_stored(group, p, r, epoch, glance_pointer(&r->flags), move);
+    } else if (const uint64_t epoch = store_direct_fast(group, r, p); epoch != 0) {
+        return conclude_stored(group, p, r, epoch, load_pointer_weak(&r->flags), move);
     }
-    return ready_by_leader(group, p, r, mailable, move);
+    return ready_by_leader(group, p, r, inline_capable, move);
 #else
     return ready_by_leader(group, p, r, false, move);
 #endif

@@ -14,13 +14,13 @@ namespace mpix::detail {
 #pragma nv_exec_check_disable
 #endif
 template <class Group>
-MPIX_FN int agree_number(const Group &group, int leaders, int most) {
+MPIX_FN int broadcast_number(const Group &group, int leaders, int most) {
     unsigned number = 0;
 #ifdef __CUDA_ARCH__
 #pragma unroll 1
 #endif
     for (unsigned bit = 1; bit <= static_cast<unsigned>(most); bit <<= 1)
-        if (agree(group, (static_cast<unsigned>(leaders) & bit) != 0)) number |= bit;
+        if (broadcast_bool(group, (static_cast<unsigned>(leaders) & bit) != 0)) number |= bit;
     return static_cast<int>(number);
 }
 
@@ -29,14 +29,14 @@ MPIX_FN int agree_number(const Group &group, int leaders, int most) {
 template <class Mover>
 MPIX_COLD_FN int claim_to_post(mpix_prequest *r, int low, int high, uint64_t threads, uint64_t *epoch) {
     // Most requests have no queue; who has one is asked again behind the gate.
-    if (peek_pointer(&r->postings) == nullptr) return 0;
+    if (load_pointer(&r->postings) == nullptr) return 0;
     const admitted a = admit<Mover::call>(r, low);
 #if MPIX_ON_GPU
     constexpr bool packs = Mover::gaps;
 #else
     constexpr bool packs = true;
 #endif
-    if (a.what != admission::later || observe_gpu(&r->seen_gate) < gate_needed(a.epoch, peek(&r->slots)) ||
+    if (a.what != admission::later || load_acquire_gpu(&r->seen_gate) < gate_needed(a.epoch, load_relaxed(&r->slots)) ||
         !may_post(r, packs, threads))
         return 0;
     *epoch = a.epoch;
@@ -56,12 +56,13 @@ MPIX_COLD_FN void post_neighbours(mpix_prequest *r, const mpix_posting *ways, in
             defer(r, low + done++, epoch);
             continue;
         }
-        raise_gpu(&r->posted, those.complete);
+        fetch_max_relaxed_gpu(&r->posted, those.complete);
         done += static_cast<int>(those.count);
     }
-    // As settle() does for one.
+    // As count_ready() does for one.
     const uint64_t all = static_cast<uint64_t>(count);
-    if (add_gpu(&r->ready_count, all) + all == epoch * static_cast<uint64_t>(r->partitions)) say_all_ready(r, epoch);
+    if (fetch_add_acq_rel_gpu(&r->ready_count, all) + all == epoch * static_cast<uint64_t>(r->partitions))
+        say_all_ready(r, epoch);
 }
 
 // How many of low to high were posted together, or deferred for want of room; what is behind them was refused. 0: they go
@@ -76,10 +77,10 @@ MPIX_COLD_FN int ready_by_queue(const Group &group, int low, int high, mpix_preq
     if (group.thread_rank() == 0)
         count = claim_to_post<Mover>(r, low, high, static_cast<uint64_t>(group.num_threads()), &epoch);
     // A barrier: the members' writes to the partitions are the leader's.
-    if (!agree(group, count != 0)) return 0;
-    count = agree_number(group, count, high - low + 1);
+    if (!broadcast_bool(group, count != 0)) return 0;
+    count = broadcast_number(group, count, high - low + 1);
     // `postings` was not null behind the gate, so it stays what it is.
-    const mpix_posting *const ways = peek_pointer(&r->postings);
+    const mpix_posting *const ways = load_pointer(&r->postings);
     if (ways->staging != nullptr) {
         const uint64_t bytes = r->partition_bytes, begin = static_cast<uint64_t>(low) * bytes;
         if (ways->gaps == 0) {  // all of them as one

@@ -27,8 +27,8 @@ namespace mpix::detail {
 MPIX_FN uint64_t queue_blocks(const mpix_work_queue *q) { return uint64_t{1} << q->rings.log_sq; }
 
 // Blocks below the result are done with: they may be reserved again, and the payload behind them is the caller's again.
-// Pairs with publish in poll_queue.
-MPIX_FN uint64_t queue_completed(const mpix_work_queue *q) { return observe(&q->completed); }
+// Pairs with store_release in poll_queue.
+MPIX_FN uint64_t queue_completed(const mpix_work_queue *q) { return load_acquire(&q->completed); }
 
 // ---- reserve -------------------------------------------------------------------------------------------------------
 
@@ -36,14 +36,14 @@ enum class room { reserved, full, broken };
 
 // `count` blocks in a row, at most queue_blocks(q), from *first on. What is reserved has to be filled and published.
 MPIX_FN room reserve_now(mpix_work_queue *q, uint64_t count, uint64_t *first) {
-    if (peek(&q->error) != 0) return room::broken;
-    for (uint64_t head = peek(&q->head);; head = peek(&q->head)) {
+    if (load_relaxed(&q->error) != 0) return room::broken;
+    for (uint64_t head = load_relaxed(&q->head);; head = load_relaxed(&q->head)) {
         // Our stores to the slots come after the NIC's fetch of what was in them. An old value only makes the queue
         // look fuller; a newer head than this one makes the exchange fail.
         const uint64_t completed = queue_completed(q);
         if (head + count - completed > queue_blocks(q)) {
-            if (head == peek(&q->head)) return room::full;
-        } else if (take_gpu(&q->head, head, head + count)) {
+            if (head == load_relaxed(&q->head)) return room::full;
+        } else if (cas_relaxed_gpu(&q->head, head, head + count)) {
             *first = head;
             return room::reserved;
         }
@@ -57,9 +57,9 @@ MPIX_FN void hand_over(mpix_work_queue *q) {
     const uint64_t mask = queue_blocks(q) - 1, before = q->ready;
     uint64_t ready = before;
     for (;;) {
-        // The entries of that posting, and the payload, are ours to hand over. Pairs with publish_after_fence in
+        // The entries of that posting, and the payload, are ours to hand over. Pairs with store_release_after_fence in
         // publish_blocks. A mark of an earlier lap is no higher than where we stand.
-        const uint64_t end = observe_gpu(&q->filled[ready & mask]);
+        const uint64_t end = load_acquire_gpu(&q->filled[ready & mask]);
         if (end <= ready) break;
         ready = end;
     }
@@ -67,30 +67,30 @@ MPIX_FN void hand_over(mpix_work_queue *q) {
     q->ready = ready;
     MPIX_ON_POST_STEP();
     // All entries, and their payload, before the record. Pairs with the NIC's fetch.
-    hand_to_nic(q->rings.sq_record, to_be32(static_cast<uint32_t>(ready & 0xffff)).raw);
+    store_release_record(q->rings.sq_record, to_be32(static_cast<uint32_t>(ready & 0xffff)).raw);
     MPIX_ON_POST_STEP();
     // The form with the next index, which takes no look at the last entry: index << 8, queue pair << 8.
     if (q->rings.doorbell != nullptr)
-        ring_nic(q->rings.doorbell, static_cast<uint64_t>(to_be32(q->rings.qpn << 8).raw) << 32 |
-                                        to_be32(static_cast<uint32_t>(ready & 0xffff) << 8).raw);
+        store_release_mmio(q->rings.doorbell, static_cast<uint64_t>(to_be32(q->rings.qpn << 8).raw) << 32 |
+                                                  to_be32(static_cast<uint32_t>(ready & 0xffff) << 8).raw);
 }
 
 // Blocks [first, first + count), reserved together, are filled.
 MPIX_FN void publish_blocks(mpix_work_queue *q, uint64_t first, uint64_t count) {
     // Each poster releases its own entries and payload to the system: they are another thread's to hand over. Pairs
-    // with observe_gpu in hand_over, which may see the mark before the call is counted.
-    release_to_system();
-    publish_after_fence(&q->filled[first & (queue_blocks(q) - 1)], first + count);
+    // with load_acquire_gpu in hand_over, which may see the mark before the call is counted.
+    fence_acq_rel();
+    store_release_after_fence(&q->filled[first & (queue_blocks(q) - 1)], first + count);
     MPIX_ON_POST_STEP();
     // Chained with whoever is in charge: he sees our mark if we count behind him, and we his `ready` if he has left.
-    if (count_up_gpu(&q->publishing) != 0) return;
+    if (fetch_add_acq_rel_gpu(&q->publishing) != 0) return;
     uint64_t counted = 1;
     do {
         // A pass over what was counted up to here. It ends: each one more is another thread's finished posting.
         hand_over(q);
         MPIX_ON_POST_STEP();
         // Leave, with `ready` for the next one, unless somebody has counted meanwhile: his mark comes with his count.
-    } while (!claim_or_see_gpu(&q->publishing, &counted, 0));
+    } while (!compare_exchange_acq_rel_gpu(&q->publishing, &counted, 0));
 }
 
 // ---- poll ----------------------------------------------------------------------------------------------------------
@@ -111,20 +111,20 @@ constexpr mpix_poller own_side = MPIX_POLLER_HOST;
 #endif
 
 MPIX_FN void end_polling(mpix_work_queue *q, int side) {
-    publish(&q->busy[side], 0);  // `consumed` for the other side; pairs with look_across
+    store_release(&q->busy[side], 0);  // `consumed` for the other side; pairs with test_flag_seq_cst
     MPIX_ON_POST_STEP();
-    publish_gpu(&q->polling[side], 0);  // and for ours; pairs with claim_gpu
+    store_release_gpu(&q->polling[side], 0);  // and for ours; pairs with cas_acq_rel_gpu
 }
 
 // One thread of one side at a time. If both sides come at once it may be neither; both come again.
 MPIX_FN bool begin_polling(mpix_work_queue *q, int side) {
     // Our side's other threads first, for the flags are made for two. Takes over from the one before; pairs with
-    // publish_gpu in end_polling.
-    if (peek(&q->polling[side]) != 0 || !claim_gpu(&q->polling[side], 0, 1)) return false;
-    raise_flag(&q->busy[side]);
+    // store_release_gpu in end_polling.
+    if (load_relaxed(&q->polling[side]) != 0 || !cas_acq_rel_gpu(&q->polling[side], 0, 1)) return false;
+    set_flag_seq_cst(&q->busy[side]);
     MPIX_ON_POST_STEP();
-    // The other side is not at it, and `consumed` is as it left it. Pairs with publish in end_polling.
-    if (!look_across(&q->busy[1 - side])) return true;
+    // The other side is not at it, and `consumed` is as it left it. Pairs with store_release in end_polling.
+    if (!test_flag_seq_cst(&q->busy[1 - side])) return true;
     end_polling(q, side);  // hands on what we took over
     return false;
 }
@@ -132,25 +132,25 @@ MPIX_FN bool begin_polling(mpix_work_queue *q, int side) {
 // Take in the completions that are there. How many blocks were completed by them; 0 also if somebody else is at it.
 MPIX_FN uint64_t poll_queue(mpix_work_queue *q, int side = own_side) {
     if (!begin_polling(q, side)) return 0;
-    const uint64_t entries = uint64_t{1} << q->rings.log_cq, start = q->consumed, before = peek(&q->completed);
+    const uint64_t entries = uint64_t{1} << q->rings.log_cq, start = q->consumed, before = load_relaxed(&q->completed);
     uint64_t consumed = start, completed = before;
     // Of a good entry one access, which is a GPU's way to the host's memory, and one order for all of them.
     for (; consumed - start < entries; ++consumed) {
         const cqe *const entry = &q->rings.cq[consumed & (entries - 1)];
-        const uint64_t tail = peek(cqe_tail(entry));
+        const uint64_t tail = load_relaxed(cqe_tail(entry));
         const uint32_t word = last_word_of(tail);
         if (!cqe_valid(word, consumed, q->rings.log_cq)) break;
         const uint64_t index = widen_index(cqe_counter(word), completed);
         const bool ours = qpn_of(tail) == q->rings.qpn;
-        if (ours && cqe_kind(word) == cqe_requester && index < peek(&q->head)) {
+        if (ours && cqe_kind(word) == cqe_requester && index < load_relaxed(&q->head)) {
             completed = index + 1;
             continue;
         }
         // The rest of the entry can be read, and `head` is not older than it. Pairs with the NIC.
-        acquire_peeked(cqe_tail(entry));
+        fence_acquire(cqe_tail(entry));
         uint64_t error = 0;
         // What does not speak of a block that is under way is not believed.
-        const bool known = ours && index < peek(&q->head);
+        const bool known = ours && index < load_relaxed(&q->head);
         if (known && cqe_kind(word) == cqe_requester) {
             completed = index + 1;
         } else if (known && cqe_kind(word) == cqe_requester_error && entry->syndrome != syndrome_none) {
@@ -159,24 +159,24 @@ MPIX_FN uint64_t poll_queue(mpix_work_queue *q, int side = own_side) {
         } else {
             error = queue_error(syndrome_strange_completion, 0, index);
         }
-        if (error != 0 && peek(&q->error) == 0) {  // the first is the cause, the others follow from it
-            poke(&q->error, error);
-            if (q->report != nullptr) poke(&q->report->error, error);
+        if (error != 0 && load_relaxed(&q->error) == 0) {  // the first is the cause, the others follow from it
+            store_relaxed(&q->error, error);
+            if (q->report != nullptr) store_relaxed(&q->report->error, error);
         }
     }
     if (consumed != start) {
         // The NIC is done with the entries that these complete, the last of which it has written behind the others.
-        acquire_peeked(cqe_tail(&q->rings.cq[(consumed - 1) & (entries - 1)]));
+        fence_acquire(cqe_tail(&q->rings.cq[(consumed - 1) & (entries - 1)]));
         // No order: this entry of the ring is written again only for a block that is reserved after `completed` has
         // said so.
-        poke(q->rings.cq_record, to_be32(static_cast<uint32_t>(consumed & 0xffffff)).raw);
+        store_relaxed(q->rings.cq_record, to_be32(static_cast<uint32_t>(consumed & 0xffffff)).raw);
         q->consumed = consumed;
     }
     if (completed != before) {
         MPIX_ON_POST_STEP();
-        publish(&q->completed, completed);  // hands on what was acquired above; pairs with queue_completed
-        // An error is there before the completion of what failed. Pairs with observe() on the host.
-        if (q->report != nullptr) publish(&q->report->completed, completed);
+        store_release(&q->completed, completed);  // hands on what was acquired above; pairs with queue_completed
+        // An error is there before the completion of what failed. Pairs with load_acquire() on the host.
+        if (q->report != nullptr) store_release(&q->report->completed, completed);
     }
     end_polling(q, side);
     return completed - before;
@@ -295,7 +295,7 @@ struct posted {
 
 // Blocks that are free. No more than a guide: others reserve and complete meanwhile.
 MPIX_FN uint64_t free_blocks(const mpix_work_queue *q) {
-    const uint64_t used = peek(&q->head) - peek(&q->completed);
+    const uint64_t used = load_relaxed(&q->head) - load_relaxed(&q->completed);
     return used <= queue_blocks(q) ? queue_blocks(q) - used : 0;  // one of the two may be older than the other
 }
 
