@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Memory order, by name. Every ordered access in mpix goes through one of these, so that a use says what
-// it guarantees; docs/architecture.md holds the table of who pairs with whom.
+// Atomic accesses, with the memory order in the name. Words that a GPU, a NIC or another process shares go through these;
+// the host's own atomics state a std::memory_order. Each use that orders carries a tag, `// pairs: A1`, which
+// docs/dev/memory-order.md explains.
 //
-// On the device these are the PTX memory model's operations (PTX ISA, "Memory Consistency Model"); on
-// the host the C++20 model's. `_gpu` means device scope, everything else system scope.
+// On the device these are operations of the PTX memory model (PTX ISA, "Memory Consistency Model"), on the host of C++20's.
+// `_gpu` means device scope, no suffix system scope.
 #ifndef MPIX_DETAIL_ORDER_H
 #define MPIX_DETAIL_ORDER_H
 
@@ -12,15 +13,15 @@
 
 #ifdef __CUDACC__
 #define MPIX_FN __host__ __device__ __forceinline__
-// What is rarely run, and not to be in the way of what is: not inlined.
+// Cold path; never inlined.
 #define MPIX_COLD_FN inline __host__ __device__ __noinline__
 #else
 #define MPIX_FN inline
 #define MPIX_COLD_FN __attribute__((noinline, cold)) inline
 #endif
 
-// Whether device functions go the ways of GPU threads: on a GPU, and in tests that let host threads play one. (The accesses below
-// are the executor's own either way.)
+// Whether device functions take the paths of GPU threads: on a GPU, and in tests whose host threads stand in for one. (The
+// accesses below are the executor's own either way.)
 #if defined(__CUDA_ARCH__) || defined(MPIX_FAKE_GPU)
 #define MPIX_ON_GPU 1
 #else
@@ -34,12 +35,11 @@
 namespace mpix::detail {
 
 #ifdef __CUDA_ARCH__
-// All words that are shared lie in global memory, a GPU's or mapped. Saying so spares each access the code for
-// shared and local memory.
+// All shared words lie in global memory, a GPU's or mapped. Saying so spares each access the code for shared and local memory.
 __device__ __forceinline__ uint64_t in_global(const uint64_t *word) { return __cvta_generic_to_global(word); }
 #endif
 
-// A value that is complete in itself (a counter, a hint, a write-once word): no ordering.
+// load_relaxed, store_relaxed: for a value that is complete in itself (a counter, a hint, a write-once word).
 MPIX_FN uint64_t load_relaxed(const uint64_t *word) {
 #ifdef __CUDA_ARCH__
     uint64_t value;
@@ -58,8 +58,8 @@ MPIX_FN void store_relaxed(uint64_t *word, uint64_t value) {
 #endif
 }
 
-// The same for pointers. On the host with acquire and release, which cost nothing there: what a pointer leads to
-// may have been made, or mapped, by the thread that stored it.
+// load_pointer, store_pointer: the same for pointers. On the host they acquire and release, which costs nothing there: the
+// thread that stored a pointer may have made, or mapped, what it points to.
 template <class T>
 MPIX_FN T *load_pointer(T *const *word) {
 #ifdef __CUDA_ARCH__
@@ -81,8 +81,8 @@ MPIX_FN void store_pointer(T **word, T *value) {
 #endif
 }
 
-// load_pointer_weak: a write-once pointer that need not be the newest: null may be out of date, anything else is final.
-// On a GPU an ordinary load, which a nearer cache may serve.
+// load_pointer_weak: a write-once pointer. Null may be out of date; anything else is final. On a GPU an ordinary load, which a
+// nearer cache may serve.
 template <class T>
 MPIX_FN T *load_pointer_weak(T *const *word) {
 #ifdef __CUDA_ARCH__
@@ -92,7 +92,7 @@ MPIX_FN T *load_pointer_weak(T *const *word) {
 #endif
 }
 
-// The same of a number.
+// load_weak: the same of a number.
 MPIX_FN uint64_t load_weak(const uint64_t *word) {
 #ifdef __CUDA_ARCH__
     return *word;
@@ -101,8 +101,7 @@ MPIX_FN uint64_t load_weak(const uint64_t *word) {
 #endif
 }
 
-// observe: everything its writer published before this value is visible to the caller from here on.
-// Pairs with store_release, and with store_release_after_fence.
+// load_acquire: all that its writer released before this value is visible to the caller from here on.
 MPIX_FN uint64_t load_acquire(const uint64_t *word) {
 #ifdef __CUDA_ARCH__
     uint64_t value;
@@ -113,7 +112,7 @@ MPIX_FN uint64_t load_acquire(const uint64_t *word) {
 #endif
 }
 
-// publish: everything the caller did, or observed, is visible to whoever observes this value.
+// store_release: all that the caller did, or acquired, is visible to a thread that acquires this value.
 MPIX_FN void store_release(uint64_t *word, uint64_t value) {
 #ifdef __CUDA_ARCH__
     asm volatile("st.release.sys.global.u64 [%0], %1;" ::"l"(in_global(word)), "l"(value) : "memory");
@@ -122,9 +121,9 @@ MPIX_FN void store_release(uint64_t *word, uint64_t value) {
 #endif
 }
 
-// fence_acquire: what was published before the value that the caller has peeked at here, or a later one, is visible from here on.
-// Apart from peek because a GPU forgets its first-level cache for it. A fence that acquires, and no more, need not wait for the
-// caller's stores; PTX has it since version 8.6.
+// fence_acquire: after a load_relaxed of `word`: all that was released before the value loaded, or a later one, is visible from
+// here on. Apart from the load because a GPU drops its first-level cache for it. A fence that only acquires (PTX 8.6) need not
+// wait for the caller's stores. On the host a load_acquire of the word.
 MPIX_FN void fence_acquire(const uint64_t *word) {
 #ifdef __CUDA_ARCH__
     (void)word;
@@ -138,14 +137,14 @@ MPIX_FN void fence_acquire(const uint64_t *word) {
 #endif
 }
 
-// reached: whether a word that only rises is at least `value`; if so, acquired. For those who look again and again.
+// reached_acquire: whether a word that only rises is at least `value`; acquires if so. For polling.
 MPIX_FN bool reached_acquire(const uint64_t *word, uint64_t value) {
     if (load_relaxed(word) < value) return false;
     fence_acquire(word);
     return true;
 }
 
-// Two neighbouring words, 16-byte aligned, in one access; each is acquired. Pairs with store_release.
+// load_acquire_pair: two neighbouring words, 16-byte aligned, in one access; acquires both.
 MPIX_FN void load_acquire_pair(const uint64_t *words, uint64_t *first, uint64_t *second) {
 #ifdef __CUDA_ARCH__
     // PTX allows acquire on scalar loads only; the relaxed vector load followed by the fence is the same pattern by the model.
@@ -160,9 +159,9 @@ MPIX_FN void load_acquire_pair(const uint64_t *words, uint64_t *first, uint64_t 
 #endif
 }
 
-// fence_acq_rel: the caller's earlier writes, and those of the group it has synchronised with,
-// reach the whole system (peer GPUs, host, NIC) before any later `store_release_after_fence` of the caller.
-// The two together are `store_release`, split so that one fence can stand for several words.
+// fence_acq_rel: the caller's earlier writes, and those of the group it has synchronised with, are visible to the whole system
+// (peer GPUs, host, NIC) before any later store_release_after_fence of the caller. The two together are a store_release, split
+// so that one fence can serve several words.
 MPIX_FN void fence_acq_rel() {
 #ifdef __CUDA_ARCH__
     asm volatile("fence.acq_rel.sys;" ::: "memory");
@@ -179,7 +178,7 @@ MPIX_FN void store_release_after_fence(uint64_t *word, uint64_t value) {
 #endif
 }
 
-// Words that live with their executor (a GPU's own memory, or the host's): device scope is enough.
+// Words in their executor's own memory (a GPU's, or the host's): device scope is enough.
 
 MPIX_FN uint64_t load_acquire_gpu(const uint64_t *word) {
 #ifdef __CUDA_ARCH__
@@ -199,8 +198,7 @@ MPIX_FN void store_release_gpu(uint64_t *word, uint64_t value) {
 #endif
 }
 
-// Raise a word to a value, unless it is as high already, and return what it was; no ordering (callers order by other
-// words).
+// fetch_max_relaxed_gpu: raise a word to a value, unless it is as high already; returns what it was.
 MPIX_FN uint64_t fetch_max_relaxed_gpu(uint64_t *word, uint64_t value) {
 #ifdef __CUDA_ARCH__
     uint64_t old;
@@ -218,16 +216,15 @@ MPIX_FN uint64_t fetch_max_relaxed_gpu(uint64_t *word, uint64_t value) {
 #endif
 }
 
-// The same where one thread at a time calls: no other writes the word.
+// fetch_max_single_writer: the same where no other thread writes the word meanwhile.
 MPIX_FN uint64_t fetch_max_single_writer(uint64_t *word, uint64_t value) {
     const uint64_t old = load_relaxed(word);
     if (old < value) store_relaxed(word, value);
     return old;
 }
 
-// Add one and return the value before. Chained: all that earlier callers did before their call is
-// visible to the later ones (acquire-release on one counter), so the last of n callers may speak for
-// all of them.
+// fetch_add_acq_rel_gpu: add, by default one, and return the value before. The counter chains its callers: all that earlier
+// ones did before their call is visible to later ones, so the last of n callers may speak for all.
 MPIX_FN uint64_t fetch_add_acq_rel_gpu(uint64_t *counter) {
 #ifdef __CUDA_ARCH__
     uint64_t old;
@@ -238,7 +235,6 @@ MPIX_FN uint64_t fetch_add_acq_rel_gpu(uint64_t *counter) {
 #endif
 }
 
-// The same, for several counts at once.
 MPIX_FN uint64_t fetch_add_acq_rel_gpu(uint64_t *counter, uint64_t by) {
 #ifdef __CUDA_ARCH__
     uint64_t old;
@@ -252,20 +248,18 @@ MPIX_FN uint64_t fetch_add_acq_rel_gpu(uint64_t *counter, uint64_t by) {
 #endif
 }
 
-// One count, without making anything visible by itself: a caller that then goes through fence_acq_rel has acquired what
-// the earlier ones released.
+// fetch_add_relaxed_gpu: the same without order. With a fence_acq_rel before and one behind it chains the callers as well. On the
+// host acq_rel, since a fence by itself is nothing there.
 MPIX_FN uint64_t fetch_add_relaxed_gpu(uint64_t *counter) {
 #ifdef __CUDA_ARCH__
     uint64_t old;
     asm volatile("atom.relaxed.gpu.global.add.u64 %0, [%1], 1;" : "=l"(old) : "l"(in_global(counter)) : "memory");
     return old;
 #else
-    return fetch_add_acq_rel_gpu(counter);  // a fence by itself is nothing there
+    return fetch_add_acq_rel_gpu(counter);
 #endif
 }
 
-// Several counts at once in that way. What the caller did before a fence_acq_rel comes before that of a later one who
-// goes through it then.
 MPIX_FN uint64_t fetch_add_relaxed_gpu(uint64_t *counter, uint64_t by) {
 #ifdef __CUDA_ARCH__
     uint64_t old;
@@ -279,15 +273,15 @@ MPIX_FN uint64_t fetch_add_relaxed_gpu(uint64_t *counter, uint64_t by) {
 #endif
 }
 
-// One count where one thread at a time calls, and chains its calls by itself.
+// fetch_add_single_writer: add one where no other thread writes the word meanwhile; the caller orders its calls.
 MPIX_FN uint64_t fetch_add_single_writer(uint64_t *counter) {
     const uint64_t old = load_relaxed(counter);
     store_relaxed(counter, old + 1);
     return old;
 }
 
-// Replace `expected` by `desired` if it still stands there; otherwise say what does. Either way all that the writer of
-// what was found had published is visible, and with success this caller's doings to whoever observes `desired`.
+// compare_exchange_acq_rel_gpu: replace *expected by `desired` if it is there; otherwise *expected becomes what is. Acquires what
+// was found either way; releases on success.
 MPIX_FN bool compare_exchange_acq_rel_gpu(uint64_t *word, uint64_t *expected, uint64_t desired) {
 #ifdef __CUDA_ARCH__
     uint64_t old;
@@ -303,12 +297,12 @@ MPIX_FN bool compare_exchange_acq_rel_gpu(uint64_t *word, uint64_t *expected, ui
 #endif
 }
 
+// cas_acq_rel_gpu: the same without saying what was found.
 MPIX_FN bool cas_acq_rel_gpu(uint64_t *word, uint64_t expected, uint64_t desired) {
     return compare_exchange_acq_rel_gpu(word, &expected, desired);
 }
 
-// cas_relaxed_gpu: as cas_acq_rel_gpu, without any order: for a counter whose value alone decides (whose slots are free is learnt
-// elsewhere, with an acquire).
+// cas_relaxed_gpu: without order, for a counter whose value alone decides. (The free slots are acquired elsewhere.)
 MPIX_FN bool cas_relaxed_gpu(uint64_t *counter, uint64_t expected, uint64_t desired) {
 #ifdef __CUDA_ARCH__
     uint64_t old;
@@ -322,9 +316,9 @@ MPIX_FN bool cas_relaxed_gpu(uint64_t *counter, uint64_t expected, uint64_t desi
 #endif
 }
 
-// set_flag_seq_cst, test_flag_seq_cst: of two parties that cannot share an atomic exchange (a GPU and a host, across PCIe), each
-// raises its own flag and then looks at the other's: at least one of them sees the other's (Dekker). Who finds it down has
-// also acquired what came before it was taken down, by publish.
+// set_flag_seq_cst, test_flag_seq_cst: for two parties without a common atomic exchange (a GPU and a host, across PCIe). Each
+// sets its own flag, then tests the other's: at least one of them finds the other's set (Dekker). A party that finds it clear has
+// also acquired what came before it was cleared by store_release.
 MPIX_FN void set_flag_seq_cst(uint64_t *own) {
 #ifdef __CUDA_ARCH__
     asm volatile("st.relaxed.sys.global.u64 [%0], 1;\n\tfence.sc.sys;" ::"l"(in_global(own)) : "memory");
@@ -348,8 +342,8 @@ MPIX_FN bool test_flag_seq_cst(const uint64_t *others) {
 __device__ __forceinline__ uint64_t in_global(const uint32_t *word) { return __cvta_generic_to_global(word); }
 #endif
 
-// store_release_record: the work-queue entries that the caller wrote or observed, and the payload they speak of, are visible to
-// the NIC before it sees this doorbell record. Pairs with the NIC's fetch, or with load_acquire_record.
+// store_release_record: the work-queue entries that the caller wrote or acquired, and their payload, are visible to the NIC before
+// this doorbell record.
 MPIX_FN void store_release_record(uint32_t *record, uint32_t value) {
 #ifdef __CUDA_ARCH__
     asm volatile("fence.acq_rel.sys;\n\tst.relaxed.sys.global.u32 [%0], %1;" ::"l"(in_global(record)), "r"(value)
@@ -359,7 +353,7 @@ MPIX_FN void store_release_record(uint32_t *record, uint32_t value) {
 #endif
 }
 
-// load_acquire_record: the software NIC's side of it: what was handed over with this doorbell record can be read.
+// load_acquire_record: the software NIC's counterpart: what was handed over with this doorbell record can be read.
 inline uint32_t load_acquire_record(const uint32_t *record) {
 #ifdef __CUDA_ARCH__
     return 0;  // host only
@@ -368,9 +362,9 @@ inline uint32_t load_acquire_record(const uint32_t *record) {
 #endif
 }
 
-// store_release_mmio: the store into the NIC's register, after the doorbell record: the NIC looks at the record when it is rung.
-// The host's register may be mapped write-combining, for which C++ has no order; hence the barriers of the processor,
-// the second one so that the store does not linger.
+// store_release_mmio: ring the NIC's doorbell register, after the doorbell record, which the NIC then reads. The host may have
+// mapped the register write-combining, for which C++ has no order; hence the processor's barriers, the second so that the store
+// does not linger.
 MPIX_FN void store_release_mmio(uint64_t *doorbell, uint64_t value) {
 #ifdef __CUDA_ARCH__
     asm volatile("fence.acq_rel.sys;\n\tst.mmio.relaxed.sys.global.u64 [%0], %1;" ::"l"(in_global(doorbell)), "l"(value)
@@ -389,7 +383,7 @@ MPIX_FN void store_release_mmio(uint64_t *doorbell, uint64_t value) {
 #endif
 }
 
-// 32 bits where the value says it all.
+// load_relaxed, store_relaxed of 32 bits.
 MPIX_FN uint32_t load_relaxed(const uint32_t *word) {
 #ifdef __CUDA_ARCH__
     uint32_t value;
@@ -407,7 +401,7 @@ MPIX_FN void store_relaxed(uint32_t *word, uint32_t value) {
 #endif
 }
 
-// Two neighbouring words, 16-byte aligned, each whole in itself, in one access: peek and poke for two.
+// load_relaxed_pair, store_relaxed_pair: two neighbouring words, 16-byte aligned, in one access; each is whole by itself.
 MPIX_FN void load_relaxed_pair(const uint64_t *words, uint64_t *first, uint64_t *second) {
 #ifdef __CUDA_ARCH__
     asm volatile("ld.relaxed.sys.global.v2.u64 {%0, %1}, [%2];"
