@@ -57,7 +57,7 @@ void dismiss(request &r) {
     r.attended_at = request::not_attended;
     place = std::move(s.attended.back());
     s.attended.pop_back();
-    s.any.store(!s.attended.empty(), std::memory_order_release);
+    s.any.store(!s.attended.empty(), std::memory_order_release);  // pairs: H3
 }
 
 // A handful of the attended requests; it takes several calls to come to all. True if the last one was among them.
@@ -67,7 +67,7 @@ bool advance_some() {
         if (transport::network *const network = transport::network_in_use(); network != nullptr && network->progress())
             progress_busy();
     });
-    if (!s.any.load(std::memory_order_acquire)) return true;
+    if (!s.any.load(std::memory_order_acquire)) return true;  // pairs: H3
     struct turn {
         std::shared_ptr<request> r;
         std::uint64_t times = 0;  // that it had been attended before we asked
@@ -96,6 +96,7 @@ bool advance_some() {
     return last;
 }
 
+// pairs: H3
 bool work() { return state().any.load(std::memory_order_acquire) || (setup_in_background() && setup_pending()); }
 
 // A waiting caller makes progress for all requests; the thread would only compete with it. A hint: relaxed and inexact.
@@ -192,7 +193,7 @@ void progress_attend(const std::shared_ptr<request> &r) {
         if (r->attended_at == request::not_attended) {
             r->attended_at = s.attended.size();
             s.attended.push_back(r);
-            s.any.store(true, std::memory_order_release);
+            s.any.store(true, std::memory_order_release);  // pairs: H3
         }
     }
     progress_wake();
@@ -293,7 +294,7 @@ problem progress_until(const char *call, wait_clock::time_point since, const std
 
 bool progress_needs_caller() {
     progress_state &s = state();
-    if (!s.any.load(std::memory_order_acquire) && !setup_pending()) return false;
+    if (!s.any.load(std::memory_order_acquire) && !setup_pending()) return false;  // pairs: H3
     return progress_is_callers();
 }
 

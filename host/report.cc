@@ -91,7 +91,7 @@ int raise_for(const request &r, raised what) {
     }
     const std::shared_ptr<const communicator> members = r.op.members;  // the handler may free the request
     // acquire: pairs with the release in communicator_registry::remove.
-    const MPI_Errhandler kept = members->last_handler.load(std::memory_order_acquire);
+    const MPI_Errhandler kept = members->last_handler.load(std::memory_order_acquire);  // pairs: H4
     if (kept == MPI_ERRHANDLER_NULL) return raise_on(r.op.comm, what);
     static std::recursive_mutex one_at_a_time;  // the handler may come here again
     const std::lock_guard lock(one_at_a_time);

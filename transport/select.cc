@@ -102,6 +102,7 @@ std::array<known_network, 2> networks() {
 
 network *between_nodes(outcome &why_not) {
     std::atomic<network *> &in_use = allowed().in_use;
+    // pairs: H10
     if (network *const known = in_use.load(std::memory_order_acquire); known != nullptr && known->usable(why_not))
         return known;
     why_not.clear();
@@ -109,7 +110,7 @@ network *between_nodes(outcome &why_not) {
         const outcome why = n.why_not();
         if (why.empty()) {
             why_not.clear();
-            in_use.store(n.backend, std::memory_order_release);
+            in_use.store(n.backend, std::memory_order_release);  // pairs: H10
             return n.backend;
         }
         why_not += (why_not.empty() ? "" : "; ") + why;
@@ -117,7 +118,7 @@ network *between_nodes(outcome &why_not) {
     return nullptr;
 }
 
-network *network_in_use() { return allowed().in_use.load(std::memory_order_acquire); }
+network *network_in_use() { return allowed().in_use.load(std::memory_order_acquire); }  // pairs: H10
 
 outcome make_queue_to(network &wire, int peer, transport &host_memory, transport *gpus, int device,
                       std::unique_ptr<send_queue> &out, std::string &executed_by) {

@@ -62,7 +62,7 @@ outcome device_state::prepare_streams() {
 
 outcome device_state::load(int device, bool measured) {
     // Acquire: with the release below, so that the costs are whole.
-    if (loaded_.load(std::memory_order_acquire)) return {};
+    if (loaded_.load(std::memory_order_acquire)) return {};  // pairs: H12
     if (outcome problem = open(); !problem.empty()) return problem;
     const std::lock_guard lock(loading_);
     if (loaded_.load(std::memory_order_relaxed)) return {};
@@ -72,7 +72,7 @@ outcome device_state::load(int device, bool measured) {
     make_timing_room();
 #endif
     if (measured) measured_ = measure_costs(device);
-    loaded_.store(true, std::memory_order_release);
+    loaded_.store(true, std::memory_order_release);  // pairs: H12
     return {};
 }
 
@@ -222,11 +222,11 @@ outcome device_state::upload(const mpix_typemap &type, tables &out) {
 
 const pack_costs &device_state::costs() const {
     static const pack_costs usual;
-    return loaded_.load(std::memory_order_acquire) ? measured_ : usual;
+    return loaded_.load(std::memory_order_acquire) ? measured_ : usual;  // pairs: H12
 }
 
 timing_room device_state::room_for_timing() const {
-    return loaded_.load(std::memory_order_acquire) ? timing_ : timing_room{};
+    return loaded_.load(std::memory_order_acquire) ? timing_ : timing_room{};  // pairs: H12
 }
 
 }  // namespace mpix::gpu

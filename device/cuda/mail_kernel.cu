@@ -58,18 +58,18 @@ __global__ void __launch_bounds__(timed_threads) time_inline(char *at_peer, char
                 for (unsigned i = threadIdx.x; i < packets; i += timed_threads)
                     mpix::detail::store_packet(at_peer, i, 0, 0);
                 __syncthreads();
-                if (leader && !at_once) mpix::detail::fence_acq_rel();  // as publish_partition has it
+                if (leader && !at_once) mpix::detail::fence_acq_rel();  // as publish_partition has it; pairs: M1
             } else {
                 take_packets_out(to, here, packets);
                 __syncthreads();
                 if (teller && !at_once)  // as tell_taken has it; to a word that is taken out again
-                    mpix::detail::store_release_gpu(reinterpret_cast<uint64_t *>(here), 0);
+                    mpix::detail::store_release_gpu(reinterpret_cast<uint64_t *>(here), 0);  // pairs: M1
             }
             __syncthreads();
             const long long took = clock64() - start;
             // The first one finds nothing in the caches.
             if (turn == 1 || (turn > 1 && took < best)) best = took;
-            if (leader) mpix::detail::fence_acq_rel();  // no turn waits for an earlier one's stores
+            if (leader) mpix::detail::fence_acq_rel();  // no turn waits for an earlier one's stores; pairs: M1
         }
         if (leader) mpix::detail::store_relaxed(&words[way], static_cast<uint64_t>(best));
     }

@@ -34,6 +34,7 @@ communicator::~communicator() {
 }
 
 std::uint64_t communicator_registry::hash_group(MPI_Group group) {
+    // pairs: H5
     if (!communicators().started_.load(std::memory_order_acquire)) return 0;  // there may be no MPI_COMM_WORLD
     std::uint64_t h = 7;
     for (const int rank : world_ranks(group)) {
@@ -52,11 +53,11 @@ void communicator_registry::start() {
         enter(MPI_COMM_SELF, mix(mix(1, 2), static_cast<std::uint64_t>(rank)));
     }
     PMPI_Comm_dup(MPI_COMM_SELF, &stand_in_);
-    started_.store(true, std::memory_order_release);
+    started_.store(true, std::memory_order_release);  // pairs: H5
 }
 
 void communicator_registry::stop() {
-    started_.store(false, std::memory_order_release);
+    started_.store(false, std::memory_order_release);  // pairs: H5
     PMPI_Comm_free(&stand_in_);
     const std::lock_guard lock(mutex_);
     entries_.clear();  // their handlers, too, are given back before MPI ends
@@ -117,7 +118,7 @@ communicator_registry::removed communicator_registry::remove(MPI_Comm freed) {
         MPI_Errhandler handler = MPI_ERRHANDLER_NULL;
         PMPI_Comm_get_errhandler(freed, &handler);
         // release: pairs with the acquire in raise_for.
-        out.mapped().ranks->last_handler.store(handler, std::memory_order_release);
+        out.mapped().ranks->last_handler.store(handler, std::memory_order_release);  // pairs: H4
     }
     return out;
 }
@@ -126,7 +127,7 @@ void communicator_registry::restore(removed &&refused) {
     if (refused.empty()) return;
     if (refused.mapped().ranks != nullptr) {
         MPI_Errhandler handler =
-            refused.mapped().ranks->last_handler.exchange(MPI_ERRHANDLER_NULL, std::memory_order_acq_rel);
+            refused.mapped().ranks->last_handler.exchange(MPI_ERRHANDLER_NULL, std::memory_order_acq_rel);  // pairs: H4
         if (handler != MPI_ERRHANDLER_NULL) PMPI_Errhandler_free(&handler);
     }
     const std::lock_guard lock(mutex_);

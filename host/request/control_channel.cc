@@ -59,7 +59,7 @@ void control_channel::forget() {
     held_.clear();
     overflow_.clear();
     left_to_callers_.clear();
-    holding_.store(0, std::memory_order_release);
+    holding_.store(0, std::memory_order_release);  // pairs: H6
     introduced_to_.clear();
     introductions_.clear();
 }
@@ -99,7 +99,7 @@ void control_channel::post(int world_rank, const control_message &message) {
             before->second.push_back(message);
         } else if (!outbox->put(message)) {
             overflow_[world_rank].push_back(message);
-            holding_.fetch_add(1, std::memory_order_acq_rel);
+            holding_.fetch_add(1, std::memory_order_acq_rel);  // pairs: H6
             progress_wake();
         }
         return;
@@ -120,7 +120,7 @@ void control_channel::fill_outboxes() {
             continue;
         }
         it = overflow_.erase(it);
-        holding_.fetch_sub(1, std::memory_order_acq_rel);
+        holding_.fetch_sub(1, std::memory_order_acq_rel);  // pairs: H6
     }
 }
 
@@ -148,7 +148,7 @@ void control_channel::send(int world_rank, const control_message &message) {
     held &waiting = held_[world_rank];
     waiting.flush = std::move(flush);
     waiting.messages.push_back(message);
-    holding_.fetch_add(1, std::memory_order_acq_rel);
+    holding_.fetch_add(1, std::memory_order_acq_rel);  // pairs: H6
     progress_wake();
 }
 
@@ -175,7 +175,7 @@ void control_channel::release_held() {
             continue;
         }
         it = held_.erase(it);
-        holding_.fetch_sub(1, std::memory_order_acq_rel);
+        holding_.fetch_sub(1, std::memory_order_acq_rel);  // pairs: H6
     }
 }
 

@@ -46,7 +46,7 @@ public:
     // Get on with sending.
     void advance();
     // Whether any message waits: for what was put before, or for room at its receiver. Any thread may ask.
-    bool holds_any() const { return holding_.load(std::memory_order_acquire) != 0; }
+    bool holds_any() const { return holding_.load(std::memory_order_acquire) != 0; }  // pairs: H6
 
     // Whether the MPI library takes that datatype for communication. Any thread may ask.
     bool takes(MPI_Datatype datatype) const;

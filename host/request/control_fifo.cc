@@ -31,17 +31,18 @@ void control_inbox::open(void *memory, std::size_t senders) {
 bool control_inbox::receive(std::size_t &sender, control_message &out) {
     for (std::size_t w = 0; w < seen_.size(); ++w) {
         // acquire: pairs with the release in put(); a bit taken here says that `put` has counted its message.
+        // pairs: W3
         if (news_[w].load(std::memory_order_relaxed) != 0) seen_[w] |= news_[w].exchange(0, std::memory_order_acquire);
         for (; seen_[w] != 0; seen_[w] &= seen_[w] - 1) {
             const std::size_t i = w * bits + static_cast<std::size_t>(std::countr_zero(seen_[w]));
             if (i >= taken_.size()) continue;
             control_fifo &fifo = fifos_[i];
             // acquire: pairs with the release in put(); the message is there.
-            const std::uint64_t waiting = fifo.put.load(std::memory_order_acquire) - taken_[i];
+            const std::uint64_t waiting = fifo.put.load(std::memory_order_acquire) - taken_[i];  // pairs: W1
             if (waiting == 0 || waiting > control_fifo::slots) continue;  // more is no count of a sender of ours
             std::memcpy(&out, &fifo.slot[taken_[i] % control_fifo::slots], sizeof out);
             // release: pairs with the acquire in put(); the slot has been read and may be written to.
-            fifo.taken.store(++taken_[i], std::memory_order_release);
+            fifo.taken.store(++taken_[i], std::memory_order_release);  // pairs: W2
             sender = i;
             return true;
         }
@@ -54,11 +55,11 @@ control_outbox::control_outbox(void *inbox, std::size_t senders, std::size_t sen
 
 bool control_outbox::put(const control_message &message) {
     // acquire: pairs with the release in receive(); the slot has been read.
-    if (put_ - fifo_->taken.load(std::memory_order_acquire) >= control_fifo::slots) return false;
+    if (put_ - fifo_->taken.load(std::memory_order_acquire) >= control_fifo::slots) return false;  // pairs: W2
     std::memcpy(&fifo_->slot[put_ % control_fifo::slots], &message, sizeof message);
     // release: both pair with the acquires in receive(); whoever sees the bit sees the count, and with it the message.
-    fifo_->put.store(++put_, std::memory_order_release);
-    news_->fetch_or(bit_, std::memory_order_release);
+    fifo_->put.store(++put_, std::memory_order_release);  // pairs: W1
+    news_->fetch_or(bit_, std::memory_order_release);     // pairs: W3
     return true;
 }
 

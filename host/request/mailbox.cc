@@ -66,7 +66,7 @@ bool inline_drain::told_all(std::uint64_t epoch) {
     }
     // Pairs with tell_taken.
     const auto *const told = static_cast<const std::uint64_t *>(told_.address);
-    while (cursor_ < senders_ && detail::load_acquire(&told[cursor_]) >= epoch) ++cursor_;
+    while (cursor_ < senders_ && detail::load_acquire(&told[cursor_]) >= epoch) ++cursor_;  // pairs: A4
     return cursor_ == senders_;
 }
 

@@ -62,7 +62,7 @@ bool receive_request::advance() {
         deliver();
         if (engine_failure_.empty() && !delivery_->whole(epoch_)) return true;
     }
-    return !lock || (wire_ != nullptr && active() && detail::load_acquire(&words->complete) < epoch_);
+    return !lock || (wire_ != nullptr && active() && detail::load_acquire(&words->complete) < epoch_);  // pairs: D3, N1
 }
 
 // `engine` is held.
@@ -83,31 +83,34 @@ void receive_request::take_rest() {
     const bool apart = !exported_to_host && (alone_ ? !by_progress_ : unpack_claim_.all());
     const auto claim = [&](std::uint64_t &taken) {
         return detail::load_relaxed(&taken) < 2 * epoch_ - 1 &&
-               (apart || detail::cas_acq_rel_gpu(&taken, 2 * epoch_ - 2, 2 * epoch_ - 1));
+               (apart || detail::cas_acq_rel_gpu(&taken, 2 * epoch_ - 2, 2 * epoch_ - 1));  // pairs: F2
     };
     for (std::uint64_t first = cursor_, end; first < peer_partitions_; first = end + 1) {
         for (end = first; end < peer_partitions_ && claim(taken_[end]);) ++end;
         if (end > first)
             unpack_range(*op.type, op.buffer, static_cast<std::int64_t>(first * bytes),
                          static_cast<std::int64_t>((end - first) * bytes), from + first * bytes);
+        // pairs: F1
         for (std::uint64_t i = first; i < end; ++i) detail::store_release_gpu(&taken_[i], 2 * epoch_);  // as in take
         if (cursor_ != first) continue;
         cursor_ = end;
         // Somebody else has taken this one, or is taking it.
-        if (end < peer_partitions_ && detail::load_acquire_gpu(&taken_[end]) >= 2 * epoch_) ++cursor_;
+        if (end < peer_partitions_ && detail::load_acquire_gpu(&taken_[end]) >= 2 * epoch_) ++cursor_;  // pairs: F1
     }
 }
 
 // The sender's partition at the cursor. `engine` is held.
 bool receive_request::take_next(bool all_here) {
-    if (in_place_) return all_here || detail::load_acquire(&home->flags[cursor_]) >= epoch_;
+    if (in_place_) return all_here || detail::load_acquire(&home->flags[cursor_]) >= epoch_;  // pairs: A1, N1
+    // pairs: F1
     if (detail::load_acquire_gpu(&taken_[cursor_]) < 2 * epoch_)
         detail::take(this_thread(), home, cursor_, epoch_, plan_taker{*this});
-    return detail::load_acquire_gpu(&taken_[cursor_]) >= 2 * epoch_;
+    return detail::load_acquire_gpu(&taken_[cursor_]) >= 2 * epoch_;  // pairs: F1
 }
 
 // Sender partitions into the user's buffer, in order, as far as they have arrived. `engine` is held.
 bool receive_request::take_in_order() {
+    // pairs: D3, N1
     const bool all_here =
         detail::load_acquire(&words->complete) >= epoch_;  // pairs with say_all_ready's and conclude's store_release
     if (all_here && !in_place_ && cursor_ < peer_partitions_) take_rest();
@@ -117,7 +120,7 @@ bool receive_request::take_in_order() {
     // The sender writes this flag last, and maybe not yet; what it writes meanwhile stays.
     std::uint64_t *const whole = &home->flags[peer_partitions_];
     if (const std::uint64_t seen = detail::load_relaxed(whole); seen < epoch_)
-        detail::cas_acq_rel_gpu(whole, seen, epoch_);
+        detail::cas_acq_rel_gpu(whole, seen, epoch_);  // pairs: D4
     return true;
 }
 
@@ -130,7 +133,7 @@ transport::outcome receive_request::snapshot() {
 bool receive_request::done() {
     if (null_peer()) return true;
     // Who waits for a short message looks at its flags now and then only: each look has the sender fetch the cache
-    // lines back that it is writing. What Parrived is asked for is taken at once all the same.
+    // lines back that it is writing. What Parrived is asked for is taken at once all the same. pairs: D3, N1, C3
     if (place.owner == nullptr && total_bytes() <= short_message && detail::load_acquire(&words->complete) < epoch_ &&
         detail::load_acquire(&words->gate) != MPIX_GATE_NEVER &&
         looks_.fetch_add(1, std::memory_order_relaxed) % 64 != 63)
@@ -151,6 +154,7 @@ bool receive_request::look_at_flags() {
         return delivery_->whole(epoch_) || (!engine_failure_.empty() && delivery_->idle());
     }
     if (!flags_on_device()) return take_in_order();
+    // pairs: D3, N1
     if (detail::load_acquire(&words->complete) < epoch_)
         return false;  // pairs with say_all_ready's and conclude's store_release
     return !takes_inline_ || detail::load_relaxed(&words->inline_buffer) != epoch_ || inline_drained();
@@ -199,7 +203,7 @@ bool receive_request::arrived_here(int j) {
     // another have no landing (null).
     const std::uint64_t senders = detail::load_relaxed(&home->peer_partitions);
     const std::uint64_t *const taken = detail::load_pointer(&home->taken);
-    // Most calls, of a loop that asks again and again. After the first epoch the match is final.
+    // Most calls, of a loop that asks again and again. After the first epoch the match is final. pairs: F1
     if (epoch_ > 1 && taken != nullptr && senders == static_cast<std::uint64_t>(op.partitions) &&
         detail::load_acquire_gpu(&taken[j]) >= 2 * epoch_)
         return true;
@@ -213,7 +217,7 @@ problem receive_request::arrived(int j, bool &flag) {
         return {MPI_ERR_ARG, format("partition {} is not within 0 to {}", j, op.partitions - 1)};
     flag = true;
     if (!active() || null_peer()) return {};
-    const std::uint64_t gate = detail::load_acquire(&words->gate);
+    const std::uint64_t gate = detail::load_acquire(&words->gate);  // pairs: C3
     if (gate == MPIX_GATE_NEVER) {
         const std::lock_guard lock(engine);
         return peer_ended_ ? ended_peer() : problem{};  // otherwise Wait says why
@@ -238,7 +242,7 @@ problem receive_request::arrived(int j, bool &flag) {
         for (std::uint64_t i = range.first; i <= range.last; ++i) flag = flag && delivery_->delivered(i, epoch_);
         return {};
     }
-    if (!takes_inline_ && detail::load_acquire(&words->complete) >= epoch_) return {};
+    if (!takes_inline_ && detail::load_acquire(&words->complete) >= epoch_) return {};  // pairs: D3, N1
     if (auto bad = snapshot(); !bad.empty()) {
         flag = false;
         return {MPI_ERR_OTHER, bad};

@@ -266,7 +266,7 @@ void receive_request::open_gate() {
     }
     if (device != nullptr)
         if (auto bad = attempt([this] { return install_on_device(); }); !bad.empty()) engine_failure_ = bad;
-    detail::store_release(&words->gate, 1);
+    detail::store_release(&words->gate, 1);  // pairs: C3
 }
 
 // Nothing will ever come: who asks whether something has arrived is not to wait for it.
@@ -282,7 +282,7 @@ void receive_request::give_up() {
         else if (auto bad = landing_owner_->write(flag, &whole, sizeof whole, place.device); !bad.empty())
             say(bad);
     }
-    detail::store_release(&words->gate, MPIX_GATE_NEVER);  // pairs with load_acquire_pair in read_host
+    detail::store_release(&words->gate, MPIX_GATE_NEVER);  // pairs with load_acquire_pair in read_host; pairs: C3
 }
 
 // From here on Start gives clear-to-send itself; an epoch that is running already, or has failed already, gets it now.
@@ -366,7 +366,7 @@ bool receive_request::unbind(bool parted) {
     if (device != nullptr)
         if (auto bad = device->install({}); !bad.empty()) engine_failure_ = bad;
     inline_drain_ = nullptr;
-    detail::store_release(&words->gate, 0);
+    detail::store_release(&words->gate, 0);  // pairs: C3
     detail::store_pointer(&home->flags, static_cast<std::uint64_t *>(nullptr));
     detail::store_pointer(&home->landing, static_cast<char *>(nullptr));
     undone_.push_back({std::exchange(arrival_, {}), {}, {}, {nullptr, std::free}, std::move(delivery_), 0, active()});
@@ -457,7 +457,8 @@ void receive_request::peer_ended() {
     const bool refused = std::exchange(awaits_sender_, false);
     by_progress_ = true;
     // What lies in the inline buffer yet the next look of the host's takes out.
-    const bool sent_inline = takes_inline_ && detail::load_acquire(&words->complete) >= epoch_;
+    const bool sent_inline = takes_inline_ && detail::load_acquire(&words->complete) >= epoch_;  // pairs: D3, N1
+    // pairs: D3, N1
     const bool over = !active() || sent_inline ||
                       (!refused && (delivery_ == nullptr ? look_at_flags()
                                                          : detail::load_acquire(&words->complete) >= epoch_ ||

@@ -172,7 +172,7 @@ transport::outcome request::tell(const transport::region &r, std::uint64_t offse
     if (r.remote) return attempt([&] { return wire_->put_word(r, offset, value); });
     char *const word = static_cast<char *>(r.address) + offset;
     if (r.device != transport::on_host) return transport::devices()->post_word(word, value, r.device);
-    detail::store_release(reinterpret_cast<std::uint64_t *>(word), value);
+    detail::store_release(reinterpret_cast<std::uint64_t *>(word), value);  // pairs: A1, C2, D3
     return {};
 }
 
@@ -224,8 +224,8 @@ void request::start() {
         ++epoch_;
         // release: what the user did before Start is visible to whoever sees the epoch running. Pairs with
         // load_acquire_pair in read_host and look_at_host.
-        detail::store_release(&words->epoch, 2 * epoch_ + 1);
-        active_.store(true, std::memory_order_release);
+        detail::store_release(&words->epoch, 2 * epoch_ + 1);  // pairs: C1
+        active_.store(true, std::memory_order_release);        // pairs: C9
         on_start();
     }
     if (epoch_ == 1 && !null_peer()) first_start(*this);
@@ -266,7 +266,7 @@ problem request::ended_peer() const {
 }
 
 problem request::device_error() {
-    const std::uint64_t word = detail::load_acquire(&words->error);
+    const std::uint64_t word = detail::load_acquire(&words->error);  // pairs: E1
     if (word == 0) return {};
     detail::store_relaxed(&words->error, 0);
     const kept_error error(word, 2 * epoch_ + (active() ? 1 : 2));
@@ -318,8 +318,8 @@ problem request::retire(MPI_Status *status) {
         detail::store_relaxed(&home->inactive_since, detail::now_ns());
         detail::store_relaxed(&home->inactive_by, detail::this_thread_number());
     }
-    active_.store(false, std::memory_order_release);
-    detail::store_release(&words->epoch, 2 * epoch_);
+    active_.store(false, std::memory_order_release);   // pairs: C9
+    detail::store_release(&words->epoch, 2 * epoch_);  // pairs: C1, C7
     return result;
 }
 

@@ -71,7 +71,7 @@ public:
 
     // Start an epoch. Local.
     void start();
-    bool active() const { return active_.load(std::memory_order_acquire); }
+    bool active() const { return active_.load(std::memory_order_acquire); }  // pairs: C9
 
     // Make progress; true when the epoch is complete (or has failed for good). The request stays active.
     virtual bool done() = 0;

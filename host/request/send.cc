@@ -182,6 +182,7 @@ problem send_request::not_readied(int partition, int error_class) const {
 
 bool send_request::gate_open() const {
     if (null_peer() || (refusal_ == refused_not && !landing_)) return false;
+    // pairs: C2, N1
     return detail::load_acquire(&words->gate) >= detail::gate_needed(epoch_, refusal_ != refused_not ? 1 : slots_);
 }
 
@@ -333,7 +334,7 @@ void send_request::count_shares() {
     if (!bad.empty()) fail(bad);
     counted_ = epoch_;
     detail::store_relaxed(&words->posted, kernels.posted);  // its end is the engine's to tell
-    detail::store_release(&words->all_ready, epoch_);
+    detail::store_release(&words->all_ready, epoch_);       // pairs: D2
 }
 
 // The host's Pready cannot know of a kernel's, nor a kernel of the host's; once the epoch is over both are known.
@@ -343,6 +344,7 @@ transport::outcome send_request::look_for_both() {
     if (auto bad = device->states(states); !bad.empty()) return bad;
     for (std::uint64_t p = 0; p < n; ++p) {
         if (states[p] < epoch_ || !host_readied_[p]) continue;
+        // pairs: E1
         detail::store_release(&words->error, detail::error_word(detail::with_cause(MPIX_CALL_PREADY, MPIX_CAUSE_READY),
                                                                 2 * epoch_ + 1, static_cast<int>(p)));
         // What was counted and deferred twice is not to count in the next epoch.
@@ -359,7 +361,7 @@ void send_request::drain() {
     const auto n = static_cast<std::uint64_t>(op.partitions);
     while (ring_taken_ - ring_at_start_ < n) {
         // Acquires the partition's bytes, which the deferring caller released before this entry.
-        const mpix_ring_entry entry = detail::load_acquire(&home->ring[ring_taken_ % n]);
+        const mpix_ring_entry entry = detail::load_acquire(&home->ring[ring_taken_ % n]);  // pairs: G1
         if (entry >> 32 != (epoch_ & 0xffffffffu)) break;
         const bool offered = (entry & MPIX_RING_RTS) != 0;
         const std::uint64_t partition = entry & (MPIX_RING_RTS - 1);
@@ -380,10 +382,11 @@ void send_request::drain() {
 // posted has.
 void send_request::conclude() {
     if ((engine_moves_ == 0 && posted_ == nullptr) || concluded_ == epoch_ || !moving_.empty()) return;
-    if (detail::load_acquire(&words->all_ready) < epoch_) return;
+    if (detail::load_acquire(&words->all_ready) < epoch_) return;  // pairs: D2, D5
     // All partitions' ring entries are visible since all_ready is; one that came after drain() looked
     // is found in the next round.
     const auto n = static_cast<std::uint64_t>(op.partitions);
+    // pairs: G1
     if (ring_taken_ - ring_at_start_ < n &&
         detail::load_acquire(&home->ring[ring_taken_ % n]) >> 32 == (epoch_ & 0xffffffffu))
         return;
@@ -447,32 +450,33 @@ bool send_request::done() {
     // Nothing for the engine to do, and no lock: the host's Preadys have moved everything. The last of them said so
     // after all that they deferred was known.
     if (device == nullptr && !exported_to_host && !null_peer()) {
-        const bool all = detail::load_acquire(&words->all_ready) >= epoch_;
+        const bool all = detail::load_acquire(&words->all_ready) >= epoch_;  // pairs: D2
         if (detail::load_relaxed(&home->defer_epoch) != epoch_) return all;
     }
     try_advance();
-    if (detail::load_acquire(&words->all_ready) < epoch_) return false;
-    if (null_peer()) return true;  // ready, and nowhere to go
+    if (detail::load_acquire(&words->all_ready) < epoch_) return false;  // pairs: D2
+    if (null_peer()) return true;                                        // ready, and nowhere to go
     const std::lock_guard lock(engine);
     return complete();
 }
 
 // `engine` is held.
 bool send_request::complete() const {
-    if (detail::load_acquire(&words->all_ready) < epoch_) return false;
+    if (detail::load_acquire(&words->all_ready) < epoch_) return false;  // pairs: D2
     // The host may have marked what kernels had marked already: count_shares finds it.
     if (!host_ready_.empty() || !moving_.empty() || (host_share_ != 0 && counted_ != epoch_)) return false;
     if (concluded_ == epoch_) return true;
     if (posted_ != nullptr) return false;
     // Complete without the engine only if nothing was deferred: all ring entries are visible by now.
     const auto n = static_cast<std::uint64_t>(op.partitions);
+    // pairs: G1
     return engine_moves_ == 0 && detail::load_acquire(&home->ring[ring_taken_ % n]) >> 32 != (epoch_ & 0xffffffffu);
 }
 
 bool send_request::prepared() {
     if (null_peer()) return true;
     // This epoch's clear-to-send itself, whatever room the landing has.
-    return detail::load_acquire(&words->gate) >= epoch_;
+    return detail::load_acquire(&words->gate) >= epoch_;  // pairs: C2, N1
 }
 
 problem send_request::outcome() {

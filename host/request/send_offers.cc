@@ -45,7 +45,7 @@ void send_request::look_for_answers() {
         if (!m.offered) return false;
         // Pairs with store_release in read_rts: that the buffer has been read, and the flag. A receiver that looks at the flags (MPI_Test)
         // may have gone on to the next epoch, and said of that one that it does not read.
-        const std::uint64_t answer = detail::load_acquire(&answers[m.partition]);
+        const std::uint64_t answer = detail::load_acquire(&answers[m.partition]);  // pairs: B3, B4
         const bool read = answer >= 2 * epoch_ && answer != 2 * epoch_ + 1;
         if (read || refusal_ != refused_not) return true;  // or nobody is there any more
         // Of one that the host has marked ready too, which is an error, the flag may have come first: then nobody answers.

@@ -44,7 +44,7 @@ void send_request::peer_message(const control_message &m) {
             if (m.from != 0 && m.from != peer_number) break;
             peer_gone = true;
             // A receiver that refused us gives no more clear-to-send.
-            if (refusal_ != refused_not) detail::store_release(&words->gate, gate_discard);
+            if (refusal_ != refused_not) detail::store_release(&words->gate, gate_discard);  // pairs: C2
             break;
         default:
             break;  // not for senders
@@ -87,7 +87,7 @@ void send_request::accept(const control_message &m) {
         explain_refusal(*this, m.reason);
     }
     if (refusal_ != refused_not) path_ = "none";
-    if (refusal_ == refused_unreachable) detail::store_release(&words->gate, gate_discard);
+    if (refusal_ == refused_unreachable) detail::store_release(&words->gate, gate_discard);  // pairs: C2
     connected = true;
     send_control(peer_world(), answer);
     progress_wake();
@@ -337,7 +337,7 @@ void send_request::undo_match() {
     refusal_ = refused_not;
     failure_.clear();
     path_ = "unmatched";
-    detail::store_release(&words->gate, 0);
+    detail::store_release(&words->gate, 0);  // pairs: C2
     connected = false;
 }
 
@@ -382,7 +382,7 @@ void send_request::peer_ended() {
     if (!active() || complete()) return;
     peer_ended_ = true;
     refusal_ = refused_path;
-    detail::store_release(&words->gate, gate_discard);
+    detail::store_release(&words->gate, gate_discard);  // pairs: C2
     progress_wake();
 }
 

@@ -65,9 +65,9 @@ void update_waiting(request &r) {
     if (r.waiting.load(std::memory_order_relaxed) == waits) return;
     r.waiting.store(waits, std::memory_order_relaxed);  // says nothing of other memory
     if (waits)
-        state().waiting_requests.fetch_add(1, std::memory_order_acq_rel);
+        state().waiting_requests.fetch_add(1, std::memory_order_acq_rel);  // pairs: H7
     else
-        state().waiting_requests.fetch_sub(1, std::memory_order_acq_rel);
+        state().waiting_requests.fetch_sub(1, std::memory_order_acq_rel);  // pairs: H7
 }
 
 // A clock of a few milliseconds' grain, which costs next to nothing to read.
@@ -323,12 +323,12 @@ void watch_peers() {
 
 void take_met_ends() {
     setup_state &s = state();
-    if (!s.end_met.load(std::memory_order_acquire)) return;
+    if (!s.end_met.load(std::memory_order_acquire)) return;  // pairs: H8
     transport::safe_vector<int> met;
     {
         const std::lock_guard lock(s.ends_mutex);
         met.swap(s.ends_met);
-        s.end_met.store(false, std::memory_order_release);
+        s.end_met.store(false, std::memory_order_release);  // pairs: H8
     }
     for (const int world_rank : met) {
         s.processes.note_end(world_rank);
@@ -372,7 +372,7 @@ void met_end_of(int world_rank) {
     setup_state &s = state();
     const std::lock_guard lock(s.ends_mutex);
     s.ends_met.push_back(world_rank);
-    s.end_met.store(true, std::memory_order_release);
+    s.end_met.store(true, std::memory_order_release);  // pairs: H8
 }
 
 void start_setup(bool thread_safe, bool one_thread) {
@@ -383,17 +383,17 @@ void start_setup(bool thread_safe, bool one_thread) {
     s.one_thread = one_thread;
     s.processes.exchange();
     s.channel.open();
-    s.running.store(true, std::memory_order_release);
+    s.running.store(true, std::memory_order_release);  // pairs: H9
 }
 
 void stop_setup() {
     setup_state &s = state();
-    if (!s.running.load(std::memory_order_acquire)) return;
+    if (!s.running.load(std::memory_order_acquire)) return;  // pairs: H9
     end_measuring_inline();
     const bool complete = all_come_here();
     {
         const std::lock_guard lock(setup_mutex());
-        s.running.store(false, std::memory_order_release);
+        s.running.store(false, std::memory_order_release);  // pairs: H9
         forget_handles();
         s.live.clear();
         s.offers.clear();
@@ -402,7 +402,7 @@ void stop_setup() {
         s.order = {};
         s.in_doubt_since.clear();
         s.channel.forget();
-        s.waiting_requests.store(0, std::memory_order_release);
+        s.waiting_requests.store(0, std::memory_order_release);  // pairs: H7
         if (transport::network *const network = transport::network_in_use(); network != nullptr) network->stop();
     }
     // Nobody else is in the channel any more. If not all take leave, it and what is under way on it are left to the
@@ -412,14 +412,14 @@ void stop_setup() {
         s.channel.close();
 }
 
-bool setup_running() { return state().running.load(std::memory_order_acquire); }
+bool setup_running() { return state().running.load(std::memory_order_acquire); }  // pairs: H9
 bool one_thread_calls() { return state().one_thread; }
 
 bool is_committed(MPI_Datatype datatype) { return !setup_running() || state().channel.takes(datatype); }
 bool setup_thread_safe() { return state().thread_safe; }
 bool setup_in_background() { return state().thread_safe || state().processes.all_share_memory(); }
 bool setup_pending() {
-    return state().waiting_requests.load(std::memory_order_acquire) != 0 || state().channel.holds_any();
+    return state().waiting_requests.load(std::memory_order_acquire) != 0 || state().channel.holds_any();  // pairs: H7
 }
 
 void join(const std::shared_ptr<request> &r) {
@@ -469,7 +469,7 @@ void first_epoch_over(request &r) {
 void poll_setup() {
     setup_state &s = state();
     std::unique_lock lock(setup_mutex(), std::try_to_lock);
-    if (!lock || !s.running.load(std::memory_order_acquire)) return;
+    if (!lock || !s.running.load(std::memory_order_acquire)) return;  // pairs: H9
     // Without memory the next messages wait until there is some.
     try_step([&s] {
         transport::require_reserve();

@@ -65,7 +65,7 @@ bool staged_delivery::delivered(std::uint64_t partition, std::uint64_t epoch) co
 
 bool staged_delivery::arrived(std::uint64_t epoch) const {
     for (std::uint64_t c = 0; c < chunks_.all(); ++c)
-        if (detail::load_acquire(&arrived_[c]) < epoch) return false;
+        if (detail::load_acquire(&arrived_[c]) < epoch) return false;  // pairs: N2
     return true;
 }
 
@@ -80,6 +80,7 @@ bool staged_delivery::idle() {
 transport::outcome staged_delivery::start_copies() {
     const std::uint64_t all = chunks_.all();
     // observe_arrival: the chunk's bytes are in the landing. Pairs with the network's order of bytes and words.
+    // pairs: N2
     const auto fresh = [&](std::uint64_t c) { return !begun_[c] && detail::load_acquire(&arrived_[c]) >= epoch_; };
     for (std::uint64_t c = first_open_; c < all;) {
         if (!fresh(c)) {

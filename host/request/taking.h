@@ -23,18 +23,18 @@ public:
     }
     // Who waits, one at a time: whether nobody else takes anything in this epoch any more.
     bool all() {
-        detail::set_flag_seq_cst(&all_);  // pairs with test_flag_seq_cst in some
-        if (!detail::test_flag_seq_cst(&asked_)) return true;
-        detail::store_release(&all_, 0);
+        detail::set_flag_seq_cst(&all_);                       // pairs with test_flag_seq_cst in some; pairs: F3
+        if (!detail::test_flag_seq_cst(&asked_)) return true;  // pairs: F3
+        detail::store_release(&all_, 0);                       // pairs: F3
         return false;
     }
     // Who asks: whether partitions may be claimed.
     bool some() {
         // Who finds that another has said so speaks after it. By the same kind of load as the next: a mere acquire has no place
-        // in the one order of these that decides who sees whom.
+        // in the one order of these that decides who sees whom. pairs: F3
         if (!detail::test_flag_seq_cst(&asked_))
-            detail::set_flag_seq_cst(&asked_);  // pairs with test_flag_seq_cst in all
-        return !detail::test_flag_seq_cst(&all_);
+            detail::set_flag_seq_cst(&asked_);     // pairs with test_flag_seq_cst in all; pairs: F3
+        return !detail::test_flag_seq_cst(&all_);  // pairs: F3
     }
 
 private:

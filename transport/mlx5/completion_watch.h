@@ -30,14 +30,14 @@ public:
         const std::uint64_t ahead = (from_be(be32{load_relaxed(rings_.cq_record)}) - next_) & 0xffffff;
         if (ahead < 1u << 23) next_ += ahead;
         // An error is there before the completion of what failed. Pairs with store_release in poll_queue.
-        const std::uint64_t reported = load_acquire(&report_->completed);
+        const std::uint64_t reported = load_acquire(&report_->completed);  // pairs: Q7
         if (const std::uint64_t error = load_relaxed(&report_->error); error != 0) fail(error, error_index(error));
         completed_ = std::max(completed_, reported);
         const std::uint64_t entries = std::uint64_t{1} << rings_.log_cq;
         for (std::uint64_t n = 0; n < entries; ++n, ++next_) {
             const cqe *const entry = &rings_.cq[next_ & (entries - 1)];
             // The NIC has read what this completes, and the rest of the entry can be read. Pairs with the NIC.
-            const std::uint64_t tail = load_acquire(cqe_tail(entry));
+            const std::uint64_t tail = load_acquire(cqe_tail(entry));  // pairs: Q5
             const std::uint32_t word = last_word_of(tail);
             if (!cqe_valid(word, next_, rings_.log_cq)) return;
             const std::uint64_t index = completed_ + ((cqe_counter(word) - completed_) & 0xffff);

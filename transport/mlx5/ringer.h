@@ -28,11 +28,12 @@ public:
     /** Ring if more has been handed over since; false if not. */
     bool step() {
         // The entries are there before the record, and the record before our store. Pairs with store_release_record.
-        const std::uint32_t record = detail::load_acquire_record(rings_.sq_record);
+        const std::uint32_t record = detail::load_acquire_record(rings_.sq_record);  // pairs: Q3
         if (record == rung_) return false;
         rung_ = record;
         // The form with the next index. A record that was newer by now does no harm: it is what the NIC goes by.
         const std::uint32_t next = detail::from_be(detail::be32{record}) & 0xffff;
+        // pairs: Q4
         detail::store_release_mmio(
             rings_.doorbell,
             static_cast<std::uint64_t>(detail::to_be32(rings_.qpn << 8).raw) << 32 | detail::to_be32(next << 8).raw);

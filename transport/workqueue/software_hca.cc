@@ -38,7 +38,7 @@ void memory_backend::write(const hca_write &what, hca_operation &op) {
             std::uint64_t flag;
             std::memcpy(&flag, static_cast<const char *>(what.source) + at, sizeof flag);
             // Flags: the payload of earlier writes before them. Pairs with load_acquire() of whoever waits.
-            store_release(static_cast<std::uint64_t *>(to) + at / 8, flag);
+            store_release(static_cast<std::uint64_t *>(to) + at / 8, flag);  // pairs: N1
         }
     } else {
         std::memcpy(to, what.source, what.bytes);
@@ -66,7 +66,7 @@ bool hca_queue::look_at_doorbell() {
     // The kick before the record: what it speaks of has to be in the record.
     const std::uint64_t kick = rings_.doorbell != nullptr ? load_relaxed(rings_.doorbell) : 0;
     // The entries below, and their payload, can be read. Pairs with store_release_record.
-    const auto record = static_cast<std::uint16_t>(from_be(be32{load_acquire_record(rings_.sq_record)}));
+    const auto record = static_cast<std::uint16_t>(from_be(be32{load_acquire_record(rings_.sq_record)}));  // pairs: Q3
     const std::uint64_t ahead = static_cast<std::uint16_t>(record - next_);
     const bool possible = ahead <= size && next_ + ahead >= posted_;
     if (!possible) counts.bad_records.fetch_add(1, std::memory_order_relaxed);
@@ -162,7 +162,7 @@ void hca_queue::write_entry(const hca_operation &op, syndrome outcome, std::uint
     entry->syndrome = outcome;
     MPIX_ON_HCA_STEP();
     // The rest of the entry first, our reads of the payload, and what was done to the slots. Pairs with fence_acquire in
-    // poll_queue.
+    // poll_queue. pairs: Q5
     store_release(const_cast<std::uint64_t *>(cqe_tail(entry)),
                   cqe_tail(to_be32(static_cast<std::uint32_t>(op.opcode_) << 24 | rings_.qpn),
                            cqe_last_word(op.index_, outcome == syndrome_none ? cqe_requester : cqe_requester_error,
@@ -175,7 +175,7 @@ bool hca_queue::complete() {
     for (; !under_way_.empty(); under_way_.pop_front()) {
         const hca_operation &op = under_way_.front();
         // What the back end did for this write is done. Pairs with finish, perhaps of another thread.
-        const std::uint64_t state = load_acquire(&op.state_);
+        const std::uint64_t state = load_acquire(&op.state_);  // pairs: Q10
         if (state == 0) break;
         auto outcome = static_cast<syndrome>(static_cast<std::uint8_t>(state));
         std::uint8_t vendor = 0;

@@ -123,8 +123,9 @@ MPIX_FN void take(const Group &group, mpix_prequest *r, uint64_t i, uint64_t epo
     const bool leader = group.thread_rank() == 0;
     bool mine = false;
     uint64_t *const taken = load_pointer(&r->taken) + i;
+    // pairs: A1, N1
     if (leader && load_relaxed(taken) < 2 * epoch - 1 && load_acquire(&load_pointer(&r->flags)[i]) >= epoch)
-        mine = cas_acq_rel_gpu(taken, 2 * epoch - 2, 2 * epoch - 1);
+        mine = cas_acq_rel_gpu(taken, 2 * epoch - 2, 2 * epoch - 1);  // pairs: F2
     if (!broadcast_bool(group, mine)) return;
     const uint64_t total = static_cast<uint64_t>(r->partitions) * r->partition_bytes;
     const uint64_t bytes = total / load_relaxed(&r->peer_partitions);
@@ -133,12 +134,12 @@ MPIX_FN void take(const Group &group, mpix_prequest *r, uint64_t i, uint64_t epo
         from += static_cast<uint64_t>(broadcast_code(group, static_cast<int>(slot_of(epoch, slots)))) * total;
     copy(group, r, i * bytes, from + i * bytes, bytes);
     group.sync();                                     // all members' parts are in place before the leader says so
-    if (leader) store_release_gpu(taken, 2 * epoch);  // pairs with load_acquire_gpu in taken_all
+    if (leader) store_release_gpu(taken, 2 * epoch);  // pairs with load_acquire_gpu in taken_all; pairs: F1
 }
 
 MPIX_FN bool taken_all(const mpix_prequest *r, overlap range, uint64_t epoch) {
     for (uint64_t i = range.first; i <= range.last; ++i)
-        if (load_acquire_gpu(&load_pointer(&r->taken)[i]) < 2 * epoch) return false;
+        if (load_acquire_gpu(&load_pointer(&r->taken)[i]) < 2 * epoch) return false;  // pairs: F1
     return true;
 }
 
@@ -200,12 +201,13 @@ MPIX_FN waited await_together(const Group &group, mpix_prequest *r, int j, waite
                    before = claims ? fetch_max_relaxed_gpu(w.taken() + w.first, 2 * w.epoch - 1) : ~uint64_t{0};
     known = again == w.epoch && whole < w.epoch;
     const bool set = flag >= w.epoch && w.count <= threads;
-    if (looks && set) fence_acquire(&w.flags[w.first + rank]);
+    if (looks && set) fence_acquire(&w.flags[w.first + rank]);  // pairs: A1, A3, B2
     // A barrier: what its members acquired, all have. Pairs with the sender's publish_partition.
     if (vote_all(group, known && set)) return waited::there;
     const bool claimed = broadcast_bool(group, claims && has_claimed(w, w.first, before));
     if (!vote_all(group, known)) {
         if (claims && claimed)
+            // pairs: A5
             cas_acq_rel_gpu(w.taken() + w.first, 2 * w.epoch - 1, 2 * w.epoch - 2);  // if that is still what it is
         return waited::unknown;
     }

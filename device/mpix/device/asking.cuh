@@ -23,16 +23,17 @@ struct host_says {
 // behind the claim that it is conditional on; and what is noted may be of a next turn already, of which only the numbers
 // count, as with open_word.
 MPIX_FN bool begin_host_read(mpix_prequest *r, uint64_t *turn) {
-    *turn = load_acquire_gpu(&r->host_read_turn);
+    *turn = load_acquire_gpu(&r->host_read_turn);  // pairs: C4
     const uint64_t enough = ((*turn + 1) & ~uint64_t{1}) + 2;
     while (*turn < enough) {
-        if ((*turn & 1) == 0 && cas_acq_rel_gpu(&r->host_read_turn, *turn, *turn + 1)) return true;
+        if ((*turn & 1) == 0 && cas_acq_rel_gpu(&r->host_read_turn, *turn, *turn + 1)) return true;  // pairs: C4
         *turn = load_relaxed(&r->host_read_turn);
     }
-    load_acquire_gpu(&r->host_read_turn);
+    load_acquire_gpu(&r->host_read_turn);  // pairs: C4
     return false;
 }
 // What the caller noted comes before the word. Pairs with load_acquire_gpu and cas_acq_rel_gpu in begin_host_read.
+// pairs: C4
 MPIX_FN void end_host_read(mpix_prequest *r, uint64_t turn) { store_release_gpu(&r->host_read_turn, turn + 2); }
 #endif
 
@@ -48,13 +49,13 @@ MPIX_FN host_says read_host(mpix_prequest *r, const Note &note) {
         return says;
     }
     says.inline_buffer = load_relaxed(&r->words->inline_buffer);  // under way together with the other two
-    load_acquire_pair(&r->words->epoch, &says.word, &says.gate);
+    load_acquire_pair(&r->words->epoch, &says.word, &says.gate);  // pairs: C1, C2, C3, C7
     store_relaxed(&r->heard_word, says.word);
     store_relaxed(&r->heard_gate, says.gate);
     note(says);
     end_host_read(r, turn);
 #else
-    load_acquire_pair(&r->words->epoch, &says.word, &says.gate);
+    load_acquire_pair(&r->words->epoch, &says.word, &says.gate);  // pairs: C1, C2, C3, C7
     note(says);
 #endif
     return says;

@@ -40,7 +40,7 @@ MPIX_COLD_FN bool overlaps_others(mpix_prequest *r, int p, uint64_t begin, uint6
         if (word * 64 < begin) mine &= ~uint64_t{0} << (begin % 64);
         if ((word + 1) * 64 > begin + bytes) mine &= ~uint64_t{0} >> ((word + 1) * 64 - begin - bytes);
         uint64_t before = load_relaxed(noted + word);
-        while (!compare_exchange_acq_rel_gpu(noted + word, &before, before | mine)) {
+        while (!compare_exchange_acq_rel_gpu(noted + word, &before, before | mine)) {  // pairs: A9
         }
         found |= (before & mine) != 0;
     }

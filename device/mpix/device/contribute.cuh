@@ -62,7 +62,7 @@ MPIX_FN bool count_share(mpix_prequest *r, int p, uint64_t bytes, uint64_t *flag
     if (a.what != admission::now) store_relaxed(late, a.epoch);
     // Epochs without shares have not been counted. Before the addition by being an exchange of the same word.
     fetch_max_relaxed_gpu(contributed, end - all);
-    fence_acq_rel();
+    fence_acq_rel();  // pairs: A7
     if (ready_already) {
         a = {admission::refused, refuse_share(r, MPIX_CAUSE_READY, p), a.epoch};
         return false;
@@ -81,7 +81,7 @@ MPIX_FN bool count_share(mpix_prequest *r, int p, uint64_t bytes, uint64_t *flag
             return false;
         }
     }
-    fence_acq_rel();
+    fence_acq_rel();  // pairs: A7
     if (a.what != admission::now || load_relaxed(late) == a.epoch) {
         if (a.what == admission::now) a.what = admission::later;
         return true;
@@ -90,7 +90,7 @@ MPIX_FN bool count_share(mpix_prequest *r, int p, uint64_t bytes, uint64_t *flag
         a.code = refuse_share(r, MPIX_CAUSE_READY, p);
         return false;
     }
-    store_release_after_fence(&arrival_flags(flags)[p], a.epoch);
+    store_release_after_fence(&arrival_flags(flags)[p], a.epoch);  // pairs: A1
     count_ready<false>(r, a.epoch);
     return false;
 }
@@ -181,6 +181,7 @@ MPIX_FN int pready_contribute(const Group &group, int partition, MPIX_Prequest p
         group.sync();
         bool last = false;
         if (group.thread_rank() == 0)
+            // pairs: A8
             last =
                 (detail::fetch_add_acq_rel_gpu(detail::partition_contributions(r) + partition) + 1) % r->contributors ==
                 0;

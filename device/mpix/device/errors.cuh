@@ -44,10 +44,10 @@ MPIX_COLD_FN int keep(mpix_prequest *r, unsigned call_and_cause, int partition) 
     print_error(call_and_cause, partition);
 #endif
     // Not seen_epoch, which may be out of date: then an error of an earlier epoch would hide the first of this one.
-    const uint64_t word = load_acquire(&r->words->epoch);
+    const uint64_t word = load_acquire(&r->words->epoch);  // pairs: C1
     const uint64_t period = (word & 1) != 0 ? word : word + 2;
     if (fetch_max_relaxed_gpu(&r->error, period) < period)
-        store_release(&r->words->error, error_word(call_and_cause, period, partition));
+        store_release(&r->words->error, error_word(call_and_cause, period, partition));  // pairs: E1
     return class_of(static_cast<mpix_cause>(call_and_cause & 0xff));
 }
 MPIX_FN int keep_error(mpix_prequest *r, mpix_device_call call, mpix_cause cause, int partition) {

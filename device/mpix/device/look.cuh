@@ -48,7 +48,7 @@ struct looked {
 // Pairs with the sender's publish_partition.
 MPIX_FN bool flags_are_there(const looked &l) {
     for (uint64_t i = l.range.first; i <= l.range.last; ++i)
-        if (!reached_acquire(&l.flags[i], l.epoch)) return false;
+        if (!reached_acquire(&l.flags[i], l.epoch)) return false;  // pairs: A1, N1
     return true;
 }
 
@@ -71,7 +71,7 @@ MPIX_FN uint32_t first_asker(mpix_prequest *r, uint64_t epoch) {
     const uint32_t me = launch_number();
     uint64_t before = load_relaxed(&r->asker);
     while (static_cast<int32_t>(static_cast<uint32_t>(epoch) - static_cast<uint32_t>(before >> 32)) > 0)
-        if (compare_exchange_acq_rel_gpu(&r->asker, &before, epoch << 32 | me)) return me;
+        if (compare_exchange_acq_rel_gpu(&r->asker, &before, epoch << 32 | me)) return me;  // pairs: C8
     return static_cast<uint32_t>(before);
 }
 #endif
@@ -87,7 +87,8 @@ MPIX_COLD_FN bool look_at_host(mpix_prequest *r, looked &l, uint64_t &senders) {
         if constexpr (Notes) first_asker(r, now.word >> 1);
 #endif
         fetch_max_relaxed_gpu(&r->seen_epoch,
-                              now.word >> 1);        // never back: who was slow may come after a later epoch's
+                              now.word >> 1);  // never back: who was slow may come after a later epoch's
+        // pairs: C5
         store_release_gpu(&r->seen_gate, now.gate);  // hands the acquire on; pairs with load_acquire_gpu in look
     });
     const bool active = (says.word & 1) != 0;
@@ -119,9 +120,9 @@ MPIX_FN looked look(mpix_prequest *r, int j) {
 #if MPIX_ON_GPU
     // After the first epoch the route is final, and known to be. (An acquire would throw out of the first-level cache what
     // the next call needs.)
-    const uint64_t matched = l.epoch > 1 ? load_relaxed(&r->seen_gate) : load_acquire_gpu(&r->seen_gate);
+    const uint64_t matched = l.epoch > 1 ? load_relaxed(&r->seen_gate) : load_acquire_gpu(&r->seen_gate);  // pairs: C5
 #else
-    const uint64_t matched = load_acquire_gpu(&r->seen_gate);
+    const uint64_t matched = load_acquire_gpu(&r->seen_gate);  // pairs: C5
 #endif
     // Without senders or flags it is not matched yet, or the match was undone.
     bool known = l.epoch != 0 && matched != 0 && senders != 0 && l.flags != nullptr;
@@ -130,13 +131,13 @@ MPIX_FN looked look(mpix_prequest *r, int j) {
         l.range = sender_partitions(r, j, senders);
         // Two looks that are under way together.
         const uint64_t whole = load_relaxed(&l.flags[senders]);
-        first = reached_acquire(&l.flags[l.range.first], l.epoch);
+        first = reached_acquire(&l.flags[l.range.first], l.epoch);  // pairs: A1, A3, B2, N1
         known = whole < l.epoch;
     }
     if (!known) {
         if (!look_at_host<Notes>(r, l, senders)) return l;
         l.range = sender_partitions(r, j, senders);
-        first = reached_acquire(&l.flags[l.range.first], l.epoch);
+        first = reached_acquire(&l.flags[l.range.first], l.epoch);  // pairs: A1, A3, B2, N1
     }
 #if MPIX_ON_GPU
     if (l.range.first == l.range.last && first) l.what = arrival::present;  // of several see wants_all

@@ -197,7 +197,7 @@ MPIX_FN inline_result take_packets(const mpix_prequest *r, const awaited &w, uns
                 if (k + n * threads < packets) there &= load_packet(box, k + n * threads, w.epoch, &payload[n]);
             if (there) break;
             if (flag >= w.epoch) {
-                fence_acquire(&w.flags[i]);
+                fence_acquire(&w.flags[i]);  // pairs: A1
                 return inline_result::flagged;
             }
             if (polls % 64 == 0 && w.over(r)) return inline_result::missing;
@@ -221,7 +221,7 @@ MPIX_FN bool packets_are_there(const awaited &w, unsigned i, unsigned rank, unsi
 // Whether one who has found `before` where he raised taken[i] to his claim has it. One thread, before a barrier.
 MPIX_FN bool has_claimed(const awaited &w, unsigned i, uint64_t before) {
     // It was given back: what that group has copied comes before what this one copies. Pairs with cas_acq_rel_gpu in take_inline.
-    if (before == 2 * w.epoch - 2) fence_acquire(w.taken() + i);
+    if (before == 2 * w.epoch - 2) fence_acquire(w.taken() + i);  // pairs: A5
     return before < 2 * w.epoch - 1;
 }
 
@@ -233,7 +233,7 @@ MPIX_FN void tell_taken(uint64_t *flag, uint64_t *told, uint64_t epoch, bool sol
     if (sole)
         store_relaxed(flag, epoch);
     else
-        store_release_gpu(flag, epoch);
+        store_release_gpu(flag, epoch);  // pairs: A3
     store_relaxed(told, epoch);
 }
 
@@ -251,7 +251,7 @@ MPIX_FN bool take_inline(const Group &group, mpix_prequest *r, const awaited &w,
         if (!once) return false;
         // All of it lies there, so who has set about it has nothing to wait for, and may have told its own members already that
         // the partition is there: then nobody who comes after these is to hear that it is not.
-        if (vote_all(group, reached_acquire(&w.flags[i], w.epoch))) return true;
+        if (vote_all(group, reached_acquire(&w.flags[i], w.epoch))) return true;  // pairs: A1, A3
     }
     uint64_t *const told = load_pointer_weak(&r->told);  // read here, where nobody waits for it
     const packed_view to = packed_view_of(r->buffer, r->offsets, uint64_t{i} * w.bytes);
@@ -265,7 +265,7 @@ MPIX_FN bool take_inline(const Group &group, mpix_prequest *r, const awaited &w,
     if (broadcast_bool(group, rank == 0 && mine == inline_result::flagged)) return true;
     // Another group's to take, over what was copied, which this hands on (see has_claimed). If that is still what it is: the
     // partition may have come by its flag just now, and then the next epoch's be another group's already.
-    if (rank == 0) cas_acq_rel_gpu(w.taken() + i, 2 * w.epoch - 1, 2 * w.epoch - 2);
+    if (rank == 0) cas_acq_rel_gpu(w.taken() + i, 2 * w.epoch - 1, 2 * w.epoch - 2);  // pairs: A5
     return false;
 }
 
@@ -278,7 +278,7 @@ MPIX_FN bool all_flagged(const Group &group, const awaited &w, unsigned looks) {
     bool mine = true;
     for (unsigned n = rank; mine && n < w.count; n += threads) {
         unsigned left = looks;
-        do mine = reached_acquire(&w.flags[w.first + n], w.epoch);
+        do mine = reached_acquire(&w.flags[w.first + n], w.epoch);  // pairs: A1, A3, B2
         while (!mine && --left != 0);
     }
     return vote_all(group, mine);

@@ -180,7 +180,7 @@ MPIX_FN bool flagged(const Group &group, const prepared_receive &v, int j, unsig
     bool set = count <= static_cast<uint64_t>(group.num_threads());
     // Pairs with the sender's publish_partition, and with tell_taken; by the barrier the other members have it as well.
     if (set && rank < count) do {
-            set = reached_acquire(&v.flags[range.first + rank], v.epoch);
+            set = reached_acquire(&v.flags[range.first + rank], v.epoch);  // pairs: A1, A3, B2
         } while (!set && --looks != 0);
     return vote_all(group, set);
 }

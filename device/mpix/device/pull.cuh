@@ -176,6 +176,7 @@ MPIX_COLD_FN void refuse_rts(const Group &group, const reading &s) {
     for (unsigned n = w.first + static_cast<unsigned>(group.thread_rank()); n < w.first + w.count;
          n += static_cast<unsigned>(group.num_threads())) {
         store_relaxed(wanted + n, 0);
+        // pairs: B4
         if (load_relaxed(w.flags + n) < w.epoch &&
             fetch_max_relaxed_gpu(w.taken() + n, 2 * w.epoch - 1) < 2 * w.epoch - 1)
             store_release(answers + n, 2 * w.epoch + 1);  // what was read in the epoch before comes before it
@@ -206,7 +207,7 @@ MPIX_COLD_FN found find_rts(const Group &group, reading &s) {
             if (there || offered) break;
         }
         // Pairs with publish_partition, with the engine's flags, and with store_release_gpu in read_rts.
-        for (unsigned n = rank; there && n < w.count; n += threads) fence_acquire(flags + n);
+        for (unsigned n = rank; there && n < w.count; n += threads) fence_acquire(flags + n);  // pairs: A1, B2
         // A barrier: what its members acquired, all have.
         if (vote_all(group, there)) return found::all;
         if (vote_all(group, !offered)) {
@@ -219,7 +220,7 @@ MPIX_COLD_FN found find_rts(const Group &group, reading &s) {
             if (rank == 0 && load_relaxed(offers + n) == w.epoch) {
                 mine = fetch_max_relaxed_gpu(taken + n, 2 * w.epoch - 1) < 2 * w.epoch - 1;
                 // Pairs with store_release_after_fence in send_rts: the partition's bytes.
-                if (mine) fence_acquire(offers + n);
+                if (mine) fence_acquire(offers + n);  // pairs: B1
             }
             // A barrier: what the leader acquired, every member has.
             if (broadcast_bool(group, mine)) {
@@ -244,12 +245,12 @@ MPIX_COLD_FN bool read_rts(const Group &group, const reading &s) {
     group.sync();  // all members' loads and stores are behind it
     // By the last of them, as in take_inline. What all have stored, before the flag. Pairs with reached_acquire and fence_acquire, of
     // other groups of this GPU.
-    if (rank == threads - 1) store_release_gpu(s.w.flags + s.offered, s.w.epoch);
+    if (rank == threads - 1) store_release_gpu(s.w.flags + s.offered, s.w.epoch);  // pairs: B2
     group.sync();  // who asks from now on finds the flag
     // What all have loaded and stored, and the flag, before the answer: then the sender's host lets the send buffer be written again,
     // and tells the receiver's that all is there. Pairs with load_acquire() in the engine.
     if (uint64_t *const answers = load_pointer(&s.r->answers); rank == threads - 1 && answers != nullptr)
-        store_release(answers + s.offered, 2 * s.w.epoch);
+        store_release(answers + s.offered, 2 * s.w.epoch);  // pairs: B3
     return true;
 }
 

@@ -55,9 +55,9 @@ MPIX_FN host_says ask_of_send(mpix_prequest *r) {
                 2 * epoch + (now.inline_buffer != 0 && load_pointer(&r->inline_buffer) != nullptr && epoch >> 32 == 0));
 #else
         if (now.gate >= gate_needed(epoch, load_relaxed(&r->slots)) && load_pointer(&r->landing) != nullptr)
-            store_release_gpu(&r->open_word, 2 * epoch);  // hands the acquire on, see admit
+            store_release_gpu(&r->open_word, 2 * epoch);  // hands the acquire on, see admit; pairs: C6
 #endif
-        store_release_gpu(&r->seen_gate, now.gate);  // hands the acquire on, see admit
+        store_release_gpu(&r->seen_gate, now.gate);  // hands the acquire on, see admit; pairs: C5
     });
 }
 
@@ -96,7 +96,7 @@ template <mpix_device_call Call>
 MPIX_FN admitted admit(mpix_prequest *r, int p) {
 #if !MPIX_ON_GPU
     // Asking is cheap here: only what goes to the landing is known without. Acquires as below, and the route, which a peer that
-    // does not keep to the rules may have undone since.
+    // does not keep to the rules may have undone since. pairs: C6
     const uint64_t open = load_acquire_gpu(&r->open_word),
                    open_now = open_epoch(r, open, load_relaxed(&r->ready_count));
     if (r->head != send_head || static_cast<unsigned>(p) >= static_cast<unsigned>(r->partitions) || open_now == 0 ||
@@ -112,7 +112,7 @@ MPIX_FN admitted admit(mpix_prequest *r, int p) {
     const uint64_t epoch = load_relaxed(&r->seen_epoch);
     // Acquires what the receiver did before its Start, by way of the thread that read the host's word:
     // our stores to the landing must not come before it.
-    const uint64_t gate = load_acquire_gpu(&r->seen_gate);
+    const uint64_t gate = load_acquire_gpu(&r->seen_gate);  // pairs: C5
     if (head != send_head || static_cast<unsigned>(p) >= static_cast<unsigned>(partitions) || epoch < 2 ||
         readied >= epoch * static_cast<uint64_t>(partitions) || gate < gate_needed(epoch, slots))
         return admit_by_host<Call>(r, p);
@@ -142,18 +142,18 @@ MPIX_COLD_FN void say_all_ready(mpix_prequest *r, uint64_t epoch) {
     if (load_pointer(&r->postings) != nullptr) end_posting(r, epoch, whole);
     // Orders all partitions' bytes and flags, chained to us by the counter, before the words below.
     // Pairs with load_acquire() in the host's completion test and in the receiver's parrived.
-    fence_acq_rel();
+    fence_acq_rel();  // pairs: D2, D3
     // Each once: a peer that does not keep to the rules may undo the route meanwhile.
     uint64_t *const flags = arrival_flags(load_pointer(&r->flags)), *const complete = load_pointer(&r->peer_complete);
     if (whole && flags != nullptr && complete != nullptr) {
         if (load_relaxed(&r->open_word) == 2 * epoch + 1)
             store_relaxed(inline_word_beside(complete), epoch);   // some may lie there; told by the next but one
-        store_release_after_fence(&flags[r->partitions], epoch);  // the whole message's
+        store_release_after_fence(&flags[r->partitions], epoch);  // the whole message's; pairs: D4
         // Not before that flag: it lets the receiver's host start the next epoch, and look() counts on the
         // flag then. A release of its own, since the two words are in different memories.
-        store_release(complete, epoch);
+        store_release(complete, epoch);  // pairs: D3
     }
-    store_release_after_fence(&r->words->all_ready, epoch);
+    store_release_after_fence(&r->words->all_ready, epoch);  // pairs: D2, D5
 }
 
 // Count one partition as readied. The counter chains all callers (see fetch_add_acq_rel_gpu), so the last one of
@@ -165,12 +165,13 @@ MPIX_COLD_FN void say_all_ready(mpix_prequest *r, uint64_t epoch) {
 // others' counts.
 template <bool Alone, bool Inline = false>
 MPIX_FN void count_ready(mpix_prequest *r, uint64_t epoch) {
+    // pairs: D1
     const uint64_t readied = (Alone    ? fetch_add_single_writer(&r->ready_count)
                               : Inline ? fetch_add_relaxed_gpu(&r->ready_count)
                                        : fetch_add_acq_rel_gpu(&r->ready_count)) +
                              1;
     if (readied != epoch * static_cast<uint64_t>(r->partitions)) return;
-    if constexpr (Inline) fence_acq_rel();
+    if constexpr (Inline) fence_acq_rel();  // pairs: D1
     say_all_ready(r, epoch);
 }
 
@@ -179,12 +180,12 @@ MPIX_FN void count_ready(mpix_prequest *r, uint64_t epoch) {
 MPIX_FN void enter_in_ring(mpix_prequest *r, uint64_t epoch, uint32_t what) {
     store_relaxed(&r->defer_epoch, epoch);
     const uint64_t place = fetch_add_relaxed_gpu(&r->defer_count) % static_cast<uint64_t>(r->partitions);
-    store_release_after_fence(&r->ring[place], epoch << 32 | what);
+    store_release_after_fence(&r->ring[place], epoch << 32 | what);  // pairs: G1
 }
 
 // Hand partition p over to the progress engine, for good. The caller has synchronised its group.
 MPIX_COLD_FN void defer(mpix_prequest *r, int p, uint64_t epoch) {
-    fence_acq_rel();  // the partition's bytes
+    fence_acq_rel();  // the partition's bytes; pairs: G1
     enter_in_ring(r, epoch, static_cast<uint32_t>(p));
 }
 
@@ -195,8 +196,9 @@ MPIX_COLD_FN void send_rts(mpix_prequest *r, int p, uint64_t epoch) {
     uint64_t *const flags = load_pointer(&r->flags);  // once: a peer that does not keep to the rules may undo the route
     // The partition's bytes reach whoever finds the offer, which pairs with fence_acquire in find_rts; or the ring entry, as
     // in defer, if nobody does.
-    fence_acq_rel();
+    fence_acq_rel();  // pairs: B1, G1
     if (flags != nullptr)
+        // pairs: B1
         store_release_after_fence(rts_of(arrival_flags(flags), static_cast<uint64_t>(r->partitions)) + p, epoch);
     enter_in_ring(r, epoch, static_cast<uint32_t>(p) | (flags != nullptr ? static_cast<uint32_t>(MPIX_RING_RTS) : 0));
 }
@@ -256,6 +258,7 @@ MPIX_COLD_FN int put_off(const Group &group, int p, mpix_prequest *r, admitted a
 #else
         constexpr bool packs = true;
 #endif
+        // pairs: C5
         by_queue = a.what == admission::later &&
                    load_acquire_gpu(&r->seen_gate) >= gate_needed(a.epoch, load_relaxed(&r->slots)) &&
                    may_post(r, packs, static_cast<uint64_t>(group.num_threads()));
@@ -282,8 +285,8 @@ MPIX_COLD_FN int put_off(const Group &group, int p, mpix_prequest *r, admitted a
 // The caller's group has stored a partition in the landing: bytes before flag. Pairs with reached_acquire() in look and in the host's
 // test, and with fence_acquire in await_together. One thread, behind a barrier of the group.
 MPIX_FN void publish_partition(uint64_t *flags, int p, uint64_t epoch) {
-    fence_acq_rel();
-    store_release_after_fence(&arrival_flags(flags)[p], epoch);
+    fence_acq_rel();                                             // pairs: A1
+    store_release_after_fence(&arrival_flags(flags)[p], epoch);  // pairs: A1
 }
 
 #if MPIX_ON_GPU
@@ -310,10 +313,10 @@ MPIX_FN int conclude_claimed(const Group &group, int p, mpix_prequest *r, uint64
     const bool leader = group.thread_rank() == 0;
     bool mine = false;
     if (leader) {
-        fence_acq_rel();  // bytes before flag: pairs as in publish_partition
+        fence_acq_rel();  // bytes before flag: pairs as in publish_partition; pairs: A1
         mine = before < epoch;
         if (mine)
-            store_release_after_fence(&arrival_flags(flags)[p], epoch);
+            store_release_after_fence(&arrival_flags(flags)[p], epoch);  // pairs: A1
         else
             refuse<Mover::call>(r, MPIX_CAUSE_READY, p);
     }

@@ -36,6 +36,7 @@ MPIX_COLD_FN int claim_to_post(mpix_prequest *r, int low, int high, uint64_t thr
 #else
     constexpr bool packs = true;
 #endif
+    // pairs: C5
     if (a.what != admission::later || load_acquire_gpu(&r->seen_gate) < gate_needed(a.epoch, load_relaxed(&r->slots)) ||
         !may_post(r, packs, threads))
         return 0;
@@ -61,6 +62,7 @@ MPIX_COLD_FN void post_neighbours(mpix_prequest *r, const mpix_posting *ways, in
     }
     // As count_ready() does for one.
     const uint64_t all = static_cast<uint64_t>(count);
+    // pairs: D1
     if (fetch_add_acq_rel_gpu(&r->ready_count, all) + all == epoch * static_cast<uint64_t>(r->partitions))
         say_all_ready(r, epoch);
 }

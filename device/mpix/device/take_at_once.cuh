@@ -95,7 +95,7 @@ MPIX_FN bool wait_inline_fast(const Group &group, mpix_prequest *r, int j, bool 
                    ? look_on([&] { return load_packet(box, rank < packets ? rank : packets - 1, epoch, &payload[0]); })
                    : look_on([&] { return load_packets(box, rank, threads, packets, epoch, payload); });
         good = (seen == sight::packets) & (again == epoch) & (whole < epoch) & (before < 2 * epoch - 1);
-        if (leader && before == 2 * epoch - 2) fence_acquire(taken);  // see has_claimed
+        if (leader && before == 2 * epoch - 2) fence_acquire(taken);  // see has_claimed; pairs: A5
     }
     if (vote_all(group, good)) {
         // As in inline_buffer_of, `buffer` may be null here.
@@ -112,9 +112,9 @@ MPIX_FN bool wait_inline_fast(const Group &group, mpix_prequest *r, int j, bool 
         return true;
     }
     // Another group's to take, unless it is there.
-    if (leader && before < 2 * epoch - 1) cas_acq_rel_gpu(taken, 2 * epoch - 1, 2 * epoch - 2);
+    if (leader && before < 2 * epoch - 1) cas_acq_rel_gpu(taken, 2 * epoch - 1, 2 * epoch - 2);  // pairs: A5
     // Pairs with the sender's publish_partition, and with tell_taken; by the barrier all members have it.
-    if (busy && seen == sight::flag) fence_acquire(flags + at);
+    if (busy && seen == sight::flag) fence_acquire(flags + at);  // pairs: A1, A3
     return vote_all(group, seen == sight::flag);
 }
 

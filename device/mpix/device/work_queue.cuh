@@ -28,7 +28,7 @@ MPIX_FN uint64_t queue_blocks(const mpix_work_queue *q) { return uint64_t{1} << 
 
 // Blocks below the result are done with: they may be reserved again, and the payload behind them is the caller's again.
 // Pairs with store_release in poll_queue.
-MPIX_FN uint64_t queue_completed(const mpix_work_queue *q) { return load_acquire(&q->completed); }
+MPIX_FN uint64_t queue_completed(const mpix_work_queue *q) { return load_acquire(&q->completed); }  // pairs: Q6
 
 // ---- reserve -------------------------------------------------------------------------------------------------------
 
@@ -59,7 +59,7 @@ MPIX_FN void hand_over(mpix_work_queue *q) {
     for (;;) {
         // The entries of that posting, and the payload, are ours to hand over. Pairs with store_release_after_fence in
         // publish_blocks. A mark of an earlier lap is no higher than where we stand.
-        const uint64_t end = load_acquire_gpu(&q->filled[ready & mask]);
+        const uint64_t end = load_acquire_gpu(&q->filled[ready & mask]);  // pairs: Q1
         if (end <= ready) break;
         ready = end;
     }
@@ -67,10 +67,11 @@ MPIX_FN void hand_over(mpix_work_queue *q) {
     q->ready = ready;
     MPIX_ON_POST_STEP();
     // All entries, and their payload, before the record. Pairs with the NIC's fetch.
-    store_release_record(q->rings.sq_record, to_be32(static_cast<uint32_t>(ready & 0xffff)).raw);
+    store_release_record(q->rings.sq_record, to_be32(static_cast<uint32_t>(ready & 0xffff)).raw);  // pairs: Q3
     MPIX_ON_POST_STEP();
     // The form with the next index, which takes no look at the last entry: index << 8, queue pair << 8.
     if (q->rings.doorbell != nullptr)
+        // pairs: Q4
         store_release_mmio(q->rings.doorbell, static_cast<uint64_t>(to_be32(q->rings.qpn << 8).raw) << 32 |
                                                   to_be32(static_cast<uint32_t>(ready & 0xffff) << 8).raw);
 }
@@ -79,18 +80,18 @@ MPIX_FN void hand_over(mpix_work_queue *q) {
 MPIX_FN void publish_blocks(mpix_work_queue *q, uint64_t first, uint64_t count) {
     // Each poster releases its own entries and payload to the system: they are another thread's to hand over. Pairs
     // with load_acquire_gpu in hand_over, which may see the mark before the call is counted.
-    fence_acq_rel();
-    store_release_after_fence(&q->filled[first & (queue_blocks(q) - 1)], first + count);
+    fence_acq_rel();                                                                      // pairs: Q1
+    store_release_after_fence(&q->filled[first & (queue_blocks(q) - 1)], first + count);  // pairs: Q1
     MPIX_ON_POST_STEP();
     // Chained with whoever is in charge: he sees our mark if we count behind him, and we his `ready` if he has left.
-    if (fetch_add_acq_rel_gpu(&q->publishing) != 0) return;
+    if (fetch_add_acq_rel_gpu(&q->publishing) != 0) return;  // pairs: Q2
     uint64_t counted = 1;
     do {
         // A pass over what was counted up to here. It ends: each one more is another thread's finished posting.
         hand_over(q);
         MPIX_ON_POST_STEP();
         // Leave, with `ready` for the next one, unless somebody has counted meanwhile: his mark comes with his count.
-    } while (!compare_exchange_acq_rel_gpu(&q->publishing, &counted, 0));
+    } while (!compare_exchange_acq_rel_gpu(&q->publishing, &counted, 0));  // pairs: Q2
 }
 
 // ---- poll ----------------------------------------------------------------------------------------------------------
@@ -111,21 +112,21 @@ constexpr mpix_poller own_side = MPIX_POLLER_HOST;
 #endif
 
 MPIX_FN void end_polling(mpix_work_queue *q, int side) {
-    store_release(&q->busy[side], 0);  // `consumed` for the other side; pairs with test_flag_seq_cst
+    store_release(&q->busy[side], 0);  // `consumed` for the other side; pairs with test_flag_seq_cst; pairs: Q9
     MPIX_ON_POST_STEP();
-    store_release_gpu(&q->polling[side], 0);  // and for ours; pairs with cas_acq_rel_gpu
+    store_release_gpu(&q->polling[side], 0);  // and for ours; pairs with cas_acq_rel_gpu; pairs: Q8
 }
 
 // One thread of one side at a time. If both sides come at once it may be neither; both come again.
 MPIX_FN bool begin_polling(mpix_work_queue *q, int side) {
     // Our side's other threads first, for the flags are made for two. Takes over from the one before; pairs with
     // store_release_gpu in end_polling.
-    if (load_relaxed(&q->polling[side]) != 0 || !cas_acq_rel_gpu(&q->polling[side], 0, 1)) return false;
-    set_flag_seq_cst(&q->busy[side]);
+    if (load_relaxed(&q->polling[side]) != 0 || !cas_acq_rel_gpu(&q->polling[side], 0, 1)) return false;  // pairs: Q8
+    set_flag_seq_cst(&q->busy[side]);                                                                     // pairs: Q9
     MPIX_ON_POST_STEP();
     // The other side is not at it, and `consumed` is as it left it. Pairs with store_release in end_polling.
-    if (!test_flag_seq_cst(&q->busy[1 - side])) return true;
-    end_polling(q, side);  // hands on what we took over
+    if (!test_flag_seq_cst(&q->busy[1 - side])) return true;  // pairs: Q9
+    end_polling(q, side);                                     // hands on what we took over
     return false;
 }
 
@@ -147,7 +148,7 @@ MPIX_FN uint64_t poll_queue(mpix_work_queue *q, int side = own_side) {
             continue;
         }
         // The rest of the entry can be read, and `head` is not older than it. Pairs with the NIC.
-        fence_acquire(cqe_tail(entry));
+        fence_acquire(cqe_tail(entry));  // pairs: Q5
         uint64_t error = 0;
         // What does not speak of a block that is under way is not believed.
         const bool known = ours && index < load_relaxed(&q->head);
@@ -166,7 +167,7 @@ MPIX_FN uint64_t poll_queue(mpix_work_queue *q, int side = own_side) {
     }
     if (consumed != start) {
         // The NIC is done with the entries that these complete, the last of which it has written behind the others.
-        fence_acquire(cqe_tail(&q->rings.cq[(consumed - 1) & (entries - 1)]));
+        fence_acquire(cqe_tail(&q->rings.cq[(consumed - 1) & (entries - 1)]));  // pairs: Q5
         // No order: this entry of the ring is written again only for a block that is reserved after `completed` has
         // said so.
         store_relaxed(q->rings.cq_record, to_be32(static_cast<uint32_t>(consumed & 0xffffff)).raw);
@@ -174,9 +175,10 @@ MPIX_FN uint64_t poll_queue(mpix_work_queue *q, int side = own_side) {
     }
     if (completed != before) {
         MPIX_ON_POST_STEP();
+        // pairs: Q6
         store_release(&q->completed, completed);  // hands on what was acquired above; pairs with queue_completed
         // An error is there before the completion of what failed. Pairs with load_acquire() on the host.
-        if (q->report != nullptr) store_release(&q->report->completed, completed);
+        if (q->report != nullptr) store_release(&q->report->completed, completed);  // pairs: Q7
     }
     end_polling(q, side);
     return completed - before;
