@@ -4,11 +4,11 @@
 #ifndef MPIX_HOST_CONFIG_H
 #define MPIX_HOST_CONFIG_H
 
-#include <mpix/device/pack_choice.h>
-
 #include <cstdint>
 #include <string>
 #include <vector>
+
+#include "device/kernels/pack_choice.h"
 
 namespace mpix {
 

@@ -7,11 +7,11 @@
 #include <memory>
 #include <string>
 
+#include "transport/device_spec.h"
 #include "transport/network.h"
-#include "transport/rdma_wish.h"
 #include "transport/send_queue.h"
 #include "transport/transport.h"
-#include "transport/ucx_wish.h"
+#include "transport/ucx_options.h"
 
 namespace mpix::transport {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include <mpix/device/module_loading.h>
+#include "device/cuda/module_loading.h"
 
 #include <cuda.h>
 #include <mpix/detail/cuda_host.h>

@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "host/request/explain.h"
 
-#include <mpix/device/mailbox.cuh>
-#include <mpix/device/module_loading.h>
-#include <mpix/device/post.cuh>
-#include <mpix/device/pull.cuh>
+#include <mpix/impl/inline/packet.cuh>
+#include <mpix/impl/rget/rget.cuh>
+#include <mpix/impl/work_queue/post.cuh>
 
 #include <limits>
 #include <new>
 #include <string_view>
 
+#include "device/cuda/module_loading.h"
 #include "host/config.h"
 #include "host/explain_text.h"
 #include "host/format.h"
-#include "host/request/chunks.h"
-#include "host/request/landing_room.h"
-#include "host/request/setup.h"
+#include "host/protocol/slot_budget.h"
+#include "host/request/upcalls.h"
+#include "host/staging/chunks.h"
 
 namespace mpix {
 namespace {

@@ -3,8 +3,6 @@
 
 #include <mpix/detail/host_launch.h>
 #include <mpix/detail/order.h>
-#include <mpix/device/gpu_pack.h>
-#include <mpix/device/module_loading.h>
 
 #include <atomic>
 #include <cerrno>
@@ -14,22 +12,19 @@
 #include <unordered_map>
 #include <utility>
 
-#include "host/format.h"
+#include "device/cuda/module_loading.h"
+#include "device/kernels/gpu_pack.h"
 #include "host/config.h"
 #include "host/datatype/typemap.h"
-#include "host/request/exported.h"
+#include "host/export/device_request.h"
+#include "host/format.h"
+#include "host/protocol/rget.h"
 #include "host/request/kept_error.h"
-#include "host/request/pull.h"
-#include "host/request/setup.h"
+#include "host/request/upcalls.h"
 #include "host/request/user_memory.h"
 #include "transport/reserve.h"
 
 namespace mpix {
-std::mutex &setup_mutex() {
-    static std::mutex *const mutex = new std::mutex;
-    return *mutex;
-}
-
 namespace {
 
 struct owners_state {
@@ -93,12 +88,6 @@ std::string request::why_not_pulled(std::uint64_t least) const {
     // The sender's partitions count.
     const std::uint64_t each = kind == MPIX_KIND_SEND ? partition_bytes : 8;
     return why_no_pull({place.owner != nullptr, !gapless, op.buffer, each, least});
-}
-
-void give_back(transport::region &own) {
-    if (!own) return;
-    if (transport::network *const network = transport::network_in_use(); network != nullptr) network->forget(own);
-    transport::node_memory().release(own);
 }
 
 request::~request() {
@@ -333,6 +322,27 @@ std::string request::path() const {
     if (null_peer()) return "null";
     const std::lock_guard lock(setup_mutex());
     return path_;
+}
+
+error_place place_of_errors(const request &r) {
+    // acquire: pairs with the release in communicator_registry::remove.
+    const MPI_Errhandler last = r.op.members->last_handler.load(std::memory_order_acquire);  // pairs: H4
+    const bool freed = last != MPI_ERRHANDLER_NULL;
+    return {.members = r.op.members,
+            .comm = r.op.comm,
+            .stand_in = freed ? communicators().stand_in() : MPI_COMM_NULL,
+            .last_handler = last,
+            .sends = r.kind == MPIX_KIND_SEND,
+            .peer = r.op.peer,
+            .tag = r.op.tag,
+            .partitions = r.op.partitions};
+}
+
+copy_source request::source() const {
+    copy_source out{kind, op.partitions, partition_bytes, op.buffer, home, words_region, inline_capable()};
+    out.reads = kind == MPIX_KIND_RECV && !out.inline_capable && !null_peer() && why_not_pulled().empty();
+    if (out.inline_capable && !gapless) out.gaps.emplace(offsets());
+    return out;
 }
 
 }  // namespace mpix

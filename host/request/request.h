@@ -19,16 +19,17 @@
 #include <string>
 #include <vector>
 
+#include "host/control/comm_id.h"
+#include "host/control/match_key.h"
+#include "host/control/message.h"
+#include "host/control/setup_mutex.h"
 #include "host/datatype/plan.h"
+#include "host/export/device_request.h"
+#include "host/export/offset_table.h"
+#include "host/protocol/select.h"
 #include "host/report.h"
-#include "host/request/communicator.h"
-#include "host/request/control.h"
-#include "host/request/exported.h"
 #include "host/request/handle_table.h"
 #include "host/request/inquiry.h"
-#include "host/request/matcher.h"
-#include "host/request/movement.h"
-#include "host/request/places.h"
 #include "transport/select.h"
 
 namespace mpix {
@@ -129,10 +130,11 @@ public:
     match_key key() const;
     // Whether an exported copy may go inline, if its route has one.
     virtual bool inline_capable() const = 0;
-    // Why kernels of its receiver's do not read it out of its send buffer, as far as this side's buffer goes (pull.h); empty: they may.
+    // Why kernels of its receiver's do not read it out of its send buffer, as far as this side's buffer goes (rget.h); empty: they may.
     std::string why_not_pulled(std::uint64_t least = 0) const;
     // Of one that is not empty.
     offset_table offsets() const { return {*op.type, op.buffer, total_bytes()}; }
+    copy_source source() const;
 
     const operation op;
     const mpix_kind kind;
@@ -201,8 +203,7 @@ protected:
     std::string path_ = "unmatched";  // guarded by setup_mutex
 };
 
-// An outcome that needs no memory; class_of() gives it an error class of its own.
-inline constexpr char no_memory[] = "no memory";
+// class_of() gives no_memory an error class of its own.
 int class_of(const transport::outcome &why);  // what ends with the system's ENOMEM is one, too
 template <class Body>
 transport::outcome attempt(const Body &body) {
@@ -224,11 +225,6 @@ bool try_step(const Step &step) {
 }
 // Put it into a message to the peer.
 void tell_reason(control_message &answer, const transport::outcome &why);
-
-std::mutex &setup_mutex();
-
-// Node memory of ours that a peer may have been given access to.
-void give_back(transport::region &own);
 
 // Every partitioned request of this process, by the MPI library's handle.
 inline handle_table<request> &requests() {

@@ -7,13 +7,13 @@
 
 #include <cstring>
 #include <memory>
-#include <mpix/device/post.cuh>
+#include <mpix/impl/work_queue/post.cuh>
 #include <utility>
 
 #include "tests/bench/grid.cuh"
 #include "tests/bench/pair.cuh"
 #include "transport/workqueue/software_hca.h"
-#include "transport/wqe.h"
+#include "transport/wqe/wqe.h"
 
 namespace bench {
 

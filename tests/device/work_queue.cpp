@@ -3,7 +3,7 @@
 // Many threads, warps or blocks post to one small queue at once: fresh data in every epoch, partitions as Pready posts them
 // and ranges in an order that is new in every epoch, every byte checked. The software HCA consumes the queue, and says what it
 // found wrong with it. On a GPU a full run posts at least a million times.
-#include <mpix/device/post.cuh>
+#include <mpix/impl/work_queue/post.cuh>
 
 #include <memory>
 

@@ -14,11 +14,11 @@
 #include <vector>
 
 #include "host/config.h"
+#include "host/control/peers.h"
 #include "host/progress.h"
-#include "host/request/processes.h"
-#include "host/request/receive.h"
-#include "host/request/send.h"
-#include "host/request/setup.h"
+#include "host/transfer/receive.h"
+#include "host/transfer/send.h"
+#include "host/wireup/wireup.h"
 #include "tests/fuzz/fake_mpi.h"
 #include "tests/fuzz/input.h"
 #include "tests/fuzz/landmark.h"

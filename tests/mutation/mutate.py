@@ -18,9 +18,9 @@ import tempfile
 from pathlib import Path
 
 PROGRAMS = {  # and what each is to show races in
-    "queue": ["device/mpix/device/work_queue.cuh", "transport/workqueue/software_hca.cc",
+    "queue": ["include/mpix/impl/work_queue/queue.cuh", "transport/workqueue/software_hca.cc",
               "transport/workqueue/software_hca.h"],
-    "posting": ["device/mpix/device/post.cuh", "transport/workqueue/network_queue.cc"],
+    "posting": ["include/mpix/impl/work_queue/post.cuh", "transport/workqueue/network_queue.cc"],
 }
 FILES = [file for files in PROGRAMS.values() for file in files]
 ORDERED = ["load_acquire", "load_acquire_pair", "load_acquire_gpu", "store_release", "store_release_gpu",
@@ -63,7 +63,7 @@ def build(compiler, root, overlay, program, folder):
     command = [compiler, "-std=c++20", "-O1", "-g", "-fsanitize=thread", "-pthread"]
     for base in (overlay, root):
         if base:
-            command += ["-I%s" % base, "-I%s" % (base / "include"), "-I%s" % (base / "device")]
+            command += ["-I%s" % base, "-I%s" % (base / "include")]
     command += ["-include", str(root / "tests/mutation/relaxed.h"), str(root / "tests/mutation" / (program + ".cc")),
                 "-o", str(folder / program)]
     made = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace")

@@ -2,7 +2,7 @@
 //
 // Threads that post prebuilt entries to a queue over a network, its steppers, and hosts that wait for it, for
 // ThreadSanitizer: a host learns from the queue alone that its buffer is free, and then writes to it.
-#include <mpix/device/post.cuh>
+#include <mpix/impl/work_queue/post.cuh>
 
 #include <array>
 #include <atomic>
@@ -16,12 +16,12 @@
 #include <unistd.h>
 
 #include "tests/unit/fake_network.hpp"
-#include "transport/prebuilt_message.cc"
+#include "transport/wqe/prebuilt_message.cc"
 #include "transport/workqueue/decode.cc"
 #include "transport/reserve.cc"
 #include "transport/workqueue/network_queue.cc"
 #include "transport/workqueue/software_hca.cc"
-#include "transport/wqe.cc"
+#include "transport/wqe/wqe.cc"
 
 using namespace mpix::detail;
 using namespace mpix::transport;

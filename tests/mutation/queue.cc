@@ -12,7 +12,7 @@ static void stumble();
 #define MPIX_ON_POST_STEP() ::stumble()
 #define MPIX_ON_HCA_STEP() ::stumble()
 
-#include <mpix/device/work_queue.cuh>
+#include <mpix/impl/work_queue/queue.cuh>
 
 #include <array>
 #include <condition_variable>
@@ -25,7 +25,7 @@ static void stumble();
 #include "tests/queue_memory.hpp"
 #include "transport/workqueue/decode.cc"
 #include "transport/workqueue/software_hca.cc"
-#include "transport/wqe.cc"
+#include "transport/wqe/wqe.cc"
 
 using namespace mpix::detail;
 using namespace mpix::transport;

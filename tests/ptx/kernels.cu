@@ -5,7 +5,7 @@
 #include <cooperative_groups.h>
 #include <mpi.h>
 #include <mpix/device.cuh>
-#include <mpix/device/work_queue.cuh>
+#include <mpix/impl/work_queue/queue.cuh>
 
 namespace cg = cooperative_groups;
 using namespace mpix::detail;

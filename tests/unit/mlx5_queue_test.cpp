@@ -2,9 +2,9 @@
 //
 // A request's queue is the NIC's where the network has such: chosen, opened on libraries that play a ConnectX, posted to by
 // Pready's own code, executed by the software HCA in the place of the silicon, and read along by the host.
-#include "transport/mlx5/queues.h"
+#include "transport/ib/mlx5/queues.h"
 
-#include <mpix/device/post.cuh>
+#include <mpix/impl/work_queue/post.cuh>
 
 #include <chrono>
 #include <numeric>
@@ -15,10 +15,10 @@
 #include "tests/unit/fake_network.hpp"
 #include "tests/unit/mlx5_fakes.hpp"
 #include "transport/backends.h"
-#include "transport/mlx5/completion_watch.h"
-#include "transport/mlx5/export.h"
+#include "transport/ib/mlx5/completion_watch.h"
+#include "transport/ib/mlx5/export.h"
 #include "transport/workqueue/software_hca.h"
-#include "transport/wqe.h"
+#include "transport/wqe/wqe.h"
 
 using namespace mlx5_fakes;
 using mpix::detail::be32;

@@ -6,8 +6,8 @@
 
 #include "tests/catch.hpp"
 #include "tests/unit/mlx5_fakes.hpp"
-#include "transport/mlx5/memory.h"
-#include "transport/mlx5/queue_pair.h"
+#include "transport/ib/mlx5/memory.h"
+#include "transport/ib/mlx5/queue_pair.h"
 
 using namespace mlx5_fakes;
 

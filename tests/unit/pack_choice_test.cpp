@@ -2,7 +2,7 @@
 //
 // Which way a message is packed on a GPU, by the constants of an H200; and that what the copy engine would be told is
 // what the plan says, byte by byte.
-#include <mpix/device/pack_choice.h>
+#include "device/kernels/pack_choice.h"
 
 #include <cstdint>
 #include <random>
@@ -11,7 +11,7 @@
 
 #include "host/datatype/plan.h"
 #include "host/datatype/typemap.h"
-#include "host/interpose/pack_explain.h"
+#include "host/protocol/pack_explain.h"
 #include "tests/catch.hpp"
 
 using namespace mpix;

@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "host/config.h"
-#include "host/request/receive.h"
-#include "host/request/setup.h"
+#include "host/transfer/receive.h"
+#include "host/wireup/wireup.h"
 
 #include "tests/catch.hpp"
 #include "tests/fuzz/fake_mpi.h"

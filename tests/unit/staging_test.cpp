@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "host/config.h"
-#include "host/request/chunked_put.h"
-#include "host/request/staged_delivery.h"
+#include "host/staging/chunked_put.h"
+#include "host/staging/staged_delivery.h"
 #include "tests/catch.hpp"
 #include "tests/unit/fake_network.hpp"
 

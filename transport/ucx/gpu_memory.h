@@ -5,7 +5,7 @@
 #define MPIX_TRANSPORT_UCX_GPU_MEMORY_H
 
 #include "transport/transport.h"
-#include "transport/ucx_wish.h"
+#include "transport/ucx_options.h"
 
 namespace mpix::transport::ucx {
 

@@ -12,13 +12,13 @@
 #include <vector>
 
 #include "transport/backends.h"
-#include "transport/executor_memory.h"
 #include "transport/network.h"
-#include "transport/prebuilt_message.h"
 #include "transport/reserve.h"
 #include "transport/send_queue.h"
 #include "transport/workqueue/software_hca.h"
-#include "transport/wqe.h"
+#include "transport/wqe/executor_memory.h"
+#include "transport/wqe/prebuilt_message.h"
+#include "transport/wqe/wqe.h"
 
 namespace mpix::transport {
 namespace {

@@ -97,7 +97,7 @@ struct mpix_far_memory {
 // Of a receive, beside the first bit: "mpix_waiters" is 1; and the logarithm of the number of threads that wait_inline_fast wants.
 #define MPIX_HANDLE_SOLE 2ull
 #define MPIX_HANDLE_TAKERS_SHIFT 2
-// Of a receive without the first bit: its kernels may be offered partitions to read (pull.cuh).
+// Of a receive without the first bit: its kernels may be offered partitions to read (rget.cuh).
 #define MPIX_HANDLE_READS 2ull
 #define MPIX_HANDLE_BITS 63ull
 
@@ -117,7 +117,7 @@ struct mpix_prequest {
     uint64_t stall_ns;         // default deadline of wait_arrived; 0 = none
     const int64_t *offsets;    // on a GPU, of a request with gaps that may go inline: where in the user's buffer each
         // piece of the packed message is, the first one first; in the low bits of the address how
-        // often eight bytes must be halved to make a piece (see payload.cuh). Else null.
+        // often eight bytes must be halved to make a piece (see gather.cuh). Else null.
 
     // The route. Every field is zero until the peer is known and is then written once, so a non-zero
     // value read without any ordering is the final one.
@@ -137,7 +137,7 @@ struct mpix_prequest {
     const struct mpix_posting
         *postings;        // send without a landing here: one for each slot of the peer's landing; null: no
                           // queue leads there. Read after the gate: a match may be undone.
-    char *inline_buffer;  // the receiver's packets (mailbox.cuh), of each sender partition in turn; or null
+    char *inline_buffer;  // the receiver's packets (packet.cuh), of each sender partition in turn; or null
     uint64_t *told;       // receive with an inline buffer, in host memory: per sender partition the last epoch
                           // in which a kernel took it out of there
     uint64_t
@@ -145,7 +145,7 @@ struct mpix_prequest {
                      // it to others; 0: none does
     uint32_t copy_engine_bytes;  // from so many on to the progress engine; 0: never
     uint32_t pull_bytes;         // from so many on to a group of the receiver's, if one waits for it; 0: never
-    // Where the receiver's kernels may read the send buffer (pull.cuh), else null.
+    // Where the receiver's kernels may read the send buffer (rget.cuh), else null.
     uint64_t *wanted;  // in the sender's GPU, per partition of its the last epoch in which such a group waits for it
     const char *peer_buffer;  // receive: the send buffer
     uint64_t
@@ -155,7 +155,7 @@ struct mpix_prequest {
     // Changes while in use; each word is accessed atomically.
     uint64_t seen_epoch;      // last active epoch number read from words->epoch
     uint64_t seen_gate;       // last value read from words->gate
-    uint64_t host_read_turn;  // on a GPU: odd while one thread reads the host's words for all; see asking.cuh
+    uint64_t host_read_turn;  // on a GPU: odd while one thread reads the host's words for all; see host_epoch.cuh
     uint64_t open_word;    // send: 2*epoch of the last epoch whose partitions may be stored at the receiver, as far as
                            // is known here, and 1 more if they may go inline
     uint64_t ready_count;  // send: partitions readied since the request was made, all epochs; those that the
