@@ -8,8 +8,6 @@ include(CMakePackageConfigHelpers)
 install(TARGETS mpix mpix_device EXPORT mpixTargets)
 install(TARGETS mpix_info DESTINATION "${CMAKE_INSTALL_BINDIR}")
 install(DIRECTORY "${PROJECT_SOURCE_DIR}/include/mpix" DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}")
-install(DIRECTORY "${PROJECT_SOURCE_DIR}/device/mpix" DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}"
-    FILES_MATCHING PATTERN "*.cuh")
 install(FILES "${PROJECT_SOURCE_DIR}/docs/man/mpix-environment.7" DESTINATION "${CMAKE_INSTALL_MANDIR}/man7")
 
 set(package_dir "${CMAKE_INSTALL_LIBDIR}/cmake/mpix")
@@ -60,6 +58,6 @@ install(PROGRAMS "${PROJECT_BINARY_DIR}/package/mpixcc" "${PROJECT_BINARY_DIR}/p
     DESTINATION "${CMAKE_INSTALL_BINDIR}")
 
 set(MPIX_WRAPPER_COMPAT "${PROJECT_SOURCE_DIR}/include/mpix/compat")
-set(MPIX_WRAPPER_INCLUDES "\"${PROJECT_SOURCE_DIR}/include\" \"${PROJECT_SOURCE_DIR}/device\"")
+set(MPIX_WRAPPER_INCLUDES "\"${PROJECT_SOURCE_DIR}/include\"")
 set(MPIX_WRAPPER_LIBDIR "$here/../lib")
 mpix_configure_wrappers("${PROJECT_BINARY_DIR}/bin")

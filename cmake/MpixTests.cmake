@@ -5,7 +5,7 @@
 #   mpix_add_unit_test(<name> SOURCES <file>... [FAKE_MPI | PLAYED_GPU | MPI | ALONE] [...as mpix_add_mpi_test])
 #       The Catch2 cases (#include "tests/catch.hpp") of these files, whose names end in _test.cpp; others may be
 #       beside them. All of a kind are one program, the target unit.tests[.<kind>], of which each test runs its own
-#       files' cases; by hand: unit.tests -# "[#mailbox_test]". Labels: unit, and no_mpi, for what a build for another MPI
+#       files' cases; by hand: unit.tests -# "[#packet_test]". Labels: unit, and no_mpi, for what a build for another MPI
 #       library need not repeat.
 #           no kind      sees the library's insides
 #           FAKE_MPI     the same, with the fuzzers' MPI library in place of the real one
@@ -136,7 +136,7 @@ function(mpix_add_unit_program program kind alone)
     target_link_libraries(${program} PRIVATE mpix_catch_runner mpix_options)
     if(kind STREQUAL "PLAYED_GPU")
         target_link_libraries(${program} PRIVATE mpix::device)
-        target_compile_definitions(${program} PRIVATE MPIX_PLAY_GPU MPIX_LEAST_READING_THREADS=2)
+        target_compile_definitions(${program} PRIVATE MPIX_FAKE_GPU MPIX_LEAST_READING_THREADS=2)
     else()
         target_link_libraries(${program} PRIVATE mpix_internal)
     endif()

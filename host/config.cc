@@ -50,13 +50,13 @@ bool parse(const std::string &value, progress_mode &out) {
     return true;
 }
 
-bool parse(const std::string &value, pack_wish &out) {
+bool parse(const std::string &value, pack_mode &out) {
     if (value == "auto")
-        out = pack_wish::none;
+        out = pack_mode::none;
     else if (value == "kernel")
-        out = pack_wish::kernel;
+        out = pack_mode::kernel;
     else if (value == "copy")
-        out = pack_wish::rows;
+        out = pack_mode::rows;
     else
         return false;
     return true;
@@ -69,7 +69,7 @@ constexpr const char *takes(const on_off &) { return "0 or 1"; }
 constexpr const char *takes(const seconds &) { return "a number of seconds, at least 0"; }
 constexpr const char *takes(const text &) { return "any text"; }
 constexpr const char *takes(const progress_mode &) { return "auto, always or never"; }
-constexpr const char *takes(const pack_wish &) { return "auto, kernel or copy"; }
+constexpr const char *takes(const pack_mode &) { return "auto, kernel or copy"; }
 
 template <class Knob>
 void read_knob(const char *(*lookup)(const char *), const char *variable, const char *initial, Knob &knob,

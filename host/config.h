@@ -4,11 +4,11 @@
 #ifndef MPIX_HOST_CONFIG_H
 #define MPIX_HOST_CONFIG_H
 
-#include <mpix/device/pack_choice.h>
-
 #include <cstdint>
 #include <string>
 #include <vector>
+
+#include "device/kernels/pack_choice.h"
 
 namespace mpix {
 
@@ -17,7 +17,7 @@ using on_off = bool;
 using seconds = double;
 using text = std::string;
 enum class progress_mode { automatic, always, never };
-using gpu::pack_wish;
+using gpu::pack_mode;
 // A number, or what the library works out for itself.
 struct count_or_auto {
     bool automatic = false;

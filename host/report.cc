@@ -17,7 +17,6 @@
 
 #include "host/config.h"
 #include "host/format.h"
-#include "host/request/request.h"
 
 namespace mpix {
 namespace {
@@ -81,22 +80,19 @@ int raise_on(MPI_Comm comm, const raised &what) {
 }
 
 int raise_for(const request &r, raised what) {
+    const error_place at = place_of_errors(r);  // the handler may free the request
     // A sentence that needed no memory does not say for what there was none.
     char named[160];
     if (what.sentence == no_memory) {
-        const bool sends = r.kind == MPIX_KIND_SEND;
         std::snprintf(named, sizeof named, "%s for the partitioned %s rank %d, tag %d, %d partitions", no_memory,
-                      sends ? "send to" : "receive from", r.op.peer, r.op.tag, r.op.partitions);
+                      at.sends ? "send to" : "receive from", at.peer, at.tag, at.partitions);
         what.sentence = named;
     }
-    const std::shared_ptr<const communicator> members = r.op.members;  // the handler may free the request
-    // acquire: pairs with the release in communicator_registry::remove.
-    const MPI_Errhandler kept = members->last_handler.load(std::memory_order_acquire);
-    if (kept == MPI_ERRHANDLER_NULL) return raise_on(r.op.comm, what);
+    if (at.last_handler == MPI_ERRHANDLER_NULL) return raise_on(at.comm, what);
     static std::recursive_mutex one_at_a_time;  // the handler may come here again
     const std::lock_guard lock(one_at_a_time);
-    PMPI_Comm_set_errhandler(communicators().stand_in(), kept);
-    return raise_on(communicators().stand_in(), what);
+    PMPI_Comm_set_errhandler(at.stand_in, at.last_handler);
+    return raise_on(at.stand_in, what);
 }
 
 }  // namespace

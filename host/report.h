@@ -7,6 +7,7 @@
 #include <mpi.h>
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -14,6 +15,7 @@
 namespace mpix {
 
 class request;
+struct communicator;
 
 // An error of one operation: a class of MPI's and a sentence that names the argument. Made where the error
 // is noticed; raised (below) where the MPI call returns.
@@ -24,12 +26,26 @@ struct problem {
     explicit operator bool() const { return error_class != MPI_SUCCESS; }
 };
 
+// An outcome that needs no memory.
+inline constexpr char no_memory[] = "no memory";
+
 // The class of an operation whose peer's process has ended: the library's own, where it has one.
 #ifdef MPIX_ERR_PROC_FAILED
 constexpr int process_failed = MPIX_ERR_PROC_FAILED;
 #else
 constexpr int process_failed = MPI_ERR_OTHER;
 #endif
+
+// Where the errors of a request are raised, and what it is. The user may have freed its communicator: then `last_handler` is
+// the one that this had last, to be called with `stand_in`.
+struct error_place {
+    std::shared_ptr<const communicator> members;  // keeps the handler
+    MPI_Comm comm, stand_in;
+    MPI_Errhandler last_handler;
+    bool sends;
+    int peer, tag, partitions;
+};
+error_place place_of_errors(const request &r);  // in request.cc
 
 // Raise it through the handler of the request's communicator on behalf of the MPI call `call`. With a fatal handler the
 // sentence is printed and the program ends; with another one the class is returned after the handler has run. The

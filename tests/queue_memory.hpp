@@ -6,7 +6,7 @@
 
 #include <cstdint>
 
-#include "transport/wqe.h"
+#include "transport/wqe/wqe.h"
 
 namespace queue_test {
 

@@ -7,11 +7,11 @@
 #include <memory>
 #include <string>
 
+#include "transport/device_spec.h"
 #include "transport/network.h"
-#include "transport/rdma_wish.h"
 #include "transport/send_queue.h"
 #include "transport/transport.h"
-#include "transport/ucx_wish.h"
+#include "transport/ucx_options.h"
 
 namespace mpix::transport {
 
@@ -20,10 +20,10 @@ transport &shm_transport();
 transport &cuda_ipc_transport();
 #endif
 #if MPIX_HAVE_UCX
-network &ucx_transport(const ucx_wish &wish);  // which the first call has made
+network &ucx_transport(const ucx_options &options);  // which the first call has made
 #endif
 #if MPIX_HAVE_VERBS
-network &verbs_transport(const rdma_wish &device);  // which the first call has made
+network &verbs_transport(const device_spec &device);  // which the first call has made
 #endif
 
 // To one peer, for one executor: the kernels of a GPU, or (gpus null) host threads. The software HCA executes it.

@@ -17,9 +17,9 @@ namespace {
 
 struct permission {
     bool shm = true, cuda_ipc = true, ucx = true, verbs = true;
-    rdma_wish rdma_device;
-    ucx_wish by_ucx;
-    transport *played_gpus = nullptr;
+    device_spec rdma_device;
+    ucx_options by_ucx;
+    transport *fake_gpus = nullptr;
     std::atomic<network *> in_use{nullptr};  // one for all peers, once it was asked for
 };
 
@@ -51,19 +51,19 @@ outcome use_only(const std::string &names) {
     return {};
 }
 
-outcome use_rdma_device(const std::string &wish) { return parse_rdma_wish(wish, allowed().rdma_device); }
+outcome use_rdma_device(const std::string &spec) { return parse_device_spec(spec, allowed().rdma_device); }
 
 outcome use_ucx(bool for_gpu_memory, std::uint64_t eager_bytes) {
     allowed().by_ucx.gpu_memory = for_gpu_memory;
-    if (eager_bytes > ucx_wish::most_eager_bytes)
-        return "it takes a whole number from 0 to " + std::to_string(ucx_wish::most_eager_bytes);
+    if (eager_bytes > ucx_options::most_eager_bytes)
+        return "it takes a whole number from 0 to " + std::to_string(ucx_options::most_eager_bytes);
     allowed().by_ucx.eager_bytes = eager_bytes;
     return {};
 }
 
 void play_gpus(transport &gpus) {
-    allowed().played_gpus = &gpus;
-    allowed().by_ucx.played_gpus = true;
+    allowed().fake_gpus = &gpus;
+    allowed().by_ucx.fake_gpus = true;
 }
 
 bool may_share_memory() { return allowed().shm; }
@@ -102,6 +102,7 @@ std::array<known_network, 2> networks() {
 
 network *between_nodes(outcome &why_not) {
     std::atomic<network *> &in_use = allowed().in_use;
+    // pairs: H10
     if (network *const known = in_use.load(std::memory_order_acquire); known != nullptr && known->usable(why_not))
         return known;
     why_not.clear();
@@ -109,7 +110,7 @@ network *between_nodes(outcome &why_not) {
         const outcome why = n.why_not();
         if (why.empty()) {
             why_not.clear();
-            in_use.store(n.backend, std::memory_order_release);
+            in_use.store(n.backend, std::memory_order_release);  // pairs: H10
             return n.backend;
         }
         why_not += (why_not.empty() ? "" : "; ") + why;
@@ -117,7 +118,7 @@ network *between_nodes(outcome &why_not) {
     return nullptr;
 }
 
-network *network_in_use() { return allowed().in_use.load(std::memory_order_acquire); }
+network *network_in_use() { return allowed().in_use.load(std::memory_order_acquire); }  // pairs: H10
 
 outcome make_queue_to(network &wire, int peer, transport &host_memory, transport *gpus, int device,
                       std::unique_ptr<send_queue> &out, std::string &executed_by) {
@@ -159,7 +160,7 @@ std::string queues_executed_by() {
 transport &node_memory() { return shm_transport(); }
 
 transport *devices() {
-    if (allowed().played_gpus != nullptr) return allowed().played_gpus;
+    if (allowed().fake_gpus != nullptr) return allowed().fake_gpus;
 #if MPIX_HAVE_CUDA
     if (allowed().cuda_ipc && cuda_ipc_transport().usable()) return &cuda_ipc_transport();
 #endif

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "transport/cma.h"
 #include "transport/network.h"
-#include "transport/peer_memory.h"
 #include "transport/send_queue.h"
 #include "transport/transport.h"
 
@@ -26,8 +26,8 @@ outcome no_devices();
 // not known. Before anything else is called.
 outcome use_only(const std::string &names);
 
-// The RDMA device for verbs, as rdma_wish.h has it; empty: any. A sentence if it is malformed. Before anything else, too.
-outcome use_rdma_device(const std::string &wish);
+// The RDMA device for verbs, as device_spec.h has it; empty: any. A sentence if it is malformed. Before anything else, too.
+outcome use_rdma_device(const std::string &spec);
 
 // Whether UCX may be asked to reach the memory of GPUs itself, and which puts go as messages. A sentence if those are too large.
 // Before anything else, too.

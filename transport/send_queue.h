@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // What the host runtime asks of a work queue to a peer on another node: kernels, or host threads that play them, post to
-// it by themselves (device/mpix/device/post.cuh), and somebody executes it, a NIC or the software HCA.
+// it by themselves (include/mpix/impl/work_queue/post.cuh), and somebody executes it, a NIC or the software HCA.
 //
 // Errors: as in transport.h. Thread safety: every function may be called from any thread.
 #ifndef MPIX_TRANSPORT_SEND_QUEUE_H

@@ -108,7 +108,7 @@ struct transport {
     virtual outcome post_word(void *to, std::uint64_t value, int device) {
         return write(to, &value, sizeof value, device);
     }
-    virtual outcome settle(int /*device*/) { return {}; }
+    virtual outcome flush_words(int /*device*/) { return {}; }
     // What a network device has written to the device's memory is in order before all words that are posted after this.
     virtual outcome admit_network(int /*device*/) { return {}; }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include <mpix/device/allocation.h>
+#include "device/cuda/allocation.h"
 
 #include <mpix/detail/cuda_host.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include <mpix/device/module_loading.h>
+#include "device/cuda/module_loading.h"
 
 #include <cuda.h>
 #include <mpix/detail/cuda_host.h>
@@ -16,8 +16,8 @@ bool set_here;
 // The driver reads the variable once, in cuInit. So this runs before the library's other constructors, before main, and before
 // the constructors of a program that is linked with the library. MPI_Init reports a malformed knob.
 [[gnu::constructor(101)]] void ask_for_eager_loading() {
-    const char *const wish = std::getenv(knob);
-    if (std::getenv(variable) != nullptr || (wish != nullptr && std::strcmp(wish, "0") == 0)) return;
+    const char *const setting = std::getenv(knob);
+    if (std::getenv(variable) != nullptr || (setting != nullptr && std::strcmp(setting, "0") == 0)) return;
     set_here = setenv(variable, "EAGER", 0) == 0;
 }
 

@@ -18,7 +18,7 @@ void mpi_check(int error, const char *call) {
     throw std::runtime_error(named ? text : std::string(call) + ": " + text);
 }
 
-void agree(const std::string &complaint, MPI_Comm comm) {
+void broadcast_bool(const std::string &complaint, MPI_Comm comm) {
     int rank, size;
     mpi_check(MPI_Comm_rank(comm, &rank), "MPI_Comm_rank");
     mpi_check(MPI_Comm_size(comm, &size), "MPI_Comm_size");

@@ -24,7 +24,7 @@ void mpi_check(int error, const char *call);
  * Every rank says what went wrong with it ("" for nothing). If anything did anywhere, throws usage_error with
  * the lowest such rank's words on all ranks. Collective.
  */
-void agree(const std::string &complaint, MPI_Comm comm);
+void broadcast_bool(const std::string &complaint, MPI_Comm comm);
 
 /** Runs `work` on this rank and agrees on the std::exceptions it threw. Collective. */
 template <class Work>
@@ -36,7 +36,7 @@ void agree_on(MPI_Comm comm, const Work &work) {
         complaint = error.what();
         if (complaint.empty()) complaint = "unknown error";
     }
-    agree(complaint, comm);
+    broadcast_bool(complaint, comm);
 }
 
 /** Who computes what, and where this rank is. */

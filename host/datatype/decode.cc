@@ -259,13 +259,13 @@ struct kept {
     // Null if there is none yet.
     std::shared_ptr<const plan> ready() const {
         // Whoever sees the flag sees the pointer; pairs with the release in keep().
-        return made.load(std::memory_order_acquire) ? type : nullptr;
+        return made.load(std::memory_order_acquire) ? type : nullptr;  // pairs: H11
     }
     // One thread at a time.
     void keep(std::shared_ptr<const plan> plan) {
         if (ready() != nullptr) return;
         type = std::move(plan);
-        made.store(true, std::memory_order_release);  // the pointer is there; pairs with ready()
+        made.store(true, std::memory_order_release);  // the pointer is there; pairs with ready(); pairs: H11
     }
 };
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "host/datatype/typemap.h"
 
-#include <mpix/device/gpu_pack.h>
-
 #include <algorithm>
 #include <limits>
 #include <mutex>
+
+#include "device/kernels/gpu_pack.h"
 
 namespace mpix {
 namespace {

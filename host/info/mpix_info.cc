@@ -3,7 +3,6 @@
 // mpix_info: what this mpix is and can do here; with --pairs, what each pair of ranks would use.
 #include <mpi.h>
 #include <mpix/detail/abi.h>
-#include <mpix/device/module_loading.h>
 #include <mpix/mpix.h>
 #include <unistd.h>
 
@@ -14,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "device/cuda/module_loading.h"
 #include "host/config.h"
 #include "host/format.h"
 #include "transport/select.h"

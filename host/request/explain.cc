@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "host/request/explain.h"
 
-#include <mpix/device/mailbox.cuh>
-#include <mpix/device/module_loading.h>
-#include <mpix/device/post.cuh>
-#include <mpix/device/pull.cuh>
+#include <mpix/impl/inline/packet.cuh>
+#include <mpix/impl/rget/rget.cuh>
+#include <mpix/impl/work_queue/post.cuh>
 
 #include <limits>
 #include <new>
 #include <string_view>
 
+#include "device/cuda/module_loading.h"
 #include "host/config.h"
 #include "host/explain_text.h"
 #include "host/format.h"
-#include "host/request/chunks.h"
-#include "host/request/landing_room.h"
-#include "host/request/setup.h"
+#include "host/protocol/slot_budget.h"
+#include "host/request/upcalls.h"
+#include "host/staging/chunks.h"
 
 namespace mpix {
 namespace {
@@ -154,16 +154,17 @@ void add_sender(table &out, const request &r, const movement &how, const transpo
     out.line(how.typed_only
                  ? "  in a kernel: pready_typed stores into the receive buffer, pready leaves it to the engine"
                  : "  pready in a kernel: its threads store into the receive buffer");
-    if (how.by_mail)
+    if (how.by_inline)
         out.line(
-            format("    once kernels receive it: {}into their mailbox, the arrival in the data, by groups of {} "
+            format("    once kernels receive it: {}into their inline buffer, the arrival in the data, by groups of {} "
                    "threads or more",
                    !how.typed_only ? ""
                    : r.gapless     ? "both "
                                    : "pready_typed ",
-                   detail::least_mailing_threads(r.partition_bytes)));
-    if (how.mailed.bytes != 0) out.line("    by the mailbox, where there is one: " + described(how.mailed));
-    if (const engine_share &share = how.to_engine; share.by_model && share.bytes != 0)
+                   detail::least_inline_threads(r.partition_bytes)));
+    if (how.sent_inline.bytes != 0)
+        out.line("    inline, where the receiver has a buffer for it: " + described(how.sent_inline));
+    if (const copy_engine_threshold &share = how.to_engine; share.by_model && share.bytes != 0)
         out.line(format(
             "    left to the engine too from {} bytes for each thread on (MPIX_ENGINE_BYTES): a thread stores {:.0f} "
             "bytes a us, the copy engine takes {:.1f} us for a word",

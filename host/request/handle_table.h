@@ -20,7 +20,7 @@ namespace mpix {
 template <class Object>
 class handle_table {
 public:
-    handle_table() { current_.store(add_slots(64), std::memory_order_release); }
+    handle_table() { current_.store(add_slots(64), std::memory_order_release); }  // pairs: H1
     handle_table(const handle_table &) = delete;
     handle_table &operator=(const handle_table &) = delete;
 
@@ -28,10 +28,10 @@ public:
     // is not freed while another thread uses it).
     Object *find(std::uint64_t key) const {
         // acquire: pairs with the release in rebuild, so that the new slots' contents are there.
-        const slots &table = *current_.load(std::memory_order_acquire);
+        const slots &table = *current_.load(std::memory_order_acquire);  // pairs: H1
         for (std::size_t at = hash(key) & table.mask;;) {
             const entry_type &e = table.entry[at];
-            const std::uint64_t here = e.key.load(std::memory_order_acquire);
+            const std::uint64_t here = e.key.load(std::memory_order_acquire);  // pairs: H2
             if (here == key_empty) return nullptr;
             if (here != key) {
                 at = (at + 1) & table.mask;
@@ -39,7 +39,7 @@ public:
             }
             // acquire: pairs with the release in put, so that who sees another key's object sees that this key had left
             // the slot before: a tombstone may go, and its slot be taken, between the two loads.
-            Object *const object = e.object.load(std::memory_order_acquire);
+            Object *const object = e.object.load(std::memory_order_acquire);  // pairs: H2
             if (e.key.load(std::memory_order_relaxed) == key) return object;
             at = hash(key) & table.mask;
         }
@@ -60,6 +60,7 @@ public:
             const std::uint64_t here = table.entry[at].key.load(std::memory_order_relaxed);
             if (here == key_empty) return;
             if (here != key) continue;
+            // pairs: H2
             if (table.entry[at].object.exchange(nullptr, std::memory_order_acq_rel) != nullptr)
                 live_.fetch_sub(1, std::memory_order_relaxed);
             // The key stays as a tombstone that finds nothing, so that probes past it go on; but no probe
@@ -67,7 +68,7 @@ public:
             while (table.entry[(at + 1) & table.mask].key.load(std::memory_order_relaxed) == key_empty &&
                    table.entry[at].key.load(std::memory_order_relaxed) != key_empty &&
                    table.entry[at].object.load(std::memory_order_relaxed) == nullptr) {
-                table.entry[at].key.store(key_empty, std::memory_order_release);
+                table.entry[at].key.store(key_empty, std::memory_order_release);  // pairs: H2
                 --used_;
                 at = (at - 1) & table.mask;
             }
@@ -104,11 +105,11 @@ private:
         for (std::size_t at = hash(key) & table.mask;; at = (at + 1) & table.mask) {
             const std::uint64_t here = table.entry[at].key.load(std::memory_order_relaxed);
             if (here != key && here != key_empty) continue;
-            table.entry[at].object.store(object, std::memory_order_release);
+            table.entry[at].object.store(object, std::memory_order_release);  // pairs: H2
             if (here == key_empty) {
                 ++used_;
                 // release: a reader that sees the key sees the object.
-                table.entry[at].key.store(key, std::memory_order_release);
+                table.entry[at].key.store(key, std::memory_order_release);  // pairs: H2
             }
             return;
         }
@@ -124,7 +125,7 @@ private:
         for (const entry_type &e : old.entry)
             if (Object *object = e.object.load(std::memory_order_relaxed))
                 put(*table, e.key.load(std::memory_order_relaxed), object);
-        current_.store(table, std::memory_order_release);
+        current_.store(table, std::memory_order_release);  // pairs: H1
         return table;
     }
 

@@ -3,7 +3,7 @@
 
 #include <mpi.h>
 #include <mpix/device.cuh>
-#include <mpix/device/error_text.cuh>
+#include <mpix/impl/epoch/error_text.cuh>
 
 #include "host/format.h"
 

@@ -3,8 +3,6 @@
 
 #include <mpix/detail/host_launch.h>
 #include <mpix/detail/order.h>
-#include <mpix/device/gpu_pack.h>
-#include <mpix/device/module_loading.h>
 
 #include <atomic>
 #include <cerrno>
@@ -14,22 +12,19 @@
 #include <unordered_map>
 #include <utility>
 
-#include "host/format.h"
+#include "device/cuda/module_loading.h"
+#include "device/kernels/gpu_pack.h"
 #include "host/config.h"
 #include "host/datatype/typemap.h"
-#include "host/request/exported.h"
+#include "host/export/device_request.h"
+#include "host/format.h"
+#include "host/protocol/rget.h"
 #include "host/request/kept_error.h"
-#include "host/request/pull.h"
-#include "host/request/setup.h"
+#include "host/request/upcalls.h"
 #include "host/request/user_memory.h"
 #include "transport/reserve.h"
 
 namespace mpix {
-std::mutex &setup_mutex() {
-    static std::mutex *const mutex = new std::mutex;
-    return *mutex;
-}
-
 namespace {
 
 struct owners_state {
@@ -83,22 +78,16 @@ request::request(const operation &o, mpix_kind k)
     home->stall_ns = static_cast<std::uint64_t>(config().stall_seconds * 1e9);
 }
 
-bool request::fits_mailbox(std::uint64_t most_bytes) const {
+bool request::fits_inline(std::uint64_t most_bytes) const {
     return place.owner != nullptr && partition_bytes != 0 &&
            partition_bytes <= most_bytes &&  // of a receive: the sender's are as large, or larger
-           (gapless || total_bytes() / static_cast<std::uint64_t>(spread().piece()) <= most_places);
+           (gapless || total_bytes() / static_cast<std::uint64_t>(offsets().piece()) <= most_offsets);
 }
 
 std::string request::why_not_pulled(std::uint64_t least) const {
     // The sender's partitions count.
     const std::uint64_t each = kind == MPIX_KIND_SEND ? partition_bytes : 8;
     return why_no_pull({place.owner != nullptr, !gapless, op.buffer, each, least});
-}
-
-void give_back(transport::region &own) {
-    if (!own) return;
-    if (transport::network *const network = transport::network_in_use(); network != nullptr) network->forget(own);
-    transport::node_memory().release(own);
 }
 
 request::~request() {
@@ -172,13 +161,13 @@ transport::outcome request::tell(const transport::region &r, std::uint64_t offse
     if (r.remote) return attempt([&] { return wire_->put_word(r, offset, value); });
     char *const word = static_cast<char *>(r.address) + offset;
     if (r.device != transport::on_host) return transport::devices()->post_word(word, value, r.device);
-    detail::publish(reinterpret_cast<std::uint64_t *>(word), value);
+    detail::store_release(reinterpret_cast<std::uint64_t *>(word), value);  // pairs: A1, C2, D3
     return {};
 }
 
-problem request::prepare_gpu() const {
+problem request::load_gpu_kernels() const {
     if (place.owner == nullptr || total_bytes() == 0) return {};
-    const auto bad = gpu::prepare(place.device);
+    const auto bad = gpu::load_on(place.device);
     // Without gaps on either side none of those kernels is needed, and the library may lack them for this GPU.
     if (bad.empty() || gapless) return {};
     return {MPI_ERR_OTHER, bad};
@@ -223,16 +212,16 @@ void request::start() {
         const std::lock_guard lock(engine);
         ++epoch_;
         // release: what the user did before Start is visible to whoever sees the epoch running. Pairs with
-        // observe_pair in ask_host and look_at_host.
-        detail::publish(&words->epoch, 2 * epoch_ + 1);
-        active_.store(true, std::memory_order_release);
+        // load_acquire_pair in read_host and look_at_host.
+        detail::store_release(&words->epoch, 2 * epoch_ + 1);  // pairs: C1
+        active_.store(true, std::memory_order_release);        // pairs: C9
         on_start();
     }
     if (epoch_ == 1 && !null_peer()) first_start(*this);
 }
 
 bool request::in_same_epoch_still() {
-    const std::uint64_t word = detail::peek(&words->epoch);
+    const std::uint64_t word = detail::load_relaxed(&words->epoch);
     return std::exchange(watched_word_, word) == word && (word & 1) != 0;
 }
 
@@ -266,9 +255,9 @@ problem request::ended_peer() const {
 }
 
 problem request::device_error() {
-    const std::uint64_t word = detail::observe(&words->error);
+    const std::uint64_t word = detail::load_acquire(&words->error);  // pairs: E1
     if (word == 0) return {};
-    detail::poke(&words->error, 0);
+    detail::store_relaxed(&words->error, 0);
     const kept_error error(word, 2 * epoch_ + (active() ? 1 : 2));
     std::string sentence =
         format("in device code, {} rank {}, tag {}, {}", kind == MPIX_KIND_SEND ? "send to" : "receive from", op.peer,
@@ -313,26 +302,47 @@ problem request::retire(MPI_Status *status) {
     fill_status(status, static_cast<bool>(result));
     if (!result) result = device_error();
     if (epoch_ == 1 && !null_peer()) first_epoch_over(*this);
-    // Before the word that says "inactive"; pairs with the acquire of ask_host, before may_be_late.
+    // Before the word that says "inactive"; pairs with the acquire of read_host, before may_be_late.
     if (kind == MPIX_KIND_RECV && exported_to_host) {
-        detail::poke(&home->inactive_since, detail::now_ns());
-        detail::poke(&home->inactive_by, detail::this_thread_number());
+        detail::store_relaxed(&home->inactive_since, detail::now_ns());
+        detail::store_relaxed(&home->inactive_by, detail::this_thread_number());
     }
-    active_.store(false, std::memory_order_release);
-    detail::publish(&words->epoch, 2 * epoch_);
+    active_.store(false, std::memory_order_release);   // pairs: C9
+    detail::store_release(&words->epoch, 2 * epoch_);  // pairs: C1, C7
     return result;
 }
 
 void request::use_layouts() {
     if (gapless) return;
     (kind == MPIX_KIND_SEND ? home_layouts.from : home_layouts.to) = &typemap_of(*op.type)->map;
-    detail::poke_pointer(&home->layouts, static_cast<const mpix_layouts *>(&home_layouts));
+    detail::store_pointer(&home->layouts, static_cast<const mpix_layouts *>(&home_layouts));
 }
 
 std::string request::path() const {
     if (null_peer()) return "null";
     const std::lock_guard lock(setup_mutex());
     return path_;
+}
+
+error_place place_of_errors(const request &r) {
+    // acquire: pairs with the release in communicator_registry::remove.
+    const MPI_Errhandler last = r.op.members->last_handler.load(std::memory_order_acquire);  // pairs: H4
+    const bool freed = last != MPI_ERRHANDLER_NULL;
+    return {.members = r.op.members,
+            .comm = r.op.comm,
+            .stand_in = freed ? communicators().stand_in() : MPI_COMM_NULL,
+            .last_handler = last,
+            .sends = r.kind == MPIX_KIND_SEND,
+            .peer = r.op.peer,
+            .tag = r.op.tag,
+            .partitions = r.op.partitions};
+}
+
+copy_source request::source() const {
+    copy_source out{kind, op.partitions, partition_bytes, op.buffer, home, words_region, inline_capable()};
+    out.reads = kind == MPIX_KIND_RECV && !out.inline_capable && !null_peer() && why_not_pulled().empty();
+    if (out.inline_capable && !gapless) out.gaps.emplace(offsets());
+    return out;
 }
 
 }  // namespace mpix

@@ -19,16 +19,17 @@
 #include <string>
 #include <vector>
 
+#include "host/control/comm_id.h"
+#include "host/control/match_key.h"
+#include "host/control/message.h"
+#include "host/control/setup_mutex.h"
 #include "host/datatype/plan.h"
+#include "host/export/device_request.h"
+#include "host/export/offset_table.h"
+#include "host/protocol/select.h"
 #include "host/report.h"
-#include "host/request/communicator.h"
-#include "host/request/control.h"
-#include "host/request/exported.h"
 #include "host/request/handle_table.h"
 #include "host/request/inquiry.h"
-#include "host/request/matcher.h"
-#include "host/request/movement.h"
-#include "host/request/places.h"
 #include "transport/select.h"
 
 namespace mpix {
@@ -71,7 +72,7 @@ public:
 
     // Start an epoch. Local.
     void start();
-    bool active() const { return active_.load(std::memory_order_acquire); }
+    bool active() const { return active_.load(std::memory_order_acquire); }  // pairs: C9
 
     // Make progress; true when the epoch is complete (or has failed for good). The request stays active.
     virtual bool done() = 0;
@@ -87,7 +88,7 @@ public:
     // The error of an epoch that has ended with one. The request stays active.
     problem failed_already() { return active() && done() ? ending() : problem{}; }
     // Whether completion calls concern it: it is active, or device code has left an error.
-    bool concerns_caller() const { return active() || detail::peek(&words->error) != 0; }
+    bool concerns_caller() const { return active() || detail::load_relaxed(&words->error) != 0; }
 
     // advance(); without memory it does nothing, and must be called again.
     bool try_advance();
@@ -127,12 +128,13 @@ public:
     std::uint64_t epoch() const { return epoch_; }
     bool refused() const { return refusal_ != refused_not; }  // setup_mutex is held
     match_key key() const;
-    // Whether an exported copy may go by a mailbox, if its route has one.
-    virtual bool mailable() const = 0;
-    // Why kernels of its receiver's do not read it out of its send buffer, as far as this side's buffer goes (pull.h); empty: they may.
+    // Whether an exported copy may go inline, if its route has one.
+    virtual bool inline_capable() const = 0;
+    // Why kernels of its receiver's do not read it out of its send buffer, as far as this side's buffer goes (rget.h); empty: they may.
     std::string why_not_pulled(std::uint64_t least = 0) const;
     // Of one that is not empty.
-    spread_message spread() const { return {*op.type, op.buffer, total_bytes()}; }
+    offset_table offsets() const { return {*op.type, op.buffer, total_bytes()}; }
+    copy_source source() const;
 
     const operation op;
     const mpix_kind kind;
@@ -179,15 +181,15 @@ protected:
     void fill_status(MPI_Status *status, bool failed) const;
     problem allocate_words(std::uint64_t extra_bytes);
     // A region of the peer's memory, by what its description says; and a word there, after all that was put there
-    // before (publish; pairs with observe on the other side).
+    // before (store_release; pairs with load_acquire on the other side).
     transport::outcome attach_peers(const transport::wire_region &wire, int user, transport::region &out);
     void detach_peers(transport::region &r);
     transport::outcome tell(const transport::region &r, std::uint64_t offset, std::uint64_t value) const;
     // What may wait for kernels is done in the init call, before a kernel can wait for us.
-    problem prepare_gpu() const;
+    problem load_gpu_kernels() const;
     problem ended_peer() const;
-    // Whether a mailbox for partitions of at most so many bytes is one for its partitions.
-    bool fits_mailbox(std::uint64_t most_bytes) const;
+    // Whether an inline buffer for partitions of at most so many bytes is one for its partitions.
+    bool fits_inline(std::uint64_t most_bytes) const;
     // The user's buffer as a network sees it; and by what the network reaches GPU memory, null if by nothing.
     gpu_end end_for(transport::network &network, transport::gpu_puts *&gpus) const;
 
@@ -201,8 +203,7 @@ protected:
     std::string path_ = "unmatched";  // guarded by setup_mutex
 };
 
-// An outcome that needs no memory; class_of() gives it an error class of its own.
-inline constexpr char no_memory[] = "no memory";
+// class_of() gives no_memory an error class of its own.
 int class_of(const transport::outcome &why);  // what ends with the system's ENOMEM is one, too
 template <class Body>
 transport::outcome attempt(const Body &body) {
@@ -224,11 +225,6 @@ bool try_step(const Step &step) {
 }
 // Put it into a message to the peer.
 void tell_reason(control_message &answer, const transport::outcome &why);
-
-std::mutex &setup_mutex();
-
-// Node memory of ours that a peer may have been given access to.
-void give_back(transport::region &own);
 
 // Every partitioned request of this process, by the MPI library's handle.
 inline handle_table<request> &requests() {

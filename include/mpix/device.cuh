@@ -244,20 +244,20 @@ MPIX_FN int MPI_Pready_range(int low, int high, MPIX_Prequest preq);
 MPIX_FN int MPI_Pready_list(int length, const int partitions[], MPIX_Prequest preq);
 MPIX_FN int MPI_Parrived(MPIX_Prequest preq, int partition, int *flag);
 
-#include <mpix/device/group.cuh>
+#include <mpix/impl/group/group.cuh>
 
-#include <mpix/device/copy.cuh>
+#include <mpix/impl/group/copy.cuh>
 
-#include <mpix/device/pack.cuh>
+#include <mpix/impl/pack/pack.cuh>
 
-#include <mpix/device/ready.cuh>
+#include <mpix/impl/send/pready.cuh>
 
-#include <mpix/device/ready_range.cuh>
+#include <mpix/impl/send/pready_range.cuh>
 
-#include <mpix/device/contribute.cuh>
+#include <mpix/impl/send/pready_contribute.cuh>
 
-#include <mpix/device/arrived.cuh>
+#include <mpix/impl/recv/parrived.cuh>
 
-#include <mpix/device/prepared.cuh>
+#include <mpix/impl/handle/epoch_handle.cuh>
 
 #endif  // MPIX_DEVICE_CUH

@@ -7,7 +7,7 @@
 // `prepared`: with what prepare_send or prepare_receive has found out before. `load`: one acquired load of a word in the GPU's
 // memory, the least that asking can take.
 //
-// The way is looked up, not assumed. To have small partitions go direct, the receive is not exported: then it has no mailbox,
+// The way is looked up, not assumed. To have small partitions go direct, the receive is not exported: then it has no inline buffer,
 // though the sender has to find that out.
 #include <getopt.h>
 

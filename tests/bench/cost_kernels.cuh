@@ -96,7 +96,7 @@ struct one_load {
     const uint64_t *word;  // not 0
     template <class Group>
     __device__ bool operator()(const Group &group, int) const {
-        return group.thread_rank() != 0 || mpix::detail::reached(word, 1);
+        return group.thread_rank() != 0 || mpix::detail::reached_acquire(word, 1);
     }
 };
 
@@ -223,21 +223,21 @@ __global__ void __launch_bounds__(512, 1)
 
 // ---- which way the partitions went ----------------------------------------------------------------------------------
 
-enum class way : int { direct, by_mailbox, deferred };
+enum class way : int { direct, by_inline, deferred };
 
 // Of a send's epoch that is over in this kernel's GPU, by groups of so many threads.
 static __global__ void way_out(MPIX_Prequest send, unsigned threads, uint64_t epoch, int *out) {
     const mpix_prequest *const r = mpix::detail::request_of(send);
-    const bool mailed = mpix::detail::is_mailable(send, threads) && mpix::detail::may_mail(r, epoch);
-    *out = static_cast<int>(mpix::detail::peek(&r->defer_epoch) == epoch ? way::deferred
-                            : mailed                                     ? way::by_mailbox
-                                                                         : way::direct);
+    const bool sent_inline = mpix::detail::is_inline_capable(send, threads) && mpix::detail::may_send_inline(r, epoch);
+    *out = static_cast<int>(mpix::detail::load_relaxed(&r->defer_epoch) == epoch ? way::deferred
+                            : sent_inline                                        ? way::by_inline
+                                                                                 : way::direct);
 }
 // Of a receive's first partition, which has been taken.
 static __global__ void way_in(MPIX_Prequest receive, uint64_t epoch, int *out) {
     const uint64_t *const told = mpix::detail::request_of(receive)->told;
-    const bool mailed = told != nullptr && mpix::detail::peek(told) == epoch;
-    *out = static_cast<int>(mailed ? way::by_mailbox : way::direct);
+    const bool sent_inline = told != nullptr && mpix::detail::load_relaxed(told) == epoch;
+    *out = static_cast<int>(sent_inline ? way::by_inline : way::direct);
 }
 
 }  // namespace bench

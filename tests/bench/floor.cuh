@@ -6,7 +6,7 @@
 //                 the flag
 //   counter_port  several blocks copy a share each, and add one to a counter of the message with a release; every block
 //                 of the receiver polls the counter
-//   inline_port   flag-in-data: 16-byte stores of {4 bytes, number, 4 bytes, number} into a mailbox of two messages; the
+//   inline_port   flag-in-data: 16-byte stores of {4 bytes, number, 4 bytes, number} into an inline buffer of two messages; the
 //                 receiver polls them all and copies the bytes out. Each half of the store is single-copy atomic.
 //
 // line_port and pull_port have files of their own.
@@ -26,7 +26,7 @@ struct floor_end {
     uint64_t bytes, epoch;
     int count;
 
-    // A message's number: never 0, which the mailbox begins with, and another one each time that a slot is used.
+    // A message's number: never 0, which the inline buffer begins with, and another one each time that a slot is used.
     __device__ uint64_t number(int i) const { return epoch * static_cast<uint64_t>(count) + static_cast<uint64_t>(i); }
 };
 
@@ -133,7 +133,7 @@ private:
     static constexpr unsigned each = 4;  // words in flight a thread
 };
 
-// Payloads, flags and mailbox of both ranks, mapped into the other; a Port's box_bytes(bytes) for the mailbox.
+// Payloads, flags and inline buffer of both ranks, mapped into the other; a Port's box_bytes(bytes) for the inline buffer.
 class floor_channel {
 public:
     floor_channel(int peer, uint64_t bytes, int count, uint64_t box_bytes)

@@ -70,8 +70,8 @@ private:
     // side by side, so that its threads go through the loops together.
     struct place {
         template <class Group>
-        __device__ place(const Group &group, char *mailbox, uint64_t bytes)
-            : box(mailbox),
+        __device__ place(const Group &group, char *inline_buffer, uint64_t bytes)
+            : box(inline_buffer),
               first(group.thread_rank() / 32 * 4),
               step(group.num_threads() / 32 * 4),
               lines(line_port::lines(bytes)),

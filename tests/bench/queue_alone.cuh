@@ -7,13 +7,13 @@
 
 #include <cstring>
 #include <memory>
-#include <mpix/device/post.cuh>
+#include <mpix/impl/work_queue/post.cuh>
 #include <utility>
 
 #include "tests/bench/grid.cuh"
 #include "tests/bench/pair.cuh"
 #include "transport/workqueue/software_hca.h"
-#include "transport/wqe.h"
+#include "transport/wqe/wqe.h"
 
 namespace bench {
 
@@ -31,7 +31,7 @@ struct posting_port {
         const uint64_t end = bench::now_ns() + patience_ns;
         while (post_prebuilt(posting->queue, partition_blocks(posting, partition), posting->payload_blocks + 1, 1,
                              epoch) == 0)
-            if (peek(&posting->queue->error) != 0 || bench::now_ns() > end) return false;
+            if (load_relaxed(&posting->queue->error) != 0 || bench::now_ns() > end) return false;
         return true;
     }
 };

@@ -41,7 +41,7 @@ double us_since(wall::time_point start) {
 }
 
 constexpr int neighbours = 26;
-constexpr double control_bytes = 960, control_messages = 4;  // OFFER, ACCEPT, CONNECT, STARTED: host/request/control.h
+constexpr double control_bytes = 960, control_messages = 4;  // OFFER, ACCEPT, CONNECT, STARTED: host/control/message.h
 
 struct options {
     int requests = 10000;   // at most, between two ranks

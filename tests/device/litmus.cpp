@@ -12,7 +12,7 @@
 // So that a wrong byte cannot pass for a right one, each byte of a receive buffer is the complement of what is to come, until it
 // comes; and both readers have just looked at the partition, so that it lies in their multiprocessor's first-level cache.
 //
-// The path is looked up after each epoch: who takes a partition out of the mailbox leaves a word. MPIX_INLINE_BYTES=0 in the
+// The path is looked up after each epoch: who takes a partition out of the inline buffer leaves a word. MPIX_INLINE_BYTES=0 in the
 // environment makes the small ones direct too; another number is a limit, and without one it is 8192.
 //
 // With MPIX_PULL_BYTES=1 half of the blocks send and the other half waits, so that the receiver's groups mostly ask before a partition
@@ -216,14 +216,14 @@ struct audit {
         const int threads = static_cast<int>(block.num_threads());
         for (int i = block_index * threads + static_cast<int>(block.thread_rank()); i < senders;
              i += blocks * threads) {
-            const bool mailed = told != nullptr && mpix::detail::peek(&told[i]) == p.epoch;
-            if (mailed != (expected == path::inline_))
-                complain(p.errors, wrong::path, p.epoch, i, 0, expected == path::inline_, mailed);
+            const bool sent_inline = told != nullptr && mpix::detail::load_relaxed(&told[i]) == p.epoch;
+            if (sent_inline != (expected == path::inline_))
+                complain(p.errors, wrong::path, p.epoch, i, 0, expected == path::inline_, sent_inline);
             if (expected != path::pull) continue;
             if (p.epoch > 1 && r->wanted == nullptr) complain(p.errors, wrong::path, p.epoch, i, 0, 1, 0);
             const std::uint64_t *const taken =
                 mpix::detail::taken_of(r->flags, static_cast<std::uint64_t>(senders)) + i;
-            if (r->wanted != nullptr && mpix::detail::peek(taken) == 2 * p.epoch - 1) add_to(&found->read, 1);
+            if (r->wanted != nullptr && mpix::detail::load_relaxed(taken) == 2 * p.epoch - 1) add_to(&found->read, 1);
         }
     }
 };

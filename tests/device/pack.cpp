@@ -94,7 +94,7 @@ sample planes(int count, int height, int run, int pitch) {
 void many_bytes(session &s, std::mt19937_64 &random) {
     // Less of it where a sanitizer looks at every byte of host memory.
     const int scale = s.quick && !executor::is_gpu ? 16 : 1, total = (6 << 20) / scale, most = (9 << 19) / scale;
-    // One or more of each way that pack_staged.cuh has.
+    // One or more of each way that pack/staged.cuh has.
     struct shape {
         int run, pitch;
     };

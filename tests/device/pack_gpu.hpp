@@ -12,7 +12,7 @@ namespace pack_test {
 // A stand-in for a kernel of the user's that waits for something the calling thread does after the call.
 static __global__ void wait_for(const std::uint64_t *word, std::uint64_t *gave_up) {
     const std::uint64_t deadline = mpix::detail::now_ns() + patience_ns;
-    while (mpix::detail::observe(word) == 0)
+    while (mpix::detail::load_acquire(word) == 0)
         if (mpix::detail::now_ns() > deadline) {
             *gave_up = 1;
             return;
@@ -41,7 +41,7 @@ inline void second_call(session &s, std::mt19937_64 &random) {
     if (!s.quick) wait_for<<<1, 1, 0, stream>>>(words, words + 1);  // compute-sanitizer has launches wait
     check_cuda(cudaGetLastError(), "launch");
     pack();
-    mpix::detail::publish(words, 1);
+    mpix::detail::store_release(words, 1);
     check_cuda(cudaStreamSynchronize(stream), "cudaStreamSynchronize");
     REQUIRE(words[1] == 0, "%s: it waited for a kernel that waits for its end", s.what.c_str());
     same(s, packed.get(), expected, "packed bytes");
@@ -146,7 +146,8 @@ inline void freed_in_use(session &s, std::mt19937_64 &random) {
         for (const std::int64_t at : type.map) expected.push_back(content[static_cast<std::size_t>(at)]);
         const auto wait = [](void *word) {
             const std::uint64_t deadline = mpix::detail::now_ns() + patience_ns;
-            while (mpix::detail::observe(static_cast<std::uint64_t *>(word)) == 0 && mpix::detail::now_ns() < deadline)
+            while (mpix::detail::load_acquire(static_cast<std::uint64_t *>(word)) == 0 &&
+                   mpix::detail::now_ns() < deadline)
                 host_poll_pause();
         };
         check_cuda(cudaLaunchHostFunc(stream, wait, gate), "cudaLaunchHostFunc");
@@ -163,7 +164,7 @@ inline void freed_in_use(session &s, std::mt19937_64 &random) {
     }
     REQUIRE(cudaStreamQuery(stream) == cudaErrorNotReady, "something waited for the kernel");
     (void)cudaGetLastError();
-    mpix::detail::publish(gate, 1);
+    mpix::detail::store_release(gate, 1);
     check_cuda(cudaStreamSynchronize(stream), "cudaStreamSynchronize");
     bytes found = packed.get();
     found.resize(expected.size());

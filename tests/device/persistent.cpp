@@ -13,7 +13,7 @@ constexpr std::uint64_t stop = ~std::uint64_t{0};
 
 // In memory that host and kernel share. Each word has one writer, for a GPU's atomics on host memory are not
 // atomic against the host's.
-struct mailbox {
+struct inline_buffer {
     alignas(64) std::uint64_t turn;               // host: commands given so far, or stop
     alignas(64) std::uint64_t done[most_blocks];  // each block: commands carried out
 };
@@ -50,7 +50,7 @@ DEVICE_FN std::uint64_t clock_ns() {
 // Odd commands: poison the receive buffers, between two epochs. Even ones: the next epoch, which is running.
 struct body {
     workload work;
-    mailbox *box;
+    inline_buffer *box;
     std::uint64_t *received;  // per block: the command, for all its threads
     std::uint64_t seed;
     int rank, peer;
@@ -110,7 +110,7 @@ std::uint64_t host_take(const std::uint64_t &word) {
     return std::atomic_ref<std::uint64_t>(const_cast<std::uint64_t &>(word)).load(std::memory_order_acquire);
 }
 
-void command(session &s, mailbox *box, std::uint64_t number, int blocks) {
+void command(session &s, inline_buffer *box, std::uint64_t number, int blocks) {
     std::atomic_ref<std::uint64_t>(box->turn).store(number, std::memory_order_release);
     const double start = MPI_Wtime();
     for (int b = 0; b < blocks; ++b)
@@ -134,7 +134,7 @@ int main(int argc, char **argv) {
     const int blocks = executor::is_gpu ? 13 : 2;
     {
         exchanges all(s);
-        auto *const box = static_cast<mailbox *>(s.device->allocate_shared(sizeof(mailbox)));
+        auto *const box = static_cast<inline_buffer *>(s.device->allocate_shared(sizeof(inline_buffer)));
         auto *const received = static_cast<std::uint64_t *>(s.device->allocate(most_blocks * sizeof(std::uint64_t)));
         s.device->launch(blocks, executor::is_gpu ? 128 : 2, body{all.view(), box, received, s.seed, s.rank, s.peer});
         for (long e = 1; e <= epochs; ++e) {

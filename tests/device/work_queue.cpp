@@ -3,7 +3,7 @@
 // Many threads, warps or blocks post to one small queue at once: fresh data in every epoch, partitions as Pready posts them
 // and ranges in an order that is new in every epoch, every byte checked. The software HCA consumes the queue, and says what it
 // found wrong with it. On a GPU a full run posts at least a million times.
-#include <mpix/device/post.cuh>
+#include <mpix/impl/work_queue/post.cuh>
 
 #include <memory>
 
@@ -38,7 +38,7 @@ struct stream {
             return post_range(posting, static_cast<std::uint32_t>(low), static_cast<std::uint32_t>(count), epoch);
         const wqe *const blocks = partition_blocks(posting, static_cast<std::uint64_t>(low));
         const std::uint64_t end = post_prebuilt(posting->queue, blocks, posting->payload_blocks + 1, 1, epoch);
-        const bool broken = peek(&posting->queue->error) != 0;
+        const bool broken = load_relaxed(&posting->queue->error) != 0;
         return {end != 0 ? room::reserved : broken ? room::broken : room::full, end != 0 ? 1u : 0u, end};
     }
 
@@ -63,13 +63,13 @@ struct stream {
                 if (p.what == room::broken) break;
                 if (p.what == room::full) poll_pause();
             } while (done < count && now_ns() < end);
-            add_gpu(posts, times);
+            fetch_add_acq_rel_gpu(posts, times);
             all = done == count;
             if (!all)
                 complain(errors, wrong::timeout, epoch, low, static_cast<std::uint64_t>(done), 0,
                          posting->queue->error);
         }
-        return agree(group, all);
+        return broadcast_bool(group, all);
     }
 
     template <class Group>
@@ -80,11 +80,11 @@ struct stream {
             bool here = true;
             if (rank == 0) {
                 const std::uint64_t end = now_ns() + patience_ns;
-                while (observe(&flags[p]) != epoch && now_ns() < end) poll_pause();
-                here = observe(&flags[p]) == epoch;
-                if (!here) complain(errors, wrong::timeout, epoch, p, 1, epoch, observe(&flags[p]));
+                while (load_acquire(&flags[p]) != epoch && now_ns() < end) poll_pause();
+                here = load_acquire(&flags[p]) == epoch;
+                if (!here) complain(errors, wrong::timeout, epoch, p, 1, epoch, load_acquire(&flags[p]));
             }
-            if (!agree(group, here)) return;
+            if (!broadcast_bool(group, here)) return;
             const std::uint64_t at = static_cast<std::uint64_t>(p) * partition_bytes;
             for (std::uint64_t i = at + rank; i < at + partition_bytes; i += step) {
                 const auto found = static_cast<unsigned char>(in[i]);

@@ -15,7 +15,7 @@ rules = 14
 
 def cases():
     found = set()
-    for folder in ("conformance", "errors", "newer"):
+    for folder in ("conformance", "errors", "mpi41"):
         for path in sorted((source / "tests" / folder).glob("*.c")):
             names = re.findall(r'^ {8}\{"([^"]+)",', path.read_text(encoding="utf-8"), re.MULTILINE)
             found |= {f"{path.stem}: {name}" for name in names}

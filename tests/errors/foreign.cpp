@@ -13,7 +13,7 @@
 #include <random>
 #include <vector>
 
-#include "host/request/control.h"
+#include "host/control/message.h"
 
 using namespace mpix;
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // check_control on any bytes: what it lets through is what the rest counts on.
-#include "host/request/control.h"
+#include "host/control/message.h"
 
 #include "tests/fuzz/input.h"
 

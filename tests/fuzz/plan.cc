@@ -9,7 +9,7 @@
 #include "host/datatype/typemap.h"
 #include "tests/fuzz/input.h"
 
-#include <mpix/device/move.cuh>
+#include <mpix/impl/pack/typed_copy.cuh>
 
 using namespace mpix;
 

@@ -14,11 +14,11 @@
 #include <vector>
 
 #include "host/config.h"
+#include "host/control/peers.h"
 #include "host/progress.h"
-#include "host/request/processes.h"
-#include "host/request/receive.h"
-#include "host/request/send.h"
-#include "host/request/setup.h"
+#include "host/transfer/receive.h"
+#include "host/transfer/send.h"
+#include "host/wireup/wireup.h"
 #include "tests/fuzz/fake_mpi.h"
 #include "tests/fuzz/input.h"
 #include "tests/fuzz/landmark.h"
@@ -302,12 +302,12 @@ private:
         if (o == nullptr) return;
         const unsigned which = in_.below(3), place = in_.below(32);
         if (which == 0) {
-            detail::poke(reinterpret_cast<std::uint64_t *>(o->r->words) + place, value());
+            detail::store_relaxed(reinterpret_cast<std::uint64_t *>(o->r->words) + place, value());
         } else if (which == 1) {
             if (o->is_send())
-                detail::poke(&o->r->home->ring[place % static_cast<unsigned>(o->r->op.partitions)], value());
+                detail::store_relaxed(&o->r->home->ring[place % static_cast<unsigned>(o->r->op.partitions)], value());
         } else if (!o->is_send() && o->r->home->flags != nullptr) {
-            detail::poke(&o->r->home->flags[place % (o->r->home->peer_partitions + 1)], value());
+            detail::store_relaxed(&o->r->home->flags[place % (o->r->home->peer_partitions + 1)], value());
         }
     }
 

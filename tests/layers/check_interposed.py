@@ -1,16 +1,16 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Checks that host/interpose/interposed.def lists the MPI functions that host/interpose defines, and no others."""
+"""Checks that host/mpi/interposed.def lists the MPI functions that host/ defines, and no others."""
 
 import re
 import sys
 from pathlib import Path
 
-folder = Path(sys.argv[1] if len(sys.argv) > 1 else ".") / "host/interpose"
+host = Path(sys.argv[1] if len(sys.argv) > 1 else ".") / "host"
 defined = set()
-for source in folder.glob("*.cc"):
+for source in sorted(host.rglob("*.cc")):
     defined |= set(re.findall(r"^MPIX_SYMBOL int MPI_(\w+)", source.read_text(), re.MULTILINE))
-listed = re.findall(r"^MPIX_(?:PASSED_ON|OWN)\((\w+)\)", (folder / "interposed.def").read_text(), re.MULTILINE)
+listed = re.findall(r"^MPIX_(?:PASSED_ON|OWN)\((\w+)\)", (host / "mpi/interposed.def").read_text(), re.MULTILINE)
 for name in sorted(defined - set(listed)):
     print("MPI_%s is defined, but not in interposed.def" % name)
 for name in sorted(name for name in set(listed) if name not in defined or listed.count(name) > 1):

@@ -5,7 +5,7 @@
 //
 // What is modelled:
 //   GPU       the callers are GPU threads: two levels of visibility, claim after the flag. Otherwise host threads:
-//             publish_after_fence is a release store there, and the claim comes first.
+//             store_release_after_fence is a release store there, and the claim comes first.
 //   DIRECT    the landing is the receiver's own buffer, and its host looks at `complete` only; otherwise a landing
 //             that the receiver's threads take the bytes out of.
 //   SLOTS     of the landing: 1 or 2.
@@ -133,7 +133,7 @@ inline drain_one(t, l) {
     fi
 }
 
-inline release_to_system(t) {
+inline fence_acq_rel(t) {
     k = 0;
     do
     :: k < WORDS ->
@@ -153,7 +153,7 @@ inline release_to_system(t) {
 }
 
 // What comes before an atomic at device scope with release.
-inline release_to_device(t) {
+inline fence_acq_rel_gpu(t) {
 #ifdef GPU
     k = 0;
     do
@@ -172,16 +172,16 @@ inline release_to_device(t) {
     :: else -> break
     od
 #else
-    release_to_system(t)
+    fence_acq_rel(t)
 #endif
 }
 
-// publish_after_fence: a release of its own on the host, where nothing of the caller's that matters can overtake it.
-inline publish_after_fence(t, l, v) {
+// store_release_after_fence: a release of its own on the host, where nothing of the caller's that matters can overtake it.
+inline store_release_after_fence(t, l, v) {
 #ifdef GPU
     PEND(t, l) = v
 #else
-    release_to_system(t);
+    fence_acq_rel(t);
     seen_by_all(l, v)
 #endif
 }
@@ -237,7 +237,7 @@ inline admit_by_host() {
         :: !seen || state[p] == e -> what = REFUSED; refusals++
         :: else ->
             PEND(t, SEEN_EPOCH) = e;
-            release_to_device(t);
+            fence_acq_rel_gpu(t);
             PEND(t, SEEN_GATE) = room;
             what = (room >= NEEDED(e) && route -> NOW : LATER)
         fi;
@@ -269,7 +269,7 @@ inline admit() {
 inline say_all_ready() {
     d_step {
 #ifndef WITHOUT_RELEASE_FOR_ALL
-        release_to_system(t);
+        fence_acq_rel(t);
 #endif
 #ifndef WITHOUT_DEFER_CHECK
         what = (READ(t, DEFER_EPOCH) == e -> LATER : NOW);
@@ -277,7 +277,7 @@ inline say_all_ready() {
         what = NOW;
 #endif
         if
-        :: what == NOW -> tells(e); publish_after_fence(t, WHOLE, e)
+        :: what == NOW -> tells(e); store_release_after_fence(t, WHOLE, e)
         :: else
         fi
     };
@@ -285,27 +285,27 @@ inline say_all_ready() {
     :: what == NOW ->
         d_step {
 #ifndef WITHOUT_RELEASE_OF_COMPLETE
-            release_to_system(t);
+            fence_acq_rel(t);
 #endif
-            publish_after_fence(t, COMPLETE, e)
+            store_release_after_fence(t, COMPLETE, e)
         }
     :: else
     fi;
     d_step {
 #ifndef WITHOUT_WORDS_IN_ORDER
         if  // two words in host memory, stored one after the other by one thread
-        :: PEND(t, COMPLETE) -> release_to_system(t)
+        :: PEND(t, COMPLETE) -> fence_acq_rel(t)
         :: else
         fi;
 #endif
-        publish_after_fence(t, ALL_READY, e)
+        store_release_after_fence(t, ALL_READY, e)
     }
 }
 
-inline settle() {
+inline count_ready() {
     d_step {
 #ifndef WITHOUT_CHAIN
-        release_to_device(t);
+        fence_acq_rel_gpu(t);
 #endif
         ready_count++;
         readied = ready_count
@@ -341,14 +341,14 @@ inline ready() {
             moves(p, e);
             PEND(t, LAND(SLOT(e), p)) = e;
 #ifndef WITHOUT_RELEASE_OF_BYTES
-            release_to_system(t);
+            fence_acq_rel(t);
 #endif
-            publish_after_fence(t, FLAG(p), e)
+            store_release_after_fence(t, FLAG(p), e)
         };
 #ifdef GPU
         d_step { claim() };
 #endif
-        settle()
+        count_ready()
     :: what == LATER ->
 #ifdef GPU
         d_step { claim() };
@@ -356,17 +356,17 @@ inline ready() {
         d_step {
             PEND(t, SRC(p)) = e;  // the user's store to the partition, before Pready; nobody else looks earlier
 #ifndef WITHOUT_RELEASE_OF_DEFERRED
-            release_to_system(t);
+            fence_acq_rel(t);
 #endif
             PEND(t, DEFER_EPOCH) = e;
             place = defer_count % N;
             defer_count++
         };
         d_step {
-            publish_after_fence(t, RING(place), ENTRY(e, p));
+            store_release_after_fence(t, RING(place), ENTRY(e, p));
             place = 0
         };
-        settle()
+        count_ready()
     :: else
     fi;
     d_step { p = 0; e = 0; readied = 0; what = 0 }

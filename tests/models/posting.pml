@@ -157,7 +157,7 @@ inline end_posting() {
     pending_posted = reached
 }
 
-inline settle(count) {
+inline count_ready(count) {
     d_step { ready_count = ready_count + count; index = ready_count };
     if
     :: index == e * N ->
@@ -213,7 +213,7 @@ end:
         fi;
 #ifdef WITHOUT_COUNT_LAST
         place = index;
-        settle(1);
+        count_ready(1);
         index = place;
         if
         :: index != 0 -> raise()
@@ -228,7 +228,7 @@ end:
         :: else -> defer()
 #endif
         fi;
-        settle(1);
+        count_ready(1);
 #endif
         d_step { p = 0; e = 0; index = 0; place = 0; open = false; calling-- }
 #ifdef RANGE
@@ -245,7 +245,7 @@ end:
         post(ENTRY(e, ALL));
 #ifdef WITHOUT_RANGE_COUNT_LAST
         place = index;
-        settle(N);
+        count_ready(N);
         index = place;
 #endif
         if
@@ -269,7 +269,7 @@ end:
 #ifdef WITHOUT_RANGE_COUNT_LAST
         skip;
 #else
-        settle(N);
+        count_ready(N);
 #endif
         d_step { p = 0; e = 0; index = 0; place = 0; calling-- }
 #endif

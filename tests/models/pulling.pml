@@ -94,7 +94,7 @@ end:
 // ---- callers of Pready ---------------------------------------------------------------------------------
 
 // say_all_ready: `complete` by the last caller if nothing was left to the engine.
-inline settle() {
+inline count_ready() {
     d_step {
         ready_count++;
         if
@@ -147,7 +147,7 @@ end:
                 fi
             };
             if
-            :: mine -> flag[p] = e; settle()
+            :: mine -> flag[p] = e; count_ready()
 #ifdef WITHOUT_FLAG_BY_CLAIM
             :: else -> landing[p] = e; stored[p] = e; flag[p] = e
 #else
@@ -184,7 +184,7 @@ end:
                     pending_ring[defer_count % N] = ENTRY(e, p, (offers -> OFFERED : DEFERRED));
                     defer_count++
                 };
-                settle()
+                count_ready()
             :: else
             fi
         fi;
@@ -194,7 +194,7 @@ end:
 
 // ---- groups of the receiver's --------------------------------------------------------------------------
 
-// read_offered, of what this group has claimed.
+// read_rts, of what this group has claimed.
 inline read(p) {
 #ifdef WITHOUT_READ_BEFORE_ANSWER
     answer[p] = 2 * e;
@@ -235,7 +235,7 @@ end:
             od;
             i = 0
         };
-        // find_offered
+        // find_rts
         do
         :: FLAGS(e) ->
             // wait_arrived returns.
@@ -269,7 +269,7 @@ end:
 #else
         :: true ->
 #endif
-            // refuse_offers, at its deadline.
+            // refuse_rts, at its deadline.
 #ifndef WITHOUT_REFUSAL
             do
             :: i < N && flag[i] < e ->

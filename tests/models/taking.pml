@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Who takes a message out of its landing on a host with several threads (host/request/taking.h): one waits for it, and others ask,
+// Who takes a message out of its landing on a host with several threads (host/transfer/unpack_claim.h): one waits for it, and others ask,
 // each for any partition. docs/protocol-proofs.md maps each step to the code.
 //
 // -DWITHOUT_x leaves one step out; each must make an assertion fail, or somebody wait for ever.

@@ -18,22 +18,23 @@ import tempfile
 from pathlib import Path
 
 PROGRAMS = {  # and what each is to show races in
-    "queue": ["device/mpix/device/work_queue.cuh", "transport/workqueue/software_hca.cc",
+    "queue": ["include/mpix/impl/work_queue/queue.cuh", "transport/workqueue/software_hca.cc",
               "transport/workqueue/software_hca.h"],
-    "posting": ["device/mpix/device/post.cuh", "transport/workqueue/network_queue.cc"],
+    "posting": ["include/mpix/impl/work_queue/post.cuh", "transport/workqueue/network_queue.cc"],
 }
 FILES = [file for files in PROGRAMS.values() for file in files]
-ORDERED = ["observe", "observe_pair", "observe_gpu", "publish", "publish_gpu", "publish_after_fence", "count_up_gpu",
-           "claim_gpu", "raise_flag", "look_across", "claim_or_see_gpu", "hand_to_nic", "fetch_record", "acquire_peeked", "ring_nic",
-           "release_to_system", "peek_pointer"]
-# Not tried, and why. What is not needed at all belongs in the code as peek or poke, not here.
+ORDERED = ["load_acquire", "load_acquire_pair", "load_acquire_gpu", "store_release", "store_release_gpu",
+           "store_release_after_fence", "fetch_add_acq_rel_gpu", "cas_acq_rel_gpu", "set_flag_seq_cst",
+           "test_flag_seq_cst", "compare_exchange_acq_rel_gpu", "store_release_record", "load_acquire_record",
+           "fence_acquire", "store_release_mmio", "fence_acq_rel", "load_pointer"]
+# Not tried, and why. What is not needed at all belongs in the code as load_relaxed or store_relaxed, not here.
 EXEMPT = {
-    "ring_nic": "orders for a hardware NIC, which looks at the record when it is rung; the software one takes the record "
-                "alone for true",
-    "raise_flag": "is about which of two parties comes first: without it both may poll at once, but only if the processor "
-                  "lets the load pass the store, within nanoseconds; its counterpart look_across is tried",
-    "peek_pointer": "the request's postings are read behind the gate, which is an acquire already",
-    "release_to_system": "a fence on GPUs only; on the host publish_after_fence is a release by itself, and is tried",
+    "store_release_mmio": "orders for a hardware NIC, which looks at the record when it is rung; the software one takes the record "
+                          "alone for true",
+    "set_flag_seq_cst": "is about which of two parties comes first: without it both may poll at once, but only if the processor "
+                        "lets the load pass the store, within nanoseconds; its counterpart test_flag_seq_cst is tried",
+    "load_pointer": "the request's postings are read behind the gate, which is an acquire already",
+    "fence_acq_rel": "a fence on GPUs only; on the host store_release_after_fence is a release by itself, and is tried",
 }
 # Pattern, whose group is the name of the site and is replaced, and by what.
 WEAKER = [
@@ -62,7 +63,7 @@ def build(compiler, root, overlay, program, folder):
     command = [compiler, "-std=c++20", "-O1", "-g", "-fsanitize=thread", "-pthread"]
     for base in (overlay, root):
         if base:
-            command += ["-I%s" % base, "-I%s" % (base / "include"), "-I%s" % (base / "device")]
+            command += ["-I%s" % base, "-I%s" % (base / "include")]
     command += ["-include", str(root / "tests/mutation/relaxed.h"), str(root / "tests/mutation" / (program + ".cc")),
                 "-o", str(folder / program)]
     made = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace")

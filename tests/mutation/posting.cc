@@ -2,7 +2,7 @@
 //
 // Threads that post prebuilt entries to a queue over a network, its steppers, and hosts that wait for it, for
 // ThreadSanitizer: a host learns from the queue alone that its buffer is free, and then writes to it.
-#include <mpix/device/post.cuh>
+#include <mpix/impl/work_queue/post.cuh>
 
 #include <array>
 #include <atomic>
@@ -16,12 +16,12 @@
 #include <unistd.h>
 
 #include "tests/unit/fake_network.hpp"
-#include "transport/prebuilt_message.cc"
+#include "transport/wqe/prebuilt_message.cc"
 #include "transport/workqueue/decode.cc"
 #include "transport/reserve.cc"
 #include "transport/workqueue/network_queue.cc"
 #include "transport/workqueue/software_hca.cc"
-#include "transport/wqe.cc"
+#include "transport/wqe/wqe.cc"
 
 using namespace mpix::detail;
 using namespace mpix::transport;
@@ -76,12 +76,12 @@ struct message {
     void post(int poster, std::uint64_t epoch) {
         std::memset(at.source.data() + unsigned(poster) * each * bytes, byte(epoch, poster), each * bytes);
         if (!may_post(&r, true, 1)) give_up("no queue is found");
-        const mpix_posting *const way = peek_pointer(&r.postings);
+        const mpix_posting *const way = load_pointer(&r.postings);
         for (int p = poster * each, end = p + each; p < end;) {
             const auto some = [&] {
                 if (epoch % 2 == 0) return post_partition(&r, way, p, epoch) ? 1u : 0u;
                 const posted those = post_range(way, unsigned(p), unsigned(end - p), epoch);
-                if (those.count != 0) raise_gpu(&r.posted, those.complete);
+                if (those.count != 0) fetch_max_relaxed_gpu(&r.posted, those.complete);
                 return those.count;
             };
             // Full, for as long as another poster polls it.
@@ -91,22 +91,22 @@ struct message {
                 return count != 0;
             });
         }
-        if (add_gpu(&r.ready_count, each) + each != epoch * partitions) return;
+        if (fetch_add_acq_rel_gpu(&r.ready_count, each) + each != epoch * partitions) return;
         end_posting(&r, epoch, true);
-        release_to_system();
-        publish_after_fence(&words.all_ready, epoch);
+        fence_acq_rel();
+        store_release_after_fence(&words.all_ready, epoch);
     }
     void serve(int poster, std::uint64_t epochs) {
         for (std::uint64_t e = 1; e <= epochs; ++e) {
-            wait_until([&] { return observe(&words.epoch) == 2 * e + 1; });
+            wait_until([&] { return load_acquire(&words.epoch) == 2 * e + 1; });
             post(poster, e);
         }
     }
     void use(std::uint64_t epochs) {
         for (std::uint64_t e = 1; e <= epochs; ++e) {
-            publish(&words.epoch, 2 * e + 1);
-            wait_until([&] { return observe(&words.all_ready) == e; });
-            wait_until([&] { return queue.completed() >= peek(&words.posted); });
+            store_release(&words.epoch, 2 * e + 1);
+            wait_until([&] { return load_acquire(&words.all_ready) == e; });
+            wait_until([&] { return queue.completed() >= load_relaxed(&words.posted); });
             at.source.fill('\xee');
         }
     }
@@ -115,7 +115,7 @@ struct message {
             if (at.flags[unsigned(p)] != epoch || at.landing[unsigned(p) * bytes] != byte(epoch, p / each))
                 return false;
         // Where there was no room for the end, the engine would tell it.
-        return at.flags[partitions] == peek(&words.ended) && at.peer.complete == peek(&words.ended);
+        return at.flags[partitions] == load_relaxed(&words.ended) && at.peer.complete == load_relaxed(&words.ended);
     }
 };
 

@@ -12,7 +12,7 @@ static void stumble();
 #define MPIX_ON_POST_STEP() ::stumble()
 #define MPIX_ON_HCA_STEP() ::stumble()
 
-#include <mpix/device/work_queue.cuh>
+#include <mpix/impl/work_queue/queue.cuh>
 
 #include <array>
 #include <condition_variable>
@@ -25,7 +25,7 @@ static void stumble();
 #include "tests/queue_memory.hpp"
 #include "transport/workqueue/decode.cc"
 #include "transport/workqueue/software_hca.cc"
-#include "transport/wqe.cc"
+#include "transport/wqe/wqe.cc"
 
 using namespace mpix::detail;
 using namespace mpix::transport;
@@ -137,7 +137,7 @@ struct exchange {
             wait_until(all_posted, [] { sched_yield(); });
             // One of them asks as a host would that does not reach the queue.
             const auto complete = [&] {
-                return (poster == 0 ? observe(&words->report.completed) : queue_completed(q)) >= done.complete;
+                return (poster == 0 ? load_acquire(&words->report.completed) : queue_completed(q)) >= done.complete;
             };
             wait_until(complete, [&] {
                 if (poll_queue(q, poster == 1 ? MPIX_POLLER_GPU : MPIX_POLLER_HOST) == 0) sched_yield();
@@ -152,7 +152,7 @@ struct exchange {
     void receive(int poster) {
         for (int e = 0; e < count; ++e) {
             const auto at = static_cast<std::size_t>(e * posters + poster);
-            wait_until([&] { return observe(&flags[at]) != 0; }, [] { sched_yield(); });
+            wait_until([&] { return load_acquire(&flags[at]) != 0; }, [] { sched_yield(); });
             for (std::size_t i = 0; i < bytes; ++i)
                 if (in[at][i] != byte(e, poster, i)) {
                     std::fprintf(stderr, "wrong byte\n");
@@ -212,7 +212,7 @@ void fail() {
         wait_until(
             [&] {
                 poll_queue(q);
-                return peek(&q->error) != 0;
+                return load_relaxed(&q->error) != 0;
             },
             [] { sched_yield(); });
         hca.remove(queue.get());

@@ -33,25 +33,25 @@ ORDERED = re.compile(r"relaxed|acquire|release|acq_rel|fence|membar|mmio|^bar|^a
 
 # In each kernel, of the ordered accesses: exactly these.
 EXACTLY = {
-    "order_peek": ["ld.relaxed.sys.global.u64"],
-    "order_poke": ["st.relaxed.sys.global.u64"],
-    "order_observe": ["ld.acquire.sys.global.u64"],
-    "order_publish": ["st.release.sys.global.u64"],
-    "order_publish_after_fence": [FENCE, "st.relaxed.sys.global.u64"],
-    "order_reached": ["ld.relaxed.sys.global.u64", ACQUIRE],
-    "order_observe_pair": [LINE_IN, ACQUIRE],
-    "order_peek_pair": [LINE_IN],
-    "order_poke_pair": [LINE_OUT],
-    "order_observe_gpu": ["ld.acquire.gpu.global.u64"],
-    "order_publish_gpu": ["st.release.gpu.global.u64"],
-    "order_raise_gpu": ["atom.relaxed.gpu.global.max.u64"],
-    "order_count_up_gpu": ["atom.acq_rel.gpu.global.add.u64"],
-    "order_add_gpu": ["atom.acq_rel.gpu.global.add.u64"],
-    "order_count_up_relaxed_gpu": ["atom.relaxed.gpu.global.add.u64"],
-    "order_add_relaxed_gpu": ["atom.relaxed.gpu.global.add.u64"],
-    "order_claim_gpu": ["atom.acq_rel.gpu.global.cas.b64"],
-    "order_hand_to_nic": [FENCE, "st.relaxed.sys.global.u32"],
-    "order_ring_nic": [FENCE, "st.mmio.relaxed.sys.global.u64"],
+    "order_load_relaxed": ["ld.relaxed.sys.global.u64"],
+    "order_store_relaxed": ["st.relaxed.sys.global.u64"],
+    "order_load_acquire": ["ld.acquire.sys.global.u64"],
+    "order_store_release": ["st.release.sys.global.u64"],
+    "order_store_release_after_fence": [FENCE, "st.relaxed.sys.global.u64"],
+    "order_reached_acquire": ["ld.relaxed.sys.global.u64", ACQUIRE],
+    "order_load_acquire_pair": [LINE_IN, ACQUIRE],
+    "order_load_relaxed_pair": [LINE_IN],
+    "order_store_relaxed_pair": [LINE_OUT],
+    "order_load_acquire_gpu": ["ld.acquire.gpu.global.u64"],
+    "order_store_release_gpu": ["st.release.gpu.global.u64"],
+    "order_fetch_max_relaxed_gpu": ["atom.relaxed.gpu.global.max.u64"],
+    "order_fetch_add_one_acq_rel_gpu": ["atom.acq_rel.gpu.global.add.u64"],
+    "order_fetch_add_acq_rel_gpu": ["atom.acq_rel.gpu.global.add.u64"],
+    "order_fetch_add_one_relaxed_gpu": ["atom.relaxed.gpu.global.add.u64"],
+    "order_fetch_add_relaxed_gpu": ["atom.relaxed.gpu.global.add.u64"],
+    "order_cas_acq_rel_gpu": ["atom.acq_rel.gpu.global.cas.b64"],
+    "order_store_release_record": [FENCE, "st.relaxed.sys.global.u32"],
+    "order_store_release_mmio": [FENCE, "st.mmio.relaxed.sys.global.u64"],
     # The flags, one by one, then all members together.
     "way_flags": ["ld.relaxed.sys.global.u64", ACQUIRE, ALL],
     # What has been prepared: the flag, acquired, and all members.
@@ -77,18 +77,18 @@ EXACTLY = {
     # The partition's fence; that there is one, its place in the ring, the entry.
     "defer": [FENCE, "st.relaxed.sys.global.u64", "atom.relaxed.gpu.global.add.u64", "st.relaxed.sys.global.u64"],
     # Where the offers are; the partition's fence, the offer; that there is one, its place in the ring, the entry.
-    "offer": [PEEK, FENCE, *2 * ["st.relaxed.sys.global.u64"], "atom.relaxed.gpu.global.add.u64",
+    "send_rts": [PEEK, FENCE, *2 * ["st.relaxed.sys.global.u64"], "atom.relaxed.gpu.global.add.u64",
               "st.relaxed.sys.global.u64"],
     # That the send buffer is known, for all; all members' loads and stores, then the flag's release; whoever asks finds it, then the
     # answer's release.
-    "read_offered": [ALL, BLOCK_SYNC, "st.release.gpu.global.u64", BLOCK_SYNC, PEEK, "st.release.sys.global.u64"],
+    "read_rts": [ALL, BLOCK_SYNC, "st.release.gpu.global.u64", BLOCK_SYNC, PEEK, "st.release.sys.global.u64"],
     # Where to, that nobody waits, whether the partition is there, the claim, the answer.
-    "refuse_offers": [PEEK, PEEK, "st.relaxed.sys.global.u64", PEEK, CLAIM, "st.release.sys.global.u64"],
+    "refuse_rts": [PEEK, PEEK, "st.relaxed.sys.global.u64", PEEK, CLAIM, "st.release.sys.global.u64"],
 }
 # These next to each other among the ordered accesses.
 CONTAINS = {
     # The claim, an acquire of what was offered, for all; the flags, one by one, then all members together.
-    "find_offered": [[PEEK, CLAIM, ACQUIRE, ANY], [ACQUIRE, ALL]],
+    "find_rts": [[PEEK, CLAIM, ACQUIRE, ANY], [ACQUIRE, ALL]],
     # All members' payload, then the leader's fence and the flag.
     "way_direct": [[BLOCK_SYNC, CLAIM, FENCE, "st.relaxed.sys.global.u64"], ["ld.acquire.gpu.global.u64"]],
     # What has been prepared: a barrier and lines, without a look; or the claim, all members' payload, then the leader's fence and

@@ -5,7 +5,7 @@
 #include <cooperative_groups.h>
 #include <mpi.h>
 #include <mpix/device.cuh>
-#include <mpix/device/work_queue.cuh>
+#include <mpix/impl/work_queue/queue.cuh>
 
 namespace cg = cooperative_groups;
 using namespace mpix::detail;
@@ -14,63 +14,63 @@ using namespace mpix::detail;
 
 // ---- order.h ----
 
-KERNEL order_peek(uint64_t *w, uint64_t *out) { *out = peek(w); }
-KERNEL order_poke(uint64_t *w) { poke(w, 1); }
-KERNEL order_observe(uint64_t *w, uint64_t *out) { *out = observe(w); }
-KERNEL order_publish(uint64_t *w) { publish(w, 1); }
-KERNEL order_publish_after_fence(uint64_t *w) {
-    release_to_system();
-    publish_after_fence(w, 1);
+KERNEL order_load_relaxed(uint64_t *w, uint64_t *out) { *out = load_relaxed(w); }
+KERNEL order_store_relaxed(uint64_t *w) { store_relaxed(w, 1); }
+KERNEL order_load_acquire(uint64_t *w, uint64_t *out) { *out = load_acquire(w); }
+KERNEL order_store_release(uint64_t *w) { store_release(w, 1); }
+KERNEL order_store_release_after_fence(uint64_t *w) {
+    fence_acq_rel();
+    store_release_after_fence(w, 1);
 }
-KERNEL order_reached(uint64_t *w, bool *out) { *out = reached(w, 1); }
-KERNEL order_observe_pair(uint64_t *w, uint64_t *out) { observe_pair(w, out, out + 1); }
-KERNEL order_peek_pair(uint64_t *w, uint64_t *out) { peek_pair(w, out, out + 1); }
-KERNEL order_poke_pair(uint64_t *w) { poke_pair(w, 1, 2); }
-KERNEL order_observe_gpu(uint64_t *w, uint64_t *out) { *out = observe_gpu(w); }
-KERNEL order_publish_gpu(uint64_t *w) { publish_gpu(w, 1); }
-KERNEL order_raise_gpu(uint64_t *w, uint64_t *out) { *out = raise_gpu(w, 1); }
-KERNEL order_count_up_gpu(uint64_t *w, uint64_t *out) { *out = count_up_gpu(w); }
-KERNEL order_add_gpu(uint64_t *w, uint64_t *out) { *out = add_gpu(w, 2); }
-KERNEL order_count_up_relaxed_gpu(uint64_t *w, uint64_t *out) { *out = count_up_relaxed_gpu(w); }
-KERNEL order_add_relaxed_gpu(uint64_t *w, uint64_t *out) { *out = add_relaxed_gpu(w, 2); }
-KERNEL order_claim_gpu(uint64_t *w, uint64_t *out) { *out = claim_gpu(w, 1, 2); }
-KERNEL order_hand_to_nic(uint32_t *record) { hand_to_nic(record, 1); }
-KERNEL order_ring_nic(uint64_t *doorbell) { ring_nic(doorbell, 1); }
+KERNEL order_reached_acquire(uint64_t *w, bool *out) { *out = reached_acquire(w, 1); }
+KERNEL order_load_acquire_pair(uint64_t *w, uint64_t *out) { load_acquire_pair(w, out, out + 1); }
+KERNEL order_load_relaxed_pair(uint64_t *w, uint64_t *out) { load_relaxed_pair(w, out, out + 1); }
+KERNEL order_store_relaxed_pair(uint64_t *w) { store_relaxed_pair(w, 1, 2); }
+KERNEL order_load_acquire_gpu(uint64_t *w, uint64_t *out) { *out = load_acquire_gpu(w); }
+KERNEL order_store_release_gpu(uint64_t *w) { store_release_gpu(w, 1); }
+KERNEL order_fetch_max_relaxed_gpu(uint64_t *w, uint64_t *out) { *out = fetch_max_relaxed_gpu(w, 1); }
+KERNEL order_fetch_add_one_acq_rel_gpu(uint64_t *w, uint64_t *out) { *out = fetch_add_acq_rel_gpu(w); }
+KERNEL order_fetch_add_acq_rel_gpu(uint64_t *w, uint64_t *out) { *out = fetch_add_acq_rel_gpu(w, 2); }
+KERNEL order_fetch_add_one_relaxed_gpu(uint64_t *w, uint64_t *out) { *out = fetch_add_relaxed_gpu(w); }
+KERNEL order_fetch_add_relaxed_gpu(uint64_t *w, uint64_t *out) { *out = fetch_add_relaxed_gpu(w, 2); }
+KERNEL order_cas_acq_rel_gpu(uint64_t *w, uint64_t *out) { *out = cas_acq_rel_gpu(w, 1, 2); }
+KERNEL order_store_release_record(uint32_t *record) { store_release_record(record, 1); }
+KERNEL order_store_release_mmio(uint64_t *doorbell) { store_release_mmio(doorbell, 1); }
 
 // ---- the ways of a partition ----
 
 KERNEL way_direct(mpix_prequest *r, int p) { ready(cg::this_thread_block(), p, r, group_mover<false>{}); }
 KERNEL way_inline_send(mpix_prequest *r, int p, uint64_t *out) {
-    bool mailed = false;
-    *out = 2 * mail_at_once(cg::this_thread_block(), r, p, &mailed) + mailed;
+    bool sent_inline = false;
+    *out = 2 * store_inline_fast(cg::this_thread_block(), r, p, &sent_inline) + sent_inline;
 }
 KERNEL way_inline_take(mpix_prequest *r, awaited w, unsigned i, bool *out) {
     w.sole = false;
-    *out = take_letter(cg::this_thread_block(), r, w, i, false, false);
+    *out = take_inline(cg::this_thread_block(), r, w, i, false, false);
 }
 KERNEL way_inline_at_once(mpix_prequest *r, int j, bool *out) {
-    *out = take_at_once(cg::this_thread_block(), r, j, false);
+    *out = wait_inline_fast(cg::this_thread_block(), r, j, false);
 }
 KERNEL way_inline_at_once_sole(mpix_prequest *r, int j, bool *out) {
-    *out = take_at_once(cg::this_thread_block(), r, j, true);
+    *out = wait_inline_fast(cg::this_thread_block(), r, j, true);
 }
 KERNEL way_inline_take_sole(mpix_prequest *r, awaited w, unsigned i, bool *out) {
     w.sole = true;
-    *out = take_letter(cg::this_thread_block(), r, w, i, false, false);
+    *out = take_inline(cg::this_thread_block(), r, w, i, false, false);
 }
 KERNEL way_stored_at_once(mpix_prequest *r, int p, int *out) {
-    const uint64_t epoch = store_at_once(cg::this_thread_block(), r, p);
+    const uint64_t epoch = store_direct_fast(cg::this_thread_block(), r, p);
     *out = conclude_stored(cg::this_thread_block(), p, r, epoch, r->flags, group_mover<false>{});
 }
 KERNEL way_ask(mpix_prequest *r, uint64_t *out) {
-    *out = ask_host(r, [](const host_says &) {}).gate;
+    *out = read_host(r, [](const host_says &) {}).gate;
 }
 KERNEL way_together(mpix_prequest *r, int j, waited *out) {
     *out = await_together(cg::this_thread_block(), r, j, waiters::any, false, 0, false);
 }
 KERNEL way_flags(awaited w, bool *out) { *out = all_flagged(cg::this_thread_block(), w, 64); }
-KERNEL way_count(mpix_prequest *r, uint64_t epoch) { settle<false, false>(r, epoch); }
-KERNEL way_count_inline(mpix_prequest *r, uint64_t epoch) { settle<false, true>(r, epoch); }
+KERNEL way_count(mpix_prequest *r, uint64_t epoch) { count_ready<false, false>(r, epoch); }
+KERNEL way_count_inline(mpix_prequest *r, uint64_t epoch) { count_ready<false, true>(r, epoch); }
 KERNEL way_share(mpix_prequest *r, int p, uint64_t begin, uint64_t bytes, int *out) {
     *out = contribute_share(cg::this_thread_block(), p, r, begin, bytes);
 }

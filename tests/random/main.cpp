@@ -91,7 +91,7 @@ void add_up(totals &all) {
 }
 
 int run(int argc, char **argv) {
-    const options wish = parse(argc, argv);
+    const options given = parse(argc, argv);
     if (!device::available()) {
         std::puts("skipped: no GPU");
         return 77;
@@ -110,25 +110,25 @@ int run(int argc, char **argv) {
     MPI_Comm_free(&node);
     const bool several_threads = provided == MPI_THREAD_MULTIPLE;
     // Without threads of the library's own nothing moves while a rank is in a barrier.
-    const setting where{ranks, device::is_gpu(), wish.calls_only || !several_threads, on_node == ranks};
+    const setting where{ranks, device::is_gpu(), given.calls_only || !several_threads, on_node == ranks};
     for (const int number : {SIGALRM, SIGABRT, SIGSEGV}) std::signal(number, on_signal);
 
     totals done;
     {
         device gpu(local_rank);
         const double start = MPI_Wtime();
-        for (std::uint64_t next[] = {1, wish.first_seed};; ++next[1]) {
-            if (done.programs > 0 && (wish.one || MPI_Wtime() - start > wish.seconds)) next[0] = 0;
+        for (std::uint64_t next[] = {1, given.first_seed};; ++next[1]) {
+            if (done.programs > 0 && (given.one || MPI_Wtime() - start > given.seconds)) next[0] = 0;
             MPI_Bcast(next, 2, MPI_UINT64_T, 0, MPI_COMM_WORLD);
             if (next[0] == 0) break;
             char command[sizeof replay];
             std::snprintf(command, sizeof command, "mpirun -n %d %s --seed %llu%s", ranks, argv[0],
-                          static_cast<unsigned long long>(next[1]), wish.calls_only ? " --calls-only" : "");
+                          static_cast<unsigned long long>(next[1]), given.calls_only ? " --calls-only" : "");
             set_replay(command);
             alarm(patience);
             set_step(-1);
             const program p = draw(next[1], where);
-            if (wish.print && world_rank == 0) std::fputs(describe(p).c_str(), stdout), std::fflush(stdout);
+            if (given.print && world_rank == 0) std::fputs(describe(p).c_str(), stdout), std::fflush(stdout);
             execution(p, gpu, world_rank, several_threads, done).run();
         }
         alarm(0);
@@ -138,7 +138,7 @@ int run(int argc, char **argv) {
         std::printf(
             "random: %d ranks, seeds from %llu: %llu programs, %llu requests, %llu epochs, %llu partitions, "
             "%llu bytes checked\n",
-            ranks, static_cast<unsigned long long>(wish.first_seed), static_cast<unsigned long long>(done.programs),
+            ranks, static_cast<unsigned long long>(given.first_seed), static_cast<unsigned long long>(done.programs),
             static_cast<unsigned long long>(done.requests), static_cast<unsigned long long>(done.epochs),
             static_cast<unsigned long long>(done.partitions), static_cast<unsigned long long>(done.bytes));
     MPI_Finalize();

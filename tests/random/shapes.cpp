@@ -160,8 +160,8 @@ bool usable(const program &p, const end &e, bool send) {
     return (e.room <= room_limit || p.types[program::at(e.type)].dense) && (send || !e.self_overlapping);
 }
 
-void share_out(dice &d, end &e, std::int64_t elements, int wish) {
-    e.partitions = wish != 0 && elements % wish == 0 ? wish : draw_divisor(d, elements);
+void share_out(dice &d, end &e, std::int64_t elements, int preferred) {
+    e.partitions = preferred != 0 && elements % preferred == 0 ? preferred : draw_divisor(d, elements);
     e.count = elements / e.partitions;
 }
 

@@ -140,7 +140,7 @@ struct late {
     DEVICE_FN void operator()(const Block &block, int, int) const {
         for (std::uint64_t turn = 1; turn <= 2; ++turn) {
             if (block.thread_rank() == 0)
-                while (mpix::detail::observe(go) < turn) poll_pause();
+                while (mpix::detail::load_acquire(go) < turn) poll_pause();
             block.sync();
             for (int j = 0; j < p.receives; ++j) {
                 p.expect(j, MPI_SUCCESS, mpix::wait_arrived(block, p.receive, j, patience_ns));
@@ -160,9 +160,9 @@ void late_kernel(session &s, std::uint64_t first_late_turn) {
         x.start();
         s.run(1, threads, transfer{x.view(), scope::block, true, false});
         s.device->launch(1, threads, late{x.view(), go});
-        mpix::detail::publish(go, first_late_turn - 1);
+        mpix::detail::store_release(go, first_late_turn - 1);
         x.wait();
-        mpix::detail::publish(go, 2);
+        mpix::detail::store_release(go, 2);
         s.settle();
         // What is launched behind that is not late.
         if (round % 2 == 0) continue;

@@ -53,8 +53,8 @@ EXEMPT = ("docs/dev/glossary.md", "docs/results/", "tests/source/check_words.py"
 # Other things of the same name: file, and what may be said there.
 OTHERS = {
     "tests/device/litmus.cpp": {"glance"},
-    "transport/mlx5/memory.cc": {"add_gpu"},
-    "transport/mlx5/memory.h": {"add_gpu"},
+    "transport/ib/mlx5/memory.cc": {"add_gpu"},
+    "transport/ib/mlx5/memory.h": {"add_gpu"},
     "transport/ib/memory.cc": {"add_gpu"},
     "transport/ib/memory.h": {"add_gpu"},
 }

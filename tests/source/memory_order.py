@@ -236,7 +236,7 @@ def problems_of(accesses, pairs):
 
 
 def listed(accesses, tag, sides, more):
-    shown = list(dict.fromkeys(a.shown() for a in accesses if tag in a.tags and a.side in sides))
+    shown = sorted({a.shown() for a in accesses if tag in a.tags and a.side in sides})
     return "; ".join(([more] if more else []) + shown) or "-"
 
 

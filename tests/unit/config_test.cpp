@@ -48,8 +48,8 @@ TEST_CASE("an empty environment gives the defaults") {
     CHECK(config().eager_bytes == 1048576);
     CHECK(c.single_copy_bytes == 131072);
     CHECK(c.landing_bytes == 1048576);
-    CHECK(c.pack == pack_wish::none);
-    CHECK(c.engine_bytes.automatic);
+    CHECK(c.pack == pack_mode::none);
+    CHECK(c.copy_engine_bytes.automatic);
     CHECK(c.inline_bytes.automatic);
     CHECK(c.pull_bytes.automatic);
     CHECK_FALSE(c.explain);
@@ -84,10 +84,10 @@ TEST_CASE("good values are taken") {
     CHECK(c.progress_cpus == "3,8-11");
     CHECK(c.stall_seconds == 0.25);
     CHECK(c.eager_bytes == 0);
-    CHECK(c.pack == pack_wish::kernel);
+    CHECK(c.pack == pack_mode::kernel);
     CHECK(c.explain);
-    CHECK_FALSE(c.engine_bytes.automatic);
-    CHECK(c.engine_bytes.number == 4096);
+    CHECK_FALSE(c.copy_engine_bytes.automatic);
+    CHECK(c.copy_engine_bytes.number == 4096);
     CHECK_FALSE(c.inline_bytes.automatic);
     CHECK(c.inline_bytes.number == 0);
     CHECK_FALSE(c.pull_bytes.automatic);
@@ -98,8 +98,8 @@ TEST_CASE("good values are taken") {
     CHECK(read(c).empty());
     CHECK(c.progress == progress_mode::always);
     CHECK(c.stall_seconds == 1000);
-    CHECK(c.pack == pack_wish::rows);
-    CHECK(c.engine_bytes.automatic);
+    CHECK(c.pack == pack_mode::rows);
+    CHECK(c.copy_engine_bytes.automatic);
     CHECK(c.inline_bytes.automatic);
     CHECK(c.pull_bytes.automatic);
     CHECK(c.eager_bytes == 1048576);  // back to its default

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "host/config.h"
-#include "host/request/setup.h"
+#include "host/wireup/wireup.h"
 
 #include "tests/catch.hpp"
 #include "tests/fuzz/fake_mpi.h"

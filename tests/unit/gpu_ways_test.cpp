@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The ways that GPU threads go in Pready and Parrived, gone by host threads (MPIX_PLAY_GPU): groups of a sender and of a receiver
+// The ways that GPU threads go in Pready and Parrived, gone by host threads (MPIX_FAKE_GPU): groups of a sender and of a receiver
 // over many epochs, while this test plays both hosts.
 #include <mpix/device.cuh>
 #include <mpix/host_group.hpp>
@@ -20,7 +20,7 @@
 
 namespace {
 
-using namespace played;
+using namespace fake;
 
 #if defined(__SANITIZE_THREAD__)
 constexpr bool thread_sanitizer = true;
@@ -35,7 +35,7 @@ struct scenario : pair_shape {
     bool watched;  // by one more thread of the receiver's, which looks all the time, between the epochs as well
 };
 
-void sends(const mpix::host_group &group, const scenario &s, played_pair &pair, turns &t, std::uint64_t last,
+void sends(const mpix::host_group &group, const scenario &s, fake_pair &pair, turns &t, std::uint64_t last,
            std::uint64_t seed) {
     const bool leader = group.thread_rank() == 0;
     std::mt19937_64 random(seed + static_cast<unsigned>(group.group_rank()));  // the same for all members
@@ -68,12 +68,12 @@ void sends(const mpix::host_group &group, const scenario &s, played_pair &pair, 
                 t.fail("a partition was marked ready twice");
         }
         if (leader && prepared.epoch != 0) t.prepared_sends.fetch_add(1, std::memory_order_relaxed);
-        if (agree(group, t.failure.load() != nullptr)) return;
+        if (broadcast_bool(group, t.failure.load() != nullptr)) return;
         if (leader) t.sent.fetch_add(1, std::memory_order_release);
     }
 }
 
-void receives(const mpix::host_group &group, const scenario &s, played_pair &pair, turns &t, std::uint64_t last,
+void receives(const mpix::host_group &group, const scenario &s, fake_pair &pair, turns &t, std::uint64_t last,
               std::uint64_t seed) {
     std::mt19937_64 random(seed + 100 + static_cast<unsigned>(group.group_rank()));
     std::vector<int> all;
@@ -103,7 +103,7 @@ void receives(const mpix::host_group &group, const scenario &s, played_pair &pai
                 case 1:
                     do {
                         there = look(j);
-                    } while (!there && !agree(group, t.failure.load() != nullptr));
+                    } while (!there && !broadcast_bool(group, t.failure.load() != nullptr));
                     break;
                 default:
                     // Less than those wait that read what is offered, or more: then it may be refused.
@@ -121,8 +121,8 @@ void receives(const mpix::host_group &group, const scenario &s, played_pair &pai
 }
 
 // Looks whenever it likes; what it is told of an epoch that ran before and after is looked at.
-void watches(const scenario &s, played_pair &pair, turns &t, const std::atomic<std::uint64_t> &ended,
-             std::uint64_t last, std::uint64_t seed) {
+void watches(const scenario &s, fake_pair &pair, turns &t, const std::atomic<std::uint64_t> &ended, std::uint64_t last,
+             std::uint64_t seed) {
     std::mt19937_64 random(seed + 1000);
     while (ended.load(std::memory_order_acquire) < last && t.failure.load() == nullptr) {
         const int j = static_cast<int>(random() % static_cast<unsigned>(s.receivers));
@@ -140,11 +140,11 @@ void watches(const scenario &s, played_pair &pair, turns &t, const std::atomic<s
 
 // The first failure, or null.
 struct tally {
-    std::uint64_t deferred, mailed, read, refused, prepared_sends, prepared_receives;
+    std::uint64_t deferred, sent_inline, read, refused, prepared_sends, prepared_receives;
 };
 const char *play(const scenario &s, std::uint64_t last, std::uint64_t seed, tally &sum) {
     std::mt19937_64 random(seed);
-    played_pair pair(s);
+    fake_pair pair(s);
     turns t;
     std::atomic<std::uint64_t> ended{0};
     std::thread sender([&] {
@@ -196,12 +196,13 @@ const char *play(const scenario &s, std::uint64_t last, std::uint64_t seed, tall
                        t.received.load(std::memory_order_acquire) == s.receiving_groups;
             }))
             break;
-        const bool by_mail = s.mailbox && is_mailable(pair.send(), static_cast<unsigned>(s.sending_threads));
-        if (by_mail && !early && s.piece_out == 0 && s.engine_bytes == 0 && epoch >= s.mailed_from &&
+        const bool by_inline =
+            s.inline_buffer && is_inline_capable(pair.send(), static_cast<unsigned>(s.sending_threads));
+        if (by_inline && !early && s.piece_out == 0 && s.copy_engine_bytes == 0 && epoch >= s.inline_from &&
             pair.has_deferred())
-            t.fail("what can go by the mailbox was left to the engine");
-        if (!s.mailbox && s.engine_bytes != 0 && s.piece_out == 0 && s.piece_in == 0 &&
-            s.bytes >= s.engine_bytes * static_cast<unsigned>(s.sending_threads) && !pair.has_deferred())
+            t.fail("what can go inline was left to the engine");
+        if (!s.inline_buffer && s.copy_engine_bytes != 0 && s.piece_out == 0 && s.piece_in == 0 &&
+            s.bytes >= s.copy_engine_bytes * static_cast<unsigned>(s.sending_threads) && !pair.has_deferred())
             t.fail("what the engine was to have was stored");
         if (!pair.right(0, s.receivers) || !pair.untouched_around()) t.fail("the message is not what was sent");
         pair.taken_error();
@@ -215,7 +216,7 @@ const char *play(const scenario &s, std::uint64_t last, std::uint64_t seed, tall
     watcher.join();
     if (pair.answered_early()) t.fail("a partition was said to be read before its flag was there");
     sum.deferred += pair.deferred();
-    sum.mailed += pair.mailed();
+    sum.sent_inline += pair.sent_inline();
     sum.read += pair.read();
     sum.refused += pair.refused();
     sum.prepared_sends += t.prepared_sends.load();
@@ -228,16 +229,16 @@ const char *play(const scenario &s, std::uint64_t last, std::uint64_t seed, tall
 TEST_CASE("groups that ready, wait and watch over many epochs, as threads of a GPU do") {
     std::mt19937_64 random(Catch::rngSeed());
     tally done{};
-    std::uint64_t mailed_with_gaps = 0;
+    std::uint64_t inline_with_gaps = 0;
     for (int round = 0; round < 60; ++round) {
         scenario s{};
         s.receivers = 1 + static_cast<int>(random() % 3);
-        s.mailbox = round % 2 == 0;
-        s.senders = s.receivers * (s.mailbox ? 1 : 1 + static_cast<int>(random() % 3));
+        s.inline_buffer = round % 2 == 0;
+        s.senders = s.receivers * (s.inline_buffer ? 1 : 1 + static_cast<int>(random() % 3));
         constexpr std::uint64_t sizes[] = {8, 16, 24, 48, 5, 100, 256, 1024};
         s.bytes = sizes[random() % std::size(sizes)];
         s.skew = random() % 3 == 0 ? static_cast<unsigned>(random() % 16) : 0;
-        s.mailed_from = 1 + random() % 3;
+        s.inline_from = 1 + random() % 3;
         s.sending_groups = 1 + static_cast<int>(random() % 2);
         s.receiving_groups = 1 + static_cast<int>(random() % 2);
         s.sending_threads = 1 + static_cast<int>(random() % 3);
@@ -253,28 +254,28 @@ TEST_CASE("groups that ready, wait and watch over many epochs, as threads of a G
         };
         s.piece_out = piece();
         s.piece_in = piece();
-        s.engine_bytes = random() % 3 == 0 ? 1 + random() % 264 : 0;
-        if (!s.mailbox && random() % 2 == 0) {  // the receiver reads what is in whole words, in one piece
+        s.copy_engine_bytes = random() % 3 == 0 ? 1 + random() % 264 : 0;
+        if (!s.inline_buffer && random() % 2 == 0) {  // the receiver reads what is in whole words, in one piece
             s.pull_bytes = 1 + static_cast<std::uint32_t>(random() % 100);
-            s.maybe_mailed = random() % 2 == 0;
+            s.maybe_inline = random() % 2 == 0;
             s.bytes = (s.bytes + 7) / 8 * 8 * static_cast<unsigned>(s.receivers);
             s.skew = s.skew / 8 * 8;
             s.piece_out = s.piece_in = 0;
             s.receiving_threads = 2 + static_cast<int>(random() % 2);
         }
         const bool gaps = s.piece_out != 0 || s.piece_in != 0;
-        CAPTURE(round, s.senders, s.receivers, s.bytes, s.skew, s.mailbox, s.mailed_from, s.sending_groups,
+        CAPTURE(round, s.senders, s.receivers, s.bytes, s.skew, s.inline_buffer, s.inline_from, s.sending_groups,
                 s.receiving_groups, s.sending_threads, s.receiving_threads, s.watched, s.matched_late, s.piece_out,
-                s.piece_in, s.engine_bytes, s.pull_bytes);
-        const std::uint64_t mailed_before = done.mailed;
+                s.piece_in, s.copy_engine_bytes, s.pull_bytes);
+        const std::uint64_t inline_before = done.sent_inline;
         const char *const failure = play(s, 12, random(), done);
-        if (gaps) mailed_with_gaps += done.mailed - mailed_before;
+        if (gaps) inline_with_gaps += done.sent_inline - inline_before;
         INFO(std::string(failure == nullptr ? "" : failure));
         REQUIRE(failure == nullptr);
     }
     CHECK(done.deferred != 0);
-    CHECK(done.mailed != 0);
-    CHECK(mailed_with_gaps != 0);
+    CHECK(done.sent_inline != 0);
+    CHECK(inline_with_gaps != 0);
     CHECK(done.read != 0);
     CHECK(done.prepared_sends != 0);  // from the second epoch on
     CHECK(done.prepared_receives != 0);

@@ -6,7 +6,7 @@
 #include "host/datatype/plan_wire.h"
 #include "host/datatype/typemap.h"
 
-#include <mpix/device/move.cuh>
+#include <mpix/impl/pack/typed_copy.cuh>
 
 #include <algorithm>
 #include <numeric>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // The matching order: what follows from it for programs, and random histories against two plain lists.
-#include "host/request/matcher.h"
+#include "host/wireup/matcher.h"
 
 #include <algorithm>
 #include <cstdint>

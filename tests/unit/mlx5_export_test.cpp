@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // The decisions about a ConnectX's queue pair, on what mlx5dv_init_obj might say.
-#include "transport/mlx5/export.h"
+#include "transport/ib/mlx5/export.h"
 
 #include <vector>
 

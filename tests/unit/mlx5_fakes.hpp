@@ -14,8 +14,8 @@
 #include <string>
 #include <vector>
 
-#include "transport/mlx5/calls.h"
-#include "transport/rdma_connection.h"
+#include "transport/ib/mlx5/calls.h"
+#include "transport/ib/rc.h"
 
 namespace mlx5_fakes {
 

@@ -9,8 +9,8 @@
 #include <cstring>
 #include <string>
 
-#include "transport/mlx5/export.h"
-#include "transport/mlx5/gpu_pages.h"
+#include "transport/ib/mlx5/export.h"
+#include "transport/ib/mlx5/gpu_pages.h"
 
 using namespace mpix::transport;
 using namespace mpix::transport::mlx5;

@@ -2,9 +2,9 @@
 //
 // A request's queue is the NIC's where the network has such: chosen, opened on libraries that play a ConnectX, posted to by
 // Pready's own code, executed by the software HCA in the place of the silicon, and read along by the host.
-#include "transport/mlx5/queues.h"
+#include "transport/ib/mlx5/queues.h"
 
-#include <mpix/device/post.cuh>
+#include <mpix/impl/work_queue/post.cuh>
 
 #include <chrono>
 #include <numeric>
@@ -15,10 +15,10 @@
 #include "tests/unit/fake_network.hpp"
 #include "tests/unit/mlx5_fakes.hpp"
 #include "transport/backends.h"
-#include "transport/mlx5/completion_watch.h"
-#include "transport/mlx5/export.h"
+#include "transport/ib/mlx5/completion_watch.h"
+#include "transport/ib/mlx5/export.h"
 #include "transport/workqueue/software_hca.h"
-#include "transport/wqe.h"
+#include "transport/wqe/wqe.h"
 
 using namespace mlx5_fakes;
 using mpix::detail::be32;
@@ -69,9 +69,9 @@ struct machine {
             },
             &w.context, &w.domain, at, network.hardware);
         if (!network.none.empty()) return;
-        rdma::calling_card card{};
-        REQUIRE(network.hardware->introduce(peer, card).empty());
-        REQUIRE(network.hardware->meet(peer, card).empty());
+        rdma::qp_address address{};
+        REQUIRE(network.hardware->introduce(peer, address).empty());
+        REQUIRE(network.hardware->meet(peer, address).empty());
     }
     outcome open(bool on_gpu) {
         return make_queue_to(network, peer, host_memory, on_gpu ? &gpus : nullptr, on_gpu ? 0 : on_host, queue,
@@ -235,7 +235,7 @@ TEST_CASE("epoch after epoch, what Pready posts goes through the NIC's ring into
     CHECK(silicon.counts.torn == 0);
     CHECK(silicon.counts.bad_records == 0);
     CHECK(silicon.counts.strange_kicks == 0);
-    run_until(silicon, [&] { return silicon.counts.kicks > 0; });  // the ringer's thread may come late
+    run_until(silicon, [&] { return silicon.counts.kicks > 0; });  // the doorbell proxy's thread may come late
     CHECK(m.queue->failed(completion_watch::no_block).empty());
     s.entered = nullptr;
     CHECK(m.w.called("dereg_mr") == 1);

@@ -6,8 +6,8 @@
 
 #include "tests/catch.hpp"
 #include "tests/unit/mlx5_fakes.hpp"
-#include "transport/mlx5/memory.h"
-#include "transport/mlx5/queue_pair.h"
+#include "transport/ib/mlx5/memory.h"
+#include "transport/ib/mlx5/queue_pair.h"
 
 using namespace mlx5_fakes;
 
@@ -23,7 +23,7 @@ struct fixture {
         now = &w;
         w.context.device = &w.device;
     }
-    outcome find(const rdma_wish &wish = {}) { return rdma::find_port(port_table(), &w.context, wish, at); }
+    outcome find(const device_spec &spec = {}) { return rdma::find_port(port_table(), &w.context, spec, at); }
     outcome open(queue_pair &q, bool on_gpu = true) {
         outcome bad = q.open(verbs, &w.context, &w.domain, at, 8);
         if (bad.empty() && on_gpu) bad = q.map_for_gpu(pages);
@@ -74,7 +74,7 @@ TEST_CASE("a queue pair whose rings and doorbell the GPU reaches") {
     queue_pair q;
     REQUIRE(f.open(q).empty());
     CHECK(q.rung_by() == bell::by_poster);
-    CHECK(q.why_ringer().empty());
+    CHECK(q.why_proxy().empty());
     CHECK(q.number() == 0x12f);
     const mpix_queue_rings &host = q.host_rings(), &gpu = q.rings();
     CHECK(reinterpret_cast<unsigned char *>(host.sq) == f.w.sq + 64);
@@ -117,8 +117,8 @@ TEST_CASE("a doorbell that the GPU may not map is rung by a thread of the host")
     REQUIRE(f.find().empty());
     queue_pair q;
     REQUIRE(f.open(q).empty());
-    CHECK(q.rung_by() == bell::by_ringer);
-    CHECK(contains(q.why_ringer(), "operation not permitted"));
+    CHECK(q.rung_by() == bell::by_proxy);
+    CHECK(contains(q.why_proxy(), "operation not permitted"));
     CHECK(q.rings().doorbell == nullptr);
     CHECK(q.host_rings().doorbell != nullptr);
     CHECK(q.rings().sq != nullptr);
@@ -144,7 +144,7 @@ TEST_CASE("every call of opening may fail: a sentence, and nothing is left") {
         INFO("call " << at << ", " << failed << ": " << bad);
         if (bad.empty()) {  // the doorbell's page alone is not needed
             CHECK((failed == "map_registers" || failed == "gpu_address"));
-            CHECK(q.rung_by() == bell::by_ringer);
+            CHECK(q.rung_by() == bell::by_proxy);
             q.close();
         } else {
             ++failures;
@@ -173,7 +173,7 @@ TEST_CASE("two queue pairs are connected by each other's address") {
     REQUIRE(f.find().empty());
     queue_pair q;
     REQUIRE(f.open(q).empty());
-    REQUIRE(q.connect(q.card()).empty());
+    REQUIRE(q.connect(q.address()).empty());
     REQUIRE(f.w.modified.size() == 3);
     const ibv_qp_attr &rtr = f.w.modified[1], &rts = f.w.modified[2];
     CHECK(rtr.qp_state == IBV_QPS_RTR);
@@ -195,15 +195,15 @@ TEST_CASE("an address of the peer's that cannot be is refused") {
     queue_pair q;
     CHECK(contains(q.connect({}), "not open"));
     REQUIRE(f.open(q).empty());
-    rdma::calling_card card = q.card();
+    rdma::qp_address address = q.address();
     const char *part = "malformed";
-    SECTION("version") { card.version = 9; }
-    SECTION("queue pair") { card.qpn |= 1u << 24; }
-    SECTION("sequence number") { card.psn |= 1u << 24; }
-    SECTION("MTU") { card.mtu = IBV_MTU_4096 + 1; }
-    SECTION("by GID, not a bool") { card.by_gid = 2; }
-    SECTION("other kind of port") { card.by_gid = 0, part = "InfiniBand's"; }
-    CHECK(contains(q.connect(card), part));
+    SECTION("version") { address.version = 9; }
+    SECTION("queue pair") { address.qpn |= 1u << 24; }
+    SECTION("sequence number") { address.psn |= 1u << 24; }
+    SECTION("MTU") { address.mtu = IBV_MTU_4096 + 1; }
+    SECTION("by GID, not a bool") { address.by_gid = 2; }
+    SECTION("other kind of port") { address.by_gid = 0, part = "InfiniBand's"; }
+    CHECK(contains(q.connect(address), part));
     CHECK(f.w.modified.size() == 1);  // only what open() did
 }
 

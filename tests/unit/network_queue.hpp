@@ -213,7 +213,7 @@ struct message {
             wrong.check(flags[s.partitions] == value, "complete before the flag of all", value, flags[s.partitions]);
             wrong.check(landing.back() == '\x5a', "bytes behind the landing");
             // As its next Start does.
-            publish(&words.gate, value + 1);
+            store_release(&words.gate, value + 1);
             return;
         }
         if (at < flags.data() || index > s.partitions) return;
@@ -231,9 +231,9 @@ struct message {
     // What the host makes of its words, at any time.
     void look() {
         const std::uint64_t now = running.load();
-        if (observe(&words.all_ready) != now || now == 0) return;
-        const std::uint64_t posted = peek(&words.posted), ended = peek(&words.ended);
-        const std::uint64_t own = observe(&r->posted), put_off = peek(&r->defer_epoch);
+        if (load_acquire(&words.all_ready) != now || now == 0) return;
+        const std::uint64_t posted = load_relaxed(&words.posted), ended = load_relaxed(&words.ended);
+        const std::uint64_t own = load_acquire(&r->posted), put_off = load_relaxed(&r->defer_epoch);
         if (running.load() != now) return;
         wrong.check(posted == own, "not all that was posted is told of", posted, own);
         wrong.check(ended == now || ended < now, "an end of no epoch yet", ended, now);
@@ -242,13 +242,14 @@ struct message {
 
     void start() {
         ++epoch;
-        wait([&] { return observe(&words.gate) >= gate_needed(epoch, s.slots); }, "the end of an epoch does not come");
+        wait([&] { return load_acquire(&words.gate) >= gate_needed(epoch, s.slots); },
+             "the end of an epoch does not come");
         for (char &c : source) c = static_cast<char>(random());
         std::vector<char> &wanted = expected[epoch % 2];
         wanted.resize(all);
         for (std::size_t x = 0; x < all; ++x) wanted[x] = source[s.gaps.offset(x)];
         running.store(epoch);
-        publish(&words.epoch, 2 * epoch + 1);
+        store_release(&words.epoch, 2 * epoch + 1);
     }
     int ready(std::uint64_t p) { return mpix::pready(mpix::this_thread(), static_cast<int>(p), r); }
     void ready_all() {
@@ -285,29 +286,29 @@ struct message {
         if (put != nullptr) moving.push_back(std::move(put));
     }
     void drain() {
-        for (; taken < peek(&r->defer_count); ++taken, ++deferred) {
-            const std::uint64_t entry = observe(&ring[taken % s.partitions]);
+        for (; taken < load_relaxed(&r->defer_count); ++taken, ++deferred) {
+            const std::uint64_t entry = load_acquire(&ring[taken % s.partitions]);
             wrong.check(entry >> 32 == (epoch & 0xffffffff), "an entry of another epoch in the ring", entry >> 32,
                         epoch);
             move(entry & 0xffffffff);
         }
     }
     void finish() {
-        wrong.check(observe(&words.all_ready) == epoch, "not all ready", words.all_ready, epoch);
+        wrong.check(load_acquire(&words.all_ready) == epoch, "not all ready", words.all_ready, epoch);
         drain();
         const auto left = [](auto &put) {
             outcome bad;
             return put->finished(bad);
         };
         wait([&] { return std::erase_if(moving, left), moving.empty(); }, "what the engine has put does not leave");
-        wait([&] { return w.queue->completed() >= peek(&words.posted); }, "the queue does not come to its end");
-        if (peek(&words.ended) != epoch) {
+        wait([&] { return w.queue->completed() >= load_relaxed(&words.posted); }, "the queue does not come to its end");
+        if (load_relaxed(&words.ended) != epoch) {
             w.network.put_word(host_memory(flags.data(), 8 * flags.size()), 8 * s.partitions, epoch);
             w.network.put_word(host_memory(&peer, sizeof peer), offsetof(mpix_words, complete), epoch);
         }
         std::fill(source.begin(), source.end(), '\xee');
         std::fill(staging.begin(), staging.end(), '\xdd');
-        publish(&words.epoch, 2 * epoch);
+        store_release(&words.epoch, 2 * epoch);
     }
 };
 

@@ -26,20 +26,20 @@ TEST_CASE("where every network is left out, the reason names each of them") {
 }
 
 TEST_CASE("which RDMA device, as a user says it") {
-    using transport::parse_rdma_wish;
-    transport::rdma_wish wish;
-    REQUIRE(parse_rdma_wish("mlx5_0:2:11", wish).empty());
-    CHECK((wish.name == "mlx5_0" && wish.port == 2 && wish.gid == 11));
-    REQUIRE(parse_rdma_wish("rxe0:1", wish).empty());
-    CHECK((wish.name == "rxe0" && wish.port == 1 && wish.gid == -1));
-    REQUIRE(parse_rdma_wish("rxe0", wish).empty());
-    CHECK((wish.name == "rxe0" && wish.port == 0 && wish.gid == -1));
-    REQUIRE(parse_rdma_wish("", wish).empty());
-    CHECK((wish.name.empty() && wish.port == 0 && wish.gid == -1));
+    using transport::parse_device_spec;
+    transport::device_spec spec;
+    REQUIRE(parse_device_spec("mlx5_0:2:11", spec).empty());
+    CHECK((spec.name == "mlx5_0" && spec.port == 2 && spec.gid == 11));
+    REQUIRE(parse_device_spec("rxe0:1", spec).empty());
+    CHECK((spec.name == "rxe0" && spec.port == 1 && spec.gid == -1));
+    REQUIRE(parse_device_spec("rxe0", spec).empty());
+    CHECK((spec.name == "rxe0" && spec.port == 0 && spec.gid == -1));
+    REQUIRE(parse_device_spec("", spec).empty());
+    CHECK((spec.name.empty() && spec.port == 0 && spec.gid == -1));
     for (const char *bad :
          {":1", "a:", "a:0", "a:256", "a:x", "a:1:", "a:1:-1", "a:1:256", "a::3", "a:1:2:3", "a:1 "}) {
         INFO(bad);
-        CHECK_FALSE(parse_rdma_wish(bad, wish).empty());
+        CHECK_FALSE(parse_device_spec(bad, spec).empty());
     }
     CHECK(transport::use_rdma_device("a:b").find("name[:port[:GID index]]") != std::string::npos);
     CHECK(transport::use_rdma_device("").empty());
@@ -116,17 +116,17 @@ TEST_CASE("libibverbs: addresses and regions that are none are refused") {
     transport::network &verbs = transport::verbs_transport({});
     CHECK_FALSE(verbs.meet(1, {}).empty());
     // Of the right size, and of another version; of the right one, and with an MTU that there is not.
-    std::vector<std::uint8_t> card(64, 0xff);
-    CHECK(verbs.meet(1, card) == "a malformed address of its queue pair");
-    card[0] = 1;
-    card[1] = card[2] = card[3] = 0;
-    CHECK(verbs.meet(1, card) == "a malformed address of its queue pair");
+    std::vector<std::uint8_t> address(64, 0xff);
+    CHECK(verbs.meet(1, address) == "a malformed address of its queue pair");
+    address[0] = 1;
+    address[1] = address[2] = address[3] = 0;
+    CHECK(verbs.meet(1, address) == "a malformed address of its queue pair");
     // A good one, with one for the NIC's queue that is not.
-    card.assign(64, 0);
-    card[0] = 1;
-    card[14] = 5;
-    card[32] = 2;
-    CHECK(verbs.meet(1, card) == "a malformed address of its queue pair");
+    address.assign(64, 0);
+    address[0] = 1;
+    address[14] = 5;
+    address[32] = 2;
+    CHECK(verbs.meet(1, address) == "a malformed address of its queue pair");
     CHECK_FALSE(verbs.meet(1, std::vector<std::uint8_t>(4096, 0)).empty());
     transport::wire_region wire{};
     transport::region out;

@@ -2,7 +2,7 @@
 //
 // Which way a message is packed on a GPU, by the constants of an H200; and that what the copy engine would be told is
 // what the plan says, byte by byte.
-#include <mpix/device/pack_choice.h>
+#include "device/kernels/pack_choice.h"
 
 #include <cstdint>
 #include <random>
@@ -11,7 +11,7 @@
 
 #include "host/datatype/plan.h"
 #include "host/datatype/typemap.h"
-#include "host/interpose/pack_explain.h"
+#include "host/protocol/pack_explain.h"
 #include "tests/catch.hpp"
 
 using namespace mpix;
@@ -48,8 +48,8 @@ gpu::pack_shape shape(const planned &p, std::int64_t begin, std::int64_t bytes, 
     return {&p.map->map, begin, bytes, unpack, word, place};
 }
 
-pack_way taken(const gpu::pack_shape &s, gpu::pack_wish wish = gpu::pack_wish::none) {
-    return consider(s, gpu::pack_costs{}, wish).taken;
+pack_way taken(const gpu::pack_shape &s, gpu::pack_mode mode = gpu::pack_mode::none) {
+    return consider(s, gpu::pack_costs{}, mode).taken;
 }
 
 std::int64_t place_of(const typemap &map, std::int64_t x) { return detail::grid_map(map.map).locate(x).offset; }
@@ -129,10 +129,10 @@ TEST_CASE("an H200's choices") {
     for (const auto place : {packed_place::same_gpu, packed_place::other_gpu, host, packed_place::unreachable})
         CHECK(taken(shape(make({{0, 0, 8, {}}}, 8, 8), 0, MiB, false, place)) == pack_way::copy);
     // What was wished for, where it is possible.
-    CHECK(taken(shape(rows(512, 1024, 64), 0, 65536), gpu::pack_wish::kernel) == pack_way::kernel);
-    CHECK(taken(shape(rows(16, 1024, 64), 0, MiB), gpu::pack_wish::rows) == pack_way::rows);
-    CHECK(taken(shape(rows(16, 1024, 64), 8, MiB), gpu::pack_wish::rows) == pack_way::kernel);
-    CHECK(taken(shape(rows(16, 1024, 64), 0, MiB, false, packed_place::unreachable), gpu::pack_wish::kernel) ==
+    CHECK(taken(shape(rows(512, 1024, 64), 0, 65536), gpu::pack_mode::kernel) == pack_way::kernel);
+    CHECK(taken(shape(rows(16, 1024, 64), 0, MiB), gpu::pack_mode::rows) == pack_way::rows);
+    CHECK(taken(shape(rows(16, 1024, 64), 8, MiB), gpu::pack_mode::rows) == pack_way::kernel);
+    CHECK(taken(shape(rows(16, 1024, 64), 0, MiB, false, packed_place::unreachable), gpu::pack_mode::kernel) ==
           pack_way::staged);
 }
 
@@ -140,13 +140,13 @@ TEST_CASE("a large message in the GPU is no copy of rows because constants of sm
     gpu::pack_costs flattering;
     flattering.copied_rows[1] = 3e6;
     flattering.moved[0][gpu::long_joined] = 1e6;
-    const auto choice = consider(shape(rows(4096, 8193, 64), 0, 65536 * 4096), flattering, gpu::pack_wish::none);
+    const auto choice = consider(shape(rows(4096, 8193, 64), 0, 65536 * 4096), flattering, gpu::pack_mode::none);
     CHECK(choice.candidates[2].us < choice.candidates[1].us);
     CHECK(choice.taken == pack_way::kernel);
 }
 
 TEST_CASE("predictions come near an H200's times") {
-    const auto us = [](const gpu::pack_shape &s) { return consider(s, gpu::pack_costs{}, gpu::pack_wish::none).us(); };
+    const auto us = [](const gpu::pack_shape &s) { return consider(s, gpu::pack_costs{}, gpu::pack_mode::none).us(); };
     const auto near = [](double predicted, double measured) {
         return predicted > 0.6 * measured && predicted < 1.7 * measured;
     };
@@ -164,7 +164,7 @@ TEST_CASE("predictions come near an H200's times") {
 TEST_CASE("what is said of a choice") {
     const planned p = cube(16, 1024, 64, 65536, 4);
     const auto lines = explain_pack("MPI_Pack", *p.type, 4096, 2,
-                                    consider(shape(p, 0, 4096), gpu::pack_costs{}, gpu::pack_wish::kernel));
+                                    consider(shape(p, 0, 4096), gpu::pack_costs{}, gpu::pack_mode::kernel));
     REQUIRE(lines.size() == 5);
     CHECK(lines[0] == "MPI_Pack of 4096 bytes, GPU 2: runs of 16 bytes, 256 at 1024");
     CHECK(lines[1] == "  copy         not possible the elements have gaps");

@@ -14,11 +14,11 @@
 #include <vector>
 
 #include "host/config.h"
+#include "host/control/peers.h"
 #include "host/progress.h"
-#include "host/request/processes.h"
-#include "host/request/receive.h"
-#include "host/request/send.h"
-#include "host/request/setup.h"
+#include "host/transfer/receive.h"
+#include "host/transfer/send.h"
+#include "host/wireup/wireup.h"
 
 #include "tests/catch.hpp"
 #include "tests/fuzz/fake_mpi.h"
@@ -120,14 +120,14 @@ TEST_CASE("all epochs end once a single copy has met the end of the peer's proce
     REQUIRE(send->home->far != nullptr);
 
     send->start();
-    detail::poke(&send->words->gate, 1);
+    detail::store_relaxed(&send->words->gate, 1);
     for (int p = 0; p < partitions; ++p) CHECK(send->ready(p) == MPI_SUCCESS);
     CHECK(!end_of(*send));
     CHECK(std::memcmp(peer.buffer, sent.data(), message) == 0);
 
     send->start();
     receive->start();
-    detail::poke(&send->words->gate, 2);
+    detail::store_relaxed(&send->words->gate, 2);
     CHECK(send->ready(0) == MPI_SUCCESS);
     peer.end();
     CHECK(send->ready(1) == MPI_SUCCESS);

@@ -4,7 +4,7 @@
 #ifndef MPIX_TESTS_UNIT_QUEUE_BENCH_HPP
 #define MPIX_TESTS_UNIT_QUEUE_BENCH_HPP
 
-#include <mpix/device/work_queue.cuh>
+#include <mpix/impl/work_queue/queue.cuh>
 
 #include <cstdlib>
 #include <memory>

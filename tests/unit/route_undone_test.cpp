@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "host/config.h"
-#include "host/request/receive.h"
-#include "host/request/setup.h"
+#include "host/transfer/receive.h"
+#include "host/wireup/wireup.h"
 
 #include "tests/catch.hpp"
 #include "tests/fuzz/fake_mpi.h"
@@ -71,11 +71,11 @@ struct started_send {
     }
     // As send_request::drop_route.
     void undo() {
-        detail::poke_pointer(&r->landing, static_cast<char *>(nullptr));
-        detail::poke_pointer(&r->flags, static_cast<std::uint64_t *>(nullptr));
-        detail::poke_pointer(&r->peer_complete, static_cast<std::uint64_t *>(nullptr));
-        detail::poke(&r->slots, 0);
-        detail::publish(&words.gate, 0);
+        detail::store_pointer(&r->landing, static_cast<char *>(nullptr));
+        detail::store_pointer(&r->flags, static_cast<std::uint64_t *>(nullptr));
+        detail::store_pointer(&r->peer_complete, static_cast<std::uint64_t *>(nullptr));
+        detail::store_relaxed(&r->slots, 0);
+        detail::store_release(&words.gate, 0);
     }
 };
 
@@ -161,17 +161,17 @@ TEST_CASE("who asks for what another sender brings by a single copy looks for no
     REQUIRE(transport::node_memory().allocate(sizeof(mpix_words), transport::on_host, words) == "");
 
     hear(offer_of(sender, 0, words));
-    REQUIRE(detail::peek_pointer(&receive->home->landing) != nullptr);
+    REQUIRE(detail::load_pointer(&receive->home->landing) != nullptr);
     hear(make_control(control::connect, sender, receive->number));
     receive->start();
     // It says that all is there; who has seen that has not taken note of it yet (MPI_Request_get_status).
-    detail::publish(&receive->words->complete, 1);
+    detail::store_release(&receive->words->complete, 1);
     CHECK(receive->done());
 
     hear(make_control(control::withdraw, sender, 0));
     hear(offer_of(sender + 1, offer_in_place, words));
-    REQUIRE(detail::peek(&receive->words->gate) == 1);
-    REQUIRE(detail::peek_pointer(&receive->home->landing) == nullptr);
+    REQUIRE(detail::load_relaxed(&receive->words->gate) == 1);
+    REQUIRE(detail::load_pointer(&receive->home->landing) == nullptr);
     for (int j = 0; j < partitions; ++j) {
         bool flag = true;
         CHECK(!receive->arrived(j, flag));

@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "host/config.h"
-#include "host/request/chunked_put.h"
-#include "host/request/staged_delivery.h"
+#include "host/staging/chunked_put.h"
+#include "host/staging/staged_delivery.h"
 #include "tests/catch.hpp"
 #include "tests/unit/fake_network.hpp"
 
@@ -57,10 +57,10 @@ struct pair {
           target(message + 1) {
         landing = host_memory(landing_bytes);
         arrival = host_memory(flag_bytes);
-        REQUIRE(bounces.prepare(memory, gpus, 0).empty());
+        REQUIRE(bounces.allocate(memory, gpus, 0).empty());
         delivery =
             std::make_unique<mpix::staged_delivery>(mpix::gpu_buffer{&gpus, 0, target.data(), nullptr}, chunks, slots);
-        REQUIRE(delivery->prepare(landing, arrival).empty());
+        REQUIRE(delivery->allocate(landing, arrival).empty());
     }
     mpix::remote_message to(std::uint64_t epoch) {
         return {&network, nullptr, 7, landing, arrival, slots == 2 && (epoch & 1) != 0 ? message : 0, epoch, chunks};
@@ -115,7 +115,7 @@ TEST_CASE("what the network puts into a GPU is told of once it is there, and cop
             transport::region landing = host_memory(target), arrival = host_memory(flags);
             landing.device = 0;
             mpix::staged_delivery delivery(mpix::gpu_buffer{&gpus, 0, target.data(), nullptr}, chunks, 1);
-            REQUIRE(delivery.prepare(landing, arrival).empty());
+            REQUIRE(delivery.allocate(landing, arrival).empty());
             CHECK(gpus.views == 0);
             CHECK(gpus.admitted == 0);
             for (std::uint64_t epoch = 1; epoch <= 2; ++epoch) {

@@ -21,8 +21,8 @@ void on_word(const void *at, std::size_t bytes) {
 #include "host/datatype/decode.h"
 #include "host/datatype/typemap.h"
 
-#include <mpix/device/pack_staged.cuh>
-#include <mpix/device/pack_tiles.cuh>
+#include <mpix/impl/pack/staged.cuh>
+#include <mpix/impl/pack/tiles.cuh>
 
 #include <algorithm>
 #include <cstdlib>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Bytes between memory and registers: the right ones, at any alignment, and nobody else's.
-#include <mpix/device/words.cuh>
+#include <mpix/impl/group/words.cuh>
 
 #include <cstdint>
 #include <cstring>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Work-queue entries byte by byte, against those that rdma-core's own provider builds.
-#include "transport/wqe.h"
+#include "transport/wqe/wqe.h"
 
 #include <cstdio>
 #include <cstring>

@@ -316,7 +316,7 @@ public:
         const cudaError_t error = cudaMemcpyAsync(to, word, sizeof value, cudaMemcpyDefault, stream);
         return error == cudaSuccess ? outcome{} : cuda_error("cudaMemcpyAsync", error);
     }
-    outcome settle(int device) override {
+    outcome flush_words(int device) override {
         const device_scope scope(device);
         cudaStream_t stream = nullptr;
         if (outcome problem = stream_of(device, stream); !problem.empty()) return problem;

@@ -76,7 +76,7 @@ outcome eager_inbox::apply(const std::uint8_t *record, std::size_t bytes, const 
                 if (head.bytes != sizeof value || head.address % sizeof value != 0) return "a word that is none";
                 std::memcpy(&value, record, sizeof value);
                 // Releases the bytes of all records before. Pairs with whoever observes the word.
-                detail::publish(static_cast<std::uint64_t *>(at), value);
+                detail::store_release(static_cast<std::uint64_t *>(at), value);  // pairs: N1, N2
                 break;
             }
             case eager_kind::question:

@@ -50,7 +50,7 @@ struct ucx_network::request final : transfer {
 
 outcome ucx_network::put(const region &to, std::uint64_t offset, const void *from, std::uint64_t bytes,
                          std::unique_ptr<transfer> &out) {
-    if (bytes > wish_.eager_bytes || to.device != on_host)
+    if (bytes > options_.eager_bytes || to.device != on_host)
         return begin_put(to, offset, from, bytes, UCS_MEMORY_TYPE_UNKNOWN, out);
     out = nullptr;
     if (!within(to, offset, bytes)) return beyond;
@@ -113,7 +113,7 @@ outcome ucx_network::put_word(const region &to, std::uint64_t offset, std::uint6
     } catch (const std::bad_alloc &) {  // it waits, then
     }
     send_or_hold(p);
-    if (!p.waiting.empty()) unsettle(p);
+    if (!p.waiting.empty()) needs_progress(p);
     return p.lost;
 }
 

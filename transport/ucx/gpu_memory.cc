@@ -5,9 +5,9 @@
 
 namespace mpix::transport::ucx {
 
-outcome why_no_gpu_memory(const ucx_wish &wish, const library_abilities &library) {
-    if (!wish.gpu_memory) return "MPIX_UCX_GPU is 0";
-    if (wish.played_gpus) return {};
+outcome why_no_gpu_memory(const ucx_options &options, const library_abilities &library) {
+    if (!options.gpu_memory) return "MPIX_UCX_GPU is 0";
+    if (options.fake_gpus) return {};
     const std::string version = "UCX " + std::to_string(library.major) + "." + std::to_string(library.minor);
     // From there on words wait for a flush, see flushes.cc. Bytes for a GPU and words for its host may go different ways, which
     // earlier versions' fence is not known to order; and they have copied to GPUs by calls that wait for running kernels.

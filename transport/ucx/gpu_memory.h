@@ -5,7 +5,7 @@
 #define MPIX_TRANSPORT_UCX_GPU_MEMORY_H
 
 #include "transport/transport.h"
-#include "transport/ucx_wish.h"
+#include "transport/ucx_options.h"
 
 namespace mpix::transport::ucx {
 
@@ -15,7 +15,7 @@ struct library_abilities {
 };
 
 // A sentence; empty: it is.
-outcome why_no_gpu_memory(const ucx_wish &wish, const library_abilities &library);
+outcome why_no_gpu_memory(const ucx_options &options, const library_abilities &library);
 
 }  // namespace mpix::transport::ucx
 

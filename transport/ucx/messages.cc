@@ -40,7 +40,7 @@ void ucx_network::send_or_hold(peer_process &p) {
 void ucx_network::send(peer_process &p) {
     if (p.outbox.empty() || !p.lost.empty()) return;
     std::unique_ptr<eager_message> message(new (std::nothrow) eager_message(p));  // until it has left
-    if (message == nullptr) return unsettle(p);                                   // progress sends it
+    if (message == nullptr) return needs_progress(p);                             // progress sends it
     message->bytes = p.outbox.take(p.calls_us);
     ++p.begun;
     ucp_request_param_t param{};
@@ -86,7 +86,7 @@ ucs_status_t ucx_network::take_message(void *, const void *, std::size_t, void *
         p.deaf = true;
         us.lose(p, "no memory");
     }
-    if (p.deaf || p.inbox.asks()) us.unsettle(p);
+    if (p.deaf || p.inbox.asks()) us.needs_progress(p);
     return UCS_OK;
 }
 

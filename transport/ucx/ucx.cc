@@ -9,9 +9,9 @@
 
 namespace mpix::transport::ucx {
 
-ucx_network &ucx_network::instance(const ucx_wish &wish) {
+ucx_network &ucx_network::instance(const ucx_options &options) {
     // Never destroyed, as the other transports.
-    static auto *const one = new ucx_network(wish);
+    static auto *const one = new ucx_network(options);
     return *one;
 }
 
@@ -39,7 +39,7 @@ outcome ucx_network::begin() {
         return error("ucp_config_read", s);
     // Its copies by CUDA IPC do not end while kernels of both processes wait for them (seen with 1.22). Who names transports
     // himself may know better.
-    if (wish_.gpu_memory && std::getenv("UCX_TLS") == nullptr)
+    if (options_.gpu_memory && std::getenv("UCX_TLS") == nullptr)
         if (const ucs_status_t s = ucp_.ucp_config_modify(config, "TLS", "^cuda_ipc"); s != UCS_OK) {
             ucp_.ucp_config_release(config);
             return error("ucp_config_modify", s);
@@ -72,7 +72,7 @@ outcome ucx_network::begin() {
     attributes.field_mask = UCP_ATTR_FIELD_MEMORY_TYPES;
     const bool known = ucp_.ucp_context_query(context_, &attributes) == UCS_OK;
     no_gpu_memory_ = why_no_gpu_memory(
-        wish_, {major, minor, known && (attributes.memory_types & UCS_BIT(UCS_MEMORY_TYPE_CUDA)) != 0});
+        options_, {major, minor, known && (attributes.memory_types & UCS_BIT(UCS_MEMORY_TYPE_CUDA)) != 0});
     return {};
 }
 
@@ -88,27 +88,27 @@ bool ucx_network::progress() {
     if (!lock || worker_ == nullptr) return false;
     int events = 0;
     while (events < 16 && ucp_.ucp_worker_progress(worker_) != 0) ++events;
-    for (peer_process *const p : std::exchange(unsettled_, {})) {
-        p->unsettled = false;
+    for (peer_process *const p : std::exchange(to_progress_, {})) {
+        p->in_progress_list = false;
         try {
-            settle(*p);
+            progress_peer(*p);
         } catch (const std::bad_alloc &) {  // in the next round, then
-            unsettle(*p);
+            needs_progress(*p);
         }
     }
     return events != 0;
 }
 
-void ucx_network::unsettle(peer_process &p) {
-    if (!std::exchange(p.unsettled, true)) unsettled_.push_back(&p);
+void ucx_network::needs_progress(peer_process &p) {
+    if (!std::exchange(p.in_progress_list, true)) to_progress_.push_back(&p);
 }
 
-void ucx_network::settle(peer_process &p) {
+void ucx_network::progress_peer(peer_process &p) {
     if (p.deaf) return close(p);
     answer(p);
     begin_words(p);
     send(p);
-    if (!p.waiting.empty() || p.inbox.asks()) unsettle(p);
+    if (!p.waiting.empty() || p.inbox.asks()) needs_progress(p);
 }
 
 void ucx_network::stop() {
@@ -120,7 +120,7 @@ void ucx_network::stop() {
     ucp_.ucp_worker_destroy(worker_);  // which may still call us back about a flush
     worker_ = nullptr;
     held_back_.clear();
-    unsettled_.clear();
+    to_progress_.clear();
     peers_.clear();
     memory_.close();
     ucp_.ucp_cleanup(context_);
@@ -169,6 +169,6 @@ outcome ucx_network::gpu_side::put(const region &to, std::uint64_t offset, const
 
 namespace mpix::transport {
 
-network &ucx_transport(const ucx_wish &wish) { return ucx::ucx_network::instance(wish); }
+network &ucx_transport(const ucx_options &options) { return ucx::ucx_network::instance(options); }
 
 }  // namespace mpix::transport

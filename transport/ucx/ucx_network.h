@@ -55,8 +55,8 @@ struct peer_process {
     std::uint64_t leaving = 0;  // bytes of messages that UCX has, and has not sent
     std::uint64_t asked = 0;    // the last question in it
     eager_inbox inbox;
-    bool deaf = false;       // nothing that it says counts any more
-    bool unsettled = false;  // progress has something to do for it
+    bool deaf = false;              // nothing that it says counts any more
+    bool in_progress_list = false;  // progress has something to do for it
     // One flush at a time.
     bool flushing = false;
     std::uint64_t flush_confirms = 0, flush_sees_off = 0;
@@ -102,10 +102,10 @@ public:
     bool progress() override;
     void stop() override;
 
-    static ucx_network &instance(const ucx_wish &wish = {});
+    static ucx_network &instance(const ucx_options &options = {});
 
 private:
-    explicit ucx_network(const ucx_wish &wish) : wish_(wish) {}
+    explicit ucx_network(const ucx_options &options) : options_(options) {}
 
     using key_name = std::pair<int, std::vector<std::uint8_t>>;
 
@@ -127,11 +127,11 @@ private:
     // ucx.cc
     outcome begin();
     void abandon();
-    void unsettle(peer_process &p);
+    void needs_progress(peer_process &p);
     // What is left for progress: words whose bytes may be confirmed by now, a question of the peer's, and its end if it has sent
     // what cannot be read. `mutex_` is held.
-    void settle(peer_process &p);
-    ucs_memory_type_t gpu_type() const { return wish_.played_gpus ? UCS_MEMORY_TYPE_HOST : UCS_MEMORY_TYPE_CUDA; }
+    void progress_peer(peer_process &p);
+    ucs_memory_type_t gpu_type() const { return options_.fake_gpus ? UCS_MEMORY_TYPE_HOST : UCS_MEMORY_TYPE_CUDA; }
 
     // peers.cc
     // The peer, with an endpoint.
@@ -171,7 +171,7 @@ private:
     void begin_flush(peer_process &p);
     void end_flush(peer_process &p, ucs_status_t s);
 
-    const ucx_wish wish_;
+    const ucx_options options_;
     std::mutex mutex_;
     bool tried_ = false;
     outcome broken_;
@@ -179,7 +179,7 @@ private:
     ucp_context_h context_ = nullptr;
     ucp_worker_h worker_ = nullptr;
     std::map<int, peer_process> peers_;
-    safe_vector<peer_process *> held_back_, unsettled_;  // maps do not move what they hold
+    safe_vector<peer_process *> held_back_, to_progress_;  // maps do not move what they hold
     exposed_memory memory_{ucp_};
     gpu_side gpus_{*this};
     outcome no_gpu_memory_;

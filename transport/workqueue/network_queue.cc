@@ -12,13 +12,13 @@
 #include <vector>
 
 #include "transport/backends.h"
-#include "transport/executor_memory.h"
 #include "transport/network.h"
-#include "transport/prebuilt_message.h"
 #include "transport/reserve.h"
 #include "transport/send_queue.h"
 #include "transport/workqueue/software_hca.h"
-#include "transport/wqe.h"
+#include "transport/wqe/executor_memory.h"
+#include "transport/wqe/prebuilt_message.h"
+#include "transport/wqe/wqe.h"
 
 namespace mpix::transport {
 namespace {
@@ -174,10 +174,10 @@ public:
         const bool any = hca_->step(1u << log_blocks);
         // A failure is known before the completion of what failed. Pairs with completed(), then failed().
         failed_at_.store(hca_->failed_at(), std::memory_order_relaxed);
-        completed_.store(hca_->completed(), std::memory_order_release);
+        completed_.store(hca_->completed(), std::memory_order_release);  // pairs: Q11
         return any;
     }
-    std::uint64_t completed() override { return completed_.load(std::memory_order_acquire); }
+    std::uint64_t completed() override { return completed_.load(std::memory_order_acquire); }  // pairs: Q11
     outcome failed(std::uint64_t below) override {
         if (failed_at_.load(std::memory_order_relaxed) >= below) return {};
         const outcome why = backend_.why();

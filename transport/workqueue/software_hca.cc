@@ -37,8 +37,8 @@ void memory_backend::write(const hca_write &what, hca_operation &op) {
         for (std::uint64_t at = 0; at < what.bytes; at += 8) {
             std::uint64_t flag;
             std::memcpy(&flag, static_cast<const char *>(what.source) + at, sizeof flag);
-            // Flags: the payload of earlier writes before them. Pairs with observe() of whoever waits.
-            publish(static_cast<std::uint64_t *>(to) + at / 8, flag);
+            // Flags: the payload of earlier writes before them. Pairs with load_acquire() of whoever waits.
+            store_release(static_cast<std::uint64_t *>(to) + at / 8, flag);  // pairs: N1
         }
     } else {
         std::memcpy(to, what.source, what.bytes);
@@ -57,16 +57,16 @@ hca_queue::hca_queue(const mpix_queue_rings &rings, const key_table &local_keys,
       posted_(first_block),
       produced_(first_entry),
       consumed_(first_entry) {
-    if (rings_.doorbell != nullptr) last_kick_ = peek(rings_.doorbell);
+    if (rings_.doorbell != nullptr) last_kick_ = load_relaxed(rings_.doorbell);
 }
 
 bool hca_queue::look_at_doorbell() {
     if (faults.stall_doorbell.load(std::memory_order_relaxed)) return false;
     const std::uint64_t size = std::uint64_t{1} << rings_.log_sq;
     // The kick before the record: what it speaks of has to be in the record.
-    const std::uint64_t kick = rings_.doorbell != nullptr ? peek(rings_.doorbell) : 0;
-    // The entries below, and their payload, can be read. Pairs with hand_to_nic.
-    const auto record = static_cast<std::uint16_t>(from_be(be32{fetch_record(rings_.sq_record)}));
+    const std::uint64_t kick = rings_.doorbell != nullptr ? load_relaxed(rings_.doorbell) : 0;
+    // The entries below, and their payload, can be read. Pairs with store_release_record.
+    const auto record = static_cast<std::uint16_t>(from_be(be32{load_acquire_record(rings_.sq_record)}));  // pairs: Q3
     const std::uint64_t ahead = static_cast<std::uint16_t>(record - next_);
     const bool possible = ahead <= size && next_ + ahead >= posted_;
     if (!possible) counts.bad_records.fetch_add(1, std::memory_order_relaxed);
@@ -139,7 +139,8 @@ bool hca_queue::execute_next() {
             throw;
         }
     }
-    if (const std::uint64_t state = peek(&op.state_); state != 0 && static_cast<std::uint8_t>(state) != syndrome_none)
+    if (const std::uint64_t state = load_relaxed(&op.state_);
+        state != 0 && static_cast<std::uint8_t>(state) != syndrome_none)
         stop_ = true;
     return true;
 }
@@ -148,7 +149,7 @@ bool hca_queue::room_for_entry() {
     const std::uint64_t size = std::uint64_t{1} << rings_.log_cq;
     if (produced_ - consumed_ < size) return true;
     // No order: who posted the entry that completes here had seen this completion-queue entry taken.
-    const std::uint32_t record = from_be(be32{peek(rings_.cq_record)});
+    const std::uint32_t record = from_be(be32{load_relaxed(rings_.cq_record)});
     consumed_ += (record - consumed_) & 0xffffff;
     if (produced_ - consumed_ < size) return true;
     counts.overruns.fetch_add(1, std::memory_order_relaxed);
@@ -160,12 +161,12 @@ void hca_queue::write_entry(const hca_operation &op, syndrome outcome, std::uint
     entry->vendor_syndrome = vendor;
     entry->syndrome = outcome;
     MPIX_ON_HCA_STEP();
-    // The rest of the entry first, our reads of the payload, and what was done to the slots. Pairs with acquire_peeked in
-    // poll_queue.
-    publish(const_cast<std::uint64_t *>(cqe_tail(entry)),
-            cqe_tail(to_be32(static_cast<std::uint32_t>(op.opcode_) << 24 | rings_.qpn),
-                     cqe_last_word(op.index_, outcome == syndrome_none ? cqe_requester : cqe_requester_error,
-                                   cqe_owner(produced_, rings_.log_cq))));
+    // The rest of the entry first, our reads of the payload, and what was done to the slots. Pairs with fence_acquire in
+    // poll_queue. pairs: Q5
+    store_release(const_cast<std::uint64_t *>(cqe_tail(entry)),
+                  cqe_tail(to_be32(static_cast<std::uint32_t>(op.opcode_) << 24 | rings_.qpn),
+                           cqe_last_word(op.index_, outcome == syndrome_none ? cqe_requester : cqe_requester_error,
+                                         cqe_owner(produced_, rings_.log_cq))));
     ++produced_;
 }
 
@@ -174,7 +175,7 @@ bool hca_queue::complete() {
     for (; !under_way_.empty(); under_way_.pop_front()) {
         const hca_operation &op = under_way_.front();
         // What the back end did for this write is done. Pairs with finish, perhaps of another thread.
-        const std::uint64_t state = observe(&op.state_);
+        const std::uint64_t state = load_acquire(&op.state_);  // pairs: Q10
         if (state == 0) break;
         auto outcome = static_cast<syndrome>(static_cast<std::uint8_t>(state));
         std::uint8_t vendor = 0;

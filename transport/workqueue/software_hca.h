@@ -28,7 +28,7 @@ namespace mpix::transport {
 class hca_operation {
 public:
     /** By the back end, once, from any thread; what was written is in place, or will never be. */
-    void finish(detail::syndrome how) { detail::publish(&state_, std::uint64_t{finished} | how); }
+    void finish(detail::syndrome how) { detail::store_release(&state_, std::uint64_t{finished} | how); }  // pairs: Q10
 
 private:
     friend class hca_queue;

@@ -54,25 +54,25 @@ enum mpix_cause {
 // Epochs count the Starts of a request, from 1, and never go back. An *epoch word* is
 // 2*epoch + (1 while the epoch is active), so one word tells both.
 struct mpix_words {
-    uint64_t epoch;      // epoch word; written by the owner's host only
-    uint64_t gate;       // send: clear-to-send, the last epoch the receiver has started (written by the peer)
-                         // receive: 1 once matched, and the route below is filled in (owner's host);
-                         // MPIX_GATE_NEVER: nothing will ever come, the pair cannot work
-    uint64_t all_ready;  // send: last epoch in which every partition was readied (last caller of Pready)
-    uint64_t complete;   // receive: last epoch whose bytes and flags are all in place (written by the peer)
-    uint64_t error;      // first error of device code: see mpix_cause; 0 = none
-    uint64_t posted;     // send by a work queue, as of all_ready: its index behind all that was posted
-    uint64_t ended;      // the same: last epoch whose end was posted, too (see mpix_posting)
-    uint64_t mailbox;    // send: 1 = the receiver's kernels take partitions out of its mailbox (written by the peer,
-                         // before `gate`); receive: last epoch of which partitions may lie there (the peer's,
-                         // before `complete`)
+    uint64_t epoch;          // epoch word; written by the owner's host only
+    uint64_t gate;           // send: clear-to-send, the last epoch the receiver has started (written by the peer)
+                             // receive: 1 once matched, and the route below is filled in (owner's host);
+                             // MPIX_GATE_NEVER: nothing will ever come, the pair cannot work
+    uint64_t all_ready;      // send: last epoch in which every partition was readied (last caller of Pready)
+    uint64_t complete;       // receive: last epoch whose bytes and flags are all in place (written by the peer)
+    uint64_t error;          // first error of device code: see mpix_cause; 0 = none
+    uint64_t posted;         // send by a work queue, as of all_ready: its index behind all that was posted
+    uint64_t ended;          // the same: last epoch whose end was posted, too (see mpix_posting)
+    uint64_t inline_buffer;  // send: 1 = the receiver's kernels drain its inline buffer (written by the peer,
+                             // before `gate`); receive: last epoch of which partitions may lie there (the peer's,
+                             // before `complete`)
 };
 
 // One write of a partition index from a kernel to the progress engine ("move this one when you can").
-// epoch's low 32 bits in the upper half, so that a stale entry is never taken for a new one. MPIX_RING_OFFERED beside the
+// epoch's low 32 bits in the upper half, so that a stale entry is never taken for a new one. MPIX_RING_RTS beside the
 // index: it was offered to the receiver's kernels, see `answers`.
 typedef uint64_t mpix_ring_entry;
-#define MPIX_RING_OFFERED (1ull << 31)
+#define MPIX_RING_RTS (1ull << 31)
 
 struct mpix_typemap;
 struct mpix_posting;  // work_queue.h
@@ -89,15 +89,15 @@ struct mpix_far_memory {
     int (*write)(const struct mpix_far_memory *self, char *to, const void *from, uint64_t bytes);  // 0, or an errno
 };
 
-// An opaque handle, MPIX_Prequest, is the address of the structure below, and in its low bits: 1 if the request may have a
-// mailbox, and above that, of a send, the binary logarithm of the number of threads that a group must have to use it. That is
+// An opaque handle, MPIX_Prequest, is the address of the structure below, and in its low bits: 1 if the request may have an
+// inline buffer, and above that, of a send, the binary logarithm of the number of threads that a group must have to use it. That is
 // here and not in the structure, where each call would have to wait for it before it can do anything else.
-#define MPIX_HANDLE_MAILABLE 1ull
+#define MPIX_HANDLE_INLINE 1ull
 #define MPIX_HANDLE_THREADS_SHIFT 1
-// Of a receive, beside the first bit: "mpix_waiters" is 1; and the logarithm of the number of threads that take_at_once wants.
+// Of a receive, beside the first bit: "mpix_waiters" is 1; and the logarithm of the number of threads that wait_inline_fast wants.
 #define MPIX_HANDLE_SOLE 2ull
 #define MPIX_HANDLE_TAKERS_SHIFT 2
-// Of a receive without the first bit: its kernels may be offered partitions to read (pull.cuh).
+// Of a receive without the first bit: its kernels may be offered partitions to read (rget.cuh).
 #define MPIX_HANDLE_READS 2ull
 #define MPIX_HANDLE_BITS 63ull
 
@@ -115,37 +115,37 @@ struct mpix_prequest {
     struct mpix_words *words;  // as this executor (host or GPU) reaches it
     mpix_ring_entry *ring;     // send: `partitions` entries in host memory; deferred partitions
     uint64_t stall_ns;         // default deadline of wait_arrived; 0 = none
-    const int64_t *places;  // on a GPU, of a request with gaps that may have a mailbox: where in the user's buffer each
-                            // piece of the packed message is, the first one first; in the low bits of the address how
-                            // often eight bytes must be halved to make a piece (see payload.cuh). Else null.
+    const int64_t *offsets;    // on a GPU, of a request with gaps that may go inline: where in the user's buffer each
+        // piece of the packed message is, the first one first; in the low bits of the address how
+        // often eight bytes must be halved to make a piece (see gather.cuh). Else null.
 
     // The route. Every field is zero until the peer is known and is then written once, so a non-zero
     // value read without any ordering is the final one.
-    char *landing;                       // where the message lies or goes; null: user's buffer (receive), or nothing
-                                         // this executor can store to (send); with `far`, an address there
-    uint64_t *flags;                     // one epoch per *sender* partition, then one for the whole message. Of a send,
-                                         // MPIX_FLAGS_WITH_LAYOUTS in the address: `layouts` is not null. So whoever
-                                         // has read this field without ordering knows whether to read that one.
-    uint64_t *peer_complete;             // send: the receiver's words.complete
-    uint64_t slots;                      // epochs the landing holds side by side: 1, or a power of two up to 128
-    uint64_t peer_partitions;            // receive: the sender's number of partitions
-    uint64_t *taken;                     // receive with a landing or a mailbox, per sender partition: 2*epoch once it
-                                         // was copied out to the user's buffer, 2*epoch - 1 while somebody is copying
-                                         // (of a mailbox: waiting or copying, or done, which the flag says; there it
-                                         // always lies behind the flags, where kernels find it without this field)
+    char *landing;             // where the message lies or goes; null: user's buffer (receive), or nothing
+                               // this executor can store to (send); with `far`, an address there
+    uint64_t *flags;           // one epoch per *sender* partition, then one for the whole message. Of a send,
+                               // MPIX_FLAGS_WITH_LAYOUTS in the address: `layouts` is not null. So whoever
+                               // has read this field without ordering knows whether to read that one.
+    uint64_t *peer_complete;   // send: the receiver's words.complete
+    uint64_t slots;            // epochs the landing holds side by side: 1, or a power of two up to 128
+    uint64_t peer_partitions;  // receive: the sender's number of partitions
+    uint64_t *taken;           // receive with a landing or an inline buffer, per sender partition: 2*epoch once it
+                               // was copied out to the user's buffer, 2*epoch - 1 while somebody is copying
+                               // (of an inline buffer: waiting or copying, or done, which the flag says; there it
+                               // always lies behind the flags, where kernels find it without this field)
     const struct mpix_layouts *layouts;  // null: both sides are one piece
     const struct mpix_posting
-        *postings;   // send without a landing here: one for each slot of the peer's landing; null: no
-                     // queue leads there. Read after the gate: a match may be undone.
-    char *mailbox;   // lines (mailbox.cuh) for every sender partition, one after the other: the receiver's; or null
-    uint64_t *told;  // receive with a mailbox, in host memory: per sender partition the last epoch in which a kernel
-                     // took it out of there
+        *postings;        // send without a landing here: one for each slot of the peer's landing; null: no
+                          // queue leads there. Read after the gate: a match may be undone.
+    char *inline_buffer;  // the receiver's packets (packet.cuh), of each sender partition in turn; or null
+    uint64_t *told;       // receive with an inline buffer, in host memory: per sender partition the last epoch
+                          // in which a kernel took it out of there
     uint64_t
         left_bytes;  // send: a group that has at least so many bytes of a partition for each of its threads may leave
                      // it to others; 0: none does
-    uint32_t engine_bytes;  // from so many on to the progress engine; 0: never
-    uint32_t pull_bytes;    // from so many on to a group of the receiver's, if one waits for it; 0: never
-    // Where the receiver's kernels may read the send buffer (pull.cuh), else null.
+    uint32_t copy_engine_bytes;  // from so many on to the progress engine; 0: never
+    uint32_t pull_bytes;         // from so many on to a group of the receiver's, if one waits for it; 0: never
+    // Where the receiver's kernels may read the send buffer (rget.cuh), else null.
     uint64_t *wanted;  // in the sender's GPU, per partition of its the last epoch in which such a group waits for it
     const char *peer_buffer;  // receive: the send buffer
     uint64_t
@@ -153,11 +153,11 @@ struct mpix_prequest {
                    // read there, 2*epoch + 1 once no kernel will read it any more, so that it is the engine's
 
     // Changes while in use; each word is accessed atomically.
-    uint64_t seen_epoch;   // last active epoch number read from words->epoch
-    uint64_t seen_gate;    // last value read from words->gate
-    uint64_t asking;       // on a GPU: odd while a thread reads the host's words, which others wait for; see asking.cuh
+    uint64_t seen_epoch;      // last active epoch number read from words->epoch
+    uint64_t seen_gate;       // last value read from words->gate
+    uint64_t host_read_turn;  // on a GPU: odd while one thread reads the host's words for all; see host_epoch.cuh
     uint64_t open_word;    // send: 2*epoch of the last epoch whose partitions may be stored at the receiver, as far as
-                           // is known here, and 1 more if they may go by the mailbox
+                           // is known here, and 1 more if they may go inline
     uint64_t ready_count;  // send: partitions readied since the request was made, all epochs; those that the
                            // host readies of an exported request join it at the end of the epoch
     uint64_t defer_count;  // send: partitions ever put into the ring

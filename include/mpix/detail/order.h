@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Memory order, by name. Every ordered access in mpix goes through one of these, so that a use says what
-// it guarantees; docs/architecture.md holds the table of who pairs with whom.
+// Atomic accesses, with the memory order in the name. Words that a GPU, a NIC or another process shares go through these;
+// the host's own atomics state a std::memory_order. Each use that orders carries a tag, `// pairs: A1`, which
+// docs/dev/memory-order.md explains.
 //
-// On the device these are the PTX memory model's operations (PTX ISA, "Memory Consistency Model"); on
-// the host the C++20 model's. `_gpu` means device scope, everything else system scope.
+// On the device these are operations of the PTX memory model (PTX ISA, "Memory Consistency Model"), on the host of C++20's.
+// `_gpu` means device scope, no suffix system scope.
 #ifndef MPIX_DETAIL_ORDER_H
 #define MPIX_DETAIL_ORDER_H
 
@@ -12,16 +13,16 @@
 
 #ifdef __CUDACC__
 #define MPIX_FN __host__ __device__ __forceinline__
-// What is rarely run, and not to be in the way of what is: not inlined.
+// Cold path; never inlined.
 #define MPIX_COLD_FN inline __host__ __device__ __noinline__
 #else
 #define MPIX_FN inline
 #define MPIX_COLD_FN __attribute__((noinline, cold)) inline
 #endif
 
-// Whether device functions go the ways of GPU threads: on a GPU, and in tests that let host threads play one. (The accesses below
-// are the executor's own either way.)
-#if defined(__CUDA_ARCH__) || defined(MPIX_PLAY_GPU)
+// Whether device functions take the paths of GPU threads: on a GPU, and in tests whose host threads stand in for one. (The
+// accesses below are the executor's own either way.)
+#if defined(__CUDA_ARCH__) || defined(MPIX_FAKE_GPU)
 #define MPIX_ON_GPU 1
 #else
 #define MPIX_ON_GPU 0
@@ -34,13 +35,12 @@
 namespace mpix::detail {
 
 #ifdef __CUDA_ARCH__
-// All words that are shared lie in global memory, a GPU's or mapped. Saying so spares each access the code for
-// shared and local memory.
+// All shared words lie in global memory, a GPU's or mapped. Saying so spares each access the code for shared and local memory.
 __device__ __forceinline__ uint64_t in_global(const uint64_t *word) { return __cvta_generic_to_global(word); }
 #endif
 
-// A value that is complete in itself (a counter, a hint, a write-once word): no ordering.
-MPIX_FN uint64_t peek(const uint64_t *word) {
+// load_relaxed, store_relaxed: for a value that is complete in itself (a counter, a hint, a write-once word).
+MPIX_FN uint64_t load_relaxed(const uint64_t *word) {
 #ifdef __CUDA_ARCH__
     uint64_t value;
     asm volatile("ld.relaxed.sys.global.u64 %0, [%1];" : "=l"(value) : "l"(in_global(word)) : "memory");
@@ -50,7 +50,7 @@ MPIX_FN uint64_t peek(const uint64_t *word) {
 #endif
 }
 
-MPIX_FN void poke(uint64_t *word, uint64_t value) {
+MPIX_FN void store_relaxed(uint64_t *word, uint64_t value) {
 #ifdef __CUDA_ARCH__
     asm volatile("st.relaxed.sys.global.u64 [%0], %1;" ::"l"(in_global(word)), "l"(value) : "memory");
 #else
@@ -58,12 +58,12 @@ MPIX_FN void poke(uint64_t *word, uint64_t value) {
 #endif
 }
 
-// The same for pointers. On the host with acquire and release, which cost nothing there: what a pointer leads to
-// may have been made, or mapped, by the thread that stored it.
+// load_pointer, store_pointer: the same for pointers. On the host they acquire and release, which costs nothing there: the
+// thread that stored a pointer may have made, or mapped, what it points to.
 template <class T>
-MPIX_FN T *peek_pointer(T *const *word) {
+MPIX_FN T *load_pointer(T *const *word) {
 #ifdef __CUDA_ARCH__
-    return reinterpret_cast<T *>(peek(reinterpret_cast<const uint64_t *>(word)));
+    return reinterpret_cast<T *>(load_relaxed(reinterpret_cast<const uint64_t *>(word)));
 #else
     return reinterpret_cast<T *>(
         std::atomic_ref<uint64_t>(*const_cast<uint64_t *>(reinterpret_cast<const uint64_t *>(word)))
@@ -72,38 +72,37 @@ MPIX_FN T *peek_pointer(T *const *word) {
 }
 
 template <class T>
-MPIX_FN void poke_pointer(T **word, T *value) {
+MPIX_FN void store_pointer(T **word, T *value) {
 #ifdef __CUDA_ARCH__
-    poke(reinterpret_cast<uint64_t *>(word), reinterpret_cast<uint64_t>(value));
+    store_relaxed(reinterpret_cast<uint64_t *>(word), reinterpret_cast<uint64_t>(value));
 #else
     std::atomic_ref<uint64_t>(*reinterpret_cast<uint64_t *>(word))
         .store(reinterpret_cast<uint64_t>(value), std::memory_order_release);
 #endif
 }
 
-// glance_pointer: a write-once pointer that need not be the newest: null may be out of date, anything else is final.
-// On a GPU an ordinary load, which a nearer cache may serve.
+// load_pointer_weak: a write-once pointer. Null may be out of date; anything else is final. On a GPU an ordinary load, which a
+// nearer cache may serve.
 template <class T>
-MPIX_FN T *glance_pointer(T *const *word) {
+MPIX_FN T *load_pointer_weak(T *const *word) {
 #ifdef __CUDA_ARCH__
     return *word;
 #else
-    return peek_pointer(word);
+    return load_pointer(word);
 #endif
 }
 
-// The same of a number.
-MPIX_FN uint64_t glance(const uint64_t *word) {
+// load_weak: the same of a number.
+MPIX_FN uint64_t load_weak(const uint64_t *word) {
 #ifdef __CUDA_ARCH__
     return *word;
 #else
-    return peek(word);
+    return load_relaxed(word);
 #endif
 }
 
-// observe: everything its writer published before this value is visible to the caller from here on.
-// Pairs with publish, and with publish_after_fence.
-MPIX_FN uint64_t observe(const uint64_t *word) {
+// load_acquire: all that its writer released before this value is visible to the caller from here on.
+MPIX_FN uint64_t load_acquire(const uint64_t *word) {
 #ifdef __CUDA_ARCH__
     uint64_t value;
     asm volatile("ld.acquire.sys.global.u64 %0, [%1];" : "=l"(value) : "l"(in_global(word)) : "memory");
@@ -113,8 +112,8 @@ MPIX_FN uint64_t observe(const uint64_t *word) {
 #endif
 }
 
-// publish: everything the caller did, or observed, is visible to whoever observes this value.
-MPIX_FN void publish(uint64_t *word, uint64_t value) {
+// store_release: all that the caller did, or acquired, is visible to a thread that acquires this value.
+MPIX_FN void store_release(uint64_t *word, uint64_t value) {
 #ifdef __CUDA_ARCH__
     asm volatile("st.release.sys.global.u64 [%0], %1;" ::"l"(in_global(word)), "l"(value) : "memory");
 #else
@@ -122,10 +121,10 @@ MPIX_FN void publish(uint64_t *word, uint64_t value) {
 #endif
 }
 
-// acquire_peeked: what was published before the value that the caller has peeked at here, or a later one, is visible from here on.
-// Apart from peek because a GPU forgets its first-level cache for it. A fence that acquires, and no more, need not wait for the
-// caller's stores; PTX has it since version 8.6.
-MPIX_FN void acquire_peeked(const uint64_t *word) {
+// fence_acquire: after a load_relaxed of `word`: all that was released before the value loaded, or a later one, is visible from
+// here on. Apart from the load because a GPU drops its first-level cache for it. A fence that only acquires (PTX 8.6) need not
+// wait for the caller's stores. On the host a load_acquire of the word.
+MPIX_FN void fence_acquire(const uint64_t *word) {
 #ifdef __CUDA_ARCH__
     (void)word;
 #if __CUDA_ARCH__ >= 900 && (__CUDACC_VER_MAJOR__ > 12 || (__CUDACC_VER_MAJOR__ == 12 && __CUDACC_VER_MINOR__ >= 8))
@@ -134,44 +133,44 @@ MPIX_FN void acquire_peeked(const uint64_t *word) {
     asm volatile("fence.acq_rel.sys;" ::: "memory");
 #endif
 #else
-    observe(word);
+    load_acquire(word);
 #endif
 }
 
-// reached: whether a word that only rises is at least `value`; if so, acquired. For those who look again and again.
-MPIX_FN bool reached(const uint64_t *word, uint64_t value) {
-    if (peek(word) < value) return false;
-    acquire_peeked(word);
+// reached_acquire: whether a word that only rises is at least `value`; acquires if so. For polling.
+MPIX_FN bool reached_acquire(const uint64_t *word, uint64_t value) {
+    if (load_relaxed(word) < value) return false;
+    fence_acquire(word);
     return true;
 }
 
-// Two neighbouring words, 16-byte aligned, in one access; each is acquired. Pairs with publish.
-MPIX_FN void observe_pair(const uint64_t *words, uint64_t *first, uint64_t *second) {
+// load_acquire_pair: two neighbouring words, 16-byte aligned, in one access; acquires both.
+MPIX_FN void load_acquire_pair(const uint64_t *words, uint64_t *first, uint64_t *second) {
 #ifdef __CUDA_ARCH__
     // PTX allows acquire on scalar loads only; the relaxed vector load followed by the fence is the same pattern by the model.
     asm volatile("ld.relaxed.sys.global.v2.u64 {%0, %1}, [%2];"
                  : "=l"(*first), "=l"(*second)
                  : "l"(in_global(words))
                  : "memory");
-    acquire_peeked(words);
+    fence_acquire(words);
 #else
-    *first = observe(words);
-    *second = observe(words + 1);
+    *first = load_acquire(words);
+    *second = load_acquire(words + 1);
 #endif
 }
 
-// release_to_system: the caller's earlier writes, and those of the group it has synchronised with,
-// reach the whole system (peer GPUs, host, NIC) before any later `publish_after_fence` of the caller.
-// The two together are `publish`, split so that one fence can stand for several words.
-MPIX_FN void release_to_system() {
+// fence_acq_rel: the caller's earlier writes, and those of the group it has synchronised with, are visible to the whole system
+// (peer GPUs, host, NIC) before any later store_release_after_fence of the caller. The two together are a store_release, split
+// so that one fence can serve several words.
+MPIX_FN void fence_acq_rel() {
 #ifdef __CUDA_ARCH__
     asm volatile("fence.acq_rel.sys;" ::: "memory");
 #endif
-    // Host: publish_after_fence is itself a release store there (a stand-alone fence is invisible to
+    // Host: store_release_after_fence is itself a release store there (a stand-alone fence is invisible to
     // ThreadSanitizer).
 }
 
-MPIX_FN void publish_after_fence(uint64_t *word, uint64_t value) {
+MPIX_FN void store_release_after_fence(uint64_t *word, uint64_t value) {
 #ifdef __CUDA_ARCH__
     asm volatile("st.relaxed.sys.global.u64 [%0], %1;" ::"l"(in_global(word)), "l"(value) : "memory");
 #else
@@ -179,29 +178,28 @@ MPIX_FN void publish_after_fence(uint64_t *word, uint64_t value) {
 #endif
 }
 
-// Words that live with their executor (a GPU's own memory, or the host's): device scope is enough.
+// Words in their executor's own memory (a GPU's, or the host's): device scope is enough.
 
-MPIX_FN uint64_t observe_gpu(const uint64_t *word) {
+MPIX_FN uint64_t load_acquire_gpu(const uint64_t *word) {
 #ifdef __CUDA_ARCH__
     uint64_t value;
     asm volatile("ld.acquire.gpu.global.u64 %0, [%1];" : "=l"(value) : "l"(in_global(word)) : "memory");
     return value;
 #else
-    return observe(word);
+    return load_acquire(word);
 #endif
 }
 
-MPIX_FN void publish_gpu(uint64_t *word, uint64_t value) {
+MPIX_FN void store_release_gpu(uint64_t *word, uint64_t value) {
 #ifdef __CUDA_ARCH__
     asm volatile("st.release.gpu.global.u64 [%0], %1;" ::"l"(in_global(word)), "l"(value) : "memory");
 #else
-    publish(word, value);
+    store_release(word, value);
 #endif
 }
 
-// Raise a word to a value, unless it is as high already, and return what it was; no ordering (callers order by other
-// words).
-MPIX_FN uint64_t raise_gpu(uint64_t *word, uint64_t value) {
+// fetch_max_relaxed_gpu: raise a word to a value, unless it is as high already; returns what it was.
+MPIX_FN uint64_t fetch_max_relaxed_gpu(uint64_t *word, uint64_t value) {
 #ifdef __CUDA_ARCH__
     uint64_t old;
     asm volatile("atom.relaxed.gpu.global.max.u64 %0, [%1], %2;"
@@ -218,17 +216,16 @@ MPIX_FN uint64_t raise_gpu(uint64_t *word, uint64_t value) {
 #endif
 }
 
-// The same where one thread at a time calls: no other writes the word.
-MPIX_FN uint64_t raise_alone(uint64_t *word, uint64_t value) {
-    const uint64_t old = peek(word);
-    if (old < value) poke(word, value);
+// fetch_max_single_writer: the same where no other thread writes the word meanwhile.
+MPIX_FN uint64_t fetch_max_single_writer(uint64_t *word, uint64_t value) {
+    const uint64_t old = load_relaxed(word);
+    if (old < value) store_relaxed(word, value);
     return old;
 }
 
-// Add one and return the value before. Chained: all that earlier callers did before their call is
-// visible to the later ones (acquire-release on one counter), so the last of n callers may speak for
-// all of them.
-MPIX_FN uint64_t count_up_gpu(uint64_t *counter) {
+// fetch_add_acq_rel_gpu: add, by default one, and return the value before. The counter chains its callers: all that earlier
+// ones did before their call is visible to later ones, so the last of n callers may speak for all.
+MPIX_FN uint64_t fetch_add_acq_rel_gpu(uint64_t *counter) {
 #ifdef __CUDA_ARCH__
     uint64_t old;
     asm volatile("atom.acq_rel.gpu.global.add.u64 %0, [%1], 1;" : "=l"(old) : "l"(in_global(counter)) : "memory");
@@ -238,8 +235,7 @@ MPIX_FN uint64_t count_up_gpu(uint64_t *counter) {
 #endif
 }
 
-// The same, for several counts at once.
-MPIX_FN uint64_t add_gpu(uint64_t *counter, uint64_t by) {
+MPIX_FN uint64_t fetch_add_acq_rel_gpu(uint64_t *counter, uint64_t by) {
 #ifdef __CUDA_ARCH__
     uint64_t old;
     asm volatile("atom.acq_rel.gpu.global.add.u64 %0, [%1], %2;"
@@ -252,21 +248,19 @@ MPIX_FN uint64_t add_gpu(uint64_t *counter, uint64_t by) {
 #endif
 }
 
-// One count, without making anything visible by itself: a caller that then goes through release_to_system has acquired what
-// the earlier ones released.
-MPIX_FN uint64_t count_up_relaxed_gpu(uint64_t *counter) {
+// fetch_add_relaxed_gpu: the same without order. With a fence_acq_rel before and one behind it chains the callers as well. On the
+// host acq_rel, since a fence by itself is nothing there.
+MPIX_FN uint64_t fetch_add_relaxed_gpu(uint64_t *counter) {
 #ifdef __CUDA_ARCH__
     uint64_t old;
     asm volatile("atom.relaxed.gpu.global.add.u64 %0, [%1], 1;" : "=l"(old) : "l"(in_global(counter)) : "memory");
     return old;
 #else
-    return count_up_gpu(counter);  // a fence by itself is nothing there
+    return fetch_add_acq_rel_gpu(counter);
 #endif
 }
 
-// Several counts at once in that way. What the caller did before a release_to_system comes before that of a later one who
-// goes through it then.
-MPIX_FN uint64_t add_relaxed_gpu(uint64_t *counter, uint64_t by) {
+MPIX_FN uint64_t fetch_add_relaxed_gpu(uint64_t *counter, uint64_t by) {
 #ifdef __CUDA_ARCH__
     uint64_t old;
     asm volatile("atom.relaxed.gpu.global.add.u64 %0, [%1], %2;"
@@ -275,20 +269,20 @@ MPIX_FN uint64_t add_relaxed_gpu(uint64_t *counter, uint64_t by) {
                  : "memory");
     return old;
 #else
-    return add_gpu(counter, by);
+    return fetch_add_acq_rel_gpu(counter, by);
 #endif
 }
 
-// One count where one thread at a time calls, and chains its calls by itself.
-MPIX_FN uint64_t count_up_alone(uint64_t *counter) {
-    const uint64_t old = peek(counter);
-    poke(counter, old + 1);
+// fetch_add_single_writer: add one where no other thread writes the word meanwhile; the caller orders its calls.
+MPIX_FN uint64_t fetch_add_single_writer(uint64_t *counter) {
+    const uint64_t old = load_relaxed(counter);
+    store_relaxed(counter, old + 1);
     return old;
 }
 
-// Replace `expected` by `desired` if it still stands there; otherwise say what does. Either way all that the writer of
-// what was found had published is visible, and with success this caller's doings to whoever observes `desired`.
-MPIX_FN bool claim_or_see_gpu(uint64_t *word, uint64_t *expected, uint64_t desired) {
+// compare_exchange_acq_rel_gpu: replace *expected by `desired` if it is there; otherwise *expected becomes what is. Acquires what
+// was found either way; releases on success.
+MPIX_FN bool compare_exchange_acq_rel_gpu(uint64_t *word, uint64_t *expected, uint64_t desired) {
 #ifdef __CUDA_ARCH__
     uint64_t old;
     asm volatile("atom.acq_rel.gpu.global.cas.b64 %0, [%1], %2, %3;"
@@ -303,13 +297,13 @@ MPIX_FN bool claim_or_see_gpu(uint64_t *word, uint64_t *expected, uint64_t desir
 #endif
 }
 
-MPIX_FN bool claim_gpu(uint64_t *word, uint64_t expected, uint64_t desired) {
-    return claim_or_see_gpu(word, &expected, desired);
+// cas_acq_rel_gpu: the same without saying what was found.
+MPIX_FN bool cas_acq_rel_gpu(uint64_t *word, uint64_t expected, uint64_t desired) {
+    return compare_exchange_acq_rel_gpu(word, &expected, desired);
 }
 
-// take_gpu: as claim_gpu, without any order: for a counter whose value alone decides (whose slots are free is learnt
-// elsewhere, with an acquire).
-MPIX_FN bool take_gpu(uint64_t *counter, uint64_t expected, uint64_t desired) {
+// cas_relaxed_gpu: without order, for a counter whose value alone decides. (The free slots are acquired elsewhere.)
+MPIX_FN bool cas_relaxed_gpu(uint64_t *counter, uint64_t expected, uint64_t desired) {
 #ifdef __CUDA_ARCH__
     uint64_t old;
     asm volatile("atom.relaxed.gpu.global.cas.b64 %0, [%1], %2, %3;"
@@ -322,19 +316,19 @@ MPIX_FN bool take_gpu(uint64_t *counter, uint64_t expected, uint64_t desired) {
 #endif
 }
 
-// raise_flag, look_across: of two parties that cannot share an atomic exchange (a GPU and a host, across PCIe), each
-// raises its own flag and then looks at the other's: at least one of them sees the other's (Dekker). Who finds it down has
-// also acquired what came before it was taken down, by publish.
-MPIX_FN void raise_flag(uint64_t *own) {
+// set_flag_seq_cst, test_flag_seq_cst: for two parties without a common atomic exchange (a GPU and a host, across PCIe). Each
+// sets its own flag, then tests the other's: at least one of them finds the other's set (Dekker). A party that finds it clear has
+// also acquired what came before it was cleared by store_release.
+MPIX_FN void set_flag_seq_cst(uint64_t *own) {
 #ifdef __CUDA_ARCH__
     asm volatile("st.relaxed.sys.global.u64 [%0], 1;\n\tfence.sc.sys;" ::"l"(in_global(own)) : "memory");
 #else
     std::atomic_ref<uint64_t>(*own).store(1, std::memory_order_seq_cst);
 #endif
 }
-MPIX_FN bool look_across(const uint64_t *others) {
+MPIX_FN bool test_flag_seq_cst(const uint64_t *others) {
 #ifdef __CUDA_ARCH__
-    return observe(others) != 0;  // behind the fence of raise_flag
+    return load_acquire(others) != 0;  // behind the fence of set_flag_seq_cst
 #else
     return std::atomic_ref<uint64_t>(*const_cast<uint64_t *>(others)).load(std::memory_order_seq_cst) != 0;
 #endif
@@ -348,9 +342,9 @@ MPIX_FN bool look_across(const uint64_t *others) {
 __device__ __forceinline__ uint64_t in_global(const uint32_t *word) { return __cvta_generic_to_global(word); }
 #endif
 
-// hand_to_nic: the work-queue entries that the caller wrote or observed, and the payload they speak of, are visible to
-// the NIC before it sees this doorbell record. Pairs with the NIC's fetch, or with fetch_record.
-MPIX_FN void hand_to_nic(uint32_t *record, uint32_t value) {
+// store_release_record: the work-queue entries that the caller wrote or acquired, and their payload, are visible to the NIC before
+// this doorbell record.
+MPIX_FN void store_release_record(uint32_t *record, uint32_t value) {
 #ifdef __CUDA_ARCH__
     asm volatile("fence.acq_rel.sys;\n\tst.relaxed.sys.global.u32 [%0], %1;" ::"l"(in_global(record)), "r"(value)
                  : "memory");
@@ -359,8 +353,8 @@ MPIX_FN void hand_to_nic(uint32_t *record, uint32_t value) {
 #endif
 }
 
-// fetch_record: the software NIC's side of it: what was handed over with this doorbell record can be read.
-inline uint32_t fetch_record(const uint32_t *record) {
+// load_acquire_record: the software NIC's counterpart: what was handed over with this doorbell record can be read.
+inline uint32_t load_acquire_record(const uint32_t *record) {
 #ifdef __CUDA_ARCH__
     return 0;  // host only
 #else
@@ -368,10 +362,10 @@ inline uint32_t fetch_record(const uint32_t *record) {
 #endif
 }
 
-// ring_nic: the store into the NIC's register, after the doorbell record: the NIC looks at the record when it is rung.
-// The host's register may be mapped write-combining, for which C++ has no order; hence the barriers of the processor,
-// the second one so that the store does not linger.
-MPIX_FN void ring_nic(uint64_t *doorbell, uint64_t value) {
+// store_release_mmio: ring the NIC's doorbell register, after the doorbell record, which the NIC then reads. The host may have
+// mapped the register write-combining, for which C++ has no order; hence the processor's barriers, the second so that the store
+// does not linger.
+MPIX_FN void store_release_mmio(uint64_t *doorbell, uint64_t value) {
 #ifdef __CUDA_ARCH__
     asm volatile("fence.acq_rel.sys;\n\tst.mmio.relaxed.sys.global.u64 [%0], %1;" ::"l"(in_global(doorbell)), "l"(value)
                  : "memory");
@@ -389,8 +383,8 @@ MPIX_FN void ring_nic(uint64_t *doorbell, uint64_t value) {
 #endif
 }
 
-// 32 bits where the value says it all.
-MPIX_FN uint32_t peek(const uint32_t *word) {
+// load_relaxed, store_relaxed of 32 bits.
+MPIX_FN uint32_t load_relaxed(const uint32_t *word) {
 #ifdef __CUDA_ARCH__
     uint32_t value;
     asm volatile("ld.relaxed.sys.global.u32 %0, [%1];" : "=r"(value) : "l"(in_global(word)) : "memory");
@@ -399,7 +393,7 @@ MPIX_FN uint32_t peek(const uint32_t *word) {
     return std::atomic_ref<uint32_t>(*const_cast<uint32_t *>(word)).load(std::memory_order_relaxed);
 #endif
 }
-MPIX_FN void poke(uint32_t *word, uint32_t value) {
+MPIX_FN void store_relaxed(uint32_t *word, uint32_t value) {
 #ifdef __CUDA_ARCH__
     asm volatile("st.relaxed.sys.global.u32 [%0], %1;" ::"l"(in_global(word)), "r"(value) : "memory");
 #else
@@ -407,25 +401,25 @@ MPIX_FN void poke(uint32_t *word, uint32_t value) {
 #endif
 }
 
-// Two neighbouring words, 16-byte aligned, each whole in itself, in one access: peek and poke for two.
-MPIX_FN void peek_pair(const uint64_t *words, uint64_t *first, uint64_t *second) {
+// load_relaxed_pair, store_relaxed_pair: two neighbouring words, 16-byte aligned, in one access; each is whole by itself.
+MPIX_FN void load_relaxed_pair(const uint64_t *words, uint64_t *first, uint64_t *second) {
 #ifdef __CUDA_ARCH__
     asm volatile("ld.relaxed.sys.global.v2.u64 {%0, %1}, [%2];"
                  : "=l"(*first), "=l"(*second)
                  : "l"(in_global(words))
                  : "memory");
 #else
-    *first = peek(words);
-    *second = peek(words + 1);
+    *first = load_relaxed(words);
+    *second = load_relaxed(words + 1);
 #endif
 }
-MPIX_FN void poke_pair(uint64_t *words, uint64_t first, uint64_t second) {
+MPIX_FN void store_relaxed_pair(uint64_t *words, uint64_t first, uint64_t second) {
 #ifdef __CUDA_ARCH__
     asm volatile("st.relaxed.sys.global.v2.u64 [%0], {%1, %2};" ::"l"(in_global(words)), "l"(first), "l"(second)
                  : "memory");
 #else
-    poke(words, first);
-    poke(words + 1, second);
+    store_relaxed(words, first);
+    store_relaxed(words + 1, second);
 #endif
 }
 

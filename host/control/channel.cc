@@ -1,0 +1,290 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "host/control/channel.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstring>
+#include <new>
+#include <string>
+#include <utility>
+
+#include "host/config.h"
+#include "host/format.h"
+#include "host/progress.h"
+
+namespace mpix {
+namespace {
+
+// Whether it says that we touch that process's memory no more, and something of ours is still on its way there.
+bool overtakes(int world_rank, const control_message &message, std::unique_ptr<transport::transfer> &flush) {
+    const auto kind = static_cast<control>(message.kind);
+    transport::network *const network = transport::network_in_use();
+    if (network == nullptr || (kind != control::detach && kind != control::withdraw)) return false;
+    try {
+        flush = network->flush(world_rank);
+    } catch (const std::bad_alloc &) {
+        return true;  // as far as is known
+    }
+    return flush != nullptr;
+}
+
+}  // namespace
+
+void control_channel::open() {
+    PMPI_Comm_dup(MPI_COMM_WORLD, &comm_);
+    PMPI_Comm_set_errhandler(comm_, MPI_ERRORS_RETURN);
+    post_receive();
+}
+
+// A persistent receive from nobody that is never started: libraries check the type when it is made. It goes by our
+// communicator, so that the user's error handler does not hear of it.
+bool control_channel::takes(MPI_Datatype datatype) const {
+    char nothing = 0;
+    MPI_Request probe = MPI_REQUEST_NULL;
+    const int code = PMPI_Recv_init(&nothing, 1, datatype, MPI_PROC_NULL, 0, comm_, &probe);
+    if (code == MPI_SUCCESS) {
+        PMPI_Request_free(&probe);
+        return true;
+    }
+    int error_class = MPI_SUCCESS;
+    PMPI_Error_class(code, &error_class);
+    return error_class != MPI_ERR_TYPE;
+}
+
+void control_channel::begin_barrier(MPI_Request &out) { PMPI_Ibarrier(comm_, &out); }
+
+void control_channel::forget() {
+    control_message unneeded;
+    for (int source; processes_.receive(source, unneeded);) continue;
+    held_.clear();
+    overflow_.clear();
+    left_to_callers_.clear();
+    holding_.store(0, std::memory_order_release);  // pairs: H6
+    introduced_to_.clear();
+    introductions_.clear();
+}
+
+// A send may need its receiver to get on. So whoever has nothing to send any more still takes what comes, until a barrier
+// says that nobody has.
+bool control_channel::emptied() {
+    for (int arrived = 1; arrived;) {
+        arrived = 0;
+        if (PMPI_Test(&receiving_, &arrived, MPI_STATUS_IGNORE) != MPI_SUCCESS)
+            arrived = receiving_ == MPI_REQUEST_NULL;
+        if (arrived) post_receive();
+    }
+    if (!all_sent_) {
+        clear_sent();
+        if (!sending_.empty()) return false;
+        begin_barrier(emptied_);
+        all_sent_ = true;
+    }
+    int empty = 0;
+    PMPI_Test(&emptied_, &empty, MPI_STATUS_IGNORE);
+    return empty != 0;
+}
+
+void control_channel::close() {
+    PMPI_Cancel(&receiving_);
+    PMPI_Wait(&receiving_, MPI_STATUS_IGNORE);
+    PMPI_Comm_free(&comm_);
+    all_sent_ = false;
+}
+
+// ---- sending -----------------------------------------------------------------------------------
+
+void control_channel::post(int world_rank, const control_message &message) {
+    if (control_outbox *const outbox = processes_.outbox_to(world_rank); outbox != nullptr) {
+        if (const auto before = overflow_.find(world_rank); before != overflow_.end()) {
+            before->second.push_back(message);
+        } else if (!outbox->put(message)) {
+            overflow_[world_rank].push_back(message);
+            holding_.fetch_add(1, std::memory_order_acq_rel);  // pairs: H6
+            progress_wake();
+        }
+        return;
+    }
+    if (!may_call_mpi()) return left_to_callers_.push_back({world_rank, message});
+    sending_.push_back({message, MPI_REQUEST_NULL});
+    auto &out = sending_.back();
+    PMPI_Isend(&out.message, static_cast<int>(sizeof out.message), MPI_BYTE, world_rank, 0, comm_, &out.request);
+}
+
+void control_channel::fill_outboxes() {
+    for (auto it = overflow_.begin(); it != overflow_.end();) {
+        auto &[world_rank, messages] = *it;
+        if (processes_.known_to_have_ended(world_rank)) messages.clear();
+        while (!messages.empty() && processes_.outbox_to(world_rank)->put(messages.front())) messages.pop_front();
+        if (!messages.empty()) {
+            ++it;
+            continue;
+        }
+        it = overflow_.erase(it);
+        holding_.fetch_sub(1, std::memory_order_acq_rel);  // pairs: H6
+    }
+}
+
+// Forget what has been sent, up to the first that has not, which goes behind the others: asking in vain is what takes time.
+void control_channel::clear_sent() {
+    while (!sending_.empty()) {
+        int sent = 0;
+        PMPI_Test(&sending_.front().request, &sent, MPI_STATUS_IGNORE);
+        if (!sent) {
+            sending_.splice(sending_.end(), sending_, sending_.begin());
+            return;
+        }
+        sending_.pop_front();
+    }
+}
+
+void control_channel::send(int world_rank, const control_message &message) {
+    if (processes_.known_to_have_ended(world_rank)) return;
+    if (const auto before = held_.find(world_rank); before != held_.end()) {
+        before->second.messages.push_back(message);
+        return;
+    }
+    std::unique_ptr<transport::transfer> flush;
+    if (!overtakes(world_rank, message, flush)) return post(world_rank, message);
+    held &waiting = held_[world_rank];
+    waiting.flush = std::move(flush);
+    waiting.messages.push_back(message);
+    holding_.fetch_add(1, std::memory_order_acq_rel);  // pairs: H6
+    progress_wake();
+}
+
+void control_channel::release_held() {
+    for (auto it = held_.begin(); it != held_.end();) {
+        auto &[flush, messages] = it->second;
+        transport::outcome lost;  // then nothing is on its way any more
+        if (flush == nullptr ? overtakes(it->first, messages.front(), flush) : !flush->finished(lost)) {
+            ++it;
+            continue;
+        }
+        flush = nullptr;
+        if (processes_.known_to_have_ended(it->first)) messages.clear();
+        if (!messages.empty()) {  // the one that the flush was for, whatever was put since
+            post(it->first, messages.front());
+            messages.pop_front();
+        }
+        while (!messages.empty() && !overtakes(it->first, messages.front(), flush)) {
+            post(it->first, messages.front());
+            messages.pop_front();
+        }
+        if (!messages.empty()) {
+            ++it;
+            continue;
+        }
+        it = held_.erase(it);
+        holding_.fetch_sub(1, std::memory_order_acq_rel);  // pairs: H6
+    }
+}
+
+void control_channel::advance() {
+    fill_outboxes();
+    if (may_call_mpi()) {
+        for (; !left_to_callers_.empty(); left_to_callers_.pop_front())
+            post(left_to_callers_.front().world_rank, left_to_callers_.front().message);
+        clear_sent();
+    }
+    release_held();
+}
+
+// ---- receiving ---------------------------------------------------------------------------------
+
+void control_channel::post_receive() {
+    PMPI_Irecv(&incoming_, static_cast<int>(sizeof incoming_), MPI_BYTE, MPI_ANY_SOURCE, 0, comm_, &receiving_);
+}
+
+bool control_channel::receive_by_mpi(int &source, control_message &out) {
+    for (;;) {
+        int arrived = 0;
+        MPI_Status status;
+        if (PMPI_Test(&receiving_, &arrived, &status) != MPI_SUCCESS) {
+            if (receiving_ == MPI_REQUEST_NULL) post_receive();
+            return false;
+        }
+        if (!arrived) return false;
+        int bytes = 0;
+        PMPI_Get_count(&status, MPI_BYTE, &bytes);
+        const std::string bad = check_control(&incoming_, static_cast<std::size_t>(bytes < 0 ? 0 : bytes), out);
+        post_receive();
+        source = status.MPI_SOURCE;
+        processes_.note_one_without_memory();  // one that cannot map ours
+        if (bad.empty()) return true;
+        say(format("ignored {} from world rank {}", bad, source));
+    }
+}
+
+bool control_channel::receive(int &source, control_message &out) {
+    if (!meet_introduced()) return false;  // what comes next may need them
+    for (control_message put; processes_.receive(source, put);) {
+        const std::string bad = check_control(&put, sizeof put, out);
+        if (bad.empty()) return true;
+        say(format("ignored {} from world rank {}", bad, source));
+    }
+    return may_call_mpi() && receive_by_mpi(source, out);
+}
+
+// ---- introductions -----------------------------------------------------------------------------
+
+transport::outcome control_channel::introduce_to(int world_rank, transport::network &network) {
+    if (introduced_to_.count(world_rank) != 0) return {};
+    std::vector<std::uint8_t> address;
+    if (auto bad = network.introduce(world_rank, address); !bad.empty()) return bad;
+    if (address.size() > introduction_limit) return "our address in the network is too long";
+    introduced_to_.insert(world_rank);
+    for (std::size_t at = 0; at < address.size(); at += introduction_piece) {
+        control_message m = make_control(control::introduce, 0, 0);
+        m.tag = static_cast<std::int32_t>(network.id());
+        m.bytes = address.size();
+        m.flags = static_cast<std::uint32_t>(at);
+        std::memcpy(reinterpret_cast<char *>(&m) + offsetof(control_message, words), address.data() + at,
+                    std::min(introduction_piece, address.size() - at));
+        send(world_rank, m);
+    }
+    return {};
+}
+
+void control_channel::take_introduction(int source, const control_message &m) {
+    introduction &told = introductions_[source];
+    if (told.bytes != 0 || told.address.size() != m.flags) {  // its pieces come in order
+        introductions_.erase(source);
+        return;
+    }
+    const auto *const piece = reinterpret_cast<const std::uint8_t *>(&m) + offsetof(control_message, words);
+    told.address.insert(told.address.end(), piece,
+                        piece + std::min<std::uint64_t>(introduction_piece, m.bytes - m.flags));
+    if (told.address.size() != m.bytes) return;
+    told.bytes = m.bytes;
+    told.network = m.tag;
+    static_cast<void>(meet_introduced());
+}
+
+// Let the network know of those whose addresses are whole. False: there is no memory for one, and it is tried again.
+bool control_channel::meet_introduced() {
+    bool all = true;
+    for (auto it = introductions_.begin(); it != introductions_.end();) {
+        const auto &[source, told] = *it;
+        try {
+            if (told.bytes == 0) {
+                ++it;
+                continue;
+            }
+            transport::outcome bad;
+            transport::network *const network = transport::between_nodes(bad);
+            if (network != nullptr && told.network != static_cast<std::int32_t>(network->id()))
+                bad = format("it does not use {}, as we do (MPIX_TRANSPORTS, or a library or device that it has not)",
+                             network->name());
+            else if (network != nullptr)
+                bad = network->meet(source, {told.address.begin(), told.address.end()});
+            if (!bad.empty()) say(format("world rank {} cannot be reached: {}", source, bad));
+            it = introductions_.erase(it);
+        } catch (const std::bad_alloc &) {
+            all = false;
+            ++it;
+        }
+    }
+    return all;
+}
+
+}  // namespace mpix

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "host/control/fifo.h"
+
+#include <bit>
+#include <cstring>
+
+namespace mpix {
+namespace {
+
+constexpr std::size_t bits = 64;
+
+std::size_t words_for(std::size_t senders) { return (senders + bits - 1) / bits; }
+std::size_t news_bytes(std::size_t senders) { return (words_for(senders) * sizeof(std::uint64_t) + 63) / 64 * 64; }
+
+std::atomic<std::uint64_t> *news_in(void *inbox) { return static_cast<std::atomic<std::uint64_t> *>(inbox); }
+control_fifo *fifos_in(void *inbox, std::size_t senders) {
+    return reinterpret_cast<control_fifo *>(static_cast<char *>(inbox) + news_bytes(senders));
+}
+
+}  // namespace
+
+std::uint64_t inbox_bytes(std::size_t senders) { return news_bytes(senders) + senders * sizeof(control_fifo); }
+
+void control_inbox::open(void *memory, std::size_t senders) {
+    seen_.assign(words_for(senders), 0);
+    taken_.assign(senders, 0);
+    fifos_ = fifos_in(memory, senders);
+    news_ = news_in(memory);
+}
+
+bool control_inbox::receive(std::size_t &sender, control_message &out) {
+    for (std::size_t w = 0; w < seen_.size(); ++w) {
+        // acquire: pairs with the release in put(); a bit taken here says that `put` has counted its message.
+        // pairs: W3
+        if (news_[w].load(std::memory_order_relaxed) != 0) seen_[w] |= news_[w].exchange(0, std::memory_order_acquire);
+        for (; seen_[w] != 0; seen_[w] &= seen_[w] - 1) {
+            const std::size_t i = w * bits + static_cast<std::size_t>(std::countr_zero(seen_[w]));
+            if (i >= taken_.size()) continue;
+            control_fifo &fifo = fifos_[i];
+            // acquire: pairs with the release in put(); the message is there.
+            const std::uint64_t waiting = fifo.put.load(std::memory_order_acquire) - taken_[i];  // pairs: W1
+            if (waiting == 0 || waiting > control_fifo::slots) continue;  // more is no count of a sender of ours
+            std::memcpy(&out, &fifo.slot[taken_[i] % control_fifo::slots], sizeof out);
+            // release: pairs with the acquire in put(); the slot has been read and may be written to.
+            fifo.taken.store(++taken_[i], std::memory_order_release);  // pairs: W2
+            sender = i;
+            return true;
+        }
+    }
+    return false;
+}
+
+control_outbox::control_outbox(void *inbox, std::size_t senders, std::size_t sender)
+    : fifo_(fifos_in(inbox, senders) + sender), news_(news_in(inbox) + sender / bits), bit_(1ull << sender % bits) {}
+
+bool control_outbox::put(const control_message &message) {
+    // acquire: pairs with the release in receive(); the slot has been read.
+    if (put_ - fifo_->taken.load(std::memory_order_acquire) >= control_fifo::slots) return false;  // pairs: W2
+    std::memcpy(&fifo_->slot[put_ % control_fifo::slots], &message, sizeof message);
+    // release: both pair with the acquires in receive(); whoever sees the bit sees the count, and with it the message.
+    fifo_->put.store(++put_, std::memory_order_release);  // pairs: W1
+    news_->fetch_or(bit_, std::memory_order_release);     // pairs: W3
+    return true;
+}
+
+}  // namespace mpix

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Control messages within a node. Each process has an inbox in shared memory, with one FIFO for each process of the node, which
+// writes to that one alone: a sender that ends half-way through a message holds up nobody else. MPI takes no part, so any thread
+// may send and receive, whatever thread level MPI was initialised with.
+#ifndef MPIX_HOST_CONTROL_FIFO_H
+#define MPIX_HOST_CONTROL_FIFO_H
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "host/control/message.h"
+
+namespace mpix {
+
+// In shared memory, zero at first.
+struct control_fifo {
+    static constexpr std::uint64_t slots = 8;
+    alignas(64) std::atomic<std::uint64_t> taken;  // messages, by the receiver
+    alignas(64) std::atomic<std::uint64_t> put;    // messages, by the sender
+    alignas(64) control_message slot[slots];
+};
+static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
+
+// How many bytes an inbox takes for that many senders: bits that say which FIFOs have news, and the FIFOs.
+std::uint64_t inbox_bytes(std::size_t senders);
+
+// The receiver's end. The caller serialises.
+class control_inbox {
+public:
+    // `memory` is of inbox_bytes(senders), and stays.
+    void open(void *memory, std::size_t senders);
+    // The next message, in the order of its sender, whose number is `sender`; nothing in `out` is trusted. False: there is none.
+    bool receive(std::size_t &sender, control_message &out);
+
+private:
+    std::atomic<std::uint64_t> *news_ = nullptr;  // a bit for each sender
+    control_fifo *fifos_ = nullptr;
+    std::vector<std::uint64_t> seen_;   // bits taken from `news_`, whose FIFOs may hold messages
+    std::vector<std::uint64_t> taken_;  // from each FIFO
+};
+
+// The end of the sender with that number. The caller serialises.
+class control_outbox {
+public:
+    control_outbox() = default;
+    control_outbox(void *inbox, std::size_t senders, std::size_t sender);
+    explicit operator bool() const { return fifo_ != nullptr; }
+    // False: the FIFO is full.
+    bool put(const control_message &message);
+
+private:
+    control_fifo *fifo_ = nullptr;
+    std::atomic<std::uint64_t> *news_ = nullptr;
+    std::uint64_t bit_ = 0, put_ = 0;
+};
+
+}  // namespace mpix
+
+#endif  // MPIX_HOST_CONTROL_FIFO_H

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// What a send and a receive are matched by.
+#ifndef MPIX_HOST_CONTROL_MATCH_KEY_H
+#define MPIX_HOST_CONTROL_MATCH_KEY_H
+
+#include <compare>
+#include <cstdint>
+
+namespace mpix {
+
+struct match_key {
+    std::uint64_t communicator;
+    int source;  // world rank of the sender
+    int tag;
+    auto operator<=>(const match_key &) const = default;
+};
+
+}  // namespace mpix
+
+#endif  // MPIX_HOST_CONTROL_MATCH_KEY_H

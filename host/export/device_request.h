@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// The copy of a request that kernels on one GPU work with.
+#ifndef MPIX_HOST_EXPORT_DEVICE_REQUEST_H
+#define MPIX_HOST_EXPORT_DEVICE_REQUEST_H
+
+#include <mpix/detail/abi.h>
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "host/export/offset_table.h"
+#include "host/report.h"
+#include "transport/select.h"
+
+namespace mpix {
+
+struct plan;
+
+// The part of a mpix_prequest that is filled in once the peer is known, as the GPU reaches it.
+struct device_route {
+    char *landing = nullptr;
+    std::uint64_t *flags = nullptr;
+    std::uint64_t *peer_complete = nullptr;
+    std::uint64_t slots = 0;
+    std::uint64_t peer_partitions = 0;
+    std::uint64_t *taken = nullptr;
+    const mpix_layouts *layouts = nullptr;
+    const mpix_posting *postings = nullptr;
+    char *inline_buffer = nullptr;
+    std::uint64_t *told = nullptr;
+    std::uint64_t left_bytes = 0;
+    std::uint32_t copy_engine_bytes = 0, pull_bytes = 0;
+    std::uint64_t *wanted = nullptr;
+    const char *peer_buffer = nullptr;
+    std::uint64_t *answers = nullptr;
+};
+
+// What a request's copy is made from.
+struct copy_source {
+    mpix_kind kind;
+    int partitions;
+    std::uint64_t partition_bytes;
+    char *buffer;
+    const mpix_prequest *home;
+    const transport::region &words_region;
+    bool inline_capable;                    // see request
+    bool reads = false;                     // a receive whose kernels may be offered partitions
+    std::optional<offset_table> gaps = {};  // of a message with gaps, if inline_capable
+};
+
+class device_copy {
+public:
+    device_copy(transport::transport &gpus, int device);
+    ~device_copy();
+    device_copy(const device_copy &) = delete;
+    device_copy &operator=(const device_copy &) = delete;
+
+    // Make it from the host's instance, as of the end of epoch `epoch`.
+    problem make(const copy_source &r, std::uint64_t epoch, std::uint32_t contributors);
+    // No kernel of the user's works with it any more, though one of the library's may.
+    void end();
+    // Fill in the route. The caller opens the gate afterwards.
+    transport::outcome install(const device_route &route);
+    // The two sides' datatypes, either of which may be null, in memory of the GPU, as long as this copy lives.
+    transport::outcome place_layouts(const std::shared_ptr<const plan> &from, const std::shared_ptr<const plan> &to,
+                                     const mpix_layouts **out);
+
+    // The engine's access to the counter, and to the last epoch in which kernels readied each partition.
+    transport::outcome ready_count(std::uint64_t &out);
+    // The same, how many partitions kernels have ever deferred, and how far they have posted, as of one moment.
+    struct kernels_counts {
+        std::uint64_t readied, deferred, posted;
+    };
+    transport::outcome counts(kernels_counts &out);
+    transport::outcome states(std::vector<std::uint64_t> &out);
+    transport::outcome set_ready_count(std::uint64_t readied);
+
+    mpix_prequest *handle() const { return static_cast<mpix_prequest *>(memory_.address); }
+    // The same for the user, and for a kernel of the library, which the user's do not know of.
+    mpix_prequest *opaque_handle() const { return opaque_handle(sole_waiter_); }
+    mpix_prequest *handle_for_library() const { return opaque_handle(false); }
+    // Of a receive: "mpix_waiters" is 1. Before the user has the handle.
+    void expect_sole_waiter() { sole_waiter_ = true; }
+    // Whether kernels that work with it may use an inline buffer.
+    bool inline_capable() const { return inline_threads_ != 0; }
+    int device() const { return device_; }
+    transport::transport &gpus() const { return gpus_; }
+
+private:
+    mpix_prequest *opaque_handle(bool sole_waiter) const;
+    void bury();
+    problem write_offset_table(const copy_source &r, const std::int64_t **out);
+
+    transport::transport &gpus_;
+    int device_;
+    std::uint64_t inline_threads_ =
+        0;  // that a group needs to use an inline buffer, or, of a receive, to take out of it at once; 0: there is none for it
+    bool receives_ = false, sole_waiter_ = false;
+    bool reads_ = false;  // a receive whose kernels may be offered partitions
+    bool ended_ = false;
+    transport::region memory_;
+    transport::region viewed_;  // the request's words, as long as the GPU has them
+    struct placed {
+        std::shared_ptr<const plan> type;
+        const mpix_typemap *map;
+    };
+    std::vector<placed> types_;  // of all matches: callers of Pready may remember an earlier one's
+    std::vector<transport::region> layouts_;
+    transport::region offsets_;
+    transport::region shared_;  // see mpix_prequest.shared
+};
+
+// Words of mpix_prequest.shared of a send.
+std::size_t shared_words(const copy_source &r);
+
+// Node memory of ours that a peer may have been given access to.
+void give_back(transport::region &own);
+// Close the mappings of peers' GPU memory that no request uses any more, and the views below, if no request is exported to
+// a GPU: a kernel that waits in one of our calls may be running as long as one is, and closing waits for kernels. Not to be
+// called with a lock that the progress of others needs.
+void close_unused_mappings();
+// Node memory of ours that a GPU has a view of, and that nobody uses any more: given up, now if that waits for no kernel.
+void close_view(transport::region viewed);
+
+}  // namespace mpix
+
+#endif  // MPIX_HOST_EXPORT_DEVICE_REQUEST_H

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "host/export/inline_drain.h"
+
+#include <mpix/device.cuh>
+
+#include <utility>
+
+#include "device/kernels/drain.h"
+#include "host/export/device_request.h"
+#include "host/progress.h"
+#include "transport/select.h"
+
+namespace mpix {
+namespace {
+
+// GPU memory that the inline buffer of one request may take.
+constexpr std::uint64_t most_memory = 64 * 1024 * 1024;
+constexpr std::chrono::microseconds time_enough{20};
+
+}  // namespace
+
+inline_buffer_layout inline_buffer_for(std::uint64_t partitions, std::uint64_t partition_bytes,
+                                       std::uint64_t most_bytes) {
+    if (partition_bytes == 0 || partition_bytes > most_bytes) return {};
+    const std::uint64_t each = detail::packets_of(partition_bytes) * detail::packet_bytes;
+    if (each > most_memory / partitions) return {};
+    inline_buffer_layout m;
+    m.taken = (partitions + 1) * sizeof(std::uint64_t);  // behind the flags
+    m.packets = (m.taken + partitions * sizeof(std::uint64_t) + 127) / 128 * 128;
+    m.all = m.packets + partitions * each;
+    return m;
+}
+
+bool inline_drain::end() {
+    // It reads the inline buffer, and stores to the user's buffer.
+    if (!outlast("a kernel that takes partitions out of an inline buffer", [this] { return !busy(); })) {
+        draining_.release();
+        view_ = nullptr;
+        told_ = {};
+        return false;
+    }
+    draining_ = nullptr;
+    if (std::exchange(view_, nullptr) != nullptr)
+        close_view(told_);
+    else if (told_)
+        transport::node_memory().release(told_);
+    told_ = {};
+    return true;
+}
+
+transport::outcome inline_drain::allocate() {
+    if (view_ != nullptr) return {};
+    if (!told_)
+        if (auto bad = transport::node_memory().allocate(senders_ * sizeof(std::uint64_t), transport::on_host, told_);
+            !bad.empty())
+            return bad;
+    void *view = nullptr;
+    auto bad = gpus_.acquire_view(told_, device_, view);
+    view_ = static_cast<std::uint64_t *>(view);
+    return bad;
+}
+
+bool inline_drain::told_all(std::uint64_t epoch) {
+    if (cursor_epoch_ != epoch) {
+        cursor_epoch_ = epoch;
+        cursor_ = 0;
+    }
+    // Pairs with tell_taken.
+    const auto *const told = static_cast<const std::uint64_t *>(told_.address);
+    while (cursor_ < senders_ && detail::load_acquire(&told[cursor_]) >= epoch) ++cursor_;  // pairs: A4
+    return cursor_ == senders_;
+}
+
+bool inline_drain::overdue(std::uint64_t epoch) {
+    const auto now = std::chrono::steady_clock::now();
+    if (seen_epoch_ != epoch) {
+        seen_epoch_ = epoch;
+        seen_ = next_look_ = now;
+    }
+    return now - seen_ >= time_enough;
+}
+
+bool inline_drain::look_due(std::uint64_t epoch) {
+    if (!overdue(epoch)) return false;
+    const auto now = std::chrono::steady_clock::now();
+    if (now < next_look_) return false;
+    next_look_ = now + (now - seen_);
+    return true;
+}
+
+bool inline_drain::busy() {
+    transport::outcome problem;
+    return draining_ != nullptr && !draining_->finished(problem);
+}
+
+transport::outcome inline_drain::take_rest(mpix_prequest *receive) {
+    transport::outcome problem;
+    if (draining_ != nullptr && !draining_->finished(problem)) return {};
+    draining_ = nullptr;
+    if (!problem.empty()) return problem;
+#if MPIX_HAVE_NVCC
+    return gpu::start_inline_drain(receive, device_, draining_);
+#else
+    static_cast<void>(receive);
+    return "mpix was built without CUDA kernels";
+#endif
+}
+
+}  // namespace mpix

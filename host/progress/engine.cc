@@ -1,0 +1,309 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "host/progress.h"
+
+#include <mpix/device.cuh>
+#include <sched.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstdio>
+#include <cstring>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+#include "host/config.h"
+#include "host/format.h"
+#include "host/request/inquiry.h"
+#include "host/request/request.h"
+#include "host/wireup/wireup.h"
+#include "transport/service_thread.h"
+
+namespace mpix {
+namespace {
+
+// So many attended requests are looked at in one go: who waits for one request is not to walk over ten thousand.
+constexpr std::size_t handful = 64;
+
+struct progress_state {
+    std::mutex mutex;
+    std::condition_variable wake;
+    std::vector<std::shared_ptr<request>> attended;  // in no order; each knows its place
+    std::size_t next = 0;                            // whose turn it is
+    std::atomic<bool> any{false};                    // attended is not empty
+    std::atomic<std::uint64_t> news{0};
+    std::atomic<std::size_t> requests{0};  // that may come to be attended: there is room for all
+    std::atomic<std::uint64_t> polls{0};   // by callers of MPI; about so many
+    bool stop = false;
+    bool enabled = false;  // between start and stop, with a mode that allows a thread
+    transport::service_thread thread;
+    void run();
+};
+
+progress_state &state() {
+    static progress_state *const s = new progress_state;
+    return *s;
+}
+
+// `mutex` is held.
+void dismiss(request &r) {
+    progress_state &s = state();
+    std::shared_ptr<request> &place = s.attended[r.attended_at];
+    s.attended.back()->attended_at = r.attended_at;
+    r.attended_at = request::not_attended;
+    place = std::move(s.attended.back());
+    s.attended.pop_back();
+    s.any.store(!s.attended.empty(), std::memory_order_release);  // pairs: H3
+}
+
+// A handful of the attended requests; it takes several calls to come to all. True if the last one was among them.
+bool advance_some() {
+    progress_state &s = state();
+    try_step([] {
+        if (transport::network *const network = transport::network_in_use(); network != nullptr && network->progress())
+            progress_busy();
+    });
+    if (!s.any.load(std::memory_order_acquire)) return true;  // pairs: H3
+    struct turn {
+        std::shared_ptr<request> r;
+        std::uint64_t times = 0;  // that it had been attended before we asked
+        bool finished = false;
+    };
+    std::array<turn, handful> turns;
+    std::size_t taken = 0;
+    bool last = false;
+    {
+        const std::lock_guard lock(s.mutex);
+        if (s.next >= s.attended.size()) s.next = 0;
+        const std::size_t end = std::min(s.next + handful, s.attended.size());
+        for (; s.next < end; ++s.next) turns[taken++] = {s.attended[s.next], s.attended[s.next]->times_attended, false};
+        last = end == s.attended.size();
+    }
+    bool any_finished = false;
+    for (std::size_t i = 0; i < taken; ++i) any_finished |= turns[i].finished = !turns[i].r->try_advance();
+    if (!any_finished) return last;
+    const std::lock_guard lock(s.mutex);
+    for (std::size_t i = 0; i < taken; ++i) {
+        const turn &t = turns[i];
+        // Attended anew since we asked? Then the answer is out of date. Another thread may have dismissed it, and the
+        // user have attended it again, so it is not enough that it is in the list.
+        if (t.finished && t.r->attended_at != request::not_attended && t.r->times_attended == t.times) dismiss(*t.r);
+    }
+    return last;
+}
+
+// pairs: H3
+bool work() { return state().any.load(std::memory_order_acquire) || (setup_in_background() && setup_pending()); }
+
+// A waiting caller makes progress for all requests; the thread would only compete with it. A hint: relaxed and inexact.
+void note_poll() {
+    std::atomic<std::uint64_t> &polls = state().polls;
+    polls.store(polls.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+}
+constexpr unsigned nap_beside_caller_us = 50;
+
+// Busy at first, then ever lazier, up to what a wake-up costs anyway.
+void pause_between_rounds(unsigned idle_rounds) {
+    if (idle_rounds < 200)
+        sched_yield();
+    else
+        usleep(std::min(20u * (idle_rounds / 200), longest_pause_us));
+}
+
+// One look at all there is to do; the thread's share of an attended list takes several.
+bool round() {
+    poll_setup();
+    return advance_some();
+}
+
+thread_local bool is_progress_thread = false;
+
+void progress_state::run() {
+    is_progress_thread = true;
+    unsigned idle_rounds = 0;
+    std::uint64_t seen = 0, polls_seen = 0;
+    for (;;) {
+        {
+            std::unique_lock lock(mutex);
+            // Wakes up from time to time to answer inquiries of peers (inquiry.h).
+            const std::chrono::duration<double> nap(notice_seconds() / 4);
+            if (config().progress != progress_mode::always) wake.wait_for(lock, nap, [&] { return stop || work(); });
+            if (stop) return;
+        }
+        const std::uint64_t polled = polls.load(std::memory_order_relaxed);
+        const bool beside_caller = std::exchange(polls_seen, polled) != polled;
+        const std::uint64_t now = news.load(std::memory_order_relaxed);
+        if (beside_caller && now == seen && config().progress != progress_mode::always) {
+            usleep(nap_beside_caller_us);
+            continue;
+        }
+        idle_rounds = now == seen ? idle_rounds + 1 : 0;
+        seen = now;
+        if (!round()) continue;
+        if (config().progress == progress_mode::always)
+            sched_yield();
+        else
+            pause_between_rounds(idle_rounds);
+    }
+}
+
+// `mutex` is held. A program that never makes a partitioned request never has the thread.
+void ensure_thread() {
+    progress_state &s = state();
+    if (!s.enabled || s.thread.running()) return;
+    if (const int error = s.thread.start<&progress_state::run>("mpix-progress", s); error != 0) {
+        s.enabled = false;
+        char line[200];
+        std::snprintf(line, sizeof line,
+                      "no thread for progress (%s): progress is made in MPI calls only, as with MPIX_PROGRESS=never",
+                      std::strerror(error));
+        say(line);
+        return;
+    }
+    std::vector<int> cpus;
+    if (config().progress_cpus.empty() || !parse_cpu_list(config().progress_cpus, cpus)) return;
+    if (!s.thread.bind(cpus))
+        say("MPIX_PROGRESS_CPUS: the progress thread could not be bound to \"" + config().progress_cpus + "\"");
+}
+
+}  // namespace
+
+place_in_progress::place_in_progress() {
+    progress_state &s = state();
+    const std::lock_guard lock(s.mutex);
+    const std::size_t least = s.requests.fetch_add(1, std::memory_order_relaxed) + 1;
+    try {
+        if (least > s.attended.capacity()) s.attended.reserve(2 * least);
+    } catch (...) {
+        s.requests.fetch_sub(1, std::memory_order_relaxed);
+        throw;
+    }
+}
+place_in_progress::~place_in_progress() { state().requests.fetch_sub(1, std::memory_order_relaxed); }
+
+void progress_attend(const std::shared_ptr<request> &r) {
+    progress_state &s = state();
+    {
+        const std::lock_guard lock(s.mutex);
+        ++r->times_attended;
+        if (r->attended_at == request::not_attended) {
+            r->attended_at = s.attended.size();
+            s.attended.push_back(r);
+            s.any.store(true, std::memory_order_release);  // pairs: H3
+        }
+    }
+    progress_wake();
+}
+
+void progress_wake() {
+    progress_state &s = state();
+    s.news.fetch_add(1, std::memory_order_relaxed);
+    const std::lock_guard lock(s.mutex);
+    ensure_thread();
+    s.wake.notify_one();
+}
+
+void progress_busy() { state().news.fetch_add(1, std::memory_order_relaxed); }
+
+void progress_poll() {
+    note_poll();
+    poll_setup();
+    advance_some();
+}
+
+void progress_poll_in_vain() {
+    progress_poll();
+    detail::polled_in_vain();
+}
+
+void start_progress() {
+    progress_state &s = state();
+    const std::lock_guard lock(s.mutex);
+    s.enabled = config().progress != progress_mode::never;
+}
+
+void stop_progress() {
+    progress_state &s = state();
+    {
+        const std::lock_guard lock(s.mutex);
+        s.enabled = false;
+        s.stop = true;
+        s.wake.notify_one();
+    }
+    s.thread.join();
+}
+
+double seconds_since(wait_clock::time_point start) {
+    return std::chrono::duration<double>(wait_clock::now() - start).count();
+}
+
+bool outlast(const char *what, const std::function<bool()> &ended) {
+    const auto since = wait_clock::now();
+    const double limit = config().stall_seconds;
+    for (bool noticed = false; !ended();) {
+        const double waited = seconds_since(since);
+        if (limit > 0 && waited > limit) {
+            say(format("STALL: after {:.1f} s {} has not ended; its memory is not given back", waited, what));
+            return false;
+        }
+        if (!noticed && waited > notice_seconds()) {
+            noticed = true;
+            say(format("WAITING for {:.1f} s: {} has not ended", waited, what));
+        }
+        detail::pause_waiting(waited * 1e9 > static_cast<double>(detail::long_wait_ns));
+    }
+    return true;
+}
+
+problem progress_until(const char *call, wait_clock::time_point since, const std::function<bool()> &done,
+                       const std::function<request &()> &waits_for) {
+    // The start of the call that has printed a notice: a call on several requests comes here for each, but prints only one.
+    static thread_local wait_clock::time_point noticed;
+    if (done()) return {};
+    // Setup needs control messages, so do not spin without polling for them.
+    const std::atomic<bool> &needs_setup = waits_for().waiting;
+    for (int spin = 1; spin < 64 && !needs_setup.load(std::memory_order_relaxed); ++spin)
+        if (done()) return {};
+    const double limit = config().stall_seconds, notice = notice_seconds();
+    double next_question = notice / 2;
+    for (unsigned round = 0;; ++round) {
+        if (done()) return {};
+        advance_some();
+        // The library makes progress only in calls of its own; testing for control messages is one.
+        if (round % 8 == 0 || needs_setup.load(std::memory_order_relaxed)) poll_setup();
+        if (round % 16 != 15) continue;
+        const double waited = seconds_since(since);
+        const bool long_already = waited * 1e9 > static_cast<double>(detail::long_wait_ns);
+        if (!long_already) note_poll();  // later this caller sleeps as well, and the thread does the work
+        if (limit > 0 && waited > limit) return report_stall(call, waited, waits_for().describe_stall_fully());
+        if (waited > next_question) {
+            try_step([&] { inquire(waits_for()); });
+            next_question = waited + notice / 2;
+        }
+        if (waited > notice && noticed != since) {
+            noticed = since;
+            try_step([&] { notice_stall(call, waited, waits_for().describe_stall_fully()); });
+        }
+        detail::pause_waiting(long_already);
+    }
+}
+
+bool progress_needs_caller() {
+    progress_state &s = state();
+    if (!s.any.load(std::memory_order_acquire) && !setup_pending()) return false;  // pairs: H3
+    return progress_is_callers();
+}
+
+bool progress_is_callers() {
+    progress_state &s = state();
+    const std::lock_guard lock(s.mutex);
+    return !s.enabled || !setup_in_background();
+}
+
+bool may_call_mpi() { return !is_progress_thread || setup_thread_safe(); }
+
+}  // namespace mpix

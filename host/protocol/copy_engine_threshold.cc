@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "host/protocol/copy_engine_threshold.h"
+
+#include <algorithm>
+#include <chrono>
+#include <limits>
+#include <map>
+#include <utility>
+
+#include "device/kernels/gpu_pack.h"
+#include "host/config.h"
+#include "host/progress.h"
+#include "transport/select.h"
+
+namespace mpix {
+namespace {
+
+// A word from a GPU to its host and back, on an H200: to the engine, and, by way of the flag, from it.
+constexpr double hand_over_us = 3.2;
+// More than any thread has, and what a kernel is told of it has 32 bits.
+constexpr std::uint64_t most = std::numeric_limits<std::uint32_t>::max();
+
+// 0: that failed, and so will the next that the copy engine is asked for, which says why.
+double measure_word(const transport::region &flags) {
+    transport::transport &gpus = *transport::devices();
+    double best = 0;
+    for (int turn = 0; turn < 4; ++turn) {
+        const auto begin = std::chrono::steady_clock::now();
+        if (!gpus.post_word(flags.address, 0, flags.device).empty() || !gpus.flush_words(flags.device).empty())
+            return 0;
+        const double us = std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - begin).count();
+        if (turn == 1 || (turn > 1 && us < best)) best = us;  // the first one makes what the others use
+    }
+    return best;
+}
+
+}  // namespace
+
+std::uint64_t copy_engine_bytes(const copy_engine_costs &costs, std::uint64_t partitions) {
+    if (!(costs.thread_bytes_per_us > 0) || !(costs.word_us > 0)) return 0;
+    // The engine takes them one after the other, each by a copy and a flag.
+    const double us = hand_over_us + costs.asleep_us + 2 * costs.word_us * static_cast<double>(partitions);
+    return static_cast<std::uint64_t>(std::min(us * costs.thread_bytes_per_us, static_cast<double>(most - 1))) + 1;
+}
+
+copy_engine_threshold choose_copy_engine_threshold(const transport::region &flags, int device, int peer_world,
+                                                   std::uint64_t partitions, bool gaps) {
+    const count_or_auto &knob = config().copy_engine_bytes;
+    // What has gaps the engine moves by a kernel, for which a GPU that the user's kernels fill has no room.
+    if (gaps) return {};
+    if (!knob.automatic) return {std::min(knob.number, most), false, {}};
+    // Without a thread of the engine's a kernel may wait for what it leaves there while the host waits for the kernel.
+    if (config().progress == progress_mode::never) return {};
+    static auto *const measured = new std::map<std::pair<int, int>, double>;
+    const auto [found, first] = measured->try_emplace({device, peer_world}, 0);
+    if (first) found->second = measure_word(flags);
+    const double asleep_us = config().progress == progress_mode::always ? 0 : longest_pause_us;
+    const copy_engine_costs costs{gpu::costs_of(device).lone_thread, found->second, asleep_us};
+    return {copy_engine_bytes(costs, partitions), true, costs};
+}
+
+}  // namespace mpix

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "host/protocol/rget.h"
+
+#include <mpix/detail/abi.h>
+#include <mpix/impl/inline/packet.cuh>
+#include <mpix/impl/rget/rget.cuh>
+
+#include <algorithm>
+#include <limits>
+
+#include "host/config.h"
+#include "host/format.h"
+
+namespace mpix {
+namespace {
+
+constexpr std::uint64_t largest_group = 1024;  // threads of a block
+
+}  // namespace
+
+std::uint64_t bytes_with_rts(std::uint64_t partitions) {
+    return (detail::words_before_rts(partitions) + partitions) * sizeof(std::uint64_t);
+}
+
+std::uint64_t answers_in_words(std::uint64_t partitions) {
+    return sizeof(mpix_words) + partitions * sizeof(mpix_ring_entry);
+}
+
+std::uint64_t words_with_answers(std::uint64_t partitions) {
+    return answers_in_words(partitions) + partitions * sizeof(std::uint64_t);
+}
+
+std::string why_no_pull(const pull_end &end) {
+    const count_or_auto &knob = config().pull_bytes;
+    if (!knob.automatic && knob.number == 0) return "MPIX_PULL_BYTES is 0";
+    // Without a thread of the engine's nobody may tell the receiver of the epoch's end while the sender's host waits for a kernel.
+    if (config().progress == progress_mode::never) return "MPIX_PROGRESS is never";
+    if (!end.on_gpu) return "the buffer is not GPU memory";
+    if (end.gaps) return "the buffer has gaps";
+    if (((reinterpret_cast<std::uintptr_t>(end.buffer) | end.partition_bytes) & 7) != 0)
+        return "its partitions are not made of whole words of 8 bytes";
+    if (end.partition_bytes < end.least || end.partition_bytes == 0)
+        return format("a partition has less than {} bytes (MPIX_PULL_BYTES)", end.least);
+    if (end.partition_bytes > detail::most_read_per_thread * largest_group)
+        return format("a partition has more than {} bytes for each of {} threads", detail::most_read_per_thread,
+                      largest_group);
+    return {};
+}
+
+std::uint64_t least_pulled(double thread_bytes_per_us) {
+    const count_or_auto &knob = config().pull_bytes;
+    constexpr std::uint64_t most = std::numeric_limits<std::uint32_t>::max();
+    if (!knob.automatic) return std::min(knob.number, most);
+    if (!(thread_bytes_per_us > 0)) return 0;
+    constexpr double us = static_cast<double>(detail::reading_ns) * 1e-3;
+    return static_cast<std::uint64_t>(std::min(us * thread_bytes_per_us, static_cast<double>(most - 1))) + 1;
+}
+
+}  // namespace mpix

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "host/protocol/slot_budget.h"
+
+#include <algorithm>
+#include <atomic>
+#include <bit>
+
+namespace mpix {
+namespace {
+
+// Landings of a process that are as large as MPIX_LANDING_BYTES. With more of them each has left the caches anyway when its turn
+// comes.
+constexpr std::uint64_t most_landings = 8;
+
+std::atomic<std::uint64_t> taken_by_all{0};  // bytes
+
+}  // namespace
+
+std::uint64_t slots_within(std::uint64_t room, std::uint64_t message_bytes) {
+    if (message_bytes == 0) return 2;
+    return std::clamp(std::bit_floor(room / message_bytes), std::uint64_t{2}, most_slots);
+}
+
+std::uint64_t wanted_slots(std::uint64_t message_bytes, std::uint64_t budget) {
+    // Of shorter messages there would be too many for too little.
+    if (message_bytes == 0 || budget / message_bytes > most_slots) return 2;
+    return slots_within(budget, message_bytes);
+}
+
+std::uint64_t landing_room::take(std::uint64_t message_bytes, std::uint64_t budget) {
+    give_back();
+    const std::uint64_t slots = wanted_slots(message_bytes, budget), more = (slots - 2) * message_bytes;
+    const std::uint64_t most = budget > ~std::uint64_t{0} / most_landings ? ~std::uint64_t{0} : budget * most_landings;
+    for (std::uint64_t before = taken_by_all.load(std::memory_order_relaxed); before <= most && more <= most - before;)
+        if (taken_by_all.compare_exchange_weak(before, before + more, std::memory_order_relaxed)) {
+            taken_ = more;
+            return slots;
+        }
+    return 2;
+}
+
+void landing_room::give_back() {
+    taken_by_all.fetch_sub(taken_, std::memory_order_relaxed);
+    taken_ = 0;
+}
+
+}  // namespace mpix

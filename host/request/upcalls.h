@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// What requests call of the layer above them, the wireup of pairs, which does it (host/wireup/wireup.cc).
+#ifndef MPIX_HOST_REQUEST_UPCALLS_H
+#define MPIX_HOST_REQUEST_UPCALLS_H
+
+#include <cstdint>
+
+#include "host/control/match_key.h"
+#include "host/control/message.h"
+#include "transport/reserve.h"
+#include "transport/select.h"
+
+namespace mpix {
+
+class request;
+
+bool setup_running();
+// Whether the MPI library was given to us with MPI_THREAD_MULTIPLE.
+bool setup_thread_safe();
+// Whether the progress thread can do all of it: with MPI_THREAD_MULTIPLE, or where no control message goes by MPI, since all
+// processes share memory.
+bool setup_in_background();
+// Whether the user asked for MPI_THREAD_SINGLE: no two of his threads are ever in a call of ours.
+bool one_thread_calls();
+
+// It has been started for the first time.
+void first_start(request &r);
+// Both sides have started it: neither will withdraw.
+void first_epoch_over(request &r);
+
+// For requests, with any locks: that process is found to have ended. Its requests learn of it in the next poll_setup.
+void met_end_of(int world_rank);
+
+// For requests; setup_mutex is held. As channel.h says.
+void send_control(int world_rank, control_message message);
+// By which network that process is reached; null if it shares memory with us, or, with a sentence in `why_not`, if there
+// is none.
+transport::network *network_to(int world_rank, transport::outcome &why_not);
+// How to write to that process's own memory; null, with a sentence, if that cannot be done.
+const transport::peer_memory *memory_of(int world_rank, transport::outcome &why_not);
+// Before it is told of any memory of ours.
+transport::outcome introduce_to(int world_rank, transport::network &network);
+
+// A send of another process, as its OFFER told of it: kept until it is withdrawn or both sides have freed the pair.
+struct offer {
+    match_key key;
+    std::uint64_t number;  // the sender's own
+    int partitions;
+    std::uint64_t bytes;
+    bool has_devices, in_place, gpu_put, inline_packed, inline_to_gaps, pull;
+    transport::wire_region words;
+    transport::wire_region buffer, wanted;  // with `pull`
+    transport::safe_string no_network;      // why it is not by network, if that is what we would need
+    std::uint64_t receiver = 0;             // the receive that it is bound to
+};
+
+}  // namespace mpix
+
+#endif  // MPIX_HOST_REQUEST_UPCALLS_H

@@ -1,0 +1,278 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "host/transfer/receive.h"
+
+#include <mpix/device.cuh>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstring>
+#include <utility>
+
+#include "host/config.h"
+#include "host/datatype/host_copy.h"
+#include "host/datatype/plan_wire.h"
+#include "host/export/device_request.h"
+#include "host/format.h"
+#include "host/progress.h"
+#include "host/protocol/select.h"
+#include "host/request/explain.h"
+#include "host/request/upcalls.h"
+
+namespace mpix {
+namespace {
+
+// How the host takes a sender's partition out of the landing, whatever the datatype.
+struct plan_taker {
+    static constexpr mpix_device_call call = MPIX_CALL_NONE;
+    const request &r;
+    template <class Group>
+    void operator()(const Group &, const mpix_prequest *, std::uint64_t offset, const char *from,
+                    std::uint64_t bytes) const {
+        unpack_range(*r.op.type, r.op.buffer, static_cast<std::int64_t>(offset), static_cast<std::int64_t>(bytes),
+                     from);
+    }
+};
+
+// Copying this much out takes less time than the last partition's way to us.
+constexpr std::uint64_t short_message = 16384;
+
+}  // namespace
+
+problem receive_request::prepare() {
+    if (problem bad = load_gpu_kernels(); bad) return bad;
+    if (problem bad = try_to_share(); bad) return bad;
+    return allocate_words(0);
+}
+
+// ---- an epoch ----------------------------------------------------------------------------------
+
+void receive_request::on_start() {
+    cursor_ = 0;
+    unpack_claim_.start();
+    // Clear-to-send: the user's buffer may be written from now on.
+    if (gives_gate_) tell_gate();
+    if (wire_ != nullptr) progress_attend(shared_from_this());
+}
+
+// What comes is taken from the network also while the user is in a call of the library's, or in none: a sender whose
+// network is full waits for that. (Within a node the sender needs nobody.)
+bool receive_request::advance() {
+    const std::unique_lock lock(engine, std::try_to_lock);
+    if (lock && delivery_ != nullptr && active() && !peer_ended_) {
+        deliver();
+        if (engine_failure_.empty() && !delivery_->whole(epoch_)) return true;
+    }
+    return !lock || (wire_ != nullptr && active() && detail::load_acquire(&words->complete) < epoch_);  // pairs: D3, N1
+}
+
+// `engine` is held.
+void receive_request::deliver() {
+    if (!engine_failure_.empty()) return;
+    if (auto bad = delivery_->step(epoch_); !bad.empty()) {
+        engine_failure_ = bad;
+        give_up();
+    }
+    if (delivery_->copying()) progress_busy();
+}
+
+// The whole message is there: what nobody has taken, in as few pieces as possible. `engine` is held.
+void receive_request::take_rest() {
+    const std::uint64_t bytes = total_bytes() / peer_partitions_;
+    const char *const from = static_cast<char *>(landing_.address) + detail::slot_of(epoch_, slots_) * total_bytes();
+    // Then nobody can come between.
+    const bool apart = !exported_to_host && (alone_ ? !by_progress_ : unpack_claim_.all());
+    const auto claim = [&](std::uint64_t &taken) {
+        return detail::load_relaxed(&taken) < 2 * epoch_ - 1 &&
+               (apart || detail::cas_acq_rel_gpu(&taken, 2 * epoch_ - 2, 2 * epoch_ - 1));  // pairs: F2
+    };
+    for (std::uint64_t first = cursor_, end; first < peer_partitions_; first = end + 1) {
+        for (end = first; end < peer_partitions_ && claim(taken_[end]);) ++end;
+        if (end > first)
+            unpack_range(*op.type, op.buffer, static_cast<std::int64_t>(first * bytes),
+                         static_cast<std::int64_t>((end - first) * bytes), from + first * bytes);
+        // pairs: F1
+        for (std::uint64_t i = first; i < end; ++i) detail::store_release_gpu(&taken_[i], 2 * epoch_);  // as in take
+        if (cursor_ != first) continue;
+        cursor_ = end;
+        // Somebody else has taken this one, or is taking it.
+        if (end < peer_partitions_ && detail::load_acquire_gpu(&taken_[end]) >= 2 * epoch_) ++cursor_;  // pairs: F1
+    }
+}
+
+// The sender's partition at the cursor. `engine` is held.
+bool receive_request::take_next(bool all_here) {
+    if (in_place_) return all_here || detail::load_acquire(&home->flags[cursor_]) >= epoch_;  // pairs: A1, N1
+    // pairs: F1
+    if (detail::load_acquire_gpu(&taken_[cursor_]) < 2 * epoch_)
+        detail::take(this_thread(), home, cursor_, epoch_, plan_taker{*this});
+    return detail::load_acquire_gpu(&taken_[cursor_]) >= 2 * epoch_;  // pairs: F1
+}
+
+// Sender partitions into the user's buffer, in order, as far as they have arrived. `engine` is held.
+bool receive_request::take_in_order() {
+    // pairs: D3, N1
+    const bool all_here =
+        detail::load_acquire(&words->complete) >= epoch_;  // pairs with say_all_ready's and conclude's store_release
+    if (all_here && !in_place_ && cursor_ < peer_partitions_) take_rest();
+    for (; cursor_ < peer_partitions_; ++cursor_)
+        if (!take_next(all_here)) return false;
+    // Whoever remembers this epoch as the running one (look) must find it over before another one can start.
+    // The sender writes this flag last, and maybe not yet; what it writes meanwhile stays.
+    std::uint64_t *const whole = &home->flags[peer_partitions_];
+    if (const std::uint64_t seen = detail::load_relaxed(whole); seen < epoch_)
+        detail::cas_acq_rel_gpu(whole, seen, epoch_);  // pairs: D4
+    return true;
+}
+
+transport::outcome receive_request::snapshot() {
+    seen_flags_.resize(peer_partitions_);
+    return landing_owner_->read(seen_flags_.data(), arrival_.address, peer_partitions_ * sizeof(std::uint64_t),
+                                place.device);
+}
+
+bool receive_request::done() {
+    if (null_peer()) return true;
+    // Who waits for a short message looks at its flags now and then only: each look has the sender fetch the cache
+    // lines back that it is writing. What Parrived is asked for is taken at once all the same. pairs: D3, N1, C3
+    if (place.owner == nullptr && total_bytes() <= short_message && detail::load_acquire(&words->complete) < epoch_ &&
+        detail::load_acquire(&words->gate) != MPIX_GATE_NEVER &&
+        looks_.fetch_add(1, std::memory_order_relaxed) % 64 != 63)
+        return false;
+    const std::lock_guard lock(engine);
+    return look_at_flags();
+}
+
+// `engine` is held.
+bool receive_request::look_at_flags() {
+    if (awaits_sender_) return false;
+    if (refusal_ != refused_not) told_ = true;  // the user hears of it now: nothing undoes the match any more
+    // After an error, too, the buffer is the user's only when nothing is copied there any more.
+    if (told_ || peer_ended_ || !engine_failure_.empty()) return delivery_ == nullptr || delivery_->idle();
+    if (!arrival_) return false;  // not matched yet
+    if (delivery_ != nullptr) {
+        deliver();
+        return delivery_->whole(epoch_) || (!engine_failure_.empty() && delivery_->idle());
+    }
+    if (!flags_on_device()) return take_in_order();
+    // pairs: D3, N1
+    if (detail::load_acquire(&words->complete) < epoch_)
+        return false;  // pairs with say_all_ready's and conclude's store_release
+    return !takes_inline_ || detail::load_relaxed(&words->inline_buffer) != epoch_ || inline_drained();
+}
+
+// The sender has completed the epoch, and some of it lay in the inline buffer. `engine` is held.
+bool receive_request::inline_drained() {
+    if (inline_drain_->told_all(epoch_)) return true;
+    // Some came another way, which the flags know; or nobody asks for them, so the library takes them out.
+    if (!inline_drain_->overdue(epoch_)) return false;
+    if (auto bad = snapshot(); !bad.empty()) {
+        engine_failure_ = bad;
+        return true;
+    }
+    if (std::all_of(seen_flags_.begin(), seen_flags_.end(), [&](std::uint64_t f) { return f >= epoch_; })) return true;
+    drain_inline();
+    return !engine_failure_.empty();
+}
+
+void receive_request::drain_inline() {
+    if (auto bad = inline_drain_->take_rest((device != nullptr ? device : takers_.front())->handle_for_library());
+        !bad.empty())
+        engine_failure_ = bad;
+}
+
+bool receive_request::done_exactly() {
+    if (null_peer()) return true;
+    const std::lock_guard lock(engine);
+    if (look_at_flags()) return true;
+    if (!flags_on_device() || device == nullptr || !snapshot().empty()) return false;
+    if (!std::all_of(seen_flags_.begin(), seen_flags_.end(), [&](std::uint64_t f) { return f >= epoch_; })) {
+        // What lies in the inline buffer has no flag before somebody takes it out, and without a progress thread the sender's word may
+        // be long in coming.
+        if (takes_inline_ && inline_drain_->look_due(epoch_)) drain_inline();
+        return false;
+    }
+    // As in take_in_order: a kernel that remembers this epoch as the running one must find it over. The sender is to
+    // write the same word, and cannot be in another epoch before our next Start.
+    std::uint64_t *const whole = static_cast<std::uint64_t *>(arrival_.address) + peer_partitions_;
+    return landing_owner_->write(whole, &epoch_, sizeof epoch_, place.device).empty();
+}
+
+// The same of a message in host memory that may come.
+bool receive_request::arrived_here(int j) {
+    // The route as threads without a lock see it: a peer that does not keep to the rules may undo the match at any time, and
+    // another have no landing (null).
+    const std::uint64_t senders = detail::load_relaxed(&home->peer_partitions);
+    const std::uint64_t *const taken = detail::load_pointer(&home->taken);
+    // Most calls, of a loop that asks again and again. After the first epoch the match is final. pairs: F1
+    if (epoch_ > 1 && taken != nullptr && senders == static_cast<std::uint64_t>(op.partitions) &&
+        detail::load_acquire_gpu(&taken[j]) >= 2 * epoch_)
+        return true;
+    if (!alone_ && taken != nullptr && !unpack_claim_.some())
+        return detail::taken_all(home, detail::sender_partitions(home, j, senders), epoch_);
+    return detail::arrived(this_thread(), home, j, plan_taker{*this});
+}
+
+problem receive_request::arrived(int j, bool &flag) {
+    if (j < 0 || j >= op.partitions)
+        return {MPI_ERR_ARG, format("partition {} is not within 0 to {}", j, op.partitions - 1)};
+    flag = true;
+    if (!active() || null_peer()) return {};
+    const std::uint64_t gate = detail::load_acquire(&words->gate);  // pairs: C3
+    if (gate == MPIX_GATE_NEVER) {
+        const std::lock_guard lock(engine);
+        return peer_ended_ ? ended_peer() : problem{};  // otherwise Wait says why
+    }
+    if (gate == 0) {
+        flag = false;
+        return {};
+    }
+    if (place.owner == nullptr) {
+        flag = arrived_here(j);
+        return {};
+    }
+    // The flags are the GPU's; the host looks at them only when asked about one partition.
+    const std::lock_guard lock(engine);
+    if (!arrival_) {  // the match was undone meanwhile
+        flag = false;
+        return {};
+    }
+    const detail::overlap range = detail::sender_partitions(home, j, peer_partitions_);
+    if (delivery_ != nullptr) {
+        deliver();
+        for (std::uint64_t i = range.first; i <= range.last; ++i) flag = flag && delivery_->delivered(i, epoch_);
+        return {};
+    }
+    if (!takes_inline_ && detail::load_acquire(&words->complete) >= epoch_) return {};  // pairs: D3, N1
+    if (auto bad = snapshot(); !bad.empty()) {
+        flag = false;
+        return {MPI_ERR_OTHER, bad};
+    }
+    for (std::uint64_t i = range.first; i <= range.last; ++i) flag = flag && seen_flags_[i] >= epoch_;
+    if (!flag && takes_inline_) drain_inline();  // if it is there, the next call finds it
+    if (!engine_failure_.empty()) return {MPI_ERR_OTHER, engine_failure_};
+    return {};
+}
+
+bool receive_request::prepared() {
+    if (null_peer()) return true;
+    const std::scoped_lock lock(setup_mutex(), engine);
+    return connected || refusal_ != refused_not || peer_ended_;
+}
+
+problem receive_request::outcome() {
+    const std::lock_guard lock(engine);
+    if (peer_ended_) return ended_peer();
+    if (refusal_ == refused_size) return {MPI_ERR_TRUNCATE, failure_};
+    if (refusal_ != refused_not) return {class_of(failure_), format("no path from rank {}: {}", op.peer, failure_)};
+    if (!engine_failure_.empty() && wire_ != nullptr && !wire_->lost(peer_world()).empty()) return ended_peer();
+    if (!engine_failure_.empty()) return {class_of(engine_failure_), engine_failure_};
+    return {};
+}
+
+void receive_request::status_of(MPI_Status *status) const {
+    status->MPI_SOURCE = op.peer;
+    status->MPI_TAG = null_peer() ? MPI_ANY_TAG : op.tag;
+    PMPI_Status_set_elements_x(status, MPI_BYTE, null_peer() ? 0 : static_cast<MPI_Count>(total_bytes()));
+}
+
+}  // namespace mpix

@@ -1,0 +1,493 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "host/transfer/send.h"
+
+#include <mpix/device.cuh>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstddef>
+#include <cstring>
+#include <utility>
+
+#include "device/kernels/gpu_pack.h"
+#include "host/config.h"
+#include "host/datatype/host_copy.h"
+#include "host/datatype/plan_wire.h"
+#include "host/datatype/typemap.h"
+#include "host/export/device_request.h"
+#include "host/format.h"
+#include "host/progress.h"
+#include "host/protocol/rget.h"
+#include "host/request/explain.h"
+#include "host/request/upcalls.h"
+#include "host/staging/chunked_put.h"
+
+namespace mpix {
+namespace {
+
+// How the host moves a partition of any datatype into host memory.
+template <bool Alone>
+struct plan_mover {
+    static constexpr bool alone = Alone;
+    static constexpr mpix_device_call call = MPIX_CALL_NONE;
+    const request &r;
+    template <class Group>
+    [[gnu::always_inline]] void operator()(const Group &, const mpix_prequest *, const detail::outgoing &, int p,
+                                           char *landing) const {
+        const auto bytes = static_cast<std::int64_t>(r.partition_bytes), at = p * bytes;
+        if (!r.gapless)
+            pack_range(*r.op.type, r.op.buffer, at, bytes, landing + at);
+        else if (bytes == sizeof(double))  // a store, not a call
+            std::memcpy(landing + at, r.op.buffer + at, sizeof(double));
+        else if (bytes != 0)  // the buffer of an empty message may be null
+            std::memcpy(landing + at, r.op.buffer + at, r.partition_bytes);
+    }
+};
+
+// A partition on its way, by the copy engine or by a kernel, and what has to live until it is there.
+struct packing final : transport::transfer {
+    std::vector<char> packed;
+    std::unique_ptr<transport::transfer> copy;
+    std::unique_ptr<gpu::pending> kernel;
+    bool finished(transport::outcome &problem) override {
+        return copy != nullptr ? copy->finished(problem) : kernel == nullptr || kernel->finished(problem);
+    }
+};
+
+}  // namespace
+
+send_request::~send_request() {
+    postings_.clear();
+    if (staging_view_ != nullptr)
+        close_view(staging_);
+    else if (staging_)
+        transport::node_memory().release(staging_);
+    detach_regions(false);
+    for (transport::region &r : retired_) detach_peers(r);
+    if (wanted_) place.owner->release(wanted_);
+}
+
+problem send_request::prepare() {
+    if (problem bad = load_gpu_kernels(); bad) return bad;
+    const auto n = static_cast<std::uint64_t>(op.partitions);
+    least_pulled_ = least_pulled(place.owner == nullptr ? 0 : gpu::costs_of(place.device).lone_thread);
+    why_not_pulled_ = why_not_pulled(least_pulled_);
+    if (why_not_pulled_.empty() && least_pulled_ == 0) why_not_pulled_ = "a thread's stores have not been measured";
+    const std::uint64_t words_bytes = why_not_pulled_.empty() ? words_with_answers(n) : answers_in_words(n);
+    if (problem bad = allocate_words(words_bytes - sizeof(mpix_words)); bad) return bad;
+    home->ring = reinterpret_cast<mpix_ring_entry *>(words + 1);
+    return {};
+}
+
+control_message send_request::make_offer() {
+    control_message m = make_control(control::offer, number, 0);
+    m.communicator = op.members->name;
+    m.tag = op.tag;
+    m.partitions = op.partitions;
+    m.bytes = total_bytes();
+    if (transport::devices() != nullptr) m.flags |= offer_has_devices;
+    transport::outcome bad;
+    wire_ = network_to(peer_world(), bad);
+    if (wire_ != nullptr) bad = introduce_to(peer_world(), *wire_);
+    if (wire_ != nullptr && bad.empty()) bad = wire_->describe(words_region, m.words);
+    // Without a network the receiver finds out whether it can map our words after all, and tells us if not.
+    if (wire_ == nullptr || !bad.empty()) transport::node_memory().describe(words_region, m.words);
+    std::strncpy(m.reason, bad.c_str(), sizeof m.reason - 1);
+    if (wire_ == nullptr && bad.empty() && offers_single_copy()) m.flags |= offer_in_place;
+    offered_gpu_put_ = wire_ != nullptr && bad.empty() && offers_gpu_put();
+    if (offered_gpu_put_) m.flags |= offer_gpu_put;
+    if (wire_ == nullptr && bad.empty() && why_not_pulled_.empty()) offer_pull(m);
+    m.flags |= offers_inline();
+    return m;
+}
+
+// By what is known now: so a receive makes an inline buffer only for who uses it.
+std::uint32_t send_request::offers_inline() {
+    if (place.owner == nullptr) return 0;
+    inline_threshold_ = choose_inline_threshold(place.device, peer_world(), !gapless);
+    const std::uint32_t offered = (fits_inline(inline_threshold_.bytes) ? offer_inline : 0) |
+                                  (fits_inline(largest_inline(true)) ? offer_inline_to_gaps : 0);
+    offered_inline_ = offered != 0;
+    return offered;
+}
+
+bool send_request::offers_gpu_put() {
+    why_staged_ = why_staged(end_for(*wire_, gpu_wire_));
+    return gpu_wire_ != nullptr && why_staged_.empty();
+}
+
+// Whether the other process may be written to is tried only where it matters.
+bool send_request::offers_single_copy() {
+    single_copy pair{place.owner != nullptr, !gapless, partition_bytes, config().single_copy_bytes, {}, false};
+    why_no_single_copy_ = why_no_single_copy(pair);
+    if (!why_no_single_copy_.empty()) return false;
+    far_ = memory_of(peer_world(), pair.unreached);
+    why_no_single_copy_ = why_no_single_copy(pair);
+    return why_no_single_copy_.empty();
+}
+
+// ---- an epoch ----------------------------------------------------------------------------------
+
+void send_request::on_start() {
+    ring_at_start_ = ring_taken_;
+    engine_moves_ = 0;
+    host_share_ = 0;
+    if (device != nullptr) host_readied_.assign(static_cast<std::size_t>(op.partitions), false);
+    if (device != nullptr || exported_to_host) progress_attend(shared_from_this());
+}
+
+template <bool Alone>
+int send_request::ready_here(int partition) {
+    return detail::ready(this_thread(), partition, home, plan_mover<Alone>{*this});
+}
+
+int send_request::ready(int partition) {
+    if (partition < 0 || partition >= op.partitions) return MPI_ERR_ARG;
+    if (!active()) return MPI_ERR_REQUEST;
+    if (device != nullptr) return ready_with_kernels(partition);
+    const int code = alone_ && !exported_to_host ? ready_here<true>(partition) : ready_here<false>(partition);
+    if (detail::load_relaxed(&home->defer_epoch) == epoch_) attend();
+    return code;
+}
+
+// Kernels own the states and counters on the GPU; the engine brings them up to date.
+int send_request::ready_with_kernels(int partition) {
+    const std::lock_guard lock(engine);
+    if (host_readied_[static_cast<std::size_t>(partition)]) return MPI_ERR_ARG;
+    host_readied_[static_cast<std::size_t>(partition)] = true;
+    host_ready_.push_back(partition);
+    return MPI_SUCCESS;
+}
+
+void send_request::attend() { progress_attend(shared_from_this()); }
+
+int send_request::ready_range(int low, int high, int &refused) {
+    if (exported_to_host && device == nullptr && active()) {
+        const detail::range_end end = detail::ready_range(this_thread(), low, high, home, plan_mover<false>{*this});
+        if (detail::load_relaxed(&home->defer_epoch) == epoch_) attend();
+        refused = end.partition;
+        return end.code;
+    }
+    int code = MPI_SUCCESS;
+    for (int p = low; code == MPI_SUCCESS && p <= high; ++p) code = ready(refused = p);
+    return code;
+}
+
+problem send_request::not_readied(int partition, int error_class) const {
+    if (partition < 0 || partition >= op.partitions)
+        return {error_class, format("partition {} is not within 0 to {}", partition, op.partitions - 1)};
+    if (error_class == MPI_ERR_REQUEST) return {error_class, "the request has not been started"};
+    return {error_class, format("partition {} is ready already in this epoch", partition)};
+}
+
+bool send_request::gate_open() const {
+    if (null_peer() || (refusal_ == refused_not && !landing_)) return false;
+    // pairs: C2, N1
+    return detail::load_acquire(&words->gate) >= detail::gate_needed(epoch_, refusal_ != refused_not ? 1 : slots_);
+}
+
+void send_request::fail(std::string_view why) {
+    if (engine_failure_.empty()) engine_failure_ = attempt([why] { return transport::outcome(why); });
+}
+
+// Where this epoch's packed message goes, or element 0 of a landing with gaps.
+char *send_request::landing_now() const { return landing_at_ + detail::slot_of(epoch_, slots_) * total_bytes(); }
+
+std::vector<char> send_request::packed(int partition) const {
+    std::vector<char> out(partition_bytes);
+    const auto bytes = static_cast<std::int64_t>(partition_bytes);
+    pack_range(*op.type, op.buffer, partition * bytes, bytes, out.data());
+    return out;
+}
+
+// Over the network, flags included.
+std::unique_ptr<transport::transfer> send_request::start_put(int partition) const {
+    const bool read_directly = place.owner != nullptr && movement_.staged.empty();
+    remote_message to{wire_, read_directly ? gpu_wire_ : nullptr, peer_world(), landing_, arrival_, 0, epoch_, chunks_};
+    to.offset = static_cast<std::uint64_t>(landing_now() - static_cast<char *>(landing_.address));
+    const auto p = static_cast<std::uint64_t>(partition);
+    if (place.owner != nullptr && !read_directly)
+        return std::make_unique<chunked_put>(
+            to, p, gpu_buffer{place.owner, place.device, op.buffer, gapless ? nullptr : op.type},
+            bounce_buffers_of(place.device));
+    if (movement_.packed_first) return std::make_unique<chunked_put>(to, p, packed(partition));
+    return std::make_unique<chunked_put>(to, p, op.buffer + p * partition_bytes);
+}
+
+// From or to GPU memory. Gaps of a host buffer are left out here, before the copy; those of GPU buffers by a kernel.
+transport::outcome send_request::start_transfer(int partition, std::unique_ptr<transport::transfer> &out) {
+    const std::uint64_t offset = static_cast<std::uint64_t>(partition) * partition_bytes;
+    const bool from_gpu = place.owner != nullptr;
+    const int on = from_gpu ? place.device : landing_.device;
+    auto made = std::make_unique<packing>();
+    const char *from = op.buffer + offset;
+    if (movement_.packed_first) {
+        made->packed = packed(partition);
+        from = made->packed.data();
+    }
+    if (partition_bytes == 0 || movement_.engine != mover::kernel) {
+        auto bad = (from_gpu ? place.owner : transport::devices())
+                       ->start(landing_now() + offset, from, partition_bytes, on, made->copy);
+        out = std::move(made);
+        return bad;
+    }
+#if MPIX_HAVE_CUDA
+    gpu::passage way{nullptr,
+                     const_cast<char *>(from) - offset,
+                     nullptr,
+                     landing_now(),
+                     static_cast<std::int64_t>(offset),
+                     static_cast<std::int64_t>(partition_bytes),
+                     on};
+    if (!gapless && from_gpu) {
+        way.from_type = &typemap_of(*op.type)->map;
+        way.from = op.buffer;
+    }
+    if (landing_type_ != nullptr) way.to_type = &typemap_of(*landing_type_)->map;
+    auto bad = gpu::start(way, made->kernel);
+    out = std::move(made);
+    return bad;
+#else
+    return "mpix was built without CUDA";
+#endif
+}
+
+// By the engine. What fails here is what failed for a caller of Pready before.
+void send_request::write_in_place(int partition) {
+    const std::uint64_t offset = static_cast<std::uint64_t>(partition) * partition_bytes;
+    const int error = far_->write(far_, landing_at_ + offset, op.buffer + offset, partition_bytes);
+    if (error == 0) return;
+    if (error == ESRCH) {
+        peer_ended_ = true;
+        met_end_of(peer_world());  // the system may have no other way to tell: later epochs end by this
+    }
+    if (error == EFAULT && !transport::can_be_read(op.buffer + offset, partition_bytes))
+        return fail(format("partition {} cannot be read from the send buffer: {}", partition, std::strerror(error)));
+    fail(format("partition {} cannot be written into the receive buffer of rank {}: {}", partition, op.peer,
+                std::strerror(error)));
+}
+
+// For one more on its way.
+void send_request::make_room() {
+    if (moving_.size() == moving_.capacity()) moving_.reserve(2 * moving_.size() + 4);
+}
+
+// One partition, in the engine's hands. Throws before anything has changed: its puts may be begun again.
+void send_request::start_move(int partition, bool for_host) {
+    make_room();
+    carry_out({partition, for_host, nullptr});
+    ++engine_moves_;
+}
+
+void send_request::carry_out(move m) {
+    const int partition = m.partition;
+    if (refusal_ == refused_not && !null_peer()) {
+        if (movement_.engine == mover::cpu)
+            plan_mover<false>{*this}(this_thread(), nullptr, {}, partition, landing_now());
+        else if (movement_.engine == mover::system)
+            write_in_place(partition);
+        else if (movement_.engine == mover::network)
+            m.transfer = start_put(partition);
+        else if (auto bad = start_transfer(partition, m.transfer); !bad.empty())
+            fail(bad);
+    }
+    if (m.transfer == nullptr)
+        finish_move(m);
+    else
+        moving_.push_back(std::move(m));
+}
+
+// flags[index] = epoch, after the bytes it speaks of. Pairs with reached_acquire() in look.
+void send_request::set_flag(std::uint64_t index) {
+    if (auto bad = tell(arrival_, index * sizeof(std::uint64_t), epoch_); !bad.empty()) fail(bad);
+}
+
+void send_request::finish_move(const move &m) {
+    if (refusal_ == refused_not && engine_failure_.empty() && !null_peer() && movement_.engine != mover::network)
+        set_flag(static_cast<std::uint64_t>(m.partition));
+    if (m.for_host) ++host_share_;
+}
+
+// In an epoch that kernels and the host's Pready share, nobody but the engine sees all that is ready.
+void send_request::count_shares() {
+    if (host_share_ == 0 || counted_ == epoch_ || !host_ready_.empty() || !moving_.empty()) return;
+    const auto n = static_cast<std::uint64_t>(op.partitions);
+    device_copy::kernels_counts kernels{};
+    transport::outcome bad = device->counts(kernels);
+    if (bad.empty() && kernels.readied + host_share_ < epoch_ * n) return;
+    // A kernel defers before it counts, but in the ring, whose entry may be on its way to us still.
+    if (bad.empty() && kernels.deferred != ring_taken_) return;
+    std::vector<std::uint64_t> states(n);
+    if (bad.empty()) bad = device->states(states);
+    if (bad.empty()) {
+        std::uint64_t by_kernels = 0;
+        for (std::uint64_t p = 0; p < n; ++p) {
+            const bool by_kernel = states[p] >= epoch_;
+            if (!by_kernel && !host_readied_[p]) return;
+            by_kernels += by_kernel;
+        }
+        if (kernels.readied != (epoch_ - 1) * n + by_kernels)
+            return;  // a kernel has marked one, and not counted it yet
+        // Before the next epoch, in which kernels go by it.
+        bad = device->set_ready_count(epoch_ * n);
+    }
+    if (!bad.empty()) fail(bad);
+    counted_ = epoch_;
+    detail::store_relaxed(&words->posted, kernels.posted);  // its end is the engine's to tell
+    detail::store_release(&words->all_ready, epoch_);       // pairs: D2
+}
+
+// The host's Pready cannot know of a kernel's, nor a kernel of the host's; once the epoch is over both are known.
+transport::outcome send_request::look_for_both() {
+    const auto n = static_cast<std::uint64_t>(op.partitions);
+    std::vector<std::uint64_t> states(n);
+    if (auto bad = device->states(states); !bad.empty()) return bad;
+    for (std::uint64_t p = 0; p < n; ++p) {
+        if (states[p] < epoch_ || !host_readied_[p]) continue;
+        // pairs: E1
+        detail::store_release(&words->error, detail::error_word(detail::with_cause(MPIX_CALL_PREADY, MPIX_CAUSE_READY),
+                                                                2 * epoch_ + 1, static_cast<int>(p)));
+        // What was counted and deferred twice is not to count in the next epoch.
+        moving_.clear();
+        device_copy::kernels_counts kernels{};
+        if (auto bad = device->counts(kernels); !bad.empty()) return bad;
+        ring_taken_ = kernels.deferred;
+        return device->set_ready_count(epoch_ * n);
+    }
+    return {};
+}
+
+void send_request::drain() {
+    const auto n = static_cast<std::uint64_t>(op.partitions);
+    while (ring_taken_ - ring_at_start_ < n) {
+        // Acquires the partition's bytes, which the deferring caller released before this entry.
+        const mpix_ring_entry entry = detail::load_acquire(&home->ring[ring_taken_ % n]);  // pairs: G1
+        if (entry >> 32 != (epoch_ & 0xffffffffu)) break;
+        const bool offered = (entry & MPIX_RING_RTS) != 0;
+        const std::uint64_t partition = entry & (MPIX_RING_RTS - 1);
+        if (partition < n && offered && pulls_ && device != nullptr) {
+            make_room();
+            ++engine_moves_;
+            moving_.push_back({static_cast<int>(partition), false, nullptr, true});
+        } else if (partition < n && !offered)
+            start_move(static_cast<int>(partition), false);
+        else  // the ring lies in memory that others can write
+            fail("the list of deferred partitions has been overwritten");
+        ++ring_taken_;
+    }
+    for (; !host_ready_.empty(); host_ready_.pop_back()) start_move(host_ready_.back(), true);
+}
+
+// If every partition was readied, and the engine or a queue had a share in moving them: tell the receiver, unless who
+// posted has.
+void send_request::conclude() {
+    if ((engine_moves_ == 0 && posted_ == nullptr) || concluded_ == epoch_ || !moving_.empty()) return;
+    if (detail::load_acquire(&words->all_ready) < epoch_) return;  // pairs: D2, D5
+    // All partitions' ring entries are visible since all_ready is; one that came after drain() looked
+    // is found in the next round.
+    const auto n = static_cast<std::uint64_t>(op.partitions);
+    // pairs: G1
+    if (ring_taken_ - ring_at_start_ < n &&
+        detail::load_acquire(&home->ring[ring_taken_ % n]) >> 32 == (epoch_ & 0xffffffffu))
+        return;
+    // All that was posted is on its way, before what we tell now, and nothing reads the buffer any more.
+    if (posted_ != nullptr) {
+        const std::uint64_t posted = detail::load_relaxed(&words->posted);
+        if (queue_->completed() < posted) return;
+        if (const transport::outcome broken = queue_->failed(posted); !broken.empty()) fail(broken);
+    }
+    const bool good = refusal_ == refused_not && engine_failure_.empty();
+    const bool told = posted_ != nullptr && detail::load_relaxed(&words->ended) == epoch_;
+    if (good && !told) set_flag(chunks_.all());
+    // The receiver's host counts on the flags once it is told that all is complete; and after a failure none may be on
+    // its way when their memory is given back.
+    if (arrival_ && !arrival_.remote && arrival_.device != transport::on_host)
+        if (auto bad = transport::devices()->flush_words(arrival_.device); !bad.empty()) fail(bad);
+    if (good && engine_failure_.empty()) {
+        // What kernels have moved may lie in the inline buffer.
+        if (inline_buffer_ && device != nullptr && detail::load_relaxed(&words->inline_buffer) != 0 &&
+            engine_moves_ < n)
+            if (auto bad = tell(peer_words_, offsetof(mpix_words, inline_buffer), epoch_); !bad.empty()) fail(bad);
+        if (!told)
+            if (auto bad = tell(peer_words_, offsetof(mpix_words, complete), epoch_); !bad.empty()) fail(bad);
+        // The network may have taken them, and not be able to send them before it is called again.
+        if (wire_ != nullptr) departing_ = wire_->depart(peer_world());
+    }
+    concluded_ = epoch_;
+}
+
+bool send_request::advance() {
+    const std::unique_lock lock(engine, std::try_to_lock);
+    if (!lock) return true;  // another thread is at it
+    if (transport::outcome lost; departing_ != nullptr && departing_->finished(lost)) departing_ = nullptr;
+    if (!active()) return departing_ != nullptr;
+    if (null_peer()) {
+        drain();  // what the host readied of an exported request: it counts
+        count_shares();
+        return device != nullptr || exported_to_host;
+    }
+    const transport::held_puts together(wire_);
+    if (posted_ != nullptr && queue_->step()) progress_busy();
+    if (gate_open()) drain();
+    if (!moving_.empty()) progress_busy();
+    if (pulls_) look_for_answers();
+    std::erase_if(moving_, [this](const move &m) {
+        transport::outcome bad;
+        bool finished = false;  // without memory it is asked again
+        if (m.offered || !try_step([&] { finished = m.transfer->finished(bad); }) || !finished) return false;
+        if (!bad.empty()) fail(bad);
+        finish_move(m);
+        return true;
+    });
+    count_shares();
+    conclude();
+    if (device != nullptr || exported_to_host) return true;  // kernels may defer at any time
+    const bool deferred = detail::load_relaxed(&home->defer_epoch) == epoch_;
+    return (deferred && concluded_ != epoch_) || departing_ != nullptr;
+}
+
+bool send_request::done() {
+    // Nothing for the engine to do, and no lock: the host's Preadys have moved everything. The last of them said so
+    // after all that they deferred was known.
+    if (device == nullptr && !exported_to_host && !null_peer()) {
+        const bool all = detail::load_acquire(&words->all_ready) >= epoch_;  // pairs: D2
+        if (detail::load_relaxed(&home->defer_epoch) != epoch_) return all;
+    }
+    try_advance();
+    if (detail::load_acquire(&words->all_ready) < epoch_) return false;  // pairs: D2
+    if (null_peer()) return true;                                        // ready, and nowhere to go
+    const std::lock_guard lock(engine);
+    return complete();
+}
+
+// `engine` is held.
+bool send_request::complete() const {
+    if (detail::load_acquire(&words->all_ready) < epoch_) return false;  // pairs: D2
+    // The host may have marked what kernels had marked already: count_shares finds it.
+    if (!host_ready_.empty() || !moving_.empty() || (host_share_ != 0 && counted_ != epoch_)) return false;
+    if (concluded_ == epoch_) return true;
+    if (posted_ != nullptr) return false;
+    // Complete without the engine only if nothing was deferred: all ring entries are visible by now.
+    const auto n = static_cast<std::uint64_t>(op.partitions);
+    // pairs: G1
+    return engine_moves_ == 0 && detail::load_acquire(&home->ring[ring_taken_ % n]) >> 32 != (epoch_ & 0xffffffffu);
+}
+
+bool send_request::prepared() {
+    if (null_peer()) return true;
+    // This epoch's clear-to-send itself, whatever room the landing has.
+    return detail::load_acquire(&words->gate) >= epoch_;  // pairs: C2, N1
+}
+
+problem send_request::outcome() {
+    const std::lock_guard lock(engine);
+    if (peer_ended_) return ended_peer();
+    if (!engine_failure_.empty() && wire_ != nullptr && !wire_->lost(peer_world()).empty()) return ended_peer();
+    if (!failure_.empty()) return {class_of(failure_), format("no path to rank {}: {}", op.peer, failure_)};
+    if (device != nullptr && host_share_ != 0)
+        if (auto bad = look_for_both(); !bad.empty()) fail(bad);
+    if (!engine_failure_.empty()) return {class_of(engine_failure_), engine_failure_};
+    return {};
+}
+
+}  // namespace mpix

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// The sending side of a partitioned request.
+#ifndef MPIX_HOST_TRANSFER_SEND_H
+#define MPIX_HOST_TRANSFER_SEND_H
+
+#include <memory>
+#include <string_view>
+#include <vector>
+
+#include "host/export/inline_drain.h"
+#include "host/protocol/select.h"
+#include "host/request/request.h"
+#include "host/request/upcalls.h"
+#include "host/staging/chunks.h"
+#include "transport/reserve.h"
+
+namespace mpix {
+
+class send_request final : public request {
+public:
+    explicit send_request(const operation &o) : request(o, MPIX_KIND_SEND) {}
+    ~send_request() override;
+
+    problem prepare() override;
+    // The host's MPI_Pready: an error class. Never waits for the receiver.
+    int ready(int partition);
+    // The same for all of `low` to `high`, which there are; stops at the first error, at partition `refused`.
+    int ready_range(int low, int high, int &refused);
+    // What an error of it means.
+    problem not_readied(int partition, int error_class) const;
+
+    control_message make_offer();
+
+    bool done() override;
+    bool advance() override;
+    bool prepared() override;
+    stall describe_stall() override;
+    void peer_message(const control_message &message) override;
+    void peer_ended() override;
+    void on_leave() override;
+    bool inline_capable() const override { return offered_inline_; }
+
+    // setup_mutex and engine are held: fill in the exported copy, and take it from the caller / give it back. The caller makes
+    // it before, and destroys it after, it has the locks, for both may wait for kernels.
+    problem export_to(std::unique_ptr<device_copy> &made, std::uint32_t contributors);
+    std::unique_ptr<device_copy> end_export();
+    void export_to_host(bool exported);
+
+protected:
+    void on_start() override;
+    problem outcome() override;
+    std::string done_so_far() override;
+    void status_of(MPI_Status *) const override {}
+
+private:
+    template <bool Alone>
+    int ready_here(int partition);
+    [[gnu::cold]] int ready_with_kernels(int partition);
+    [[gnu::cold]] void attend();
+
+    struct move {
+        int partition;
+        bool for_host;  // the host's Pready of an exported request: counted when it is done
+        std::unique_ptr<transport::transfer> transfer;
+        bool offered = false;  // to kernels of the receiver's, which have not answered yet
+    };
+
+    void accept(const control_message &message);
+    void undo_match();
+    void detach_regions(bool in_use);
+    void drop_route(bool in_use);
+    bool offers_single_copy();
+    bool offers_gpu_put();
+    std::uint32_t offers_inline();
+    void offer_pull(control_message &m);
+    transport::choice choose_path(const control_message &message) const;
+    transport::outcome attach(const control_message &message, const transport::choice &choice);
+    transport::outcome attach_landing(const control_message &message, int user);
+    void write_in_place(int partition);
+    transport::outcome read_layout(const transport::wire_region &from);
+    transport::outcome install_on_device();
+    void install_queue(int executor);
+    transport::outcome make_staging(int executor, transport::queue_message &message);
+    char *landing_now() const;
+    bool gate_open() const;
+    bool complete() const;
+    std::vector<int> not_ready() const;
+    void drain();
+    void start_move(int partition, bool for_host);
+    void carry_out(move m);
+    void look_for_answers();
+    bool nobody_reads(std::uint64_t partition);
+    transport::outcome start_transfer(int partition, std::unique_ptr<transport::transfer> &out);
+    std::unique_ptr<transport::transfer> start_put(int partition) const;
+    std::vector<char> packed(int partition) const;
+    void finish_move(const move &m);
+    void count_shares();
+    transport::outcome look_for_both();
+    void set_flag(std::uint64_t index);
+    void conclude();
+    void fail(std::string_view why);
+    void make_room();
+
+    const bool alone_ = one_thread_calls();
+
+    // The route, as this process reaches it. Written under setup_mutex and engine, read under either.
+    transport::region landing_, arrival_, peer_words_;
+    std::shared_ptr<const plan> landing_type_;     // of a landing with gaps
+    char *landing_at_ = nullptr;                   // of packed byte 0, or with gaps of element 0
+    bool in_place_ = false;                        // it is the receive buffer, in the receiver's own memory
+    const transport::peer_memory *far_ = nullptr;  // which is written to by it
+    std::string why_no_single_copy_;               // as far as is known here
+    transport::gpu_puts *gpu_wire_ = nullptr;      // how the network reaches GPU memory; null: it does not
+    std::string why_staged_;                       // why it does not read the send buffer, in GPU memory
+    bool offered_gpu_put_ = false;
+    inline_threshold inline_threshold_;  // as it was when we offered, if the receive has no gaps
+    bool offered_inline_ = false;
+    std::uint64_t least_pulled_ = 0;  // see rget.h
+    std::string why_not_pulled_;      // as far as is known here
+    transport::region wanted_;        // what kernels of the receiver's wait for, in our GPU's memory
+    bool pulls_ = false;              // they may be offered partitions
+    transport::region peer_view_;     // peer_words_, while the exported copy's GPU has it
+    std::uint64_t slots_ = 0;
+    chunking chunks_;  // and so the arrival flags
+    inline_buffer_layout inline_buffer_;
+    movement movement_;
+    // A match was undone after the first Start. Callers of Pready may remember its route, so they get no other one: from
+    // then on the engine moves everything.
+    bool route_spent_ = false;
+    transport::safe_vector<transport::region> retired_;  // what callers of Pready, or a queue, may still write to
+
+    // How executors post to the peer themselves; of all matches, as callers of Pready may remember an earlier one's.
+    transport::send_queue *queue_ = nullptr;
+    transport::queued_message *posted_ = nullptr;  // the present one
+    std::vector<std::unique_ptr<transport::queued_message>> postings_;
+    transport::region staging_;
+    char *staging_view_ = nullptr;
+
+    // Guarded by engine.
+    std::uint64_t ring_taken_ = 0;     // entries of the ring consumed, all epochs
+    std::uint64_t ring_at_start_ = 0;  // at this epoch's start
+    std::vector<int> host_ready_;      // readied by the host on an exported request, not moved yet
+    std::vector<bool> host_readied_;   // in this epoch
+    std::uint64_t host_share_ = 0;     // of them, how many have been moved
+    std::uint64_t counted_ = 0;        // last epoch in which count_shares() found all ready
+    std::vector<move> moving_;
+    std::unique_ptr<transport::transfer> departing_;  // a flush behind the last epoch's words
+    std::uint64_t engine_moves_ = 0;                  // in this epoch
+    std::uint64_t concluded_ = 0;                     // last epoch that the engine has completed
+    transport::outcome engine_failure_;
+};
+
+}  // namespace mpix
+
+#endif  // MPIX_HOST_TRANSFER_SEND_H

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Stall reports: the state of a request that waits, as this process and its peer describe it.
+#include <mpix/device.cuh>
+
+#include <algorithm>
+
+#include "host/format.h"
+#include "host/request/upcalls.h"
+#include "host/transfer/receive.h"
+#include "host/transfer/send.h"
+
+namespace mpix {
+
+std::string request::standing() {
+    const std::lock_guard lock(engine);
+    if (epoch_ == 0) return "not called MPI_Start";
+    if (!active()) return format("completed epoch {}, but not called MPI_Start since", epoch_);
+    return format("called MPI_Start {}{}", times(epoch_), done_so_far());
+}
+
+// As marked by the host's Pready and host threads' pready.
+std::vector<int> send_request::not_ready() const {
+    std::vector<int> partitions;
+    const std::uint64_t *const state = detail::partition_states(home);
+    for (int p = 0; p < op.partitions; ++p)
+        if (detail::load_relaxed(&state[p]) != epoch_) partitions.push_back(p);
+    return partitions;
+}
+
+std::string send_request::done_so_far() {
+    if (device != nullptr) return "; kernels mark its partitions ready";
+    const std::vector<int> missing = not_ready();
+    if (missing.empty()) return "; all partitions are ready";
+    return format("; {} of {} partitions not ready: {}", missing.size(), op.partitions, ranges(missing, 6));
+}
+
+stall send_request::describe_stall() {
+    const std::scoped_lock lock(setup_mutex(), engine);
+    stall s{.kind = "send",
+            .peer_rank = op.peer,
+            .peer_world_rank = null_peer() ? -1 : peer_world(),
+            .tag = op.tag,
+            .partitions = op.partitions,
+            .epoch = epoch_,
+            .path = path_,
+            .missing_what = "not ready"};
+    if (device == nullptr) {
+        s.missing = not_ready();
+    } else {
+        std::uint64_t readied = 0;
+        if (device->ready_count(readied).empty())
+            s.remark =
+                format("{} of {} partitions are ready",
+                       readied + host_share_ - (epoch_ - 1) * static_cast<std::uint64_t>(op.partitions), op.partitions);
+    }
+    if (!s.remark.empty()) s.remark += "; ";
+    const std::uint64_t gate = detail::load_relaxed(&words->gate);
+    s.remark += !connected       ? "no matching receive has been found"
+                : gate >= epoch_ ? "the receiver has called MPI_Start"
+                : gate == 0      ? "the receiver has not called MPI_Start"
+                                 : format("the receiver has called MPI_Start {}, but not for this epoch", times(gate));
+    if (const auto offered = std::count_if(moving_.begin(), moving_.end(), [](const move &m) { return m.offered; });
+        offered != 0)
+        s.remark += format("; {} were offered to the receiver's kernels, which have not read them", offered);
+    if (!connected && !setup_in_background())
+        s.remark += " (the MPI library gave no MPI_THREAD_MULTIPLE: setup progresses only in MPI calls)";
+    if (!connected) s.peer = peer_says(*this);
+    return s;
+}
+
+stall receive_request::describe_stall() {
+    const std::scoped_lock lock(setup_mutex(), engine);
+    stall s{.kind = "receive",
+            .peer_rank = op.peer,
+            .peer_world_rank = null_peer() ? -1 : peer_world(),
+            .tag = op.tag,
+            .partitions = op.partitions,
+            .epoch = epoch_,
+            .path = path_,
+            .missing_what = "not arrived"};
+    s.peer = peer_says(*this);
+    if (peer_number == 0) {
+        s.remark = "no matching send has been found";
+        if (!setup_in_background())
+            s.remark += " (the MPI library gave no MPI_THREAD_MULTIPLE: setup progresses only in MPI calls)";
+        return s;
+    }
+    if (!connected) s.remark = "the sender has not answered yet";
+    if (refusal_ != refused_not || !arrival_) {
+        s.remark = failure_;
+        return s;
+    }
+    if (delivery_ != nullptr) {
+        seen_flags_.resize(peer_partitions_);
+        for (std::uint64_t i = 0; i < peer_partitions_; ++i)
+            seen_flags_[i] = delivery_->delivered(i, epoch_) ? epoch_ : 0;
+    } else if (flags_on_device()) {
+        if (!snapshot().empty()) return s;
+    } else {
+        seen_flags_.resize(peer_partitions_);
+        for (std::uint64_t i = 0; i < peer_partitions_; ++i) seen_flags_[i] = detail::load_relaxed(&home->flags[i]);
+    }
+    for (int j = 0; j < op.partitions; ++j) {
+        const detail::overlap range = detail::sender_partitions(home, j, peer_partitions_);
+        for (std::uint64_t i = range.first; i <= range.last; ++i)
+            if (seen_flags_[i] < epoch_) {
+                s.missing.push_back(j);
+                break;
+            }
+    }
+    return s;
+}
+
+}  // namespace mpix

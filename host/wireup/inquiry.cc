@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "host/request/inquiry.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+#include <vector>
+
+#include "host/format.h"
+#include "host/progress.h"
+#include "host/wireup/wireup.h"
+#include "transport/reserve.h"
+
+namespace mpix {
+namespace {
+
+struct unmatched {
+    int tag;
+    bool same_communicator;
+};
+
+// After "rank n has".
+std::string listed(const char *kind, const std::vector<unmatched> &all) {
+    constexpr std::size_t most = 4;
+    const auto one = [](const unmatched &u) {
+        return format("tag {}{}", u.tag, u.same_communicator ? "" : " on another communicator");
+    };
+    if (all.empty()) return format("no unmatched {} for this process", kind);
+    if (all.size() == 1) return format("an unmatched {} with {}", kind, one(all[0]));
+    std::string text = format("{} unmatched {}s: ", all.size(), kind);
+    for (std::size_t i = 0; i < std::min(all.size(), most); ++i) text += (i == 0 ? "" : ", ") + one(all[i]);
+    return all.size() > most ? text + ", ..." : text;
+}
+
+// Requests of this kind that have no partner yet in that process.
+std::string unmatched_with(int world_rank, mpix_kind kind, std::uint64_t communicator) {
+    std::vector<unmatched> all;
+    for (const auto &[number, r] : live_requests())
+        if (r->kind == kind && !r->freed && r->peer_number == 0 && r->peer_world() == world_rank)
+            all.push_back({r->op.tag, r->op.members->name == communicator});
+    return listed(kind == MPIX_KIND_SEND ? "send" : "receive", all);
+}
+
+// Unmatched sends of that process, from the offers that have arrived here; empty if there are none.
+std::string unmatched_offers(int world_rank, std::uint64_t communicator) {
+    std::vector<unmatched> all;
+    for (const auto &[arrival, o] : offers_here())
+        if (o.key.source == world_rank && o.receiver == 0)
+            all.push_back({o.key.tag, o.key.communicator == communicator});
+    return all.empty() ? "" : listed("send", all);
+}
+
+}  // namespace
+
+std::string times(std::uint64_t n) { return n == 1 ? "once" : n == 2 ? "twice" : format("{} times", n); }
+
+void inquire(request &r) {
+    if (r.null_peer()) return;
+    transport::require_reserve();
+    const std::lock_guard lock(setup_mutex());
+    inquiry &q = r.question;
+    if (q.epoch != r.epoch()) q = {r.epoch(), false, {}, {}};
+    // The sender of a pair knows the receiver's epoch from its clear-to-send.
+    if (q.pending || !setup_running() || (r.kind == MPIX_KIND_SEND && r.connected)) return;
+    control_message m = make_control(control::inquire, r.number, r.peer_number);
+    m.communicator = r.op.members->name;
+    m.tag = r.op.tag;
+    m.flags = static_cast<std::uint32_t>(r.kind);
+    q.pending = true;
+    send_control(r.peer_world(), m);
+}
+
+void answer_inquiry(int source, const control_message &question) {
+    std::string text;
+    const auto partner = live_requests().find(question.to);
+    if (partner != live_requests().end() && !partner->second->freed && partner->second->peer_world() == source)
+        text = partner->second->standing();
+    else
+        text = unmatched_with(source, question.flags == MPIX_KIND_SEND ? MPIX_KIND_RECV : MPIX_KIND_SEND,
+                              question.communicator);
+    control_message m = make_control(control::answer, 0, question.from);
+    std::strncpy(m.reason, text.c_str(), sizeof m.reason - 1);
+    send_control(source, m);
+}
+
+void take_answer(request &r, const control_message &answer) {
+    if (!std::exchange(r.question.pending, false)) return;
+    r.question.answer = answer.reason;
+    r.question.answered = wait_clock::now();
+}
+
+std::string peer_says(const request &r) {
+    const inquiry &q = r.question;
+    if (q.epoch == 0 || q.epoch != r.epoch()) return {};
+    // Questions repeat, so one may be pending although the last answer is recent.
+    if (!q.answer.empty() && (!q.pending || seconds_since(q.answered) < notice_seconds()))
+        return format("rank {} has {}", r.op.peer, q.answer);
+    if (r.kind == MPIX_KIND_RECV && r.peer_number == 0)
+        if (const std::string offers = unmatched_offers(r.peer_world(), r.op.members->name); !offers.empty())
+            return format("rank {} has {}", r.op.peer, offers);
+    if (q.answer.empty())
+        return format(
+            "rank {} does not answer: it has made no partitioned request yet, or mpix makes no progress there",
+            r.op.peer);
+    return format("{:.1f} s ago rank {} had {}; it has not answered since", seconds_since(q.answered), r.op.peer,
+                  q.answer);
+}
+
+}  // namespace mpix

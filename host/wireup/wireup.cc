@@ -1,0 +1,486 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "host/wireup/wireup.h"
+
+#include <mpix/device.cuh>
+#include <time.h>
+
+#include <atomic>
+#include <new>
+
+#include "host/config.h"
+#include "host/control/channel.h"
+#include "host/control/peers.h"
+#include "host/export/device_request.h"
+#include "host/format.h"
+#include "host/progress.h"
+#include "host/protocol/inline_threshold.h"
+#include "host/request/explain.h"
+#include "host/transfer/receive.h"
+#include "host/transfer/send.h"
+#include "host/wireup/matcher.h"
+#include "host/wireup/wait_for_all.h"
+
+namespace mpix {
+namespace {
+
+// How long a pair of two started requests waits for what becomes of one made before, whose partner was freed unstarted.
+constexpr std::int64_t doubt_ms = 1000;
+
+// All guarded by setup_mutex, except the atomics. A step changes several of these together; their memory comes from the reserve,
+// so that no step fails half-way.
+struct setup_state {
+    std::atomic<bool> running{false};
+    bool thread_safe = false, one_thread = false;
+    int me = 0;
+
+    matcher order;
+    transport::safe_map<match_key, std::int64_t> in_doubt_since;
+    transport::safe_map<std::uint64_t, std::shared_ptr<request>> live;           // by number; freed ones until buried
+    transport::safe_map<std::uint64_t, offer> offers;                            // by order of arrival
+    transport::safe_map<std::pair<int, std::uint64_t>, std::uint64_t> offer_of;  // (source, their number) to arrival
+    transport::safe_map<std::uint64_t, std::uint64_t> bound_offer;               // receive's number to arrival
+    std::uint64_t arrivals = 0, joined = 0;
+    std::atomic<std::size_t> waiting_requests{0};  // requests that wait for a control message
+
+    // Whose end others have met, with locks that forbid telling us at once.
+    std::mutex ends_mutex;
+    transport::safe_vector<int> ends_met;  // guarded by it
+    std::atomic<bool> end_met{false};
+
+    process_table processes;
+    control_channel channel{processes};
+    std::int64_t next_watch_ms = 0;
+};
+
+setup_state &state() {
+    static setup_state *const s = new setup_state;
+    return *s;
+}
+
+// Keep count of the requests that may need a control message to get on; the progress thread sleeps while there
+// are none. Until an epoch is over the peer may still withdraw, and another take its place; of a refused pair that does
+// not say that the peer has started. Freed ones are in no hurry.
+void update_waiting(request &r) {
+    const bool waits =
+        !r.freed && !(r.connected && r.acquainted) && !state().processes.known_to_have_ended(r.peer_world());
+    if (r.waiting.load(std::memory_order_relaxed) == waits) return;
+    r.waiting.store(waits, std::memory_order_relaxed);  // says nothing of other memory
+    if (waits)
+        state().waiting_requests.fetch_add(1, std::memory_order_acq_rel);  // pairs: H7
+    else
+        state().waiting_requests.fetch_sub(1, std::memory_order_acq_rel);  // pairs: H7
+}
+
+// A clock of a few milliseconds' grain, which costs next to nothing to read.
+std::int64_t coarse_ms() {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC_COARSE, &t);
+    return std::int64_t{t.tv_sec} * 1000 + t.tv_nsec / 1000000;
+}
+
+receive_request &receive_of(std::uint64_t number) { return static_cast<receive_request &>(*state().live.at(number)); }
+
+// The receive leaves its send, which may meet another.
+void part(std::uint64_t number) {
+    setup_state &s = state();
+    const auto bound = s.bound_offer.find(number);
+    offer &o = s.offers.at(bound->second);
+    receive_of(number).part();
+    control_message m = make_control(control::withdraw, number, o.number);
+    m.flags = 1;
+    send_control(o.key.source, m);
+    o.receiver = 0;
+    s.bound_offer.erase(bound);
+}
+
+void bind(std::uint64_t arrival, std::uint64_t number) {
+    setup_state &s = state();
+    offer &o = s.offers.at(arrival);
+    s.bound_offer[number] = arrival;
+    o.receiver = number;
+    receive_of(number).bind(o);
+}
+
+// Make the pairs what the lines say: first those part that are none any more, then the new ones meet.
+void rearrange(const match_key &key, const matcher::change &change) {
+    setup_state &s = state();
+    const auto each_place = [&change](const auto &act) {
+        for (const matcher::pair &p : change.final) act(p);
+        for (const matcher::pair &p : change.places) act(p);
+    };
+    each_place([&](const matcher::pair &p) {
+        const auto bound = s.bound_offer.find(p.receive);
+        if (bound != s.bound_offer.end() && bound->second != p.send) part(p.receive);
+        if (p.send == 0) return;
+        const std::uint64_t other = s.offers.at(p.send).receiver;
+        if (other != 0 && other != p.receive) part(other);
+    });
+    each_place([&](const matcher::pair &p) {
+        if (p.send != 0 && p.receive != 0 && s.offers.at(p.send).receiver == 0) bind(p.send, p.receive);
+    });
+    for (const matcher::pair &p : change.final) receive_of(p.receive).meet_for_good();
+    // Its partner is this one already, before it is known to have started.
+    if (const auto [send, receive] = s.order.first(key); send != 0 && receive != 0) receive_of(receive).open();
+    each_place([](const matcher::pair &p) {
+        if (p.receive != 0) update_waiting(receive_of(p.receive));
+    });
+    if (s.order.in_doubt(key))
+        s.in_doubt_since.try_emplace(key, coarse_ms());
+    else
+        s.in_doubt_since.erase(key);
+}
+
+void end_doubts() {
+    setup_state &s = state();
+    if (s.in_doubt_since.empty()) return;
+    const std::int64_t now = coarse_ms();
+    transport::safe_vector<match_key> over;
+    for (const auto &[key, since] : s.in_doubt_since)
+        if (now - since >= doubt_ms) over.push_back(key);
+    for (const match_key &key : over) {
+        s.in_doubt_since.erase(key);
+        rearrange(key, s.order.end_doubt(key));
+    }
+}
+
+void forget_offer(std::uint64_t arrival) {
+    setup_state &s = state();
+    const auto it = s.offers.find(arrival);
+    if (it == s.offers.end()) return;
+    s.offer_of.erase({it->second.key.source, it->second.number});
+    s.offers.erase(it);
+}
+
+void handle_offer(int source, const control_message &m) {
+    setup_state &s = state();
+    const std::uint64_t arrival = ++s.arrivals;
+    if (!s.offer_of.emplace(std::pair{source, m.from}, arrival).second) return;  // told twice: foreign
+    const match_key key{m.communicator, source, m.tag};
+    const auto says = [&m](std::uint32_t flag) { return (m.flags & flag) != 0; };
+    s.offers[arrival] = {.key = key,
+                         .number = m.from,
+                         .partitions = m.partitions,
+                         .bytes = m.bytes,
+                         .has_devices = says(offer_has_devices),
+                         .in_place = says(offer_in_place),
+                         .gpu_put = says(offer_gpu_put),
+                         .inline_packed = says(offer_inline),
+                         .inline_to_gaps = says(offer_inline_to_gaps),
+                         .pull = says(offer_pull),
+                         .words = m.words,
+                         .buffer = m.landing,
+                         .wanted = m.arrival,
+                         .no_network = m.reason};
+    rearrange(key, s.order.add(key, matcher::send, arrival));
+}
+
+void handle_started_send(int source, const control_message &m) {
+    setup_state &s = state();
+    const auto known = s.offer_of.find({source, m.from});
+    if (known == s.offer_of.end()) return;
+    const match_key key = s.offers.at(known->second).key;
+    rearrange(key, s.order.start(key, matcher::send, known->second));
+}
+
+void bury(std::uint64_t number) {
+    setup_state &s = state();
+    // Its memory stays ours alone until the end, for nobody else's bytes to be hit. Or until a kernel of the library's that
+    // works with it has ended (busy), for which we must not wait: it may be waiting for room on the GPU.
+    if (const auto it = s.live.find(number);
+        it != s.live.end() && (s.processes.may_still_write(it->second->peer_world()) || it->second->busy()))
+        return;
+    const auto offer_it = s.bound_offer.find(number);
+    if (offer_it != s.bound_offer.end()) {
+        forget_offer(offer_it->second);
+        s.bound_offer.erase(offer_it);
+    }
+    s.live.erase(number);
+}
+
+// The sender freed its request before starting it, or has failed for good.
+void handle_withdrawn_send(int source, const control_message &m) {
+    setup_state &s = state();
+    const auto known = s.offer_of.find({source, m.from});
+    if (known == s.offer_of.end()) return;
+    const std::uint64_t arrival = known->second;
+    const match_key key = s.offers.at(arrival).key;
+    const std::uint64_t receiver = s.offers.at(arrival).receiver;
+    s.bound_offer.erase(receiver);
+    forget_offer(arrival);
+    send_control(source, make_control(control::detach, 0, m.from));
+    if (const auto partner = s.live.find(receiver); partner != s.live.end()) {
+        auto &r = static_cast<receive_request &>(*partner->second);
+        if (r.freed) {
+            bury(receiver);
+        } else {
+            if (!r.unbind()) {
+                r.peer_gone = true;
+                rearrange(key, s.order.remove(key, {arrival, receiver}));
+            }
+            update_waiting(r);
+        }
+    }
+    rearrange(key, s.order.free(key, matcher::send, arrival));
+}
+
+// Where a message to a request of ours goes. The peer must be the one that the request names.
+request *addressee(int source, const control_message &m) {
+    const auto it = state().live.find(m.to);
+    if (it == state().live.end()) return nullptr;
+    request &r = *it->second;
+    return !r.null_peer() && r.peer_world() == source ? &r : nullptr;
+}
+
+void handle(int source, const control_message &m) {
+    if (state().processes.known_to_have_ended(source)) return;  // its requests have failed, for good
+    const auto kind = static_cast<control>(m.kind);
+    if (kind == control::introduce) return state().channel.take_introduction(source, m);
+    if (kind == control::offer) return handle_offer(source, m);
+    if (kind == control::started) return handle_started_send(source, m);
+    if (kind == control::withdraw && m.flags == 0) return handle_withdrawn_send(source, m);
+    if (kind == control::inquire) return answer_inquiry(source, m);
+    request *r = addressee(source, m);
+    if (r == nullptr) {
+        // A receive that is withdrawn from a send we have freed: it still waits for our word.
+        if (kind == control::withdraw) send_control(source, make_control(control::detach, m.to, m.from));
+        return;
+    }
+    if (kind == control::answer) return take_answer(*r, m);
+    const std::uint64_t number = r->number;
+    r->peer_message(m);
+    update_waiting(*r);
+    if (r->freed && r->peer_gone && !r->parting()) bury(number);
+}
+
+// The user frees it: tell whoever knows of it.
+void part_from_peer(request &r) {
+    setup_state &s = state();
+    r.freed = true;
+    if (config().check) r.home->head = 0;  // makes calls with the handle fail
+    const bool is_send = r.kind == MPIX_KIND_SEND;
+    const match_key key = r.key();
+    const auto met = s.bound_offer.find(r.number);  // before it is forgotten below
+    const std::uint64_t send = met == s.bound_offer.end() ? 0 : met->second;
+    if (s.processes.known_to_have_ended(r.peer_world())) {  // nobody is left to touch its memory
+        bury(r.number);
+    } else if (!is_send && r.peer_number == 0) {
+        r.peer_gone = true;  // nobody knows of it, or only who has yet to answer that it is parted from
+        if (!r.parting()) s.live.erase(r.number);
+    } else if (r.epoch() == 0) {
+        // As if they had never met.
+        control_message m = make_control(control::withdraw, r.number, r.peer_number);
+        m.flags = is_send ? 0 : 1;
+        send_control(r.peer_world(), m);
+        if (const auto bound = s.bound_offer.find(r.number); bound != s.bound_offer.end()) {
+            s.offers.at(bound->second).receiver = 0;
+            s.bound_offer.erase(bound);
+        }
+    } else {
+        if (r.peer_number != 0) send_control(r.peer_world(), make_control(control::detach, r.number, r.peer_number));
+        if (r.peer_gone && !r.parting()) bury(r.number);
+    }
+    update_waiting(r);
+    if (is_send) return;
+    rearrange(key,
+              r.epoch() == 0 ? s.order.free(key, matcher::receive, r.number) : s.order.remove(key, {send, r.number}));
+}
+
+void fail_requests_with(int world_rank) {
+    // What it has sent may be here, and not taken in yet.
+    transport::network *const network = transport::network_in_use();
+    try_step([network] {
+        for (int round = 0; network != nullptr && round < 1000 && network->progress();) ++round;
+    });
+    transport::safe_vector<std::uint64_t> unneeded;
+    for (const auto &[number, r] : state().live) {
+        if (r->peer_world() != world_rank) continue;
+        if (r->freed) unneeded.push_back(number);
+        r->peer_ended();
+        update_waiting(*r);
+    }
+    if (network != nullptr) network->give_up(world_rank);
+    for (const std::uint64_t number : unneeded) bury(number);
+    state().order.remove_source(world_rank);
+    std::erase_if(state().in_doubt_since, [world_rank](const auto &entry) { return entry.first.source == world_rank; });
+}
+
+// Requests whose epoch has been running for a while: does their peer live at all? As long as epochs come and go the
+// system is not asked.
+void watch_peers() {
+    setup_state &s = state();
+    const std::int64_t now = coarse_ms();
+    if (now < s.next_watch_ms) return;
+    s.next_watch_ms = now + watch_period_ms;
+    transport::safe_set<int> suspects;
+    for (const auto &[number, r] : s.live)
+        if (r->in_same_epoch_still()) suspects.insert(r->peer_world());
+    transport::network *const network = transport::network_in_use();
+    for (const int world_rank : suspects) {
+        const bool lost = network != nullptr && !network->lost(world_rank).empty();
+        if (lost) s.processes.give_up(world_rank);
+        if (lost || s.processes.ended(world_rank)) fail_requests_with(world_rank);
+    }
+}
+
+void take_met_ends() {
+    setup_state &s = state();
+    if (!s.end_met.load(std::memory_order_acquire)) return;  // pairs: H8
+    transport::safe_vector<int> met;
+    {
+        const std::lock_guard lock(s.ends_mutex);
+        met.swap(s.ends_met);
+        s.end_met.store(false, std::memory_order_release);  // pairs: H8
+    }
+    for (const int world_rank : met) {
+        s.processes.note_end(world_rank);
+        fail_requests_with(world_rank);
+    }
+}
+
+// Everybody answers everybody's messages until all are here; an unfinished non-blocking barrier is the only thing
+// that says so.
+bool all_come_here() {
+    MPI_Request barrier;
+    state().channel.begin_barrier(barrier);
+    return wait_for_all(state().processes, patience::endless, "called it", [&barrier] {
+        progress_poll();
+        int all_here = 0;
+        PMPI_Test(&barrier, &all_here, MPI_STATUS_IGNORE);
+        return all_here != 0;
+    });
+}
+
+}  // namespace
+
+const transport::safe_map<std::uint64_t, std::shared_ptr<request>> &live_requests() { return state().live; }
+const transport::safe_map<std::uint64_t, offer> &offers_here() { return state().offers; }
+
+void send_control(int world_rank, control_message message) { state().channel.send(world_rank, message); }
+
+transport::network *network_to(int world_rank, transport::outcome &why_not) {
+    return state().processes.shares_memory(world_rank) ? nullptr : transport::between_nodes(why_not);
+}
+
+const transport::peer_memory *memory_of(int world_rank, transport::outcome &why_not) {
+    return state().processes.memory_of(world_rank, why_not);
+}
+
+transport::outcome introduce_to(int world_rank, transport::network &network) {
+    return state().channel.introduce_to(world_rank, network);
+}
+
+void met_end_of(int world_rank) {
+    setup_state &s = state();
+    const std::lock_guard lock(s.ends_mutex);
+    s.ends_met.push_back(world_rank);
+    s.end_met.store(true, std::memory_order_release);  // pairs: H8
+}
+
+void start_setup(bool thread_safe, bool one_thread) {
+    const std::lock_guard lock(setup_mutex());
+    setup_state &s = state();
+    PMPI_Comm_rank(MPI_COMM_WORLD, &s.me);
+    s.thread_safe = thread_safe;
+    s.one_thread = one_thread;
+    s.processes.exchange();
+    s.channel.open();
+    s.running.store(true, std::memory_order_release);  // pairs: H9
+}
+
+void stop_setup() {
+    setup_state &s = state();
+    if (!s.running.load(std::memory_order_acquire)) return;  // pairs: H9
+    end_measuring_inline();
+    const bool complete = all_come_here();
+    {
+        const std::lock_guard lock(setup_mutex());
+        s.running.store(false, std::memory_order_release);  // pairs: H9
+        forget_handles();
+        s.live.clear();
+        s.offers.clear();
+        s.offer_of.clear();
+        s.bound_offer.clear();
+        s.order = {};
+        s.in_doubt_since.clear();
+        s.channel.forget();
+        s.waiting_requests.store(0, std::memory_order_release);  // pairs: H7
+        if (transport::network *const network = transport::network_in_use(); network != nullptr) network->stop();
+    }
+    // Nobody else is in the channel any more. If not all take leave, it and what is under way on it are left to the
+    // MPI library.
+    if (complete && wait_for_all(s.processes, patience::as_configured, "taken what was sent to them",
+                                 [&s] { return s.channel.emptied(); }))
+        s.channel.close();
+}
+
+bool setup_running() { return state().running.load(std::memory_order_acquire); }  // pairs: H9
+bool one_thread_calls() { return state().one_thread; }
+
+bool is_committed(MPI_Datatype datatype) { return !setup_running() || state().channel.takes(datatype); }
+bool setup_thread_safe() { return state().thread_safe; }
+bool setup_in_background() { return state().thread_safe || state().processes.all_share_memory(); }
+bool setup_pending() {
+    return state().waiting_requests.load(std::memory_order_acquire) != 0 || state().channel.holds_any();  // pairs: H7
+}
+
+void join(const std::shared_ptr<request> &r) {
+    if (r->null_peer()) return explain_null(*r);
+    const std::lock_guard lock(setup_mutex());
+    transport::require_reserve();
+    setup_state &s = state();
+    r->number = ++s.joined;
+    if (r->kind == MPIX_KIND_SEND) {
+        const control_message offered = static_cast<send_request &>(*r).make_offer();
+        s.live[r->number] = r;
+        send_control(r->peer_world(), offered);
+    } else {
+        s.live[r->number] = r;
+        const match_key key = r->key();
+        if (!s.processes.known_to_have_ended(r->peer_world()))
+            rearrange(key, s.order.add(key, matcher::receive, r->number));
+    }
+    update_waiting(*r);
+}
+
+void first_start(request &r) {
+    const std::lock_guard lock(setup_mutex());
+    const match_key key = r.key();
+    if (r.kind == MPIX_KIND_SEND)
+        send_control(r.peer_world(), make_control(control::started, r.number, 0));
+    else
+        rearrange(key, state().order.start(key, matcher::receive, r.number));
+}
+
+void leave(const std::shared_ptr<request> &r) {
+    if (r->null_peer()) return;
+    {
+        const std::lock_guard lock(setup_mutex());
+        r->on_leave();
+        part_from_peer(*r);
+    }
+    close_unused_mappings();
+}
+
+void first_epoch_over(request &r) {
+    const std::lock_guard lock(setup_mutex());
+    r.acquainted = !r.refused();
+    update_waiting(r);
+}
+
+void poll_setup() {
+    setup_state &s = state();
+    std::unique_lock lock(setup_mutex(), std::try_to_lock);
+    if (!lock || !s.running.load(std::memory_order_acquire)) return;  // pairs: H9
+    // Without memory the next messages wait until there is some.
+    try_step([&s] {
+        transport::require_reserve();
+        control_message m;
+        for (int source; s.channel.receive(source, m); transport::require_reserve()) handle(source, m);
+        s.channel.advance();
+        end_doubts();
+        take_met_ends();
+        watch_peers();
+    });
+}
+
+}  // namespace mpix

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Who reads the host's words. They lie across PCIe, where the reads of many threads queue up. So on a GPU one thread reads those
+// of a request at a time, notes what it found where the others look, and these wait for that.
+#ifndef MPIX_IMPL_EPOCH_HOST_EPOCH_CUH
+#define MPIX_IMPL_EPOCH_HOST_EPOCH_CUH
+
+#include <mpix/detail/abi.h>
+#include <mpix/detail/order.h>
+
+namespace mpix::detail {
+
+// What the host says: its epoch word, and its gate; acquired. To who asks on a GPU also words->inline_buffer, which may be older.
+struct host_says {
+    uint64_t word, gate, inline_buffer;
+};
+
+#if MPIX_ON_GPU
+// Whether the caller is to read them, and then to call end_host_read. False: another thread has begun and ended that since the
+// caller came, so what it has noted is as good. Whoever asks has nothing to wait for, so this ends.
+//
+// That is an order of time, and not of the memory model, in two points: that thread's load of the host's words is performed
+// behind the claim that it is conditional on; and what is noted may be of a next turn already, of which only the numbers
+// count, as with open_word.
+MPIX_FN bool begin_host_read(mpix_prequest *r, uint64_t *turn) {
+    *turn = load_acquire_gpu(&r->host_read_turn);  // pairs: C4
+    const uint64_t enough = ((*turn + 1) & ~uint64_t{1}) + 2;
+    while (*turn < enough) {
+        if ((*turn & 1) == 0 && cas_acq_rel_gpu(&r->host_read_turn, *turn, *turn + 1)) return true;  // pairs: C4
+        *turn = load_relaxed(&r->host_read_turn);
+    }
+    load_acquire_gpu(&r->host_read_turn);  // pairs: C4
+    return false;
+}
+// What the caller noted comes before the word. Pairs with load_acquire_gpu and cas_acq_rel_gpu in begin_host_read.
+// pairs: C4
+MPIX_FN void end_host_read(mpix_prequest *r, uint64_t turn) { store_release_gpu(&r->host_read_turn, turn + 2); }
+#endif
+
+// Ask, or take the answer of who has; note(answer) is called by who asks, before the others go on.
+template <class Note>
+MPIX_FN host_says read_host(mpix_prequest *r, const Note &note) {
+    host_says says{0, 0, 0};
+#if MPIX_ON_GPU
+    uint64_t turn;
+    if (!begin_host_read(r, &turn)) {
+        says.word = load_relaxed(&r->heard_word);
+        says.gate = load_relaxed(&r->heard_gate);
+        return says;
+    }
+    says.inline_buffer = load_relaxed(&r->words->inline_buffer);  // under way together with the other two
+    load_acquire_pair(&r->words->epoch, &says.word, &says.gate);  // pairs: C1, C2, C3, C7
+    store_relaxed(&r->heard_word, says.word);
+    store_relaxed(&r->heard_gate, says.gate);
+    note(says);
+    end_host_read(r, turn);
+#else
+    load_acquire_pair(&r->words->epoch, &says.word, &says.gate);  // pairs: C1, C2, C3, C7
+    note(says);
+#endif
+    return says;
+}
+
+}  // namespace mpix::detail
+
+#endif  // MPIX_IMPL_EPOCH_HOST_EPOCH_CUH

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Small partitions of a receive that come inline, as they mostly do: each is one of the sender's, of whole words, and each
+// member of the group that waits has few packets of it. Short, because between a packet's arrival and its answer every
+// instruction counts.
+#ifndef MPIX_IMPL_INLINE_TAKE_CUH
+#define MPIX_IMPL_INLINE_TAKE_CUH
+
+#include <mpix/detail/abi.h>
+#include <mpix/detail/order.h>
+
+#include <mpix/impl/group/group.cuh>
+#include <mpix/impl/inline/gather.cuh>
+#include <mpix/impl/inline/packet.cuh>
+
+namespace mpix::detail {
+
+// Whether a member's packets are all of this epoch; then what is in them. All are on their way together: in place of one that it has not
+// it looks at the last one.
+template <unsigned N>
+MPIX_FN bool load_packets(const char *box, unsigned rank, unsigned threads, unsigned packets, uint64_t epoch,
+                          uint64_t (&payload)[N]) {
+    uint64_t low[N], high[N];
+#ifdef __CUDA_ARCH__
+#pragma unroll
+#endif
+    for (unsigned n = 0; n < N; ++n) {
+        const unsigned i = rank + n * threads;
+        load_relaxed_pair(reinterpret_cast<const uint64_t *>(box + (i < packets ? i : packets - 1) * packet_bytes),
+                          &low[n], &high[n]);
+    }
+    bool there = true;
+#ifdef __CUDA_ARCH__
+#pragma unroll
+#endif
+    for (unsigned n = 0; n < N; ++n) there &= is_packet_of(low[n], high[n], epoch, &payload[n]);
+    return there;
+}
+
+// What a member of the group has seen of a partition: its own packets, or the flag that says that it came another way.
+enum class sight { packets, flag, neither };
+
+// Wait for partition j, and take it out unless it came with a flag; false: that is not for this way, or it takes too long, and
+// whoever asks anew finds out. `running`: the epoch, if it is known, the same to all members; else 0.
+template <class Group>
+MPIX_FN bool wait_inline_fast(const Group &group, mpix_prequest *r, int j, bool sole, uint64_t running = 0) {
+    constexpr unsigned each = most_packets_per_thread, most_looks = 1024;
+    const unsigned rank = static_cast<unsigned>(group.thread_rank()),
+                   threads = static_cast<unsigned>(group.num_threads()), at = static_cast<unsigned>(j);
+    const uint64_t bytes = r->partition_bytes;
+    if (packets_of(bytes) - 1 >= each * threads) return false;
+    const unsigned packets = static_cast<unsigned>(packets_of(bytes));
+    const bool leader = rank == 0, teller = rank == threads - 1, busy = is_busy(rank, threads, packets);
+    // All that is needed first, on its way together; the route from the nearest cache, for in later epochs it is final.
+    uint64_t epoch = 0, *flags = nullptr, *told = nullptr;
+    unsigned senders = 0;
+    char *buffer = nullptr, *inline_buffer = nullptr;
+    bool good = true;
+    if (busy) {
+        const uint64_t head = r->head, peers = load_weak(&r->peer_partitions);
+        senders = static_cast<unsigned>(r->partitions);
+        buffer = r->buffer;
+        inline_buffer = load_pointer_weak(&r->inline_buffer);
+        flags = load_pointer_weak(&r->flags);
+        told = load_pointer_weak(&r->told);
+        epoch = running != 0 ? running : load_relaxed(&r->seen_epoch);
+        good = (head == receive_head) & (at < senders) & (peers == senders) & (inline_buffer != nullptr) &
+               (flags != nullptr) & (told != nullptr) & in_words(buffer, bytes) & (r->offsets == nullptr) &
+               (epoch > 1) & (epoch >> 32 == 0);
+    }
+    if (!vote_all(group, good)) return false;
+    uint64_t payload[each] = {}, before = 0, *const taken = busy ? taken_of(flags, senders) + at : nullptr;
+    sight seen = sight::flag;
+    if (busy) {
+        // Under way together with the first look: as in await_together, whoever finds the same epoch again has read what all have;
+        // and the leader's claim.
+        const uint64_t again = threads == 1 ? epoch : load_relaxed(&r->seen_epoch),
+                       whole = load_relaxed(flags + senders);
+        if (leader) before = fetch_max_relaxed_gpu(taken, 2 * epoch - 1);
+        const char *const box = inline_buffer_of(inline_buffer, at, bytes);
+        const auto look_on = [&](const auto &look) {
+#ifdef __CUDA_ARCH__
+#pragma unroll 1
+#endif
+            for (unsigned looks = 1;; ++looks) {
+                const uint64_t flag = load_relaxed(flags + at);  // under way together with the packets
+                const bool there = look();
+                if (looks == 1 && ((again != epoch) | (whole >= epoch))) return sight::neither;
+                if (flag >= epoch) return sight::flag;  // also of what was in the packets and has been taken
+                if (there) return sight::packets;
+                if (looks == most_looks) return sight::neither;
+            }
+        };
+        seen = packets <= threads
+                   ? look_on([&] { return load_packet(box, rank < packets ? rank : packets - 1, epoch, &payload[0]); })
+                   : look_on([&] { return load_packets(box, rank, threads, packets, epoch, payload); });
+        good = (seen == sight::packets) & (again == epoch) & (whole < epoch) & (before < 2 * epoch - 1);
+        if (leader && before == 2 * epoch - 2) fence_acquire(taken);  // see has_claimed; pairs: A5
+    }
+    if (vote_all(group, good)) {
+        // As in inline_buffer_of, `buffer` may be null here.
+        char *const to = reinterpret_cast<char *>(reinterpret_cast<uintptr_t>(buffer) + uint64_t{at} * bytes +
+                                                  rank * packet_payload);
+#ifdef __CUDA_ARCH__
+#pragma unroll
+#endif
+        for (unsigned n = 0; n < each; ++n)
+            if (rank + n * threads < packets) store_word(to + n * threads * packet_payload, payload[n]);
+        group.sync();
+        // By the last of them, who has the least to do next.
+        if (teller) tell_taken(flags + at, told + at, epoch, sole);
+        return true;
+    }
+    // Another group's to take, unless it is there.
+    if (leader && before < 2 * epoch - 1) cas_acq_rel_gpu(taken, 2 * epoch - 1, 2 * epoch - 2);  // pairs: A5
+    // Pairs with the sender's publish_partition, and with tell_taken; by the barrier all members have it.
+    if (busy && seen == sight::flag) fence_acquire(flags + at);  // pairs: A1, A3
+    return vote_all(group, seen == sight::flag);
+}
+
+}  // namespace mpix::detail
+
+#endif  // MPIX_IMPL_INLINE_TAKE_CUH

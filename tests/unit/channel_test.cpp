@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// The end of the control channel: nobody closes it while anybody still has something to send, which may need its receiver
+// to get on.
+#include "host/control/channel.h"
+
+#include "tests/catch.hpp"
+#include "tests/fuzz/fake_mpi.h"
+
+using namespace mpix;
+
+namespace {
+
+struct opened_channel {
+    opened_channel() {
+        fake_mpi::inbox.clear();
+        fake_mpi::sends_held_up = false;
+        fake_mpi::barriers_that_end = fake_mpi::all;
+        fake_mpi::barriers_begun = 0;
+        channel.open();
+    }
+    process_table processes;
+    control_channel channel{processes};
+};
+
+void one_comes() { fake_mpi::inbox.push_back({2, "whatever"}); }
+
+}  // namespace
+
+TEST_CASE("The channel is empty when all have sent what they had") {
+    opened_channel c;
+    c.channel.send(1, make_control(control::detach, 3, 4));
+    CHECK(c.channel.emptied());
+    CHECK(fake_mpi::barriers_begun == 1);
+    c.channel.close();
+}
+
+TEST_CASE("Who still has something to send does not say that it is done, and takes what comes") {
+    opened_channel c;
+    fake_mpi::sends_held_up = true;
+    for (std::uint64_t i = 0; i < 3; ++i) c.channel.send(1, make_control(control::detach, 3, i));
+    for (int i = 0; i < 5; ++i) {
+        one_comes();
+        one_comes();
+        CHECK_FALSE(c.channel.emptied());
+        CHECK(fake_mpi::inbox.empty());
+    }
+    CHECK(fake_mpi::barriers_begun == 0);
+    fake_mpi::sends_held_up = false;
+    CHECK(c.channel.emptied());
+    CHECK(fake_mpi::barriers_begun == 1);
+    c.channel.close();
+}
+
+TEST_CASE("Who has sent everything takes what comes until the others have") {
+    opened_channel c;
+    fake_mpi::barriers_that_end = 0;
+    CHECK_FALSE(c.channel.emptied());
+    for (int i = 0; i < 5; ++i) {  // also after a time when nothing came
+        CHECK_FALSE(c.channel.emptied());
+        one_comes();
+        one_comes();
+        CHECK_FALSE(c.channel.emptied());
+        CHECK(fake_mpi::inbox.empty());
+    }
+    CHECK(fake_mpi::barriers_begun == 1);
+    fake_mpi::barriers_that_end = fake_mpi::all;
+    CHECK(c.channel.emptied());
+    c.channel.close();
+}

@@ -1,0 +1,435 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// The inline buffer's packets, and who takes them: groups of host threads on both sides, as groups of GPU threads do it.
+#include <mpix/device.cuh>
+#include <mpix/host_group.hpp>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
+#include <cstring>
+#include <functional>
+#include <memory>
+#include <random>
+#include <thread>
+#include <vector>
+
+#include "host/export/inline_drain.h"
+#include "tests/backoff.hpp"
+#include "tests/catch.hpp"
+
+namespace {
+
+// By wait_arrived's clock.
+std::uint64_t in(std::uint64_t ns) { return mpix::detail::now_ns() + ns; }
+
+// What a member of a group was told: the leader the epoch, the others only whether something was stored.
+bool as_it_should(const mpix::host_group &group, std::uint64_t told, std::uint64_t epoch) {
+    return group.thread_rank() == 0 ? told == epoch : (told != 0) == (epoch != 0);
+}
+
+// A send and the receive it is matched with, as kernels see them.
+class pair_of_requests {
+public:
+    pair_of_requests(int senders, int receivers, std::uint64_t partition_bytes, unsigned skew_out, unsigned skew_in)
+        : layout(mpix::inline_buffer_for(static_cast<std::uint64_t>(senders), partition_bytes, partition_bytes)),
+          bytes(static_cast<std::uint64_t>(senders) * partition_bytes),
+          out_(bytes + 16),
+          in_(bytes + 48),
+          arrival_(layout.all / 8 + 32),
+          told(static_cast<std::size_t>(senders)) {
+        send = make(MPIX_KIND_SEND, senders, send_memory_);
+        receive = make(MPIX_KIND_RECV, receivers, receive_memory_);
+        send->partition_bytes = partition_bytes;
+        receive->partition_bytes = bytes / static_cast<std::uint64_t>(receivers);
+        send->buffer = out_.data() + skew_out;
+        receive->buffer = in_.data() + 16 + skew_in;
+        auto at = reinterpret_cast<std::uintptr_t>(arrival_.data());
+        auto *const arrival = reinterpret_cast<char *>((at + 127) / 128 * 128);
+        receive->flags = reinterpret_cast<std::uint64_t *>(arrival);
+        receive->taken = reinterpret_cast<std::uint64_t *>(arrival + layout.taken);
+        receive->inline_buffer = send->inline_buffer = arrival + layout.packets;
+        receive->told = told.data();
+        receive->peer_partitions = static_cast<std::uint64_t>(senders);
+    }
+
+    // Fresh bytes out, poison in.
+    void begin(std::uint64_t epoch, std::mt19937_64 &random) {
+        for (char &c : out_) c = static_cast<char>(random());
+        std::memset(in_.data(), 0x5a, in_.size());
+        send->open_word = 2 * epoch + 1, receive->seen_epoch = epoch;
+        send->ready_count = (epoch - 1) * static_cast<std::uint64_t>(send->partitions);
+    }
+    bool right() const {
+        if (std::memcmp(send->buffer, receive->buffer, bytes) != 0) return false;
+        const char *const end = receive->buffer + bytes;
+        for (const char *c = in_.data(); c < receive->buffer; ++c)
+            if (*c != 0x5a) return false;
+        for (const char *c = end; c < in_.data() + in_.size(); ++c)
+            if (*c != 0x5a) return false;
+        return true;
+    }
+
+    bool untouched() const {
+        return std::all_of(in_.begin(), in_.end(), [](char c) { return c == 0x5a; });
+    }
+
+    const mpix::inline_buffer_layout layout;
+    const std::uint64_t bytes;
+    mpix_prequest *send = nullptr, *receive = nullptr;
+
+private:
+    static mpix_prequest *make(mpix_kind kind, int partitions, std::vector<std::uint64_t> &memory) {
+        memory.assign(mpix_prequest_size(kind, partitions) / 8 + 2, 0);
+        auto *const r =
+            reinterpret_cast<mpix_prequest *>((reinterpret_cast<std::uintptr_t>(memory.data()) + 15) / 16 * 16);
+        r->head = MPIX_ABI_VERSION | std::uint64_t{kind} << 32;
+        r->partitions = partitions;
+        r->contributors = 1;
+        return r;
+    }
+    std::vector<std::uint64_t> send_memory_, receive_memory_;
+    std::vector<char> out_, in_;
+    std::vector<std::uint64_t> arrival_;
+
+public:
+    std::vector<std::uint64_t> told;
+};
+
+}  // namespace
+
+TEST_CASE(
+    "the inline buffer lies behind the flags, and its lines fill 128-byte lines of memory from the first one on") {
+    CHECK(!mpix::inline_buffer_for(4, 0, 100));
+    CHECK(!mpix::inline_buffer_for(4, 101, 100));
+    CHECK(mpix::inline_buffer_for(4, 100, 100));
+    CHECK(!mpix::inline_buffer_for(std::uint64_t{1} << 40, 8, 100));
+    for (const std::uint64_t n : {1, 2, 15, 16, 1000})
+        for (const std::uint64_t bytes : {1, 7, 8, 9, 1000}) {
+            const mpix::inline_buffer_layout m = mpix::inline_buffer_for(n, bytes, 1 << 20);
+            CHECK(m.taken >= (n + 1) * 8);
+            CHECK(m.packets >= m.taken + n * 8);
+            CHECK(m.packets % 128 == 0);
+            CHECK(m.all == m.packets + n * ((bytes + 7) / 8) * 16);
+        }
+}
+
+TEST_CASE("groups of any size, partitions of any size and alignment, several groups that want the same") {
+    std::mt19937_64 random(Catch::rngSeed());
+    for (int round = 0; round < 40; ++round) {
+        const int common = 1 + static_cast<int>(random() % 3);
+        const int senders = common * (1 + static_cast<int>(random() % 3));
+        const std::uint64_t bytes = 1 + random() % (round % 2 == 0 ? 64 : 3000);
+        pair_of_requests r(senders, common, bytes, static_cast<unsigned>(random() % 16),
+                           static_cast<unsigned>(random() % 16));
+        const int threads = 1 + static_cast<int>(random() % 5), takers = 1 + static_cast<int>(random() % 3);
+        CAPTURE(senders, common, bytes, threads, takers);
+        for (std::uint64_t epoch = 2; epoch < 6; ++epoch) {
+            // The tag is the epoch's low half.
+            const std::uint64_t e = epoch + (round % 3 == 0 ? 0xfffffff0u : 0);
+            r.begin(e, random);
+            const bool once = random() % 2 == 0, looked = random() % 2 == 0;
+            using mpix::detail::waiters;
+            const waiters waiting = takers == 1 && random() % 2 == 0 ? waiters::sole : waiters::any;
+            const bool at_once = random() % 2 == 0;
+            std::atomic<bool> good{true};
+            std::thread receiver([&] {
+                mpix::host_launch(takers, threads, [&](const mpix::host_group &group) {
+                    for (int j = 0; j < common; ++j) {
+                        bool there =
+                            at_once && mpix::detail::wait_inline_fast(group, r.receive, j, waiting == waiters::sole);
+                        while (!there) {
+                            there =
+                                mpix::detail::await_together(group, r.receive, j, waiting, looked, in(20'000'000'000u),
+                                                             once) == mpix::detail::waited::there;
+                            if (!there && !once) {
+                                good = false;
+                                break;
+                            }
+                        }
+                    }
+                });
+            });
+            mpix::host_launch(1, threads, [&](const mpix::host_group &group) {
+                for (int p = 0; p < senders; ++p) {
+                    const bool fits = mpix::detail::in_words(r.send->buffer, bytes) &&
+                                      mpix::detail::least_inline_threads(bytes) <= static_cast<std::uint64_t>(threads);
+                    bool sent_inline = false;
+                    const std::uint64_t sent = mpix::detail::store_inline_fast(group, r.send, p, &sent_inline);
+                    if (!as_it_should(group, sent, fits ? e : 0) || sent_inline != fits) good = false;
+                    if (sent == 0)
+                        mpix::detail::store_packets<false>(r.send, p, static_cast<unsigned>(group.thread_rank()),
+                                                           static_cast<unsigned>(threads));
+                }
+            });
+            receiver.join();
+            REQUIRE(good);
+            REQUIRE(r.right());
+            for (int p = 0; p < senders; ++p) {
+                REQUIRE(r.receive->flags[p] == e);
+                REQUIRE(r.told[static_cast<std::size_t>(p)] == e);
+            }
+        }
+    }
+}
+
+TEST_CASE("at once only in a running epoch of which the host has been asked, and for a partition that there is") {
+    std::mt19937_64 random(Catch::rngSeed());
+    pair_of_requests r(2, 2, 16, 0, 0);
+    // The vector's memory may not be aligned to words of eight.
+    REQUIRE(mpix::detail::in_words(r.send->buffer, 16));
+    const mpix::thread_group self;
+    const auto sent = [&](int p) {
+        bool sent_inline = false;
+        const std::uint64_t epoch = mpix::detail::store_inline_fast(self, r.send, p, &sent_inline);
+        CHECK(sent_inline == (epoch != 0));
+        return epoch;
+    };
+    r.begin(5, random);
+    CHECK(sent(0) == 5);
+    CHECK(sent(-1) == 0);
+    CHECK(sent(2) == 0);
+    r.send->ready_count = 10;  // all of epoch 5
+    CHECK(sent(0) == 0);
+    r.begin(1, random);
+    CHECK(sent(0) == 0);
+    r.begin(7, random);
+    char *const inline_buffer = r.send->inline_buffer;
+    r.send->inline_buffer = nullptr;
+    CHECK(sent(1) == 0);
+    r.send->inline_buffer = inline_buffer;
+    CHECK(sent(1) == 7);
+}
+
+TEST_CASE("at once to the receive buffer, where there is no inline buffer, or it is not used") {
+    std::mt19937_64 random(Catch::rngSeed());
+    for (const std::uint64_t bytes : {8, 16, 32, 48, 64, 128, 256, 1008}) {
+        for (const unsigned skew : {0u, 8u, 4u}) {
+            for (const int threads : {1, 2, 5}) {
+                pair_of_requests r(3, 3, bytes, skew, skew);
+                r.send->landing = r.receive->buffer;
+                r.send->flags = r.receive->flags;
+                const auto odd = reinterpret_cast<std::uint64_t>(r.send->buffer) |
+                                 reinterpret_cast<std::uint64_t>(r.receive->buffer) | bytes;
+                const bool words = odd % 8 == 0 && bytes <= 32u * static_cast<unsigned>(threads), pairs = odd % 16 == 0;
+                CAPTURE(bytes, skew, threads, words, pairs);
+                for (const bool by_words : {true, false}) {
+                    const std::uint64_t e = by_words ? 4 : 5;
+                    const bool fits = by_words ? words : pairs;
+                    const auto store = [&](const mpix::host_group &group, int p) {
+                        bool sent_inline = false;
+                        const std::uint64_t epoch =
+                            by_words ? mpix::detail::store_inline_fast(group, r.send, p, &sent_inline)
+                                     : mpix::detail::store_direct_fast(group, r.send, p);
+                        return sent_inline ? ~std::uint64_t{0} : epoch;
+                    };
+                    std::atomic<bool> good{true};
+                    const auto all = [&](std::uint64_t expected) {
+                        mpix::host_launch(1, threads, [&](const mpix::host_group &group) {
+                            for (int p = -1; p < 4; ++p)
+                                if (!as_it_should(group, store(group, p), p < 0 || p > 2 ? 0 : expected)) good = false;
+                        });
+                    };
+                    r.begin(e, random);
+                    r.send->open_word = 2 * e;
+                    r.send->ready_count = 3 * e;  // all are ready
+                    all(0);
+                    CHECK_FALSE(r.right());
+                    r.send->ready_count = 3 * e - 1;
+                    r.send->open_word = 2;  // the first epoch
+                    all(0);
+                    r.send->open_word = 2 * e;
+                    const auto bare = reinterpret_cast<std::uint64_t>(r.receive->flags);
+                    r.send->flags = reinterpret_cast<std::uint64_t *>(bare | MPIX_FLAGS_WITH_LAYOUTS);
+                    all(0);
+                    r.send->flags = r.receive->flags;
+                    if (!by_words) {  // others move as much, but not more than there is
+                        r.send->left_bytes = bytes / static_cast<unsigned>(threads);
+                        all(0);
+                        r.send->left_bytes = bytes / static_cast<unsigned>(threads) + 1;
+                    }
+                    CHECK_FALSE(r.right());
+                    all(fits ? e : 0);
+                    CHECK(good);
+                    CHECK(r.right() == fits);
+                }
+            }
+        }
+    }
+}
+
+TEST_CASE("a small partition of whole words is taken at once") {
+    std::mt19937_64 random(Catch::rngSeed());
+    for (int round = 0; round < 40; ++round) {
+        // Of more than a warp's number some have nothing to do.
+        const int threads = round % 16 == 0 ? 33 + static_cast<int>(random() % 4) : 1 + static_cast<int>(random() % 5),
+                  partitions = 1 + static_cast<int>(random() % 3);
+        const std::uint64_t bytes =
+            round % 16 == 0 ? 8 * (1 + random() % 8) : 8 * (1 + random() % (4 * static_cast<unsigned>(threads)));
+        const bool sole = random() % 2 == 0;
+        pair_of_requests r(partitions, partitions, bytes, 8 * (round % 2), 8 * (round / 2 % 2));
+        CAPTURE(threads, partitions, bytes, sole);
+        for (std::uint64_t epoch = 2; epoch < 5; ++epoch) {
+            r.begin(epoch, random);
+            std::atomic<int> taken{0};
+            std::thread receiver([&] {
+                mpix::host_launch(1, threads, [&](const mpix::host_group &group) {
+                    for (int j = 0; j < partitions; ++j) {
+                        // On a machine that others keep busy the sender may need longer than it looks.
+                        for (backoff wait; !mpix::detail::wait_inline_fast(group, r.receive, j, sole);) wait.pause();
+                        if (group.thread_rank() == 0) ++taken;
+                    }
+                });
+            });
+            mpix::host_launch(1, threads, [&](const mpix::host_group &group) {
+                bool sent_inline = false;
+                for (int p = partitions; p-- > 0;) mpix::detail::store_inline_fast(group, r.send, p, &sent_inline);
+            });
+            receiver.join();
+            CHECK(taken == partitions);
+            CHECK(r.right());
+            for (int j = 0; j < partitions; ++j) {
+                CHECK(r.receive->flags[j] == epoch);
+                CHECK(r.receive->taken[j] == 2 * epoch - 1);
+                CHECK(r.told[static_cast<std::size_t>(j)] == epoch);
+            }
+        }
+    }
+}
+
+TEST_CASE("what is not to be taken at once is left as it was") {
+    std::mt19937_64 random(Catch::rngSeed());
+    std::uint64_t bytes = 16;
+    int receivers = 2, asked = 1;
+    unsigned skew = 0;
+    std::uint64_t epoch = 2, claim = 0, left = 0;
+    std::function<void(mpix_prequest *)> before = [](mpix_prequest *) {};
+    bool stored_inline = true, there = false;
+    SECTION("words in pieces") { skew = 4; }
+    SECTION("bytes that are no whole words") { bytes = 12; }
+    SECTION("the sender has other partitions") { receivers = 1, asked = 0; }
+    SECTION("there is no such partition") { asked = 2; }
+    SECTION("more lines than are looked at") { bytes = 40; }
+    SECTION("the first epoch") { epoch = 1; }
+    SECTION("a send") {
+        before = [](mpix_prequest *r) { r->head ^= std::uint64_t{MPIX_KIND_SEND ^ MPIX_KIND_RECV} << 32; };
+    }
+    SECTION("no inline buffer") {
+        before = [](mpix_prequest *r) { r->inline_buffer = nullptr; };
+    }
+    SECTION("another group has set about it") { claim = left = 3; }
+    SECTION("all has come") {
+        before = [](mpix_prequest *r) { r->flags[2] = 2; };
+        left = 2;
+    }
+    SECTION("it came another way") {
+        stored_inline = false;
+        before = [](mpix_prequest *r) { r->flags[1] = 2; };
+        left = 2, there = true;
+    }
+    SECTION("it does not come") { stored_inline = false, left = 2; }
+    pair_of_requests r(2, receivers, bytes, 0, skew);
+    r.begin(epoch, random);
+    bool sent_inline = false;
+    if (stored_inline && r.send->partition_bytes % 8 == 0 && r.send->partition_bytes <= 32 && epoch > 1)
+        CHECK(mpix::detail::store_inline_fast(mpix::thread_group{}, r.send, 1, &sent_inline) == epoch);
+    r.receive->taken[1] = claim;
+    std::uint64_t *const taken = r.receive->taken;
+    before(r.receive);
+    CHECK(mpix::detail::wait_inline_fast(mpix::thread_group{}, r.receive, asked, true) == there);
+    CHECK(taken[1] == left);
+    CHECK(r.untouched());
+    CHECK(r.told[1] == 0);
+}
+
+TEST_CASE("what came another way, what never comes, and what does not come in time") {
+    std::mt19937_64 random(Catch::rngSeed());
+    pair_of_requests r(1, 1, 24, 0, 0);
+    const auto take = [&](std::uint64_t limit_ns, bool once) {
+        return mpix::detail::await_together(mpix::thread_group{}, r.receive, 0, mpix::detail::waiters::any, true,
+                                            limit_ns == 0 ? ~std::uint64_t{0} : in(limit_ns),
+                                            once) == mpix::detail::waited::there;
+    };
+    r.begin(2, random);
+    CHECK(!take(0, true));
+    CHECK(!take(1'000'000, false));
+    CHECK(r.receive->taken[0] < 3);  // another may
+    SECTION("two lines of three are not enough") {
+        mpix::detail::store_packet(r.receive->inline_buffer, 0, 2, 1);
+        mpix::detail::store_packet(r.receive->inline_buffer, 2, 2, 3);
+        CHECK(!take(0, true));
+        CHECK(r.receive->flags[0] == 0);
+        mpix::detail::store_packet(r.receive->inline_buffer, 1, 2, 2);
+        CHECK(take(0, true));
+        const std::uint64_t expected[] = {1, 2, 3};
+        CHECK(std::memcmp(r.receive->buffer, expected, sizeof expected) == 0);
+    }
+    SECTION("the flag alone") {
+        std::thread engine([&] { mpix::detail::store_release(&r.receive->flags[0], 2); });
+        CHECK(take(20'000'000'000u, false));
+        engine.join();
+        CHECK(r.receive->buffer[0] == 0x5a);  // nothing was copied
+        CHECK(take(0, true));
+    }
+    SECTION("an epoch long gone") {
+        mpix::detail::store_packet(r.receive->inline_buffer, 0, 1, 1);
+        mpix::detail::store_packet(r.receive->inline_buffer, 1, 1, 1);
+        mpix::detail::store_packet(r.receive->inline_buffer, 2, 1, 1);
+        CHECK(!take(0, true));
+    }
+    SECTION("the peer has ended") {
+        r.receive->flags[1] = MPIX_GATE_NEVER;
+        CHECK(!take(0, false));  // without a limit
+    }
+    SECTION("the match is undone") {
+        std::uint64_t others[2] = {0, 0};
+        mpix::detail::awaited w{};
+        w.senders = 1;
+        w.flags = r.receive->flags;
+        w.deadline = ~std::uint64_t{0};
+        CHECK(!w.over(r.receive));
+        r.receive->flags = others;
+        CHECK(w.over(r.receive));
+        r.receive->flags = nullptr;
+        CHECK(!take(0, false));
+    }
+    SECTION("the match is undone, and all of the route with it, while a group has set about the inline partition") {
+        const std::uint64_t *const taken = r.receive->taken;
+        std::thread host([&] {
+            for (backoff wait; mpix::detail::load_relaxed(taken) != 3;) wait.pause();
+            mpix::detail::store_pointer(&r.receive->taken, static_cast<std::uint64_t *>(nullptr));
+            mpix::detail::store_pointer(&r.receive->told, static_cast<std::uint64_t *>(nullptr));
+            mpix::detail::store_pointer(&r.receive->inline_buffer, static_cast<char *>(nullptr));
+            mpix::detail::store_pointer(&r.receive->flags, static_cast<std::uint64_t *>(nullptr));
+        });
+        CHECK(!take(0, false));  // without a limit
+        host.join();
+        CHECK(*taken == 2);
+    }
+    SECTION("who gives up takes no later claim back") {
+        std::thread others([&] {
+            for (backoff wait; mpix::detail::load_relaxed(r.receive->taken) != 3;) wait.pause();
+            mpix::detail::fetch_max_relaxed_gpu(r.receive->taken, 5);
+            mpix::detail::store_release(&r.receive->flags[1], MPIX_GATE_NEVER);
+        });
+        CHECK(!take(0, false));
+        others.join();
+        CHECK(r.receive->taken[0] == 5);
+    }
+    SECTION("an epoch that the tag cannot say goes by the flag") {
+        const std::uint64_t e = (std::uint64_t{1} << 32) + 2;
+        r.begin(e, random);
+        for (std::uint64_t packet = 0; packet < 3; ++packet)
+            mpix::detail::store_packet(r.receive->inline_buffer, packet, e, 1);
+        CHECK(!take(0, true));
+        mpix::detail::store_release(&r.receive->flags[0], e);
+        CHECK(take(0, true));
+    }
+    SECTION("it is taken once: what its taker wrote there stays") {
+        mpix::detail::store_packets<false>(r.send, 0, 0, 1);
+        CHECK(take(0, true));
+        r.receive->buffer[0] = static_cast<char>(~r.send->buffer[0]);
+        CHECK(take(0, true));
+        CHECK(r.receive->buffer[0] == static_cast<char>(~r.send->buffer[0]));
+    }
+}

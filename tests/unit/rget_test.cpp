@@ -1,0 +1,480 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Partitions that a lone thread offers and a group of the receiver's reads, by host threads that play GPU threads: what is offered
+// when, who reads it, and what becomes of an offer that nobody takes.
+#include <mpix/device.cuh>
+#include <mpix/host_group.hpp>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
+#include <cstring>
+#include <functional>
+#include <random>
+#include <thread>
+#include <vector>
+
+#include "tests/backoff.hpp"
+#include "tests/catch.hpp"
+#include "tests/unit/played_pair.hpp"
+
+namespace {
+
+using namespace fake;
+
+#if defined(__SANITIZE_THREAD__)
+constexpr bool thread_sanitizer = true;
+#else
+constexpr bool thread_sanitizer = false;
+#endif
+constexpr mpix::thread_group self;
+constexpr std::uint64_t patience = patience_ns;
+
+pair_shape of(int senders, int receivers, std::uint64_t bytes, std::uint32_t pull_bytes = 72) {
+    pair_shape s{};
+    s.senders = senders;
+    s.receivers = receivers;
+    s.bytes = bytes;
+    s.pull_bytes = pull_bytes;
+    return s;
+}
+
+// How the receiver's groups wait: by what they have prepared, or by the request, which may have had an inline buffer.
+struct way {
+    bool prepares, maybe_inline;
+};
+auto ways() { return GENERATE(way{false, false}, way{true, false}, way{false, true}, way{true, true}); }
+
+// The sender is this thread; groups of the receiver's wait beside it.
+struct bench {
+    fake_pair pair;
+    const pair_shape s;
+    std::uint64_t epoch = 0;
+    std::mt19937_64 random{Catch::rngSeed()};
+
+    const bool prepares;
+
+    explicit bench(const pair_shape &shape, const way &w = {false, false})
+        : pair(in_that_way(shape, w)), s(shape), prepares(w.prepares) {}
+    static pair_shape in_that_way(pair_shape shape, const way &w) {
+        shape.maybe_inline = w.maybe_inline;
+        return shape;
+    }
+    void start() {
+        pair.fill(random);
+        pair.start_receive(++epoch);
+        pair.clear_to_send(epoch);
+        pair.start_send(epoch);
+    }
+    int ready(int p) { return mpix::pready(self, p, pair.send()); }
+    void until(const std::function<bool()> &so) {
+        const std::uint64_t end = now_ns() + patience;
+        for (backoff wait; !so(); wait.pause())
+            if (now_ns() > end) FAIL("it does not come to that");
+    }
+    bool all_wanted() const {
+        for (int p = 0; p < s.senders; ++p)
+            if (pair.wanted(p) != epoch) return false;
+        return true;
+    }
+    // One epoch in which nothing is offered: in the first one nobody asks, and who waits in the second knows that it runs.
+    void first_epoch() {
+        start();
+        std::thread receiver = waiting(1, 2, patience, MPI_SUCCESS);
+        for (int look = 0; look < 1000; ++look) {
+            for (int p = 0; p < s.senders; ++p) failed = failed || pair.wanted(p) != 0;
+            std::this_thread::yield();
+        }
+        for (int p = 0; p < s.senders; ++p) REQUIRE(ready(p) == MPI_SUCCESS);
+        finish();
+        receiver.join();
+        REQUIRE(pair.read() + pair.refused() + pair.deferred() == 0);
+    }
+    // wait(group, j, limit) by a group's way to wait, with which it may begin.
+    auto waits(const mpix::host_group &group) {
+        const mpix::prepared_receive prepared =
+            prepares ? mpix::prepare_receive(group, pair.receive()) : mpix::prepared_receive{};
+        // Whoever comes to it when the epoch is over finds nothing.
+        if (prepared.epoch != 0 && prepared.epoch != epoch) failed = true;
+        if (prepared.epoch != 0) ++prepared_members;
+        return [this, prepared](const mpix::host_group &members, int j, std::uint64_t limit) {
+            return prepares ? mpix::wait_arrived(members, prepared, j, limit)
+                            : mpix::wait_arrived(members, pair.receive(), j, limit);
+        };
+    }
+    // So many groups wait for everything, one partition after the other, and are to have that answer.
+    std::thread waiting(int groups, int threads, std::uint64_t limit, int answer, bool backwards = false) {
+        return std::thread([=, this] {
+            mpix::host_launch(groups, threads, [&](const mpix::host_group &group) {
+                const auto wait = waits(group);
+                for (int n = 0; n < s.receivers; ++n) {
+                    const int j = backwards ? s.receivers - 1 - n : n;
+                    const int code = wait(group, j, limit);
+                    if (code != answer || (code == MPI_SUCCESS && !pair.right(j, 1))) failed = true;
+                    // And for each member by itself.
+                    if (code == MPI_SUCCESS && !mpix::parrived(self, pair.receive(), j)) failed = true;
+                }
+            });
+        });
+    }
+    void finish(bool erred = false) {
+        until([&] { return pair.progress(epoch); });
+        CHECK_FALSE(failed);
+        CHECK(pair.right(0, s.receivers));
+        CHECK(pair.untouched_around());
+        CHECK((pair.taken_error() != 0) == erred);
+        CHECK_FALSE(pair.answered_early());
+        pair.end(epoch);
+    }
+    std::atomic<bool> failed{false};
+    std::atomic<int> prepared_members{0};  // who know the epoch
+};
+
+}  // namespace
+
+TEST_CASE("what a group waits for is offered to it, and it reads it: any counts, sizes and numbers of groups") {
+    std::mt19937_64 random(Catch::rngSeed());
+    for (int round = 0; round < 24; ++round) {
+        const way by{round % 2 != 0, round / 2 % 2 != 0};
+        const int receivers = 1 + static_cast<int>(random() % 3), threads = 2 + static_cast<int>(random() % 3),
+                  groups = 1 + static_cast<int>(random() % 3);
+        // Two of the sender's for three of ours, and the like.
+        const int senders = 1 + static_cast<int>(random() % 4);
+        const std::uint64_t bytes = 8 * static_cast<unsigned>(receivers) * (4 + random() % 12);
+        bench b(of(senders, receivers, bytes, 1), by);
+        CAPTURE(receivers, senders, threads, groups, bytes, by.prepares, by.maybe_inline);
+        b.first_epoch();
+        for (int e = 0; e < 4; ++e) {
+            b.start();
+            std::thread receiver = b.waiting(groups, threads, patience, MPI_SUCCESS, e % 2 == 0);
+            // The first one is waited for at least: the others may come before they are.
+            const overlap first = sender_partitions(b.pair.receiving(), e % 2 == 0 ? receivers - 1 : 0,
+                                                    static_cast<std::uint64_t>(senders));
+            b.until([&] { return b.pair.wanted(static_cast<int>(first.first)) == b.epoch; });
+            const std::uint64_t read_before = b.pair.read();
+            REQUIRE(b.ready(static_cast<int>(first.first)) == MPI_SUCCESS);
+            // Again, which is an error, and may store it too: that tells nobody, so that who has asked reads it all the same.
+            const bool twice = !thread_sanitizer && senders > 1 && random() % 2 == 0;
+            if (twice) CHECK(b.ready(static_cast<int>(first.first)) == MPI_ERR_ARG);
+            for (int p = 0; p < senders; ++p)
+                if (p != static_cast<int>(first.first)) REQUIRE(b.ready(p) == MPI_SUCCESS);
+            b.finish(twice);
+            receiver.join();
+            CHECK(b.pair.read() > read_before);
+        }
+        CHECK(b.pair.refused() == 0);
+        CHECK((b.prepared_members != 0) == by.prepares);
+    }
+}
+
+TEST_CASE("what nobody waits for is stored, or left to the engine, by its size") {
+    for (const std::uint64_t copy_engine_bytes : {0, 100, 300}) {
+        pair_shape s = of(2, 2, 200, 72);
+        s.copy_engine_bytes = copy_engine_bytes;
+        bench b(s);
+        for (int e = 0; e < 3; ++e) {
+            b.start();
+            for (int p = 0; p < 2; ++p) REQUIRE(b.ready(p) == MPI_SUCCESS);
+            CHECK(b.pair.sending()->defer_count == (copy_engine_bytes == 100 ? 2 * b.epoch : 0));
+            b.finish();
+        }
+        CHECK(b.pair.read() + b.pair.refused() == 0);
+    }
+}
+
+TEST_CASE("what few threads have enough to do with is stored, though a group waits for it") {
+    // A group of two has 96 bytes each.
+    bench b(of(1, 1, 192, 100));
+    b.first_epoch();
+    b.start();
+    std::thread receiver = b.waiting(1, 2, patience, MPI_SUCCESS);
+    b.until([&] { return b.all_wanted(); });
+    mpix::host_launch(1, 2, [&](const mpix::host_group &group) {
+        if (mpix::pready(group, 0, b.pair.send()) != MPI_SUCCESS) b.failed = true;
+    });
+    b.finish();
+    receiver.join();
+    CHECK(b.pair.sending()->defer_count == 0);
+    CHECK(b.pair.wanted(0) == b.epoch);
+    // One alone has more.
+    b.start();
+    receiver = b.waiting(1, 2, patience, MPI_SUCCESS);
+    b.until([&] { return b.all_wanted(); });
+    REQUIRE(b.ready(0) == MPI_SUCCESS);
+    b.finish();
+    receiver.join();
+    CHECK(b.pair.read() == 1);
+}
+
+TEST_CASE("who asked in the last epoch is waited for a while") {
+    // As many looks as it takes to store all of the bytes, or for as long as a question takes.
+    constexpr std::uint64_t least = 3, few = 5;
+    for (const std::uint64_t most : {few, std::uint64_t{most_looks_for_question}}) {
+        const std::uint64_t bytes = most == few ? few * least : 1000;
+        for (const std::uint64_t epoch : {2, 7})
+            for (const std::uint64_t before : {epoch, epoch - 1, std::uint64_t{0}})
+                for (const std::uint64_t after : {std::uint64_t{0}, std::uint64_t{1}, most, most + 1}) {
+                    std::uint64_t looks = 0;
+                    const bool asked =
+                        is_asked_for(epoch, bytes, least, [&] { return ++looks > after ? epoch : before; });
+                    const bool at_once = before == epoch || after == 0, waited_for = before + 1 == epoch;
+                    CAPTURE(most, epoch, before, after);
+                    CHECK(asked == (at_once || (waited_for && after <= most)));
+                    CHECK(looks == (at_once || !waited_for ? 1 : std::min(after, most) + 1));
+                }
+    }
+    std::uint64_t looks = 0;
+    CHECK_FALSE(is_asked_for(1, 1000, least, [&] { return looks++; }));  // 0, if anybody looked
+    CHECK(looks == 0);
+}
+
+TEST_CASE("who does not read does not ask") {
+    const way by = ways();
+    std::uint64_t limit = patience, bytes = 192;
+    int threads = 2, senders = 1;
+    SECTION("a thread alone") { threads = 1; }
+    SECTION("a group that waits for a moment") { limit = least_reading_ns / 2; }
+    SECTION("a group with too much for each thread") { bytes = most_read_per_thread * 2 + 8; }
+    SECTION("a group that waits for many of the sender's") { senders = most_read_partitions + 1, bytes = 80; }
+    bench b(of(senders, 1, bytes), by);
+    b.first_epoch();
+    for (int e = 0; e < 2; ++e) {
+        b.start();
+        std::atomic<bool> over{false};
+        std::thread receiver([&] {
+            mpix::host_launch(1, threads, [&](const mpix::host_group &group) {
+                const auto wait = b.waits(group);
+                for (int code = MPI_ERR_PENDING; code == MPI_ERR_PENDING;) {
+                    code = wait(group, 0, limit);
+                    if (code != MPI_SUCCESS && (code != MPI_ERR_PENDING || limit == patience)) b.failed = true;
+                }
+            });
+            over = true;
+        });
+        // It is in the call by then, or has been: what is looked at is that nothing is wanted whenever one looks.
+        for (int look = 0; look < 2000; ++look) {
+            for (int p = 0; p < senders; ++p)
+                if (b.pair.wanted(p) != 0) b.failed = true;
+            std::this_thread::yield();
+        }
+        for (int p = 0; p < senders; ++p) REQUIRE(b.ready(p) == MPI_SUCCESS);
+        b.until([&] { return over.load(); });
+        receiver.join();
+        b.finish();
+    }
+    CHECK(b.pair.sending()->defer_count == 0);
+    CHECK(b.pair.answer(0) == 0);
+}
+
+TEST_CASE("who may come to read waits in that way, and who never does in another") {
+    mpix_prequest r{};
+    for (int mine = 1; mine <= 6; ++mine) {
+        for (std::uint64_t senders = 1; senders <= 30; ++senders) {
+            for (std::uint64_t bytes = 8; bytes <= 16 * most_read_per_thread; bytes *= 2) {
+                // Of one of ours.
+                r.partitions = mine;
+                r.partition_bytes = senders * bytes;
+                const std::uint64_t of_sender = static_cast<std::uint64_t>(mine) * bytes;
+                for (const unsigned threads : {1u, 2u, 5u}) {
+                    bool asks = false;
+                    for (int j = 0; j < mine; ++j) {
+                        const overlap range = sender_partitions(&r, j, senders);
+                        const std::uint64_t count = range.last - range.first + 1;
+                        asks = asks || (threads >= least_reading_threads && count <= most_read_partitions &&
+                                        count * of_sender <= most_read_per_thread * threads);
+                    }
+                    CAPTURE(mine, senders, bytes, threads);
+                    const bool may = may_read(&r, senders, threads);
+                    CHECK((may || !asks));
+                    CHECK((!may || may_read(&r, 0, threads)));
+                    // Where all of ours are of whole ones of the sender's, or all of these of ours, exactly.
+                    if (senders % static_cast<std::uint64_t>(mine) == 0 ||
+                        static_cast<std::uint64_t>(mine) % senders == 0)
+                        CHECK(may == asks);
+                }
+            }
+        }
+    }
+}
+
+TEST_CASE("what comes inline is taken out by too few threads to do that at once, whoever else waits") {
+    pair_shape s = of(2, 2, 72, 0);
+    s.inline_buffer = true;
+    s.sole = GENERATE(false, true);
+    bench b(s, {GENERATE(false, true), false});
+    for (int e = 0; e < 4; ++e) {
+        b.start();
+        std::thread receiver = b.waiting(1, 2, patience, MPI_SUCCESS);
+        mpix::host_launch(1, 4, [&](const mpix::host_group &group) {
+            for (int p = 0; p < 2; ++p)
+                if (mpix::pready(group, p, b.pair.send()) != MPI_SUCCESS) b.failed = true;
+        });
+        receiver.join();  // that the host hears of it behind the bytes is an order of time, see tell_taken
+        b.finish();
+    }
+    CHECK(b.pair.sending()->defer_count == 0);
+}
+
+TEST_CASE("who ends its wait at the deadline answers for what it has asked for: the engine moves it") {
+    std::mt19937_64 random(Catch::rngSeed());
+    bench b(of(2, 1, 96), ways());
+    b.first_epoch();
+    for (int e = 0; e < 3; ++e) {
+        b.start();
+        // Who comes to it so late that little is left of its time does not ask.
+        std::thread receiver;
+        const auto answered = [&](int p) { return b.pair.answer(p) == 2 * b.epoch + 1; };
+        for (std::uint64_t limit = 2 * least_reading_ns; !answered(0) || !answered(1); limit *= 4) {
+            REQUIRE(limit < patience);
+            receiver = b.waiting(1, 2, limit, MPI_ERR_PENDING);
+            receiver.join();
+        }
+        for (int p = 0; p < 2; ++p) CHECK(b.pair.wanted(p) == 0);
+        // Another group asks, and is offered it, but who has answered has answered.
+        receiver = b.waiting(1, 3, patience, MPI_SUCCESS);
+        b.until([&] { return b.all_wanted(); });
+        for (int p = 0; p < 2; ++p) REQUIRE(b.ready(p) == MPI_SUCCESS);
+        b.finish();
+        receiver.join();
+        CHECK(b.pair.read() == 0);
+        CHECK(b.pair.refused() == 2 * static_cast<unsigned>(e + 1));
+    }
+    // And in the next epoch it reads again.
+    b.start();
+    std::thread receiver = b.waiting(1, 2, patience, MPI_SUCCESS);
+    b.until([&] { return b.all_wanted(); });
+    for (int p = 0; p < 2; ++p) REQUIRE(b.ready(p) == MPI_SUCCESS);
+    b.finish();
+    receiver.join();
+    CHECK(b.pair.read() == 2);
+}
+
+TEST_CASE("an offer that meets the deadline is read or refused, never both and never neither") {
+    std::mt19937_64 random(Catch::rngSeed());
+    bench b(of(1, 1, 96), ways());
+    b.first_epoch();
+    const auto answers = [&] { return b.pair.read() + b.pair.refused(); };
+    // Until it has met some: with more and more time, for beside others that want the cores threads are slow to begin.
+    for (unsigned e = 0; e < 60 || (answers() == 0 && e < 600); ++e) {
+        b.start();
+        // Every other time there is somebody else who has asked, and stays.
+        std::thread other;
+        if (e % 2 == 0) {
+            other = b.waiting(1, 2, patience, MPI_SUCCESS);
+            b.until([&] { return b.pair.wanted(0) == b.epoch; });
+        }
+        const std::uint64_t limit = 4 * least_reading_ns + random() % (2'000'000 * (1 + e / 20));
+        std::atomic<int> answered{-1};
+        std::thread receiver([&] {
+            mpix::host_launch(1, 2, [&](const mpix::host_group &group) {
+                const int code = b.waits(group)(group, 0, limit);
+                if (group.thread_rank() == 0) answered = code;
+            });
+        });
+        b.until([&] { return b.pair.wanted(0) == b.epoch || answered != -1; });
+        const std::uint64_t end = now_ns() + random() % (limit + 1'000'000);
+        while (now_ns() < end) std::this_thread::yield();
+        REQUIRE(b.ready(0) == MPI_SUCCESS);
+        b.finish();
+        receiver.join();
+        if (other.joinable()) other.join();
+        CHECK((answered == MPI_SUCCESS || answered == MPI_ERR_PENDING));
+    }
+    CHECK(answers() != 0);
+    CHECK((b.prepared_members != 0) == b.prepares);
+}
+
+TEST_CASE("what an earlier epoch has left is not taken for this one's") {
+    bench b(of(2, 2, 96));
+    b.first_epoch();
+    b.start();
+    std::thread receiver = b.waiting(1, 2, patience, MPI_SUCCESS);
+    b.until([&] { return b.pair.wanted(0) == b.epoch; });
+    REQUIRE(b.ready(0) == MPI_SUCCESS);
+    b.until([&] { return b.pair.wanted(1) == b.epoch; });
+    REQUIRE(b.ready(1) == MPI_SUCCESS);
+    b.finish();
+    receiver.join();
+    CHECK(b.pair.read() == 2);
+    // Nobody waits, though somebody did.
+    b.start();
+    for (int p = 0; p < 2; ++p) REQUIRE(b.ready(p) == MPI_SUCCESS);
+    CHECK(b.pair.flag(0) == b.epoch);
+    CHECK(b.pair.sending()->defer_count == 2);
+    b.finish();
+    // Who waits reads nothing of what was offered before.
+    b.start();
+    receiver = b.waiting(1, 2, 2 * least_reading_ns, MPI_ERR_PENDING);
+    receiver.join();
+    for (int p = 0; p < 2; ++p) REQUIRE(b.ready(p) == MPI_SUCCESS);
+    b.finish();
+    CHECK(b.pair.read() == 2);
+}
+
+TEST_CASE("of two callers of a partition only who has claimed it flags it") {
+    bench b(of(2, 1, 48, 40));  // one thread leaves it to others, two do not
+    b.first_epoch();
+    b.start();
+    store_relaxed(b.pair.sending()->wanted, b.epoch);  // as a group that asks
+    REQUIRE(b.ready(0) == MPI_SUCCESS);
+    REQUIRE(b.pair.sending()->defer_count == 1);
+    // These know that the epoch is open, and store at once.
+    mpix::host_launch(1, 2, [&](const mpix::host_group &group) {
+        if (mpix::pready(group, 0, b.pair.send()) != MPI_ERR_ARG) b.failed = true;
+    });
+    CHECK_FALSE(b.failed);
+    CHECK(b.pair.flag(0) < b.epoch);
+    REQUIRE(b.ready(1) == MPI_SUCCESS);
+    store_release(b.pair.receiving()->answers, 2 * b.epoch + 1);
+    b.finish(true);
+    CHECK(b.pair.refused() == 1);
+}
+
+TEST_CASE("of several partitions those are read that were offered in this epoch") {
+    bench b(of(2, 1, 96), ways());
+    b.first_epoch();
+    for (int e = 0; e < 3; ++e) {
+        b.start();
+        std::thread receiver = b.waiting(1, 2, patience, MPI_SUCCESS);
+        b.until([&] { return b.all_wanted(); });
+        for (const int p : {1, 0}) {
+            REQUIRE(b.ready(p) == MPI_SUCCESS);
+            b.until([&] { return b.pair.answer(p) == 2 * b.epoch; });
+            if (p == 1) CHECK(b.pair.flag(0) < b.epoch);
+        }
+        b.finish();
+        receiver.join();
+        CHECK(b.pair.read() == 2 * static_cast<unsigned>(e + 1));
+    }
+}
+
+TEST_CASE("what is written just before the offer is read, and the buffer is free when the engine has its answer") {
+    bench b(of(1, 1, 192));
+    b.first_epoch();
+    for (int e = 0; e < 20; ++e) {
+        // Nothing but the offer orders the sender's bytes before their reading, and nothing but the answer orders that before the next
+        // ones: ThreadSanitizer looks on.
+        b.pair.poison_in();
+        b.pair.start_receive(++b.epoch);
+        b.pair.clear_to_send(b.epoch);
+        std::vector<char> received(192);
+        std::thread receiver([&] {
+            mpix::host_launch(1, 3, [&](const mpix::host_group &group) {
+                if (mpix::wait_arrived(group, b.pair.receive(), 0, patience) != MPI_SUCCESS) b.failed = true;
+                if (group.thread_rank() == 2) std::memcpy(received.data(), b.pair.receiving()->buffer, received.size());
+            });
+        });
+        b.until([&] { return b.all_wanted(); });
+        b.pair.start_send(b.epoch);
+        b.pair.fill_out(b.random);
+        const std::vector<char> sent(b.pair.sending()->buffer, b.pair.sending()->buffer + 192);
+        REQUIRE(b.ready(0) == MPI_SUCCESS);
+        b.until([&] { return b.pair.progress(b.epoch); });
+        b.pair.fill_out(b.random);
+        receiver.join();
+        CHECK_FALSE(b.failed);
+        CHECK(received == sent);
+        b.pair.end(b.epoch);
+    }
+    CHECK(b.pair.read() == 20);
+}

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Another process's own memory, on the same node: nothing is mapped, the system copies there for us (process_vm_writev). That
+// takes leave to trace the other process, which containers, Yama and other users do not give; so whoever means to write tries
+// it first.
+#ifndef MPIX_TRANSPORT_CMA_H
+#define MPIX_TRANSPORT_CMA_H
+
+#include <mpix/detail/abi.h>
+
+#include <cstdint>
+
+#include "transport/transport.h"
+
+namespace mpix::transport {
+
+// What a process tells others of itself, for them to try.
+struct memory_probe {
+    std::int64_t pid;
+    std::uint64_t address;   // of the words there
+    std::uint64_t nonce[2];  // which they hold
+};
+memory_probe probe_of_this_process();
+
+// A process that may be written to.
+struct peer_memory final : mpix_far_memory {
+    std::int64_t pid = 0;
+    int alive = -1;  // readable once that process has ended; or -1
+};
+
+// Reads there, so that it is the right process, and writes there. A sentence if that cannot be done.
+outcome reach_memory(const memory_probe &theirs, peer_memory &out);
+
+// Whether the system can reach a buffer of ours that way, as it cannot where memory of devices is mapped. By its first and last byte.
+bool others_may_write(void *buffer, std::uint64_t bytes);
+
+// Whether all of that can be read by writes as above. Slow: for who has to know why one has failed.
+bool can_be_read(const void *from, std::uint64_t bytes);
+
+// The user's own buffer, to the wire, and from there to an address for peer_memory.
+void describe_buffer(void *buffer, std::uint64_t bytes, wire_region &out);
+outcome attach_buffer(const wire_region &wire, region &out);
+
+}  // namespace mpix::transport
+
+#endif  // MPIX_TRANSPORT_CMA_H

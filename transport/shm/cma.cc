@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "transport/cma.h"
+
+#include <poll.h>
+#include <sys/random.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+namespace mpix::transport {
+namespace {
+
+struct probe_words {
+    std::uint64_t nonce[2];
+    std::uint64_t echo;  // what others write here, all of them the same
+};
+
+probe_words &own_words() {
+    static probe_words *const words = [] {
+        auto *const made = new probe_words{};
+        if (getrandom(made->nonce, sizeof made->nonce, 0) != sizeof made->nonce) made->nonce[0] = 0;
+        return made;
+    }();
+    return *words;
+}
+
+using copy_call = ssize_t (*)(pid_t, const iovec *, unsigned long, const iovec *, unsigned long, unsigned long);
+
+// All of it, in as many calls as it takes: one moves 2 GiB at most, and stops where a page is missing. 0, or an errno.
+int copy_all(copy_call copy, std::int64_t pid, std::uint64_t there, void *here, std::uint64_t bytes) {
+    constexpr std::uint64_t most = 1u << 30;
+    auto *at = static_cast<char *>(here);
+    while (bytes != 0) {
+        const std::uint64_t part = std::min(bytes, most);
+        const iovec local{at, part};
+        const iovec remote{reinterpret_cast<void *>(there), part};
+        const ssize_t done = copy(static_cast<pid_t>(pid), &local, 1, &remote, 1, 0);
+        if (done < 0 && errno == EINTR) continue;
+        if (done < 0) return errno;
+        if (done == 0) return EFAULT;
+        at += done;
+        there += static_cast<std::uint64_t>(done);
+        bytes -= static_cast<std::uint64_t>(done);
+    }
+    return 0;
+}
+
+// A file that can be read from once the process has ended, or -1: an older system.
+int open_process(std::int64_t pid) {
+#ifdef SYS_pidfd_open
+    return static_cast<int>(syscall(SYS_pidfd_open, static_cast<pid_t>(pid), 0));
+#else
+    (void)pid;
+    return -1;
+#endif
+}
+
+// The thread that calls does the copy, inside of the system: so what it publishes next is behind the bytes. The number of a
+// process that has ended may be another's already.
+int write_there(const mpix_far_memory *self, char *to, const void *from, std::uint64_t bytes) {
+    const auto &memory = *static_cast<const peer_memory *>(self);
+    pollfd ended{memory.alive, POLLIN, 0};
+    if (memory.alive >= 0 && poll(&ended, 1, 0) > 0) return ESRCH;
+    return copy_all(process_vm_writev, memory.pid, reinterpret_cast<std::uintptr_t>(to), const_cast<void *>(from),
+                    bytes);
+}
+
+outcome refused(const char *call, int error) { return std::string(call) + ": " + std::strerror(error); }
+
+}  // namespace
+
+memory_probe probe_of_this_process() {
+    const probe_words &words = own_words();
+    return {getpid(), reinterpret_cast<std::uintptr_t>(&words), {words.nonce[0], words.nonce[1]}};
+}
+
+outcome reach_memory(const memory_probe &theirs, peer_memory &out) {
+    out.pid = theirs.pid;
+    if (theirs.nonce[0] == 0 || theirs.pid <= 0) return "that process has told of no memory to try";
+    out.alive = open_process(theirs.pid);  // before its number is known to be right; for as long as we run
+    const auto give_up = [&out](outcome why) {
+        if (out.alive >= 0) close(out.alive);
+        out.alive = -1;
+        return why;
+    };
+    probe_words seen{};
+    if (const int bad = copy_all(process_vm_readv, theirs.pid, theirs.address, &seen, sizeof seen); bad != 0)
+        return give_up(refused("process_vm_readv", bad));
+    // Where process numbers count in another namespace it may be anybody.
+    if (std::memcmp(seen.nonce, theirs.nonce, sizeof seen.nonce) != 0)
+        return give_up("the process of that number is another one here");
+    const std::uint64_t echo = theirs.address + offsetof(probe_words, echo);
+    if (const int bad = copy_all(process_vm_writev, theirs.pid, echo, seen.nonce, sizeof seen.echo); bad != 0)
+        return give_up(refused("process_vm_writev", bad));
+    if (const int bad = copy_all(process_vm_readv, theirs.pid, echo, &seen.echo, sizeof seen.echo); bad != 0)
+        return give_up(refused("process_vm_readv", bad));
+    if (seen.echo != theirs.nonce[0]) return give_up("what process_vm_writev has written is not there");
+    out.write = write_there;
+    return {};
+}
+
+bool others_may_write(void *buffer, std::uint64_t bytes) {
+    for (char *const at : {static_cast<char *>(buffer), static_cast<char *>(buffer) + bytes - 1}) {
+        char byte;
+        if (copy_all(process_vm_readv, getpid(), reinterpret_cast<std::uintptr_t>(at), &byte, 1) != 0) return false;
+    }
+    return true;
+}
+
+bool can_be_read(const void *from, std::uint64_t bytes) {
+    // A byte of each page, written to ourselves: the same call reads it in the same way.
+    const auto page = static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
+    const auto begin = reinterpret_cast<std::uintptr_t>(from), end = begin + bytes;
+    for (std::uintptr_t at = begin; at < end; at = (at / page + 1) * page) {
+        char byte = 0;
+        if (copy_all(process_vm_writev, getpid(), reinterpret_cast<std::uintptr_t>(&byte), reinterpret_cast<void *>(at),
+                     1) == EFAULT)
+            return false;
+    }
+    return true;
+}
+
+void describe_buffer(void *buffer, std::uint64_t bytes, wire_region &out) {
+    const std::uint64_t address = reinterpret_cast<std::uintptr_t>(buffer);
+    out = {};
+    out.transport = id_shm;
+    out.device = on_host;
+    out.bytes = bytes;
+    std::memcpy(out.address, &address, sizeof address);
+}
+
+outcome attach_buffer(const wire_region &wire, region &out) {
+    std::uint64_t address = 0;
+    std::memcpy(&address, wire.address, sizeof address);
+    if (wire.transport != id_shm || wire.device != on_host || address == 0 || address + wire.bytes < address)
+        return "malformed description of a receive buffer";
+    out = {};
+    out.address = reinterpret_cast<void *>(address);
+    out.bytes = wire.bytes;
+    return {};
+}
+
+}  // namespace mpix::transport
