@@ -11,10 +11,11 @@
 namespace mpix::detail {
 
 // The kernels' word size W, and what it stands for:
-//   16, 8, 4  units: a thread moves 16 packed bytes. Right if the written side is contiguous, or consists of such words.
-//             Grids are unpacked by W < 16 one word per lane, as smaller words are scattered.
-//   1         at any alignment. Pack: packed words that come from two runs. Unpack of grids: by cells; or by single bytes,
-//             one per lane, if the rows are so short that their ends, stored in parts, would be most of the work.
+//   16, 8, 4  units: a thread moves 16 packed bytes. Right if the written side is contiguous, or has such words. Grids
+//             are unpacked by W < 16 one word per lane, as smaller words are scattered.
+//   1         at any alignment. Pack: packed words that come from two runs. Unpack of grids: by cells; or by single
+//             bytes, one per lane, if the rows are so short that their ends, stored in parts, would be most of the
+//             work.
 constexpr int64_t shortest_row_of_cells = 128;
 // Packed rows shorter than 16 bytes, and farther apart than this, go by W = 1, so that neighbouring lanes have
 // neighbouring rows. By units, each lane's four rows would be far from the next lane's.
