@@ -42,8 +42,8 @@ public:
     change remove(const match_key &key, const pair &both);
     // Removes all keys of this source.
     void remove_source(int source);
-    // in_doubt: whether some pair would be final if no place before it were undecided. end_doubt: no longer wait for
-    // the undecided places, as if their waiting requests were freed.
+    // in_doubt: whether some place would be decided if none before it were undecided. end_doubt: later places no longer
+    // wait for the undecided ones, as if the requests there will be freed some time.
     bool in_doubt(const match_key &key) const;
     change end_doubt(const match_key &key);
 
