@@ -15,7 +15,7 @@
 namespace mpix {
 namespace {
 
-// Whether it says that we touch that process's memory no more, and something of ours is still on its way there.
+// Whether the message gives up access to that process's memory while puts of ours are still on their way there.
 bool overtakes(int world_rank, const control_message &message, std::unique_ptr<transport::transfer> &flush) {
     const auto kind = static_cast<control>(message.kind);
     transport::network *const network = transport::network_in_use();
@@ -23,7 +23,7 @@ bool overtakes(int world_rank, const control_message &message, std::unique_ptr<t
     try {
         flush = network->flush(world_rank);
     } catch (const std::bad_alloc &) {
-        return true;  // as far as is known
+        return true;  // perhaps not, but nothing tells
     }
     return flush != nullptr;
 }
@@ -36,8 +36,8 @@ void control_channel::open() {
     post_receive();
 }
 
-// A persistent receive from nobody that is never started: libraries check the type when it is made. It goes by our
-// communicator, so that the user's error handler does not hear of it.
+// Libraries check the datatype when a persistent receive is made, so one from MPI_PROC_NULL is made, and never started.
+// It is made on our communicator, so that the user's error handler is not called.
 bool control_channel::takes(MPI_Datatype datatype) const {
     char nothing = 0;
     MPI_Request probe = MPI_REQUEST_NULL;
@@ -64,8 +64,8 @@ void control_channel::forget() {
     introductions_.clear();
 }
 
-// A send may need its receiver to get on. So whoever has nothing to send any more still takes what comes, until a barrier
-// says that nobody has.
+// A send may make progress only while its receiver calls MPI. So a process that has nothing left to send still
+// receives, until a barrier says that no process has anything left.
 bool control_channel::emptied() {
     for (int arrived = 1; arrived;) {
         arrived = 0;
@@ -124,7 +124,8 @@ void control_channel::fill_outboxes() {
     }
 }
 
-// Forget what has been sent, up to the first that has not, which goes behind the others: asking in vain is what takes time.
+// Forget the sends that have finished, up to the first that has not. That one goes to the end of the list, because each
+// vain MPI_Test takes time.
 void control_channel::clear_sent() {
     while (!sending_.empty()) {
         int sent = 0;
@@ -155,14 +156,14 @@ void control_channel::send(int world_rank, const control_message &message) {
 void control_channel::release_held() {
     for (auto it = held_.begin(); it != held_.end();) {
         auto &[flush, messages] = it->second;
-        transport::outcome lost;  // then nothing is on its way any more
+        transport::outcome lost;  // if it is set, nothing is on its way any more
         if (flush == nullptr ? overtakes(it->first, messages.front(), flush) : !flush->finished(lost)) {
             ++it;
             continue;
         }
         flush = nullptr;
         if (processes_.known_to_have_ended(it->first)) messages.clear();
-        if (!messages.empty()) {  // the one that the flush was for, whatever was put since
+        if (!messages.empty()) {  // the flush was for this one, whatever was put since
             post(it->first, messages.front());
             messages.pop_front();
         }
@@ -209,14 +210,14 @@ bool control_channel::receive_by_mpi(int &source, control_message &out) {
         const std::string bad = check_control(&incoming_, static_cast<std::size_t>(bytes < 0 ? 0 : bytes), out);
         post_receive();
         source = status.MPI_SOURCE;
-        processes_.note_one_without_memory();  // one that cannot map ours
+        processes_.note_one_without_memory();  // the sender cannot map our memory
         if (bad.empty()) return true;
         say(format("ignored {} from world rank {}", bad, source));
     }
 }
 
 bool control_channel::receive(int &source, control_message &out) {
-    if (!meet_introduced()) return false;  // what comes next may need them
+    if (!meet_introduced()) return false;  // the next message may need these addresses
     for (control_message put; processes_.receive(source, put);) {
         const std::string bad = check_control(&put, sizeof put, out);
         if (bad.empty()) return true;
@@ -260,7 +261,7 @@ void control_channel::take_introduction(int source, const control_message &m) {
     static_cast<void>(meet_introduced());
 }
 
-// Let the network know of those whose addresses are whole. False: there is no memory for one, and it is tried again.
+// Give the network the addresses that are complete. False: memory ran out, and it will be tried again.
 bool control_channel::meet_introduced() {
     bool all = true;
     for (auto it = introductions_.begin(); it != introductions_.end();) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// How control messages travel: within a node through shared memory (fifo.h), else on a communicator of our own, and
-// behind what we have put into the peer's memory by a network. And by which address a network reaches a process: told, and
-// learnt, in pieces.
+// How control messages travel: within a node through shared memory (fifo.h), between nodes on a communicator of our
+// own. A message that gives up access to the peer's memory waits until our puts to that peer have arrived.
+// Introductions, which carry the address by which a network reaches a process, also travel here, in pieces.
 #ifndef MPIX_HOST_CONTROL_CHANNEL_H
 #define MPIX_HOST_CONTROL_CHANNEL_H
 
@@ -20,38 +20,38 @@
 
 namespace mpix {
 
-// The caller serialises all but holds_any().
+// The caller serialises all calls but holds_any().
 class control_channel {
 public:
-    // Nothing is sent to those that have ended.
+    // Processes that have ended are sent nothing.
     explicit control_channel(process_table &processes) : processes_(processes) {}
 
     // Collective over MPI_COMM_WORLD.
     void open();
-    // A barrier of its processes.
+    // A barrier of the processes of this communicator.
     void begin_barrier(MPI_Request &out);
-    // What is not sent yet will not be.
+    // Drops everything that has not been sent yet.
     void forget();
-    // Behind a barrier that all have come to: takes what is on its way to us and throws it away. True once all that
-    // anybody had to send has left. Asked again and again, by all processes.
+    // All processes call this repeatedly after a barrier. It receives what is on its way to this process, and discards
+    // it. True once everything that any process had to send has left.
     bool emptied();
-    // When it is empty.
+    // Only after emptied() has returned true.
     void close();
 
-    // What says that we touch the peer's memory no more leaves after all that we have put there has arrived, and whatever
-    // comes later stays behind it.
+    // A DETACH or WITHDRAW leaves only after all our puts to that peer have arrived. Later messages to the peer wait
+    // behind it.
     void send(int world_rank, const control_message &message);
-    // The next one that has come; false: there is none.
+    // The next message that has arrived; false: there is none.
     bool receive(int &source, control_message &out);
-    // Get on with sending.
+    // Continues sending.
     void advance();
-    // Whether any message waits: for what was put before, or for room at its receiver. Any thread may ask.
+    // Whether any message waits for a flush, or for room at its receiver. Any thread may ask.
     bool holds_any() const { return holding_.load(std::memory_order_acquire) != 0; }  // pairs: H6
 
-    // Whether the MPI library takes that datatype for communication. Any thread may ask.
+    // Whether the MPI library accepts the datatype for communication. Any thread may ask.
     bool takes(MPI_Datatype datatype) const;
 
-    // Let that process know how the network reaches us; once.
+    // Tells that process, once, how the network reaches this one.
     transport::outcome introduce_to(int world_rank, transport::network &network);
     void take_introduction(int source, const control_message &piece);
 
@@ -77,25 +77,25 @@ private:
         int world_rank;
         control_message message;
     };
-    transport::safe_deque<addressed> left_to_callers_;  // by the progress thread, which may not call MPI
-    bool all_sent_ = false;                             // and what says whether the others' has been sent as well:
+    transport::safe_deque<addressed> left_to_callers_;  // left by the progress thread, which may not call MPI
+    bool all_sent_ = false;                             // by this process; `emptied_`: by all
     MPI_Request emptied_ = MPI_REQUEST_NULL;
 
-    // Of processes on other nodes.
+    // For processes on other nodes.
     struct held {
-        std::unique_ptr<transport::transfer> flush;  // which the first message waits for; null: it could not be begun
+        std::unique_ptr<transport::transfer> flush;  // the first message waits for it; null: no memory to begin it
         transport::safe_deque<control_message> messages;
     };
     transport::safe_map<int, held> held_;
-    transport::safe_map<int, transport::safe_deque<control_message>> overflow_;  // of full outboxes
-    std::atomic<std::size_t> holding_{0};                                        // the size of the two
+    transport::safe_map<int, transport::safe_deque<control_message>> overflow_;  // outbox is full
+    std::atomic<std::size_t> holding_{0};                                        // held_ and overflow_ together
     transport::safe_set<int> introduced_to_;
     struct introduction {
         transport::safe_vector<std::uint8_t> address;
-        std::uint64_t bytes = 0;  // once it is whole
+        std::uint64_t bytes = 0;  // 0 until the address is complete
         std::int32_t network = 0;
     };
-    transport::safe_map<int, introduction> introductions_;  // not whole, or not known to the network yet
+    transport::safe_map<int, introduction> introductions_;  // incomplete, or the network has yet to be told
 };
 
 }  // namespace mpix

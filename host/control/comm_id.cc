@@ -13,7 +13,7 @@ std::uint64_t mix(std::uint64_t seed, std::uint64_t value) {
     return x ^ (x >> 31);
 }
 
-// After the library has made a communicator there is no way back: of the reserve.
+// The library has made the communicator, so this must not fail: the memory comes from the reserve.
 transport::safe_vector<int> world_ranks(MPI_Group group) {
     int n = 0;
     PMPI_Group_size(group, &n);
@@ -60,10 +60,11 @@ void communicator_registry::stop() {
     started_.store(false, std::memory_order_release);  // pairs: H5
     PMPI_Comm_free(&stand_in_);
     const std::lock_guard lock(mutex_);
-    entries_.clear();  // their handlers, too, are given back before MPI ends
+    entries_.clear();  // frees error handlers, too, which must happen before MPI ends
 }
 
-// `mutex_` is held. A name of 0: not known. That is said too, in case the handle's last owner was freed unseen.
+// `mutex_` is held. A name of 0 means not known. Then the entry is erased, in case the handle belonged to a
+// communicator that was freed without our seeing it.
 void communicator_registry::enter(MPI_Comm made, std::uint64_t name) {
     if (made == MPI_COMM_NULL) return;
     if (name == 0)

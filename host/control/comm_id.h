@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// A name for each communicator that all its members find without a message: a hash of how it came about
-// (its parent's name, the constructor, how many constructors that parent has seen, colour, group, tag).
-// MPI makes all members call the constructors of one communicator in the same order, so they agree.
+// A communicator's name, which all members compute without a message. It is a hash of how the communicator was made:
+// its parent's name, the constructor, how many constructors have been called on that parent, colour, group, tag. MPI
+// requires all members to call constructors in the same order, so they agree.
 #ifndef MPIX_HOST_CONTROL_COMM_ID_H
 #define MPIX_HOST_CONTROL_COMM_ID_H
 
@@ -27,7 +27,7 @@ struct communicator {
     std::uint64_t name = 0;
     std::vector<int> peers;  // rank in the communicator (remote group of an intercommunicator) to world rank
     int rank = 0;            // ours
-    // Once the user has freed it under requests: the handler that it had.
+    // Set when the user frees the communicator while requests on it exist: its error handler.
     mutable std::atomic<MPI_Errhandler> last_handler{MPI_ERRHANDLER_NULL};
 };
 
@@ -52,21 +52,22 @@ enum class constructor : std::uint64_t {
 
 class communicator_registry {
 public:
-    // MPI_COMM_WORLD and MPI_COMM_SELF; called once, in MPI_Init, and MPI_Finalize.
+    // Enters MPI_COMM_WORLD and MPI_COMM_SELF. Called once each, in MPI_Init and MPI_Finalize.
     void start();
     void stop();
-    // A communicator of ours, to call the handlers of freed ones with.
+    // A communicator of ours, on which the error handlers of freed communicators are called.
     MPI_Comm stand_in() const { return stand_in_; }
 
-    // What a constructor gave this member: MPI_COMM_NULL where it is in none of what was made. To be called once the
-    // library has done it: a member whose call is refused calls again, and the others know of one call only.
+    // `made` is what the constructor returned to this process; it may be MPI_COMM_NULL. Call these only after the MPI
+    // library's call has succeeded: where it failed, the caller repeats it, while the other members count one call.
 
-    // Collective over `parent`, whose members all call its constructors in the same order. `detail` tells apart
-    // what one call makes for several sets of members.
+    // Collective over `parent`, whose members all call its constructors in the same order. `detail` distinguishes the
+    // communicators that one call makes for different sets of members.
     void add(MPI_Comm made, MPI_Comm parent, constructor how, std::uint64_t detail = 0);
-    // Collective over a group within `parent`, of which the other members do not hear.
+    // Collective over a group within `parent`. The other members do not know of the call.
     void add_of_group(MPI_Comm made, MPI_Comm parent, MPI_Group group, int tag);
-    // No parent that all members know of: only the members, both sides of an intercommunicator, and the tag.
+    // For a communicator without a parent that all members know. The name is made of the members (both sides of an
+    // intercommunicator) and the tag.
     void add_orphan(MPI_Comm made, constructor how, std::uint64_t tag);
 
 private:
@@ -79,7 +80,7 @@ private:
     using entries = transport::safe_hash_map<std::uint64_t, entry>;
 
 public:
-    // The user frees it; and gets it back if the library refuses.
+    // The user frees it. restore() puts it back if the MPI library refuses.
     using removed = entries::node_type;
     removed remove(MPI_Comm freed);
     void restore(removed &&freed);

@@ -39,7 +39,7 @@ bool control_inbox::receive(std::size_t &sender, control_message &out) {
             control_fifo &fifo = fifos_[i];
             // acquire: pairs with the release in put(); the message is there.
             const std::uint64_t waiting = fifo.put.load(std::memory_order_acquire) - taken_[i];  // pairs: W1
-            if (waiting == 0 || waiting > control_fifo::slots) continue;  // more is no count of a sender of ours
+            if (waiting == 0 || waiting > control_fifo::slots) continue;  // a correct sender never counts that far
             std::memcpy(&out, &fifo.slot[taken_[i] % control_fifo::slots], sizeof out);
             // release: pairs with the acquire in put(); the slot has been read and may be written to.
             fifo.taken.store(++taken_[i], std::memory_order_release);  // pairs: W2

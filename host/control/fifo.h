@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Control messages within a node. Each process has an inbox in shared memory, with one FIFO for each process of the node, which
-// writes to that one alone: a sender that ends half-way through a message holds up nobody else. MPI takes no part, so any thread
-// may send and receive, whatever thread level MPI was initialised with.
+// Control messages within a node. Each process has an inbox in shared memory, with one FIFO for each process of the
+// node. A FIFO has one writer, so a sender that ends half-way through a message holds up nobody else. MPI takes no
+// part: any thread may send and receive, at every thread level.
 #ifndef MPIX_HOST_CONTROL_FIFO_H
 #define MPIX_HOST_CONTROL_FIFO_H
 
@@ -24,15 +24,16 @@ struct control_fifo {
 };
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
 
-// How many bytes an inbox takes for that many senders: bits that say which FIFOs have news, and the FIFOs.
+// The size of an inbox for that many senders: a bit for each FIFO that says whether it has news, and the FIFOs.
 std::uint64_t inbox_bytes(std::size_t senders);
 
 // The receiver's end. The caller serialises.
 class control_inbox {
 public:
-    // `memory` is of inbox_bytes(senders), and stays.
+    // `memory` has inbox_bytes(senders) bytes, and outlives this object.
     void open(void *memory, std::size_t senders);
-    // The next message, in the order of its sender, whose number is `sender`; nothing in `out` is trusted. False: there is none.
+    // The next message of any sender; those of one sender come in order. `sender` receives its number. The contents of
+    // `out` are not to be trusted. False: there is no message.
     bool receive(std::size_t &sender, control_message &out);
 
 private:
@@ -42,7 +43,7 @@ private:
     std::vector<std::uint64_t> taken_;  // from each FIFO
 };
 
-// The end of the sender with that number. The caller serialises.
+// The sending end of the FIFO with that number. The caller serialises.
 class control_outbox {
 public:
     control_outbox() = default;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// What a send and a receive are matched by.
+// The key by which sends and receives are matched.
 #ifndef MPIX_HOST_CONTROL_MATCH_KEY_H
 #define MPIX_HOST_CONTROL_MATCH_KEY_H
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The messages by which two processes set a pair of requests up, on a communicator of our own.
+// The messages by which two processes set up a pair of requests.
 //
 //   sender                                 receiver
 //     OFFER  ------------------------------>            at MPI_Psend_init
@@ -11,9 +11,9 @@
 //     INTRODUCE either way                              before all others, to a process on another node: how
 //                                                       the network reaches me, in pieces
 //     WITHDRAW  either way                              freed before it was ever started: undo the match; or, from
-//                                                       the receiver, it has met another send
-//     DETACH    either way                              freed, or answer to WITHDRAW: I touch your memory no
-//                                                       more, you may give it up
+//                                                       the receiver: its match is another send
+//     DETACH    either way                              freed, or answer to WITHDRAW: I no longer touch your
+//                                                       memory, you may give it up
 //     INQUIRE   either way                              after a long wait: what is your state?
 //     ANSWER    either way                              to INQUIRE
 #ifndef MPIX_HOST_CONTROL_MESSAGE_H
@@ -76,16 +76,18 @@ constexpr std::uint32_t offer_pull =
 constexpr std::uint32_t accept_slots = 3;   // mask: 1, or 2; within a node that is as many as the landing has room for
 constexpr std::uint32_t accept_inline = 8;  // an inline buffer lies behind the arrival flags (inline_drain.h)
 constexpr std::uint32_t accept_in_place = 16;  // the landing is the receive buffer, in the receiver's own memory
-constexpr std::uint32_t accept_pull = 32;      // they do: offers lie behind the arrival flags
+constexpr std::uint32_t accept_pull = 32;      // they will; RTS words lie behind the arrival flags
 constexpr std::uint32_t accept_in_chunks = 4;  // the message travels in chunks, each with its flag (chunks.h)
 
-// Of all but the last the sender is told by the receiver's clear-to-send that it is final: until then one of the two may be
-// freed unstarted, and the other meet another. Who is unreachable can be told nothing.
+// After a refusal other than refused_unreachable, the receiver's clear-to-send tells the sender that the pair is final.
+// Until then one of the two requests may be freed before it is started, and the other matched anew. A process that
+// cannot be reached cannot be told anything.
 enum refusal_reason : std::uint32_t { refused_not, refused_size, refused_path, refused_unreachable };
 
 control_message make_control(control kind, std::uint64_t from, std::uint64_t to);
 
-// Checks what can be checked without knowing the requests. A sentence if the message is not one of ours.
+// Checks what can be checked without knowing the requests. Returns a sentence if the message is not valid, else an
+// empty string.
 std::string check_control(const void *data, std::size_t bytes, control_message &out);
 
 }  // namespace mpix

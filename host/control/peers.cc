@@ -27,8 +27,9 @@ std::string read_file(const std::string &path) {
     return {std::istreambuf_iterator<char>(file), {}};
 }
 
-// 0 if it cannot be read. The second field, the program's name, may hold anything; the 22nd is the time. Takes no memory from the
-// heap, so that the end of a process is noticed also where there is none.
+// When the process started; 0 if that cannot be read. The second field, the program's name, may contain anything; the
+// 22nd is the time. Takes no memory from the heap, so that the end of a process is noticed even when memory has run
+// out.
 std::uint64_t start_time(std::int64_t pid) {
     char text[1024];
     std::snprintf(text, sizeof text, "/proc/%lld/stat", static_cast<long long>(pid));
@@ -45,7 +46,7 @@ std::uint64_t start_time(std::int64_t pid) {
     return at == nullptr ? 0 : std::strtoull(at, nullptr, 10);
 }
 
-// Processes can tell each other's numbers and times if they agree in this.
+// Processes in the same scope see the same process ids and clock.
 std::uint64_t scope_here() {
     std::string all = read_file("/proc/sys/kernel/random/boot_id");
     if (all.empty()) return 0;
@@ -69,13 +70,13 @@ bool has_ended(const process &p) {
     if (p.scope == 0 || p.scope != here) return false;
     const int fd = static_cast<int>(syscall(SYS_pidfd_open, static_cast<pid_t>(p.pid), 0));
     if (fd < 0) return errno == ESRCH;
-    // Readable once all its threads are gone, also while nobody has asked for its exit status.
+    // The descriptor is readable once all threads of the process are gone, even if nobody has waited for it yet.
     struct pollfd watched = {fd, POLLIN, 0};
     const bool gone = poll(&watched, 1, 0) == 1;
     close(fd);
     if (gone) return true;
     const std::uint64_t started = start_time(p.pid);
-    return started != 0 && started != p.started;  // another one has the number now
+    return started != 0 && started != p.started;  // the id has been reused
 }
 
 void process_table::exchange() {
@@ -87,7 +88,7 @@ void process_table::exchange() {
     PMPI_Comm_rank(MPI_COMM_WORLD, &me_);
     neighbour mine{this_process(), {}, transport::probe_of_this_process(), me_};
     const auto senders = static_cast<std::size_t>(size);
-    // A large region is a sparse mapping of its own: only the FIFOs that are used take memory.
+    // A large region is a sparse mapping of its own: only FIFOs that are used take memory.
     constexpr std::uint64_t sparse = 1u << 20;
     const std::uint64_t bytes = std::max(inbox_bytes(senders), sparse);
     if (!own_inbox_ && transport::node_memory().allocate(bytes, transport::on_host, own_inbox_).empty())
@@ -107,7 +108,7 @@ void process_table::exchange() {
     all_share_memory_.store(own_inbox_ && size == job_size && transport::may_share_memory(), std::memory_order_relaxed);
 }
 
-// Null: no memory is to be shared.
+// Null: memory may not be shared (MPIX_TRANSPORTS).
 process_table::mapped *process_table::map(int world_rank) {
     if (!transport::may_share_memory()) return nullptr;
     const auto known = mapped_.find(world_rank);

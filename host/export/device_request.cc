@@ -28,7 +28,7 @@ static_assert(sizeof(device_route) == offsetof(mpix_prequest, seen_epoch) - offs
               "the route is written to the GPU as one piece");
 
 namespace {
-std::mutex copies_mutex;  // held while mappings are closed: no kernel can begin to wait for us meanwhile
+std::mutex copies_mutex;  // held while mappings are closed, so that no request is exported meanwhile
 unsigned copies = 0;
 std::mutex views_mutex;
 transport::safe_vector<transport::region> &views_to_close() {
@@ -57,7 +57,7 @@ device_copy::~device_copy() {
     end();
 }
 
-// As request::bury; its words are in itself.
+// As request::bury. The words of this copy are within its own memory.
 void device_copy::bury() {
     static_assert(sizeof(mpix_prequest) - offsetof(mpix_prequest, landing) >= sizeof(mpix_words));
     mpix_prequest none{};
@@ -134,7 +134,7 @@ problem device_copy::make(const copy_source &r, std::uint64_t epoch, std::uint32
     p->offsets = offsets;
     p->seen_epoch = epoch;
     p->ready_count = epoch * static_cast<std::uint64_t>(r.partitions);
-    p->defer_count = r.home->defer_count;  // the engine goes on where it was in the ring
+    p->defer_count = r.home->defer_count;  // the engine continues at its place in the ring
     if (config().check && r.kind == MPIX_KIND_SEND && r.partition_bytes != 0) {
         const std::vector<std::uint64_t> none(shared_words(r));
         const std::uint64_t size = none.size() * sizeof none[0];

@@ -19,7 +19,7 @@ namespace mpix {
 
 struct plan;
 
-// The part of a mpix_prequest that is filled in once the peer is known, as the GPU reaches it.
+// The part of a mpix_prequest that is filled in once the peer is known, with addresses as the GPU reaches them.
 struct device_route {
     char *landing = nullptr;
     std::uint64_t *flags = nullptr;
@@ -38,7 +38,7 @@ struct device_route {
     std::uint64_t *answers = nullptr;
 };
 
-// What a request's copy is made from.
+// What a device copy is made from.
 struct copy_source {
     mpix_kind kind;
     int partitions;
@@ -47,7 +47,7 @@ struct copy_source {
     const mpix_prequest *home;
     const transport::region &words_region;
     bool inline_capable;                    // see request
-    bool reads = false;                     // a receive whose kernels may be offered partitions
+    bool reads = false;                     // a receive whose kernels may pull
     std::optional<offset_table> gaps = {};  // of a message with gaps, if inline_capable
 };
 
@@ -58,19 +58,19 @@ public:
     device_copy(const device_copy &) = delete;
     device_copy &operator=(const device_copy &) = delete;
 
-    // Make it from the host's instance, as of the end of epoch `epoch`.
+    // Makes the copy from the host's instance, as of the end of epoch `epoch`.
     problem make(const copy_source &r, std::uint64_t epoch, std::uint32_t contributors);
-    // No kernel of the user's works with it any more, though one of the library's may.
+    // No kernel of the user works with it any more, though one of the library may.
     void end();
     // Fill in the route. The caller opens the gate afterwards.
     transport::outcome install(const device_route &route);
-    // The two sides' datatypes, either of which may be null, in memory of the GPU, as long as this copy lives.
+    // Copies both sides' datatypes, either of which may be null, to the GPU, for as long as this copy lives.
     transport::outcome place_layouts(const std::shared_ptr<const plan> &from, const std::shared_ptr<const plan> &to,
                                      const mpix_layouts **out);
 
-    // The engine's access to the counter, and to the last epoch in which kernels readied each partition.
+    // How the engine reads the counter, and the last epoch in which kernels readied each partition.
     transport::outcome ready_count(std::uint64_t &out);
-    // The same, how many partitions kernels have ever deferred, and how far they have posted, as of one moment.
+    // The counter, how many partitions kernels have ever deferred, and how far they have posted, all as of one moment.
     struct kernels_counts {
         std::uint64_t readied, deferred, posted;
     };
@@ -79,10 +79,10 @@ public:
     transport::outcome set_ready_count(std::uint64_t readied);
 
     mpix_prequest *handle() const { return static_cast<mpix_prequest *>(memory_.address); }
-    // The same for the user, and for a kernel of the library, which the user's do not know of.
+    // The handle for the user's kernels, and one for kernels of the library, which "mpix_waiters" does not count.
     mpix_prequest *opaque_handle() const { return opaque_handle(sole_waiter_); }
     mpix_prequest *handle_for_library() const { return opaque_handle(false); }
-    // Of a receive: "mpix_waiters" is 1. Before the user has the handle.
+    // For a receive whose info key "mpix_waiters" is 1. Call it before the user has the handle.
     void expect_sole_waiter() { sole_waiter_ = true; }
     // Whether kernels that work with it may use an inline buffer.
     bool inline_capable() const { return inline_threads_ != 0; }
@@ -96,10 +96,11 @@ private:
 
     transport::transport &gpus_;
     int device_;
-    std::uint64_t inline_threads_ =
-        0;  // that a group needs to use an inline buffer, or, of a receive, to take out of it at once; 0: there is none for it
+    // The least size of a group that uses the inline buffer (of a receive: that takes out of it at once); 0: there is no
+    // such buffer.
+    std::uint64_t inline_threads_ = 0;
     bool receives_ = false, sole_waiter_ = false;
-    bool reads_ = false;  // a receive whose kernels may be offered partitions
+    bool reads_ = false;  // a receive whose kernels may pull
     bool ended_ = false;
     transport::region memory_;
     transport::region viewed_;  // the request's words, as long as the GPU has them
@@ -113,16 +114,17 @@ private:
     transport::region shared_;  // see mpix_prequest.shared
 };
 
-// Words of mpix_prequest.shared of a send.
+// The size of mpix_prequest.shared of a send, in words.
 std::size_t shared_words(const copy_source &r);
 
-// Node memory of ours that a peer may have been given access to.
+// Releases node memory of ours that a peer may have been given access to.
 void give_back(transport::region &own);
-// Close the mappings of peers' GPU memory that no request uses any more, and the views below, if no request is exported to
-// a GPU: a kernel that waits in one of our calls may be running as long as one is, and closing waits for kernels. Not to be
-// called with a lock that the progress of others needs.
+// If no request is exported to a GPU, closes the views below, and the mappings of peers' GPU memory that no request
+// uses any more. While one is exported, a kernel may be running that waits in one of our calls, and closing waits for
+// kernels. Do not call it with a lock that others need for progress.
 void close_unused_mappings();
-// Node memory of ours that a GPU has a view of, and that nobody uses any more: given up, now if that waits for no kernel.
+// Gives up node memory of ours that a GPU has a view of, and that nobody uses any more; at once if that waits for no
+// kernel.
 void close_view(transport::region viewed);
 
 }  // namespace mpix

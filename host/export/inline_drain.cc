@@ -13,7 +13,7 @@
 namespace mpix {
 namespace {
 
-// GPU memory that the inline buffer of one request may take.
+// How much GPU memory the inline buffer of one request may take.
 constexpr std::uint64_t most_memory = 64 * 1024 * 1024;
 constexpr std::chrono::microseconds time_enough{20};
 
@@ -32,7 +32,7 @@ inline_buffer_layout inline_buffer_for(std::uint64_t partitions, std::uint64_t p
 }
 
 bool inline_drain::end() {
-    // It reads the inline buffer, and stores to the user's buffer.
+    // The kernel reads the inline buffer, and stores to the user's buffer.
     if (!outlast("a kernel that takes partitions out of an inline buffer", [this] { return !busy(); })) {
         draining_.release();
         view_ = nullptr;

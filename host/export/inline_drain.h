@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The inline buffer of a receive in GPU memory (mpix/impl/inline/packet.cuh): where it lies, and how the host knows what kernels have
-// taken out of it.
+// The inline buffer of a receive in GPU memory (mpix/impl/inline/packet.cuh): where it is, and how the host learns what
+// kernels have taken out of it.
 #ifndef MPIX_HOST_EXPORT_INLINE_DRAIN_H
 #define MPIX_HOST_EXPORT_INLINE_DRAIN_H
 
@@ -16,42 +16,43 @@
 
 namespace mpix {
 
-// In the region that begins with the arrival flags; offsets in bytes. Both sides work it out.
+// Offsets in bytes, in the region that begins with the arrival flags. Both sides compute them.
 struct inline_buffer_layout {
     std::uint64_t taken = 0, packets = 0, all = 0;
     explicit operator bool() const { return all != 0; }
 };
-// By the sender's partitions. None for what is larger than `most_bytes`, or empty.
+// For the sender's partitions. Empty if a partition is larger than `most_bytes`, or has no bytes.
 inline_buffer_layout inline_buffer_for(std::uint64_t partitions, std::uint64_t partition_bytes,
                                        std::uint64_t most_bytes);
 
-// Of one matched receive. The caller has the request's `engine` mutex.
+// For one matched receive. The caller holds the request's `engine` mutex.
 class inline_drain {
 public:
-    // `senders` partitions come, to a request on this GPU.
+    // The message has `senders` partitions; the request is on this GPU.
     inline_drain(transport::transport &gpus, int device, std::uint64_t senders)
         : gpus_(gpus), device_(device), senders_(senders) {}
     ~inline_drain() { end(); }
     inline_drain(const inline_drain &) = delete;
     inline_drain &operator=(const inline_drain &) = delete;
 
-    // Words in which kernels tell of what they know to be in the user's buffer.
+    // Allocates words in which kernels tell which partitions are in the user's buffer.
     transport::outcome allocate();
     std::uint64_t *told_by_kernels() const { return view_; }
 
-    // Whether they have told of all partitions in that epoch.
+    // Whether kernels have told of all partitions in that epoch.
     bool told_all(std::uint64_t epoch);
-    // Whether they have had time enough to, since the sender completed that epoch: those that wait need microseconds.
+    // Whether kernels have had time to tell since the sender completed that epoch. Those that wait need microseconds.
     bool overdue(std::uint64_t epoch);
-    // Whether a caller that asks again and again should have a look into the inline buffer now, of an epoch that the sender has not
-    // completed: after pauses that double, so that a long wait launches few kernels, and ends at most that much later.
+    // Whether a caller that asks again and again should look into the inline buffer now, in an epoch that the sender
+    // has not completed. The pauses between looks double, so that a long wait launches few kernels, and lasts at most
+    // twice as long.
     bool look_due(std::uint64_t epoch);
-    // Have a kernel of the library take out what is there, if none is doing so. Does not wait.
+    // Launches a kernel of the library that takes out what is there, unless one is running. Does not wait.
     transport::outcome take_rest(mpix_prequest *receive);
     // Whether that kernel may be running.
     bool busy();
-    // Wait for it, and give back the words. False: it has not ended by the stall deadline, so what it works with, the inline buffer
-    // and the request's memory on the GPU, must not be given back.
+    // Waits for it, and gives back the words. False: it has not ended by the stall deadline. Then the memory that it
+    // works with, the inline buffer and the request's memory on the GPU, must not be given back.
     bool end();
 
 private:

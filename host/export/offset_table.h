@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The pieces that an inline buffer's lines are gathered from, or scattered to, in a user's buffer with gaps (mpix/impl/inline/gather.cuh).
+// Where the pieces of a message with gaps are in the user's buffer. Packets of an inline buffer are gathered from them,
+// or scattered to them (mpix/impl/inline/gather.cuh).
 #ifndef MPIX_HOST_EXPORT_OFFSET_TABLE_H
 #define MPIX_HOST_EXPORT_OFFSET_TABLE_H
 
@@ -11,19 +12,19 @@
 
 namespace mpix {
 
-// A message in such a buffer, which begins with element 0.
+// A message in a buffer with gaps, which begins with element 0.
 struct offset_table {
     const plan &type;
     const char *buffer;
     std::uint64_t bytes;  // packed; not 0
 
-    // How long all pieces are: 8, 4, 2 or 1 bytes. Elements are made of them, and so are this side's partitions.
+    // The length of each piece: 8, 4, 2 or 1 bytes. It divides elements, and this side's partitions.
     std::int64_t piece() const;
-    // Where they are, from the buffer on.
+    // Their offsets from the beginning of the buffer.
     std::vector<std::int64_t> offsets() const;
 };
 
-// A table of more places takes too much of a GPU's memory, and too long to make.
+// A larger table takes too much of a GPU's memory, and too long to make.
 constexpr std::uint64_t most_offsets = 1024 * 1024;
 
 }  // namespace mpix

@@ -15,12 +15,12 @@
 namespace mpix {
 namespace {
 
-// A word from a GPU to its host and back, on an H200: to the engine, and, by way of the flag, from it.
+// A word from a GPU to its host and back, on an H200: the time to reach the engine, and from it the flag.
 constexpr double hand_over_us = 3.2;
-// More than any thread has, and what a kernel is told of it has 32 bits.
+// More bytes than any thread has. Kernels are told the limit in 32 bits.
 constexpr std::uint64_t most = std::numeric_limits<std::uint32_t>::max();
 
-// 0: that failed, and so will the next that the copy engine is asked for, which says why.
+// Microseconds; 0: it failed. Then the next use of the copy engine fails as well, and says why.
 double measure_word(const transport::region &flags) {
     transport::transport &gpus = *transport::devices();
     double best = 0;
@@ -29,7 +29,7 @@ double measure_word(const transport::region &flags) {
         if (!gpus.post_word(flags.address, 0, flags.device).empty() || !gpus.flush_words(flags.device).empty())
             return 0;
         const double us = std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - begin).count();
-        if (turn == 1 || (turn > 1 && us < best)) best = us;  // the first one makes what the others use
+        if (turn == 1 || (turn > 1 && us < best)) best = us;  // the first also creates what the others use
     }
     return best;
 }
@@ -38,7 +38,7 @@ double measure_word(const transport::region &flags) {
 
 std::uint64_t copy_engine_bytes(const copy_engine_costs &costs, std::uint64_t partitions) {
     if (!(costs.thread_bytes_per_us > 0) || !(costs.word_us > 0)) return 0;
-    // The engine takes them one after the other, each by a copy and a flag.
+    // The engine takes partitions one after the other, each by a copy and a flag.
     const double us = hand_over_us + costs.asleep_us + 2 * costs.word_us * static_cast<double>(partitions);
     return static_cast<std::uint64_t>(std::min(us * costs.thread_bytes_per_us, static_cast<double>(most - 1))) + 1;
 }
@@ -46,10 +46,11 @@ std::uint64_t copy_engine_bytes(const copy_engine_costs &costs, std::uint64_t pa
 copy_engine_threshold choose_copy_engine_threshold(const transport::region &flags, int device, int peer_world,
                                                    std::uint64_t partitions, bool gaps) {
     const count_or_auto &knob = config().copy_engine_bytes;
-    // What has gaps the engine moves by a kernel, for which a GPU that the user's kernels fill has no room.
+    // The engine moves partitions with gaps by a kernel, which may find no room on a GPU that the user's kernels fill.
     if (gaps) return {};
     if (!knob.automatic) return {std::min(knob.number, most), false, {}};
-    // Without a thread of the engine's a kernel may wait for what it leaves there while the host waits for the kernel.
+    // Without a progress thread, a kernel may wait for a partition that is left to the engine while the host waits for
+    // that kernel.
     if (config().progress == progress_mode::never) return {};
     static auto *const measured = new std::map<std::pair<int, int>, double>;
     const auto [found, first] = measured->try_emplace({device, peer_world}, 0);

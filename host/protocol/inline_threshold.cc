@@ -40,12 +40,12 @@ inline_costs costs_of(const gpu::inline_times &t) {
 }
 
 std::uint64_t inline_threshold_bytes(const inline_costs &c) {
-    // Whoever else used the GPUs, or the link, may have made nonsense of it. No GPUs are beyond these.
+    // Other users of the GPUs or of the link may have spoilt the measurement. No GPU is outside these limits.
     const auto between = [](double least, double value, double most) { return value > least && value < most; };
     if (!between(0.05, c.fence_us, 50) || !between(-0.1, c.tell_us, 50) || !between(100, c.stored_bytes_per_us, 1e7) ||
         !between(100, c.taken_bytes_per_us, 1e7))
         return 0;
-    // Each byte takes one more of the link, and is taken out. What comes after a fence is told without taking out.
+    // Each byte costs one more byte on the link, and is copied out. After a fence the flag is told without copying out.
     const double saved = c.fence_us - std::max(c.tell_us, 0.0);
     const double bytes = saved / (1 / c.stored_bytes_per_us + 1 / c.taken_bytes_per_us);
     const double bounded =
@@ -103,7 +103,7 @@ inline_threshold inline_meter::limit(int device, int peer_world) {
 inline_threshold choose_inline_threshold(int device, int peer_world, bool gaps) {
     const count_or_auto &knob = config().inline_bytes;
     if (!knob.automatic) return {knob.number, inline_threshold::origin::given, {}, {}};
-    // What has gaps pready does not store itself, so it is not a fence that the inline buffer spares.
+    // pready does not store messages with gaps itself, so the inline buffer saves no fence there.
     return gaps ? usual("there are gaps") : meter().limit(device, peer_world);
 }
 

@@ -31,7 +31,7 @@ std::string title(const char *call, std::int64_t bytes, int device) {
     return format("{} of {} bytes, GPU {}", call, bytes, device);
 }
 
-// The call, what the plan is, bytes, GPU, way.
+// The call, the plan's description, bytes, GPU, way.
 using key = std::tuple<const char *, std::string, std::int64_t, int, gpu::pack_way>;
 struct calls {
     double predicted = 0, best = 0;

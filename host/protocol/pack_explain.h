@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// MPIX_EXPLAIN=1 for MPI_Pack and MPI_Unpack of GPU memory: for each plan, size and direction once what could move it,
-// what each way should take, and which one is chosen; at MPI_Finalize what they took.
+// MPIX_EXPLAIN=1 for MPI_Pack and MPI_Unpack of GPU memory. Prints once for each plan, size and direction which ways
+// there are, the time that each should take, and which one is chosen; and at MPI_Finalize the times that they took.
 #ifndef MPIX_HOST_PROTOCOL_PACK_EXPLAIN_H
 #define MPIX_HOST_PROTOCOL_PACK_EXPLAIN_H
 
@@ -19,7 +19,7 @@ std::vector<std::string> explain_pack(const char *call, const plan &type, std::i
                                       const gpu::pack_choice &choice);
 
 #if MPIX_HAVE_CUDA
-// gpu::run and gpu::enqueue, told.
+// As gpu::run and gpu::enqueue, with a line printed on first use.
 std::string run_explained(const char *call, const plan &type, const gpu::message &m);
 std::string enqueue_explained(const char *call, const plan &type, const gpu::message &m, gpu::stream_handle stream);
 #endif

@@ -33,7 +33,8 @@ std::uint64_t words_with_answers(std::uint64_t partitions) {
 std::string why_no_pull(const pull_end &end) {
     const count_or_auto &knob = config().pull_bytes;
     if (!knob.automatic && knob.number == 0) return "MPIX_PULL_BYTES is 0";
-    // Without a thread of the engine's nobody may tell the receiver of the epoch's end while the sender's host waits for a kernel.
+    // Without a progress thread, nobody may tell the receiver of the epoch's end while the sender's host waits for a
+    // kernel.
     if (config().progress == progress_mode::never) return "MPIX_PROGRESS is never";
     if (!end.on_gpu) return "the buffer is not GPU memory";
     if (end.gaps) return "the buffer has gaps";

@@ -69,7 +69,7 @@ movement choose_movement(const outgoing_route &route) {
         m.engine = mover::kernel;
     else
         m.engine = mover::copy_engine;
-    // A CPU packs on the way to where it stores; what copies for it cannot.
+    // A CPU packs while it stores; the other movers cannot, and need packed bytes.
     m.packed_first = route.gaps && !route.from_gpu && m.engine != mover::cpu;
     m.by_caller = (m.engine == mover::cpu || m.engine == mover::system) && !route.spent;
     m.by_kernels = route.from_gpu && route.to_gpu && !route.remote && !route.spent;

@@ -8,8 +8,8 @@
 namespace mpix {
 namespace {
 
-// Landings of a process that are as large as MPIX_LANDING_BYTES. With more of them each has left the caches anyway when its turn
-// comes.
+// How many landings of MPIX_LANDING_BYTES a process may have. With more of them, each has left the caches anyway when
+// its turn comes.
 constexpr std::uint64_t most_landings = 8;
 
 std::atomic<std::uint64_t> taken_by_all{0};  // bytes
@@ -22,7 +22,7 @@ std::uint64_t slots_within(std::uint64_t room, std::uint64_t message_bytes) {
 }
 
 std::uint64_t wanted_slots(std::uint64_t message_bytes, std::uint64_t budget) {
-    // Of shorter messages there would be too many for too little.
+    // Shorter messages would need more slots than there may be, for little gain.
     if (message_bytes == 0 || budget / message_bytes > most_slots) return 2;
     return slots_within(budget, message_bytes);
 }

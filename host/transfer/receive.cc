@@ -21,7 +21,7 @@
 namespace mpix {
 namespace {
 
-// How the host takes a sender's partition out of the landing, whatever the datatype.
+// How the host copies a sender's partition out of the landing, for any datatype.
 struct plan_taker {
     static constexpr mpix_device_call call = MPIX_CALL_NONE;
     const request &r;
@@ -33,7 +33,7 @@ struct plan_taker {
     }
 };
 
-// Copying this much out takes less time than the last partition's way to us.
+// Up to this size, copying a message out takes less time than its last partition needs to get here.
 constexpr std::uint64_t short_message = 16384;
 
 }  // namespace
@@ -54,8 +54,8 @@ void receive_request::on_start() {
     if (wire_ != nullptr) progress_attend(shared_from_this());
 }
 
-// What comes is taken from the network also while the user is in a call of the library's, or in none: a sender whose
-// network is full waits for that. (Within a node the sender needs nobody.)
+// Takes what arrives from the network even while the user's threads are not in a call of the library: a sender whose
+// network is full waits for that. (Within a node the sender depends on nobody.)
 bool receive_request::advance() {
     const std::unique_lock lock(engine, std::try_to_lock);
     if (lock && delivery_ != nullptr && active() && !peer_ended_) {
@@ -75,11 +75,11 @@ void receive_request::deliver() {
     if (delivery_->copying()) progress_busy();
 }
 
-// The whole message is there: what nobody has taken, in as few pieces as possible. `engine` is held.
+// The whole message is here: copies out what no other thread has taken, in as few pieces as possible. `engine` is held.
 void receive_request::take_rest() {
     const std::uint64_t bytes = total_bytes() / peer_partitions_;
     const char *const from = static_cast<char *>(landing_.address) + detail::slot_of(epoch_, slots_) * total_bytes();
-    // Then nobody can come between.
+    // If so, no other thread can take a partition meanwhile.
     const bool apart = !exported_to_host && (alone_ ? !by_progress_ : unpack_claim_.all());
     const auto claim = [&](std::uint64_t &taken) {
         return detail::load_relaxed(&taken) < 2 * epoch_ - 1 &&
@@ -94,12 +94,12 @@ void receive_request::take_rest() {
         for (std::uint64_t i = first; i < end; ++i) detail::store_release_gpu(&taken_[i], 2 * epoch_);  // as in take
         if (cursor_ != first) continue;
         cursor_ = end;
-        // Somebody else has taken this one, or is taking it.
+        // Another thread has taken this one, or is taking it.
         if (end < peer_partitions_ && detail::load_acquire_gpu(&taken_[end]) >= 2 * epoch_) ++cursor_;  // pairs: F1
     }
 }
 
-// The sender's partition at the cursor. `engine` is held.
+// Copies out the sender's partition at the cursor. `engine` is held.
 bool receive_request::take_next(bool all_here) {
     if (in_place_) return all_here || detail::load_acquire(&home->flags[cursor_]) >= epoch_;  // pairs: A1, N1
     // pairs: F1
@@ -108,7 +108,7 @@ bool receive_request::take_next(bool all_here) {
     return detail::load_acquire_gpu(&taken_[cursor_]) >= 2 * epoch_;  // pairs: F1
 }
 
-// Sender partitions into the user's buffer, in order, as far as they have arrived. `engine` is held.
+// Copies sender partitions to the user's buffer, in order, as far as they have arrived. `engine` is held.
 bool receive_request::take_in_order() {
     // pairs: D3, N1
     const bool all_here =
@@ -116,8 +116,8 @@ bool receive_request::take_in_order() {
     if (all_here && !in_place_ && cursor_ < peer_partitions_) take_rest();
     for (; cursor_ < peer_partitions_; ++cursor_)
         if (!take_next(all_here)) return false;
-    // Whoever remembers this epoch as the running one (look) must find it over before another one can start.
-    // The sender writes this flag last, and maybe not yet; what it writes meanwhile stays.
+    // A thread that remembers this epoch as the running one (look) must find that it is over before another can start.
+    // The sender writes this flag last, perhaps later than now; the exchange keeps what the sender writes meanwhile.
     std::uint64_t *const whole = &home->flags[peer_partitions_];
     if (const std::uint64_t seen = detail::load_relaxed(whole); seen < epoch_)
         detail::cas_acq_rel_gpu(whole, seen, epoch_);  // pairs: D4
@@ -132,8 +132,9 @@ transport::outcome receive_request::snapshot() {
 
 bool receive_request::done() {
     if (null_peer()) return true;
-    // Who waits for a short message looks at its flags now and then only: each look has the sender fetch the cache
-    // lines back that it is writing. What Parrived is asked for is taken at once all the same. pairs: D3, N1, C3
+    // A wait for a short message looks at its flags only now and then: each look takes from the sender the cache lines
+    // that it is writing. What Parrived asks for is copied out at once.
+    // pairs: D3, N1, C3
     if (place.owner == nullptr && total_bytes() <= short_message && detail::load_acquire(&words->complete) < epoch_ &&
         detail::load_acquire(&words->gate) != MPIX_GATE_NEVER &&
         looks_.fetch_add(1, std::memory_order_relaxed) % 64 != 63)
@@ -145,8 +146,8 @@ bool receive_request::done() {
 // `engine` is held.
 bool receive_request::look_at_flags() {
     if (awaits_sender_) return false;
-    if (refusal_ != refused_not) told_ = true;  // the user hears of it now: nothing undoes the match any more
-    // After an error, too, the buffer is the user's only when nothing is copied there any more.
+    if (refusal_ != refused_not) told_ = true;  // the user is told now, so the match stays
+    // After an error, too, the buffer is the user's only when no copy to it is under way.
     if (told_ || peer_ended_ || !engine_failure_.empty()) return delivery_ == nullptr || delivery_->idle();
     if (!arrival_) return false;  // not matched yet
     if (delivery_ != nullptr) {
@@ -160,10 +161,11 @@ bool receive_request::look_at_flags() {
     return !takes_inline_ || detail::load_relaxed(&words->inline_buffer) != epoch_ || inline_drained();
 }
 
-// The sender has completed the epoch, and some of it lay in the inline buffer. `engine` is held.
+// The sender has completed the epoch, and part of it came through the inline buffer. `engine` is held.
 bool receive_request::inline_drained() {
     if (inline_drain_->told_all(epoch_)) return true;
-    // Some came another way, which the flags know; or nobody asks for them, so the library takes them out.
+    // Some partitions may have come another way, as their flags say; or no kernel asks for them, so the library takes
+    // them out.
     if (!inline_drain_->overdue(epoch_)) return false;
     if (auto bad = snapshot(); !bad.empty()) {
         engine_failure_ = bad;
@@ -186,24 +188,25 @@ bool receive_request::done_exactly() {
     if (look_at_flags()) return true;
     if (!flags_on_device() || device == nullptr || !snapshot().empty()) return false;
     if (!std::all_of(seen_flags_.begin(), seen_flags_.end(), [&](std::uint64_t f) { return f >= epoch_; })) {
-        // What lies in the inline buffer has no flag before somebody takes it out, and without a progress thread the sender's word may
-        // be long in coming.
+        // What lies in the inline buffer has no flag before somebody takes it out. Without a progress thread at the
+        // sender, its word may come late.
         if (takes_inline_ && inline_drain_->look_due(epoch_)) drain_inline();
         return false;
     }
-    // As in take_in_order: a kernel that remembers this epoch as the running one must find it over. The sender is to
-    // write the same word, and cannot be in another epoch before our next Start.
+    // As in take_in_order: a kernel that remembers this epoch as the running one must find that it is over. The sender
+    // writes the same word, and cannot be in another epoch before our next Start.
     std::uint64_t *const whole = static_cast<std::uint64_t *>(arrival_.address) + peer_partitions_;
     return landing_owner_->write(whole, &epoch_, sizeof epoch_, place.device).empty();
 }
 
-// The same of a message in host memory that may come.
+// Whether partition j has arrived, for a message in host memory.
 bool receive_request::arrived_here(int j) {
-    // The route as threads without a lock see it: a peer that does not keep to the rules may undo the match at any time, and
-    // another have no landing (null).
+    // The route as threads see it that hold no lock. A faulty peer may undo the match at any time, and another match
+    // may have no landing (null).
     const std::uint64_t senders = detail::load_relaxed(&home->peer_partitions);
     const std::uint64_t *const taken = detail::load_pointer(&home->taken);
-    // Most calls, of a loop that asks again and again. After the first epoch the match is final. pairs: F1
+    // The usual case, a loop that asks again and again. After the first epoch the match is final.
+    // pairs: F1
     if (epoch_ > 1 && taken != nullptr && senders == static_cast<std::uint64_t>(op.partitions) &&
         detail::load_acquire_gpu(&taken[j]) >= 2 * epoch_)
         return true;
@@ -230,7 +233,7 @@ problem receive_request::arrived(int j, bool &flag) {
         flag = arrived_here(j);
         return {};
     }
-    // The flags are the GPU's; the host looks at them only when asked about one partition.
+    // The flags are in the GPU's memory; the host looks at them only when asked about one partition.
     const std::lock_guard lock(engine);
     if (!arrival_) {  // the match was undone meanwhile
         flag = false;

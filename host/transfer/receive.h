@@ -30,13 +30,14 @@ public:
     // The host's MPI_Parrived, of an active request.
     problem arrived(int partition, bool &flag);
 
-    // setup_mutex is held: this receive has met that send / the send was withdrawn.
+    // setup_mutex is held. bind: this receive is matched with that send. unbind: the send was withdrawn.
     void bind(const offer &sender);
     // False: too late, the user has been told that the pair cannot work.
     bool unbind(bool parted = false);
-    // setup_mutex is held: no bytes have moved yet, and this send is another's.
+    // setup_mutex is held. No bytes have moved yet, and the send gets another match.
     void part();
-    // setup_mutex is held: no other send than this can come between, so Start may give clear-to-send / it has started.
+    // setup_mutex is held. open: the match can only be this one, so Start may give clear-to-send. meet_for_good: both
+    // have started.
     void open();
     void meet_for_good();
 
@@ -52,7 +53,7 @@ public:
     bool inline_capable() const override;
     bool busy() override { return inline_drain_ != nullptr && inline_drain_->busy(); }
 
-    // As a send's.
+    // As for a send (send.h).
     problem export_to(std::unique_ptr<device_copy> &made, std::uint32_t contributors);
     std::unique_ptr<device_copy> end_export();
 
@@ -62,7 +63,7 @@ protected:
     void status_of(MPI_Status *status) const override;
 
 private:
-    // Not touched before it is used: an empty message may have very many partitions.
+    // Allocated without being touched: an empty message may have very many partitions.
     using taken_states = std::unique_ptr<std::uint64_t[], void (*)(void *)>;
 
     transport::outcome attach_words(const offer &sender);
@@ -100,13 +101,14 @@ private:
     std::unique_ptr<const transport::choice> choice_;  // until it is explained
     transport::region landing_, arrival_, peer_words_;
     std::unique_ptr<staged_delivery>
-        delivery_;  // of a message by network for a GPU; if it is put there, only to tell of it
+        delivery_;  // for GPU memory, over a network: copies chunks there, or only sets flags
     inline_buffer_layout inline_buffer_;
-    std::unique_ptr<inline_drain> inline_drain_;  // once it is exported to a GPU
-    // Ended exports: the first is what the inline buffer is emptied by, others may be, by a kernel of the library that runs yet.
+    std::unique_ptr<inline_drain> inline_drain_;  // null before the request is exported to a GPU
+    // Copies of ended exports. The first is used to empty the inline buffer; a kernel of the library may still use
+    // others.
     std::vector<std::unique_ptr<device_copy>> takers_;
-    transport::region layout_;  // of a landing with gaps: its plan, for the sender
-    // Of undone matches: a kernel, or another thread's Parrived, may still be looking there.
+    transport::region layout_;  // the plan of a landing with gaps, for the sender
+    // Undone matches: a kernel, or another thread's Parrived, may still look there.
     struct undone_match {
         transport::region arrival, landing, layout;
         taken_states taken;
@@ -116,10 +118,10 @@ private:
     };
     transport::safe_vector<undone_match> undone_;
     std::uint64_t slots_ = 0, peer_partitions_ = 0;
-    landing_room room_;                       // of the first match, whose landing may be among the undone ones
-    transport::region peer_buffer_, wanted_;  // of a sender whose buffer our kernels may read
-    transport::region peer_view_;             // peer_words_, while the exported copy's GPU has it
-    std::string why_not_pulled_;              // why they do not
+    landing_room room_;                       // for the first match; its landing may be in undone_
+    transport::region peer_buffer_, wanted_;  // in the sender: the buffer that our kernels may read
+    transport::region peer_view_;             // of peer_words_, for the exported copy's GPU
+    std::string why_not_pulled_;              // why our kernels do not read it
     bool in_place_ = false;                   // no landing: the sender writes into the user's buffer, in our memory
     std::string why_staged_;                  // why the network does not put into the user's buffer, in GPU memory
     taken_states taken_{nullptr, std::free};
@@ -131,12 +133,12 @@ private:
     std::atomic<unsigned> looks_{0};  // at a short message, in done()
 
     // Guarded by engine.
-    bool by_progress_ = false;               // it is the progress thread that takes what has arrived
-    bool told_ = false;                      // a completion call has answered with the refusal
-    bool awaits_sender_ = false;             // the pair cannot work, and is not final
+    bool by_progress_ = false;               // the progress thread copies out what has arrived
+    bool told_ = false;                      // a completion call has returned the refusal
+    bool awaits_sender_ = false;             // the pair cannot work, but is not final
     bool open_ = false;                      // clear-to-send may be given
-    bool final_ = false;                     // both have started
-    bool gives_gate_ = false;                // and the sender is connected: Start gives it
+    bool final_ = false;                     // both requests have started
+    bool gives_gate_ = false;                // and the sender is connected: Start gives clear-to-send
     bool takes_inline_ = false;              // the sender's kernels have been told to use the inline buffer
     std::uint64_t cursor_ = 0;               // sender partitions before it are in the user's buffer, this epoch
     std::vector<std::uint64_t> seen_flags_;  // the GPU's flags, as last copied here

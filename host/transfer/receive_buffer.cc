@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// A receive buffer in GPU memory, which the sender is to map.
+// A receive buffer in GPU memory, which the sender maps.
 #include <cstring>
 
 #include "host/datatype/plan_wire.h"
@@ -16,8 +16,8 @@ transport::outcome receive_request::adopt_span(transport::region &out) const {
     return place.owner->adopt(op.buffer + span.low, static_cast<std::uint64_t>(span.high - span.low), out);
 }
 
-// A sender on this node maps the GPU memory; if that is impossible, the init call fails. Over a network the data comes through
-// host memory, so any kind of GPU memory will do.
+// A sender on this node maps the GPU memory; if that is impossible, the init call fails. Over a network the data comes
+// through host memory, so any kind of GPU memory will do.
 problem receive_request::try_to_share() const {
     if (null_peer() || place.owner == nullptr || total_bytes() == 0) return {};
     {
@@ -32,7 +32,7 @@ problem receive_request::try_to_share() const {
     return bad.empty() ? problem{} : problem{MPI_ERR_BUFFER, "buf: " + bad};
 }
 
-// If it has gaps, the sender also gets the layout.
+// If the datatype has gaps, the sender also gets its plan.
 transport::outcome receive_request::adopt_buffer() {
     if (gapless) return adopt_span(landing_);
     const std::vector<char> layout = to_bytes(*op.type);

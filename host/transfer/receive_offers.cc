@@ -1,19 +1,20 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The send buffer that kernels of a receive's read partitions out of (rget.h).
+// Pull, the receiver's side: access to the send buffer, from which kernels of the receiver read partitions (rget.h).
 #include "host/transfer/receive.h"
 
 #include "host/protocol/rget.h"
 
 namespace mpix {
 
-// For our kernels to read. Why not, or empty.
+// Gives our kernels access. Returns why that is impossible, or an empty string.
 std::string receive_request::attach_send_buffer(const offer &sender) {
     if (!sender.pull) return "the sender does not offer its buffer, and says why";
     const std::uint64_t each = total_bytes() / peer_partitions_;
     if (std::string why = why_no_pull({place.owner != nullptr, !gapless, op.buffer, each, 0}); !why.empty()) return why;
     if (sender.words.bytes < words_with_answers(peer_partitions_)) return "the sender has no room for answers";
-    // What may be page-locked as long as the process lives: giving that back does not wait for kernels.
+    // Page-locked memory is needed that may stay page-locked while the process lives: giving it back does not wait for
+    // kernels.
     if (!peer_words_.lasting) return "the sender has too many partitions";
     if (sender.buffer.transport != landing_owner_->id() || sender.wanted.transport != landing_owner_->id() ||
         sender.buffer.bytes < total_bytes() || sender.wanted.bytes < peer_partitions_ * sizeof(std::uint64_t))
@@ -33,13 +34,13 @@ std::string receive_request::attach_send_buffer(const offer &sender) {
     return bad;
 }
 
-// Of a lasting mapping: does not wait.
+// A lasting mapping, so this does not wait.
 void receive_request::drop_view() {
     if (peer_view_) transport::devices()->release_view(peer_view_);
     peer_view_ = {};
 }
 
-// The sender's: its mapping may be closed. (Only in the user's own call: see close_unused_mappings.)
+// The sender's mapping may now be closed. (Only in a call of the user's own: see close_unused_mappings.)
 void receive_request::drop_send_buffer() {
     drop_view();
     detach_peers(peer_buffer_);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// A receive's route: matched, its landing made, installed on a GPU, undone.
+// A receive's route: it is matched, its landing made, installed on a GPU, and undone.
 #include "host/transfer/receive.h"
 
 #include <mpix/device.cuh>
@@ -34,20 +34,20 @@ void release(transport::region &r) {
     r = {};
 }
 
-// The way of a network to the memory of GPUs, if that is in use.
+// How the network in use reaches GPU memory; null: it does not.
 transport::gpu_puts *gpu_wire() {
     transport::outcome none;
     transport::network *const wire = transport::network_in_use();
     return wire == nullptr ? nullptr : wire->gpu_memory(none);
 }
 
-// A landing that a GPU has had a view of; closing that may wait for kernels, which is not to be done here. Or the GPU's own memory,
-// which a network was given.
+// Releases a landing that a GPU has had a view of. Closing it may wait for kernels, so that is left to close_view. Or
+// GPU memory that a network was given (by_puts).
 void release(transport::region &landing, std::unique_ptr<staged_delivery> &delivery, bool by_puts) {
     const bool viewed = delivery != nullptr, ended = !viewed || delivery->end();
     delivery = nullptr;
     if (!ended) {
-        // What copies still write to, or read, stays.
+        // Copies still write to it, or read it, so it stays.
     } else if (by_puts) {
         if (transport::gpu_puts *const gpus = gpu_wire(); gpus != nullptr) gpus->forget(landing);
     } else if (!viewed) {
@@ -61,7 +61,7 @@ void release(transport::region &landing, std::unique_ptr<staged_delivery> &deliv
 }  // namespace
 
 receive_request::~receive_request() {
-    // First: a kernel may be working with the rest, and keeps it if it does not end.
+    // This comes first: a kernel may be working with the rest, and keeps it if it does not end.
     if (inline_drain_ != nullptr && !inline_drain_->end()) {
         arrival_ = words_region = {};
         for (auto &taker : takers_) taker.release();
@@ -114,7 +114,7 @@ void receive_request::bind(const offer &sender) {
     }
     if (refusal_ != refused_not) {
         path_ = "none";
-        awaits_sender_ = attempt([&] { return attach_words(sender); }).empty();  // for our clear-to-send
+        awaits_sender_ = attempt([&] { return attach_words(sender); }).empty();  // needed for our clear-to-send
         answer.refusal = awaits_sender_ ? refusal_ : refused_unreachable;
         tell_reason(answer, failure_);
         if (!awaits_sender_) give_up();
@@ -157,7 +157,7 @@ transport::outcome receive_request::make_landing(const offer &sender) {
     const bool by_puts = kind_of_landing().by_puts;
     const std::uint64_t flag_bytes = (chunks().all() + 1) * sizeof(std::uint64_t);
     transport::outcome bad;
-    // What speaks against it on the sender's side the sender knows.
+    // Reasons on the sender's side are known to the sender.
     const single_copy seen_here{false, false, total_bytes() / peer_partitions_, 1, {}, !gapless};
     in_place_ = sender.in_place && choice_->taken()->id == transport::id_shm && config().single_copy_bytes != 0 &&
                 why_no_single_copy(seen_here).empty() && transport::others_may_write(op.buffer, total_bytes());
@@ -168,10 +168,11 @@ transport::outcome receive_request::make_landing(const offer &sender) {
         slots_ = 1;
         bad = adopt_buffer();
         inline_buffer_ = {};
-        // Who waits for several partitions of the sender's is faster with fences: their flags are looked at side by side.
+        // A receive that waits for several of the sender's partitions is faster with fences: it looks at their flags
+        // side by side.
         const bool few = peer_partitions_ <= static_cast<std::uint64_t>(op.partitions);
-        // What kernels leave there, one of the library's takes. By pieces, if there are gaps, which the sender's partitions have
-        // to be made of, too.
+        // What the user's kernels leave there, a kernel of the library takes out. With gaps it goes by pieces, which
+        // must divide the sender's partitions, too.
         const std::uint64_t each = total_bytes() / peer_partitions_;
         if (MPIX_HAVE_NVCC && few && (gapless ? sender.inline_packed : sender.inline_to_gaps) && inline_capable() &&
             (device == nullptr || device->inline_capable()) &&
@@ -185,12 +186,12 @@ transport::outcome receive_request::make_landing(const offer &sender) {
         if (bad.empty()) bad = landing_owner_->allocate(all_bytes, place.device, arrival_);
     } else {
         slots_ = by_puts ? 1 : slots_for(total_bytes(), config().eager_bytes);
-        // Host memory that the sender stores to. After a match was undone, no more than two: its landing may be kept, and a thread
-        // that has that one's address may read the number of this one's slots.
+        // Host memory that the sender stores to. After a match was undone there are no more than two slots: its landing
+        // may be kept, and a thread that has its address may read the number of slots of this one.
         if (slots_ == 2 && wire_ == nullptr && place.owner == nullptr && undone_.empty())
             slots_ = room_.take(total_bytes(), config().landing_bytes);
         if (place.owner == nullptr) {
-            // Not less than we have ourselves: see arrived_here.
+            // At least as many as this side has partitions: see arrived_here.
             const std::uint64_t entries = std::max(peer_partitions_, static_cast<std::uint64_t>(op.partitions));
             taken_.reset(static_cast<std::uint64_t *>(std::calloc(entries, sizeof(std::uint64_t))));
             if (taken_ == nullptr) return no_memory;
@@ -206,12 +207,13 @@ transport::outcome receive_request::make_landing(const offer &sender) {
     return bad;
 }
 
-// An export before the match knows the size only. (One after it is not for an inline buffer that a later match might have: make_landing.)
+// Before the match, only the size is known. (An export after the match is not made for the inline buffer of a later
+// match: see make_landing.)
 bool receive_request::inline_capable() const {
     return arrival_ ? bool(inline_buffer_) : fits_inline(largest_inline(!gapless));
 }
 
-// To host memory a partition comes as one, and where it is put into a GPU's.
+// A partition comes as one piece into host memory, or where the network puts it into GPU memory.
 chunking receive_request::chunks() const {
     const bool in_chunks = wire_ != nullptr && place.owner != nullptr && !kind_of_landing().by_puts;
     return chunks_of(peer_partitions_, total_bytes() / peer_partitions_, in_chunks);
@@ -222,7 +224,8 @@ landing_kind receive_request::kind_of_landing() const {
             why_not_pulled_};
 }
 
-// The user's own buffer in GPU memory, for the network to put to; or why not.
+// Registers the user's own buffer in GPU memory, so that the network can put there. Returns why not, or an empty
+// string.
 std::string receive_request::adopt_by_network(const offer &sender) {
     transport::gpu_puts *gpus = nullptr;
     const gpu_end end = end_for(*wire_, gpus);
@@ -255,7 +258,8 @@ transport::outcome receive_request::describe_landing(control_message &answer) co
     return transport::node_memory().describe(words_region, answer.words);
 }
 
-// The route first, then the word that says it is there (store_release; pairs with load_acquire_pair in read_host).
+// Stores the route first, then the word that says it is there (store_release; pairs with load_acquire_pair in
+// read_host).
 void receive_request::open_gate() {
     detail::store_relaxed(&home->peer_partitions, peer_partitions_);
     detail::store_relaxed(&home->slots, slots_);
@@ -269,10 +273,10 @@ void receive_request::open_gate() {
     detail::store_release(&words->gate, 1);  // pairs: C3
 }
 
-// Nothing will ever come: who asks whether something has arrived is not to wait for it.
+// Nothing will arrive any more: whoever asks for a partition must not wait for it.
 void receive_request::give_up() {
     if (arrival_) {
-        // Executors that have seen the gate open look at the word again when the whole message seems to be there.
+        // Executors that have seen clear-to-send open look at the word again once the whole message seems to be there.
         const std::uint64_t whole = MPIX_GATE_NEVER;
         std::uint64_t *const flag = static_cast<std::uint64_t *>(arrival_.address) + peer_partitions_;
         if (delivery_ != nullptr) {
@@ -285,7 +289,7 @@ void receive_request::give_up() {
     detail::store_release(&words->gate, MPIX_GATE_NEVER);  // pairs with load_acquire_pair in read_host; pairs: C3
 }
 
-// From here on Start gives clear-to-send itself; an epoch that is running already, or has failed already, gets it now.
+// From here on Start gives clear-to-send itself. An epoch that is running already, or has failed already, gets it now.
 // `engine` is held.
 void receive_request::give_gate() {
     if (gives_gate_ || !open_ || !connected || !peer_words_) return;
@@ -295,7 +299,7 @@ void receive_request::give_gate() {
 
 // Pairs with load_acquire_pair in read_host.
 void receive_request::tell_gate() {
-    // From its first epoch with kernels of ours on; before the gate, see read_host.
+    // From the first epoch with our kernels on. Stored before the gate: see read_host.
     if (inline_drain_ != nullptr && device != nullptr && !takes_inline_) {
         takes_inline_ = true;
         if (auto bad = tell(peer_words_, offsetof(mpix_words, inline_buffer), 1); !bad.empty()) engine_failure_ = bad;
@@ -316,7 +320,7 @@ void receive_request::meet_for_good() {
     if (std::exchange(awaits_sender_, false)) give_up();
 }
 
-// The sender may be about to map the landing, so that stays until it has answered.
+// The sender may be about to map the landing, so it stays until the sender has answered.
 void receive_request::part() {
     const std::uint64_t sender = peer_number;
     if (unbind(true)) undone_.back().parted_from = sender;
@@ -344,7 +348,7 @@ transport::outcome receive_request::install_on_device() {
     }
     drop_view();
     if (void *view = nullptr; peer_buffer_) {
-        // Without it nobody asks for anything, and nothing is offered.
+        // Without it no kernel asks for anything, so nothing is offered.
         if (auto bad = device->gpus().acquire_view(peer_words_, device->device(), view); !bad.empty()) {
             why_not_pulled_ = bad;
         } else {
@@ -385,8 +389,8 @@ bool receive_request::unbind(bool parted) {
     return true;
 }
 
-// The user's buffer in GPU memory is not the network's any more: from now on he may give it back, and a peer that is beyond reach
-// is not to write there. `engine` is held.
+// The network no longer has access to the user's buffer in GPU memory: the user may free it from now on, and a peer
+// that cannot be reached must not write there. `engine` is held.
 void receive_request::take_back_buffer() {
     transport::gpu_puts *const gpus = gpu_wire();
     if (gpus == nullptr) return;
@@ -414,9 +418,9 @@ void receive_request::drop_landing() {
 void receive_request::peer_message(const control_message &m) {
     switch (static_cast<control>(m.kind)) {
         case control::connect: {
-            // Of a refused pair the user may have freed us already. Then we have sent DETACH, and the sender's words are not
-            // ours to touch: by now they may be another request's.
-            // Before the sender has answered our parting, this is of an earlier match.
+            // The user may have freed a request whose pair was refused. Then we have sent DETACH, and must not touch
+            // the sender's words: they may belong to another request by now. Before the sender has answered our
+            // WITHDRAW, this CONNECT belongs to an earlier match.
             if (m.from != peer_number || connected || freed || parting()) break;
             const std::lock_guard lock(engine);
             connected = true;
@@ -439,7 +443,7 @@ void receive_request::peer_message(const control_message &m) {
                                  [&](const undone_match &u) { return m.from != 0 && u.parted_from == m.from; });
                 answered != undone_.end()) {
                 answered->parted_from = 0;
-                // If it was active somebody may still be looking there.
+                // If the request was active, a thread may still be looking there.
                 if (!answered->was_active && answered->delivery == nullptr) release(answered->landing);
             } else if (m.from == 0 || m.from == peer_number) {
                 peer_gone = true;
@@ -453,10 +457,10 @@ void receive_request::peer_message(const control_message &m) {
 void receive_request::peer_ended() {
     const std::lock_guard lock(engine);
     take_back_buffer();
-    // All of what it wrote that will come is here now; a message that is whole is complete.
+    // All of the peer's writes that will arrive are here now, and a message that is whole is complete.
     const bool refused = std::exchange(awaits_sender_, false);
     by_progress_ = true;
-    // What lies in the inline buffer yet the next look of the host's takes out.
+    // What is still in the inline buffer, the host takes out at its next look.
     const bool sent_inline = takes_inline_ && detail::load_acquire(&words->complete) >= epoch_;  // pairs: D3, N1
     // pairs: D3, N1
     const bool over = !active() || sent_inline ||
@@ -485,7 +489,7 @@ problem receive_request::export_to(std::unique_ptr<device_copy> &made, std::uint
 
 std::unique_ptr<device_copy> receive_request::end_export() {
     drop_view();
-    // The sender's kernels go on using the inline buffer.
+    // The sender's kernels continue to use the inline buffer.
     if (takes_inline_ && (takers_.empty() || inline_drain_->busy())) {
         device->end();
         takers_.push_back(std::move(device));

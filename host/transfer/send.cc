@@ -44,7 +44,7 @@ struct plan_mover {
     }
 };
 
-// A partition on its way, by the copy engine or by a kernel, and what has to live until it is there.
+// A partition moved by the copy engine or by a kernel, and the memory that has to live until it has arrived.
 struct packing final : transport::transfer {
     std::vector<char> packed;
     std::unique_ptr<transport::transfer> copy;
@@ -90,7 +90,7 @@ control_message send_request::make_offer() {
     wire_ = network_to(peer_world(), bad);
     if (wire_ != nullptr) bad = introduce_to(peer_world(), *wire_);
     if (wire_ != nullptr && bad.empty()) bad = wire_->describe(words_region, m.words);
-    // Without a network the receiver finds out whether it can map our words after all, and tells us if not.
+    // Without a network the receiver finds out itself whether it can map our words, and tells us if not.
     if (wire_ == nullptr || !bad.empty()) transport::node_memory().describe(words_region, m.words);
     std::strncpy(m.reason, bad.c_str(), sizeof m.reason - 1);
     if (wire_ == nullptr && bad.empty() && offers_single_copy()) m.flags |= offer_in_place;
@@ -101,7 +101,7 @@ control_message send_request::make_offer() {
     return m;
 }
 
-// By what is known now: so a receive makes an inline buffer only for who uses it.
+// Decided by what is known now, so that a receive makes an inline buffer only for a send that uses it.
 std::uint32_t send_request::offers_inline() {
     if (place.owner == nullptr) return 0;
     inline_threshold_ = choose_inline_threshold(place.device, peer_world(), !gapless);
@@ -116,7 +116,7 @@ bool send_request::offers_gpu_put() {
     return gpu_wire_ != nullptr && why_staged_.empty();
 }
 
-// Whether the other process may be written to is tried only where it matters.
+// Whether the other process's memory can be written to is tried only where it matters.
 bool send_request::offers_single_copy() {
     single_copy pair{place.owner != nullptr, !gapless, partition_bytes, config().single_copy_bytes, {}, false};
     why_no_single_copy_ = why_no_single_copy(pair);
@@ -150,7 +150,7 @@ int send_request::ready(int partition) {
     return code;
 }
 
-// Kernels own the states and counters on the GPU; the engine brings them up to date.
+// Kernels own the states and counters on the GPU; the engine updates them.
 int send_request::ready_with_kernels(int partition) {
     const std::lock_guard lock(engine);
     if (host_readied_[static_cast<std::size_t>(partition)]) return MPI_ERR_ARG;
@@ -200,7 +200,7 @@ std::vector<char> send_request::packed(int partition) const {
     return out;
 }
 
-// Over the network, flags included.
+// Over the network; the flags, too.
 std::unique_ptr<transport::transfer> send_request::start_put(int partition) const {
     const bool read_directly = place.owner != nullptr && movement_.staged.empty();
     remote_message to{wire_, read_directly ? gpu_wire_ : nullptr, peer_world(), landing_, arrival_, 0, epoch_, chunks_};
@@ -214,7 +214,7 @@ std::unique_ptr<transport::transfer> send_request::start_put(int partition) cons
     return std::make_unique<chunked_put>(to, p, op.buffer + p * partition_bytes);
 }
 
-// From or to GPU memory. Gaps of a host buffer are left out here, before the copy; those of GPU buffers by a kernel.
+// From or to GPU memory. Gaps of a host buffer are packed here, before the copy; those of GPU buffers by a kernel.
 transport::outcome send_request::start_transfer(int partition, std::unique_ptr<transport::transfer> &out) {
     const std::uint64_t offset = static_cast<std::uint64_t>(partition) * partition_bytes;
     const bool from_gpu = place.owner != nullptr;
@@ -252,14 +252,14 @@ transport::outcome send_request::start_transfer(int partition, std::unique_ptr<t
 #endif
 }
 
-// By the engine. What fails here is what failed for a caller of Pready before.
+// Called by the engine. What fails here has failed before, for a caller of Pready.
 void send_request::write_in_place(int partition) {
     const std::uint64_t offset = static_cast<std::uint64_t>(partition) * partition_bytes;
     const int error = far_->write(far_, landing_at_ + offset, op.buffer + offset, partition_bytes);
     if (error == 0) return;
     if (error == ESRCH) {
         peer_ended_ = true;
-        met_end_of(peer_world());  // the system may have no other way to tell: later epochs end by this
+        met_end_of(peer_world());  // there may be no other sign of its end: later epochs fail by this
     }
     if (error == EFAULT && !transport::can_be_read(op.buffer + offset, partition_bytes))
         return fail(format("partition {} cannot be read from the send buffer: {}", partition, std::strerror(error)));
@@ -267,12 +267,12 @@ void send_request::write_in_place(int partition) {
                 std::strerror(error)));
 }
 
-// For one more on its way.
+// Makes room for one more move, so that a later step needs no memory.
 void send_request::make_room() {
     if (moving_.size() == moving_.capacity()) moving_.reserve(2 * moving_.size() + 4);
 }
 
-// One partition, in the engine's hands. Throws before anything has changed: its puts may be begun again.
+// The engine takes over one partition. Throws before anything has changed, so it may be called again.
 void send_request::start_move(int partition, bool for_host) {
     make_room();
     carry_out({partition, for_host, nullptr});
@@ -297,7 +297,7 @@ void send_request::carry_out(move m) {
         moving_.push_back(std::move(m));
 }
 
-// flags[index] = epoch, after the bytes it speaks of. Pairs with reached_acquire() in look.
+// flags[index] = epoch, after the bytes that it stands for. Pairs with reached_acquire() in look.
 void send_request::set_flag(std::uint64_t index) {
     if (auto bad = tell(arrival_, index * sizeof(std::uint64_t), epoch_); !bad.empty()) fail(bad);
 }
@@ -308,14 +308,14 @@ void send_request::finish_move(const move &m) {
     if (m.for_host) ++host_share_;
 }
 
-// In an epoch that kernels and the host's Pready share, nobody but the engine sees all that is ready.
+// In an epoch that kernels and the host's Pready share, only the engine sees all that is ready.
 void send_request::count_shares() {
     if (host_share_ == 0 || counted_ == epoch_ || !host_ready_.empty() || !moving_.empty()) return;
     const auto n = static_cast<std::uint64_t>(op.partitions);
     device_copy::kernels_counts kernels{};
     transport::outcome bad = device->counts(kernels);
     if (bad.empty() && kernels.readied + host_share_ < epoch_ * n) return;
-    // A kernel defers before it counts, but in the ring, whose entry may be on its way to us still.
+    // A kernel defers a partition before it counts it, but the ring entry may reach us after the count.
     if (bad.empty() && kernels.deferred != ring_taken_) return;
     std::vector<std::uint64_t> states(n);
     if (bad.empty()) bad = device->states(states);
@@ -328,16 +328,17 @@ void send_request::count_shares() {
         }
         if (kernels.readied != (epoch_ - 1) * n + by_kernels)
             return;  // a kernel has marked one, and not counted it yet
-        // Before the next epoch, in which kernels go by it.
+        // Before the next epoch, in which kernels use it.
         bad = device->set_ready_count(epoch_ * n);
     }
     if (!bad.empty()) fail(bad);
     counted_ = epoch_;
-    detail::store_relaxed(&words->posted, kernels.posted);  // its end is the engine's to tell
+    detail::store_relaxed(&words->posted, kernels.posted);  // the engine tells the epoch's end
     detail::store_release(&words->all_ready, epoch_);       // pairs: D2
 }
 
-// The host's Pready cannot know of a kernel's, nor a kernel of the host's; once the epoch is over both are known.
+// A partition marked ready by the host and by a kernel is an error. Neither can know of the other; once the epoch is
+// over, the engine does.
 transport::outcome send_request::look_for_both() {
     const auto n = static_cast<std::uint64_t>(op.partitions);
     std::vector<std::uint64_t> states(n);
@@ -347,7 +348,7 @@ transport::outcome send_request::look_for_both() {
         // pairs: E1
         detail::store_release(&words->error, detail::error_word(detail::with_cause(MPIX_CALL_PREADY, MPIX_CAUSE_READY),
                                                                 2 * epoch_ + 1, static_cast<int>(p)));
-        // What was counted and deferred twice is not to count in the next epoch.
+        // A partition that was counted and deferred twice must not count in the next epoch.
         moving_.clear();
         device_copy::kernels_counts kernels{};
         if (auto bad = device->counts(kernels); !bad.empty()) return bad;
@@ -378,19 +379,19 @@ void send_request::drain() {
     for (; !host_ready_.empty(); host_ready_.pop_back()) start_move(host_ready_.back(), true);
 }
 
-// If every partition was readied, and the engine or a queue had a share in moving them: tell the receiver, unless who
-// posted has.
+// If every partition was readied, and the engine or a queue moved some of them: tells the receiver, unless the poster
+// of the last one has.
 void send_request::conclude() {
     if ((engine_moves_ == 0 && posted_ == nullptr) || concluded_ == epoch_ || !moving_.empty()) return;
     if (detail::load_acquire(&words->all_ready) < epoch_) return;  // pairs: D2, D5
-    // All partitions' ring entries are visible since all_ready is; one that came after drain() looked
-    // is found in the next round.
+    // All partitions' ring entries are visible since all_ready is; one that came after drain() looked is found in the
+    // next round.
     const auto n = static_cast<std::uint64_t>(op.partitions);
     // pairs: G1
     if (ring_taken_ - ring_at_start_ < n &&
         detail::load_acquire(&home->ring[ring_taken_ % n]) >> 32 == (epoch_ & 0xffffffffu))
         return;
-    // All that was posted is on its way, before what we tell now, and nothing reads the buffer any more.
+    // All that was posted is under way, ahead of the words below, and nothing reads the buffer any more.
     if (posted_ != nullptr) {
         const std::uint64_t posted = detail::load_relaxed(&words->posted);
         if (queue_->completed() < posted) return;
@@ -399,18 +400,18 @@ void send_request::conclude() {
     const bool good = refusal_ == refused_not && engine_failure_.empty();
     const bool told = posted_ != nullptr && detail::load_relaxed(&words->ended) == epoch_;
     if (good && !told) set_flag(chunks_.all());
-    // The receiver's host counts on the flags once it is told that all is complete; and after a failure none may be on
-    // its way when their memory is given back.
+    // The receiver's host relies on the flags once it is told that the message is complete; and after a failure no flag
+    // may be under way when the flags' memory is given back.
     if (arrival_ && !arrival_.remote && arrival_.device != transport::on_host)
         if (auto bad = transport::devices()->flush_words(arrival_.device); !bad.empty()) fail(bad);
     if (good && engine_failure_.empty()) {
-        // What kernels have moved may lie in the inline buffer.
+        // Partitions that kernels have moved may be in the inline buffer.
         if (inline_buffer_ && device != nullptr && detail::load_relaxed(&words->inline_buffer) != 0 &&
             engine_moves_ < n)
             if (auto bad = tell(peer_words_, offsetof(mpix_words, inline_buffer), epoch_); !bad.empty()) fail(bad);
         if (!told)
             if (auto bad = tell(peer_words_, offsetof(mpix_words, complete), epoch_); !bad.empty()) fail(bad);
-        // The network may have taken them, and not be able to send them before it is called again.
+        // The network may have accepted the words, but be unable to send them before its next call.
         if (wire_ != nullptr) departing_ = wire_->depart(peer_world());
     }
     concluded_ = epoch_;
@@ -418,11 +419,11 @@ void send_request::conclude() {
 
 bool send_request::advance() {
     const std::unique_lock lock(engine, std::try_to_lock);
-    if (!lock) return true;  // another thread is at it
+    if (!lock) return true;  // another thread is doing this
     if (transport::outcome lost; departing_ != nullptr && departing_->finished(lost)) departing_ = nullptr;
     if (!active()) return departing_ != nullptr;
     if (null_peer()) {
-        drain();  // what the host readied of an exported request: it counts
+        drain();  // partitions of an exported request that the host readied: they count
         count_shares();
         return device != nullptr || exported_to_host;
     }
@@ -433,7 +434,7 @@ bool send_request::advance() {
     if (pulls_) look_for_answers();
     std::erase_if(moving_, [this](const move &m) {
         transport::outcome bad;
-        bool finished = false;  // without memory it is asked again
+        bool finished = false;  // if memory runs out, it is asked again
         if (m.offered || !try_step([&] { finished = m.transfer->finished(bad); }) || !finished) return false;
         if (!bad.empty()) fail(bad);
         finish_move(m);
@@ -447,8 +448,8 @@ bool send_request::advance() {
 }
 
 bool send_request::done() {
-    // Nothing for the engine to do, and no lock: the host's Preadys have moved everything. The last of them said so
-    // after all that they deferred was known.
+    // The usual case, without a lock: the host's Preadys have moved everything, so the engine has nothing to do. The
+    // last of them marks the epoch ready only after all deferrals are known.
     if (device == nullptr && !exported_to_host && !null_peer()) {
         const bool all = detail::load_acquire(&words->all_ready) >= epoch_;  // pairs: D2
         if (detail::load_relaxed(&home->defer_epoch) != epoch_) return all;
@@ -463,7 +464,7 @@ bool send_request::done() {
 // `engine` is held.
 bool send_request::complete() const {
     if (detail::load_acquire(&words->all_ready) < epoch_) return false;  // pairs: D2
-    // The host may have marked what kernels had marked already: count_shares finds it.
+    // The host may have marked what kernels had marked already: count_shares notices that.
     if (!host_ready_.empty() || !moving_.empty() || (host_share_ != 0 && counted_ != epoch_)) return false;
     if (concluded_ == epoch_) return true;
     if (posted_ != nullptr) return false;

@@ -25,9 +25,10 @@ public:
     problem prepare() override;
     // The host's MPI_Pready: an error class. Never waits for the receiver.
     int ready(int partition);
-    // The same for all of `low` to `high`, which there are; stops at the first error, at partition `refused`.
+    // The same for all partitions from `low` to `high`, which must exist; stops at the first error, and sets `refused`
+    // to that partition.
     int ready_range(int low, int high, int &refused);
-    // What an error of it means.
+    // What an error of ready() means.
     problem not_readied(int partition, int error_class) const;
 
     control_message make_offer();
@@ -41,8 +42,9 @@ public:
     void on_leave() override;
     bool inline_capable() const override { return offered_inline_; }
 
-    // setup_mutex and engine are held: fill in the exported copy, and take it from the caller / give it back. The caller makes
-    // it before, and destroys it after, it has the locks, for both may wait for kernels.
+    // setup_mutex and engine are held. export_to fills in the exported copy, and takes it from the caller; end_export
+    // gives it back. The caller makes the copy before it has the locks, and destroys it after, since both may wait for
+    // kernels.
     problem export_to(std::unique_ptr<device_copy> &made, std::uint32_t contributors);
     std::unique_ptr<device_copy> end_export();
     void export_to_host(bool exported);
@@ -61,9 +63,9 @@ private:
 
     struct move {
         int partition;
-        bool for_host;  // the host's Pready of an exported request: counted when it is done
+        bool for_host;  // by the host's Pready of an exported request: counted when moved
         std::unique_ptr<transport::transfer> transfer;
-        bool offered = false;  // to kernels of the receiver's, which have not answered yet
+        bool offered = false;  // to kernels of the receiver, which have not answered yet
     };
 
     void accept(const control_message &message);
@@ -108,31 +110,32 @@ private:
     transport::region landing_, arrival_, peer_words_;
     std::shared_ptr<const plan> landing_type_;     // of a landing with gaps
     char *landing_at_ = nullptr;                   // of packed byte 0, or with gaps of element 0
-    bool in_place_ = false;                        // it is the receive buffer, in the receiver's own memory
-    const transport::peer_memory *far_ = nullptr;  // which is written to by it
+    bool in_place_ = false;                        // the landing is the receive buffer, in the receiver's own memory
+    const transport::peer_memory *far_ = nullptr;  // how that memory is written
     std::string why_no_single_copy_;               // as far as is known here
-    transport::gpu_puts *gpu_wire_ = nullptr;      // how the network reaches GPU memory; null: it does not
-    std::string why_staged_;                       // why it does not read the send buffer, in GPU memory
+    transport::gpu_puts *gpu_wire_ = nullptr;      // how the network reaches GPU memory; null: not at all
+    std::string why_staged_;                       // why the network does not read the send buffer in GPU memory
     bool offered_gpu_put_ = false;
-    inline_threshold inline_threshold_;  // as it was when we offered, if the receive has no gaps
+    inline_threshold inline_threshold_;  // as of our OFFER, if the receive has no gaps
     bool offered_inline_ = false;
     std::uint64_t least_pulled_ = 0;  // see rget.h
     std::string why_not_pulled_;      // as far as is known here
-    transport::region wanted_;        // what kernels of the receiver's wait for, in our GPU's memory
-    bool pulls_ = false;              // they may be offered partitions
-    transport::region peer_view_;     // peer_words_, while the exported copy's GPU has it
+    transport::region wanted_;        // in our GPU's memory: the partitions that kernels of the receiver wait for
+    bool pulls_ = false;              // kernels of the receiver may be offered partitions
+    transport::region peer_view_;     // of peer_words_, for the exported copy's GPU
     std::uint64_t slots_ = 0;
-    chunking chunks_;  // and so the arrival flags
+    chunking chunks_;  // also decides how many arrival flags there are
     inline_buffer_layout inline_buffer_;
     movement movement_;
-    // A match was undone after the first Start. Callers of Pready may remember its route, so they get no other one: from
-    // then on the engine moves everything.
+    // A match was undone after the first Start. Callers of Pready may remember its route, so they are given no other;
+    // from then on the engine moves everything.
     bool route_spent_ = false;
     transport::safe_vector<transport::region> retired_;  // what callers of Pready, or a queue, may still write to
 
-    // How executors post to the peer themselves; of all matches, as callers of Pready may remember an earlier one's.
+    // How executors post to the peer themselves. Entries of all matches are kept, as callers of Pready may remember an
+    // earlier one.
     transport::send_queue *queue_ = nullptr;
-    transport::queued_message *posted_ = nullptr;  // the present one
+    transport::queued_message *posted_ = nullptr;  // of the present match
     std::vector<std::unique_ptr<transport::queued_message>> postings_;
     transport::region staging_;
     char *staging_view_ = nullptr;
@@ -142,7 +145,7 @@ private:
     std::uint64_t ring_at_start_ = 0;  // at this epoch's start
     std::vector<int> host_ready_;      // readied by the host on an exported request, not moved yet
     std::vector<bool> host_readied_;   // in this epoch
-    std::uint64_t host_share_ = 0;     // of them, how many have been moved
+    std::uint64_t host_share_ = 0;     // how many of them have been moved
     std::uint64_t counted_ = 0;        // last epoch in which count_shares() found all ready
     std::vector<move> moving_;
     std::unique_ptr<transport::transfer> departing_;  // a flush behind the last epoch's words

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// What a send offers to kernels of the receiver's (rget.h).
+// Pull, the sender's side: partitions that are offered to kernels of the receiver (rget.h).
 #include "host/transfer/send.h"
 
 #include <mpix/device.cuh>
@@ -11,7 +11,7 @@
 
 namespace mpix {
 
-// The receiver maps them, if its buffer is GPU memory, too.
+// The receiver maps the send buffer if its own buffer is GPU memory, too.
 void send_request::offer_pull(control_message &m) {
     transport::region buffer;
     why_not_pulled_ = place.owner->adopt(op.buffer, total_bytes(), buffer);
@@ -26,7 +26,7 @@ void send_request::offer_pull(control_message &m) {
         m.landing = m.arrival = {};
 }
 
-// Whether no group of the receiver's has set about it.
+// Whether no group of the receiver has claimed the partition.
 bool send_request::nobody_reads(std::uint64_t partition) {
     const std::uint64_t *const taken =
         detail::taken_of(static_cast<std::uint64_t *>(arrival_.address), static_cast<std::uint64_t>(op.partitions));
@@ -36,19 +36,21 @@ bool send_request::nobody_reads(std::uint64_t partition) {
     return last < 2 * epoch_ - 1;
 }
 
-// What kernels of the receiver's have read is there, and flagged; what they will not read any more is the engine's.
+// Partitions that kernels of the receiver have read are there, and flagged. The engine moves those that they will not
+// read.
 void send_request::look_for_answers() {
     const auto *const answers = reinterpret_cast<const std::uint64_t *>(
         reinterpret_cast<const char *>(words) + answers_in_words(static_cast<std::uint64_t>(op.partitions)));
     std::vector<move> ours;
     std::erase_if(moving_, [&](const move &m) {
         if (!m.offered) return false;
-        // Pairs with store_release in read_rts: that the buffer has been read, and the flag. A receiver that looks at the flags (MPI_Test)
-        // may have gone on to the next epoch, and said of that one that it does not read.
+        // Pairs with store_release in read_rts: the buffer has been read, and the flag set. A receiver that looks at
+        // the flags (MPI_Test) may have gone on to the next epoch, and have answered there that it does not read.
         const std::uint64_t answer = detail::load_acquire(&answers[m.partition]);  // pairs: B3, B4
         const bool read = answer >= 2 * epoch_ && answer != 2 * epoch_ + 1;
-        if (read || refusal_ != refused_not) return true;  // or nobody is there any more
-        // Of one that the host has marked ready too, which is an error, the flag may have come first: then nobody answers.
+        if (read || refusal_ != refused_not) return true;  // or the peer is gone
+        // If the host has marked the partition ready as well, which is an error, the flag may have come first; then
+        // nobody answers.
         const auto p = static_cast<std::size_t>(m.partition);
         if (answer != 2 * epoch_ + 1 && !(host_readied_[p] && nobody_reads(p))) return false;
         ours.push_back({m.partition, m.for_host, nullptr});

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// A send's route: matched, attached, installed on a GPU, undone.
+// A send's route: it is matched, attached, installed on a GPU, and undone.
 #include "host/transfer/send.h"
 
 #include <mpix/device.cuh>
@@ -40,7 +40,7 @@ void send_request::peer_message(const control_message &m) {
             send_control(peer_world(), make_control(control::detach, number, m.from));
             break;
         case control::detach:
-            // Not of a receive that we have met no more since.
+            // From a receive that is no longer our match.
             if (m.from != 0 && m.from != peer_number) break;
             peer_gone = true;
             // A receiver that refused us gives no more clear-to-send.
@@ -55,7 +55,7 @@ void send_request::accept(const control_message &m) {
     const std::lock_guard lock(engine);
     peer_number = m.from;
     control_message answer = make_control(control::connect, number, peer_number);
-    if (connected) {  // it is known, and told, that there is no path to that process
+    if (connected) {  // there is no path to that process, and the receiver knows
         answer.refusal = refused_unreachable;
         send_control(peer_world(), answer);
         return;
@@ -83,7 +83,7 @@ void send_request::accept(const control_message &m) {
         failure_ = std::move(bad);
     } else {
         if (m.refusal != refused_size)
-            failure_ = attempt([&m] { return transport::outcome(m.reason); });  // that is the receiver's error alone
+            failure_ = attempt([&m] { return transport::outcome(m.reason); });  // the error is the receiver's alone
         explain_refusal(*this, m.reason);
     }
     if (refusal_ != refused_not) path_ = "none";
@@ -93,7 +93,8 @@ void send_request::accept(const control_message &m) {
     progress_wake();
 }
 
-// The receiver has chosen; by the same rules as here, but that it does not know where the send buffer is.
+// The receiver has chosen the transport. It follows the same rules as this side, except that it does not know where the
+// send buffer is.
 transport::choice send_request::choose_path(const control_message &m) const {
     transport::ends pair;
     pair.by_network = transport::by_network(m.landing.transport);
@@ -177,17 +178,18 @@ transport::outcome send_request::attach(const control_message &m, const transpor
         movement_.sent_inline = gaps ? choose_inline_threshold(place.device, peer_world(), true) : inline_threshold_;
         measure_inline(arrival_, place.device, peer_world());
     }
-    // Callers that remember an earlier landing, which may have had fewer, get no other: see protocol/select.h.
+    // Callers that remember an earlier landing, which may have had fewer slots, are given no other: see
+    // protocol/select.h.
     if (!route_spent_) detail::store_relaxed(&home->slots, slots_);
-    if (landing_.remote) return {};  // nothing there can be stored to: all is left to the engine
+    if (landing_.remote) return {};  // nobody can store there: all is left to the engine
     detail::store_pointer(&home->peer_complete, &static_cast<mpix_words *>(peer_words_.address)->complete);
     if (arrival_.device == transport::on_host)
         detail::store_pointer(&home->flags, static_cast<std::uint64_t *>(arrival_.address));
     if (!route_spent_)
         detail::store_pointer(&home->far, in_place_ ? static_cast<const mpix_far_memory *>(far_) : nullptr);
-    // The host stores for itself from host memory to host memory; anything else it leaves to the engine. A
-    // missing landing says so. Written last: home's fields are read without locks once the gate is open,
-    // which the receiver does after our CONNECT.
+    // The host stores by itself from host memory to host memory, and leaves everything else to the engine; then the
+    // landing is null. Written last: home's fields are read without locks once the gate is open, which the receiver
+    // does after our CONNECT.
     if (movement_.by_caller) detail::store_pointer(&home->landing, static_cast<char *>(landing_.address));
     return {};
 }
@@ -208,7 +210,7 @@ transport::outcome send_request::read_layout(const transport::wire_region &from)
     if (from.transport != transport::id_shm) return "the receiver's datatype is where we cannot read it";
     transport::region bytes;
     if (auto bad = transport::node_memory().attach(from, transport::on_host, bytes); !bad.empty()) return bad;
-    // A copy, which nobody can change while it is checked.
+    // A copy, so that nobody can change it while it is checked.
     const std::vector<char> copy(static_cast<const char *>(bytes.address),
                                  static_cast<const char *>(bytes.address) + bytes.bytes);
     transport::node_memory().detach(bytes);
@@ -255,8 +257,8 @@ transport::outcome send_request::install_on_device() {
     return device->install(route);
 }
 
-// Executors post to the peer themselves, kernels of a GPU or (on_host) host threads. Where that cannot be, for want of memory
-// or because the queue has failed, the engine moves everything.
+// Executors post to the peer themselves: kernels of a GPU or (on_host) host threads. If that is impossible, for lack of
+// memory or because the queue has failed, the engine moves everything.
 void send_request::install_queue(int executor) {
     posted_ = nullptr;
     if (!config().work_queue || !movement_.not_posted.empty()) return;
@@ -289,7 +291,7 @@ void send_request::install_queue(int executor) {
     posted_ = postings_.back().get();
 }
 
-// Room for one message is enough: an epoch's bytes have left before the next one's come.
+// Room for one message is enough: an epoch's bytes have left before those of the next come.
 transport::outcome send_request::make_staging(int executor, transport::queue_message &m) {
     if (!staging_)
         if (auto bad = transport::node_memory().allocate(total_bytes(), transport::on_host, staging_); !bad.empty())
@@ -305,7 +307,7 @@ transport::outcome send_request::make_staging(int executor, transport::queue_mes
     return {};
 }
 
-// Host threads play kernels from now on / no more.
+// Host threads play kernels from now on (true), or no longer do (false).
 void send_request::export_to_host(bool exported) {
     if (!exported) {
         detail::store_pointer(&home->postings, static_cast<const mpix_posting *>(nullptr));
@@ -318,8 +320,8 @@ void send_request::export_to_host(bool exported) {
     if (posted_ != nullptr) detail::store_pointer(&home->postings, posted_->postings());
 }
 
-// The receiver freed its request before starting it, or that is another send's: as if we had never met. No byte has
-// moved, since the gate was never open. But from a process that cannot reach us nothing better will come.
+// The receiver freed its request before starting it, or matched it with another send. No byte has moved, since the gate
+// was never open. After a process that cannot reach us no later match would be better.
 void send_request::undo_match() {
     const std::lock_guard lock(engine);
     peer_number = 0;
@@ -328,7 +330,7 @@ void send_request::undo_match() {
     if (epoch_ != 0) route_spent_ = true;
     if (detail::load_relaxed(&words->gate) != 0 && active()) {
         fail("the peer has taken its memory back in the middle of an epoch");
-        moving_.clear();  // they would put there
+        moving_.clear();  // these moves would put there
     }
     // Before the CONNECT to the next receiver, and so before its clear-to-send.
     if (device != nullptr)
@@ -351,10 +353,10 @@ void send_request::drop_route(bool in_use) {
     detach_regions(in_use);
 }
 
-// What callers of Pready may be storing to is only put aside: nobody but a peer that breaks the rules withdraws then, but a
-// crash is no answer. (Mappings of GPU memory last as long as there may be kernels that store to them anyway.)
+// Regions that callers of Pready may be storing to are only put aside. Only a faulty peer withdraws then, but that must
+// not crash this process. (Mappings of GPU memory stay anyway, as long as kernels may store to them.)
 void send_request::detach_regions(bool in_use) {
-    if (peer_view_) device->gpus().release_view(peer_view_);  // of a lasting mapping: does not wait
+    if (peer_view_) device->gpus().release_view(peer_view_);  // a lasting mapping: does not wait
     peer_view_ = {};
     const auto drop = [this, in_use](transport::region &r) {
         if (r && in_use && (r.remote || r.device == transport::on_host))
@@ -406,7 +408,7 @@ std::unique_ptr<device_copy> send_request::end_export() {
     posted_ = nullptr;
     postings_.clear();
     std::unique_ptr<device_copy> ended = std::move(device);
-    // The host's instance takes over where the copy was.
+    // The host's instance continues where the copy was.
     std::uint64_t *state = detail::partition_states(home);
     for (int p = 0; p < op.partitions; ++p) state[p] = epoch_;
     home->ready_count = epoch_ * static_cast<std::uint64_t>(op.partitions);

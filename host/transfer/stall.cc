@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Stall reports: the state of a request that waits, as this process and its peer describe it.
+// Stall reports: how this process and its peer describe a request that waits. report.cc makes the line.
 #include <mpix/device.cuh>
 
 #include <algorithm>
@@ -19,7 +19,7 @@ std::string request::standing() {
     return format("called MPI_Start {}{}", times(epoch_), done_so_far());
 }
 
-// As marked by the host's Pready and host threads' pready.
+// By the host's Pready, and by pready of host threads.
 std::vector<int> send_request::not_ready() const {
     std::vector<int> partitions;
     const std::uint64_t *const state = detail::partition_states(home);

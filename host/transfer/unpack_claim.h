@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Who takes a message out of its landing, where several threads may: one that waits for it, all that is left at once, or those
-// that ask, partition by partition.
+// Which threads copy a message out of its landing, where several may: a waiting thread copies all that is left at once;
+// a thread that asks for a partition (Parrived) copies that one.
 #ifndef MPIX_HOST_TRANSFER_UNPACK_CLAIM_H
 #define MPIX_HOST_TRANSFER_UNPACK_CLAIM_H
 
@@ -11,9 +11,9 @@
 
 namespace mpix {
 
-// Each says first what it is about to do, and then looks whether the other has: so not both have the message to themselves. Who
-// waits then claims each partition, which costs an exchange; who asks leaves them all to who waits. What an asker has said
-// counts until the next Start.
+// Each side first sets its own flag, and then looks at the other's, so at least one of two sees the other. A waiting
+// thread that sees an asking one claims each partition, which costs an exchange; an asking thread that sees a waiting
+// one leaves all partitions to it. The flag of the asking threads stays set until the next Start.
 class unpack_claim {
 public:
     // The request is not active.
@@ -21,17 +21,18 @@ public:
         detail::store_relaxed(&asked_, 0);
         detail::store_relaxed(&all_, 0);
     }
-    // Who waits, one at a time: whether nobody else takes anything in this epoch any more.
+    // For a waiting thread, one at a time: whether no other thread copies anything out in this epoch any more.
     bool all() {
         detail::set_flag_seq_cst(&all_);                       // pairs with test_flag_seq_cst in some; pairs: F3
         if (!detail::test_flag_seq_cst(&asked_)) return true;  // pairs: F3
         detail::store_release(&all_, 0);                       // pairs: F3
         return false;
     }
-    // Who asks: whether partitions may be claimed.
+    // For an asking thread: whether it may claim partitions.
     bool some() {
-        // Who finds that another has said so speaks after it. By the same kind of load as the next: a mere acquire has no place
-        // in the one order of these that decides who sees whom. pairs: F3
+        // If another asking thread has set the flag, this one comes after it. The load is of the same kind as the next
+        // one: an acquire has no place in the single order that decides which side sees the other.
+        // pairs: F3
         if (!detail::test_flag_seq_cst(&asked_))
             detail::set_flag_seq_cst(&asked_);     // pairs with test_flag_seq_cst in all; pairs: F3
         return !detail::test_flag_seq_cst(&all_);  // pairs: F3

@@ -19,7 +19,7 @@ struct unmatched {
     bool same_communicator;
 };
 
-// After "rank n has".
+// The end of a sentence that begins with "rank n has".
 std::string listed(const char *kind, const std::vector<unmatched> &all) {
     constexpr std::size_t most = 4;
     const auto one = [](const unmatched &u) {
@@ -32,7 +32,7 @@ std::string listed(const char *kind, const std::vector<unmatched> &all) {
     return all.size() > most ? text + ", ..." : text;
 }
 
-// Requests of this kind that have no partner yet in that process.
+// This process's requests of that kind to the given process that are not matched yet.
 std::string unmatched_with(int world_rank, mpix_kind kind, std::uint64_t communicator) {
     std::vector<unmatched> all;
     for (const auto &[number, r] : live_requests())
@@ -41,7 +41,7 @@ std::string unmatched_with(int world_rank, mpix_kind kind, std::uint64_t communi
     return listed(kind == MPIX_KIND_SEND ? "send" : "receive", all);
 }
 
-// Unmatched sends of that process, from the offers that have arrived here; empty if there are none.
+// The other process's unmatched sends, from the OFFERs that have arrived here; empty if there are none.
 std::string unmatched_offers(int world_rank, std::uint64_t communicator) {
     std::vector<unmatched> all;
     for (const auto &[arrival, o] : offers_here())
@@ -92,7 +92,7 @@ void take_answer(request &r, const control_message &answer) {
 std::string peer_says(const request &r) {
     const inquiry &q = r.question;
     if (q.epoch == 0 || q.epoch != r.epoch()) return {};
-    // Questions repeat, so one may be pending although the last answer is recent.
+    // INQUIRE is repeated, so one may be pending although the last answer is recent.
     if (!q.answer.empty() && (!q.pending || seconds_since(q.answered) < notice_seconds()))
         return format("rank {} has {}", r.op.peer, q.answer);
     if (r.kind == MPIX_KIND_RECV && r.peer_number == 0)

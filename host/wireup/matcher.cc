@@ -16,18 +16,18 @@ bool matcher::lines::undecided(std::size_t place) const {
            (r.is == state::freed && s.is == state::waiting && !s.passed);
 }
 
-// The freed ones that stand here one behind the other have never been.
+// A run of freed requests at this place counts as if they had never been made.
 void matcher::lines::erase_freed(side which, std::size_t place) {
     auto &l = line[which];
     std::size_t end = place;
     while (end < l.size() && l[end].is == state::freed) ++end;
     l.erase(l.begin() + static_cast<std::ptrdiff_t>(place), l.begin() + static_cast<std::ptrdiff_t>(end));
     first_freed = std::min(first_freed, place);
-    // What has been joined stands behind the other line's end.
+    // Joined entries are allowed only behind the other line's end, so split those that are now opposite it.
     for (; place < std::min(l.size(), line[other_side(which)].size()); ++place) split(which, place);
 }
 
-// A place has one freed one.
+// An entry opposite the other line stands for one freed request.
 void matcher::lines::split(side which, std::size_t place) {
     auto &l = line[which];
     if (l[place].times == 1) return;
@@ -53,7 +53,7 @@ bool matcher::lines::doubt_before(std::size_t place) {
     return false;
 }
 
-// Freed ones for which nobody has been made yet take no room.
+// Freed requests whose partners have not been made yet are joined into one entry.
 void matcher::lines::join_last_freed(side which) {
     auto &l = line[which];
     while (l.size() >= 2 && l.size() - 2 >= line[other_side(which)].size() && l.back().is == state::freed &&
@@ -63,12 +63,12 @@ void matcher::lines::join_last_freed(side which) {
     }
 }
 
-// What follows from a change in this place, and maybe in all behind it.
+// What follows from a change in this place; with `to_the_end`, in all later places, too.
 matcher::change matcher::follow_up(all_lines::iterator it, std::size_t from, bool to_the_end) {
     change c;
     lines &l = it->second;
     bool doubt = l.doubt_before(from);
-    if (doubt) {  // it may be set up all the same: nothing of that is final
+    if (doubt) {  // the pair may be set up, but is not final
         l.skipped = true;
         const entry s = l.at(send, from), r = l.at(receive, from);
         if (s.there() && r.there()) c.places.push_back({s.number, r.number});

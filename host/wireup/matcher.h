@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Which send meets which receive, among those of one (communicator, source, tag).
+// Which send is matched with which receive, among those of one (communicator, source, tag).
 //
-// Sends and receives stand in two lines, in the order of their init calls, and those in one place are a pair (MPI-4.0,
-// section 4.2.1). A request that is freed before it was started leaves its place empty. If its partner is freed as
-// well, that place is gone. If its partner is started instead, the freed one is as if it had never been: those behind it
-// in its line move up. A pair whose two requests have both been started is final, and leaves the lines. As long as a
-// place is undecided between the two, those behind it are in doubt: no pair of them is final.
+// Sends and receives form two lines, in the order of their init calls. Requests at the same place in both lines are a
+// pair (MPI-4.0, section 4.2.1). A request that is freed before it was started leaves its place empty. If its partner
+// is then freed as well, the place is removed. If its partner is started instead, the freed request counts as never
+// made: the ones behind it in its line move up. A pair of two started requests is final, and leaves the lines. A place
+// where one request is freed and the other neither freed nor started is undecided. No pair behind an undecided place is
+// final.
 #ifndef MPIX_HOST_WIREUP_MATCHER_H
 #define MPIX_HOST_WIREUP_MATCHER_H
 
@@ -18,17 +19,17 @@
 
 namespace mpix {
 
-// Numbers stand for the requests; they are not 0, and grow in the order of the init calls. The caller serialises. What
-// is not in the lines (any more) can be started, freed and removed without effect.
+// Requests are named by numbers, which are not 0 and grow in the order of the init calls. The caller serialises. To
+// start, free or remove a request that is not in the lines has no effect.
 class matcher {
 public:
     enum side : std::size_t { send, receive };
-    // 0: nobody is in that place, or not yet.
+    // 0: no request is at that place yet.
     struct pair {
         std::uint64_t send = 0, receive = 0;
         bool operator==(const pair &) const = default;
     };
-    // What has become known; what is not named is as it was, or in doubt.
+    // The pairs that have changed. Others are as before, or cannot be decided yet.
     struct change {
         transport::safe_vector<pair> places;
         transport::safe_vector<pair> final;  // left the lines; not among `places`
@@ -37,16 +38,16 @@ public:
     change add(const match_key &key, side which, std::uint64_t number);
     change start(const match_key &key, side which, std::uint64_t number);
     change free(const match_key &key, side which, std::uint64_t number);
-    // A pair leaves that is not known to be final, and maybe in doubt. One of the two may be 0: nobody.
+    // Removes a pair that is not final. One of the two may be 0.
     change remove(const match_key &key, const pair &both);
-    // All keys of this source.
+    // Removes all keys of this source.
     void remove_source(int source);
-    // Whether nothing but doubt keeps some from what their starts would bring about; and what follows if those who have lost
-    // their partners are taken to be freed some time.
+    // in_doubt: whether some place would be decided if none before it were undecided. end_doubt: later places no longer
+    // wait for the undecided ones, as if the requests there will be freed some time.
     bool in_doubt(const match_key &key) const;
     change end_doubt(const match_key &key);
 
-    // Who is in the first place: unless one of the two is freed, they are a pair for good.
+    // The requests in the first place. Unless one of the two is freed, they stay a pair.
     pair first(const match_key &key) const;
 
     bool empty() const { return lines_.empty(); }
@@ -56,14 +57,14 @@ private:
     struct entry {
         std::uint64_t number = 0;
         state is = state::absent;
-        bool passed = false;      // those behind it do not wait for what becomes of it
-        std::uint64_t times = 1;  // more: that many freed ones, where the other line has ended
+        bool passed = false;      // later places no longer wait for this one to be decided
+        std::uint64_t times = 1;  // above 1: so many joined freed requests, behind the other line's end
         bool there() const { return is == state::waiting || is == state::started; }
     };
     struct lines {
         transport::safe_deque<entry> line[2];
-        std::size_t first_freed = 0;  // no place before it has a freed one
-        bool skipped = false;         // what is known of some in doubt has not been looked at
+        std::size_t first_freed = 0;  // no earlier place has a freed request
+        bool skipped = false;         // follow_up stopped at an undecided place
 
         entry at(side which, std::size_t place) const {
             return place < line[which].size() ? line[which][place] : entry{};
@@ -77,7 +78,7 @@ private:
     };
     using all_lines = transport::safe_map<match_key, lines>;
 
-    // Where it stands; lines_.end() if it does not.
+    // The place of a request; lines_.end() if it is in none.
     std::pair<all_lines::iterator, std::size_t> find(const match_key &key, side which, std::uint64_t number);
     change follow_up(all_lines::iterator it, std::size_t from, bool to_the_end);
 

@@ -14,11 +14,11 @@
 
 namespace mpix {
 
-// How long a request must have been in the same epoch for its peer's process to be looked at, and how often.
+// How long a request must have been in the same epoch before its peer's process is checked, and how often that is done.
 constexpr std::int64_t watch_period_ms = 400;
 
-// Wait until `done`. A long wait prints a stall report that names what is `lacking`, and ends, unless `how_long` is endless.
-// False: the wait was given up, or a process has ended, so `done` may never come true.
+// Wait until `done`. A long wait prints a stall report that names what is `lacking`. It then gives up, unless
+// `how_long` is endless. False: the wait was given up, or a process has ended, so `done` may never become true.
 enum class patience { endless, as_configured };
 template <class Done>
 bool wait_for_all(process_table &processes, patience how_long, const char *lacking, const Done &done) {
@@ -32,8 +32,8 @@ bool wait_for_all(process_table &processes, patience how_long, const char *lacki
         if (waited < next_look) continue;
         next_look = waited + 1e-3 * watch_period_ms;
         const std::lock_guard lock(setup_mutex());
-        // Who has gone through a barrier may end before we have seen all of it. But then all that it sent is here,
-        // so we see it before the next look.
+        // A process may end right after its last barrier, before we have seen all that it sent. But then that is here
+        // already, and we see it before the next check.
         if (suspect >= 0) {
             say(format("MPI_Finalize does not wait for all: the process of world rank {} has ended without", suspect));
             return false;

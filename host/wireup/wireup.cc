@@ -23,11 +23,11 @@
 namespace mpix {
 namespace {
 
-// How long a pair of two started requests waits for what becomes of one made before, whose partner was freed unstarted.
+// How long a pair of two started requests waits for an earlier, undecided place (see matcher.h).
 constexpr std::int64_t doubt_ms = 1000;
 
-// All guarded by setup_mutex, except the atomics. A step changes several of these together; their memory comes from the reserve,
-// so that no step fails half-way.
+// All guarded by setup_mutex, except the atomics. A step changes several of these together; their memory comes from the
+// reserve, so that no step fails half-way.
 struct setup_state {
     std::atomic<bool> running{false};
     bool thread_safe = false, one_thread = false;
@@ -35,16 +35,16 @@ struct setup_state {
 
     matcher order;
     transport::safe_map<match_key, std::int64_t> in_doubt_since;
-    transport::safe_map<std::uint64_t, std::shared_ptr<request>> live;           // by number; freed ones until buried
+    transport::safe_map<std::uint64_t, std::shared_ptr<request>> live;           // by number; freed ones until bury()
     transport::safe_map<std::uint64_t, offer> offers;                            // by order of arrival
     transport::safe_map<std::pair<int, std::uint64_t>, std::uint64_t> offer_of;  // (source, their number) to arrival
     transport::safe_map<std::uint64_t, std::uint64_t> bound_offer;               // receive's number to arrival
     std::uint64_t arrivals = 0, joined = 0;
     std::atomic<std::size_t> waiting_requests{0};  // requests that wait for a control message
 
-    // Whose end others have met, with locks that forbid telling us at once.
+    // Ends of processes, noticed by threads that hold locks under which they may not call us.
     std::mutex ends_mutex;
-    transport::safe_vector<int> ends_met;  // guarded by it
+    transport::safe_vector<int> ends_met;  // guarded by ends_mutex
     std::atomic<bool> end_met{false};
 
     process_table processes;
@@ -57,21 +57,21 @@ setup_state &state() {
     return *s;
 }
 
-// Keep count of the requests that may need a control message to get on; the progress thread sleeps while there
-// are none. Until an epoch is over the peer may still withdraw, and another take its place; of a refused pair that does
-// not say that the peer has started. Freed ones are in no hurry.
+// Count the requests that may need a control message; the progress thread sleeps while there are none. Until the first
+// epoch is over, the peer may still withdraw, and another request take its place; this holds for a refused pair as
+// well. Freed requests are not counted.
 void update_waiting(request &r) {
     const bool waits =
         !r.freed && !(r.connected && r.acquainted) && !state().processes.known_to_have_ended(r.peer_world());
     if (r.waiting.load(std::memory_order_relaxed) == waits) return;
-    r.waiting.store(waits, std::memory_order_relaxed);  // says nothing of other memory
+    r.waiting.store(waits, std::memory_order_relaxed);  // relaxed: it orders no other memory
     if (waits)
         state().waiting_requests.fetch_add(1, std::memory_order_acq_rel);  // pairs: H7
     else
         state().waiting_requests.fetch_sub(1, std::memory_order_acq_rel);  // pairs: H7
 }
 
-// A clock of a few milliseconds' grain, which costs next to nothing to read.
+// A clock with a resolution of a few milliseconds, which is cheap to read.
 std::int64_t coarse_ms() {
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC_COARSE, &t);
@@ -80,7 +80,7 @@ std::int64_t coarse_ms() {
 
 receive_request &receive_of(std::uint64_t number) { return static_cast<receive_request &>(*state().live.at(number)); }
 
-// The receive leaves its send, which may meet another.
+// Undo the match of this receive. Its send may be matched with another.
 void part(std::uint64_t number) {
     setup_state &s = state();
     const auto bound = s.bound_offer.find(number);
@@ -101,7 +101,7 @@ void bind(std::uint64_t arrival, std::uint64_t number) {
     receive_of(number).bind(o);
 }
 
-// Make the pairs what the lines say: first those part that are none any more, then the new ones meet.
+// Apply the matcher's result: first undo the matches that no longer hold, then make the new ones.
 void rearrange(const match_key &key, const matcher::change &change) {
     setup_state &s = state();
     const auto each_place = [&change](const auto &act) {
@@ -119,7 +119,7 @@ void rearrange(const match_key &key, const matcher::change &change) {
         if (p.send != 0 && p.receive != 0 && s.offers.at(p.send).receiver == 0) bind(p.send, p.receive);
     });
     for (const matcher::pair &p : change.final) receive_of(p.receive).meet_for_good();
-    // Its partner is this one already, before it is known to have started.
+    // The first pair of a line stays a pair, even before both are known to have started.
     if (const auto [send, receive] = s.order.first(key); send != 0 && receive != 0) receive_of(receive).open();
     each_place([](const matcher::pair &p) {
         if (p.receive != 0) update_waiting(receive_of(p.receive));
@@ -154,7 +154,7 @@ void forget_offer(std::uint64_t arrival) {
 void handle_offer(int source, const control_message &m) {
     setup_state &s = state();
     const std::uint64_t arrival = ++s.arrivals;
-    if (!s.offer_of.emplace(std::pair{source, m.from}, arrival).second) return;  // told twice: foreign
+    if (!s.offer_of.emplace(std::pair{source, m.from}, arrival).second) return;  // sent twice: not from a correct peer
     const match_key key{m.communicator, source, m.tag};
     const auto says = [&m](std::uint32_t flag) { return (m.flags & flag) != 0; };
     s.offers[arrival] = {.key = key,
@@ -184,8 +184,9 @@ void handle_started_send(int source, const control_message &m) {
 
 void bury(std::uint64_t number) {
     setup_state &s = state();
-    // Its memory stays ours alone until the end, for nobody else's bytes to be hit. Or until a kernel of the library's that
-    // works with it has ended (busy), for which we must not wait: it may be waiting for room on the GPU.
+    // A peer that may still write here must not hit memory that has been reused, so it is kept to the end. Nor is it
+    // freed while a kernel of the library works with it (busy). We must not wait for that kernel: it may be waiting for
+    // room on the GPU.
     if (const auto it = s.live.find(number);
         it != s.live.end() && (s.processes.may_still_write(it->second->peer_world()) || it->second->busy()))
         return;
@@ -197,7 +198,7 @@ void bury(std::uint64_t number) {
     s.live.erase(number);
 }
 
-// The sender freed its request before starting it, or has failed for good.
+// The sender freed its request before starting it, or its process has ended.
 void handle_withdrawn_send(int source, const control_message &m) {
     setup_state &s = state();
     const auto known = s.offer_of.find({source, m.from});
@@ -223,7 +224,7 @@ void handle_withdrawn_send(int source, const control_message &m) {
     rearrange(key, s.order.free(key, matcher::send, arrival));
 }
 
-// Where a message to a request of ours goes. The peer must be the one that the request names.
+// The request that a message is for. Its peer must be the process that sent the message.
 request *addressee(int source, const control_message &m) {
     const auto it = state().live.find(m.to);
     if (it == state().live.end()) return nullptr;
@@ -241,7 +242,7 @@ void handle(int source, const control_message &m) {
     if (kind == control::inquire) return answer_inquiry(source, m);
     request *r = addressee(source, m);
     if (r == nullptr) {
-        // A receive that is withdrawn from a send we have freed: it still waits for our word.
+        // A receive withdraws from a send that we have freed; it waits for our DETACH.
         if (kind == control::withdraw) send_control(source, make_control(control::detach, m.to, m.from));
         return;
     }
@@ -252,7 +253,7 @@ void handle(int source, const control_message &m) {
     if (r->freed && r->peer_gone && !r->parting()) bury(number);
 }
 
-// The user frees it: tell whoever knows of it.
+// The user frees the request: tell the peer.
 void part_from_peer(request &r) {
     setup_state &s = state();
     r.freed = true;
@@ -264,10 +265,10 @@ void part_from_peer(request &r) {
     if (s.processes.known_to_have_ended(r.peer_world())) {  // nobody is left to touch its memory
         bury(r.number);
     } else if (!is_send && r.peer_number == 0) {
-        r.peer_gone = true;  // nobody knows of it, or only who has yet to answer that it is parted from
+        r.peer_gone = true;  // no peer knows it, or only one whose answer to WITHDRAW is due
         if (!r.parting()) s.live.erase(r.number);
     } else if (r.epoch() == 0) {
-        // As if they had never met.
+        // Undo the match.
         control_message m = make_control(control::withdraw, r.number, r.peer_number);
         m.flags = is_send ? 0 : 1;
         send_control(r.peer_world(), m);
@@ -286,7 +287,7 @@ void part_from_peer(request &r) {
 }
 
 void fail_requests_with(int world_rank) {
-    // What it has sent may be here, and not taken in yet.
+    // What the process sent may have arrived without having been taken from the network yet.
     transport::network *const network = transport::network_in_use();
     try_step([network] {
         for (int round = 0; network != nullptr && round < 1000 && network->progress();) ++round;
@@ -304,8 +305,8 @@ void fail_requests_with(int world_rank) {
     std::erase_if(state().in_doubt_since, [world_rank](const auto &entry) { return entry.first.source == world_rank; });
 }
 
-// Requests whose epoch has been running for a while: does their peer live at all? As long as epochs come and go the
-// system is not asked.
+// Check the processes of peers whose epoch has been running for a while. While epochs complete, the system is not
+// asked.
 void watch_peers() {
     setup_state &s = state();
     const std::int64_t now = coarse_ms();
@@ -337,8 +338,7 @@ void take_met_ends() {
     }
 }
 
-// Everybody answers everybody's messages until all are here; an unfinished non-blocking barrier is the only thing
-// that says so.
+// Every process answers messages until all are here; only an unfinished non-blocking barrier tells that.
 bool all_come_here() {
     MPI_Request barrier;
     state().channel.begin_barrier(barrier);
@@ -406,8 +406,8 @@ void stop_setup() {
         s.waiting_requests.store(0, std::memory_order_release);  // pairs: H7
         if (transport::network *const network = transport::network_in_use(); network != nullptr) network->stop();
     }
-    // Nobody else is in the channel any more. If not all take leave, it and what is under way on it are left to the
-    // MPI library.
+    // No other thread uses the channel now. If some process does not get here, the communicator, and what is under way
+    // on it, are left to the MPI library.
     if (complete && wait_for_all(s.processes, patience::as_configured, "taken what was sent to them",
                                  [&s] { return s.channel.emptied(); }))
         s.channel.close();
@@ -471,7 +471,7 @@ void poll_setup() {
     setup_state &s = state();
     std::unique_lock lock(setup_mutex(), std::try_to_lock);
     if (!lock || !s.running.load(std::memory_order_acquire)) return;  // pairs: H9
-    // Without memory the next messages wait until there is some.
+    // If memory runs out, the remaining messages wait for the next call.
     try_step([&s] {
         transport::require_reserve();
         control_message m;

@@ -44,8 +44,8 @@ enum mpix_cause {
     MPIX_CAUSE_DEADLINE = 64
 };
 
-// A kept error: call << 56 | cause << 48 | low bits of the period << 32 | (partition + 1). The period of an active request is
-// 2 * epoch + 1; that of the inactive time before is 2 * epoch.
+// A kept error: call << 56 | cause << 48 | low bits of the period << 32 | (partition + 1). The period of an active
+// request is 2 * epoch + 1; that of the inactive time before is 2 * epoch.
 #define MPIX_ERROR_PERIOD_BITS 16
 
 // The words of one request that live in host memory which every party can reach: the owner's host,
@@ -68,17 +68,17 @@ struct mpix_words {
                              // before `complete`)
 };
 
-// One write of a partition index from a kernel to the progress engine ("move this one when you can").
-// epoch's low 32 bits in the upper half, so that a stale entry is never taken for a new one. MPIX_RING_RTS beside the
-// index: it was offered to the receiver's kernels, see `answers`.
+// An entry of the ring: a caller of Pready asks the progress engine to move a partition. The lower half is the
+// partition's index; with MPIX_RING_RTS the partition was offered to the receiver's kernels, see `answers`. The upper
+// half is the low half of the epoch, so that a stale entry is never taken for a new one.
 typedef uint64_t mpix_ring_entry;
 #define MPIX_RING_RTS (1ull << 31)
 
 struct mpix_typemap;
 struct mpix_posting;  // work_queue.h
 
-// How a message lies on the two sides of a Pready (user's buffer, landing) or of taking it out of the landing (landing,
-// user's buffer). Null: packed, one piece.
+// The layouts between which a message is copied: by Pready from the user's buffer to the landing, by a receive from the
+// landing to the user's buffer. Null: packed, one piece.
 struct mpix_layouts {
     const struct mpix_typemap *from, *to;
 };
@@ -89,15 +89,17 @@ struct mpix_far_memory {
     int (*write)(const struct mpix_far_memory *self, char *to, const void *from, uint64_t bytes);  // 0, or an errno
 };
 
-// An opaque handle, MPIX_Prequest, is the address of the structure below, and in its low bits: 1 if the request may have an
-// inline buffer, and above that, of a send, the binary logarithm of the number of threads that a group must have to use it. That is
-// here and not in the structure, where each call would have to wait for it before it can do anything else.
+// An opaque handle, MPIX_Prequest, is the address of the structure below, with bits in its low end. The lowest says
+// that the request may have an inline buffer. Above it, the handle of a send has the binary logarithm of the least
+// number of threads in a group that uses the inline buffer. The bits are here, and not in the structure, so that a call
+// need not wait for a load before it does anything else.
 #define MPIX_HANDLE_INLINE 1ull
 #define MPIX_HANDLE_THREADS_SHIFT 1
-// Of a receive, beside the first bit: "mpix_waiters" is 1; and the logarithm of the number of threads that wait_inline_fast wants.
+// In the handle of a receive, above the lowest bit: "mpix_waiters" is 1; then the logarithm of the least number of
+// threads in a group that uses wait_inline_fast.
 #define MPIX_HANDLE_SOLE 2ull
 #define MPIX_HANDLE_TAKERS_SHIFT 2
-// Of a receive without the first bit: its kernels may be offered partitions to read (rget.cuh).
+// In the handle of a receive without the lowest bit: its kernels may be offered partitions to read (rget.cuh).
 #define MPIX_HANDLE_READS 2ull
 #define MPIX_HANDLE_BITS 63ull
 
@@ -124,13 +126,13 @@ struct mpix_prequest {
     char *landing;             // where the message lies or goes; null: user's buffer (receive), or nothing
                                // this executor can store to (send); with `far`, an address there
     uint64_t *flags;           // one epoch per *sender* partition, then one for the whole message. Of a send,
-                               // MPIX_FLAGS_WITH_LAYOUTS in the address: `layouts` is not null. So whoever
+                               // MPIX_FLAGS_WITH_LAYOUTS in the address: `layouts` is not null. So a thread that
                                // has read this field without ordering knows whether to read that one.
     uint64_t *peer_complete;   // send: the receiver's words.complete
     uint64_t slots;            // epochs the landing holds side by side: 1, or a power of two up to 128
     uint64_t peer_partitions;  // receive: the sender's number of partitions
     uint64_t *taken;           // receive with a landing or an inline buffer, per sender partition: 2*epoch once it
-                               // was copied out to the user's buffer, 2*epoch - 1 while somebody is copying
+                               // was copied out to the user's buffer, 2*epoch - 1 while a thread is copying
                                // (of an inline buffer: waiting or copying, or done, which the flag says; there it
                                // always lies behind the flags, where kernels find it without this field)
     const struct mpix_layouts *layouts;  // null: both sides are one piece
@@ -143,14 +145,14 @@ struct mpix_prequest {
     uint64_t
         left_bytes;  // send: a group that has at least so many bytes of a partition for each of its threads may leave
                      // it to others; 0: none does
-    uint32_t copy_engine_bytes;  // from so many on to the progress engine; 0: never
-    uint32_t pull_bytes;         // from so many on to a group of the receiver's, if one waits for it; 0: never
+    uint32_t copy_engine_bytes;  // with so many or more, to the progress engine; 0: never
+    uint32_t pull_bytes;         // with so many or more, to a group of the receiver, if one waits for it; 0: never
     // Where the receiver's kernels may read the send buffer (rget.cuh), else null.
-    uint64_t *wanted;  // in the sender's GPU, per partition of its the last epoch in which such a group waits for it
+    uint64_t *wanted;  // in the sender's GPU, per sender partition: the last epoch in which a group has asked for it
     const char *peer_buffer;  // receive: the send buffer
     uint64_t
-        *answers;  // receive: in the sender's host memory, behind its ring, per partition of its 2*epoch once it was
-                   // read there, 2*epoch + 1 once no kernel will read it any more, so that it is the engine's
+        *answers;  // receive: in the sender's host memory, behind its ring, per sender partition: 2*epoch once it was
+                   // read, 2*epoch + 1 once no kernel will read it any more, so that the engine moves it
 
     // Changes while in use; each word is accessed atomically.
     uint64_t seen_epoch;      // last active epoch number read from words->epoch
@@ -163,7 +165,7 @@ struct mpix_prequest {
     uint64_t defer_count;  // send: partitions ever put into the ring
     uint64_t posted;       // send: the work queue's index behind the last posting
     uint64_t defer_epoch;  // send: last epoch in which any partition was deferred
-    uint64_t heard_word;   // on a GPU: the last words->epoch that was read so, and words->gate
+    uint64_t heard_word;   // on a GPU: what host_read_turn's thread last read of words->epoch, and words->gate
     uint64_t heard_gate;
     uint64_t error;  // the last period in which an error was kept; only the first of a period is
     uint64_t asker;  // receive, on a GPU, with MPIX_CHECK: the last epoch in which a kernel read the host's words << 32
@@ -171,18 +173,18 @@ struct mpix_prequest {
     uint64_t inactive_since;  // receive, the host's own: when it was last made inactive (now_ns), and by which thread
     uint64_t inactive_by;
 
-    // Send, the host's own alone, and written before the landing: that is the receiver's buffer, in its own memory. Else null.
+    // Send, only the host's own, written before `landing`, which then is the receiver's buffer in its own memory. Else
+    // null.
     const struct mpix_far_memory *far;
 
-    // Send, with MPIX_CHECK in the environment: a bit for each byte that a share has contributed in this epoch; each partition
-    // has its own words. Else null.
+    // Send, with MPIX_CHECK in the environment: a bit for each byte that a share has contributed in this epoch; each
+    // partition has its own words. Else null.
     uint64_t *shared;
 };
 
-// Behind the struct of a send, one word each for every partition: state, the last epoch in which it was readied;
-// contributions, the calls of pready_contribute so far; contributed, epoch * partition_bytes and the bytes of the next
-// epoch's shares, or what an earlier epoch has left there; late, the last epoch in which a share was not stored by its
-// caller.
+// Behind the struct of a send lie four arrays of one word per partition. state: the last epoch in which it was readied.
+// contributions: the calls of pready_contribute so far. contributed: epoch * partition_bytes, plus the bytes of the
+// next epoch's shares; or an older value. late: the last epoch in which a share was not stored by its caller.
 static inline size_t mpix_prequest_size(enum mpix_kind kind, int partitions) {
     return sizeof(struct mpix_prequest) + (kind == MPIX_KIND_SEND ? 4u * (size_t)partitions * sizeof(uint64_t) : 0u);
 }

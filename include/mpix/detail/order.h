@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Atomic accesses, with the memory order in the name. Words that a GPU, a NIC or another process shares go through these;
-// the host's own atomics state a std::memory_order. Each use that orders carries a tag, `// pairs: A1`, which
+// Atomic accesses, with the memory order in the name. Words that a GPU, a NIC or another process shares go through
+// these; the host's own atomics state a std::memory_order. Each use that orders carries a tag, `// pairs: A1`, which
 // docs/dev/memory-order.md explains.
 //
-// On the device these are operations of the PTX memory model (PTX ISA, "Memory Consistency Model"), on the host of C++20's.
-// `_gpu` means device scope, no suffix system scope.
+// On the device these are operations of the PTX memory model (PTX ISA, "Memory Consistency Model"), on the host of
+// C++20's. `_gpu` means device scope, no suffix system scope.
 #ifndef MPIX_DETAIL_ORDER_H
 #define MPIX_DETAIL_ORDER_H
 
@@ -20,8 +20,8 @@
 #define MPIX_COLD_FN __attribute__((noinline, cold)) inline
 #endif
 
-// Whether device functions take the paths of GPU threads: on a GPU, and in tests whose host threads stand in for one. (The
-// accesses below are the executor's own either way.)
+// Whether device functions take the paths of GPU threads: on a GPU, and in tests whose host threads stand in for one.
+// (The accesses below are the executor's own either way.)
 #if defined(__CUDA_ARCH__) || defined(MPIX_FAKE_GPU)
 #define MPIX_ON_GPU 1
 #else
@@ -35,7 +35,8 @@
 namespace mpix::detail {
 
 #ifdef __CUDA_ARCH__
-// All shared words lie in global memory, a GPU's or mapped. Saying so spares each access the code for shared and local memory.
+// All shared words lie in global memory, a GPU's or mapped. Saying so spares each access the code for shared and local
+// memory.
 __device__ __forceinline__ uint64_t in_global(const uint64_t *word) { return __cvta_generic_to_global(word); }
 #endif
 
@@ -58,8 +59,8 @@ MPIX_FN void store_relaxed(uint64_t *word, uint64_t value) {
 #endif
 }
 
-// load_pointer, store_pointer: the same for pointers. On the host they acquire and release, which costs nothing there: the
-// thread that stored a pointer may have made, or mapped, what it points to.
+// load_pointer, store_pointer: the same for pointers. On the host they acquire and release, which costs nothing there:
+// the thread that stored a pointer may have made, or mapped, what it points to.
 template <class T>
 MPIX_FN T *load_pointer(T *const *word) {
 #ifdef __CUDA_ARCH__
@@ -81,8 +82,8 @@ MPIX_FN void store_pointer(T **word, T *value) {
 #endif
 }
 
-// load_pointer_weak: a write-once pointer. Null may be out of date; anything else is final. On a GPU an ordinary load, which a
-// nearer cache may serve.
+// load_pointer_weak: a write-once pointer. Null may be out of date; anything else is final. On a GPU an ordinary load,
+// which a nearer cache may serve.
 template <class T>
 MPIX_FN T *load_pointer_weak(T *const *word) {
 #ifdef __CUDA_ARCH__
@@ -121,9 +122,9 @@ MPIX_FN void store_release(uint64_t *word, uint64_t value) {
 #endif
 }
 
-// fence_acquire: after a load_relaxed of `word`: all that was released before the value loaded, or a later one, is visible from
-// here on. Apart from the load because a GPU drops its first-level cache for it. A fence that only acquires (PTX 8.6) need not
-// wait for the caller's stores. On the host a load_acquire of the word.
+// fence_acquire: after a load_relaxed of `word`: all that was released before the value loaded, or a later one, is
+// visible from here on. Apart from the load because a GPU drops its first-level cache for it. A fence that only
+// acquires (PTX 8.6) need not wait for the caller's stores. On the host a load_acquire of the word.
 MPIX_FN void fence_acquire(const uint64_t *word) {
 #ifdef __CUDA_ARCH__
     (void)word;
@@ -147,7 +148,8 @@ MPIX_FN bool reached_acquire(const uint64_t *word, uint64_t value) {
 // load_acquire_pair: two neighbouring words, 16-byte aligned, in one access; acquires both.
 MPIX_FN void load_acquire_pair(const uint64_t *words, uint64_t *first, uint64_t *second) {
 #ifdef __CUDA_ARCH__
-    // PTX allows acquire on scalar loads only; the relaxed vector load followed by the fence is the same pattern by the model.
+    // PTX allows acquire on scalar loads only; the relaxed vector load followed by the fence is the same pattern by the
+    // model.
     asm volatile("ld.relaxed.sys.global.v2.u64 {%0, %1}, [%2];"
                  : "=l"(*first), "=l"(*second)
                  : "l"(in_global(words))
@@ -159,9 +161,9 @@ MPIX_FN void load_acquire_pair(const uint64_t *words, uint64_t *first, uint64_t 
 #endif
 }
 
-// fence_acq_rel: the caller's earlier writes, and those of the group it has synchronised with, are visible to the whole system
-// (peer GPUs, host, NIC) before any later store_release_after_fence of the caller. The two together are a store_release, split
-// so that one fence can serve several words.
+// fence_acq_rel: the caller's earlier writes, and those of the group it has synchronised with, are visible to the whole
+// system (peer GPUs, host, NIC) before any later store_release_after_fence of the caller. The two together are a
+// store_release, split so that one fence can serve several words.
 MPIX_FN void fence_acq_rel() {
 #ifdef __CUDA_ARCH__
     asm volatile("fence.acq_rel.sys;" ::: "memory");
@@ -223,8 +225,8 @@ MPIX_FN uint64_t fetch_max_single_writer(uint64_t *word, uint64_t value) {
     return old;
 }
 
-// fetch_add_acq_rel_gpu: add, by default one, and return the value before. The counter chains its callers: all that earlier
-// ones did before their call is visible to later ones, so the last of n callers may speak for all.
+// fetch_add_acq_rel_gpu: add, by default one, and return the value before. The counter chains its callers: all that
+// earlier ones did before their call is visible to later ones, so the last of n callers may speak for all.
 MPIX_FN uint64_t fetch_add_acq_rel_gpu(uint64_t *counter) {
 #ifdef __CUDA_ARCH__
     uint64_t old;
@@ -248,8 +250,8 @@ MPIX_FN uint64_t fetch_add_acq_rel_gpu(uint64_t *counter, uint64_t by) {
 #endif
 }
 
-// fetch_add_relaxed_gpu: the same without order. With a fence_acq_rel before and one behind it chains the callers as well. On the
-// host acq_rel, since a fence by itself is nothing there.
+// fetch_add_relaxed_gpu: the same without order. With a fence_acq_rel before and one behind it chains the callers as
+// well. On the host acq_rel, since a fence by itself is nothing there.
 MPIX_FN uint64_t fetch_add_relaxed_gpu(uint64_t *counter) {
 #ifdef __CUDA_ARCH__
     uint64_t old;
@@ -280,8 +282,8 @@ MPIX_FN uint64_t fetch_add_single_writer(uint64_t *counter) {
     return old;
 }
 
-// compare_exchange_acq_rel_gpu: replace *expected by `desired` if it is there; otherwise *expected becomes what is. Acquires what
-// was found either way; releases on success.
+// compare_exchange_acq_rel_gpu: replace *expected by `desired` if it is there; otherwise *expected becomes what is.
+// Acquires what was found either way; releases on success.
 MPIX_FN bool compare_exchange_acq_rel_gpu(uint64_t *word, uint64_t *expected, uint64_t desired) {
 #ifdef __CUDA_ARCH__
     uint64_t old;
@@ -316,9 +318,9 @@ MPIX_FN bool cas_relaxed_gpu(uint64_t *counter, uint64_t expected, uint64_t desi
 #endif
 }
 
-// set_flag_seq_cst, test_flag_seq_cst: for two parties without a common atomic exchange (a GPU and a host, across PCIe). Each
-// sets its own flag, then tests the other's: at least one of them finds the other's set (Dekker). A party that finds it clear has
-// also acquired what came before it was cleared by store_release.
+// set_flag_seq_cst, test_flag_seq_cst: for two parties without a common atomic exchange (a GPU and a host, across
+// PCIe). Each sets its own flag, then tests the other's: at least one of them finds the other's set (Dekker). A party
+// that finds it clear has also acquired what came before it was cleared by store_release.
 MPIX_FN void set_flag_seq_cst(uint64_t *own) {
 #ifdef __CUDA_ARCH__
     asm volatile("st.relaxed.sys.global.u64 [%0], 1;\n\tfence.sc.sys;" ::"l"(in_global(own)) : "memory");
@@ -342,8 +344,8 @@ MPIX_FN bool test_flag_seq_cst(const uint64_t *others) {
 __device__ __forceinline__ uint64_t in_global(const uint32_t *word) { return __cvta_generic_to_global(word); }
 #endif
 
-// store_release_record: the work-queue entries that the caller wrote or acquired, and their payload, are visible to the NIC before
-// this doorbell record.
+// store_release_record: the work-queue entries that the caller wrote or acquired, and their payload, are visible to the
+// NIC before this doorbell record.
 MPIX_FN void store_release_record(uint32_t *record, uint32_t value) {
 #ifdef __CUDA_ARCH__
     asm volatile("fence.acq_rel.sys;\n\tst.relaxed.sys.global.u32 [%0], %1;" ::"l"(in_global(record)), "r"(value)
@@ -362,9 +364,9 @@ inline uint32_t load_acquire_record(const uint32_t *record) {
 #endif
 }
 
-// store_release_mmio: ring the NIC's doorbell register, after the doorbell record, which the NIC then reads. The host may have
-// mapped the register write-combining, for which C++ has no order; hence the processor's barriers, the second so that the store
-// does not linger.
+// store_release_mmio: ring the NIC's doorbell register, after the doorbell record, which the NIC then reads. The host
+// may have mapped the register write-combining, for which C++ has no order; hence the processor's barriers, the second
+// so that the store does not linger.
 MPIX_FN void store_release_mmio(uint64_t *doorbell, uint64_t value) {
 #ifdef __CUDA_ARCH__
     asm volatile("fence.acq_rel.sys;\n\tst.mmio.relaxed.sys.global.u64 [%0], %1;" ::"l"(in_global(doorbell)), "l"(value)
@@ -401,7 +403,8 @@ MPIX_FN void store_relaxed(uint32_t *word, uint32_t value) {
 #endif
 }
 
-// load_relaxed_pair, store_relaxed_pair: two neighbouring words, 16-byte aligned, in one access; each is whole by itself.
+// load_relaxed_pair, store_relaxed_pair: two neighbouring words, 16-byte aligned, in one access; each is whole by
+// itself.
 MPIX_FN void load_relaxed_pair(const uint64_t *words, uint64_t *first, uint64_t *second) {
 #ifdef __CUDA_ARCH__
     asm volatile("ld.relaxed.sys.global.v2.u64 {%0, %1}, [%2];"

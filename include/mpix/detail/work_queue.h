@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Read by the user's kernels, as detail/abi.h is: a change of mpix_work_queue or mpix_posting needs a new MPIX_ABI_VERSION.
+// Read by the user's kernels, as detail/abi.h is: a change of mpix_work_queue or mpix_posting needs a new
+// MPIX_ABI_VERSION.
 //
 // The send queue of a ConnectX (mlx5), as far as mpix uses it: work-queue entries (WQEs) of one 64-byte block, 64-byte
 // completion-queue entries (CQEs), and what an executor needs to post and to poll. Whoever consumes the queue, a NIC or
@@ -172,9 +173,9 @@ struct mpix_queue_report {
 
 enum mpix_poller { MPIX_POLLER_HOST = 0, MPIX_POLLER_GPU = 1 };
 
-// Threads of one executor post. Both host and GPU may poll, at any time, where both reach these words; where the words lie
-// in the GPU's own memory it polls alone, and the host reads the report. The counters have 64 bits, count blocks or entries
-// from wherever the NIC's do, and never wrap; index & 0xffff is what the NIC knows.
+// Threads of one executor post. Both host and GPU may poll, at any time, where both reach these words; where the words
+// lie in the GPU's own memory it polls alone, and the host reads the report. The counters have 64 bits, count blocks or
+// entries from wherever the NIC's do, and never wrap; index & 0xffff is what the NIC knows.
 struct mpix_work_queue {
     struct mpix_queue_rings rings;
     uint64_t *filled;  // per slot: the index behind the posting that begins there; older: not filled yet
@@ -192,9 +193,9 @@ struct mpix_work_queue {
     uint64_t error;                  // the first, see queue_error; the queue is of no use then
 };
 
-// What Pready posts of one request: the host's prebuilt WQEs, for each partition its payload and then its arrival flag. Of
-// a request also its end: two more, for the flag of the whole message, and for the word by which the receiver's host learns
-// of it.
+// What Pready posts of one request: the host's prebuilt WQEs, for each partition its payload and then its arrival flag.
+// Of a request also its end: two more, for the flag of the whole message, and for the word by which the receiver's host
+// learns of it.
 struct mpix_posting {
     struct mpix_work_queue *queue;
     const mpix::detail::wqe *blocks;  // partitions * (payload_blocks + 1), and the end's

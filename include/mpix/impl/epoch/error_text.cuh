@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Names of device calls and causes of errors as text, for the host and for device code that is compiled with MPIX_CHECK.
+// Device calls and causes of errors as text, for the host, and for device code that is compiled with MPIX_CHECK.
 #ifndef MPIX_IMPL_EPOCH_ERROR_TEXT_CUH
 #define MPIX_IMPL_EPOCH_ERROR_TEXT_CUH
 

@@ -37,13 +37,13 @@ MPIX_FN mpix_cause wrong_handle(uint64_t head) {
     return head_is(head, MPIX_KIND_SEND) || head_is(head, MPIX_KIND_RECV) ? MPIX_CAUSE_KIND : MPIX_CAUSE_HANDLE;
 }
 
-// Keep the first error of an epoch, or of the inactive time before it, for the host's next call; returns its class. Not for
-// null requests.
+// Keeps the first error of an epoch, or of the inactive time before it, for the host's next call. Returns its class.
+// Not for null requests.
 MPIX_COLD_FN int keep(mpix_prequest *r, unsigned call_and_cause, int partition) {
 #if defined(MPIX_CHECK)
     print_error(call_and_cause, partition);
 #endif
-    // Not seen_epoch, which may be out of date: then an error of an earlier epoch would hide the first of this one.
+    // seen_epoch may be out of date; then an error of an earlier epoch would hide the first one of this epoch.
     const uint64_t word = load_acquire(&r->words->epoch);  // pairs: C1
     const uint64_t period = (word & 1) != 0 ? word : word + 2;
     if (fetch_max_relaxed_gpu(&r->error, period) < period)
@@ -54,7 +54,7 @@ MPIX_FN int keep_error(mpix_prequest *r, mpix_device_call call, mpix_cause cause
     return keep(r, with_cause(call, cause), partition);
 }
 
-// An error of a device call: kept for the host's next call, unless the caller reports it itself.
+// An error of a device call. It is kept for the host's next call, unless the caller reports it itself.
 template <mpix_device_call Call>
 MPIX_FN int refuse(mpix_prequest *r, mpix_cause cause, int partition) {
     return Call != MPIX_CALL_NONE ? keep_error(r, Call, cause, partition) : class_of(cause);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Who reads the host's words. They lie across PCIe, where the reads of many threads queue up. So on a GPU one thread reads those
-// of a request at a time, notes what it found where the others look, and these wait for that.
+// Reading the host's words. They lie across PCIe, where the reads of many threads queue up. So on a GPU, one thread at
+// a time reads those of a request, and notes what it found in the GPU's memory; the others wait for that, and use it.
 #ifndef MPIX_IMPL_EPOCH_HOST_EPOCH_CUH
 #define MPIX_IMPL_EPOCH_HOST_EPOCH_CUH
 
@@ -10,18 +10,19 @@
 
 namespace mpix::detail {
 
-// What the host says: its epoch word, and its gate; acquired. To who asks on a GPU also words->inline_buffer, which may be older.
+// What the host says: its epoch word, and its gate; acquired. On a GPU the thread that reads them also reads
+// words->inline_buffer, whose value may be older.
 struct host_says {
     uint64_t word, gate, inline_buffer;
 };
 
 #if MPIX_ON_GPU
-// Whether the caller is to read them, and then to call end_host_read. False: another thread has begun and ended that since the
-// caller came, so what it has noted is as good. Whoever asks has nothing to wait for, so this ends.
+// True: the caller reads the words, and then calls end_host_read. False: another thread has begun and ended such a read
+// since the caller came, so its result is as good. The reading thread waits for nobody, so this ends.
 //
-// That is an order of time, and not of the memory model, in two points: that thread's load of the host's words is performed
-// behind the claim that it is conditional on; and what is noted may be of a next turn already, of which only the numbers
-// count, as with open_word.
+// Two points rely on an order of time, and not on the memory model. The load of the host's words is performed after the
+// exchange on which it is conditional. And the result may be of a later turn already; then only its numbers count, as
+// with open_word.
 MPIX_FN bool begin_host_read(mpix_prequest *r, uint64_t *turn) {
     *turn = load_acquire_gpu(&r->host_read_turn);  // pairs: C4
     const uint64_t enough = ((*turn + 1) & ~uint64_t{1}) + 2;
@@ -37,7 +38,8 @@ MPIX_FN bool begin_host_read(mpix_prequest *r, uint64_t *turn) {
 MPIX_FN void end_host_read(mpix_prequest *r, uint64_t turn) { store_release_gpu(&r->host_read_turn, turn + 2); }
 #endif
 
-// Ask, or take the answer of who has; note(answer) is called by who asks, before the others go on.
+// Reads the host's words, or takes the result of the thread that does. The reading thread calls note(result) before the
+// others continue.
 template <class Note>
 MPIX_FN host_says read_host(mpix_prequest *r, const Note &note) {
     host_says says{0, 0, 0};

@@ -19,8 +19,8 @@ struct alignas(16) block16 {
 };
 
 #ifdef __CUDA_ARCH__
-// Words of type T; both pointers aligned to it. Four loads are in flight per thread before the first
-// store, which is what keeps a block near the link's bandwidth.
+// Copies words of type T; both pointers are aligned to it. Each thread has four loads under way before its first store,
+// which keeps a block near the link's bandwidth.
 template <class T>
 __device__ __forceinline__ void copy_words(unsigned rank, unsigned size, T *to, const T *from, uint64_t words) {
     const T *f = from + rank;
@@ -33,12 +33,12 @@ __device__ __forceinline__ void copy_words(unsigned rank, unsigned size, T *to, 
         t[2ull * size] = c;
         t[3ull * size] = d;
     }
-#pragma unroll 1  // three at most, which nvcc does not know
+#pragma unroll 1  // nvcc does not know that there are three at most
     for (; f < end; f += size, t += size) *t = *f;
 }
 
-// The widest word that both pointers can be aligned to together (their difference decides), bytes at the two ends.
-// Not inlined: it is long, and what is short and aligned shall not pay for it.
+// Copies by the widest word to which both pointers can be aligned together (their difference decides), with single
+// bytes at both ends. Not inlined: it is long, and short aligned copies should not pay for it.
 __device__ __noinline__ inline void copy_ragged(unsigned rank, unsigned size, char *to, const char *from,
                                                 uint64_t bytes) {
     const uint64_t skew = reinterpret_cast<uint64_t>(to) ^ reinterpret_cast<uint64_t>(from);
@@ -62,7 +62,7 @@ __device__ __noinline__ inline void copy_ragged(unsigned rank, unsigned size, ch
         copy_words(rank, size, to + head, from + head, words);
 }
 #else
-// Host threads: one slice each, cut at cache lines.
+// On host threads: one slice each, cut at cache lines.
 template <class Group>
 MPIX_FN void copy_slice(const Group &group, char *to, const char *from, uint64_t bytes) {
     const uint64_t size = static_cast<uint64_t>(group.num_threads());
@@ -73,7 +73,7 @@ MPIX_FN void copy_slice(const Group &group, char *to, const char *from, uint64_t
 }
 #endif
 
-// What is made of blocks of 16 bytes, and aligned to them, on both sides.
+// Copies what consists of 16-byte blocks, and is aligned to them, on both sides.
 #ifdef __CUDACC__
 #pragma nv_exec_check_disable
 #endif

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// What the device functions need of a group: who leads, a barrier, and the leader's word to all members.
+// What the device functions need of a group: its leader, a barrier, and a broadcast from the leader to all members.
 #ifndef MPIX_IMPL_GROUP_GROUP_CUH
 #define MPIX_IMPL_GROUP_GROUP_CUH
 
@@ -25,9 +25,9 @@ MPIX_FN thread_group this_thread() { return {}; }
 
 namespace detail {
 
-// broadcast_bool: the leader's truth value, for every member. It is also a barrier: what any member wrote before
-// is visible to all members after.
-// broadcast_code: the same for a small number, below 256 (an MPI error class, a slot of a landing); slower on a GPU, for rare ways out.
+// broadcast_bool: the leader's truth value, for every member. It is also a barrier: what any member wrote before is
+// visible to all members after. broadcast_code: the same for a number below 256 (an MPI error class, a slot of a
+// landing). It is slower on a GPU, so it is for rare paths.
 
 #ifdef __CUDACC__
 #pragma nv_exec_check_disable
@@ -45,7 +45,7 @@ MPIX_FN int broadcast_code(const Group &group, int leaders) {
     return static_cast<int>(group.broadcast(static_cast<uint64_t>(leaders)));
 }
 
-// vote_all: whether all members say so. A barrier as well.
+// vote_all: whether all members say yes. It is a barrier as well.
 #ifdef __CUDACC__
 #pragma nv_exec_check_disable
 #endif
@@ -54,8 +54,9 @@ MPIX_FN bool vote_all(const Group &group, bool mine) {
     return group.all(mine);
 }
 
-// reconverge: where the lanes of a warp are to do the next thing at the same time. One that has been on a way of its own may go on
-// by itself behind a barrier, too, and then it stores by itself: 256 KiB of a warp's took 80 us for that, and 61 with this.
+// reconverge: brings the lanes of a warp together, so that they do the next thing at the same time. A lane that has
+// taken a branch of its own may go on alone even after a barrier, and then its stores are separate: 256 KiB stored by a
+// warp took 80 us for that reason, and 61 us with this call.
 template <class Group>
 MPIX_FN void reconverge(const Group &) {}
 
@@ -122,7 +123,7 @@ MPIX_FN bool vote_all(const cooperative_groups::thread_block_tile<Size, Parent> 
 }
 MPIX_FN bool vote_all(const cooperative_groups::coalesced_group &tile, bool mine) { return tile_all(tile, mine); }
 
-// A block: the barrier itself carries one bit, so that no shared memory is taken from the kernel.
+// A block: the barrier itself carries one bit, so the kernel needs no shared memory for this.
 MPIX_FN bool broadcast_bool(const cooperative_groups::thread_block &block, bool leaders) {
 #ifdef __CUDA_ARCH__
     return __syncthreads_or(block.thread_rank() == 0 && leaders) != 0;

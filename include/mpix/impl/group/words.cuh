@@ -101,15 +101,16 @@ MPIX_FN typename word_of<N>::type join_words(const uint32_t (&word)[N / 4]) {
         return word[0];
 }
 
-// The aligned 4-byte words that N bytes lie in, not put together yet, so that others can be loaded meanwhile.
+// The aligned 4-byte words in which N bytes lie. They are put together later, so that other loads can be under way
+// meanwhile.
 template <int N>
 struct raw_words {
     uint32_t word[N / 4 + 1];
     int bits;  // where in word[0] the bytes begin
     MPIX_FN uint32_t at(int i) const { return funnel(word[i], word[i + 1], bits); }
 };
-// The aligned word at `at`, of whose bytes only those [begin, end) count; the others are undefined. A GPU loads all four. On the
-// host others are not touched: they may be a neighbour's, who is writing them.
+// Loads the aligned word at `at`; of its bytes only [begin, end) are defined. A GPU loads all four. The host does not
+// touch the others: another thread may be writing them.
 MPIX_FN uint32_t load_part(const char *at, int begin, int end) {
 #ifdef __CUDA_ARCH__
     (void)begin, (void)end;
@@ -123,7 +124,7 @@ MPIX_FN uint32_t load_part(const char *at, int begin, int end) {
     return value;
 #endif
 }
-// Of N bytes at `from` those [begin, end): loads the words that have any of them.
+// Of N bytes at `from`, loads the words that contain any of [begin, end).
 template <int N>
 MPIX_FN raw_words<N> load_raw(const char *from, int begin, int end) {
     const int skew = static_cast<int>(reinterpret_cast<uint64_t>(from) & 3);
@@ -138,7 +139,7 @@ MPIX_FN raw_words<N> load_raw(const char *from, int begin, int end) {
     }
     return raw;
 }
-// Whether this may be done for bytes before `last`, where memory may be read up to `end`.
+// Whether that is allowed for bytes before `last`, if memory may be read up to `end`.
 MPIX_FN bool words_end_before(const char *last, const char *end) {
     return last + ((0 - reinterpret_cast<uint64_t>(last)) & 3) <= end;
 }
@@ -147,8 +148,8 @@ MPIX_FN block16 assemble(const raw_words<16> &raw) {
     return join_words<16>(word);
 }
 
-// `bytes` (1 to 16) bytes at `from`; what is above them is undefined. Reads the aligned words that these bytes lie in,
-// as far as they are before `end`, where memory that may be read ends.
+// `bytes` (1 to 16) bytes at `from`; the rest of the result is undefined. Reads the aligned words in which these bytes
+// lie, as far as they are before `end`, where readable memory ends.
 MPIX_FN block16 load_bytes(const char *from, int bytes, const char *end) {
     if (words_end_before(from + bytes, end)) return assemble(load_raw<16>(from, 0, bytes));
     block16 value{0, 0};
@@ -168,7 +169,7 @@ MPIX_FN uint16_t lower_half(uint32_t value) { return static_cast<uint16_t>(value
 MPIX_FN uint8_t upper_half(uint16_t value) { return static_cast<uint8_t>(value >> 8); }
 MPIX_FN uint8_t lower_half(uint16_t value) { return static_cast<uint8_t>(value); }
 
-// Of an aligned word bytes [begin, end), by the widest stores.
+// Stores bytes [begin, end) of an aligned word, by the widest stores.
 template <class T>
 MPIX_FN void store_part(char *to, const T &value, int begin, int end) {
     constexpr int half = sizeof(T) / 2;
@@ -180,7 +181,7 @@ MPIX_FN void store_part(char *to, const T &value, int begin, int end) {
     }
 }
 
-// The first `bytes` (0 to 16) bytes of `value`, by the widest stores that the address allows.
+// Stores the first `bytes` (0 to 16) bytes of `value`, by the widest stores that the address allows.
 MPIX_FN void store_bytes(char *to, block16 value, int bytes) {
     const uint64_t at = reinterpret_cast<uint64_t>(to);
     if (bytes == 16 && (at & 15) == 0) {
@@ -194,7 +195,7 @@ MPIX_FN void store_bytes(char *to, block16 value, int bytes) {
         to += n;
         bytes -= n;
     };
-    // Up to an aligned address by small steps, and on by large ones.
+    // Small steps up to an aligned address, then large ones.
     if ((at & 1) != 0 && bytes >= 1) put(uint8_t{});
     if ((reinterpret_cast<uint64_t>(to) & 2) != 0 && bytes >= 2) put(uint16_t{});
     if ((reinterpret_cast<uint64_t>(to) & 4) != 0 && bytes >= 4) put(uint32_t{});

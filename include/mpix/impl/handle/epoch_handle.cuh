@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// What a group has found out of a request's running epoch, in registers: calls with it do not look again.
+// Epoch handles: what a group knows of a request's running epoch, kept in registers. Calls with a handle do not look it
+// up again.
 #ifndef MPIX_IMPL_HANDLE_EPOCH_HANDLE_CUH
 #define MPIX_IMPL_HANDLE_EPOCH_HANDLE_CUH
 
@@ -11,12 +12,12 @@ namespace mpix {
 
 struct prepared_send {
     MPIX_Prequest request;
-    uint64_t epoch;  // 0: nothing is known, and calls are as those with the request
-    // Null: not that way.
+    uint64_t epoch;  // 0: not known; calls then do the same as those with the request
+    // Null: partitions do not go that way.
     char *buffer, *inline_buffer, *landing;
     uint64_t partition_bytes, left_bytes;  // as in mpix_prequest
     int partitions;
-    bool in_words;  // what packets are made of, without gaps
+    bool in_words;  // whether packets can be loaded and stored as whole words
 };
 
 struct prepared_receive {
@@ -29,7 +30,8 @@ struct prepared_receive {
 namespace detail {
 
 #if MPIX_ON_GPU
-// The epoch of a send that runs and may be stored at the receiver, as this member finds it, after a barrier; 0: it does not.
+// The running epoch of a send whose partitions may be stored at the receiver, as this member sees it after a barrier;
+// 0: there is none.
 MPIX_FN uint64_t look_at_send(const mpix_prequest *r, bool *for_inline) {
     uint64_t word, readied;
     load_relaxed_pair(&r->open_word, &word, &readied);
@@ -54,15 +56,15 @@ MPIX_FN prepared_send prepare_send(const Group &group, MPIX_Prequest preq) {
     uint64_t epoch = detail::look_at_send(r, &for_inline);
     if (!detail::vote_all(group, epoch != 0)) {
         if (group.thread_rank() == 0 && detail::head_is(r->head, MPIX_KIND_SEND)) detail::ask_of_send(r);
-        group.sync();  // what the leader has noted
+        group.sync();  // after it all members see what the leader has noted
         epoch = detail::look_at_send(r, &for_inline);
     }
     s.buffer = r->buffer;
     s.partition_bytes = r->partition_bytes;
     s.partitions = r->partitions;
-    // The epoch runs, so the route is final.
+    // The epoch is running, so the route is final.
     const uint64_t *const flags = detail::load_pointer(&r->flags);
-    // That may have been learnt between two members' looks.
+    // Another member may have seen it before it was known.
     if (detail::vote_all(group, for_inline)) s.inline_buffer = detail::load_pointer(&r->inline_buffer);
     s.left_bytes = detail::load_relaxed(&r->left_bytes);
     s.in_words = r->offsets == nullptr && detail::in_words(s.buffer, s.partition_bytes);
@@ -94,7 +96,7 @@ MPIX_FN int pready(const Group &group, int partition, const prepared_send &s) {
             char *const box = inline_buffer_of(s.inline_buffer, static_cast<uint64_t>(partition), bytes);
             const char *const from = s.buffer + offset;
             uint64_t payload[ahead];
-            group.sync();  // the members' writes to the partition are everybody's
+            group.sync();  // after it the members' writes to the partition are visible to all
 #ifdef __CUDA_ARCH__
 #pragma unroll
 #endif
@@ -109,10 +111,10 @@ MPIX_FN int pready(const Group &group, int partition, const prepared_send &s) {
             return conclude_inline(group, partition, r, s.epoch, rank == threads - 1, mover);
         }
         if (!by_inline && s.landing != nullptr && !for_others(bytes, s.left_bytes, threads)) {
-            // Not from a near cache, which may have it from before there was a route.
+            // Not from a near cache, whose copy may be from before there was a route.
             uint64_t *const flags = load_pointer(&r->flags);
             group.sync();  // as above
-            // Before the stores: then the fence has no answer to wait for.
+            // Before the stores, so that the fence need not wait for the answer.
             const uint64_t before = rank == 0 ? fetch_max_relaxed_gpu(partition_states(r) + partition, s.epoch) : 0;
             group_copy(group, s.landing + offset, s.buffer + offset, bytes);
             group.sync();  // as in conclude_stored
@@ -135,7 +137,7 @@ MPIX_FN prepared_receive prepare_receive(const Group &group, MPIX_Prequest preq)
     group.sync();  // as in store_direct_fast
     bool known = false;
     if (group.thread_rank() == 0 && r->head == detail::receive_head) {
-        // While the whole message is missing the epoch that was read last still runs: see look.
+        // While the whole message is incomplete, the epoch that was read last is still running: see look.
         const uint64_t epoch = detail::load_relaxed(&r->seen_epoch),
                        senders = detail::load_relaxed(&r->peer_partitions);
         const uint64_t *const flags = detail::load_pointer(&r->flags);
@@ -147,7 +149,8 @@ MPIX_FN prepared_receive prepare_receive(const Group &group, MPIX_Prequest preq)
         }
     }
     if (!detail::broadcast_bool(group, known)) return v;
-    // The route is final after the first epoch, and while this one runs its number stays what the leader has found or noted.
+    // The route is final after the first epoch. While the epoch is running, its number stays what the leader has found
+    // or noted.
     v.epoch = detail::load_relaxed(&r->seen_epoch);
     v.flags = detail::load_pointer(&r->flags);
     v.partitions = static_cast<unsigned>(r->partitions);
@@ -161,31 +164,31 @@ MPIX_FN prepared_receive prepare_receive(const Group &group, MPIX_Prequest preq)
 namespace detail {
 
 #if MPIX_ON_GPU
-// Whether there is a partition j, of which something is known; the same to all members.
+// Whether there is a partition j in a handle that knows its epoch; the same for all members.
 MPIX_FN bool is_known(const prepared_receive &v, int j) {
     return v.epoch != 0 && static_cast<unsigned>(j) < v.partitions;
 }
-// The sender's partitions that make it up.
+// The sender's partitions that overlap it.
 MPIX_FN overlap senders_of(const prepared_receive &v, int j) {
     const uint64_t at = static_cast<uint64_t>(j);
     return v.senders == v.partitions ? overlap{at, at} : sender_partitions(request_of(v.request), j, v.senders);
 }
 
-// Whether a partition's flags are all set, which the members look at side by side, so many times.
+// Whether all flags of a partition are set. The members look at them side by side, up to that many times.
 template <class Group>
 MPIX_FN bool flagged(const Group &group, const prepared_receive &v, int j, unsigned looks) {
     if (!is_known(v, j)) return false;
     const overlap range = senders_of(v, j);
     const uint64_t rank = static_cast<uint64_t>(group.thread_rank()), count = range.last - range.first + 1;
     bool set = count <= static_cast<uint64_t>(group.num_threads());
-    // Pairs with the sender's publish_partition, and with tell_taken; by the barrier the other members have it as well.
+    // Pairs with the sender's publish_partition, and with tell_taken; the barrier hands it on to the other members.
     if (set && rank < count) do {
             set = reached_acquire(&v.flags[range.first + rank], v.epoch);  // pairs: A1, A3, B2
         } while (!set && --looks != 0);
     return vote_all(group, set);
 }
 
-// Ask for partition j, which may be offered, and wait. It is missing, so its epoch runs.
+// Asks for partition j, which may be offered, and waits. It is missing, so its epoch is running.
 template <class Group>
 MPIX_COLD_FN waited ask_and_await(const Group &group, const prepared_receive v, int j, uint64_t timeout_ns) {
     const overlap range = senders_of(v, j);
@@ -225,7 +228,7 @@ MPIX_FN bool parrived(const Group &group, const prepared_receive &v, int partiti
 template <class Group>
 MPIX_FN int wait_arrived(const Group &group, const prepared_receive &v, int partition, uint64_t timeout_ns) {
 #if MPIX_ON_GPU
-    // What comes inline is waited for there, and flags alone for some hundred microseconds.
+    // Partitions that come inline are awaited in the inline buffer; flags alone for some hundred microseconds.
     constexpr unsigned looks = 1024;
     if (!detail::waits_inline_fast(v.request, static_cast<unsigned>(group.num_threads())) || timeout_ns == 0) {
         const bool reads = timeout_ns != 0 && detail::is_known(v, partition) &&

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// What a packet of an inline buffer holds (packet.cuh): eight packed bytes of a partition, fewer at its end. Here they are loaded from the
-// user's buffer, or stored there, which may have gaps.
+// Loads and stores of a packet's payload (packet.cuh): eight packed bytes of a partition, fewer at its end. The user's
+// buffer, at the other end, may have gaps.
 #ifndef MPIX_IMPL_INLINE_GATHER_CUH
 #define MPIX_IMPL_INLINE_GATHER_CUH
 
@@ -15,11 +15,11 @@ MPIX_FN bool in_words(const char *memory, uint64_t bytes) {
     return ((reinterpret_cast<uint64_t>(memory) | bytes) & 7) == 0;
 }
 
-// Places: where in the user's buffer the pieces of a message with gaps are, in packing order. A piece is 8, 4, 2 or 1 bytes, all
-// of a message are of one length, and its partitions are made of them. That is a table because each thread waits for
-// what it says: looking bytes up in a type map takes longer, and twice the registers.
+// The offset table says where in the user's buffer the pieces of a message with gaps are, in packing order. All pieces
+// of a message have the same length: 8, 4, 2 or 1 bytes. Partitions consist of whole pieces. It is a table, because
+// each thread waits for the lookup: a type map would take longer, and twice the registers.
 //
-// The table's address has in its low bits how often eight is halved to get a piece's length.
+// The low bits of the table's address say how often eight is halved to get a piece's length.
 constexpr uint64_t offset_bits = 3;
 MPIX_FN uint64_t halvings(const int64_t *offsets) { return reinterpret_cast<uint64_t>(offsets) & offset_bits; }
 MPIX_FN const int64_t *table_of(const int64_t *offsets) {
@@ -33,19 +33,20 @@ inline const int64_t *offsets_in(const int64_t *table, int64_t piece) {
 
 // A partition in the user's buffer.
 struct packed_view {
-    char *memory;            // its first byte, or with gaps element 0 of the message
+    char *memory;            // the partition's first byte, or with gaps element 0 of the message
     const int64_t *offsets;  // of its pieces; null: no gaps
 
-    // With gaps, the piece that packed byte `at` of the partition begins.
+    // With gaps: the table's entry for the piece that begins at packed byte `at` of the partition.
     MPIX_FN const int64_t *place(uint64_t at) const { return table_of(offsets) + (at >> (3 - halvings(offsets))); }
 };
-// The one that begins at packed byte `begin` of the message.
+// The partition that begins at packed byte `begin` of the message.
 MPIX_FN packed_view packed_view_of(char *buffer, const int64_t *offsets, uint64_t begin) {
     if (offsets == nullptr) return {buffer + begin, nullptr};
     return {buffer, offsets + (begin >> (3 - halvings(offsets)))};
 }
 
-// Of packed byte `at` of a partition of `bytes` on, a packet's: at any alignment, fewer at the end. Not inlined, for it is long.
+// A packet's payload: the bytes from `at` on of a partition of `bytes` bytes, at any alignment, fewer at the end. Not
+// inlined, because it is long.
 MPIX_COLD_FN uint64_t load_ragged(const char *from, uint64_t at, uint64_t bytes) {
     const uint64_t left = bytes - at;
     return load_bytes(from + at, static_cast<int>(left < packet_payload ? left : packet_payload), from + bytes).low;
@@ -55,7 +56,7 @@ MPIX_COLD_FN void store_ragged(char *to, uint64_t at, uint64_t bytes, uint64_t v
     store_bytes(to + at, {value, 0}, static_cast<int>(left < packet_payload ? left : packet_payload));
 }
 
-// `bytes` packed bytes, eight at most, in pieces, the first of them at *place.
+// `bytes` packed bytes, at most eight, in pieces. The first piece is at *place.
 MPIX_FN uint64_t gather_pieces(const char *memory, const int64_t *place, unsigned halved, unsigned bytes) {
     uint64_t value = 0;
 #ifdef __CUDA_ARCH__
@@ -71,7 +72,7 @@ MPIX_FN uint64_t gather_pieces(const char *memory, const int64_t *place, unsigne
     }
     return value;
 }
-// Not inlined: what has no gaps is not to pay for it.
+// Not inlined, so that buffers without gaps do not pay for it.
 MPIX_COLD_FN void scatter_pieces(char *memory, const int64_t *place, unsigned halved, unsigned bytes, uint64_t value) {
 #ifdef __CUDA_ARCH__
 #pragma unroll 1
@@ -88,7 +89,7 @@ MPIX_COLD_FN void scatter_pieces(char *memory, const int64_t *place, unsigned ha
     }
 }
 
-// A packet's bytes to where they belong.
+// Stores a packet's payload in the user's buffer.
 MPIX_FN void store_payload(const packed_view &to, uint64_t at, uint64_t bytes, uint64_t value) {
     if (to.offsets == nullptr)
         return in_words(to.memory, bytes) ? store_word(to.memory + at, value)

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// A small partition's way into a peer GPU without a fence: each store carries data and the epoch it is of, so whoever
-// finds the epoch has the data. The stores go to packets of an inline buffer at the receiver, whose kernels (Parrived) copy them
-// out to the user's buffer and set the arrival flag that a fence would have been waited for otherwise.
+// Flag-in-data: how a small partition reaches a peer GPU without a fence. Each store carries data and the epoch, so a
+// thread that finds the epoch has the data. The stores go to packets of an inline buffer at the receiver. The
+// receiver's kernels (Parrived) copy them out to the user's buffer, and set the arrival flag, which would otherwise
+// need a fence.
 //
-// One slot is enough: the receiver starts an epoch only when all of the one before is in its buffer, and clear-to-send
-// says so.
+// One slot is enough. The receiver starts an epoch only when all of the epoch before is in its buffer, and its
+// clear-to-send says that it has started.
 #ifndef MPIX_IMPL_INLINE_PACKET_CUH
 #define MPIX_IMPL_INLINE_PACKET_CUH
 
@@ -18,10 +19,10 @@
 
 namespace mpix::detail {
 
-// The request that a handle stands for; whether it may have an inline buffer.
+// The request that a handle stands for; and whether it may have an inline buffer.
 MPIX_FN mpix_prequest *request_of(mpix_prequest *handle) {
 #if MPIX_ON_GPU
-    // Subtracted, not masked: so the compiler still sees what kind of memory a kernel's argument leads to.
+    // Subtracted, not masked, so that the compiler still knows what kind of memory the kernel's argument points to.
     return reinterpret_cast<mpix_prequest *>(reinterpret_cast<char *>(handle) -
                                              (reinterpret_cast<uint64_t>(handle) & MPIX_HANDLE_BITS));
 #else
@@ -36,7 +37,7 @@ MPIX_FN bool is_inline_capable(const mpix_prequest *handle) {
     return false;
 #endif
 }
-// The same of a send, by a group of so many threads.
+// The same for a send, by a group of so many threads.
 MPIX_FN bool is_inline_capable(const mpix_prequest *handle, unsigned threads) {
 #if MPIX_ON_GPU
     const unsigned bits = static_cast<unsigned>(reinterpret_cast<uint64_t>(handle) & MPIX_HANDLE_BITS);
@@ -46,14 +47,14 @@ MPIX_FN bool is_inline_capable(const mpix_prequest *handle, unsigned threads) {
     return false;
 #endif
 }
-// Who asks for the partitions of a receive with an inline buffer: several groups, of which one takes a partition out for all, or only
-// one of which the others hear afterwards.
+// Which groups ask for the partitions of a receive with an inline buffer. any: several, of which one takes a partition
+// out for all. sole: only one; the others hear of it later.
 enum class waiters { no_inline_buffer, any, sole };
 MPIX_FN waiters waiters_of(const mpix_prequest *handle) {
     if (!is_inline_capable(handle)) return waiters::no_inline_buffer;
     return (reinterpret_cast<uint64_t>(handle) & MPIX_HANDLE_SOLE) != 0 ? waiters::sole : waiters::any;
 }
-// For the user; `least_threads` is at least 1.
+// The handle that the user gets; `least_threads` is at least 1.
 inline mpix_prequest *inline_capable_send(mpix_prequest *r, uint64_t least_threads) {
     uint64_t logarithm = 0;
     while ((uint64_t{1} << logarithm) < least_threads) ++logarithm;
@@ -61,26 +62,26 @@ inline mpix_prequest *inline_capable_send(mpix_prequest *r, uint64_t least_threa
                                              logarithm << MPIX_HANDLE_THREADS_SHIFT);
 }
 inline mpix_prequest *inline_capable_receive(mpix_prequest *r, bool sole_waiter, uint64_t least_threads) {
-    constexpr uint64_t most = MPIX_HANDLE_BITS >> MPIX_HANDLE_TAKERS_SHIFT;  // no group has so many
+    constexpr uint64_t most = MPIX_HANDLE_BITS >> MPIX_HANDLE_TAKERS_SHIFT;  // no group has so many threads
     uint64_t logarithm = 0;
     while (logarithm < most && (uint64_t{1} << logarithm) < least_threads) ++logarithm;
     return reinterpret_cast<mpix_prequest *>(reinterpret_cast<uint64_t>(r) | MPIX_HANDLE_INLINE |
                                              (sole_waiter ? MPIX_HANDLE_SOLE : 0) |
                                              logarithm << MPIX_HANDLE_TAKERS_SHIFT);
 }
-// Whether a group of so many threads is to try wait_inline_fast.
+// Whether a group of so many threads should try wait_inline_fast.
 MPIX_FN bool waits_inline_fast(const mpix_prequest *handle, unsigned threads) {
     const unsigned bits = static_cast<unsigned>(reinterpret_cast<uint64_t>(handle) & MPIX_HANDLE_BITS);
     return is_inline_capable(handle) && threads >> (bits >> MPIX_HANDLE_TAKERS_SHIFT) != 0;
 }
 
-// A packet holds eight packed bytes, four and four, each beside the low half of the epoch: {data, epoch, data, epoch}. A
-// 64-bit word is stored whole (PTX ISA, "Memory Consistency Model": vector accesses are modelled as accesses of their
+// A packet holds eight packed bytes, four and four, each beside the low half of the epoch: {data, epoch, data, epoch}.
+// A 64-bit word is stored whole (PTX ISA, "Memory Consistency Model": vector accesses are modelled as accesses of their
 // elements), and nothing more is needed.
 constexpr uint64_t packet_bytes = 16;
 MPIX_FN uint64_t packets_of(uint64_t bytes) { return (bytes + packet_payload - 1) / packet_payload; }
 
-// A group of so many threads is faster with a fence where each would have more packets than these to store.
+// If each thread had more packets than these to store, a group would be faster with a fence.
 constexpr uint64_t most_packets_per_thread = 4;
 
 MPIX_FN void store_packet(char *box, uint64_t packet, uint64_t epoch, uint64_t payload) {
@@ -88,26 +89,28 @@ MPIX_FN void store_packet(char *box, uint64_t packet, uint64_t epoch, uint64_t p
     store_relaxed_pair(reinterpret_cast<uint64_t *>(box + packet * packet_bytes), tag | (payload & 0xffffffffu),
                        tag | (payload >> 32));
 }
-// Whether what was read of a packet is of this epoch; then what is in it.
+// Whether a packet's words, as read, are of this epoch; if so, its payload.
 MPIX_FN bool is_packet_of(uint64_t low, uint64_t high, uint64_t epoch, uint64_t *payload) {
     *payload = (low & 0xffffffffu) | high << 32;
     return (static_cast<uint32_t>(low >> 32) == static_cast<uint32_t>(epoch)) &
            (static_cast<uint32_t>(high >> 32) == static_cast<uint32_t>(epoch));
 }
-// The same of the packet itself.
+// The same, reading the packet.
 MPIX_FN bool load_packet(const char *box, uint64_t packet, uint64_t epoch, uint64_t *payload) {
     uint64_t low, high;
     load_relaxed_pair(reinterpret_cast<const uint64_t *>(box + packet * packet_bytes), &low, &high);
     return is_packet_of(low, high, epoch, payload);
 }
 
-// Who of a group does anything for so many packets: those that have one, the first, who leads, and the last, who tells of it; the others
-// take their word. Of a warp all, who would wait for each other.
+// Whether a thread of the group takes part, for so many packets: threads that own a packet, the leader, and the last
+// thread, which tells others that all is done. The rest take their result. Within one warp all take part, as they would
+// wait for each other anyway.
 MPIX_FN bool is_busy(unsigned rank, unsigned threads, unsigned packets) {
     return threads <= 32 || rank == 0 || rank == threads - 1 || rank < packets;
 }
 
-// Threads that take no part have not loaded `inline_buffer`, so it may be null; C++ does not allow an offset to that.
+// Threads that take no part have not loaded `inline_buffer`, so it may be null, and C++ does not allow an offset to
+// null.
 MPIX_FN char *inline_buffer_of(char *inline_buffer, uint64_t partition, uint64_t bytes) {
     return reinterpret_cast<char *>(reinterpret_cast<uintptr_t>(inline_buffer) +
                                     partition * packets_of(bytes) * packet_bytes);
@@ -116,7 +119,7 @@ MPIX_FN uint64_t least_inline_threads(uint64_t bytes) {
     return (packets_of(bytes) + most_packets_per_thread - 1) / most_packets_per_thread;
 }
 
-// This member's packets of a partition with gaps, the first of them with packed byte `at`.
+// Stores this member's packets of a partition with gaps; the first one begins at packed byte `at`.
 MPIX_COLD_FN void gather_packets(const packed_view from, char *box, uint64_t epoch, unsigned at, unsigned bytes,
                                  unsigned threads) {
     const unsigned halved = static_cast<unsigned>(halvings(from.offsets));
@@ -128,7 +131,8 @@ MPIX_COLD_FN void gather_packets(const packed_view from, char *box, uint64_t epo
         store_packet(box, at / packet_payload, epoch, gather_pieces(from.memory, from.place(at), halved, left));
     }
 }
-// This member's packets of partition p, whose epoch open_word says; at any alignment, and with Gaps from where the pieces are.
+// Stores this member's packets of partition p, in the epoch that open_word says. At any alignment; with Gaps, gathered
+// from the pieces.
 template <bool Gaps>
 MPIX_COLD_FN void store_packets(const mpix_prequest *r, int p, unsigned rank, unsigned threads) {
     const uint64_t epoch = load_relaxed(&r->open_word) >> 1, bytes = r->partition_bytes, packets = packets_of(bytes);
@@ -146,29 +150,30 @@ MPIX_COLD_FN void store_packets(const mpix_prequest *r, int p, unsigned rank, un
             words ? load_word<uint64_t>(from + i * packet_payload) : load_ragged(from, i * packet_payload, bytes));
 }
 
-// Whether partitions of a send's epoch `epoch`, whose gate is open, may go inline. One thread.
+// Whether partitions of a send may go inline in `epoch`, whose gate is open. One thread.
 MPIX_FN bool may_send_inline(const mpix_prequest *r, uint64_t epoch) {
     return load_pointer(&r->inline_buffer) != nullptr && load_relaxed(&r->open_word) == 2 * epoch + 1;
 }
 
-// Who takes what out of an inline buffer; behind the flags, so that whoever has read where these are knows both of one match.
+// The words by which groups claim partitions of an inline buffer. They lie behind the flags, so that both are of the
+// same match.
 MPIX_FN uint64_t *taken_of(uint64_t *flags, uint64_t senders) { return flags + senders + 1; }
 
-// What a group waits for: partitions of the sender's, as their receiver sees them. All members alike. What is small in 32 bits,
-// for every kernel that waits pays for the registers.
+// What a group waits for: partitions of the sender, as the receiver sees them. The same for all members. Some members
+// are 32 bits wide, since every kernel that waits pays for the registers.
 struct awaited {
     unsigned first, count, senders;  // the sender's partitions: those, and all
-    unsigned bytes;                  // of one of them, where there is an inline buffer, or they may be offered
+    unsigned bytes;                  // of one of them; only with an inline buffer, or if they may be offered
     uint64_t epoch;
-    uint64_t *flags;      // of all, and behind them the whole message's: MPIX_GATE_NEVER if nothing will come any more
+    uint64_t *flags;      // of all, then that of the whole message: MPIX_GATE_NEVER if nothing more comes
     char *inline_buffer;  // or null
     bool sole;            // see waiters
     uint64_t deadline;    // by now_ns; ~0: none
 
-    // As mpix_prequest.taken, of this match: that field may be another's by now, or null.
+    // As mpix_prequest.taken, but of this match: that field may belong to another match by now, or be null.
     MPIX_FN uint64_t *taken() const { return taken_of(flags, senders); }
     MPIX_FN bool late() const { return deadline != ~uint64_t{0} && now_ns() >= deadline; }
-    // Or the match was undone: no flag here will ever be set.
+    // The epoch is over, or the match was undone, so that no flag here will ever be set.
     MPIX_FN bool over(const mpix_prequest *r) const {
         return load_relaxed(&flags[senders]) == MPIX_GATE_NEVER || load_pointer(&r->flags) != flags || late();
     }
@@ -178,8 +183,9 @@ struct awaited {
 
 enum class inline_result { taken, flagged, missing };
 
-// Copy this member's packets of a partition out, as they come, until the time is over or the flag says that the partition
-// came another way: then none of its packets ever come, and what its sender published with the flag is visible.
+// Copies out this member's packets of a partition as they come. It ends when the deadline has passed, or when the flag
+// says that the partition came another way. Then none of its packets will come, and what the sender published with the
+// flag is visible.
 MPIX_FN inline_result take_packets(const mpix_prequest *r, const awaited &w, unsigned i, const packed_view &to,
                                    unsigned rank, unsigned threads) {
     const char *const box = w.box(i);
@@ -218,18 +224,21 @@ MPIX_FN bool packets_are_there(const awaited &w, unsigned i, unsigned rank, unsi
     return true;
 }
 
-// Whether one who has found `before` where he raised taken[i] to his claim has it. One thread, before a barrier.
+// Whether the caller, which found `before` where it raised taken[i] to its claim, has the claim. One thread, before a
+// barrier.
 MPIX_FN bool has_claimed(const awaited &w, unsigned i, uint64_t before) {
-    // It was given back: what that group has copied comes before what this one copies. Pairs with cas_acq_rel_gpu in take_inline.
+    // The claim was given back. What that group has copied comes before what this one copies. Pairs with
+    // cas_acq_rel_gpu in take_inline.
     if (before == 2 * w.epoch - 2) fence_acquire(w.taken() + i);  // pairs: A5
     return before < 2 * w.epoch - 1;
 }
 
-// A partition is in the user's buffer. One thread, behind a barrier of the group that has copied it.
+// A partition is in the user's buffer. One thread, after a barrier of the group that has copied it.
 MPIX_FN void tell_taken(uint64_t *flag, uint64_t *told, uint64_t epoch, bool sole) {
-    // What all members stored, before the flag. Pairs with reached_acquire in all_flagged, of other groups of this GPU; the host starts
-    // work of the GPU after it has seen `told`. Without other groups the members' barriers are enough: who asks later, or reads, has
-    // synchronised with this group, which takes the bytes along; that the host is told behind them is an order of time.
+    // What all members stored comes before the flag. Pairs with reached_acquire in all_flagged, in other groups of this
+    // GPU; the host starts work of the GPU only after it has seen `told`. If no other group waits, the members'
+    // barriers are enough: whoever asks or reads later has synchronised with this group, and so sees the bytes. That
+    // the host is told after them is an order of time.
     if (sole)
         store_relaxed(flag, epoch);
     else
@@ -237,8 +246,9 @@ MPIX_FN void tell_taken(uint64_t *flag, uint64_t *told, uint64_t epoch, bool sol
     store_relaxed(told, epoch);
 }
 
-// Partition i into the user's buffer, unless another group has set about it; whether it is there now. `once`: only if all of it
-// lies in the inline buffer; then what another group has set about is waited for. `claimed`: this group has already.
+// Copies partition i to the user's buffer, unless another group has claimed it. Returns whether it is there now.
+// `once`: only if all of it is in the inline buffer; then a partition that another group has claimed is waited for.
+// `claimed`: this group has the claim already.
 template <class Group>
 MPIX_FN bool take_inline(const Group &group, mpix_prequest *r, const awaited &w, unsigned i, bool once, bool claimed) {
     const unsigned rank = static_cast<unsigned>(group.thread_rank()),
@@ -249,28 +259,30 @@ MPIX_FN bool take_inline(const Group &group, mpix_prequest *r, const awaited &w,
                                  rank == 0 && has_claimed(w, i, fetch_max_relaxed_gpu(w.taken() + i, 2 * w.epoch - 1)));
         if (claimed) break;
         if (!once) return false;
-        // All of it lies there, so who has set about it has nothing to wait for, and may have told its own members already that
-        // the partition is there: then nobody who comes after these is to hear that it is not.
+        // All of it is in the inline buffer, so the group that has claimed it waits for nothing, and may have told its
+        // own members already that the partition is there. A caller that comes after these must not be told that it is
+        // missing.
         if (vote_all(group, reached_acquire(&w.flags[i], w.epoch))) return true;  // pairs: A1, A3
     }
-    uint64_t *const told = load_pointer_weak(&r->told);  // read here, where nobody waits for it
+    uint64_t *const told = load_pointer_weak(&r->told);  // read early, so that nobody waits for it
     const packed_view to = packed_view_of(r->buffer, r->offsets, uint64_t{i} * w.bytes);
     const inline_result mine = take_packets(r, w, i, to, rank, threads);
     if (vote_all(group, mine == inline_result::taken)) {
-        // By the last of them, for it has to wait for the stores, and the first ones have the most to do next.
+        // Done by the last thread: it has to wait for the stores, and the first threads have the most to do next.
         if (rank == threads - 1) tell_taken(&w.flags[i], told + i, w.epoch, w.sole);
         return true;
     }
     // A barrier: what the leader acquired, every member has.
     if (broadcast_bool(group, rank == 0 && mine == inline_result::flagged)) return true;
-    // Another group's to take, over what was copied, which this hands on (see has_claimed). If that is still what it is: the
-    // partition may have come by its flag just now, and then the next epoch's be another group's already.
+    // Gives the claim back for another group to take, and hands on what was copied (see has_claimed). Only if the word
+    // is still this claim: the partition may have come by its flag just now, and another group may have claimed the
+    // next epoch's.
     if (rank == 0) cas_acq_rel_gpu(w.taken() + i, 2 * w.epoch - 1, 2 * w.epoch - 2);  // pairs: A5
     return false;
 }
 
-// Whether all the awaited are in the user's buffer; the members look at the flags side by side, so many times before the
-// barrier, which takes as long as a look.
+// Whether all awaited partitions are in the user's buffer. The members look at the flags side by side, several times
+// before the barrier, which takes as long as a look.
 template <class Group>
 MPIX_FN bool all_flagged(const Group &group, const awaited &w, unsigned looks) {
     const unsigned rank = static_cast<unsigned>(group.thread_rank()),
@@ -284,9 +296,9 @@ MPIX_FN bool all_flagged(const Group &group, const awaited &w, unsigned looks) {
     return vote_all(group, mine);
 }
 
-// Wait until all of them are there, taking out of the inline buffer what nobody else does; false: that was over before. Of a message
-// with an inline buffer a partition here has bytes of two of the sender's at most. Groups begin with different ones. `claimed`: this
-// group has set about the one.
+// Waits until all of them are there, and takes out of the inline buffer what no other group does. False: the wait ended
+// before that. With an inline buffer, a partition here overlaps two of the sender's at most. Groups begin with
+// different ones. `claimed`: this group has claimed the first.
 template <class Group>
 MPIX_FN bool await_all(const Group &group, mpix_prequest *r, const awaited &w, bool once, bool claimed) {
 #ifdef __CUDA_ARCH__

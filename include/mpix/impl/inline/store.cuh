@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Partitions of a send to a peer GPU: each member of the group looks for itself whether they may be stored, while its share of the
-// payload, or the first of it, is on its way, so that of a small one all of it costs one trip to memory.
+// The fast path of Pready to a peer GPU. Each member of the group finds out itself whether the partition may be stored,
+// while the loads of its payload are under way. So a small partition costs one trip to memory.
 #ifndef MPIX_IMPL_INLINE_STORE_CUH
 #define MPIX_IMPL_INLINE_STORE_CUH
 
@@ -15,7 +15,7 @@
 
 namespace mpix::detail {
 
-// A send's flags, without what else the address says.
+// A send's flags, without the bits in the low end of the address.
 MPIX_FN uint64_t *arrival_flags(uint64_t *flags) {
     return reinterpret_cast<uint64_t *>(reinterpret_cast<uint64_t>(flags) & ~uint64_t{MPIX_FLAGS_WITH_LAYOUTS});
 }
@@ -23,37 +23,39 @@ MPIX_FN bool has_layouts(const uint64_t *flags) {
     return (reinterpret_cast<uint64_t>(flags) & MPIX_FLAGS_WITH_LAYOUTS) != 0;
 }
 
-// The running epoch of a send, if it is known without the host that its partitions may be stored at the receiver; 0: it is
-// not. From two words that were read together. While a partition is not ready, those who find its epoch running find the
-// same. Not in the first epoch, as in admit.
+// The running epoch of a send, if the GPU can tell without the host that partitions may be stored at the receiver; else
+// 0. It follows from two words that were read together. While a partition is not ready, all threads that find its epoch
+// running find the same. Not in the first epoch: see admit.
 //
-// The word is not acquired: a GPU performs no store before the load that decides on it, and the receiver took what is
-// overwritten before it gave the clear-to-send that the word stands for.
+// The word is not acquired. A GPU performs no store before the load on which it depends, and the receiver took out what
+// is overwritten before it gave the clear-to-send that the word stands for.
 MPIX_FN uint64_t open_epoch(const mpix_prequest *r, uint64_t open_word, uint64_t readied) {
     const uint64_t epoch = open_word >> 1;
     return epoch >= 2 && readied < epoch * static_cast<uint64_t>(r->partitions) ? epoch : 0;
 }
 
-// Whether others take less for a partition than so many threads that store it: the copy engine, with the way there by the progress
-// engine, or a group of the receiver's.
+// Whether others move a partition faster than so many threads store it: the copy engine, including the hand-over to the
+// progress engine, or a group of the receiver.
 MPIX_FN bool for_others(uint64_t partition_bytes, uint64_t least, uint64_t threads) {
     return least != 0 && partition_bytes >= least * threads;
 }
 
-// Store partition p of a message without gaps at the receiver's, if it is aligned, nobody else's to move, and known without the
-// host that its epoch runs; the epoch, as the leader has found it, or 0: nothing was done.
+// Stores partition p of a message without gaps at the receiver. Conditions: it is aligned, no other mover is better,
+// and the GPU can tell without the host that its epoch is running. Returns the epoch, as the leader has found it, or 0:
+// nothing was done.
 template <class Group>
 MPIX_FN uint64_t store_direct_fast(const Group &group, const mpix_prequest *r, int p) {
     constexpr uint64_t ahead = 4, width = sizeof(block16);
-    // All that is needed first, on its way together.
+    // All these loads are under way together.
     const uint64_t bytes = r->partition_bytes, rank = static_cast<uint64_t>(group.thread_rank()),
                    threads = static_cast<uint64_t>(group.num_threads());
     char *const landing = load_pointer_weak(&r->landing), *const buffer = r->buffer;
     const uint64_t *const flags = load_pointer_weak(&r->flags);
     const uint64_t left_bytes = load_weak(&r->left_bytes);
     const unsigned partitions = static_cast<unsigned>(r->partitions);
-    // The members' writes to the partition are everybody's. And whatever looks at the epoch is behind it: a member with nothing to
-    // write may have come before the host's Start, of which another one knows, and would find the epoch before.
+    // After this barrier the members' writes to the partition are visible to all. The look at the epoch comes after it,
+    // too: a member with nothing to write may have come before the host's Start, of which another member knows, and
+    // would find the epoch before.
     group.sync();
     uint64_t word, readied;
     load_relaxed_pair(&r->open_word, &word, &readied);
@@ -87,8 +89,8 @@ MPIX_FN uint64_t store_direct_fast(const Group &group, const mpix_prequest *r, i
     return epoch;
 }
 
-// Store partition p of a message without gaps, of whole words of 8 bytes and few of them for each thread, as in store_direct_fast: as
-// packets where the inline buffer is used, or as they are, where a fence and the flag are to follow.
+// As store_direct_fast, for a message without gaps that consists of whole 8-byte words, few for each thread. Stores
+// packets if the inline buffer is in use; otherwise the words themselves, with a fence and the flag to follow.
 template <class Group>
 MPIX_FN uint64_t store_inline_fast(const Group &group, const mpix_prequest *r, int p, bool *sent_inline) {
     constexpr unsigned ahead = most_packets_per_thread;
@@ -107,7 +109,7 @@ MPIX_FN uint64_t store_inline_fast(const Group &group, const mpix_prequest *r, i
         whole = r->offsets == nullptr;
         inline_buffer = load_pointer_weak(&r->inline_buffer);
     }
-    // Who has nothing to store, or to tell, takes the others' word for it.
+    // Threads that neither store nor tell take the others' result.
     bool open = true, open_for_inline = true;
     group.sync();  // as in store_direct_fast
     if (busy) {
@@ -116,7 +118,7 @@ MPIX_FN uint64_t store_inline_fast(const Group &group, const mpix_prequest *r, i
         const bool valid =
             static_cast<unsigned>(p) < partitions && whole && in_words(buffer, bytes) && packets - 1 < ahead * threads;
         const char *const from = buffer + (valid ? static_cast<unsigned>(p) * bytes : 0);
-        // All on their way together; in place of what it has not a member loads the last word.
+        // All loads are under way together; instead of a word that it does not have, a member loads the last one.
         const auto load = [&](unsigned i) {
             return load_word<uint64_t>(from + (i < packets ? i : packets - 1) * packet_payload);
         };

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Small partitions of a receive that come inline, as they mostly do: each is one of the sender's, of whole words, and each
-// member of the group that waits has few packets of it. Short, because between a packet's arrival and its answer every
-// instruction counts.
+// The fast path of a wait for a small partition that comes inline. The partition is one of the sender's, of whole
+// words, and each member of the waiting group has few packets of it. The code is short, because between a packet's
+// arrival and its answer every instruction counts.
 #ifndef MPIX_IMPL_INLINE_TAKE_CUH
 #define MPIX_IMPL_INLINE_TAKE_CUH
 
@@ -15,8 +15,8 @@
 
 namespace mpix::detail {
 
-// Whether a member's packets are all of this epoch; then what is in them. All are on their way together: in place of one that it has not
-// it looks at the last one.
+// Whether a member's packets are all of this epoch; if so, their payload. All loads are under way together; instead of
+// a packet that it does not have, a member looks at the last one.
 template <unsigned N>
 MPIX_FN bool load_packets(const char *box, unsigned rank, unsigned threads, unsigned packets, uint64_t epoch,
                           uint64_t (&payload)[N]) {
@@ -37,11 +37,11 @@ MPIX_FN bool load_packets(const char *box, unsigned rank, unsigned threads, unsi
     return there;
 }
 
-// What a member of the group has seen of a partition: its own packets, or the flag that says that it came another way.
+// What a member has seen of a partition: its own packets, or the flag, which says that the partition came another way.
 enum class sight { packets, flag, neither };
 
-// Wait for partition j, and take it out unless it came with a flag; false: that is not for this way, or it takes too long, and
-// whoever asks anew finds out. `running`: the epoch, if it is known, the same to all members; else 0.
+// Waits for partition j, and takes it out unless it came with a flag. False: this way does not suit it, or it takes too
+// long; the caller then asks the slow way. `running`: the epoch, if it is known, the same for all members; else 0.
 template <class Group>
 MPIX_FN bool wait_inline_fast(const Group &group, mpix_prequest *r, int j, bool sole, uint64_t running = 0) {
     constexpr unsigned each = most_packets_per_thread, most_looks = 1024;
@@ -51,7 +51,7 @@ MPIX_FN bool wait_inline_fast(const Group &group, mpix_prequest *r, int j, bool 
     if (packets_of(bytes) - 1 >= each * threads) return false;
     const unsigned packets = static_cast<unsigned>(packets_of(bytes));
     const bool leader = rank == 0, teller = rank == threads - 1, busy = is_busy(rank, threads, packets);
-    // All that is needed first, on its way together; the route from the nearest cache, for in later epochs it is final.
+    // All these loads are under way together. The route may come from the nearest cache: in later epochs it is final.
     uint64_t epoch = 0, *flags = nullptr, *told = nullptr;
     unsigned senders = 0;
     char *buffer = nullptr, *inline_buffer = nullptr;
@@ -72,8 +72,8 @@ MPIX_FN bool wait_inline_fast(const Group &group, mpix_prequest *r, int j, bool 
     uint64_t payload[each] = {}, before = 0, *const taken = busy ? taken_of(flags, senders) + at : nullptr;
     sight seen = sight::flag;
     if (busy) {
-        // Under way together with the first look: as in await_together, whoever finds the same epoch again has read what all have;
-        // and the leader's claim.
+        // Under way together with the first look, and with the leader's claim. As in await_together: threads that find
+        // the same epoch again have all read the same.
         const uint64_t again = threads == 1 ? epoch : load_relaxed(&r->seen_epoch),
                        whole = load_relaxed(flags + senders);
         if (leader) before = fetch_max_relaxed_gpu(taken, 2 * epoch - 1);
@@ -107,13 +107,14 @@ MPIX_FN bool wait_inline_fast(const Group &group, mpix_prequest *r, int j, bool 
         for (unsigned n = 0; n < each; ++n)
             if (rank + n * threads < packets) store_word(to + n * threads * packet_payload, payload[n]);
         group.sync();
-        // By the last of them, who has the least to do next.
+        // By the last thread, which has the least to do next.
         if (teller) tell_taken(flags + at, told + at, epoch, sole);
         return true;
     }
-    // Another group's to take, unless it is there.
+    // For another group to take, unless the partition is there.
     if (leader && before < 2 * epoch - 1) cas_acq_rel_gpu(taken, 2 * epoch - 1, 2 * epoch - 2);  // pairs: A5
-    // Pairs with the sender's publish_partition, and with tell_taken; by the barrier all members have it.
+    // Pairs with the sender's publish_partition, and with tell_taken; the barrier hands it on to all members.
+    // pairs: A1, A3
     if (busy && seen == sight::flag) fence_acquire(flags + at);  // pairs: A1, A3
     return vote_all(group, seen == sight::flag);
 }

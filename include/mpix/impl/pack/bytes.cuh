@@ -55,7 +55,7 @@ MPIX_FN typename word_of<N>::type join(const joined<N> &v) {
     return join_words<N>(word);
 }
 
-// U words that lie `step` apart. Returns a bit for each that is left undone.
+// U words that lie `step` apart. Returns a bit for each word that is not done.
 template <int N, int U, class Map>
 MPIX_FN unsigned pack_joined(const packing_job<Map> &job, int64_t first, int64_t step) {
     joined<N> v[U] = {};
@@ -120,7 +120,8 @@ MPIX_FN unsigned pack_words(const packing_job<Map> &job, int64_t first, int64_t 
 
 // ---- unpack of grids, by cells ----------------------------------------------------------------------------------
 
-// Every row has as many cells as the 16-byte words that it may touch; the last may be empty. Those of a message:
+// Every row has as many cells as there are 16-byte words that it may touch; the last one may be empty. The cells of a
+// message:
 struct cell_range {
     int64_t row, skipped;  // the first row, and its cells that are entirely before the message
     int64_t cells;

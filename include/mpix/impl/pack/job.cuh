@@ -23,8 +23,8 @@ struct packing_job {
     int64_t begin, bytes;
     const char *readable_end;  // of the side that is read
 
-    // Word k of W bytes of the packed memory, counted from the one with the first byte, begins `word_begin` after
-    // packed; of it the message has [from, to).
+    // Word k of W bytes of the packed memory, counted from the word with the first byte, begins `word_begin` after
+    // packed. Of that word the message has [from, to).
     MPIX_FN int64_t word_begin(int W, int64_t k) const {
         return W * k - (static_cast<int64_t>(reinterpret_cast<uint64_t>(packed)) & (W - 1));
     }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Unpacking of grids by one word a lane, so that what a warp stores at once lies close together in memory: a sector
-// written by several instructions costs the second-level cache as many writes. Neighbouring lanes take neighbouring
-// words of the packed side.
+// Unpacking of grids, one word per lane, so that the words that a warp stores at once are close together in memory. (A
+// sector that several instructions write costs the second-level cache as many writes.) Neighbouring lanes take
+// neighbouring words of the packed side.
 #ifndef MPIX_IMPL_PACK_LANES_CUH
 #define MPIX_IMPL_PACK_LANES_CUH
 
@@ -10,7 +10,7 @@
 
 namespace mpix::detail {
 
-// Words that lie `step` apart, all whole: all loads first, and each dimension is gone through for all of them.
+// Words that lie `step` apart, all of them whole. All loads come first, and each dimension is handled for all words.
 template <int W, int U>
 MPIX_FN void unpack_whole_lanes(const packing_job<grid_map> &job, int64_t first, int64_t step) {
     using word = typename word_of<W>::type;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Packing and unpacking of large messages, grids whose rows are not made of aligned 16-byte words, through a block's
-// shared memory. What is read comes there by aligned 16-byte words, which need no registers on their way, and is put
-// together from there. A tile has two parts with a barrier in between; every thread of the block runs both.
+// Packing and unpacking of large messages through a block's shared memory, for grids whose rows do not consist of
+// aligned 16-byte words. Aligned 16-byte words are copied to shared memory, which takes no registers, and are put
+// together there. A tile has two parts with a barrier in between; every thread of the block runs both.
 #ifndef MPIX_IMPL_PACK_STAGED_CUH
 #define MPIX_IMPL_PACK_STAGED_CUH
 
@@ -10,7 +10,7 @@
 
 namespace mpix::detail {
 
-// Words so far before and behind the stage may be read, by what does not use them.
+// Up to this many bytes before and behind the stage may be read, as long as they are not used.
 constexpr int stage_margin = 32;
 constexpr int line = 128;  // of the first-level cache: what eight lanes read shall lie in one
 constexpr int64_t longest_staged_row = int64_t{1} << 24;  // so that places in a tile are small numbers
@@ -87,8 +87,8 @@ MPIX_FN int misalignment(const void *p, int to) { return static_cast<int>(reinte
 
 // ---- pack -------------------------------------------------------------------------------------------------------
 
-// How the memory side is staged. rows: the 16-byte words that each row touches. span: near rows, with what is between
-// them. bytes: the rows' bytes alone.
+// How the memory side is staged. rows: the 16-byte words that each row touches. span: near rows, with the memory
+// between them. bytes: the rows' bytes alone.
 enum class staging { rows, span, bytes };
 
 // What wins on an H200, for rows that kernel_word() gives `word`.
@@ -235,8 +235,8 @@ struct staged_pack {
 
 // ---- unpack -----------------------------------------------------------------------------------------------------
 
-// Has the second-level cache read the rest of a sector that is going to be written in part. By itself it does so when
-// it wants the place, which takes up to twice as long where the row has other sectors as well.
+// Makes the second-level cache read the rest of a sector that will be written in part. By itself it does so when it
+// needs the space, which takes up to twice as long if the row has other sectors as well.
 MPIX_FN void expect_part(const char *at) {
 #ifdef __CUDA_ARCH__
     asm volatile("prefetch.global.L2 [%0];" ::"l"(__cvta_generic_to_global(at)));
@@ -246,7 +246,7 @@ MPIX_FN void expect_part(const char *at) {
 }
 constexpr int sector = 32;
 
-// The same for what a block is going to write: bytes [from, to), counted from `rows.memory` on.
+// The same for what a block will write: bytes [from, to), counted from `rows.memory` on.
 MPIX_FN void expect_parts(const near_rows &rows, int from, int to, int rank, int threads) {
     if (from >= to) return;
     const int last_row = static_cast<int>(divide_narrow(static_cast<uint32_t>(to - 1), rows.by_run()));
@@ -288,7 +288,7 @@ inline unpack_way choose_unpack_way(const mpix_typemap &type, int word) {
         return run > 30 && run != sector && distance >= 96 ? unpack_way::expecting : unpack_way::plain;
     }
     if (run >= 32) return unpack_way::words_expecting;
-    // A row to itself in a sector costs least without more ado, and so do those that divide it evenly.
+    // A row with a sector of its own costs least the plain way, and so do rows that divide a sector evenly.
     if (distance >= 64) return run > 16 ? unpack_way::words : unpack_way::plain;
     return distance == 0 || sector % distance == 0 ? unpack_way::plain : unpack_way::words_expecting;
 }

@@ -11,13 +11,14 @@
 namespace mpix::detail {
 
 // The kernels' word size W, and what it stands for:
-//   16, 8, 4  units: a thread moves 16 packed bytes, which is right where the written side is contiguous or made of such
-//             words. Grids are unpacked by W < 16 one word a lane, as smaller words are scattered.
-//   1         whatever is aligned or not. Pack: packed words that two runs give. Unpack of grids: by cells, or bytes one a
-//             lane where the rows are so short that their ends, stored in parts, would be most of it.
+//   16, 8, 4  units: a thread moves 16 packed bytes. Right if the written side is contiguous, or has such words. Grids
+//             are unpacked by W < 16 one word per lane, as smaller words are scattered.
+//   1         at any alignment. Pack: packed words that come from two runs. Unpack of grids: by cells; or by single
+//             bytes, one per lane, if the rows are so short that their ends, stored in parts, would be most of the
+//             work.
 constexpr int64_t shortest_row_of_cells = 128;
-// Packed rows shorter than 16 bytes and farther apart than this go by W = 1, so that neighbouring lanes have neighbouring
-// rows: by units, each lane's four are far from the next lane's.
+// Packed rows shorter than 16 bytes, and farther apart than this, go by W = 1, so that neighbouring lanes have
+// neighbouring rows. By units, each lane's four rows would be far from the next lane's.
 constexpr int64_t far_apart = 64;
 
 MPIX_FN bool goes_by_cells(const grid_map &map) { return map.run() >= shortest_row_of_cells; }
@@ -47,7 +48,7 @@ inline constexpr int joined_each = U == 1         ? 1
                                    : is_grid<Map> ? 3
                                                   : 2;
 
-// Calls f(packed_word) with the longest packed word that two runs always give.
+// Calls f(packed_word) with the longest packed word that always comes from at most two runs.
 template <int N>
 struct packed_word {
     static constexpr int bytes = N;

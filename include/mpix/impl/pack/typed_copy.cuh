@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Packed bytes from one layout to another in one pass, by any group of threads: what Pready does where a datatype has
-// gaps on either side. Between two GPUs no byte is stored but where it is wanted.
+// Copies packed bytes from one layout to another in one pass, by any group of threads. Pready uses it where a datatype
+// has gaps on either side. Between two GPUs, each byte is stored straight to its place.
 #ifndef MPIX_IMPL_PACK_TYPED_COPY_CUH
 #define MPIX_IMPL_PACK_TYPED_COPY_CUH
 
@@ -10,7 +10,8 @@
 
 namespace mpix::detail {
 
-// One side of a message: elements of a type, the first of them at `memory`; without a type the packed bytes themselves.
+// One side of a message: elements of a type, the first of them at `memory`; without a type, the packed bytes
+// themselves.
 struct layout {
     char *memory;
     const mpix_typemap *type;
@@ -24,8 +25,8 @@ MPIX_COLD_FN int64_t offset_of(const mpix_typemap *type, int64_t x) {
     return box_map(*type).locate(x).offset;
 }
 
-// Where packed bytes x, x + step, ... are. For grids, which most types are, dimension by dimension: one lookup after
-// another would wait for memory N times as often.
+// Where packed bytes x, x + step, ... are. Grids, which most types are, are looked up dimension by dimension: one
+// lookup after another would wait for memory N times as often.
 template <int N>
 MPIX_FN void offsets_of(const mpix_typemap *type, int64_t x, int64_t step, int64_t (&out)[N]) {
     if (type != nullptr && type->kind == MPIX_TYPEMAP_GRID && is_narrow(x + (N - 1) * step)) {
@@ -38,7 +39,7 @@ MPIX_FN void offsets_of(const mpix_typemap *type, int64_t x, int64_t step, int64
     for (int i = 0; i < N; ++i) out[i] = offset_of(type, x + i * step);
 }
 
-// All that decides how wide words may be on this side.
+// What decides how wide words may be on this side.
 MPIX_FN uint64_t alignment_of(const layout &side, int64_t begin, int64_t bytes) {
     uint64_t all = reinterpret_cast<uint64_t>(side.memory);
     if (side.type == nullptr) return all;

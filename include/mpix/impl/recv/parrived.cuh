@@ -24,9 +24,9 @@
 
 namespace mpix::detail {
 
-// Between two looks of a host thread: whoever is to write may need this core. Yielding alone is not enough where
-// many threads do nothing but yield to each other, so who has waited long sleeps, for little against what has passed.
-// A GPU thread goes on at once.
+// Called between two looks of a host thread: the writer may need this core. Yielding is not enough if many threads
+// yield to each other, so a thread that has waited long sleeps, for a small part of the time that has passed. A GPU
+// thread continues at once.
 MPIX_FN void pause_waiting(bool long_already) {
 #if !defined(__CUDA_ARCH__)
     if (long_already)
@@ -39,8 +39,8 @@ MPIX_FN void pause_waiting(bool long_already) {
 }
 constexpr uint64_t long_wait_ns = 1000000;
 
-// Called by a host thread after it has polled without success: yields the core now and then, since the data may depend on
-// another thread of it. On an idle machine a sched_yield every 20 us takes 1 to 2 percent of the time.
+// Called by a host thread after it has polled without success. It yields the core now and then, since the data may
+// depend on another thread there. On an idle machine, a sched_yield every 20 us takes 1 to 2 percent of the time.
 MPIX_FN void polled_in_vain() {
 #if !defined(__CUDA_ARCH__)
     constexpr unsigned looks_at_once = 16;
@@ -53,7 +53,7 @@ MPIX_FN void polled_in_vain() {
 #endif
 }
 
-// Whether all of the group are to wait for what is missing: its epoch runs.
+// Whether all members of the group should wait for what is missing: its epoch is running.
 MPIX_FN bool wants_all(const looked &l) {
 #if MPIX_ON_GPU
     return l.what == arrival::absent && l.epoch != 0;
@@ -63,7 +63,7 @@ MPIX_FN bool wants_all(const looked &l) {
 #endif
 }
 
-// Look until there is something else to say than "absent", or the time is over, or all of the group is wanted. One thread.
+// Looks until the answer is not "absent", or the deadline has passed, or all members should wait. One thread.
 template <mpix_device_call Call>
 MPIX_FN void await(mpix_prequest *r, int j, uint64_t limit_ns, bool once, looked &l) {
     const uint64_t start = now_ns();
@@ -89,11 +89,11 @@ MPIX_FN void await(mpix_prequest *r, int j, uint64_t limit_ns, bool once, looked
     }
 }
 
-// How a group of threads takes a sender's partition out of the landing; the host passes its own taker, which knows
+// How a group of threads takes a sender's partition out of the landing. The host passes its own taker, which knows
 // datatypes by their plans.
 struct group_taker {
     static constexpr mpix_device_call call =
-        MPIX_CALL_PARRIVED;  // NONE: reports its errors itself, and is no kernel of the user's
+        MPIX_CALL_PARRIVED;  // NONE: the caller reports its errors itself, and is no kernel of the user
 #ifdef __CUDACC__
 #pragma nv_exec_check_disable
 #endif
@@ -113,7 +113,7 @@ struct library_taker : group_taker {
     static constexpr mpix_device_call call = MPIX_CALL_NONE;
 };
 
-// Copy sender partition i out of the landing, if its flag is there and nobody else has or does.
+// Copies sender partition i out of the landing, if its flag is set and no other group has copied it, or is copying it.
 // `epoch` counts for the leader only.
 #ifdef __CUDACC__
 #pragma nv_exec_check_disable
@@ -143,8 +143,8 @@ MPIX_FN bool taken_all(const mpix_prequest *r, overlap range, uint64_t epoch) {
     return true;
 }
 
-// The bytes of partition j, whose flags are all there, into the user's buffer. False: another group is
-// still copying a part of it.
+// Copies the bytes of partition j, whose flags are all set, to the user's buffer. False: another group is still copying
+// a part of it.
 #ifdef __CUDACC__
 #pragma nv_exec_check_disable
 #endif
@@ -157,24 +157,25 @@ MPIX_FN bool take_partition(const Group &group, mpix_prequest *r, int j, uint64_
 
 enum class waited { there, late, unknown, absent };
 
-// Partition j by all members; see await_all. `looked`: the leader has just found it missing; otherwise the members look for
-// themselves whether its epoch runs, and unknown is the answer if one of them cannot say so without the host: see look, and in
-// the first epoch the route is not final. `offers`: do not wait, but fill it in, and say "absent", if it is to be waited for.
+// Partition j by all members; see await_all. `looked`: the leader has just found it missing. Otherwise the members look
+// themselves whether its epoch is running; the answer is "unknown" if one of them cannot tell without the host (see
+// look), and in the first epoch, in which the route is not final. `offers`: if the partition has to be waited for, do
+// not wait, but fill this in and return "absent".
 template <class Group>
 MPIX_FN waited await_together(const Group &group, mpix_prequest *r, int j, waiters who, bool looked, uint64_t deadline,
                               bool once, awaited *offers = nullptr) {
     const bool inline_capable = who != waiters::no_inline_buffer;
     const unsigned rank = static_cast<unsigned>(group.thread_rank()),
                    threads = static_cast<unsigned>(group.num_threads());
-    // All that is needed first, on its way together.
+    // All these loads are under way together.
     const uint64_t head = r->head, mine = static_cast<uint64_t>(r->partitions), bytes = r->partition_bytes;
     const uint64_t senders = load_relaxed(&r->peer_partitions);
     awaited w;
-    // While j is missing it stays the same.
+    // While j is missing, this stays the same.
     w.epoch = load_relaxed(&r->seen_epoch);
     w.flags = load_pointer(&r->flags);
     w.inline_buffer = inline_capable ? load_pointer(&r->inline_buffer) : nullptr;
-    // The promise is of partitions here, and each of the sender's is taken out as a whole.
+    // The user has promised one waiter for partitions of this side, and each of the sender's is taken out as a whole.
     w.sole = who == waiters::sole && senders == mine;
     w.senders = static_cast<unsigned>(senders);
     bool known = w.epoch != 0 && senders != 0 && w.flags != nullptr;
@@ -185,15 +186,15 @@ MPIX_FN waited await_together(const Group &group, mpix_prequest *r, int j, waite
     if (known) range = sender_partitions(r, j, senders);
     w.first = static_cast<unsigned>(range.first);
     w.count = static_cast<unsigned>(range.last - range.first + 1);
-    // All or none inline, of whose packets a tag is not all of an epoch.
+    // All or none are inline. Packets hold half an epoch, which must not be ambiguous.
     if (!inline_capable || !vote_all(group, known && w.inline_buffer != nullptr && w.epoch >> 32 == 0)) {
         w.inline_buffer = nullptr;
         if (!vote_all(group, known)) return waited::unknown;
     }
-    // Members may have read the epoch before and after another one began, or before the match was undone. All have read it before
-    // that barrier, and it only rises: so whoever finds the same again has read what all have. The looks at the flags, and the
-    // leader's claim on what it may find in the inline buffer, are under way together with this one. The claim does no harm where the
-    // epoch turns out to be over, or the partition to be there.
+    // Members may have read the epoch before and after another one began, or before the match was undone. All of them
+    // have read it before that barrier, and it only rises: so members that find the same again have all read the same.
+    // Under way together with this load are the looks at the flags, and the leader's claim on what it may find in the
+    // inline buffer. The claim does no harm if the epoch turns out to be over, or the partition to be there.
     const bool looks = rank < w.count,
                claims = !looked && !once && rank == 0 && w.inline_buffer != nullptr && w.count == 1;
     const uint64_t again = load_relaxed(&r->seen_epoch), whole = looked ? 0 : load_relaxed(&w.flags[senders]),
@@ -202,7 +203,7 @@ MPIX_FN waited await_together(const Group &group, mpix_prequest *r, int j, waite
     known = again == w.epoch && whole < w.epoch;
     const bool set = flag >= w.epoch && w.count <= threads;
     if (looks && set) fence_acquire(&w.flags[w.first + rank]);  // pairs: A1, A3, B2
-    // A barrier: what its members acquired, all have. Pairs with the sender's publish_partition.
+    // A barrier: all members have what any of them acquired. Pairs with the sender's publish_partition.
     if (vote_all(group, known && set)) return waited::there;
     const bool claimed = broadcast_bool(group, claims && has_claimed(w, w.first, before));
     if (!vote_all(group, known)) {
@@ -221,29 +222,30 @@ MPIX_FN waited await_together(const Group &group, mpix_prequest *r, int j, waite
     return once || broadcast_bool(group, group.thread_rank() == 0 && w.late()) ? waited::late : waited::unknown;
 }
 
-// One answer for the whole group from the leader's look: whatever decides how many barriers follow is the leader's
-// alone, for a route may come while the members look.
+// One answer for the whole group, from the leader's look. Only the leader may decide how many barriers follow, since a
+// route may come while the members look.
 #ifdef __CUDACC__
 #pragma nv_exec_check_disable
 #endif
 template <class Group, class Taker>
 MPIX_FN bool conclude(const Group &group, mpix_prequest *r, int j, const looked &l, const Taker &copy) {
-    // A barrier: what the leader acquired, every member has.
+    // A barrier: all members have what the leader acquired.
     if (!broadcast_bool(group, l.what == arrival::present || l.what == arrival::vacuous)) return false;
 #if MPIX_ON_GPU
     (void)r, (void)j, (void)copy;
     return true;  // to a GPU messages come in the user's buffer itself
 #else
     if (broadcast_bool(group, l.what == arrival::vacuous)) return true;
-    // Without a landing it has come in the user's buffer itself. (Who has seen a flag sees the route that it came by.)
+    // Without a landing it has come to the user's buffer itself. (A thread that has seen a flag sees the route by which
+    // it came.)
     if (broadcast_bool(group, load_pointer(&r->landing) == nullptr)) return true;
     return take_partition(group, r, j, l.epoch, copy);
 #endif
 }
 
 #if MPIX_ON_GPU
-// A wait that has to know more than the group's members see by themselves: MPI_SUCCESS, an error, or "together": the partition's
-// epoch runs, and all members are wanted. `late`: they have waited together, for as long as was allowed.
+// A wait that needs more than the members see by themselves. Returns MPI_SUCCESS, an error, or "together": the
+// partition's epoch is running, and all members should wait. `late`: they have waited together, as long as was allowed.
 constexpr int together = -1;
 template <mpix_device_call Call, class Group>
 MPIX_COLD_FN int ask(const Group &group, mpix_prequest *r, int j, uint64_t timeout_ns, bool late) {
@@ -259,19 +261,20 @@ MPIX_COLD_FN int ask(const Group &group, mpix_prequest *r, int j, uint64_t timeo
         }
         if (by_default && l.code == MPI_ERR_PENDING) keep_error(r, Call, MPIX_CAUSE_DEADLINE, j);
     }
-    // A barrier: what the leader acquired, every member has. To a GPU messages come in the user's buffer itself.
+    // A barrier: all members have what the leader acquired. On a GPU, messages come to the user's buffer itself.
     if (broadcast_bool(group, l.what == arrival::present || l.what == arrival::vacuous)) return MPI_SUCCESS;
     if (broadcast_bool(group, leader && wants_all(l))) return together;
     return broadcast_code(group, l.code);
 }
 
-// The time by which a wait is over.
+// The time at which a wait ends.
 MPIX_FN uint64_t deadline_of(const mpix_prequest *r, uint64_t timeout_ns) {
     const uint64_t limit_ns = timeout_ns == default_timeout ? r->stall_ns : timeout_ns, now = now_ns();
-    return limit_ns != 0 && limit_ns < ~uint64_t{0} - now ? now + limit_ns : ~uint64_t{0};  // what the clock can say
+    return limit_ns != 0 && limit_ns < ~uint64_t{0} - now ? now + limit_ns : ~uint64_t{0};  // the clock may not wrap
 }
 
-// All that is needed of it, if it is to be waited for ("absent"). Of an epoch that is not known to run the host is asked first.
+// Fills in what is needed of a partition that has to be waited for ("absent"). If the epoch is not known to be running,
+// the host is asked first.
 template <class Group>
 MPIX_COLD_FN waited look_together(const Group &group, reading &s, bool ask_first) {
     if (ask_first) {
@@ -287,7 +290,7 @@ MPIX_COLD_FN waited look_together(const Group &group, reading &s, bool ask_first
     if (now == waited::absent) ask_for(group, s);
     return now;
 }
-// Until all is there, reading what is offered, or the time is over.
+// Waits until all is there, reading what is offered, or until the deadline.
 template <class Group>
 MPIX_FN waited await_rts(const Group &group, reading &s) {
     found next;
@@ -300,7 +303,7 @@ MPIX_FN waited await_rts(const Group &group, reading &s) {
     refuse_rts(group, s);
     return waited::late;
 }
-// As await_together, of a wait that may be offered partitions, and from its beginning. What is unknown then is not for this way.
+// As await_together, from the beginning of a wait that may be offered partitions. Does not handle what is unknown then.
 template <class Group>
 MPIX_FN waited await_reading(const Group &group, mpix_prequest *r, int j, uint64_t deadline) {
     reading s;
@@ -358,7 +361,7 @@ MPIX_FN int wait_arrived(const Group &group, MPIX_Prequest preq, int partition, 
     mpix_prequest *const r = detail::request_of(preq);
 #if MPIX_ON_GPU
     const detail::waiters who = detail::waiters_of(preq);
-    // Most of them take no longer than to be looked for a while.
+    // Most waits end while this looks for a while.
     if (detail::waits_inline_fast(preq, static_cast<unsigned>(group.num_threads())) && timeout_ns != 0 &&
         detail::wait_inline_fast(group, r, partition, who == detail::waiters::sole))
         return MPI_SUCCESS;
@@ -394,7 +397,7 @@ MPIX_FN int wait_arrived(const Group &group, MPIX_Prequest preq, int partition, 
         }
         if (detail::conclude(group, r, partition, l, detail::group_taker{})) return MPI_SUCCESS;
         if (const int code = detail::broadcast_code(group, l.code); code != MPI_SUCCESS) return code;
-        // Another group is copying the partition out; look again, until the time is over.
+        // Another group is copying the partition out; look again until the deadline.
         if (leader) {
             const bool by_default = timeout_ns == default_timeout;
             const uint64_t now = detail::now_ns(), limit_ns = by_default ? r->stall_ns : timeout_ns;

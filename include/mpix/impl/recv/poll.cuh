@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// One thread's look at a partition of a receive. Arrival is tracked per partition of the *sender*; a partition of ours has
-// arrived when all of the sender's that overlap it have.
+// One thread's look at a partition of a receive. Arrival is tracked per partition of the *sender*. A partition of ours
+// has arrived when all of the sender's partitions that overlap it have.
 #ifndef MPIX_IMPL_RECV_POLL_CUH
 #define MPIX_IMPL_RECV_POLL_CUH
 
@@ -22,15 +22,15 @@ struct overlap {
 MPIX_FN overlap sender_partitions(const mpix_prequest *r, int j, uint64_t senders) {
     const uint64_t mine = static_cast<uint64_t>(r->partitions), at = static_cast<uint64_t>(j);
     if (senders == mine) return {at, at};
-    if (r->partition_bytes == 0) return {0, senders - 1};  // empty message: nothing to tell them apart by
+    if (r->partition_bytes == 0) return {0, senders - 1};  // an empty message: all of them
     // Byte ranges, in units of total / (mine * senders), which divide both sides' partitions.
     return {at * senders / mine, ((at + 1) * senders - 1) / mine};
 }
 
 // What a receive looks like right now.
 enum class arrival {
-    vacuous,   // null, of a null peer, or nothing will ever come: answers "true"
-    inactive,  // answer() decides
+    vacuous,   // null request or peer, or nothing will ever come: the answer is "true"
+    inactive,  // answer() decides what that means
     absent,
     present,  // the flags are there
     refused
@@ -39,7 +39,7 @@ enum class arrival {
 struct looked {
     arrival what;
     int code;  // of a refusal
-    // Of a matched, active receive: the epoch looked at, and where its arrival shows. Of an inactive one: the last epoch.
+    // A matched, active receive: the epoch looked at, and where its arrival shows. An inactive one: the last epoch.
     uint64_t epoch;
     const uint64_t *flags;
     overlap range;
@@ -53,8 +53,8 @@ MPIX_FN bool flags_are_there(const looked &l) {
 }
 
 #if MPIX_ON_GPU && defined(MPIX_CHECK)
-// Identifies the caller's kernel launch. 32 bits suffice: concurrent and successive launches differ, except repeated launches of
-// a CUDA graph.
+// Identifies the caller's kernel launch. 32 bits suffice: concurrent and successive launches differ, except repeated
+// launches of a CUDA graph.
 MPIX_FN uint32_t launch_number() {
 #ifdef __CUDA_ARCH__
     uint64_t grid;
@@ -65,8 +65,8 @@ MPIX_FN uint32_t launch_number() {
 #endif
 }
 
-// The number of the first launch that read the host's words in `epoch`; the caller's own if it is the first.
-// Relaxed: only the number itself is used.
+// The number of the first launch that read the host's words in `epoch`, which may be the caller's own. Relaxed: only
+// the number itself is used.
 MPIX_FN uint32_t first_asker(mpix_prequest *r, uint64_t epoch) {
     const uint32_t me = launch_number();
     uint64_t before = load_relaxed(&r->asker);
@@ -76,18 +76,19 @@ MPIX_FN uint32_t first_asker(mpix_prequest *r, uint64_t epoch) {
 }
 #endif
 
-// Fill in l.epoch and l.flags from the host's word. False: l.what is the answer. `Notes`: the caller is a kernel of the user's.
+// Fills in l.epoch and l.flags from the host's word. False: l.what is the answer. `Notes`: the caller is a kernel of
+// the user.
 template <bool Notes>
 MPIX_COLD_FN bool look_at_host(mpix_prequest *r, looked &l, uint64_t &senders) {
     const host_says says = read_host(r, [&](const host_says &now) {
         if ((now.word & 1) == 0 || now.gate == MPIX_GATE_NEVER) return;
         if (now.word >> 1 == load_relaxed(&r->seen_epoch) && now.gate == load_relaxed(&r->seen_gate))
-            return;  // nothing new
+            return;  // others know this already
 #if MPIX_ON_GPU && defined(MPIX_CHECK)
         if constexpr (Notes) first_asker(r, now.word >> 1);
 #endif
         fetch_max_relaxed_gpu(&r->seen_epoch,
-                              now.word >> 1);  // never back: who was slow may come after a later epoch's
+                              now.word >> 1);  // only forward: a slow thread may come after a later epoch's
         // pairs: C5
         store_release_gpu(&r->seen_gate, now.gate);  // hands the acquire on; pairs with load_acquire_gpu in look
     });
@@ -107,10 +108,10 @@ MPIX_COLD_FN bool look_at_host(mpix_prequest *r, looked &l, uint64_t &senders) {
 
 // One look at partition j by one thread.
 //
-// `seen_epoch` may be old, for nobody tells the executor when the host starts an epoch, and then last epoch's
-// flag would pass for this one's. But the host can only have started another epoch after the whole message of
-// seen_epoch had arrived, and then flags[senders] says so. While it does not, seen_epoch is the running epoch;
-// once it does, we read the host's word.
+// `seen_epoch` may be old, since nobody tells the executor when the host starts an epoch; then the last epoch's flag
+// would be mistaken for this one's. But the host can start another epoch only after the whole message of seen_epoch has
+// arrived, and then flags[senders] says so. While it does not, seen_epoch is the running epoch; once it does, the
+// host's word is read.
 template <bool Notes>
 MPIX_FN looked look(mpix_prequest *r, int j) {
     looked l{arrival::absent, MPI_SUCCESS, 0, nullptr, {0, 0}};
@@ -118,18 +119,18 @@ MPIX_FN looked look(mpix_prequest *r, int j) {
     l.flags = load_pointer(&r->flags);
     l.epoch = load_relaxed(&r->seen_epoch);
 #if MPIX_ON_GPU
-    // After the first epoch the route is final, and known to be. (An acquire would throw out of the first-level cache what
+    // After the first epoch the route is final, and known to be. (An acquire would drop from the first-level cache what
     // the next call needs.)
     const uint64_t matched = l.epoch > 1 ? load_relaxed(&r->seen_gate) : load_acquire_gpu(&r->seen_gate);  // pairs: C5
 #else
     const uint64_t matched = load_acquire_gpu(&r->seen_gate);  // pairs: C5
 #endif
-    // Without senders or flags it is not matched yet, or the match was undone.
+    // Without senders or flags, the request is not matched yet, or the match was undone.
     bool known = l.epoch != 0 && matched != 0 && senders != 0 && l.flags != nullptr;
     bool first = false;
     if (known) {
         l.range = sender_partitions(r, j, senders);
-        // Two looks that are under way together.
+        // Two loads that are under way together.
         const uint64_t whole = load_relaxed(&l.flags[senders]);
         first = reached_acquire(&l.flags[l.range.first], l.epoch);  // pairs: A1, A3, B2, N1
         known = whole < l.epoch;
@@ -140,11 +141,11 @@ MPIX_FN looked look(mpix_prequest *r, int j) {
         first = reached_acquire(&l.flags[l.range.first], l.epoch);  // pairs: A1, A3, B2, N1
     }
 #if MPIX_ON_GPU
-    if (l.range.first == l.range.last && first) l.what = arrival::present;  // of several see wants_all
+    if (l.range.first == l.range.last && first) l.what = arrival::present;  // for several partitions see wants_all
 #else
     if (first && flags_are_there(l)) l.what = arrival::present;
-    // A match may have been undone and another made between our loads; whoever set the flags of the new one knew its
-    // route. (A GPU's loads are issued together, and each change of a route there is a copy of microseconds.)
+    // A match may have been undone, and another made, between our loads; whoever set the flags of the new one knew its
+    // route. (A GPU's loads are issued together, and each change of a route there is a copy that takes microseconds.)
     if (l.what == arrival::present &&
         (load_pointer(&r->flags) != l.flags || load_relaxed(&r->peer_partitions) != senders))
         l.what = arrival::absent;
@@ -154,12 +155,12 @@ MPIX_FN looked look(mpix_prequest *r, int j) {
 
 // An inactive request. parrived answers true, as in MPI.
 //
-// wait_arrived fails if MPI_Start was forgotten, since the buffer holds the last epoch's bytes. But the call may also be late: the
-// host may complete an epoch as soon as its bytes are there, before a kernel of that epoch makes its call.
+// wait_arrived fails if MPI_Start was forgotten, since the buffer holds the last epoch's bytes. But the call may also
+// be late: the host may complete an epoch as soon as its bytes are there, before a kernel of that epoch makes its call.
 //
-// Host threads can tell the two apart if the thread that made the request inactive has launched them afterwards. A kernel does
-// not know when it was launched; so it fails only for a request that was never started, and with MPIX_CHECK in every launch
-// except the first that looked for the last epoch.
+// On host threads the two can be told apart if the thread that made the request inactive has launched them afterwards.
+// A kernel does not know when it was launched. So it fails only for a request that was never started, and with
+// MPIX_CHECK in every launch except the first that looked for the last epoch.
 MPIX_FN bool may_be_late(mpix_prequest *r, uint64_t epoch) {
     if (epoch == 0) return false;
 #if !MPIX_ON_GPU
@@ -182,7 +183,7 @@ MPIX_COLD_FN void answer(mpix_prequest *r, int j, looked &l) {
     l.code = refuse<Call>(r, MPIX_CAUSE_INACTIVE, j);
 }
 
-// Arguments first, then a look. One thread.
+// Checks the arguments, then looks. One thread.
 template <mpix_device_call Call>
 MPIX_FN looked examine(mpix_prequest *r, int j) {
     looked l{arrival::vacuous, MPI_SUCCESS, 0, nullptr, {0, 0}};

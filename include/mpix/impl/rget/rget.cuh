@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// A large partition that few threads make ready, often one alone: in place of storing it they offer it to a group of the receiver's
-// that waits for it, and whose threads read it out of the send buffer, all at once.
+// Pull. A large partition is made ready by few threads, often by one alone. Instead of storing it, they offer it to a
+// group of the receiver that waits for it. Many threads of that group read it out of the send buffer at once.
 //
-// The receiver asks first. A group that is going to wait tells the sender so (`wanted`), and only what is wanted is offered: so that
-// whoever has offered depends on a group that looks for the offer already, and not on what the receiver's kernels do some time, or on
-// room for a kernel of the library's. A group that ends its wait without the partition, at its deadline, answers for it: nobody
-// reads it any more, and the sender's progress engine moves it. Which of the two it is, is decided by who raises taken[i] first.
+// The receiver asks first. A group that begins to wait tells the sender so (`wanted`), and only wanted partitions are
+// offered. So an offer depends on a group that looks for it already. It does not depend on what the receiver's kernels
+// do later, or on room for a kernel of the library. A group whose wait ends at its deadline, without the partition,
+// answers for it: then no group reads it any more, and the sender's progress engine moves it. Whichever raises taken[i]
+// first decides.
 //
-// From the second epoch on: before, the match may be undone, and nothing may be stored at the sender's.
+// Only from the second epoch on: before that the match may be undone, and nothing may be stored at the sender.
 #ifndef MPIX_IMPL_RGET_RGET_CUH
 #define MPIX_IMPL_RGET_RGET_CUH
 
@@ -22,33 +23,35 @@
 
 namespace mpix::detail {
 
-// Tests on the host play with smaller groups.
+// Tests on the host use smaller groups.
 #ifndef MPIX_LEAST_READING_THREADS
 #define MPIX_LEAST_READING_THREADS 32
 #endif
-// Groups of fewer threads do not read: each of them waits for its own loads. Nor do any that would have more bytes for each thread:
-// the copy engine takes less.
+// Groups of fewer threads do not read, because each thread waits for its own loads. Nor do groups with more bytes for
+// each thread: the copy engine takes less time.
 constexpr unsigned least_reading_threads = MPIX_LEAST_READING_THREADS;
 constexpr uint64_t most_read_per_thread = 1024;
-// Nor those that wait for many of the sender's: they would read them one after the other, which others store at the same time.
+// Nor groups that wait for more of the sender's partitions than these: they would read one after the other what is
+// stored at the same time.
 constexpr unsigned most_read_partitions = 4;
-// Nor those that wait for less than this, for it takes a while.
+// Nor groups that wait for a shorter time, since reading takes a while.
 constexpr uint64_t least_reading_ns = 1000000;
 
-// For the user.
+// The handle that the user gets.
 inline mpix_prequest *reading_receive(mpix_prequest *r) {
     return reinterpret_cast<mpix_prequest *>(reinterpret_cast<uint64_t>(r) | MPIX_HANDLE_READS);
 }
-// Whether a group of so many threads may come to read partitions of a receive whose sender has so many; 0: that is not known. Each time
-// it asks for what it waits for, or does not, as ask_for finds; but who never does waits better in another way.
+// Whether a group of so many threads may ever read partitions of a receive whose sender has `senders` partitions (0:
+// not known). Such a group decides in each wait whether it asks (ask_for); a group that never does waits better another
+// way.
 MPIX_FN bool may_read(const mpix_prequest *r, uint64_t senders, unsigned threads) {
     const uint64_t mine = static_cast<uint64_t>(r->partitions), most = most_read_per_thread * threads;
-    // What it waits for is one of ours, and one of the sender's, at least.
+    // It waits for one partition of ours, which is at least one of the sender's.
     return threads >= least_reading_threads && r->partition_bytes <= most && senders <= most_read_partitions * mine &&
            (senders == 0 || mine * r->partition_bytes <= most * senders);
 }
-// Whether a group is to look for offers, the same to all members. `senders`: the sender's partitions, or 0, if these are not known. What
-// might have had an inline buffer says itself that it has none, but offers.
+// Whether a group should look for offers; the same for all members. `senders`: the sender's partitions, or 0 if not
+// known. The handle of a receive that might have an inline buffer is checked for having none, but offers.
 template <class Group>
 MPIX_FN bool reads_rts(const Group &group, const mpix_prequest *handle, const mpix_prequest *r, uint64_t senders) {
 #if MPIX_ON_GPU
@@ -56,10 +59,10 @@ MPIX_FN bool reads_rts(const Group &group, const mpix_prequest *handle, const mp
     const bool inline_capable = is_inline_capable(handle);
     if (!inline_capable && (reinterpret_cast<uint64_t>(handle) & MPIX_HANDLE_READS) == 0) return false;
     if (!inline_capable && senders != 0) return may_read(r, senders, threads);
-    // Both on their way together.
+    // Two loads that are under way together.
     const uint64_t theirs = senders != 0 ? senders : load_weak(&r->peer_partitions);
     const bool no_inline_buffer = load_pointer_weak(&r->wanted) != nullptr;
-    // The members may have seen different things, for the route may just have come.
+    // The members may have seen different values, since the route may have just come.
     return vote_all(group, may_read(r, theirs, threads) && (!inline_capable || no_inline_buffer));
 #else
     (void)group, (void)handle, (void)r, (void)senders;
@@ -67,25 +70,27 @@ MPIX_FN bool reads_rts(const Group &group, const mpix_prequest *handle, const mp
 #endif
 }
 
-// The last epoch in which each of the sender's partitions was offered; behind the flags, and who takes what.
+// The words that hold the last epoch in which each of the sender's partitions was offered. They lie behind the flags
+// and `taken`.
 MPIX_FN uint64_t words_before_rts(uint64_t senders) { return 2 * senders + 1; }
 MPIX_FN uint64_t *rts_of(uint64_t *flags, uint64_t senders) { return flags + words_before_rts(senders); }
 
-// What reading takes more than stores and a flag: the answer of a load across the link, a barrier, and looks. Estimated from what these
-// take on an H200, not measured as a whole.
+// How much longer reading takes than stores and a flag: the latency of a load across the link, a barrier, and looks.
+// Estimated from what these take on an H200, not measured as a whole.
 constexpr uint64_t reading_ns = 4000;
 
-// Whether a group of the receiver's asks in this epoch for a partition of so many bytes, of which `least` would be stored in reading_ns.
-// `look`: the last epoch for which one has, as it is now.
+// Whether a group of the receiver asks in this epoch for a partition of so many bytes; `least` of them are stored in
+// reading_ns. `look`: the last epoch for which one has asked, as it is now.
 //
-// Who asked in the last epoch, in time or too late, may be about to. So the question is looked for again. Without that, what was stored
-// once because the question came a little late would be stored for ever: by storing it a sender is late with its own question. A look
-// takes a trip to memory, about 0.4 us, so that all of them take a tenth of the time that storing the partition takes, and at most
-// twice what a question should take that the receiver begins only now.
+// If it asked in the last epoch, in time or too late, it may be about to ask again, so the sender looks again.
+// Otherwise a partition that was once stored because the question came a little late would be stored for ever: by
+// storing it, a sender is late with its own question. A look takes a trip to memory, about 0.4 us. All looks together
+// take at most a tenth of the time that storing the partition takes, and at most twice the time that a question takes
+// if the receiver begins only now.
 constexpr unsigned most_looks_for_question = 20;
 template <class Look>
 MPIX_FN bool is_asked_for(uint64_t epoch, uint64_t partition_bytes, uint64_t least, const Look &look) {
-    if (epoch == 1) return false;  // nobody asks yet
+    if (epoch == 1) return false;  // no group asks in the first epoch
     uint64_t asked = look();
 #ifdef __CUDA_ARCH__
 #pragma unroll 1
@@ -97,16 +102,16 @@ MPIX_FN bool is_asked_for(uint64_t epoch, uint64_t partition_bytes, uint64_t lea
     return asked == epoch;
 }
 
-// Whether a group of the receiver's waits for partition p of a send, as in is_asked_for. One thread. Nothing is acquired: only whether to
-// offer depends on it.
+// Whether a group of the receiver waits for partition p of a send, as in is_asked_for. One thread. Nothing is acquired:
+// only the decision to offer depends on it.
 MPIX_FN bool is_wanted(const mpix_prequest *r, int p, uint64_t epoch, uint64_t least) {
     const uint64_t *const wanted = load_pointer(&r->wanted);
     return wanted != nullptr &&
            is_asked_for(epoch, r->partition_bytes, least, [&] { return load_relaxed(wanted + p); });
 }
 
-// This member's words of eight bytes, or sixteen, of what lies in a peer's memory; returns where the next of them is. Several loads
-// are on their way before the first store: each takes a trip over the link.
+// Copies this member's words of eight or sixteen bytes from a peer's memory; returns the position of its next word.
+// Several loads are under way before the first store, as each takes a trip over the link.
 template <class T, unsigned Ahead>
 MPIX_FN unsigned copy_words_ahead(unsigned at, unsigned step, char *to, const char *from, unsigned bytes) {
 #ifdef __CUDA_ARCH__
@@ -139,18 +144,18 @@ MPIX_FN void copy_from_peer(unsigned rank, unsigned threads, char *to, const cha
         copy_words_from_peer<uint64_t>(rank, threads, to, from, bytes);
 }
 
-// A wait for what may be offered. It lies in memory, and is handed from one function to the next, none of which is inlined: so a
-// kernel takes no more registers for them.
+// The state of a wait that may be offered partitions. It lies in memory, and is passed between functions that are not
+// inlined, so that a kernel needs no more registers for them.
 struct reading {
     awaited w;
     mpix_prequest *r;
     int partition;     // ours
-    uint64_t *wanted;  // where the members tell the sender that they wait; null: this one does not
-    unsigned offered;  // the sender's partition that it is to read
-    const char *from;  // the send buffer; null: a peer that does not keep to the rules has undone the match
+    uint64_t *wanted;  // where the group tells the sender that it waits; null: it does not
+    unsigned offered;  // the sender's partition that the group reads
+    const char *from;  // the send buffer; null: a faulty peer has undone the match
 };
 
-// Tell the sender that this group waits, if it is one that reads.
+// Tells the sender that this group waits, if it is one that reads.
 template <class Group>
 MPIX_FN void ask_for(const Group &group, reading &s) {
     const awaited &w = s.w;
@@ -164,9 +169,9 @@ MPIX_FN void ask_for(const Group &group, reading &s) {
         store_relaxed(s.wanted + n, w.epoch);
 }
 
-// It has asked, and waits no longer, in the epoch for which it asked: a call does not outlive that. Whoever may have been told so is
-// told that it reads nothing; where others have set about a partition, they answer for it. Whether the offer comes before this or
-// behind it makes no difference to the engine.
+// The group has asked, and waits no longer; the epoch is the one for which it asked, since a call does not outlive it.
+// The sender is told that this group reads nothing. Partitions that other groups have claimed are answered by them. It
+// makes no difference to the engine whether the offer comes before or after this.
 template <class Group>
 MPIX_COLD_FN void refuse_rts(const Group &group, const reading &s) {
     const awaited &w = s.w;
@@ -179,11 +184,12 @@ MPIX_COLD_FN void refuse_rts(const Group &group, const reading &s) {
         // pairs: B4
         if (load_relaxed(w.flags + n) < w.epoch &&
             fetch_max_relaxed_gpu(w.taken() + n, 2 * w.epoch - 1) < 2 * w.epoch - 1)
-            store_release(answers + n, 2 * w.epoch + 1);  // what was read in the epoch before comes before it
+            store_release(answers + n, 2 * w.epoch + 1);  // all reads of the epoch before come before it
     }
 }
 
-// Wait until one of the sender's partitions is this group's to read; or all are there, or it is over before that.
+// Waits until one of the sender's partitions is this group's to read (offered); or all are there; or the wait has ended
+// before that.
 enum class found { offered, all, none };
 template <class Group>
 MPIX_COLD_FN found find_rts(const Group &group, reading &s) {
@@ -208,7 +214,7 @@ MPIX_COLD_FN found find_rts(const Group &group, reading &s) {
         }
         // Pairs with publish_partition, with the engine's flags, and with store_release_gpu in read_rts.
         for (unsigned n = rank; there && n < w.count; n += threads) fence_acquire(flags + n);  // pairs: A1, B2
-        // A barrier: what its members acquired, all have.
+        // A barrier: all members have what any of them acquired.
         if (vote_all(group, there)) return found::all;
         if (vote_all(group, !offered)) {
             if (broadcast_bool(group, rank == 0 && w.over(s.r))) return found::none;
@@ -222,7 +228,7 @@ MPIX_COLD_FN found find_rts(const Group &group, reading &s) {
                 // Pairs with store_release_after_fence in send_rts: the partition's bytes.
                 if (mine) fence_acquire(offers + n);  // pairs: B1
             }
-            // A barrier: what the leader acquired, every member has.
+            // A barrier: all members have what the leader acquired.
             if (broadcast_bool(group, mine)) {
                 s.offered = w.first + n;
                 s.from = from;
@@ -232,7 +238,7 @@ MPIX_COLD_FN found find_rts(const Group &group, reading &s) {
     }
 }
 
-// What this group has set about, out of the send buffer. False: a peer that does not keep to the rules has undone the match.
+// Reads what this group has claimed out of the send buffer. False: a faulty peer has undone the match.
 template <class Group>
 MPIX_COLD_FN bool read_rts(const Group &group, const reading &s) {
     const char *const from = s.from;
@@ -242,13 +248,14 @@ MPIX_COLD_FN bool read_rts(const Group &group, const reading &s) {
     const uint64_t at = uint64_t{s.offered} * s.w.bytes;
     reconverge(group);
     copy_from_peer(rank, threads, s.r->buffer + at, from + at, s.w.bytes);
-    group.sync();  // all members' loads and stores are behind it
-    // By the last of them, as in take_inline. What all have stored, before the flag. Pairs with reached_acquire and fence_acquire, of
-    // other groups of this GPU.
+    group.sync();  // all members' loads and stores come before it
+    // By the last thread, as in take_inline. What all members have stored comes before the flag. Pairs with
+    // reached_acquire and fence_acquire, in other groups of this GPU.
     if (rank == threads - 1) store_release_gpu(s.w.flags + s.offered, s.w.epoch);  // pairs: B2
-    group.sync();  // who asks from now on finds the flag
-    // What all have loaded and stored, and the flag, before the answer: then the sender's host lets the send buffer be written again,
-    // and tells the receiver's that all is there. Pairs with load_acquire() in the engine.
+    group.sync();  // whoever asks from now on finds the flag
+    // All members' loads and stores, and the flag, come before the answer. After it the sender's host lets the send
+    // buffer be written again, and tells the receiver's host that all is there. Pairs with load_acquire() in the
+    // engine.
     if (uint64_t *const answers = load_pointer(&s.r->answers); rank == threads - 1 && answers != nullptr)
         store_release(answers + s.offered, 2 * s.w.epoch);  // pairs: B3
     return true;

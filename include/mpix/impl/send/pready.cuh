@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Pready: mark partitions of a send ready, and move them. One source for GPU threads, host threads that
-// play them, and the host's own MPI_Pready.
+// Pready: marks partitions of a send ready, and moves them. One source for GPU threads, host threads that play them,
+// and the host's own MPI_Pready. ready() at the end of the file is the entry; admit() decides whether the partition
+// moves now.
 #ifndef MPIX_IMPL_SEND_PREADY_CUH
 #define MPIX_IMPL_SEND_PREADY_CUH
 
@@ -41,14 +42,14 @@ struct admitted {
     uint64_t epoch;
 };
 
-// The host's words of a send, and what they say of its epoch noted for all. One thread.
+// Reads the host's words of a send, and notes for all what they say of its epoch. One thread.
 MPIX_FN host_says ask_of_send(mpix_prequest *r) {
     return read_host(r, [&](const host_says &now) {
         const uint64_t epoch = now.word >> 1;
         if ((now.word & 1) == 0) return;
         store_relaxed(&r->seen_epoch, epoch);
 #if MPIX_ON_GPU
-        // Once the receiver's kernels take from the inline buffer they always do.
+        // Once the receiver's kernels use the inline buffer, they always do.
         if (now.gate >= epoch && load_pointer(&r->landing) != nullptr)
             fetch_max_relaxed_gpu(
                 &r->open_word,
@@ -61,7 +62,7 @@ MPIX_FN host_says ask_of_send(mpix_prequest *r) {
     });
 }
 
-// What becomes of partition p, by the arguments and by the host's words. One thread.
+// What to do with partition p, by the arguments and by the host's words. One thread.
 template <mpix_device_call Call>
 MPIX_COLD_FN admitted admit_by_host(mpix_prequest *r, int p) {
     admitted a{admission::refused, MPI_SUCCESS, 0};
@@ -86,17 +87,18 @@ MPIX_COLD_FN admitted admit_by_host(mpix_prequest *r, int p) {
     return a;
 }
 
-// The same without the host, most of the time. Not in the first epoch: until the receiver has started, its request may
-// be freed and the match undone, so there the route has to be read after the gate.
+// The same, usually without the host. Not in the first epoch: until the receiver has started, its request may be freed
+// and the match undone, so the route has to be read after the gate.
 //
-// `seen_epoch` may be old, for nobody tells the executor when the host starts an epoch. But the host can only
-// start another one after all partitions of seen_epoch were readied, and the counters say whether they were.
-// While they were not, seen_epoch is the running epoch; once they were, we read the host's word.
+// `seen_epoch` may be old, since nobody tells the executor when the host starts an epoch. But the host can start
+// another one only after all partitions of seen_epoch were readied, and the counters say whether they were. While they
+// were not, seen_epoch is the running epoch; once they were, the host's word is read.
 template <mpix_device_call Call>
 MPIX_FN admitted admit(mpix_prequest *r, int p) {
 #if !MPIX_ON_GPU
-    // Asking is cheap here: only what goes to the landing is known without. Acquires as below, and the route, which a peer that
-    // does not keep to the rules may have undone since. pairs: C6
+    // On the host, reading the words is cheap, so this path handles only what goes to the landing. It acquires as
+    // below, and acquires the route, which a faulty peer may have undone since.
+    // pairs: C6
     const uint64_t open = load_acquire_gpu(&r->open_word),
                    open_now = open_epoch(r, open, load_relaxed(&r->ready_count));
     if (r->head != send_head || static_cast<unsigned>(p) >= static_cast<unsigned>(r->partitions) || open_now == 0 ||
@@ -110,8 +112,8 @@ MPIX_FN admitted admit(mpix_prequest *r, int p) {
     const char *const landing = load_pointer(&r->landing);
     const uint64_t readied = load_relaxed(&r->ready_count);
     const uint64_t epoch = load_relaxed(&r->seen_epoch);
-    // Acquires what the receiver did before its Start, by way of the thread that read the host's word:
-    // our stores to the landing must not come before it.
+    // Acquires what the receiver did before its Start, through the thread that read the host's word: our stores to the
+    // landing must not come before it.
     const uint64_t gate = load_acquire_gpu(&r->seen_gate);  // pairs: C5
     if (head != send_head || static_cast<unsigned>(p) >= static_cast<unsigned>(partitions) || epoch < 2 ||
         readied >= epoch * static_cast<uint64_t>(partitions) || gate < gate_needed(epoch, slots))
@@ -120,8 +122,8 @@ MPIX_FN admitted admit(mpix_prequest *r, int p) {
 #endif
 }
 
-// Mark partition p ready; false, with the error kept, if somebody else has done so meanwhile, or the epoch is over.
-// One thread. Alone, Call: see group_mover.
+// Marks partition p ready. False, with the error kept: another caller has done so meanwhile, or the epoch is over. One
+// thread. For Alone and Call see group_mover.
 template <bool Alone, mpix_device_call Call>
 MPIX_FN bool claim(mpix_prequest *r, int p, uint64_t epoch) {
     uint64_t *const state = partition_states(r) + p;
@@ -130,39 +132,39 @@ MPIX_FN bool claim(mpix_prequest *r, int p, uint64_t epoch) {
     return false;
 }
 
-// The receiver's words.inline_buffer, by its words.complete.
+// The receiver's words.inline_buffer, from the address of its words.complete.
 MPIX_FN uint64_t *inline_word_beside(uint64_t *complete) {
     return complete + (offsetof(mpix_words, inline_buffer) - offsetof(mpix_words, complete)) / sizeof(uint64_t);
 }
 
-// All partitions are ready. If all were moved on the spot, tell the receiver and the sender's host that the message is
-// complete; otherwise the sender's progress engine does, after the rest.
+// All partitions are ready. If all were moved at once, tells the receiver and the sender's host that the message is
+// complete; otherwise the sender's progress engine does, after moving the rest.
 MPIX_COLD_FN void say_all_ready(mpix_prequest *r, uint64_t epoch) {
     const bool whole = !head_null_peer(r->head) && load_relaxed(&r->defer_epoch) != epoch;
     if (load_pointer(&r->postings) != nullptr) end_posting(r, epoch, whole);
     // Orders all partitions' bytes and flags, chained to us by the counter, before the words below.
     // Pairs with load_acquire() in the host's completion test and in the receiver's parrived.
     fence_acq_rel();  // pairs: D2, D3
-    // Each once: a peer that does not keep to the rules may undo the route meanwhile.
+    // Each is loaded once: a faulty peer may undo the route meanwhile.
     uint64_t *const flags = arrival_flags(load_pointer(&r->flags)), *const complete = load_pointer(&r->peer_complete);
     if (whole && flags != nullptr && complete != nullptr) {
         if (load_relaxed(&r->open_word) == 2 * epoch + 1)
-            store_relaxed(inline_word_beside(complete), epoch);   // some may lie there; told by the next but one
+            store_relaxed(inline_word_beside(complete), epoch);   // released by the store of `complete`
         store_release_after_fence(&flags[r->partitions], epoch);  // the whole message's; pairs: D4
-        // Not before that flag: it lets the receiver's host start the next epoch, and look() counts on the
-        // flag then. A release of its own, since the two words are in different memories.
+        // After that flag: this word lets the receiver's host start the next epoch, and then look() relies on the flag.
+        // A release of its own, since the two words are in different memories.
         store_release(complete, epoch);  // pairs: D3
     }
     store_release_after_fence(&r->words->all_ready, epoch);  // pairs: D2, D5
 }
 
-// Count one partition as readied. The counter chains all callers (see fetch_add_acq_rel_gpu), so the last one of
-// the epoch may speak for all. In an epoch of which the host's Pready has a share there is no last one here: the
-// progress engine adds its share up with the count, and brings the count up to date.
+// Counts one partition as readied. The counter chains all callers (see fetch_add_acq_rel_gpu), so the last one of the
+// epoch may speak for all. If the host's Pready has a share in an epoch, no caller here is the last: the progress
+// engine adds its share, and then updates the count.
 //
-// Inline: nobody has to be told of the bytes, for they tell themselves; and that they have been read is known without a
-// fence, which would wait until they are at the peer: what was loaded has been stored. The last caller's fence acquires all
-// others' counts.
+// Inline: nobody has to be told of the bytes, since packets carry their own flags. That they have been read is known
+// without a fence, which would wait until they are at the peer: a value that was stored has been loaded. The last
+// caller's fence acquires the others' counts.
 template <bool Alone, bool Inline = false>
 MPIX_FN void count_ready(mpix_prequest *r, uint64_t epoch) {
     // pairs: D1
@@ -175,27 +177,27 @@ MPIX_FN void count_ready(mpix_prequest *r, uint64_t epoch) {
     say_all_ready(r, epoch);
 }
 
-// An entry of the progress engine's ring, behind a fence_acq_rel, by which what was stored before reaches whoever reads it: pairs
-// with load_acquire() in the engine. One thread.
+// Adds an entry to the progress engine's ring, after a fence_acq_rel, which releases what was stored before to the
+// reader: pairs with load_acquire() in the engine. One thread.
 MPIX_FN void enter_in_ring(mpix_prequest *r, uint64_t epoch, uint32_t what) {
     store_relaxed(&r->defer_epoch, epoch);
     const uint64_t place = fetch_add_relaxed_gpu(&r->defer_count) % static_cast<uint64_t>(r->partitions);
     store_release_after_fence(&r->ring[place], epoch << 32 | what);  // pairs: G1
 }
 
-// Hand partition p over to the progress engine, for good. The caller has synchronised its group.
+// Hands partition p over to the progress engine, for good. The caller has synchronised its group.
 MPIX_COLD_FN void defer(mpix_prequest *r, int p, uint64_t epoch) {
     fence_acq_rel();  // the partition's bytes; pairs: G1
     enter_in_ring(r, epoch, static_cast<uint32_t>(p));
 }
 
 #if MPIX_ON_GPU
-// The same where a group of the receiver's waits for it: that reads it, or says that it does not, and the engine sees to it that one
-// of the two becomes of it.
+// The same if a group of the receiver waits for the partition. That group reads it, or answers that it does not. The
+// engine waits for either, and then moves what was not read.
 MPIX_COLD_FN void send_rts(mpix_prequest *r, int p, uint64_t epoch) {
-    uint64_t *const flags = load_pointer(&r->flags);  // once: a peer that does not keep to the rules may undo the route
-    // The partition's bytes reach whoever finds the offer, which pairs with fence_acquire in find_rts; or the ring entry, as
-    // in defer, if nobody does.
+    uint64_t *const flags = load_pointer(&r->flags);  // loaded once: a faulty peer may undo the route
+    // A group that finds the offer has the partition's bytes: pairs with fence_acquire in find_rts. If none does, the
+    // ring entry hands them to the engine, as in defer.
     fence_acq_rel();  // pairs: B1, G1
     if (flags != nullptr)
         // pairs: B1
@@ -204,12 +206,12 @@ MPIX_COLD_FN void send_rts(mpix_prequest *r, int p, uint64_t epoch) {
 }
 #endif
 
-// How a group of threads moves a partition. The host passes its own mover, which knows datatypes by their plans, whose
-// caller reports errors itself, and one for processes that call MPI from one thread only: there nothing has to be
-// exchanged, and stores to the landing need not be waited for.
+// How a group of threads moves a partition. The host passes its own mover, which knows datatypes by their plans, and
+// whose caller reports errors itself. It has another one for processes that call MPI from one thread only: there no
+// atomic exchange is needed, and stores to the landing need not be waited for.
 //
-// Gaps: of a GPU's group the code that looks bytes up takes about 45 registers more, whether it runs or not. So only who asks
-// for it gets it; otherwise what has gaps is left to the progress engine.
+// Gaps: on a GPU, the code that looks bytes up takes about 45 more registers, whether it runs or not. So only callers
+// that ask for it get it; otherwise partitions with gaps are left to the progress engine.
 template <bool Gaps, mpix_device_call Call = Gaps ? MPIX_CALL_PREADY_TYPED : MPIX_CALL_PREADY>
 struct group_mover {
     static constexpr bool alone = false;
@@ -229,7 +231,7 @@ struct group_mover {
 #if MPIX_ON_GPU
             const bool found = has_layouts(o.flags);
 #else
-            const bool found = load_pointer(&r->layouts) != nullptr;  // the host's are there since the export
+            const bool found = load_pointer(&r->layouts) != nullptr;  // the host's have been there since the export
 #endif
             if (found) {
                 const mpix_layouts *const sides = load_pointer(&r->layouts);
@@ -243,7 +245,8 @@ struct group_mover {
     }
 };
 
-// What is not stored by the caller: null peer, posted to a queue, left to the engine, offered to the receiver, or refused.
+// A partition that the caller does not store: null peer, posted to a queue, left to the engine, offered to the
+// receiver, or refused.
 #ifdef __CUDACC__
 #pragma nv_exec_check_disable
 #endif
@@ -268,13 +271,13 @@ MPIX_COLD_FN int put_off(const Group &group, int p, mpix_prequest *r, admitted a
 #endif
     }
     if (broadcast_bool(group, by_queue)) {
-        // `postings` was not null behind the gate, so it stays what it is.
+        // `postings` was not null after the gate, so it stays the same.
         const mpix_posting *const ways = load_pointer(&r->postings);
         if (ways->staging != nullptr) {
             const uint64_t typed = ways->gaps != 0 ? MPIX_FLAGS_WITH_LAYOUTS : 0;
             move(group, r, {r->buffer, r->partition_bytes, nullptr, reinterpret_cast<uint64_t *>(typed)}, p,
                  ways->staging);
-            group.sync();  // all members' stores are the leader's to hand over
+            group.sync();  // the leader's release covers all members' stores
         }
         if (leader && !post_partition(r, ways, p, a.epoch)) defer(r, p, a.epoch);  // the queue is full, or broken
     }
@@ -282,16 +285,16 @@ MPIX_COLD_FN int put_off(const Group &group, int p, mpix_prequest *r, admitted a
     return broadcast_code(group, a.code);
 }
 
-// The caller's group has stored a partition in the landing: bytes before flag. Pairs with reached_acquire() in look and in the host's
-// test, and with fence_acquire in await_together. One thread, behind a barrier of the group.
+// The caller's group has stored a partition in the landing: bytes before flag. Pairs with reached_acquire() in look and
+// in the host's test, and with fence_acquire in await_together. One thread, after a barrier of the group.
 MPIX_FN void publish_partition(uint64_t *flags, int p, uint64_t epoch) {
     fence_acq_rel();                                             // pairs: A1
     store_release_after_fence(&arrival_flags(flags)[p], epoch);  // pairs: A1
 }
 
 #if MPIX_ON_GPU
-// The lines of a partition were stored, by all members: they tell the receiver themselves. The teller, one of the members, claims
-// the partition behind them, and only who has claimed it counts it.
+// All members have stored packets of a partition, which tell the receiver themselves. The teller, one of the members,
+// claims the partition after them, and counts it if it has the claim.
 template <class Group, class Mover>
 MPIX_FN int conclude_inline(const Group &group, int p, mpix_prequest *r, uint64_t epoch, bool teller, const Mover &) {
     const bool mine = !teller || fetch_max_relaxed_gpu(partition_states(r) + p, epoch) < epoch;
@@ -303,10 +306,11 @@ MPIX_FN int conclude_inline(const Group &group, int p, mpix_prequest *r, uint64_
     return MPI_SUCCESS;
 }
 
-// A partition was stored, by all members, which have synchronised since: `flags` tell the receiver. `before`: what the leader found
-// when it raised the partition's state to its claim. Two callers of one partition, which is an error, may both come here, for where
-// that is done before the stores its answer is not waited for. Only who has claimed it tells: the other may be about to offer it, and a
-// receiver that is told before has no need to read that, or answer.
+// All members have stored a partition, and have synchronised since: `flags` tell the receiver. `before`: the value that
+// the leader found when it raised the partition's state to its claim. Two callers of one partition, which is an error,
+// may both come here, because a claim made before the stores is not waited for. Only the caller that has the claim
+// tells the receiver. The other may be about to offer the partition, and a receiver that has been told would neither
+// read it nor answer.
 template <class Group, class Mover>
 MPIX_FN int conclude_claimed(const Group &group, int p, mpix_prequest *r, uint64_t epoch, uint64_t before,
                              uint64_t *flags, const Mover &) {
@@ -324,7 +328,7 @@ MPIX_FN int conclude_claimed(const Group &group, int p, mpix_prequest *r, uint64
     if (leader) count_ready<Mover::alone>(r, epoch);
     return MPI_SUCCESS;
 }
-// The same where nobody has claimed it yet: that is under way during the fence.
+// The same if the claim has yet to be made: it is under way during the fence.
 template <class Group, class Mover>
 MPIX_FN int conclude_stored(const Group &group, int p, mpix_prequest *r, uint64_t epoch, uint64_t *flags,
                             const Mover &move) {
@@ -335,8 +339,9 @@ MPIX_FN int conclude_stored(const Group &group, int p, mpix_prequest *r, uint64_
 #endif
 
 #if !MPIX_ON_GPU
-// A partition into the landing, if that is mapped; or into the receiver's buffer in its own memory, by the leader. False:
-// the system has refused that. (Where GPUs can store is the receiver's own buffer: one slot.)
+// Moves a partition to the landing, if that is mapped; or the leader writes it to the receiver's buffer in its own
+// memory. False: the system has refused that. (Where GPUs can store, the landing is the receiver's own buffer, with one
+// slot.)
 #ifdef __CUDACC__
 #pragma nv_exec_check_disable
 #endif
@@ -374,7 +379,7 @@ MPIX_FN int ready_by_leader(const Group &group, int p, mpix_prequest *r, bool in
     const bool leader = group.thread_rank() == 0;
 #if MPIX_ON_GPU
     outgoing o{r->buffer, r->partition_bytes, load_pointer_weak(&r->landing), load_pointer_weak(&r->flags)};
-    const uint64_t left_bytes = load_weak(&r->left_bytes);  // under way with these, too
+    const uint64_t left_bytes = load_weak(&r->left_bytes);  // under way with these loads, too
 #endif
     admitted a{admission::refused, MPI_SUCCESS, 0};
     bool sent_inline = false;
@@ -397,7 +402,7 @@ MPIX_FN int ready_by_leader(const Group &group, int p, mpix_prequest *r, bool in
             a = {admission::refused, MPI_ERR_ARG, a.epoch};
 #endif
     }
-    // A barrier: the members' writes to the partition are the leader's, and the admission everybody's.
+    // A barrier: the leader has the members' writes to the partition, and all have the admission.
     if (!broadcast_bool(group, a.what == admission::now)) return put_off(group, p, r, a, move);
 #if MPIX_ON_GPU
     if (inline_capable && broadcast_bool(group, sent_inline)) {
@@ -414,10 +419,10 @@ MPIX_FN int ready_by_leader(const Group &group, int p, mpix_prequest *r, bool in
 #else
     (void)inline_capable, (void)sent_inline;
     const outgoing o{r->buffer, r->partition_bytes, load_pointer(&r->landing), load_pointer(&r->flags)};
-    // The route may have gone since it was admitted, as there.
+    // The route may have gone since the partition was admitted, as above.
     const bool there = vote_all(group, o.landing != nullptr && o.flags != nullptr);
     if (!there || !store_by_host(group, r, o, p, a.epoch, move)) {
-        // The engine tries again, and says in Wait why it cannot be.
+        // The engine tries again, and Wait says why it fails.
         if (leader) {
             defer(r, p, a.epoch);
             count_ready<Mover::alone>(r, a.epoch);
@@ -441,7 +446,7 @@ MPIX_FN int ready(const Group &group, int p, MPIX_Prequest handle, const Mover &
     if (handle == nullptr) return MPI_ERR_REQUEST;
     mpix_prequest *const r = request_of(handle);
 #if MPIX_ON_GPU
-    // Without the host's word, if it can be.
+    // Without the host's word, if possible.
     const bool inline_capable = is_inline_capable(handle, group.num_threads());
     if (inline_capable) {
         bool sent_inline = false;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Contributions to a partition that several groups write: counted by calls, the last of which is a Pready; or by bytes, each
-// group's share of which it moves itself.
+// Contributions to a partition that several groups write. Either calls are counted, and the last one is a Pready; or
+// bytes are counted, and each group moves its own share.
 #ifndef MPIX_IMPL_SEND_PREADY_CONTRIBUTE_CUH
 #define MPIX_IMPL_SEND_PREADY_CONTRIBUTE_CUH
 
@@ -18,7 +18,7 @@ MPIX_FN int refuse_share(mpix_prequest *r, mpix_cause cause, int partition) {
     return keep_error(r, MPIX_CALL_PREADY_CONTRIBUTE, cause, partition);
 }
 
-// Before anything of a share is moved: what becomes of it. One thread.
+// What to do with a share, before anything of it is moved. One thread.
 MPIX_FN admitted admit_share(mpix_prequest *r, int p, uint64_t begin, uint64_t bytes) {
     const uint64_t all = r->partition_bytes;
     admitted a = admit<MPIX_CALL_PREADY_CONTRIBUTE>(r, p);
@@ -27,8 +27,9 @@ MPIX_FN admitted admit_share(mpix_prequest *r, int p, uint64_t begin, uint64_t b
     return a;
 }
 
-// The same of a share of no bytes; refused with MPI_SUCCESS: nothing is to be done. The others may have ended the epoch, so
-// only its arguments can be wrong. Where the partition has no bytes either, the first one of an epoch is all of it.
+// The same for a share of no bytes. Refused with MPI_SUCCESS: nothing is to be done. The others may have ended the
+// epoch, so only the arguments can be wrong. If the partition has no bytes either, the first such share of an epoch is
+// all of it.
 MPIX_COLD_FN admitted admit_empty_share(mpix_prequest *r, int p, uint64_t begin) {
     admitted a{admission::refused, MPI_SUCCESS, 0};
     const bool mine = head_is(r->head, MPIX_KIND_SEND);
@@ -48,19 +49,21 @@ MPIX_COLD_FN admitted admit_empty_share(mpix_prequest *r, int p, uint64_t begin)
     return a;
 }
 
-// Count a share, which is stored at the receiver if it was admitted now; the last one's caller tells the receiver. True: the
-// partition is complete, and has to be moved as a whole. One thread, behind a barrier of the group.
+// Counts a share, which was stored at the receiver if it was admitted now. The caller of the last one tells the
+// receiver. True: the partition is complete, and has to be moved as a whole. One thread, after a barrier of the group.
 //
-// A fence before the count and one of the last caller's behind it chain the callers: each group's stores, and the bytes that
-// it has not stored, come before what the last caller does then. Pairs with itself; the flag, as in publish_partition.
+// A fence before the count, and one after the last caller's, chain the callers: what each group stored, and the bytes
+// that it has not stored, come before what the last caller does then. Pairs with itself; the flag as in
+// publish_partition.
 MPIX_FN bool count_share(mpix_prequest *r, int p, uint64_t bytes, uint64_t *flags, admitted &a) {
     const uint64_t all = r->partition_bytes, end = a.epoch * all;
     uint64_t *const state = partition_states(r) + p, *const contributed = partition_contributed(r) + p,
                     *const late = partition_late(r) + p;
-    // Who comes with the others finds it not ready: that takes this share as well, whose count is behind the fence.
+    // A caller that comes with the others finds the partition not ready: for that, this share must be counted, and its
+    // count comes after the fence.
     const bool ready_already = load_relaxed(state) >= a.epoch;
     if (a.what != admission::now) store_relaxed(late, a.epoch);
-    // Epochs without shares have not been counted. Before the addition by being an exchange of the same word.
+    // Epochs without shares were not counted. It comes before the addition, being an exchange of the same word.
     fetch_max_relaxed_gpu(contributed, end - all);
     fence_acq_rel();  // pairs: A7
     if (ready_already) {
@@ -73,7 +76,8 @@ MPIX_FN bool count_share(mpix_prequest *r, int p, uint64_t bytes, uint64_t *flag
     forget_shares(r, p);
 #endif
     if (after > end) {
-        // More than there is. It is ready, so that the epoch ends, with this error; and what was too much is not the next one's.
+        // More bytes than the partition has. It is marked ready, so that the epoch ends, with this error; the excess
+        // must not count in the next epoch.
         fetch_add_relaxed_gpu(contributed, before < end ? end - after : 0 - bytes);
         a.code = refuse_share(r, MPIX_CAUSE_SHARES, p);
         if (before >= end) {
@@ -95,7 +99,7 @@ MPIX_FN bool count_share(mpix_prequest *r, int p, uint64_t bytes, uint64_t *flag
     return false;
 }
 
-// A share that went wrong, or the last one of a partition that is to be moved as a whole.
+// A share that failed, or the last one of a partition that has to be moved as a whole.
 #ifdef __CUDACC__
 #pragma nv_exec_check_disable
 #endif
@@ -132,7 +136,7 @@ MPIX_FN int contribute_share(const Group &group, int p, mpix_prequest *r, uint64
 #endif
     }
 #if MPIX_ON_GPU
-    // A barrier: the admission, and what it acquired, is everybody's.
+    // A barrier: all members have the admission, and what it acquired.
     if (broadcast_bool(group, a.what == admission::now)) {
         if (o.landing == nullptr || o.flags == nullptr) {  // they came meanwhile
             o.landing = load_pointer(&r->landing);
@@ -151,7 +155,7 @@ MPIX_FN int contribute_share(const Group &group, int p, mpix_prequest *r, uint64
 #if defined(MPIX_CHECK)
     if (overlaps) a.code = refuse_share(r, MPIX_CAUSE_OVERLAP, p);
 #endif
-    // A barrier: of who is to move the whole, what its leader acquired.
+    // A barrier: the group that moves the whole has what its leader acquired.
     if (broadcast_bool(group, !whole && a.code == MPI_SUCCESS)) return MPI_SUCCESS;
     return end_share(group, p, r, a, whole);
 }
@@ -170,14 +174,14 @@ MPIX_FN int pready_contribute(const Group &group, int partition, MPIX_Prequest p
         r != nullptr && detail::head_is(r->head, MPIX_KIND_SEND) && partition >= 0 && partition < r->partitions;
 #if defined(MPIX_CHECK)
     if (countable) {
-        // Without this only the last contributor hears of it.
+        // Without this, only the last contributor would be told.
         const bool idle = group.thread_rank() == 0 && (detail::ask_of_send(r).word & 1) == 0;
         if (idle) detail::refuse_share(r, MPIX_CAUSE_INACTIVE, partition);
         if (detail::broadcast_bool(group, idle)) return MPI_ERR_REQUEST;
     }
 #endif
     if (countable && r->contributors > 1) {
-        // The members' writes are the leader's, which the counter chains to the last contributor's.
+        // The leader has the members' writes, and the counter chains them to the last contributor.
         group.sync();
         bool last = false;
         if (group.thread_rank() == 0)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Pready of a range. Neighbours that go by a work queue are posted together: all marked ready, packed where the payload is
-// staged, posted as few entries, and counted at once. What goes another way is made ready partition by partition.
+// Pready of a range. Neighbours that go by a work queue are posted together: all are marked ready, packed if the
+// payload is staged, posted as few entries, and counted at once. Others are made ready partition by partition.
 #ifndef MPIX_IMPL_SEND_PREADY_RANGE_CUH
 #define MPIX_IMPL_SEND_PREADY_RANGE_CUH
 
@@ -24,11 +24,11 @@ MPIX_FN int broadcast_number(const Group &group, int leaders, int most) {
     return static_cast<int>(number);
 }
 
-// Mark as many of low to high ready as can be, up to the first that is refused, if they may be posted now. How many, and
-// the epoch; 0 also if they go another way. One thread.
+// Marks as many of `low` to `high` ready as possible, up to the first that is refused, if they may be posted now.
+// Returns how many, and the epoch; 0 also if they go another way. One thread.
 template <class Mover>
 MPIX_COLD_FN int claim_to_post(mpix_prequest *r, int low, int high, uint64_t threads, uint64_t *epoch) {
-    // Most requests have no queue; who has one is asked again behind the gate.
+    // Most requests have no queue. A request that has one is checked again after the gate.
     if (load_pointer(&r->postings) == nullptr) return 0;
     const admitted a = admit<Mover::call>(r, low);
 #if MPIX_ON_GPU
@@ -46,8 +46,8 @@ MPIX_COLD_FN int claim_to_post(mpix_prequest *r, int low, int high, uint64_t thr
     return p - low;
 }
 
-// `count` marked neighbours are posted as far as there is room, each of the others deferred, and all are counted. One
-// thread, to whom the group's stores to the payload belong.
+// Posts `count` marked neighbours as far as there is room, defers the others, and counts all. One thread, which has the
+// group's stores to the payload.
 MPIX_COLD_FN void post_neighbours(mpix_prequest *r, const mpix_posting *ways, int low, int count, uint64_t epoch) {
     const mpix_posting *const way = posting_of(r, ways, epoch);
     for (int done = 0; done < count;) {
@@ -67,8 +67,8 @@ MPIX_COLD_FN void post_neighbours(mpix_prequest *r, const mpix_posting *ways, in
         say_all_ready(r, epoch);
 }
 
-// How many of low to high were posted together, or deferred for want of room; what is behind them was refused. 0: they go
-// another way, or the first one was refused.
+// How many of `low` to `high` were posted together, or deferred for lack of room; the one after them was refused. 0:
+// they go another way, or the first one was refused.
 #ifdef __CUDACC__
 #pragma nv_exec_check_disable
 #endif
@@ -78,10 +78,10 @@ MPIX_COLD_FN int ready_by_queue(const Group &group, int low, int high, mpix_preq
     int count = 0;
     if (group.thread_rank() == 0)
         count = claim_to_post<Mover>(r, low, high, static_cast<uint64_t>(group.num_threads()), &epoch);
-    // A barrier: the members' writes to the partitions are the leader's.
+    // A barrier: the leader has the members' writes to the partitions.
     if (!broadcast_bool(group, count != 0)) return 0;
     count = broadcast_number(group, count, high - low + 1);
-    // `postings` was not null behind the gate, so it stays what it is.
+    // `postings` was not null after the gate, so it stays the same.
     const mpix_posting *const ways = load_pointer(&r->postings);
     if (ways->staging != nullptr) {
         const uint64_t bytes = r->partition_bytes, begin = static_cast<uint64_t>(low) * bytes;
@@ -93,7 +93,7 @@ MPIX_COLD_FN int ready_by_queue(const Group &group, int low, int high, mpix_preq
                 move(group, r, {r->buffer, bytes, nullptr, reinterpret_cast<uint64_t *>(MPIX_FLAGS_WITH_LAYOUTS)}, p,
                      ways->staging);
         }
-        group.sync();  // all members' stores are the leader's to hand over
+        group.sync();  // the leader's release covers all members' stores
     }
     if (group.thread_rank() == 0) post_neighbours(r, ways, low, count, epoch);
     return count;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Pready by a work queue: a partition's prebuilt entries are posted, and behind the last partition the epoch's end. In few
-// registers, for every kernel that calls Pready has them. Neighbouring partitions of a range are posted with fewer entries,
-// by post_range (work_queue/queue.cuh), which takes more.
+// Pready by a work queue: posts a partition's prebuilt entries, and after the last partition the end of the epoch. It
+// uses few registers, since every kernel that calls Pready has them. Neighbouring partitions of a range are posted with
+// fewer entries by post_range (work_queue/queue.cuh), which takes more registers.
 #ifndef MPIX_IMPL_WORK_QUEUE_POST_CUH
 #define MPIX_IMPL_WORK_QUEUE_POST_CUH
 
@@ -11,10 +11,10 @@
 
 namespace mpix::detail {
 
-// A GPU's group puts so much per thread into staging memory; more goes faster by the engine.
+// A GPU's group stages at most this many bytes per thread; more goes faster by the engine.
 constexpr uint64_t most_staged_per_thread = 512;
 
-// Whether this group may post a partition. To be asked behind the gate (see mpix_prequest).
+// Whether this group may post a partition. Ask after the gate (see mpix_prequest).
 MPIX_FN bool may_post(const mpix_prequest *r, bool packs, uint64_t threads) {
     const mpix_posting *const ways = load_pointer(&r->postings);
     if (ways == nullptr || (ways->gaps != 0 && !packs)) return false;
@@ -26,7 +26,7 @@ MPIX_FN bool may_post(const mpix_prequest *r, bool packs, uint64_t threads) {
 #endif
 }
 
-// Into a prebuilt entry of one flag that lies in the queue: bytes 36 to 43 are the epoch.
+// Patches a prebuilt entry of one flag in the queue: bytes 36 to 43 are the epoch.
 MPIX_FN void put_flag(mpix_work_queue *q, uint64_t index, uint64_t epoch) {
     char *const slot = slot_of(q, index);
     store_word(slot + 36, static_cast<uint32_t>(epoch));
@@ -37,8 +37,8 @@ MPIX_FN const mpix_posting *posting_of(const mpix_prequest *r, const mpix_postin
     return ways + (load_relaxed(&r->slots) == 2 ? epoch & 1 : 0);
 }
 
-// Prebuilt entries, the last `flags` of them each for one flag, as one posting. The index behind them; 0: nothing was posted,
-// for the queue is full or broken.
+// Posts prebuilt entries, the last `flags` of which are one flag each, as one posting. Returns the index after them; 0:
+// nothing was posted, since the queue is full or broken.
 MPIX_COLD_FN uint64_t post_prebuilt(mpix_work_queue *q, const wqe *prebuilt, uint32_t blocks, uint32_t flags,
                                     uint64_t epoch) {
     uint64_t first = 0;
@@ -54,7 +54,7 @@ MPIX_COLD_FN uint64_t post_prebuilt(mpix_work_queue *q, const wqe *prebuilt, uin
     return first + blocks;
 }
 
-// One thread, to whom the group's stores to the payload belong. False: nothing was posted.
+// One thread, which has the group's stores to the payload. False: nothing was posted.
 MPIX_FN bool post_partition(mpix_prequest *r, const mpix_posting *ways, int p, uint64_t epoch) {
     const mpix_posting *const way = posting_of(r, ways, epoch);
     const uint64_t end =
@@ -63,8 +63,9 @@ MPIX_FN bool post_partition(mpix_prequest *r, const mpix_posting *ways, int p, u
     return end != 0;
 }
 
-// All partitions are ready, and if `whole` they were all posted: so is the end, if there is room. The host is told how far
-// the queue has to come; the caller orders that before all_ready. The counter of readied partitions chains all posters to us.
+// All partitions are ready. `whole`: all of them were posted; then the end is posted, too, if there is room. The host
+// is told how far the queue has to come; the caller orders that before all_ready. The counter of readied partitions
+// chains all posters to this thread.
 MPIX_FN void end_posting(mpix_prequest *r, uint64_t epoch, bool whole) {
     if (whole) {
         const mpix_posting *const way = posting_of(r, load_pointer(&r->postings), epoch);

@@ -26,19 +26,20 @@ namespace mpix::detail {
 
 MPIX_FN uint64_t queue_blocks(const mpix_work_queue *q) { return uint64_t{1} << q->rings.log_sq; }
 
-// Blocks below the result are done with: they may be reserved again, and the payload behind them is the caller's again.
-// Pairs with store_release in poll_queue.
+// Blocks below the result are completed: they may be reserved again, and the payload behind them belongs to the caller
+// again. Pairs with store_release in poll_queue.
 MPIX_FN uint64_t queue_completed(const mpix_work_queue *q) { return load_acquire(&q->completed); }  // pairs: Q6
 
 // ---- reserve -------------------------------------------------------------------------------------------------------
 
 enum class room { reserved, full, broken };
 
-// `count` blocks in a row, at most queue_blocks(q), from *first on. What is reserved has to be filled and published.
+// Reserves `count` blocks in a row, at most queue_blocks(q), from *first on. What is reserved has to be filled and
+// published.
 MPIX_FN room reserve_now(mpix_work_queue *q, uint64_t count, uint64_t *first) {
     if (load_relaxed(&q->error) != 0) return room::broken;
     for (uint64_t head = load_relaxed(&q->head);; head = load_relaxed(&q->head)) {
-        // Our stores to the slots come after the NIC's fetch of what was in them. An old value only makes the queue
+        // Our stores to the slots come after the NIC's fetch of their old contents. An old value only makes the queue
         // look fuller; a newer head than this one makes the exchange fail.
         const uint64_t completed = queue_completed(q);
         if (head + count - completed > queue_blocks(q)) {
@@ -52,7 +53,7 @@ MPIX_FN room reserve_now(mpix_work_queue *q, uint64_t count, uint64_t *first) {
 
 // ---- publish -------------------------------------------------------------------------------------------------------
 
-// In charge: hand over what is filled without a gap.
+// The thread in charge hands over what is filled without a gap.
 MPIX_FN void hand_over(mpix_work_queue *q) {
     const uint64_t mask = queue_blocks(q) - 1, before = q->ready;
     uint64_t ready = before;
@@ -66,10 +67,10 @@ MPIX_FN void hand_over(mpix_work_queue *q) {
     if (ready == before) return;
     q->ready = ready;
     MPIX_ON_POST_STEP();
-    // All entries, and their payload, before the record. Pairs with the NIC's fetch.
+    // All entries and their payload come before the record. Pairs with the NIC's fetch.
     store_release_record(q->rings.sq_record, to_be32(static_cast<uint32_t>(ready & 0xffff)).raw);  // pairs: Q3
     MPIX_ON_POST_STEP();
-    // The form with the next index, which takes no look at the last entry: index << 8, queue pair << 8.
+    // The form with the next index, which needs no look at the last entry: index << 8, queue pair << 8.
     if (q->rings.doorbell != nullptr)
         // pairs: Q4
         store_release_mmio(q->rings.doorbell, static_cast<uint64_t>(to_be32(q->rings.qpn << 8).raw) << 32 |
@@ -78,19 +79,21 @@ MPIX_FN void hand_over(mpix_work_queue *q) {
 
 // Blocks [first, first + count), reserved together, are filled.
 MPIX_FN void publish_blocks(mpix_work_queue *q, uint64_t first, uint64_t count) {
-    // Each poster releases its own entries and payload to the system: they are another thread's to hand over. Pairs
-    // with load_acquire_gpu in hand_over, which may see the mark before the call is counted.
+    // Each poster releases its own entries and payload to the system, since another thread hands them over. Pairs with
+    // load_acquire_gpu in hand_over, which may see the mark before the call is counted.
     fence_acq_rel();                                                                      // pairs: Q1
     store_release_after_fence(&q->filled[first & (queue_blocks(q) - 1)], first + count);  // pairs: Q1
     MPIX_ON_POST_STEP();
-    // Chained with whoever is in charge: he sees our mark if we count behind him, and we his `ready` if he has left.
+    // Chained with the thread in charge: it sees our mark if we count after it, and we see its `ready` if it has left.
     if (fetch_add_acq_rel_gpu(&q->publishing) != 0) return;  // pairs: Q2
     uint64_t counted = 1;
     do {
-        // A pass over what was counted up to here. It ends: each one more is another thread's finished posting.
+        // A pass over what was counted up to here. This ends: each further pass is for another thread's finished
+        // posting.
         hand_over(q);
         MPIX_ON_POST_STEP();
-        // Leave, with `ready` for the next one, unless somebody has counted meanwhile: his mark comes with his count.
+        // Leaves, with `ready` for the next thread, unless another has counted meanwhile: that one's mark comes with
+        // its count.
     } while (!compare_exchange_acq_rel_gpu(&q->publishing, &counted, 0));  // pairs: Q2
 }
 
@@ -117,20 +120,20 @@ MPIX_FN void end_polling(mpix_work_queue *q, int side) {
     store_release_gpu(&q->polling[side], 0);  // and for ours; pairs with cas_acq_rel_gpu; pairs: Q8
 }
 
-// One thread of one side at a time. If both sides come at once it may be neither; both come again.
+// One thread of one side at a time. If both sides come at once, it may be neither; both come again.
 MPIX_FN bool begin_polling(mpix_work_queue *q, int side) {
-    // Our side's other threads first, for the flags are made for two. Takes over from the one before; pairs with
-    // store_release_gpu in end_polling.
+    // First the other threads of our side, since the flags are made for two. Takes over from the thread before; pairs
+    // with store_release_gpu in end_polling.
     if (load_relaxed(&q->polling[side]) != 0 || !cas_acq_rel_gpu(&q->polling[side], 0, 1)) return false;  // pairs: Q8
     set_flag_seq_cst(&q->busy[side]);                                                                     // pairs: Q9
     MPIX_ON_POST_STEP();
-    // The other side is not at it, and `consumed` is as it left it. Pairs with store_release in end_polling.
+    // The other side is not polling, and `consumed` is as it left it. Pairs with store_release in end_polling.
     if (!test_flag_seq_cst(&q->busy[1 - side])) return true;  // pairs: Q9
     end_polling(q, side);                                     // hands on what we took over
     return false;
 }
 
-// Take in the completions that are there. How many blocks were completed by them; 0 also if somebody else is at it.
+// Takes in the completions that are there. Returns how many blocks they complete; 0 also if another thread is polling.
 MPIX_FN uint64_t poll_queue(mpix_work_queue *q, int side = own_side) {
     if (!begin_polling(q, side)) return 0;
     const uint64_t entries = uint64_t{1} << q->rings.log_cq, start = q->consumed, before = load_relaxed(&q->completed);
@@ -147,10 +150,10 @@ MPIX_FN uint64_t poll_queue(mpix_work_queue *q, int side = own_side) {
             completed = index + 1;
             continue;
         }
-        // The rest of the entry can be read, and `head` is not older than it. Pairs with the NIC.
+        // The rest of the entry can be read, and `head` is at least as new. Pairs with the NIC.
         fence_acquire(cqe_tail(entry));  // pairs: Q5
         uint64_t error = 0;
-        // What does not speak of a block that is under way is not believed.
+        // An entry for a block that is not under way is ignored.
         const bool known = ours && index < load_relaxed(&q->head);
         if (known && cqe_kind(word) == cqe_requester) {
             completed = index + 1;
@@ -160,16 +163,16 @@ MPIX_FN uint64_t poll_queue(mpix_work_queue *q, int side = own_side) {
         } else {
             error = queue_error(syndrome_strange_completion, 0, index);
         }
-        if (error != 0 && load_relaxed(&q->error) == 0) {  // the first is the cause, the others follow from it
+        if (error != 0 && load_relaxed(&q->error) == 0) {  // the first error is the cause, the others follow from it
             store_relaxed(&q->error, error);
             if (q->report != nullptr) store_relaxed(&q->report->error, error);
         }
     }
     if (consumed != start) {
-        // The NIC is done with the entries that these complete, the last of which it has written behind the others.
+        // The NIC is done with the entries that these complete; it wrote the last completion after the others.
         fence_acquire(cqe_tail(&q->rings.cq[(consumed - 1) & (entries - 1)]));  // pairs: Q5
-        // No order: this entry of the ring is written again only for a block that is reserved after `completed` has
-        // said so.
+        // Not ordered: this entry of the ring is written again only for a block that is reserved after `completed` has
+        // passed it.
         store_relaxed(q->rings.cq_record, to_be32(static_cast<uint32_t>(consumed & 0xffffff)).raw);
         q->consumed = consumed;
     }
@@ -177,7 +180,7 @@ MPIX_FN uint64_t poll_queue(mpix_work_queue *q, int side = own_side) {
         MPIX_ON_POST_STEP();
         // pairs: Q6
         store_release(&q->completed, completed);  // hands on what was acquired above; pairs with queue_completed
-        // An error is there before the completion of what failed. Pairs with load_acquire() on the host.
+        // An error is visible before the completion of what failed. Pairs with load_acquire() on the host.
         if (q->report != nullptr) store_release(&q->report->completed, completed);  // pairs: Q7
     }
     end_polling(q, side);
@@ -207,7 +210,7 @@ MPIX_FN block16 head_at(const wqe *prebuilt, uint64_t index) {
     return head;
 }
 
-// A prebuilt entry with its index, by 16 bytes.
+// Writes a prebuilt entry with its index, 16 bytes at a time.
 MPIX_FN void put_prebuilt(mpix_work_queue *q, uint64_t index, const wqe *prebuilt) {
     char *const slot = slot_of(q, index);
     const char *const from = reinterpret_cast<const char *>(prebuilt);
@@ -220,7 +223,7 @@ MPIX_FN void put_prebuilt(mpix_work_queue *q, uint64_t index, const wqe *prebuil
 
 MPIX_FN uint64_t advance(uint64_t big_endian, uint64_t by) { return to_be64(from_be(be64{big_endian}) + by).raw; }
 
-// Such an entry of payload, but of `bytes` bytes, and beginning `at` bytes behind its own, at both ends.
+// The same for an entry of payload, but with `bytes` bytes, beginning `at` bytes further on at both ends.
 MPIX_FN void put_payload(mpix_work_queue *q, uint64_t index, const wqe *prebuilt, uint64_t at, uint32_t bytes) {
     char *const slot = slot_of(q, index);
     const char *const from = reinterpret_cast<const char *>(prebuilt);
@@ -236,7 +239,7 @@ MPIX_FN void put_payload(mpix_work_queue *q, uint64_t index, const wqe *prebuilt
 }
 static_assert(offsetof(wqe_remote, address) == 0 && offsetof(wqe_data, bytes) == 0 && offsetof(wqe_data, address) == 8);
 
-// `count` neighbouring flags, at most wqe_flags, from that of the prebuilt entry on.
+// `count` neighbouring flags, at most wqe_flags, beginning with that of the prebuilt entry.
 MPIX_FN void put_flags(mpix_work_queue *q, uint64_t index, const wqe *prebuilt, uint64_t epoch, uint32_t count,
                        bool signalled) {
     char *const slot = slot_of(q, index);
@@ -256,10 +259,10 @@ static_assert(wqe_flags == 3);
 
 // ---- post ----------------------------------------------------------------------------------------------------------
 
-// How neighbouring partitions are posted, by Pready of a range (for one see post.cuh): their payload by as few WRITEs as its
-// contiguity allows, then their flags, three to an inline WRITE. Inline, because then the epoch travels in the entry itself:
-// no registered memory that holds flag values, none that has to stay as it is until the queue completes, and no second
-// fetch by the NIC. Flags come behind all of the range's payload, which is posted as one.
+// How neighbouring partitions are posted, by Pready of a range (for one partition see post.cuh): their payload by as
+// few WRITEs as its contiguity allows, then their flags, three to an inline WRITE. Inline, because then the epoch
+// travels in the entry itself: no registered memory has to hold flag values, none has to stay unchanged until the queue
+// completes, and the NIC fetches only once. Flags come after all of the range's payload, which is posted as one.
 MPIX_FN uint64_t payload_writes(const mpix_posting *p, uint64_t partitions) {
     if (p->contiguous == 0) return partitions * p->payload_blocks;
     return (partitions * p->partition_bytes + wqe_most_bytes - 1) / wqe_most_bytes;
@@ -283,7 +286,7 @@ MPIX_FN void fill_range(const mpix_posting *p, uint64_t low, uint64_t count, uin
     }
     for (uint64_t i = 0; i < count; i += wqe_flags) {
         const uint64_t left = count - i;
-        // The last entry is signalled: with it all of the posting is complete.
+        // The last entry is signalled: its completion completes the whole posting.
         put_flags(q, index++, partition_blocks(p, low + i) + p->payload_blocks, epoch,
                   static_cast<uint32_t>(left < wqe_flags ? left : wqe_flags), left <= wqe_flags);
     }
@@ -295,15 +298,15 @@ struct posted {
     uint64_t complete;  // queue_completed() from this value on: the NIC is done with those
 };
 
-// Blocks that are free. No more than a guide: others reserve and complete meanwhile.
+// How many blocks are free. Only an estimate: other threads reserve and complete meanwhile.
 MPIX_FN uint64_t free_blocks(const mpix_work_queue *q) {
     const uint64_t used = load_relaxed(&q->head) - load_relaxed(&q->completed);
     return used <= queue_blocks(q) ? queue_blocks(q) - used : 0;  // one of the two may be older than the other
 }
 
-// Post partitions from `low` on, up to `count` of them, as one piece: all of them, or about as many as there is room for.
-// One thread; the members' writes of its group are its own, by a barrier. If none were posted the first is the caller's to
-// defer (full) or to report (broken).
+// Posts partitions from `low` on, up to `count` of them, as one piece: all of them, or about as many as there is room
+// for. One thread, which has its group's writes by a barrier. If none were posted, the caller defers the first (full)
+// or reports it (broken).
 MPIX_COLD_FN posted post_range(const mpix_posting *p, uint32_t low, uint32_t count, uint64_t epoch) {
     mpix_work_queue *const q = p->queue;
     for (;;) {
@@ -314,7 +317,7 @@ MPIX_COLD_FN posted post_range(const mpix_posting *p, uint32_t low, uint32_t cou
             blocks = payload_writes(p, count) + flag_writes(count);
         }
         const room what = reserve(q, blocks, &first);
-        if (what == room::full && count > 1) continue;  // somebody else was quicker
+        if (what == room::full && count > 1) continue;  // another thread was quicker
         if (what != room::reserved) return {what, 0, 0};
         MPIX_ON_POST_STEP();
         fill_range(p, low, count, epoch, first);
