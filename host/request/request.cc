@@ -184,9 +184,7 @@ gpu_end request::end_for(transport::network &network, transport::gpu_puts *&gpus
 
 match_key request::key() const {
     // The source is the sender: us or the peer.
-    int me = 0;
-    PMPI_Comm_rank(MPI_COMM_WORLD, &me);
-    return {op.members->name, kind == MPIX_KIND_SEND ? me : peer_world(), op.tag};
+    return {op.members->name, kind == MPIX_KIND_SEND ? this_world_rank() : peer_world(), op.tag};
 }
 
 bool request::try_advance() {
