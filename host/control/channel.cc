@@ -104,10 +104,26 @@ void control_channel::post(int world_rank, const control_message &message) {
         }
         return;
     }
-    if (!may_call_mpi()) return left_to_callers_.push_back({world_rank, message});
+    if (!may_call_mpi()) {
+        left_to_callers_.push_back({world_rank, message});
+        holding_.fetch_add(1, std::memory_order_acq_rel);  // pairs: H6
+        return;
+    }
+    post_left();  // which came before
+    post_by_mpi(world_rank, message);
+}
+
+void control_channel::post_by_mpi(int world_rank, const control_message &message) {
     sending_.push_back({message, MPI_REQUEST_NULL});
     auto &out = sending_.back();
     PMPI_Isend(&out.message, static_cast<int>(sizeof out.message), MPI_BYTE, world_rank, 0, comm_, &out.request);
+}
+
+void control_channel::post_left() {
+    for (; !left_to_callers_.empty(); left_to_callers_.pop_front()) {
+        post_by_mpi(left_to_callers_.front().world_rank, left_to_callers_.front().message);
+        holding_.fetch_sub(1, std::memory_order_acq_rel);  // pairs: H6
+    }
 }
 
 void control_channel::fill_outboxes() {
@@ -182,8 +198,7 @@ void control_channel::release_held() {
 void control_channel::advance() {
     fill_outboxes();
     if (may_call_mpi()) {
-        for (; !left_to_callers_.empty(); left_to_callers_.pop_front())
-            post(left_to_callers_.front().world_rank, left_to_callers_.front().message);
+        post_left();
         clear_sent();
     }
     release_held();

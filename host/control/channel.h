@@ -45,7 +45,8 @@ public:
     bool receive(int &source, control_message &out);
     // Get on with sending.
     void advance();
-    // Whether any message waits: for what was put before, or for room at its receiver. Any thread may ask.
+    // Whether any message waits: for what was put before, for room at its receiver, or for a thread that may call MPI. Any thread
+    // may ask.
     bool holds_any() const { return holding_.load(std::memory_order_acquire) != 0; }  // pairs: H6
 
     // Whether the MPI library takes that datatype for communication. Any thread may ask.
@@ -59,6 +60,8 @@ private:
     void clear_sent();
     void fill_outboxes();
     void post(int world_rank, const control_message &message);
+    void post_by_mpi(int world_rank, const control_message &message);
+    void post_left();
     bool receive_by_mpi(int &source, control_message &out);
     void post_receive();
     void release_held();
@@ -88,7 +91,7 @@ private:
     };
     transport::safe_map<int, held> held_;
     transport::safe_map<int, transport::safe_deque<control_message>> overflow_;  // of full outboxes
-    std::atomic<std::size_t> holding_{0};                                        // the size of the two
+    std::atomic<std::size_t> holding_{0};  // the size of the two and of left_to_callers_
     transport::safe_set<int> introduced_to_;
     struct introduction {
         transport::safe_vector<std::uint8_t> address;
