@@ -55,6 +55,7 @@ void control_channel::begin_barrier(MPI_Request &out) { PMPI_Ibarrier(comm_, &ou
 
 void control_channel::forget() {
     control_message unneeded;
+    came_ = false;
     for (int source; processes_.receive(source, unneeded);) continue;
     held_.clear();
     overflow_.clear();
@@ -232,6 +233,16 @@ bool control_channel::receive_by_mpi(int &source, control_message &out) {
 
 bool control_channel::receive(int &source, control_message &out) {
     if (!meet_introduced()) return false;  // what comes next may need them
+    if (!came_ && !take_next(came_from_, message_that_came_)) return false;
+    came_ = true;
+    static_cast<void>(processes_.outbox_to(came_from_));  // an answer must not fail for want of memory to map the inbox
+    came_ = false;
+    source = came_from_;
+    out = message_that_came_;
+    return true;
+}
+
+bool control_channel::take_next(int &source, control_message &out) {
     for (control_message put; processes_.receive(source, put);) {
         const std::string bad = check_control(&put, sizeof put, out);
         if (bad.empty()) return true;

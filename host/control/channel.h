@@ -41,7 +41,7 @@ public:
     // What says that we touch the peer's memory no more leaves after all that we have put there has arrived, and whatever
     // comes later stays behind it.
     void send(int world_rank, const control_message &message);
-    // The next one that has come; false: there is none.
+    // The next one that has come; false: there is none. Without memory for what an answer needs it throws, and the message stays.
     bool receive(int &source, control_message &out);
     // Get on with sending.
     void advance();
@@ -62,6 +62,7 @@ private:
     void post(int world_rank, const control_message &message);
     void post_by_mpi(int world_rank, const control_message &message);
     void post_left();
+    bool take_next(int &source, control_message &out);
     bool receive_by_mpi(int &source, control_message &out);
     void post_receive();
     void release_held();
@@ -71,6 +72,9 @@ private:
     MPI_Comm comm_ = MPI_COMM_NULL;  // ours alone: no tag or wildcard of the user's ever sees it
     control_message incoming_{};
     MPI_Request receiving_ = MPI_REQUEST_NULL;
+    bool came_ = false;  // a message that has not been given to the caller yet:
+    int came_from_ = 0;
+    control_message message_that_came_{};
     struct outgoing {
         control_message message;
         MPI_Request request;
