@@ -285,7 +285,13 @@ void request::fill_status(MPI_Status *status) { fill_status(status, static_cast<
 // An epoch that has failed must end all the same, or its request could not be freed.
 problem request::ending() {
     try {
-        return outcome();
+        problem bad = outcome();
+        if (bad.error_class != MPI_ERR_OTHER || null_peer() || !process_has_ended(peer_world())) return bad;
+        // That is why, whatever has failed because of it.
+        const std::lock_guard lock(engine);
+        problem why = ended_peer();
+        if (why.sentence != bad.sentence) why.sentence += "; " + bad.sentence;
+        return why;
     } catch (const std::bad_alloc &) {
         return {MPI_ERR_NO_MEM, no_memory};
     }

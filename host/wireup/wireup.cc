@@ -375,6 +375,11 @@ void met_end_of(int world_rank) {
     s.end_met.store(true, std::memory_order_release);  // pairs: H8
 }
 
+bool process_has_ended(int world_rank) {
+    const std::lock_guard lock(setup_mutex());
+    return state().processes.ended(world_rank);
+}
+
 void start_setup(bool thread_safe, bool one_thread) {
     const std::lock_guard lock(setup_mutex());
     setup_state &s = state();
