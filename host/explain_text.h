@@ -4,23 +4,19 @@
 #ifndef MPIX_HOST_EXPLAIN_TEXT_H
 #define MPIX_HOST_EXPLAIN_TEXT_H
 
-#include <mpi.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <string>
 
 #include "host/format.h"
+#include "host/report.h"
 
 namespace mpix {
 
 class explain_text {
 public:
-    explain_text() {
-        int me = 0;
-        PMPI_Comm_rank(MPI_COMM_WORLD, &me);
-        start_ = format("mpix explain: rank {}: ", me);
-    }
+    explain_text() { start_ = format("mpix explain: rank {}: ", this_world_rank()); }
     void line(const std::string &what) { whole_ += start_ + what + "\n"; }
 
     // At once, so that the lines of several ranks and threads do not mix.

@@ -4,6 +4,7 @@
 #include <sys/uio.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
@@ -43,12 +44,8 @@ bool fatal(MPI_Comm comm) {
 
 // One call, so that lines of several ranks do not mix.
 void print(std::string_view first, std::string_view second, std::string_view third) {
-    int up = 0, down = 0, rank = -1;
-    PMPI_Initialized(&up);
-    PMPI_Finalized(&down);
-    if (up && !down) PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
     char name[64] = "mpix: ", end[] = "\n";
-    if (rank >= 0) std::snprintf(name, sizeof name, "mpix: world rank %d: ", rank);
+    if (mpi_is_up()) std::snprintf(name, sizeof name, "mpix: world rank %d: ", this_world_rank());
     const auto part = [](std::string_view text) { return iovec{const_cast<char *>(text.data()), text.size()}; };
     const iovec line[] = {part(name), part(first), part(second), part(third), part(end)};
     std::fflush(stderr);
@@ -96,6 +93,15 @@ int raise_for(const request &r, raised what) {
 }
 
 }  // namespace
+
+int this_world_rank() {
+    static constinit std::atomic<int> known{-1};
+    int rank = known.load(std::memory_order_relaxed);
+    if (rank >= 0) return rank;
+    PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    known.store(rank, std::memory_order_relaxed);
+    return rank;
+}
 
 bool mpi_is_up() {
     int up = 0, down = 0;

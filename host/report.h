@@ -53,8 +53,11 @@ error_place place_of_errors(const request &r);  // in request.cc
 int raise(const request &r, const char *call, const problem &what);
 // The same for a call on an array: MPI_ERR_IN_STATUS is raised, the statuses have the classes.
 int raise_in_status(const request &r, const char *call, const problem &first);
-// Between MPI_Init and MPI_Finalize.
+// Between MPI_Init and MPI_Finalize. Any thread may ask.
 bool mpi_is_up();
+// Between MPI_Init and MPI_Finalize. Asks the MPI library only once, in MPI_Init: then any thread may ask, also the progress
+// thread where it may not call the library.
+int this_world_rank();
 // Before MPI_Init and after MPI_Finalize there is no error handler: prints the name of `call` and exits, as the MPI libraries
 // do.
 void demand_mpi(const char *call);

@@ -177,13 +177,14 @@ int give_up_all(mixed_array &array, MPI_Request handles[], MPI_Status statuses[]
                 const problem &why, double patience, const char *call) {
     scratch<int> classes(array.count());
     if (!classes) return raise(MPI_COMM_NULL, call, array.no_memory());
-    for (int i = 0; i < array.count(); ++i) classes[i] = MPI_ERR_PENDING;
+    constexpr int not_ended = -1;  // the error of one that has may well be MPI_ERR_PENDING
+    for (int i = 0; i < array.count(); ++i) classes[i] = not_ended;
     const auto since = wait_clock::now();
     for (unsigned round = 1;; ++round) {
         bool all = true;
         for (int i = 0, k = 0; i < array.count(); ++i) {
             const int of_library = array.is_library(i) ? k++ : -1;
-            if (classes[i] != MPI_ERR_PENDING) continue;
+            if (classes[i] != not_ended) continue;
             MPI_Status *const status = at(statuses, i);
             request *const r = array.mine(i);
             if (of_library >= 0) {
@@ -198,13 +199,14 @@ int give_up_all(mixed_array &array, MPI_Request handles[], MPI_Status statuses[]
             } else if (may_retire(*r)) {
                 classes[i] = r->retire(status).error_class;
             }
-            all = all && classes[i] != MPI_ERR_PENDING;
+            all = all && classes[i] != not_ended;
         }
         if (all || seconds_since(since) >= patience) break;
         progress_poll();
         if (round % 16 == 0) detail::pause_waiting(false);
     }
-    for (int i = 0; i < array.count(); ++i) set_error(at(statuses, i), classes[i]);
+    for (int i = 0; i < array.count(); ++i)
+        set_error(at(statuses, i), classes[i] == not_ended ? MPI_ERR_PENDING : classes[i]);
     array.take_over_all(handles);  // before the error handler sees them
     return raise_in_status(*array.mine(failed), call, why);
 }

@@ -55,6 +55,7 @@ void control_channel::begin_barrier(MPI_Request &out) { PMPI_Ibarrier(comm_, &ou
 
 void control_channel::forget() {
     control_message unneeded;
+    came_ = false;
     for (int source; processes_.receive(source, unneeded);) continue;
     held_.clear();
     overflow_.clear();
@@ -104,10 +105,26 @@ void control_channel::post(int world_rank, const control_message &message) {
         }
         return;
     }
-    if (!may_call_mpi()) return left_to_callers_.push_back({world_rank, message});
+    if (!may_call_mpi()) {
+        left_to_callers_.push_back({world_rank, message});
+        holding_.fetch_add(1, std::memory_order_acq_rel);  // pairs: H6
+        return;
+    }
+    post_left();  // which came before
+    post_by_mpi(world_rank, message);
+}
+
+void control_channel::post_by_mpi(int world_rank, const control_message &message) {
     sending_.push_back({message, MPI_REQUEST_NULL});
     auto &out = sending_.back();
     PMPI_Isend(&out.message, static_cast<int>(sizeof out.message), MPI_BYTE, world_rank, 0, comm_, &out.request);
+}
+
+void control_channel::post_left() {
+    for (; !left_to_callers_.empty(); left_to_callers_.pop_front()) {
+        post_by_mpi(left_to_callers_.front().world_rank, left_to_callers_.front().message);
+        holding_.fetch_sub(1, std::memory_order_acq_rel);  // pairs: H6
+    }
 }
 
 void control_channel::fill_outboxes() {
@@ -183,8 +200,7 @@ void control_channel::release_held() {
 void control_channel::advance() {
     fill_outboxes();
     if (may_call_mpi()) {
-        for (; !left_to_callers_.empty(); left_to_callers_.pop_front())
-            post(left_to_callers_.front().world_rank, left_to_callers_.front().message);
+        post_left();
         clear_sent();
     }
     release_held();
@@ -218,6 +234,16 @@ bool control_channel::receive_by_mpi(int &source, control_message &out) {
 
 bool control_channel::receive(int &source, control_message &out) {
     if (!meet_introduced()) return false;  // the next message may need these addresses
+    if (!came_ && !take_next(came_from_, message_that_came_)) return false;
+    came_ = true;
+    static_cast<void>(processes_.outbox_to(came_from_));  // an answer must not fail for want of memory to map the inbox
+    came_ = false;
+    source = came_from_;
+    out = message_that_came_;
+    return true;
+}
+
+bool control_channel::take_next(int &source, control_message &out) {
     for (control_message put; processes_.receive(source, put);) {
         const std::string bad = check_control(&put, sizeof put, out);
         if (bad.empty()) return true;

@@ -41,11 +41,20 @@ public:
     // A DETACH or WITHDRAW leaves only after all our puts to that peer have arrived. Later messages to the peer wait
     // behind it.
     void send(int world_rank, const control_message &message);
+<<<<<<< HEAD
     // The next message that has arrived; false: there is none.
+=======
+    // The next one that has come; false: there is none. Without memory for what an answer needs it throws, and the message stays.
+>>>>>>> wt-r2
     bool receive(int &source, control_message &out);
     // Continues sending.
     void advance();
+<<<<<<< HEAD
     // Whether any message waits for a flush, or for room at its receiver. Any thread may ask.
+=======
+    // Whether any message waits: for what was put before, for room at its receiver, or for a thread that may call MPI. Any thread
+    // may ask.
+>>>>>>> wt-r2
     bool holds_any() const { return holding_.load(std::memory_order_acquire) != 0; }  // pairs: H6
 
     // Whether the MPI library accepts the datatype for communication. Any thread may ask.
@@ -59,6 +68,9 @@ private:
     void clear_sent();
     void fill_outboxes();
     void post(int world_rank, const control_message &message);
+    void post_by_mpi(int world_rank, const control_message &message);
+    void post_left();
+    bool take_next(int &source, control_message &out);
     bool receive_by_mpi(int &source, control_message &out);
     void post_receive();
     void release_held();
@@ -68,6 +80,9 @@ private:
     MPI_Comm comm_ = MPI_COMM_NULL;  // ours alone: no tag or wildcard of the user's ever sees it
     control_message incoming_{};
     MPI_Request receiving_ = MPI_REQUEST_NULL;
+    bool came_ = false;  // a message that has not been given to the caller yet:
+    int came_from_ = 0;
+    control_message message_that_came_{};
     struct outgoing {
         control_message message;
         MPI_Request request;
@@ -87,8 +102,13 @@ private:
         transport::safe_deque<control_message> messages;
     };
     transport::safe_map<int, held> held_;
+<<<<<<< HEAD
     transport::safe_map<int, transport::safe_deque<control_message>> overflow_;  // outbox is full
     std::atomic<std::size_t> holding_{0};                                        // held_ and overflow_ together
+=======
+    transport::safe_map<int, transport::safe_deque<control_message>> overflow_;  // of full outboxes
+    std::atomic<std::size_t> holding_{0};                                        // the size of the two and of left_to_callers_
+>>>>>>> wt-r2
     transport::safe_set<int> introduced_to_;
     struct introduction {
         transport::safe_vector<std::uint8_t> address;

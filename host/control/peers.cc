@@ -96,7 +96,6 @@ void process_table::exchange() {
     if (own_inbox_) transport::node_memory().describe(own_inbox_, mine.inbox);
     std::vector<neighbour> all(senders);
     PMPI_Allgather(&mine, sizeof mine, MPI_BYTE, all.data(), sizeof mine, MPI_BYTE, node);
-    PMPI_Comm_free(&node);
     world_ranks_.clear();
     for (const neighbour &n : all) {
         if (n.world_rank == me_)
@@ -105,7 +104,14 @@ void process_table::exchange() {
             neighbours_[static_cast<int>(n.world_rank)] = n;
         world_ranks_.push_back(static_cast<int>(n.world_rank));
     }
-    all_share_memory_.store(own_inbox_ && size == job_size && transport::may_share_memory(), std::memory_order_relaxed);
+    // All must agree: who cannot map another's memory sends to it by MPI, and it must know that it is to look there. What keeps
+    // processes from that, as containers do, is between some two that are next to each other in a ring.
+    const int next = world_ranks_[(our_place_ + 1) % senders];
+    const int shares = own_inbox_ && outbox_to(next) != nullptr;
+    int all_share = 0;
+    PMPI_Allreduce(&shares, &all_share, 1, MPI_INT, MPI_MIN, node);
+    PMPI_Comm_free(&node);
+    all_share_memory_.store(all_share != 0 && size == job_size, std::memory_order_relaxed);
 }
 
 // Null: memory may not be shared (MPIX_TRANSPORTS).

@@ -184,9 +184,7 @@ gpu_end request::end_for(transport::network &network, transport::gpu_puts *&gpus
 
 match_key request::key() const {
     // The source is the sender: us or the peer.
-    int me = 0;
-    PMPI_Comm_rank(MPI_COMM_WORLD, &me);
-    return {op.members->name, kind == MPIX_KIND_SEND ? me : peer_world(), op.tag};
+    return {op.members->name, kind == MPIX_KIND_SEND ? this_world_rank() : peer_world(), op.tag};
 }
 
 bool request::try_advance() {
@@ -287,7 +285,13 @@ void request::fill_status(MPI_Status *status) { fill_status(status, static_cast<
 // An epoch that has failed must end all the same, or its request could not be freed.
 problem request::ending() {
     try {
-        return outcome();
+        problem bad = outcome();
+        if (bad.error_class != MPI_ERR_OTHER || null_peer() || !process_has_ended(peer_world())) return bad;
+        // That is why, whatever has failed because of it.
+        const std::lock_guard lock(engine);
+        problem why = ended_peer();
+        if (why.sentence != bad.sentence) why.sentence += "; " + bad.sentence;
+        return why;
     } catch (const std::bad_alloc &) {
         return {MPI_ERR_NO_MEM, no_memory};
     }

@@ -32,6 +32,9 @@ void first_epoch_over(request &r);
 // For requests, with any locks: that process is found to have ended. Its requests learn of it in the next poll_setup.
 void met_end_of(int world_rank);
 
+// As far as is known here; asks the system. Takes setup_mutex.
+bool process_has_ended(int world_rank);
+
 // For requests; setup_mutex is held. As channel.h says.
 void send_control(int world_rank, control_message message);
 // By which network that process is reached; null if it shares memory with us, or, with a sentence in `why_not`, if there

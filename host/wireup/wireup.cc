@@ -31,7 +31,6 @@ constexpr std::int64_t doubt_ms = 1000;
 struct setup_state {
     std::atomic<bool> running{false};
     bool thread_safe = false, one_thread = false;
-    int me = 0;
 
     matcher order;
     transport::safe_map<match_key, std::int64_t> in_doubt_since;
@@ -376,10 +375,15 @@ void met_end_of(int world_rank) {
     s.end_met.store(true, std::memory_order_release);  // pairs: H8
 }
 
+bool process_has_ended(int world_rank) {
+    const std::lock_guard lock(setup_mutex());
+    return state().processes.ended(world_rank);
+}
+
 void start_setup(bool thread_safe, bool one_thread) {
     const std::lock_guard lock(setup_mutex());
     setup_state &s = state();
-    PMPI_Comm_rank(MPI_COMM_WORLD, &s.me);
+    static_cast<void>(this_world_rank());  // asks, for the progress thread
     s.thread_safe = thread_safe;
     s.one_thread = one_thread;
     s.processes.exchange();

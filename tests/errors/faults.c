@@ -216,7 +216,8 @@ static void dies_beside_another(void) {
     struct pair dead, alive;
     if (world_rank != 1) {
         make_pair(&dead, 2 - world_rank);
-        start_pair(&dead, 2 - world_rank, 1);
+        whole_epoch(&dead, 2 - world_rank, 1);  // UCX may abort if a process dies while it connects to it
+        start_pair(&dead, 2 - world_rank, 2);
         if (world_rank == 0) {
             hear(2);
             die();
@@ -238,6 +239,31 @@ static void dies_beside_another(void) {
     OK(MPI_Wait(world_rank == 1 ? &alive.send : &alive.receive, MPI_STATUS_IGNORE));
     struct side s = expected(&alive, peer, 1);
     check_received(&alive.in, 1 + 77, &s, key_of(peer, world_rank, 1));
+    come_through();
+}
+
+// Its requests are made, and known of, before those of the others; but it is dead before they look.
+static void dies_unmet(void) {
+    struct pair p;
+    int process = getpid();
+    if (world_rank == 0) {
+        for (int peer = 1; peer < world_size; ++peer) {
+            make_pair(&p, peer);
+            start_pair(&p, peer, 1);
+            ready_all(p.send, parts, in_order);
+            OK(MPI_Send(&process, 1, MPI_INT, peer, 1, MPI_COMM_WORLD));
+        }
+        for (int peer = 1; peer < world_size; ++peer) hear(peer);
+        die();
+    }
+    OK(MPI_Recv(&process, 1, MPI_INT, 0, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
+    tell(0);
+    UNTIL(kill(process, 0) != 0) usleep(1000);
+    make_pair(&p, 0);
+    start_pair(&p, 0, 1);
+    ready_all(p.send, parts, in_order);
+    learn(world_rank - 1, &p.receive);
+    EXPECT(process_failed, ended, MPI_Wait(&p.send, MPI_STATUS_IGNORE));
     come_through();
 }
 
@@ -377,6 +403,7 @@ int main(int argc, char **argv) {
     static const struct test_case cases[] = {
         {"dies in an epoch", 2, dies_mid_epoch},
         {"dies beside another", 3, dies_beside_another},
+        {"dies unmet", 2, dies_unmet},
         {"dies unmatched", 2, dies_unmatched},
         {"dies before it has started", 2, dies_unstarted},
         {"dies before MPI_Finalize", 2, dies_before_finalize},

@@ -3,12 +3,17 @@
 
 #include <mpi.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
+#include <utility>
 
 std::deque<fake_mpi::message> fake_mpi::inbox;
+std::deque<fake_mpi::message> fake_mpi::sent;
 std::vector<std::string> fake_mpi::neighbours;
-bool fake_mpi::sends_held_up;
+std::string fake_mpi::told;
+int fake_mpi::least_of_neighbours = 1;
+bool fake_mpi::sends_held_up, fake_mpi::keeps_sent;
 int fake_mpi::barriers_begun, fake_mpi::barriers_that_end = fake_mpi::all;
 
 namespace {
@@ -53,11 +58,16 @@ int PMPI_Comm_size(MPI_Comm, int *size) {
 }
 int PMPI_Allgather(const void *mine, int bytes, MPI_Datatype, void *all, int, MPI_Datatype, MPI_Comm) {
     auto *at = static_cast<char *>(all);
+    fake_mpi::told.assign(static_cast<const char *>(mine), static_cast<std::size_t>(bytes));
     std::memcpy(at, mine, static_cast<std::size_t>(bytes));
     for (const std::string &theirs : fake_mpi::neighbours) {
         if (theirs.size() != static_cast<std::size_t>(bytes)) return MPI_ERR_TRUNCATE;
         std::memcpy(at += bytes, theirs.data(), theirs.size());
     }
+    return MPI_SUCCESS;
+}
+int PMPI_Allreduce(const void *mine, void *all, int, MPI_Datatype, MPI_Op, MPI_Comm) {
+    *static_cast<int *>(all) = std::min(*static_cast<const int *>(mine), fake_mpi::least_of_neighbours);
     return MPI_SUCCESS;
 }
 int PMPI_Initialized(int *flag) {
@@ -76,7 +86,11 @@ int PMPI_Irecv(void *buffer, int count, MPI_Datatype, int, int, MPI_Comm, MPI_Re
     return MPI_SUCCESS;
 }
 int PMPI_Isend(const void *buffer, int count, MPI_Datatype, int rank, int, MPI_Comm, MPI_Request *request) {
-    if (rank == 0) fake_mpi::inbox.push_back({0, {static_cast<const char *>(buffer), static_cast<std::size_t>(count)}});
+    std::string bytes(static_cast<const char *>(buffer), static_cast<std::size_t>(count));
+    if (rank == 0)
+        fake_mpi::inbox.push_back({0, std::move(bytes)});
+    else if (fake_mpi::keeps_sent)
+        fake_mpi::sent.push_back({rank, std::move(bytes)});
     *request = sending;
     return MPI_SUCCESS;
 }
