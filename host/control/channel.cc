@@ -300,7 +300,7 @@ bool control_channel::meet_introduced() {
             transport::outcome bad;
             transport::network *const network = transport::between_nodes(bad);
             if (network != nullptr && told.network != static_cast<std::int32_t>(network->id()))
-                bad = format("it does not use {}, as we do (MPIX_TRANSPORTS, or a library or device that it has not)",
+                bad = format("it does not use {}, as we do (MPIX_TRANSPORTS, or a library or device that it lacks)",
                              network->name());
             else if (network != nullptr)
                 bad = network->meet(source, {told.address.begin(), told.address.end()});

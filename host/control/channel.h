@@ -41,20 +41,12 @@ public:
     // A DETACH or WITHDRAW leaves only after all our puts to that peer have arrived. Later messages to the peer wait
     // behind it.
     void send(int world_rank, const control_message &message);
-<<<<<<< HEAD
-    // The next message that has arrived; false: there is none.
-=======
-    // The next one that has come; false: there is none. Without memory for what an answer needs it throws, and the message stays.
->>>>>>> wt-r2
+    // The next message that has arrived; false: there is none. Throws where there is no memory for what an answer needs; the
+    // message then stays.
     bool receive(int &source, control_message &out);
     // Continues sending.
     void advance();
-<<<<<<< HEAD
-    // Whether any message waits for a flush, or for room at its receiver. Any thread may ask.
-=======
-    // Whether any message waits: for what was put before, for room at its receiver, or for a thread that may call MPI. Any thread
-    // may ask.
->>>>>>> wt-r2
+    // Whether any message waits: for a flush, for room at its receiver, or for a thread that may call MPI. Any thread may ask.
     bool holds_any() const { return holding_.load(std::memory_order_acquire) != 0; }  // pairs: H6
 
     // Whether the MPI library accepts the datatype for communication. Any thread may ask.
@@ -102,13 +94,8 @@ private:
         transport::safe_deque<control_message> messages;
     };
     transport::safe_map<int, held> held_;
-<<<<<<< HEAD
     transport::safe_map<int, transport::safe_deque<control_message>> overflow_;  // outbox is full
-    std::atomic<std::size_t> holding_{0};                                        // held_ and overflow_ together
-=======
-    transport::safe_map<int, transport::safe_deque<control_message>> overflow_;  // of full outboxes
-    std::atomic<std::size_t> holding_{0};                                        // the size of the two and of left_to_callers_
->>>>>>> wt-r2
+    std::atomic<std::size_t> holding_{0};  // held_, overflow_ and left_to_callers_ together
     transport::safe_set<int> introduced_to_;
     struct introduction {
         transport::safe_vector<std::uint8_t> address;

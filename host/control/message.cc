@@ -48,7 +48,7 @@ std::string check_control(const void *data, std::size_t bytes, control_message &
     if (accepts && (out.flags & accept_in_place) != 0 && out.flags != (1 | accept_in_place))
         return "a control message with an impossible receive buffer";
     if (accepts && (out.flags & accept_pull) != 0 && out.flags != (1 | accept_pull))
-        return "a control message with impossible offers";
+        return "a control message with an impossible pull";
     return {};
 }
 

@@ -126,7 +126,7 @@ void receive_request::bind(const offer &sender) {
 }
 
 transport::outcome receive_request::attach_words(const offer &sender) {
-    if (sender.words.bytes < sizeof(mpix_words)) return "the sender's words are too few";
+    if (sender.words.bytes < sizeof(mpix_words)) return "the sender's control block is too small";
     if (transport::by_network(sender.words.transport)) {
         transport::outcome bad;
         wire_ = transport::between_nodes(bad);
@@ -135,7 +135,7 @@ transport::outcome receive_request::attach_words(const offer &sender) {
     } else if (!transport::may_share_memory()) {
         return sender.no_network.empty() ? "MPIX_TRANSPORTS leaves shm out" : sender.no_network.c_str();
     } else if (sender.words.transport != transport::id_shm) {
-        return "the sender's words are where nothing reaches them";
+        return "unsupported transport for the sender's control block";
     }
     auto bad = attach_peers(sender.words, transport::on_host, peer_words_);
     if (!bad.empty() && !sender.no_network.empty()) bad = format("{}; {}", bad, sender.no_network.c_str());

@@ -108,8 +108,7 @@ transport::outcome send_request::attach(const control_message &m, const transpor
     if (m.arrival.transport != m.landing.transport)
         return "the receiver's landing and its flags are of different transports";
     if (choice.taken() == nullptr) return choice.why_not;
-    if (choice.taken()->id != m.landing.transport)
-        return "the receiver's landing is of a transport that it cannot be of";
+    if (choice.taken()->id != m.landing.transport) return "the receiver's landing has an impossible transport";
     slots_ = m.flags & accept_slots;
     if (slots_ == 2 && !transport::by_network(m.landing.transport))
         slots_ = slots_within(m.landing.bytes, total_bytes());
@@ -128,7 +127,7 @@ transport::outcome send_request::attach(const control_message &m, const transpor
     memory_span span{0, 0};
     const bool remote = transport::by_network(m.landing.transport), to_gpu = m.landing.device != transport::on_host;
     if (remote && to_gpu && (!offered_gpu_put_ || slots_ != 1 || chunks_.per_partition != 1))
-        return "the receiver wants its GPU memory put to, which was not offered";
+        return "the receiver asks for puts into its GPU memory, which were not offered";
     if (m.layout.bytes != 0 && to_gpu && !remote) {
         if (auto bad = read_layout(m.layout); !bad.empty()) return bad;
         if (total_bytes() == 0 || total_bytes() % static_cast<std::uint64_t>(landing_type_->size) != 0 || slots_ != 1)
@@ -202,7 +201,7 @@ transport::outcome send_request::attach_landing(const control_message &m, int us
     in_place_ = (m.flags & accept_in_place) != 0;
     if (!in_place_) return attach_peers(m.landing, user, landing_);
     if (!why_no_single_copy_.empty() || far_ == nullptr || slots_ != 1)
-        return "the receiver wants its buffer written to, which was not offered";
+        return "the receiver asks for a single copy, which was not offered";
     return transport::attach_buffer(m.landing, landing_);
 }
 

@@ -35,7 +35,8 @@ bool wait_for_all(process_table &processes, patience how_long, const char *lacki
         // A process may end right after its last barrier, before we have seen all that it sent. But then that is here
         // already, and we see it before the next check.
         if (suspect >= 0) {
-            say(format("MPI_Finalize does not wait for all: the process of world rank {} has ended without", suspect));
+            say(format("MPI_Finalize does not wait for all: the process of world rank {} has ended without calling it",
+                       suspect));
             return false;
         }
         suspect = processes.any_ended();
