@@ -173,7 +173,8 @@ MPIX_FN bool parrived(const Group &group, MPIX_Prequest preq, int partition);
  * All blocks that wait must be co-resident with those that they depend on, here or at the peer; otherwise the kernels
  * deadlock.
  *
- * Memory order: with MPI_SUCCESS, every thread of the group may read the partition's bytes.
+ * Memory order: with MPI_SUCCESS, every thread of the group may read the partition's bytes. The partitions of a receive
+ * that cannot complete (the peer has ended, or the sizes differ) count as arrived; the host's completion call fails then.
  */
 template <class Group>
 MPIX_FN int wait_arrived(const Group &group, MPIX_Prequest preq, int partition, uint64_t timeout_ns = default_timeout);
