@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <new>
 #include <utility>
 #include <vector>
 
@@ -66,20 +67,24 @@ void inquire(request &r) {
     m.communicator = r.op.members->name;
     m.tag = r.op.tag;
     m.flags = static_cast<std::uint32_t>(r.kind);
+    send_control(r.peer_world(), m);  // may fail for want of memory
     q.pending = true;
-    send_control(r.peer_world(), m);
 }
 
 void answer_inquiry(int source, const control_message &question) {
-    std::string text;
-    const auto partner = live_requests().find(question.to);
-    if (partner != live_requests().end() && !partner->second->freed && partner->second->peer_world() == source)
-        text = partner->second->standing();
-    else
-        text = unmatched_with(source, question.flags == MPIX_KIND_SEND ? MPIX_KIND_RECV : MPIX_KIND_SEND,
-                              question.communicator);
     control_message m = make_control(control::answer, 0, question.from);
-    std::strncpy(m.reason, text.c_str(), sizeof m.reason - 1);
+    const auto partner = live_requests().find(question.to);
+    try {
+        std::string text;
+        if (partner != live_requests().end() && !partner->second->freed && partner->second->peer_world() == source)
+            text = partner->second->standing();
+        else
+            text = unmatched_with(source, question.flags == MPIX_KIND_SEND ? MPIX_KIND_RECV : MPIX_KIND_SEND,
+                                  question.communicator);
+        std::strncpy(m.reason, text.c_str(), sizeof m.reason - 1);
+    } catch (const std::bad_alloc &) {  // the peer asks no more until it is answered
+        std::strncpy(m.reason, "no memory to describe its requests", sizeof m.reason - 1);
+    }
     send_control(source, m);
 }
 
