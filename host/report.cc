@@ -233,6 +233,10 @@ void notice_stall(const char *call, double waited, const stall &s) {
     say(format("WAITING in {} for {:.1f} s: {}; {} (MPIX_STALL_SECONDS)", call, waited, describe(s), end));
 }
 
+void notice_unmatched(double waited, const stall &s) {
+    say(format("WAITING for {:.1f} s, in a kernel or not at all, for no MPI call waits: {}", waited, describe(s)));
+}
+
 problem report_stall(const char *call, double waited, const stall &s) {
     const std::string sentence = format("no completion after {:.1f} s: {}", waited, describe(s));
     say(format("STALL in {}: {}", call, sentence));

@@ -104,6 +104,8 @@ struct stall {
 double notice_seconds();
 // Print that a wait continues.
 void notice_stall(const char *call, double waited, const stall &s);
+// The same where no call of the host waits: a kernel may.
+void notice_unmatched(double waited, const stall &s);
 // Print the stall report, one line on stderr, and make the error that the waiting call gives.
 problem report_stall(const char *call, double waited, const stall &s);
 

@@ -37,6 +37,7 @@ struct progress_state {
     std::atomic<bool> any{false};                    // attended is not empty
     std::atomic<std::uint64_t> news{0};
     std::atomic<std::size_t> requests{0};  // that may come to be attended: there is room for all
+    std::atomic<int> waits{0};             // callers that wait, and print notices themselves
     std::atomic<std::uint64_t> polls{0};   // by callers of MPI; about so many
     bool stop = false;
     bool enabled = false;  // between start and stop, with a mode that allows a thread
@@ -120,6 +121,23 @@ bool round() {
     return advance_some();
 }
 
+// A kernel that waits prints nothing, and the host may be in cudaStreamSynchronize. So the thread says, once, which request has
+// had no partner for long; half-way it asks the peer what that has.
+void notice_unmatched_request() {
+    static bool asked = false, noticed = false;
+    if (noticed || state().waits.load(std::memory_order_relaxed) != 0) return;
+    double seconds = 0;
+    const std::shared_ptr<request> r = longest_unmatched(notice_seconds() / 2, seconds);
+    if (r == nullptr) return;
+    if (!asked) {
+        asked = true;
+        inquire(*r);
+    }
+    if (seconds < notice_seconds()) return;
+    noticed = true;
+    notice_unmatched(seconds, r->describe_stall_fully());
+}
+
 thread_local bool is_progress_thread = false;
 
 void progress_state::run() {
@@ -143,7 +161,9 @@ void progress_state::run() {
         }
         idle_rounds = now == seen ? idle_rounds + 1 : 0;
         seen = now;
-        if (!round()) continue;
+        const bool last = round();
+        try_step(notice_unmatched_request);
+        if (!last) continue;
         if (config().progress == progress_mode::always)
             sched_yield();
         else
@@ -268,6 +288,10 @@ problem progress_until(const char *call, wait_clock::time_point since, const std
     const std::atomic<bool> &needs_setup = waits_for().waiting;
     for (int spin = 1; spin < 64 && !needs_setup.load(std::memory_order_relaxed); ++spin)
         if (done()) return {};
+    struct waiting {
+        waiting() { state().waits.fetch_add(1, std::memory_order_relaxed); }
+        ~waiting() { state().waits.fetch_sub(1, std::memory_order_relaxed); }
+    } const waiting;
     const double limit = config().stall_seconds, notice = notice_seconds();
     double next_question = notice / 2;
     for (unsigned round = 0;; ++round) {

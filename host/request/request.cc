@@ -223,6 +223,15 @@ bool request::in_same_epoch_still() {
     return std::exchange(watched_word_, word) == word && (word & 1) != 0;
 }
 
+std::int64_t request::unmatched_ms(std::int64_t now_ms) {
+    const bool active = (detail::load_relaxed(&words->epoch) & 1) != 0;
+    if (!active || freed || connected || peer_number != 0)
+        unmatched_since_ms_ = 0;
+    else if (unmatched_since_ms_ == 0)
+        unmatched_since_ms_ = now_ms;
+    return unmatched_since_ms_ == 0 ? 0 : now_ms - unmatched_since_ms_;
+}
+
 stall request::describe_stall_fully() {
     stall s = describe_stall();
     if (const std::string also = obstacle(); !also.empty()) s.remark += (s.remark.empty() ? "" : "; ") + also;

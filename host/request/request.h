@@ -117,6 +117,8 @@ public:
     virtual bool busy() { return false; }
     // Whether it is active, and in the same epoch as at the last call. setup_mutex is held.
     bool in_same_epoch_still();
+    // For how many milliseconds it has been active without a partner, as far as this was called meanwhile. setup_mutex is held.
+    std::int64_t unmatched_ms(std::int64_t now_ms);
 
     // Host threads that play kernels move bytes by the datatype's map from now on.
     void use_layouts();
@@ -198,9 +200,10 @@ protected:
     std::uint64_t epoch_ = 0;
     transport::outcome failure_;  // the pair cannot work; guarded by setup_mutex until gate opens
     std::uint32_t refusal_ = refused_not;
-    bool peer_ended_ = false;         // and so its epoch has failed, and all later ones will; guarded by `engine`
-    std::uint64_t watched_word_ = 0;  // the epoch word, when it was last looked at; guarded by setup_mutex
-    std::string path_ = "unmatched";  // guarded by setup_mutex
+    bool peer_ended_ = false;              // and so its epoch has failed, and all later ones will; guarded by `engine`
+    std::uint64_t watched_word_ = 0;       // the epoch word, when it was last looked at; guarded by setup_mutex
+    std::int64_t unmatched_since_ms_ = 0;  // 0: it is not
+    std::string path_ = "unmatched";       // guarded by setup_mutex
 };
 
 // class_of() gives no_memory an error class of its own.

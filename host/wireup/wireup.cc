@@ -49,6 +49,8 @@ struct setup_state {
     process_table processes;
     control_channel channel{processes};
     std::int64_t next_watch_ms = 0;
+    std::uint64_t longest_unmatched = 0;        // of the active requests, by number
+    std::atomic<std::int64_t> unmatched_ms{0};  // for how long; a hint to look
 };
 
 setup_state &state() {
@@ -312,8 +314,17 @@ void watch_peers() {
     if (now < s.next_watch_ms) return;
     s.next_watch_ms = now + watch_period_ms;
     transport::safe_set<int> suspects;
-    for (const auto &[number, r] : s.live)
+    std::int64_t longest_ms = 0;
+    for (const auto &[number, r] : s.live) {
         if (r->in_same_epoch_still()) suspects.insert(r->peer_world());
+        // Of two the receive, for which kernels wait.
+        const std::int64_t ms = r->unmatched_ms(now);
+        if (ms > longest_ms || (ms != 0 && ms == longest_ms && r->kind == MPIX_KIND_RECV)) {
+            longest_ms = ms;
+            s.longest_unmatched = number;
+        }
+    }
+    s.unmatched_ms.store(longest_ms, std::memory_order_relaxed);
     transport::network *const network = transport::network_in_use();
     for (const int world_rank : suspects) {
         const bool lost = network != nullptr && !network->lost(world_rank).empty();
@@ -406,6 +417,7 @@ void stop_setup() {
         s.bound_offer.clear();
         s.order = {};
         s.in_doubt_since.clear();
+        s.unmatched_ms.store(0, std::memory_order_relaxed);
         s.channel.forget();
         s.waiting_requests.store(0, std::memory_order_release);  // pairs: H7
         if (transport::network *const network = transport::network_in_use(); network != nullptr) network->stop();
@@ -469,6 +481,15 @@ void first_epoch_over(request &r) {
     const std::lock_guard lock(setup_mutex());
     r.acquainted = !r.refused();
     update_waiting(r);
+}
+
+std::shared_ptr<request> longest_unmatched(double least, double &waited) {
+    setup_state &s = state();
+    waited = 1e-3 * static_cast<double>(s.unmatched_ms.load(std::memory_order_relaxed));
+    if (waited <= least) return nullptr;
+    const std::lock_guard lock(setup_mutex());
+    const auto it = s.live.find(s.longest_unmatched);
+    return it == s.live.end() || it->second->freed ? nullptr : it->second;
 }
 
 void poll_setup() {
