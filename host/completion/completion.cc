@@ -76,8 +76,10 @@ int inactive(request &r, const char *call, MPI_Status *status, int *flag = nullp
 
 }  // namespace
 
-MPIX_SYMBOL int MPI_Wait(MPI_Request *request, MPI_Status *status) try {
-    MPIX_CHECK_THREAD("MPI_Wait", of_request(request));
+namespace {
+
+// A function of its own: what it keeps on the stack is not for every call to set up.
+[[gnu::noinline]] int wait_for(MPI_Request *request, MPI_Status *status) {
     mpix::request *r = ours(request);
     if (r == nullptr) return wait_library(request, status);
     if (is_null(status)) return raise_null(r, "MPI_Wait", "status");
@@ -85,6 +87,13 @@ MPIX_SYMBOL int MPI_Wait(MPI_Request *request, MPI_Status *status) try {
     problem bad = await(*r, "MPI_Wait", wait_clock::now(), [] { return problem{}; });
     if (!bad) bad = r->retire(status);
     return bad ? raise(*r, "MPI_Wait", bad) : MPI_SUCCESS;
+}
+
+}  // namespace
+
+MPIX_SYMBOL int MPI_Wait(MPI_Request *request, MPI_Status *status) try {
+    MPIX_CHECK_THREAD("MPI_Wait", of_request(request));
+    return may_be_ours() ? wait_for(request, status) : from_library(next.Wait(request, status));
 }
 MPIX_BOUNDARY("MPI_Wait", of_request(request))
 
