@@ -104,8 +104,8 @@ void process_table::exchange() {
             neighbours_[static_cast<int>(n.world_rank)] = n;
         world_ranks_.push_back(static_cast<int>(n.world_rank));
     }
-    // All must agree: who cannot map another's memory sends to it by MPI, and it must know that it is to look there. What keeps
-    // processes from that, as containers do, is between some two that are next to each other in a ring.
+    // All processes must agree: a process that cannot map a peer's memory sends to it by MPI, and the peer must look there.
+    // If containers separate some of them, then also some two that are neighbours in a ring.
     const int next = world_ranks_[(our_place_ + 1) % senders];
     const int shares = own_inbox_ && outbox_to(next) != nullptr;
     int all_share = 0;

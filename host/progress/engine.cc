@@ -26,7 +26,7 @@
 namespace mpix {
 namespace {
 
-// So many attended requests are looked at in one go: who waits for one request is not to walk over ten thousand.
+// So many attended requests are looked at in one go: a wait for one request does not walk over ten thousand.
 constexpr std::size_t handful = 64;
 
 struct progress_state {
@@ -38,6 +38,7 @@ struct progress_state {
     std::atomic<std::uint64_t> news{0};
     std::atomic<std::size_t> requests{0};  // that may come to be attended: there is room for all
     std::atomic<int> waits{0};             // callers that wait, and print notices themselves
+    std::atomic<bool> noticed{false};      // a notice has been printed
     std::atomic<std::uint64_t> polls{0};   // by callers of MPI; about so many
     bool stop = false;
     bool enabled = false;  // between start and stop, with a mode that allows a thread
@@ -121,20 +122,18 @@ bool round() {
     return advance_some();
 }
 
-// A kernel that waits prints nothing, and the host may be in cudaStreamSynchronize. So the thread says, once, which request has
-// had no partner for long; half-way it asks the peer what that has.
+// A kernel that waits prints nothing, and the host may be in cudaStreamSynchronize. So the progress thread prints which request
+// has had no partner for a long time: once, and only if no call has printed a notice, for which it leaves twice the time. Half-way
+// there it asks the peer which requests the peer has.
 void notice_unmatched_request() {
-    static bool asked = false, noticed = false;
-    if (noticed || state().waits.load(std::memory_order_relaxed) != 0) return;
+    static std::uint64_t asked_for = 0;
+    if (state().noticed.load(std::memory_order_relaxed) || state().waits.load(std::memory_order_relaxed) != 0) return;
     double seconds = 0;
-    const std::shared_ptr<request> r = longest_unmatched(notice_seconds() / 2, seconds);
+    const std::shared_ptr<request> r = longest_unmatched(notice_seconds(), seconds);
     if (r == nullptr) return;
-    if (!asked) {
-        asked = true;
-        inquire(*r);
-    }
-    if (seconds < notice_seconds()) return;
-    noticed = true;
+    if (std::exchange(asked_for, r->number) != r->number) inquire(*r);
+    if (seconds < 2 * notice_seconds()) return;
+    state().noticed.store(true, std::memory_order_relaxed);
     notice_unmatched(seconds, r->describe_stall_fully());
 }
 
@@ -310,6 +309,7 @@ problem progress_until(const char *call, wait_clock::time_point since, const std
         }
         if (waited > notice && noticed != since) {
             noticed = since;
+            state().noticed.store(true, std::memory_order_relaxed);
             try_step([&] { notice_stall(call, waited, waits_for().describe_stall_fully()); });
         }
         detail::pause_waiting(long_already);

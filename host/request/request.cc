@@ -232,6 +232,17 @@ std::int64_t request::unmatched_ms(std::int64_t now_ms) {
     return unmatched_since_ms_ == 0 ? 0 : now_ms - unmatched_since_ms_;
 }
 
+stall request::stall_so_far(const char *kind_name, const char *missing_what) const {
+    return {.kind = kind_name,
+            .peer_rank = op.peer,
+            .peer_world_rank = null_peer() ? -1 : peer_world(),
+            .tag = op.tag,
+            .partitions = op.partitions,
+            .epoch = epoch_,
+            .path = path_,
+            .missing_what = missing_what};
+}
+
 stall request::describe_stall_fully() {
     stall s = describe_stall();
     if (const std::string also = obstacle(); !also.empty()) s.remark += (s.remark.empty() ? "" : "; ") + also;

@@ -173,6 +173,9 @@ public:
     std::uint64_t times_attended = 0;
 
 protected:
+    // What a send's and a receive's stall have in common.
+    stall stall_so_far(const char *kind_name, const char *missing_what) const;
+
     virtual void on_start() = 0;                      // after the epoch word is out; `engine` is held
     virtual std::string done_so_far() { return {}; }  // in a running epoch, after standing(); `engine` is held
     virtual problem outcome() = 0;                    // of a complete epoch

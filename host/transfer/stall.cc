@@ -37,14 +37,7 @@ std::string send_request::done_so_far() {
 
 stall send_request::describe_stall() {
     const std::scoped_lock lock(setup_mutex(), engine);
-    stall s{.kind = "send",
-            .peer_rank = op.peer,
-            .peer_world_rank = null_peer() ? -1 : peer_world(),
-            .tag = op.tag,
-            .partitions = op.partitions,
-            .epoch = epoch_,
-            .path = path_,
-            .missing_what = "not ready"};
+    stall s = stall_so_far("send", "not ready");
     if (device == nullptr) {
         s.missing = not_ready();
     } else {
@@ -71,14 +64,7 @@ stall send_request::describe_stall() {
 
 stall receive_request::describe_stall() {
     const std::scoped_lock lock(setup_mutex(), engine);
-    stall s{.kind = "receive",
-            .peer_rank = op.peer,
-            .peer_world_rank = null_peer() ? -1 : peer_world(),
-            .tag = op.tag,
-            .partitions = op.partitions,
-            .epoch = epoch_,
-            .path = path_,
-            .missing_what = "not arrived"};
+    stall s = stall_so_far("receive", "not arrived");
     s.peer = peer_says(*this);
     if (peer_number == 0) {
         s.remark = "no matching send has been found";

@@ -485,11 +485,14 @@ void first_epoch_over(request &r) {
 
 std::shared_ptr<request> longest_unmatched(double least, double &waited) {
     setup_state &s = state();
-    waited = 1e-3 * static_cast<double>(s.unmatched_ms.load(std::memory_order_relaxed));
-    if (waited <= least) return nullptr;
+    const auto least_ms = static_cast<std::int64_t>(1e3 * least);
+    if (s.unmatched_ms.load(std::memory_order_relaxed) <= least_ms) return nullptr;
     const std::lock_guard lock(setup_mutex());
     const auto it = s.live.find(s.longest_unmatched);
-    return it == s.live.end() || it->second->freed ? nullptr : it->second;
+    if (it == s.live.end()) return nullptr;
+    const std::int64_t ms = it->second->unmatched_ms(coarse_ms());  // it may have been matched since
+    waited = 1e-3 * static_cast<double>(ms);
+    return ms > least_ms ? it->second : nullptr;
 }
 
 void poll_setup() {
