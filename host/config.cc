@@ -73,11 +73,11 @@ constexpr const char *takes(const pack_mode &) { return "auto, kernel or copy"; 
 
 template <class Knob>
 void read_knob(const char *(*lookup)(const char *), const char *variable, const char *initial, Knob &knob,
-               std::string &problem) {
+               status &problem) {
     parse(initial, knob);
     const char *value = lookup(variable);
-    if (value == nullptr || parse(value, knob) || !problem.empty()) return;
-    problem = format("{}=\"{}\" is malformed: it takes {}", variable, value, takes(knob));
+    if (value == nullptr || parse(value, knob) || !problem.ok()) return;
+    problem = failure(format("{}=\"{}\" is malformed: it takes {}", variable, value, takes(knob)));
 }
 
 }  // namespace
@@ -107,15 +107,15 @@ bool parse_cpu_list(const std::string &list, std::vector<int> &cpus) {
     return true;
 }
 
-std::string read_configuration(const char *(*lookup)(const char *), configuration &out) {
-    std::string problem;
+status read_configuration(const char *(*lookup)(const char *), configuration &out) {
+    status problem;
 #define MPIX_KNOB(member, type, variable, initial, meaning) read_knob(lookup, variable, initial, out.member, problem);
 #include "host/config.def"
 #undef MPIX_KNOB
     std::vector<int> cpus;
-    if (problem.empty() && !parse_cpu_list(out.progress_cpus, cpus))
-        problem =
-            format("MPIX_PROGRESS_CPUS=\"{}\" is malformed: it takes a list of CPUs such as 3,8-11", out.progress_cpus);
+    if (problem.ok() && !parse_cpu_list(out.progress_cpus, cpus))
+        problem = failure(format("MPIX_PROGRESS_CPUS=\"{}\" is malformed: it takes a list of CPUs such as 3,8-11",
+                                 out.progress_cpus));
     return problem;
 }
 
@@ -123,17 +123,17 @@ configuration &config() {
     // Never destroyed: destructors of the program's objects may still read it.
     static configuration *const current = [] {
         auto initial = std::make_unique<configuration>();
-        read_configuration([](const char *) -> const char * { return nullptr; }, *initial);
+        // Nothing of it is malformed.
+        static_cast<void>(read_configuration([](const char *) -> const char * { return nullptr; }, *initial));
         return initial.release();
     }();
     return *current;
 }
 
-std::string read_environment() {
-    std::string problem =
-        read_configuration([](const char *name) -> const char * { return std::getenv(name); }, config());
-    const auto malformed = [&problem](const char *variable, const std::string &value, const std::string &why) {
-        if (problem.empty() && !why.empty()) problem = format("{}=\"{}\" is malformed: {}", variable, value, why);
+status read_environment() {
+    status problem = read_configuration([](const char *name) -> const char * { return std::getenv(name); }, config());
+    const auto malformed = [&problem](const char *variable, const std::string &value, const status &why) {
+        if (problem.ok()) problem = why.in_context(format("{}=\"{}\" is malformed: ", variable, value));
     };
     malformed("MPIX_TRANSPORTS", config().transports, transport::use_only(config().transports));
     malformed("MPIX_VERBS_DEVICE", config().verbs_device, transport::use_rdma_device(config().verbs_device));

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "device/kernels/pack_choice.h"
+#include "transport/status.h"
 
 namespace mpix {
 
@@ -30,9 +31,9 @@ struct configuration {
 #undef MPIX_KNOB
 };
 
-// Reads the environment through `lookup` (which returns null for an unset variable). On a malformed value
-// returns a sentence that names the variable; otherwise an empty string.
-std::string read_configuration(const char *(*lookup)(const char *), configuration &out);
+// Reads the environment through `lookup` (which returns null for an unset variable). Of a malformed value the message names
+// the variable.
+status read_configuration(const char *(*lookup)(const char *), configuration &out);
 
 // "3,8-11" to {3, 8, 9, 10, 11}; false if malformed.
 bool parse_cpu_list(const std::string &list, std::vector<int> &cpus);
@@ -40,9 +41,8 @@ bool parse_cpu_list(const std::string &list, std::vector<int> &cpus);
 // The configuration of this process; defaults before MPI_Init.
 configuration &config();
 
-// Reads the environment of this process into it, and lets the transports know what they are restricted to. A sentence if
-// anything is malformed.
-std::string read_environment();
+// Reads the environment of this process into it, and lets the transports know what they are restricted to.
+status read_environment();
 
 }  // namespace mpix
 

@@ -7,6 +7,7 @@
 
 #include <string>
 #include <string_view>
+#include <utility>
 
 #if MPIX_HAVE_FMT
 #if __has_include(<fmt/base.h>)
@@ -26,15 +27,25 @@ std::string_view checked(const auto &how) { return how.get(); }
 }  // namespace mpix
 #endif
 
+#include "transport/status.h"
+
 namespace mpix {
 
 std::string format_values(std::string_view how, formatting::format_args values);
 
+// A failure is shown by its message.
+template <class Value>
+const Value &shown(const Value &value) {
+    return value;
+}
+inline const std::string &shown(const status &value) { return value.message(); }
+
 // An object and no function: beside a function std::format would be found by its arguments' namespace, and be as good.
 struct formatter {
     template <class... Values>
-    std::string operator()(formatting::format_string<Values...> how, Values &&...values) const {
-        return format_values(checked(how), formatting::make_format_args(values...));
+    std::string operator()(formatting::format_string<decltype(shown(std::declval<Values>()))...> how,
+                           Values &&...values) const {
+        return format_values(checked(how), formatting::make_format_args(shown(values)...));
     }
 };
 inline constexpr formatter format;

@@ -5,8 +5,10 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <exception>
 #include <iterator>
 #include <mutex>
@@ -80,9 +82,9 @@ int raise_for(const request &r, raised what) {
     const error_place at = place_of_errors(r);  // the handler may free the request
     // A sentence that needed no memory does not say for what there was none.
     char named[160];
-    if (what.sentence == no_memory) {
-        std::snprintf(named, sizeof named, "%s for the partitioned %s rank %d, tag %d, %d partitions", no_memory,
-                      at.sends ? "send to" : "receive from", at.peer, at.tag, at.partitions);
+    if (const status bare = no_memory(); what.sentence == bare.message()) {
+        std::snprintf(named, sizeof named, "%s for the partitioned %s rank %d, tag %d, %d partitions",
+                      bare.message().c_str(), at.sends ? "send to" : "receive from", at.peer, at.tag, at.partitions);
         what.sentence = named;
     }
     if (at.last_handler == MPI_ERRHANDLER_NULL) return raise_on(at.comm, what);
@@ -93,6 +95,16 @@ int raise_for(const request &r, raised what) {
 }
 
 }  // namespace
+
+int class_of(const status &what) {
+    static const std::string_view by_system = std::strerror(ENOMEM);
+    if (what.ok()) return MPI_SUCCESS;
+    if (what.given_class() != 0) return what.given_class();
+    const bool memory_ran_out = what.out_of_memory() || std::string_view(what.message()).ends_with(by_system);
+    return memory_ran_out ? MPI_ERR_NO_MEM : MPI_ERR_OTHER;
+}
+
+problem::problem(const status &what) : error_class(class_of(what)), sentence(what.message()), printed(what.printed()) {}
 
 int this_world_rank() {
     static constinit std::atomic<int> known{-1};

@@ -10,7 +10,10 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
+
+#include "transport/status.h"
 
 namespace mpix {
 
@@ -23,11 +26,12 @@ struct problem {
     int error_class = MPI_SUCCESS;
     std::string sentence;
     bool printed = false;  // the sentence is on stderr already
+    problem() = default;
+    problem(int of_class, std::string what, bool is_printed = false)
+        : error_class(of_class), sentence(std::move(what)), printed(is_printed) {}
+    problem(const status &what);
     explicit operator bool() const { return error_class != MPI_SUCCESS; }
 };
-
-// An outcome that needs no memory.
-inline constexpr char no_memory[] = "no memory";
 
 // The class of an operation whose peer's process has ended: the library's own, where it has one.
 #ifdef MPIX_ERR_PROC_FAILED
@@ -35,6 +39,10 @@ constexpr int process_failed = MPIX_ERR_PROC_FAILED;
 #else
 constexpr int process_failed = MPI_ERR_OTHER;
 #endif
+
+// The class of a failure: the one that it was made with, else MPI_ERR_NO_MEM if memory ran out, here or in a system call, else
+// MPI_ERR_OTHER. Of success: MPI_SUCCESS.
+int class_of(const status &what);
 
 // Where the errors of a request are raised, and what it is. The user may have freed its communicator: then `last_handler` is
 // the one that this had last, to be called with `stand_in`.

@@ -27,12 +27,12 @@ network &verbs_transport(const device_spec &device);  // which the first call ha
 #endif
 
 // To one peer, for one executor: the kernels of a GPU, or (gpus null) host threads. The software HCA executes it.
-outcome make_network_queue(network &wire, transport &host_memory, transport *gpus, int device,
-                           std::unique_ptr<send_queue> &out);
+status make_network_queue(network &wire, transport &host_memory, transport *gpus, int device,
+                          std::unique_ptr<send_queue> &out);
 
 // The same, executed by the network's hardware if it can be. `executed_by`: by whom, and if not by hardware why not.
-outcome make_queue_to(network &wire, int peer, transport &host_memory, transport *gpus, int device,
-                      std::unique_ptr<send_queue> &out, std::string &executed_by);
+status make_queue_to(network &wire, int peer, transport &host_memory, transport *gpus, int device,
+                     std::unique_ptr<send_queue> &out, std::string &executed_by);
 
 }  // namespace mpix::transport
 

@@ -29,7 +29,7 @@ struct peer_memory final : mpix_far_memory {
 };
 
 // Reads there, so that it is the right process, and writes there. A sentence if that cannot be done.
-outcome reach_memory(const memory_probe &theirs, peer_memory &out);
+status reach_memory(const memory_probe &theirs, peer_memory &out);
 
 // Whether the system can reach a buffer of ours that way, as it cannot where memory of devices is mapped. By its first and last byte.
 bool others_may_write(void *buffer, std::uint64_t bytes);
@@ -39,7 +39,7 @@ bool can_be_read(const void *from, std::uint64_t bytes);
 
 // The user's own buffer, to the wire, and from there to an address for peer_memory.
 void describe_buffer(void *buffer, std::uint64_t bytes, wire_region &out);
-outcome attach_buffer(const wire_region &wire, region &out);
+status attach_buffer(const wire_region &wire, region &out);
 
 }  // namespace mpix::transport
 

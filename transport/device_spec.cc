@@ -6,7 +6,7 @@
 
 namespace mpix::transport {
 
-outcome parse_device_spec(const std::string &text, device_spec &out) {
+status parse_device_spec(const std::string &text, device_spec &out) {
     out = {};
     if (text.empty()) return {};
     const std::size_t first = std::min(text.find(':'), text.size());
@@ -20,7 +20,7 @@ outcome parse_device_spec(const std::string &text, device_spec &out) {
         return error == std::errc{} && next == end && value >= least && value <= 255;
     };
     if (made.name.empty() || !number(first + 1, second, 1, made.port) || !number(second + 1, text.size(), 0, made.gid))
-        return "it takes name[:port[:GID index]], with a port from 1 to 255 and an index from 0 to 255";
+        return failure("it takes name[:port[:GID index]], with a port from 1 to 255 and an index from 0 to 255");
     out = made;
     return {};
 }

@@ -17,7 +17,7 @@ struct device_spec {
 };
 
 // Empty, or why `text` is none.
-outcome parse_device_spec(const std::string &text, device_spec &out);
+status parse_device_spec(const std::string &text, device_spec &out);
 
 }  // namespace mpix::transport
 

@@ -29,25 +29,25 @@ struct network {
     virtual transport_id id() const = 0;
 
     // Whether it can be used in this process. Makes on the first call what it takes; `why_not` if it failed.
-    virtual bool usable(outcome &why_not) = 0;
+    virtual bool usable(status &why_not) = 0;
     // The device by which it goes, for the user; empty if that cannot be said. Behind usable().
     virtual std::string device() { return {}; }
     // How that peer reaches this process: bytes for its meet().
-    virtual outcome introduce(int peer, std::vector<std::uint8_t> &address) = 0;
-    virtual outcome meet(int peer, std::vector<std::uint8_t> address) = 0;
+    virtual status introduce(int peer, std::vector<std::uint8_t> &address) = 0;
+    virtual status meet(int peer, std::vector<std::uint8_t> address) = 0;
 
     // A region in host memory of ours, to the wire: peers may put there from now on, until it is forgotten. Forget it
     // before its memory is given up; one that was never described does no harm.
-    virtual outcome describe(const region &own, wire_region &out) = 0;
+    virtual status describe(const region &own, wire_region &out) = 0;
     virtual void forget(const region &own) = 0;
     // A region of a peer that has introduced itself. What can be checked of `wire` is.
-    virtual outcome attach(const wire_region &wire, int peer, region &out) = 0;
+    virtual status attach(const wire_region &wire, int peer, region &out) = 0;
     virtual void detach(region &peers) = 0;
 
     // Start putting; when the transfer has finished `from` may change.
-    virtual outcome put(const region &to, std::uint64_t offset, const void *from, std::uint64_t bytes,
-                        std::unique_ptr<transfer> &out) = 0;
-    virtual outcome put_word(const region &to, std::uint64_t offset, std::uint64_t value) = 0;
+    virtual status put(const region &to, std::uint64_t offset, const void *from, std::uint64_t bytes,
+                       std::unique_ptr<transfer> &out) = 0;
+    virtual status put_word(const region &to, std::uint64_t offset, std::uint64_t value) = 0;
     // Between the two, small puts and words may wait for each other, to go together; see held_puts. Calls nest.
     virtual void hold() {}
     virtual void release() {}
@@ -57,21 +57,23 @@ struct network {
     virtual std::unique_ptr<transfer> depart(int peer) { return flush(peer); }
 
     // By what it reaches the memory of GPUs itself; null, with a sentence in `why_not`, if it does not. Behind usable().
-    virtual gpu_puts *gpu_memory(outcome &why_not) {
-        why_not = std::string(name()) + " is not asked for GPU memory";
+    virtual gpu_puts *gpu_memory(status &why_not) {
+        why_not = failure(std::string(name()) + " is not asked for GPU memory");
         return nullptr;
     }
 
     // Why no queue of this network's is executed by its hardware, or empty. Behind usable().
-    virtual outcome no_hardware_queues() { return std::string(name()) + " executes no queue that others post to"; }
+    virtual status no_hardware_queues() {
+        return failure(std::string(name()) + " executes no queue that others post to");
+    }
     // One to the peer, for the kernels of `device`, by `gpus`, or (null) for host threads.
-    virtual outcome hardware_queue(int /*peer*/, transport & /*host_memory*/, transport * /*gpus*/, int /*device*/,
-                                   std::unique_ptr<send_queue> & /*out*/) {
+    virtual status hardware_queue(int /*peer*/, transport & /*host_memory*/, transport * /*gpus*/, int /*device*/,
+                                  std::unique_ptr<send_queue> & /*out*/) {
         return no_hardware_queues();
     }
 
     // Why nothing reaches the peer any more, or empty.
-    virtual outcome lost(int peer) = 0;
+    virtual status lost(int peer) = 0;
     // It has ended: what is under way to it fails at once, and reads no memory of ours any more.
     virtual void give_up(int peer) = 0;
     // True if anything has come or gone: there may be more soon.

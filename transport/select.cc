@@ -30,7 +30,7 @@ permission &allowed() {
 
 }  // namespace
 
-outcome use_only(const std::string &names) {
+status use_only(const std::string &names) {
     permission &c = allowed();
     c.shm = c.cuda_ipc = c.ucx = c.verbs = names.empty();
     for (std::size_t at = 0; !names.empty() && at <= names.size();) {
@@ -46,17 +46,17 @@ outcome use_only(const std::string &names) {
         else if (name == "verbs")
             c.verbs = true;
         else
-            return "it takes a list of shm, cuda_ipc, ucx and verbs, and \"" + name + "\" is none of them";
+            return failure("it takes a list of shm, cuda_ipc, ucx and verbs, and \"" + name + "\" is none of them");
     }
     return {};
 }
 
-outcome use_rdma_device(const std::string &spec) { return parse_device_spec(spec, allowed().rdma_device); }
+status use_rdma_device(const std::string &spec) { return parse_device_spec(spec, allowed().rdma_device); }
 
-outcome use_ucx(bool for_gpu_memory, std::uint64_t eager_bytes) {
+status use_ucx(bool for_gpu_memory, std::uint64_t eager_bytes) {
     allowed().by_ucx.gpu_memory = for_gpu_memory;
     if (eager_bytes > ucx_options::most_eager_bytes)
-        return "it takes a whole number from 0 to " + std::to_string(ucx_options::most_eager_bytes);
+        return failure("it takes a whole number from 0 to " + std::to_string(ucx_options::most_eager_bytes));
     allowed().by_ucx.eager_bytes = eager_bytes;
     return {};
 }
@@ -78,10 +78,10 @@ struct known_network {
     bool permitted;
     network *backend;  // null: not built in
 
-    outcome why_not() const {
-        if (!permitted) return std::string("MPIX_TRANSPORTS leaves ") + name + " out";
-        if (backend == nullptr) return std::string("mpix was built without ") + name;
-        outcome why;
+    status why_not() const {
+        if (!permitted) return failure(std::string("MPIX_TRANSPORTS leaves ") + name + " out");
+        if (backend == nullptr) return failure(std::string("mpix was built without ") + name);
+        status why;
         backend->usable(why);
         return why;
     }
@@ -100,36 +100,37 @@ std::array<known_network, 2> networks() {
 
 }  // namespace
 
-network *between_nodes(outcome &why_not) {
+network *between_nodes(status &why_not) {
     std::atomic<network *> &in_use = allowed().in_use;
     // pairs: H10
     if (network *const known = in_use.load(std::memory_order_acquire); known != nullptr && known->usable(why_not))
         return known;
-    why_not.clear();
+    std::string all;
     for (const known_network &n : networks()) {
-        const outcome why = n.why_not();
-        if (why.empty()) {
-            why_not.clear();
+        const status why = n.why_not();
+        if (why.ok()) {
+            why_not = {};
             in_use.store(n.backend, std::memory_order_release);  // pairs: H10
             return n.backend;
         }
-        why_not += (why_not.empty() ? "" : "; ") + why;
+        all += (all.empty() ? "" : "; ") + why.message();
     }
+    why_not = failure(all);
     return nullptr;
 }
 
 network *network_in_use() { return allowed().in_use.load(std::memory_order_acquire); }  // pairs: H10
 
-outcome make_queue_to(network &wire, int peer, transport &host_memory, transport *gpus, int device,
-                      std::unique_ptr<send_queue> &out, std::string &executed_by) {
-    const outcome why_software = wire.hardware_queue(peer, host_memory, gpus, device, out);
-    if (!why_software.empty())
-        if (outcome bad = make_network_queue(wire, host_memory, gpus, device, out); !bad.empty()) return bad;
-    executed_by = out->executed_by() + (why_software.empty() ? "" : ": " + why_software);
+status make_queue_to(network &wire, int peer, transport &host_memory, transport *gpus, int device,
+                     std::unique_ptr<send_queue> &out, std::string &executed_by) {
+    const status why_software = wire.hardware_queue(peer, host_memory, gpus, device, out);
+    if (!why_software.ok())
+        if (status bad = make_network_queue(wire, host_memory, gpus, device, out); !bad.ok()) return bad;
+    executed_by = out->executed_by() + (why_software.ok() ? "" : ": " + why_software.message());
     return {};
 }
 
-outcome queue_to(int peer, int device, chosen_queue &out) {
+status queue_to(int peer, int device, chosen_queue &out) {
     struct entry {
         std::unique_ptr<send_queue> queue;
         std::string executed_by;
@@ -137,24 +138,24 @@ outcome queue_to(int peer, int device, chosen_queue &out) {
     static std::mutex *const mutex = new std::mutex;
     static auto *const queues = new std::map<std::pair<int, int>, entry>;
     network *const wire = network_in_use();
-    if (wire == nullptr) return "no network is in use";
+    if (wire == nullptr) return failure("no network is in use");
     const std::lock_guard lock(*mutex);
     entry &made = (*queues)[{peer, device}];
     if (made.queue == nullptr)
-        if (outcome bad = make_queue_to(*wire, peer, node_memory(), device == on_host ? nullptr : devices(), device,
-                                        made.queue, made.executed_by);
-            !bad.empty())
+        if (status bad = make_queue_to(*wire, peer, node_memory(), device == on_host ? nullptr : devices(), device,
+                                       made.queue, made.executed_by);
+            !bad.ok())
             return bad;
     out = {made.queue.get(), made.executed_by};
     return {};
 }
 
 std::string queues_executed_by() {
-    outcome why;
+    status why;
     network *const wire = between_nodes(why);
-    if (wire == nullptr) return "nobody: " + why;
+    if (wire == nullptr) return "nobody: " + why.message();
     why = wire->no_hardware_queues();
-    return why.empty() ? "the NIC" : "the software HCA: " + why;
+    return why.ok() ? "the NIC" : "the software HCA: " + why.message();
 }
 
 transport &node_memory() { return shm_transport(); }
@@ -167,10 +168,10 @@ transport *devices() {
     return nullptr;
 }
 
-outcome no_devices() {
+status no_devices() {
     if (devices() != nullptr) return {};
-    if (!MPIX_HAVE_CUDA) return "mpix was built without CUDA";
-    return allowed().cuda_ipc ? "this process can use no GPU" : "MPIX_TRANSPORTS leaves cuda_ipc out";
+    if (!MPIX_HAVE_CUDA) return failure("mpix was built without CUDA");
+    return failure(allowed().cuda_ipc ? "this process can use no GPU" : "MPIX_TRANSPORTS leaves cuda_ipc out");
 }
 
 transport *by_id(std::uint32_t id) {
@@ -194,9 +195,9 @@ namespace {
 
 candidate direct(const ends &pair, const means &here) {
     const auto no = [](std::string why) { return candidate{id_cuda_ipc, "cuda_ipc", false, std::move(why)}; };
-    if (!here.no_devices.empty()) return no(here.no_devices);
+    if (!here.no_devices.ok()) return no(here.no_devices.message());
     if (!pair.receiver_on_gpu) return no("the receive buffer is host memory");
-    if (!pair.unreached.empty()) return no(pair.unreached);
+    if (!pair.unreached.ok()) return no(pair.unreached.message());
     if (pair.by_network) return no("the processes share no memory");
     if (!pair.sender_has_devices) return no("the receive buffer is GPU memory, and the sending process can use no GPU");
     return {id_cuda_ipc, "cuda_ipc", true, "the sender's process maps the receive buffer, which is GPU memory"};
@@ -205,7 +206,7 @@ candidate direct(const ends &pair, const means &here) {
 candidate shared(const ends &pair, const means &here) {
     const auto no = [](std::string why) { return candidate{id_shm, "shm", false, std::move(why)}; };
     if (!here.shm) return no("MPIX_TRANSPORTS leaves shm out");
-    if (!pair.unreached.empty()) return no(pair.unreached);
+    if (!pair.unreached.ok()) return no(pair.unreached.message());
     if (pair.by_network) return no("the processes cannot map each other's memory, or one of them is not to");
     if (pair.receiver_on_gpu) return no("the receive buffer is GPU memory, where nothing is copied to by the receiver");
     return {id_shm, "shm", true, "both processes map the same memory"};
@@ -213,13 +214,13 @@ candidate shared(const ends &pair, const means &here) {
 
 candidate networked(const known_network &n, const ends &pair, const means &here) {
     const auto no = [&n](std::string why) { return candidate{n.id, n.name, false, std::move(why)}; };
-    if (!pair.unreached.empty()) return no(pair.unreached);
+    if (!pair.unreached.ok()) return no(pair.unreached.message());
     if (!pair.by_network) return no("the processes share memory");
     if (here.network != n.id) {
         // No library is loaded, and no device opened, only to say that it is not needed; mpix_info tries them all.
         const bool known = !n.permitted || n.backend == nullptr;
-        const outcome why = known ? n.why_not() : outcome{};
-        return no(why.empty() ? "one network carries all pairs of a process, and it is another" : why);
+        const status why = known ? n.why_not() : status{};
+        return no(why.ok() ? "one network carries all pairs of a process, and it is another" : why.message());
     }
     const std::string device = n.backend == nullptr ? "" : n.backend->device();
     return {n.id, n.name, true, "the processes share no memory" + (device.empty() ? "" : "; by " + device)};
@@ -232,10 +233,10 @@ choice choose(const ends &pair, const means &here) {
     const std::size_t by_network = c.candidates.size() + (here.network == id_verbs ? 1 : 0);
     for (const known_network &n : networks()) c.candidates.push_back(networked(n, pair, here));
     if (c.taken() == nullptr)
-        c.why_not = c.candidates[pair.by_network || !pair.unreached.empty() ? by_network
-                                 : pair.receiver_on_gpu                     ? 0
-                                                                            : 1]
-                        .why;
+        c.why_not = failure(c.candidates[pair.by_network || !pair.unreached.ok() ? by_network
+                                         : pair.receiver_on_gpu                  ? 0
+                                                                                 : 1]
+                                .why);
     return c;
 }
 
@@ -247,11 +248,11 @@ const candidate *choice::taken() const {
 transport &choice::landing() const { return taken()->id == id_cuda_ipc ? *devices() : node_memory(); }
 
 std::vector<availability> available() {
-    std::vector<availability> all{{"shm", allowed().shm ? outcome{} : "MPIX_TRANSPORTS leaves shm out", {}},
+    std::vector<availability> all{{"shm", allowed().shm ? status{} : failure("MPIX_TRANSPORTS leaves shm out"), {}},
                                   {"cuda_ipc", no_devices(), {}}};
     for (const known_network &n : networks()) {
-        const outcome why_not = n.why_not();
-        all.push_back({n.name, why_not, why_not.empty() ? n.backend->device() : ""});
+        const status why_not = n.why_not();
+        all.push_back({n.name, why_not, why_not.ok() ? n.backend->device() : ""});
     }
     return all;
 }

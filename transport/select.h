@@ -20,18 +20,18 @@ transport &node_memory();
 // The transport of GPUs, or null where none is built in or no GPU is usable.
 transport *devices();
 // Why it is null.
-outcome no_devices();
+status no_devices();
 
 // Use these alone between processes: names with commas between them; empty: all that there are. A sentence if one is
 // not known. Before anything else is called.
-outcome use_only(const std::string &names);
+status use_only(const std::string &names);
 
 // The RDMA device for verbs, as device_spec.h has it; empty: any. A sentence if it is malformed. Before anything else, too.
-outcome use_rdma_device(const std::string &spec);
+status use_rdma_device(const std::string &spec);
 
 // Whether UCX may be asked to reach the memory of GPUs itself, and which puts go as messages. A sentence if those are too large.
 // Before anything else, too.
-outcome use_ucx(bool for_gpu_memory, std::uint64_t eager_bytes);
+status use_ucx(bool for_gpu_memory, std::uint64_t eager_bytes);
 
 // Tests: these are the GPUs, and their memory is host memory, to UCX as well. Before anything else, too.
 void play_gpus(transport &gpus);
@@ -40,7 +40,7 @@ void play_gpus(transport &gpus);
 bool may_share_memory();
 
 // The transport to processes whose memory cannot be mapped; null, with a sentence in `why_not`, if there is none.
-network *between_nodes(outcome &why_not);
+network *between_nodes(status &why_not);
 // The same, if it has been in use.
 network *network_in_use();
 
@@ -49,7 +49,7 @@ struct chosen_queue {
     send_queue *queue = nullptr;
     std::string executed_by;  // and why by no NIC
 };
-outcome queue_to(int peer, int device, chosen_queue &out);
+status queue_to(int peer, int device, chosen_queue &out);
 
 // Who executes such queues of this process, and why no NIC; asks the network.
 std::string queues_executed_by();
@@ -67,7 +67,7 @@ placement locate(const void *buffer);
 // A pair, as far as one end of it knows.
 struct ends {
     bool by_network = false;       // the processes share no memory
-    outcome unreached;             // nor is there a network: why
+    status unreached;              // nor is there a network: why
     bool receiver_on_gpu = false;  // the receive buffer; by a network the sender does not know, and says no
     bool sender_on_gpu = false;    // the send buffer; the receiver does not know, and says no
     bool sender_has_devices = false;
@@ -76,7 +76,7 @@ struct ends {
 // What this process may use, and why not what it may not.
 struct means {
     bool shm = true;
-    outcome no_devices;
+    status no_devices;
     transport_id network = id_ucx;  // the one in use, if any is
 };
 means means_here();
@@ -95,7 +95,7 @@ struct choice {
     means here;
     std::vector<candidate> candidates;
     const candidate *taken() const;  // null if none works
-    outcome why_not;                 // then: that of the one that such buffers need
+    status why_not;                  // then: that of the one that such buffers need
     // Whose regions the message lands in: a receive buffer in device memory that the sender maps is adopted, everything
     // else lands in node memory and is copied out by the receiver. Something must have been taken.
     transport &landing() const;
@@ -105,7 +105,7 @@ choice choose(const ends &pair, const means &here = means_here());
 // All that there are, and why one cannot be used in this process; asks the network.
 struct availability {
     const char *name;
-    outcome why_not;
+    status why_not;
     std::string device;  // that a network goes by, where that can be said
 };
 std::vector<availability> available();

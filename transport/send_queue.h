@@ -38,7 +38,7 @@ struct queued_message {
 
 struct send_queue {
     virtual ~send_queue() = default;
-    virtual outcome enter(const queue_message &message, std::unique_ptr<queued_message> &out) = 0;
+    virtual status enter(const queue_message &message, std::unique_ptr<queued_message> &out) = 0;
     // A NIC, rung by whom, or the software HCA, for the user.
     virtual std::string executed_by() const = 0;
     // Execute what was posted, where that is our business, or a good part of it. False: there was nothing to do, or others
@@ -48,7 +48,7 @@ struct send_queue {
     virtual std::uint64_t completed() = 0;
     // Why not all blocks below this index were executed, or empty. To be asked once they are completed; of the highest
     // index, whether the queue is of any use.
-    virtual outcome failed(std::uint64_t below) = 0;
+    virtual status failed(std::uint64_t below) = 0;
 };
 
 }  // namespace mpix::transport

@@ -4,7 +4,7 @@
 // can be given access to) and *transfers* (copies that the progress engine has it make). It knows nothing
 // of requests, epochs or MPI.
 //
-// Errors: a function that can fail returns an `outcome`, empty for success, else one sentence for the user.
+// Errors: a function that can fail returns a `status`; its message is one sentence for the user.
 // Thread safety: every function may be called from any thread.
 //
 // Waiting: a kernel may be spinning for data that only the caller's next step will bring, or another thread's: a
@@ -17,9 +17,9 @@
 #include <memory>
 #include <string>
 
-namespace mpix::transport {
+#include "transport/status.h"
 
-using outcome = std::string;
+namespace mpix::transport {
 
 // What a transport can do, and so which paths may use it.
 enum capability : unsigned {
@@ -68,7 +68,7 @@ struct transfer {
     virtual ~transfer() = default;
     // True once the bytes are in place, and visible to whoever learns of it from the caller. `problem` is
     // set if they never will be.
-    virtual bool finished(outcome &problem) = 0;
+    virtual bool finished(status &problem) = 0;
 };
 
 struct transport {
@@ -83,13 +83,13 @@ struct transport {
     virtual bool owns(const void *address, int &device) = 0;
 
     // New, zeroed, shareable memory / the user's own memory as a region.
-    virtual outcome allocate(std::uint64_t bytes, int device, region &out) = 0;
-    virtual outcome adopt(void *buffer, std::uint64_t bytes, region &out) = 0;
+    virtual status allocate(std::uint64_t bytes, int device, region &out) = 0;
+    virtual status adopt(void *buffer, std::uint64_t bytes, region &out) = 0;
     virtual void release(region &own) = 0;
 
     // To the wire, and from the wire in another (or the same) process. `device` is who will use it.
-    virtual outcome describe(const region &own, wire_region &out) = 0;
-    virtual outcome attach(const wire_region &wire, int device, region &out) = 0;
+    virtual status describe(const region &own, wire_region &out) = 0;
+    virtual status attach(const wire_region &wire, int device, region &out) = 0;
     // The mapping itself may stay, for the next region of the same memory, until close_unused.
     virtual void detach(region &peers) = 0;
     // Close the mappings that nothing is attached by. May wait for running kernels.
@@ -98,23 +98,23 @@ struct transport {
     // The address under which kernels on `device` reach a host region. Its backing is page-locked while it
     // has any view, a lasting one from then on; each view is given back once. Giving the last view of a
     // mapping back that is not lasting may wait for running kernels.
-    virtual outcome acquire_view(const region &host, int device, void *&out) = 0;
+    virtual status acquire_view(const region &host, int device, void *&out) = 0;
     virtual void release_view(const region &host) = 0;
 
     // Small accesses to own or attached memory; return when done.
-    virtual outcome write(void *to, const void *from, std::uint64_t bytes, int device) = 0;
-    virtual outcome read(void *to, const void *from, std::uint64_t bytes, int device) = 0;
+    virtual status write(void *to, const void *from, std::uint64_t bytes, int device) = 0;
+    virtual status read(void *to, const void *from, std::uint64_t bytes, int device) = 0;
     // One word, behind all words that were posted to the device before, perhaps after the return: `settle` waits for them.
-    virtual outcome post_word(void *to, std::uint64_t value, int device) {
+    virtual status post_word(void *to, std::uint64_t value, int device) {
         return write(to, &value, sizeof value, device);
     }
-    virtual outcome flush_words(int /*device*/) { return {}; }
+    virtual status flush_words(int /*device*/) { return {}; }
     // What a network device has written to the device's memory is in order before all words that are posted after this.
-    virtual outcome admit_network(int /*device*/) { return {}; }
+    virtual status admit_network(int /*device*/) { return {}; }
 
     // Start copying; `device` is the one whose engine does it.
-    virtual outcome start(void *to, const void *from, std::uint64_t bytes, int device,
-                          std::unique_ptr<transfer> &out) = 0;
+    virtual status start(void *to, const void *from, std::uint64_t bytes, int device,
+                         std::unique_ptr<transfer> &out) = 0;
 };
 
 }  // namespace mpix::transport

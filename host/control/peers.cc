@@ -91,9 +91,10 @@ void process_table::exchange() {
     // A large region is a sparse mapping of its own: only FIFOs that are used take memory.
     constexpr std::uint64_t sparse = 1u << 20;
     const std::uint64_t bytes = std::max(inbox_bytes(senders), sparse);
-    if (!own_inbox_ && transport::node_memory().allocate(bytes, transport::on_host, own_inbox_).empty())
+    if (!own_inbox_ && transport::node_memory().allocate(bytes, transport::on_host, own_inbox_).ok())
         inbox_.open(own_inbox_.address, senders);
-    if (own_inbox_) transport::node_memory().describe(own_inbox_, mine.inbox);
+    // It fails only for regions of others.
+    if (own_inbox_) static_cast<void>(transport::node_memory().describe(own_inbox_, mine.inbox));
     std::vector<neighbour> all(senders);
     PMPI_Allgather(&mine, sizeof mine, MPI_BYTE, all.data(), sizeof mine, MPI_BYTE, node);
     world_ranks_.clear();
@@ -148,7 +149,7 @@ bool process_table::receive(int &world_rank, control_message &out) {
     return true;
 }
 
-const transport::peer_memory *process_table::memory_of(int world_rank, transport::outcome &why_not) {
+const transport::peer_memory *process_table::memory_of(int world_rank, status &why_not) {
     auto known = reached_.find(world_rank);
     if (known == reached_.end()) {
         reached r;
@@ -157,11 +158,11 @@ const transport::peer_memory *process_table::memory_of(int world_rank, transport
         else if (found != neighbours_.end())
             r.why_not = transport::reach_memory(found->second.own, r.memory);
         else
-            r.why_not = "it is on another node";
+            r.why_not = failure("it is on another node");
         known = reached_.emplace(world_rank, std::move(r)).first;
     }
     why_not = known->second.why_not;
-    return why_not.empty() ? &known->second.memory : nullptr;
+    return why_not.ok() ? &known->second.memory : nullptr;
 }
 
 bool process_table::ended(int world_rank) {

@@ -53,7 +53,7 @@ public:
     bool all_share_memory() const { return all_share_memory_.load(std::memory_order_relaxed); }
     void note_one_without_memory() { all_share_memory_.store(false, std::memory_order_relaxed); }
     // How to write to that process's own memory; null, with a sentence, if that is impossible. Tries once.
-    const transport::peer_memory *memory_of(int world_rank, transport::outcome &why_not);
+    const transport::peer_memory *memory_of(int world_rank, status &why_not);
     // The process cannot be reached any more. It counts as ended, except that it may still write to memory that we have
     // given it access to.
     void give_up(int world_rank) {
@@ -71,7 +71,7 @@ public:
 private:
     struct reached {
         transport::peer_memory memory;
-        transport::outcome why_not;
+        status why_not;
     };
     struct mapped {
         transport::region inbox;  // attached until the process ends; none if that cannot be done

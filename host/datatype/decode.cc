@@ -352,11 +352,11 @@ std::shared_ptr<const plan> find_basic(MPI_Datatype datatype) {
     return found == basic_table().plans.end() ? nullptr : found->second;
 }
 
-std::shared_ptr<const plan> make(MPI_Datatype datatype, std::string &problem) {
+std::shared_ptr<const plan> make(MPI_Datatype datatype, status &problem) {
     decoder d;
     type_map map;
     if (!d.decode(datatype, map)) {
-        problem = d.problem;
+        problem = failure(d.problem);
         return nullptr;
     }
     return make_plan(std::move(map), problem);
@@ -400,7 +400,7 @@ std::shared_ptr<const plan> plan_at_hand(MPI_Datatype datatype) {
     return envelope_of(datatype).is_basic() ? find_basic(datatype) : nullptr;
 }
 
-std::shared_ptr<const plan> plan_of(MPI_Datatype datatype, std::string &problem) {
+std::shared_ptr<const plan> plan_of(MPI_Datatype datatype, status &problem) {
     if (auto found = plan_at_hand(datatype); found != nullptr) return found;
     auto made = make(datatype, problem);
     if (made == nullptr) return made;

@@ -7,7 +7,6 @@
 #include <mpi.h>
 
 #include <memory>
-#include <string>
 
 #include "host/datatype/facts.h"
 #include "host/datatype/plan.h"
@@ -16,7 +15,7 @@ namespace mpix {
 
 // The plan of `datatype`, or null with a sentence in `problem` (see make_plan; or a type made by a constructor that
 // MPI_Type_get_contents does not explain). Thread-safe. Kept with the datatype until it is freed.
-std::shared_ptr<const plan> plan_of(MPI_Datatype datatype, std::string &problem);
+std::shared_ptr<const plan> plan_of(MPI_Datatype datatype, status &problem);
 
 // The plan, if it has been made before; otherwise null.
 std::shared_ptr<const plan> plan_at_hand(MPI_Datatype datatype);

@@ -9,8 +9,9 @@
 
 #include <cstdint>
 #include <memory>
-#include <string>
 #include <vector>
+
+#include "transport/status.h"
 
 namespace mpix {
 
@@ -55,7 +56,7 @@ struct type_map {
 
 // The plan of a type map; equal maps of up to `flatten_limit` runs give the same object, as long as anybody has it.
 // Null, with a sentence in `problem`, if it has too many blocks with no order in them.
-std::shared_ptr<const plan> make_plan(type_map &&map, std::string &problem);
+std::shared_ptr<const plan> make_plan(type_map &&map, status &problem);
 
 constexpr std::int64_t flatten_limit = std::int64_t{1} << 22;
 constexpr std::size_t most_boxes = 32;

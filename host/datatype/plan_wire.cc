@@ -73,8 +73,7 @@ std::vector<char> to_bytes(const plan &type) {
     return out;
 }
 
-std::shared_ptr<const plan> plan_from_bytes(const void *bytes, std::size_t length, std::string &problem) {
-    problem = "malformed description of the receiver's datatype";
+static std::shared_ptr<const plan> parse(const void *bytes, std::size_t length) {
     header head;
     if (length < sizeof head) return nullptr;
     std::memcpy(&head, bytes, sizeof head);
@@ -105,8 +104,13 @@ std::shared_ptr<const plan> plan_from_bytes(const void *bytes, std::size_t lengt
         left -= run.length;
     }
     if (left != 0 || !fills_packed_side(*out)) return nullptr;
-    problem.clear();
     return out;
+}
+
+std::shared_ptr<const plan> plan_from_bytes(const void *bytes, std::size_t length, status &problem) {
+    auto parsed = parse(bytes, length);
+    problem = parsed != nullptr ? status{} : failure("malformed description of the receiver's datatype");
+    return parsed;
 }
 
 memory_span span_of(const plan &type, std::int64_t elements) {

@@ -107,19 +107,19 @@ std::size_t shared_words(const copy_source &r) {
     return static_cast<std::size_t>(r.partitions) * static_cast<std::size_t>((r.partition_bytes + 63) / 64);
 }
 
-problem device_copy::make(const copy_source &r, std::uint64_t epoch, std::uint32_t contributors) {
+status device_copy::make(const copy_source &r, std::uint64_t epoch, std::uint32_t contributors) {
     void *words = nullptr;
-    if (auto bad = gpus_.acquire_view(r.words_region, device_, words); !bad.empty()) return {MPI_ERR_OTHER, bad};
+    if (auto bad = gpus_.acquire_view(r.words_region, device_, words); !bad.ok()) return bad.of_class(MPI_ERR_OTHER);
     viewed_ = r.words_region;
     receives_ = r.kind == MPIX_KIND_RECV;
     if (r.inline_capable) inline_threads_ = detail::least_inline_threads(r.partition_bytes);
     reads_ = r.reads;
     const std::size_t bytes = mpix_prequest_size(r.kind, r.partitions);
-    if (auto bad = gpus_.allocate(bytes, device_, memory_); !bad.empty()) return {MPI_ERR_NO_MEM, bad};
+    if (auto bad = gpus_.allocate(bytes, device_, memory_); !bad.ok()) return bad.of_class(MPI_ERR_NO_MEM);
 
     const std::int64_t *offsets = nullptr;
     if (r.gaps)
-        if (problem bad = write_offset_table(r, &offsets); bad) return bad;
+        if (status bad = write_offset_table(r, &offsets); !bad.ok()) return bad;
 
     std::vector<char> image(bytes, 0);
     auto *p = reinterpret_cast<mpix_prequest *>(image.data());
@@ -138,25 +138,25 @@ problem device_copy::make(const copy_source &r, std::uint64_t epoch, std::uint32
     if (config().check && r.kind == MPIX_KIND_SEND && r.partition_bytes != 0) {
         const std::vector<std::uint64_t> none(shared_words(r));
         const std::uint64_t size = none.size() * sizeof none[0];
-        if (auto bad = gpus_.allocate(size, device_, shared_); !bad.empty()) return {MPI_ERR_NO_MEM, bad};
-        if (auto bad = gpus_.write(shared_.address, none.data(), size, device_); !bad.empty())
-            return {MPI_ERR_OTHER, bad};
+        if (auto bad = gpus_.allocate(size, device_, shared_); !bad.ok()) return bad.of_class(MPI_ERR_NO_MEM);
+        if (auto bad = gpus_.write(shared_.address, none.data(), size, device_); !bad.ok())
+            return bad.of_class(MPI_ERR_OTHER);
         p->shared = static_cast<std::uint64_t *>(shared_.address);
     }
     if (r.kind == MPIX_KIND_SEND)
         std::fill_n(reinterpret_cast<std::uint64_t *>(p + 1), r.partitions, epoch);  // the partitions' states
-    if (auto bad = gpus_.write(memory_.address, image.data(), bytes, device_); !bad.empty())
-        return {MPI_ERR_OTHER, bad};
+    if (auto bad = gpus_.write(memory_.address, image.data(), bytes, device_); !bad.ok())
+        return bad.of_class(MPI_ERR_OTHER);
     return {};
 }
 
-problem device_copy::write_offset_table(const copy_source &r, const std::int64_t **out) {
+status device_copy::write_offset_table(const copy_source &r, const std::int64_t **out) {
     const offset_table message = *r.gaps;
     const std::vector<std::int64_t> table = message.offsets();
     const std::uint64_t bytes = table.size() * sizeof table[0];
-    if (auto bad = gpus_.allocate(bytes, device_, offsets_); !bad.empty()) return {MPI_ERR_NO_MEM, bad};
-    if (auto bad = gpus_.write(offsets_.address, table.data(), bytes, device_); !bad.empty())
-        return {MPI_ERR_OTHER, bad};
+    if (auto bad = gpus_.allocate(bytes, device_, offsets_); !bad.ok()) return bad.of_class(MPI_ERR_NO_MEM);
+    if (auto bad = gpus_.write(offsets_.address, table.data(), bytes, device_); !bad.ok())
+        return bad.of_class(MPI_ERR_OTHER);
     *out = detail::offsets_in(static_cast<const std::int64_t *>(offsets_.address), message.piece());
     return {};
 }
@@ -167,37 +167,37 @@ mpix_prequest *device_copy::opaque_handle(bool sole_waiter) const {
                      : detail::inline_capable_send(handle(), inline_threads_);
 }
 
-transport::outcome device_copy::install(const device_route &route) {
+status device_copy::install(const device_route &route) {
     return gpus_.write(&handle()->landing, &route, sizeof route, device_);
 }
 
-transport::outcome device_copy::place_layouts(const std::shared_ptr<const plan> &from,
-                                              const std::shared_ptr<const plan> &to, const mpix_layouts **out) {
+status device_copy::place_layouts(const std::shared_ptr<const plan> &from, const std::shared_ptr<const plan> &to,
+                                  const mpix_layouts **out) {
     mpix_layouts both{nullptr, nullptr};
 #if MPIX_HAVE_CUDA
     const auto place = [this](const std::shared_ptr<const plan> &type, const mpix_typemap **map) {
-        if (type == nullptr) return transport::outcome{};
-        auto bad = gpu::place(&typemap_of(*type)->map, device_, map);
-        if (bad.empty()) types_.push_back({type, *map});
+        if (type == nullptr) return status{};
+        auto bad = from_sentence(gpu::place(&typemap_of(*type)->map, device_, map));
+        if (bad.ok()) types_.push_back({type, *map});
         return bad;
     };
-    if (auto bad = place(from, &both.from); !bad.empty()) return bad;
-    if (auto bad = place(to, &both.to); !bad.empty()) return bad;
+    if (auto bad = place(from, &both.from); !bad.ok()) return bad;
+    if (auto bad = place(to, &both.to); !bad.ok()) return bad;
 #else
     static_cast<void>(from), static_cast<void>(to);
 #endif
     transport::region made;
-    if (auto bad = gpus_.allocate(sizeof both, device_, made); !bad.empty()) return bad;
+    if (auto bad = gpus_.allocate(sizeof both, device_, made); !bad.ok()) return bad;
     layouts_.push_back(made);
     *out = static_cast<const mpix_layouts *>(made.address);
     return gpus_.write(made.address, &both, sizeof both, device_);
 }
 
-transport::outcome device_copy::ready_count(std::uint64_t &out) {
+status device_copy::ready_count(std::uint64_t &out) {
     return gpus_.read(&out, &handle()->ready_count, sizeof out, device_);
 }
 
-transport::outcome device_copy::counts(kernels_counts &out) {
+status device_copy::counts(kernels_counts &out) {
     static_assert(offsetof(mpix_prequest, defer_count) == offsetof(mpix_prequest, ready_count) + 8 &&
                       offsetof(mpix_prequest, posted) == offsetof(mpix_prequest, ready_count) + 16,
                   "read as one piece");
@@ -205,11 +205,11 @@ transport::outcome device_copy::counts(kernels_counts &out) {
     return gpus_.read(&out, &handle()->ready_count, sizeof out, device_);
 }
 
-transport::outcome device_copy::states(std::vector<std::uint64_t> &out) {
+status device_copy::states(std::vector<std::uint64_t> &out) {
     return gpus_.read(out.data(), handle() + 1, out.size() * sizeof out[0], device_);
 }
 
-transport::outcome device_copy::set_ready_count(std::uint64_t readied) {
+status device_copy::set_ready_count(std::uint64_t readied) {
     return gpus_.write(&handle()->ready_count, &readied, sizeof readied, device_);
 }
 

@@ -59,24 +59,24 @@ public:
     device_copy &operator=(const device_copy &) = delete;
 
     // Makes the copy from the host's instance, as of the end of epoch `epoch`.
-    problem make(const copy_source &r, std::uint64_t epoch, std::uint32_t contributors);
+    status make(const copy_source &r, std::uint64_t epoch, std::uint32_t contributors);
     // No kernel of the user works with it any more, though one of the library may.
     void end();
     // Fill in the route. The caller opens the gate afterwards.
-    transport::outcome install(const device_route &route);
+    status install(const device_route &route);
     // Copies both sides' datatypes, either of which may be null, to the GPU, for as long as this copy lives.
-    transport::outcome place_layouts(const std::shared_ptr<const plan> &from, const std::shared_ptr<const plan> &to,
-                                     const mpix_layouts **out);
+    status place_layouts(const std::shared_ptr<const plan> &from, const std::shared_ptr<const plan> &to,
+                         const mpix_layouts **out);
 
     // How the engine reads the counter, and the last epoch in which kernels readied each partition.
-    transport::outcome ready_count(std::uint64_t &out);
+    status ready_count(std::uint64_t &out);
     // The counter, how many partitions kernels have ever deferred, and how far they have posted, all as of one moment.
     struct kernels_counts {
         std::uint64_t readied, deferred, posted;
     };
-    transport::outcome counts(kernels_counts &out);
-    transport::outcome states(std::vector<std::uint64_t> &out);
-    transport::outcome set_ready_count(std::uint64_t readied);
+    status counts(kernels_counts &out);
+    status states(std::vector<std::uint64_t> &out);
+    status set_ready_count(std::uint64_t readied);
 
     mpix_prequest *handle() const { return static_cast<mpix_prequest *>(memory_.address); }
     // The handle for the user's kernels, and one for kernels of the library, which "mpix_waiters" does not count.
@@ -92,7 +92,7 @@ public:
 private:
     mpix_prequest *opaque_handle(bool sole_waiter) const;
     void bury();
-    problem write_offset_table(const copy_source &r, const std::int64_t **out);
+    status write_offset_table(const copy_source &r, const std::int64_t **out);
 
     transport::transport &gpus_;
     int device_;

@@ -7,6 +7,7 @@
 
 #include "device/kernels/drain.h"
 #include "host/export/device_request.h"
+#include "host/gpu_pending.h"
 #include "host/progress.h"
 #include "transport/select.h"
 
@@ -48,11 +49,11 @@ bool inline_drain::end() {
     return true;
 }
 
-transport::outcome inline_drain::allocate() {
+status inline_drain::allocate() {
     if (view_ != nullptr) return {};
     if (!told_)
         if (auto bad = transport::node_memory().allocate(senders_ * sizeof(std::uint64_t), transport::on_host, told_);
-            !bad.empty())
+            !bad.ok())
             return bad;
     void *view = nullptr;
     auto bad = gpus_.acquire_view(told_, device_, view);
@@ -89,20 +90,20 @@ bool inline_drain::look_due(std::uint64_t epoch) {
 }
 
 bool inline_drain::busy() {
-    transport::outcome problem;
-    return draining_ != nullptr && !draining_->finished(problem);
+    status ignored;
+    return draining_ != nullptr && !is_finished(*draining_, ignored);
 }
 
-transport::outcome inline_drain::take_rest(mpix_prequest *receive) {
-    transport::outcome problem;
-    if (draining_ != nullptr && !draining_->finished(problem)) return {};
+status inline_drain::take_rest(mpix_prequest *receive) {
+    status bad;
+    if (draining_ != nullptr && !is_finished(*draining_, bad)) return {};
     draining_ = nullptr;
-    if (!problem.empty()) return problem;
+    if (!bad.ok()) return bad;
 #if MPIX_HAVE_NVCC
-    return gpu::start_inline_drain(receive, device_, draining_);
+    return from_sentence(gpu::start_inline_drain(receive, device_, draining_));
 #else
     static_cast<void>(receive);
-    return "mpix was built without CUDA kernels";
+    return failure("mpix was built without CUDA kernels");
 #endif
 }
 

@@ -36,7 +36,7 @@ public:
     inline_drain &operator=(const inline_drain &) = delete;
 
     // Allocates words in which kernels tell which partitions are in the user's buffer.
-    transport::outcome allocate();
+    status allocate();
     std::uint64_t *told_by_kernels() const { return view_; }
 
     // Whether kernels have told of all partitions in that epoch.
@@ -48,7 +48,7 @@ public:
     // twice as long.
     bool look_due(std::uint64_t epoch);
     // Launches a kernel of the library that takes out what is there, unless one is running. Does not wait.
-    transport::outcome take_rest(mpix_prequest *receive);
+    status take_rest(mpix_prequest *receive);
     // Whether that kernel may be running.
     bool busy();
     // Waits for it, and gives back the words. False: it has not ended by the stall deadline. Then the memory that it

@@ -18,6 +18,7 @@
 #include "host/format.h"
 #include "transport/select.h"
 
+using mpix::failure;
 using mpix::format;
 
 namespace {
@@ -74,14 +75,14 @@ int describe() {
 #define MPIX_KNOB(member, type, variable, initial, meaning) print_knob(variable, initial, meaning);
 #include "host/config.def"
 #undef MPIX_KNOB
-    if (const std::string bad = mpix::read_environment(); !bad.empty()) {
+    if (const mpix::status bad = mpix::read_environment(); !bad.ok()) {
         std::fflush(stdout);
-        std::fprintf(stderr, "mpix_info: %s\n", bad.c_str());
+        std::fprintf(stderr, "mpix_info: %s\n", bad.message().c_str());
         return 1;
     }
     print("transports, in this process:\n");
     for (const auto &[name, why_not, device] : mpix::transport::available())
-        print(format("  {:<9} {}{}\n", name, why_not.empty() ? "usable" : "not usable: " + why_not,
+        print(format("  {:<9} {}{}\n", name, why_not.ok() ? "usable" : "not usable: " + why_not.message(),
                      device.empty() ? "" : ", by " + device));
     print(format("work queues to other nodes: executed by {}\n", mpix::transport::queues_executed_by()));
     return 0;
@@ -94,8 +95,8 @@ struct arguments {
 };
 
 template <class Number>
-std::string read_number(const char *name, const char *text, Number least, Number &out) {
-    if (text == nullptr) return format("{} needs a number", name);
+mpix::status read_number(const char *name, const char *text, Number least, Number &out) {
+    if (text == nullptr) return failure(format("{} needs a number", name));
     const char *const end = text + std::strlen(text);
     const auto [next, error] = std::from_chars(text, end, out);
     if (error != std::errc{} || next != end || out < least)
@@ -103,11 +104,11 @@ std::string read_number(const char *name, const char *text, Number least, Number
     return {};
 }
 
-std::string read_arguments(int count, char **values, arguments &out) {
+mpix::status read_arguments(int count, char **values, arguments &out) {
     const char *needs_pairs = nullptr;
     for (int i = 1; i < count; ++i) {
         const std::string name = values[i];
-        std::string bad;
+        mpix::status bad;
         if (name == "--pairs") {
             out.pairs = true;
         } else if (name == "--bytes") {
@@ -115,13 +116,13 @@ std::string read_arguments(int count, char **values, arguments &out) {
         } else if (name == "--partitions") {
             bad = read_number(needs_pairs = "--partitions", values[++i], 1, out.partitions);
         } else {
-            bad = format("\"{}\" is no argument of mpix_info", name);
+            bad = failure(format("\"{}\" is no argument of mpix_info", name));
         }
-        if (!bad.empty()) return bad;
+        if (!bad.ok()) return bad;
     }
-    if (needs_pairs != nullptr && !out.pairs) return format("{} goes with --pairs", needs_pairs);
+    if (needs_pairs != nullptr && !out.pairs) return failure(format("{} goes with --pairs", needs_pairs));
     if (out.bytes % out.partitions != 0)
-        return format("--bytes is {}, which {} partitions of one size do not make", out.bytes, out.partitions);
+        return failure(format("--bytes is {}, which {} partitions of one size do not make", out.bytes, out.partitions));
     return {};
 }
 
@@ -192,8 +193,8 @@ int main(int count, char **values) {
         return 0;
     }
     arguments a;
-    if (const std::string bad = read_arguments(count, values, a); !bad.empty()) {
-        std::fprintf(stderr, "mpix_info: %s\n%s", bad.c_str(), usage);
+    if (const mpix::status bad = read_arguments(count, values, a); !bad.ok()) {
+        std::fprintf(stderr, "mpix_info: %s\n%s", bad.message().c_str(), usage);
         return 2;
     }
     return a.pairs ? describe_pairs(&count, &values, a) : describe();

@@ -57,10 +57,10 @@ std::string version_name(std::uint64_t version) {
                   std::string{char(version), char(version >> 8), char(version >> 16), char(version >> 24)});
 }
 
-// Of all processes; a sentence if they are not the same. What this sends is the same in all versions, and is sent before
+// Of all processes; a failure if they are not the same. What this sends is the same in all versions, and is sent before
 // anything else. It does not block: a process that runs without mpix never comes, and this is to be said; and the blocking
 // collective that such a process calls first is not to be taken for it.
-std::string compare_versions() {
+status compare_versions() {
     constexpr std::uint64_t mine = std::uint64_t{MPIX_VERSION_MAJOR} << 56 | std::uint64_t{MPIX_VERSION_MINOR} << 48 |
                                    std::uint64_t{MPIX_VERSION_PATCH} << 32 | control_magic;
     const std::uint64_t told[2] = {mine, ~mine};
@@ -85,7 +85,7 @@ std::string compare_versions() {
                    "still waiting",
                    waited));
     }
-    if (code != MPI_SUCCESS) return "the versions of mpix of the processes could not be compared";
+    if (code != MPI_SUCCESS) return failure("the versions of mpix of the processes could not be compared");
     const std::uint64_t newest = most[0], oldest = ~most[1];
     if (newest == oldest) return {};
     return format(
@@ -122,7 +122,7 @@ enum class init_call { plain, threads };
 int begin(init_call asked, int *argc, char ***argv, int required, int *provided) {
     refuse_foreign_library();
     find_tools();
-    std::string bad = read_environment();
+    status bad = read_environment();
     // The setup of exported requests must get on while the user's thread sits in a kernel or in cudaStreamSynchronize. Between
     // nodes it goes by MPI, so there the progress thread needs MPI_THREAD_MULTIPLE, which makes all traffic dearer.
     const bool want_multiple =
@@ -135,12 +135,12 @@ int begin(init_call asked, int *argc, char ***argv, int required, int *provided)
         code = next.Init_thread(argc, argv, want_multiple ? MPI_THREAD_MULTIPLE : required, provided);
     }
     if (code != MPI_SUCCESS) return code;
-    if (const std::string unlike = compare_versions(); bad.empty()) bad = unlike;
+    if (const status unlike = compare_versions(); bad.ok()) bad = unlike;
     const char *const init = asked == init_call::plain ? "MPI_Init" : "MPI_Init_thread";
-    if (const std::string hidden = tool_in_front(init); bad.empty()) bad = hidden;
+    if (const status hidden = tool_in_front(init); bad.ok()) bad = hidden;
     communicators().start();
     end_setup_with_self();
-    if (!bad.empty()) return raise(MPI_COMM_WORLD, "MPI_Init", {MPI_ERR_OTHER, bad});
+    if (!bad.ok()) return raise(MPI_COMM_WORLD, "MPI_Init", bad.of_class(MPI_ERR_OTHER));
     const bool thread_safe = *provided == MPI_THREAD_MULTIPLE;
     *provided = told_level = std::min(*provided, required);
     start_thread_check(told_level);

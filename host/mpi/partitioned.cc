@@ -68,9 +68,9 @@ problem check(const arguments &a, const char *peer_name, operation &op) {
         return {MPI_ERR_TAG, a.tag == MPI_ANY_TAG ? "tag is MPI_ANY_TAG; partitioned communication takes no wildcards"
                                                   : format("tag is {}; it must be within 0 to {}", a.tag, tag_limit())};
     if (!is_committed(a.datatype)) return not_committed();
-    std::string why;
+    status why;
     op.type = plan_of(a.datatype, why);
-    if (op.type == nullptr) return {MPI_ERR_TYPE, "datatype: " + why};
+    if (op.type == nullptr) return why.in_context("datatype: ").of_class(MPI_ERR_TYPE);
     if (a.count > 0 && op.type->size > 0) {
         const auto limit = static_cast<std::uint64_t>(1) << 60;
         if (static_cast<std::uint64_t>(a.count) >

@@ -110,7 +110,7 @@ void find_tools() {
 
 bool tool_wants_init() { return next.Init != PMPI_Init && next.Init_thread == PMPI_Init_thread; }
 
-std::string tool_in_front(const char *init) {
+status tool_in_front(const char *init) {
     // A library that has passed this call on to us, and calls no PMPI_ function, passes the others on too.
     const link_map *passes_on = in_front_of(init), *first = nullptr;
     if (passes_on != nullptr && calls_library(passes_on)) passes_on = nullptr;

@@ -9,6 +9,8 @@
 
 #include <string>
 
+#include "transport/status.h"
+
 namespace mpix {
 
 // The functions that calls are passed on to: the MPI library's, or those of a tool behind mpix. mpix itself calls the library by
@@ -27,8 +29,8 @@ void find_tools();
 // Whether a tool behind us wraps MPI_Init and not MPI_Init_thread.
 bool tool_wants_init();
 
-// Empty, or an error message that names a library in front of mpix that does not pass its calls on. `init`: the present call.
-std::string tool_in_front(const char *init);
+// A failure names a library in front of mpix that does not pass its calls on. `init`: the present call.
+status tool_in_front(const char *init);
 // Why MPI is initialised although mpix has not seen MPI_Init.
 std::string why_init_unseen();
 

@@ -57,20 +57,20 @@ struct work {
     bool on_gpu() const { return memory.owner != nullptr || packed.owner != nullptr; }
 };
 
-problem check(const call &c) {
-    if (c.comm == MPI_COMM_NULL) return {MPI_ERR_COMM, "comm is MPI_COMM_NULL"};
-    if (c.count < 0) return {MPI_ERR_COUNT, format("{} is {}", c.count_name(), c.count)};
-    if (c.datatype == MPI_DATATYPE_NULL) return {MPI_ERR_TYPE, "datatype is MPI_DATATYPE_NULL"};
-    if (c.size < 0) return {MPI_ERR_ARG, format("{} is {}", c.size_name(), c.size)};
-    if (c.position < 0) return {MPI_ERR_ARG, format("position is {}", c.position)};
+status check(const call &c) {
+    if (c.comm == MPI_COMM_NULL) return failure(MPI_ERR_COMM, "comm is MPI_COMM_NULL");
+    if (c.count < 0) return failure(MPI_ERR_COUNT, format("{} is {}", c.count_name(), c.count));
+    if (c.datatype == MPI_DATATYPE_NULL) return failure(MPI_ERR_TYPE, "datatype is MPI_DATATYPE_NULL");
+    if (c.size < 0) return failure(MPI_ERR_ARG, format("{} is {}", c.size_name(), c.size));
+    if (c.position < 0) return failure(MPI_ERR_ARG, format("position is {}", c.position));
     return {};
 }
 
-problem not_committed() { return {MPI_ERR_TYPE, "datatype is not committed; call MPI_Type_commit first"}; }
+status not_committed() { return failure(MPI_ERR_TYPE, "datatype is not committed; call MPI_Type_commit first"); }
 
-// The plan, the room, and where the buffers are. Without a plan the MPI library packs: if `why_not` is empty, since a plan does
+// The plan, the room, and where the buffers are. Without a plan the MPI library packs: if `why_not` is success, since a plan does
 // not pay yet; otherwise since no plan is possible.
-problem prepare(const call &c, work &out, std::string &why_not) {
+status prepare(const call &c, work &out, status &why_not) {
     type_facts facts;
     bool by_library = library_packs_small(c.datatype, c.count, facts);
     if (!by_library) {
@@ -79,24 +79,25 @@ problem prepare(const call &c, work &out, std::string &why_not) {
         by_library = out.type == nullptr && library_packs_sooner(c.datatype, c.count, facts);
         if (out.type == nullptr && !by_library) out.type = plan_of(c.datatype, why_not);
     }
-    if (by_library) why_not = facts.problem;
-    if (out.type == nullptr && !why_not.empty()) {
+    if (by_library) why_not = from_sentence(std::string(facts.problem));
+    if (out.type == nullptr && !why_not.ok()) {
         out.memory = transport::locate(c.memory);
         out.packed = transport::locate(c.packed);
         return {};
     }
     const std::int64_t room = c.size - c.position, size = by_library ? facts.size : out.type->size;
     if (size != 0 && c.count > std::numeric_limits<std::int64_t>::max() / size)
-        return {MPI_ERR_COUNT, format("{} is {}: more bytes than can be counted", c.count_name(), c.count)};
+        return failure(MPI_ERR_COUNT, format("{} is {}: more bytes than can be counted", c.count_name(), c.count));
     out.bytes = size * c.count;
     if (out.bytes > room)
-        return {MPI_ERR_TRUNCATE, format("{} bytes do not fit between position {} and {} {}", out.bytes, c.position,
-                                         c.size_name(), c.size)};
+        return failure(MPI_ERR_TRUNCATE, format("{} bytes do not fit between position {} and {} {}", out.bytes,
+                                                c.position, c.size_name(), c.size));
     if (out.bytes == 0) return {};
-    if (c.packed == nullptr) return {MPI_ERR_BUFFER, format("{} is a null pointer", c.unpack ? "inbuf" : "outbuf")};
+    if (c.packed == nullptr)
+        return failure(MPI_ERR_BUFFER, format("{} is a null pointer", c.unpack ? "inbuf" : "outbuf"));
     const std::int64_t some_byte = by_library ? facts.true_lower : out.type->first_offset();
     if (c.memory == nullptr && some_byte == 0)  // otherwise it is MPI_BOTTOM
-        return {MPI_ERR_BUFFER, format("{} is a null pointer", c.unpack ? "outbuf" : "inbuf")};
+        return failure(MPI_ERR_BUFFER, format("{} is a null pointer", c.unpack ? "outbuf" : "inbuf"));
     // By a byte of the datatype's: the address itself may be MPI_BOTTOM.
     out.memory = transport::locate(static_cast<char *>(c.memory) + some_byte);
     out.packed = transport::locate(c.packed);
@@ -119,7 +120,7 @@ gpu::message message_of(const call &c, const work &w, const typemap &map) {
 }
 
 // The elements are in host memory, the packed bytes on a GPU: by way of host memory, in pieces.
-std::string move_across(const call &c, const work &w) {
+status move_across(const call &c, const work &w) {
     constexpr std::int64_t piece = std::int64_t{8} << 20;
     std::vector<char> staging(static_cast<std::size_t>(std::min(w.bytes, piece)));
     char *const memory = static_cast<char *>(c.memory), *const packed = static_cast<char *>(c.packed) + c.position;
@@ -128,20 +129,20 @@ std::string move_across(const call &c, const work &w) {
         if (!c.unpack) pack_range(*w.type, memory, at, n, staging.data());
         std::string bad = c.unpack ? gpu::copy(staging.data(), packed + at, n, w.packed.device)
                                    : gpu::copy(packed + at, staging.data(), n, w.packed.device);
-        if (!bad.empty()) return bad;
+        if (!bad.empty()) return failure(std::move(bad));
         if (c.unpack) unpack_range(*w.type, memory, at, n, staging.data());
     }
     return {};
 }
 
-std::string move_on_gpu(const call &c, const work &w) {
+status move_on_gpu(const call &c, const work &w) {
     if (w.memory.owner == nullptr) return move_across(c, w);
     const auto map = typemap_of(*w.type);
     const gpu::message m = message_of(c, w, *map);
-    return config().explain ? run_explained(c.name, *w.type, m) : gpu::run(m);
+    return config().explain ? run_explained(c.name, *w.type, m) : from_sentence(gpu::run(m));
 }
 #else
-std::string move_on_gpu(const call &, const work &) { return "mpix was built without CUDA"; }
+status move_on_gpu(const call &, const work &) { return failure("mpix was built without CUDA"); }
 #endif
 
 void move_on_host(const call &c, const work &w) {
@@ -156,19 +157,19 @@ void move_on_host(const call &c, const work &w) {
 template <class Count, class Library>
 int carry_out(const call &c, Count *position, const Library &by_library) {
     if (position == nullptr || !mpi_is_up()) return from_library(by_library());
-    problem bad = check(c);
+    status bad = check(c);
     work w;
-    std::string why_not;
-    if (!bad) bad = prepare(c, w, why_not);
-    if (bad) return raise(c.comm, c.name, bad);
-    if (w.type == nullptr && (w.bytes != 0 || !why_not.empty())) {
+    status why_not;
+    if (bad.ok()) bad = prepare(c, w, why_not);
+    if (!bad.ok()) return raise(c.comm, c.name, bad);
+    if (w.type == nullptr && (w.bytes != 0 || !why_not.ok())) {
         if (!w.on_gpu()) return from_library(by_library());
-        return raise(c.comm, c.name, {MPI_ERR_TYPE, why_not});
+        return raise(c.comm, c.name, why_not.of_class(MPI_ERR_TYPE));
     }
     if (w.bytes != 0) {
         if (w.on_gpu()) {
-            if (const std::string failed = move_on_gpu(c, w); !failed.empty())
-                return raise(c.comm, c.name, {MPI_ERR_OTHER, failed});
+            if (const status failed = move_on_gpu(c, w); !failed.ok())
+                return raise(c.comm, c.name, failed.of_class(MPI_ERR_OTHER));
         } else {
             move_on_host(c, w);
         }
@@ -193,43 +194,43 @@ template <class Count, class Library>
 int pack_size(const char *name, Count incount, MPI_Datatype datatype, MPI_Comm comm, Count *size,
               const Library &by_library) {
     if (size == nullptr || !mpi_is_up()) return from_library(by_library());
-    if (const problem bad = check({name, false, nullptr, incount, datatype, nullptr, 0, 0, comm}); bad)
+    if (const status bad = check({name, false, nullptr, incount, datatype, nullptr, 0, 0, comm}); !bad.ok())
         return raise(comm, name, bad);
     const type_facts facts = quick_facts_of(datatype);
     if (!envelope_of(datatype).problem.empty()) return from_library(by_library());
     if (facts.size != 0 && incount > std::numeric_limits<Count>::max() / facts.size) {
         *size = MPI_UNDEFINED;
-        return raise(comm, name, {MPI_ERR_COUNT, format("{} elements have more bytes than size can say", incount)});
+        return raise(comm, name,
+                     failure(MPI_ERR_COUNT, format("{} elements have more bytes than size can say", incount)));
     }
     *size = static_cast<Count>(incount * facts.size);
     return MPI_SUCCESS;
 }
 
 int enqueue(const call &c, MPI_Count *position, gpu::stream_handle stream) {
-    if (position == nullptr) return raise(c.comm, c.name, {MPI_ERR_ARG, "position is a null pointer"});
+    if (position == nullptr) return raise(c.comm, c.name, failure(MPI_ERR_ARG, "position is a null pointer"));
     demand_mpi(c.name);
-    problem bad = check(c);
+    status bad = check(c);
     work w;
-    std::string why_not;
-    if (!bad) bad = prepare(c, w, why_not);
-    if (!bad && !why_not.empty()) bad = {MPI_ERR_TYPE, why_not};
-    if (!bad && w.bytes != 0) {
+    status why_not;
+    if (bad.ok()) bad = prepare(c, w, why_not);
+    if (bad.ok()) bad = why_not.of_class(MPI_ERR_TYPE);
+    if (bad.ok() && w.bytes != 0) {
         if (w.memory.owner == nullptr) {
-            bad = {MPI_ERR_BUFFER, format("{} is not GPU memory", c.unpack ? "outbuf" : "inbuf")};
+            bad = failure(MPI_ERR_BUFFER, format("{} is not GPU memory", c.unpack ? "outbuf" : "inbuf"));
         } else {
 #if MPIX_HAVE_CUDA
             const auto map = typemap_of(*w.type);
             const gpu::message m = message_of(c, w, *map);
-            if (const std::string failed =
-                    config().explain ? enqueue_explained(c.name, *w.type, m, stream) : gpu::enqueue(m, stream);
-                !failed.empty())
-                bad = {MPI_ERR_OTHER, failed};
+            const status failed = config().explain ? enqueue_explained(c.name, *w.type, m, stream)
+                                                   : from_sentence(gpu::enqueue(m, stream));
+            bad = failed.of_class(MPI_ERR_OTHER);
 #else
             static_cast<void>(stream);
 #endif
         }
     }
-    if (bad) return raise(c.comm, c.name, bad);
+    if (!bad.ok()) return raise(c.comm, c.name, bad);
     *position += w.bytes;
     return MPI_SUCCESS;
 }

@@ -38,23 +38,23 @@ std::map<MPIX_Typemap, exported> &handles() {
     return *all;
 }
 
-problem create(MPI_Datatype datatype, int device, MPIX_Typemap *map) {
-    if (map == nullptr) return {MPI_ERR_ARG, "map is a null pointer"};
+status create(MPI_Datatype datatype, int device, MPIX_Typemap *map) {
+    if (map == nullptr) return failure(MPI_ERR_ARG, "map is a null pointer");
     *map = MPIX_TYPEMAP_NULL;
-    if (datatype == MPI_DATATYPE_NULL) return {MPI_ERR_TYPE, "datatype is MPI_DATATYPE_NULL"};
+    if (datatype == MPI_DATATYPE_NULL) return failure(MPI_ERR_TYPE, "datatype is MPI_DATATYPE_NULL");
     if (device != MPIX_ON_HOST && (device < 0 || device >= gpu::number_of_devices()))
-        return {MPI_ERR_ARG, format("device is {}, of {}", device, gpu::number_of_devices())};
-    std::string why_not;
+        return failure(MPI_ERR_ARG, format("device is {}, of {}", device, gpu::number_of_devices()));
+    status why_not;
     const auto plan = plan_of(datatype, why_not);
-    if (plan == nullptr) return {MPI_ERR_TYPE, why_not};
-    if (plan->size == 0) return {MPI_ERR_TYPE, "the datatype has no bytes"};
+    if (plan == nullptr) return why_not.of_class(MPI_ERR_TYPE);
+    if (plan->size == 0) return failure(MPI_ERR_TYPE, "the datatype has no bytes");
     const auto type = typemap_of(*plan);
     *map = &type->map;
 #if MPIX_HAVE_CUDA
     if (device != MPIX_ON_HOST)
         if (const std::string failed = gpu::place(&type->map, device, map); !failed.empty()) {
             *map = MPIX_TYPEMAP_NULL;
-            return {MPI_ERR_OTHER, failed};
+            return failure(MPI_ERR_OTHER, failed);
         }
 #endif
     const std::lock_guard lock(mutex());
@@ -62,13 +62,13 @@ problem create(MPI_Datatype datatype, int device, MPIX_Typemap *map) {
     return {};
 }
 
-problem destroy(MPIX_Typemap *map) {
-    if (map == nullptr) return {MPI_ERR_ARG, "map is a null pointer"};
+status destroy(MPIX_Typemap *map) {
+    if (map == nullptr) return failure(MPI_ERR_ARG, "map is a null pointer");
     if (*map == MPIX_TYPEMAP_NULL) return {};
     std::shared_ptr<const typemap> last;  // ends after the lock
     const std::lock_guard lock(mutex());
     const auto found = handles().find(*map);
-    if (found == handles().end()) return {MPI_ERR_ARG, "map is not a map that exists"};
+    if (found == handles().end()) return failure(MPI_ERR_ARG, "map is not a map that exists");
     if (--found->second.users == 0) {
 #if MPIX_HAVE_CUDA
         if (found->second.device != MPIX_ON_HOST) gpu::unplace(*map, found->second.device);
@@ -85,19 +85,19 @@ problem destroy(MPIX_Typemap *map) {
 MPIX_SYMBOL int MPIX_Typemap_create(MPI_Datatype datatype, int device, MPIX_Typemap *map) try {
     MPIX_CHECK_THREAD("MPIX_Typemap_create", of_world());
     demand_mpi("MPIX_Typemap_create");
-    problem bad;
+    status bad;
     try {
         bad = create(datatype, device, map);
     } catch (const std::bad_alloc &) {
-        bad = {MPI_ERR_NO_MEM, "no memory for the map"};
+        bad = failure(MPI_ERR_NO_MEM, "no memory for the map");
     }
-    return bad ? raise(MPI_COMM_WORLD, "MPIX_Typemap_create", bad) : MPI_SUCCESS;
+    return bad.ok() ? MPI_SUCCESS : raise(MPI_COMM_WORLD, "MPIX_Typemap_create", bad);
 }
 MPIX_BOUNDARY("MPIX_Typemap_create", of_world())
 
 MPIX_SYMBOL int MPIX_Typemap_free(MPIX_Typemap *map) try {
     MPIX_CHECK_THREAD("MPIX_Typemap_free", of_world());
-    const problem bad = destroy(map);
-    return bad ? raise(MPI_COMM_WORLD, "MPIX_Typemap_free", bad) : MPI_SUCCESS;
+    const status bad = destroy(map);
+    return bad.ok() ? MPI_SUCCESS : raise(MPI_COMM_WORLD, "MPIX_Typemap_free", bad);
 }
 MPIX_BOUNDARY("MPIX_Typemap_free", of_world())

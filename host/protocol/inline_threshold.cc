@@ -9,6 +9,7 @@
 #include "host/config.h"
 #include "host/control/setup_mutex.h"
 #include "host/format.h"
+#include "host/gpu_pending.h"
 #include "host/progress.h"
 
 namespace mpix {
@@ -66,13 +67,13 @@ std::string described(const inline_threshold &limit) {
 }
 
 void inline_meter::look_at(measurement &m, int device) const {
-    transport::outcome problem;
-    if (m.under_way == nullptr || !m.under_way->finished(problem)) return;
+    status bad;
+    if (m.under_way == nullptr || !is_finished(*m.under_way, bad)) return;
     m.under_way = nullptr;
-    m.failure = problem;
-    if (!problem.empty()) return;
+    m.result = bad;
+    if (!m.result.ok()) return;
     m.costs = costs_of(calls_.times(device));
-    if (inline_threshold_bytes(m.costs) == 0) m.failure = "what was measured cannot be";
+    if (inline_threshold_bytes(m.costs) == 0) m.result = failure("what was measured cannot be");
 }
 
 bool inline_meter::busy() {
@@ -87,8 +88,8 @@ bool inline_meter::busy() {
 void inline_meter::begin(void *at_peer, int device, int peer_world) {
     if (all_.count({device, peer_world}) != 0 || busy()) return;
     measurement &m = all_[{device, peer_world}];
-    m.failure = calls_.start(at_peer, device, m.under_way);
-    if (m.failure.empty()) m.failure = not_measured;
+    m.result = from_sentence(calls_.start(at_peer, device, m.under_way));
+    if (m.result.ok()) m.result = failure(not_measured);
 }
 
 inline_threshold inline_meter::limit(int device, int peer_world) {
@@ -96,7 +97,7 @@ inline_threshold inline_meter::limit(int device, int peer_world) {
     if (found == all_.end()) return usual(not_measured);
     measurement &m = found->second;
     look_at(m, device);
-    if (!m.failure.empty()) return usual(m.failure);
+    if (!m.result.ok()) return usual(m.result.message());
     return {inline_threshold_bytes(m.costs), inline_threshold::origin::measured, m.costs, {}};
 }
 

@@ -68,7 +68,7 @@ private:
     struct measurement {
         std::unique_ptr<gpu::pending> under_way;
         inline_costs costs;
-        std::string failure;  // empty: costs are valid
+        status result;  // of success: costs are valid
     };
     void look_at(measurement &m, int device) const;
 

@@ -93,17 +93,17 @@ void note(const char *call, const plan &type, const gpu::message &m, double us) 
 
 }  // namespace
 
-std::string run_explained(const char *call, const plan &type, const gpu::message &m) {
+status run_explained(const char *call, const plan &type, const gpu::message &m) {
     const auto begin = std::chrono::steady_clock::now();
-    std::string bad = gpu::run(m);
+    status bad = from_sentence(gpu::run(m));
     const std::chrono::duration<double, std::micro> time = std::chrono::steady_clock::now() - begin;
-    if (bad.empty()) note(call, type, m, time.count());
+    if (bad.ok()) note(call, type, m, time.count());
     return bad;
 }
 
-std::string enqueue_explained(const char *call, const plan &type, const gpu::message &m, gpu::stream_handle stream) {
-    std::string bad = gpu::enqueue(m, stream);
-    if (bad.empty()) note(call, type, m, 0);
+status enqueue_explained(const char *call, const plan &type, const gpu::message &m, gpu::stream_handle stream) {
+    status bad = from_sentence(gpu::enqueue(m, stream));
+    if (bad.ok()) note(call, type, m, 0);
     return bad;
 }
 #endif

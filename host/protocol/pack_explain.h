@@ -20,8 +20,8 @@ std::vector<std::string> explain_pack(const char *call, const plan &type, std::i
 
 #if MPIX_HAVE_CUDA
 // As gpu::run and gpu::enqueue, with a line printed on first use.
-std::string run_explained(const char *call, const plan &type, const gpu::message &m);
-std::string enqueue_explained(const char *call, const plan &type, const gpu::message &m, gpu::stream_handle stream);
+status run_explained(const char *call, const plan &type, const gpu::message &m);
+status enqueue_explained(const char *call, const plan &type, const gpu::message &m, gpu::stream_handle stream);
 #endif
 // In MPI_Finalize.
 void tell_pack_times();

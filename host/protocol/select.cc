@@ -43,12 +43,12 @@ std::string why_no_single_copy(const single_copy &pair) {
         return format("a partition has less than {} bytes (MPIX_SINGLE_COPY_BYTES)", pair.least);
     if (pair.sender_gaps) return "the send buffer has gaps";
     if (pair.receiver_gaps) return "the receive buffer has gaps";
-    return pair.unreached;
+    return pair.unreached.message();
 }
 
 std::string why_staged(const gpu_end &end) {
     if (!end.on_gpu) return {};
-    if (!end.network_cannot.empty()) return end.network_cannot;
+    if (!end.network_cannot.ok()) return end.network_cannot.message();
     if (end.gaps) return "the buffer has gaps";
     return end.empty ? "the message is empty" : "";
 }

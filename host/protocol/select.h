@@ -21,7 +21,7 @@ struct single_copy {
     bool sender_on_gpu = false, sender_gaps = false;
     std::uint64_t partition_bytes = 0;  // the sender's
     std::uint64_t least = 0;            // the sender's MPIX_SINGLE_COPY_BYTES; 0: never
-    std::string unreached;              // why the sender cannot write to the receiver's memory
+    status unreached;                   // why the sender cannot write to the receiver's memory
     bool receiver_gaps = false;
 };
 // Why it does not; empty: it does.
@@ -31,7 +31,7 @@ std::string why_no_single_copy(const single_copy &pair);
 // a send's buffer, whatever memory it goes to; for a receive's, if the sender's network and buffer allow it.
 struct gpu_end {
     bool on_gpu = false, gaps = false, empty = false;
-    std::string network_cannot;  // why it cannot; empty: it can
+    status network_cannot;  // success: it can
 };
 // Why it does not; empty: it does, or the buffer is host memory.
 std::string why_staged(const gpu_end &sender);

@@ -130,21 +130,21 @@ problem request::check_buffer() const {
 problem request::allocate_words(std::uint64_t extra_bytes) {
     if (auto bad =
             transport::node_memory().allocate(sizeof(mpix_words) + extra_bytes, transport::on_host, words_region);
-        !bad.empty())
-        return {MPI_ERR_NO_MEM, bad};
+        !bad.ok())
+        return {MPI_ERR_NO_MEM, bad.message()};
     words = static_cast<mpix_words *>(words_region.address);
     home->words = words;
     return {};
 }
 
-transport::outcome request::attach_peers(const transport::wire_region &wire, int user, transport::region &out) {
+status request::attach_peers(const transport::wire_region &wire, int user, transport::region &out) {
     if (transport::by_network(wire.transport)) {
         if (wire_ == nullptr || wire_->id() != wire.transport)
-            return "the peer is reached by a network that is not in use here";
+            return failure("the peer is reached by a network that is not in use here");
         return wire_->attach(wire, peer_world(), out);
     }
     transport::transport *const owner = transport::by_id(wire.transport);
-    return owner == nullptr ? "the peer chose a transport that is not here" : owner->attach(wire, user, out);
+    return owner == nullptr ? failure("the peer chose a transport that is not here") : owner->attach(wire, user, out);
 }
 
 void request::detach_peers(transport::region &r) {
@@ -156,8 +156,8 @@ void request::detach_peers(transport::region &r) {
     r = {};
 }
 
-transport::outcome request::tell(const transport::region &r, std::uint64_t offset, std::uint64_t value) const {
-    if (!r) return "the peer has taken its memory back in the middle of an epoch";
+status request::tell(const transport::region &r, std::uint64_t offset, std::uint64_t value) const {
+    if (!r) return failure("the peer has taken its memory back in the middle of an epoch");
     if (r.remote) return attempt([&] { return wire_->put_word(r, offset, value); });
     char *const word = static_cast<char *>(r.address) + offset;
     if (r.device != transport::on_host) return transport::devices()->post_word(word, value, r.device);
@@ -167,7 +167,7 @@ transport::outcome request::tell(const transport::region &r, std::uint64_t offse
 
 problem request::load_gpu_kernels() const {
     if (place.owner == nullptr || total_bytes() == 0) return {};
-    const auto bad = gpu::load_on(place.device);
+    const std::string bad = gpu::load_on(place.device);
     // Without gaps on either side none of those kernels is needed, and the library may lack them for this GPU.
     if (bad.empty() || gapless) return {};
     return {MPI_ERR_OTHER, bad};
@@ -193,13 +193,8 @@ bool request::try_advance() {
     return goes_on;
 }
 
-int class_of(const transport::outcome &why) {
-    static const std::string_view by_system = std::strerror(ENOMEM);
-    return why == no_memory || std::string_view(why).ends_with(by_system) ? MPI_ERR_NO_MEM : MPI_ERR_OTHER;
-}
-
-void tell_reason(control_message &answer, const transport::outcome &why) {
-    const char *const told = why == no_memory ? "the process at the other end has no memory" : why.c_str();
+void tell_reason(control_message &answer, const status &why) {
+    const char *const told = why.out_of_memory() ? "the process at the other end has no memory" : why.message().c_str();
     std::strncpy(answer.reason, told, sizeof answer.reason - 1);
 }
 
@@ -267,9 +262,10 @@ std::string request::obstacle() {
 }
 
 problem request::ended_peer() const {
-    const transport::outcome lost = wire_ == nullptr ? transport::outcome{} : wire_->lost(peer_world());
-    return {process_failed, format("the process of rank {} (world rank {}) {}", op.peer, peer_world(),
-                                   lost.empty() ? "has ended" : "has ended, or cannot be reached any more: " + lost)};
+    const status lost = wire_ == nullptr ? status{} : wire_->lost(peer_world());
+    return {process_failed,
+            format("the process of rank {} (world rank {}) {}", op.peer, peer_world(),
+                   lost.ok() ? "has ended" : "has ended, or cannot be reached any more: " + lost.message())};
 }
 
 problem request::device_error() {
@@ -313,7 +309,7 @@ problem request::ending() {
         if (why.sentence != bad.sentence) why.sentence += "; " + bad.sentence;
         return why;
     } catch (const std::bad_alloc &) {
-        return {MPI_ERR_NO_MEM, no_memory};
+        return {MPI_ERR_NO_MEM, no_memory().message()};
     }
 }
 

@@ -187,9 +187,9 @@ protected:
     problem allocate_words(std::uint64_t extra_bytes);
     // A region of the peer's memory, by what its description says; and a word there, after all that was put there
     // before (store_release; pairs with load_acquire on the other side).
-    transport::outcome attach_peers(const transport::wire_region &wire, int user, transport::region &out);
+    status attach_peers(const transport::wire_region &wire, int user, transport::region &out);
     void detach_peers(transport::region &r);
-    transport::outcome tell(const transport::region &r, std::uint64_t offset, std::uint64_t value) const;
+    status tell(const transport::region &r, std::uint64_t offset, std::uint64_t value) const;
     // What may wait for kernels is done in the init call, before a kernel can wait for us.
     problem load_gpu_kernels() const;
     problem ended_peer() const;
@@ -201,7 +201,7 @@ protected:
     transport::network *wire_ = nullptr;  // of a pair that shares no memory; written under setup_mutex and engine
     std::atomic<bool> active_{false};
     std::uint64_t epoch_ = 0;
-    transport::outcome failure_;  // the pair cannot work; guarded by setup_mutex until gate opens
+    status failure_;  // the pair cannot work; guarded by setup_mutex until gate opens
     std::uint32_t refusal_ = refused_not;
     bool peer_ended_ = false;              // and so its epoch has failed, and all later ones will; guarded by `engine`
     std::uint64_t watched_word_ = 0;       // the epoch word, when it was last looked at; guarded by setup_mutex
@@ -209,14 +209,12 @@ protected:
     std::string path_ = "unmatched";       // guarded by setup_mutex
 };
 
-// class_of() gives no_memory an error class of its own.
-int class_of(const transport::outcome &why);  // what ends with the system's ENOMEM is one, too
 template <class Body>
-transport::outcome attempt(const Body &body) {
+status attempt(const Body &body) {
     try {
         return body();
     } catch (const std::bad_alloc &) {
-        return no_memory;
+        return no_memory();
     }
 }
 // False if memory ran out.
@@ -230,7 +228,7 @@ bool try_step(const Step &step) {
     }
 }
 // Put it into a message to the peer.
-void tell_reason(control_message &answer, const transport::outcome &why);
+void tell_reason(control_message &answer, const status &why);
 
 // Every partitioned request of this process, by the MPI library's handle.
 inline handle_table<request> &requests() {

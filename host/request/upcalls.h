@@ -39,11 +39,11 @@ bool process_has_ended(int world_rank);
 void send_control(int world_rank, control_message message);
 // By which network that process is reached; null if it shares memory with us, or, with a sentence in `why_not`, if there
 // is none.
-transport::network *network_to(int world_rank, transport::outcome &why_not);
+transport::network *network_to(int world_rank, status &why_not);
 // How to write to that process's own memory; null, with a sentence, if that cannot be done.
-const transport::peer_memory *memory_of(int world_rank, transport::outcome &why_not);
+const transport::peer_memory *memory_of(int world_rank, status &why_not);
 // Before it is told of any memory of ours.
-transport::outcome introduce_to(int world_rank, transport::network &network);
+status introduce_to(int world_rank, transport::network &network);
 
 // A send of another process, as its OFFER told of it: kept until it is withdrawn or both sides have freed the pair.
 struct offer {

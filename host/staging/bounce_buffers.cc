@@ -7,13 +7,13 @@
 
 namespace mpix {
 
-transport::outcome bounce_buffers::allocate(transport::transport &memory, transport::transport &gpus, int device) {
+status bounce_buffers::allocate(transport::transport &memory, transport::transport &gpus, int device) {
     const std::lock_guard lock(mutex_);
     if (made_) return {};
     transport::region all;
-    if (auto bad = memory.allocate(number * chunk_bytes, transport::on_host, all); !bad.empty()) return bad;
+    if (auto bad = memory.allocate(number * chunk_bytes, transport::on_host, all); !bad.ok()) return bad;
     void *view = nullptr;
-    if (auto bad = gpus.acquire_view(all, device, view); !bad.empty()) {
+    if (auto bad = gpus.acquire_view(all, device, view); !bad.ok()) {
         memory.release(all);
         return bad;
     }
@@ -47,7 +47,7 @@ void bounce_buffers::leave(int peer, locked_memory own, std::unique_ptr<transpor
 
 void bounce_buffers::reclaim() {
     std::erase_if(left_, [this](const left &l) {
-        transport::outcome ignored;
+        status ignored;
         if (!l.user->finished(ignored)) return false;
         --taken_[l.peer];
         free_.push_back(l.memory);

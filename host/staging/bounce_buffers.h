@@ -20,7 +20,7 @@ public:
     static constexpr unsigned most_of_one = 4;  // peer, which may not be taking anything just now
 
     // Makes them, the first time.
-    transport::outcome allocate(transport::transport &memory, transport::transport &gpus, int device);
+    status allocate(transport::transport &memory, transport::transport &gpus, int device);
     // False: too many are in use. Who has one gives it back once neither the GPU nor the network uses it any more, or
     // leaves it here with the transfer that may still do so.
     bool take(int peer, locked_memory &out);

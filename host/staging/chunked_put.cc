@@ -20,7 +20,7 @@ void leave(left_behind made) {
     const std::lock_guard lock(mutex);
     std::erase_if(*all, [](const left_behind &l) {
         return std::all_of(l.readers.begin(), l.readers.end(), [](const auto &reader) {
-            transport::outcome ignored;
+            status ignored;
             return reader->finished(ignored);
         });
     });
@@ -67,25 +67,25 @@ chunked_put::~chunked_put() {
     leave(std::move(left));
 }
 
-void chunked_put::fail(const transport::outcome &why) {
-    if (problem_.empty()) problem_ = why;
+void chunked_put::fail(const status &why) {
+    if (problem_.ok()) problem_ = why;
 }
 
 // The bytes, and behind them the flag; the network keeps that order.
 void chunked_put::put(std::uint64_t chunk, const char *from, std::unique_ptr<transport::transfer> &out) {
     const std::uint64_t begin = to_.chunks.begin(chunk), bytes = to_.chunks.end(chunk) - begin;
-    transport::outcome bad;
+    status bad;
     if (bytes != 0 && to_.reads_gpu != nullptr)
         bad = to_.reads_gpu->put(to_.landing, to_.offset + begin, from, bytes, out);
     else if (bytes != 0)
         bad = to_.wire->put(to_.landing, to_.offset + begin, from, bytes, out);
-    if (bad.empty()) bad = to_.wire->put_word(to_.flags, chunk * sizeof(std::uint64_t), to_.epoch);
-    if (!bad.empty()) fail(bad);
+    if (bad.ok()) bad = to_.wire->put_word(to_.flags, chunk * sizeof(std::uint64_t), to_.epoch);
+    if (!bad.ok()) fail(bad);
 }
 
 // As many chunks as there is room for.
 void chunked_put::start() {
-    for (; next_ < end_ && problem_.empty(); ++next_) {
+    for (; next_ < end_ && problem_.ok(); ++next_) {
         piece p;
         p.chunk = next_;
         const std::uint64_t begin = to_.chunks.begin(next_), bytes = to_.chunks.end(next_) - begin;
@@ -98,7 +98,7 @@ void chunked_put::start() {
             continue;
         }
         if (!through_->take(to_.peer, p.bounce)) return;
-        if (auto bad = start_reading(gpu_, begin, bytes, p.bounce, p.reading); !bad.empty()) {
+        if (auto bad = start_reading(gpu_, begin, bytes, p.bounce, p.reading); !bad.ok()) {
             through_->give(to_.peer, p.bounce);
             return fail(bad);
         }
@@ -108,26 +108,26 @@ void chunked_put::start() {
 
 // True once the chunk has left our memory.
 bool chunked_put::advance(piece &p) {
-    transport::outcome bad;
+    status bad;
     if (p.reading != nullptr) {
         if (!p.reading->finished(bad)) return false;
         p.reading = nullptr;
-        if (!bad.empty()) fail(bad);
-        if (problem_.empty()) put(p.chunk, p.bounce.host, p.putting);
+        if (!bad.ok()) fail(bad);
+        if (problem_.ok()) put(p.chunk, p.bounce.host, p.putting);
     }
     if (p.putting != nullptr) {
         if (!p.putting->finished(bad)) return false;
         p.putting = nullptr;
-        if (!bad.empty()) fail(bad);
+        if (!bad.ok()) fail(bad);
     }
     if (p.bounce.host != nullptr) through_->give(to_.peer, std::exchange(p.bounce, {}));
     return true;
 }
 
-bool chunked_put::finished(transport::outcome &problem) {
+bool chunked_put::finished(status &problem) {
     start();
     std::erase_if(under_way_, [this](piece &p) { return advance(p); });
-    if (!under_way_.empty() || (next_ < end_ && problem_.empty())) return false;
+    if (!under_way_.empty() || (next_ < end_ && problem_.ok())) return false;
     problem = problem_;
     return true;
 }

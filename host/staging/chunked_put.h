@@ -37,7 +37,7 @@ public:
     chunked_put(const remote_message &to, std::uint64_t partition, const gpu_buffer &from, bounce_buffers &through);
     ~chunked_put() override;
 
-    bool finished(transport::outcome &problem) override;
+    bool finished(status &problem) override;
 
 private:
     struct piece {
@@ -49,7 +49,7 @@ private:
     void put(std::uint64_t chunk, const char *from, std::unique_ptr<transport::transfer> &out);
     void start();
     bool advance(piece &p);
-    void fail(const transport::outcome &why);
+    void fail(const status &why);
 
     const remote_message to_;
     const std::uint64_t end_;  // behind the last chunk
@@ -59,7 +59,7 @@ private:
     gpu_buffer gpu_;
     bounce_buffers *through_ = nullptr;
     transport::safe_deque<piece> under_way_;
-    transport::outcome problem_;
+    status problem_;
 };
 
 }  // namespace mpix

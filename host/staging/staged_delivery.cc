@@ -38,14 +38,13 @@ bool staged_delivery::end() {
     return ended;
 }
 
-transport::outcome staged_delivery::allocate(const transport::region &landing, const transport::region &arrival) {
-    if (auto bad = to_.gpus->allocate((chunks_.partitions + 1) * sizeof(std::uint64_t), to_.device, flags_);
-        !bad.empty())
+status staged_delivery::allocate(const transport::region &landing, const transport::region &arrival) {
+    if (auto bad = to_.gpus->allocate((chunks_.partitions + 1) * sizeof(std::uint64_t), to_.device, flags_); !bad.ok())
         return bad;
     in_place_ = landing.device != transport::on_host;
     void *view = nullptr;
     if (!in_place_)
-        if (auto bad = to_.gpus->acquire_view(landing, to_.device, view); !bad.empty()) return bad;
+        if (auto bad = to_.gpus->acquire_view(landing, to_.device, view); !bad.ok()) return bad;
     landing_ = {static_cast<char *>(landing.address), static_cast<char *>(view)};
     arrived_ = static_cast<const std::uint64_t *>(arrival.address);
     return {};
@@ -71,13 +70,13 @@ bool staged_delivery::arrived(std::uint64_t epoch) const {
 
 bool staged_delivery::idle() {
     std::erase_if(copies_, [](const copy &c) {
-        transport::outcome ignored;
+        status ignored;
         return c.transfer->finished(ignored);
     });
     return copies_.empty();
 }
 
-transport::outcome staged_delivery::start_copies() {
+status staged_delivery::start_copies() {
     const std::uint64_t all = chunks_.all();
     // observe_arrival: the chunk's bytes are in the landing. Pairs with the network's order of bytes and words.
     // pairs: N2
@@ -94,60 +93,60 @@ transport::outcome staged_delivery::start_copies() {
         while (made.end < all && fresh(made.end) && chunks_.end(made.end) - begin <= most_copy_bytes)
             begun_[made.end++] = true;
         c = made.end;
-        if (auto bad = start_copy(std::move(made)); !bad.empty()) return bad;
+        if (auto bad = start_copy(std::move(made)); !bad.ok()) return bad;
     }
     return {};
 }
 
-transport::outcome staged_delivery::start_copy(copy made) {
+status staged_delivery::start_copy(copy made) {
     const std::uint64_t begin = chunks_.begin(made.first), bytes = chunks_.end(made.end - 1) - begin;
     if (bytes == 0) return finish(made);
     if (in_place_) {
-        if (auto bad = to_.gpus->admit_network(to_.device); !bad.empty()) return bad;
+        if (auto bad = to_.gpus->admit_network(to_.device); !bad.ok()) return bad;
         return finish(made);
     }
     const std::uint64_t message = chunks_.partitions * chunks_.partition_bytes;
     const std::uint64_t slot = detail::slot_of(epoch_, slots_) * message;
     if (auto bad = start_writing(to_, begin, bytes, {landing_.host + slot + begin, landing_.view + slot + begin},
                                  made.transfer);
-        !bad.empty())
+        !bad.ok())
         return bad;
     copies_.push_back(std::move(made));
     return {};
 }
 
-transport::outcome staged_delivery::finish(const copy &c) {
+status staged_delivery::finish(const copy &c) {
     for (std::uint64_t chunk = c.first; chunk < c.end; ++chunk) {
         const std::uint64_t partition = chunks_.partition_of(chunk);
         if (--left_[partition] != 0) continue;
         --partitions_left_;
         // publish_partition, to kernels: the copy of its bytes has ended. Pairs with reached_acquire() in look.
-        if (auto bad = to_.gpus->post_word(flags() + partition, epoch_, to_.device); !bad.empty()) return bad;
+        if (auto bad = to_.gpus->post_word(flags() + partition, epoch_, to_.device); !bad.ok()) return bad;
     }
     return {};
 }
 
-transport::outcome staged_delivery::step(std::uint64_t epoch) {
+status staged_delivery::step(std::uint64_t epoch) {
     if (epoch != epoch_) begin(epoch);
     if (whole_ == epoch) return {};
-    if (auto bad = start_copies(); !bad.empty()) return bad;
-    transport::outcome problem;
+    if (auto bad = start_copies(); !bad.ok()) return bad;
+    status problem;
     std::erase_if(copies_, [&](copy &c) {
-        transport::outcome bad;
+        status bad;
         if (!c.transfer->finished(bad)) return false;
-        if (bad.empty()) bad = finish(c);
-        if (problem.empty()) problem = bad;
+        if (bad.ok()) bad = finish(c);
+        if (problem.ok()) problem = bad;
         return true;
     });
-    if (!problem.empty() || partitions_left_ != 0) return problem;
+    if (!problem.ok() || partitions_left_ != 0) return problem;
     // Kernels that remember this epoch as the running one must find it over before the host can start another (look).
-    if (auto bad = to_.gpus->post_word(flags() + chunks_.partitions, epoch_, to_.device); !bad.empty()) return bad;
-    if (auto bad = to_.gpus->flush_words(to_.device); !bad.empty()) return bad;
+    if (auto bad = to_.gpus->post_word(flags() + chunks_.partitions, epoch_, to_.device); !bad.ok()) return bad;
+    if (auto bad = to_.gpus->flush_words(to_.device); !bad.ok()) return bad;
     whole_ = epoch;
     return {};
 }
 
-transport::outcome staged_delivery::tell_never() {
+status staged_delivery::tell_never() {
     const std::uint64_t never = MPIX_GATE_NEVER;
     return to_.gpus->write(flags() + chunks_.partitions, &never, sizeof never, to_.device);
 }

@@ -26,10 +26,10 @@ public:
     staged_delivery &operator=(const staged_delivery &) = delete;
 
     // The landing is the buffer itself, or host memory. Page-locks that; whoever releases it gives back the view (release_view), for that may wait for kernels.
-    transport::outcome allocate(const transport::region &landing, const transport::region &arrival);
+    status allocate(const transport::region &landing, const transport::region &arrival);
 
     // Begin to copy what has arrived, and tell of what has been copied.
-    transport::outcome step(std::uint64_t epoch);
+    status step(std::uint64_t epoch);
     // The sender's partition / the whole message of that epoch is in the user's buffer, and kernels know.
     bool delivered(std::uint64_t partition, std::uint64_t epoch) const;
     bool whole(std::uint64_t epoch) const { return whole_ == epoch; }
@@ -44,7 +44,7 @@ public:
 
     std::uint64_t *flags() const { return static_cast<std::uint64_t *>(flags_.address); }
     // To kernels, instead of an epoch: nothing will ever come.
-    transport::outcome tell_never();
+    status tell_never();
 
 private:
     struct copy {
@@ -53,9 +53,9 @@ private:
     };
 
     void begin(std::uint64_t epoch);
-    transport::outcome start_copies();
-    transport::outcome start_copy(copy made);
-    transport::outcome finish(const copy &c);
+    status start_copies();
+    status start_copy(copy made);
+    status finish(const copy &c);
 
     const gpu_buffer to_;
     const chunking chunks_;

@@ -194,7 +194,7 @@ transport::outcome receive_request::make_landing(const offer &sender) {
             // At least as many as this side has partitions: see arrived_here.
             const std::uint64_t entries = std::max(peer_partitions_, static_cast<std::uint64_t>(op.partitions));
             taken_.reset(static_cast<std::uint64_t *>(std::calloc(entries, sizeof(std::uint64_t))));
-            if (taken_ == nullptr) return no_memory;
+            if (taken_ == nullptr) return no_memory();
         }
         if (!by_puts) bad = landing_owner_->allocate(slots_ * total_bytes(), transport::on_host, landing_);
         if (bad.empty()) bad = landing_owner_->allocate(flag_bytes, transport::on_host, arrival_);

@@ -16,6 +16,7 @@
 #include "host/datatype/typemap.h"
 #include "host/export/device_request.h"
 #include "host/format.h"
+#include "host/gpu_pending.h"
 #include "host/progress.h"
 #include "host/protocol/rget.h"
 #include "host/request/explain.h"
@@ -50,7 +51,7 @@ struct packing final : transport::transfer {
     std::unique_ptr<transport::transfer> copy;
     std::unique_ptr<gpu::pending> kernel;
     bool finished(transport::outcome &problem) override {
-        return copy != nullptr ? copy->finished(problem) : kernel == nullptr || kernel->finished(problem);
+        return copy != nullptr ? copy->finished(problem) : kernel == nullptr || is_finished(*kernel, problem);
     }
 };
 
@@ -91,7 +92,7 @@ control_message send_request::make_offer() {
     if (wire_ != nullptr) bad = introduce_to(peer_world(), *wire_);
     if (wire_ != nullptr && bad.empty()) bad = wire_->describe(words_region, m.words);
     // Without a network the receiver finds out itself whether it can map our words, and tells us if not.
-    if (wire_ == nullptr || !bad.empty()) transport::node_memory().describe(words_region, m.words);
+    if (wire_ == nullptr || !bad.empty()) static_cast<void>(transport::node_memory().describe(words_region, m.words));
     std::strncpy(m.reason, bad.c_str(), sizeof m.reason - 1);
     if (wire_ == nullptr && bad.empty() && offers_single_copy()) m.flags |= offer_in_place;
     offered_gpu_put_ = wire_ != nullptr && bad.empty() && offers_gpu_put();

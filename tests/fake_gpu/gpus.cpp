@@ -29,7 +29,7 @@ alignas(4096) char gpu_arena[arena_bytes];
 alignas(4096) char host_arena[arena_bytes];
 
 struct done_already final : tr::transfer {
-    bool finished(tr::outcome &) override { return true; }
+    bool finished(mpix::status &) override { return true; }
 };
 
 // One GPU, whose memory is gpu_arena.
@@ -43,39 +43,45 @@ struct fake_gpu final : tr::transport {
         device = 0;
         return address >= gpu_arena && address < gpu_arena + arena_bytes;
     }
-    tr::outcome allocate(std::uint64_t bytes, int device, tr::region &out) override {
+    mpix::status allocate(std::uint64_t bytes, int device, tr::region &out) override {
         out = {};
         out.address = std::calloc(bytes / 64 + 1, 64);
         out.bytes = bytes;
         out.device = device;
         return {};
     }
-    tr::outcome adopt(void *, std::uint64_t, tr::region &) override {
-        return managed ? "the buffer is not memory from cudaMalloc" : "";
+    mpix::status adopt(void *, std::uint64_t, tr::region &) override {
+        return managed ? mpix::failure("the buffer is not memory from cudaMalloc") : mpix::status{};
     }
     void release(tr::region &own) override {
         std::free(own.address);
         own = {};
     }
-    tr::outcome describe(const tr::region &, tr::wire_region &) override { return "it shares no memory"; }
-    tr::outcome attach(const tr::wire_region &, int, tr::region &) override { return "it shares no memory"; }
+    mpix::status describe(const tr::region &, tr::wire_region &) override {
+        return mpix::failure("it shares no memory");
+    }
+    mpix::status attach(const tr::wire_region &, int, tr::region &) override {
+        return mpix::failure("it shares no memory");
+    }
     void detach(tr::region &) override {}
-    tr::outcome acquire_view(const tr::region &host, int, void *&out) override {
+    mpix::status acquire_view(const tr::region &host, int, void *&out) override {
         out = host.address;
         return {};
     }
     void release_view(const tr::region &) override {}
-    tr::outcome write(void *to, const void *from, std::uint64_t bytes, int) override {
+    mpix::status write(void *to, const void *from, std::uint64_t bytes, int) override {
         std::memcpy(to, from, bytes);
         return {};
     }
-    tr::outcome read(void *to, const void *from, std::uint64_t bytes, int) override {
+    mpix::status read(void *to, const void *from, std::uint64_t bytes, int) override {
         std::memcpy(to, from, bytes);
         return {};
     }
-    tr::outcome admit_network(int) override { return broken ? "what the network writes is not seen here" : ""; }
-    tr::outcome start(void *to, const void *from, std::uint64_t bytes, int,
-                      std::unique_ptr<tr::transfer> &out) override {
+    mpix::status admit_network(int) override {
+        return broken ? mpix::failure("what the network writes is not seen here") : mpix::status{};
+    }
+    mpix::status start(void *to, const void *from, std::uint64_t bytes, int,
+                       std::unique_ptr<tr::transfer> &out) override {
         std::memcpy(to, from, bytes);
         out = std::make_unique<done_already>();
         return {};

@@ -34,7 +34,7 @@ namespace tr = mpix::transport;
 using namespace fake_kernels;
 
 struct done_already final : tr::transfer {
-    bool finished(tr::outcome &) override { return true; }
+    bool finished(mpix::status &) override { return true; }
 };
 
 // One GPU for all processes, whose memory is shared memory.
@@ -48,8 +48,8 @@ public:
         device = 0;
         return find(address).address != nullptr;
     }
-    tr::outcome allocate(std::uint64_t bytes, int, tr::region &out) override {
-        if (auto bad = tr::node_memory().allocate(bytes + 64, tr::on_host, out); !bad.empty()) return bad;
+    mpix::status allocate(std::uint64_t bytes, int, tr::region &out) override {
+        if (auto bad = tr::node_memory().allocate(bytes + 64, tr::on_host, out); !bad.ok()) return bad;
         const std::lock_guard lock(mutex_);
         own_[static_cast<char *>(out.address)] = out;
         out.bytes = bytes;
@@ -57,9 +57,9 @@ public:
         out.handle = allocated;
         return {};
     }
-    tr::outcome adopt(void *buffer, std::uint64_t bytes, tr::region &out) override {
+    mpix::status adopt(void *buffer, std::uint64_t bytes, tr::region &out) override {
         out = find(buffer);
-        if (out.address == nullptr) return "the buffer is not memory from cudaMalloc";
+        if (out.address == nullptr) return mpix::failure("the buffer is not memory from cudaMalloc");
         out.bytes = bytes;
         out.device = 0;
         return {};
@@ -73,17 +73,17 @@ public:
         tr::node_memory().release(it->second);
         own_.erase(it);
     }
-    tr::outcome describe(const tr::region &own, tr::wire_region &out) override {
+    mpix::status describe(const tr::region &own, tr::wire_region &out) override {
         tr::region host = own;
         host.device = tr::on_host;
-        if (auto bad = tr::node_memory().describe(host, out); !bad.empty()) return bad;
+        if (auto bad = tr::node_memory().describe(host, out); !bad.ok()) return bad;
         out.transport = tr::id_cuda_ipc;
         out.device = 0;
         const place here{getpid(), own.address};
         std::memcpy(out.address + sizeof out.address - sizeof here, &here, sizeof here);
         return {};
     }
-    tr::outcome attach(const tr::wire_region &wire, int, tr::region &out) override {
+    mpix::status attach(const tr::wire_region &wire, int, tr::region &out) override {
         place there;
         std::memcpy(&there, wire.address + sizeof wire.address - sizeof there, sizeof there);
         if (there.process == getpid()) {
@@ -94,7 +94,7 @@ public:
             tr::wire_region host = wire;
             host.transport = tr::id_shm;
             host.device = tr::on_host;
-            if (auto bad = tr::node_memory().attach(host, tr::on_host, out); !bad.empty()) return bad;
+            if (auto bad = tr::node_memory().attach(host, tr::on_host, out); !bad.ok()) return bad;
         }
         out.device = 0;
         ++attached;
@@ -105,14 +105,14 @@ public:
         if (peers.backing != nullptr) tr::node_memory().detach(peers);
         peers = {};
     }
-    tr::outcome acquire_view(const tr::region &host, int, void *&out) override {
+    mpix::status acquire_view(const tr::region &host, int, void *&out) override {
         ++views;
         out = host.address;
         return {};
     }
     void release_view(const tr::region &) override { --views; }
     // Kernels look at the same words.
-    tr::outcome write(void *to, const void *from, std::uint64_t bytes, int) override {
+    mpix::status write(void *to, const void *from, std::uint64_t bytes, int) override {
         for (std::uint64_t at = 0; at < bytes; at += 8) {
             std::uint64_t word;
             std::memcpy(&word, static_cast<const char *>(from) + at, 8);
@@ -120,7 +120,7 @@ public:
         }
         return {};
     }
-    tr::outcome read(void *to, const void *from, std::uint64_t bytes, int) override {
+    mpix::status read(void *to, const void *from, std::uint64_t bytes, int) override {
         for (std::uint64_t at = 0; at < bytes; at += 8) {
             const std::uint64_t word = mpix::detail::load_acquire(
                 reinterpret_cast<const std::uint64_t *>(static_cast<const char *>(from) + at));
@@ -128,8 +128,8 @@ public:
         }
         return {};
     }
-    tr::outcome start(void *to, const void *from, std::uint64_t bytes, int,
-                      std::unique_ptr<tr::transfer> &out) override {
+    mpix::status start(void *to, const void *from, std::uint64_t bytes, int,
+                       std::unique_ptr<tr::transfer> &out) override {
         std::memcpy(to, from, bytes);
         out = std::make_unique<done_already>();
         return {};
@@ -262,8 +262,8 @@ public:
 
 private:
     void make(tr::region &r) const {
-        const tr::outcome bad = gpu().allocate(bytes_ + 16, 0, r);
-        must(bad.empty(), bad.c_str());
+        const mpix::status bad = gpu().allocate(bytes_ + 16, 0, r);
+        must(bad.ok(), bad.message().c_str());
     }
     static char *at(const tr::region &r) { return static_cast<char *>(r.address); }
     const int test_, receivers_;

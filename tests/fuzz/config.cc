@@ -24,13 +24,13 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t *data, std::size_t size
     next_value = 0;
     for (std::string line; std::getline(lines, line);) values.push_back(line);
     configuration c;
-    const std::string bad = read_configuration(
+    const status bad = read_configuration(
         [](const char *) -> const char * {
             return next_value < values.size() ? values[next_value++].c_str() : nullptr;
         },
         c);
-    FUZZ_CHECK(c.stall_seconds >= 0 || !bad.empty());
-    if (!bad.empty()) return 0;
+    FUZZ_CHECK(c.stall_seconds >= 0 || !bad.ok());
+    if (!bad.ok()) return 0;
     FUZZ_CHECK(c.stall_seconds < 1e9);
     std::vector<int> cpus;
     FUZZ_CHECK(parse_cpu_list(c.progress_cpus, cpus));

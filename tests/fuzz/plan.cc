@@ -14,9 +14,9 @@
 using namespace mpix;
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t *data, std::size_t size) {
-    std::string problem;
+    status problem;
     const auto type = plan_from_bytes(data, size, problem);
-    FUZZ_CHECK((type == nullptr) == !problem.empty());
+    FUZZ_CHECK((type == nullptr) == !problem.ok());
     if (type == nullptr) return 0;
     const std::vector<char> again = to_bytes(*type);
     FUZZ_CHECK(again.size() == size && std::equal(again.begin(), again.end(), reinterpret_cast<const char *>(data)));

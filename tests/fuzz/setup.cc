@@ -41,7 +41,7 @@ constexpr char sent_byte = 0x5a;
 constexpr std::uint64_t sizes_offered[] = {128, 1024, 65536, 4u << 20};
 
 // Without a network: UCX is not ours to fuzz.
-const bool shared_memory_only = transport::use_only("shm,cuda_ipc").empty();
+const bool shared_memory_only = transport::use_only("shm,cuda_ipc").ok();
 
 // The process of world rank 1: it does nothing, so that nothing becomes of it however its memory is written to. Its receive
 // buffers are seen here as well; we may write to the first half of each.
@@ -64,26 +64,26 @@ public:
         itself.own.pid = pid;
         itself.world_rank = 1;
         transport::region shared;  // never released
-        FUZZ_CHECK(transport::node_memory().allocate(1, transport::on_host, shared).empty());
-        FUZZ_CHECK(transport::node_memory().describe(shared, itself.inbox).empty());
+        FUZZ_CHECK(transport::node_memory().allocate(1, transport::on_host, shared).ok());
+        FUZZ_CHECK(transport::node_memory().describe(shared, itself.inbox).ok());
         fake_mpi::neighbours.emplace_back(reinterpret_cast<const char *>(&itself), sizeof itself);
         transport::peer_memory reached;
         why_not_ = transport::reach_memory(itself.own, reached);
     }
-    const transport::outcome &why_not() const { return why_not_; }
+    const status &why_not() const { return why_not_; }
     char *buffer(unsigned i) const { return buffers_[i]; }
     char *other_half(unsigned i) const { return buffers_[i] + sizes_offered[i] / 2; }
 
 private:
     std::vector<char *> buffers_;
-    transport::outcome why_not_;
+    status why_not_;
 };
 const peer_process hostile;
 
-fuzz::landmark agreed("a single copy that both sides have agreed on", hostile.why_not());
-fuzz::landmark written("bytes in the other process by a single copy", hostile.why_not());
-fuzz::landmark refused("a single copy that the system refuses", hostile.why_not());
-fuzz::landmark with_oneself("a single copy within the process", hostile.why_not());
+fuzz::landmark agreed("a single copy that both sides have agreed on", hostile.why_not().message());
+fuzz::landmark written("bytes in the other process by a single copy", hostile.why_not().message());
+fuzz::landmark refused("a single copy that the system refuses", hostile.why_not().message());
+fuzz::landmark with_oneself("a single copy within the process", hostile.why_not().message());
 
 struct owned {
     std::vector<char> buffer;
@@ -101,7 +101,7 @@ std::unique_ptr<owned> make(int peer, int tag, int partitions, std::uint64_t byt
         made->peers = {0, 1, 2};
         return made;
     }();
-    static std::string problem;
+    static status problem;
     static const auto one_byte = make_plan({{{0, 0, 1, {}}}, 1, 1}, problem);
     static const auto with_gaps = make_plan({{{0, 0, 1, {}}, {2, 1, 1, {}}}, 2, 3}, problem);
     const bool gaps = peer != 0 && bytes % 2 == 0 && partitions % 2 == 0;
@@ -128,7 +128,7 @@ public:
     offered_memory() {
         for (const std::uint64_t bytes : sizes_offered) {
             auto &r = regions_.emplace_back();
-            FUZZ_CHECK(transport::node_memory().allocate(bytes, transport::on_host, r).empty());
+            FUZZ_CHECK(transport::node_memory().allocate(bytes, transport::on_host, r).ok());
             std::memset(other_half(r), 0x66, 64);
         }
         for (unsigned i = 0; i < 4; ++i) {
@@ -152,7 +152,7 @@ public:
         if (own)
             transport::describe_buffer(hostile.buffer(i), sizes_offered[i], wire);
         else
-            FUZZ_CHECK(transport::node_memory().describe(regions_[i], wire).empty());
+            FUZZ_CHECK(transport::node_memory().describe(regions_[i], wire).ok());
         wire.bytes /= 2;
         if (!in.one_in(8)) return;
         altered_ = true;

@@ -13,15 +13,15 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t *data, std::size_t size
     transport &memory = node_memory();
     region own;
     static constexpr std::uint64_t sizes[] = {0, 1, 64, 5000, 1u << 20, (4u << 20) - 128, 3u << 20};
-    FUZZ_CHECK(memory.allocate(sizes[in.below(7)], on_host, own).empty());
+    FUZZ_CHECK(memory.allocate(sizes[in.below(7)], on_host, own).ok());
     wire_region wire;
-    FUZZ_CHECK(memory.describe(own, wire).empty());
+    FUZZ_CHECK(memory.describe(own, wire).ok());
     for (unsigned changes = in.below(4); changes > 0; --changes) {
         const unsigned at = in.below(64), n = 1 + in.below(8);
         in.bytes(reinterpret_cast<char *>(&wire) + at, n);
     }
     region theirs;
-    if (memory.attach(wire, on_host, theirs).empty()) {
+    if (memory.attach(wire, on_host, theirs).ok()) {
         FUZZ_CHECK(theirs.device == on_host);
         const auto *const base = static_cast<char *>(theirs.backing), *const at = static_cast<char *>(theirs.address);
         FUZZ_CHECK(at >= base && theirs.bytes <= theirs.backing_bytes);

@@ -7,8 +7,8 @@
 2. device/ sees <mpix/...> and itself.
 3. transport/ sees <mpix/detail/...>, the headers that lie in transport/ itself and in transport/wqe/; transport/<backend>/
    also its own folder, never select.h, never host/, never a sibling.
-4. host/ sees <mpix/...>, device/, itself, transport/transport.h, transport/select.h, transport/service_thread.h and
-   transport/reserve.h, never a backend.
+4. host/ sees <mpix/...>, device/, itself, transport/transport.h, transport/select.h, transport/service_thread.h,
+   transport/reserve.h and transport/status.h, never a backend.
 5. Examples see <mpix/...> and their own folder, as a program outside the project does.
 6. No two modules (a header and its sources) include each other, by whatever detour; nor do two rooms of host/,
    transport/, device/, or include/mpix/impl/.
@@ -26,7 +26,8 @@ from pathlib import Path
 
 SUFFIXES = {".h", ".hpp", ".cuh", ".cc", ".cpp", ".c", ".cu", ".def", ".inc"}
 INCLUDE = re.compile(r'^\s*#\s*include(?:_next)?\s*([<"])([^>"]+)[>"]')
-HOST_SEES = ("transport/transport.h", "transport/select.h", "transport/service_thread.h", "transport/reserve.h")
+HOST_SEES = ("transport/transport.h", "transport/select.h", "transport/service_thread.h", "transport/reserve.h",
+             "transport/status.h")
 SHARED_BY_BACKENDS = ("wqe",)
 OURS = ("mpix/", "host/", "transport/", "device/", "include/", "tests/", "examples/")
 IN_ROOMS = ("include/mpix", "host", "device", "transport")

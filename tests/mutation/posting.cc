@@ -65,7 +65,7 @@ struct message {
         m.flags = fakes::host_memory(at.flags.data(), sizeof at.flags);
         m.words = fakes::host_memory(&at.peer, sizeof at.peer);
         m.complete = offsetof(mpix_words, complete);
-        if (const outcome bad = queue.enter(m, entered); !bad.empty()) give_up(bad.c_str());
+        if (const status bad = queue.enter(m, entered); !bad.ok()) give_up(bad.message().c_str());
         r.words = &words;
         r.slots = 1;
         r.postings = entered->postings();

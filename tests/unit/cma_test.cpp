@@ -22,6 +22,7 @@
 #include "tests/catch.hpp"
 
 using namespace mpix::transport;
+using mpix::status;
 
 namespace {
 
@@ -76,16 +77,16 @@ void deny(long call) {
 
 // Whether that memory can be written to; if not, then because the system says so to everybody.
 bool reached(const memory_probe &theirs, peer_memory &out) {
-    const outcome bad = reach_memory(theirs, out);
+    const status bad = reach_memory(theirs, out);
     std::uint64_t nonce = 0, echo = 0;
     const iovec here{&nonce, sizeof nonce}, there{reinterpret_cast<void *>(theirs.address), sizeof nonce};
     const iovec word{&echo, sizeof echo}, last{reinterpret_cast<void *>(theirs.address + 16), sizeof echo};
     const auto pid = static_cast<pid_t>(theirs.pid);
     const bool reads = process_vm_readv(pid, &here, 1, &there, 1, 0) == sizeof nonce && nonce == theirs.nonce[0];
     const bool lets_us = reads && process_vm_writev(pid, &word, 1, &last, 1, 0) == sizeof echo;
-    CHECK((bad == "") == lets_us);
-    if (bad != "") skip_rest("the system lets us not write to that memory: " + bad);
-    return bad == "";
+    CHECK((bad.ok()) == lets_us);
+    if (!bad.ok()) skip_rest("the system lets us not write to that memory: " + bad.message());
+    return bad.ok();
 }
 
 }  // namespace
@@ -128,22 +129,22 @@ TEST_CASE("who may not is told why") {
     if (reached(probe, memory)) {
         memory_probe wrong = probe;
         wrong.nonce[1] ^= 1;
-        CHECK(reach_memory(wrong, memory) == "the process of that number is another one here");
+        CHECK(reach_memory(wrong, memory).message() == "the process of that number is another one here");
         wrong = probe;
         wrong.nonce[0] ^= 1;
         wrong.address = 8;
-        CHECK(reach_memory(wrong, memory) == std::string("process_vm_readv: ") + std::strerror(EFAULT));
+        CHECK(reach_memory(wrong, memory).message() == std::string("process_vm_readv: ") + std::strerror(EFAULT));
         for (const bool writes : {false, true})
             CHECK(in_child([&] {
                 deny(writes ? SYS_process_vm_writev : SYS_process_vm_readv);
                 peer_memory out;
-                return reach_memory(probe, out) ==
+                return reach_memory(probe, out).message() ==
                        std::string(writes ? "process_vm_writev: " : "process_vm_readv: ") + std::strerror(EPERM);
             }));
     }
-    CHECK(reach_memory({}, memory) != "");
+    CHECK(!reach_memory({}, memory).ok());
     other.end();
-    CHECK(reach_memory(probe, memory) == std::string("process_vm_readv: ") + std::strerror(ESRCH));
+    CHECK(reach_memory(probe, memory).message() == std::string("process_vm_readv: ") + std::strerror(ESRCH));
 }
 
 TEST_CASE("what cannot be read is found, wherever in the buffer it lies") {
@@ -168,15 +169,15 @@ TEST_CASE("a buffer is told of, and what is told is checked") {
     wire_region wire;
     describe_buffer(buffer, sizeof buffer, wire);
     region r;
-    REQUIRE(attach_buffer(wire, r) == "");
+    REQUIRE(attach_buffer(wire, r).ok());
     CHECK(r.address == buffer);
     CHECK(r.bytes == sizeof buffer);
     wire_region bad = wire;
     bad.bytes = ~std::uint64_t{0};
-    CHECK(attach_buffer(bad, r) != "");
+    CHECK(!attach_buffer(bad, r).ok());
     bad = wire;
     bad.transport = id_cuda_ipc;
-    CHECK(attach_buffer(bad, r) != "");
+    CHECK(!attach_buffer(bad, r).ok());
     describe_buffer(nullptr, 1, wire);
-    CHECK(attach_buffer(wire, r) != "");
+    CHECK(!attach_buffer(wire, r).ok());
 }

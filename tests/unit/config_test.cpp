@@ -19,7 +19,7 @@ namespace {
 
 std::map<std::string, std::string> environment;
 
-std::string read(configuration &out) {
+status read(configuration &out) {
     return read_configuration(
         [](const char *name) -> const char * {
             const auto it = environment.find(name);
@@ -40,7 +40,7 @@ std::vector<int> cpus(const std::string &list) {
 TEST_CASE("an empty environment gives the defaults") {
     environment.clear();
     configuration c;
-    CHECK(read(c).empty());
+    CHECK(read(c).ok());
     CHECK(c.progress == progress_mode::automatic);
     CHECK(c.progress_cpus.empty());
     CHECK(c.stall_seconds == 300);
@@ -66,12 +66,12 @@ TEST_CASE("numbers have a decimal point in every locale") {
     set_comma();
     configuration c;
     environment = {{"MPIX_STALL_SECONDS", "0.5"}};
-    const std::string problem = read(c);
+    const status problem = read(c);
     environment = {{"MPIX_STALL_SECONDS", "0,5"}};
-    const std::string other_problem = read(c);
+    const status other_problem = read(c);
     std::setlocale(LC_ALL, "C");
-    CHECK(problem.empty());
-    CHECK(other_problem.find("MPIX_STALL_SECONDS") != std::string::npos);
+    CHECK(problem.ok());
+    CHECK(other_problem.message().find("MPIX_STALL_SECONDS") != std::string::npos);
 }
 
 TEST_CASE("good values are taken") {
@@ -79,7 +79,7 @@ TEST_CASE("good values are taken") {
                    {"MPIX_EAGER_BYTES", "0"},     {"MPIX_PACK", "kernel"},          {"MPIX_EXPLAIN", "1"},
                    {"MPIX_ENGINE_BYTES", "4096"}, {"MPIX_INLINE_BYTES", "0"},       {"MPIX_PULL_BYTES", "0"}};
     configuration c;
-    CHECK(read(c).empty());
+    CHECK(read(c).ok());
     CHECK(c.progress == progress_mode::never);
     CHECK(c.progress_cpus == "3,8-11");
     CHECK(c.stall_seconds == 0.25);
@@ -95,7 +95,7 @@ TEST_CASE("good values are taken") {
     environment = {{"MPIX_PROGRESS", "always"}, {"MPIX_STALL_SECONDS", "1e3"}, {"MPIX_PACK", "copy"},
                    {"MPIX_EXPLAIN", "0"},       {"MPIX_ENGINE_BYTES", "auto"}, {"MPIX_INLINE_BYTES", "auto"},
                    {"MPIX_PULL_BYTES", "auto"}};
-    CHECK(read(c).empty());
+    CHECK(read(c).ok());
     CHECK(c.progress == progress_mode::always);
     CHECK(c.stall_seconds == 1000);
     CHECK(c.pack == pack_mode::rows);
@@ -145,8 +145,8 @@ TEST_CASE("a malformed value is refused, with the variable's name and the value"
         CAPTURE(name, value);
         environment = {{name, value}};
         configuration c;
-        const std::string problem = read(c);
-        CHECK(problem.find(name + "=\"" + value + "\" is malformed: it takes ") == 0);
+        const status problem = read(c);
+        CHECK(problem.message().find(name + "=\"" + value + "\" is malformed: it takes ") == 0);
     }
 }
 
@@ -161,14 +161,14 @@ TEST_CASE("the sentence says what a variable takes") {
     for (const auto &[name, what] : takes) {
         environment = {{name, "x"}};
         configuration c;
-        CHECK(read(c) == name + "=\"x\" is malformed: it takes " + what);
+        CHECK(read(c).message() == name + "=\"x\" is malformed: it takes " + what);
     }
 }
 
 TEST_CASE("the first of several malformed values is named") {
     environment = {{"MPIX_PROGRESS", "x"}, {"MPIX_EAGER_BYTES", "y"}};
     configuration c;
-    CHECK(read(c).find("MPIX_PROGRESS=") == 0);
+    CHECK(read(c).message().find("MPIX_PROGRESS=") == 0);
 }
 
 TEST_CASE("CPU lists") {

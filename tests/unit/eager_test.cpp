@@ -13,6 +13,7 @@
 #include "tests/catch.hpp"
 
 using namespace mpix::transport;
+using mpix::status;
 using ucx::eager_head;
 using ucx::eager_inbox;
 using ucx::eager_kind;
@@ -46,7 +47,7 @@ struct memory {
     }
 };
 
-outcome deliver(eager_inbox &in, const message &m, memory &to) { return in.arrive(m.data(), m.size(), to.covers); }
+status deliver(eager_inbox &in, const message &m, memory &to) { return in.arrive(m.data(), m.size(), to.covers); }
 
 // A message of one record, however wrong.
 message of(std::uint64_t number, eager_record record, std::size_t bytes) {
@@ -84,7 +85,7 @@ TEST_CASE("what is put is stored, byte for byte, and nothing beside it") {
         eager_head head;
         std::memcpy(&head, sent.data(), sizeof head);
         CHECK((head.sender == 3 && head.number == 0 && out.storing() == 1));
-        REQUIRE(deliver(in, sent, m) == "");
+        REQUIRE(deliver(in, sent, m).ok());
         CHECK(std::equal(expected.begin(), expected.end(), m.exposed()));
         CHECK(m.others_untouched());
     }
@@ -123,7 +124,7 @@ TEST_CASE("messages are applied in their order, whatever order they come in") {
         std::memset(m.exposed(), 0, 8);
         bool asked = false;
         for (const std::size_t i : order) {
-            REQUIRE(deliver(in, messages[i], m) == "");
+            REQUIRE(deliver(in, messages[i], m).ok());
             here[i] = true;
             const auto first_missing =
                 static_cast<std::size_t>(std::find(here.begin(), here.end(), false) - here.begin());
@@ -137,7 +138,7 @@ TEST_CASE("messages are applied in their order, whatever order they come in") {
             asked |= question != 0;
             CHECK_FALSE(in.asks());
             // Each of them once, early or not.
-            CHECK(deliver(in, messages[i], m) == "a message that has been there before");
+            CHECK(deliver(in, messages[i], m).message() == "a message that has been there before");
         }
     }
 }
@@ -148,10 +149,10 @@ TEST_CASE("an answer is known where the question was asked; an older one changes
     eager_inbox in;
     CHECK(in.answered() == 0);
     out.answer(5);
-    REQUIRE(deliver(in, out.take(0), m) == "");
+    REQUIRE(deliver(in, out.take(0), m).ok());
     CHECK(in.answered() == 5);
     out.answer(4);
-    REQUIRE(deliver(in, out.take(0), m) == "");
+    REQUIRE(deliver(in, out.take(0), m).ok());
     CHECK(in.answered() == 5);
     // None of that has to be confirmed itself.
     CHECK(out.storing() == 0);
@@ -170,9 +171,9 @@ TEST_CASE("what is malformed or not exposed is refused, and not stored") {
     memory m;
     const auto refused = [&m](const message &what) {
         eager_inbox in;
-        const outcome bad = deliver(in, what, m);
+        const status bad = deliver(in, what, m);
         CHECK(m.untouched());
-        return bad;
+        return bad.message();
     };
     const char *const elsewhere = "a message for memory that is not exposed to it";
     CHECK(refused(of(0, {m.at(0) - 1, 8, kind(eager_kind::bytes)}, 8)) == elsewhere);
@@ -203,7 +204,7 @@ TEST_CASE("what is malformed or not exposed is refused, and not stored") {
         std::memcpy(cut.data() + first_end, &moved[1], 8);
         cut.resize(bytes);
         eager_inbox in;
-        const bool good = deliver(in, cut, to).empty();
+        const bool good = deliver(in, cut, to).ok();
         CHECK(good == (bytes == sizeof(eager_head) || bytes == first_end));
         CHECK((std::memcmp(to.exposed() + 64, data, 16) == 0) == (bytes >= first_end));
         CHECK(std::all_of(to.exposed(), to.exposed() + 64, [](std::uint8_t b) { return b == poison; }));

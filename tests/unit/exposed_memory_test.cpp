@@ -72,7 +72,7 @@ struct bench {
     // What a peer reads out of it: the number of the mapping that its key is of.
     static std::uint8_t key_of(const wire_region &wire, const wire_region *rest) {
         ucx::remote_memory told;
-        CHECK(ucx::read_description(wire, rest, told).empty());
+        CHECK(ucx::read_description(wire, rest, told).ok());
         CHECK(told.key.size() == fake.key_bytes);
         std::size_t right = 0;
         while (right < told.key.size() && told.key[right] == static_cast<std::uint8_t>(told.key[0] + right)) ++right;
@@ -91,20 +91,20 @@ TEST_CASE("each of a GPU's buffers is registered by itself, and until it is forg
         CAPTURE(key_bytes);
         fake.key_bytes = key_bytes;
         region one, same;
-        REQUIRE(b.memory.adopt(bytes, 100, 2, one) == "");
-        REQUIRE(b.memory.adopt(bytes, 200, 2, same) == "");
+        REQUIRE(b.memory.adopt(bytes, 100, 2, one).ok());
+        REQUIRE(b.memory.adopt(bytes, 200, 2, same).ok());
         CHECK(fake.mapped.size() == 2);
         const auto last = static_cast<std::uint8_t>(fake.maps);
         const mapping &newest = fake.mapped.at(fake.maps);
         CHECK((newest.address == bytes && newest.length == 200 && newest.type == UCS_MEMORY_TYPE_CUDA));
         wire_region wire, rest;
-        REQUIRE(b.memory.describe(one, wire, rest) == "");
+        REQUIRE(b.memory.describe(one, wire, rest).ok());
         CHECK(b.key_of(wire, &rest) == last - 1);
         b.memory.forget_adopted(one);
         CHECK(fake.mapped.size() == 1);
-        CHECK(b.memory.describe(one, wire, rest) != "");
+        CHECK(!b.memory.describe(one, wire, rest).ok());
         b.memory.forget_adopted(one);  // once is enough
-        REQUIRE(b.memory.describe(same, wire, rest) == "");
+        REQUIRE(b.memory.describe(same, wire, rest).ok());
         CHECK(b.key_of(wire, &rest) == last);
         CHECK((wire.device == 2 && wire.bytes == 200));
         b.memory.forget_adopted(same);
@@ -121,8 +121,8 @@ TEST_CASE("a mapping of host memory is registered once, and until it is forgotte
     first.backing = second.backing = bytes;
     first.backing_bytes = second.backing_bytes = sizeof bytes;
     wire_region wire;
-    REQUIRE(b.memory.describe(first, wire) == "");
-    REQUIRE(b.memory.describe(second, wire) == "");
+    REQUIRE(b.memory.describe(first, wire).ok());
+    REQUIRE(b.memory.describe(second, wire).ok());
     CHECK(b.key_of(wire, nullptr) == 1);
     REQUIRE(fake.mapped.size() == 1);
     CHECK((fake.mapped.at(1).length == sizeof bytes && fake.mapped.at(1).type == UCS_MEMORY_TYPE_UNKNOWN));
@@ -132,7 +132,7 @@ TEST_CASE("a mapping of host memory is registered once, and until it is forgotte
     b.memory.forget(first);
     CHECK(fake.mapped.empty());
     b.memory.forget(first);
-    REQUIRE(b.memory.describe(first, wire) == "");
+    REQUIRE(b.memory.describe(first, wire).ok());
     CHECK(b.key_of(wire, nullptr) == 2);
     b.memory.close();
     CHECK(fake.mapped.empty());
@@ -149,7 +149,7 @@ TEST_CASE("messages may store in what is exposed, up to its last byte") {
     first.backing_bytes = sizeof bytes;
     wire_region wire;
     CHECK_FALSE(b.memory.covers(at(bytes), 1));
-    REQUIRE(b.memory.describe(first, wire) == "");
+    REQUIRE(b.memory.describe(first, wire).ok());
     CHECK(b.memory.covers(at(bytes), sizeof bytes));
     CHECK(b.memory.covers(at(bytes) + sizeof bytes - 1, 1));
     CHECK_FALSE(b.memory.covers(at(bytes) + sizeof bytes - 1, 2));
@@ -158,7 +158,7 @@ TEST_CASE("messages may store in what is exposed, up to its last byte") {
     CHECK_FALSE(b.memory.covers(at(more), 1));
     // A GPU's is stored to by UCX alone.
     region gpu;
-    REQUIRE(b.memory.adopt(more, sizeof more, 0, gpu) == "");
+    REQUIRE(b.memory.adopt(more, sizeof more, 0, gpu).ok());
     CHECK_FALSE(b.memory.covers(at(more), 1));
     b.memory.forget(first);
     CHECK_FALSE(b.memory.covers(at(bytes), 1));
@@ -172,8 +172,8 @@ TEST_CASE("what fails leaves nothing registered") {
     host.bytes = host.backing_bytes = sizeof bytes;
     wire_region wire;
     const auto fails = [&](const char *host_says, const char *gpu_says) {
-        CHECK(b.memory.describe(host, wire).find(host_says) == 0);
-        CHECK(b.memory.adopt(bytes, 100, 0, gpu).find(gpu_says) == 0);
+        CHECK(b.memory.describe(host, wire).message().find(host_says) == 0);
+        CHECK(b.memory.adopt(bytes, 100, 0, gpu).message().find(gpu_says) == 0);
         CHECK_FALSE(gpu);
         CHECK(fake.mapped.empty());
         CHECK(fake.packed == 0);
@@ -188,8 +188,8 @@ TEST_CASE("what fails leaves nothing registered") {
     fails("UCX's remote key has 337 bytes", "UCX's remote key has 337 bytes");
     // And is no hindrance later.
     fake.key_bytes = 160;
-    CHECK(b.memory.describe(host, wire) == "");
-    CHECK(b.memory.adopt(bytes, 100, 0, gpu) == "");
+    CHECK(b.memory.describe(host, wire).ok());
+    CHECK(b.memory.adopt(bytes, 100, 0, gpu).ok());
     CHECK(fake.mapped.size() == 2);
     b.memory.close();
     CHECK(fake.mapped.empty());

@@ -32,18 +32,18 @@ inline std::mt19937_64 &dice() {
 // What has gone wrong for good, or empty.
 class trouble {
 public:
-    void set(const tr::outcome &what) {
+    void set(const mpix::status &what) {
         const std::lock_guard lock(mutex_);
         what_ = what;
     }
-    tr::outcome get() const {
+    mpix::status get() const {
         const std::lock_guard lock(mutex_);
         return what_;
     }
 
 private:
     mutable std::mutex mutex_;
-    tr::outcome what_;
+    mpix::status what_;
 };
 
 // Jobs are done when their owner is told to, or not at all.
@@ -93,9 +93,9 @@ struct ticket final : tr::transfer {
     const std::atomic<bool> *done = nullptr;
     const trouble *problem = nullptr;
     std::atomic<unsigned> *asked = nullptr;
-    bool finished(tr::outcome &out) override {
+    bool finished(mpix::status &out) override {
         if (asked != nullptr) asked->fetch_add(1, std::memory_order_relaxed);
-        if (const tr::outcome bad = problem->get(); !bad.empty()) {
+        if (const mpix::status bad = problem->get(); !bad.ok()) {
             out = bad;
             return true;
         }
@@ -108,7 +108,7 @@ struct fake_gpus final : tr::transport {
     slow_worker engine;
     trouble problem;
     unsigned views = 0, admitted = 0;
-    tr::outcome not_admitted;
+    mpix::status not_admitted;
     std::vector<void *> allocated;
     ~fake_gpus() override {
         for (void *memory : allocated) std::free(memory);
@@ -119,7 +119,7 @@ struct fake_gpus final : tr::transport {
     unsigned capabilities() const override { return 0; }
     bool usable() override { return true; }
     bool owns(const void *, int &) override { return false; }
-    tr::outcome allocate(std::uint64_t bytes, int device, tr::region &out) override {
+    mpix::status allocate(std::uint64_t bytes, int device, tr::region &out) override {
         const std::size_t lines = (bytes + 64) / 64 * 64;
         out.address = allocated.emplace_back(std::aligned_alloc(64, lines));
         std::memset(out.address, 0, lines);
@@ -127,37 +127,37 @@ struct fake_gpus final : tr::transport {
         out.device = device;
         return {};
     }
-    tr::outcome adopt(void *, std::uint64_t, tr::region &) override { return "no"; }
+    mpix::status adopt(void *, std::uint64_t, tr::region &) override { return mpix::failure("no"); }
     // At once, so that a sanitizer sees who still uses it.
     void release(tr::region &own) override {
         std::erase(allocated, own.address);
         std::free(own.address);
         own = {};
     }
-    tr::outcome describe(const tr::region &, tr::wire_region &) override { return "no"; }
-    tr::outcome attach(const tr::wire_region &, int, tr::region &) override { return "no"; }
+    mpix::status describe(const tr::region &, tr::wire_region &) override { return mpix::failure("no"); }
+    mpix::status attach(const tr::wire_region &, int, tr::region &) override { return mpix::failure("no"); }
     void detach(tr::region &) override {}
-    tr::outcome acquire_view(const tr::region &host, int, void *&out) override {
+    mpix::status acquire_view(const tr::region &host, int, void *&out) override {
         ++views;
         out = host.address;
         return {};
     }
     void release_view(const tr::region &) override { --views; }
-    tr::outcome write(void *to, const void *from, std::uint64_t bytes, int) override {
+    mpix::status write(void *to, const void *from, std::uint64_t bytes, int) override {
         std::memcpy(to, from, bytes);
         return {};
     }
-    tr::outcome read(void *to, const void *from, std::uint64_t bytes, int) override {
+    mpix::status read(void *to, const void *from, std::uint64_t bytes, int) override {
         std::memcpy(to, from, bytes);
         return {};
     }
-    tr::outcome admit_network(int) override {
+    mpix::status admit_network(int) override {
         ++admitted;
         return not_admitted;
     }
-    tr::outcome start(void *to, const void *from, std::uint64_t bytes, int,
-                      std::unique_ptr<tr::transfer> &out) override {
-        if (bytes == 0) return "the copy engine was asked for nothing";
+    mpix::status start(void *to, const void *from, std::uint64_t bytes, int,
+                       std::unique_ptr<tr::transfer> &out) override {
+        if (bytes == 0) return mpix::failure("the copy engine was asked for nothing");
         auto made = std::make_unique<ticket>();
         made->problem = &problem;
         made->done = engine.add([=] { std::memcpy(to, from, bytes); });
@@ -175,18 +175,18 @@ struct fake_network : tr::network {
 
     const char *name() const override { return "fake"; }
     tr::transport_id id() const override { return tr::id_ucx; }
-    bool usable(tr::outcome &) override { return true; }
-    tr::outcome introduce(int, std::vector<std::uint8_t> &) override { return {}; }
-    tr::outcome meet(int, std::vector<std::uint8_t>) override { return {}; }
-    tr::outcome describe(const tr::region &, tr::wire_region &) override { return {}; }
+    bool usable(mpix::status &) override { return true; }
+    mpix::status introduce(int, std::vector<std::uint8_t> &) override { return {}; }
+    mpix::status meet(int, std::vector<std::uint8_t>) override { return {}; }
+    mpix::status describe(const tr::region &, tr::wire_region &) override { return {}; }
     void forget(const tr::region &) override {}
-    tr::outcome attach(const tr::wire_region &, int, tr::region &) override { return {}; }
+    mpix::status attach(const tr::wire_region &, int, tr::region &) override { return {}; }
     void detach(tr::region &) override {}
-    tr::outcome put(const tr::region &to, std::uint64_t offset, const void *from, std::uint64_t bytes,
-                    std::unique_ptr<tr::transfer> &out) override {
-        if (const tr::outcome bad = problem.get(); !bad.empty()) return bad;
-        if (bytes == 0) return "the network was asked for nothing";
-        if (offset > to.bytes || bytes > to.bytes - offset) return "a put outside the region";
+    mpix::status put(const tr::region &to, std::uint64_t offset, const void *from, std::uint64_t bytes,
+                     std::unique_ptr<tr::transfer> &out) override {
+        if (const mpix::status bad = problem.get(); !bad.ok()) return bad;
+        if (bytes == 0) return mpix::failure("the network was asked for nothing");
+        if (offset > to.bytes || bytes > to.bytes - offset) return mpix::failure("a put outside the region");
         char *const where = static_cast<char *>(to.address) + offset;
         auto made = std::make_unique<ticket>();
         made->problem = &problem;
@@ -196,9 +196,9 @@ struct fake_network : tr::network {
         out = std::move(made);
         return {};
     }
-    tr::outcome put_word(const tr::region &to, std::uint64_t offset, std::uint64_t value) override {
-        if (const tr::outcome bad = problem.get(); !bad.empty()) return bad;
-        if (offset > to.bytes || sizeof value > to.bytes - offset) return "a word outside the region";
+    mpix::status put_word(const tr::region &to, std::uint64_t offset, std::uint64_t value) override {
+        if (const mpix::status bad = problem.get(); !bad.ok()) return bad;
+        if (offset > to.bytes || sizeof value > to.bytes - offset) return mpix::failure("a word outside the region");
         char *const where = static_cast<char *>(to.address) + offset;
         wire.add([this, where, value] {
             if (on_word) on_word(where, value);
@@ -207,7 +207,7 @@ struct fake_network : tr::network {
         return {};
     }
     std::unique_ptr<tr::transfer> flush(int) override { return nullptr; }
-    tr::outcome lost(int) override { return problem.get(); }
+    mpix::status lost(int) override { return problem.get(); }
     void give_up(int) override {}
     bool progress() override { return false; }
     void stop() override {}

@@ -39,7 +39,7 @@ struct fake_gpu final : transport::transport {
         device = 0;
         return address >= arena && address < arena + arena_bytes;
     }
-    mpix::transport::outcome allocate(std::uint64_t bytes, int device, mpix::transport::region &out) override {
+    mpix::status allocate(std::uint64_t bytes, int device, mpix::transport::region &out) override {
         out = {};
         out.address = std::aligned_alloc(256, (bytes + 255) / 256 * 256);
         std::memset(out.address, 0, bytes);
@@ -47,12 +47,12 @@ struct fake_gpu final : transport::transport {
         out.device = device;
         return {};
     }
-    mpix::transport::outcome adopt(void *, std::uint64_t, mpix::transport::region &) override { return {}; }
+    mpix::status adopt(void *, std::uint64_t, mpix::transport::region &) override { return {}; }
     void release(mpix::transport::region &own) override {
         std::free(own.address);
         own = {};
     }
-    mpix::transport::outcome describe(const mpix::transport::region &own, mpix::transport::wire_region &out) override {
+    mpix::status describe(const mpix::transport::region &own, mpix::transport::wire_region &out) override {
         out = {};
         out.transport = id();
         out.device = own.device;
@@ -60,8 +60,7 @@ struct fake_gpu final : transport::transport {
         std::memcpy(out.address, &own.address, sizeof own.address);
         return {};
     }
-    mpix::transport::outcome attach(const mpix::transport::wire_region &wire, int device,
-                                    mpix::transport::region &out) override {
+    mpix::status attach(const mpix::transport::wire_region &wire, int device, mpix::transport::region &out) override {
         out = {};
         std::memcpy(&out.address, wire.address, sizeof out.address);
         out.bytes = wire.bytes;
@@ -70,22 +69,22 @@ struct fake_gpu final : transport::transport {
         return {};
     }
     void detach(mpix::transport::region &) override {}
-    mpix::transport::outcome acquire_view(const mpix::transport::region &host, int, void *&out) override {
+    mpix::status acquire_view(const mpix::transport::region &host, int, void *&out) override {
         out = host.address;
         return {};
     }
     void release_view(const mpix::transport::region &) override {}
-    mpix::transport::outcome write(void *to, const void *from, std::uint64_t bytes, int) override {
+    mpix::status write(void *to, const void *from, std::uint64_t bytes, int) override {
         std::memcpy(to, from, bytes);
         return {};
     }
-    mpix::transport::outcome read(void *to, const void *from, std::uint64_t bytes, int) override {
+    mpix::status read(void *to, const void *from, std::uint64_t bytes, int) override {
         std::memcpy(to, from, bytes);
         return {};
     }
-    mpix::transport::outcome start(void *, const void *, std::uint64_t, int,
-                                   std::unique_ptr<mpix::transport::transfer> &) override {
-        return "nothing is to be copied";
+    mpix::status start(void *, const void *, std::uint64_t, int,
+                       std::unique_ptr<mpix::transport::transfer> &) override {
+        return failure("nothing is to be copied");
     }
 };
 
@@ -93,7 +92,7 @@ fake_gpu &gpu_here() {
     static auto *const gpu = [] {
         auto *const made = new fake_gpu;
         play_gpus(*made);
-        REQUIRE(transport::use_only("shm,cuda_ipc") == "");
+        REQUIRE(transport::use_only("shm,cuda_ipc").ok());
         start_setup(false, false);
         return made;
     }();
@@ -104,7 +103,7 @@ constexpr int partitions = 2;
 
 std::shared_ptr<send_request> make_send(std::uint64_t bytes, bool gaps) {
     gpu_here();
-    std::string problem;
+    status problem;
     auto members = std::make_shared<communicator>();
     members->name = 99;
     members->peers = {0, 1};
@@ -114,7 +113,7 @@ std::shared_ptr<send_request> make_send(std::uint64_t bytes, bool gaps) {
     op.count = gaps ? bytes / 8 : bytes;
     // Bytes; or words of 8 bytes with as much between them.
     op.type = gaps ? make_plan({{{0, 0, 8, {}}}, 8, 16}, problem) : make_plan({{{0, 0, 1, {}}}, 1, 1}, problem);
-    REQUIRE(problem == "");
+    REQUIRE(problem.ok());
     op.peer = 1;
     op.tag = 3;
     op.members = std::move(members);
@@ -180,16 +179,16 @@ met meet(std::uint64_t bytes, bool export_first) {
     met m;
     m.layout = inline_buffer_for(partitions, bytes, bytes);
     transport::region arrival, landing, words;
-    REQUIRE(gpu.allocate(m.layout.all, 0, arrival) == "");
-    REQUIRE(gpu.allocate(partitions * bytes, 0, landing) == "");
-    REQUIRE(transport::node_memory().allocate(sizeof(mpix_words), transport::on_host, words) == "");
+    REQUIRE(gpu.allocate(m.layout.all, 0, arrival).ok());
+    REQUIRE(gpu.allocate(partitions * bytes, 0, landing).ok());
+    REQUIRE(transport::node_memory().allocate(sizeof(mpix_words), transport::on_host, words).ok());
     control_message accept = make_control(control::accept, 5, send->number);
     accept.partitions = partitions;
     accept.bytes = partitions * bytes;
     accept.flags = 1 | accept_inline;
-    REQUIRE(gpu.describe(arrival, accept.arrival) == "");
-    REQUIRE(gpu.describe(landing, accept.landing) == "");
-    REQUIRE(transport::node_memory().describe(words, accept.words) == "");
+    REQUIRE(gpu.describe(arrival, accept.arrival).ok());
+    REQUIRE(gpu.describe(landing, accept.landing).ok());
+    REQUIRE(transport::node_memory().describe(words, accept.words).ok());
     m.text = printed([&] {
         fake_mpi::inbox.push_back({1, {reinterpret_cast<const char *>(&accept), sizeof accept}});
         poll_setup();

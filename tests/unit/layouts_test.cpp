@@ -53,18 +53,18 @@ bool draw(side &s, type_maker &maker, bool wired, bool packed) {
     if (packed) return true;
     s.made = maker.make(maker.below(4));
     if (s.made.map.empty() || s.made.map.size() > 400) return false;
-    std::string why;
+    status why;
     s.type = plan_of(s.made.type, why);
     REQUIRE(s.type != nullptr);
     if (wired) {
         const std::vector<char> bytes = to_bytes(*s.type);
         for (std::size_t n : {std::size_t{0}, std::size_t{8}, bytes.size() - 1}) {
-            std::string problem;
+            status problem;
             REQUIRE(plan_from_bytes(bytes.data(), n, problem) == nullptr);
-            REQUIRE(!problem.empty());
+            REQUIRE(!problem.ok());
         }
         s.type = plan_from_bytes(bytes.data(), bytes.size(), why);
-        REQUIRE(why.empty());
+        REQUIRE(why.ok());
         REQUIRE(to_bytes(*s.type) == bytes);
     }
     s.map = typemap_of(*s.type);
@@ -128,13 +128,13 @@ TEST_CASE("any interval moves from one type to another") {
 }
 
 TEST_CASE("plans that are none are refused") {
-    std::string problem;
+    status problem;
     const auto good = make_plan({{{0, 0, 4, {{3, 8, 4}}}, {100, 12, 2, {}}}, 14, 200}, problem);
     REQUIRE(good != nullptr);
     const auto refused = [&](const plan &bad) {
         const std::vector<char> bytes = to_bytes(bad);
-        std::string why;
-        return plan_from_bytes(bytes.data(), bytes.size(), why) == nullptr && !why.empty();
+        status why;
+        return plan_from_bytes(bytes.data(), bytes.size(), why) == nullptr && !why.ok();
     };
     REQUIRE(!refused(*good));
     const auto changed = [&](auto change) {

@@ -21,6 +21,8 @@ namespace mlx5_fakes {
 
 using namespace mpix::transport;
 using namespace mpix::transport::mlx5;
+using mpix::failure;
+using mpix::status;
 
 struct world {
     // What the "hardware" is like.
@@ -170,10 +172,10 @@ inline rdma::port_calls port_table() {
 
 inline gpu_calls gpu_table() {
     gpu_calls g;
-    g.map_pages = [](void *pages, std::size_t, bool registers, bool &already) -> outcome {
+    g.map_pages = [](void *pages, std::size_t, bool registers, bool &already) -> status {
         already = false;
-        if (now->fails(registers ? "map_registers" : "map_pages")) return "out of memory";
-        if (registers && !now->registers_map) return "operation not permitted";
+        if (now->fails(registers ? "map_registers" : "map_pages")) return failure("out of memory");
+        if (registers && !now->registers_map) return failure("operation not permitted");
         if (registers != (pages == now->registers) || !now->mapped.insert(pages).second) now->wrong = true;
         return {};
     };
@@ -181,12 +183,12 @@ inline gpu_calls gpu_table() {
         now->calls.emplace_back("unmap_pages");
         if (now->mapped.erase(pages) == 0) now->wrong = true;
     };
-    g.gpu_address = [](void *host, void **gpu) -> outcome {
-        if (now->fails("gpu_address")) return "no address";
+    g.gpu_address = [](void *host, void **gpu) -> status {
+        if (now->fails("gpu_address")) return failure("no address");
         *gpu = static_cast<char *>(host) + now->gpu_shift;
         return {};
     };
-    g.allocation_of = [](std::uint64_t at, std::uint64_t &base, std::uint64_t &bytes, int &device) -> outcome {
+    g.allocation_of = [](std::uint64_t at, std::uint64_t &base, std::uint64_t &bytes, int &device) -> status {
         bytes = 0;
         if (at < now->gpu_begin || at >= now->gpu_begin + now->gpu_bytes) return {};
         base = now->gpu_begin;
@@ -194,17 +196,17 @@ inline gpu_calls gpu_table() {
         device = 3;
         return {};
     };
-    g.keep_synchronous = [](std::uint64_t) -> outcome {
-        return now->fails("keep_synchronous") ? "invalid value" : outcome{};
+    g.keep_synchronous = [](std::uint64_t) -> status {
+        return now->fails("keep_synchronous") ? failure("invalid value") : status{};
     };
-    g.export_dmabuf = [](std::uint64_t begin, std::uint64_t bytes, int &fd) -> outcome {
-        if (now->fails("export_dmabuf") || !now->dmabuf_works) return "not supported";
+    g.export_dmabuf = [](std::uint64_t begin, std::uint64_t bytes, int &fd) -> status {
+        if (now->fails("export_dmabuf") || !now->dmabuf_works) return failure("not supported");
         if (begin % 4096 != 0 || bytes % 4096 != 0) now->wrong = true;
         fd = dup(0);
         now->fds.push_back(fd);
         return {};
     };
-    g.write_ordering = [](int device, int &ordering) -> outcome {
+    g.write_ordering = [](int device, int &ordering) -> status {
         if (device != 3) now->wrong = true;
         ordering = now->ordering;
         return {};

@@ -17,9 +17,9 @@ using namespace mpix::transport::mlx5;
 
 namespace {
 
-void check(bool good, const char *what, const outcome &why = {}) {
+void check(bool good, const char *what, const status &why = {}) {
     if (good) return;
-    std::printf("FAILED: %s %s\n", what, why.c_str());
+    std::printf("FAILED: %s %s\n", what, why.message().c_str());
     std::exit(1);
 }
 
@@ -30,10 +30,10 @@ void map_host_pages(const gpu_calls &gpu) {
     std::memset(memory, 0, 4 * page);
     gpu_pages pages(gpu, page);
     void *first = nullptr, *second = nullptr;
-    outcome bad = pages.hold(memory, 2 * page + 64, false, first);
-    check(bad.empty(), "mapping pages:", bad);
+    status bad = pages.hold(memory, 2 * page + 64, false, first);
+    check(bad.ok(), "mapping pages:", bad);
     bad = pages.hold(memory + 2 * page + 128, 64, false, second);
-    check(bad.empty(), "mapping a shared page:", bad);
+    check(bad.ok(), "mapping a shared page:", bad);
     check(pages.held() == 3, "three pages are held");
     check(static_cast<char *>(second) - static_cast<char *>(first) == static_cast<std::ptrdiff_t>(2 * page + 128),
           "the GPU reaches both in one piece");
@@ -48,7 +48,7 @@ void map_host_pages(const gpu_calls &gpu) {
     pages.release(memory + 2 * page + 128, 64);
     bool already = true;
     bad = gpu.map_pages(memory, page, false, already);
-    check(bad.empty() && !already, "the pages were given back", bad);
+    check(bad.ok() && !already, "the pages were given back", bad);
     void *again = nullptr;
     check(pages.hold(memory, 8, false, again).empty(), "a page that somebody else has mapped");
     pages.release(memory, 8);
@@ -64,24 +64,24 @@ void ask_about_memory(const gpu_calls &gpu) {
     const auto at = reinterpret_cast<std::uint64_t>(memory) + 12345;
     std::uint64_t base = 0, all = 0;
     int device = -1, ordering = -1, fd = -1;
-    outcome bad = gpu.allocation_of(at, base, all, device);
-    check(bad.empty() && base == reinterpret_cast<std::uint64_t>(memory) && all >= bytes && device == 0,
+    status bad = gpu.allocation_of(at, base, all, device);
+    check(bad.ok() && base == reinterpret_cast<std::uint64_t>(memory) && all >= bytes && device == 0,
           "the allocation of an address", bad);
     int on_stack = 0;
     bad = gpu.allocation_of(reinterpret_cast<std::uint64_t>(&on_stack), base, all, device);
-    check(bad.empty() && all == 0, "the host's memory is no GPU's", bad);
+    check(bad.ok() && all == 0, "the host's memory is no GPU's", bad);
     bad = gpu.keep_synchronous(at);
-    check(bad.empty(), "SYNC_MEMOPS:", bad);
+    check(bad.ok(), "SYNC_MEMOPS:", bad);
     bad = gpu.write_ordering(0, ordering);
-    check(bad.empty(), "the attribute of write ordering:", bad);
+    check(bad.ok(), "the attribute of write ordering:", bad);
     std::printf("GPUDirectRDMAWritesOrdering: %d\n", ordering);
     gpu.allocation_of(at, base, all, device);
     const dmabuf_range range =
         pages_to_export(at, 1u << 20, base, all, static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE)), bad);
-    check(bad.empty() && range.pages.begin + range.offset == at, "the pages to be exported", bad);
+    check(bad.ok() && range.pages.begin + range.offset == at, "the pages to be exported", bad);
     bad = gpu.export_dmabuf(range.pages.begin, range.pages.bytes, fd);
-    std::printf("dma-buf: %s\n", bad.empty() ? "exported" : bad.c_str());
-    check(bad.empty() == (fd >= 0), "a descriptor or a reason");
+    std::printf("dma-buf: %s\n", bad.ok() ? "exported" : bad.message().c_str());
+    check(bad.ok() == (fd >= 0), "a descriptor or a reason");
     if (fd >= 0) close(fd);
     cudaFree(memory);
 }
@@ -93,9 +93,9 @@ void map_no_registers(const gpu_calls &gpu) {
     std::memset(memory, 0, page);
     gpu_pages pages(gpu, page);
     void *reached = nullptr;
-    const outcome bad = pages.hold(memory + 0x800, 8, true, reached);
-    std::printf("ordinary memory as registers: %s\n", bad.empty() ? "mapped" : bad.c_str());
-    if (bad.empty()) pages.release(memory + 0x800, 8);
+    const status bad = pages.hold(memory + 0x800, 8, true, reached);
+    std::printf("ordinary memory as registers: %s\n", bad.ok() ? "mapped" : bad.message().c_str());
+    if (bad.ok()) pages.release(memory + 0x800, 8);
     check(cudaGetLastError() == cudaSuccess, "no error is left for the program to find");
     std::free(memory);
 }
@@ -104,8 +104,8 @@ void map_no_registers(const gpu_calls &gpu) {
 
 int main() {
     gpu_calls gpu;
-    if (const outcome bad = gpu.load(); !bad.empty()) {
-        std::printf("SKIP: %s\n", bad.c_str());
+    if (const status bad = gpu.load(); !bad.ok()) {
+        std::printf("SKIP: %s\n", bad.message().c_str());
         return 77;
     }
     map_host_pages(gpu);

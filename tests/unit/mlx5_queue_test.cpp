@@ -21,6 +21,8 @@
 #include "transport/wqe/wqe.h"
 
 using namespace mlx5_fakes;
+using mpix::failure;
+using mpix::status;
 using mpix::detail::be32;
 using mpix::detail::cqe;
 using mpix::detail::from_be;
@@ -30,15 +32,16 @@ using mpix::detail::wqe;
 
 namespace {
 
-bool contains(const outcome &text, const char *part) { return text.find(part) != outcome::npos; }
+bool contains(const std::string &text, const char *part) { return text.find(part) != std::string::npos; }
+bool contains(const status &what, const char *part) { return contains(what.message(), part); }
 
 // A network on a device that is, or is not, a ConnectX.
 struct nic_network : fakes::fake_network {
     std::unique_ptr<hardware_queues> hardware;
-    outcome none;
-    outcome no_hardware_queues() override { return none; }
-    outcome hardware_queue(int peer, transport &host_memory, transport *gpus, int device,
-                           std::unique_ptr<send_queue> &out) override {
+    status none;
+    status no_hardware_queues() override { return none; }
+    status hardware_queue(int peer, transport &host_memory, transport *gpus, int device,
+                          std::unique_ptr<send_queue> &out) override {
         return hardware == nullptr ? none : hardware->open_queue(peer, host_memory, gpus, device, out);
     }
 };
@@ -58,28 +61,28 @@ struct machine {
         w.context.device = &w.device;
         w.blocks = 8;
         w.entries = 16;
-        REQUIRE(rdma::find_port(port_table(), &w.context, {}, at).empty());
+        REQUIRE(rdma::find_port(port_table(), &w.context, {}, at).ok());
     }
     void connect() {
         network.none = make_queues(
             verbs_table(),
-            [](gpu_calls &out) -> outcome {
+            [](gpu_calls &out) -> status {
                 out = gpu_table();
                 return {};
             },
             &w.context, &w.domain, at, network.hardware);
-        if (!network.none.empty()) return;
+        if (!network.none.ok()) return;
         rdma::qp_address address{};
-        REQUIRE(network.hardware->introduce(peer, address).empty());
-        REQUIRE(network.hardware->meet(peer, address).empty());
+        REQUIRE(network.hardware->introduce(peer, address).ok());
+        REQUIRE(network.hardware->meet(peer, address).ok());
     }
-    outcome open(bool on_gpu) {
+    status open(bool on_gpu) {
         return make_queue_to(network, peer, host_memory, on_gpu ? &gpus : nullptr, on_gpu ? 0 : on_host, queue,
                              executed_by);
     }
     void connect_and_open(bool on_gpu = false) {
         connect();
-        REQUIRE(open(on_gpu).empty());
+        REQUIRE(open(on_gpu).ok());
     }
     void close() {
         queue = nullptr;
@@ -115,7 +118,7 @@ struct sent_message {
         r.handle = rdma::handle_of(peer, key);
         return r;
     }
-    outcome enter(machine &m) {
+    status enter(machine &m) {
         std::iota(out.begin(), out.end(), static_cast<char>(1));
         // The registration's key, as the fake libibverbs gives it.
         m.w.region.lkey = local.add(out.data(), out.size(), may_read_locally);
@@ -140,7 +143,7 @@ struct sent_message {
 };
 
 struct entered_message : sent_message {
-    explicit entered_message(machine &m) { REQUIRE(enter(m).empty()); }
+    explicit entered_message(machine &m) { REQUIRE(enter(m).ok()); }
 };
 
 template <class Done>
@@ -169,11 +172,11 @@ TEST_CASE("on a ConnectX the NIC executes the queue, elsewhere the software HCA,
     SECTION("a GPU that does not reach the queue") {
         m.connect();
         m.w.fail_at = static_cast<int>(m.w.calls.size()) + 2;  // map_pages of the second ring
-        REQUIRE(m.open(true).empty());
+        REQUIRE(m.open(true).ok());
         CHECK(contains(m.executed_by, "the software HCA: the GPU does not reach the queue"));
         CHECK(m.w.mapped.empty());
         m.w.fail_at = -1;
-        REQUIRE(m.open(false).empty());  // it is still there for the host
+        REQUIRE(m.open(false).ok());  // it is still there for the host
         CHECK(contains(m.executed_by, "the NIC"));
     }
     SECTION("another device") {
@@ -184,18 +187,18 @@ TEST_CASE("on a ConnectX the NIC executes the queue, elsewhere the software HCA,
     }
     SECTION("a network that knows of no such queues") {
         m.network.none = m.network.fakes::fake_network::no_hardware_queues();
-        REQUIRE(m.open(false).empty());
+        REQUIRE(m.open(false).ok());
         CHECK(m.executed_by == "the software HCA: fake executes no queue that others post to");
     }
     SECTION("a second executor") {
         m.connect_and_open();
         std::unique_ptr<send_queue> others;
-        REQUIRE(make_queue_to(m.network, peer, m.host_memory, &m.gpus, 0, others, m.executed_by).empty());
+        REQUIRE(make_queue_to(m.network, peer, m.host_memory, &m.gpus, 0, others, m.executed_by).ok());
         CHECK(contains(m.executed_by, "the software HCA: the NIC's queue to that process is another executor's"));
     }
     SECTION("a peer that was not met") {
         m.connect();
-        REQUIRE(make_queue_to(m.network, peer + 1, m.host_memory, nullptr, on_host, m.queue, m.executed_by).empty());
+        REQUIRE(make_queue_to(m.network, peer + 1, m.host_memory, nullptr, on_host, m.queue, m.executed_by).ok());
         CHECK(contains(m.executed_by, "the software HCA: the queue pair of the NIC is not connected"));
     }
     m.close();
@@ -226,7 +229,7 @@ TEST_CASE("epoch after epoch, what Pready posts goes through the NIC's ring into
         CHECK(m.queue->completed() < end);
         run_until(silicon, [&] { return m.queue->completed() >= end; });
         CHECK(m.queue->completed() == end);
-        CHECK(m.queue->failed(end).empty());
+        CHECK(m.queue->failed(end).ok());
         CHECK(std::memcmp(s.landing, s.out.data(), s.out.size()) == 0);
         for (const std::uint64_t flag : s.flags) CHECK(flag == epoch);
         CHECK(s.words[1] == epoch);
@@ -236,7 +239,7 @@ TEST_CASE("epoch after epoch, what Pready posts goes through the NIC's ring into
     CHECK(silicon.counts.bad_records == 0);
     CHECK(silicon.counts.strange_kicks == 0);
     run_until(silicon, [&] { return silicon.counts.kicks > 0; });  // the doorbell proxy's thread may come late
-    CHECK(m.queue->failed(completion_watch::no_block).empty());
+    CHECK(m.queue->failed(completion_watch::no_block).ok());
     s.entered = nullptr;
     CHECK(m.w.called("dereg_mr") == 1);
     m.close();
@@ -279,7 +282,7 @@ TEST_CASE("the first error fails what it hit and all behind it, and nothing befo
         if (poll) mpix::detail::poll_queue(s.entered->postings()->queue);
         return m.queue->completed() >= flushed;
     });
-    CHECK(m.queue->failed(good).empty());
+    CHECK(m.queue->failed(good).ok());
     CHECK(contains(m.queue->failed(bad), "entry 2 the syndrome 0x15"));
     CHECK(contains(m.queue->failed(flushed), "entry 2"));
     CHECK(s.flags[0] == 1);

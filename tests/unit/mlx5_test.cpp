@@ -23,28 +23,29 @@ struct fixture {
         now = &w;
         w.context.device = &w.device;
     }
-    outcome find(const device_spec &spec = {}) { return rdma::find_port(port_table(), &w.context, spec, at); }
-    outcome open(queue_pair &q, bool on_gpu = true) {
-        outcome bad = q.open(verbs, &w.context, &w.domain, at, 8);
-        if (bad.empty() && on_gpu) bad = q.map_for_gpu(pages);
-        if (!bad.empty()) q.close();
+    status find(const device_spec &spec = {}) { return rdma::find_port(port_table(), &w.context, spec, at); }
+    status open(queue_pair &q, bool on_gpu = true) {
+        status bad = q.open(verbs, &w.context, &w.domain, at, 8);
+        if (bad.ok() && on_gpu) bad = q.map_for_gpu(pages);
+        if (!bad.ok()) q.close();
         return bad;
     }
 };
 
-bool contains(const outcome &text, const char *part) { return text.find(part) != outcome::npos; }
+bool contains(const std::string &text, const char *part) { return text.find(part) != std::string::npos; }
+bool contains(const status &what, const char *part) { return contains(what.message(), part); }
 
 }  // namespace
 
 TEST_CASE("a port is found, by its address of RoCE version 2 and IPv4 before others") {
     fixture f;
-    REQUIRE(f.find().empty());
+    REQUIRE(f.find().ok());
     CHECK(f.at.number == 2);
     CHECK(f.at.by_gid);
     CHECK(f.at.gid_index == 2);
     CHECK(f.at.gid.raw[15] == 3);
     f.w.ethernet = false;
-    REQUIRE(f.find().empty());
+    REQUIRE(f.find().ok());
     CHECK(!f.at.by_gid);
     f.w.state = IBV_PORT_DOWN;
     CHECK(contains(f.find(), "no port"));
@@ -53,28 +54,28 @@ TEST_CASE("a port is found, by its address of RoCE version 2 and IPv4 before oth
 TEST_CASE("a port and a GID that are wished are taken, or it is said what the device lacks") {
     fixture f;
     std::strcpy(f.w.device.name, "mlx5_3");
-    REQUIRE(f.find({"mlx5_3", 2, 1}).empty());
+    REQUIRE(f.find({"mlx5_3", 2, 1}).ok());
     CHECK((f.at.number == 2 && f.at.gid_index == 1 && f.at.gid.raw[15] == 2));
     CHECK(rdma::name_of(&f.w.context, f.at) == "mlx5_3, port 2, GID 1");
-    REQUIRE(f.find({"mlx5_3", 0, 0}).empty());
+    REQUIRE(f.find({"mlx5_3", 0, 0}).ok());
     CHECK(f.at.gid_index == 0);
-    CHECK(f.find({"mlx5_3", 1, -1}) == "mlx5_3 has no link on port 1 (MPIX_VERBS_DEVICE)");
-    CHECK(f.find({"mlx5_3", 3, -1}) == "mlx5_3 has no port 3 (MPIX_VERBS_DEVICE)");
-    CHECK(f.find({"mlx5_3", 2, 3}) == "mlx5_3 has no GID 3 on port 2 (MPIX_VERBS_DEVICE)");
-    CHECK(f.find({"mlx5_3", 2, 9}) == "mlx5_3 has no GID 9 on port 2 (MPIX_VERBS_DEVICE)");
+    CHECK(f.find({"mlx5_3", 1, -1}).message() == "mlx5_3 has no link on port 1 (MPIX_VERBS_DEVICE)");
+    CHECK(f.find({"mlx5_3", 3, -1}).message() == "mlx5_3 has no port 3 (MPIX_VERBS_DEVICE)");
+    CHECK(f.find({"mlx5_3", 2, 3}).message() == "mlx5_3 has no GID 3 on port 2 (MPIX_VERBS_DEVICE)");
+    CHECK(f.find({"mlx5_3", 2, 9}).message() == "mlx5_3 has no GID 9 on port 2 (MPIX_VERBS_DEVICE)");
     f.w.ethernet = false;
-    REQUIRE(f.find({"mlx5_3", 2, -1}).empty());
+    REQUIRE(f.find({"mlx5_3", 2, -1}).ok());
     CHECK(rdma::name_of(&f.w.context, f.at) == "mlx5_3, port 2");
 }
 
 TEST_CASE("a queue pair whose rings and doorbell the GPU reaches") {
     fixture f;
     f.w.gpu_shift = GENERATE(0, 0x10000000);
-    REQUIRE(f.find().empty());
+    REQUIRE(f.find().ok());
     queue_pair q;
-    REQUIRE(f.open(q).empty());
+    REQUIRE(f.open(q).ok());
     CHECK(q.rung_by() == bell::by_poster);
-    CHECK(q.why_proxy().empty());
+    CHECK(q.why_proxy().ok());
     CHECK(q.number() == 0x12f);
     const mpix_queue_rings &host = q.host_rings(), &gpu = q.rings();
     CHECK(reinterpret_cast<unsigned char *>(host.sq) == f.w.sq + 64);
@@ -104,9 +105,9 @@ TEST_CASE("a queue pair whose rings and doorbell the GPU reaches") {
 
 TEST_CASE("without a GPU nothing is mapped") {
     fixture f;
-    REQUIRE(f.find().empty());
+    REQUIRE(f.find().ok());
     queue_pair q;
-    REQUIRE(f.open(q, false).empty());
+    REQUIRE(f.open(q, false).ok());
     CHECK(q.rings().doorbell == q.host_rings().doorbell);
     CHECK(f.w.called("map_pages") == 0);
 }
@@ -114,9 +115,9 @@ TEST_CASE("without a GPU nothing is mapped") {
 TEST_CASE("a doorbell that the GPU may not map is rung by a thread of the host") {
     fixture f;
     f.w.registers_map = false;
-    REQUIRE(f.find().empty());
+    REQUIRE(f.find().ok());
     queue_pair q;
-    REQUIRE(f.open(q).empty());
+    REQUIRE(f.open(q).ok());
     CHECK(q.rung_by() == bell::by_proxy);
     CHECK(contains(q.why_proxy(), "operation not permitted"));
     CHECK(q.rings().doorbell == nullptr);
@@ -130,19 +131,19 @@ TEST_CASE("every call of opening may fail: a sentence, and nothing is left") {
     int failures = 0, opened = 0;
     for (int at = 0; opened == 0; ++at) {
         fixture f;
-        REQUIRE(f.find().empty());
+        REQUIRE(f.find().ok());
         f.w.calls.clear();
         f.w.fail_at = at;
         queue_pair q;
-        const outcome bad = f.open(q);
+        const status bad = f.open(q);
         if (static_cast<int>(f.w.calls.size()) <= at) {
-            CHECK(bad.empty());
+            CHECK(bad.ok());
             ++opened;
             continue;
         }
         const std::string &failed = f.w.calls[static_cast<std::size_t>(at)];
-        INFO("call " << at << ", " << failed << ": " << bad);
-        if (bad.empty()) {  // the doorbell's page alone is not needed
+        INFO("call " << at << ", " << failed << ": " << bad.message());
+        if (bad.ok()) {  // the doorbell's page alone is not needed
             CHECK((failed == "map_registers" || failed == "gpu_address"));
             CHECK(q.rung_by() == bell::by_proxy);
             q.close();
@@ -157,23 +158,23 @@ TEST_CASE("every call of opening may fail: a sentence, and nothing is left") {
 
 TEST_CASE("a queue that is not as we need it is refused, and given back") {
     fixture f;
-    REQUIRE(f.find().empty());
+    REQUIRE(f.find().ok());
     queue_pair q;
     SECTION("stride") { f.w.stride = 128; }
     SECTION("entries") { f.w.entries = 4; }
     CHECK(contains(f.open(q), "mlx5dv_init_obj"));
     CHECK(f.w.clean());
-    CHECK(f.open(q, false).size() > 0);
+    CHECK(!f.open(q, false).ok());
     CHECK(contains(q.open(f.verbs, &f.w.context, &f.w.domain, f.at, 40000), "32768"));
 }
 
 TEST_CASE("two queue pairs are connected by each other's address") {
     fixture f;
     f.w.ethernet = GENERATE(false, true);
-    REQUIRE(f.find().empty());
+    REQUIRE(f.find().ok());
     queue_pair q;
-    REQUIRE(f.open(q).empty());
-    REQUIRE(q.connect(q.address()).empty());
+    REQUIRE(f.open(q).ok());
+    REQUIRE(q.connect(q.address()).ok());
     REQUIRE(f.w.modified.size() == 3);
     const ibv_qp_attr &rtr = f.w.modified[1], &rts = f.w.modified[2];
     CHECK(rtr.qp_state == IBV_QPS_RTR);
@@ -191,10 +192,10 @@ TEST_CASE("two queue pairs are connected by each other's address") {
 
 TEST_CASE("an address of the peer's that cannot be is refused") {
     fixture f;
-    REQUIRE(f.find().empty());
+    REQUIRE(f.find().ok());
     queue_pair q;
     CHECK(contains(q.connect({}), "not open"));
-    REQUIRE(f.open(q).empty());
+    REQUIRE(f.open(q).ok());
     rdma::qp_address address = q.address();
     const char *part = "malformed";
     SECTION("version") { address.version = 9; }
@@ -210,8 +211,8 @@ TEST_CASE("an address of the peer's that cannot be is refused") {
 TEST_CASE("pages are mapped once, and unmapped by the last one who holds them") {
     fixture f;
     void *first = nullptr, *second = nullptr;
-    REQUIRE(f.pages.hold(f.w.registers + 0x800, 8, true, first).empty());
-    REQUIRE(f.pages.hold(f.w.registers + 0x900, 8, true, second).empty());
+    REQUIRE(f.pages.hold(f.w.registers + 0x800, 8, true, first).ok());
+    REQUIRE(f.pages.hold(f.w.registers + 0x900, 8, true, second).ok());
     CHECK(static_cast<char *>(second) - static_cast<char *>(first) == 0x100);
     CHECK(f.w.called("map_registers") == 1);
     f.pages.release(f.w.registers + 0x800, 8);
@@ -220,18 +221,18 @@ TEST_CASE("pages are mapped once, and unmapped by the last one who holds them") 
     CHECK(f.w.clean());
     SECTION("what somebody else has mapped stays") {
         gpu_calls others = f.gpu;
-        others.map_pages = [](void *, std::size_t, bool, bool &already) -> outcome {
+        others.map_pages = [](void *, std::size_t, bool, bool &already) -> status {
             already = true;
             return {};
         };
         gpu_pages theirs(others, 4096);
-        REQUIRE(theirs.hold(f.w.cq, 100, false, first).empty());
+        REQUIRE(theirs.hold(f.w.cq, 100, false, first).ok());
         theirs.release(f.w.cq, 100);
         CHECK(f.w.called("unmap_pages") == 1);
     }
     SECTION("pages that are no neighbours for the GPU") {
         gpu_calls scattered = f.gpu;
-        scattered.gpu_address = [](void *host, void **gpu) -> outcome {
+        scattered.gpu_address = [](void *host, void **gpu) -> status {
             *gpu = host == now->sq + 4096 ? nullptr : host;
             return {};
         };
@@ -249,7 +250,7 @@ TEST_CASE("memory is registered by dma-buf, by the driver's peer memory, or as t
         return m.add(f.verbs, &f.gpu, &f.w.domain, reinterpret_cast<void *>(at), 100, what, 4096);
     };
     SECTION("dma-buf") {
-        REQUIRE(add(f.w.gpu_begin + 0x1010, contents::payload_landing).empty());
+        REQUIRE(add(f.w.gpu_begin + 0x1010, contents::payload_landing).ok());
         CHECK(m.by() == memory::way::dmabuf);
         CHECK(m.device() == 3);
         CHECK(f.w.place("keep_synchronous") < f.w.place("export_dmabuf"));
@@ -258,30 +259,30 @@ TEST_CASE("memory is registered by dma-buf, by the driver's peer memory, or as t
         CHECK((f.w.access.at(0) & IBV_ACCESS_RELAXED_ORDERING) != 0);
     }
     SECTION("flags") {
-        REQUIRE(add(f.w.gpu_begin, contents::flags).empty());
+        REQUIRE(add(f.w.gpu_begin, contents::flags).ok());
         CHECK((f.w.access.at(0) & IBV_ACCESS_RELAXED_ORDERING) == 0);
     }
     SECTION("no dma-buf by CUDA") {
         f.w.dmabuf_works = false;
-        REQUIRE(add(f.w.gpu_begin, contents::payload_landing).empty());
+        REQUIRE(add(f.w.gpu_begin, contents::payload_landing).ok());
         CHECK(m.by() == memory::way::peer_memory);
     }
     SECTION("no dma-buf by libibverbs") {
         f.verbs.ibv_reg_dmabuf_mr = nullptr;
-        REQUIRE(add(f.w.gpu_begin, contents::payload_landing).empty());
+        REQUIRE(add(f.w.gpu_begin, contents::payload_landing).ok());
         CHECK(m.by() == memory::way::peer_memory);
         CHECK(f.w.called("export_dmabuf") == 0);
     }
     SECTION("no dma-buf by the kernel") {
         f.w.fail_at = 2;
-        REQUIRE(add(f.w.gpu_begin, contents::payload_landing).empty());
+        REQUIRE(add(f.w.gpu_begin, contents::payload_landing).ok());
         CHECK(f.w.calls.at(2) == "reg_dmabuf_mr");
         CHECK(m.by() == memory::way::peer_memory);
         CHECK(fcntl(f.w.fds.at(0), F_GETFD) == -1);
     }
     SECTION("neither") {
         f.w.dmabuf_works = f.w.peer_memory_works = false;
-        const outcome why = add(f.w.gpu_begin, contents::payload_landing);
+        const status why = add(f.w.gpu_begin, contents::payload_landing);
         CHECK((contains(why, "dma-buf (not supported)") && contains(why, "nvidia-peermem (ibv_reg_mr: Bad address)")));
         CHECK(m.by() == memory::way::none);
     }
@@ -290,7 +291,7 @@ TEST_CASE("memory is registered by dma-buf, by the driver's peer memory, or as t
         CHECK(contains(add(f.w.gpu_begin, contents::payload_source), "invalid value"));
     }
     SECTION("the host's") {
-        REQUIRE(add(reinterpret_cast<std::uint64_t>(f.w.sq), contents::payload_source).empty());
+        REQUIRE(add(reinterpret_cast<std::uint64_t>(f.w.sq), contents::payload_source).ok());
         CHECK(m.by() == memory::way::host);
         CHECK(m.device() == on_host);
         CHECK(f.w.called("keep_synchronous") == 0);
@@ -304,15 +305,15 @@ TEST_CASE("whether flags are believed depends on where both lie") {
     world other;  // one registration a world
     memory on_gpu, in_host;
     REQUIRE(on_gpu.add(f.verbs, &f.gpu, &f.w.domain, reinterpret_cast<void *>(f.w.gpu_begin), 8, contents::flags, 4096)
-                .empty());
+                .ok());
     now = &other;
-    REQUIRE(in_host.add(f.verbs, nullptr, &other.domain, other.sq, 8, contents::flags, 4096).empty());
+    REQUIRE(in_host.add(f.verbs, nullptr, &other.domain, other.sq, 8, contents::flags, 4096).ok());
     now = &f.w;
     using enum flag_reader;
-    CHECK(flags_not_believable(&f.gpu, on_gpu, on_gpu, owner_gpu).empty());
+    CHECK(flags_not_believable(&f.gpu, on_gpu, on_gpu, owner_gpu).ok());
     f.w.ordering = ordering_none;
     CHECK(contains(flags_not_believable(&f.gpu, on_gpu, on_gpu, owner_gpu), "a flush is needed"));
-    CHECK(flags_not_believable(&f.gpu, in_host, in_host, host).empty());
+    CHECK(flags_not_believable(&f.gpu, in_host, in_host, host).ok());
     CHECK(contains(flags_not_believable(&f.gpu, on_gpu, in_host, owner_gpu), "two places"));
     CHECK(contains(flags_not_believable(&f.gpu, in_host, on_gpu, owner_gpu), "two places"));
     on_gpu.release();
@@ -322,10 +323,10 @@ TEST_CASE("whether flags are believed depends on where both lie") {
 
 TEST_CASE("the libraries that are here have what is called, or say what they lack") {
     verbs_calls v;
-    const outcome why = v.load();
-    INFO(why);
-    CHECK((why.empty() || contains(why, "cannot be loaded")));
-    if (!why.empty()) return;
+    const status why = v.load();
+    INFO(why.message());
+    CHECK((why.ok() || contains(why, "cannot be loaded")));
+    if (!why.ok()) return;
     CHECK((v.mlx5dv_init_obj != nullptr && v.ibv_reg_mr_iova2 != nullptr && v.create_qp_ex != nullptr));
     // A provider without the extended calls.
     ibv_context plain{};
@@ -341,5 +342,5 @@ TEST_CASE("the libraries that are here have what is called, or say what they lac
     extended.create_qp_ex = [](ibv_context *, ibv_qp_init_attr_ex *) { return &made; };
     CHECK(v.create_qp_ex(&extended.context, &wanted) == &made);
     gpu_calls g;
-    if (g.load().empty()) CHECK(g.map_pages != nullptr);
+    if (g.load().ok()) CHECK(g.map_pages != nullptr);
 }

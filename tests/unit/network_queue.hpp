@@ -38,7 +38,8 @@ using namespace mpix::detail;
 using fakes::fake_gpus;
 using fakes::fake_network;
 using fakes::host_memory;
-using mpix::transport::outcome;
+using mpix::failure;
+using mpix::status;
 using mpix::transport::queue_message;
 using mpix::transport::queued_message;
 using mpix::transport::send_queue;
@@ -75,10 +76,10 @@ struct rows {
         return static_cast<std::size_t>(x / size * (pitch * height) + x % size / width * pitch + x % width);
     }
     std::shared_ptr<const mpix::plan> plan() const {
-        std::string problem;
+        status problem;
         auto made =
             mpix::make_plan({{{0, 0, width, {{height, pitch, width}}}}, width * height, pitch * height}, problem);
-        REQUIRE(problem.empty());
+        REQUIRE(problem.ok());
         return made;
     }
 };
@@ -101,7 +102,7 @@ struct wiring {
 
     explicit wiring(bool for_gpu = false) {
         REQUIRE(mpix::transport::make_network_queue(network, memory, for_gpu ? &gpus : nullptr, for_gpu ? 0 : -1, queue)
-                    .empty());
+                    .ok());
     }
     bool step() {
         const bool queued = queue->step();
@@ -166,8 +167,8 @@ struct message {
             layouts.from = &mpix::typemap_of(*type)->map;
             r->layouts = &layouts;
         }
-        const outcome bad = enter(entered);
-        REQUIRE(bad.empty());
+        const status bad = enter(entered);
+        REQUIRE(bad.ok());
         r->postings = entered->postings();
         for (std::uint64_t slot = 0; slot < s.slots; ++slot) {
             // Host threads find the layouts by themselves; kernels go by this.
@@ -176,7 +177,7 @@ struct message {
         }
     }
 
-    outcome enter(std::unique_ptr<queued_message> &out, std::uint64_t slots = 0) {
+    status enter(std::unique_ptr<queued_message> &out, std::uint64_t slots = 0) {
         queue_message m;
         m.partitions = s.partitions;
         m.partition_bytes = s.bytes;
@@ -279,9 +280,9 @@ struct message {
             wrong.check(
                 w.network
                     .put(host_memory(landing), place(epoch) + p * s.bytes, packed.data() + p * s.bytes, s.bytes, put)
-                    .empty(),
+                    .ok(),
                 "the engine cannot put", p);
-        wrong.check(w.network.put_word(host_memory(flags.data(), 8 * flags.size()), 8 * p, epoch).empty(),
+        wrong.check(w.network.put_word(host_memory(flags.data(), 8 * flags.size()), 8 * p, epoch).ok(),
                     "the engine cannot put a word", p);
         if (put != nullptr) moving.push_back(std::move(put));
     }
@@ -297,7 +298,7 @@ struct message {
         wrong.check(load_acquire(&words.all_ready) == epoch, "not all ready", words.all_ready, epoch);
         drain();
         const auto left = [](auto &put) {
-            outcome bad;
+            status bad;
             return put->finished(bad);
         };
         wait([&] { return std::erase_if(moving, left), moving.empty(); }, "what the engine has put does not leave");

@@ -76,7 +76,7 @@ TEST_CASE("a range beyond what the peer has given arrives in no part") {
         m.start();
         CHECK(mpix::pready_range(mpix::this_thread(), 0, 2, m.r) == MPI_SUCCESS);
         w.settle();
-        CHECK(w.queue->failed(everything) ==
+        CHECK(w.queue->failed(everything).message() ==
               "the work queue has failed: an entry names memory of the peer that it has not given us");
         CHECK(w.queue->completed() == m.words.posted);
         if (!flags) CHECK(m.untouched());
@@ -98,7 +98,7 @@ TEST_CASE("inline entries hold whole flags at their places") {
         m.start();
         CHECK(m.ready(0) == MPI_SUCCESS);
         w.settle();
-        CHECK(w.queue->failed(everything) ==
+        CHECK(w.queue->failed(everything).message() ==
               "the work queue has failed: an inline entry holds something else than flags");
         CHECK(m.flags == std::vector<std::uint64_t>(4, 0));
     }
@@ -184,7 +184,7 @@ TEST_CASE("a message that was withdrawn is not sent, and whose memory it was is 
         const std::uint64_t posted = m.words.posted;
         m.entered.reset();
         w.settle();
-        CHECK(w.queue->failed(everything) ==
+        CHECK(w.queue->failed(everything).message() ==
               (bytes != 0 ? "the work queue has failed: an entry of it is malformed"
                           : "the work queue has failed: an entry names memory of the peer that it "
                             "has not given us"));
@@ -208,10 +208,10 @@ TEST_CASE("what was posted for a message does not go where the next one of the s
         m.start();
         m.ready_all();
         m.entered.reset();
-        const outcome bad = m.enter(m.entered);
-        REQUIRE(bad.empty());
+        const status bad = m.enter(m.entered);
+        REQUIRE(bad.ok());
         w.settle();
-        CHECK(w.queue->failed(everything) != "");
+        CHECK(!w.queue->failed(everything).ok());
         CHECK(m.untouched());
         CHECK(m.flags == std::vector<std::uint64_t>(5, 0));
         CHECK(m.peer.complete == 0);
@@ -225,7 +225,7 @@ TEST_CASE("entries beyond what the peer has given fail") {
         m.start();
         m.ready_all();
         w.settle();
-        CHECK(w.queue->failed(everything) ==
+        CHECK(w.queue->failed(everything).message() ==
               "the work queue has failed: an entry names memory of the peer that it has not given us");
         CHECK(w.queue->completed() == m.words.posted);
         CHECK(m.flags == std::vector<std::uint64_t>{1, 1, 0, 0});
@@ -237,7 +237,7 @@ TEST_CASE("entries beyond what the peer has given fail") {
     m.start();
     m.ready_all();
     w.settle();
-    CHECK(w.queue->failed(everything) != "");
+    CHECK(!w.queue->failed(everything).ok());
     CHECK(m.flags == std::vector<std::uint64_t>{1, 1, 1, 0});
     CHECK(m.peer.complete == 0);
 }
@@ -251,10 +251,10 @@ TEST_CASE("a failure of the network is said, and all that was posted is done wit
         m.start();
         m.ready_all();
         if (at == moment::during_it) w.execute();
-        CHECK(w.queue->failed(everything) == "");
-        w.network.problem.set("the cable was cut");
+        CHECK(w.queue->failed(everything).ok());
+        w.network.problem.set(failure("the cable was cut"));
         w.execute();
-        CHECK(w.queue->failed(everything) == "the work queue has failed: the cable was cut");
+        CHECK(w.queue->failed(everything).message() == "the work queue has failed: the cable was cut");
         CHECK(w.queue->completed() == m.words.posted);
         CHECK(m.words.ended == 1);
         CHECK(m.untouched());
@@ -271,7 +271,7 @@ TEST_CASE("a failure of the network is said, and all that was posted is done wit
         CHECK(m.words.ended < m.epoch);
         CHECK(m.r->defer_epoch == m.epoch);
         CHECK(m.words.posted <= queue_size);
-        CHECK(w.queue->failed(everything) == "the work queue has failed: the cable was cut");
+        CHECK(w.queue->failed(everything).message() == "the work queue has failed: the cable was cut");
         CHECK(m.untouched());
     }
 }
@@ -280,6 +280,6 @@ TEST_CASE("a landing of neither one message nor two is refused") {
     wiring w;
     message m(w, {.partitions = 2, .bytes = 8});
     std::unique_ptr<queued_message> none;
-    CHECK(m.enter(none, 3) == "a landing holds one message or two");
+    CHECK(m.enter(none, 3).message() == "a landing holds one message or two");
     CHECK(none == nullptr);
 }

@@ -79,7 +79,7 @@ bool draw(side &s, type_maker &maker, bool gapless) {
     if (gapless) return true;
     s.made = maker.make(maker.below(4));
     if (s.made.map.empty() || s.made.map.size() > (maker.below(2) == 0 ? 64u : 300u)) return false;
-    std::string why;
+    status why;
     s.type = plan_of(s.made.type, why);
     REQUIRE(s.type != nullptr);
     s.size = s.type->size;
@@ -197,7 +197,7 @@ TEST_CASE("lines are gathered from any type, and scattered to any other") {
 }
 
 TEST_CASE("pieces are as long as the type and the buffer allow") {
-    std::string why;
+    status why;
     MPI_Datatype column = MPI_DATATYPE_NULL;
     PMPI_Type_vector(5, 1, 3, MPI_DOUBLE, &column);
     const std::shared_ptr<const plan> type = plan_of(column, why);

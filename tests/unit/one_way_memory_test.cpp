@@ -28,7 +28,7 @@ namespace {
 process_table::neighbour neighbour_with(const transport::region &inbox) {
     process_table::neighbour n{};
     n.world_rank = 1;
-    if (inbox) REQUIRE(transport::node_memory().describe(inbox, n.inbox) == "");
+    if (inbox) REQUIRE(transport::node_memory().describe(inbox, n.inbox).ok());
     return n;
 }
 
@@ -50,7 +50,7 @@ std::vector<control> sent_kinds() {
 
 TEST_CASE("the job shares memory if everybody can map the next one's, and not otherwise") {
     transport::region inbox;
-    REQUIRE(transport::node_memory().allocate(inbox_bytes(2), transport::on_host, inbox) == "");
+    REQUIRE(transport::node_memory().allocate(inbox_bytes(2), transport::on_host, inbox).ok());
     fake_mpi::least_of_neighbours = 1;
     SECTION("all can") {
         on_our_node(neighbour_with(inbox));
@@ -86,7 +86,7 @@ TEST_CASE("what the progress thread leaves to a caller of MPI is not overtaken")
     REQUIRE(fake_mpi::told.size() == sizeof told);
     std::memcpy(static_cast<void *>(&told), fake_mpi::told.data(), sizeof told);
     transport::region ours;
-    REQUIRE(transport::node_memory().attach(told.inbox, transport::on_host, ours) == "");
+    REQUIRE(transport::node_memory().attach(told.inbox, transport::on_host, ours).ok());
     control_outbox outbox(ours.address, 2, 1);
 
     control_message question = make_control(control::inquire, 7, 0);

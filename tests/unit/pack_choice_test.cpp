@@ -26,9 +26,9 @@ struct planned {
 };
 
 planned make(std::vector<strided> parts, std::int64_t size, std::int64_t extent) {
-    std::string problem;
+    status problem;
     planned p{make_plan({std::move(parts), size, extent}, problem), nullptr};
-    REQUIRE(problem.empty());
+    REQUIRE(problem.ok());
     p.map = typemap_of(*p.type);
     return p;
 }

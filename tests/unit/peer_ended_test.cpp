@@ -46,8 +46,8 @@ struct peer_process {
             for (;;) pause();
         }
         itself.own.pid = pid;
-        REQUIRE(transport::node_memory().allocate(message, transport::on_host, shared) == "");
-        REQUIRE(transport::node_memory().describe(shared, itself.inbox) == "");
+        REQUIRE(transport::node_memory().allocate(message, transport::on_host, shared).ok());
+        REQUIRE(transport::node_memory().describe(shared, itself.inbox).ok());
     }
     void end() {
         kill(pid, SIGKILL);
@@ -57,7 +57,7 @@ struct peer_process {
 
 template <class Kind>
 std::shared_ptr<Kind> make(std::vector<char> &buffer, int tag) {
-    static std::string problem;
+    static status problem;
     static const auto type = make_plan({{{0, 0, 1, {}}}, 1, 1}, problem);
     static const auto members = [] {
         auto made = std::make_shared<communicator>();
@@ -99,11 +99,11 @@ void check_ended(const problem &p) {
 TEST_CASE("all epochs end once a single copy has met the end of the peer's process") {
     peer_process peer;
     transport::peer_memory memory;
-    if (const auto bad = transport::reach_memory(peer.itself.own, memory); bad != "")
-        return skip_rest("the system lets us not write to another process's memory: " + bad);
+    if (const auto bad = transport::reach_memory(peer.itself.own, memory); !bad.ok())
+        return skip_rest("the system lets us not write to another process's memory: " + bad.message());
     fake_mpi::neighbours.emplace_back(reinterpret_cast<const char *>(&peer.itself), sizeof peer.itself);
     config().single_copy_bytes = 1;
-    REQUIRE(transport::use_only("shm") == "");
+    REQUIRE(transport::use_only("shm").ok());
     start_setup(false, false);
     std::vector<char> sent(message, 7), received(message);
     const auto send = make<send_request>(sent, 1);

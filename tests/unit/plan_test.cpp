@@ -102,9 +102,9 @@ void check_unpack(const sample &type, const mpix::plan &plan, int count, type_ma
 }
 
 std::shared_ptr<const mpix::plan> read(MPI_Datatype type) {
-    std::string problem;
+    mpix::status problem;
     const auto plan = mpix::plan_of(type, problem);
-    CAPTURE(problem);
+    CAPTURE(problem.message());
     REQUIRE(plan != nullptr);
     return plan;
 }
@@ -396,9 +396,9 @@ TEST_CASE("a type with too many separate blocks is refused") {
     }
     MPI_Datatype type;
     PMPI_Type_create_struct(rows, lengths.data(), at.data(), row.data(), &type);
-    std::string problem;
+    mpix::status problem;
     CHECK(mpix::plan_of(type, problem) == nullptr);
-    CHECK(problem.find("too many") != std::string::npos);
+    CHECK(problem.message().find("too many") != std::string::npos);
     PMPI_Type_free(&type);
     for (MPI_Datatype &r : row) PMPI_Type_free(&r);
 }

@@ -43,7 +43,7 @@ TEST_CASE("large partitions of two host buffers in one piece are copied once, if
           "a partition has less than 4096 bytes (MPIX_SINGLE_COPY_BYTES)");
     CHECK(refused([](single_copy &p) { p.least = 0; }) == "MPIX_SINGLE_COPY_BYTES is 0");
     CHECK(refused([](single_copy &p) { p.partition_bytes = 0, p.least = 1; }) != "");  // nothing to copy
-    CHECK(refused([](single_copy &p) { p.unreached = "it is elsewhere"; }) == "it is elsewhere");
+    CHECK(refused([](single_copy &p) { p.unreached = failure("it is elsewhere"); }) == "it is elsewhere");
 }
 
 TEST_CASE("a receive buffer in the receiver's memory the system writes to, for callers and engine alike") {
@@ -92,10 +92,10 @@ TEST_CASE("a network reaches GPU memory itself, if it can and the buffer is in o
     CHECK(why_staged(end, true) == "the buffer has gaps");
     end = {true, false, true, {}};
     CHECK(why_staged(end, true) == "the message is empty");
-    end = {true, true, false, "it is blind"};
+    end = {true, true, false, failure("it is blind")};
     CHECK(why_staged(end) == "it is blind");
     CHECK(why_staged(end, true) == "it is blind");
-    end = {false, true, true, "it is blind"};  // host memory is no matter of its
+    end = {false, true, true, failure("it is blind")};  // host memory is no matter of its
     CHECK(why_staged(end) == "");
     CHECK(why_staged(end, false) == "");
 }

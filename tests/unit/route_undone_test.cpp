@@ -83,7 +83,7 @@ constexpr int partitions = 2;
 constexpr std::uint64_t count = 100, message = partitions * count, sender = 5;
 
 std::shared_ptr<receive_request> make_receive(std::vector<char> &buffer) {
-    std::string problem;
+    status problem;
     auto members = std::make_shared<communicator>();
     members->name = 99;
     members->peers = {0, 1};
@@ -113,7 +113,7 @@ control_message offer_of(std::uint64_t number, std::uint32_t flags, const transp
     m.partitions = partitions;
     m.bytes = message;
     m.flags = flags;
-    REQUIRE(transport::node_memory().describe(words, m.words) == "");
+    REQUIRE(transport::node_memory().describe(words, m.words).ok());
     return m;
 }
 
@@ -153,12 +153,12 @@ TEST_CASE("who asks for what another sender brings by a single copy looks for no
     if (std::vector<char> probe(8); !transport::others_may_write(probe.data(), probe.size()))
         return skip_rest("the system lets nobody write to this process's memory");
     config().single_copy_bytes = 1;
-    REQUIRE(transport::use_only("shm") == "");
+    REQUIRE(transport::use_only("shm").ok());
     start_setup(false, false);
     std::vector<char> received(message);
     const auto receive = make_receive(received);
     transport::region words;
-    REQUIRE(transport::node_memory().allocate(sizeof(mpix_words), transport::on_host, words) == "");
+    REQUIRE(transport::node_memory().allocate(sizeof(mpix_words), transport::on_host, words).ok());
 
     hear(offer_of(sender, 0, words));
     REQUIRE(detail::load_pointer(&receive->home->landing) != nullptr);

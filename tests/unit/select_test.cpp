@@ -8,12 +8,14 @@
 #include "tests/catch.hpp"
 
 using namespace mpix::transport;
+using mpix::failure;
+using mpix::status;
 
 namespace {
 
 const means all{};  // as on a machine with GPUs; nothing here is asked of them
 
-std::string taken(const choice &c) { return c.taken() == nullptr ? "none: " + c.why_not : c.taken()->name; }
+std::string taken(const choice &c) { return c.taken() == nullptr ? "none: " + c.why_not.message() : c.taken()->name; }
 
 std::string why(const choice &c, const std::string &name) {
     for (const candidate &one : c.candidates)
@@ -34,7 +36,7 @@ TEST_CASE("each pair has its transport, and every other one a reason") {
     CHECK(why(shared, "ucx") == "the processes share memory");
     CHECK(taken(remote) == "ucx");
     CHECK(why(remote, "shm").find("cannot map each other's memory") != std::string::npos);
-    CHECK(taken(choose(by_network, {true, "", id_verbs})) == "verbs");
+    CHECK(taken(choose(by_network, {true, {}, id_verbs})) == "verbs");
     CHECK(why(remote, "verbs") == "one network carries all pairs of a process, and it is another");
     CHECK(taken(direct) == "cuda_ipc");
     CHECK(why(direct, "shm").find("the receive buffer is GPU memory") == 0);
@@ -51,8 +53,9 @@ TEST_CASE("the choice is the first candidate that works, and never a second one"
         pair.receiver_on_gpu = (bits & 2) != 0;
         pair.sender_on_gpu = (bits & 4) != 0;
         pair.sender_has_devices = (bits & 8) != 0;
-        if ((bits & 16) != 0) pair.unreached = "out of reach";
-        const means here{(bits & 32) == 0, (bits & 64) != 0 ? "no GPU" : "", (bits & 128) != 0 ? id_verbs : id_ucx};
+        if ((bits & 16) != 0) pair.unreached = failure("out of reach");
+        const means here{(bits & 32) == 0, (bits & 64) != 0 ? failure("no GPU") : status{},
+                         (bits & 128) != 0 ? id_verbs : id_ucx};
         const choice c = choose(pair, here);
         REQUIRE(c.candidates.size() == 4);
         int working = 0;
@@ -62,8 +65,8 @@ TEST_CASE("the choice is the first candidate that works, and never a second one"
         }
         CHECK(working <= 1);
         CHECK((c.taken() == nullptr) == (working == 0));
-        CHECK(c.why_not.empty() == (working == 1));
-        if (!pair.unreached.empty()) CHECK(working == 0);
+        CHECK(c.why_not.ok() == (working == 1));
+        if (!pair.unreached.ok()) CHECK(working == 0);
     }
 }
 
@@ -72,24 +75,24 @@ TEST_CASE("a pair without a transport is told why") {
     pair.receiver_on_gpu = true;
     CHECK(taken(choose(pair, all)) == "none: the receive buffer is GPU memory, and the sending process can use no GPU");
     ends unreached;
-    unreached.unreached = "the network is down";
-    const choice c = choose(unreached, {false, "no GPU"});
+    unreached.unreached = failure("the network is down");
+    const choice c = choose(unreached, {false, failure("no GPU")});
     CHECK(taken(c) == "none: the network is down");
     CHECK(why(c, "shm") == "MPIX_TRANSPORTS leaves shm out");
     CHECK(why(c, "cuda_ipc") == "no GPU");
 }
 
 TEST_CASE("MPIX_TRANSPORTS is given as the reason") {
-    REQUIRE(use_only("cuda_ipc").empty());
+    REQUIRE(use_only("cuda_ipc").ok());
     const auto left_out = available();
     REQUIRE(left_out.size() == 4);
-    CHECK(left_out[0].why_not == "MPIX_TRANSPORTS leaves shm out");
-    CHECK(left_out[2].why_not == "MPIX_TRANSPORTS leaves ucx out");
-    CHECK(left_out[3].why_not == "MPIX_TRANSPORTS leaves verbs out");
+    CHECK(left_out[0].why_not.message() == "MPIX_TRANSPORTS leaves shm out");
+    CHECK(left_out[2].why_not.message() == "MPIX_TRANSPORTS leaves ucx out");
+    CHECK(left_out[3].why_not.message() == "MPIX_TRANSPORTS leaves verbs out");
     CHECK_FALSE(means_here().shm);
-    REQUIRE(use_only("shm").empty());
-    CHECK(available()[0].why_not.empty());
-    CHECK_FALSE(available()[1].why_not.empty());  // left out, or not built in
-    REQUIRE(use_only("").empty());
+    REQUIRE(use_only("shm").ok());
+    CHECK(available()[0].why_not.ok());
+    CHECK_FALSE(available()[1].why_not.ok());  // left out, or not built in
+    REQUIRE(use_only("").ok());
     CHECK(means_here().shm);
 }

@@ -47,13 +47,13 @@ int mappings() {
 
 region allocate(std::uint64_t bytes) {
     region r;
-    REQUIRE(memory().allocate(bytes, on_host, r) == "");
+    REQUIRE(memory().allocate(bytes, on_host, r).ok());
     return r;
 }
 
 wire_region describe(const region &r) {
     wire_region wire;
-    REQUIRE(memory().describe(r, wire) == "");
+    REQUIRE(memory().describe(r, wire).ok());
     return wire;
 }
 
@@ -81,8 +81,8 @@ TEST_CASE("a region is zeroed, aligned and as large as was asked, also when its 
 
 TEST_CASE("a size beyond all bounds is refused") {
     region r;
-    CHECK(memory().allocate(~std::uint64_t{0}, on_host, r) != "");
-    CHECK(memory().allocate(std::uint64_t{1} << 47, on_host, r) != "");
+    CHECK(!memory().allocate(~std::uint64_t{0}, on_host, r).ok());
+    CHECK(!memory().allocate(std::uint64_t{1} << 47, on_host, r).ok());
     CHECK_FALSE(r);
 }
 
@@ -201,7 +201,7 @@ TEST_CASE("large regions need no descriptor each") {
     for (std::size_t i = 0; i < all.size(); ++i) std::memset(all[i].address, static_cast<int>(i), all[i].bytes);
     for (std::size_t i = 0; i < all.size(); ++i) {
         region there;
-        REQUIRE(memory().attach(describe(all[i]), on_host, there) == "");
+        REQUIRE(memory().attach(describe(all[i]), on_host, there).ok());
         const auto *const bytes = static_cast<const unsigned char *>(there.address);
         CHECK(std::all_of(bytes, bytes + there.bytes, [&](unsigned char c) { return c == i; }));
         memory().detach(there);
@@ -215,11 +215,11 @@ TEST_CASE("attached regions share a mapping") {
     const wire_region wire = describe(first), other = describe(second);
     const int maps = mappings(), files = open_files();
     region a, b, c;
-    REQUIRE(memory().attach(wire, on_host, a) == "");
+    REQUIRE(memory().attach(wire, on_host, a).ok());
     CHECK(mappings() <= maps + 1);
-    REQUIRE(memory().attach(wire, on_host, b) == "");
+    REQUIRE(memory().attach(wire, on_host, b).ok());
     CHECK(a.address == b.address);
-    REQUIRE(memory().attach(other, on_host, c) == "");
+    REQUIRE(memory().attach(other, on_host, c).ok());
     if (first.backing == second.backing) CHECK(a.backing == c.backing);
     CHECK(open_files() == files);  // a mapping needs no descriptor
     CHECK(a.bytes == 1000);
@@ -236,7 +236,7 @@ TEST_CASE("attached regions share a mapping") {
     memory().detach(b);
     // What small regions are cut from may stay mapped, but only once.
     const int kept = mappings();
-    REQUIRE(memory().attach(wire, on_host, a) == "");
+    REQUIRE(memory().attach(wire, on_host, a).ok());
     memory().detach(a);
     CHECK(mappings() == kept);
     memory().release(first);
@@ -248,8 +248,8 @@ TEST_CASE("the mapping of a large region goes with its last user") {
     const wire_region wire = describe(own);
     const int maps = mappings();
     region a, b;
-    REQUIRE(memory().attach(wire, on_host, a) == "");
-    REQUIRE(memory().attach(wire, on_host, b) == "");
+    REQUIRE(memory().attach(wire, on_host, a).ok());
+    REQUIRE(memory().attach(wire, on_host, b).ok());
     CHECK(a.address == b.address);
     CHECK(mappings() == maps + 1);
     memory().detach(a);
@@ -265,7 +265,7 @@ TEST_CASE("another process maps it") {
     const pid_t child = fork();
     if (child == 0) {
         region r;
-        if (memory().attach(wire, on_host, r) != "") _exit(1);
+        if (!memory().attach(wire, on_host, r).ok()) _exit(1);
         std::memcpy(r.address, "from the child", 15);
         _exit(0);
     }
@@ -282,12 +282,12 @@ TEST_CASE("a description of memory that is gone is refused") {
     memory().release(own);
     region again = allocate(2 * mebibyte);  // the same descriptor number, and the same size
     region r;
-    CHECK(memory().attach(wire, on_host, r) != "");
+    CHECK(!memory().attach(wire, on_host, r).ok());
     CHECK_FALSE(r);
     memory().release(again);
-    CHECK(memory().attach(wire, on_host, r) != "");
+    CHECK(!memory().attach(wire, on_host, r).ok());
     wire_region none;
-    CHECK(memory().describe(own, none) != "");
+    CHECK(!memory().describe(own, none).ok());
 }
 
 TEST_CASE("a corrupted description is refused, or stays within the peer's memory") {
@@ -297,10 +297,10 @@ TEST_CASE("a corrupted description is refused, or stays within the peer's memory
     region held;
     // Once with nothing mapped, once with the good description in use.
     for (int in_use = 0; in_use < 2; ++in_use) {
-        if (in_use == 1) REQUIRE(memory().attach(good, on_host, held) == "");
+        if (in_use == 1) REQUIRE(memory().attach(good, on_host, held).ok());
         const auto try_it = [&](const wire_region &wire) {
             region r;
-            if (memory().attach(wire, on_host, r) != "") {
+            if (!memory().attach(wire, on_host, r).ok()) {
                 CHECK_FALSE(r);
                 return false;
             }

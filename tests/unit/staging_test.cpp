@@ -21,6 +21,8 @@ namespace {
 using mpix::chunk_bytes;
 using mpix::chunking;
 using mpix::chunks_of;
+using mpix::failure;
+using mpix::status;
 namespace transport = mpix::transport;
 using fakes::dice;
 using fakes::fake_gpus;
@@ -57,10 +59,10 @@ struct pair {
           target(message + 1) {
         landing = host_memory(landing_bytes);
         arrival = host_memory(flag_bytes);
-        REQUIRE(bounces.allocate(memory, gpus, 0).empty());
+        REQUIRE(bounces.allocate(memory, gpus, 0).ok());
         delivery =
             std::make_unique<mpix::staged_delivery>(mpix::gpu_buffer{&gpus, 0, target.data(), nullptr}, chunks, slots);
-        REQUIRE(delivery->allocate(landing, arrival).empty());
+        REQUIRE(delivery->allocate(landing, arrival).ok());
     }
     mpix::remote_message to(std::uint64_t epoch) {
         return {&network, nullptr, 7, landing, arrival, slots == 2 && (epoch & 1) != 0 ? message : 0, epoch, chunks};
@@ -83,18 +85,16 @@ struct fake_gpu_puts final : transport::gpu_puts {
     fake_network &network;
     unsigned puts = 0;
     explicit fake_gpu_puts(fake_network &n) : network(n) {}
-    transport::outcome adopt(void *, std::uint64_t, int, transport::region &) override { return {}; }
-    transport::outcome describe(const transport::region &, transport::wire_region &,
-                                transport::wire_region &) override {
+    status adopt(void *, std::uint64_t, int, transport::region &) override { return {}; }
+    status describe(const transport::region &, transport::wire_region &, transport::wire_region &) override {
         return {};
     }
     void forget(transport::region &) override {}
-    transport::outcome attach(const transport::wire_region &, const transport::wire_region &, int,
-                              transport::region &) override {
+    status attach(const transport::wire_region &, const transport::wire_region &, int, transport::region &) override {
         return {};
     }
-    transport::outcome put(const transport::region &to, std::uint64_t offset, const void *from, std::uint64_t bytes,
-                           std::unique_ptr<transport::transfer> &out) override {
+    status put(const transport::region &to, std::uint64_t offset, const void *from, std::uint64_t bytes,
+               std::unique_ptr<transport::transfer> &out) override {
         ++puts;
         return network.put(to, offset, from, bytes, out);
     }
@@ -115,7 +115,7 @@ TEST_CASE("what the network puts into a GPU is told of once it is there, and cop
             transport::region landing = host_memory(target), arrival = host_memory(flags);
             landing.device = 0;
             mpix::staged_delivery delivery(mpix::gpu_buffer{&gpus, 0, target.data(), nullptr}, chunks, 1);
-            REQUIRE(delivery.allocate(landing, arrival).empty());
+            REQUIRE(delivery.allocate(landing, arrival).ok());
             CHECK(gpus.views == 0);
             CHECK(gpus.admitted == 0);
             for (std::uint64_t epoch = 1; epoch <= 2; ++epoch) {
@@ -125,13 +125,13 @@ TEST_CASE("what the network puts into a GPU is told of once it is there, and cop
                     const mpix::remote_message to{&network, from_gpu ? &reader : nullptr, 7, landing, arrival, 0, epoch,
                                                   chunks};
                     moving.push_back(std::make_unique<mpix::chunked_put>(to, p, source.data() + p * bytes));
-                    transport::outcome bad;
+                    status bad;
                     moving.back()->finished(bad);
-                    REQUIRE(bad.empty());
+                    REQUIRE(bad.ok());
                 }
                 CHECK(reader.puts == (from_gpu ? partitions * epoch : 0));
                 for (int job = 0; job < 6; ++job) {  // each put, then its flag
-                    REQUIRE(delivery.step(epoch).empty());
+                    REQUIRE(delivery.step(epoch).ok());
                     for (std::uint64_t p = 0; p < partitions; ++p) {
                         const bool told = delivery.delivered(p, epoch);
                         CHECK(told == (delivery.flags()[p] == epoch));
@@ -141,23 +141,23 @@ TEST_CASE("what the network puts into a GPU is told of once it is there, and cop
                     network.wire.work(1);
                 }
                 const unsigned before = gpus.admitted;
-                REQUIRE(delivery.step(epoch).empty());
+                REQUIRE(delivery.step(epoch).ok());
                 CHECK(gpus.admitted > before);
                 CHECK(delivery.whole(epoch));
                 CHECK(delivery.flags()[partitions] == epoch);
                 CHECK(source == target);
                 CHECK(gpus.engine.waiting() == 0);
                 std::erase_if(moving, [](auto &m) {
-                    transport::outcome bad;
+                    status bad;
                     return m->finished(bad);
                 });
                 CHECK(moving.empty());
             }
             // What the GPU refuses to see is not told of.
-            for (std::uint64_t p = 0; p < partitions; ++p) REQUIRE(network.put_word(arrival, p * 8, 3).empty());
+            for (std::uint64_t p = 0; p < partitions; ++p) REQUIRE(network.put_word(arrival, p * 8, 3).ok());
             network.wire.work(partitions);
-            gpus.not_admitted = "it looks away";
-            CHECK(delivery.step(3) == "it looks away");
+            gpus.not_admitted = failure("it looks away");
+            CHECK(delivery.step(3).message() == "it looks away");
             CHECK(delivery.flags()[0] == 2);
         }
 }
@@ -202,14 +202,14 @@ TEST_CASE("what is said to have been delivered is there, and nothing is lost") {
                             REQUIRE(++rounds < 100000);
                             if (sent < partitions && dice()() % 3 == 0) moving.push_back(p.send(order[sent++], epoch));
                             std::erase_if(moving, [](auto &m) {
-                                transport::outcome bad;
+                                status bad;
                                 const bool over = m->finished(bad);
-                                REQUIRE(bad.empty());
+                                REQUIRE(bad.ok());
                                 return over;
                             });
                             if (dice()() % 2 == 0) p.gpus.engine.work(dice()() % 3);
                             if (dice()() % 2 == 0) p.network.wire.work(dice()() % 4);
-                            REQUIRE(p.delivery->step(epoch).empty());
+                            REQUIRE(p.delivery->step(epoch).ok());
                             for (std::uint64_t i = 0; i < partitions; ++i) {
                                 const bool told = p.delivery->flags()[i] == epoch;
                                 right = right && told == p.delivery->delivered(i, epoch) && (!told || p.same(i));
@@ -222,7 +222,7 @@ TEST_CASE("what is said to have been delivered is there, and nothing is lost") {
                         CHECK(p.target[p.message] == '\x5a');
                         p.network.wire.work(1000);
                         std::erase_if(moving, [](auto &m) {
-                            transport::outcome bad;
+                            status bad;
                             return m->finished(bad);
                         });
                         CHECK(moving.empty());
@@ -239,7 +239,7 @@ TEST_CASE("what is said to have been delivered is there, and nothing is lost") {
 TEST_CASE("chunks are on the network while others are read from the GPU, and no more than there are bounce buffers") {
     pair p(1, 64 * chunk_bytes, 1, true);
     const auto put = p.send(0, 1);
-    transport::outcome bad;
+    status bad;
     CHECK_FALSE(put->finished(bad));
     CHECK(p.gpus.engine.waiting() == mpix::bounce_buffers::most_of_one);
     p.gpus.engine.work(3);
@@ -250,7 +250,7 @@ TEST_CASE("chunks are on the network while others are read from the GPU, and no 
     CHECK_FALSE(put->finished(bad));
     CHECK_FALSE(put->finished(bad));
     CHECK(p.gpus.engine.waiting() == mpix::bounce_buffers::most_of_one);
-    REQUIRE(p.delivery->step(1).empty());
+    REQUIRE(p.delivery->step(1).ok());
     p.gpus.engine.work(100);
     CHECK(std::memcmp(p.target.data(), p.source.data(), 3 * chunk_bytes) == 0);
     CHECK_FALSE(p.delivery->delivered(0, 1));
@@ -261,10 +261,10 @@ TEST_CASE("a copy that does not end is waited for until the deadline, and keeps 
     pair p(1, chunk_bytes, 1, false);
     fill(p.source);
     const auto moving = p.send(0, 1);
-    transport::outcome bad;
+    status bad;
     while (!moving->finished(bad)) p.network.wire.work(1);
     p.network.wire.work(1000);
-    REQUIRE(p.delivery->step(1) == "");
+    REQUIRE(p.delivery->step(1).ok());
     REQUIRE(p.delivery->copying());
     const std::size_t kept = p.gpus.allocated.size();
     CHECK_FALSE(p.delivery->end());
@@ -290,16 +290,16 @@ TEST_CASE("an epoch that arrives while the one before is delivered is kept apart
         sent[epoch - 1] = p.source;
         for (std::uint64_t i = 0; i < 3; ++i) {
             const auto put = p.send(i, epoch);
-            transport::outcome bad;
+            status bad;
             put->finished(bad);
             p.network.wire.work(1000);
             CHECK(put->finished(bad));
         }
-        if (epoch == 1) REQUIRE(p.delivery->step(1).empty());  // its copies have begun
+        if (epoch == 1) REQUIRE(p.delivery->step(1).ok());  // its copies have begun
     }
     for (std::uint64_t epoch = 1; epoch <= 2; ++epoch) {
         while (!p.delivery->whole(epoch)) {
-            REQUIRE(p.delivery->step(epoch).empty());
+            REQUIRE(p.delivery->step(epoch).ok());
             p.gpus.engine.work(1);
         }
         CHECK(std::memcmp(p.target.data(), sent[epoch - 1].data(), p.message) == 0);
@@ -308,7 +308,7 @@ TEST_CASE("an epoch that arrives while the one before is delivered is kept apart
 
 TEST_CASE("what a put leaves under way comes back once it has ended, and one peer cannot take it all") {
     pair p(8, chunk_bytes, 1, true);
-    transport::outcome bad;
+    status bad;
     auto reading = p.send(0, 1), putting = p.send(1, 1);
     reading->finished(bad);
     putting->finished(bad);
@@ -336,7 +336,7 @@ TEST_CASE("packed bytes stay as long as the network may read them, also of a put
         fill(p.source);
         std::vector<char> packed(p.source.begin(), p.source.end() - 1);
         auto put = std::make_unique<mpix::chunked_put>(p.to(1), 0, std::move(packed));
-        transport::outcome bad;
+        status bad;
         CHECK_FALSE(put->finished(bad));
         put = nullptr;
         const std::vector<char> next(chunk_bytes, 0x5a);  // where they were, if they are there no more
@@ -349,26 +349,26 @@ TEST_CASE("a failure of the network or of the GPU ends a put, and is said") {
     for (const bool of_network : {false, true}) {
         pair p(1, 20 * chunk_bytes, 1, true);
         const auto put = p.send(0, 1);
-        transport::outcome bad;
+        status bad;
         CHECK_FALSE(put->finished(bad));
         p.gpus.engine.work(2);
         CHECK_FALSE(put->finished(bad));
-        (of_network ? p.network.problem : p.gpus.problem).set("it broke");
+        (of_network ? p.network.problem : p.gpus.problem).set(failure("it broke"));
         for (int i = 0; i < 100 && !put->finished(bad); ++i) {
             p.gpus.engine.work(1);
             if (!of_network) p.network.wire.work(1);
         }
-        CHECK(bad == "it broke");
+        CHECK(bad.message() == "it broke");
     }
     pair p(2, 100, 1, false);
     const auto put = p.send(0, 1);
-    transport::outcome bad;
+    status bad;
     put->finished(bad);
     p.network.wire.work(100);
-    REQUIRE(p.delivery->step(1).empty());
-    p.gpus.problem.set("the copy failed");
-    CHECK(p.delivery->step(1) == "the copy failed");
+    REQUIRE(p.delivery->step(1).ok());
+    p.gpus.problem.set(failure("the copy failed"));
+    CHECK(p.delivery->step(1).message() == "the copy failed");
     CHECK_FALSE(p.delivery->delivered(0, 1));
-    CHECK(p.delivery->tell_never().empty());
+    CHECK(p.delivery->tell_never().ok());
     CHECK(p.delivery->flags()[2] == MPIX_GATE_NEVER);
 }

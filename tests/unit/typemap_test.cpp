@@ -247,9 +247,9 @@ void check(const sample &type, const mpix_typemap &map, int count, int attempts,
 }
 
 std::shared_ptr<const mpix::plan> read(MPI_Datatype type) {
-    std::string problem;
+    mpix::status problem;
     const auto plan = mpix::plan_of(type, problem);
-    CAPTURE(problem);
+    CAPTURE(problem.message());
     REQUIRE(plan != nullptr);
     return plan;
 }

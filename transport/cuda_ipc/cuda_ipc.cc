@@ -18,6 +18,8 @@
 #include <memory>
 #include <mutex>
 #include <set>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "transport/backends.h"
@@ -28,7 +30,6 @@
 namespace mpix::transport {
 namespace {
 
-using detail::cuda_error;
 using detail::device_scope;
 
 // What a peer needs to map a region: the handle of the whole allocation and where in it the region is.
@@ -73,6 +74,8 @@ struct posted_words {
 constexpr std::uint64_t alignment = 256;
 constexpr std::uint64_t slab_unit = 2u << 20;  // what cudaMalloc rounds to anyway
 
+status cuda_error(const char *call, cudaError_t error) { return failure(detail::cuda_error(call, error)); }
+
 std::uint64_t round_up(std::uint64_t n, std::uint64_t unit) { return (n + unit - 1) / unit * unit; }
 
 // Device memory of ours that regions are cut from, behind scratch_bytes for peers to store to.
@@ -113,29 +116,29 @@ public:
         return true;
     }
 
-    outcome allocate(std::uint64_t bytes, int device, region &out) override {
+    status allocate(std::uint64_t bytes, int device, region &out) override {
         const std::uint64_t length = round_up(bytes == 0 ? 1 : bytes, alignment);
         out = {};
-        if (outcome problem = cut(length, device, out); !problem.empty()) return problem;
+        if (status problem = cut(length, device, out); !problem.ok()) return problem;
         out.bytes = bytes;
         out.device = device;
         out.handle = allocated;
         const device_scope scope(device);
         cudaStream_t stream = nullptr;
-        outcome problem = stream_of(device, stream);
+        status problem = stream_of(device, stream);
         cudaError_t error = cudaSuccess;
-        if (problem.empty() && ((error = cudaMemsetAsync(out.address, 0, bytes, stream)) != cudaSuccess ||
-                                (error = cudaStreamSynchronize(stream)) != cudaSuccess))
+        if (problem.ok() && ((error = cudaMemsetAsync(out.address, 0, bytes, stream)) != cudaSuccess ||
+                             (error = cudaStreamSynchronize(stream)) != cudaSuccess))
             problem = cuda_error("cudaMemsetAsync", error);
-        if (!problem.empty()) release(out);
+        if (!problem.ok()) release(out);
         return problem;
     }
 
-    outcome adopt(void *buffer, std::uint64_t bytes, region &out) override {
+    status adopt(void *buffer, std::uint64_t bytes, region &out) override {
         cudaPointerAttributes attributes{};
         if (const cudaError_t error = cudaPointerGetAttributes(&attributes, buffer); error != cudaSuccess)
             return cuda_error("cudaPointerGetAttributes", error);
-        if (attributes.type != cudaMemoryTypeDevice) return not_mappable("managed memory (cudaMallocManaged)");
+        if (attributes.type != cudaMemoryTypeDevice) return failure(not_mappable("managed memory (cudaMallocManaged)"));
         out = {};
         out.address = buffer;
         out.bytes = bytes;
@@ -158,7 +161,7 @@ public:
         own = {};
     }
 
-    outcome describe(const region &own, wire_region &out) override {
+    status describe(const region &own, wire_region &out) override {
         const device_scope scope(own.device);
         wire_address address{};
         address.pid = getpid();
@@ -167,9 +170,10 @@ public:
         if (const cudaError_t error = cudaIpcGetMemHandle(&address.handle, own.address); error != cudaSuccess)
             return cuda_error((not_mappable(kind_of(own.address)) + ": cudaIpcGetMemHandle").c_str(), error);
         std::uint64_t base = 0, size = 0;  // cudaIpcGetMemHandle names the whole allocation
-        if (outcome problem = detail::find_allocation(address.address, base, size); !problem.empty()) return problem;
+        if (status problem = from_sentence(detail::find_allocation(address.address, base, size)); !problem.ok())
+            return problem;
         address.offset = address.address - base;
-        if (own.bytes > size - address.offset) return "the buffer goes beyond the end of its allocation";
+        if (own.bytes > size - address.offset) return failure("the buffer goes beyond the end of its allocation");
         out = {};
         out.transport = id_cuda_ipc;
         out.device = own.device;
@@ -178,20 +182,20 @@ public:
         return {};
     }
 
-    outcome attach(const wire_region &wire, int device, region &out) override {
+    status attach(const wire_region &wire, int device, region &out) override {
         wire_address address;
         std::memcpy(&address, wire.address, sizeof address);
         out = {};
         out.bytes = wire.bytes;
         if (address.pid == getpid()) {  // a handle cannot be opened in the process it comes from
             if (wire.device < 0 || static_cast<std::size_t>(wire.device) >= streams_.size())
-                return "malformed description of a GPU memory region";
+                return failure("malformed description of a GPU memory region");
             out.address = reinterpret_cast<void *>(address.address);
             out.device = wire.device;
             out.handle = attached_here;
             if (address.lasting >= scratch_bytes)
                 out.scratch = reinterpret_cast<void *>(address.address - address.offset);
-            if (device != wire.device) return detail::enable_peer(device, wire.device);
+            if (device != wire.device) return from_sentence(detail::enable_peer(device, wire.device));
             return {};
         }
         const device_scope scope(device);
@@ -248,7 +252,7 @@ public:
         }
     }
 
-    outcome acquire_view(const region &host, int device, void *&out) override {
+    status acquire_view(const region &host, int device, void *&out) override {
         const device_scope scope(device);
         const std::lock_guard lock(mutex_);
         view &v = views_[host.backing];
@@ -285,18 +289,18 @@ public:
         cudaHostUnregister(host.backing);  // waits for kernels, so without the lock
     }
 
-    outcome write(void *to, const void *from, std::uint64_t bytes, int device) override {
+    status write(void *to, const void *from, std::uint64_t bytes, int device) override {
         return copy_now(to, from, bytes, device);
     }
-    outcome read(void *to, const void *from, std::uint64_t bytes, int device) override {
+    status read(void *to, const void *from, std::uint64_t bytes, int device) override {
         return copy_now(to, from, bytes, device);
     }
 
     // Waiting for the GPU takes longer than all the rest, so the words wait for their copies in page-locked memory.
-    outcome post_word(void *to, std::uint64_t value, int device) override {
+    status post_word(void *to, std::uint64_t value, int device) override {
         const device_scope scope(device);
         cudaStream_t stream = nullptr;
-        if (outcome problem = stream_of(device, stream); !problem.empty()) return problem;
+        if (status problem = stream_of(device, stream); !problem.ok()) return problem;
         const std::lock_guard lock(posting_);
         posted_words &posted = posted_[device];
         if (posted.words == nullptr) {
@@ -314,18 +318,18 @@ public:
         std::uint64_t *const word = &posted.words[posted.next++];
         *word = value;
         const cudaError_t error = cudaMemcpyAsync(to, word, sizeof value, cudaMemcpyDefault, stream);
-        return error == cudaSuccess ? outcome{} : cuda_error("cudaMemcpyAsync", error);
+        return error == cudaSuccess ? status{} : cuda_error("cudaMemcpyAsync", error);
     }
-    outcome flush_words(int device) override {
+    status flush_words(int device) override {
         const device_scope scope(device);
         cudaStream_t stream = nullptr;
-        if (outcome problem = stream_of(device, stream); !problem.empty()) return problem;
+        if (status problem = stream_of(device, stream); !problem.ok()) return problem;
         const cudaError_t error = cudaStreamSynchronize(stream);
-        return error == cudaSuccess ? outcome{} : cuda_error("cudaStreamSynchronize", error);
+        return error == cudaSuccess ? status{} : cuda_error("cudaStreamSynchronize", error);
     }
 
     // On most machines a GPU sees what comes over PCIe in order, and there is nothing to do.
-    outcome admit_network(int device) override {
+    status admit_network(int device) override {
         {
             const std::lock_guard lock(mutex_);
             if (sees_in_order_.count(device) != 0) return {};
@@ -342,22 +346,26 @@ public:
         const device_scope scope(device);
         const cudaError_t error = cudaDeviceFlushGPUDirectRDMAWrites(cudaFlushGPUDirectRDMAWritesTargetCurrentDevice,
                                                                      cudaFlushGPUDirectRDMAWritesToOwner);
-        return error == cudaSuccess ? outcome{} : cuda_error("cudaDeviceFlushGPUDirectRDMAWrites", error);
+        return error == cudaSuccess ? status{} : cuda_error("cudaDeviceFlushGPUDirectRDMAWrites", error);
     }
 
-    outcome start(void *to, const void *from, std::uint64_t bytes, int device,
-                  std::unique_ptr<transfer> &out) override {
+    status start(void *to, const void *from, std::uint64_t bytes, int device, std::unique_ptr<transfer> &out) override {
         struct copy final : transfer {
             cudaEvent_t event = nullptr;
             int device = 0;
             ~copy() override {
                 if (event != nullptr) cudaEventDestroy(event);
             }
-            bool finished(outcome &problem) override { return detail::event_passed(event, "copy engine", problem); }
+            bool finished(status &problem) override {
+                std::string sentence;
+                const bool passed = detail::event_passed(event, "copy engine", sentence);
+                if (!sentence.empty()) problem = failure(std::move(sentence));
+                return passed;
+            }
         };
         const device_scope scope(device);
         cudaStream_t stream = nullptr;
-        if (outcome problem = stream_of(device, stream); !problem.empty()) return problem;
+        if (status problem = stream_of(device, stream); !problem.ok()) return problem;
         auto made = std::make_unique<copy>();
         made->device = device;
         cudaError_t error = cudaEventCreateWithFlags(&made->event, cudaEventDisableTiming);
@@ -369,7 +377,7 @@ public:
     }
 
 private:
-    static outcome not_mappable(const std::string &kind) {
+    static std::string not_mappable(const std::string &kind) {
         return "the buffer is " + kind +
                ", which other processes of the node cannot map; use memory from cudaMalloc, or host memory";
     }
@@ -386,7 +394,7 @@ private:
         return "memory of an allocator that CUDA IPC does not know (cuMemCreate)";
     }
 
-    outcome cut(std::uint64_t length, int device, region &out) {
+    status cut(std::uint64_t length, int device, region &out) {
         const std::lock_guard lock(mutex_);
         std::uint64_t offset = 0;
         for (slab &s : slabs_)
@@ -406,7 +414,7 @@ private:
         return {};
     }
 
-    outcome stream_of(int device, cudaStream_t &out) {
+    status stream_of(int device, cudaStream_t &out) {
         const std::lock_guard lock(mutex_);
         cudaStream_t &stream = streams_.at(static_cast<std::size_t>(device));
         if (stream == nullptr)
@@ -417,13 +425,13 @@ private:
         return {};
     }
 
-    outcome copy_now(void *to, const void *from, std::uint64_t bytes, int device) {
+    status copy_now(void *to, const void *from, std::uint64_t bytes, int device) {
         const device_scope scope(device);
         cudaStream_t stream = nullptr;
-        if (outcome problem = stream_of(device, stream); !problem.empty()) return problem;
+        if (status problem = stream_of(device, stream); !problem.ok()) return problem;
         cudaError_t error = cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream);
         if (error == cudaSuccess) error = cudaStreamSynchronize(stream);
-        return error == cudaSuccess ? outcome{} : cuda_error("cudaMemcpyAsync", error);
+        return error == cudaSuccess ? status{} : cuda_error("cudaMemcpyAsync", error);
     }
 
     // The runtime makes a context, of hundreds of MiB on the GPU, to say what an address is; the driver does not, and knows

@@ -19,40 +19,40 @@ struct address_pair {
 
 }  // namespace
 
-outcome verbs_network::introduce(int peer, std::vector<std::uint8_t> &address) {
+status verbs_network::introduce(int peer, std::vector<std::uint8_t> &address) {
     const std::lock_guard lock(mutex_);
-    if (!broken_.empty()) return broken_;
+    if (!broken_.ok()) return broken_;
     peer_process &p = peers_[peer];
-    if (!p.lost.empty()) return p.lost;
+    if (!p.lost.ok()) return p.lost;
     if (p.queue == nullptr)
-        if (outcome bad = make_queue(p); !bad.empty()) return lose(p, bad);
+        if (status bad = make_queue(p); !bad.ok()) return lose(p, bad);
     address_pair own{rdma::qp_address_of(port_, p.queue->qp_num, p.psn), {}};
     if (hardware_ != nullptr)
-        if (outcome bad = hardware_->introduce(peer, own.queue); !bad.empty()) p.no_queue = bad;
-    if (outcome bad = connect(peer, p); !bad.empty()) return lose(p, bad);
+        if (status bad = hardware_->introduce(peer, own.queue); !bad.ok()) p.no_queue = bad;
+    if (status bad = connect(peer, p); !bad.ok()) return lose(p, bad);
     const auto *const first = reinterpret_cast<const std::uint8_t *>(&own);
     address.assign(first, first + sizeof own);
     return {};
 }
 
-outcome verbs_network::meet(int peer, std::vector<std::uint8_t> address) {
+status verbs_network::meet(int peer, std::vector<std::uint8_t> address) {
     address_pair peers;
-    if (address.size() != sizeof peers) return "a malformed address of its queue pair";
+    if (address.size() != sizeof peers) return failure("a malformed address of its queue pair");
     std::memcpy(&peers, address.data(), sizeof peers);
     if (!rdma::well_formed(peers.connection) || (peers.queue.version != 0 && !rdma::well_formed(peers.queue)))
-        return "a malformed address of its queue pair";
+        return failure("a malformed address of its queue pair");
     const std::lock_guard lock(mutex_);
-    if (!broken_.empty()) return broken_;
+    if (!broken_.ok()) return broken_;
     peer_process &p = peers_[peer];
     if (p.met) return p.lost;
     p.met = true;
     p.address = peers.connection;
     p.queues_address = peers.queue;
-    outcome bad = connect(peer, p);
-    return bad.empty() ? bad : lose(p, bad);
+    status bad = connect(peer, p);
+    return bad.ok() ? bad : lose(p, bad);
 }
 
-outcome verbs_network::make_queue(peer_process &p) {
+status verbs_network::make_queue(peer_process &p) {
     ibv_qp_init_attr wanted{};
     wanted.send_cq = wanted.recv_cq = completions_;
     wanted.cap.max_send_wr = depth_;
@@ -64,18 +64,18 @@ outcome verbs_network::make_queue(peer_process &p) {
     p.queue = ibv_.ibv_create_qp(domain_, &wanted);
     if (p.queue == nullptr) return rdma::failed_call("ibv_create_qp", errno);
     p.most_inline = std::min(inline_wanted, wanted.cap.max_inline_data);
-    if (p.most_inline < sizeof(std::uint64_t)) return "the RDMA device takes no 8 bytes in a work request";
+    if (p.most_inline < sizeof(std::uint64_t)) return failure("the RDMA device takes no 8 bytes in a work request");
     p.psn = rdma::any_psn();
     return rdma::initialize(ibv_.ibv_modify_qp, p.queue, port_);
 }
 
-outcome verbs_network::connect(int peer, peer_process &p) {
+status verbs_network::connect(int peer, peer_process &p) {
     if (!p.met || p.queue == nullptr || p.connected) return {};
-    if (outcome bad = rdma::connect(ibv_.ibv_modify_qp, p.queue, port_, p.psn, p.address); !bad.empty()) return bad;
+    if (status bad = rdma::connect(ibv_.ibv_modify_qp, p.queue, port_, p.psn, p.address); !bad.ok()) return bad;
     p.connected = true;
-    if (hardware_ != nullptr && p.no_queue.empty())
-        p.no_queue =
-            p.queues_address.version == 0 ? "the peer's device executes none" : hardware_->meet(peer, p.queues_address);
+    if (hardware_ != nullptr && p.no_queue.ok())
+        p.no_queue = p.queues_address.version == 0 ? failure("the peer's device executes none")
+                                                   : hardware_->meet(peer, p.queues_address);
     return {};
 }
 
@@ -91,43 +91,44 @@ void verbs_network::drop(peer_process &p) {
     p.waiting.clear();
 }
 
-const outcome &verbs_network::lose(peer_process &p, const outcome &why) {
+const status &verbs_network::lose(peer_process &p, const status &why) {
     try {
-        if (p.lost.empty()) p.lost = (p.connected ? "the RDMA connection is lost: " : "no RDMA connection: ") + why;
+        if (p.lost.ok())
+            p.lost = why.in_context(p.connected ? "the RDMA connection is lost: " : "no RDMA connection: ");
     } catch (const std::bad_alloc &) {
-        p.lost = "no memory";
+        p.lost = no_memory();
     }
     drop(p);
     return p.lost;
 }
 
-outcome verbs_network::lost(int peer) {
+status verbs_network::lost(int peer) {
     const std::lock_guard lock(mutex_);
     const auto it = peers_.find(peer);
-    return it == peers_.end() ? outcome{} : it->second.lost;
+    return it == peers_.end() ? status{} : it->second.lost;
 }
 
 void verbs_network::give_up(int peer) {
     const std::lock_guard lock(mutex_);
-    if (const auto it = peers_.find(peer); it != peers_.end()) lose(it->second, "the process has ended");
+    if (const auto it = peers_.find(peer); it != peers_.end()) lose(it->second, failure("the process has ended"));
     if (hardware_ != nullptr) hardware_->give_up(peer);
 }
 
-outcome verbs_network::no_hardware_queues() {
+status verbs_network::no_hardware_queues() {
     const std::lock_guard lock(mutex_);
-    return broken_.empty() ? no_hardware_ : broken_;
+    return broken_.ok() ? no_hardware_ : broken_;
 }
 
-outcome verbs_network::hardware_queue(int peer, transport &host_memory, transport *gpus, int device,
-                                      std::unique_ptr<send_queue> &out) {
+status verbs_network::hardware_queue(int peer, transport &host_memory, transport *gpus, int device,
+                                     std::unique_ptr<send_queue> &out) {
     std::shared_ptr<hardware_queues> hardware;
     {
         const std::lock_guard lock(mutex_);
-        if (!broken_.empty()) return broken_;
+        if (!broken_.ok()) return broken_;
         if (hardware_ == nullptr) return no_hardware_;
         const auto it = peers_.find(peer);
-        if (it == peers_.end() || !it->second.connected) return "the queue pair of the peer is not connected";
-        if (!it->second.no_queue.empty()) return it->second.no_queue;
+        if (it == peers_.end() || !it->second.connected) return failure("the queue pair of the peer is not connected");
+        if (!it->second.no_queue.ok()) return it->second.no_queue;
         hardware = hardware_;
     }
     return hardware->open_queue(peer, host_memory, gpus, device, out);

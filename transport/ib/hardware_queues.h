@@ -18,19 +18,19 @@ struct hardware_queues {
     // The end: nobody posts any more. What was opened stays, and is of no use.
     virtual ~hardware_queues() = default;
     // Our end of the connection; the same one if asked again.
-    virtual outcome introduce(int peer, rdma::qp_address &own) = 0;
+    virtual status introduce(int peer, rdma::qp_address &own) = 0;
     // Behind introduce.
-    virtual outcome meet(int peer, const rdma::qp_address &peers) = 0;
+    virtual status meet(int peer, const rdma::qp_address &peers) = 0;
     // What is posted to the peer, now or later, fails.
     virtual void give_up(int peer) = 0;
     // For the kernels of `device`, by `gpus`, or (null) for host threads. Behind meet.
-    virtual outcome open_queue(int peer, transport &host_memory, transport *gpus, int device,
-                               std::unique_ptr<send_queue> &out) = 0;
+    virtual status open_queue(int peer, transport &host_memory, transport *gpus, int device,
+                              std::unique_ptr<send_queue> &out) = 0;
 };
 
 // Why not: the device is no ConnectX, or the libraries lack what is needed. `device`, `domain` and `at` outlive it.
-outcome make_mlx5_queues(ibv_context *device, ibv_pd *domain, const rdma::port &at,
-                         std::unique_ptr<hardware_queues> &out);
+status make_mlx5_queues(ibv_context *device, ibv_pd *domain, const rdma::port &at,
+                        std::unique_ptr<hardware_queues> &out);
 
 }  // namespace mpix::transport
 

@@ -5,9 +5,9 @@
 
 namespace mpix::transport::verbs {
 
-std::string ibverbs_library::load() {
+status ibverbs_library::load() {
     void *const handle = dlopen("libibverbs.so.1", RTLD_NOW | RTLD_LOCAL);
-    if (handle == nullptr) return std::string("libibverbs cannot be loaded: ") + dlerror();
+    if (handle == nullptr) return failure(std::string("libibverbs cannot be loaded: ") + dlerror());
     const char *missing = nullptr;
     const auto find = [&](const char *name) {
         void *const symbol = dlsym(handle, name);
@@ -19,7 +19,7 @@ std::string ibverbs_library::load() {
 #undef MPIX_IBV_FIND
     reg_mr = reinterpret_cast<decltype(reg_mr)>(find("ibv_reg_mr"));
     query_port = reinterpret_cast<decltype(query_port)>(find("ibv_query_port"));
-    if (missing != nullptr) return std::string("libibverbs.so.1 lacks ") + missing;
+    if (missing != nullptr) return failure(std::string("libibverbs.so.1 lacks ") + missing);
     return {};
 }
 

@@ -8,7 +8,6 @@
 #include <infiniband/verbs.h>
 
 #include <cstdint>
-#include <string>
 
 #include "transport/ib/rc.h"
 
@@ -41,8 +40,8 @@ struct ibverbs_library {
 
     rdma::port_calls port() const { return {ibv_query_device, query_port, _ibv_query_gid_ex}; }
 
-    // Empty, or why it cannot be had. The library stays loaded.
-    std::string load();
+    // The library stays loaded.
+    status load();
 };
 
 }  // namespace mpix::transport::verbs

@@ -12,7 +12,7 @@ struct verbs_network::arrival final : transfer {
     int peer;
     std::uint64_t number;
     arrival(verbs_network &o, int p, std::uint64_t n) : owner(o), peer(p), number(n) {}
-    bool finished(outcome &problem) override {
+    bool finished(status &problem) override {
         const std::lock_guard lock(owner.mutex_);
         const auto it = owner.peers_.find(peer);
         if (it == owner.peers_.end()) {
@@ -21,26 +21,27 @@ struct verbs_network::arrival final : transfer {
         }
         if (it->second.done >= number) return true;
         problem = it->second.lost;
-        return !problem.empty();
+        return !problem.ok();
     }
 };
 
-outcome verbs_network::put(const region &to, std::uint64_t offset, const void *from, std::uint64_t bytes,
-                           std::unique_ptr<transfer> &out) {
+status verbs_network::put(const region &to, std::uint64_t offset, const void *from, std::uint64_t bytes,
+                          std::unique_ptr<transfer> &out) {
     out = nullptr;
-    if (offset > to.bytes || bytes > to.bytes - offset) return "a put beyond the end of the peer's region";
+    if (offset > to.bytes || bytes > to.bytes - offset) return failure("a put beyond the end of the peer's region");
     if (bytes == 0) return {};
     const std::lock_guard lock(mutex_);
     const int peer = rdma::peer_of(to);
     auto made = std::make_unique<arrival>(*this, peer, 0);  // before there is something to wait for
-    if (outcome bad = begin_put(peer, to, offset, static_cast<const char *>(from), 0, bytes); !bad.empty()) return bad;
+    if (status bad = begin_put(peer, to, offset, static_cast<const char *>(from), 0, bytes); !bad.ok()) return bad;
     made->number = peers_.at(peer).puts;
     out = std::move(made);
     return {};
 }
 
-outcome verbs_network::put_word(const region &to, std::uint64_t offset, std::uint64_t value) {
-    if (offset > to.bytes || sizeof value > to.bytes - offset) return "a put beyond the end of the peer's region";
+status verbs_network::put_word(const region &to, std::uint64_t offset, std::uint64_t value) {
+    if (offset > to.bytes || sizeof value > to.bytes - offset)
+        return failure("a put beyond the end of the peer's region");
     const std::lock_guard lock(mutex_);
     // publish_partition: bytes before words, by the order of the queue pair, see above.
     return begin_put(rdma::peer_of(to), to, offset, nullptr, value, sizeof value);
@@ -49,17 +50,17 @@ outcome verbs_network::put_word(const region &to, std::uint64_t offset, std::uin
 std::unique_ptr<transfer> verbs_network::flush(int peer) {
     const std::lock_guard lock(mutex_);
     const auto it = peers_.find(peer);
-    if (it == peers_.end() || it->second.done == it->second.puts || !it->second.lost.empty()) return nullptr;
+    if (it == peers_.end() || it->second.done == it->second.puts || !it->second.lost.ok()) return nullptr;
     return std::make_unique<arrival>(*this, peer, it->second.puts);
 }
 
-outcome verbs_network::begin_put(int peer, const region &to, std::uint64_t offset, const char *from, std::uint64_t word,
-                                 std::uint64_t bytes) {
+status verbs_network::begin_put(int peer, const region &to, std::uint64_t offset, const char *from, std::uint64_t word,
+                                std::uint64_t bytes) {
     const auto it = peers_.find(peer);
     if (it == peers_.end()) return broken_;
     peer_process &p = it->second;
-    if (!p.lost.empty()) return p.lost;
-    if (!p.connected) return "the queue pair of the peer is not connected";
+    if (!p.lost.ok()) return p.lost;
+    if (!p.connected) return failure("the queue pair of the peer is not connected");
     ++p.puts;
     p.waiting.push_back({reinterpret_cast<std::uint64_t>(to.address) + offset, rdma::key_of(to), from, word, bytes});
     post_waiting(peer, p);
@@ -108,10 +109,10 @@ void verbs_network::post_waiting(int number, peer_process &p) {
 
 void verbs_network::complete(const ibv_wc &entry) {
     const auto it = peers_.find(static_cast<int>(entry.wr_id));
-    if (it == peers_.end() || !it->second.lost.empty()) return;  // of a queue pair that is gone
+    if (it == peers_.end() || !it->second.lost.ok()) return;  // of a queue pair that is gone
     peer_process &p = it->second;
     if (entry.status != IBV_WC_SUCCESS) {
-        lose(p, ibv_.ibv_wc_status_str(entry.status));
+        lose(p, failure(ibv_.ibv_wc_status_str(entry.status)));
         return;
     }
     if (p.posted.empty()) return;

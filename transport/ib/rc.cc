@@ -32,26 +32,27 @@ bool choose_gid(const port_calls &verbs, ibv_context *device, int wished, port &
     return best != 0;
 }
 
-outcome change(modify_call modify, ibv_qp *queue, ibv_qp_attr &a, int mask) {
+status change(modify_call modify, ibv_qp *queue, ibv_qp_attr &a, int mask) {
     const int e = modify(queue, &a, mask);
-    return e == 0 ? outcome{} : failed_call("ibv_modify_qp", e);
+    return e == 0 ? status{} : failed_call("ibv_modify_qp", e);
 }
 
 }  // namespace
 
-outcome failed_call(const char *name, int number) {
-    return std::string("libibverbs: ") + name + ": " + std::strerror(number);
+status failed_call(const char *name, int number) {
+    return failure(std::string("libibverbs: ") + name + ": " + std::strerror(number));
 }
 
-outcome find_port(const port_calls &verbs, ibv_context *device, const device_spec &spec, port &out) {
+status find_port(const port_calls &verbs, ibv_context *device, const device_spec &spec, port &out) {
     ibv_device_attr can{};
     if (const int e = verbs.query_device(device, &can); e != 0) return failed_call("ibv_query_device", e);
     const auto lacks = [device](const std::string &what) {
         return std::string(device->device->name) + " has no " + what + " (MPIX_VERBS_DEVICE)";
     };
-    if (spec.port > can.phys_port_cnt) return lacks("port " + std::to_string(spec.port));
-    outcome none = spec.port != 0 ? lacks("link on port " + std::to_string(spec.port))
-                                  : "no port of the RDMA device " + std::string(device->device->name) + " is active";
+    if (spec.port > can.phys_port_cnt) return failure(lacks("port " + std::to_string(spec.port)));
+    status none =
+        failure(spec.port != 0 ? lacks("link on port " + std::to_string(spec.port))
+                               : "no port of the RDMA device " + std::string(device->device->name) + " is active");
     for (std::uint8_t number = 1; number <= can.phys_port_cnt; ++number) {
         if (spec.port != 0 && spec.port != number) continue;
         port p;
@@ -61,7 +62,8 @@ outcome find_port(const port_calls &verbs, ibv_context *device, const device_spe
             continue;
         p.by_gid = p.attributes.link_layer == IBV_LINK_LAYER_ETHERNET;
         if (p.by_gid && !choose_gid(verbs, device, spec.gid, p)) {
-            if (spec.gid >= 0) none = lacks("GID " + std::to_string(spec.gid) + " on port " + std::to_string(number));
+            if (spec.gid >= 0)
+                none = failure(lacks("GID " + std::to_string(spec.gid) + " on port " + std::to_string(number)));
             continue;
         }
         out = p;
@@ -94,7 +96,7 @@ bool well_formed(const qp_address &peers) {
            peers.qpn <= 0xffffff && peers.psn <= 0xffffff && peers.by_gid <= 1;
 }
 
-outcome initialize(modify_call modify, ibv_qp *queue, const port &at) {
+status initialize(modify_call modify, ibv_qp *queue, const port &at) {
     ibv_qp_attr a{};
     a.qp_state = IBV_QPS_INIT;
     a.port_num = at.number;
@@ -102,9 +104,9 @@ outcome initialize(modify_call modify, ibv_qp *queue, const port &at) {
     return change(modify, queue, a, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
 }
 
-outcome connect(modify_call modify, ibv_qp *queue, const port &at, std::uint32_t psn, const qp_address &peers) {
+status connect(modify_call modify, ibv_qp *queue, const port &at, std::uint32_t psn, const qp_address &peers) {
     if (peers.by_gid != static_cast<std::uint8_t>(at.by_gid))
-        return "one of the two ports is InfiniBand's, the other one Ethernet's";
+        return failure("one of the two ports is InfiniBand's, the other one Ethernet's");
     ibv_qp_attr a{};
     a.qp_state = IBV_QPS_RTR;
     a.path_mtu = static_cast<ibv_mtu>(std::min<int>(peers.mtu, at.attributes.active_mtu));
@@ -120,10 +122,10 @@ outcome connect(modify_call modify, ibv_qp *queue, const port &at, std::uint32_t
         a.ah_attr.grh.sgid_index = at.gid_index;
         a.ah_attr.grh.hop_limit = 64;
     }
-    if (outcome bad = change(modify, queue, a,
-                             IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
-                                 IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER);
-        !bad.empty())
+    if (status bad = change(modify, queue, a,
+                            IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
+                                IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER);
+        !bad.ok())
         return bad;
     a = {};
     a.qp_state = IBV_QPS_RTS;

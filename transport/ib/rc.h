@@ -15,7 +15,7 @@
 
 namespace mpix::transport::rdma {
 
-outcome failed_call(const char *name, int number);
+status failed_call(const char *name, int number);
 
 /** Of libibverbs, which the backends load. */
 struct port_calls {
@@ -35,7 +35,7 @@ struct port {
 };
 
 /** The wished one, or the first active one. Empty, or why there is none. */
-outcome find_port(const port_calls &verbs, ibv_context *device, const device_spec &spec, port &out);
+status find_port(const port_calls &verbs, ibv_context *device, const device_spec &spec, port &out);
 /** For the user. */
 std::string name_of(const ibv_context *device, const port &at);
 
@@ -57,9 +57,9 @@ std::uint32_t any_psn();
 bool well_formed(const qp_address &peers);
 
 /** A new queue pair: peers may write by way of it once it is connected. */
-outcome initialize(modify_call modify, ibv_qp *queue, const port &at);
+status initialize(modify_call modify, ibv_qp *queue, const port &at);
 /** With the peer's well-formed address. The peer's end may not be ready yet: then what we send is sent again. */
-outcome connect(modify_call modify, ibv_qp *queue, const port &at, std::uint32_t psn, const qp_address &peers);
+status connect(modify_call modify, ibv_qp *queue, const port &at, std::uint32_t psn, const qp_address &peers);
 
 // ---- a peer's region: whose it is, and the key of its memory ----
 

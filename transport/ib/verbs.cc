@@ -21,7 +21,7 @@ static_assert(sizeof(wire_address) == sizeof(wire_region::address));
 
 }  // namespace
 
-bool verbs_network::usable(outcome &why_not) {
+bool verbs_network::usable(status &why_not) {
     const std::lock_guard lock(mutex_);
     if (!tried_) {
         try {
@@ -31,10 +31,10 @@ bool verbs_network::usable(outcome &why_not) {
             throw;
         }
         tried_ = true;
-        if (!broken_.empty()) end();
+        if (!broken_.ok()) end();
     }
     why_not = broken_;
-    return broken_.empty();
+    return broken_.ok();
 }
 
 std::string verbs_network::device() {
@@ -42,23 +42,23 @@ std::string verbs_network::device() {
     return context_ == nullptr ? std::string() : rdma::name_of(context_, port_);
 }
 
-outcome verbs_network::begin() {
-    if (outcome bad = ibv_.load(); !bad.empty()) return bad;
+status verbs_network::begin() {
+    if (status bad = ibv_.load(); !bad.ok()) return bad;
     int n = 0;
     ibv_device **const devices = ibv_.ibv_get_device_list(&n);
-    outcome bad = "there is no RDMA device";
+    status bad = failure("there is no RDMA device");
     std::string others;
     for (int i = 0; i < n && context_ == nullptr; ++i) {
         if (devices[i]->transport_type != IBV_TRANSPORT_IB) continue;  // RoCE is that as well
         if (!spec_.name.empty() && spec_.name != devices[i]->name) {
             others += (others.empty() ? "" : ", ") + std::string(devices[i]->name);
-            bad = "there is no RDMA device \"" + spec_.name + "\" (MPIX_VERBS_DEVICE), but " + others;
+            bad = failure("there is no RDMA device \"" + spec_.name + "\" (MPIX_VERBS_DEVICE), but " + others);
             continue;
         }
         context_ = ibv_.ibv_open_device(devices[i]);
         bad = context_ == nullptr ? rdma::failed_call("ibv_open_device", errno)
                                   : rdma::find_port(ibv_.port(), context_, spec_, port_);
-        if (context_ != nullptr && !bad.empty()) {
+        if (context_ != nullptr && !bad.ok()) {
             ibv_.ibv_close_device(context_);
             context_ = nullptr;
         }
@@ -110,14 +110,14 @@ bool verbs_network::progress() {
 void verbs_network::stop() {
     const std::lock_guard lock(mutex_);
     end();
-    broken_ = "MPI_Finalize has been called";
+    broken_ = failure("MPI_Finalize has been called");
 }
 
 // ---- memory ----
 
-outcome verbs_network::describe(const region &own, wire_region &out) {
+status verbs_network::describe(const region &own, wire_region &out) {
     const std::lock_guard lock(mutex_);
-    if (!broken_.empty()) return broken_;
+    if (!broken_.ok()) return broken_;
     ibv_mr *&memory = registrations_[own.backing];
     if (memory == nullptr)
         memory = ibv_.reg_mr(domain_, own.backing, own.backing_bytes, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
@@ -145,15 +145,15 @@ void verbs_network::forget(const region &own) {
     registrations_.erase(it);
 }
 
-outcome verbs_network::attach(const wire_region &wire, int peer, region &out) {
+status verbs_network::attach(const wire_region &wire, int peer, region &out) {
     wire_address address;
     std::memcpy(&address, wire.address, sizeof address);
     if (wire.transport != id_verbs || address.address == 0 || wire.bytes > ~address.address)
-        return "malformed description of a remote region";
+        return failure("malformed description of a remote region");
     const std::lock_guard lock(mutex_);
     const auto it = peers_.find(peer);
-    if (it == peers_.end() || !it->second.met) return "the peer has not said how its queue pair is reached";
-    if (!it->second.lost.empty()) return it->second.lost;
+    if (it == peers_.end() || !it->second.met) return failure("the peer has not said how its queue pair is reached");
+    if (!it->second.lost.ok()) return it->second.lost;
     out = {};
     out.address = reinterpret_cast<void *>(address.address);
     out.bytes = wire.bytes;

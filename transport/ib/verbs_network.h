@@ -53,17 +53,18 @@ struct peer_process {
     std::uint32_t most_inline = 0;
     rdma::qp_address address{}, queues_address{};
     bool met = false, connected = false;
-    outcome no_queue;  // why no queue to it is the NIC's
-    outcome lost;
+    status no_queue;  // why no queue to it is the NIC's
+    status lost;
     std::uint64_t puts = 0, done = 0;  // ever begun; of them, in order, those that have arrived
     safe_deque<put_operation> waiting;
     safe_deque<posted_write> posted;
 };
 
 // Memory could not be registered: what errno says.
-inline outcome not_registered() {
-    outcome text = rdma::failed_call("ibv_reg_mr", errno);
-    return errno == ENOMEM ? text + " (the limit of locked memory, \"ulimit -l\"?)" : text;
+inline status not_registered() {
+    const bool limited = errno == ENOMEM;
+    const status why = rdma::failed_call("ibv_reg_mr", errno);
+    return limited ? failure(why.message() + " (the limit of locked memory, \"ulimit -l\"?)") : why;
 }
 
 class verbs_network final : public network {
@@ -73,22 +74,22 @@ public:
     const char *name() const override { return "verbs"; }
     transport_id id() const override { return id_verbs; }
 
-    bool usable(outcome &why_not) override;
+    bool usable(status &why_not) override;
     std::string device() override;
-    outcome introduce(int peer, std::vector<std::uint8_t> &address) override;
-    outcome meet(int peer, std::vector<std::uint8_t> address) override;
-    outcome describe(const region &own, wire_region &out) override;
+    status introduce(int peer, std::vector<std::uint8_t> &address) override;
+    status meet(int peer, std::vector<std::uint8_t> address) override;
+    status describe(const region &own, wire_region &out) override;
     void forget(const region &own) override;
-    outcome attach(const wire_region &wire, int peer, region &out) override;
+    status attach(const wire_region &wire, int peer, region &out) override;
     void detach(region &peers) override { peers = {}; }
-    outcome put(const region &to, std::uint64_t offset, const void *from, std::uint64_t bytes,
-                std::unique_ptr<transfer> &out) override;
-    outcome put_word(const region &to, std::uint64_t offset, std::uint64_t value) override;
+    status put(const region &to, std::uint64_t offset, const void *from, std::uint64_t bytes,
+               std::unique_ptr<transfer> &out) override;
+    status put_word(const region &to, std::uint64_t offset, std::uint64_t value) override;
     std::unique_ptr<transfer> flush(int peer) override;
-    outcome no_hardware_queues() override;
-    outcome hardware_queue(int peer, transport &host_memory, transport *gpus, int device,
-                           std::unique_ptr<send_queue> &out) override;
-    outcome lost(int peer) override;
+    status no_hardware_queues() override;
+    status hardware_queue(int peer, transport &host_memory, transport *gpus, int device,
+                          std::unique_ptr<send_queue> &out) override;
+    status lost(int peer) override;
     void give_up(int peer) override;
     bool progress() override;
     void stop() override;
@@ -98,32 +99,32 @@ private:
 
     // All of these with `mutex_` held.
     // verbs.cc
-    outcome begin();
+    status begin();
     void end();
     // connections.cc
-    outcome make_queue(peer_process &p);
+    status make_queue(peer_process &p);
     // Once both ends are known.
-    outcome connect(int peer, peer_process &p);
+    status connect(int peer, peer_process &p);
     // No memory of ours is read or written by way of it any more.
     void drop(peer_process &p);
     // For good: every later call about the peer gives the same reason.
-    const outcome &lose(peer_process &p, const outcome &why);
+    const status &lose(peer_process &p, const status &why);
     // puts.cc
-    outcome begin_put(int peer, const region &to, std::uint64_t offset, const char *from, std::uint64_t word,
-                      std::uint64_t bytes);
+    status begin_put(int peer, const region &to, std::uint64_t offset, const char *from, std::uint64_t word,
+                     std::uint64_t bytes);
     void post_waiting(int number, peer_process &p);
     void complete(const ibv_wc &entry);
 
     const device_spec spec_;
     std::mutex mutex_;
     bool tried_ = false;
-    outcome broken_;
+    status broken_;
     ibverbs_library ibv_;
     ibv_context *context_ = nullptr;
     ibv_pd *domain_ = nullptr;
     ibv_cq *completions_ = nullptr;
     rdma::port port_;
-    outcome no_hardware_ = "mpix was built without the vendor's header for ConnectX";
+    status no_hardware_ = failure("mpix was built without the vendor's header for ConnectX");
     std::shared_ptr<hardware_queues> hardware_;  // or null, and why
     std::uint32_t depth_ = 0;                    // of a queue pair
     std::uint32_t entries_ = 0;                  // of the completion queue

@@ -69,7 +69,7 @@ int write_there(const mpix_far_memory *self, char *to, const void *from, std::ui
                     bytes);
 }
 
-outcome refused(const char *call, int error) { return std::string(call) + ": " + std::strerror(error); }
+status refused(const char *call, int error) { return failure(std::string(call) + ": " + std::strerror(error)); }
 
 }  // namespace
 
@@ -78,11 +78,11 @@ memory_probe probe_of_this_process() {
     return {getpid(), reinterpret_cast<std::uintptr_t>(&words), {words.nonce[0], words.nonce[1]}};
 }
 
-outcome reach_memory(const memory_probe &theirs, peer_memory &out) {
+status reach_memory(const memory_probe &theirs, peer_memory &out) {
     out.pid = theirs.pid;
-    if (theirs.nonce[0] == 0 || theirs.pid <= 0) return "that process has told of no memory to try";
+    if (theirs.nonce[0] == 0 || theirs.pid <= 0) return failure("that process has told of no memory to try");
     out.alive = open_process(theirs.pid);  // before its number is known to be right; for as long as we run
-    const auto give_up = [&out](outcome why) {
+    const auto give_up = [&out](status why) {
         if (out.alive >= 0) close(out.alive);
         out.alive = -1;
         return why;
@@ -92,13 +92,13 @@ outcome reach_memory(const memory_probe &theirs, peer_memory &out) {
         return give_up(refused("process_vm_readv", bad));
     // Where process numbers count in another namespace it may be anybody.
     if (std::memcmp(seen.nonce, theirs.nonce, sizeof seen.nonce) != 0)
-        return give_up("the process of that number is another one here");
+        return give_up(failure("the process of that number is another one here"));
     const std::uint64_t echo = theirs.address + offsetof(probe_words, echo);
     if (const int bad = copy_all(process_vm_writev, theirs.pid, echo, seen.nonce, sizeof seen.echo); bad != 0)
         return give_up(refused("process_vm_writev", bad));
     if (const int bad = copy_all(process_vm_readv, theirs.pid, echo, &seen.echo, sizeof seen.echo); bad != 0)
         return give_up(refused("process_vm_readv", bad));
-    if (seen.echo != theirs.nonce[0]) return give_up("what process_vm_writev has written is not there");
+    if (seen.echo != theirs.nonce[0]) return give_up(failure("what process_vm_writev has written is not there"));
     out.write = write_there;
     return {};
 }
@@ -133,11 +133,11 @@ void describe_buffer(void *buffer, std::uint64_t bytes, wire_region &out) {
     std::memcpy(out.address, &address, sizeof address);
 }
 
-outcome attach_buffer(const wire_region &wire, region &out) {
+status attach_buffer(const wire_region &wire, region &out) {
     std::uint64_t address = 0;
     std::memcpy(&address, wire.address, sizeof address);
     if (wire.transport != id_shm || wire.device != on_host || address == 0 || address + wire.bytes < address)
-        return "malformed description of a receive buffer";
+        return failure("malformed description of a receive buffer");
     out = {};
     out.address = reinterpret_cast<void *>(address);
     out.bytes = wire.bytes;

@@ -73,15 +73,16 @@ struct memory_file {
         if (fd >= 0) close(fd);
     }
 
-    outcome make(std::uint64_t least) {
+    status make(std::uint64_t least) {
         std::uint64_t size = std::max(least, file_bytes);
         rlimit limit{};  // exceeding it raises SIGXFSZ
         if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur < size) size = least;
         fd = memfd_create("mpix", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-        if (fd < 0) return system_error("memfd_create");
-        if (ftruncate(fd, static_cast<off_t>(size)) != 0) return system_error("no shared memory: ftruncate");
+        if (fd < 0) return failure(system_error("memfd_create"));
+        if (ftruncate(fd, static_cast<off_t>(size)) != 0) return failure(system_error("no shared memory: ftruncate"));
         // A peer that has mapped it counts on its size.
-        if (fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) return system_error("F_ADD_SEALS");
+        if (fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0)
+            return failure(system_error("F_ADD_SEALS"));
         free.give(0, size);
         return {};
     }
@@ -110,15 +111,15 @@ struct chunk {
         if (file != nullptr) file->give_back(first, bytes);
     }
 
-    outcome make(memory_file &from, std::uint64_t at, std::uint64_t size) {
+    status make(memory_file &from, std::uint64_t at, std::uint64_t size) {
         file = &from;
         first = at;
         bytes = size;
         void *mapped = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, from.fd, static_cast<off_t>(at));
-        if (mapped == MAP_FAILED) return system_error("no shared memory: mmap");
+        if (mapped == MAP_FAILED) return failure(system_error("no shared memory: mmap"));
         base = static_cast<char *>(mapped);
         chunk_head head{};
-        if (getrandom(head.nonce, sizeof head.nonce, 0) != sizeof head.nonce) return system_error("getrandom");
+        if (getrandom(head.nonce, sizeof head.nonce, 0) != sizeof head.nonce) return failure(system_error("getrandom"));
         head.bytes = size;
         std::memcpy(base, &head, sizeof head);
         const std::uint64_t begin = round_up(sizeof head, alignment);
@@ -150,8 +151,9 @@ public:
     bool usable() override { return true; }
     bool owns(const void *, int &) override { return false; }
 
-    outcome allocate(std::uint64_t bytes, int, region &out) override {
-        if (bytes > region_limit) return "a message of " + std::to_string(bytes) + " bytes is beyond shared memory";
+    status allocate(std::uint64_t bytes, int, region &out) override {
+        if (bytes > region_limit)
+            return failure("a message of " + std::to_string(bytes) + " bytes is beyond shared memory");
         const std::uint64_t length = round_up(bytes == 0 ? 1 : bytes, alignment);
         const std::lock_guard lock(mutex_);
         if (length < large_region)
@@ -164,15 +166,17 @@ public:
             size += system_page();  // the size tells the two kinds apart
         std::uint64_t first = 0;
         memory_file *file = nullptr;
-        if (outcome problem = take_pages(size, file, first); !problem.empty()) return problem;
-        if (outcome problem = made->make(*file, first, size); !problem.empty()) return problem;
+        if (status problem = take_pages(size, file, first); !problem.ok()) return problem;
+        if (status problem = made->make(*file, first, size); !problem.ok()) return problem;
         chunks_.push_back(std::move(made));
         std::uint64_t offset = 0;
         chunks_.back()->free.take(length, offset);
         return hand_out(*chunks_.back(), offset, bytes, out);
     }
 
-    outcome adopt(void *, std::uint64_t, region &) override { return "shared memory cannot adopt a private buffer"; }
+    status adopt(void *, std::uint64_t, region &) override {
+        return failure("shared memory cannot adopt a private buffer");
+    }
 
     void release(region &own) override {
         const std::lock_guard lock(mutex_);
@@ -189,7 +193,7 @@ public:
         own = {};
     }
 
-    outcome describe(const region &own, wire_region &out) override {
+    status describe(const region &own, wire_region &out) override {
         const std::lock_guard lock(mutex_);
         for (const auto &c : chunks_) {
             if (c->base != own.backing) continue;
@@ -207,26 +211,26 @@ public:
             std::memcpy(out.address, &address, sizeof address);
             return {};
         }
-        return "not a region of this process";
+        return failure("not a region of this process");
     }
 
-    outcome attach(const wire_region &wire, int, region &out) override {
+    status attach(const wire_region &wire, int, region &out) override {
         wire_address address;
         std::memcpy(&address, wire.address, sizeof address);
         if (address.pid <= 0 || address.fd < 0 || address.chunk_bytes > region_limit || wire.bytes > region_limit ||
             address.chunk_bytes < alignment || address.offset < alignment || address.offset % alignment != 0 ||
             address.offset > address.chunk_bytes || wire.bytes > address.chunk_bytes - address.offset)
-            return "malformed description of a shared memory region";
+            return failure("malformed description of a shared memory region");
         const chunk_name key{address.pid, address.fd, address.first_page, {address.nonce[0], address.nonce[1]}};
         const std::lock_guard lock(mutex_);
         mapping &m = mappings_[key];
         if (m.base == nullptr) {
-            if (outcome problem = map(address, m); !problem.empty()) {
+            if (status problem = map(address, m); !problem.ok()) {
                 mappings_.erase(key);
                 return problem;
             }
         }
-        if (m.bytes != address.chunk_bytes) return "inconsistent descriptions of a shared memory region";
+        if (m.bytes != address.chunk_bytes) return failure("inconsistent descriptions of a shared memory region");
         ++m.users;
         out = {};
         out.address = m.base + address.offset;
@@ -251,21 +255,21 @@ public:
         peers = {};
     }
 
-    outcome acquire_view(const region &, int, void *&) override { return "shared memory has no devices"; }
+    status acquire_view(const region &, int, void *&) override { return failure("shared memory has no devices"); }
     void release_view(const region &) override {}
 
-    outcome write(void *to, const void *from, std::uint64_t bytes, int) override {
+    status write(void *to, const void *from, std::uint64_t bytes, int) override {
         std::memcpy(to, from, bytes);
         return {};
     }
-    outcome read(void *to, const void *from, std::uint64_t bytes, int) override {
+    status read(void *to, const void *from, std::uint64_t bytes, int) override {
         std::memcpy(to, from, bytes);
         return {};
     }
 
-    outcome start(void *to, const void *from, std::uint64_t bytes, int, std::unique_ptr<transfer> &out) override {
+    status start(void *to, const void *from, std::uint64_t bytes, int, std::unique_ptr<transfer> &out) override {
         struct done final : transfer {
-            bool finished(outcome &) override { return true; }
+            bool finished(status &) override { return true; }
         };
         std::memcpy(to, from, bytes);
         out = std::make_unique<done>();
@@ -273,21 +277,21 @@ public:
     }
 
 private:
-    outcome take_pages(std::uint64_t bytes, memory_file *&file, std::uint64_t &first) {
+    status take_pages(std::uint64_t bytes, memory_file *&file, std::uint64_t &first) {
         for (const auto &f : files_)
             if (f->free.take(bytes, first)) {
                 file = f.get();
                 return {};
             }
         auto made = std::make_unique<memory_file>();
-        if (outcome problem = made->make(bytes); !problem.empty()) return problem;
+        if (status problem = made->make(bytes); !problem.ok()) return problem;
         made->free.take(bytes, first);
         files_.push_back(std::move(made));
         file = files_.back().get();
         return {};
     }
 
-    static outcome hand_out(chunk &c, std::uint64_t offset, std::uint64_t bytes, region &out) {
+    static status hand_out(chunk &c, std::uint64_t offset, std::uint64_t bytes, region &out) {
         out = {};
         out.address = c.base + offset;
         out.bytes = bytes;
@@ -305,11 +309,11 @@ private:
         return std::memcmp(head.nonce, address.nonce, sizeof head.nonce) == 0 && head.bytes == address.chunk_bytes;
     }
 
-    static outcome map(const wire_address &address, mapping &m) {
+    static status map(const wire_address &address, mapping &m) {
         char path[64];
         std::snprintf(path, sizeof path, "/proc/%lld/fd/%d", static_cast<long long>(address.pid), address.fd);
         const int fd = open(path, O_RDWR | O_CLOEXEC);
-        if (fd < 0) return system_error("cannot map the peer's memory: open");
+        if (fd < 0) return failure(system_error("cannot map the peer's memory: open"));
         struct stat status;
         bool right = true;
         void *at = MAP_FAILED;
@@ -328,9 +332,9 @@ private:
         }
         const int error = errno;
         close(fd);
-        if (!right) return "the peer's memory file is not the one that it described";
+        if (!right) return failure("the peer's memory file is not the one that it described");
         errno = error;
-        if (at == MAP_FAILED) return system_error("cannot map the peer's memory: mmap");
+        if (at == MAP_FAILED) return failure(system_error("cannot map the peer's memory: mmap"));
         m.base = static_cast<char *>(at);
         m.bytes = address.chunk_bytes;
         return {};

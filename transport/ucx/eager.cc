@@ -36,36 +36,39 @@ std::vector<std::uint8_t> eager_outbox::take(std::uint64_t sender) {
     return std::exchange(message_, {});
 }
 
-outcome eager_inbox::arrive(const void *message, std::size_t bytes, const exposed &is_exposed) {
+status eager_inbox::arrive(const void *message, std::size_t bytes, const exposed &is_exposed) {
     const auto *const first = static_cast<const std::uint8_t *>(message);
     eager_head head;
-    if (bytes < sizeof head) return "a message that ends in its head";
+    if (bytes < sizeof head) return failure("a message that ends in its head");
     std::memcpy(&head, first, sizeof head);
-    if (head.number < next_ || early_.count(head.number) != 0) return "a message that has been there before";
+    if (head.number < next_ || early_.count(head.number) != 0) return failure("a message that has been there before");
     if (head.number != next_) {
         early_[head.number].assign(first + sizeof head, first + bytes);
         return {};
     }
     ++next_;
-    outcome bad = apply(first + sizeof head, bytes - sizeof head, is_exposed);
-    for (auto it = early_.begin(); bad.empty() && it != early_.end() && it->first == next_; it = early_.erase(it)) {
+    status bad = apply(first + sizeof head, bytes - sizeof head, is_exposed);
+    for (auto it = early_.begin(); bad.ok() && it != early_.end() && it->first == next_; it = early_.erase(it)) {
         ++next_;
         bad = apply(it->second.data(), it->second.size(), is_exposed);
     }
     return bad;
 }
 
-outcome eager_inbox::apply(const std::uint8_t *record, std::size_t bytes, const exposed &is_exposed) {
+status eager_inbox::apply(const std::uint8_t *record, std::size_t bytes, const exposed &is_exposed) {
     const std::uint8_t *const end = record + bytes;
     while (record != end) {
         eager_record head;
-        if (static_cast<std::size_t>(end - record) < sizeof head) return "a message that ends in a record's head";
+        if (static_cast<std::size_t>(end - record) < sizeof head)
+            return failure("a message that ends in a record's head");
         std::memcpy(&head, record, sizeof head);
         record += sizeof head;
-        if (static_cast<std::size_t>(end - record) < padded(head.bytes)) return "a message that ends in a record";
+        if (static_cast<std::size_t>(end - record) < padded(head.bytes))
+            return failure("a message that ends in a record");
         const auto kind = static_cast<eager_kind>(head.kind);
         const bool stores = kind == eager_kind::bytes || kind == eager_kind::word;
-        if (stores && !is_exposed(head.address, head.bytes)) return "a message for memory that is not exposed to it";
+        if (stores && !is_exposed(head.address, head.bytes))
+            return failure("a message for memory that is not exposed to it");
         auto *const at = reinterpret_cast<void *>(head.address);
         switch (kind) {
             case eager_kind::bytes:
@@ -73,7 +76,8 @@ outcome eager_inbox::apply(const std::uint8_t *record, std::size_t bytes, const 
                 break;
             case eager_kind::word: {
                 std::uint64_t value;
-                if (head.bytes != sizeof value || head.address % sizeof value != 0) return "a word that is none";
+                if (head.bytes != sizeof value || head.address % sizeof value != 0)
+                    return failure("a word that is none");
                 std::memcpy(&value, record, sizeof value);
                 // Releases the bytes of all records before. Pairs with whoever observes the word.
                 detail::store_release(static_cast<std::uint64_t *>(at), value);  // pairs: N1, N2
@@ -86,7 +90,7 @@ outcome eager_inbox::apply(const std::uint8_t *record, std::size_t bytes, const 
                 answered_ = std::max(answered_, head.address);
                 break;
             default:
-                return "a record of an unknown kind";
+                return failure("a record of an unknown kind");
         }
         record += padded(head.bytes);
     }

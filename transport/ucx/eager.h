@@ -80,7 +80,7 @@ public:
     using exposed = std::function<bool(std::uint64_t address, std::uint64_t bytes)>;
 
     // A sentence if it is malformed, or names memory that is not exposed; what stands before that is applied.
-    outcome arrive(const void *message, std::size_t bytes, const exposed &is_exposed);
+    status arrive(const void *message, std::size_t bytes, const exposed &is_exposed);
 
     // Whether there is a question that has not been taken; and the last.
     bool asks() const { return question_ != 0; }
@@ -90,7 +90,7 @@ public:
     std::uint64_t answered() const { return answered_; }
 
 private:
-    outcome apply(const std::uint8_t *record, std::size_t bytes, const exposed &is_exposed);
+    status apply(const std::uint8_t *record, std::size_t bytes, const exposed &is_exposed);
 
     std::uint64_t next_ = 0;
     safe_map<std::uint64_t, safe_vector<std::uint8_t>> early_;  // by number

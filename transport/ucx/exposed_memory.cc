@@ -33,14 +33,14 @@ void fill(const region &own, const std::vector<std::uint8_t> &key, wire_region &
 
 }  // namespace
 
-outcome read_description(const wire_region &wire, const wire_region *rest, remote_memory &out) {
+status read_description(const wire_region &wire, const wire_region *rest, remote_memory &out) {
     wire_address address;
     std::memcpy(&address, wire.address, sizeof address);
     const std::size_t room = first_part + (rest != nullptr ? second_part : 0);
     const bool of_gpu = rest != nullptr;
     if (wire.transport != id_ucx || address.key_bytes == 0 || address.key_bytes > room || address.address == 0 ||
         wire.bytes > ~address.address || (of_gpu ? wire.device < 0 : wire.device != on_host))
-        return "malformed description of a remote region";
+        return failure("malformed description of a remote region");
     out.address = address.address;
     const std::size_t here = std::min<std::size_t>(address.key_bytes, first_part);
     out.key.assign(address.key, address.key + here);
@@ -61,12 +61,11 @@ void exposed_memory::close() {
     context_ = nullptr;
 }
 
-outcome exposed_memory::describe(const region &own, wire_region &out) {
+status exposed_memory::describe(const region &own, wire_region &out) {
     auto it = host_.find(own.backing);
     if (it == host_.end()) {
         registration made;
-        if (outcome bad = enter(own.backing, own.backing_bytes, UCS_MEMORY_TYPE_UNKNOWN, first_part, made);
-            !bad.empty())
+        if (status bad = enter(own.backing, own.backing_bytes, UCS_MEMORY_TYPE_UNKNOWN, first_part, made); !bad.ok())
             return bad;
         it = host_.emplace(own.backing, std::move(made)).first;
     }
@@ -90,9 +89,9 @@ bool exposed_memory::covers(std::uint64_t address, std::uint64_t bytes) const {
     return offset <= r.bytes && bytes <= r.bytes - offset;
 }
 
-outcome exposed_memory::adopt(void *buffer, std::uint64_t bytes, int device, region &out) {
+status exposed_memory::adopt(void *buffer, std::uint64_t bytes, int device, region &out) {
     registration made;
-    if (outcome bad = enter(buffer, bytes, gpu_memory_, first_part + second_part, made); !bad.empty()) return bad;
+    if (status bad = enter(buffer, bytes, gpu_memory_, first_part + second_part, made); !bad.ok()) return bad;
     out = {};
     out.address = buffer;
     out.bytes = bytes;
@@ -102,9 +101,9 @@ outcome exposed_memory::adopt(void *buffer, std::uint64_t bytes, int device, reg
     return {};
 }
 
-outcome exposed_memory::describe(const region &own, wire_region &out, wire_region &rest) const {
+status exposed_memory::describe(const region &own, wire_region &out, wire_region &rest) const {
     const auto it = adopted_.find(own.handle);
-    if (it == adopted_.end()) return "a GPU's buffer that UCX was not told of";
+    if (it == adopted_.end()) return failure("a GPU's buffer that UCX was not told of");
     const std::vector<std::uint8_t> &key = it->second.key;
     fill(own, key, out);
     rest = {};
@@ -119,8 +118,8 @@ void exposed_memory::forget_adopted(const region &own) {
     adopted_.erase(it);
 }
 
-outcome exposed_memory::enter(void *address, std::uint64_t bytes, ucs_memory_type_t type, std::size_t room,
-                              registration &out) const {
+status exposed_memory::enter(void *address, std::uint64_t bytes, ucs_memory_type_t type, std::size_t room,
+                             registration &out) const {
     const auto error = [this](const char *what, ucs_status_t s) {
         return std::string("UCX: ") + what + ": " + ucp_.ucs_status_string(s);
     };
@@ -135,7 +134,7 @@ outcome exposed_memory::enter(void *address, std::uint64_t bytes, ucs_memory_typ
     }
     if (const ucs_status_t s = ucp_.ucp_mem_map(context_, &params, &out.memory); s != UCS_OK) {
         out.memory = nullptr;
-        return error("ucp_mem_map", s);
+        return failure(error("ucp_mem_map", s));
     }
     void *packed = nullptr;
     std::size_t key_bytes = 0;
@@ -153,8 +152,9 @@ outcome exposed_memory::enter(void *address, std::uint64_t bytes, ucs_memory_typ
     if (s == UCS_OK && key_bytes <= room) return {};
     ucp_.ucp_mem_unmap(context_, out.memory);
     out.memory = nullptr;
-    if (s != UCS_OK) return error("ucp_rkey_pack", s);
-    return "UCX's remote key has " + std::to_string(key_bytes) + " bytes, more than a setup message has room for";
+    if (s != UCS_OK) return failure(error("ucp_rkey_pack", s));
+    return failure("UCX's remote key has " + std::to_string(key_bytes) +
+                   " bytes, more than a setup message has room for");
 }
 
 }  // namespace mpix::transport::ucx

@@ -24,7 +24,7 @@ struct remote_memory {
 };
 
 // From a description of one part, or of two. A sentence if it is none.
-outcome read_description(const wire_region &wire, const wire_region *rest, remote_memory &out);
+status read_description(const wire_region &wire, const wire_region *rest, remote_memory &out);
 
 class exposed_memory {
 public:
@@ -35,14 +35,14 @@ public:
     void close();
 
     // Of host memory.
-    outcome describe(const region &own, wire_region &out);
+    status describe(const region &own, wire_region &out);
     void forget(const region &own);
     // Whether all of that is host memory which peers may put to.
     bool covers(std::uint64_t address, std::uint64_t bytes) const;
 
     // Of a GPU's.
-    outcome adopt(void *buffer, std::uint64_t bytes, int device, region &out);
-    outcome describe(const region &own, wire_region &out, wire_region &rest) const;
+    status adopt(void *buffer, std::uint64_t bytes, int device, region &out);
+    status describe(const region &own, wire_region &out, wire_region &rest) const;
     void forget_adopted(const region &own);
 
 private:
@@ -52,8 +52,7 @@ private:
         std::vector<std::uint8_t> key;
     };
 
-    outcome enter(void *address, std::uint64_t bytes, ucs_memory_type_t type, std::size_t room,
-                  registration &out) const;
+    status enter(void *address, std::uint64_t bytes, ucs_memory_type_t type, std::size_t room, registration &out) const;
 
     const ucp_library &ucp_;
     ucp_context_h context_ = nullptr;

@@ -35,7 +35,7 @@ struct ucx_network::request final : transfer {
         const std::lock_guard lock(owner.mutex_);
         if (owner.worker_ != nullptr) owner.ucp_.ucp_request_free(handle);  // else it has gone with the worker
     }
-    bool finished(outcome &problem) override {
+    bool finished(status &problem) override {
         const std::lock_guard lock(owner.mutex_);
         if (owner.worker_ == nullptr) {
             problem = owner.broken_;
@@ -48,16 +48,16 @@ struct ucx_network::request final : transfer {
     }
 };
 
-outcome ucx_network::put(const region &to, std::uint64_t offset, const void *from, std::uint64_t bytes,
-                         std::unique_ptr<transfer> &out) {
+status ucx_network::put(const region &to, std::uint64_t offset, const void *from, std::uint64_t bytes,
+                        std::unique_ptr<transfer> &out) {
     if (bytes > options_.eager_bytes || to.device != on_host)
         return begin_put(to, offset, from, bytes, UCS_MEMORY_TYPE_UNKNOWN, out);
     out = nullptr;
-    if (!within(to, offset, bytes)) return beyond;
+    if (!within(to, offset, bytes)) return failure(beyond);
     if (bytes == 0) return {};
     const std::lock_guard lock(mutex_);
     peer_process &p = peer_of(to);
-    if (!p.lost.empty()) return p.lost;
+    if (!p.lost.ok()) return p.lost;
     if (p.leaving > most_leaving) return begin_put_locked(to, offset, from, bytes, UCS_MEMORY_TYPE_UNKNOWN, out);
     if (!p.outbox.has_room(bytes)) send(p);
     p.outbox.put(reinterpret_cast<std::uint64_t>(to.address) + offset, from, bytes);
@@ -65,20 +65,20 @@ outcome ucx_network::put(const region &to, std::uint64_t offset, const void *fro
     return p.lost;
 }
 
-outcome ucx_network::begin_put(const region &to, std::uint64_t offset, const void *from, std::uint64_t bytes,
-                               ucs_memory_type_t type, std::unique_ptr<transfer> &out) {
+status ucx_network::begin_put(const region &to, std::uint64_t offset, const void *from, std::uint64_t bytes,
+                              ucs_memory_type_t type, std::unique_ptr<transfer> &out) {
     out = nullptr;
-    if (!within(to, offset, bytes)) return beyond;
+    if (!within(to, offset, bytes)) return failure(beyond);
     if (bytes == 0) return {};
     const std::lock_guard lock(mutex_);
     return begin_put_locked(to, offset, from, bytes, type, out);
 }
 
-outcome ucx_network::begin_put_locked(const region &to, std::uint64_t offset, const void *from, std::uint64_t bytes,
-                                      ucs_memory_type_t type, std::unique_ptr<transfer> &out) {
+status ucx_network::begin_put_locked(const region &to, std::uint64_t offset, const void *from, std::uint64_t bytes,
+                                     ucs_memory_type_t type, std::unique_ptr<transfer> &out) {
     const auto *const key = reinterpret_cast<const unpacked_key *>(to.handle);
     peer_process &p = peers_.at(key->peer);
-    if (!p.lost.empty()) return p.lost;
+    if (!p.lost.ok()) return p.lost;
     auto made = std::make_unique<request>(*this, key->peer);  // before there is something to keep in it
     ++p.puts;
     ++p.begun;
@@ -91,7 +91,7 @@ outcome ucx_network::begin_put_locked(const region &to, std::uint64_t offset, co
         p.endpoint, from, bytes, reinterpret_cast<std::uint64_t>(to.address) + offset, key->key, &param);
     // That it cannot put between such memory says nothing of the peer.
     const bool of_gpu = to.device != on_host || type != UCS_MEMORY_TYPE_UNKNOWN;
-    if (of_gpu && UCS_PTR_IS_ERR(status) && p.lost.empty()) return error("ucp_put_nbx", UCS_PTR_STATUS(status));
+    if (of_gpu && UCS_PTR_IS_ERR(status) && p.lost.ok()) return error("ucp_put_nbx", UCS_PTR_STATUS(status));
     if (UCS_PTR_IS_ERR(status)) lose(p, UCS_PTR_STATUS(status));
     if (UCS_PTR_IS_PTR(status)) {
         made->handle = status;
@@ -100,11 +100,11 @@ outcome ucx_network::begin_put_locked(const region &to, std::uint64_t offset, co
     return p.lost;
 }
 
-outcome ucx_network::put_word(const region &to, std::uint64_t offset, std::uint64_t value) {
-    if (!within(to, offset, sizeof value)) return beyond;
+status ucx_network::put_word(const region &to, std::uint64_t offset, std::uint64_t value) {
+    if (!within(to, offset, sizeof value)) return failure(beyond);
     const std::lock_guard lock(mutex_);
     peer_process &p = peer_of(to);
-    if (!p.lost.empty()) return p.lost;
+    if (!p.lost.ok()) return p.lost;
     // publish_partition: bytes before words. Pairs with eager_inbox's order.
     p.waiting.push_back({p.puts, reinterpret_cast<std::uint64_t>(to.address) + offset, value});
     ++p.words;
@@ -167,21 +167,21 @@ struct ucx_network::wait_for_all : transfer {
     const std::uint64_t words;
     bool begun = false;
     wait_for_all(ucx_network &o, peer_process &to) : owner(o), p(to), words(to.words) {}
-    bool finished(outcome &problem) final {
+    bool finished(status &problem) final {
         const std::lock_guard lock(owner.mutex_);
         if (owner.worker_ == nullptr) {
             problem = owner.broken_;
             return true;
         }
         owner.begin_words(p);
-        if (!begun && p.lost.empty() && p.words - p.waiting.size() >= words) {
+        if (!begun && p.lost.ok() && p.words - p.waiting.size() >= words) {
             owner.send(p);
             begin();
             begun = true;
         }
-        const bool all = begun && p.lost.empty() && look();
+        const bool all = begun && p.lost.ok() && look();
         problem = p.lost;
-        return all || !p.lost.empty();
+        return all || !p.lost.ok();
     }
     virtual void begin() = 0;
     virtual bool look() = 0;

@@ -15,7 +15,7 @@ struct library_abilities {
 };
 
 // A sentence; empty: it is.
-outcome why_no_gpu_memory(const ucx_options &options, const library_abilities &library);
+status why_no_gpu_memory(const ucx_options &options, const library_abilities &library);
 
 }  // namespace mpix::transport::ucx
 

@@ -38,7 +38,7 @@ void ucx_network::send_or_hold(peer_process &p) {
 }
 
 void ucx_network::send(peer_process &p) {
-    if (p.outbox.empty() || !p.lost.empty()) return;
+    if (p.outbox.empty() || !p.lost.ok()) return;
     std::unique_ptr<eager_message> message(new (std::nothrow) eager_message(p));  // until it has left
     if (message == nullptr) return needs_progress(p);                             // progress sends it
     message->bytes = p.outbox.take(p.calls_us);
@@ -75,24 +75,24 @@ ucs_status_t ucx_network::take_message(void *, const void *, std::size_t, void *
     peer_process &p = it->second;
     if (p.deaf) return UCS_OK;
     try {
-        if (outcome bad = p.inbox.arrive(
+        if (status bad = p.inbox.arrive(
                 data, bytes,
                 [&us](std::uint64_t address, std::uint64_t length) { return us.memory_.covers(address, length); });
-            !bad.empty()) {
+            !bad.ok()) {
             p.deaf = true;
-            us.lose(p, "the peer has sent " + bad);
+            us.lose(p, bad.in_context("the peer has sent "));
         }
     } catch (const std::bad_alloc &) {  // what it has sent is lost, and not through UCX, which is C
         p.deaf = true;
-        us.lose(p, "no memory");
+        us.lose(p, no_memory());
     }
     if (p.deaf || p.inbox.asks()) us.needs_progress(p);
     return UCS_OK;
 }
 
 void ucx_network::answer(peer_process &p) {
-    if (!p.inbox.asks() || (p.address.empty() && p.lost.empty())) return;
-    if (connect(p).empty()) p.outbox.answer(p.inbox.question());
+    if (!p.inbox.asks() || (p.address.empty() && p.lost.ok())) return;
+    if (connect(p).ok()) p.outbox.answer(p.inbox.question());
     p.inbox.take_question();
 }
 

@@ -9,7 +9,7 @@
 
 namespace mpix::transport::ucx {
 
-outcome ucx_network::introduce(int peer, std::vector<std::uint8_t> &address) {
+status ucx_network::introduce(int peer, std::vector<std::uint8_t> &address) {
     const std::lock_guard lock(mutex_);
     ucp_address_t *own = nullptr;
     std::size_t bytes = 0;
@@ -25,10 +25,10 @@ outcome ucx_network::introduce(int peer, std::vector<std::uint8_t> &address) {
     return {};
 }
 
-outcome ucx_network::meet(int peer, std::vector<std::uint8_t> address) {
+status ucx_network::meet(int peer, std::vector<std::uint8_t> address) {
     const std::lock_guard lock(mutex_);
     std::uint64_t number = 0;
-    if (address.size() <= sizeof number) return "an empty UCX address";
+    if (address.size() <= sizeof number) return failure("an empty UCX address");
     peer_process &p = peers_[peer];
     if (!p.address.empty()) return {};
     std::memcpy(&number, address.data(), sizeof number);
@@ -39,15 +39,15 @@ outcome ucx_network::meet(int peer, std::vector<std::uint8_t> address) {
     return {};
 }
 
-outcome ucx_network::connect(int number, peer_process *&out) {
+status ucx_network::connect(int number, peer_process *&out) {
     const auto it = peers_.find(number);
-    if (it == peers_.end() || it->second.address.empty()) return "the peer has not said how UCX reaches it";
+    if (it == peers_.end() || it->second.address.empty()) return failure("the peer has not said how UCX reaches it");
     out = &it->second;
     return connect(it->second);
 }
 
-outcome ucx_network::connect(peer_process &p) {
-    if (!p.lost.empty()) return p.lost;
+status ucx_network::connect(peer_process &p) {
+    if (!p.lost.ok()) return p.lost;
     if (p.endpoint != nullptr) return {};
     ucp_ep_params_t params{};
     params.field_mask =
@@ -81,29 +81,29 @@ void ucx_network::close(peer_process &p) {
     ucp_.ucp_request_free(status);
 }
 
-outcome ucx_network::error(const char *what, ucs_status_t s) const {
-    return std::string("UCX: ") + what + ": " + ucp_.ucs_status_string(s);
+status ucx_network::error(const char *what, ucs_status_t s) const {
+    return failure(std::string("UCX: ") + what + ": " + ucp_.ucs_status_string(s));
 }
 
-const outcome &ucx_network::lose(peer_process &p, const std::string &why) {
+const status &ucx_network::lose(peer_process &p, const status &why) {
     p.waiting.clear();
     p.outbox.clear();
-    if (p.lost.empty()) p.lost = why;
+    if (p.lost.ok()) p.lost = why;
     return p.lost;
 }
 
-const outcome &ucx_network::lose(peer_process &p, ucs_status_t s) {
+const status &ucx_network::lose(peer_process &p, ucs_status_t s) {
     try {
-        return lose(p, std::string("UCX has lost the connection: ") + ucp_.ucs_status_string(s));
+        return lose(p, failure(std::string("UCX has lost the connection: ") + ucp_.ucs_status_string(s)));
     } catch (const std::bad_alloc &) {
-        return lose(p, "no memory");
+        return lose(p, no_memory());
     }
 }
 
-outcome ucx_network::lost(int peer) {
+status ucx_network::lost(int peer) {
     const std::lock_guard lock(mutex_);
     const auto it = peers_.find(peer);
-    return it == peers_.end() ? outcome{} : it->second.lost;
+    return it == peers_.end() ? status{} : it->second.lost;
 }
 
 void ucx_network::give_up(int peer) {
@@ -117,14 +117,14 @@ void ucx_network::give_up(int peer) {
 
 // ---- keys ----
 
-outcome ucx_network::attach(const wire_region &wire, int peer, region &out) { return attach(wire, nullptr, peer, out); }
+status ucx_network::attach(const wire_region &wire, int peer, region &out) { return attach(wire, nullptr, peer, out); }
 
-outcome ucx_network::attach(const wire_region &wire, const wire_region *rest, int peer, region &out) {
+status ucx_network::attach(const wire_region &wire, const wire_region *rest, int peer, region &out) {
     remote_memory memory;
-    if (outcome bad = read_description(wire, rest, memory); !bad.empty()) return bad;
+    if (status bad = read_description(wire, rest, memory); !bad.ok()) return bad;
     const std::lock_guard lock(mutex_);
     peer_process *p = nullptr;
-    if (outcome bad = connect(peer, p); !bad.empty()) return bad;
+    if (status bad = connect(peer, p); !bad.ok()) return bad;
     std::vector<std::uint8_t> padded = memory.key;  // UCX is not told where it ends
     padded.resize(padded.size() + padding);
     const key_name name{peer, std::move(memory.key)};

@@ -5,10 +5,10 @@
 
 namespace mpix::transport::ucx {
 
-std::string ucp_library::load() {
+status ucp_library::load() {
     // Of this ABI. Its dependencies (libucs) come with it, and are searched by dlsym as well.
     void *const handle = dlopen("libucp.so.0", RTLD_NOW | RTLD_LOCAL);
-    if (handle == nullptr) return std::string("UCX cannot be loaded: ") + dlerror();
+    if (handle == nullptr) return failure(std::string("UCX cannot be loaded: ") + dlerror());
     const char *missing = nullptr;
     const auto find = [&](const char *name) {
         void *const symbol = dlsym(handle, name);
@@ -18,7 +18,7 @@ std::string ucp_library::load() {
 #define MPIX_UCP_FIND(function) function = reinterpret_cast<decltype(function)>(find(#function));
     MPIX_UCP_FUNCTIONS(MPIX_UCP_FIND)
 #undef MPIX_UCP_FIND
-    if (missing != nullptr) return std::string("libucp.so.0 lacks ") + missing;
+    if (missing != nullptr) return failure(std::string("libucp.so.0 lacks ") + missing);
     return {};
 }
 

@@ -6,7 +6,7 @@
 
 #include <ucp/api/ucp.h>
 
-#include <string>
+#include "transport/status.h"
 
 namespace mpix::transport::ucx {
 
@@ -45,8 +45,8 @@ struct ucp_library {
     MPIX_UCP_FUNCTIONS(MPIX_UCP_MEMBER)
 #undef MPIX_UCP_MEMBER
 
-    // Empty, or why it cannot be had. The library stays loaded.
-    std::string load();
+    // The library stays loaded.
+    status load();
 };
 
 }  // namespace mpix::transport::ucx

@@ -15,7 +15,7 @@ ucx_network &ucx_network::instance(const ucx_options &options) {
     return *one;
 }
 
-bool ucx_network::usable(outcome &why_not) {
+bool ucx_network::usable(status &why_not) {
     const std::lock_guard lock(mutex_);
     if (!tried_) {
         try {
@@ -27,11 +27,11 @@ bool ucx_network::usable(outcome &why_not) {
         tried_ = true;
     }
     why_not = broken_;
-    return broken_.empty();
+    return broken_.ok();
 }
 
-outcome ucx_network::begin() {
-    if (outcome bad = ucp_.load(); !bad.empty()) return bad;
+status ucx_network::begin() {
+    if (status bad = ucp_.load(); !bad.ok()) return bad;
     unsigned major = 0, minor = 0, release = 0;
     ucp_.ucp_get_version(&major, &minor, &release);
     ucp_config_t *config = nullptr;
@@ -125,10 +125,10 @@ void ucx_network::stop() {
     memory_.close();
     ucp_.ucp_cleanup(context_);
     context_ = nullptr;
-    broken_ = "MPI_Finalize has been called";
+    broken_ = failure("MPI_Finalize has been called");
 }
 
-outcome ucx_network::describe(const region &own, wire_region &out) {
+status ucx_network::describe(const region &own, wire_region &out) {
     const std::lock_guard lock(mutex_);
     return memory_.describe(own, out);
 }
@@ -138,17 +138,17 @@ void ucx_network::forget(const region &own) {
     memory_.forget(own);
 }
 
-gpu_puts *ucx_network::gpu_memory(outcome &why_not) {
+gpu_puts *ucx_network::gpu_memory(status &why_not) {
     const std::lock_guard lock(mutex_);
     why_not = no_gpu_memory_;
-    return why_not.empty() ? &gpus_ : nullptr;
+    return why_not.ok() ? &gpus_ : nullptr;
 }
 
-outcome ucx_network::gpu_side::adopt(void *buffer, std::uint64_t bytes, int device, region &out) {
+status ucx_network::gpu_side::adopt(void *buffer, std::uint64_t bytes, int device, region &out) {
     const std::lock_guard lock(owner.mutex_);
     return owner.worker_ == nullptr ? owner.broken_ : owner.memory_.adopt(buffer, bytes, device, out);
 }
-outcome ucx_network::gpu_side::describe(const region &own, wire_region &out, wire_region &rest) {
+status ucx_network::gpu_side::describe(const region &own, wire_region &out, wire_region &rest) {
     const std::lock_guard lock(owner.mutex_);
     return owner.memory_.describe(own, out, rest);
 }
@@ -157,11 +157,11 @@ void ucx_network::gpu_side::forget(region &own) {
     owner.memory_.forget_adopted(own);
     own = {};
 }
-outcome ucx_network::gpu_side::attach(const wire_region &wire, const wire_region &rest, int peer, region &out) {
+status ucx_network::gpu_side::attach(const wire_region &wire, const wire_region &rest, int peer, region &out) {
     return owner.attach(wire, &rest, peer, out);
 }
-outcome ucx_network::gpu_side::put(const region &to, std::uint64_t offset, const void *from, std::uint64_t bytes,
-                                   std::unique_ptr<transfer> &out) {
+status ucx_network::gpu_side::put(const region &to, std::uint64_t offset, const void *from, std::uint64_t bytes,
+                                  std::unique_ptr<transfer> &out) {
     return owner.begin_put(to, offset, from, bytes, owner.gpu_type(), out);
 }
 

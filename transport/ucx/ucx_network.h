@@ -44,7 +44,7 @@ struct peer_process {
     std::vector<std::uint8_t> address;  // empty: not told yet
     std::uint64_t calls_us = 0;
     ucp_ep_h endpoint = nullptr;
-    outcome lost;
+    status lost;
     std::uint64_t puts = 0, confirmed = 0;  // ever begun; of them known to have arrived, by a flush
     std::uint64_t begun = 0, left = 0;      // puts and messages; of them known to have left this process, by a flush
     // Words that are not begun, and how many ever were given to us.
@@ -80,24 +80,24 @@ public:
     const char *name() const override { return "ucx"; }
     transport_id id() const override { return id_ucx; }
 
-    bool usable(outcome &why_not) override;
+    bool usable(status &why_not) override;
     // Our address behind the number by which we call the peer: its messages say it.
-    outcome introduce(int peer, std::vector<std::uint8_t> &address) override;
-    outcome meet(int peer, std::vector<std::uint8_t> address) override;
-    outcome describe(const region &own, wire_region &out) override;
+    status introduce(int peer, std::vector<std::uint8_t> &address) override;
+    status meet(int peer, std::vector<std::uint8_t> address) override;
+    status describe(const region &own, wire_region &out) override;
     void forget(const region &own) override;
-    outcome attach(const wire_region &wire, int peer, region &out) override;
+    status attach(const wire_region &wire, int peer, region &out) override;
     void detach(region &peers) override;
-    outcome put(const region &to, std::uint64_t offset, const void *from, std::uint64_t bytes,
-                std::unique_ptr<transfer> &out) override;
-    outcome put_word(const region &to, std::uint64_t offset, std::uint64_t value) override;
+    status put(const region &to, std::uint64_t offset, const void *from, std::uint64_t bytes,
+               std::unique_ptr<transfer> &out) override;
+    status put_word(const region &to, std::uint64_t offset, std::uint64_t value) override;
     // What one thread holds back another may send: then it goes earlier.
     void hold() override;
     void release() override;
-    gpu_puts *gpu_memory(outcome &why_not) override;
+    gpu_puts *gpu_memory(status &why_not) override;
     std::unique_ptr<transfer> flush(int peer) override;
     std::unique_ptr<transfer> depart(int peer) override;
-    outcome lost(int peer) override;
+    status lost(int peer) override;
     void give_up(int peer) override;
     bool progress() override;
     void stop() override;
@@ -112,12 +112,12 @@ private:
     struct gpu_side final : gpu_puts {
         ucx_network &owner;
         explicit gpu_side(ucx_network &o) : owner(o) {}
-        outcome adopt(void *buffer, std::uint64_t bytes, int device, region &out) override;
-        outcome describe(const region &own, wire_region &out, wire_region &rest) override;
+        status adopt(void *buffer, std::uint64_t bytes, int device, region &out) override;
+        status describe(const region &own, wire_region &out, wire_region &rest) override;
         void forget(region &own) override;
-        outcome attach(const wire_region &wire, const wire_region &rest, int peer, region &out) override;
-        outcome put(const region &to, std::uint64_t offset, const void *from, std::uint64_t bytes,
-                    std::unique_ptr<transfer> &out) override;
+        status attach(const wire_region &wire, const wire_region &rest, int peer, region &out) override;
+        status put(const region &to, std::uint64_t offset, const void *from, std::uint64_t bytes,
+                   std::unique_ptr<transfer> &out) override;
     };
     struct request;       // a request of UCX's, until it has completed
     struct wait_for_all;  // and what is made of it: flushes.cc
@@ -125,7 +125,7 @@ private:
     struct departure;
 
     // ucx.cc
-    outcome begin();
+    status begin();
     void abandon();
     void needs_progress(peer_process &p);
     // What is left for progress: words whose bytes may be confirmed by now, a question of the peer's, and its end if it has sent
@@ -135,14 +135,14 @@ private:
 
     // peers.cc
     // The peer, with an endpoint.
-    outcome connect(int number, peer_process *&out);
-    outcome connect(peer_process &p);
+    status connect(int number, peer_process *&out);
+    status connect(peer_process &p);
     void close(peer_process &p);
-    outcome error(const char *what, ucs_status_t s) const;
-    const outcome &lose(peer_process &p, const std::string &why);
+    status error(const char *what, ucs_status_t s) const;
+    const status &lose(peer_process &p, const status &why);
     // Also in UCX's callbacks, through which nothing may be thrown.
-    const outcome &lose(peer_process &p, ucs_status_t s);
-    outcome attach(const wire_region &wire, const wire_region *rest, int peer, region &out);
+    const status &lose(peer_process &p, ucs_status_t s);
+    status attach(const wire_region &wire, const wire_region *rest, int peer, region &out);
     // Puts under way may still use the key.
     void retire(peer_process &p, ucp_rkey_h key);
     peer_process &peer_of(const region &to) {
@@ -161,10 +161,10 @@ private:
 
     // flushes.cc
     // `type`: of the memory at `from`, if UCX is not to find out.
-    outcome begin_put(const region &to, std::uint64_t offset, const void *from, std::uint64_t bytes,
-                      ucs_memory_type_t type, std::unique_ptr<transfer> &out);
-    outcome begin_put_locked(const region &to, std::uint64_t offset, const void *from, std::uint64_t bytes,
-                             ucs_memory_type_t type, std::unique_ptr<transfer> &out);
+    status begin_put(const region &to, std::uint64_t offset, const void *from, std::uint64_t bytes,
+                     ucs_memory_type_t type, std::unique_ptr<transfer> &out);
+    status begin_put_locked(const region &to, std::uint64_t offset, const void *from, std::uint64_t bytes,
+                            ucs_memory_type_t type, std::unique_ptr<transfer> &out);
     // Those of the waiting words whose bytes are confirmed. `mutex_` is held.
     void begin_words(peer_process &p);
     // `mutex_` is held.
@@ -174,7 +174,7 @@ private:
     const ucx_options options_;
     std::mutex mutex_;
     bool tried_ = false;
-    outcome broken_;
+    status broken_;
     ucp_library ucp_;
     ucp_context_h context_ = nullptr;
     ucp_worker_h worker_ = nullptr;
@@ -182,7 +182,7 @@ private:
     safe_vector<peer_process *> held_back_, to_progress_;  // maps do not move what they hold
     exposed_memory memory_{ucp_};
     gpu_side gpus_{*this};
-    outcome no_gpu_memory_;
+    status no_gpu_memory_;
     std::map<key_name, unpacked_key> keys_;
 };
 

@@ -54,7 +54,7 @@ public:
         if (!to || offset > to.bytes || what.bytes > to.bytes - offset) return fail(op, syndrome_remote_access, {});
         if (!what.is_inline) {
             std::unique_ptr<transfer> put;
-            if (outcome bad = wire_.put(to, offset, what.source, what.bytes, put); !bad.empty())
+            if (status bad = wire_.put(to, offset, what.source, what.bytes, put); !bad.ok())
                 return fail(op, syndrome_retries_exceeded, bad);
             if (put == nullptr)
                 op.finish(syndrome_none);
@@ -64,11 +64,11 @@ public:
         }
         // One flag or several: whole words, and nothing else is posted inline.
         if (what.bytes % sizeof(std::uint64_t) != 0 || offset % sizeof(std::uint64_t) != 0)
-            return fail(op, syndrome_local_length, "an inline entry holds something else than flags");
+            return fail(op, syndrome_local_length, failure("an inline entry holds something else than flags"));
         for (std::uint64_t at = 0; at < what.bytes; at += sizeof(std::uint64_t)) {
             std::uint64_t word;
             std::memcpy(&word, static_cast<const char *>(what.source) + at, sizeof word);
-            if (outcome bad = wire_.put_word(to, offset + at, word); !bad.empty())
+            if (status bad = wire_.put_word(to, offset + at, word); !bad.ok())
                 return fail(op, syndrome_retries_exceeded, bad);
         }
         op.finish(syndrome_none);
@@ -76,13 +76,13 @@ public:
 
     void progress() override {
         std::erase_if(under_way_, [this](const operation &o) {
-            outcome bad;
+            status bad;
             try {
                 if (!o.put->finished(bad)) return false;
             } catch (const std::bad_alloc &) {
                 return false;  // asked again
             }
-            if (bad.empty())
+            if (bad.ok())
                 o.op->finish(syndrome_none);
             else
                 fail(*o.op, syndrome_retries_exceeded, bad);
@@ -91,7 +91,7 @@ public:
     }
     bool in_order() const override { return true; }
 
-    outcome why() const {
+    status why() const {
         const std::lock_guard lock(mutex_);
         return why_;
     }
@@ -102,10 +102,11 @@ private:
         std::unique_ptr<transfer> put;
     };
 
-    void fail(hca_operation &op, syndrome s, const outcome &why) {
+    void fail(hca_operation &op, syndrome s, const status &why) {
         {
             const std::lock_guard lock(mutex_);
-            if (why_.empty()) why_ = why.empty() ? "an entry names memory of the peer that it has not given us" : why;
+            if (why_.ok())
+                why_ = why.ok() ? failure("an entry names memory of the peer that it has not given us") : why;
         }
         op.finish(s);
     }
@@ -115,7 +116,7 @@ private:
     mutable std::mutex mutex_;
     std::map<std::uint32_t, region> regions_;
     std::uint32_t next_key_ = 0x101;  // not given out again
-    outcome why_;
+    status why_;
 };
 
 class network_queue final : public send_queue {
@@ -129,7 +130,7 @@ public:
     }
 
     // Rings and records in host memory that both sides reach; what only the executor touches in its own.
-    outcome open() {
+    status open() {
         constexpr std::size_t blocks = std::size_t{1} << log_blocks;
         struct shared_part {
             alignas(64) std::uint32_t sq_record;
@@ -143,7 +144,7 @@ public:
             std::uint64_t filled[blocks];
         };
         void *view = nullptr;
-        if (outcome bad = memory_.share(sizeof(shared_part), shared_, view); !bad.empty()) return bad;
+        if (status bad = memory_.share(sizeof(shared_part), shared_, view); !bad.ok()) return bad;
         auto *const host = static_cast<shared_part *>(shared_.address);
         static std::atomic<std::uint32_t> next_number{1};
         const std::uint32_t number = next_number.fetch_add(1, std::memory_order_relaxed) & 0xffffff;
@@ -156,15 +157,15 @@ public:
         auto *const device_side = static_cast<shared_part *>(view);
         image.queue.rings = rings_at(device_side);
         image.queue.report = &device_side->report;
-        if (outcome bad = memory_.allocate(sizeof image, own_); !bad.empty()) return bad;
+        if (status bad = memory_.allocate(sizeof image, own_); !bad.ok()) return bad;
         queue_ = &static_cast<own_part *>(own_.address)->queue;
         image.queue.filled = static_cast<own_part *>(own_.address)->filled;
-        if (outcome bad = memory_.write(own_, &image, sizeof image); !bad.empty()) return bad;
+        if (status bad = memory_.write(own_, &image, sizeof image); !bad.ok()) return bad;
         hca_ = std::make_unique<hca_queue>(rings_at(host), local_keys_, backend_);
         return {};
     }
 
-    outcome enter(const queue_message &m, std::unique_ptr<queued_message> &out) override;
+    status enter(const queue_message &m, std::unique_ptr<queued_message> &out) override;
 
     std::string executed_by() const override { return "the software HCA"; }
     bool step() override {
@@ -178,10 +179,10 @@ public:
         return any;
     }
     std::uint64_t completed() override { return completed_.load(std::memory_order_acquire); }  // pairs: Q11
-    outcome failed(std::uint64_t below) override {
+    status failed(std::uint64_t below) override {
         if (failed_at_.load(std::memory_order_relaxed) >= below) return {};
-        const outcome why = backend_.why();
-        return "the work queue has failed: " + (why.empty() ? "an entry of it is malformed" : why);
+        const status why = backend_.why();
+        return (why.ok() ? failure("an entry of it is malformed") : why).in_context("the work queue has failed: ");
     }
 
 private:
@@ -209,14 +210,14 @@ private:
     std::atomic<std::uint64_t> failed_at_{hca_faults::no_entry};
 };
 
-outcome network_queue::enter(const queue_message &m, std::unique_ptr<queued_message> &out) {
+status network_queue::enter(const queue_message &m, std::unique_ptr<queued_message> &out) {
     auto made = std::make_unique<message>(*this);
     made->local.push_back(
         local_keys_.add(const_cast<char *>(m.payload), m.partitions * m.partition_bytes, may_read_locally));
     for (const region *peers : {&m.landing, &m.flags, &m.words}) made->remote.push_back(backend_.add(*peers));
-    if (outcome bad = prebuild(m, {made->local[0], made->remote[0], made->remote[1], made->remote[2]},
-                               {hca_->qpn(), log_blocks, queue_}, memory_, made->memory);
-        !bad.empty())
+    if (status bad = prebuild(m, {made->local[0], made->remote[0], made->remote[1], made->remote[2]},
+                              {hca_->qpn(), log_blocks, queue_}, memory_, made->memory);
+        !bad.ok())
         return bad;
     out = std::move(made);
     return {};
@@ -224,11 +225,11 @@ outcome network_queue::enter(const queue_message &m, std::unique_ptr<queued_mess
 
 }  // namespace
 
-outcome make_network_queue(network &wire, transport &host_memory, transport *gpus, int device,
-                           std::unique_ptr<send_queue> &out) {
+status make_network_queue(network &wire, transport &host_memory, transport *gpus, int device,
+                          std::unique_ptr<send_queue> &out) {
     auto made = std::make_unique<network_queue>(wire, host_memory, gpus, device);
-    outcome bad = made->open();
-    if (bad.empty()) out = std::move(made);
+    status bad = made->open();
+    if (bad.ok()) out = std::move(made);
     return bad;
 }
 

@@ -17,10 +17,10 @@ public:
     executor_memory(transport &host, transport *gpus, int device) : host_(host), gpus_(gpus), device_(device) {}
 
     // The executor's own.
-    outcome allocate(std::size_t bytes, region &out) {
+    status allocate(std::size_t bytes, region &out) {
         return gpus_ != nullptr ? gpus_->allocate(bytes, device_, out) : host_.allocate(bytes, on_host, out);
     }
-    outcome write(const region &to, const void *from, std::size_t bytes) {
+    status write(const region &to, const void *from, std::size_t bytes) {
         if (gpus_ != nullptr) return gpus_->write(to.address, from, bytes, device_);
         std::memcpy(to.address, from, bytes);
         return {};
@@ -29,13 +29,13 @@ public:
         if (own) (gpus_ != nullptr ? gpus_ : &host_)->release(own);
     }
 
-    // The host's, which the executor reaches by `view`. Nothing is held behind an outcome.
-    outcome share(std::size_t bytes, region &out, void *&view) {
-        if (outcome bad = host_.allocate(bytes, on_host, out); !bad.empty()) return bad;
+    // The host's, which the executor reaches by `view`. If it fails, nothing is held.
+    status share(std::size_t bytes, region &out, void *&view) {
+        if (status bad = host_.allocate(bytes, on_host, out); !bad.ok()) return bad;
         view = out.address;
         if (gpus_ == nullptr) return {};
-        outcome bad = gpus_->acquire_view(out, device_, view);
-        if (!bad.empty()) host_.release(out);
+        status bad = gpus_->acquire_view(out, device_, view);
+        if (!bad.ok()) host_.release(out);
         return bad;
     }
     void release_shared(region &shared) {

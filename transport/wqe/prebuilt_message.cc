@@ -10,9 +10,9 @@ namespace mpix::transport {
 
 using detail::wqe;
 
-outcome prebuild(const queue_message &m, const message_keys &keys, const queue_identity &queue, executor_memory &memory,
-                 region &out) {
-    if (m.slots != 1 && m.slots != 2) return "a landing holds one message or two";
+status prebuild(const queue_message &m, const message_keys &keys, const queue_identity &queue, executor_memory &memory,
+                region &out) {
+    if (m.slots != 1 && m.slots != 2) return failure("a landing holds one message or two");
     const std::uint64_t bytes = m.partitions * m.partition_bytes;
     const auto place = [](const region &r, std::uint64_t offset, std::uint32_t key) {
         return remote_place{reinterpret_cast<std::uint64_t>(r.address) + offset, key};
@@ -24,7 +24,7 @@ outcome prebuild(const queue_message &m, const message_keys &keys, const queue_i
                                       m.partition_bytes, {reinterpret_cast<std::uint64_t>(m.payload), keys.payload},
                                       m.partition_bytes, place(m.landing, slot * bytes, keys.landing),
                                       m.partition_bytes, place(m.flags, 0, keys.flags)};
-        if (outcome bad = check_layout(layout, queue.log_sq); !bad.empty()) return bad;
+        if (status bad = check_layout(layout, queue.log_sq); !bad.ok()) return bad;
         const std::vector<wqe> those = make_blocks(layout);
         blocks.insert(blocks.end(), those.begin(), those.end());
         blocks.push_back(
@@ -37,7 +37,7 @@ outcome prebuild(const queue_message &m, const message_keys &keys, const queue_i
     static_assert(2 * sizeof(mpix_posting) <= room && room % 64 == 0);
     std::vector<char> image(room + blocks.size() * sizeof(wqe));
     region made;
-    if (outcome bad = memory.allocate(image.size(), made); !bad.empty()) return bad;
+    if (status bad = memory.allocate(image.size(), made); !bad.ok()) return bad;
     auto *const at = reinterpret_cast<wqe *>(static_cast<char *>(made.address) + room);
     for (std::size_t slot = 0; slot < postings.size(); ++slot) {
         postings[slot].blocks = at + slot * (blocks.size() / postings.size());
@@ -46,7 +46,7 @@ outcome prebuild(const queue_message &m, const message_keys &keys, const queue_i
     }
     std::memcpy(image.data(), postings.data(), postings.size() * sizeof postings[0]);
     std::memcpy(image.data() + room, blocks.data(), blocks.size() * sizeof(wqe));
-    if (outcome bad = memory.write(made, image.data(), image.size()); !bad.empty()) {
+    if (status bad = memory.write(made, image.data(), image.size()); !bad.ok()) {
         memory.release(made);
         return bad;
     }

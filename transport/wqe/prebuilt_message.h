@@ -23,8 +23,8 @@ struct queue_identity {
 };
 
 // `out`: the postings, one for each slot, then what they point to.
-outcome prebuild(const queue_message &message, const message_keys &keys, const queue_identity &queue,
-                 executor_memory &memory, region &out);
+status prebuild(const queue_message &message, const message_keys &keys, const queue_identity &queue,
+                executor_memory &memory, region &out);
 
 }  // namespace mpix::transport
 

@@ -65,11 +65,11 @@ mpix_posting describe_posting(const partition_layout &l, mpix_work_queue *queue,
     return p;
 }
 
-std::string check_layout(const partition_layout &l, std::uint32_t log_sq) {
-    if (log_sq > wqe_most_log) return "a send queue has at most 32768 blocks";
+status check_layout(const partition_layout &l, std::uint32_t log_sq) {
+    if (log_sq > wqe_most_log) return failure("a send queue has at most 32768 blocks");
     if (l.bytes > (wqe_most_bytes << log_sq) - wqe_most_bytes)
-        return "a partition does not fit the send queue, whose entries carry 1 GiB each";
-    if (l.flags.address % 8 != 0) return "the arrival flags are not aligned";
+        return failure("a partition does not fit the send queue, whose entries carry 1 GiB each");
+    if (l.flags.address % 8 != 0) return failure("the arrival flags are not aligned");
     return {};
 }
 

@@ -7,8 +7,9 @@
 #include <mpix/detail/work_queue.h>
 
 #include <cstdint>
-#include <string>
 #include <vector>
+
+#include "transport/status.h"
 
 namespace mpix::transport {
 
@@ -48,8 +49,8 @@ std::vector<detail::wqe> make_blocks(const partition_layout &layout);
 /** The rest of it; `blocks` as the executor reaches them. */
 mpix_posting describe_posting(const partition_layout &layout, mpix_work_queue *queue, const detail::wqe *blocks);
 
-/** Empty, or why the queue cannot carry such partitions: one must fit, with its flag. */
-std::string check_layout(const partition_layout &layout, std::uint32_t log_sq);
+/** Whether the queue can carry such partitions: one must fit, with its flag. */
+status check_layout(const partition_layout &layout, std::uint32_t log_sq);
 
 /**
  * A queue that begins at these counts, in memory of the caller's choosing that the host reaches too. Clears the rings:

@@ -41,26 +41,26 @@ struct verbs_calls {
     ibv_pd *(*alloc_parent_domain)(ibv_context *, ibv_parent_domain_init_attr *) = nullptr;
 
     /** Empty, or why they cannot be had. The libraries stay loaded. */
-    outcome load();
+    status load();
 };
 
 /** Results are empty, or a sentence. */
 struct gpu_calls {
     /** Pages of the host become the GPUs'. `registers`: a device's registers, not memory. `already`: somebody had done so. */
-    outcome (*map_pages)(void *pages, std::size_t bytes, bool registers, bool &already) = nullptr;
+    status (*map_pages)(void *pages, std::size_t bytes, bool registers, bool &already) = nullptr;
     void (*unmap_pages)(void *pages) = nullptr;
     /** By which address the GPUs reach what was mapped. */
-    outcome (*gpu_address)(void *host, void **gpu) = nullptr;
+    status (*gpu_address)(void *host, void **gpu) = nullptr;
     /** The allocation of a GPU that an address lies in; `bytes` 0: it is no GPU's memory. */
-    outcome (*allocation_of)(std::uint64_t address, std::uint64_t &base, std::uint64_t &bytes, int &device) = nullptr;
+    status (*allocation_of)(std::uint64_t address, std::uint64_t &base, std::uint64_t &bytes, int &device) = nullptr;
     /** Copies by CUDA into that allocation are done when the call for them returns: a NIC does not know of streams. */
-    outcome (*keep_synchronous)(std::uint64_t address) = nullptr;
+    status (*keep_synchronous)(std::uint64_t address) = nullptr;
     /** A file descriptor for these pages, the caller's to close. */
-    outcome (*export_dmabuf)(std::uint64_t begin, std::uint64_t bytes, int &fd) = nullptr;
-    outcome (*write_ordering)(int device, int &ordering) = nullptr;
+    status (*export_dmabuf)(std::uint64_t begin, std::uint64_t bytes, int &fd) = nullptr;
+    status (*write_ordering)(int device, int &ordering) = nullptr;
 
     /** Empty, or why there is no GPU to be asked. */
-    outcome load();
+    status load();
 };
 
 }  // namespace mpix::transport::mlx5

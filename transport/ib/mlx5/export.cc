@@ -30,30 +30,31 @@ ibv_qp_init_attr_ex wanted_queue(ibv_pd *domain, ibv_cq *completions, std::uint3
 
 int wanted_entries(std::uint32_t blocks) { return static_cast<int>(2 * std::bit_ceil(blocks) - 1); }
 
-outcome check_export(const mlx5dv_qp &queue, const mlx5dv_cq &completions) {
+status check_export(const mlx5dv_qp &queue, const mlx5dv_cq &completions) {
     const auto says = [](const char *what, std::uint64_t number) {
         return "mlx5dv_init_obj: " + std::string(what) + " " + std::to_string(number);
     };
     const std::uint32_t blocks = queue.sq.wqe_cnt, entries = completions.cqe_cnt;
     if (queue.sq.buf == nullptr || queue.dbrec == nullptr || completions.buf == nullptr || completions.dbrec == nullptr)
-        return "mlx5dv_init_obj: it does not say where the queues lie";
-    if (queue.bf.reg == nullptr) return "mlx5dv_init_obj: it does not say where the doorbell is";
+        return failure("mlx5dv_init_obj: it does not say where the queues lie");
+    if (queue.bf.reg == nullptr) return failure("mlx5dv_init_obj: it does not say where the doorbell is");
     if (queue.sq.stride != sizeof(wqe))
-        return says("blocks of the send queue are not 64 bytes long, but", queue.sq.stride);
+        return failure(says("blocks of the send queue are not 64 bytes long, but", queue.sq.stride));
     if (completions.cqe_size != sizeof(cqe))
-        return says("completions are not 64 bytes long, but", completions.cqe_size) + " (MLX5_CQE_SIZE is set?)";
-    if (!std::has_single_bit(blocks)) return says("the blocks of the send queue are no power of two:", blocks);
+        return failure(says("completions are not 64 bytes long, but", completions.cqe_size) +
+                       " (MLX5_CQE_SIZE is set?)");
+    if (!std::has_single_bit(blocks)) return failure(says("the blocks of the send queue are no power of two:", blocks));
     if (blocks < 2 || blocks > 1u << wqe_most_log)
-        return says("a send queue of 2 to 32768 blocks is needed, this has", blocks);
-    if (!std::has_single_bit(entries)) return says("the completions are no power of two:", entries);
-    if (entries > 1u << 23) return says("more completions than their count of 24 bits tells apart:", entries);
-    if (entries < blocks) return says("fewer completions than blocks of the send queue:", entries);
+        return failure(says("a send queue of 2 to 32768 blocks is needed, this has", blocks));
+    if (!std::has_single_bit(entries)) return failure(says("the completions are no power of two:", entries));
+    if (entries > 1u << 23) return failure(says("more completions than their count of 24 bits tells apart:", entries));
+    if (entries < blocks) return failure(says("fewer completions than blocks of the send queue:", entries));
     const auto aligned = [](const void *at, std::uint64_t unit) {
         return reinterpret_cast<std::uint64_t>(at) % unit == 0;
     };
     if (!aligned(queue.sq.buf, sizeof(wqe)) || !aligned(completions.buf, sizeof(cqe)) || !aligned(queue.dbrec, 8) ||
         !aligned(completions.dbrec, 8) || !aligned(queue.bf.reg, 8))
-        return "mlx5dv_init_obj: a queue, a record or the doorbell is not aligned";
+        return failure("mlx5dv_init_obj: a queue, a record or the doorbell is not aligned");
     return {};
 }
 
@@ -78,17 +79,17 @@ page_range pages_around(std::uint64_t address, std::uint64_t bytes, std::uint64_
 }
 
 dmabuf_range pages_to_export(std::uint64_t address, std::uint64_t bytes, std::uint64_t allocation,
-                             std::uint64_t allocation_bytes, std::uint64_t page, outcome &problem) {
+                             std::uint64_t allocation_bytes, std::uint64_t page, status &problem) {
     problem = {};
     if (bytes == 0 || address < allocation || bytes > allocation_bytes ||
         address - allocation > allocation_bytes - bytes) {
-        problem = "the memory is not within one allocation of the GPU's";
+        problem = failure("the memory is not within one allocation of the GPU's");
         return {};
     }
     const page_range pages = pages_around(address, bytes, page);
     if (pages.begin < allocation || pages.begin - allocation > allocation_bytes - bytes ||
         pages.bytes > allocation_bytes - (pages.begin - allocation)) {
-        problem = "the allocation does not begin and end with a page, as a dma-buf has to";
+        problem = failure("the allocation does not begin and end with a page, as a dma-buf has to");
         return {};
     }
     return {pages, address - pages.begin};
@@ -108,25 +109,28 @@ unsigned access_of(contents what) {
     return IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE;
 }
 
-outcome flags_not_believable(int ordering, bool same_gpu, flag_reader reader) {
+status flags_not_believable(int ordering, bool same_gpu, flag_reader reader) {
     if (!same_gpu)
-        return "the arrival flags do not lie where the payload goes to, and what a NIC writes to two places need not "
-               "arrive "
-               "in order";
+        return failure(
+            "the arrival flags do not lie where the payload goes to, and what a NIC writes to two places need not "
+            "arrive "
+            "in order");
     if (reader == flag_reader::host)
-        return "what a NIC writes to a GPU is in order for GPUs, and the host polls the flags";
+        return failure("what a NIC writes to a GPU is in order for GPUs, and the host polls the flags");
     switch (ordering) {
         case ordering_all_devices:
             return {};
         case ordering_owner:
             if (reader == flag_reader::owner_gpu) return {};
-            return "what a NIC writes to this GPU is in order for the GPU itself only, and another one polls the flags";
+            return failure(
+                "what a NIC writes to this GPU is in order for the GPU itself only, and another one polls the flags");
         case ordering_none:
-            return "a flush is needed before a flag in this GPU's memory is believed "
-                   "(cudaDevAttrGPUDirectRDMAWritesOrdering is none)";
+            return failure(
+                "a flush is needed before a flag in this GPU's memory is believed "
+                "(cudaDevAttrGPUDirectRDMAWritesOrdering is none)");
         default:
-            return "cudaDevAttrGPUDirectRDMAWritesOrdering has a value that mpix does not know: " +
-                   std::to_string(ordering);
+            return failure("cudaDevAttrGPUDirectRDMAWritesOrdering has a value that mpix does not know: " +
+                           std::to_string(ordering));
     }
 }
 

@@ -23,7 +23,7 @@ ibv_qp_init_attr_ex wanted_queue(ibv_pd *domain, ibv_cq *completions, std::uint3
 int wanted_entries(std::uint32_t blocks);
 
 /** Empty, or why our code cannot post to these. */
-outcome check_export(const mlx5dv_qp &queue, const mlx5dv_cq &completions);
+status check_export(const mlx5dv_qp &queue, const mlx5dv_cq &completions);
 
 /** As this process reaches them. Checked before. */
 mpix_queue_rings rings_of(const mlx5dv_qp &queue, const mlx5dv_cq &completions, std::uint32_t qpn);
@@ -46,7 +46,7 @@ struct dmabuf_range {
 };
 /** The pages around [address, address + bytes); cut to the allocation, which need not end with a page: `problem` then. */
 dmabuf_range pages_to_export(std::uint64_t address, std::uint64_t bytes, std::uint64_t allocation,
-                             std::uint64_t allocation_bytes, std::uint64_t page, outcome &problem);
+                             std::uint64_t allocation_bytes, std::uint64_t page, status &problem);
 
 // ---- memory -------------------------------------------------------------------------------------------------------
 
@@ -72,7 +72,7 @@ enum class flag_reader { owner_gpu, other_gpu, host };
  * Empty, or why an arrival flag says nothing of payload, one of the two being in the memory of a GPU. `same_gpu`: both are,
  * of the same one; only then do both take the same way.
  */
-outcome flags_not_believable(int ordering, bool same_gpu, flag_reader reader);
+status flags_not_believable(int ordering, bool same_gpu, flag_reader reader);
 
 }  // namespace mpix::transport::mlx5
 

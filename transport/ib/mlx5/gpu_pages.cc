@@ -3,21 +3,21 @@
 
 namespace mpix::transport::mlx5 {
 
-outcome gpu_pages::hold_page(std::uint64_t page, bool registers, entry *&out) {
+status gpu_pages::hold_page(std::uint64_t page, bool registers, entry *&out) {
     void *const host = reinterpret_cast<void *>(page);
     const auto [it, fresh] = pages_.try_emplace(page);
     out = &it->second;
-    outcome bad;
+    status bad;
     if (fresh) {
         bool already = false;
         bad = gpu_.map_pages(host, page_, registers, already);
-        if (bad.empty()) {
+        if (bad.ok()) {
             out->ours = !already;
             bad = gpu_.gpu_address(host, &out->gpu);
-            if (!bad.empty() && out->ours) gpu_.unmap_pages(host);
+            if (!bad.ok() && out->ours) gpu_.unmap_pages(host);
         }
     }
-    if (bad.empty())
+    if (bad.ok())
         ++out->users;
     else
         pages_.erase(it);
@@ -33,19 +33,19 @@ void gpu_pages::release_pages(std::uint64_t begin, std::uint64_t end) {
     }
 }
 
-outcome gpu_pages::hold(const void *host, std::size_t bytes, bool registers, void *&gpu) {
+status gpu_pages::hold(const void *host, std::size_t bytes, bool registers, void *&gpu) {
     const auto at = reinterpret_cast<std::uint64_t>(host);
     const page_range range = pages_around(at, bytes, page_);
     const std::lock_guard lock(mutex_);
     char *first = nullptr;
     for (std::uint64_t done = 0; done < range.bytes; done += page_) {
         entry *page = nullptr;
-        outcome bad = hold_page(range.begin + done, registers, page);
-        if (bad.empty() && done == 0) first = static_cast<char *>(page->gpu);
+        status bad = hold_page(range.begin + done, registers, page);
+        if (bad.ok() && done == 0) first = static_cast<char *>(page->gpu);
         // A queue is one piece for us, so it has to be for the GPU.
-        const bool gap = bad.empty() && page->gpu != first + done;
-        if (gap) bad = "the GPU reaches neighbouring pages of the host's at addresses that are no neighbours";
-        if (bad.empty()) continue;
+        const bool gap = bad.ok() && page->gpu != first + done;
+        if (gap) bad = failure("the GPU reaches neighbouring pages of the host's at addresses that are no neighbours");
+        if (bad.ok()) continue;
         release_pages(range.begin, range.begin + done + (gap ? page_ : 0));
         return bad;
     }

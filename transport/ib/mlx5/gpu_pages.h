@@ -24,8 +24,8 @@ public:
     gpu_pages(const gpu_pages &) = delete;
     gpu_pages &operator=(const gpu_pages &) = delete;
 
-    /** The pages around [host, host + bytes); `gpu` is by what the GPUs reach `host`. With an outcome nothing is held. */
-    outcome hold(const void *host, std::size_t bytes, bool registers, void *&gpu);
+    /** The pages around [host, host + bytes); `gpu` is by what the GPUs reach `host`. If it fails, nothing is held. */
+    status hold(const void *host, std::size_t bytes, bool registers, void *&gpu);
     /** Of what was held, with the same arguments. */
     void release(const void *host, std::size_t bytes);
 
@@ -41,7 +41,7 @@ private:
         bool ours = false;  // mapped by us, so unmapped by us
         void *gpu = nullptr;
     };
-    outcome hold_page(std::uint64_t page, bool registers, entry *&out);
+    status hold_page(std::uint64_t page, bool registers, entry *&out);
     void release_pages(std::uint64_t begin, std::uint64_t end);
 
     const gpu_calls gpu_;

@@ -25,8 +25,8 @@ public:
      * Empty, or why not. `gpu`: null where the process has none. `domain` outlives it. Entries name this memory by its
      * own address, with local_key; peers by the same address, with remote_key.
      */
-    outcome add(const verbs_calls &verbs, const gpu_calls *gpu, ibv_pd *domain, const void *address,
-                std::uint64_t bytes, contents what, std::uint64_t page);
+    status add(const verbs_calls &verbs, const gpu_calls *gpu, ibv_pd *domain, const void *address, std::uint64_t bytes,
+               contents what, std::uint64_t page);
     void release();
 
     std::uint32_t local_key() const { return region_->lkey; }
@@ -36,8 +36,8 @@ public:
     int device() const { return device_; }
 
 private:
-    outcome add_gpu(const gpu_calls &gpu, ibv_pd *domain, std::uint64_t address, std::uint64_t bytes, unsigned access,
-                    std::uint64_t allocation, std::uint64_t allocation_bytes, std::uint64_t page);
+    status add_gpu(const gpu_calls &gpu, ibv_pd *domain, std::uint64_t address, std::uint64_t bytes, unsigned access,
+                   std::uint64_t allocation, std::uint64_t allocation_bytes, std::uint64_t page);
     verbs_calls verbs_;
     ibv_mr *region_ = nullptr;
     way by_ = way::none;
@@ -45,7 +45,7 @@ private:
 };
 
 /** Empty, or why a flag in the one says nothing of payload in the other. `gpu`: null where both are the host's. */
-outcome flags_not_believable(const gpu_calls *gpu, const memory &payload, const memory &flags, flag_reader reader);
+status flags_not_believable(const gpu_calls *gpu, const memory &payload, const memory &flags, flag_reader reader);
 
 }  // namespace mpix::transport::mlx5
 

@@ -7,20 +7,20 @@ namespace mpix::transport::mlx5 {
 
 // ---- open, close --------------------------------------------------------------------------------------------------
 
-outcome queue_pair::open(const verbs_calls &verbs, ibv_context *device, ibv_pd *domain, const rdma::port &at,
-                         std::uint32_t blocks) {
+status queue_pair::open(const verbs_calls &verbs, ibv_context *device, ibv_pd *domain, const rdma::port &at,
+                        std::uint32_t blocks) {
     close();
     verbs_ = verbs;
     port_ = &at;
-    outcome bad = make(device, domain, blocks);
-    if (bad.empty()) bad = export_rings();
-    if (bad.empty()) bad = rdma::initialize(verbs_.ibv_modify_qp, queue_, at);
-    if (!bad.empty()) close();
+    status bad = make(device, domain, blocks);
+    if (bad.ok()) bad = export_rings();
+    if (bad.ok()) bad = rdma::initialize(verbs_.ibv_modify_qp, queue_, at);
+    if (!bad.ok()) close();
     return bad;
 }
 
-outcome queue_pair::make(ibv_context *device, ibv_pd *domain, std::uint32_t blocks) {
-    if (blocks == 0 || blocks > 1u << detail::wqe_most_log) return "a send queue has 1 to 32768 blocks";
+status queue_pair::make(ibv_context *device, ibv_pd *domain, std::uint32_t blocks) {
+    if (blocks == 0 || blocks > 1u << detail::wqe_most_log) return failure("a send queue has 1 to 32768 blocks");
     // A register of its own: nobody else rings by it, nor under a lock that we do not hold.
     ibv_td_init_attr thread{};
     thread_domain_ = verbs_.alloc_td(device, &thread);
@@ -39,7 +39,7 @@ outcome queue_pair::make(ibv_context *device, ibv_pd *domain, std::uint32_t bloc
     return {};
 }
 
-outcome queue_pair::export_rings() {
+status queue_pair::export_rings() {
     mlx5dv_qp queue{};
     mlx5dv_cq completions{};
     mlx5dv_obj both{};
@@ -49,36 +49,36 @@ outcome queue_pair::export_rings() {
     both.cq.out = &completions;
     if (const int e = verbs_.mlx5dv_init_obj(&both, MLX5DV_OBJ_QP | MLX5DV_OBJ_CQ); e != 0)
         return rdma::failed_call("mlx5dv_init_obj", e);
-    outcome bad = check_export(queue, completions);
-    if (bad.empty()) host_ = posting_ = rings_of(queue, completions, queue_->qp_num);
+    status bad = check_export(queue, completions);
+    if (bad.ok()) host_ = posting_ = rings_of(queue, completions, queue_->qp_num);
     return bad;
 }
 
-outcome queue_pair::map_for_gpu(gpu_pages &pages) {
-    if (queue_ == nullptr) return "the queue pair is not open";
+status queue_pair::map_for_gpu(gpu_pages &pages) {
+    if (queue_ == nullptr) return failure("the queue pair is not open");
     unmap();
     pages_ = &pages;
-    outcome bad;
+    status bad;
     const auto hold = [&](auto *host, std::size_t bytes, bool registers) {
         void *gpu = nullptr;
         bad = pages_->hold(host, bytes, registers, gpu);
-        if (bad.empty()) held_.push_back({host, bytes});
+        if (bad.ok()) held_.push_back({host, bytes});
         return static_cast<decltype(host)>(gpu);
     };
     posting_.sq = hold(host_.sq, sizeof(detail::wqe) << host_.log_sq, false);
-    if (bad.empty()) posting_.cq = hold(host_.cq, sizeof(detail::cqe) << host_.log_cq, false);
-    if (bad.empty()) posting_.sq_record = hold(host_.sq_record, sizeof *host_.sq_record, false);
-    if (bad.empty()) posting_.cq_record = hold(host_.cq_record, sizeof *host_.cq_record, false);
-    if (!bad.empty()) {
+    if (bad.ok()) posting_.cq = hold(host_.cq, sizeof(detail::cqe) << host_.log_cq, false);
+    if (bad.ok()) posting_.sq_record = hold(host_.sq_record, sizeof *host_.sq_record, false);
+    if (bad.ok()) posting_.cq_record = hold(host_.cq_record, sizeof *host_.cq_record, false);
+    if (!bad.ok()) {
         unmap();
-        return "the GPU does not reach the queue: " + bad;
+        return bad.in_context("the GPU does not reach the queue: ");
     }
     // This one takes rights that not every program has; the rest works without.
     posting_.doorbell = hold(host_.doorbell, sizeof *host_.doorbell, true);
-    if (bad.empty()) return {};
+    if (bad.ok()) return {};
     posting_.doorbell = nullptr;
     bell_ = bell::by_proxy;
-    why_proxy_ = "the GPU does not reach the NIC's doorbell: " + bad;
+    why_proxy_ = bad.in_context("the GPU does not reach the NIC's doorbell: ");
     return {};
 }
 
@@ -105,9 +105,9 @@ void queue_pair::close() {
 
 // ---- connect ------------------------------------------------------------------------------------------------------
 
-outcome queue_pair::connect(const rdma::qp_address &peers) {
-    if (queue_ == nullptr) return "the queue pair is not open";
-    if (!rdma::well_formed(peers)) return "a malformed address of the peer's queue pair";
+status queue_pair::connect(const rdma::qp_address &peers) {
+    if (queue_ == nullptr) return failure("the queue pair is not open");
+    if (!rdma::well_formed(peers)) return failure("a malformed address of the peer's queue pair");
     return rdma::connect(verbs_.ibv_modify_qp, queue_, *port_, psn_, peers);
 }
 

@@ -37,13 +37,13 @@ public:
     queue_pair &operator=(const queue_pair &) = delete;
 
     /** Empty, or why not; nothing is held then. `device`, `domain` and `at` outlive it. */
-    outcome open(const verbs_calls &verbs, ibv_context *device, ibv_pd *domain, const rdma::port &at,
-                 std::uint32_t blocks);
+    status open(const verbs_calls &verbs, ibv_context *device, ibv_pd *domain, const rdma::port &at,
+                std::uint32_t blocks);
     /**
      * Queues and records: empty, or why the GPUs do not reach them, and the host alone may post. Whether they reach the
      * doorbell too is tried, and rung_by() says what came of it. `pages` outlives the queue pair.
      */
-    outcome map_for_gpu(gpu_pages &pages);
+    status map_for_gpu(gpu_pages &pages);
     /** What was posted fails, or has gone; what is posted from now on fails. No memory is read any more. */
     void fail_all();
     /** Nobody posts, polls or rings any more. */
@@ -52,7 +52,7 @@ public:
     /** For the peer's connect(). */
     rdma::qp_address address() const { return rdma::qp_address_of(*port_, host_.qpn, psn_); }
     /** Nothing in the peer's address is trusted. */
-    outcome connect(const rdma::qp_address &peers);
+    status connect(const rdma::qp_address &peers);
 
     /** As this process reaches them; always with the doorbell. */
     const mpix_queue_rings &host_rings() const { return host_; }
@@ -60,12 +60,12 @@ public:
     const mpix_queue_rings &rings() const { return posting_; }
     bell rung_by() const { return bell_; }
     /** Why not by the GPU; empty if it is. */
-    const outcome &why_proxy() const { return why_proxy_; }
+    const status &why_proxy() const { return why_proxy_; }
     std::uint32_t number() const { return host_.qpn; }
 
 private:
-    outcome make(ibv_context *device, ibv_pd *domain, std::uint32_t blocks);
-    outcome export_rings();
+    status make(ibv_context *device, ibv_pd *domain, std::uint32_t blocks);
+    status export_rings();
     void unmap();
 
     verbs_calls verbs_;
@@ -78,7 +78,7 @@ private:
     std::uint32_t psn_ = 0;
     mpix_queue_rings host_{}, posting_{};
     bell bell_ = bell::by_poster;
-    outcome why_proxy_;
+    status why_proxy_;
     struct held_pages {
         const void *host;
         std::size_t bytes;

@@ -67,14 +67,14 @@ public:
     }
 
     // The connection's mutex is held.
-    outcome open() {
+    status open() {
         const queue_pair &pair = connection_->pair;
         const mpix_queue_rings &host = pair.host_rings();
         const std::size_t blocks = std::size_t{1} << host.log_sq;
         void *report_view = nullptr;
-        if (outcome bad = memory_.share(sizeof(mpix_queue_report), report_, report_view); !bad.empty()) return bad;
+        if (status bad = memory_.share(sizeof(mpix_queue_report), report_, report_view); !bad.ok()) return bad;
         std::vector<char> image(sizeof(mpix_work_queue) + blocks * sizeof(std::uint64_t));
-        if (outcome bad = memory_.allocate(image.size(), own_); !bad.empty()) return bad;
+        if (status bad = memory_.allocate(image.size(), own_); !bad.ok()) return bad;
         identity_ = {host.qpn, host.log_sq, static_cast<mpix_work_queue *>(own_.address)};
         auto *const report = static_cast<mpix_queue_report *>(report_.address);
         std::vector<std::uint64_t> filled(blocks);
@@ -84,29 +84,30 @@ public:
         words.filled = reinterpret_cast<std::uint64_t *>(identity_.words + 1);
         std::memcpy(image.data(), &words, sizeof words);
         std::memcpy(image.data() + sizeof words, filled.data(), blocks * sizeof filled[0]);
-        if (outcome bad = memory_.write(own_, image.data(), image.size()); !bad.empty()) return bad;
+        if (status bad = memory_.write(own_, image.data(), image.size()); !bad.ok()) return bad;
         watch_.emplace(host, report);
-        how_ = pair.rung_by() == bell::by_poster ? "the NIC, rung by whoever posts"
-                                                 : "the NIC, rung by a thread of the host: " + pair.why_proxy();
+        how_ = pair.rung_by() == bell::by_poster
+                   ? "the NIC, rung by whoever posts"
+                   : "the NIC, rung by a thread of the host: " + pair.why_proxy().message();
         return {};
     }
 
-    outcome enter(const queue_message &m, std::unique_ptr<queued_message> &out) override {
+    status enter(const queue_message &m, std::unique_ptr<queued_message> &out) override {
         auto made = std::make_unique<message>(*this);
         std::uint32_t payload = 0;
         {
             const std::lock_guard lock(connection_->mutex);
-            if (connection_->closed) return "the RDMA device is closed";
+            if (connection_->closed) return failure("the RDMA device is closed");
             memory &source = connection_->sent[made.get()];
-            if (outcome bad = source.add(connection_->verbs, nullptr, connection_->domain, m.payload,
-                                         m.partitions * m.partition_bytes, contents::payload_source, page_bytes());
-                !bad.empty())
+            if (status bad = source.add(connection_->verbs, nullptr, connection_->domain, m.payload,
+                                        m.partitions * m.partition_bytes, contents::payload_source, page_bytes());
+                !bad.ok())
                 return bad;
             payload = source.local_key();
         }
-        if (outcome bad = prebuild(m, {payload, rdma::key_of(m.landing), rdma::key_of(m.flags), rdma::key_of(m.words)},
-                                   identity_, memory_, made->blocks);
-            !bad.empty())
+        if (status bad = prebuild(m, {payload, rdma::key_of(m.landing), rdma::key_of(m.flags), rdma::key_of(m.words)},
+                                  identity_, memory_, made->blocks);
+            !bad.ok())
             return bad;
         out = std::move(made);
         return {};
@@ -119,10 +120,10 @@ public:
         if (!connection_->closed) watch_->look();
         return watch_->completed();
     }
-    outcome failed(std::uint64_t below) override {
+    status failed(std::uint64_t below) override {
         const std::lock_guard lock(connection_->mutex);
         if (watch_->failed_at() >= below) return {};
-        return "the work queue has failed: " + text_of(watch_->error());
+        return failure("the work queue has failed: " + text_of(watch_->error()));
     }
 
 private:
@@ -154,27 +155,27 @@ public:
         for (auto &[peer, c] : connections_) c->close();
     }
 
-    outcome introduce(int peer, rdma::qp_address &own) override {
+    status introduce(int peer, rdma::qp_address &own) override {
         const std::lock_guard lock(mutex_);
         std::shared_ptr<connection> &c = connections_[peer];
         if (c == nullptr) {
             auto made = std::make_shared<connection>();
             made->verbs = verbs_;
             made->domain = domain_;
-            if (outcome bad = made->pair.open(verbs_, device_, domain_, port_, blocks_wanted); !bad.empty()) return bad;
+            if (status bad = made->pair.open(verbs_, device_, domain_, port_, blocks_wanted); !bad.ok()) return bad;
             c = std::move(made);
         }
         own = c->pair.address();
         return {};
     }
 
-    outcome meet(int peer, const rdma::qp_address &peers) override {
+    status meet(int peer, const rdma::qp_address &peers) override {
         const std::lock_guard lock(mutex_);
         const std::shared_ptr<connection> c = find(peer);
-        if (c == nullptr) return "there is no queue pair of the NIC to that process";
+        if (c == nullptr) return failure("there is no queue pair of the NIC to that process");
         if (c->met) return {};
-        outcome bad = c->pair.connect(peers);
-        c->met = bad.empty();
+        status bad = c->pair.connect(peers);
+        c->met = bad.ok();
         return bad;
     }
 
@@ -183,27 +184,27 @@ public:
         if (const std::shared_ptr<connection> c = find(peer); c != nullptr) c->pair.fail_all();
     }
 
-    outcome open_queue(int peer, transport &host_memory, transport *gpus, int device,
-                       std::unique_ptr<send_queue> &out) override {
+    status open_queue(int peer, transport &host_memory, transport *gpus, int device,
+                      std::unique_ptr<send_queue> &out) override {
         std::shared_ptr<connection> c;
         {
             const std::lock_guard lock(mutex_);
             c = find(peer);
-            if (c == nullptr || !c->met) return "the queue pair of the NIC is not connected";
+            if (c == nullptr || !c->met) return failure("the queue pair of the NIC is not connected");
             if (gpus != nullptr)
-                if (outcome bad = load_pages(); !bad.empty()) return bad;
+                if (status bad = load_pages(); !bad.ok()) return bad;
         }
         // Not under our own mutex: others' connections do not wait for CUDA.
         const std::lock_guard own(c->mutex);
-        if (c->closed) return "the RDMA device is closed";
-        if (c->taken) return "the NIC's queue to that process is another executor's";
+        if (c->closed) return failure("the RDMA device is closed");
+        if (c->taken) return failure("the NIC's queue to that process is another executor's");
         if (gpus != nullptr)
-            if (outcome bad = c->pair.map_for_gpu(*pages_); !bad.empty()) return bad;
+            if (status bad = c->pair.map_for_gpu(*pages_); !bad.ok()) return bad;
         auto made = std::make_unique<mlx5_queue>(c, host_memory, gpus, device);
-        if (outcome bad = made->open(); !bad.empty()) return bad;
+        if (status bad = made->open(); !bad.ok()) return bad;
         if (c->pair.rung_by() == bell::by_proxy) {
             doorbell_proxy &rings = doorbell_proxy_thread();
-            if (!rings.running()) return "there is no thread to ring the NIC";
+            if (!rings.running()) return failure("there is no thread to ring the NIC");
             rings.add(c->pair.host_rings());
             c->rung = &rings;
         }
@@ -217,10 +218,10 @@ private:
         const auto it = connections_.find(peer);
         return it == connections_.end() ? nullptr : it->second;
     }
-    outcome load_pages() {
+    status load_pages() {
         if (pages_ != nullptr) return {};
         gpu_calls calls;
-        if (outcome bad = load_gpu_(calls); !bad.empty()) return bad;
+        if (status bad = load_gpu_(calls); !bad.ok()) return bad;
         pages_ = std::make_unique<gpu_pages>(calls, page_bytes());
         return {};
     }
@@ -244,9 +245,9 @@ private:
 
 }  // namespace
 
-outcome make_queues(const verbs_calls &verbs, gpu_loader gpu, ibv_context *device, ibv_pd *domain, const rdma::port &at,
-                    std::unique_ptr<hardware_queues> &out) {
-    if (!verbs.mlx5dv_is_supported(device->device)) return "the RDMA device is no ConnectX of the mlx5 kind";
+status make_queues(const verbs_calls &verbs, gpu_loader gpu, ibv_context *device, ibv_pd *domain, const rdma::port &at,
+                   std::unique_ptr<hardware_queues> &out) {
+    if (!verbs.mlx5dv_is_supported(device->device)) return failure("the RDMA device is no ConnectX of the mlx5 kind");
     out = std::make_unique<mlx5_queues>(verbs, gpu, device, domain, at);
     return {};
 }
@@ -255,10 +256,10 @@ outcome make_queues(const verbs_calls &verbs, gpu_loader gpu, ibv_context *devic
 
 namespace mpix::transport {
 
-outcome make_mlx5_queues(ibv_context *device, ibv_pd *domain, const rdma::port &at,
-                         std::unique_ptr<hardware_queues> &out) {
+status make_mlx5_queues(ibv_context *device, ibv_pd *domain, const rdma::port &at,
+                        std::unique_ptr<hardware_queues> &out) {
     mlx5::verbs_calls verbs;
-    if (outcome bad = verbs.load(); !bad.empty()) return bad;
+    if (status bad = verbs.load(); !bad.ok()) return bad;
     return mlx5::make_queues(
         verbs, [](mlx5::gpu_calls &gpu) { return gpu.load(); }, device, domain, at, out);
 }

@@ -9,20 +9,20 @@
 
 namespace mpix::transport::mlx5 {
 
-outcome verbs_calls::load() {
-    outcome problem;
+status verbs_calls::load() {
+    status problem;
     const auto open = [&](const char *name) -> void * {
-        void *const handle = problem.empty() ? dlopen(name, RTLD_NOW | RTLD_LOCAL) : nullptr;
-        if (handle == nullptr && problem.empty()) problem = std::string(name) + " cannot be loaded: " + dlerror();
+        void *const handle = problem.ok() ? dlopen(name, RTLD_NOW | RTLD_LOCAL) : nullptr;
+        if (handle == nullptr && problem.ok()) problem = failure(std::string(name) + " cannot be loaded: " + dlerror());
         return handle;
     };
     void *const verbs = open("libibverbs.so.1");
     // The provider that libibverbs itself loads is the same file.
     void *const direct = open("libmlx5.so.1");
-    if (!problem.empty()) return problem;
+    if (!problem.ok()) return problem;
     const auto find = [&](void *library, const char *library_name, const char *name) {
         void *const symbol = dlsym(library, name);
-        if (symbol == nullptr && problem.empty()) problem = std::string(library_name) + " lacks " + name;
+        if (symbol == nullptr && problem.ok()) problem = failure(std::string(library_name) + " lacks " + name);
         return symbol;
     };
 #define MPIX_MLX5_FIND(function) \
