@@ -304,8 +304,8 @@ struct message {
         wait([&] { return std::erase_if(moving, left), moving.empty(); }, "what the engine has put does not leave");
         wait([&] { return w.queue->completed() >= load_relaxed(&words.posted); }, "the queue does not come to its end");
         if (load_relaxed(&words.ended) != epoch) {
-            w.network.put_word(host_memory(flags.data(), 8 * flags.size()), 8 * s.partitions, epoch);
-            w.network.put_word(host_memory(&peer, sizeof peer), offsetof(mpix_words, complete), epoch);
+            REQUIRE(w.network.put_word(host_memory(flags.data(), 8 * flags.size()), 8 * s.partitions, epoch).ok());
+            REQUIRE(w.network.put_word(host_memory(&peer, sizeof peer), offsetof(mpix_words, complete), epoch).ok());
         }
         std::fill(source.begin(), source.end(), '\xee');
         std::fill(staging.begin(), staging.end(), '\xdd');
