@@ -14,6 +14,7 @@
 
 using namespace mpix::transport;
 using namespace mpix::transport::mlx5;
+using mpix::status;
 
 namespace {
 
