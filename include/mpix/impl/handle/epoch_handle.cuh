@@ -12,12 +12,7 @@ namespace mpix {
 
 struct prepared_send {
     MPIX_Prequest request;
-    uint64_t epoch;  // 0: not known; calls then do the same as those with the request
-    // Null: partitions do not go that way.
-    char *buffer, *inline_buffer, *landing;
-    uint64_t partition_bytes, left_bytes;  // as in mpix_prequest
-    int partitions;
-    bool in_words;  // whether packets can be loaded and stored as whole words
+    detail::send_state state;  // with an epoch that is not known, calls do the same as those with the request
 };
 
 struct prepared_receive {
@@ -47,11 +42,12 @@ MPIX_FN uint64_t look_at_send(const mpix_prequest *r, bool *for_inline) {
 #endif
 template <class Group>
 MPIX_FN prepared_send prepare_send(const Group &group, MPIX_Prequest preq) {
-    prepared_send s{preq, 0, nullptr, nullptr, nullptr, 0, 0, 0, false};
+    prepared_send prepared{preq, {0, nullptr, nullptr, nullptr, 0, 0, 0, false}};
 #if MPIX_ON_GPU
-    if (preq == nullptr) return s;
+    if (preq == nullptr) return prepared;
+    detail::send_state &s = prepared.state;
     mpix_prequest *const r = detail::request_of(preq);
-    group.sync();  // as in store_direct_fast
+    group.sync();  // as in store_direct
     bool for_inline;
     uint64_t epoch = detail::look_at_send(r, &for_inline);
     if (!detail::vote_all(group, epoch != 0)) {
@@ -73,56 +69,20 @@ MPIX_FN prepared_send prepare_send(const Group &group, MPIX_Prequest preq) {
 #else
     (void)group;
 #endif
-    return s;
+    return prepared;
 }
 
 #ifdef __CUDACC__
 #pragma nv_exec_check_disable
 #endif
 template <class Group>
-MPIX_FN int pready(const Group &group, int partition, const prepared_send &s) {
+MPIX_FN int pready(const Group &group, int partition, const prepared_send &send) {
 #if MPIX_ON_GPU
-    using namespace detail;
-    constexpr unsigned ahead = most_packets_per_thread;
-    constexpr group_mover<false> mover{};
-    if (s.epoch != 0 && static_cast<unsigned>(partition) < static_cast<unsigned>(s.partitions)) {
-        mpix_prequest *const r = request_of(s.request);
-        const uint64_t bytes = s.partition_bytes, packets = packets_of(bytes);
-        const unsigned rank = static_cast<unsigned>(group.thread_rank()),
-                       threads = static_cast<unsigned>(group.num_threads());
-        const uint64_t offset = static_cast<uint64_t>(partition) * bytes;
-        const bool by_inline = s.inline_buffer != nullptr && is_inline_capable(s.request, threads);
-        if (by_inline && s.in_words && packets <= ahead * threads) {
-            char *const box = inline_buffer_of(s.inline_buffer, static_cast<uint64_t>(partition), bytes);
-            const char *const from = s.buffer + offset;
-            uint64_t payload[ahead];
-            group.sync();  // after it the members' writes to the partition are visible to all
-#ifdef __CUDA_ARCH__
-#pragma unroll
+    constexpr detail::group_mover<false> mover{};
+    return detail::ready<true>(group, partition, send.request, send.state, mover);
+#else
+    return pready(group, partition, send.request);
 #endif
-            for (unsigned k = 0; k < ahead; ++k)
-                if (const uint64_t i = rank + k * threads; i < packets)
-                    payload[k] = load_word<uint64_t>(from + i * packet_payload);
-#ifdef __CUDA_ARCH__
-#pragma unroll
-#endif
-            for (unsigned k = 0; k < ahead; ++k)
-                if (const uint64_t i = rank + k * threads; i < packets) store_packet(box, i, s.epoch, payload[k]);
-            return conclude_inline(group, partition, r, s.epoch, rank == threads - 1, mover);
-        }
-        if (!by_inline && s.landing != nullptr && !for_others(bytes, s.left_bytes, threads)) {
-            // Not from a near cache, whose copy may be from before there was a route.
-            uint64_t *const flags = load_pointer(&r->flags);
-            group.sync();  // as above
-            // Before the stores, so that the fence need not wait for the answer.
-            const uint64_t before = rank == 0 ? fetch_max_relaxed_gpu(partition_states(r) + partition, s.epoch) : 0;
-            group_copy(group, s.landing + offset, s.buffer + offset, bytes);
-            group.sync();  // as in conclude_stored
-            return conclude_claimed(group, partition, r, s.epoch, before, flags, mover);
-        }
-    }
-#endif
-    return pready(group, partition, s.request);
 }
 
 #ifdef __CUDACC__
@@ -134,7 +94,7 @@ MPIX_FN prepared_receive prepare_receive(const Group &group, MPIX_Prequest preq)
 #if MPIX_ON_GPU
     if (preq == nullptr) return v;
     mpix_prequest *const r = detail::request_of(preq);
-    group.sync();  // as in store_direct_fast
+    group.sync();  // as in store_direct
     bool known = false;
     if (group.thread_rank() == 0 && r->head == detail::receive_head) {
         // While the whole message is incomplete, the epoch that was read last is still running: see look.
