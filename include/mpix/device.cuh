@@ -284,6 +284,8 @@ MPIX_FN int MPI_Parrived(MPIX_Prequest preq, int partition, int *flag);
 
 #include <mpix/impl/recv/parrived.cuh>
 
+#include <mpix/impl/recv/wait_arrived.cuh>
+
 #include <mpix/impl/handle/epoch_handle.cuh>
 
 #endif  // MPIX_DEVICE_CUH

@@ -6,6 +6,7 @@
 #define MPIX_IMPL_HANDLE_EPOCH_HANDLE_CUH
 
 #include <mpix/impl/recv/parrived.cuh>
+#include <mpix/impl/recv/wait_arrived.cuh>
 #include <mpix/impl/send/pready.cuh>
 
 namespace mpix {
@@ -17,9 +18,7 @@ struct prepared_send {
 
 struct prepared_receive {
     MPIX_Prequest request;
-    uint64_t epoch;  // as above
-    const uint64_t *flags;
-    unsigned partitions, senders;
+    detail::receive_state state;  // as above
 };
 
 namespace detail {
@@ -90,9 +89,10 @@ MPIX_FN int pready(const Group &group, int partition, const prepared_send &send)
 #endif
 template <class Group>
 MPIX_FN prepared_receive prepare_receive(const Group &group, MPIX_Prequest preq) {
-    prepared_receive v{preq, 0, nullptr, 0, 0};
+    prepared_receive prepared{preq, {0, nullptr, 0, 0}};
 #if MPIX_ON_GPU
-    if (preq == nullptr) return v;
+    if (preq == nullptr) return prepared;
+    detail::receive_state &v = prepared.state;
     mpix_prequest *const r = detail::request_of(preq);
     group.sync();  // as in store_direct
     bool known = false;
@@ -108,7 +108,7 @@ MPIX_FN prepared_receive prepare_receive(const Group &group, MPIX_Prequest preq)
             known = detail::look_at_host<true>(r, l, asked) && l.epoch > 1;
         }
     }
-    if (!detail::broadcast_bool(group, known)) return v;
+    if (!detail::broadcast_bool(group, known)) return prepared;
     // The route is final after the first epoch. While the epoch is running, its number stays what the leader has found
     // or noted.
     v.epoch = detail::load_relaxed(&r->seen_epoch);
@@ -118,96 +118,30 @@ MPIX_FN prepared_receive prepare_receive(const Group &group, MPIX_Prequest preq)
 #else
     (void)group;
 #endif
-    return v;
-}
-
-namespace detail {
-
-#if MPIX_ON_GPU
-// Whether there is a partition j in a handle that knows its epoch; the same for all members.
-MPIX_FN bool is_known(const prepared_receive &v, int j) {
-    return v.epoch != 0 && static_cast<unsigned>(j) < v.partitions;
-}
-// The sender's partitions that overlap it.
-MPIX_FN overlap senders_of(const prepared_receive &v, int j) {
-    const uint64_t at = static_cast<uint64_t>(j);
-    return v.senders == v.partitions ? overlap{at, at} : sender_partitions(request_of(v.request), j, v.senders);
-}
-
-// Whether all flags of a partition are set. The members look at them side by side, up to that many times.
-template <class Group>
-MPIX_FN bool flagged(const Group &group, const prepared_receive &v, int j, unsigned looks) {
-    if (!is_known(v, j)) return false;
-    const overlap range = senders_of(v, j);
-    const uint64_t rank = static_cast<uint64_t>(group.thread_rank()), count = range.last - range.first + 1;
-    bool set = count <= static_cast<uint64_t>(group.num_threads());
-    // Pairs with the sender's publish_partition, and with tell_taken; the barrier hands it on to the other members.
-    if (set && rank < count) do {
-            set = reached_acquire(&v.flags[range.first + rank], v.epoch);  // pairs: A1, A3, B2
-        } while (!set && --looks != 0);
-    return vote_all(group, set);
-}
-
-// Asks for partition j, which may be offered, and waits. It is missing, so its epoch is running.
-template <class Group>
-MPIX_COLD_FN waited ask_and_await(const Group &group, const prepared_receive v, int j, uint64_t timeout_ns) {
-    const overlap range = senders_of(v, j);
-    reading s;
-    s.r = request_of(v.request);
-    s.partition = j;
-    s.w = {static_cast<unsigned>(range.first),
-           static_cast<unsigned>(range.last - range.first + 1),
-           v.senders,
-           static_cast<unsigned>(uint64_t{v.partitions} * s.r->partition_bytes / v.senders),
-           v.epoch,
-           const_cast<uint64_t *>(v.flags),
-           nullptr,
-           false,
-           deadline_of(s.r, timeout_ns)};
-    ask_for(group, s);
-    return await_rts(group, s);
-}
-#endif
-
-}  // namespace detail
-
-#ifdef __CUDACC__
-#pragma nv_exec_check_disable
-#endif
-template <class Group>
-MPIX_FN bool parrived(const Group &group, const prepared_receive &v, int partition) {
-#if MPIX_ON_GPU
-    if (detail::flagged(group, v, partition, 1)) return true;
-#endif
-    return parrived(group, v.request, partition);
+    return prepared;
 }
 
 #ifdef __CUDACC__
 #pragma nv_exec_check_disable
 #endif
 template <class Group>
-MPIX_FN int wait_arrived(const Group &group, const prepared_receive &v, int partition, uint64_t timeout_ns) {
+MPIX_FN bool parrived(const Group &group, const prepared_receive &receive, int partition) {
 #if MPIX_ON_GPU
-    // Partitions that come inline are awaited in the inline buffer; flags alone for some hundred microseconds.
-    constexpr unsigned looks = 1024;
-    if (!detail::waits_inline_fast(v.request, static_cast<unsigned>(group.num_threads())) || timeout_ns == 0) {
-        const bool reads = timeout_ns != 0 && detail::is_known(v, partition) &&
-                           detail::reads_rts(group, v.request, detail::request_of(v.request), v.senders),
-                   once = timeout_ns == 0 || reads || detail::is_inline_capable(v.request);
-        if (detail::flagged(group, v, partition, once ? 1 : looks)) return MPI_SUCCESS;
-        if (reads) {
-            const detail::waited w = detail::ask_and_await(group, v, partition, timeout_ns);
-            if (w == detail::waited::there) return MPI_SUCCESS;
-            if (w == detail::waited::late)
-                return detail::ask<MPIX_CALL_WAIT_ARRIVED>(group, detail::request_of(v.request), partition, timeout_ns,
-                                                           true);
-        }
-    } else if (detail::wait_inline_fast(group, detail::request_of(v.request), partition,
-                                        detail::waiters_of(v.request) == detail::waiters::sole, v.epoch)) {
-        return MPI_SUCCESS;
-    }
+    if (detail::flagged(group, detail::request_of(receive.request), receive.state, partition, 1)) return true;
 #endif
-    return wait_arrived(group, v.request, partition, timeout_ns);
+    return parrived(group, receive.request, partition);
+}
+
+#ifdef __CUDACC__
+#pragma nv_exec_check_disable
+#endif
+template <class Group>
+MPIX_FN int wait_arrived(const Group &group, const prepared_receive &receive, int partition, uint64_t timeout_ns) {
+#if MPIX_ON_GPU
+    return detail::wait_for<true>(group, receive.request, partition, timeout_ns, receive.state);
+#else
+    return wait_arrived(group, receive.request, partition, timeout_ns);
+#endif
 }
 
 }  // namespace mpix
