@@ -87,21 +87,21 @@ template <class Group>
 MPIX_FN int pready(const Group &group, int partition, MPIX_Prequest preq);
 
 /**
- * Shared memory of a block, lent to pready for bulk asynchronous copies (cp.async.bulk): a thread, a warp or a small
- * block then sends as fast as many threads. With 8192 bytes a thread sends partitions of 256 bytes to 128 KiB that way.
- * Declare it `__shared__ mpix::bulk_buffer<8192> buffer;`. It needs no initialisation. A call uses it until it returns,
- * so only one group at a time may pass it, after a barrier of the groups that share it.
+ * Shared memory of a block, lent to pready for bulk asynchronous copies (cp.async.bulk): with 8192 bytes, a thread sends
+ * partitions of 256 bytes to 64 KiB that way, which takes a quarter of the time from 4 KiB on. Declare it
+ * `__shared__ mpix::bulk_buffer<8192> buffer;`. It needs no initialisation. A call uses it until it returns, so only one
+ * group at a time may pass it, after a barrier of the groups that share it.
  *
- * Bytes  1024 or more, a multiple of 512. Partitions of up to 16 times as many are copied that way.
+ * Bytes  1024 or more, a multiple of 512. Partitions of up to 8 times as many are copied that way.
  */
 template <unsigned Bytes>
 struct bulk_buffer;
 
 /**
- * As pready. The leader of the group has the hardware copy the partition, through `shared`, if the partition has at
- * least 256 bytes for each thread of the group, consists of 16-byte blocks that are aligned on both sides, has no gaps,
- * and the peer GPU is mapped. Otherwise, on GPUs before compute capability 9.0, and in host threads, the same as pready
- * without `shared`.
+ * As pready, for a thread, or a group of up to 32. The leader has the hardware copy the partition, through `shared`, if
+ * the partition has at least 256 bytes, or for several threads 1 KiB for each, consists of 16-byte blocks that are
+ * aligned on both sides, has no gaps, and the peer GPU is mapped. Otherwise, on GPUs before compute capability 9.0, and
+ * in host threads, the same as pready without `shared`.
  *
  * Returns what pready does. Memory order as pready; what the caller did with `shared` before the call comes before the
  * copies, and it may be used for anything else afterwards.

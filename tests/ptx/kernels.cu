@@ -60,12 +60,12 @@ KERNEL way_inline_take_sole(mpix_prequest *r, awaited w, unsigned i, bool *out) 
 }
 KERNEL way_stored_at_once(mpix_prequest *r, int p, int *out) {
     const stored s = store_direct(cg::this_thread_block(), r, p);
-    *out = conclude_direct<MPIX_CALL_PREADY>(cg::this_thread_block(), p, r, s.epoch, s.before);
+    *out = conclude_direct<MPIX_CALL_PREADY>(cg::this_thread_block(), p, r, s.epoch, r->flags);
 }
 KERNEL way_bulk(mpix_prequest *r, int p, int *out) {
     __shared__ mpix::bulk_buffer<8192> shared;
     const stored s = store_bulk(cg::this_thread_block(), r, p, shared);
-    *out = conclude_direct<MPIX_CALL_PREADY>(cg::this_thread_block(), p, r, s.epoch, s.before);
+    *out = conclude_direct<MPIX_CALL_PREADY>(cg::this_thread_block(), p, r, s.epoch, r->flags);
 }
 KERNEL way_ask(mpix_prequest *r, uint64_t *out) {
     *out = read_host(r, [](const host_says &) {}).gate;

@@ -41,7 +41,7 @@ MPIX_FN uint64_t look_at_send(const mpix_prequest *r, bool *for_inline) {
 #endif
 template <class Group>
 MPIX_FN prepared_send prepare_send(const Group &group, MPIX_Prequest preq) {
-    prepared_send prepared{preq, {0, nullptr, nullptr, nullptr, 0, 0, 0, false}};
+    prepared_send prepared{preq, {0, nullptr, nullptr, nullptr, nullptr, 0, 0, 0, false}};
 #if MPIX_ON_GPU
     if (preq == nullptr) return prepared;
     detail::send_state &s = prepared.state;
@@ -58,11 +58,12 @@ MPIX_FN prepared_send prepare_send(const Group &group, MPIX_Prequest preq) {
     s.partition_bytes = r->partition_bytes;
     s.partitions = r->partitions;
     // The epoch is running, so the route is final.
-    const uint64_t *const flags = detail::load_pointer(&r->flags);
+    uint64_t *const flags = detail::load_pointer(&r->flags);
     // Another member may have seen it before it was known.
     if (detail::vote_all(group, for_inline)) s.inline_buffer = detail::load_pointer(&r->inline_buffer);
     s.left_bytes = detail::load_relaxed(&r->left_bytes);
     s.in_words = r->offsets == nullptr && detail::in_words(s.buffer, s.partition_bytes);
+    s.flags = flags;
     if (flags != nullptr && !detail::has_layouts(flags)) s.landing = detail::load_pointer(&r->landing);
     if (detail::vote_all(group, r->head == detail::send_head && epoch != 0)) s.epoch = epoch;
 #else

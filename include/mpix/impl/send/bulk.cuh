@@ -2,7 +2,7 @@
 //
 // Pready by bulk asynchronous copies (PTX cp.async.bulk, compute capability 9.0 and later): one thread has the hardware
 // copy a partition, through shared memory that the caller lends, to the peer GPU. A thread that stores itself waits for
-// its own loads, and takes 25 times as long for 16 KiB.
+// its own loads, and takes four to six times as long for 4 to 8 KiB.
 #ifndef MPIX_IMPL_SEND_BULK_CUH
 #define MPIX_IMPL_SEND_BULK_CUH
 
@@ -19,8 +19,13 @@ struct bulk_buffer {
 
 namespace detail {
 
-// Groups with less for each thread store faster themselves. Partitions of more than so many buffers go another way.
-constexpr uint64_t least_bulk_bytes_per_thread = 256, most_bulk_buffers = 16;
+// Whether a group of so many threads is slower by its own stores. Of more buffers than these the copy takes longer than
+// other ways.
+constexpr uint64_t most_bulk_buffers = 8;
+MPIX_FN bool is_for_bulk(uint64_t bytes, unsigned threads, uint64_t buffer_bytes) {
+    return threads <= 32 && bytes >= (threads == 1 ? 256 : 1024 * uint64_t{threads}) &&
+           bytes <= most_bulk_buffers * buffer_bytes;
+}
 
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
 
@@ -102,9 +107,10 @@ private:
 
 // Stores partition p as store_direct does, by the leader.
 template <class Group, unsigned Bytes>
-__device__ __forceinline__ stored store_bulk(const Group &group, mpix_prequest *r, int p, bulk_buffer<Bytes> &shared) {
+__device__ __forceinline__ stored store_bulk(const Group &group, const mpix_prequest *r, int p,
+                                             bulk_buffer<Bytes> &shared) {
     const uint64_t bytes = r->partition_bytes, offset = static_cast<uint64_t>(p) * bytes;
-    stored s{0, false, 0};
+    stored s{0, false};
     group.sync();  // as in store_direct
     if (group.thread_rank() == 0 && static_cast<unsigned>(p) < static_cast<unsigned>(r->partitions)) {
         uint64_t word, readied;
@@ -117,7 +123,7 @@ __device__ __forceinline__ stored store_bulk(const Group &group, mpix_prequest *
         if (valid) {
             bulk_copy<Bytes> copy(shared, buffer + offset, static_cast<unsigned>(bytes));
             if (const uint64_t epoch = open_epoch(r, word, readied); epoch != 0) {
-                s = {epoch, false, claim_early(thread_group{}, r, p, epoch)};
+                s.epoch = epoch;
                 copy.store(landing + offset);
             } else {
                 copy.give_up();
@@ -143,10 +149,9 @@ MPIX_FN int pready(const Group &group, int partition, MPIX_Prequest preq, bulk_b
     using namespace detail;
     if (preq == nullptr) return MPI_ERR_REQUEST;
     mpix_prequest *const r = request_of(preq);
-    const uint64_t bytes = r->partition_bytes;
-    if (bytes >= least_bulk_bytes_per_thread * group.num_threads() && bytes <= most_bulk_buffers * Bytes)
+    if (is_for_bulk(r->partition_bytes, static_cast<unsigned>(group.num_threads()), Bytes))
         if (const stored s = store_bulk(group, r, partition, shared); s.epoch != 0)
-            return conclude_direct<MPIX_CALL_PREADY>(group, partition, r, s.epoch, s.before);
+            return conclude_direct<MPIX_CALL_PREADY>(group, partition, r, s.epoch, load_pointer_weak(&r->flags));
 #else
     (void)shared;
 #endif

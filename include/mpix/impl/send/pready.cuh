@@ -185,9 +185,8 @@ MPIX_FN int ready_by_leader(const Group &group, int p, mpix_prequest *r, bool in
         o.landing = load_pointer(&r->landing);
         o.flags = load_pointer(&r->flags);
     }
-    const uint64_t before = claim_early(group, r, p, a.epoch);
     move(group, r, o, p, o.landing);
-    return conclude_direct<Mover::call>(group, p, r, a.epoch, before);
+    return conclude_direct<Mover::call>(group, p, r, a.epoch, o.flags);
 #else
     (void)inline_capable, (void)sent_inline;
     const outgoing o{r->buffer, r->partition_bytes, load_pointer(&r->landing), load_pointer(&r->flags)};
@@ -220,12 +219,7 @@ MPIX_FN int ready(const Group &group, int p, MPIX_Prequest handle, const send_st
 #if MPIX_ON_GPU
     // Without the host's word, if possible.
     return store<Known, Mover::call>(group, p, handle, known, [&] {
-        MPIX_Prequest again = handle;
-#ifdef __CUDA_ARCH__
-        // The slow way loads anew what it needs: kept from before, it would take registers.
-        if constexpr (Known) asm volatile("" : "+l"(again));
-#endif
-        return ready_by_leader(group, p, request_of(again), is_inline_capable(again, group.num_threads()), move);
+        return ready_by_leader(group, p, request_of(handle), is_inline_capable(handle, group.num_threads()), move);
     });
 #else
     (void)known;

@@ -23,6 +23,7 @@ struct send_state {
     uint64_t epoch;  // the running one; 0: not known
     // Null: partitions do not go that way.
     char *buffer, *inline_buffer, *landing;
+    uint64_t *flags;                       // without the bit for layouts
     uint64_t partition_bytes, left_bytes;  // as in mpix_prequest
     int partitions;
     bool in_words;  // whether packets can be loaded and stored as whole words
@@ -32,31 +33,23 @@ struct send_state {
 struct stored {
     uint64_t epoch;
     bool sent_inline;
-    uint64_t before;  // not inline, of the leader: the partition's state when it raised it to its claim
 };
-
-// The leader's claim, made before the stores, so that the fence need not wait for its answer.
-template <class Group>
-MPIX_FN uint64_t claim_early(const Group &group, mpix_prequest *r, int p, uint64_t epoch) {
-    return group.thread_rank() == 0 ? fetch_max_relaxed_gpu(partition_states(r) + p, epoch) : 0;
-}
 
 // Stores partition p of a message without gaps, if no other mover is better.
 template <class Group>
-MPIX_FN stored store_direct(const Group &group, mpix_prequest *r, int p, const send_state &known) {
+MPIX_FN stored store_direct(const Group &group, const mpix_prequest *, int p, const send_state &known) {
     const uint64_t bytes = known.partition_bytes, offset = static_cast<uint64_t>(p) * bytes;
     if (known.epoch == 0 || known.landing == nullptr ||
         static_cast<unsigned>(p) >= static_cast<unsigned>(known.partitions) ||
         for_others(bytes, known.left_bytes, static_cast<uint64_t>(group.num_threads())))
         return {};
     group.sync();  // after it the members' writes to the partition are visible to all
-    const uint64_t before = claim_early(group, r, p, known.epoch);
     group_copy(group, known.landing + offset, known.buffer + offset, bytes);
-    return {known.epoch, false, before};
+    return {known.epoch, false};
 }
 // The same if the epoch is not known. The partition must be aligned to 16 bytes.
 template <class Group>
-MPIX_FN stored store_direct(const Group &group, mpix_prequest *r, int p) {
+MPIX_FN stored store_direct(const Group &group, const mpix_prequest *r, int p) {
     constexpr uint64_t ahead = 4, width = sizeof(block16);
     // All these loads are under way together.
     const uint64_t bytes = r->partition_bytes, rank = static_cast<uint64_t>(group.thread_rank()),
@@ -89,7 +82,6 @@ MPIX_FN stored store_direct(const Group &group, mpix_prequest *r, int p) {
     }
     const uint64_t epoch = open_epoch(r, word, readied);
     if (!vote_all(group, valid && epoch != 0)) return {};
-    const uint64_t before = claim_early(group, r, p, epoch);
 #ifdef __CUDA_ARCH__
 #pragma unroll
 #endif
@@ -99,13 +91,13 @@ MPIX_FN stored store_direct(const Group &group, mpix_prequest *r, int p) {
     }
     if (const uint64_t done = ahead * threads * width; done < bytes)
         group_copy_blocks(group, to + done, from + done, bytes - done);
-    return {epoch, false, before};
+    return {epoch, false};
 }
 
 // As store_direct, for a partition that consists of whole 8-byte words, few for each thread. Stores packets if the
 // inline buffer is in use; otherwise the words themselves, with a fence and the flag to follow.
 template <bool Known, class Group>
-MPIX_FN stored store_small(const Group &group, mpix_prequest *r, int p, const send_state &known) {
+MPIX_FN stored store_small(const Group &group, const mpix_prequest *r, int p, const send_state &known) {
     constexpr unsigned ahead = most_packets_per_thread;
     const uint64_t bytes = Known ? known.partition_bytes : r->partition_bytes;
     const unsigned packets = static_cast<unsigned>(packets_of(bytes)),
@@ -122,10 +114,10 @@ MPIX_FN stored store_small(const Group &group, mpix_prequest *r, int p, const se
         whole = r->offsets == nullptr;
         inline_buffer = load_pointer_weak(&r->inline_buffer);
     }
-    // Threads that neither store nor tell take the others' result.
+    // If the epoch is not known, threads that neither store nor tell take the others' result.
     bool open = true, open_for_inline = true;
     group.sync();  // as in store_direct
-    if (busy) {
+    if (Known || busy) {
         uint64_t word = 1, readied = 0;
         if constexpr (!Known) load_relaxed_pair(&r->open_word, &word, &readied);
         const bool valid = static_cast<unsigned>(p) < partitions &&
@@ -135,7 +127,7 @@ MPIX_FN stored store_small(const Group &group, mpix_prequest *r, int p, const se
         const auto load = [&](unsigned i) {
             return load_word<uint64_t>(from + (i < packets ? i : packets - 1) * packet_payload);
         };
-        if (valid && packets <= threads) payload[0] = load(rank);
+        if (valid && busy && packets <= threads) payload[0] = load(rank);
         if (valid && packets > threads) {
 #ifdef __CUDA_ARCH__
 #pragma unroll
@@ -148,7 +140,6 @@ MPIX_FN stored store_small(const Group &group, mpix_prequest *r, int p, const se
     }
     const auto all = [&](bool mine) { return Known ? mine : vote_all(group, mine); };
     const bool sent_inline = all(open_for_inline);
-    uint64_t before = 0;
     char *to;
     if (sent_inline) {
         to = inline_buffer_of(inline_buffer, static_cast<unsigned>(p), bytes);
@@ -159,7 +150,6 @@ MPIX_FN stored store_small(const Group &group, mpix_prequest *r, int p, const se
                  (Known || (flags != nullptr && !has_layouts(flags)))))
             return {};
         to = landing + static_cast<unsigned>(p) * bytes;
-        before = claim_early(group, r, p, epoch);
     }
 #ifdef __CUDA_ARCH__
 #pragma unroll
@@ -172,7 +162,7 @@ MPIX_FN stored store_small(const Group &group, mpix_prequest *r, int p, const se
         else
             store_word(to + i * packet_payload, payload[k]);
     }
-    return {epoch, sent_inline, before};
+    return {epoch, sent_inline};
 }
 
 // All members have stored packets of a partition, which tell the receiver themselves. The teller, one of the members,
@@ -188,23 +178,23 @@ MPIX_FN int conclude_inline(const Group &group, int p, mpix_prequest *r, uint64_
     return MPI_SUCCESS;
 }
 
-// All members have stored a partition; `flags` tell the receiver. `before`: as in `stored`. Two callers of one
-// partition, which is an error, may both come here, because a claim made before the stores is not waited for. Only the
-// caller that has the claim tells the receiver. The other may be about to offer the partition, and a receiver that has
-// been told would neither read it nor answer.
+// All members have stored a partition: claims it, and `flags` tell the receiver. The claim is under way during the
+// fence. Two callers of one partition, which is an error, may both come here. Only the caller that has the claim tells
+// the receiver. The other may be about to offer the partition, and a receiver that has been told would neither read it
+// nor answer.
 template <mpix_device_call Call, class Group>
-MPIX_FN int conclude_direct(const Group &group, int p, mpix_prequest *r, uint64_t epoch, uint64_t before) {
+MPIX_FN int conclude_direct(const Group &group, int p, mpix_prequest *r, uint64_t epoch, uint64_t *flags) {
     const bool leader = group.thread_rank() == 0;
     bool mine = false;
     group.sync();  // the stores are behind the leader's fence; all members have read the partition
     if (leader) {
-        uint64_t *const flags = load_pointer(&r->flags);  // under way during the fence
-        fence_acq_rel();                                  // bytes before flag: pairs as in publish_partition; pairs: A1
+        const uint64_t before = fetch_max_relaxed_gpu(partition_states(r) + p, epoch);
+        fence_acq_rel();  // bytes before flag: pairs as in publish_partition; pairs: A1
         mine = before < epoch;
-        if (!mine)
-            refuse<Call>(r, MPIX_CAUSE_READY, p);
-        else if (flags != nullptr)                                       // a faulty peer may have undone the route
+        if (mine)
             store_release_after_fence(&arrival_flags(flags)[p], epoch);  // pairs: A1
+        else
+            refuse<Call>(r, MPIX_CAUSE_READY, p);
     }
     if (!broadcast_bool(group, mine)) return MPI_ERR_ARG;
     if (leader) count_ready<false>(r, epoch);
@@ -224,14 +214,15 @@ MPIX_FN int store(const Group &group, int p, const mpix_prequest *handle, const 
             if (s.sent_inline)
                 return conclude_inline<Call>(group, p, r, s.epoch,
                                              static_cast<unsigned>(group.thread_rank()) == threads - 1);
-            return conclude_direct<Call>(group, p, r, s.epoch, s.before);
+            return conclude_direct<Call>(group, p, r, s.epoch, Known ? known.flags : load_pointer_weak(&r->flags));
         }
     } else {
         if constexpr (Known)
             s = store_direct(group, r, p, known);
         else
             s = store_direct(group, r, p);
-        if (s.epoch != 0) return conclude_direct<Call>(group, p, r, s.epoch, s.before);
+        if (s.epoch != 0)
+            return conclude_direct<Call>(group, p, r, s.epoch, Known ? known.flags : load_pointer_weak(&r->flags));
     }
     return otherwise();
 }
