@@ -134,6 +134,10 @@ public:
     virtual bool inline_capable() const = 0;
     // Why kernels of its receiver's do not read it out of its send buffer, as far as this side's buffer goes (rget.h); empty: they may.
     std::string why_not_pulled(std::uint64_t least = 0) const;
+    // Whether an inline buffer for partitions of at most so many bytes is one for its partitions.
+    bool fits_inline(std::uint64_t most_bytes) const;
+    // The user's buffer as a network sees it; and by what the network reaches GPU memory, null if by nothing.
+    gpu_end end_for(transport::network &network, transport::gpu_puts *&gpus) const;
     // Of one that is not empty.
     offset_table offsets() const { return {*op.type, op.buffer, total_bytes()}; }
     copy_source source() const;
@@ -193,10 +197,6 @@ protected:
     // What may wait for kernels is done in the init call, before a kernel can wait for us.
     problem load_gpu_kernels() const;
     problem ended_peer() const;
-    // Whether an inline buffer for partitions of at most so many bytes is one for its partitions.
-    bool fits_inline(std::uint64_t most_bytes) const;
-    // The user's buffer as a network sees it; and by what the network reaches GPU memory, null if by nothing.
-    gpu_end end_for(transport::network &network, transport::gpu_puts *&gpus) const;
 
     transport::network *wire_ = nullptr;  // of a pair that shares no memory; written under setup_mutex and engine
     std::atomic<bool> active_{false};

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "host/route/send_offer.h"
+
+#include <cstring>
+#include <utility>
+
+#include "device/kernels/gpu_pack.h"
+#include "host/config.h"
+#include "host/protocol/rget.h"
+#include "host/protocol/select.h"
+#include "host/request/upcalls.h"
+
+namespace mpix {
+namespace {
+
+// Whether the other process's memory can be written to is tried only where it matters.
+void offer_single_copy(const request &send, send_offer &o) {
+    single_copy pair{
+        send.place.owner != nullptr, !send.gapless, send.partition_bytes, config().single_copy_bytes, {}, false};
+    o.why_no_single_copy = why_no_single_copy(pair);
+    if (!o.why_no_single_copy.empty()) return;
+    o.far = memory_of(send.peer_world(), pair.unreached);
+    o.why_no_single_copy = why_no_single_copy(pair);
+}
+
+// The receiver maps the send buffer if its own buffer is GPU memory, too.
+void offer_buffer(const request &send, send_offer &o, control_message &m) {
+    transport::transport &gpus = *send.place.owner;
+    transport::region buffer;
+    std::string &why_not = o.pull.why_not;
+    why_not = gpus.adopt(send.op.buffer, send.total_bytes(), buffer);
+    if (why_not.empty()) why_not = gpus.describe(buffer, m.landing);
+    if (why_not.empty())
+        why_not = gpus.allocate(static_cast<std::uint64_t>(send.op.partitions) * sizeof(std::uint64_t),
+                                send.place.device, o.wanted);
+    if (why_not.empty()) why_not = gpus.describe(o.wanted, m.arrival);
+    if (why_not.empty())
+        m.flags |= offer_pull;
+    else
+        m.landing = m.arrival = {};
+}
+
+}  // namespace
+
+pull_terms pull_terms_of(const request &send) {
+    pull_terms terms;
+    terms.least = least_pulled(send.place.owner == nullptr ? 0 : gpu::costs_of(send.place.device).lone_thread);
+    terms.why_not = send.why_not_pulled(terms.least);
+    if (terms.why_not.empty() && terms.least == 0) terms.why_not = "a thread's stores have not been measured";
+    return terms;
+}
+
+send_offer::~send_offer() {
+    if (wanted) place.owner->release(wanted);
+}
+
+control_message make_offer(const request &send, const pull_terms &pull, std::unique_ptr<const send_offer> &out) {
+    auto o = std::make_unique<send_offer>(send.place, pull);
+    control_message m = make_control(control::offer, send.number, 0);
+    m.communicator = send.op.members->name;
+    m.tag = send.op.tag;
+    m.partitions = send.op.partitions;
+    m.bytes = send.total_bytes();
+    if (transport::devices() != nullptr) m.flags |= offer_has_devices;
+    transport::outcome bad;
+    transport::network *const wire = network_to(send.peer_world(), bad);
+    o->link = {wire, send.peer_world()};
+    if (wire != nullptr) bad = introduce_to(send.peer_world(), *wire);
+    if (wire != nullptr && bad.empty()) bad = wire->describe(send.words_region, m.words);
+    // Without a network the receiver finds out itself whether it can map our words, and tells us if not.
+    if (wire == nullptr || !bad.empty()) transport::node_memory().describe(send.words_region, m.words);
+    std::strncpy(m.reason, bad.c_str(), sizeof m.reason - 1);
+    if (wire == nullptr && bad.empty()) {
+        offer_single_copy(send, *o);
+        if (o->why_no_single_copy.empty()) m.flags |= offer_in_place;
+        if (pull.why_not.empty()) offer_buffer(send, *o, m);
+    } else if (bad.empty()) {
+        o->why_staged = why_staged(send.end_for(*wire, o->gpu_wire));
+        if (o->gpu_put()) m.flags |= offer_gpu_put;
+    }
+    // Decided by what is known now, so that a receive makes an inline buffer only for a send that uses it.
+    if (send.place.owner != nullptr) {
+        o->threshold = choose_inline_threshold(send.place.device, send.peer_world(), !send.gapless);
+        o->to_packed = send.fits_inline(o->threshold.bytes);
+        o->to_gaps = send.fits_inline(largest_inline(true));
+        m.flags |= (o->to_packed ? offer_inline : 0) | (o->to_gaps ? offer_inline_to_gaps : 0);
+    }
+    out = std::move(o);
+    return m;
+}
+
+}  // namespace mpix
