@@ -180,6 +180,9 @@ protected:
     // What a send's and a receive's stall have in common.
     stall stall_so_far(const char *kind_name, const char *missing_what) const;
 
+    // By what the peer is reached; null: the processes share memory, or it is not known yet. `engine` is held.
+    virtual transport::network *network() const = 0;
+    virtual const char *path_now() const = 0;         // as path() says; setup_mutex is held
     virtual void on_start() = 0;                      // after the epoch word is out; `engine` is held
     virtual std::string done_so_far() { return {}; }  // in a running epoch, after standing(); `engine` is held
     virtual problem outcome() = 0;                    // of a complete epoch
@@ -189,16 +192,10 @@ protected:
     virtual void status_of(MPI_Status *status) const = 0;
     void fill_status(MPI_Status *status, bool failed) const;
     problem allocate_words(std::uint64_t extra_bytes);
-    // A region of the peer's memory, by what its description says; and a word there, after all that was put there
-    // before (store_release; pairs with load_acquire on the other side).
-    transport::outcome attach_peers(const transport::wire_region &wire, int user, transport::region &out);
-    void detach_peers(transport::region &r);
-    transport::outcome tell(const transport::region &r, std::uint64_t offset, std::uint64_t value) const;
     // What may wait for kernels is done in the init call, before a kernel can wait for us.
     problem load_gpu_kernels() const;
     problem ended_peer() const;
 
-    transport::network *wire_ = nullptr;  // of a pair that shares no memory; written under setup_mutex and engine
     std::atomic<bool> active_{false};
     std::uint64_t epoch_ = 0;
     transport::outcome failure_;  // the pair cannot work; guarded by setup_mutex until gate opens
@@ -206,7 +203,6 @@ protected:
     bool peer_ended_ = false;              // and so its epoch has failed, and all later ones will; guarded by `engine`
     std::uint64_t watched_word_ = 0;       // the epoch word, when it was last looked at; guarded by setup_mutex
     std::int64_t unmatched_since_ms_ = 0;  // 0: it is not
-    std::string path_ = "unmatched";       // guarded by setup_mutex
 };
 
 // class_of() gives no_memory an error class of its own.

@@ -55,10 +55,11 @@ problem send_request::prepare() {
     return {};
 }
 
-control_message send_request::make_offer() {
-    const control_message m = mpix::make_offer(*this, pull_, offer_);
-    wire_ = offer_->link.wire;
-    return m;
+control_message send_request::make_offer() { return mpix::make_offer(*this, pull_, offer_); }
+
+const char *send_request::path_now() const {
+    if (route_ != nullptr) return route_->path;
+    return refused() ? "none" : "unmatched";
 }
 
 // ---- an epoch ----------------------------------------------------------------------------------
@@ -306,7 +307,7 @@ bool send_request::advance() {
         count_shares();
         return device != nullptr || exported_to_host;
     }
-    const transport::held_puts together(wire_);
+    const transport::held_puts together(network());
     if (posted_ != nullptr && posted_->queue->step()) progress_busy();
     if (gate_open()) drain();
     if (!moving_.empty()) progress_busy();
@@ -362,7 +363,7 @@ bool send_request::prepared() {
 problem send_request::outcome() {
     const std::lock_guard lock(engine);
     if (peer_ended_) return ended_peer();
-    if (!engine_failure_.empty() && wire_ != nullptr && !wire_->lost(peer_world()).empty()) return ended_peer();
+    if (!engine_failure_.empty() && network() != nullptr && !network()->lost(peer_world()).empty()) return ended_peer();
     if (!failure_.empty()) return {class_of(failure_), format("no path to rank {}: {}", op.peer, failure_)};
     if (device != nullptr && host_share_ != 0)
         if (auto bad = look_for_both(); !bad.empty()) fail(bad);

@@ -49,6 +49,8 @@ public:
     void export_to_host(bool exported);
 
 protected:
+    transport::network *network() const override { return offer_ == nullptr ? nullptr : offer_->link.wire; }
+    const char *path_now() const override;
     void on_start() override;
     problem outcome() override;
     std::string done_so_far() override;

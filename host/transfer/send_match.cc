@@ -67,7 +67,6 @@ void send_request::accept(const control_message &m) {
             return failed;
         });
         if (bad.empty()) {
-            path_ = route_->path;
             explain_send(*this, choice, route_->how, route_->slots, bad);
         } else {
             drop_route();
@@ -82,7 +81,6 @@ void send_request::accept(const control_message &m) {
             failure_ = attempt([&m] { return transport::outcome(m.reason); });  // the error is the receiver's alone
         explain_refusal(*this, m.reason);
     }
-    if (refusal_ != refused_not) path_ = "none";
     if (refusal_ == refused_unreachable) detail::store_release(&words->gate, gate_discard);  // pairs: C2
     connected = true;
     send_control(peer_world(), answer);
@@ -125,7 +123,6 @@ void send_request::undo_match() {
     drop_route();
     refusal_ = refused_not;
     failure_.clear();
-    path_ = "unmatched";
     detail::store_release(&words->gate, 0);  // pairs: C2
     connected = false;
 }
