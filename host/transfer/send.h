@@ -71,7 +71,7 @@ private:
 
     void accept(const control_message &message);
     void undo_match();
-    void publish();
+    void fill_in_home();
     void drop_route();
     transport::outcome install_on_device();
     const mpix_posting *enter_queue(int executor);

@@ -59,7 +59,7 @@ void send_request::accept(const control_message &m) {
             choice = choose_transport(*this, m);
             const auto since = wait_clock::now();
             transport::outcome failed = make_send_route(*this, *offer_, m, choice, !former_routes_.empty(), route_);
-            if (failed.empty()) publish();
+            if (failed.empty()) fill_in_home();
             explain_time(*this, "map the receiver's memory (the first request to a process also times the link)",
                          since);
             if (failed.empty() && device != nullptr && former_routes_.empty()) failed = install_on_device();
@@ -89,7 +89,7 @@ void send_request::accept(const control_message &m) {
 
 // For callers of Pready. The host stores by itself from host memory to host memory, and leaves everything else to the
 // engine; then the landing is null.
-void send_request::publish() {
+void send_request::fill_in_home() {
     // Callers that remember an earlier landing, which may have had fewer slots, are given no other: see
     // protocol/select.h.
     const bool first = former_routes_.empty();
