@@ -175,6 +175,9 @@ transport::outcome make_receive_route(const receive_match &match, std::shared_pt
     std::unique_ptr<const sender_buffer> buffer;
     auto bad = fill_in(match, *made, buffer);
     if (!bad.empty()) return bad;
+    const transport::region &arrival = made->arrival->region;
+    made->flags = static_cast<std::uint64_t *>(arrival.address);
+    made->flags_on_device = arrival.device != transport::on_host;
     out = made;
     pulled = std::move(buffer);
     return bad;
@@ -199,7 +202,7 @@ transport::outcome describe(const receive_route &route, const request &receive, 
         transport::describe_buffer(receive.op.buffer, route.bytes, answer.landing);
     else if (auto bad = route.owner->describe(route.landing, answer.landing); !bad.empty())
         return bad;
-    transport::transport &arrivals = route.flags_on_device() ? *route.owner : transport::node_memory();
+    transport::transport &arrivals = route.flags_on_device ? *route.owner : transport::node_memory();
     if (auto bad = arrivals.describe(arrival, answer.arrival); !bad.empty()) return bad;
     if (const transport::region &layout = route.layout.region; layout)
         if (auto bad = transport::node_memory().describe(layout, answer.layout); !bad.empty()) return bad;

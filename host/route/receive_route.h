@@ -56,8 +56,6 @@ struct receive_route {
     receive_route &operator=(const receive_route &) = delete;
 
     const char *path() const { return choice->taken()->name; }
-    std::uint64_t *flags() const { return static_cast<std::uint64_t *>(arrival->region.address); }
-    bool flags_on_device() const { return arrival->region.device != transport::on_host; }
     bool by_puts() const { return registered != nullptr; }
     landing_kind kind() const { return {in_place, by_puts(), why_staged, slots, why_not_pulled}; }
 
@@ -67,6 +65,8 @@ struct receive_route {
     const std::uint64_t peer_partitions;
     transport::transport *owner = nullptr;  // of the landing, and of flags in GPU memory
     std::shared_ptr<own_region> arrival = std::make_shared<own_region>();
+    std::uint64_t *flags = nullptr;  // the sender's, with which `arrival` begins
+    bool flags_on_device = false;    // they are in GPU memory
     transport::region landing;
     own_region layout;                              // the plan of a landing with gaps, for the sender
     std::unique_ptr<registered_buffer> registered;  // then it is the landing

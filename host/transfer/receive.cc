@@ -155,7 +155,7 @@ bool receive_request::take_in_order(bool by_progress) {
 
 transport::outcome receive_request::snapshot() {
     seen_flags_.resize(route_->peer_partitions);
-    return route_->owner->read(seen_flags_.data(), route_->flags(), route_->peer_partitions * sizeof(std::uint64_t),
+    return route_->owner->read(seen_flags_.data(), route_->flags, route_->peer_partitions * sizeof(std::uint64_t),
                                place.device);
 }
 
@@ -230,7 +230,7 @@ bool receive_request::done_exactly() {
     }
     // As in take_in_order: a kernel that remembers this epoch as the running one must find that it is over. The sender
     // writes the same word, and cannot be in another epoch before our next Start.
-    std::uint64_t *const whole = route_->flags() + route_->peer_partitions;
+    std::uint64_t *const whole = route_->flags + route_->peer_partitions;
     return route_->owner->write(whole, &epoch_, sizeof epoch_, place.device).empty();
 }
 

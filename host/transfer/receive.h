@@ -92,7 +92,7 @@ private:
     void take_rest(bool by_progress);
     bool take_in_order(bool by_progress);
     bool take_next(bool all_here);
-    bool flags_on_device() const { return route_ != nullptr && route_->flags_on_device(); }
+    bool flags_on_device() const { return route_ != nullptr && route_->flags_on_device; }
     staged_delivery *delivery() const { return route_ == nullptr ? nullptr : route_->delivery.get(); }
     landing_kind landing() const;
     transport::outcome snapshot();

@@ -12,7 +12,7 @@ namespace mpix {
 
 transport::outcome receive_request::install_on_device() {
     device_route given;
-    given.flags = delivery() != nullptr ? delivery()->flags() : route_->flags();
+    given.flags = delivery() != nullptr ? delivery()->flags() : route_->flags;
     given.slots = route_->slots;
     given.peer_partitions = route_->peer_partitions;
     if (route_->inline_buffer) {

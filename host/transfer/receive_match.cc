@@ -98,7 +98,7 @@ void receive_request::open_gate() {
     if (!flags_on_device() && delivery() == nullptr) {
         detail::store_pointer(&home->taken, route_->taken.get());
         detail::store_pointer(&home->landing, static_cast<char *>(route_->landing.address));
-        detail::store_pointer(&home->flags, route_->flags());
+        detail::store_pointer(&home->flags, route_->flags);
     }
     if (device != nullptr)
         if (auto bad = attempt([this] { return install_on_device(); }); !bad.empty()) engine_failure_ = bad;
@@ -110,7 +110,7 @@ void receive_request::give_up() {
     if (route_ != nullptr) {
         // Executors that have seen clear-to-send open look at the word again once the whole message seems to be there.
         const std::uint64_t whole = MPIX_GATE_NEVER;
-        std::uint64_t *const flag = route_->flags() + route_->peer_partitions;
+        std::uint64_t *const flag = route_->flags + route_->peer_partitions;
         if (delivery() != nullptr) {
             if (auto bad = delivery()->tell_never(); !bad.empty()) say(bad);
         } else if (!flags_on_device())
