@@ -46,7 +46,8 @@ public:
     bool advance() override;
     bool prepared() override;
     stall describe_stall() override;
-    void peer_message(const control_message &message) override;
+    void take_connect(std::uint64_t from, const connect_body &m) override;
+    void take_detach(std::uint64_t from) override;
     void peer_ended() override;
     void on_leave() override;
     bool parting() const override;
@@ -75,7 +76,7 @@ private:
     landing_kind kind_of_landing() const;
     transport::outcome make_landing(const offer &sender);
     transport::outcome install_on_device();
-    transport::outcome describe_landing(control_message &answer) const;
+    transport::outcome describe_landing(accept_body &answer) const;
     void open_gate();
     void give_up();
     void give_gate();

@@ -81,14 +81,12 @@ receive_request::~receive_request() {
 void receive_request::bind(const offer &sender) {
     const std::lock_guard lock(engine);
     peer_number = sender.number;
-    control_message answer = make_control(control::accept, number, peer_number);
-    answer.partitions = op.partitions;
-    answer.bytes = total_bytes();
+    accept_body answer{.partitions = op.partitions, .bytes = total_bytes()};
+    const auto reply = [&] { send_control(peer_world(), {.from = number, .to = peer_number, .body = answer}); };
     if (told_) {  // that there is no path to that process
         answer.refusal = refused_unreachable;
-        tell_reason(answer, failure_);
-        send_control(peer_world(), answer);
-        return;
+        answer.reason = reason_for_peer(failure_);
+        return reply();
     }
     if (sender.bytes != total_bytes()) {
         refusal_ = refused_size;
@@ -116,13 +114,13 @@ void receive_request::bind(const offer &sender) {
         path_ = "none";
         awaits_sender_ = attempt([&] { return attach_words(sender); }).empty();  // needed for our clear-to-send
         answer.refusal = awaits_sender_ ? refusal_ : refused_unreachable;
-        tell_reason(answer, failure_);
+        answer.reason = reason_for_peer(failure_);
         if (!awaits_sender_) give_up();
         explain_receive(*this, std::exchange(choice_, nullptr), kind_of_landing(), failure_.c_str());
     } else {
         open_gate();
     }
-    send_control(peer_world(), answer);
+    reply();
 }
 
 transport::outcome receive_request::attach_words(const offer &sender) {
@@ -234,13 +232,15 @@ std::string receive_request::adopt_by_network(const offer &sender) {
     return gpus->adopt(op.buffer, total_bytes(), place.device, landing_);
 }
 
-transport::outcome receive_request::describe_landing(control_message &answer) const {
+transport::outcome receive_request::describe_landing(accept_body &answer) const {
     const bool by_puts = kind_of_landing().by_puts;
-    answer.flags = static_cast<std::uint32_t>(std::min<std::uint64_t>(slots_, 2)) |
-                   (delivery_ != nullptr && !by_puts ? accept_in_chunks : 0) | (inline_buffer_ ? accept_inline : 0) |
-                   (in_place_ ? accept_in_place : 0) | (peer_buffer_ ? accept_pull : 0);
+    answer.slots = static_cast<std::uint32_t>(std::min<std::uint64_t>(slots_, 2));
+    answer.flags.set(accept_flag::in_chunks, delivery_ != nullptr && !by_puts);
+    answer.flags.set(accept_flag::inline_buffer, bool(inline_buffer_));
+    answer.flags.set(accept_flag::in_place, in_place_);
+    answer.flags.set(accept_flag::pull, bool(peer_buffer_));
     if (wire_ != nullptr) {
-        if (auto bad = by_puts ? gpu_wire()->describe(landing_, answer.landing, answer.layout)
+        if (auto bad = by_puts ? gpu_wire()->describe(landing_, answer.landing, answer.landing_supplement)
                                : wire_->describe(landing_, answer.landing);
             !bad.empty())
             return bad;
@@ -254,7 +254,7 @@ transport::outcome receive_request::describe_landing(control_message &answer) co
     transport::transport &arrivals = flags_on_device() ? *landing_owner_ : transport::node_memory();
     if (auto bad = arrivals.describe(arrival_, answer.arrival); !bad.empty()) return bad;
     if (layout_)
-        if (auto bad = transport::node_memory().describe(layout_, answer.layout); !bad.empty()) return bad;
+        if (auto bad = transport::node_memory().describe(layout_, answer.landing_supplement); !bad.empty()) return bad;
     return transport::node_memory().describe(words_region, answer.words);
 }
 
@@ -415,42 +415,35 @@ void receive_request::drop_landing() {
     wire_ = nullptr;
 }
 
-void receive_request::peer_message(const control_message &m) {
-    switch (static_cast<control>(m.kind)) {
-        case control::connect: {
-            // The user may have freed a request whose pair was refused. Then we have sent DETACH, and must not touch
-            // the sender's words: they may belong to another request by now. Before the sender has answered our
-            // WITHDRAW, this CONNECT belongs to an earlier match.
-            if (m.from != peer_number || connected || freed || parting()) break;
-            const std::lock_guard lock(engine);
-            connected = true;
-            if (refusal_ == refused_not)
-                explain_receive(*this, std::exchange(choice_, nullptr), kind_of_landing(),
-                                m.refusal != refused_not ? m.reason : "");
-            if (m.refusal != refused_not && refusal_ == refused_not) {
-                refusal_ = refused_path;
-                failure_ = attempt([&m] { return transport::outcome(m.reason); });
-                path_ = "none";
-                awaits_sender_ = !final_;
-                if (final_) give_up();
-            }
-            give_gate();
-            break;
-        }
-        case control::detach:
-            if (const auto answered =
-                    std::find_if(undone_.begin(), undone_.end(),
-                                 [&](const undone_match &u) { return m.from != 0 && u.parted_from == m.from; });
-                answered != undone_.end()) {
-                answered->parted_from = 0;
-                // If the request was active, a thread may still be looking there.
-                if (!answered->was_active && answered->delivery == nullptr) release(answered->landing);
-            } else if (m.from == 0 || m.from == peer_number) {
-                peer_gone = true;
-            }
-            break;
-        default:
-            break;  // not for receivers (a withdrawn send is handled by its offer)
+void receive_request::take_connect(std::uint64_t from, const connect_body &m) {
+    // The user may have freed a request whose pair was refused. Then we have sent DETACH, and must not touch the
+    // sender's words: they may belong to another request by now. Before the sender has answered our WITHDRAW, this
+    // CONNECT belongs to an earlier match.
+    if (from != peer_number || connected || freed || parting()) return;
+    const std::lock_guard lock(engine);
+    connected = true;
+    if (refusal_ == refused_not)
+        explain_receive(*this, std::exchange(choice_, nullptr), kind_of_landing(),
+                        m.refusal != refused_not ? m.reason.c_str() : "");
+    if (m.refusal != refused_not && refusal_ == refused_not) {
+        refusal_ = refused_path;
+        failure_ = attempt([&m] { return transport::outcome(m.reason.c_str()); });
+        path_ = "none";
+        awaits_sender_ = !final_;
+        if (final_) give_up();
+    }
+    give_gate();
+}
+
+void receive_request::take_detach(std::uint64_t from) {
+    if (const auto answered = std::find_if(undone_.begin(), undone_.end(),
+                                           [&](const undone_match &u) { return from != 0 && u.parted_from == from; });
+        answered != undone_.end()) {
+        answered->parted_from = 0;
+        // If the request was active, a thread may still be looking there.
+        if (!answered->was_active && answered->delivery == nullptr) release(answered->landing);
+    } else if (from == 0 || from == peer_number) {
+        peer_gone = true;
     }
 }
 

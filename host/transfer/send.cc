@@ -79,36 +79,32 @@ problem send_request::prepare() {
     return {};
 }
 
-control_message send_request::make_offer() {
-    control_message m = make_control(control::offer, number, 0);
-    m.communicator = op.members->name;
-    m.tag = op.tag;
-    m.partitions = op.partitions;
-    m.bytes = total_bytes();
-    if (transport::devices() != nullptr) m.flags |= offer_has_devices;
+offer_body send_request::make_offer() {
+    offer_body m{.communicator = op.members->name, .tag = op.tag, .partitions = op.partitions, .bytes = total_bytes()};
+    m.flags.set(offer_flag::has_devices, transport::devices() != nullptr);
     transport::outcome bad;
     wire_ = network_to(peer_world(), bad);
     if (wire_ != nullptr) bad = introduce_to(peer_world(), *wire_);
     if (wire_ != nullptr && bad.empty()) bad = wire_->describe(words_region, m.words);
     // Without a network the receiver finds out itself whether it can map our words, and tells us if not.
     if (wire_ == nullptr || !bad.empty()) transport::node_memory().describe(words_region, m.words);
-    std::strncpy(m.reason, bad.c_str(), sizeof m.reason - 1);
-    if (wire_ == nullptr && bad.empty() && offers_single_copy()) m.flags |= offer_in_place;
+    m.no_network.assign(bad);
+    m.flags.set(offer_flag::in_place, wire_ == nullptr && bad.empty() && offers_single_copy());
     offered_gpu_put_ = wire_ != nullptr && bad.empty() && offers_gpu_put();
-    if (offered_gpu_put_) m.flags |= offer_gpu_put;
+    m.flags.set(offer_flag::gpu_put, offered_gpu_put_);
     if (wire_ == nullptr && bad.empty() && why_not_pulled_.empty()) offer_pull(m);
-    m.flags |= offers_inline();
+    offer_inline(m);
     return m;
 }
 
 // Decided by what is known now, so that a receive makes an inline buffer only for a send that uses it.
-std::uint32_t send_request::offers_inline() {
-    if (place.owner == nullptr) return 0;
+void send_request::offer_inline(offer_body &m) {
+    if (place.owner == nullptr) return;
     inline_threshold_ = choose_inline_threshold(place.device, peer_world(), !gapless);
-    const std::uint32_t offered = (fits_inline(inline_threshold_.bytes) ? offer_inline : 0) |
-                                  (fits_inline(largest_inline(true)) ? offer_inline_to_gaps : 0);
-    offered_inline_ = offered != 0;
-    return offered;
+    const bool packed = fits_inline(inline_threshold_.bytes), to_gaps = fits_inline(largest_inline(true));
+    m.flags.set(offer_flag::inline_packed, packed);
+    m.flags.set(offer_flag::inline_to_gaps, to_gaps);
+    offered_inline_ = packed || to_gaps;
 }
 
 bool send_request::offers_gpu_put() {

@@ -31,13 +31,15 @@ public:
     // What an error of ready() means.
     problem not_readied(int partition, int error_class) const;
 
-    control_message make_offer();
+    offer_body make_offer();
 
     bool done() override;
     bool advance() override;
     bool prepared() override;
     stall describe_stall() override;
-    void peer_message(const control_message &message) override;
+    void take_accept(std::uint64_t from, const accept_body &m) override;
+    void take_withdraw(std::uint64_t from) override;
+    void take_detach(std::uint64_t from) override;
     void peer_ended() override;
     void on_leave() override;
     bool inline_capable() const override { return offered_inline_; }
@@ -68,17 +70,16 @@ private:
         bool offered = false;  // to kernels of the receiver, which have not answered yet
     };
 
-    void accept(const control_message &message);
     void undo_match();
     void detach_regions(bool in_use);
     void drop_route(bool in_use);
     bool offers_single_copy();
     bool offers_gpu_put();
-    std::uint32_t offers_inline();
-    void offer_pull(control_message &m);
-    transport::choice choose_path(const control_message &message) const;
-    transport::outcome attach(const control_message &message, const transport::choice &choice);
-    transport::outcome attach_landing(const control_message &message, int user);
+    void offer_inline(offer_body &m);
+    void offer_pull(offer_body &m);
+    transport::choice choose_path(const accept_body &m) const;
+    transport::outcome attach(const accept_body &m, const transport::choice &choice);
+    transport::outcome attach_landing(const accept_body &m, int user);
     void write_in_place(int partition);
     transport::outcome read_layout(const transport::wire_region &from);
     transport::outcome install_on_device();

@@ -12,18 +12,18 @@
 namespace mpix {
 
 // The receiver maps the send buffer if its own buffer is GPU memory, too.
-void send_request::offer_pull(control_message &m) {
+void send_request::offer_pull(offer_body &m) {
     transport::region buffer;
     why_not_pulled_ = place.owner->adopt(op.buffer, total_bytes(), buffer);
-    if (why_not_pulled_.empty()) why_not_pulled_ = place.owner->describe(buffer, m.landing);
+    if (why_not_pulled_.empty()) why_not_pulled_ = place.owner->describe(buffer, m.send_buffer);
     if (why_not_pulled_.empty())
         why_not_pulled_ = place.owner->allocate(static_cast<std::uint64_t>(op.partitions) * sizeof(std::uint64_t),
                                                 place.device, wanted_);
-    if (why_not_pulled_.empty()) why_not_pulled_ = place.owner->describe(wanted_, m.arrival);
+    if (why_not_pulled_.empty()) why_not_pulled_ = place.owner->describe(wanted_, m.wanted);
     if (why_not_pulled_.empty())
-        m.flags |= mpix::offer_pull;
+        m.flags.set(offer_flag::pull);
     else
-        m.landing = m.arrival = {};
+        m.send_buffer = m.wanted = {};
 }
 
 // Whether no group of the receiver has claimed the partition.

@@ -30,35 +30,27 @@ constexpr std::uint64_t gate_discard = ~std::uint64_t{0};
 
 // ---- setup: setup_mutex is held ---------------------------------------------------------------
 
-void send_request::peer_message(const control_message &m) {
-    switch (static_cast<control>(m.kind)) {
-        case control::accept:
-            if (!freed && peer_number == 0) accept(m);
-            break;
-        case control::withdraw:
-            if (m.from == peer_number) undo_match();
-            send_control(peer_world(), make_control(control::detach, number, m.from));
-            break;
-        case control::detach:
-            // From a receive that is no longer our match.
-            if (m.from != 0 && m.from != peer_number) break;
-            peer_gone = true;
-            // A receiver that refused us gives no more clear-to-send.
-            if (refusal_ != refused_not) detail::store_release(&words->gate, gate_discard);  // pairs: C2
-            break;
-        default:
-            break;  // not for senders
-    }
+void send_request::take_withdraw(std::uint64_t from) {
+    if (from == peer_number) undo_match();
+    send_control(peer_world(), {.from = number, .to = from, .body = detach_body{}});
 }
 
-void send_request::accept(const control_message &m) {
+void send_request::take_detach(std::uint64_t from) {
+    if (from != 0 && from != peer_number) return;  // from a receive that is no longer our match
+    peer_gone = true;
+    // A receiver that refused us gives no more clear-to-send.
+    if (refusal_ != refused_not) detail::store_release(&words->gate, gate_discard);  // pairs: C2
+}
+
+void send_request::take_accept(std::uint64_t from, const accept_body &m) {
+    if (freed || peer_number != 0) return;
     const std::lock_guard lock(engine);
-    peer_number = m.from;
-    control_message answer = make_control(control::connect, number, peer_number);
+    peer_number = from;
+    connect_body answer;
+    const auto reply = [&] { send_control(peer_world(), {.from = number, .to = peer_number, .body = answer}); };
     if (connected) {  // there is no path to that process, and the receiver knows
         answer.refusal = refused_unreachable;
-        send_control(peer_world(), answer);
-        return;
+        return reply();
     }
     refusal_ = m.refusal;
     if (m.refusal == refused_not) {
@@ -77,25 +69,26 @@ void send_request::accept(const control_message &m) {
             drop_route(false);
             refusal_ = refused_path;
             answer.refusal = refused_path;
-            tell_reason(answer, bad);
+            answer.reason = reason_for_peer(bad);
         }
         explain_send(*this, choice, movement_, slots_, bad);
         failure_ = std::move(bad);
     } else {
         if (m.refusal != refused_size)
-            failure_ = attempt([&m] { return transport::outcome(m.reason); });  // the error is the receiver's alone
-        explain_refusal(*this, m.reason);
+            failure_ =
+                attempt([&m] { return transport::outcome(m.reason.c_str()); });  // the error is the receiver's alone
+        explain_refusal(*this, m.reason.c_str());
     }
     if (refusal_ != refused_not) path_ = "none";
     if (refusal_ == refused_unreachable) detail::store_release(&words->gate, gate_discard);  // pairs: C2
     connected = true;
-    send_control(peer_world(), answer);
+    reply();
     progress_wake();
 }
 
 // The receiver has chosen the transport. It follows the same rules as this side, except that it does not know where the
 // send buffer is.
-transport::choice send_request::choose_path(const control_message &m) const {
+transport::choice send_request::choose_path(const accept_body &m) const {
     transport::ends pair;
     pair.by_network = transport::by_network(m.landing.transport);
     pair.receiver_on_gpu = m.landing.device != transport::on_host;
@@ -104,21 +97,22 @@ transport::choice send_request::choose_path(const control_message &m) const {
     return transport::choose(pair);
 }
 
-transport::outcome send_request::attach(const control_message &m, const transport::choice &choice) {
+transport::outcome send_request::attach(const accept_body &m, const transport::choice &choice) {
     if (m.arrival.transport != m.landing.transport)
         return "the receiver's landing and its flags are of different transports";
     if (choice.taken() == nullptr) return choice.why_not;
     if (choice.taken()->id != m.landing.transport) return "the receiver's landing has an impossible transport";
-    slots_ = m.flags & accept_slots;
+    slots_ = m.slots;
     if (slots_ == 2 && !transport::by_network(m.landing.transport))
         slots_ = slots_within(m.landing.bytes, total_bytes());
-    chunks_ = chunks_of(static_cast<std::uint64_t>(op.partitions), partition_bytes, (m.flags & accept_in_chunks) != 0);
+    chunks_ =
+        chunks_of(static_cast<std::uint64_t>(op.partitions), partition_bytes, m.flags.has(accept_flag::in_chunks));
     inline_buffer_ = {};
-    if ((m.flags & accept_inline) != 0)
+    if (m.flags.has(accept_flag::inline_buffer))
         inline_buffer_ = inline_buffer_for(static_cast<std::uint64_t>(op.partitions), partition_bytes, partition_bytes);
-    pulls_ = (m.flags & accept_pull) != 0;
+    pulls_ = m.flags.has(accept_flag::pull);
     if (pulls_ && (!why_not_pulled_.empty() || transport::by_network(m.landing.transport) ||
-                   m.landing.device == transport::on_host || m.layout.bytes != 0))
+                   m.landing.device == transport::on_host || m.landing_supplement.bytes != 0))
         return "the receiver wants to read the send buffer, which was not offered";
     const std::uint64_t flags_bytes = inline_buffer_ ? inline_buffer_.all
                                       : pulls_       ? bytes_with_rts(static_cast<std::uint64_t>(op.partitions))
@@ -128,8 +122,8 @@ transport::outcome send_request::attach(const control_message &m, const transpor
     const bool remote = transport::by_network(m.landing.transport), to_gpu = m.landing.device != transport::on_host;
     if (remote && to_gpu && (!offered_gpu_put_ || slots_ != 1 || chunks_.per_partition != 1))
         return "the receiver asks for puts into its GPU memory, which were not offered";
-    if (m.layout.bytes != 0 && to_gpu && !remote) {
-        if (auto bad = read_layout(m.layout); !bad.empty()) return bad;
+    if (m.landing_supplement.bytes != 0 && to_gpu && !remote) {
+        if (auto bad = read_layout(m.landing_supplement); !bad.empty()) return bad;
         if (total_bytes() == 0 || total_bytes() % static_cast<std::uint64_t>(landing_type_->size) != 0 || slots_ != 1)
             return "the receiver's datatype does not fit the message";
         span = span_of(*landing_type_, static_cast<std::int64_t>(total_bytes()) / landing_type_->size);
@@ -194,11 +188,12 @@ transport::outcome send_request::attach(const control_message &m, const transpor
 }
 
 // A region that is mapped here, or that a network puts to; or the receive buffer, if we have offered to write there.
-transport::outcome send_request::attach_landing(const control_message &m, int user) {
+transport::outcome send_request::attach_landing(const accept_body &m, int user) {
     if (transport::by_network(m.landing.transport) && m.landing.device != transport::on_host)
-        return wire_->id() == m.landing.transport ? gpu_wire_->attach(m.landing, m.layout, peer_world(), landing_)
-                                                  : "the peer is reached by a network that is not in use here";
-    in_place_ = (m.flags & accept_in_place) != 0;
+        return wire_->id() == m.landing.transport
+                   ? gpu_wire_->attach(m.landing, m.landing_supplement, peer_world(), landing_)
+                   : "the peer is reached by a network that is not in use here";
+    in_place_ = m.flags.has(accept_flag::in_place);
     if (!in_place_) return attach_peers(m.landing, user, landing_);
     if (!why_no_single_copy_.empty() || far_ == nullptr || slots_ != 1)
         return "the receiver asks for a single copy, which was not offered";

@@ -2,7 +2,6 @@
 #include "host/request/inquiry.h"
 
 #include <algorithm>
-#include <cstring>
 #include <new>
 #include <utility>
 #include <vector>
@@ -63,34 +62,33 @@ void inquire(request &r) {
     if (q.epoch != r.epoch()) q = {r.epoch(), false, {}, {}};
     // The sender of a pair knows the receiver's epoch from its clear-to-send.
     if (q.pending || !setup_running() || (r.kind == MPIX_KIND_SEND && r.connected)) return;
-    control_message m = make_control(control::inquire, r.number, r.peer_number);
-    m.communicator = r.op.members->name;
-    m.tag = r.op.tag;
-    m.flags = static_cast<std::uint32_t>(r.kind);
-    send_control(r.peer_world(), m);  // may fail for want of memory
+    const inquire_body question{.communicator = r.op.members->name,
+                                .by = r.kind == MPIX_KIND_SEND ? pair_side::send : pair_side::receive};
+    // May fail for want of memory.
+    send_control(r.peer_world(), {.from = r.number, .to = r.peer_number, .body = question});
     q.pending = true;
 }
 
-void answer_inquiry(int source, const control_message &question) {
-    control_message m = make_control(control::answer, 0, question.from);
-    const auto partner = live_requests().find(question.to);
+void answer_inquiry(int source, std::uint64_t from, std::uint64_t to, const inquire_body &question) {
+    answer_body answer;
+    const auto partner = live_requests().find(to);
     try {
         std::string text;
         if (partner != live_requests().end() && !partner->second->freed && partner->second->peer_world() == source)
             text = partner->second->standing();
         else
-            text = unmatched_with(source, question.flags == MPIX_KIND_SEND ? MPIX_KIND_RECV : MPIX_KIND_SEND,
+            text = unmatched_with(source, question.by == pair_side::send ? MPIX_KIND_RECV : MPIX_KIND_SEND,
                                   question.communicator);
-        std::strncpy(m.reason, text.c_str(), sizeof m.reason - 1);
+        answer.state.assign(text);
     } catch (const std::bad_alloc &) {  // the peer asks no more until it is answered
-        std::strncpy(m.reason, "no memory to describe its requests", sizeof m.reason - 1);
+        answer.state.assign("no memory to describe its requests");
     }
-    send_control(source, m);
+    send_control(source, {.to = from, .body = answer});
 }
 
-void take_answer(request &r, const control_message &answer) {
+void take_answer(request &r, const answer_body &answer) {
     if (!std::exchange(r.question.pending, false)) return;
-    r.question.answer = answer.reason;
+    r.question.answer = answer.state.c_str();
     r.question.answered = wait_clock::now();
 }
 

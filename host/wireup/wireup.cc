@@ -87,9 +87,7 @@ void part(std::uint64_t number) {
     const auto bound = s.bound_offer.find(number);
     offer &o = s.offers.at(bound->second);
     receive_of(number).part();
-    control_message m = make_control(control::withdraw, number, o.number);
-    m.flags = 1;
-    send_control(o.key.source, m);
+    send_control(o.key.source, {.from = number, .to = o.number, .body = withdraw_body{.by = pair_side::receive}});
     o.receiver = 0;
     s.bound_offer.erase(bound);
 }
@@ -152,32 +150,31 @@ void forget_offer(std::uint64_t arrival) {
     s.offers.erase(it);
 }
 
-void handle_offer(int source, const control_message &m) {
+void handle_offer(int source, std::uint64_t from, const offer_body &m) {
     setup_state &s = state();
     const std::uint64_t arrival = ++s.arrivals;
-    if (!s.offer_of.emplace(std::pair{source, m.from}, arrival).second) return;  // sent twice: not from a correct peer
+    if (!s.offer_of.emplace(std::pair{source, from}, arrival).second) return;  // sent twice: not from a correct peer
     const match_key key{m.communicator, source, m.tag};
-    const auto says = [&m](std::uint32_t flag) { return (m.flags & flag) != 0; };
     s.offers[arrival] = {.key = key,
-                         .number = m.from,
+                         .number = from,
                          .partitions = m.partitions,
                          .bytes = m.bytes,
-                         .has_devices = says(offer_has_devices),
-                         .in_place = says(offer_in_place),
-                         .gpu_put = says(offer_gpu_put),
-                         .inline_packed = says(offer_inline),
-                         .inline_to_gaps = says(offer_inline_to_gaps),
-                         .pull = says(offer_pull),
+                         .has_devices = m.flags.has(offer_flag::has_devices),
+                         .in_place = m.flags.has(offer_flag::in_place),
+                         .gpu_put = m.flags.has(offer_flag::gpu_put),
+                         .inline_packed = m.flags.has(offer_flag::inline_packed),
+                         .inline_to_gaps = m.flags.has(offer_flag::inline_to_gaps),
+                         .pull = m.flags.has(offer_flag::pull),
                          .words = m.words,
-                         .buffer = m.landing,
-                         .wanted = m.arrival,
-                         .no_network = m.reason};
+                         .buffer = m.send_buffer,
+                         .wanted = m.wanted,
+                         .no_network = m.no_network.c_str()};
     rearrange(key, s.order.add(key, matcher::send, arrival));
 }
 
-void handle_started_send(int source, const control_message &m) {
+void handle_started_send(int source, std::uint64_t from) {
     setup_state &s = state();
-    const auto known = s.offer_of.find({source, m.from});
+    const auto known = s.offer_of.find({source, from});
     if (known == s.offer_of.end()) return;
     const match_key key = s.offers.at(known->second).key;
     rearrange(key, s.order.start(key, matcher::send, known->second));
@@ -200,16 +197,16 @@ void bury(std::uint64_t number) {
 }
 
 // The sender freed its request before starting it, or its process has ended.
-void handle_withdrawn_send(int source, const control_message &m) {
+void handle_withdrawn_send(int source, std::uint64_t from) {
     setup_state &s = state();
-    const auto known = s.offer_of.find({source, m.from});
+    const auto known = s.offer_of.find({source, from});
     if (known == s.offer_of.end()) return;
     const std::uint64_t arrival = known->second;
     const match_key key = s.offers.at(arrival).key;
     const std::uint64_t receiver = s.offers.at(arrival).receiver;
     s.bound_offer.erase(receiver);
     forget_offer(arrival);
-    send_control(source, make_control(control::detach, 0, m.from));
+    send_control(source, {.to = from, .body = detach_body{}});
     if (const auto partner = s.live.find(receiver); partner != s.live.end()) {
         auto &r = static_cast<receive_request &>(*partner->second);
         if (r.freed) {
@@ -226,32 +223,57 @@ void handle_withdrawn_send(int source, const control_message &m) {
 }
 
 // The request that a message is for. Its peer must be the process that sent the message.
-request *addressee(int source, const control_message &m) {
-    const auto it = state().live.find(m.to);
+request *addressee(int source, std::uint64_t to) {
+    const auto it = state().live.find(to);
     if (it == state().live.end()) return nullptr;
     request &r = *it->second;
     return !r.null_peer() && r.peer_world() == source ? &r : nullptr;
 }
 
-void handle(int source, const control_message &m) {
-    if (state().processes.known_to_have_ended(source)) return;  // its requests have failed, for good
-    const auto kind = static_cast<control>(m.kind);
-    if (kind == control::introduce) return state().channel.take_introduction(source, m);
-    if (kind == control::offer) return handle_offer(source, m);
-    if (kind == control::started) return handle_started_send(source, m);
-    if (kind == control::withdraw && m.flags == 0) return handle_withdrawn_send(source, m);
-    if (kind == control::inquire) return answer_inquiry(source, m);
-    request *r = addressee(source, m);
-    if (r == nullptr) {
-        // A receive withdraws from a send that we have freed; it waits for our DETACH.
-        if (kind == control::withdraw) send_control(source, make_control(control::detach, m.to, m.from));
-        return;
-    }
-    if (kind == control::answer) return take_answer(*r, m);
+// A message to a request of ours, which `take` gives to it. False: there is no such request.
+template <class Take>
+bool hand_to_request(int source, std::uint64_t to, const Take &take) {
+    request *const r = addressee(source, to);
+    if (r == nullptr) return false;
     const std::uint64_t number = r->number;
-    r->peer_message(m);
+    take(*r);
     update_waiting(*r);
     if (r->freed && r->peer_gone && !r->parting()) bury(number);
+    return true;
+}
+
+// One function for each kind of message.
+struct message_handler {
+    int source;
+    std::uint64_t from, to;
+
+    void operator()(const offer_body &body) const { handle_offer(source, from, body); }
+    void operator()(const started_body &) const { handle_started_send(source, from); }
+    void operator()(const introduce_body &body) const { state().channel.take_introduction(source, body); }
+    void operator()(const inquire_body &body) const { answer_inquiry(source, from, to, body); }
+    void operator()(const answer_body &body) const {
+        if (request *const r = addressee(source, to); r != nullptr) take_answer(*r, body);
+    }
+    void operator()(const accept_body &body) const {
+        hand_to_request(source, to, [&](request &r) { r.take_accept(from, body); });
+    }
+    void operator()(const connect_body &body) const {
+        hand_to_request(source, to, [&](request &r) { r.take_connect(from, body); });
+    }
+    void operator()(const detach_body &) const {
+        hand_to_request(source, to, [&](request &r) { r.take_detach(from); });
+    }
+    void operator()(const withdraw_body &body) const {
+        if (body.by == pair_side::send) return handle_withdrawn_send(source, from);
+        // A receive withdraws from a send that we may have freed; it waits for our DETACH.
+        if (!hand_to_request(source, to, [&](request &r) { r.take_withdraw(from); }))
+            send_control(source, {.from = to, .to = from, .body = detach_body{}});
+    }
+};
+
+void handle(int source, const control_message &m) {
+    if (state().processes.known_to_have_ended(source)) return;  // its requests have failed, for good
+    std::visit(message_handler{.source = source, .from = m.from, .to = m.to}, m.body);
 }
 
 // The user frees the request: tell the peer.
@@ -270,15 +292,16 @@ void part_from_peer(request &r) {
         if (!r.parting()) s.live.erase(r.number);
     } else if (r.epoch() == 0) {
         // Undo the match.
-        control_message m = make_control(control::withdraw, r.number, r.peer_number);
-        m.flags = is_send ? 0 : 1;
-        send_control(r.peer_world(), m);
+        send_control(r.peer_world(), {.from = r.number,
+                                      .to = r.peer_number,
+                                      .body = withdraw_body{.by = is_send ? pair_side::send : pair_side::receive}});
         if (const auto bound = s.bound_offer.find(r.number); bound != s.bound_offer.end()) {
             s.offers.at(bound->second).receiver = 0;
             s.bound_offer.erase(bound);
         }
     } else {
-        if (r.peer_number != 0) send_control(r.peer_world(), make_control(control::detach, r.number, r.peer_number));
+        if (r.peer_number != 0)
+            send_control(r.peer_world(), {.from = r.number, .to = r.peer_number, .body = detach_body{}});
         if (r.peer_gone && !r.parting()) bury(r.number);
     }
     update_waiting(r);
@@ -365,7 +388,7 @@ bool all_come_here() {
 const transport::safe_map<std::uint64_t, std::shared_ptr<request>> &live_requests() { return state().live; }
 const transport::safe_map<std::uint64_t, offer> &offers_here() { return state().offers; }
 
-void send_control(int world_rank, control_message message) { state().channel.send(world_rank, message); }
+void send_control(int world_rank, const control_message &message) { state().channel.send(world_rank, message); }
 
 transport::network *network_to(int world_rank, transport::outcome &why_not) {
     return state().processes.shares_memory(world_rank) ? nullptr : transport::between_nodes(why_not);
@@ -446,9 +469,9 @@ void join(const std::shared_ptr<request> &r) {
     setup_state &s = state();
     r->number = ++s.joined;
     if (r->kind == MPIX_KIND_SEND) {
-        const control_message offered = static_cast<send_request &>(*r).make_offer();
+        const offer_body offered = static_cast<send_request &>(*r).make_offer();
         s.live[r->number] = r;
-        send_control(r->peer_world(), offered);
+        send_control(r->peer_world(), {.from = r->number, .body = offered});
     } else {
         s.live[r->number] = r;
         const match_key key = r->key();
@@ -462,7 +485,7 @@ void first_start(request &r) {
     const std::lock_guard lock(setup_mutex());
     const match_key key = r.key();
     if (r.kind == MPIX_KIND_SEND)
-        send_control(r.peer_world(), make_control(control::started, r.number, 0));
+        send_control(r.peer_world(), {.from = r.number, .body = started_body{}});
     else
         rearrange(key, state().order.start(key, matcher::receive, r.number));
 }
