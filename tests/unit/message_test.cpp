@@ -209,6 +209,11 @@ TEST_CASE("each field that can be wrong by itself is refused") {
     are_refused<offer_body>({
         {"no partitions", [](offer_body &b) { b.partitions = 0; }},
         {"negative partitions", [](offer_body &b) { b.partitions = -6; }},
+        {"negative partitions of an empty message",
+         [](offer_body &b) {
+             b.partitions = -6;
+             b.bytes = 0;
+         }},
         {"bytes do not divide", [](offer_body &b) { b.bytes += 1; }},
         {"too many bytes", [](offer_body &b) { b.bytes = std::uint64_t{6} << 60; }},
         {"an unknown flag", [](offer_body &b) { b.flags = {64}; }},
@@ -225,6 +230,11 @@ TEST_CASE("each field that can be wrong by itself is refused") {
         {"an unknown refusal", [](accept_body &b) { b.refusal = static_cast<refusal_reason>(4); }},
         {"no partitions", [](accept_body &b) { b.partitions = 0; }},
         {"negative partitions", [](accept_body &b) { b.partitions = -6; }},
+        {"negative partitions of an empty message",
+         [](accept_body &b) {
+             b.partitions = -6;
+             b.bytes = 0;
+         }},
         {"bytes do not divide", [](accept_body &b) { b.bytes += 1; }},
         {"too many bytes", [](accept_body &b) { b.bytes = std::uint64_t{6} << 60; }},
         {"no slots", [](accept_body &b) { b.slots = 0; }},
