@@ -8,7 +8,7 @@
 
 #include "host/format.h"
 #include "host/progress.h"
-#include "host/wireup/wireup.h"
+#include "host/wireup/state.h"
 #include "transport/reserve.h"
 
 namespace mpix {
@@ -35,7 +35,7 @@ std::string listed(const char *kind, const std::vector<unmatched> &all) {
 // This process's requests of that kind to the given process that are not matched yet.
 std::string unmatched_with(int world_rank, mpix_kind kind, std::uint64_t communicator) {
     std::vector<unmatched> all;
-    for (const auto &[number, r] : live_requests())
+    for (const auto &[number, r] : setup().live)
         if (r->kind == kind && !r->freed && r->peer_number == 0 && r->peer_world() == world_rank)
             all.push_back({r->op.tag, r->op.members->name == communicator});
     return listed(kind == MPIX_KIND_SEND ? "send" : "receive", all);
@@ -44,7 +44,7 @@ std::string unmatched_with(int world_rank, mpix_kind kind, std::uint64_t communi
 // The other process's unmatched sends, from the OFFERs that have arrived here; empty if there are none.
 std::string unmatched_offers(int world_rank, std::uint64_t communicator) {
     std::vector<unmatched> all;
-    for (const auto &[arrival, o] : offers_here())
+    for (const auto &[arrival, o] : setup().offers)
         if (o.key.source == world_rank && o.receiver == 0)
             all.push_back({o.key.tag, o.key.communicator == communicator});
     return all.empty() ? "" : listed("send", all);
@@ -71,10 +71,10 @@ void inquire(request &r) {
 
 void answer_inquiry(int source, std::uint64_t from, std::uint64_t to, const inquire_body &question) {
     answer_body answer;
-    const auto partner = live_requests().find(to);
+    const auto partner = setup().live.find(to);
     try {
         std::string text;
-        if (partner != live_requests().end() && !partner->second->freed && partner->second->peer_world() == source)
+        if (partner != setup().live.end() && !partner->second->freed && partner->second->peer_world() == source)
             text = partner->second->standing();
         else
             text = unmatched_with(source, question.by == pair_side::send ? MPIX_KIND_RECV : MPIX_KIND_SEND,

@@ -1,23 +1,17 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "host/wireup/wireup.h"
 
-#include <mpix/device.cuh>
-#include <time.h>
-
-#include <atomic>
-#include <new>
+#include <utility>
+#include <variant>
 
 #include "host/config.h"
-#include "host/control/channel.h"
-#include "host/control/peers.h"
-#include "host/export/device_request.h"
-#include "host/format.h"
 #include "host/progress.h"
 #include "host/protocol/inline_threshold.h"
 #include "host/request/explain.h"
 #include "host/transfer/receive.h"
 #include "host/transfer/send.h"
-#include "host/wireup/matcher.h"
+#include "host/wireup/peer_watch.h"
+#include "host/wireup/state.h"
 #include "host/wireup/wait_for_all.h"
 
 namespace mpix {
@@ -26,64 +20,11 @@ namespace {
 // How long a pair of two started requests waits for an earlier, undecided place (see matcher.h).
 constexpr std::int64_t doubt_ms = 1000;
 
-// All guarded by setup_mutex, except the atomics. A step changes several of these together; their memory comes from the
-// reserve, so that no step fails half-way.
-struct setup_state {
-    std::atomic<bool> running{false};
-    bool thread_safe = false, one_thread = false;
-
-    matcher order;
-    transport::safe_map<match_key, std::int64_t> in_doubt_since;
-    transport::safe_map<std::uint64_t, std::shared_ptr<request>> live;           // by number; freed ones until bury()
-    transport::safe_map<std::uint64_t, offer> offers;                            // by order of arrival
-    transport::safe_map<std::pair<int, std::uint64_t>, std::uint64_t> offer_of;  // (source, their number) to arrival
-    transport::safe_map<std::uint64_t, std::uint64_t> bound_offer;               // receive's number to arrival
-    std::uint64_t arrivals = 0, joined = 0;
-    std::atomic<std::size_t> waiting_requests{0};  // requests that wait for a control message
-
-    // Ends of processes, noticed by threads that hold locks under which they may not call us.
-    std::mutex ends_mutex;
-    transport::safe_vector<int> ends_met;  // guarded by ends_mutex
-    std::atomic<bool> end_met{false};
-
-    process_table processes;
-    control_channel channel{processes};
-    std::int64_t next_watch_ms = 0;
-    std::uint64_t longest_unmatched = 0;        // of the active requests, by number
-    std::atomic<std::int64_t> unmatched_ms{0};  // for how long; a hint to look
-};
-
-setup_state &state() {
-    static setup_state *const s = new setup_state;
-    return *s;
-}
-
-// Count the requests that may need a control message; the progress thread sleeps while there are none. Until the first
-// epoch is over, the peer may still withdraw, and another request take its place; this holds for a refused pair as
-// well. Freed requests are not counted.
-void update_waiting(request &r) {
-    const bool waits =
-        !r.freed && !(r.connected && r.acquainted) && !state().processes.known_to_have_ended(r.peer_world());
-    if (r.waiting.load(std::memory_order_relaxed) == waits) return;
-    r.waiting.store(waits, std::memory_order_relaxed);  // relaxed: it orders no other memory
-    if (waits)
-        state().waiting_requests.fetch_add(1, std::memory_order_acq_rel);  // pairs: H7
-    else
-        state().waiting_requests.fetch_sub(1, std::memory_order_acq_rel);  // pairs: H7
-}
-
-// A clock with a resolution of a few milliseconds, which is cheap to read.
-std::int64_t coarse_ms() {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC_COARSE, &t);
-    return std::int64_t{t.tv_sec} * 1000 + t.tv_nsec / 1000000;
-}
-
-receive_request &receive_of(std::uint64_t number) { return static_cast<receive_request &>(*state().live.at(number)); }
+receive_request &receive_of(std::uint64_t number) { return static_cast<receive_request &>(*setup().live.at(number)); }
 
 // Undo the match of this receive. Its send may be matched with another.
 void part(std::uint64_t number) {
-    setup_state &s = state();
+    setup_state &s = setup();
     const auto bound = s.bound_offer.find(number);
     offer &o = s.offers.at(bound->second);
     receive_of(number).part();
@@ -93,7 +34,7 @@ void part(std::uint64_t number) {
 }
 
 void bind(std::uint64_t arrival, std::uint64_t number) {
-    setup_state &s = state();
+    setup_state &s = setup();
     offer &o = s.offers.at(arrival);
     s.bound_offer[number] = arrival;
     o.receiver = number;
@@ -102,7 +43,7 @@ void bind(std::uint64_t arrival, std::uint64_t number) {
 
 // Apply the matcher's result: first undo the matches that no longer hold, then make the new ones.
 void rearrange(const match_key &key, const matcher::change &change) {
-    setup_state &s = state();
+    setup_state &s = setup();
     const auto each_place = [&change](const auto &act) {
         for (const matcher::pair &p : change.final) act(p);
         for (const matcher::pair &p : change.places) act(p);
@@ -130,7 +71,7 @@ void rearrange(const match_key &key, const matcher::change &change) {
 }
 
 void end_doubts() {
-    setup_state &s = state();
+    setup_state &s = setup();
     if (s.in_doubt_since.empty()) return;
     const std::int64_t now = coarse_ms();
     transport::safe_vector<match_key> over;
@@ -142,16 +83,8 @@ void end_doubts() {
     }
 }
 
-void forget_offer(std::uint64_t arrival) {
-    setup_state &s = state();
-    const auto it = s.offers.find(arrival);
-    if (it == s.offers.end()) return;
-    s.offer_of.erase({it->second.key.source, it->second.number});
-    s.offers.erase(it);
-}
-
 void handle_offer(int source, std::uint64_t from, const offer_body &m) {
-    setup_state &s = state();
+    setup_state &s = setup();
     const std::uint64_t arrival = ++s.arrivals;
     if (!s.offer_of.emplace(std::pair{source, from}, arrival).second) return;  // sent twice: not from a correct peer
     const match_key key{m.communicator, source, m.tag};
@@ -173,32 +106,16 @@ void handle_offer(int source, std::uint64_t from, const offer_body &m) {
 }
 
 void handle_started_send(int source, std::uint64_t from) {
-    setup_state &s = state();
+    setup_state &s = setup();
     const auto known = s.offer_of.find({source, from});
     if (known == s.offer_of.end()) return;
     const match_key key = s.offers.at(known->second).key;
     rearrange(key, s.order.start(key, matcher::send, known->second));
 }
 
-void bury(std::uint64_t number) {
-    setup_state &s = state();
-    // A peer that may still write here must not hit memory that has been reused, so it is kept to the end. Nor is it
-    // freed while a kernel of the library works with it (busy). We must not wait for that kernel: it may be waiting for
-    // room on the GPU.
-    if (const auto it = s.live.find(number);
-        it != s.live.end() && (s.processes.may_still_write(it->second->peer_world()) || it->second->busy()))
-        return;
-    const auto offer_it = s.bound_offer.find(number);
-    if (offer_it != s.bound_offer.end()) {
-        forget_offer(offer_it->second);
-        s.bound_offer.erase(offer_it);
-    }
-    s.live.erase(number);
-}
-
 // The sender freed its request before starting it, or its process has ended.
 void handle_withdrawn_send(int source, std::uint64_t from) {
-    setup_state &s = state();
+    setup_state &s = setup();
     const auto known = s.offer_of.find({source, from});
     if (known == s.offer_of.end()) return;
     const std::uint64_t arrival = known->second;
@@ -224,8 +141,8 @@ void handle_withdrawn_send(int source, std::uint64_t from) {
 
 // The request that a message is for. Its peer must be the process that sent the message.
 request *addressee(int source, std::uint64_t to) {
-    const auto it = state().live.find(to);
-    if (it == state().live.end()) return nullptr;
+    const auto it = setup().live.find(to);
+    if (it == setup().live.end()) return nullptr;
     request &r = *it->second;
     return !r.null_peer() && r.peer_world() == source ? &r : nullptr;
 }
@@ -249,7 +166,7 @@ struct message_handler {
 
     void operator()(const offer_body &body) const { handle_offer(source, from, body); }
     void operator()(const started_body &) const { handle_started_send(source, from); }
-    void operator()(const introduce_body &body) const { state().channel.take_introduction(source, body); }
+    void operator()(const introduce_body &body) const { setup().channel.take_introduction(source, body); }
     void operator()(const inquire_body &body) const { answer_inquiry(source, from, to, body); }
     void operator()(const answer_body &body) const {
         if (request *const r = addressee(source, to); r != nullptr) take_answer(*r, body);
@@ -272,13 +189,13 @@ struct message_handler {
 };
 
 void handle(int source, const control_message &m) {
-    if (state().processes.known_to_have_ended(source)) return;  // its requests have failed, for good
+    if (setup().processes.known_to_have_ended(source)) return;  // its requests have failed, for good
     std::visit(message_handler{.source = source, .from = m.from, .to = m.to}, m.body);
 }
 
 // The user frees the request: tell the peer.
 void part_from_peer(request &r) {
-    setup_state &s = state();
+    setup_state &s = setup();
     r.freed = true;
     if (config().check) r.home->head = 0;  // makes calls with the handle fail
     const bool is_send = r.kind == MPIX_KIND_SEND;
@@ -310,72 +227,11 @@ void part_from_peer(request &r) {
               r.epoch() == 0 ? s.order.free(key, matcher::receive, r.number) : s.order.remove(key, {send, r.number}));
 }
 
-void fail_requests_with(int world_rank) {
-    // What the process sent may have arrived without having been taken from the network yet.
-    transport::network *const network = transport::network_in_use();
-    try_step([network] {
-        for (int round = 0; network != nullptr && round < 1000 && network->progress();) ++round;
-    });
-    transport::safe_vector<std::uint64_t> unneeded;
-    for (const auto &[number, r] : state().live) {
-        if (r->peer_world() != world_rank) continue;
-        if (r->freed) unneeded.push_back(number);
-        r->peer_ended();
-        update_waiting(*r);
-    }
-    if (network != nullptr) network->give_up(world_rank);
-    for (const std::uint64_t number : unneeded) bury(number);
-    state().order.remove_source(world_rank);
-    std::erase_if(state().in_doubt_since, [world_rank](const auto &entry) { return entry.first.source == world_rank; });
-}
-
-// Check the processes of peers whose epoch has been running for a while. While epochs complete, the system is not
-// asked.
-void watch_peers() {
-    setup_state &s = state();
-    const std::int64_t now = coarse_ms();
-    if (now < s.next_watch_ms) return;
-    s.next_watch_ms = now + watch_period_ms;
-    transport::safe_set<int> suspects;
-    std::int64_t longest_ms = 0;
-    for (const auto &[number, r] : s.live) {
-        if (r->in_same_epoch_still()) suspects.insert(r->peer_world());
-        // Of two the receive, for which kernels wait.
-        const std::int64_t ms = r->unmatched_ms(now);
-        if (ms > longest_ms || (ms != 0 && ms == longest_ms && r->kind == MPIX_KIND_RECV)) {
-            longest_ms = ms;
-            s.longest_unmatched = number;
-        }
-    }
-    s.unmatched_ms.store(longest_ms, std::memory_order_relaxed);
-    transport::network *const network = transport::network_in_use();
-    for (const int world_rank : suspects) {
-        const bool lost = network != nullptr && !network->lost(world_rank).empty();
-        if (lost) s.processes.give_up(world_rank);
-        if (lost || s.processes.ended(world_rank)) fail_requests_with(world_rank);
-    }
-}
-
-void take_met_ends() {
-    setup_state &s = state();
-    if (!s.end_met.load(std::memory_order_acquire)) return;  // pairs: H8
-    transport::safe_vector<int> met;
-    {
-        const std::lock_guard lock(s.ends_mutex);
-        met.swap(s.ends_met);
-        s.end_met.store(false, std::memory_order_release);  // pairs: H8
-    }
-    for (const int world_rank : met) {
-        s.processes.note_end(world_rank);
-        fail_requests_with(world_rank);
-    }
-}
-
 // Every process answers messages until all are here; only an unfinished non-blocking barrier tells that.
 bool all_come_here() {
     MPI_Request barrier;
-    state().channel.begin_barrier(barrier);
-    return wait_for_all(state().processes, patience::endless, "called it", [&barrier] {
+    setup().channel.begin_barrier(barrier);
+    return wait_for_all(setup().processes, patience::endless, "called it", [&barrier] {
         progress_poll();
         int all_here = 0;
         PMPI_Test(&barrier, &all_here, MPI_STATUS_IGNORE);
@@ -385,38 +241,23 @@ bool all_come_here() {
 
 }  // namespace
 
-const transport::safe_map<std::uint64_t, std::shared_ptr<request>> &live_requests() { return state().live; }
-const transport::safe_map<std::uint64_t, offer> &offers_here() { return state().offers; }
-
-void send_control(int world_rank, const control_message &message) { state().channel.send(world_rank, message); }
+void send_control(int world_rank, const control_message &message) { setup().channel.send(world_rank, message); }
 
 transport::network *network_to(int world_rank, transport::outcome &why_not) {
-    return state().processes.shares_memory(world_rank) ? nullptr : transport::between_nodes(why_not);
+    return setup().processes.shares_memory(world_rank) ? nullptr : transport::between_nodes(why_not);
 }
 
 const transport::peer_memory *memory_of(int world_rank, transport::outcome &why_not) {
-    return state().processes.memory_of(world_rank, why_not);
+    return setup().processes.memory_of(world_rank, why_not);
 }
 
 transport::outcome introduce_to(int world_rank, transport::network &network) {
-    return state().channel.introduce_to(world_rank, network);
-}
-
-void met_end_of(int world_rank) {
-    setup_state &s = state();
-    const std::lock_guard lock(s.ends_mutex);
-    s.ends_met.push_back(world_rank);
-    s.end_met.store(true, std::memory_order_release);  // pairs: H8
-}
-
-bool process_has_ended(int world_rank) {
-    const std::lock_guard lock(setup_mutex());
-    return state().processes.ended(world_rank);
+    return setup().channel.introduce_to(world_rank, network);
 }
 
 void start_setup(bool thread_safe, bool one_thread) {
     const std::lock_guard lock(setup_mutex());
-    setup_state &s = state();
+    setup_state &s = setup();
     static_cast<void>(this_world_rank());  // asks, for the progress thread
     s.thread_safe = thread_safe;
     s.one_thread = one_thread;
@@ -426,7 +267,7 @@ void start_setup(bool thread_safe, bool one_thread) {
 }
 
 void stop_setup() {
-    setup_state &s = state();
+    setup_state &s = setup();
     if (!s.running.load(std::memory_order_acquire)) return;  // pairs: H9
     end_measuring_inline();
     const bool complete = all_come_here();
@@ -452,21 +293,21 @@ void stop_setup() {
         s.channel.close();
 }
 
-bool setup_running() { return state().running.load(std::memory_order_acquire); }  // pairs: H9
-bool one_thread_calls() { return state().one_thread; }
+bool setup_running() { return setup().running.load(std::memory_order_acquire); }  // pairs: H9
+bool one_thread_calls() { return setup().one_thread; }
 
-bool is_committed(MPI_Datatype datatype) { return !setup_running() || state().channel.takes(datatype); }
-bool setup_thread_safe() { return state().thread_safe; }
-bool setup_in_background() { return state().thread_safe || state().processes.all_share_memory(); }
+bool is_committed(MPI_Datatype datatype) { return !setup_running() || setup().channel.takes(datatype); }
+bool setup_thread_safe() { return setup().thread_safe; }
+bool setup_in_background() { return setup().thread_safe || setup().processes.all_share_memory(); }
 bool setup_pending() {
-    return state().waiting_requests.load(std::memory_order_acquire) != 0 || state().channel.holds_any();  // pairs: H7
+    return setup().waiting_requests.load(std::memory_order_acquire) != 0 || setup().channel.holds_any();  // pairs: H7
 }
 
 void join(const std::shared_ptr<request> &r) {
     if (r->null_peer()) return explain_null(*r);
     const std::lock_guard lock(setup_mutex());
     transport::require_reserve();
-    setup_state &s = state();
+    setup_state &s = setup();
     r->number = ++s.joined;
     if (r->kind == MPIX_KIND_SEND) {
         const offer_body offered = static_cast<send_request &>(*r).make_offer();
@@ -487,7 +328,7 @@ void first_start(request &r) {
     if (r.kind == MPIX_KIND_SEND)
         send_control(r.peer_world(), {.from = r.number, .body = started_body{}});
     else
-        rearrange(key, state().order.start(key, matcher::receive, r.number));
+        rearrange(key, setup().order.start(key, matcher::receive, r.number));
 }
 
 void leave(const std::shared_ptr<request> &r) {
@@ -506,20 +347,8 @@ void first_epoch_over(request &r) {
     update_waiting(r);
 }
 
-std::shared_ptr<request> longest_unmatched(double least, double &waited) {
-    setup_state &s = state();
-    const auto least_ms = static_cast<std::int64_t>(1e3 * least);
-    if (s.unmatched_ms.load(std::memory_order_relaxed) <= least_ms) return nullptr;
-    const std::lock_guard lock(setup_mutex());
-    const auto it = s.live.find(s.longest_unmatched);
-    if (it == s.live.end()) return nullptr;
-    const std::int64_t ms = it->second->unmatched_ms(coarse_ms());  // it may have been matched since
-    waited = 1e-3 * static_cast<double>(ms);
-    return ms > least_ms ? it->second : nullptr;
-}
-
 void poll_setup() {
-    setup_state &s = state();
+    setup_state &s = setup();
     std::unique_lock lock(setup_mutex(), std::try_to_lock);
     if (!lock || !s.running.load(std::memory_order_acquire)) return;  // pairs: H9
     // If memory runs out, the remaining messages wait for the next call.
