@@ -170,9 +170,10 @@ int class_of(const transport::outcome &why) {
     return why == no_memory || std::string_view(why).ends_with(by_system) ? MPI_ERR_NO_MEM : MPI_ERR_OTHER;
 }
 
-void tell_reason(control_message &answer, const transport::outcome &why) {
-    const char *const told = why == no_memory ? "the process at the other end has no memory" : why.c_str();
-    std::strncpy(answer.reason, told, sizeof answer.reason - 1);
+control_text reason_for_peer(const transport::outcome &why) {
+    control_text told;
+    told.assign(why == no_memory ? std::string_view("the process at the other end has no memory") : why);
+    return told;
 }
 
 void request::start() {

@@ -106,8 +106,12 @@ public:
     // The user frees it: give up what the peer does not need to wait for. setup_mutex is held.
     virtual void on_leave() {}
 
-    // The peer's side of the setup; setup_mutex is held.
-    virtual void peer_message(const control_message &message) = 0;
+    // The peer's side of the setup; setup_mutex is held. `from`: the peer's number of its request. What is not for this
+    // side of a pair is ignored.
+    virtual void take_accept(std::uint64_t /*from*/, const accept_body &) {}
+    virtual void take_connect(std::uint64_t /*from*/, const connect_body &) {}
+    virtual void take_withdraw(std::uint64_t /*from*/) {}  // by a receive
+    virtual void take_detach(std::uint64_t from) = 0;
 
     // The peer's process has ended: what is not complete never will be. setup_mutex is held.
     virtual void peer_ended() = 0;
@@ -199,7 +203,7 @@ protected:
     std::atomic<bool> active_{false};
     std::uint64_t epoch_ = 0;
     transport::outcome failure_;  // the pair cannot work; guarded by setup_mutex until gate opens
-    std::uint32_t refusal_ = refused_not;
+    refusal_reason refusal_ = refused_not;
     bool peer_ended_ = false;              // and so its epoch has failed, and all later ones will; guarded by `engine`
     std::uint64_t watched_word_ = 0;       // the epoch word, when it was last looked at; guarded by setup_mutex
     std::int64_t unmatched_since_ms_ = 0;  // 0: it is not
@@ -225,8 +229,8 @@ bool try_step(const Step &step) {
         return false;
     }
 }
-// Put it into a message to the peer.
-void tell_reason(control_message &answer, const transport::outcome &why);
+// As a message tells the peer of it.
+control_text reason_for_peer(const transport::outcome &why);
 
 // Every partitioned request of this process, by the MPI library's handle.
 inline handle_table<request> &requests() {

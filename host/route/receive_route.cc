@@ -183,15 +183,16 @@ transport::outcome make_receive_route(const receive_match &match, std::shared_pt
     return bad;
 }
 
-transport::outcome describe(const receive_route &route, const request &receive, control_message &answer) {
+transport::outcome describe(const receive_route &route, const request &receive, accept_body &answer) {
     transport::network *const wire = route.link.wire;
     const transport::region &arrival = route.arrival->region;
-    answer.flags = static_cast<std::uint32_t>(std::min<std::uint64_t>(route.slots, 2)) |
-                   (route.delivery != nullptr && !route.by_puts() ? accept_in_chunks : 0) |
-                   (route.inline_buffer ? accept_inline : 0) | (route.in_place ? accept_in_place : 0) |
-                   (route.pulls ? accept_pull : 0);
+    answer.slots = static_cast<std::uint32_t>(std::min<std::uint64_t>(route.slots, 2));
+    answer.flags.set(accept_flag::in_chunks, route.delivery != nullptr && !route.by_puts());
+    answer.flags.set(accept_flag::inline_buffer, bool(route.inline_buffer));
+    answer.flags.set(accept_flag::in_place, route.in_place);
+    answer.flags.set(accept_flag::pull, route.pulls);
     if (wire != nullptr) {
-        if (auto bad = route.by_puts() ? gpu_wire()->describe(route.landing, answer.landing, answer.layout)
+        if (auto bad = route.by_puts() ? gpu_wire()->describe(route.landing, answer.landing, answer.landing_supplement)
                                        : wire->describe(route.landing, answer.landing);
             !bad.empty())
             return bad;
@@ -205,7 +206,7 @@ transport::outcome describe(const receive_route &route, const request &receive, 
     transport::transport &arrivals = route.flags_on_device ? *route.owner : transport::node_memory();
     if (auto bad = arrivals.describe(arrival, answer.arrival); !bad.empty()) return bad;
     if (const transport::region &layout = route.layout.region; layout)
-        if (auto bad = transport::node_memory().describe(layout, answer.layout); !bad.empty()) return bad;
+        if (auto bad = transport::node_memory().describe(layout, answer.landing_supplement); !bad.empty()) return bad;
     return transport::node_memory().describe(receive.words_region, answer.words);
 }
 

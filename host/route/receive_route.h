@@ -96,7 +96,7 @@ struct receive_match {
 transport::outcome make_receive_route(const receive_match &match, std::shared_ptr<const receive_route> &out,
                                       std::unique_ptr<const sender_buffer> &pulled);
 // For the ACCEPT.
-transport::outcome describe(const receive_route &route, const request &receive, control_message &answer);
+transport::outcome describe(const receive_route &route, const request &receive, accept_body &answer);
 
 // The user's own buffer in GPU memory, as a region that a sender on this node maps.
 transport::outcome adopt_buffer(const request &receive, transport::region &out);

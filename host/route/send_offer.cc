@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "host/route/send_offer.h"
 
-#include <cstring>
 #include <utility>
 
 #include "device/kernels/gpu_pack.h"
@@ -24,20 +23,20 @@ void offer_single_copy(const request &send, send_offer &o) {
 }
 
 // The receiver maps the send buffer if its own buffer is GPU memory, too.
-void offer_buffer(const request &send, send_offer &o, control_message &m) {
+void offer_buffer(const request &send, send_offer &o, offer_body &m) {
     transport::transport &gpus = *send.place.owner;
     transport::region buffer;
     std::string &why_not = o.pull.why_not;
     why_not = gpus.adopt(send.op.buffer, send.total_bytes(), buffer);
-    if (why_not.empty()) why_not = gpus.describe(buffer, m.landing);
+    if (why_not.empty()) why_not = gpus.describe(buffer, m.send_buffer);
     if (why_not.empty())
         why_not = gpus.allocate(static_cast<std::uint64_t>(send.op.partitions) * sizeof(std::uint64_t),
                                 send.place.device, o.wanted);
-    if (why_not.empty()) why_not = gpus.describe(o.wanted, m.arrival);
+    if (why_not.empty()) why_not = gpus.describe(o.wanted, m.wanted);
     if (why_not.empty())
-        m.flags |= offer_pull;
+        m.flags.set(offer_flag::pull);
     else
-        m.landing = m.arrival = {};
+        m.send_buffer = m.wanted = {};
 }
 
 }  // namespace
@@ -54,14 +53,13 @@ send_offer::~send_offer() {
     if (wanted) place.owner->release(wanted);
 }
 
-control_message make_offer(const request &send, const pull_terms &pull, std::unique_ptr<const send_offer> &out) {
+offer_body make_offer(const request &send, const pull_terms &pull, std::unique_ptr<const send_offer> &out) {
     auto o = std::make_unique<send_offer>(send.place, pull);
-    control_message m = make_control(control::offer, send.number, 0);
-    m.communicator = send.op.members->name;
-    m.tag = send.op.tag;
-    m.partitions = send.op.partitions;
-    m.bytes = send.total_bytes();
-    if (transport::devices() != nullptr) m.flags |= offer_has_devices;
+    offer_body m{.communicator = send.op.members->name,
+                 .tag = send.op.tag,
+                 .partitions = send.op.partitions,
+                 .bytes = send.total_bytes()};
+    m.flags.set(offer_flag::has_devices, transport::devices() != nullptr);
     transport::outcome bad;
     transport::network *const wire = network_to(send.peer_world(), bad);
     o->link = {wire, send.peer_world()};
@@ -69,21 +67,22 @@ control_message make_offer(const request &send, const pull_terms &pull, std::uni
     if (wire != nullptr && bad.empty()) bad = wire->describe(send.words_region, m.words);
     // Without a network the receiver finds out itself whether it can map our words, and tells us if not.
     if (wire == nullptr || !bad.empty()) transport::node_memory().describe(send.words_region, m.words);
-    std::strncpy(m.reason, bad.c_str(), sizeof m.reason - 1);
+    m.no_network.assign(bad);
     if (wire == nullptr && bad.empty()) {
         offer_single_copy(send, *o);
-        if (o->why_no_single_copy.empty()) m.flags |= offer_in_place;
+        m.flags.set(offer_flag::in_place, o->why_no_single_copy.empty());
         if (pull.why_not.empty()) offer_buffer(send, *o, m);
     } else if (bad.empty()) {
         o->why_staged = why_staged(send.end_for(*wire, o->gpu_wire));
-        if (o->gpu_put()) m.flags |= offer_gpu_put;
+        m.flags.set(offer_flag::gpu_put, o->gpu_put());
     }
     // Decided by what is known now, so that a receive makes an inline buffer only for a send that uses it.
     if (send.place.owner != nullptr) {
         o->threshold = choose_inline_threshold(send.place.device, send.peer_world(), !send.gapless);
         o->to_packed = send.fits_inline(o->threshold.bytes);
         o->to_gaps = send.fits_inline(largest_inline(true));
-        m.flags |= (o->to_packed ? offer_inline : 0) | (o->to_gaps ? offer_inline_to_gaps : 0);
+        m.flags.set(offer_flag::inline_packed, o->to_packed);
+        m.flags.set(offer_flag::inline_to_gaps, o->to_gaps);
     }
     out = std::move(o);
     return m;

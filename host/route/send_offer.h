@@ -44,7 +44,7 @@ struct send_offer {
 };
 
 // The OFFER itself; setup_mutex is held.
-control_message make_offer(const request &send, const pull_terms &pull, std::unique_ptr<const send_offer> &out);
+offer_body make_offer(const request &send, const pull_terms &pull, std::unique_ptr<const send_offer> &out);
 
 }  // namespace mpix
 

@@ -28,20 +28,20 @@ transport::outcome read_layout(const transport::wire_region &from, std::shared_p
 }
 
 // A region that is mapped here, or that a network puts to; or the receive buffer, if we have offered to write there.
-transport::outcome attach_landing(const send_offer &offered, const control_message &m, int user, send_route &route) {
+transport::outcome attach_landing(const send_offer &offered, const accept_body &m, int user, send_route &route) {
     const peer_link &link = route.link;
     if (transport::by_network(m.landing.transport) && m.landing.device != transport::on_host)
         return link.wire->id() == m.landing.transport
-                   ? offered.gpu_wire->attach(m.landing, m.layout, link.world_rank, route.landing)
+                   ? offered.gpu_wire->attach(m.landing, m.landing_supplement, link.world_rank, route.landing)
                    : "the peer is reached by a network that is not in use here";
-    if ((m.flags & accept_in_place) == 0) return link.attach(m.landing, user, route.landing);
+    if (!m.flags.has(accept_flag::in_place)) return link.attach(m.landing, user, route.landing);
     if (!offered.why_no_single_copy.empty() || offered.far == nullptr || route.slots != 1)
         return "the receiver asks for a single copy, which was not offered";
     route.far = offered.far;
     return transport::attach_buffer(m.landing, route.landing);
 }
 
-transport::outcome fill_in(const request &send, const send_offer &offered, const control_message &m,
+transport::outcome fill_in(const request &send, const send_offer &offered, const accept_body &m,
                            const transport::choice &choice, bool spent, send_route &route) {
     const auto partitions = static_cast<std::uint64_t>(send.op.partitions);
     const std::uint64_t total = send.total_bytes();
@@ -49,15 +49,15 @@ transport::outcome fill_in(const request &send, const send_offer &offered, const
         return "the receiver's landing and its flags are of different transports";
     if (choice.taken() == nullptr) return choice.why_not;
     if (choice.taken()->id != m.landing.transport) return "the receiver's landing has an impossible transport";
-    route.slots = m.flags & accept_slots;
+    route.slots = m.slots;
     if (route.slots == 2 && !transport::by_network(m.landing.transport))
         route.slots = slots_within(m.landing.bytes, total);
-    route.chunks = chunks_of(partitions, send.partition_bytes, (m.flags & accept_in_chunks) != 0);
-    if ((m.flags & accept_inline) != 0)
+    route.chunks = chunks_of(partitions, send.partition_bytes, m.flags.has(accept_flag::in_chunks));
+    if (m.flags.has(accept_flag::inline_buffer))
         route.inline_buffer = inline_buffer_for(partitions, send.partition_bytes, send.partition_bytes);
-    const bool pulls = (m.flags & accept_pull) != 0;
+    const bool pulls = m.flags.has(accept_flag::pull);
     if (pulls && (!offered.pull.why_not.empty() || transport::by_network(m.landing.transport) ||
-                  m.landing.device == transport::on_host || m.layout.bytes != 0))
+                  m.landing.device == transport::on_host || m.landing_supplement.bytes != 0))
         return "the receiver wants to read the send buffer, which was not offered";
     const std::uint64_t flags_bytes = route.inline_buffer ? route.inline_buffer.all
                                       : pulls             ? bytes_with_rts(partitions)
@@ -67,8 +67,8 @@ transport::outcome fill_in(const request &send, const send_offer &offered, const
     const bool remote = transport::by_network(m.landing.transport), to_gpu = m.landing.device != transport::on_host;
     if (remote && to_gpu && (!offered.gpu_put() || route.slots != 1 || route.chunks.per_partition != 1))
         return "the receiver asks for puts into its GPU memory, which were not offered";
-    if (m.layout.bytes != 0 && to_gpu && !remote) {
-        if (auto bad = read_layout(m.layout, route.landing_type); !bad.empty()) return bad;
+    if (m.landing_supplement.bytes != 0 && to_gpu && !remote) {
+        if (auto bad = read_layout(m.landing_supplement, route.landing_type); !bad.empty()) return bad;
         const auto size = static_cast<std::uint64_t>(route.landing_type->size);
         if (total == 0 || total % size != 0 || route.slots != 1)
             return "the receiver's datatype does not fit the message";
@@ -134,7 +134,7 @@ send_route::~send_route() {
 
 char *send_route::landing_of(std::uint64_t epoch) const { return landing_at + detail::slot_of(epoch, slots) * bytes; }
 
-transport::choice choose_transport(const request &send, const control_message &accepted) {
+transport::choice choose_transport(const request &send, const accept_body &accepted) {
     transport::ends pair;
     pair.by_network = transport::by_network(accepted.landing.transport);
     pair.receiver_on_gpu = accepted.landing.device != transport::on_host;
@@ -143,7 +143,7 @@ transport::choice choose_transport(const request &send, const control_message &a
     return transport::choose(pair);
 }
 
-transport::outcome make_send_route(const request &send, const send_offer &offered, const control_message &accepted,
+transport::outcome make_send_route(const request &send, const send_offer &offered, const accept_body &accepted,
                                    const transport::choice &choice, bool spent,
                                    std::shared_ptr<const send_route> &out) {
     const auto made = std::make_shared<send_route>(offered.link, send.total_bytes());

@@ -44,7 +44,8 @@ public:
     bool advance() override;
     bool prepared() override;
     stall describe_stall() override;
-    void peer_message(const control_message &message) override;
+    void take_connect(std::uint64_t from, const connect_body &m) override;
+    void take_detach(std::uint64_t from) override;
     void peer_ended() override;
     void on_leave() override;
     bool parting() const override { return !parting_.empty(); }
@@ -78,8 +79,7 @@ private:
     };
 
     bool gives_gate() const { return bond_ != bond::loose && connected && words_ != nullptr; }
-    void refuse(const offer &sender, const transport::choice *choice, control_message &answer);
-    void meet(const control_message &connect);
+    void refuse(const offer &sender, const transport::choice *choice, accept_body &answer);
     bool undo_match();
     transport::outcome install_on_device();
     void open_gate();

@@ -31,14 +31,12 @@ receive_request::~receive_request() {
 void receive_request::bind(const offer &sender) {
     const std::lock_guard lock(engine);
     peer_number = sender.number;
-    control_message answer = make_control(control::accept, number, peer_number);
-    answer.partitions = op.partitions;
-    answer.bytes = total_bytes();
+    accept_body answer{.partitions = op.partitions, .bytes = total_bytes()};
+    const auto reply = [&] { send_control(peer_world(), {.from = number, .to = peer_number, .body = answer}); };
     if (verdict_ == verdict::told) {  // that there is no path to that process
         answer.refusal = refused_unreachable;
-        tell_reason(answer, failure_);
-        send_control(peer_world(), answer);
-        return;
+        answer.reason = reason_for_peer(failure_);
+        return reply();
     }
     if (sender.bytes != total_bytes()) {
         refusal_ = refused_size;
@@ -73,11 +71,11 @@ void receive_request::bind(const offer &sender) {
             refuse(sender, match.choice.get(), answer);
         }
     }
-    send_control(peer_world(), answer);
+    reply();
 }
 
 // The sender's words are needed for our clear-to-send, which tells it that the refusal is final.
-void receive_request::refuse(const offer &sender, const transport::choice *choice, control_message &answer) {
+void receive_request::refuse(const offer &sender, const transport::choice *choice, accept_body &answer) {
     if (words_ == nullptr)
         attempt([&] {
             peer_link link;
@@ -85,7 +83,7 @@ void receive_request::refuse(const offer &sender, const transport::choice *choic
         });
     verdict_ = words_ != nullptr ? verdict::provisional : verdict::final;
     answer.refusal = words_ != nullptr ? refusal_ : refused_unreachable;
-    tell_reason(answer, failure_);
+    answer.reason = reason_for_peer(failure_);
     if (verdict_ == verdict::final) give_up();
     explain_receive(*this, choice, {}, failure_.c_str());
 }
@@ -152,14 +150,18 @@ void receive_request::meet_for_good() {
 }
 
 // The sender has mapped the landing, or could not.
-void receive_request::meet(const control_message &m) {
+void receive_request::take_connect(std::uint64_t from, const connect_body &m) {
+    // The user may have freed a request whose pair was refused. Then we have sent DETACH, and must not touch the
+    // sender's words: they may belong to another request by now. Before the sender has answered our WITHDRAW, this
+    // CONNECT belongs to an earlier match.
+    if (from != peer_number || connected || freed || parting()) return;
     const std::lock_guard lock(engine);
     connected = true;
     if (refusal_ == refused_not)
-        explain_receive(*this, route_->choice.get(), landing(), m.refusal != refused_not ? m.reason : "");
+        explain_receive(*this, route_->choice.get(), landing(), m.refusal != refused_not ? m.reason.c_str() : "");
     if (m.refusal != refused_not && refusal_ == refused_not) {
         refusal_ = refused_path;
-        failure_ = attempt([&m] { return transport::outcome(m.reason); });
+        failure_ = attempt([&m] { return transport::outcome(m.reason.c_str()); });
         verdict_ = bond_ == bond::final ? verdict::final : verdict::provisional;
         if (verdict_ == verdict::final) give_up();
     }
@@ -223,26 +225,13 @@ void receive_request::on_leave() {
     pulled_ = nullptr;
 }
 
-void receive_request::peer_message(const control_message &m) {
-    switch (static_cast<control>(m.kind)) {
-        case control::connect:
-            // The user may have freed a request whose pair was refused. Then we have sent DETACH, and must not touch
-            // the sender's words: they may belong to another request by now. Before the sender has answered our
-            // WITHDRAW, this CONNECT belongs to an earlier match.
-            if (m.from == peer_number && !connected && !freed && !parting()) meet(m);
-            break;
-        case control::detach:
-            if (const auto answered =
-                    std::find_if(parting_.begin(), parting_.end(),
-                                 [&](const parted_match &p) { return m.from != 0 && p.sender == m.from; });
-                answered != parting_.end())
-                parting_.erase(answered);
-            else if (m.from == 0 || m.from == peer_number)
-                peer_gone = true;
-            break;
-        default:
-            break;  // not for receivers (a withdrawn send is handled by its offer)
-    }
+void receive_request::take_detach(std::uint64_t from) {
+    if (const auto answered = std::find_if(parting_.begin(), parting_.end(),
+                                           [&](const parted_match &p) { return from != 0 && p.sender == from; });
+        answered != parting_.end())
+        parting_.erase(answered);
+    else if (from == 0 || from == peer_number)
+        peer_gone = true;
 }
 
 void receive_request::peer_ended() {

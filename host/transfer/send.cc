@@ -55,7 +55,7 @@ problem send_request::prepare() {
     return {};
 }
 
-control_message send_request::make_offer() { return mpix::make_offer(*this, pull_, offer_); }
+offer_body send_request::make_offer() { return mpix::make_offer(*this, pull_, offer_); }
 
 const char *send_request::path_now() const {
     if (route_ != nullptr) return route_->path;

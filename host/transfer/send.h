@@ -30,13 +30,15 @@ public:
     // What an error of ready() means.
     problem not_readied(int partition, int error_class) const;
 
-    control_message make_offer();
+    offer_body make_offer();
 
     bool done() override;
     bool advance() override;
     bool prepared() override;
     stall describe_stall() override;
-    void peer_message(const control_message &message) override;
+    void take_accept(std::uint64_t from, const accept_body &m) override;
+    void take_withdraw(std::uint64_t from) override;
+    void take_detach(std::uint64_t from) override;
     void peer_ended() override;
     void on_leave() override;
     bool inline_capable() const override { return offer_ != nullptr && offer_->goes_inline(); }
@@ -69,7 +71,6 @@ private:
         bool offered = false;  // to kernels of the receiver, which have not answered yet
     };
 
-    void accept(const control_message &message);
     void undo_match();
     void fill_in_home();
     void drop_route();

@@ -22,35 +22,27 @@ constexpr std::uint64_t gate_discard = ~std::uint64_t{0};
 
 // ---- setup: setup_mutex is held ---------------------------------------------------------------
 
-void send_request::peer_message(const control_message &m) {
-    switch (static_cast<control>(m.kind)) {
-        case control::accept:
-            if (!freed && peer_number == 0) accept(m);
-            break;
-        case control::withdraw:
-            if (m.from == peer_number) undo_match();
-            send_control(peer_world(), make_control(control::detach, number, m.from));
-            break;
-        case control::detach:
-            // From a receive that is no longer our match.
-            if (m.from != 0 && m.from != peer_number) break;
-            peer_gone = true;
-            // A receiver that refused us gives no more clear-to-send.
-            if (refusal_ != refused_not) detail::store_release(&words->gate, gate_discard);  // pairs: C2
-            break;
-        default:
-            break;  // not for senders
-    }
+void send_request::take_withdraw(std::uint64_t from) {
+    if (from == peer_number) undo_match();
+    send_control(peer_world(), {.from = number, .to = from, .body = detach_body{}});
 }
 
-void send_request::accept(const control_message &m) {
+void send_request::take_detach(std::uint64_t from) {
+    if (from != 0 && from != peer_number) return;  // from a receive that is no longer our match
+    peer_gone = true;
+    // A receiver that refused us gives no more clear-to-send.
+    if (refusal_ != refused_not) detail::store_release(&words->gate, gate_discard);  // pairs: C2
+}
+
+void send_request::take_accept(std::uint64_t from, const accept_body &m) {
+    if (freed || peer_number != 0) return;
     const std::lock_guard lock(engine);
-    peer_number = m.from;
-    control_message answer = make_control(control::connect, number, peer_number);
+    peer_number = from;
+    connect_body answer;
+    const auto reply = [&] { send_control(peer_world(), {.from = number, .to = peer_number, .body = answer}); };
     if (connected) {  // there is no path to that process, and the receiver knows
         answer.refusal = refused_unreachable;
-        send_control(peer_world(), answer);
-        return;
+        return reply();
     }
     refusal_ = m.refusal;
     if (m.refusal == refused_not) {
@@ -72,18 +64,19 @@ void send_request::accept(const control_message &m) {
             drop_route();
             refusal_ = refused_path;
             answer.refusal = refused_path;
-            tell_reason(answer, bad);
+            answer.reason = reason_for_peer(bad);
             explain_send(*this, choice, {}, 0, bad);
         }
         failure_ = std::move(bad);
     } else {
         if (m.refusal != refused_size)
-            failure_ = attempt([&m] { return transport::outcome(m.reason); });  // the error is the receiver's alone
-        explain_refusal(*this, m.reason);
+            failure_ =
+                attempt([&m] { return transport::outcome(m.reason.c_str()); });  // the error is the receiver's alone
+        explain_refusal(*this, m.reason.c_str());
     }
     if (refusal_ == refused_unreachable) detail::store_release(&words->gate, gate_discard);  // pairs: C2
     connected = true;
-    send_control(peer_world(), answer);
+    reply();
     progress_wake();
 }
 
