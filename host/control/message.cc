@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "host/control/message.h"
 
-#include <algorithm>
-
 namespace mpix {
 namespace {
 
@@ -99,8 +97,9 @@ const char *take_body(const std::byte *packet, control_body &out) {
     Body body;
     const std::byte *const at = packet + sizeof(control_header), *const rest = at + encoded_bytes<Body>;
     if constexpr (!std::is_empty_v<Body>) std::memcpy(&body, at, sizeof body);
-    if (std::any_of(rest, packet + sizeof(control_packet), [](std::byte b) { return b != std::byte{0}; }))
-        return "with more than its kind has";
+    const std::size_t left = static_cast<std::size_t>(packet + sizeof(control_packet) - rest);
+    static constexpr control_packet zeros{};
+    if (std::memcmp(rest, zeros.bytes, left) != 0) return "with more than its kind has";
     if (const char *const bad = fault(body); bad != nullptr) return bad;
     out = body;
     return nullptr;
