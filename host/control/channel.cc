@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "host/control/channel.h"
 
-#include <algorithm>
-#include <cstddef>
 #include <cstring>
 #include <new>
 #include <string>
@@ -17,9 +15,10 @@ namespace {
 
 // Whether the message gives up access to that process's memory while puts of ours are still on their way there.
 bool overtakes(int world_rank, const control_message &message, std::unique_ptr<transport::transfer> &flush) {
-    const auto kind = static_cast<control>(message.kind);
+    const bool gives_up =
+        std::holds_alternative<detach_body>(message.body) || std::holds_alternative<withdraw_body>(message.body);
     transport::network *const network = transport::network_in_use();
-    if (network == nullptr || (kind != control::detach && kind != control::withdraw)) return false;
+    if (network == nullptr || !gives_up) return false;
     try {
         flush = network->flush(world_rank);
     } catch (const std::bad_alloc &) {
@@ -54,7 +53,7 @@ bool control_channel::takes(MPI_Datatype datatype) const {
 void control_channel::begin_barrier(MPI_Request &out) { PMPI_Ibarrier(comm_, &out); }
 
 void control_channel::forget() {
-    control_message unneeded;
+    control_packet unneeded;
     came_ = false;
     for (int source; processes_.receive(source, unneeded);) continue;
     held_.clear();
@@ -94,45 +93,45 @@ void control_channel::close() {
 
 // ---- sending -----------------------------------------------------------------------------------
 
-void control_channel::post(int world_rank, const control_message &message) {
+void control_channel::post(int world_rank, const control_packet &packet) {
     if (control_outbox *const outbox = processes_.outbox_to(world_rank); outbox != nullptr) {
         if (const auto before = overflow_.find(world_rank); before != overflow_.end()) {
-            before->second.push_back(message);
-        } else if (!outbox->put(message)) {
-            overflow_[world_rank].push_back(message);
+            before->second.push_back(packet);
+        } else if (!outbox->put(packet)) {
+            overflow_[world_rank].push_back(packet);
             holding_.fetch_add(1, std::memory_order_acq_rel);  // pairs: H6
             progress_wake();
         }
         return;
     }
     if (!may_call_mpi()) {
-        left_to_callers_.push_back({world_rank, message});
+        left_to_callers_.push_back({world_rank, packet});
         holding_.fetch_add(1, std::memory_order_acq_rel);  // pairs: H6
         return;
     }
     post_left();  // which came before
-    post_by_mpi(world_rank, message);
+    post_by_mpi(world_rank, packet);
 }
 
-void control_channel::post_by_mpi(int world_rank, const control_message &message) {
-    sending_.push_back({message, MPI_REQUEST_NULL});
+void control_channel::post_by_mpi(int world_rank, const control_packet &packet) {
+    sending_.push_back({packet, MPI_REQUEST_NULL});
     auto &out = sending_.back();
-    PMPI_Isend(&out.message, static_cast<int>(sizeof out.message), MPI_BYTE, world_rank, 0, comm_, &out.request);
+    PMPI_Isend(&out.packet, static_cast<int>(sizeof out.packet), MPI_BYTE, world_rank, 0, comm_, &out.request);
 }
 
 void control_channel::post_left() {
     for (; !left_to_callers_.empty(); left_to_callers_.pop_front()) {
-        post_by_mpi(left_to_callers_.front().world_rank, left_to_callers_.front().message);
+        post_by_mpi(left_to_callers_.front().world_rank, left_to_callers_.front().packet);
         holding_.fetch_sub(1, std::memory_order_acq_rel);  // pairs: H6
     }
 }
 
 void control_channel::fill_outboxes() {
     for (auto it = overflow_.begin(); it != overflow_.end();) {
-        auto &[world_rank, messages] = *it;
-        if (processes_.known_to_have_ended(world_rank)) messages.clear();
-        while (!messages.empty() && processes_.outbox_to(world_rank)->put(messages.front())) messages.pop_front();
-        if (!messages.empty()) {
+        auto &[world_rank, packets] = *it;
+        if (processes_.known_to_have_ended(world_rank)) packets.clear();
+        while (!packets.empty() && processes_.outbox_to(world_rank)->put(packets.front())) packets.pop_front();
+        if (!packets.empty()) {
             ++it;
             continue;
         }
@@ -162,7 +161,7 @@ void control_channel::send(int world_rank, const control_message &message) {
         return;
     }
     std::unique_ptr<transport::transfer> flush;
-    if (!overtakes(world_rank, message, flush)) return post(world_rank, message);
+    if (!overtakes(world_rank, message, flush)) return post(world_rank, encode_control(message));
     held &waiting = held_[world_rank];
     waiting.flush = std::move(flush);
     waiting.messages.push_back(message);
@@ -173,7 +172,7 @@ void control_channel::send(int world_rank, const control_message &message) {
 void control_channel::release_held() {
     for (auto it = held_.begin(); it != held_.end();) {
         auto &[flush, messages] = it->second;
-        transport::outcome lost;  // if it is set, nothing is on its way any more
+        status lost;  // if it is set, nothing is on its way any more
         if (flush == nullptr ? overtakes(it->first, messages.front(), flush) : !flush->finished(lost)) {
             ++it;
             continue;
@@ -181,11 +180,11 @@ void control_channel::release_held() {
         flush = nullptr;
         if (processes_.known_to_have_ended(it->first)) messages.clear();
         if (!messages.empty()) {  // the flush was for this one, whatever was put since
-            post(it->first, messages.front());
+            post(it->first, encode_control(messages.front()));
             messages.pop_front();
         }
         while (!messages.empty() && !overtakes(it->first, messages.front(), flush)) {
-            post(it->first, messages.front());
+            post(it->first, encode_control(messages.front()));
             messages.pop_front();
         }
         if (!messages.empty()) {
@@ -244,7 +243,7 @@ bool control_channel::receive(int &source, control_message &out) {
 }
 
 bool control_channel::take_next(int &source, control_message &out) {
-    for (control_message put; processes_.receive(source, put);) {
+    for (control_packet put; processes_.receive(source, put);) {
         const std::string bad = check_control(&put, sizeof put, out);
         if (bad.empty()) return true;
         say(format("ignored {} from world rank {}", bad, source));
@@ -254,36 +253,31 @@ bool control_channel::take_next(int &source, control_message &out) {
 
 // ---- introductions -----------------------------------------------------------------------------
 
-transport::outcome control_channel::introduce_to(int world_rank, transport::network &network) {
+status control_channel::introduce_to(int world_rank, transport::network &network) {
     if (introduced_to_.count(world_rank) != 0) return {};
     std::vector<std::uint8_t> address;
-    if (auto bad = network.introduce(world_rank, address); !bad.empty()) return bad;
-    if (address.size() > introduction_limit) return "our address in the network is too long";
+    if (auto bad = network.introduce(world_rank, address); !bad.ok()) return bad;
+    if (address.size() > introduction_limit) return failure("our address in the network is too long");
     introduced_to_.insert(world_rank);
     for (std::size_t at = 0; at < address.size(); at += introduction_piece) {
-        control_message m = make_control(control::introduce, 0, 0);
-        m.tag = static_cast<std::int32_t>(network.id());
-        m.bytes = address.size();
-        m.flags = static_cast<std::uint32_t>(at);
-        std::memcpy(reinterpret_cast<char *>(&m) + offsetof(control_message, words), address.data() + at,
-                    std::min(introduction_piece, address.size() - at));
-        send(world_rank, m);
+        introduce_body part{
+            .network = network.id(), .offset = static_cast<std::uint32_t>(at), .address_bytes = address.size()};
+        std::memcpy(part.piece, address.data() + at, part.piece_bytes());
+        send(world_rank, {.body = part});
     }
     return {};
 }
 
-void control_channel::take_introduction(int source, const control_message &m) {
+void control_channel::take_introduction(int source, const introduce_body &part) {
     introduction &told = introductions_[source];
-    if (told.bytes != 0 || told.address.size() != m.flags) {  // its pieces come in order
+    if (told.bytes != 0 || told.address.size() != part.offset) {  // its pieces come in order
         introductions_.erase(source);
         return;
     }
-    const auto *const piece = reinterpret_cast<const std::uint8_t *>(&m) + offsetof(control_message, words);
-    told.address.insert(told.address.end(), piece,
-                        piece + std::min<std::uint64_t>(introduction_piece, m.bytes - m.flags));
-    if (told.address.size() != m.bytes) return;
-    told.bytes = m.bytes;
-    told.network = m.tag;
+    told.address.insert(told.address.end(), part.piece, part.piece + part.piece_bytes());
+    if (told.address.size() != part.address_bytes) return;
+    told.bytes = part.address_bytes;
+    told.network = part.network;
     static_cast<void>(meet_introduced());
 }
 
@@ -297,14 +291,15 @@ bool control_channel::meet_introduced() {
                 ++it;
                 continue;
             }
-            transport::outcome bad;
+            status bad;
             transport::network *const network = transport::between_nodes(bad);
-            if (network != nullptr && told.network != static_cast<std::int32_t>(network->id()))
-                bad = format("it does not use {}, as we do (MPIX_TRANSPORTS, or a library or device that it lacks)",
-                             network->name());
+            if (network != nullptr && told.network != network->id())
+                bad = failure(
+                    format("it does not use {}, as we do (MPIX_TRANSPORTS, or a library or device that it lacks)",
+                           network->name()));
             else if (network != nullptr)
                 bad = network->meet(source, {told.address.begin(), told.address.end()});
-            if (!bad.empty()) say(format("world rank {} cannot be reached: {}", source, bad));
+            if (!bad.ok()) say(format("world rank {} cannot be reached: {}", source, bad));
             it = introductions_.erase(it);
         } catch (const std::bad_alloc &) {
             all = false;

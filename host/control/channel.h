@@ -41,26 +41,27 @@ public:
     // A DETACH or WITHDRAW leaves only after all our puts to that peer have arrived. Later messages to the peer wait
     // behind it.
     void send(int world_rank, const control_message &message);
-    // The next message that has arrived; false: there is none. Throws where there is no memory for what an answer needs; the
-    // message then stays.
+    // The next message that has arrived; false: there is none. Throws where there is no memory for what an answer
+    // needs; the message then stays.
     bool receive(int &source, control_message &out);
     // Continues sending.
     void advance();
-    // Whether any message waits: for a flush, for room at its receiver, or for a thread that may call MPI. Any thread may ask.
+    // Whether any message waits: for a flush, for room at its receiver, or for a thread that may call MPI. Any thread
+    // may ask.
     bool holds_any() const { return holding_.load(std::memory_order_acquire) != 0; }  // pairs: H6
 
     // Whether the MPI library accepts the datatype for communication. Any thread may ask.
     bool takes(MPI_Datatype datatype) const;
 
     // Tells that process, once, how the network reaches this one.
-    transport::outcome introduce_to(int world_rank, transport::network &network);
-    void take_introduction(int source, const control_message &piece);
+    status introduce_to(int world_rank, transport::network &network);
+    void take_introduction(int source, const introduce_body &part);
 
 private:
     void clear_sent();
     void fill_outboxes();
-    void post(int world_rank, const control_message &message);
-    void post_by_mpi(int world_rank, const control_message &message);
+    void post(int world_rank, const control_packet &packet);
+    void post_by_mpi(int world_rank, const control_packet &packet);
     void post_left();
     bool take_next(int &source, control_message &out);
     bool receive_by_mpi(int &source, control_message &out);
@@ -70,19 +71,19 @@ private:
 
     process_table &processes_;
     MPI_Comm comm_ = MPI_COMM_NULL;  // ours alone: no tag or wildcard of the user's ever sees it
-    control_message incoming_{};
+    control_packet incoming_{};
     MPI_Request receiving_ = MPI_REQUEST_NULL;
     bool came_ = false;  // a message that has not been given to the caller yet:
     int came_from_ = 0;
     control_message message_that_came_{};
     struct outgoing {
-        control_message message;
+        control_packet packet;
         MPI_Request request;
     };
     std::list<outgoing, transport::reserve_allocator<outgoing>> sending_;
     struct addressed {
         int world_rank;
-        control_message message;
+        control_packet packet;
     };
     transport::safe_deque<addressed> left_to_callers_;  // left by the progress thread, which may not call MPI
     bool all_sent_ = false;                             // by this process; `emptied_`: by all
@@ -94,13 +95,13 @@ private:
         transport::safe_deque<control_message> messages;
     };
     transport::safe_map<int, held> held_;
-    transport::safe_map<int, transport::safe_deque<control_message>> overflow_;  // outbox is full
+    transport::safe_map<int, transport::safe_deque<control_packet>> overflow_;  // outbox is full
     std::atomic<std::size_t> holding_{0};  // held_, overflow_ and left_to_callers_ together
     transport::safe_set<int> introduced_to_;
     struct introduction {
         transport::safe_vector<std::uint8_t> address;
         std::uint64_t bytes = 0;  // 0 until the address is complete
-        std::int32_t network = 0;
+        transport::transport_id network = transport::id_none;
     };
     transport::safe_map<int, introduction> introductions_;  // incomplete, or the network has yet to be told
 };

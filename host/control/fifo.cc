@@ -28,7 +28,7 @@ void control_inbox::open(void *memory, std::size_t senders) {
     news_ = news_in(memory);
 }
 
-bool control_inbox::receive(std::size_t &sender, control_message &out) {
+bool control_inbox::receive(std::size_t &sender, control_packet &out) {
     for (std::size_t w = 0; w < seen_.size(); ++w) {
         // acquire: pairs with the release in put(); a bit taken here says that `put` has counted its message.
         // pairs: W3
@@ -53,10 +53,10 @@ bool control_inbox::receive(std::size_t &sender, control_message &out) {
 control_outbox::control_outbox(void *inbox, std::size_t senders, std::size_t sender)
     : fifo_(fifos_in(inbox, senders) + sender), news_(news_in(inbox) + sender / bits), bit_(1ull << sender % bits) {}
 
-bool control_outbox::put(const control_message &message) {
+bool control_outbox::put(const control_packet &packet) {
     // acquire: pairs with the release in receive(); the slot has been read.
     if (put_ - fifo_->taken.load(std::memory_order_acquire) >= control_fifo::slots) return false;  // pairs: W2
-    std::memcpy(&fifo_->slot[put_ % control_fifo::slots], &message, sizeof message);
+    std::memcpy(&fifo_->slot[put_ % control_fifo::slots], &packet, sizeof packet);
     // release: both pair with the acquires in receive(); whoever sees the bit sees the count, and with it the message.
     fifo_->put.store(++put_, std::memory_order_release);  // pairs: W1
     news_->fetch_or(bit_, std::memory_order_release);     // pairs: W3

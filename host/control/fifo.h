@@ -20,7 +20,7 @@ struct control_fifo {
     static constexpr std::uint64_t slots = 8;
     alignas(64) std::atomic<std::uint64_t> taken;  // messages, by the receiver
     alignas(64) std::atomic<std::uint64_t> put;    // messages, by the sender
-    alignas(64) control_message slot[slots];
+    alignas(64) control_packet slot[slots];
 };
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
 
@@ -34,7 +34,7 @@ public:
     void open(void *memory, std::size_t senders);
     // The next message of any sender; those of one sender come in order. `sender` receives its number. The contents of
     // `out` are not to be trusted. False: there is no message.
-    bool receive(std::size_t &sender, control_message &out);
+    bool receive(std::size_t &sender, control_packet &out);
 
 private:
     std::atomic<std::uint64_t> *news_ = nullptr;  // a bit for each sender
@@ -50,7 +50,7 @@ public:
     control_outbox(void *inbox, std::size_t senders, std::size_t sender);
     explicit operator bool() const { return fifo_ != nullptr; }
     // False: the FIFO is full.
-    bool put(const control_message &message);
+    bool put(const control_packet &message);
 
 private:
     control_fifo *fifo_ = nullptr;

@@ -142,7 +142,7 @@ control_outbox *process_table::outbox_to(int world_rank) {
     return m != nullptr && m->outbox ? &m->outbox : nullptr;
 }
 
-bool process_table::receive(int &world_rank, control_message &out) {
+bool process_table::receive(int &world_rank, control_packet &out) {
     std::size_t sender = 0;
     if (!inbox_.receive(sender, out)) return false;
     world_rank = world_ranks_[sender];

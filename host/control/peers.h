@@ -48,7 +48,7 @@ public:
     // Where to put control messages to that process; null if its memory cannot be mapped.
     control_outbox *outbox_to(int world_rank);
     // The next control message that a process of this node has put into our inbox; false: there is none.
-    bool receive(int &world_rank, control_message &out);
+    bool receive(int &world_rank, control_packet &out);
     // Whether the whole job shares memory, as far as is known. Any thread may ask.
     bool all_share_memory() const { return all_share_memory_.load(std::memory_order_relaxed); }
     void note_one_without_memory() { all_share_memory_.store(false, std::memory_order_relaxed); }

@@ -20,6 +20,7 @@
 #include "host/format.h"
 #include "host/request/inquiry.h"
 #include "host/request/request.h"
+#include "host/wireup/peer_watch.h"
 #include "host/wireup/wireup.h"
 #include "transport/service_thread.h"
 

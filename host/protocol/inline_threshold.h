@@ -2,7 +2,7 @@
 //
 // Between two GPUs that map each other: up to which size partitions go by the receiver's inline buffer. There, each
 // byte costs two on the link, and is copied out. A store straight into the receive buffer needs a fence instead. This
-// is decided in three places: here the limit; in send.cc (offers_inline) and receive_route.cc (make_landing) whether
+// is decided in three places: here the limit; in send_offer.cc (make_offer) and receive_route.cc (inline_wanted) whether
 // the pair gets an inline buffer; in mpix/impl/send/pready.cuh whether a group uses it for a partition.
 #ifndef MPIX_HOST_PROTOCOL_INLINE_THRESHOLD_H
 #define MPIX_HOST_PROTOCOL_INLINE_THRESHOLD_H

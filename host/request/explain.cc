@@ -272,8 +272,8 @@ void explain_queue(const request &r, const std::string &executed_by) try {
 } catch (const std::bad_alloc &) {  // it is not explained
 }
 
-void explain_receive(const request &r, const std::unique_ptr<const transport::choice> &choice,
-                     const landing_kind &landing, const char *refusal) try {
+void explain_receive(const request &r, const transport::choice *choice, const landing_kind &landing,
+                     const char *refusal) try {
     if (r.op.names == nullptr) return;
     table out(r);
     const bool refused = *refusal != '\0';

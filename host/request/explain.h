@@ -30,8 +30,8 @@ void explain_send(const request &r, const transport::choice &choice, const movem
                   const std::string &refusal);
 // Of an exported send: who executes the queue that it is posted to.
 void explain_queue(const request &r, const std::string &executed_by);
-void explain_receive(const request &r, const std::unique_ptr<const transport::choice> &choice,
-                     const landing_kind &landing, const char *refusal);
+void explain_receive(const request &r, const transport::choice *choice, const landing_kind &landing,
+                     const char *refusal);
 // A send that its receiver has refused.
 void explain_refusal(const request &r, const char *reason);
 void explain_null(const request &r);

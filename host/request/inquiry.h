@@ -12,7 +12,8 @@
 namespace mpix {
 
 class request;
-struct control_message;
+struct answer_body;
+struct inquire_body;
 
 // A request's question to its peer, and the answer. Guarded by setup_mutex.
 struct inquiry {
@@ -26,8 +27,9 @@ struct inquiry {
 void inquire(request &r);
 
 // setup_mutex is held from here on.
-void answer_inquiry(int source, const control_message &question);
-void take_answer(request &r, const control_message &answer);
+// `to`: the request that the peer's is matched with, 0: none that the peer knows. `from`: the peer's.
+void answer_inquiry(int source, std::uint64_t from, std::uint64_t to, const inquire_body &question);
+void take_answer(request &r, const answer_body &answer);
 // What the peer of a waiting request has answered; empty if it was not asked in this epoch.
 std::string peer_says(const request &r);
 

@@ -137,34 +137,6 @@ problem request::allocate_words(std::uint64_t extra_bytes) {
     return {};
 }
 
-status request::attach_peers(const transport::wire_region &wire, int user, transport::region &out) {
-    if (transport::by_network(wire.transport)) {
-        if (wire_ == nullptr || wire_->id() != wire.transport)
-            return failure("the peer is reached by a network that is not in use here");
-        return wire_->attach(wire, peer_world(), out);
-    }
-    transport::transport *const owner = transport::by_id(wire.transport);
-    return owner == nullptr ? failure("the peer chose a transport that is not here") : owner->attach(wire, user, out);
-}
-
-void request::detach_peers(transport::region &r) {
-    if (!r) return;
-    if (r.remote)
-        wire_->detach(r);
-    else
-        (r.device == transport::on_host ? &transport::node_memory() : transport::devices())->detach(r);
-    r = {};
-}
-
-status request::tell(const transport::region &r, std::uint64_t offset, std::uint64_t value) const {
-    if (!r) return failure("the peer has taken its memory back in the middle of an epoch");
-    if (r.remote) return attempt([&] { return wire_->put_word(r, offset, value); });
-    char *const word = static_cast<char *>(r.address) + offset;
-    if (r.device != transport::on_host) return transport::devices()->post_word(word, value, r.device);
-    detail::store_release(reinterpret_cast<std::uint64_t *>(word), value);  // pairs: A1, C2, D3
-    return {};
-}
-
 problem request::load_gpu_kernels() const {
     if (place.owner == nullptr || total_bytes() == 0) return {};
     const std::string bad = gpu::load_on(place.device);
@@ -193,9 +165,10 @@ bool request::try_advance() {
     return goes_on;
 }
 
-void tell_reason(control_message &answer, const status &why) {
-    const char *const told = why.out_of_memory() ? "the process at the other end has no memory" : why.message().c_str();
-    std::strncpy(answer.reason, told, sizeof answer.reason - 1);
+control_text reason_for_peer(const status &why) {
+    control_text told;
+    told.assign(why.out_of_memory() ? "the process at the other end has no memory" : std::string_view(why.message()));
+    return told;
 }
 
 void request::start() {
@@ -234,7 +207,7 @@ stall request::stall_so_far(const char *kind_name, const char *missing_what) con
             .tag = op.tag,
             .partitions = op.partitions,
             .epoch = epoch_,
-            .path = path_,
+            .path = path_now(),
             .missing_what = missing_what};
 }
 
@@ -262,7 +235,8 @@ std::string request::obstacle() {
 }
 
 problem request::ended_peer() const {
-    const status lost = wire_ == nullptr ? status{} : wire_->lost(peer_world());
+    transport::network *const wire = network();
+    const status lost = wire == nullptr ? status{} : wire->lost(peer_world());
     return {process_failed,
             format("the process of rank {} (world rank {}) {}", op.peer, peer_world(),
                    lost.ok() ? "has ended" : "has ended, or cannot be reached any more: " + lost.message())};
@@ -341,7 +315,7 @@ void request::use_layouts() {
 std::string request::path() const {
     if (null_peer()) return "null";
     const std::lock_guard lock(setup_mutex());
-    return path_;
+    return path_now();
 }
 
 error_place place_of_errors(const request &r) {

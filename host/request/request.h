@@ -106,8 +106,12 @@ public:
     // The user frees it: give up what the peer does not need to wait for. setup_mutex is held.
     virtual void on_leave() {}
 
-    // The peer's side of the setup; setup_mutex is held.
-    virtual void peer_message(const control_message &message) = 0;
+    // The peer's side of the setup; setup_mutex is held. `from`: the peer's number of its request. What is not for this
+    // side of a pair is ignored.
+    virtual void take_accept(std::uint64_t /*from*/, const accept_body &) {}
+    virtual void take_connect(std::uint64_t /*from*/, const connect_body &) {}
+    virtual void take_withdraw(std::uint64_t /*from*/) {}  // by a receive
+    virtual void take_detach(std::uint64_t from) = 0;
 
     // The peer's process has ended: what is not complete never will be. setup_mutex is held.
     virtual void peer_ended() = 0;
@@ -134,6 +138,10 @@ public:
     virtual bool inline_capable() const = 0;
     // Why kernels of its receiver's do not read it out of its send buffer, as far as this side's buffer goes (rget.h); empty: they may.
     std::string why_not_pulled(std::uint64_t least = 0) const;
+    // Whether an inline buffer for partitions of at most so many bytes is one for its partitions.
+    bool fits_inline(std::uint64_t most_bytes) const;
+    // The user's buffer as a network sees it; and by what the network reaches GPU memory, null if by nothing.
+    gpu_end end_for(transport::network &network, transport::gpu_puts *&gpus) const;
     // Of one that is not empty.
     offset_table offsets() const { return {*op.type, op.buffer, total_bytes()}; }
     copy_source source() const;
@@ -176,6 +184,9 @@ protected:
     // What a send's and a receive's stall have in common.
     stall stall_so_far(const char *kind_name, const char *missing_what) const;
 
+    // By what the peer is reached; null: the processes share memory, or it is not known yet. `engine` is held.
+    virtual transport::network *network() const = 0;
+    virtual const char *path_now() const = 0;         // as path() says; setup_mutex is held
     virtual void on_start() = 0;                      // after the epoch word is out; `engine` is held
     virtual std::string done_so_far() { return {}; }  // in a running epoch, after standing(); `engine` is held
     virtual problem outcome() = 0;                    // of a complete epoch
@@ -185,28 +196,17 @@ protected:
     virtual void status_of(MPI_Status *status) const = 0;
     void fill_status(MPI_Status *status, bool failed) const;
     problem allocate_words(std::uint64_t extra_bytes);
-    // A region of the peer's memory, by what its description says; and a word there, after all that was put there
-    // before (store_release; pairs with load_acquire on the other side).
-    status attach_peers(const transport::wire_region &wire, int user, transport::region &out);
-    void detach_peers(transport::region &r);
-    status tell(const transport::region &r, std::uint64_t offset, std::uint64_t value) const;
     // What may wait for kernels is done in the init call, before a kernel can wait for us.
     problem load_gpu_kernels() const;
     problem ended_peer() const;
-    // Whether an inline buffer for partitions of at most so many bytes is one for its partitions.
-    bool fits_inline(std::uint64_t most_bytes) const;
-    // The user's buffer as a network sees it; and by what the network reaches GPU memory, null if by nothing.
-    gpu_end end_for(transport::network &network, transport::gpu_puts *&gpus) const;
 
-    transport::network *wire_ = nullptr;  // of a pair that shares no memory; written under setup_mutex and engine
     std::atomic<bool> active_{false};
     std::uint64_t epoch_ = 0;
     status failure_;  // the pair cannot work; guarded by setup_mutex until gate opens
-    std::uint32_t refusal_ = refused_not;
+    refusal_reason refusal_ = refused_not;
     bool peer_ended_ = false;              // and so its epoch has failed, and all later ones will; guarded by `engine`
     std::uint64_t watched_word_ = 0;       // the epoch word, when it was last looked at; guarded by setup_mutex
     std::int64_t unmatched_since_ms_ = 0;  // 0: it is not
-    std::string path_ = "unmatched";       // guarded by setup_mutex
 };
 
 template <class Body>
@@ -227,8 +227,8 @@ bool try_step(const Step &step) {
         return false;
     }
 }
-// Put it into a message to the peer.
-void tell_reason(control_message &answer, const status &why);
+// As a message tells the peer of it.
+control_text reason_for_peer(const status &why);
 
 // Every partitioned request of this process, by the MPI library's handle.
 inline handle_table<request> &requests() {

@@ -36,7 +36,7 @@ void met_end_of(int world_rank);
 bool process_has_ended(int world_rank);
 
 // For requests; setup_mutex is held. As channel.h says.
-void send_control(int world_rank, control_message message);
+void send_control(int world_rank, const control_message &message);
 // By which network that process is reached; null if it shares memory with us, or, with a sentence in `why_not`, if there
 // is none.
 transport::network *network_to(int world_rank, status &why_not);

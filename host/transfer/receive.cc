@@ -10,11 +10,9 @@
 
 #include "host/config.h"
 #include "host/datatype/host_copy.h"
-#include "host/datatype/plan_wire.h"
 #include "host/export/device_request.h"
 #include "host/format.h"
 #include "host/progress.h"
-#include "host/protocol/select.h"
 #include "host/request/explain.h"
 #include "host/request/upcalls.h"
 
@@ -36,12 +34,39 @@ struct plan_taker {
 // Up to this size, copying a message out takes less time than its last partition needs to get here.
 constexpr std::uint64_t short_message = 16384;
 
+// A sender on this node maps the GPU memory; if that is impossible, the init call fails. Over a network the data comes
+// through host memory, so any kind of GPU memory will do.
+problem try_to_share(const request &r) {
+    if (r.null_peer() || r.place.owner == nullptr || r.total_bytes() == 0) return {};
+    {
+        const std::lock_guard lock(setup_mutex());
+        status bad;
+        if (network_to(r.peer_world(), bad) != nullptr || !bad.ok()) return {};
+    }
+    transport::region buffer;
+    transport::wire_region described;
+    status bad = adopt_buffer(r, buffer);
+    if (bad.ok()) bad = r.place.owner->describe(buffer, described);
+    return bad.in_context("buf: ").of_class(MPI_ERR_BUFFER);
+}
+
 }  // namespace
 
 problem receive_request::prepare() {
     if (problem bad = load_gpu_kernels(); bad) return bad;
-    if (problem bad = try_to_share(); bad) return bad;
+    if (problem bad = try_to_share(*this); bad) return bad;
     return allocate_words(0);
+}
+
+const char *receive_request::path_now() const {
+    if (refused()) return "none";
+    return route_ == nullptr ? "unmatched" : route_->path();
+}
+
+// Before the match, only the size is known. (An export after the match is not made for the inline buffer of a later
+// match: see inline_wanted.)
+bool receive_request::inline_capable() const {
+    return route_ != nullptr ? bool(route_->inline_buffer) : fits_inline(largest_inline(!gapless));
 }
 
 // ---- an epoch ----------------------------------------------------------------------------------
@@ -50,84 +75,92 @@ void receive_request::on_start() {
     cursor_ = 0;
     unpack_claim_.start();
     // Clear-to-send: the user's buffer may be written from now on.
-    if (gives_gate_) tell_gate();
-    if (wire_ != nullptr) progress_attend(shared_from_this());
+    if (gives_gate()) tell_gate();
+    if (network() != nullptr) progress_attend(shared_from_this());
 }
 
 // Takes what arrives from the network even while the user's threads are not in a call of the library: a sender whose
 // network is full waits for that. (Within a node the sender depends on nobody.)
 bool receive_request::advance() {
     const std::unique_lock lock(engine, std::try_to_lock);
-    if (lock && delivery_ != nullptr && active() && !peer_ended_) {
+    if (lock && delivery() != nullptr && active() && !peer_ended_) {
         deliver();
-        if (engine_failure_.empty() && !delivery_->whole(epoch_)) return true;
+        if (engine_failure_.ok() && !delivery()->whole(epoch_)) return true;
     }
-    return !lock || (wire_ != nullptr && active() && detail::load_acquire(&words->complete) < epoch_);  // pairs: D3, N1
+    return !lock ||
+           (network() != nullptr && active() && detail::load_acquire(&words->complete) < epoch_);  // pairs: D3, N1
 }
 
 // `engine` is held.
 void receive_request::deliver() {
-    if (!engine_failure_.empty()) return;
-    if (auto bad = delivery_->step(epoch_); !bad.empty()) {
+    if (!engine_failure_.ok()) return;
+    if (auto bad = delivery()->step(epoch_); !bad.ok()) {
         engine_failure_ = bad;
         give_up();
     }
-    if (delivery_->copying()) progress_busy();
+    if (delivery()->copying()) progress_busy();
 }
 
 // The whole message is here: copies out what no other thread has taken, in as few pieces as possible. `engine` is held.
-void receive_request::take_rest() {
-    const std::uint64_t bytes = total_bytes() / peer_partitions_;
-    const char *const from = static_cast<char *>(landing_.address) + detail::slot_of(epoch_, slots_) * total_bytes();
+void receive_request::take_rest(bool by_progress) {
+    const std::uint64_t partitions = route_->peer_partitions, bytes = total_bytes() / partitions;
+    const char *const from =
+        static_cast<char *>(route_->landing.address) + detail::slot_of(epoch_, route_->slots) * total_bytes();
+    std::uint64_t *const taken_states = route_->taken.get();
     // If so, no other thread can take a partition meanwhile.
-    const bool apart = !exported_to_host && (alone_ ? !by_progress_ : unpack_claim_.all());
+    const bool apart = !exported_to_host && (alone_ ? !by_progress : unpack_claim_.all());
     const auto claim = [&](std::uint64_t &taken) {
         return detail::load_relaxed(&taken) < 2 * epoch_ - 1 &&
                (apart || detail::cas_acq_rel_gpu(&taken, 2 * epoch_ - 2, 2 * epoch_ - 1));  // pairs: F2
     };
-    for (std::uint64_t first = cursor_, end; first < peer_partitions_; first = end + 1) {
-        for (end = first; end < peer_partitions_ && claim(taken_[end]);) ++end;
+    for (std::uint64_t first = cursor_, end; first < partitions; first = end + 1) {
+        for (end = first; end < partitions && claim(taken_states[end]);) ++end;
         if (end > first)
             unpack_range(*op.type, op.buffer, static_cast<std::int64_t>(first * bytes),
                          static_cast<std::int64_t>((end - first) * bytes), from + first * bytes);
-        // pairs: F1
-        for (std::uint64_t i = first; i < end; ++i) detail::store_release_gpu(&taken_[i], 2 * epoch_);  // as in take
+        for (std::uint64_t i = first; i < end; ++i)
+            detail::store_release_gpu(&taken_states[i], 2 * epoch_);  // as in take; pairs: F1
         if (cursor_ != first) continue;
         cursor_ = end;
         // Another thread has taken this one, or is taking it.
-        if (end < peer_partitions_ && detail::load_acquire_gpu(&taken_[end]) >= 2 * epoch_) ++cursor_;  // pairs: F1
+        if (end < partitions && detail::load_acquire_gpu(&taken_states[end]) >= 2 * epoch_) ++cursor_;  // pairs: F1
     }
 }
 
 // Copies out the sender's partition at the cursor. `engine` is held.
 bool receive_request::take_next(bool all_here) {
-    if (in_place_) return all_here || detail::load_acquire(&home->flags[cursor_]) >= epoch_;  // pairs: A1, N1
-    // pairs: F1
-    if (detail::load_acquire_gpu(&taken_[cursor_]) < 2 * epoch_)
+    if (route_->in_place) return all_here || detail::load_acquire(&home->flags[cursor_]) >= epoch_;  // pairs: A1, N1
+    std::uint64_t *const taken = &route_->taken[cursor_];
+    if (detail::load_acquire_gpu(taken) < 2 * epoch_)  // pairs: F1
         detail::take(this_thread(), home, cursor_, epoch_, plan_taker{*this});
-    return detail::load_acquire_gpu(&taken_[cursor_]) >= 2 * epoch_;  // pairs: F1
+    return detail::load_acquire_gpu(taken) >= 2 * epoch_;  // pairs: F1
 }
 
 // Copies sender partitions to the user's buffer, in order, as far as they have arrived. `engine` is held.
-bool receive_request::take_in_order() {
+bool receive_request::take_in_order(bool by_progress) {
+    const std::uint64_t partitions = route_->peer_partitions;
     // pairs: D3, N1
     const bool all_here =
         detail::load_acquire(&words->complete) >= epoch_;  // pairs with say_all_ready's and conclude's store_release
-    if (all_here && !in_place_ && cursor_ < peer_partitions_) take_rest();
-    for (; cursor_ < peer_partitions_; ++cursor_)
+    if (all_here && !route_->in_place && cursor_ < partitions) take_rest(by_progress);
+    for (; cursor_ < partitions; ++cursor_)
         if (!take_next(all_here)) return false;
     // A thread that remembers this epoch as the running one (look) must find that it is over before another can start.
     // The sender writes this flag last, perhaps later than now; the exchange keeps what the sender writes meanwhile.
-    std::uint64_t *const whole = &home->flags[peer_partitions_];
+    std::uint64_t *const whole = &home->flags[partitions];
     if (const std::uint64_t seen = detail::load_relaxed(whole); seen < epoch_)
         detail::cas_acq_rel_gpu(whole, seen, epoch_);  // pairs: D4
     return true;
 }
 
-transport::outcome receive_request::snapshot() {
-    seen_flags_.resize(peer_partitions_);
-    return landing_owner_->read(seen_flags_.data(), arrival_.address, peer_partitions_ * sizeof(std::uint64_t),
-                                place.device);
+status receive_request::snapshot() {
+    seen_flags_.resize(route_->peer_partitions);
+    return route_->owner->read(seen_flags_.data(), route_->flags, route_->peer_partitions * sizeof(std::uint64_t),
+                               place.device);
+}
+
+bool receive_request::flagged_all() const {
+    return std::all_of(seen_flags_.begin(), seen_flags_.end(), [this](std::uint64_t f) { return f >= epoch_; });
 }
 
 bool receive_request::done() {
@@ -144,17 +177,18 @@ bool receive_request::done() {
 }
 
 // `engine` is held.
-bool receive_request::look_at_flags() {
-    if (awaits_sender_) return false;
-    if (refusal_ != refused_not) told_ = true;  // the user is told now, so the match stays
+bool receive_request::look_at_flags(bool by_progress) {
+    if (verdict_ == verdict::provisional) return false;
+    if (verdict_ != verdict::none) verdict_ = verdict::told;  // the user is told now, so the match stays
+    staged_delivery *const staged = delivery();
     // After an error, too, the buffer is the user's only when no copy to it is under way.
-    if (told_ || peer_ended_ || !engine_failure_.empty()) return delivery_ == nullptr || delivery_->idle();
-    if (!arrival_) return false;  // not matched yet
-    if (delivery_ != nullptr) {
+    if (verdict_ == verdict::told || peer_ended_ || !engine_failure_.ok()) return staged == nullptr || staged->idle();
+    if (route_ == nullptr) return false;  // not matched yet
+    if (staged != nullptr) {
         deliver();
-        return delivery_->whole(epoch_) || (!engine_failure_.empty() && delivery_->idle());
+        return staged->whole(epoch_) || (!engine_failure_.ok() && staged->idle());
     }
-    if (!flags_on_device()) return take_in_order();
+    if (!flags_on_device()) return take_in_order(by_progress);
     // pairs: D3, N1
     if (detail::load_acquire(&words->complete) < epoch_)
         return false;  // pairs with say_all_ready's and conclude's store_release
@@ -167,18 +201,18 @@ bool receive_request::inline_drained() {
     // Some partitions may have come another way, as their flags say; or no kernel asks for them, so the library takes
     // them out.
     if (!inline_drain_->overdue(epoch_)) return false;
-    if (auto bad = snapshot(); !bad.empty()) {
+    if (auto bad = snapshot(); !bad.ok()) {
         engine_failure_ = bad;
         return true;
     }
-    if (std::all_of(seen_flags_.begin(), seen_flags_.end(), [&](std::uint64_t f) { return f >= epoch_; })) return true;
+    if (flagged_all()) return true;
     drain_inline();
-    return !engine_failure_.empty();
+    return !engine_failure_.ok();
 }
 
 void receive_request::drain_inline() {
     if (auto bad = inline_drain_->take_rest((device != nullptr ? device : takers_.front())->handle_for_library());
-        !bad.empty())
+        !bad.ok())
         engine_failure_ = bad;
 }
 
@@ -186,8 +220,8 @@ bool receive_request::done_exactly() {
     if (null_peer()) return true;
     const std::lock_guard lock(engine);
     if (look_at_flags()) return true;
-    if (!flags_on_device() || device == nullptr || !snapshot().empty()) return false;
-    if (!std::all_of(seen_flags_.begin(), seen_flags_.end(), [&](std::uint64_t f) { return f >= epoch_; })) {
+    if (!flags_on_device() || device == nullptr || !snapshot().ok()) return false;
+    if (!flagged_all()) {
         // What lies in the inline buffer has no flag before somebody takes it out. Without a progress thread at the
         // sender, its word may come late.
         if (takes_inline_ && inline_drain_->look_due(epoch_)) drain_inline();
@@ -195,8 +229,8 @@ bool receive_request::done_exactly() {
     }
     // As in take_in_order: a kernel that remembers this epoch as the running one must find that it is over. The sender
     // writes the same word, and cannot be in another epoch before our next Start.
-    std::uint64_t *const whole = static_cast<std::uint64_t *>(arrival_.address) + peer_partitions_;
-    return landing_owner_->write(whole, &epoch_, sizeof epoch_, place.device).empty();
+    std::uint64_t *const whole = route_->flags + route_->peer_partitions;
+    return route_->owner->write(whole, &epoch_, sizeof epoch_, place.device).ok();
 }
 
 // Whether partition j has arrived, for a message in host memory.
@@ -235,24 +269,24 @@ problem receive_request::arrived(int j, bool &flag) {
     }
     // The flags are in the GPU's memory; the host looks at them only when asked about one partition.
     const std::lock_guard lock(engine);
-    if (!arrival_) {  // the match was undone meanwhile
+    if (route_ == nullptr) {  // the match was undone meanwhile
         flag = false;
         return {};
     }
-    const detail::overlap range = detail::sender_partitions(home, j, peer_partitions_);
-    if (delivery_ != nullptr) {
+    const detail::overlap range = detail::sender_partitions(home, j, route_->peer_partitions);
+    if (delivery() != nullptr) {
         deliver();
-        for (std::uint64_t i = range.first; i <= range.last; ++i) flag = flag && delivery_->delivered(i, epoch_);
+        for (std::uint64_t i = range.first; i <= range.last; ++i) flag = flag && delivery()->delivered(i, epoch_);
         return {};
     }
     if (!takes_inline_ && detail::load_acquire(&words->complete) >= epoch_) return {};  // pairs: D3, N1
-    if (auto bad = snapshot(); !bad.empty()) {
+    if (auto bad = snapshot(); !bad.ok()) {
         flag = false;
-        return {MPI_ERR_OTHER, bad};
+        return bad.of_class(MPI_ERR_OTHER);
     }
     for (std::uint64_t i = range.first; i <= range.last; ++i) flag = flag && seen_flags_[i] >= epoch_;
     if (!flag && takes_inline_) drain_inline();  // if it is there, the next call finds it
-    if (!engine_failure_.empty()) return {MPI_ERR_OTHER, engine_failure_};
+    if (!engine_failure_.ok()) return engine_failure_.of_class(MPI_ERR_OTHER);
     return {};
 }
 
@@ -265,10 +299,11 @@ bool receive_request::prepared() {
 problem receive_request::outcome() {
     const std::lock_guard lock(engine);
     if (peer_ended_) return ended_peer();
-    if (refusal_ == refused_size) return {MPI_ERR_TRUNCATE, failure_};
-    if (refusal_ != refused_not) return {class_of(failure_), format("no path from rank {}: {}", op.peer, failure_)};
-    if (!engine_failure_.empty() && wire_ != nullptr && !wire_->lost(peer_world()).empty()) return ended_peer();
-    if (!engine_failure_.empty()) return {class_of(engine_failure_), engine_failure_};
+    if (refusal_ == refused_size) return failure_.of_class(MPI_ERR_TRUNCATE);
+    if (refusal_ != refused_not)
+        return failure_.in_context(format("no path from rank {}: ", op.peer)).of_class(class_of(failure_));
+    if (!engine_failure_.ok() && network() != nullptr && !network()->lost(peer_world()).ok()) return ended_peer();
+    if (!engine_failure_.ok()) return engine_failure_;
     return {};
 }
 

@@ -4,16 +4,14 @@
 #ifndef MPIX_HOST_TRANSFER_RECEIVE_H
 #define MPIX_HOST_TRANSFER_RECEIVE_H
 
-#include <cstdlib>
 #include <memory>
 #include <vector>
 
 #include "host/export/inline_drain.h"
-#include "host/protocol/select.h"
-#include "host/protocol/slot_budget.h"
 #include "host/request/request.h"
 #include "host/request/upcalls.h"
-#include "host/staging/staged_delivery.h"
+#include "host/route/receive_route.h"
+#include "host/route/sender_memory.h"
 #include "host/transfer/unpack_claim.h"
 #include "transport/reserve.h"
 
@@ -33,7 +31,7 @@ public:
     // setup_mutex is held. bind: this receive is matched with that send. unbind: the send was withdrawn.
     void bind(const offer &sender);
     // False: too late, the user has been told that the pair cannot work.
-    bool unbind(bool parted = false);
+    bool unbind();
     // setup_mutex is held. No bytes have moved yet, and the send gets another match.
     void part();
     // setup_mutex is held. open: the match can only be this one, so Start may give clear-to-send. meet_for_good: both
@@ -46,10 +44,11 @@ public:
     bool advance() override;
     bool prepared() override;
     stall describe_stall() override;
-    void peer_message(const control_message &message) override;
+    void take_connect(std::uint64_t from, const connect_body &m) override;
+    void take_detach(std::uint64_t from) override;
     void peer_ended() override;
     void on_leave() override;
-    bool parting() const override;
+    bool parting() const override { return !parting_.empty(); }
     bool inline_capable() const override;
     bool busy() override { return inline_drain_ != nullptr && inline_drain_->busy(); }
 
@@ -58,73 +57,74 @@ public:
     std::unique_ptr<device_copy> end_export();
 
 protected:
+    transport::network *network() const override { return words_ == nullptr ? nullptr : words_->link.wire; }
+    const char *path_now() const override;
     void on_start() override;
     problem outcome() override;
     void status_of(MPI_Status *status) const override;
 
 private:
-    // Allocated without being touched: an empty message may have very many partitions.
-    using taken_states = std::unique_ptr<std::uint64_t[], void (*)(void *)>;
+    // How far the two requests are bound to each other.
+    enum class bond {
+        loose,   // either may be freed before it is started, and the other matched anew
+        single,  // the match can only be this one, so Start may give clear-to-send
+        final    // both have started
+    };
+    // A pair that cannot work (refusal_).
+    enum class verdict {
+        none,         // it can
+        provisional,  // while the match may be undone
+        final,
+        told  // a completion call has returned it
+    };
 
-    transport::outcome attach_words(const offer &sender);
-    transport::outcome adopt_span(transport::region &out) const;
-    transport::outcome adopt_buffer();
-    problem try_to_share() const;
-    std::string attach_send_buffer(const offer &sender);
-    std::string adopt_by_network(const offer &sender);
-    landing_kind kind_of_landing() const;
-    transport::outcome make_landing(const offer &sender);
-    transport::outcome install_on_device();
-    transport::outcome describe_landing(control_message &answer) const;
+    bool gives_gate() const { return bond_ != bond::loose && connected && words_ != nullptr; }
+    void refuse(const offer &sender, const transport::choice *choice, accept_body &answer);
+    bool undo_match();
+    status install_on_device();
     void open_gate();
     void give_up();
-    void give_gate();
     void tell_gate();
-    void drop_landing();
-    void drop_view();
-    void drop_send_buffer();
     void take_back_buffer();
-    bool look_at_flags();
+    bool look_at_flags(bool by_progress = false);
     bool arrived_here(int partition);
     void deliver();
-    void take_rest();
-    bool take_in_order();
+    void take_rest(bool by_progress);
+    bool take_in_order(bool by_progress);
     bool take_next(bool all_here);
-    bool flags_on_device() const { return arrival_.device != transport::on_host; }
-    chunking chunks() const;
-    transport::outcome snapshot();
+    bool flags_on_device() const { return route_ != nullptr && route_->flags_on_device; }
+    staged_delivery *delivery() const { return route_ == nullptr ? nullptr : route_->delivery.get(); }
+    landing_kind landing() const;
+    status snapshot();
+    bool flagged_all() const;
     bool inline_drained();
     void drain_inline();
 
-    // Written under setup_mutex and engine.
-    transport::transport *landing_owner_ = nullptr;
-    std::unique_ptr<const transport::choice> choice_;  // until it is explained
-    transport::region landing_, arrival_, peer_words_;
-    std::unique_ptr<staged_delivery>
-        delivery_;  // for GPU memory, over a network: copies chunks there, or only sets flags
-    inline_buffer_layout inline_buffer_;
-    std::unique_ptr<inline_drain> inline_drain_;  // null before the request is exported to a GPU
     // Copies of ended exports. The first is used to empty the inline buffer; a kernel of the library may still use
     // others.
     std::vector<std::unique_ptr<device_copy>> takers_;
-    transport::region layout_;  // the plan of a landing with gaps, for the sender
-    // Undone matches: a kernel, or another thread's Parrived, may still look there.
-    struct undone_match {
-        transport::region arrival, landing, layout;
-        taken_states taken;
-        std::unique_ptr<staged_delivery> delivery;
-        std::uint64_t parted_from = 0;  // the sender's number, until it has answered
-        bool was_active = false;
+
+    // Written under setup_mutex and engine. The present match:
+    std::shared_ptr<const sender_words> words_;   // null: there is none, or the sender cannot be reached
+    std::shared_ptr<const receive_route> route_;  // null: there is none, or the pair cannot work
+    std::unique_ptr<const sender_buffer> pulled_;
+    // Matches that were undone. A kernel may look at their flags, so these stay (null of a pair that could not work);
+    // of an active request also a kernel, or another thread's Parrived, at the rest.
+    transport::safe_vector<std::shared_ptr<own_region>> former_flags_;
+    transport::safe_vector<std::shared_ptr<const receive_route>> former_routes_;
+    // The sender may be about to map the landing, so that stays until the sender has answered.
+    struct parted_match {
+        std::uint64_t sender;
+        std::shared_ptr<const receive_route> route;
     };
-    transport::safe_vector<undone_match> undone_;
-    std::uint64_t slots_ = 0, peer_partitions_ = 0;
-    landing_room room_;                       // for the first match; its landing may be in undone_
-    transport::region peer_buffer_, wanted_;  // in the sender: the buffer that our kernels may read
-    transport::region peer_view_;             // of peer_words_, for the exported copy's GPU
-    std::string why_not_pulled_;              // why our kernels do not read it
-    bool in_place_ = false;                   // no landing: the sender writes into the user's buffer, in our memory
-    std::string why_staged_;                  // why the network does not put into the user's buffer, in GPU memory
-    taken_states taken_{nullptr, std::free};
+    transport::safe_vector<parted_match> parting_;
+
+    // What an export adds to a route: the sender's words, as kernels reach them, or why they do not; and what takes out
+    // of the inline buffer.
+    std::unique_ptr<gpu_view> words_view_;
+    std::string why_no_view_;
+    std::unique_ptr<inline_drain> inline_drain_;
+    bool takes_inline_ = false;  // the sender's kernels have been told to use the inline buffer
 
     const bool alone_ = one_thread_calls();
 
@@ -133,16 +133,11 @@ private:
     std::atomic<unsigned> looks_{0};  // at a short message, in done()
 
     // Guarded by engine.
-    bool by_progress_ = false;               // the progress thread copies out what has arrived
-    bool told_ = false;                      // a completion call has returned the refusal
-    bool awaits_sender_ = false;             // the pair cannot work, but is not final
-    bool open_ = false;                      // clear-to-send may be given
-    bool final_ = false;                     // both requests have started
-    bool gives_gate_ = false;                // and the sender is connected: Start gives clear-to-send
-    bool takes_inline_ = false;              // the sender's kernels have been told to use the inline buffer
+    bond bond_ = bond::loose;
+    verdict verdict_ = verdict::none;
     std::uint64_t cursor_ = 0;               // sender partitions before it are in the user's buffer, this epoch
     std::vector<std::uint64_t> seen_flags_;  // the GPU's flags, as last copied here
-    transport::outcome engine_failure_;
+    status engine_failure_;
 };
 
 }  // namespace mpix

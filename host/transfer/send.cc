@@ -9,22 +9,20 @@
 #include <cstring>
 #include <utility>
 
-#include "device/kernels/gpu_pack.h"
 #include "host/config.h"
 #include "host/datatype/host_copy.h"
-#include "host/datatype/plan_wire.h"
-#include "host/datatype/typemap.h"
 #include "host/export/device_request.h"
 #include "host/format.h"
-#include "host/gpu_pending.h"
 #include "host/progress.h"
 #include "host/protocol/rget.h"
 #include "host/request/explain.h"
 #include "host/request/upcalls.h"
-#include "host/staging/chunked_put.h"
+#include "host/transfer/send_transfer.h"
 
 namespace mpix {
 namespace {
+
+constexpr const char *taken_back = "the peer has taken its memory back in the middle of an epoch";
 
 // How the host moves a partition of any datatype into host memory.
 template <bool Alone>
@@ -45,86 +43,23 @@ struct plan_mover {
     }
 };
 
-// A partition moved by the copy engine or by a kernel, and the memory that has to live until it has arrived.
-struct packing final : transport::transfer {
-    std::vector<char> packed;
-    std::unique_ptr<transport::transfer> copy;
-    std::unique_ptr<gpu::pending> kernel;
-    bool finished(transport::outcome &problem) override {
-        return copy != nullptr ? copy->finished(problem) : kernel == nullptr || is_finished(*kernel, problem);
-    }
-};
-
 }  // namespace
-
-send_request::~send_request() {
-    postings_.clear();
-    if (staging_view_ != nullptr)
-        close_view(staging_);
-    else if (staging_)
-        transport::node_memory().release(staging_);
-    detach_regions(false);
-    for (transport::region &r : retired_) detach_peers(r);
-    if (wanted_) place.owner->release(wanted_);
-}
 
 problem send_request::prepare() {
     if (problem bad = load_gpu_kernels(); bad) return bad;
     const auto n = static_cast<std::uint64_t>(op.partitions);
-    least_pulled_ = least_pulled(place.owner == nullptr ? 0 : gpu::costs_of(place.device).lone_thread);
-    why_not_pulled_ = why_not_pulled(least_pulled_);
-    if (why_not_pulled_.empty() && least_pulled_ == 0) why_not_pulled_ = "a thread's stores have not been measured";
-    const std::uint64_t words_bytes = why_not_pulled_.empty() ? words_with_answers(n) : answers_in_words(n);
+    pull_ = pull_terms_of(*this);
+    const std::uint64_t words_bytes = pull_.why_not.empty() ? words_with_answers(n) : answers_in_words(n);
     if (problem bad = allocate_words(words_bytes - sizeof(mpix_words)); bad) return bad;
     home->ring = reinterpret_cast<mpix_ring_entry *>(words + 1);
     return {};
 }
 
-control_message send_request::make_offer() {
-    control_message m = make_control(control::offer, number, 0);
-    m.communicator = op.members->name;
-    m.tag = op.tag;
-    m.partitions = op.partitions;
-    m.bytes = total_bytes();
-    if (transport::devices() != nullptr) m.flags |= offer_has_devices;
-    transport::outcome bad;
-    wire_ = network_to(peer_world(), bad);
-    if (wire_ != nullptr) bad = introduce_to(peer_world(), *wire_);
-    if (wire_ != nullptr && bad.empty()) bad = wire_->describe(words_region, m.words);
-    // Without a network the receiver finds out itself whether it can map our words, and tells us if not.
-    if (wire_ == nullptr || !bad.empty()) static_cast<void>(transport::node_memory().describe(words_region, m.words));
-    std::strncpy(m.reason, bad.c_str(), sizeof m.reason - 1);
-    if (wire_ == nullptr && bad.empty() && offers_single_copy()) m.flags |= offer_in_place;
-    offered_gpu_put_ = wire_ != nullptr && bad.empty() && offers_gpu_put();
-    if (offered_gpu_put_) m.flags |= offer_gpu_put;
-    if (wire_ == nullptr && bad.empty() && why_not_pulled_.empty()) offer_pull(m);
-    m.flags |= offers_inline();
-    return m;
-}
+offer_body send_request::make_offer() { return mpix::make_offer(*this, pull_, offer_); }
 
-// Decided by what is known now, so that a receive makes an inline buffer only for a send that uses it.
-std::uint32_t send_request::offers_inline() {
-    if (place.owner == nullptr) return 0;
-    inline_threshold_ = choose_inline_threshold(place.device, peer_world(), !gapless);
-    const std::uint32_t offered = (fits_inline(inline_threshold_.bytes) ? offer_inline : 0) |
-                                  (fits_inline(largest_inline(true)) ? offer_inline_to_gaps : 0);
-    offered_inline_ = offered != 0;
-    return offered;
-}
-
-bool send_request::offers_gpu_put() {
-    why_staged_ = why_staged(end_for(*wire_, gpu_wire_));
-    return gpu_wire_ != nullptr && why_staged_.empty();
-}
-
-// Whether the other process's memory can be written to is tried only where it matters.
-bool send_request::offers_single_copy() {
-    single_copy pair{place.owner != nullptr, !gapless, partition_bytes, config().single_copy_bytes, {}, false};
-    why_no_single_copy_ = why_no_single_copy(pair);
-    if (!why_no_single_copy_.empty()) return false;
-    far_ = memory_of(peer_world(), pair.unreached);
-    why_no_single_copy_ = why_no_single_copy(pair);
-    return why_no_single_copy_.empty();
+const char *send_request::path_now() const {
+    if (route_ != nullptr) return route_->path;
+    return refused() ? "none" : "unmatched";
 }
 
 // ---- an epoch ----------------------------------------------------------------------------------
@@ -182,90 +117,33 @@ problem send_request::not_readied(int partition, int error_class) const {
 }
 
 bool send_request::gate_open() const {
-    if (null_peer() || (refusal_ == refused_not && !landing_)) return false;
-    // pairs: C2, N1
-    return detail::load_acquire(&words->gate) >= detail::gate_needed(epoch_, refusal_ != refused_not ? 1 : slots_);
+    if (null_peer() || (refusal_ == refused_not && route_ == nullptr)) return false;
+    const std::uint64_t slots = refusal_ != refused_not ? 1 : route_->slots;
+    return detail::load_acquire(&words->gate) >= detail::gate_needed(epoch_, slots);  // pairs: C2, N1
 }
 
-void send_request::fail(std::string_view why) {
-    if (engine_failure_.empty()) engine_failure_ = attempt([why] { return transport::outcome(why); });
+void send_request::fail(const status &why) {
+    if (engine_failure_.ok()) engine_failure_ = why;
 }
 
-// Where this epoch's packed message goes, or element 0 of a landing with gaps.
-char *send_request::landing_now() const { return landing_at_ + detail::slot_of(epoch_, slots_) * total_bytes(); }
-
-std::vector<char> send_request::packed(int partition) const {
-    std::vector<char> out(partition_bytes);
-    const auto bytes = static_cast<std::int64_t>(partition_bytes);
-    pack_range(*op.type, op.buffer, partition * bytes, bytes, out.data());
-    return out;
+void send_request::fail(const char *why) {
+    if (engine_failure_.ok()) engine_failure_ = attempt([why] { return failure(why); });
 }
 
-// Over the network; the flags, too.
-std::unique_ptr<transport::transfer> send_request::start_put(int partition) const {
-    const bool read_directly = place.owner != nullptr && movement_.staged.empty();
-    remote_message to{wire_, read_directly ? gpu_wire_ : nullptr, peer_world(), landing_, arrival_, 0, epoch_, chunks_};
-    to.offset = static_cast<std::uint64_t>(landing_now() - static_cast<char *>(landing_.address));
-    const auto p = static_cast<std::uint64_t>(partition);
-    if (place.owner != nullptr && !read_directly)
-        return std::make_unique<chunked_put>(
-            to, p, gpu_buffer{place.owner, place.device, op.buffer, gapless ? nullptr : op.type},
-            bounce_buffers_of(place.device));
-    if (movement_.packed_first) return std::make_unique<chunked_put>(to, p, packed(partition));
-    return std::make_unique<chunked_put>(to, p, op.buffer + p * partition_bytes);
-}
-
-// From or to GPU memory. Gaps of a host buffer are packed here, before the copy; those of GPU buffers by a kernel.
-transport::outcome send_request::start_transfer(int partition, std::unique_ptr<transport::transfer> &out) {
-    const std::uint64_t offset = static_cast<std::uint64_t>(partition) * partition_bytes;
-    const bool from_gpu = place.owner != nullptr;
-    const int on = from_gpu ? place.device : landing_.device;
-    auto made = std::make_unique<packing>();
-    const char *from = op.buffer + offset;
-    if (movement_.packed_first) {
-        made->packed = packed(partition);
-        from = made->packed.data();
-    }
-    if (partition_bytes == 0 || movement_.engine != mover::kernel) {
-        auto bad = (from_gpu ? place.owner : transport::devices())
-                       ->start(landing_now() + offset, from, partition_bytes, on, made->copy);
-        out = std::move(made);
-        return bad;
-    }
-#if MPIX_HAVE_CUDA
-    gpu::passage way{nullptr,
-                     const_cast<char *>(from) - offset,
-                     nullptr,
-                     landing_now(),
-                     static_cast<std::int64_t>(offset),
-                     static_cast<std::int64_t>(partition_bytes),
-                     on};
-    if (!gapless && from_gpu) {
-        way.from_type = &typemap_of(*op.type)->map;
-        way.from = op.buffer;
-    }
-    if (landing_type_ != nullptr) way.to_type = &typemap_of(*landing_type_)->map;
-    auto bad = gpu::start(way, made->kernel);
-    out = std::move(made);
-    return bad;
-#else
-    return "mpix was built without CUDA";
-#endif
-}
-
-// Called by the engine. What fails here has failed before, for a caller of Pready.
-void send_request::write_in_place(int partition) {
-    const std::uint64_t offset = static_cast<std::uint64_t>(partition) * partition_bytes;
-    const int error = far_->write(far_, landing_at_ + offset, op.buffer + offset, partition_bytes);
+// What fails here has failed before, for a caller of Pready.
+void send_request::write_into_peer(int partition) {
+    const int error = write_in_place(*this, *route_, partition);
     if (error == 0) return;
     if (error == ESRCH) {
         peer_ended_ = true;
         met_end_of(peer_world());  // there may be no other sign of its end: later epochs fail by this
     }
-    if (error == EFAULT && !transport::can_be_read(op.buffer + offset, partition_bytes))
-        return fail(format("partition {} cannot be read from the send buffer: {}", partition, std::strerror(error)));
-    fail(format("partition {} cannot be written into the receive buffer of rank {}: {}", partition, op.peer,
-                std::strerror(error)));
+    const char *const from = op.buffer + static_cast<std::uint64_t>(partition) * partition_bytes;
+    if (error == EFAULT && !transport::can_be_read(from, partition_bytes))
+        return fail(
+            failure(format("partition {} cannot be read from the send buffer: {}", partition, std::strerror(error))));
+    fail(failure(format("partition {} cannot be written into the receive buffer of rank {}: {}", partition, op.peer,
+                        std::strerror(error))));
 }
 
 // Makes room for one more move, so that a later step needs no memory.
@@ -283,13 +161,14 @@ void send_request::start_move(int partition, bool for_host) {
 void send_request::carry_out(move m) {
     const int partition = m.partition;
     if (refusal_ == refused_not && !null_peer()) {
-        if (movement_.engine == mover::cpu)
-            plan_mover<false>{*this}(this_thread(), nullptr, {}, partition, landing_now());
-        else if (movement_.engine == mover::system)
-            write_in_place(partition);
-        else if (movement_.engine == mover::network)
-            m.transfer = start_put(partition);
-        else if (auto bad = start_transfer(partition, m.transfer); !bad.empty())
+        const mover by = route_->how.engine;
+        if (by == mover::cpu)
+            plan_mover<false>{*this}(this_thread(), nullptr, {}, partition, route_->landing_of(epoch_));
+        else if (by == mover::system)
+            write_into_peer(partition);
+        else if (by == mover::network)
+            m.transfer = start_put(*this, *route_, partition, epoch_);
+        else if (auto bad = start_copy(*this, *route_, partition, epoch_, m.transfer); !bad.ok())
             fail(bad);
     }
     if (m.transfer == nullptr)
@@ -298,13 +177,14 @@ void send_request::carry_out(move m) {
         moving_.push_back(std::move(m));
 }
 
-// flags[index] = epoch, after the bytes that it stands for. Pairs with reached_acquire() in look.
 void send_request::set_flag(std::uint64_t index) {
-    if (auto bad = tell(arrival_, index * sizeof(std::uint64_t), epoch_); !bad.empty()) fail(bad);
+    if (route_ == nullptr) return fail(taken_back);
+    if (auto bad = route_->set_flag(index, epoch_); !bad.ok()) fail(bad);
 }
 
 void send_request::finish_move(const move &m) {
-    if (refusal_ == refused_not && engine_failure_.empty() && !null_peer() && movement_.engine != mover::network)
+    const bool unflagged = route_ == nullptr || route_->how.engine != mover::network;
+    if (refusal_ == refused_not && engine_failure_.ok() && !null_peer() && unflagged)
         set_flag(static_cast<std::uint64_t>(m.partition));
     if (m.for_host) ++host_share_;
 }
@@ -314,13 +194,13 @@ void send_request::count_shares() {
     if (host_share_ == 0 || counted_ == epoch_ || !host_ready_.empty() || !moving_.empty()) return;
     const auto n = static_cast<std::uint64_t>(op.partitions);
     device_copy::kernels_counts kernels{};
-    transport::outcome bad = device->counts(kernels);
-    if (bad.empty() && kernels.readied + host_share_ < epoch_ * n) return;
+    status bad = device->counts(kernels);
+    if (bad.ok() && kernels.readied + host_share_ < epoch_ * n) return;
     // A kernel defers a partition before it counts it, but the ring entry may reach us after the count.
-    if (bad.empty() && kernels.deferred != ring_taken_) return;
+    if (bad.ok() && kernels.deferred != ring_taken_) return;
     std::vector<std::uint64_t> states(n);
-    if (bad.empty()) bad = device->states(states);
-    if (bad.empty()) {
+    if (bad.ok()) bad = device->states(states);
+    if (bad.ok()) {
         std::uint64_t by_kernels = 0;
         for (std::uint64_t p = 0; p < n; ++p) {
             const bool by_kernel = states[p] >= epoch_;
@@ -332,7 +212,7 @@ void send_request::count_shares() {
         // Before the next epoch, in which kernels use it.
         bad = device->set_ready_count(epoch_ * n);
     }
-    if (!bad.empty()) fail(bad);
+    if (!bad.ok()) fail(bad);
     counted_ = epoch_;
     detail::store_relaxed(&words->posted, kernels.posted);  // the engine tells the epoch's end
     detail::store_release(&words->all_ready, epoch_);       // pairs: D2
@@ -340,10 +220,10 @@ void send_request::count_shares() {
 
 // A partition marked ready by the host and by a kernel is an error. Neither can know of the other; once the epoch is
 // over, the engine does.
-transport::outcome send_request::look_for_both() {
+status send_request::look_for_both() {
     const auto n = static_cast<std::uint64_t>(op.partitions);
     std::vector<std::uint64_t> states(n);
-    if (auto bad = device->states(states); !bad.empty()) return bad;
+    if (auto bad = device->states(states); !bad.ok()) return bad;
     for (std::uint64_t p = 0; p < n; ++p) {
         if (states[p] < epoch_ || !host_readied_[p]) continue;
         // pairs: E1
@@ -352,7 +232,7 @@ transport::outcome send_request::look_for_both() {
         // A partition that was counted and deferred twice must not count in the next epoch.
         moving_.clear();
         device_copy::kernels_counts kernels{};
-        if (auto bad = device->counts(kernels); !bad.empty()) return bad;
+        if (auto bad = device->counts(kernels); !bad.ok()) return bad;
         ring_taken_ = kernels.deferred;
         return device->set_ready_count(epoch_ * n);
     }
@@ -367,7 +247,7 @@ void send_request::drain() {
         if (entry >> 32 != (epoch_ & 0xffffffffu)) break;
         const bool offered = (entry & MPIX_RING_RTS) != 0;
         const std::uint64_t partition = entry & (MPIX_RING_RTS - 1);
-        if (partition < n && offered && pulls_ && device != nullptr) {
+        if (partition < n && offered && pulls() && device != nullptr) {
             make_room();
             ++engine_moves_;
             moving_.push_back({static_cast<int>(partition), false, nullptr, true});
@@ -395,25 +275,28 @@ void send_request::conclude() {
     // All that was posted is under way, ahead of the words below, and nothing reads the buffer any more.
     if (posted_ != nullptr) {
         const std::uint64_t posted = detail::load_relaxed(&words->posted);
-        if (queue_->completed() < posted) return;
-        if (const transport::outcome broken = queue_->failed(posted); !broken.empty()) fail(broken);
+        if (posted_->queue->completed() < posted) return;
+        if (const status broken = posted_->queue->failed(posted); !broken.ok()) fail(broken);
     }
-    const bool good = refusal_ == refused_not && engine_failure_.empty();
+    if (route_ == nullptr && refusal_ == refused_not) fail(taken_back);
+    const bool good = refusal_ == refused_not && engine_failure_.ok();
     const bool told = posted_ != nullptr && detail::load_relaxed(&words->ended) == epoch_;
-    if (good && !told) set_flag(chunks_.all());
+    if (good && !told) set_flag(route_->chunks.all());
     // The receiver's host relies on the flags once it is told that the message is complete; and after a failure no flag
     // may be under way when the flags' memory is given back.
-    if (arrival_ && !arrival_.remote && arrival_.device != transport::on_host)
-        if (auto bad = transport::devices()->flush_words(arrival_.device); !bad.empty()) fail(bad);
-    if (good && engine_failure_.empty()) {
+    if (route_ != nullptr && !route_->arrival.remote && route_->arrival.device != transport::on_host)
+        if (auto bad = transport::devices()->flush_words(route_->arrival.device); !bad.ok()) fail(bad);
+    if (good && engine_failure_.ok()) {
         // Partitions that kernels have moved may be in the inline buffer.
-        if (inline_buffer_ && device != nullptr && detail::load_relaxed(&words->inline_buffer) != 0 &&
+        const peer_link &link = route_->link;
+        if (route_->inline_buffer && device != nullptr && detail::load_relaxed(&words->inline_buffer) != 0 &&
             engine_moves_ < n)
-            if (auto bad = tell(peer_words_, offsetof(mpix_words, inline_buffer), epoch_); !bad.empty()) fail(bad);
+            if (auto bad = link.tell(route_->peer_words, offsetof(mpix_words, inline_buffer), epoch_); !bad.ok())
+                fail(bad);
         if (!told)
-            if (auto bad = tell(peer_words_, offsetof(mpix_words, complete), epoch_); !bad.empty()) fail(bad);
+            if (auto bad = link.tell(route_->peer_words, offsetof(mpix_words, complete), epoch_); !bad.ok()) fail(bad);
         // The network may have accepted the words, but be unable to send them before its next call.
-        if (wire_ != nullptr) departing_ = wire_->depart(peer_world());
+        if (link.wire != nullptr) departing_ = link.wire->depart(peer_world());
     }
     concluded_ = epoch_;
 }
@@ -421,23 +304,23 @@ void send_request::conclude() {
 bool send_request::advance() {
     const std::unique_lock lock(engine, std::try_to_lock);
     if (!lock) return true;  // another thread is doing this
-    if (transport::outcome lost; departing_ != nullptr && departing_->finished(lost)) departing_ = nullptr;
+    if (status lost; departing_ != nullptr && departing_->finished(lost)) departing_ = nullptr;
     if (!active()) return departing_ != nullptr;
     if (null_peer()) {
         drain();  // partitions of an exported request that the host readied: they count
         count_shares();
         return device != nullptr || exported_to_host;
     }
-    const transport::held_puts together(wire_);
-    if (posted_ != nullptr && queue_->step()) progress_busy();
+    const transport::held_puts together(network());
+    if (posted_ != nullptr && posted_->queue->step()) progress_busy();
     if (gate_open()) drain();
     if (!moving_.empty()) progress_busy();
-    if (pulls_) look_for_answers();
+    if (pulls()) look_for_answers();
     std::erase_if(moving_, [this](const move &m) {
-        transport::outcome bad;
+        status bad;
         bool finished = false;  // if memory runs out, it is asked again
         if (m.offered || !try_step([&] { finished = m.transfer->finished(bad); }) || !finished) return false;
-        if (!bad.empty()) fail(bad);
+        if (!bad.ok()) fail(bad);
         finish_move(m);
         return true;
     });
@@ -484,11 +367,12 @@ bool send_request::prepared() {
 problem send_request::outcome() {
     const std::lock_guard lock(engine);
     if (peer_ended_) return ended_peer();
-    if (!engine_failure_.empty() && wire_ != nullptr && !wire_->lost(peer_world()).empty()) return ended_peer();
-    if (!failure_.empty()) return {class_of(failure_), format("no path to rank {}: {}", op.peer, failure_)};
+    if (!engine_failure_.ok() && network() != nullptr && !network()->lost(peer_world()).ok()) return ended_peer();
+    if (!failure_.ok())
+        return failure_.in_context(format("no path to rank {}: ", op.peer)).of_class(class_of(failure_));
     if (device != nullptr && host_share_ != 0)
-        if (auto bad = look_for_both(); !bad.empty()) fail(bad);
-    if (!engine_failure_.empty()) return {class_of(engine_failure_), engine_failure_};
+        if (auto bad = look_for_both(); !bad.ok()) fail(bad);
+    if (!engine_failure_.ok()) return engine_failure_;
     return {};
 }
 

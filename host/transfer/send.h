@@ -8,11 +8,11 @@
 #include <string_view>
 #include <vector>
 
-#include "host/export/inline_drain.h"
-#include "host/protocol/select.h"
 #include "host/request/request.h"
 #include "host/request/upcalls.h"
-#include "host/staging/chunks.h"
+#include "host/route/send_offer.h"
+#include "host/route/send_posting.h"
+#include "host/route/send_route.h"
 #include "transport/reserve.h"
 
 namespace mpix {
@@ -20,7 +20,6 @@ namespace mpix {
 class send_request final : public request {
 public:
     explicit send_request(const operation &o) : request(o, MPIX_KIND_SEND) {}
-    ~send_request() override;
 
     problem prepare() override;
     // The host's MPI_Pready: an error class. Never waits for the receiver.
@@ -31,16 +30,18 @@ public:
     // What an error of ready() means.
     problem not_readied(int partition, int error_class) const;
 
-    control_message make_offer();
+    offer_body make_offer();
 
     bool done() override;
     bool advance() override;
     bool prepared() override;
     stall describe_stall() override;
-    void peer_message(const control_message &message) override;
+    void take_accept(std::uint64_t from, const accept_body &m) override;
+    void take_withdraw(std::uint64_t from) override;
+    void take_detach(std::uint64_t from) override;
     void peer_ended() override;
     void on_leave() override;
-    bool inline_capable() const override { return offered_inline_; }
+    bool inline_capable() const override { return offer_ != nullptr && offer_->goes_inline(); }
 
     // setup_mutex and engine are held. export_to fills in the exported copy, and takes it from the caller; end_export
     // gives it back. The caller makes the copy before it has the locks, and destroys it after, since both may wait for
@@ -50,6 +51,8 @@ public:
     void export_to_host(bool exported);
 
 protected:
+    transport::network *network() const override { return offer_ == nullptr ? nullptr : offer_->link.wire; }
+    const char *path_now() const override;
     void on_start() override;
     problem outcome() override;
     std::string done_so_far() override;
@@ -68,77 +71,47 @@ private:
         bool offered = false;  // to kernels of the receiver, which have not answered yet
     };
 
-    void accept(const control_message &message);
     void undo_match();
-    void detach_regions(bool in_use);
-    void drop_route(bool in_use);
-    bool offers_single_copy();
-    bool offers_gpu_put();
-    std::uint32_t offers_inline();
-    void offer_pull(control_message &m);
-    transport::choice choose_path(const control_message &message) const;
-    transport::outcome attach(const control_message &message, const transport::choice &choice);
-    transport::outcome attach_landing(const control_message &message, int user);
-    void write_in_place(int partition);
-    transport::outcome read_layout(const transport::wire_region &from);
-    transport::outcome install_on_device();
-    void install_queue(int executor);
-    transport::outcome make_staging(int executor, transport::queue_message &message);
-    char *landing_now() const;
+    void fill_in_home();
+    void drop_route();
+    status install_on_device();
+    const mpix_posting *enter_queue(int executor);
+    void leave_queue();
     bool gate_open() const;
     bool complete() const;
     std::vector<int> not_ready() const;
     void drain();
     void start_move(int partition, bool for_host);
     void carry_out(move m);
+    void write_into_peer(int partition);
+    bool pulls() const { return route_ != nullptr && route_->pulls(); }
     void look_for_answers();
     bool nobody_reads(std::uint64_t partition);
-    transport::outcome start_transfer(int partition, std::unique_ptr<transport::transfer> &out);
-    std::unique_ptr<transport::transfer> start_put(int partition) const;
-    std::vector<char> packed(int partition) const;
     void finish_move(const move &m);
     void count_shares();
-    transport::outcome look_for_both();
+    status look_for_both();
     void set_flag(std::uint64_t index);
     void conclude();
-    void fail(std::string_view why);
+    void fail(const status &why);
+    void fail(const char *why);
     void make_room();
 
     const bool alone_ = one_thread_calls();
 
-    // The route, as this process reaches it. Written under setup_mutex and engine, read under either.
-    transport::region landing_, arrival_, peer_words_;
-    std::shared_ptr<const plan> landing_type_;     // of a landing with gaps
-    char *landing_at_ = nullptr;                   // of packed byte 0, or with gaps of element 0
-    bool in_place_ = false;                        // the landing is the receive buffer, in the receiver's own memory
-    const transport::peer_memory *far_ = nullptr;  // how that memory is written
-    std::string why_no_single_copy_;               // as far as is known here
-    transport::gpu_puts *gpu_wire_ = nullptr;      // how the network reaches GPU memory; null: not at all
-    std::string why_staged_;                       // why the network does not read the send buffer in GPU memory
-    bool offered_gpu_put_ = false;
-    inline_threshold inline_threshold_;  // as of our OFFER, if the receive has no gaps
-    bool offered_inline_ = false;
-    std::uint64_t least_pulled_ = 0;  // see rget.h
-    std::string why_not_pulled_;      // as far as is known here
-    transport::region wanted_;        // in our GPU's memory: the partitions that kernels of the receiver wait for
-    bool pulls_ = false;              // kernels of the receiver may be offered partitions
-    transport::region peer_view_;     // of peer_words_, for the exported copy's GPU
-    std::uint64_t slots_ = 0;
-    chunking chunks_;  // also decides how many arrival flags there are
-    inline_buffer_layout inline_buffer_;
-    movement movement_;
-    // A match was undone after the first Start. Callers of Pready may remember its route, so they are given no other;
-    // from then on the engine moves everything.
-    bool route_spent_ = false;
-    transport::safe_vector<transport::region> retired_;  // what callers of Pready, or a queue, may still write to
+    pull_terms pull_;
+    std::unique_ptr<const send_offer> offer_;  // none before it has joined the setup
 
-    // How executors post to the peer themselves. Entries of all matches are kept, as callers of Pready may remember an
-    // earlier one.
-    transport::send_queue *queue_ = nullptr;
-    transport::queued_message *posted_ = nullptr;  // of the present match
-    std::vector<std::unique_ptr<transport::queued_message>> postings_;
-    transport::region staging_;
-    char *staging_view_ = nullptr;
+    // Written under setup_mutex and engine, read under either.
+    std::shared_ptr<const send_route> route_;  // of the present match; null: none, or the pair cannot work
+    // Of matches that were undone after the first Start; null of one that could not work. Callers of Pready may
+    // remember them, so they are given no other; from then on the engine moves everything.
+    transport::safe_vector<std::shared_ptr<const send_route>> former_routes_;
+    // What an export adds to a route: the peer's words, as kernels reach them; and entries in a work queue, of which
+    // executors may remember those of an earlier match.
+    std::unique_ptr<gpu_view> words_view_;
+    send_staging staging_;
+    std::shared_ptr<const send_posting> posted_;  // null: executors post nothing
+    transport::safe_vector<std::shared_ptr<const send_posting>> former_postings_;
 
     // Guarded by engine.
     std::uint64_t ring_taken_ = 0;     // entries of the ring consumed, all epochs
@@ -151,7 +124,7 @@ private:
     std::unique_ptr<transport::transfer> departing_;  // a flush behind the last epoch's words
     std::uint64_t engine_moves_ = 0;                  // in this epoch
     std::uint64_t concluded_ = 0;                     // last epoch that the engine has completed
-    transport::outcome engine_failure_;
+    status engine_failure_;
 };
 
 }  // namespace mpix

@@ -42,7 +42,7 @@ stall send_request::describe_stall() {
         s.missing = not_ready();
     } else {
         std::uint64_t readied = 0;
-        if (device->ready_count(readied).empty())
+        if (device->ready_count(readied).ok())
             s.remark =
                 format("{} of {} partitions are ready",
                        readied + host_share_ - (epoch_ - 1) * static_cast<std::uint64_t>(op.partitions), op.partitions);
@@ -73,22 +73,22 @@ stall receive_request::describe_stall() {
         return s;
     }
     if (!connected) s.remark = "the sender has not answered yet";
-    if (refusal_ != refused_not || !arrival_) {
-        s.remark = failure_;
+    if (refusal_ != refused_not || route_ == nullptr) {
+        s.remark = failure_.message();
         return s;
     }
-    if (delivery_ != nullptr) {
-        seen_flags_.resize(peer_partitions_);
-        for (std::uint64_t i = 0; i < peer_partitions_; ++i)
-            seen_flags_[i] = delivery_->delivered(i, epoch_) ? epoch_ : 0;
+    const std::uint64_t senders = route_->peer_partitions;
+    if (delivery() != nullptr) {
+        seen_flags_.resize(senders);
+        for (std::uint64_t i = 0; i < senders; ++i) seen_flags_[i] = delivery()->delivered(i, epoch_) ? epoch_ : 0;
     } else if (flags_on_device()) {
-        if (!snapshot().empty()) return s;
+        if (!snapshot().ok()) return s;
     } else {
-        seen_flags_.resize(peer_partitions_);
-        for (std::uint64_t i = 0; i < peer_partitions_; ++i) seen_flags_[i] = detail::load_relaxed(&home->flags[i]);
+        seen_flags_.resize(senders);
+        for (std::uint64_t i = 0; i < senders; ++i) seen_flags_[i] = detail::load_relaxed(&home->flags[i]);
     }
     for (int j = 0; j < op.partitions; ++j) {
-        const detail::overlap range = detail::sender_partitions(home, j, peer_partitions_);
+        const detail::overlap range = detail::sender_partitions(home, j, senders);
         for (std::uint64_t i = range.first; i <= range.last; ++i)
             if (seen_flags_[i] < epoch_) {
                 s.missing.push_back(j);

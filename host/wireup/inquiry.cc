@@ -2,14 +2,13 @@
 #include "host/request/inquiry.h"
 
 #include <algorithm>
-#include <cstring>
 #include <new>
 #include <utility>
 #include <vector>
 
 #include "host/format.h"
 #include "host/progress.h"
-#include "host/wireup/wireup.h"
+#include "host/wireup/state.h"
 #include "transport/reserve.h"
 
 namespace mpix {
@@ -36,7 +35,7 @@ std::string listed(const char *kind, const std::vector<unmatched> &all) {
 // This process's requests of that kind to the given process that are not matched yet.
 std::string unmatched_with(int world_rank, mpix_kind kind, std::uint64_t communicator) {
     std::vector<unmatched> all;
-    for (const auto &[number, r] : live_requests())
+    for (const auto &[number, r] : setup().live)
         if (r->kind == kind && !r->freed && r->peer_number == 0 && r->peer_world() == world_rank)
             all.push_back({r->op.tag, r->op.members->name == communicator});
     return listed(kind == MPIX_KIND_SEND ? "send" : "receive", all);
@@ -45,7 +44,7 @@ std::string unmatched_with(int world_rank, mpix_kind kind, std::uint64_t communi
 // The other process's unmatched sends, from the OFFERs that have arrived here; empty if there are none.
 std::string unmatched_offers(int world_rank, std::uint64_t communicator) {
     std::vector<unmatched> all;
-    for (const auto &[arrival, o] : offers_here())
+    for (const auto &[arrival, o] : setup().offers)
         if (o.key.source == world_rank && o.receiver == 0)
             all.push_back({o.key.tag, o.key.communicator == communicator});
     return all.empty() ? "" : listed("send", all);
@@ -63,34 +62,33 @@ void inquire(request &r) {
     if (q.epoch != r.epoch()) q = {r.epoch(), false, {}, {}};
     // The sender of a pair knows the receiver's epoch from its clear-to-send.
     if (q.pending || !setup_running() || (r.kind == MPIX_KIND_SEND && r.connected)) return;
-    control_message m = make_control(control::inquire, r.number, r.peer_number);
-    m.communicator = r.op.members->name;
-    m.tag = r.op.tag;
-    m.flags = static_cast<std::uint32_t>(r.kind);
-    send_control(r.peer_world(), m);  // may fail for want of memory
+    const inquire_body question{.communicator = r.op.members->name,
+                                .by = r.kind == MPIX_KIND_SEND ? pair_side::send : pair_side::receive};
+    // May fail for want of memory.
+    send_control(r.peer_world(), {.from = r.number, .to = r.peer_number, .body = question});
     q.pending = true;
 }
 
-void answer_inquiry(int source, const control_message &question) {
-    control_message m = make_control(control::answer, 0, question.from);
-    const auto partner = live_requests().find(question.to);
+void answer_inquiry(int source, std::uint64_t from, std::uint64_t to, const inquire_body &question) {
+    answer_body answer;
+    const auto partner = setup().live.find(to);
     try {
         std::string text;
-        if (partner != live_requests().end() && !partner->second->freed && partner->second->peer_world() == source)
+        if (partner != setup().live.end() && !partner->second->freed && partner->second->peer_world() == source)
             text = partner->second->standing();
         else
-            text = unmatched_with(source, question.flags == MPIX_KIND_SEND ? MPIX_KIND_RECV : MPIX_KIND_SEND,
+            text = unmatched_with(source, question.by == pair_side::send ? MPIX_KIND_RECV : MPIX_KIND_SEND,
                                   question.communicator);
-        std::strncpy(m.reason, text.c_str(), sizeof m.reason - 1);
+        answer.state.assign(text);
     } catch (const std::bad_alloc &) {  // the peer asks no more until it is answered
-        std::strncpy(m.reason, "no memory to describe its requests", sizeof m.reason - 1);
+        answer.state.assign("no memory to describe its requests");
     }
-    send_control(source, m);
+    send_control(source, {.to = from, .body = answer});
 }
 
-void take_answer(request &r, const control_message &answer) {
+void take_answer(request &r, const answer_body &answer) {
     if (!std::exchange(r.question.pending, false)) return;
-    r.question.answer = answer.reason;
+    r.question.answer = answer.state.c_str();
     r.question.answered = wait_clock::now();
 }
 

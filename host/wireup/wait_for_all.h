@@ -11,11 +11,9 @@
 #include "host/format.h"
 #include "host/progress.h"
 #include "host/request/request.h"
+#include "host/wireup/peer_watch.h"
 
 namespace mpix {
-
-// How long a request must have been in the same epoch before its peer's process is checked, and how often that is done.
-constexpr std::int64_t watch_period_ms = 400;
 
 // Wait until `done`. A long wait prints a stall report that names what is `lacking`. It then gives up, unless
 // `how_long` is endless. False: the wait was given up, or a process has ended, so `done` may never become true.

@@ -1,23 +1,17 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "host/wireup/wireup.h"
 
-#include <mpix/device.cuh>
-#include <time.h>
-
-#include <atomic>
-#include <new>
+#include <utility>
+#include <variant>
 
 #include "host/config.h"
-#include "host/control/channel.h"
-#include "host/control/peers.h"
-#include "host/export/device_request.h"
-#include "host/format.h"
 #include "host/progress.h"
 #include "host/protocol/inline_threshold.h"
 #include "host/request/explain.h"
 #include "host/transfer/receive.h"
 #include "host/transfer/send.h"
-#include "host/wireup/matcher.h"
+#include "host/wireup/peer_watch.h"
+#include "host/wireup/state.h"
 #include "host/wireup/wait_for_all.h"
 
 namespace mpix {
@@ -26,76 +20,21 @@ namespace {
 // How long a pair of two started requests waits for an earlier, undecided place (see matcher.h).
 constexpr std::int64_t doubt_ms = 1000;
 
-// All guarded by setup_mutex, except the atomics. A step changes several of these together; their memory comes from the
-// reserve, so that no step fails half-way.
-struct setup_state {
-    std::atomic<bool> running{false};
-    bool thread_safe = false, one_thread = false;
-
-    matcher order;
-    transport::safe_map<match_key, std::int64_t> in_doubt_since;
-    transport::safe_map<std::uint64_t, std::shared_ptr<request>> live;           // by number; freed ones until bury()
-    transport::safe_map<std::uint64_t, offer> offers;                            // by order of arrival
-    transport::safe_map<std::pair<int, std::uint64_t>, std::uint64_t> offer_of;  // (source, their number) to arrival
-    transport::safe_map<std::uint64_t, std::uint64_t> bound_offer;               // receive's number to arrival
-    std::uint64_t arrivals = 0, joined = 0;
-    std::atomic<std::size_t> waiting_requests{0};  // requests that wait for a control message
-
-    // Ends of processes, noticed by threads that hold locks under which they may not call us.
-    std::mutex ends_mutex;
-    transport::safe_vector<int> ends_met;  // guarded by ends_mutex
-    std::atomic<bool> end_met{false};
-
-    process_table processes;
-    control_channel channel{processes};
-    std::int64_t next_watch_ms = 0;
-    std::uint64_t longest_unmatched = 0;        // of the active requests, by number
-    std::atomic<std::int64_t> unmatched_ms{0};  // for how long; a hint to look
-};
-
-setup_state &state() {
-    static setup_state *const s = new setup_state;
-    return *s;
-}
-
-// Count the requests that may need a control message; the progress thread sleeps while there are none. Until the first
-// epoch is over, the peer may still withdraw, and another request take its place; this holds for a refused pair as
-// well. Freed requests are not counted.
-void update_waiting(request &r) {
-    const bool waits =
-        !r.freed && !(r.connected && r.acquainted) && !state().processes.known_to_have_ended(r.peer_world());
-    if (r.waiting.load(std::memory_order_relaxed) == waits) return;
-    r.waiting.store(waits, std::memory_order_relaxed);  // relaxed: it orders no other memory
-    if (waits)
-        state().waiting_requests.fetch_add(1, std::memory_order_acq_rel);  // pairs: H7
-    else
-        state().waiting_requests.fetch_sub(1, std::memory_order_acq_rel);  // pairs: H7
-}
-
-// A clock with a resolution of a few milliseconds, which is cheap to read.
-std::int64_t coarse_ms() {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC_COARSE, &t);
-    return std::int64_t{t.tv_sec} * 1000 + t.tv_nsec / 1000000;
-}
-
-receive_request &receive_of(std::uint64_t number) { return static_cast<receive_request &>(*state().live.at(number)); }
+receive_request &receive_of(std::uint64_t number) { return static_cast<receive_request &>(*setup().live.at(number)); }
 
 // Undo the match of this receive. Its send may be matched with another.
 void part(std::uint64_t number) {
-    setup_state &s = state();
+    setup_state &s = setup();
     const auto bound = s.bound_offer.find(number);
     offer &o = s.offers.at(bound->second);
     receive_of(number).part();
-    control_message m = make_control(control::withdraw, number, o.number);
-    m.flags = 1;
-    send_control(o.key.source, m);
+    send_control(o.key.source, {.from = number, .to = o.number, .body = withdraw_body{.by = pair_side::receive}});
     o.receiver = 0;
     s.bound_offer.erase(bound);
 }
 
 void bind(std::uint64_t arrival, std::uint64_t number) {
-    setup_state &s = state();
+    setup_state &s = setup();
     offer &o = s.offers.at(arrival);
     s.bound_offer[number] = arrival;
     o.receiver = number;
@@ -104,7 +43,7 @@ void bind(std::uint64_t arrival, std::uint64_t number) {
 
 // Apply the matcher's result: first undo the matches that no longer hold, then make the new ones.
 void rearrange(const match_key &key, const matcher::change &change) {
-    setup_state &s = state();
+    setup_state &s = setup();
     const auto each_place = [&change](const auto &act) {
         for (const matcher::pair &p : change.final) act(p);
         for (const matcher::pair &p : change.places) act(p);
@@ -132,7 +71,7 @@ void rearrange(const match_key &key, const matcher::change &change) {
 }
 
 void end_doubts() {
-    setup_state &s = state();
+    setup_state &s = setup();
     if (s.in_doubt_since.empty()) return;
     const std::int64_t now = coarse_ms();
     transport::safe_vector<match_key> over;
@@ -144,72 +83,47 @@ void end_doubts() {
     }
 }
 
-void forget_offer(std::uint64_t arrival) {
-    setup_state &s = state();
-    const auto it = s.offers.find(arrival);
-    if (it == s.offers.end()) return;
-    s.offer_of.erase({it->second.key.source, it->second.number});
-    s.offers.erase(it);
-}
-
-void handle_offer(int source, const control_message &m) {
-    setup_state &s = state();
+void handle_offer(int source, std::uint64_t from, const offer_body &m) {
+    setup_state &s = setup();
     const std::uint64_t arrival = ++s.arrivals;
-    if (!s.offer_of.emplace(std::pair{source, m.from}, arrival).second) return;  // sent twice: not from a correct peer
+    if (!s.offer_of.emplace(std::pair{source, from}, arrival).second) return;  // sent twice: not from a correct peer
     const match_key key{m.communicator, source, m.tag};
-    const auto says = [&m](std::uint32_t flag) { return (m.flags & flag) != 0; };
     s.offers[arrival] = {.key = key,
-                         .number = m.from,
+                         .number = from,
                          .partitions = m.partitions,
                          .bytes = m.bytes,
-                         .has_devices = says(offer_has_devices),
-                         .in_place = says(offer_in_place),
-                         .gpu_put = says(offer_gpu_put),
-                         .inline_packed = says(offer_inline),
-                         .inline_to_gaps = says(offer_inline_to_gaps),
-                         .pull = says(offer_pull),
+                         .has_devices = m.flags.has(offer_flag::has_devices),
+                         .in_place = m.flags.has(offer_flag::in_place),
+                         .gpu_put = m.flags.has(offer_flag::gpu_put),
+                         .inline_packed = m.flags.has(offer_flag::inline_packed),
+                         .inline_to_gaps = m.flags.has(offer_flag::inline_to_gaps),
+                         .pull = m.flags.has(offer_flag::pull),
                          .words = m.words,
-                         .buffer = m.landing,
-                         .wanted = m.arrival,
-                         .no_network = m.reason};
+                         .buffer = m.send_buffer,
+                         .wanted = m.wanted,
+                         .no_network = m.no_network.c_str()};
     rearrange(key, s.order.add(key, matcher::send, arrival));
 }
 
-void handle_started_send(int source, const control_message &m) {
-    setup_state &s = state();
-    const auto known = s.offer_of.find({source, m.from});
+void handle_started_send(int source, std::uint64_t from) {
+    setup_state &s = setup();
+    const auto known = s.offer_of.find({source, from});
     if (known == s.offer_of.end()) return;
     const match_key key = s.offers.at(known->second).key;
     rearrange(key, s.order.start(key, matcher::send, known->second));
 }
 
-void bury(std::uint64_t number) {
-    setup_state &s = state();
-    // A peer that may still write here must not hit memory that has been reused, so it is kept to the end. Nor is it
-    // freed while a kernel of the library works with it (busy). We must not wait for that kernel: it may be waiting for
-    // room on the GPU.
-    if (const auto it = s.live.find(number);
-        it != s.live.end() && (s.processes.may_still_write(it->second->peer_world()) || it->second->busy()))
-        return;
-    const auto offer_it = s.bound_offer.find(number);
-    if (offer_it != s.bound_offer.end()) {
-        forget_offer(offer_it->second);
-        s.bound_offer.erase(offer_it);
-    }
-    s.live.erase(number);
-}
-
 // The sender freed its request before starting it, or its process has ended.
-void handle_withdrawn_send(int source, const control_message &m) {
-    setup_state &s = state();
-    const auto known = s.offer_of.find({source, m.from});
+void handle_withdrawn_send(int source, std::uint64_t from) {
+    setup_state &s = setup();
+    const auto known = s.offer_of.find({source, from});
     if (known == s.offer_of.end()) return;
     const std::uint64_t arrival = known->second;
     const match_key key = s.offers.at(arrival).key;
     const std::uint64_t receiver = s.offers.at(arrival).receiver;
     s.bound_offer.erase(receiver);
     forget_offer(arrival);
-    send_control(source, make_control(control::detach, 0, m.from));
+    send_control(source, {.to = from, .body = detach_body{}});
     if (const auto partner = s.live.find(receiver); partner != s.live.end()) {
         auto &r = static_cast<receive_request &>(*partner->second);
         if (r.freed) {
@@ -226,37 +140,62 @@ void handle_withdrawn_send(int source, const control_message &m) {
 }
 
 // The request that a message is for. Its peer must be the process that sent the message.
-request *addressee(int source, const control_message &m) {
-    const auto it = state().live.find(m.to);
-    if (it == state().live.end()) return nullptr;
+request *addressee(int source, std::uint64_t to) {
+    const auto it = setup().live.find(to);
+    if (it == setup().live.end()) return nullptr;
     request &r = *it->second;
     return !r.null_peer() && r.peer_world() == source ? &r : nullptr;
 }
 
-void handle(int source, const control_message &m) {
-    if (state().processes.known_to_have_ended(source)) return;  // its requests have failed, for good
-    const auto kind = static_cast<control>(m.kind);
-    if (kind == control::introduce) return state().channel.take_introduction(source, m);
-    if (kind == control::offer) return handle_offer(source, m);
-    if (kind == control::started) return handle_started_send(source, m);
-    if (kind == control::withdraw && m.flags == 0) return handle_withdrawn_send(source, m);
-    if (kind == control::inquire) return answer_inquiry(source, m);
-    request *r = addressee(source, m);
-    if (r == nullptr) {
-        // A receive withdraws from a send that we have freed; it waits for our DETACH.
-        if (kind == control::withdraw) send_control(source, make_control(control::detach, m.to, m.from));
-        return;
-    }
-    if (kind == control::answer) return take_answer(*r, m);
+// A message to a request of ours, which `take` gives to it. False: there is no such request.
+template <class Take>
+bool hand_to_request(int source, std::uint64_t to, const Take &take) {
+    request *const r = addressee(source, to);
+    if (r == nullptr) return false;
     const std::uint64_t number = r->number;
-    r->peer_message(m);
+    take(*r);
     update_waiting(*r);
     if (r->freed && r->peer_gone && !r->parting()) bury(number);
+    return true;
+}
+
+// One function for each kind of message.
+struct message_handler {
+    int source;
+    std::uint64_t from, to;
+
+    void operator()(const offer_body &body) const { handle_offer(source, from, body); }
+    void operator()(const started_body &) const { handle_started_send(source, from); }
+    void operator()(const introduce_body &body) const { setup().channel.take_introduction(source, body); }
+    void operator()(const inquire_body &body) const { answer_inquiry(source, from, to, body); }
+    void operator()(const answer_body &body) const {
+        if (request *const r = addressee(source, to); r != nullptr) take_answer(*r, body);
+    }
+    void operator()(const accept_body &body) const {
+        hand_to_request(source, to, [&](request &r) { r.take_accept(from, body); });
+    }
+    void operator()(const connect_body &body) const {
+        hand_to_request(source, to, [&](request &r) { r.take_connect(from, body); });
+    }
+    void operator()(const detach_body &) const {
+        hand_to_request(source, to, [&](request &r) { r.take_detach(from); });
+    }
+    void operator()(const withdraw_body &body) const {
+        if (body.by == pair_side::send) return handle_withdrawn_send(source, from);
+        // A receive withdraws from a send that we may have freed; it waits for our DETACH.
+        if (!hand_to_request(source, to, [&](request &r) { r.take_withdraw(from); }))
+            send_control(source, {.from = to, .to = from, .body = detach_body{}});
+    }
+};
+
+void handle(int source, const control_message &m) {
+    if (setup().processes.known_to_have_ended(source)) return;  // its requests have failed, for good
+    std::visit(message_handler{.source = source, .from = m.from, .to = m.to}, m.body);
 }
 
 // The user frees the request: tell the peer.
 void part_from_peer(request &r) {
-    setup_state &s = state();
+    setup_state &s = setup();
     r.freed = true;
     if (config().check) r.home->head = 0;  // makes calls with the handle fail
     const bool is_send = r.kind == MPIX_KIND_SEND;
@@ -270,15 +209,16 @@ void part_from_peer(request &r) {
         if (!r.parting()) s.live.erase(r.number);
     } else if (r.epoch() == 0) {
         // Undo the match.
-        control_message m = make_control(control::withdraw, r.number, r.peer_number);
-        m.flags = is_send ? 0 : 1;
-        send_control(r.peer_world(), m);
+        send_control(r.peer_world(), {.from = r.number,
+                                      .to = r.peer_number,
+                                      .body = withdraw_body{.by = is_send ? pair_side::send : pair_side::receive}});
         if (const auto bound = s.bound_offer.find(r.number); bound != s.bound_offer.end()) {
             s.offers.at(bound->second).receiver = 0;
             s.bound_offer.erase(bound);
         }
     } else {
-        if (r.peer_number != 0) send_control(r.peer_world(), make_control(control::detach, r.number, r.peer_number));
+        if (r.peer_number != 0)
+            send_control(r.peer_world(), {.from = r.number, .to = r.peer_number, .body = detach_body{}});
         if (r.peer_gone && !r.parting()) bury(r.number);
     }
     update_waiting(r);
@@ -287,72 +227,11 @@ void part_from_peer(request &r) {
               r.epoch() == 0 ? s.order.free(key, matcher::receive, r.number) : s.order.remove(key, {send, r.number}));
 }
 
-void fail_requests_with(int world_rank) {
-    // What the process sent may have arrived without having been taken from the network yet.
-    transport::network *const network = transport::network_in_use();
-    try_step([network] {
-        for (int round = 0; network != nullptr && round < 1000 && network->progress();) ++round;
-    });
-    transport::safe_vector<std::uint64_t> unneeded;
-    for (const auto &[number, r] : state().live) {
-        if (r->peer_world() != world_rank) continue;
-        if (r->freed) unneeded.push_back(number);
-        r->peer_ended();
-        update_waiting(*r);
-    }
-    if (network != nullptr) network->give_up(world_rank);
-    for (const std::uint64_t number : unneeded) bury(number);
-    state().order.remove_source(world_rank);
-    std::erase_if(state().in_doubt_since, [world_rank](const auto &entry) { return entry.first.source == world_rank; });
-}
-
-// Check the processes of peers whose epoch has been running for a while. While epochs complete, the system is not
-// asked.
-void watch_peers() {
-    setup_state &s = state();
-    const std::int64_t now = coarse_ms();
-    if (now < s.next_watch_ms) return;
-    s.next_watch_ms = now + watch_period_ms;
-    transport::safe_set<int> suspects;
-    std::int64_t longest_ms = 0;
-    for (const auto &[number, r] : s.live) {
-        if (r->in_same_epoch_still()) suspects.insert(r->peer_world());
-        // Of two the receive, for which kernels wait.
-        const std::int64_t ms = r->unmatched_ms(now);
-        if (ms > longest_ms || (ms != 0 && ms == longest_ms && r->kind == MPIX_KIND_RECV)) {
-            longest_ms = ms;
-            s.longest_unmatched = number;
-        }
-    }
-    s.unmatched_ms.store(longest_ms, std::memory_order_relaxed);
-    transport::network *const network = transport::network_in_use();
-    for (const int world_rank : suspects) {
-        const bool lost = network != nullptr && !network->lost(world_rank).empty();
-        if (lost) s.processes.give_up(world_rank);
-        if (lost || s.processes.ended(world_rank)) fail_requests_with(world_rank);
-    }
-}
-
-void take_met_ends() {
-    setup_state &s = state();
-    if (!s.end_met.load(std::memory_order_acquire)) return;  // pairs: H8
-    transport::safe_vector<int> met;
-    {
-        const std::lock_guard lock(s.ends_mutex);
-        met.swap(s.ends_met);
-        s.end_met.store(false, std::memory_order_release);  // pairs: H8
-    }
-    for (const int world_rank : met) {
-        s.processes.note_end(world_rank);
-        fail_requests_with(world_rank);
-    }
-}
-
 // Every process answers messages until all are here; only an unfinished non-blocking barrier tells that.
 bool all_come_here() {
     MPI_Request barrier;
-    state().channel.begin_barrier(barrier);
-    return wait_for_all(state().processes, patience::endless, "called it", [&barrier] {
+    setup().channel.begin_barrier(barrier);
+    return wait_for_all(setup().processes, patience::endless, "called it", [&barrier] {
         progress_poll();
         int all_here = 0;
         PMPI_Test(&barrier, &all_here, MPI_STATUS_IGNORE);
@@ -362,38 +241,23 @@ bool all_come_here() {
 
 }  // namespace
 
-const transport::safe_map<std::uint64_t, std::shared_ptr<request>> &live_requests() { return state().live; }
-const transport::safe_map<std::uint64_t, offer> &offers_here() { return state().offers; }
+void send_control(int world_rank, const control_message &message) { setup().channel.send(world_rank, message); }
 
-void send_control(int world_rank, control_message message) { state().channel.send(world_rank, message); }
-
-transport::network *network_to(int world_rank, transport::outcome &why_not) {
-    return state().processes.shares_memory(world_rank) ? nullptr : transport::between_nodes(why_not);
+transport::network *network_to(int world_rank, status &why_not) {
+    return setup().processes.shares_memory(world_rank) ? nullptr : transport::between_nodes(why_not);
 }
 
-const transport::peer_memory *memory_of(int world_rank, transport::outcome &why_not) {
-    return state().processes.memory_of(world_rank, why_not);
+const transport::peer_memory *memory_of(int world_rank, status &why_not) {
+    return setup().processes.memory_of(world_rank, why_not);
 }
 
-transport::outcome introduce_to(int world_rank, transport::network &network) {
-    return state().channel.introduce_to(world_rank, network);
-}
-
-void met_end_of(int world_rank) {
-    setup_state &s = state();
-    const std::lock_guard lock(s.ends_mutex);
-    s.ends_met.push_back(world_rank);
-    s.end_met.store(true, std::memory_order_release);  // pairs: H8
-}
-
-bool process_has_ended(int world_rank) {
-    const std::lock_guard lock(setup_mutex());
-    return state().processes.ended(world_rank);
+status introduce_to(int world_rank, transport::network &network) {
+    return setup().channel.introduce_to(world_rank, network);
 }
 
 void start_setup(bool thread_safe, bool one_thread) {
     const std::lock_guard lock(setup_mutex());
-    setup_state &s = state();
+    setup_state &s = setup();
     static_cast<void>(this_world_rank());  // asks, for the progress thread
     s.thread_safe = thread_safe;
     s.one_thread = one_thread;
@@ -403,7 +267,7 @@ void start_setup(bool thread_safe, bool one_thread) {
 }
 
 void stop_setup() {
-    setup_state &s = state();
+    setup_state &s = setup();
     if (!s.running.load(std::memory_order_acquire)) return;  // pairs: H9
     end_measuring_inline();
     const bool complete = all_come_here();
@@ -429,26 +293,26 @@ void stop_setup() {
         s.channel.close();
 }
 
-bool setup_running() { return state().running.load(std::memory_order_acquire); }  // pairs: H9
-bool one_thread_calls() { return state().one_thread; }
+bool setup_running() { return setup().running.load(std::memory_order_acquire); }  // pairs: H9
+bool one_thread_calls() { return setup().one_thread; }
 
-bool is_committed(MPI_Datatype datatype) { return !setup_running() || state().channel.takes(datatype); }
-bool setup_thread_safe() { return state().thread_safe; }
-bool setup_in_background() { return state().thread_safe || state().processes.all_share_memory(); }
+bool is_committed(MPI_Datatype datatype) { return !setup_running() || setup().channel.takes(datatype); }
+bool setup_thread_safe() { return setup().thread_safe; }
+bool setup_in_background() { return setup().thread_safe || setup().processes.all_share_memory(); }
 bool setup_pending() {
-    return state().waiting_requests.load(std::memory_order_acquire) != 0 || state().channel.holds_any();  // pairs: H7
+    return setup().waiting_requests.load(std::memory_order_acquire) != 0 || setup().channel.holds_any();  // pairs: H7
 }
 
 void join(const std::shared_ptr<request> &r) {
     if (r->null_peer()) return explain_null(*r);
     const std::lock_guard lock(setup_mutex());
     transport::require_reserve();
-    setup_state &s = state();
+    setup_state &s = setup();
     r->number = ++s.joined;
     if (r->kind == MPIX_KIND_SEND) {
-        const control_message offered = static_cast<send_request &>(*r).make_offer();
+        const offer_body offered = static_cast<send_request &>(*r).make_offer();
         s.live[r->number] = r;
-        send_control(r->peer_world(), offered);
+        send_control(r->peer_world(), {.from = r->number, .body = offered});
     } else {
         s.live[r->number] = r;
         const match_key key = r->key();
@@ -462,9 +326,9 @@ void first_start(request &r) {
     const std::lock_guard lock(setup_mutex());
     const match_key key = r.key();
     if (r.kind == MPIX_KIND_SEND)
-        send_control(r.peer_world(), make_control(control::started, r.number, 0));
+        send_control(r.peer_world(), {.from = r.number, .body = started_body{}});
     else
-        rearrange(key, state().order.start(key, matcher::receive, r.number));
+        rearrange(key, setup().order.start(key, matcher::receive, r.number));
 }
 
 void leave(const std::shared_ptr<request> &r) {
@@ -483,20 +347,8 @@ void first_epoch_over(request &r) {
     update_waiting(r);
 }
 
-std::shared_ptr<request> longest_unmatched(double least, double &waited) {
-    setup_state &s = state();
-    const auto least_ms = static_cast<std::int64_t>(1e3 * least);
-    if (s.unmatched_ms.load(std::memory_order_relaxed) <= least_ms) return nullptr;
-    const std::lock_guard lock(setup_mutex());
-    const auto it = s.live.find(s.longest_unmatched);
-    if (it == s.live.end()) return nullptr;
-    const std::int64_t ms = it->second->unmatched_ms(coarse_ms());  // it may have been matched since
-    waited = 1e-3 * static_cast<double>(ms);
-    return ms > least_ms ? it->second : nullptr;
-}
-
 void poll_setup() {
-    setup_state &s = state();
+    setup_state &s = setup();
     std::unique_lock lock(setup_mutex(), std::try_to_lock);
     if (!lock || !s.running.load(std::memory_order_acquire)) return;  // pairs: H9
     // If memory runs out, the remaining messages wait for the next call.

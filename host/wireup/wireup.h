@@ -5,13 +5,10 @@
 #ifndef MPIX_HOST_WIREUP_WIREUP_H
 #define MPIX_HOST_WIREUP_WIREUP_H
 
-#include <map>
 #include <memory>
-#include <string>
 
 #include "host/request/request.h"
 #include "host/request/upcalls.h"
-#include "transport/reserve.h"
 
 namespace mpix {
 
@@ -34,14 +31,6 @@ void leave(const std::shared_ptr<request> &r);
 void poll_setup();
 // Whether any request waits for a control message.
 bool setup_pending();
-// The request that has been active without a partner for longest, if that is more than `least` seconds as poll_setup has seen it;
-// else null. `waited`: for how long.
-std::shared_ptr<request> longest_unmatched(double least, double &waited);
-
-// For inquiry.cc; setup_mutex is held.
-const transport::safe_map<std::uint64_t, std::shared_ptr<request>> &live_requests();
-const transport::safe_map<std::uint64_t, offer> &offers_here();
-
 }  // namespace mpix
 
 #endif  // MPIX_HOST_WIREUP_WIREUP_H

@@ -12,7 +12,7 @@
 // numbers of blocks, each way shows the one that is best for it.
 //
 // prepared_us: by what prepare_send and prepare_receive found out when the kernel began. sole_us: with "mpix_waiters" = 1;
-// sole_prepared_us: both. floor_us: stores, fence, flag by hand, or a counter of several blocks. ratio: mpix_us by the
+// sole_prepared_us: both. bulk_us: with 8 KiB of shared memory lent to pready. floor_us: stores, fence, flag by hand, or a counter of several blocks. ratio: mpix_us by the
 // shortest of those by hand.
 #include <map>
 #include <optional>
@@ -47,8 +47,8 @@ struct options {
     std::vector<int> threads = {usual_threads};
     std::vector<scope> scopes;
     bool blocks = false;
-    bool prepared = true, sole = true, floor = true, in_data = true, lines = true, pull = true, nvshmem = true,
-         nccl = true, host = true;
+    bool prepared = true, sole = true, bulk = true, floor = true, in_data = true, lines = true, pull = true,
+         nvshmem = true, nccl = true, host = true;
     const char *csv = nullptr;
 
     bool add(const std::string &which) {
@@ -69,8 +69,9 @@ bool parse(int argc, char **argv, options &o) {
         "mpirun -n 2 ",
         "[--min BYTES] [--max BYTES] [--step FACTOR] [--threads N,...] [--epochs N]\n"
         "           [--scope all|block|warp|thread|thread-block|blocks,...] [--csv FILE]\n"
-        "           [--without-prepared] [--without-sole] [--without-floor] [--without-flag-in-data]\n"
-        "           [--without-ll128] [--without-pull] [--without-nvshmem] [--without-nccl] [--without-host]\n"
+        "           [--without-prepared] [--without-sole] [--without-bulk] [--without-floor]\n"
+        "           [--without-flag-in-data] [--without-ll128] [--without-pull] [--without-nvshmem]\n"
+        "           [--without-nccl] [--without-host]\n"
         "BYTES from 8 to 64 MiB, powers of two. --threads: of a block, up to 1024; a row for each number, of\n"
         "which every way has its own best. --csv -: CSV instead of text on the standard output.");
     line.value("min", o.least);
@@ -80,6 +81,7 @@ bool parse(int argc, char **argv, options &o) {
     line.value("epochs", o.epochs);
     line.without("without-prepared", o.prepared);
     line.without("without-sole", o.sole);
+    line.without("without-bulk", o.bulk);
     line.without("without-floor", o.floor);
     line.without("without-flag-in-data", o.in_data);
     line.without("without-ll128", o.lines);
@@ -130,16 +132,32 @@ struct best {
 // What a row has, as far as it has been measured.
 struct figures {
     best mpix, prepared, floor, nvshmem;
-    std::optional<double> sole, sole_prepared, in_data, lines, pull, nccl;
+    std::optional<double> sole, sole_prepared, bulk, in_data, lines, pull, nccl;
     std::string path;
 };
 
-const std::vector<column> columns = {
-    "size",         "scope",           "threads",        "mpix_us",          "mpix_blocks",
-    "prepared_us",  "prepared_blocks", "sole_us",        "sole_prepared_us", "floor_us",
-    "floor_blocks", "flag_in_data_us", "ll128_us",       "pull_us",          "ratio",
-    "nvshmem_us",   "nvshmem_blocks",  "nccl_device_us", "host_send_us",     "mpix_GB/s",
-    "path"};
+const std::vector<column> columns = {"size",
+                                     "scope",
+                                     "threads",
+                                     "mpix_us",
+                                     "mpix_blocks",
+                                     "prepared_us",
+                                     "prepared_blocks",
+                                     "sole_us",
+                                     "sole_prepared_us",
+                                     "bulk_us",
+                                     "floor_us",
+                                     "floor_blocks",
+                                     "flag_in_data_us",
+                                     "ll128_us",
+                                     "pull_us",
+                                     "ratio",
+                                     "nvshmem_us",
+                                     "nvshmem_blocks",
+                                     "nccl_device_us",
+                                     "host_send_us",
+                                     "mpix_GB/s",
+                                     "path"};
 
 int messages(uint64_t all, uint64_t bytes, int most) {
     return static_cast<int>(std::clamp<uint64_t>(all / bytes, 4, static_cast<uint64_t>(most)));
@@ -196,6 +214,7 @@ private:
         if (prepares) f.prepared.offer(measure_mpix<mpix_prepared_port>(c_, s, buffer_, f.path), 1);
         if (o_.sole) f.sole = measure_mpix(c_, s, buffer_, f.path, true);
         if (o_.sole && prepares) f.sole_prepared = measure_mpix<mpix_prepared_port>(c_, s, buffer_, f.path, true);
+        if (o_.bulk) f.bulk = measure_mpix<mpix_bulk_port>(c_, s, buffer_, f.path);
         if (o_.floor && pushes) f.floor.offer(push_us<fence_port>(c_, s, buffer_, "fence"), 1);
         if (o_.in_data && in_data) f.in_data = push_us<inline_port>(c_, s, buffer_, "flag-in-data");
         if (o_.lines && in_data && (s.by == scope::block || s.by == scope::warp))
@@ -248,6 +267,7 @@ private:
                      blocks(f.prepared),
                      cell_of(f.sole),
                      cell_of(f.sole_prepared),
+                     cell_of(f.bulk),
                      us(f.floor),
                      blocks(f.floor),
                      cell_of(f.in_data),

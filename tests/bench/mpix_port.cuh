@@ -35,6 +35,15 @@ struct mpix_way {
 };
 using mpix_port = mpix_way<MPIX_Prequest, MPIX_Prequest>;
 
+// With shared memory lent for bulk copies.
+struct mpix_bulk_port : mpix_port {
+    template <class Group>
+    __device__ void put(const Group &group, int i) const {
+        __shared__ mpix::bulk_buffer<8192> shared;
+        mpix::pready(as_mpix(group), i * static_cast<int>(gridDim.x) + static_cast<int>(blockIdx.x), send, shared);
+    }
+};
+
 struct mpix_prepared_port {
     MPIX_Prequest send, receive;
 

@@ -3,20 +3,15 @@
 // What requests cost in memory and setup, by number: of requests, of partitions, of peers. Between ranks 0 and 1, sender and
 // receiver apart; then, on 27 or more ranks, for every rank with its 26 neighbours in a periodic grid, and what follows on
 // paper for very many ranks.
-#include <dirent.h>
-#include <malloc.h>
 #include <mpi.h>
 #include <mpix/mpix.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 #include <ctime>
-#include <fstream>
 #include <set>
 #include <string>
 #include <vector>
@@ -25,10 +20,13 @@
 #include "tests/bench/csv_file.hpp"
 #include "tests/bench/host_machine.hpp"
 #include "tests/bench/median.hpp"
+#include "tests/bench/usage.hpp"
 
 namespace {
 
+using bench::look;
 using bench::median;
+using bench::usage;
 using wall = std::chrono::steady_clock;
 // Of this process, all its threads.
 double cpu_us() {
@@ -86,52 +84,6 @@ void settle(MPI_Comm comm, int rounds) {
 
 void free_all(std::vector<MPI_Request> &all) {
     for (MPI_Request &r : all) must(MPI_Request_free(&r), "MPI_Request_free");
-}
-
-// ---- what a process holds --------------------------------------------------------------------------------
-
-struct usage {
-    double heap = 0;      // in use, as malloc says: mpix's and the MPI library's
-    double shared = 0;    // in memory files of mpix's that this process owns
-    double resident = 0;  // private to the process
-    double descriptors = 0, mappings = 0;
-};
-constexpr int n_figures = sizeof(usage) / sizeof(double);
-
-usage operator-(const usage &a, const usage &b) {
-    return {a.heap - b.heap, a.shared - b.shared, a.resident - b.resident, a.descriptors - b.descriptors,
-            a.mappings - b.mappings};
-}
-usage operator/(const usage &a, double n) {
-    return {a.heap / n, a.shared / n, a.resident / n, a.descriptors / n, a.mappings / n};
-}
-
-usage look() {
-    usage u;
-    const struct mallinfo2 heap = mallinfo2();
-    u.heap = static_cast<double>(heap.uordblks + heap.hblkhd);
-    DIR *const dir = opendir("/proc/self/fd");
-    if (dir == nullptr) fail("/proc/self/fd cannot be read");
-    for (const dirent *entry; (entry = readdir(dir)) != nullptr;) {
-        char target[256];
-        const ssize_t n = readlinkat(dirfd(dir), entry->d_name, target, sizeof target - 1);
-        if (n < 0) continue;
-        target[n] = '\0';
-        u.descriptors += 1;
-        struct stat file;
-        if (std::strncmp(target, "/memfd:mpix", 11) == 0 && fstat(std::atoi(entry->d_name), &file) == 0)
-            u.shared += static_cast<double>(file.st_blocks) * 512;
-    }
-    closedir(dir);
-    u.descriptors -= 1;  // the folder's own
-    std::ifstream maps("/proc/self/maps");
-    for (std::string line; std::getline(maps, line);) u.mappings += 1;
-    std::ifstream rollup("/proc/self/smaps_rollup");
-    for (std::string line; std::getline(rollup, line);) {
-        double kibibytes = 0;
-        if (std::sscanf(line.c_str(), "Private_%*[^:]: %lf", &kibibytes) == 1) u.resident += kibibytes * 1024;
-    }
-    return u;
 }
 
 // ---- output ------------------------------------------------------------------------------------------------
@@ -377,7 +329,8 @@ halo exchange(const grid &g, int partitions, bool two_peers) {
 }
 
 halo mean_of_all(halo h) {
-    must(MPI_Allreduce(MPI_IN_PLACE, &h.held, n_figures, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD), "MPI_Allreduce");
+    must(MPI_Allreduce(MPI_IN_PLACE, &h.held, bench::usage_figures, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD),
+         "MPI_Allreduce");
     must(MPI_Allreduce(MPI_IN_PLACE, &h.init, 3, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD), "MPI_Allreduce");
     h.held = h.held / size;
     return h;

@@ -57,22 +57,27 @@ void send_foreign_messages(unsigned seed) {
     std::mt19937_64 random(seed);
     const auto below = [&](unsigned n) { return static_cast<unsigned>(random() % n); };
     for (int n = 0; n < 400; ++n) {
-        control_message m{};
-        m.magic = control_magic;
-        m.kind = 1 + below(5);
-        m.from = 1 + below(20);
-        m.to = m.kind == 1 ? 0 : 1 + below(20);
-        m.communicator = random();
-        m.tag = static_cast<int>(below(8));
-        m.partitions = static_cast<int>(1 + below(8));
-        m.bytes = static_cast<std::uint64_t>(m.partitions) * count;
-        m.flags = below(3);
-        m.refusal = below(3);
-        char raw[sizeof m + 64];
+        const auto partitions = static_cast<std::int32_t>(1 + below(8));
+        const std::uint64_t all_bytes = static_cast<std::uint64_t>(partitions) * count;
+        const auto refusal = static_cast<refusal_reason>(below(3));
+        const control_body bodies[] = {
+            offer_body{.communicator = random(),
+                       .tag = static_cast<int>(below(8)),
+                       .partitions = partitions,
+                       .bytes = all_bytes,
+                       .flags = {below(3)}},
+            accept_body{.refusal = refusal, .partitions = partitions, .bytes = all_bytes, .slots = below(3)},
+            connect_body{.refusal = refusal}, started_body{},
+            withdraw_body{.by = below(3) == 0 ? pair_side::send : pair_side::receive}};
+        const control_body &body = bodies[below(5)];
+        const bool to_nobody = std::holds_alternative<offer_body>(body) || std::holds_alternative<started_body>(body);
+        const control_packet packet =
+            encode_control({.from = 1 + below(20), .to = to_nobody ? 0 : 1 + below(20), .body = body});
+        char raw[sizeof packet + 64];
         for (char &c : raw) c = static_cast<char>(random());
-        unsigned bytes = sizeof m;
-        if (below(4) != 0) std::memcpy(raw, &m, sizeof m);  // otherwise noise
-        if (below(4) == 0) raw[below(sizeof m)] ^= static_cast<char>(1u << below(8));
+        unsigned bytes = sizeof packet;
+        if (below(4) != 0) std::memcpy(raw, &packet, sizeof packet);  // otherwise noise
+        if (below(4) == 0) raw[below(sizeof packet)] ^= static_cast<char>(1u << below(8));
         if (below(8) == 0) bytes = below(sizeof raw + 1);
         PMPI_Send(raw, static_cast<int>(bytes), MPI_BYTE, 2 * static_cast<int>(below(2)), 0, channel);
     }

@@ -9,7 +9,9 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <csignal>
+#include <cstddef>
 #include <memory>
 #include <vector>
 
@@ -311,40 +313,88 @@ private:
         }
     }
 
+    // A message whose fields are mostly possible ones, and sometimes any bytes.
     void message() {
-        auto kind = static_cast<control>(1 + in_.below(6));
-        control_message m = make_control(kind, 1 + in_.below(6), 0);
+        const auto kind = static_cast<control>(1 + in_.below(6));
+        control_message m{.from = 1 + in_.below(6)};
         owned *const o = any();
-        if (o != nullptr) {
-            if (kind != control::offer) m.to = o->r->number;
-            m.bytes = o->r->total_bytes();
-            m.tag = o->r->op.tag;
+        const std::uint64_t number = o == nullptr ? 0 : o->r->number;
+        const std::int32_t tag = o == nullptr ? 0 : o->r->op.tag, n = partitions();
+        std::uint64_t bytes = o == nullptr ? 0 : o->r->total_bytes();
+        bytes -= bytes % static_cast<std::uint64_t>(n);
+        const unsigned bits = in_.below(32);
+        const refusal_reason refusal = in_.one_in(6) ? static_cast<refusal_reason>(in_.below(4)) : refused_not;
+        accept_body accept{
+            .refusal = refusal, .partitions = n, .bytes = bytes, .slots = bits & 3, .flags = {bits >> 2}};
+        if (bits == 31) {  // of what no message has, what one may have
+            accept.slots = 1;
+            accept.flags = {static_cast<std::uint32_t>(accept_flag::pull)};
         }
-        m.communicator = world_name;
-        m.partitions = partitions();
-        m.bytes -= m.bytes % static_cast<std::uint64_t>(m.partitions);
-        m.flags = in_.below(32);
-        if (m.flags >= 29 && m.flags < 31) {  // what the other kinds do not have
-            kind = m.flags == 29 ? control::inquire : control::answer;
-            m.kind = static_cast<std::uint32_t>(kind);
-            m.flags = m.tag % 2 != 0 ? MPIX_KIND_SEND : MPIX_KIND_RECV;
+        transport::wire_region words, landing, arrival;
+        memory_.describe(in_, words);
+        memory_.describe(in_, landing, kind == control::accept && accept.flags.has(accept_flag::in_place));
+        memory_.describe(in_, arrival);
+        control_text reason;
+        reason.assign(std::string(sizeof reason.characters, 'x'));
+
+        if (bits == 29) {
+            m.to = number;
+            m.body =
+                inquire_body{.communicator = world_name, .by = tag % 2 != 0 ? pair_side::send : pair_side::receive};
+        } else if (bits == 30) {
+            m = {.to = number, .body = answer_body{.state = reason}};
+        } else if (kind == control::offer) {
+            m.body = offer_body{.communicator = world_name,
+                                .tag = tag,
+                                .partitions = n,
+                                .bytes = bytes,
+                                .flags = {bits},
+                                .words = words,
+                                .send_buffer = landing,
+                                .wanted = arrival,
+                                .no_network = reason};
+        } else if (kind == control::accept) {
+            accept.words = words;
+            accept.landing = landing;
+            accept.arrival = arrival;
+            accept.reason = reason;
+            m.to = number;
+            m.body = accept;
+        } else if (kind == control::connect) {
+            m.to = number;
+            m.body = connect_body{.refusal = refusal, .reason = reason};
+        } else if (kind == control::started) {
+            m.body = started_body{};
+        } else if (kind == control::withdraw) {
+            m.to = number;
+            m.body = withdraw_body{.by = bits == 0 ? pair_side::send : pair_side::receive};
+        } else {
+            m.to = number;
+            m.body = detach_body{};
         }
-        if (m.flags == 31) m.flags = 1 | accept_pull;  // of what no message has, what one may have
-        m.refusal = in_.one_in(6) ? in_.below(4) : 0;
-        memory_.describe(in_, m.words);
-        memory_.describe(in_, m.landing, kind == control::accept && (m.flags & accept_in_place) != 0);
-        memory_.describe(in_, m.arrival);
-        std::memset(m.reason, 'x', sizeof m.reason);
+        control_packet packet = encode_control(m);
         if (in_.one_in(6)) {  // anywhere before the regions, whose changes are counted
-            const unsigned at = in_.below(offsetof(control_message, words));
-            in_.bytes(reinterpret_cast<char *>(&m) + at, 1 + in_.below(8));
+            constexpr std::size_t before_regions = sizeof(control_header) + offsetof(accept_body, words);
+            const unsigned at = in_.below(before_regions);
+            in_.bytes(packet.bytes + at, 1 + in_.below(8));
         }
-        // An empty message of so many partitions is good, and takes memory accordingly.
-        if (m.bytes == 0 && m.partitions > 1000) m.partitions = 1000;
-        std::string sent(reinterpret_cast<const char *>(&m), sizeof m);
+        bound_memory(packet);
+        std::string sent(reinterpret_cast<const char *>(&packet), sizeof packet);
         if (in_.one_in(16)) sent.resize(in_.number<std::uint16_t>() % 1024);
         fake_mpi::inbox.push_back({1, sent});
         poll_setup();
+    }
+
+    // An empty message of very many partitions is good, and takes memory accordingly.
+    static void bound_memory(control_packet &packet) {
+        control_message m;
+        if (!check_control(&packet, sizeof packet, m).empty()) return;
+        const auto bound = [](auto &body) {
+            if (body.bytes == 0) body.partitions = std::min(body.partitions, 1000);
+        };
+        if (auto *const offer = std::get_if<offer_body>(&m.body); offer != nullptr) bound(*offer);
+        if (auto *const accept = std::get_if<accept_body>(&m.body); accept != nullptr) bound(*accept);
+        packet = encode_control(m);
     }
 
     fuzz::input &in_;

@@ -127,7 +127,7 @@ def room_of(path):
 
 
 def module_of(path, text):
-    """A header and its sources: by the name, or by what a source includes first, as send_route.cc does send.h."""
+    """A header and its sources: by the name, or by what a source includes first, as send_match.cc does send.h."""
     stem = path.rsplit(".", 1)[0]
     if path.endswith((".cc", ".cu")):
         first = next((t for _, _, q, t in includes_of(text) if q == '"'), None)

@@ -20,7 +20,7 @@ from pathlib import Path
 from cubin import instructions_of
 
 SOURCE = Path(__file__).with_name("kernels.cu")
-ACCESS = re.compile(r"^\s*(?:@!?%p\d+\s+)?((?:ld|st|atom|red|fence|membar|bar|barrier)\b[a-z0-9_.]*)")
+ACCESS = re.compile(r"^\s*(?:@!?%p\d+\s+)?((?:ld|st|atom|red|fence|membar|bar|barrier|cp|mbarrier)\b[a-z0-9_.:]*)")
 
 FENCE = "fence.acq_rel.sys"
 ACQUIRE = "fence.acquire.sys"  # since PTX 8.6
@@ -29,7 +29,7 @@ BLOCK_SYNC, ALL, ANY = "barrier.sync", "bar.red.and.pred", "bar.red.or.pred"
 PEEK = "ld.relaxed.sys.global.u64"
 CLAIM = "atom.relaxed.gpu.global.max.u64"
 # Ordinary loads and stores of results and arguments are not looked at.
-ORDERED = re.compile(r"relaxed|acquire|release|acq_rel|fence|membar|mmio|^bar|^atom|^red")
+ORDERED = re.compile(r"relaxed|acquire|release|acq_rel|fence|membar|mmio|^bar|^atom|^red|^cp|^mbarrier")
 
 # In each kernel, of the ordered accesses: exactly these.
 EXACTLY = {
@@ -56,15 +56,15 @@ EXACTLY = {
     "way_flags": ["ld.relaxed.sys.global.u64", ACQUIRE, ALL],
     # What has been prepared: the flag, acquired, and all members.
     "way_prepared_flag": ["ld.relaxed.sys.global.u64", ACQUIRE, ALL],
-    # A barrier, the epoch; when all have stored, the leader's claim, its fence and the flag; that all members agree, which comes
-    # before they store (see FIRST); the claim's outcome, for all, and the count.
-    "way_stored_at_once": [BLOCK_SYNC, LINE_IN, BLOCK_SYNC, CLAIM, FENCE, "st.relaxed.sys.global.u64", ALL, ANY,
+    # A barrier, the epoch, all members agree; when all have stored, the leader's claim, its fence and the flag; the claim's
+    # outcome, for all, and the count.
+    "way_stored_at_once": [BLOCK_SYNC, LINE_IN, ALL, BLOCK_SYNC, CLAIM, FENCE, "st.relaxed.sys.global.u64", ANY,
                            "atom.acq_rel.gpu.global.add.u64"],
     # Whose turn it is, the claim, and of who does not get it the answer; the host's words; the answer, then the turn.
     "way_ask": ["ld.acquire.gpu.global.u64", "atom.acq_rel.gpu.global.cas.b64", "ld.relaxed.sys.global.u64",
                 "ld.acquire.gpu.global.u64", *3 * ["ld.relaxed.sys.global.u64"], LINE_IN, ACQUIRE,
                 *2 * ["st.relaxed.sys.global.u64"], "st.release.gpu.global.u64"],
-    # A barrier, the epoch, all members agree on lines or on plain words, lines; no fence.
+    # A barrier, the epoch, all members agree on packets or on plain words, packets; no fence.
     "way_inline_send": [BLOCK_SYNC, LINE_IN, ALL, ALL, *4 * [LINE_OUT]],
     # Who has counted last speaks for all: in noinline code.
     "way_count": ["atom.acq_rel.gpu.global.add.u64"],
@@ -89,13 +89,18 @@ EXACTLY = {
 CONTAINS = {
     # The claim, an acquire of what was offered, for all; the flags, one by one, then all members together.
     "find_rts": [[PEEK, CLAIM, ACQUIRE, ANY], [ACQUIRE, ALL]],
-    # All members' payload, then the leader's fence and the flag.
+    # All members' payload, then the leader's claim, its fence and the flag.
     "way_direct": [[BLOCK_SYNC, CLAIM, FENCE, "st.relaxed.sys.global.u64"], ["ld.acquire.gpu.global.u64"]],
-    # What has been prepared: a barrier and lines, without a look; or the claim, all members' payload, then the leader's fence and
-    # the flag.
+    # A barrier, the epoch; the barriers of the pieces, and what was written before, before the asynchronous loads; each store after
+    # its loads; all of them done and visible, before the group's barrier, the claim, the fence and the flag.
+    "way_bulk": [[BLOCK_SYNC, LINE_IN, *4 * ["mbarrier.init.shared::cta.b64"], "fence.proxy.async"],
+                 ["mbarrier.try_wait.parity.shared::cta.b64", "cp.async.bulk.global.shared::cta.bulk_group"],
+                 ["cp.async.bulk.wait_group", "fence.proxy.async"],
+                 [ANY, BLOCK_SYNC, CLAIM, FENCE, "st.relaxed.sys.global.u64"]],
+    # A handle that knows the epoch: a barrier and packets, without a look; or all members' payload, then the leader's claim, its
+    # fence and the flag.
     "way_prepared_send": [[BLOCK_SYNC, *4 * [LINE_OUT], CLAIM, ALL, "atom.relaxed.gpu.global.add.u64"],
-                          [PEEK, BLOCK_SYNC, CLAIM],
-                          [BLOCK_SYNC, FENCE, "st.relaxed.sys.global.u64", ANY, "atom.acq_rel.gpu.global.add.u64"]],
+                          [BLOCK_SYNC, CLAIM, FENCE, "st.relaxed.sys.global.u64", ANY, "atom.acq_rel.gpu.global.add.u64"]],
     # A barrier, and then what the leader looks at; the admission, for all; all members' share, then the leader's fence and count.
     "way_share": [[BLOCK_SYNC, *4 * ["ld.relaxed.sys.global.u64"], "ld.acquire.gpu.global.u64"],
                   [ANY, *2 * ["ld.relaxed.sys.global.u64"], BLOCK_SYNC, "ld.relaxed.sys.global.u64",
@@ -129,11 +134,11 @@ NEVER = {"way_inline_send": "fence|release|acquire", "way_inline_take": "fence|a
 
 # sm_90, nvcc 13.0; a newer compiler may need some more.
 MOST_REGISTERS = {"size_pready_thread": 48, "size_pready_block": 48, "size_pready_warp": 48, "size_pready_typed_block": 104,
-                  "size_pready_contribute_block": 48, "size_pready_share_thread": 56,
+                  "size_pready_contribute_block": 48, "size_pready_share_thread": 56, "size_pready_bulk_thread": 48, "size_pready_bulk_block": 48,
                   "size_pready_share_warp": 56, "size_pready_share_block": 56, "size_pready_range_thread": 64,
                   "size_pready_range_block": 64, "size_parrived_thread": 64, "size_parrived_warp": 64,
                   "size_parrived_block": 64, "size_wait_arrived_thread": 64, "size_wait_arrived_warp": 64,
-                  "size_wait_arrived_block": 64, "size_pready_prepared_thread": 56, "size_pready_prepared_warp": 48,
+                  "size_wait_arrived_block": 64, "size_pready_prepared_thread": 48, "size_pready_prepared_warp": 48,
                   "size_pready_prepared_block": 48, "size_parrived_prepared_thread": 64,
                   "size_parrived_prepared_block": 64, "size_wait_arrived_prepared_block": 64}
 

@@ -41,8 +41,8 @@ KERNEL order_store_release_mmio(uint64_t *doorbell) { store_release_mmio(doorbel
 
 KERNEL way_direct(mpix_prequest *r, int p) { ready(cg::this_thread_block(), p, r, group_mover<false>{}); }
 KERNEL way_inline_send(mpix_prequest *r, int p, uint64_t *out) {
-    bool sent_inline = false;
-    *out = 2 * store_inline_fast(cg::this_thread_block(), r, p, &sent_inline) + sent_inline;
+    const stored s = store_small<false>(cg::this_thread_block(), r, p, {});
+    *out = 2 * s.epoch + s.sent_inline;
 }
 KERNEL way_inline_take(mpix_prequest *r, awaited w, unsigned i, bool *out) {
     w.sole = false;
@@ -59,8 +59,13 @@ KERNEL way_inline_take_sole(mpix_prequest *r, awaited w, unsigned i, bool *out) 
     *out = take_inline(cg::this_thread_block(), r, w, i, false, false);
 }
 KERNEL way_stored_at_once(mpix_prequest *r, int p, int *out) {
-    const uint64_t epoch = store_direct_fast(cg::this_thread_block(), r, p);
-    *out = conclude_stored(cg::this_thread_block(), p, r, epoch, r->flags, group_mover<false>{});
+    const stored s = store_direct(cg::this_thread_block(), r, p);
+    *out = conclude_direct<MPIX_CALL_PREADY>(cg::this_thread_block(), p, r, s.epoch, r->flags);
+}
+KERNEL way_bulk(mpix_prequest *r, int p, int *out) {
+    __shared__ mpix::bulk_buffer<8192> shared;
+    const stored s = store_bulk(cg::this_thread_block(), r, p, shared);
+    *out = conclude_direct<MPIX_CALL_PREADY>(cg::this_thread_block(), p, r, s.epoch, r->flags);
 }
 KERNEL way_ask(mpix_prequest *r, uint64_t *out) {
     *out = read_host(r, [](const host_says &) {}).gate;
@@ -78,7 +83,7 @@ KERNEL way_share_counted(mpix_prequest *r, int p, uint64_t bytes, uint64_t *flag
     *whole = count_share(r, p, bytes, flags, *a);
 }
 KERNEL way_prepared_flag(mpix::prepared_receive v, int j, bool *out) {
-    *out = flagged(cg::this_thread_block(), v, j, 64);
+    *out = flagged(cg::this_thread_block(), request_of(v.request), v.state, j, 64);
 }
 KERNEL way_prepared_send(mpix::prepared_send s, int p, int *out) { *out = mpix::pready(cg::this_thread_block(), p, s); }
 
@@ -104,6 +109,14 @@ KERNEL size_pready_share_warp(MPIX_Prequest r, int p, int *out) {
 }
 KERNEL size_pready_share_block(MPIX_Prequest r, int p, int *out) {
     *out = mpix::pready_contribute(cg::this_thread_block(), p, r, 64, 640);
+}
+KERNEL size_pready_bulk_thread(MPIX_Prequest r, int p, int *out) {
+    __shared__ mpix::bulk_buffer<8192> shared;
+    *out = mpix::pready(mpix::this_thread(), p, r, shared);
+}
+KERNEL size_pready_bulk_block(MPIX_Prequest r, int p, int *out) {
+    __shared__ mpix::bulk_buffer<8192> shared;
+    *out = mpix::pready(cg::this_thread_block(), p, r, shared);
 }
 KERNEL size_pready_range_thread(MPIX_Prequest r, int n, int *out) {
     *out = mpix::pready_range(mpix::this_thread(), 0, n, r);

@@ -47,11 +47,13 @@ private:
         int number;
     };
 
-    // execute.cpp
-    void carry_out(const step &s);
+    // communicators.cpp
     void construct(const construction &c);
     void free_comm(int index);
     void free_own(int comm);
+
+    // execute.cpp
+    void carry_out(const step &s);
     void checkpoint(const step &s);
     void make(int request);
     void free(int request);

@@ -4,37 +4,14 @@
 #include <algorithm>
 
 #include "tests/random/shapes.hpp"
+#include "tests/random/standing.hpp"
 
 namespace random_test {
 namespace {
 
-// How far a request has come in the order of the steps.
-struct life {
-    bool made = false, freed = false, active = false;
-    int started = 0;            // epochs
-    std::vector<char> lacking;  // of an active send: partitions that nobody has readied yet
-    bool in_kernel = false, in_threads = false;
-
-    bool complete() const { return std::find(lacking.begin(), lacking.end(), 1) == lacking.end(); }
-};
-
-struct own_life {
-    bool posted = false, complete = false;
-};
-
-// What runs beside a rank.
-struct beside {
-    bool kernel = false, threads = false;
-    std::vector<part> awaited;  // by the kernel
-};
-
-class drawing {
+class drawing : standing {
 public:
-    drawing(program &p, dice &d) : p_(p), d_(d) {
-        lives_.resize(2 * p.pairs.size());
-        sent_.resize(p.messages.size());
-        received_.resize(p.messages.size());
-        beside_.resize(static_cast<std::size_t>(p.where.ranks));
+    drawing(program &p, dice &d) : standing(p), p_(p), d_(d) {
         comm_made_.assign(p.comms.size(), false);
         comm_freed_.assign(p.comms.size(), false);
         for (int n = 0; n <= p.where.ranks; ++n) comm_made_[program::at(n)] = true;
@@ -63,10 +40,6 @@ public:
     }
 
 private:
-    life &of(int request) { return lives_[program::at(request)]; }
-    const life &of(int request) const { return lives_[program::at(request)]; }
-    const pair &with(int request) const { return p_.pairs[program::at(pair_of(request))]; }
-    beside &by(int rank) { return beside_[program::at(rank)]; }
     bool free_at_end(std::size_t comm) const {
         return comm > program::at(p_.where.ranks) && comm_made_[comm] && !comm_freed_[comm];
     }
@@ -80,68 +53,11 @@ private:
     }
     void collective(action what, int index) { add(what, -1).index = index; }
 
-    bool over(int request) const { return !p_.end_of(request).made || lives_[program::at(request)].freed; }
     bool finished() {
         for (int request = 0; request < static_cast<int>(lives_.size()); ++request)
             if (!over(request)) return false;
         return std::all_of(received_.begin(), received_.end(), [](const own_life &l) { return l.complete; }) &&
                constructed_ == p_.constructions.size();
-    }
-    bool quiet() const {
-        return std::none_of(lives_.begin(), lives_.end(), [](const life &l) { return l.active; });
-    }
-    bool nothing_beside() const {
-        return std::none_of(beside_.begin(), beside_.end(), [](const beside &b) { return b.kernel || b.threads; });
-    }
-
-    // ---- what is known of a transfer ------------------------------------------------------------------------
-
-    // Whether partition j of an active receive has been readied by its sender, in the order of the steps.
-    bool readied(int receive, int j) const {
-        if (with(receive).null_peer) return true;
-        const life &mine = lives_[program::at(receive)], &theirs = lives_[program::at(partner_of(receive))];
-        if (theirs.started != mine.started) return theirs.started > mine.started;
-        if (!theirs.active) return true;
-        const bool empty = p_.bytes(receive) == 0 || with(receive).truncated;
-        for (int i = 0; i < static_cast<int>(theirs.lacking.size()); ++i)
-            if (theirs.lacking[program::at(i)] && (empty || p_.overlap(pair_of(receive), i, j))) return false;
-        return true;
-    }
-    // Whether a call may wait for it now.
-    bool completable(int request) const {
-        const life &l = lives_[program::at(request)];
-        if (!l.active) return false;
-        if (!is_send(request)) {
-            for (int j = 0; j < p_.end_of(request).partitions; ++j)
-                if (!readied(request, j)) return false;
-            return true;
-        }
-        return l.complete() &&
-               (with(request).null_peer || lives_[program::at(partner_of(request))].started >= l.started);
-    }
-    // Requests with equal communicator, tag and ranks meet in the order in which they are made.
-    bool first_of_its_kind(int request) const {
-        for (int earlier = request - 2; earlier >= 0; earlier -= 2)
-            if (of_one_kind(with(earlier), with(request)) && p_.end_of(earlier).made && !of(earlier).made) return false;
-        return true;
-    }
-    bool behind_lone(int request) const {
-        for (int earlier = request - 2; earlier >= 0; earlier -= 2)
-            if (of_one_kind(with(earlier), with(request)) && with(earlier).alone()) return true;
-        return false;
-    }
-    // Behind some that one side alone makes, and frees unstarted, others are started after all such are gone; and in
-    // order, for what may be waited for before the earliest is started is not followed here.
-    bool may_start(int request) const {
-        if (of(request).started > 0) return true;
-        bool others_started = true, all_gone = true;
-        for (int earlier = request - 2; earlier >= 0; earlier -= 2) {
-            const pair &a = with(earlier);
-            if (!of_one_kind(a, with(request))) continue;
-            if (a.epochs == 0 && p_.end_of(earlier).made && !of(earlier).freed) all_gone = false;
-            if (a.epochs > 0 && of(earlier).started == 0) others_started = false;
-        }
-        return !behind_lone(request) || (others_started && all_gone);
     }
 
     // ---- communicators --------------------------------------------------------------------------------------
@@ -190,11 +106,6 @@ private:
 
     // ---- the user's own messages ------------------------------------------------------------------------------
 
-    int count(const std::vector<own_life> &lives, int kind, bool own_life::*what) const {
-        int n = 0;
-        for (std::size_t m = 0; m < lives.size(); ++m) n += p_.messages[m].kind == kind && lives[m].*what;
-        return n;
-    }
     void own_message() {
         if (p_.messages.empty()) return;
         const int n = d_.below(static_cast<int>(p_.messages.size()));
@@ -211,26 +122,6 @@ private:
             complete(m.to, -1);
         }
     }
-    // The k-th posted receive of a kind may be waited for when k messages of that kind are under way.
-    bool receive_completable(int n) const {
-        if (!received_[program::at(n)].posted || received_[program::at(n)].complete) return false;
-        const int kind = p_.messages[program::at(n)].kind;
-        int place = 0;
-        for (const int other : posted_order_) {
-            place += p_.messages[program::at(other)].kind == kind;
-            if (other == n) break;
-        }
-        return count(sent_, kind, &own_life::posted) >= place;
-    }
-    // A long message may wait for its receive, and which one that is is open while there are others.
-    bool send_completable(int n) const {
-        if (!sent_[program::at(n)].posted || sent_[program::at(n)].complete) return false;
-        const int kind = p_.messages[program::at(n)].kind;
-        int all = 0;
-        for (const message &m : p_.messages) all += m.kind == kind;
-        return count(received_, kind, &own_life::posted) == all;
-    }
-
     // ---- requests ----------------------------------------------------------------------------------------------
 
     void advance(int request) {
@@ -287,13 +178,6 @@ private:
         s.together = d_.one_in(2);
     }
 
-    std::vector<part> lacking(int request) {
-        std::vector<part> out;
-        const life &l = of(request);
-        for (int i = 0; i < static_cast<int>(l.lacking.size()); ++i)
-            if (l.active && l.lacking[program::at(i)]) out.push_back({request, i});
-        return out;
-    }
     void take(const std::vector<part> &parts) {
         for (const part &one : parts) of(one.request).lacking[program::at(one.partition)] = 0;
     }
@@ -436,13 +320,6 @@ private:
 
     // ---- completion ------------------------------------------------------------------------------------------
 
-    std::vector<int> active_on(int rank) const {
-        std::vector<int> out;
-        for (int request = 0; request < static_cast<int>(lives_.size()); ++request)
-            if (p_.end_of(request).rank == rank && lives_[program::at(request)].active) out.push_back(request);
-        return out;
-    }
-
     void look(int rank) {
         std::vector<int> some, unready;
         for (const int request : active_on(rank)) {
@@ -502,10 +379,6 @@ private:
 
     program &p_;
     dice &d_;
-    std::vector<life> lives_;
-    std::vector<own_life> sent_, received_;
-    std::vector<int> posted_order_;
-    std::vector<beside> beside_;
     std::vector<bool> comm_made_, comm_freed_;
     std::size_t constructed_ = 0;
 };

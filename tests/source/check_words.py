@@ -31,7 +31,7 @@ RETIRED = {
     r"\b\w*[Mm]ailbox\w*\b": "inline buffer",
     r"\b\w*(?:mailed|mailable|mailing)\w*\b": "inline",
     r"\b(?:mail|take_mail|offer_mail|measure_mail|mail_limit|mail_costs|mail_times|mail_delivery|mail_meter)\b": "inline",
-    r"\b\w*(?:take|store|mail)s?_at_once\b": "wait_inline_fast, store_direct_fast, store_inline_fast",
+    r"\b\w*(?:take|store|mail)s?_at_once\b": "wait_inline_fast, store_direct, store_small",
     r"\b(?:store|load|take|gather)_lines?\b": "packets",
     r"\btake_letter\b": "take_inline",
     # Pull.

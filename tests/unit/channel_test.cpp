@@ -29,7 +29,7 @@ void one_comes() { fake_mpi::inbox.push_back({2, "whatever"}); }
 
 TEST_CASE("The channel is empty when all have sent what they had") {
     opened_channel c;
-    c.channel.send(1, make_control(control::detach, 3, 4));
+    c.channel.send(1, {.from = 3, .to = 4, .body = detach_body{}});
     CHECK(c.channel.emptied());
     CHECK(fake_mpi::barriers_begun == 1);
     c.channel.close();
@@ -38,7 +38,7 @@ TEST_CASE("The channel is empty when all have sent what they had") {
 TEST_CASE("Who still has something to send does not say that it is done, and takes what comes") {
     opened_channel c;
     fake_mpi::sends_held_up = true;
-    for (std::uint64_t i = 0; i < 3; ++i) c.channel.send(1, make_control(control::detach, 3, i));
+    for (std::uint64_t i = 0; i < 3; ++i) c.channel.send(1, {.from = 3, .to = i, .body = detach_body{}});
     for (int i = 0; i < 5; ++i) {
         one_comes();
         one_comes();

@@ -32,19 +32,17 @@ struct shared_inbox {
 };
 
 // The bytes of the message that a sender puts as its nth, all of them.
-control_message message(std::size_t sender, std::uint64_t n) {
-    control_message m;
+control_packet message(std::size_t sender, std::uint64_t n) {
+    control_packet m;
     std::mt19937_64 random(sender * 1000003 + n);
-    auto *const at = reinterpret_cast<char *>(&m);
     for (std::size_t i = 0; i < sizeof m; i += 8) {
         const std::uint64_t r = random();
-        std::memcpy(at + i, &r, 8);
+        std::memcpy(m.bytes + i, &r, 8);
     }
-    m.from = n;
     return m;
 }
 
-bool same(const control_message &a, const control_message &b) { return std::memcmp(&a, &b, sizeof a) == 0; }
+bool same(const control_packet &a, const control_packet &b) { return std::memcmp(&a, &b, sizeof a) == 0; }
 
 }  // namespace
 
@@ -53,7 +51,7 @@ TEST_CASE("messages come as they were put, each sender's in its order") {
     const std::size_t senders = GENERATE(1, 2, 64, 65, 130);
     shared_inbox s(senders);
     std::size_t from = 99;
-    control_message got;
+    control_packet got;
     CHECK_FALSE(s.inbox.receive(from, got));
     std::vector<control_outbox> outboxes;
     for (std::size_t i = 0; i < senders; ++i) outboxes.push_back(s.outbox(i));
@@ -78,7 +76,7 @@ TEST_CASE("a full FIFO takes no more until a message has been received, and over
     CHECK_FALSE(one.put(message(1, control_fifo::slots)));
     CHECK(two.put(message(2, 0)));  // another's is not
     std::size_t from;
-    control_message got;
+    control_packet got;
     REQUIRE(s.inbox.receive(from, got));
     CHECK(from == 1);
     CHECK(same(got, message(1, 0)));
@@ -103,7 +101,7 @@ TEST_CASE("whatever another process has written to an inbox, receiving stays wit
         for (int k = 0; k < 64; ++k) s.memory[random() % bytes] = static_cast<char>(random());
         for (std::size_t i = 0; i < 16; ++i) s.memory[i] = static_cast<char>(random());  // bits beyond the senders, too
         std::size_t from, times = 0;
-        control_message got;
+        control_packet got;
         while (s.inbox.receive(from, got)) {
             REQUIRE(from < senders);
             REQUIRE(++times <= senders * control_fifo::slots);
@@ -126,7 +124,7 @@ TEST_CASE("senders put while the receiver takes") {
     std::uint64_t wrong = 0;
     for (std::uint64_t received = 0; received < senders * count;) {
         std::size_t from;
-        control_message got;
+        control_packet got;
         if (!s.inbox.receive(from, got)) {
             std::this_thread::yield();
             continue;

@@ -67,7 +67,7 @@ void sends(const mpix::host_group &group, const scenario &s, fake_pair &pair, tu
             if (!thread_sanitizer && k + 1 < mine.size() && random() % 8 == 0 && pready(p) != MPI_ERR_ARG)
                 t.fail("a partition was marked ready twice");
         }
-        if (leader && prepared.epoch != 0) t.prepared_sends.fetch_add(1, std::memory_order_relaxed);
+        if (leader && prepared.state.epoch != 0) t.prepared_sends.fetch_add(1, std::memory_order_relaxed);
         if (broadcast_bool(group, t.failure.load() != nullptr)) return;
         if (leader) t.sent.fetch_add(1, std::memory_order_release);
     }
@@ -84,7 +84,7 @@ void receives(const mpix::host_group &group, const scenario &s, fake_pair &pair,
         const bool prepares = random() % 2 == 0;
         mpix::prepared_receive prepared{};
         if (prepares) prepared = mpix::prepare_receive(group, pair.receive());
-        if (group.thread_rank() == 0 && prepared.epoch != 0)
+        if (group.thread_rank() == 0 && prepared.state.epoch != 0)
             t.prepared_receives.fetch_add(1, std::memory_order_relaxed);
         const auto wait = [&](int j, std::uint64_t limit) {
             return prepares ? mpix::wait_arrived(group, prepared, j, limit)

@@ -130,8 +130,8 @@ struct offered {
     bool operator==(const offered &) const = default;
 };
 offered offer_of(send_request &send) {
-    const std::uint32_t flags = send.make_offer().flags;
-    return {(flags & offer_inline) != 0, (flags & offer_inline_to_gaps) != 0};
+    const flag_set<offer_flag> flags = send.make_offer().flags;
+    return {flags.has(offer_flag::inline_packed), flags.has(offer_flag::inline_to_gaps)};
 }
 offered offer_of(std::uint64_t bytes, bool gaps) {
     const auto send = make_send(bytes, gaps);
@@ -182,15 +182,14 @@ met meet(std::uint64_t bytes, bool export_first) {
     REQUIRE(gpu.allocate(m.layout.all, 0, arrival).ok());
     REQUIRE(gpu.allocate(partitions * bytes, 0, landing).ok());
     REQUIRE(transport::node_memory().allocate(sizeof(mpix_words), transport::on_host, words).ok());
-    control_message accept = make_control(control::accept, 5, send->number);
-    accept.partitions = partitions;
-    accept.bytes = partitions * bytes;
-    accept.flags = 1 | accept_inline;
+    accept_body accept{.partitions = partitions, .bytes = partitions * bytes, .slots = 1};
+    accept.flags.set(accept_flag::inline_buffer);
     REQUIRE(gpu.describe(arrival, accept.arrival).ok());
     REQUIRE(gpu.describe(landing, accept.landing).ok());
     REQUIRE(transport::node_memory().describe(words, accept.words).ok());
+    const control_packet packet = encode_control({.from = 5, .to = send->number, .body = accept});
     m.text = printed([&] {
-        fake_mpi::inbox.push_back({1, {reinterpret_cast<const char *>(&accept), sizeof accept}});
+        fake_mpi::inbox.push_back({1, {reinterpret_cast<const char *>(&packet), sizeof packet}});
         poll_setup();
     });
     REQUIRE(send->path() == "cuda_ipc");

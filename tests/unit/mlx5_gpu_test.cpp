@@ -76,7 +76,8 @@ void ask_about_memory(const gpu_calls &gpu) {
     bad = gpu.write_ordering(0, ordering);
     check(bad.ok(), "the attribute of write ordering:", bad);
     std::printf("GPUDirectRDMAWritesOrdering: %d\n", ordering);
-    gpu.allocation_of(at, base, all, device);
+    bad = gpu.allocation_of(at, base, all, device);
+    check(bad.ok(), "the allocation once more", bad);
     const dmabuf_range range =
         pages_to_export(at, 1u << 20, base, all, static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE)), bad);
     check(bad.ok() && range.pages.begin + range.offset == at, "the pages to be exported", bad);

@@ -141,11 +141,11 @@ void deliver(side &from, side &to, int senders, int receivers, std::uint64_t byt
         });
         host_launch(1, threads, [&](const host_group &group) {
             for (int p = 0; p < senders; ++p) {
-                bool sent_inline = false;
-                if (detail::store_inline_fast(group, send.r, p, &sent_inline) == 0)
+                const detail::stored s = detail::store_small<false>(group, send.r, p, {});
+                if (s.epoch == 0)
                     detail::store_packets<true>(send.r, p, static_cast<unsigned>(group.thread_rank()),
                                                 static_cast<unsigned>(threads));
-                else if (sent_inline && group.thread_rank() == 0)
+                else if (s.sent_inline && group.thread_rank() == 0)
                     ++at_once;
             }
         });

@@ -40,8 +40,8 @@ std::vector<control> sent_kinds() {
     std::vector<control> kinds;
     for (const fake_mpi::message &m : fake_mpi::sent) {
         control_message sent;
-        std::memcpy(static_cast<void *>(&sent), m.bytes.data(), sizeof sent);
-        kinds.push_back(static_cast<control>(sent.kind));
+        REQUIRE(check_control(m.bytes.data(), m.bytes.size(), sent) == "");
+        kinds.push_back(std::visit([](const auto &body) { return body.kind; }, sent.body));
     }
     return kinds;
 }
@@ -89,8 +89,7 @@ TEST_CASE("what the progress thread leaves to a caller of MPI is not overtaken")
     REQUIRE(transport::node_memory().attach(told.inbox, transport::on_host, ours).ok());
     control_outbox outbox(ours.address, 2, 1);
 
-    control_message question = make_control(control::inquire, 7, 0);
-    REQUIRE(outbox.put(question));
+    REQUIRE(outbox.put(encode_control({.from = 7, .body = inquire_body{}})));
     progress_wake();  // makes the thread, which answers
     const auto since = wait_clock::now();
     while (!setup_pending() && seconds_since(since) < 30) usleep(100);
@@ -98,7 +97,7 @@ TEST_CASE("what the progress thread leaves to a caller of MPI is not overtaken")
     CHECK(fake_mpi::sent.empty());
     {
         const std::lock_guard lock(setup_mutex());
-        send_control(1, make_control(control::detach, 3, 4));
+        send_control(1, {.from = 3, .to = 4, .body = detach_body{}});
     }
     CHECK(sent_kinds() == std::vector<control>{control::answer, control::detach});
     CHECK_FALSE(setup_pending());

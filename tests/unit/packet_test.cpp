@@ -154,10 +154,9 @@ TEST_CASE("groups of any size, partitions of any size and alignment, several gro
                 for (int p = 0; p < senders; ++p) {
                     const bool fits = mpix::detail::in_words(r.send->buffer, bytes) &&
                                       mpix::detail::least_inline_threads(bytes) <= static_cast<std::uint64_t>(threads);
-                    bool sent_inline = false;
-                    const std::uint64_t sent = mpix::detail::store_inline_fast(group, r.send, p, &sent_inline);
-                    if (!as_it_should(group, sent, fits ? e : 0) || sent_inline != fits) good = false;
-                    if (sent == 0)
+                    const mpix::detail::stored sent = mpix::detail::store_small<false>(group, r.send, p, {});
+                    if (!as_it_should(group, sent.epoch, fits ? e : 0) || sent.sent_inline != fits) good = false;
+                    if (sent.epoch == 0)
                         mpix::detail::store_packets<false>(r.send, p, static_cast<unsigned>(group.thread_rank()),
                                                            static_cast<unsigned>(threads));
                 }
@@ -180,10 +179,9 @@ TEST_CASE("at once only in a running epoch of which the host has been asked, and
     REQUIRE(mpix::detail::in_words(r.send->buffer, 16));
     const mpix::thread_group self;
     const auto sent = [&](int p) {
-        bool sent_inline = false;
-        const std::uint64_t epoch = mpix::detail::store_inline_fast(self, r.send, p, &sent_inline);
-        CHECK(sent_inline == (epoch != 0));
-        return epoch;
+        const mpix::detail::stored s = mpix::detail::store_small<false>(self, r.send, p, {});
+        CHECK(s.sent_inline == (s.epoch != 0));
+        return s.epoch;
     };
     r.begin(5, random);
     CHECK(sent(0) == 5);
@@ -217,11 +215,9 @@ TEST_CASE("at once to the receive buffer, where there is no inline buffer, or it
                     const std::uint64_t e = by_words ? 4 : 5;
                     const bool fits = by_words ? words : pairs;
                     const auto store = [&](const mpix::host_group &group, int p) {
-                        bool sent_inline = false;
-                        const std::uint64_t epoch =
-                            by_words ? mpix::detail::store_inline_fast(group, r.send, p, &sent_inline)
-                                     : mpix::detail::store_direct_fast(group, r.send, p);
-                        return sent_inline ? ~std::uint64_t{0} : epoch;
+                        const mpix::detail::stored s = by_words ? mpix::detail::store_small<false>(group, r.send, p, {})
+                                                                : mpix::detail::store_direct(group, r.send, p);
+                        return s.sent_inline ? ~std::uint64_t{0} : s.epoch;
                     };
                     std::atomic<bool> good{true};
                     const auto all = [&](std::uint64_t expected) {
@@ -282,8 +278,7 @@ TEST_CASE("a small partition of whole words is taken at once") {
                 });
             });
             mpix::host_launch(1, threads, [&](const mpix::host_group &group) {
-                bool sent_inline = false;
-                for (int p = partitions; p-- > 0;) mpix::detail::store_inline_fast(group, r.send, p, &sent_inline);
+                for (int p = partitions; p-- > 0;) mpix::detail::store_small<false>(group, r.send, p, {});
             });
             receiver.join();
             CHECK(taken == partitions);
@@ -330,9 +325,8 @@ TEST_CASE("what is not to be taken at once is left as it was") {
     SECTION("it does not come") { stored_inline = false, left = 2; }
     pair_of_requests r(2, receivers, bytes, 0, skew);
     r.begin(epoch, random);
-    bool sent_inline = false;
     if (stored_inline && r.send->partition_bytes % 8 == 0 && r.send->partition_bytes <= 32 && epoch > 1)
-        CHECK(mpix::detail::store_inline_fast(mpix::thread_group{}, r.send, 1, &sent_inline) == epoch);
+        CHECK(mpix::detail::store_small<false>(mpix::thread_group{}, r.send, 1, {}).epoch == epoch);
     r.receive->taken[1] = claim;
     std::uint64_t *const taken = r.receive->taken;
     before(r.receive);

@@ -109,13 +109,12 @@ TEST_CASE("all epochs end once a single copy has met the end of the peer's proce
     const auto send = make<send_request>(sent, 1);
     const auto receive = make<receive_request>(received, 2);
 
-    control_message accept = make_control(control::accept, 5, send->number);
-    accept.partitions = 1;
-    accept.bytes = message;
-    accept.flags = 1 | accept_in_place;
-    accept.words = accept.arrival = peer.itself.inbox;
+    accept_body accept{
+        .partitions = 1, .bytes = message, .slots = 1, .words = peer.itself.inbox, .arrival = peer.itself.inbox};
+    accept.flags.set(accept_flag::in_place);
     transport::describe_buffer(peer.buffer, message, accept.landing);
-    fake_mpi::inbox.push_back({1, {reinterpret_cast<const char *>(&accept), sizeof accept}});
+    const control_packet packet = encode_control({.from = 5, .to = send->number, .body = accept});
+    fake_mpi::inbox.push_back({1, {reinterpret_cast<const char *>(&packet), sizeof packet}});
     poll_setup();
     REQUIRE(send->home->far != nullptr);
 

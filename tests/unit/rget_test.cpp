@@ -95,8 +95,8 @@ struct bench {
         const mpix::prepared_receive prepared =
             prepares ? mpix::prepare_receive(group, pair.receive()) : mpix::prepared_receive{};
         // Whoever comes to it when the epoch is over finds nothing.
-        if (prepared.epoch != 0 && prepared.epoch != epoch) failed = true;
-        if (prepared.epoch != 0) ++prepared_members;
+        if (prepared.state.epoch != 0 && prepared.state.epoch != epoch) failed = true;
+        if (prepared.state.epoch != 0) ++prepared_members;
         return [this, prepared](const mpix::host_group &members, int j, std::uint64_t limit) {
             return prepares ? mpix::wait_arrived(members, prepared, j, limit)
                             : mpix::wait_arrived(members, pair.receive(), j, limit);

@@ -102,19 +102,16 @@ std::shared_ptr<receive_request> make_receive(std::vector<char> &buffer) {
 }
 
 void hear(const control_message &m) {
-    fake_mpi::inbox.push_back({1, {reinterpret_cast<const char *>(&m), sizeof m}});
+    const control_packet packet = encode_control(m);
+    fake_mpi::inbox.push_back({1, {reinterpret_cast<const char *>(&packet), sizeof packet}});
     poll_setup();
 }
 
-control_message offer_of(std::uint64_t number, std::uint32_t flags, const transport::region &words) {
-    control_message m = make_control(control::offer, number, 0);
-    m.communicator = 99;
-    m.tag = 3;
-    m.partitions = partitions;
-    m.bytes = message;
-    m.flags = flags;
-    REQUIRE(transport::node_memory().describe(words, m.words).ok());
-    return m;
+control_message offer_of(std::uint64_t number, bool in_place, const transport::region &words) {
+    offer_body body{.communicator = 99, .tag = 3, .partitions = partitions, .bytes = message};
+    body.flags.set(offer_flag::in_place, in_place);
+    REQUIRE(transport::node_memory().describe(words, body.words).ok());
+    return {.from = number, .body = body};
 }
 
 }  // namespace
@@ -160,16 +157,16 @@ TEST_CASE("who asks for what another sender brings by a single copy looks for no
     transport::region words;
     REQUIRE(transport::node_memory().allocate(sizeof(mpix_words), transport::on_host, words).ok());
 
-    hear(offer_of(sender, 0, words));
+    hear(offer_of(sender, false, words));
     REQUIRE(detail::load_pointer(&receive->home->landing) != nullptr);
-    hear(make_control(control::connect, sender, receive->number));
+    hear({.from = sender, .to = receive->number, .body = connect_body{}});
     receive->start();
     // It says that all is there; who has seen that has not taken note of it yet (MPI_Request_get_status).
     detail::store_release(&receive->words->complete, 1);
     CHECK(receive->done());
 
-    hear(make_control(control::withdraw, sender, 0));
-    hear(offer_of(sender + 1, offer_in_place, words));
+    hear({.from = sender, .body = withdraw_body{.by = pair_side::send}});
+    hear(offer_of(sender + 1, true, words));
     REQUIRE(detail::load_relaxed(&receive->words->gate) == 1);
     REQUIRE(detail::load_pointer(&receive->home->landing) == nullptr);
     for (int j = 0; j < partitions; ++j) {

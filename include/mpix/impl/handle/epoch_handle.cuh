@@ -6,25 +6,19 @@
 #define MPIX_IMPL_HANDLE_EPOCH_HANDLE_CUH
 
 #include <mpix/impl/recv/parrived.cuh>
+#include <mpix/impl/recv/wait_arrived.cuh>
 #include <mpix/impl/send/pready.cuh>
 
 namespace mpix {
 
 struct prepared_send {
     MPIX_Prequest request;
-    uint64_t epoch;  // 0: not known; calls then do the same as those with the request
-    // Null: partitions do not go that way.
-    char *buffer, *inline_buffer, *landing;
-    uint64_t partition_bytes, left_bytes;  // as in mpix_prequest
-    int partitions;
-    bool in_words;  // whether packets can be loaded and stored as whole words
+    detail::send_state state;  // with an epoch that is not known, calls do the same as those with the request
 };
 
 struct prepared_receive {
     MPIX_Prequest request;
-    uint64_t epoch;  // as above
-    const uint64_t *flags;
-    unsigned partitions, senders;
+    detail::receive_state state;  // as above
 };
 
 namespace detail {
@@ -47,11 +41,12 @@ MPIX_FN uint64_t look_at_send(const mpix_prequest *r, bool *for_inline) {
 #endif
 template <class Group>
 MPIX_FN prepared_send prepare_send(const Group &group, MPIX_Prequest preq) {
-    prepared_send s{preq, 0, nullptr, nullptr, nullptr, 0, 0, 0, false};
+    prepared_send prepared{preq, {0, nullptr, nullptr, nullptr, nullptr, 0, 0, 0, false}};
 #if MPIX_ON_GPU
-    if (preq == nullptr) return s;
+    if (preq == nullptr) return prepared;
+    detail::send_state &s = prepared.state;
     mpix_prequest *const r = detail::request_of(preq);
-    group.sync();  // as in store_direct_fast
+    group.sync();  // as in store_direct
     bool for_inline;
     uint64_t epoch = detail::look_at_send(r, &for_inline);
     if (!detail::vote_all(group, epoch != 0)) {
@@ -63,66 +58,31 @@ MPIX_FN prepared_send prepare_send(const Group &group, MPIX_Prequest preq) {
     s.partition_bytes = r->partition_bytes;
     s.partitions = r->partitions;
     // The epoch is running, so the route is final.
-    const uint64_t *const flags = detail::load_pointer(&r->flags);
+    uint64_t *const flags = detail::load_pointer(&r->flags);
     // Another member may have seen it before it was known.
     if (detail::vote_all(group, for_inline)) s.inline_buffer = detail::load_pointer(&r->inline_buffer);
     s.left_bytes = detail::load_relaxed(&r->left_bytes);
     s.in_words = r->offsets == nullptr && detail::in_words(s.buffer, s.partition_bytes);
+    s.flags = flags;
     if (flags != nullptr && !detail::has_layouts(flags)) s.landing = detail::load_pointer(&r->landing);
     if (detail::vote_all(group, r->head == detail::send_head && epoch != 0)) s.epoch = epoch;
 #else
     (void)group;
 #endif
-    return s;
+    return prepared;
 }
 
 #ifdef __CUDACC__
 #pragma nv_exec_check_disable
 #endif
 template <class Group>
-MPIX_FN int pready(const Group &group, int partition, const prepared_send &s) {
+MPIX_FN int pready(const Group &group, int partition, const prepared_send &send) {
 #if MPIX_ON_GPU
-    using namespace detail;
-    constexpr unsigned ahead = most_packets_per_thread;
-    constexpr group_mover<false> mover{};
-    if (s.epoch != 0 && static_cast<unsigned>(partition) < static_cast<unsigned>(s.partitions)) {
-        mpix_prequest *const r = request_of(s.request);
-        const uint64_t bytes = s.partition_bytes, packets = packets_of(bytes);
-        const unsigned rank = static_cast<unsigned>(group.thread_rank()),
-                       threads = static_cast<unsigned>(group.num_threads());
-        const uint64_t offset = static_cast<uint64_t>(partition) * bytes;
-        const bool by_inline = s.inline_buffer != nullptr && is_inline_capable(s.request, threads);
-        if (by_inline && s.in_words && packets <= ahead * threads) {
-            char *const box = inline_buffer_of(s.inline_buffer, static_cast<uint64_t>(partition), bytes);
-            const char *const from = s.buffer + offset;
-            uint64_t payload[ahead];
-            group.sync();  // after it the members' writes to the partition are visible to all
-#ifdef __CUDA_ARCH__
-#pragma unroll
+    constexpr detail::group_mover<false> mover{};
+    return detail::ready<true>(group, partition, send.request, send.state, mover);
+#else
+    return pready(group, partition, send.request);
 #endif
-            for (unsigned k = 0; k < ahead; ++k)
-                if (const uint64_t i = rank + k * threads; i < packets)
-                    payload[k] = load_word<uint64_t>(from + i * packet_payload);
-#ifdef __CUDA_ARCH__
-#pragma unroll
-#endif
-            for (unsigned k = 0; k < ahead; ++k)
-                if (const uint64_t i = rank + k * threads; i < packets) store_packet(box, i, s.epoch, payload[k]);
-            return conclude_inline(group, partition, r, s.epoch, rank == threads - 1, mover);
-        }
-        if (!by_inline && s.landing != nullptr && !for_others(bytes, s.left_bytes, threads)) {
-            // Not from a near cache, whose copy may be from before there was a route.
-            uint64_t *const flags = load_pointer(&r->flags);
-            group.sync();  // as above
-            // Before the stores, so that the fence need not wait for the answer.
-            const uint64_t before = rank == 0 ? fetch_max_relaxed_gpu(partition_states(r) + partition, s.epoch) : 0;
-            group_copy(group, s.landing + offset, s.buffer + offset, bytes);
-            group.sync();  // as in conclude_stored
-            return conclude_claimed(group, partition, r, s.epoch, before, flags, mover);
-        }
-    }
-#endif
-    return pready(group, partition, s.request);
 }
 
 #ifdef __CUDACC__
@@ -130,11 +90,12 @@ MPIX_FN int pready(const Group &group, int partition, const prepared_send &s) {
 #endif
 template <class Group>
 MPIX_FN prepared_receive prepare_receive(const Group &group, MPIX_Prequest preq) {
-    prepared_receive v{preq, 0, nullptr, 0, 0};
+    prepared_receive prepared{preq, {0, nullptr, 0, 0}};
 #if MPIX_ON_GPU
-    if (preq == nullptr) return v;
+    if (preq == nullptr) return prepared;
+    detail::receive_state &v = prepared.state;
     mpix_prequest *const r = detail::request_of(preq);
-    group.sync();  // as in store_direct_fast
+    group.sync();  // as in store_direct
     bool known = false;
     if (group.thread_rank() == 0 && r->head == detail::receive_head) {
         // While the whole message is incomplete, the epoch that was read last is still running: see look.
@@ -148,7 +109,7 @@ MPIX_FN prepared_receive prepare_receive(const Group &group, MPIX_Prequest preq)
             known = detail::look_at_host<true>(r, l, asked) && l.epoch > 1;
         }
     }
-    if (!detail::broadcast_bool(group, known)) return v;
+    if (!detail::broadcast_bool(group, known)) return prepared;
     // The route is final after the first epoch. While the epoch is running, its number stays what the leader has found
     // or noted.
     v.epoch = detail::load_relaxed(&r->seen_epoch);
@@ -158,96 +119,30 @@ MPIX_FN prepared_receive prepare_receive(const Group &group, MPIX_Prequest preq)
 #else
     (void)group;
 #endif
-    return v;
-}
-
-namespace detail {
-
-#if MPIX_ON_GPU
-// Whether there is a partition j in a handle that knows its epoch; the same for all members.
-MPIX_FN bool is_known(const prepared_receive &v, int j) {
-    return v.epoch != 0 && static_cast<unsigned>(j) < v.partitions;
-}
-// The sender's partitions that overlap it.
-MPIX_FN overlap senders_of(const prepared_receive &v, int j) {
-    const uint64_t at = static_cast<uint64_t>(j);
-    return v.senders == v.partitions ? overlap{at, at} : sender_partitions(request_of(v.request), j, v.senders);
-}
-
-// Whether all flags of a partition are set. The members look at them side by side, up to that many times.
-template <class Group>
-MPIX_FN bool flagged(const Group &group, const prepared_receive &v, int j, unsigned looks) {
-    if (!is_known(v, j)) return false;
-    const overlap range = senders_of(v, j);
-    const uint64_t rank = static_cast<uint64_t>(group.thread_rank()), count = range.last - range.first + 1;
-    bool set = count <= static_cast<uint64_t>(group.num_threads());
-    // Pairs with the sender's publish_partition, and with tell_taken; the barrier hands it on to the other members.
-    if (set && rank < count) do {
-            set = reached_acquire(&v.flags[range.first + rank], v.epoch);  // pairs: A1, A3, B2
-        } while (!set && --looks != 0);
-    return vote_all(group, set);
-}
-
-// Asks for partition j, which may be offered, and waits. It is missing, so its epoch is running.
-template <class Group>
-MPIX_COLD_FN waited ask_and_await(const Group &group, const prepared_receive v, int j, uint64_t timeout_ns) {
-    const overlap range = senders_of(v, j);
-    reading s;
-    s.r = request_of(v.request);
-    s.partition = j;
-    s.w = {static_cast<unsigned>(range.first),
-           static_cast<unsigned>(range.last - range.first + 1),
-           v.senders,
-           static_cast<unsigned>(uint64_t{v.partitions} * s.r->partition_bytes / v.senders),
-           v.epoch,
-           const_cast<uint64_t *>(v.flags),
-           nullptr,
-           false,
-           deadline_of(s.r, timeout_ns)};
-    ask_for(group, s);
-    return await_rts(group, s);
-}
-#endif
-
-}  // namespace detail
-
-#ifdef __CUDACC__
-#pragma nv_exec_check_disable
-#endif
-template <class Group>
-MPIX_FN bool parrived(const Group &group, const prepared_receive &v, int partition) {
-#if MPIX_ON_GPU
-    if (detail::flagged(group, v, partition, 1)) return true;
-#endif
-    return parrived(group, v.request, partition);
+    return prepared;
 }
 
 #ifdef __CUDACC__
 #pragma nv_exec_check_disable
 #endif
 template <class Group>
-MPIX_FN int wait_arrived(const Group &group, const prepared_receive &v, int partition, uint64_t timeout_ns) {
+MPIX_FN bool parrived(const Group &group, const prepared_receive &receive, int partition) {
 #if MPIX_ON_GPU
-    // Partitions that come inline are awaited in the inline buffer; flags alone for some hundred microseconds.
-    constexpr unsigned looks = 1024;
-    if (!detail::waits_inline_fast(v.request, static_cast<unsigned>(group.num_threads())) || timeout_ns == 0) {
-        const bool reads = timeout_ns != 0 && detail::is_known(v, partition) &&
-                           detail::reads_rts(group, v.request, detail::request_of(v.request), v.senders),
-                   once = timeout_ns == 0 || reads || detail::is_inline_capable(v.request);
-        if (detail::flagged(group, v, partition, once ? 1 : looks)) return MPI_SUCCESS;
-        if (reads) {
-            const detail::waited w = detail::ask_and_await(group, v, partition, timeout_ns);
-            if (w == detail::waited::there) return MPI_SUCCESS;
-            if (w == detail::waited::late)
-                return detail::ask<MPIX_CALL_WAIT_ARRIVED>(group, detail::request_of(v.request), partition, timeout_ns,
-                                                           true);
-        }
-    } else if (detail::wait_inline_fast(group, detail::request_of(v.request), partition,
-                                        detail::waiters_of(v.request) == detail::waiters::sole, v.epoch)) {
-        return MPI_SUCCESS;
-    }
+    if (detail::flagged(group, detail::request_of(receive.request), receive.state, partition, 1)) return true;
 #endif
-    return wait_arrived(group, v.request, partition, timeout_ns);
+    return parrived(group, receive.request, partition);
+}
+
+#ifdef __CUDACC__
+#pragma nv_exec_check_disable
+#endif
+template <class Group>
+MPIX_FN int wait_arrived(const Group &group, const prepared_receive &receive, int partition, uint64_t timeout_ns) {
+#if MPIX_ON_GPU
+    return detail::wait_for<true>(group, receive.request, partition, timeout_ns, receive.state);
+#else
+    return wait_arrived(group, receive.request, partition, timeout_ns);
+#endif
 }
 
 }  // namespace mpix

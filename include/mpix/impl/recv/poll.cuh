@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// One thread's look at a partition of a receive. Arrival is tracked per partition of the *sender*. A partition of ours
+// One thread's look at a partition of a receive, and its wait. Arrival is tracked per partition of the *sender*. A partition of ours
 // has arrived when all of the sender's partitions that overlap it have.
 #ifndef MPIX_IMPL_RECV_POLL_CUH
 #define MPIX_IMPL_RECV_POLL_CUH
@@ -11,6 +11,11 @@
 #include <mpix/impl/epoch/errors.cuh>
 #include <mpix/impl/epoch/host_epoch.cuh>
 #include <mpix/impl/group/group.cuh>
+
+#if !defined(__CUDA_ARCH__)
+#include <sched.h>
+#include <unistd.h>
+#endif
 
 namespace mpix::detail {
 
@@ -198,6 +203,57 @@ MPIX_FN looked examine(mpix_prequest *r, int j) {
     l = look<Call != MPIX_CALL_NONE>(r, j);
     answer<Call>(r, j, l);
     return l;
+}
+
+// Called between two looks of a host thread: the writer may need this core. Yielding is not enough if many threads
+// yield to each other, so a thread that has waited long sleeps, for a small part of the time that has passed. A GPU
+// thread continues at once.
+MPIX_FN void pause_waiting(bool long_already) {
+#if !defined(__CUDA_ARCH__)
+    if (long_already)
+        usleep(50);
+    else
+        sched_yield();
+#else
+    (void)long_already;
+#endif
+}
+constexpr uint64_t long_wait_ns = 1000000;
+
+// Whether all members of the group should wait for what is missing: its epoch is running.
+MPIX_FN bool wants_all(const looked &l) {
+#if MPIX_ON_GPU
+    return l.what == arrival::absent && l.epoch != 0;
+#else
+    (void)l;
+    return false;
+#endif
+}
+
+// Looks until the answer is not "absent", or the deadline has passed, or all members should wait. One thread.
+template <mpix_device_call Call>
+MPIX_FN void await(mpix_prequest *r, int j, uint64_t limit_ns, bool once, looked &l) {
+    const uint64_t start = now_ns();
+    for (;;) {
+        // The flags alone, for a while; then the whole look again, in case the match was undone.
+        for (unsigned polls = 0; l.epoch != 0 && polls < 64; ++polls) {
+            if (flags_are_there(l)) {
+                l.what = arrival::present;
+                return;
+            }
+            if (once) break;
+        }
+        l = look<Call != MPIX_CALL_NONE>(r, j);
+        answer<Call>(r, j, l);
+        if (l.what != arrival::absent || wants_all(l)) return;
+        const uint64_t waited = now_ns() - start;
+        if (once || (limit_ns != 0 && waited >= limit_ns)) {
+            l.what = arrival::refused;
+            l.code = MPI_ERR_PENDING;
+            return;
+        }
+        pause_waiting(waited > long_wait_ns);
+    }
 }
 
 }  // namespace mpix::detail

@@ -124,7 +124,7 @@ MPIX_FN int contribute_share(const Group &group, int p, mpix_prequest *r, uint64
 #if MPIX_ON_GPU
     outgoing o{r->buffer, r->partition_bytes, load_pointer_weak(&r->landing), load_pointer_weak(&r->flags)};
 #endif
-    group.sync();  // what looks at the epoch is behind it, as in store_direct_fast
+    group.sync();  // what looks at the epoch is behind it, as in store_direct
     admitted a{admission::refused, MPI_SUCCESS, 0};
     if (leader) {
         a = bytes == 0 ? admit_empty_share(r, p, begin) : admit_share(r, p, begin, bytes);

@@ -11,27 +11,12 @@
 
 namespace mpix {
 
-// The receiver maps the send buffer if its own buffer is GPU memory, too.
-void send_request::offer_pull(control_message &m) {
-    transport::region buffer;
-    why_not_pulled_ = place.owner->adopt(op.buffer, total_bytes(), buffer);
-    if (why_not_pulled_.empty()) why_not_pulled_ = place.owner->describe(buffer, m.landing);
-    if (why_not_pulled_.empty())
-        why_not_pulled_ = place.owner->allocate(static_cast<std::uint64_t>(op.partitions) * sizeof(std::uint64_t),
-                                                place.device, wanted_);
-    if (why_not_pulled_.empty()) why_not_pulled_ = place.owner->describe(wanted_, m.arrival);
-    if (why_not_pulled_.empty())
-        m.flags |= mpix::offer_pull;
-    else
-        m.landing = m.arrival = {};
-}
-
 // Whether no group of the receiver has claimed the partition.
 bool send_request::nobody_reads(std::uint64_t partition) {
-    const std::uint64_t *const taken =
-        detail::taken_of(static_cast<std::uint64_t *>(arrival_.address), static_cast<std::uint64_t>(op.partitions));
+    const std::uint64_t *const taken = detail::taken_of(static_cast<std::uint64_t *>(route_->arrival.address),
+                                                        static_cast<std::uint64_t>(op.partitions));
     std::uint64_t last = 0;
-    if (auto bad = transport::devices()->read(&last, taken + partition, sizeof last, arrival_.device); !bad.empty())
+    if (auto bad = transport::devices()->read(&last, taken + partition, sizeof last, route_->arrival.device); !bad.ok())
         fail(bad);
     return last < 2 * epoch_ - 1;
 }

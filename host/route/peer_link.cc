@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "host/route/peer_link.h"
+
+#include <mpix/detail/order.h>
+
+#include <utility>
+
+#include "host/request/request.h"
+
+namespace mpix {
+
+status peer_link::attach(const transport::wire_region &described, int user, transport::region &out) const {
+    if (transport::by_network(described.transport)) {
+        if (wire == nullptr || wire->id() != described.transport)
+            return failure("the peer is reached by a network that is not in use here");
+        return wire->attach(described, world_rank, out);
+    }
+    transport::transport *const owner = transport::by_id(described.transport);
+    return owner == nullptr ? failure("the peer chose a transport that is not here")
+                            : owner->attach(described, user, out);
+}
+
+void peer_link::detach(transport::region &r) const {
+    if (!r) return;
+    if (r.remote)
+        wire->detach(r);
+    else
+        (r.device == transport::on_host ? &transport::node_memory() : transport::devices())->detach(r);
+    r = {};
+}
+
+status peer_link::tell(const transport::region &r, std::uint64_t offset, std::uint64_t value) const {
+    if (r.remote) return attempt([&] { return wire->put_word(r, offset, value); });
+    char *const word = static_cast<char *>(r.address) + offset;
+    if (r.device != transport::on_host) return transport::devices()->post_word(word, value, r.device);
+    detail::store_release(reinterpret_cast<std::uint64_t *>(word), value);  // pairs: A1, C2, D3
+    return {};
+}
+
+status gpu_view::acquire(transport::transport &gpus, const transport::region &host, int device,
+                         std::unique_ptr<gpu_view> &out) {
+    std::unique_ptr<gpu_view> made(new gpu_view(gpus, host));
+    auto bad = gpus.acquire_view(host, device, made->address_);
+    if (bad.ok()) out = std::move(made);
+    return bad;
+}
+
+gpu_view::~gpu_view() {
+    if (address_ != nullptr) gpus_.release_view(host_);
+}
+
+}  // namespace mpix

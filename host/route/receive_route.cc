@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "host/route/receive_route.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+#include <vector>
+
+#include "host/config.h"
+#include "host/datatype/plan_wire.h"
+#include "host/export/device_request.h"
+#include "host/protocol/inline_threshold.h"
+#include "host/protocol/rget.h"
+
+namespace mpix {
+namespace {
+
+void give_back_memory(transport::region &r) {
+    if (!r) return;
+    if (r.device == transport::on_host)
+        give_back(r);
+    else
+        transport::devices()->release(r);
+    r = {};
+}
+
+// How the network in use reaches GPU memory; null: it does not.
+transport::gpu_puts *gpu_wire() {
+    status none;
+    transport::network *const wire = transport::network_in_use();
+    return wire == nullptr ? nullptr : wire->gpu_memory(none);
+}
+
+// A partition comes as one piece into host memory, or where the network puts it into GPU memory.
+chunking chunks_for(const receive_route &route, bool to_gpu) {
+    const bool in_chunks = route.link.wire != nullptr && to_gpu && !route.by_puts();
+    return chunks_of(route.peer_partitions, route.bytes / route.peer_partitions, in_chunks);
+}
+
+// Registers the user's own buffer in GPU memory, so that the network can put there. Returns why not, or an empty
+// string.
+std::string register_buffer(const receive_match &match, receive_route &route) {
+    const request &r = match.receive;
+    transport::gpu_puts *gpus = nullptr;
+    const gpu_end end = r.end_for(*route.link.wire, gpus);
+    if (std::string why = why_staged(end, match.sender.gpu_put); !why.empty() || !end.on_gpu) return why;
+    if (auto bad = r.place.owner->admit_network(r.place.device); !bad.ok()) return bad.message();
+    auto made = std::make_unique<registered_buffer>();
+    if (auto bad = gpus->adopt(r.op.buffer, r.total_bytes(), r.place.device, made->region); !bad.ok())
+        return bad.message();
+    route.landing = made->region;
+    route.registered = std::move(made);
+    return {};
+}
+
+bool single_copy_wanted(const receive_match &match, const receive_route &route) {
+    const request &r = match.receive;
+    // Reasons on the sender's side are known to the sender.
+    const single_copy seen_here{false, false, route.bytes / route.peer_partitions, 1, {}, !r.gapless};
+    return match.sender.in_place && route.choice->taken()->id == transport::id_shm && config().single_copy_bytes != 0 &&
+           why_no_single_copy(seen_here).empty() && transport::others_may_write(r.op.buffer, route.bytes);
+}
+
+// Whether it has an inline buffer. What the user's kernels leave there, a kernel of the library takes out. With gaps it
+// goes by pieces, which must divide the sender's partitions, too.
+bool inline_wanted(const receive_match &match, const receive_route &route) {
+    const request &r = match.receive;
+    // A receive that waits for several of the sender's partitions is faster with fences: it looks at their flags side
+    // by side.
+    const bool few = route.peer_partitions <= static_cast<std::uint64_t>(r.op.partitions);
+    const std::uint64_t each = route.bytes / route.peer_partitions;
+    return MPIX_HAVE_NVCC && few && (r.gapless ? match.sender.inline_packed : match.sender.inline_to_gaps) &&
+           r.fits_inline(largest_inline(!r.gapless)) && (r.device == nullptr || r.device->inline_capable()) &&
+           (r.gapless || each % static_cast<std::uint64_t>(r.offsets().piece()) == 0) &&
+           gpu::load_on(r.place.device).empty();
+}
+
+// The landing is the user's buffer, which the sender maps. If the datatype has gaps, the sender also gets its plan.
+status land_in_gpu(const receive_match &match, receive_route &route, std::unique_ptr<const sender_buffer> &pulled) {
+    const request &r = match.receive;
+    route.slots = 1;
+    if (!r.gapless) {
+        const std::vector<char> plan = to_bytes(*r.op.type);
+        transport::region &layout = route.layout.region;
+        if (auto bad = transport::node_memory().allocate(plan.size(), transport::on_host, layout); !bad.ok())
+            return bad;
+        std::memcpy(layout.address, plan.data(), plan.size());
+    }
+    if (auto bad = adopt_buffer(r, route.landing); !bad.ok()) return bad;
+    if (inline_wanted(match, route))
+        route.inline_buffer =
+            inline_buffer_for(route.peer_partitions, route.bytes / route.peer_partitions, largest_inline(!r.gapless));
+    route.why_not_pulled =
+        route.inline_buffer ? "it goes inline" : reach_buffer(r, match.sender, *match.words, *route.owner, pulled);
+    route.pulls = pulled != nullptr;
+    const std::uint64_t all_bytes = route.inline_buffer ? route.inline_buffer.all
+                                    : route.pulls       ? bytes_with_rts(route.peer_partitions)
+                                                        : (chunks_for(route, true).all() + 1) * sizeof(std::uint64_t);
+    return route.owner->allocate(all_bytes, r.place.device, route.arrival->region);
+}
+
+// The landing is host memory, or the user's buffer in GPU memory, which the network puts to.
+status land_in_host(const receive_match &match, receive_route &route) {
+    const request &r = match.receive;
+    const bool to_gpu = r.place.owner != nullptr;
+    route.slots = route.by_puts() ? 1 : slots_for(route.bytes, config().eager_bytes);
+    // Host memory that the sender stores to. After a match was undone there are no more than two slots: its landing may
+    // be kept, and a thread that has its address may read the number of slots of this one.
+    if (route.slots == 2 && route.link.wire == nullptr && !to_gpu && match.first)
+        route.slots = route.room.take(route.bytes, config().landing_bytes);
+    if (!to_gpu) {
+        // At least as many as this side has partitions: see arrived_here.
+        const std::uint64_t entries = std::max(route.peer_partitions, static_cast<std::uint64_t>(r.op.partitions));
+        route.taken.reset(static_cast<std::uint64_t *>(std::calloc(entries, sizeof(std::uint64_t))));
+        if (route.taken == nullptr) return no_memory();
+    }
+    const chunking chunks = chunks_for(route, to_gpu);
+    transport::region &flags = route.arrival->region;
+    if (!route.by_puts())
+        if (auto bad = route.owner->allocate(route.slots * route.bytes, transport::on_host, route.landing); !bad.ok())
+            return bad;
+    if (auto bad = route.owner->allocate((chunks.all() + 1) * sizeof(std::uint64_t), transport::on_host, flags);
+        !bad.ok())
+        return bad;
+    if (!to_gpu) return {};
+    route.delivery = std::make_unique<staged_delivery>(
+        gpu_buffer{r.place.owner, r.place.device, r.op.buffer, r.gapless ? nullptr : r.op.type}, chunks, route.slots);
+    return route.delivery->allocate(route.landing, flags);
+}
+
+status fill_in(const receive_match &match, receive_route &route, std::unique_ptr<const sender_buffer> &pulled) {
+    route.owner = &route.choice->landing();
+    if (route.link.wire != nullptr) route.why_staged = register_buffer(match, route);
+    route.in_place = single_copy_wanted(match, route);
+    if (route.in_place) {
+        route.slots = 1;
+        return route.owner->allocate((route.peer_partitions + 1) * sizeof(std::uint64_t), transport::on_host,
+                                     route.arrival->region);
+    }
+    if ((route.owner->capabilities() & transport::adopt_buffer) != 0) return land_in_gpu(match, route, pulled);
+    return land_in_host(match, route);
+}
+
+}  // namespace
+
+own_region::~own_region() { give_back_memory(region); }
+
+void registered_buffer::take_back() {
+    if (!region) return;
+    if (transport::gpu_puts *const gpus = gpu_wire(); gpus != nullptr) gpus->forget(region);
+    region = {};
+}
+
+receive_route::~receive_route() {
+    const bool viewed = delivery != nullptr, ended = !viewed || delivery->end();
+    delivery = nullptr;
+    if (!ended) {
+        // Copies still write to the landing, or read it, so it stays.
+        if (registered != nullptr) registered->region = {};
+    } else if (registered == nullptr && viewed) {
+        // Closing it may wait for kernels.
+        if (landing) close_view(landing);
+    } else if (registered == nullptr) {
+        give_back_memory(landing);
+    }
+}
+
+status make_receive_route(const receive_match &match, std::shared_ptr<const receive_route> &out,
+                          std::unique_ptr<const sender_buffer> &pulled) {
+    if (match.choice->taken() == nullptr) return match.choice->why_not;
+    const auto made = std::make_shared<receive_route>(match.link, match.choice, match.receive.total_bytes(),
+                                                      static_cast<std::uint64_t>(match.sender.partitions));
+    std::unique_ptr<const sender_buffer> buffer;
+    auto bad = fill_in(match, *made, buffer);
+    if (!bad.ok()) return bad;
+    const transport::region &arrival = made->arrival->region;
+    made->flags = static_cast<std::uint64_t *>(arrival.address);
+    made->flags_on_device = arrival.device != transport::on_host;
+    out = made;
+    pulled = std::move(buffer);
+    return bad;
+}
+
+status describe(const receive_route &route, const request &receive, accept_body &answer) {
+    transport::network *const wire = route.link.wire;
+    const transport::region &arrival = route.arrival->region;
+    answer.slots = static_cast<std::uint32_t>(std::min<std::uint64_t>(route.slots, 2));
+    answer.flags.set(accept_flag::in_chunks, route.delivery != nullptr && !route.by_puts());
+    answer.flags.set(accept_flag::inline_buffer, bool(route.inline_buffer));
+    answer.flags.set(accept_flag::in_place, route.in_place);
+    answer.flags.set(accept_flag::pull, route.pulls);
+    if (wire != nullptr) {
+        if (auto bad = route.by_puts() ? gpu_wire()->describe(route.landing, answer.landing, answer.landing_supplement)
+                                       : wire->describe(route.landing, answer.landing);
+            !bad.ok())
+            return bad;
+        if (auto bad = wire->describe(arrival, answer.arrival); !bad.ok()) return bad;
+        return wire->describe(receive.words_region, answer.words);
+    }
+    if (route.in_place)
+        transport::describe_buffer(receive.op.buffer, route.bytes, answer.landing);
+    else if (auto bad = route.owner->describe(route.landing, answer.landing); !bad.ok())
+        return bad;
+    transport::transport &arrivals = route.flags_on_device ? *route.owner : transport::node_memory();
+    if (auto bad = arrivals.describe(arrival, answer.arrival); !bad.ok()) return bad;
+    if (const transport::region &layout = route.layout.region; layout)
+        if (auto bad = transport::node_memory().describe(layout, answer.landing_supplement); !bad.ok()) return bad;
+    return transport::node_memory().describe(receive.words_region, answer.words);
+}
+
+status adopt_buffer(const request &receive, transport::region &out) {
+    const operation &op = receive.op;
+    transport::transport &gpus = *receive.place.owner;
+    if (receive.gapless) return gpus.adopt(op.buffer, receive.total_bytes(), out);
+    const memory_span span = span_of(*op.type, static_cast<std::int64_t>(op.count) * op.partitions);
+    return gpus.adopt(op.buffer + span.low, static_cast<std::uint64_t>(span.high - span.low), out);
+}
+
+}  // namespace mpix

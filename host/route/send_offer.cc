@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "host/route/send_offer.h"
+
+#include <utility>
+
+#include "device/kernels/gpu_pack.h"
+#include "host/config.h"
+#include "host/protocol/rget.h"
+#include "host/protocol/select.h"
+#include "host/request/upcalls.h"
+
+namespace mpix {
+namespace {
+
+// Whether the other process's memory can be written to is tried only where it matters.
+void offer_single_copy(const request &send, send_offer &o) {
+    single_copy pair{
+        send.place.owner != nullptr, !send.gapless, send.partition_bytes, config().single_copy_bytes, {}, false};
+    o.why_no_single_copy = why_no_single_copy(pair);
+    if (!o.why_no_single_copy.empty()) return;
+    o.far = memory_of(send.peer_world(), pair.unreached);
+    o.why_no_single_copy = why_no_single_copy(pair);
+}
+
+// The receiver maps the send buffer if its own buffer is GPU memory, too.
+void offer_buffer(const request &send, send_offer &o, offer_body &m) {
+    transport::transport &gpus = *send.place.owner;
+    transport::region buffer;
+    status bad = gpus.adopt(send.op.buffer, send.total_bytes(), buffer);
+    if (bad.ok()) bad = gpus.describe(buffer, m.send_buffer);
+    if (bad.ok())
+        bad = gpus.allocate(static_cast<std::uint64_t>(send.op.partitions) * sizeof(std::uint64_t), send.place.device,
+                            o.wanted);
+    if (bad.ok()) bad = gpus.describe(o.wanted, m.wanted);
+    o.pull.why_not = bad.message();
+    if (bad.ok())
+        m.flags.set(offer_flag::pull);
+    else
+        m.send_buffer = m.wanted = {};
+}
+
+}  // namespace
+
+pull_terms pull_terms_of(const request &send) {
+    pull_terms terms;
+    terms.least = least_pulled(send.place.owner == nullptr ? 0 : gpu::costs_of(send.place.device).lone_thread);
+    terms.why_not = send.why_not_pulled(terms.least);
+    if (terms.why_not.empty() && terms.least == 0) terms.why_not = "a thread's stores have not been measured";
+    return terms;
+}
+
+send_offer::~send_offer() {
+    if (wanted) place.owner->release(wanted);
+}
+
+offer_body make_offer(const request &send, const pull_terms &pull, std::unique_ptr<const send_offer> &out) {
+    auto o = std::make_unique<send_offer>(send.place, pull);
+    offer_body m{.communicator = send.op.members->name,
+                 .tag = send.op.tag,
+                 .partitions = send.op.partitions,
+                 .bytes = send.total_bytes()};
+    m.flags.set(offer_flag::has_devices, transport::devices() != nullptr);
+    status bad;
+    transport::network *const wire = network_to(send.peer_world(), bad);
+    o->link = {wire, send.peer_world()};
+    if (wire != nullptr) bad = introduce_to(send.peer_world(), *wire);
+    if (wire != nullptr && bad.ok()) bad = wire->describe(send.words_region, m.words);
+    // Without a network the receiver finds out itself whether it can map our words, and tells us if not.
+    if (wire == nullptr || !bad.ok()) static_cast<void>(transport::node_memory().describe(send.words_region, m.words));
+    m.no_network.assign(bad.message());
+    if (wire == nullptr && bad.ok()) {
+        offer_single_copy(send, *o);
+        m.flags.set(offer_flag::in_place, o->why_no_single_copy.empty());
+        if (pull.why_not.empty()) offer_buffer(send, *o, m);
+    } else if (bad.ok()) {
+        o->why_staged = why_staged(send.end_for(*wire, o->gpu_wire));
+        m.flags.set(offer_flag::gpu_put, o->gpu_put());
+    }
+    // Decided by what is known now, so that a receive makes an inline buffer only for a send that uses it.
+    if (send.place.owner != nullptr) {
+        o->threshold = choose_inline_threshold(send.place.device, send.peer_world(), !send.gapless);
+        o->to_packed = send.fits_inline(o->threshold.bytes);
+        o->to_gaps = send.fits_inline(largest_inline(true));
+        m.flags.set(offer_flag::inline_packed, o->to_packed);
+        m.flags.set(offer_flag::inline_to_gaps, o->to_gaps);
+    }
+    out = std::move(o);
+    return m;
+}
+
+}  // namespace mpix

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// What a send offers to the receive that it will be matched with, as its OFFER says it, and why it offers no more.
+#ifndef MPIX_HOST_ROUTE_SEND_OFFER_H
+#define MPIX_HOST_ROUTE_SEND_OFFER_H
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "host/protocol/inline_threshold.h"
+#include "host/request/request.h"
+#include "host/route/peer_link.h"
+
+namespace mpix {
+
+// Whether kernels of the receiver may read the send buffer (rget.h), as far as is known here.
+struct pull_terms {
+    std::uint64_t least = 0;  // see least_pulled
+    std::string why_not;      // empty: they may
+};
+pull_terms pull_terms_of(const request &send);
+
+// Of one send; does not change once it has been made.
+struct send_offer {
+    send_offer(const transport::placement &buffer, const pull_terms &p) : place(buffer), pull(p) {}
+    ~send_offer();
+    send_offer(const send_offer &) = delete;
+    send_offer &operator=(const send_offer &) = delete;
+
+    bool gpu_put() const { return gpu_wire != nullptr && why_staged.empty(); }
+    bool goes_inline() const { return to_packed || to_gaps; }
+
+    const transport::placement place;  // of the send buffer
+    peer_link link;
+    const transport::peer_memory *far = nullptr;  // how the peer's own memory is written
+    std::string why_no_single_copy;               // as far as is known here
+    transport::gpu_puts *gpu_wire = nullptr;      // how the network reaches GPU memory; null: not at all
+    std::string why_staged;                       // why the network does not read the send buffer in GPU memory
+    inline_threshold threshold;                   // if the receive has no gaps
+    bool to_packed = false, to_gaps = false;  // the partitions are small enough for an inline buffer of such a receive
+    pull_terms pull;
+    transport::region wanted;  // in our GPU's memory: the partitions that kernels of the receiver wait for
+};
+
+// The OFFER itself; setup_mutex is held.
+offer_body make_offer(const request &send, const pull_terms &pull, std::unique_ptr<const send_offer> &out);
+
+}  // namespace mpix
+
+#endif  // MPIX_HOST_ROUTE_SEND_OFFER_H

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "host/route/sender_memory.h"
+
+#include <utility>
+
+#include "host/format.h"
+#include "host/protocol/rget.h"
+
+namespace mpix {
+
+status reach_words(const request &receive, const offer &sender, peer_link &link,
+                   std::shared_ptr<const sender_words> &out) {
+    link = {nullptr, receive.peer_world()};
+    if (sender.words.bytes < sizeof(mpix_words)) return failure("the sender's control block is too small");
+    if (transport::by_network(sender.words.transport)) {
+        status bad;
+        link.wire = transport::between_nodes(bad);
+        if (link.wire != nullptr) bad = introduce_to(link.world_rank, *link.wire);
+        if (!bad.ok()) return bad;
+    } else if (!transport::may_share_memory()) {
+        return failure(sender.no_network.empty() ? "MPIX_TRANSPORTS leaves shm out" : sender.no_network.c_str());
+    } else if (sender.words.transport != transport::id_shm) {
+        return failure("unsupported transport for the sender's control block");
+    }
+    const auto made = std::make_shared<sender_words>(link);
+    auto bad = link.attach(sender.words, transport::on_host, made->region);
+    if (bad.ok())
+        out = made;
+    else if (!sender.no_network.empty())
+        bad = failure(format("{}; {}", bad.message(), sender.no_network.c_str()));
+    return bad;
+}
+
+sender_buffer::~sender_buffer() {
+    link.detach(buffer);
+    link.detach(wanted);
+}
+
+std::string reach_buffer(const request &receive, const offer &sender, const sender_words &words,
+                         const transport::transport &owner, std::unique_ptr<const sender_buffer> &out) {
+    if (!sender.pull) return "the sender does not offer its buffer, and says why";
+    const auto partitions = static_cast<std::uint64_t>(sender.partitions);
+    const std::uint64_t total = receive.total_bytes(), each = total / partitions;
+    if (std::string why = why_no_pull({receive.place.owner != nullptr, !receive.gapless, receive.op.buffer, each, 0});
+        !why.empty())
+        return why;
+    if (sender.words.bytes < words_with_answers(partitions)) return "the sender has no room for answers";
+    // Page-locked memory is needed that may stay page-locked while the process lives: giving it back does not wait for
+    // kernels.
+    if (!words.region.lasting) return "the sender has too many partitions";
+    if (sender.buffer.transport != owner.id() || sender.wanted.transport != owner.id() || sender.buffer.bytes < total ||
+        sender.wanted.bytes < partitions * sizeof(std::uint64_t))
+        return "the sender's buffer is too small, or where it cannot be read";
+    auto made = std::make_unique<sender_buffer>(words.link);
+    const int user = receive.place.device;
+    if (auto bad = words.link.attach(sender.buffer, user, made->buffer); !bad.ok()) return bad.message();
+    if (auto bad = words.link.attach(sender.wanted, user, made->wanted); !bad.ok()) return bad.message();
+    if ((reinterpret_cast<std::uintptr_t>(made->buffer.address) & 7) != 0)
+        return "the send buffer is not aligned to words of 8 bytes";
+    out = std::move(made);
+    return {};
+}
+
+}  // namespace mpix

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// A receive that kernels ask for partitions: what they are given of its route. setup_mutex and engine are held.
+#include <cstdint>
+#include <utility>
+
+#include "host/export/device_request.h"
+#include "host/protocol/rget.h"
+#include "host/transfer/receive.h"
+
+namespace mpix {
+
+status receive_request::install_on_device() {
+    device_route given;
+    given.flags = delivery() != nullptr ? delivery()->flags() : route_->flags;
+    given.slots = route_->slots;
+    given.peer_partitions = route_->peer_partitions;
+    if (route_->inline_buffer) {
+        if (inline_drain_ == nullptr) {
+            auto made = std::make_unique<inline_drain>(device->gpus(), device->device(), route_->peer_partitions);
+            if (auto bad = made->allocate(); !bad.ok()) return bad;
+            inline_drain_ = std::move(made);
+        }
+        char *const arrival = static_cast<char *>(route_->arrival->region.address);
+        given.taken = reinterpret_cast<std::uint64_t *>(arrival + route_->inline_buffer.taken);
+        given.inline_buffer = arrival + route_->inline_buffer.packets;
+        given.told = inline_drain_->told_by_kernels();
+    }
+    words_view_ = nullptr;
+    if (pulled_ != nullptr) {
+        why_no_view_ = gpu_view::acquire(device->gpus(), words_->region, device->device(), words_view_).message();
+        // Without it no kernel asks for anything, so nothing is offered.
+        if (words_view_ != nullptr) {
+            char *const view = static_cast<char *>(words_view_->address());
+            given.wanted = static_cast<std::uint64_t *>(pulled_->wanted.address);
+            given.peer_buffer = static_cast<const char *>(pulled_->buffer.address);
+            given.answers = reinterpret_cast<std::uint64_t *>(view + answers_in_words(route_->peer_partitions));
+        }
+    }
+    return device->install(given);
+}
+
+problem receive_request::export_to(std::unique_ptr<device_copy> &made, std::uint32_t contributors) {
+    if (problem bad = made->make(source(), epoch_, contributors); bad) return bad;
+    device = std::move(made);
+    if (flags_on_device() || delivery() != nullptr)
+        if (auto bad = install_on_device(); !bad.ok()) {
+            words_view_ = nullptr;
+            made = std::move(device);
+            return bad.of_class(MPI_ERR_OTHER);
+        }
+    return {};
+}
+
+std::unique_ptr<device_copy> receive_request::end_export() {
+    words_view_ = nullptr;
+    // The sender's kernels continue to use the inline buffer.
+    if (takes_inline_ && (takers_.empty() || inline_drain_->busy())) {
+        device->end();
+        takers_.push_back(std::move(device));
+        return nullptr;
+    }
+    return std::move(device);
+}
+
+}  // namespace mpix

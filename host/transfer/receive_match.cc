@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// A receive's match: it is made, refused or undone.
+#include <mpix/device.cuh>
+
+#include <algorithm>
+#include <cstddef>
+#include <utility>
+
+#include "host/export/device_request.h"
+#include "host/format.h"
+#include "host/progress.h"
+#include "host/request/explain.h"
+#include "host/request/upcalls.h"
+#include "host/transfer/receive.h"
+
+namespace mpix {
+
+receive_request::~receive_request() {
+    // This comes first: a kernel may be working with the rest, and keeps it if it does not end.
+    if (inline_drain_ != nullptr && !inline_drain_->end()) {
+        if (route_ != nullptr) route_->arrival->abandon();
+        words_region = {};
+        for (auto &taker : takers_) taker.release();
+        device.release();
+    }
+}
+
+// ---- setup: setup_mutex is held ---------------------------------------------------------------
+
+void receive_request::bind(const offer &sender) {
+    const std::lock_guard lock(engine);
+    peer_number = sender.number;
+    accept_body answer{.partitions = op.partitions, .bytes = total_bytes()};
+    const auto reply = [&] { send_control(peer_world(), {.from = number, .to = peer_number, .body = answer}); };
+    if (verdict_ == verdict::told) {  // that there is no path to that process
+        answer.refusal = refused_unreachable;
+        answer.reason = reason_for_peer(failure_);
+        return reply();
+    }
+    if (sender.bytes != total_bytes()) {
+        refusal_ = refused_size;
+        failure_ = attempt([&] {
+            return failure(format("the matching send of rank {} (world rank {}), tag {}, has {} bytes, the receive {}",
+                                  op.peer, peer_world(), op.tag, sender.bytes, total_bytes()));
+        });
+        refuse(sender, nullptr, answer);
+    } else {
+        receive_match match{*this, sender, {}, nullptr, nullptr, former_flags_.empty()};
+        failure_ = attempt([&] {
+            const auto since = wait_clock::now();
+            transport::ends pair;
+            pair.unreached = reach_words(*this, sender, match.link, words_);
+            pair.by_network = match.link.wire != nullptr;
+            pair.receiver_on_gpu = place.owner != nullptr;
+            pair.sender_has_devices = sender.has_devices;
+            match.choice = std::make_shared<transport::choice>(transport::choose(pair));
+            match.words = words_.get();
+            status bad = make_receive_route(match, route_, pulled_);
+            if (bad.ok()) bad = describe(*route_, *this, answer);
+            explain_time(*this, "make and describe what the sender maps", since);
+            return bad;
+        });
+        if (failure_.ok()) {
+            if (network() != nullptr && active()) progress_attend(shared_from_this());
+            open_gate();
+        } else {
+            refusal_ = refused_path;
+            route_ = nullptr;
+            pulled_ = nullptr;
+            refuse(sender, match.choice.get(), answer);
+        }
+    }
+    reply();
+}
+
+// The sender's words are needed for our clear-to-send, which tells it that the refusal is final.
+void receive_request::refuse(const offer &sender, const transport::choice *choice, accept_body &answer) {
+    if (words_ == nullptr)
+        static_cast<void>(attempt([&] {
+            peer_link link;
+            return reach_words(*this, sender, link, words_);
+        }));
+    verdict_ = words_ != nullptr ? verdict::provisional : verdict::final;
+    answer.refusal = words_ != nullptr ? refusal_ : refused_unreachable;
+    answer.reason = reason_for_peer(failure_);
+    if (verdict_ == verdict::final) give_up();
+    explain_receive(*this, choice, {}, failure_.message().c_str());
+}
+
+// Stores the route first, then the word that says it is there (store_release; pairs with load_acquire_pair in
+// read_host).
+void receive_request::open_gate() {
+    detail::store_relaxed(&home->peer_partitions, route_->peer_partitions);
+    detail::store_relaxed(&home->slots, route_->slots);
+    if (!flags_on_device() && delivery() == nullptr) {
+        detail::store_pointer(&home->taken, route_->taken.get());
+        detail::store_pointer(&home->landing, static_cast<char *>(route_->landing.address));
+        detail::store_pointer(&home->flags, route_->flags);
+    }
+    if (device != nullptr)
+        if (auto bad = attempt([this] { return install_on_device(); }); !bad.ok()) engine_failure_ = bad;
+    detail::store_release(&words->gate, 1);  // pairs: C3
+}
+
+// Nothing will arrive any more: whoever asks for a partition must not wait for it.
+void receive_request::give_up() {
+    if (route_ != nullptr) {
+        // Executors that have seen clear-to-send open look at the word again once the whole message seems to be there.
+        const std::uint64_t whole = MPIX_GATE_NEVER;
+        std::uint64_t *const flag = route_->flags + route_->peer_partitions;
+        if (delivery() != nullptr) {
+            if (auto bad = delivery()->tell_never(); !bad.ok()) say(bad.message());
+        } else if (!flags_on_device())
+            detail::store_relaxed(flag, whole);
+        else if (auto bad = route_->owner->write(flag, &whole, sizeof whole, place.device); !bad.ok())
+            say(bad.message());
+    }
+    detail::store_release(&words->gate, MPIX_GATE_NEVER);  // pairs with load_acquire_pair in read_host; pairs: C3
+}
+
+// Pairs with load_acquire_pair in read_host.
+void receive_request::tell_gate() {
+    const auto tell = [this](std::uint64_t offset, std::uint64_t value) {
+        if (auto bad = words_->link.tell(words_->region, offset, value); !bad.ok()) engine_failure_ = bad;
+    };
+    // From the first epoch with our kernels on. Stored before the gate: see read_host.
+    if (inline_drain_ != nullptr && device != nullptr && !takes_inline_) {
+        takes_inline_ = true;
+        tell(offsetof(mpix_words, inline_buffer), 1);
+    }
+    tell(offsetof(mpix_words, gate), epoch_);
+}
+
+// From here on Start gives clear-to-send itself. An epoch that is running already, or has failed already, gets it now.
+void receive_request::open() {
+    const std::lock_guard lock(engine);
+    if (bond_ != bond::loose) return;
+    bond_ = bond::single;
+    if (gives_gate() && epoch_ != 0) tell_gate();
+}
+
+void receive_request::meet_for_good() {
+    open();
+    const std::lock_guard lock(engine);
+    bond_ = bond::final;
+    if (verdict_ != verdict::provisional) return;
+    verdict_ = verdict::final;
+    give_up();
+}
+
+// The sender has mapped the landing, or could not.
+void receive_request::take_connect(std::uint64_t from, const connect_body &m) {
+    // The user may have freed a request whose pair was refused. Then we have sent DETACH, and must not touch the
+    // sender's words: they may belong to another request by now. Before the sender has answered our WITHDRAW, this
+    // CONNECT belongs to an earlier match.
+    if (from != peer_number || connected || freed || parting()) return;
+    const std::lock_guard lock(engine);
+    connected = true;
+    if (refusal_ == refused_not)
+        explain_receive(*this, route_->choice.get(), landing(), m.refusal != refused_not ? m.reason.c_str() : "");
+    if (m.refusal != refused_not && refusal_ == refused_not) {
+        refusal_ = refused_path;
+        failure_ = attempt([&m] { return from_sentence(m.reason.c_str()); });
+        verdict_ = bond_ == bond::final ? verdict::final : verdict::provisional;
+        if (verdict_ == verdict::final) give_up();
+    }
+    if (gives_gate() && epoch_ != 0) tell_gate();
+}
+
+landing_kind receive_request::landing() const {
+    landing_kind now = route_->kind();
+    if (!why_no_view_.empty()) now.not_pulled = why_no_view_;
+    return now;
+}
+
+void receive_request::part() {
+    const std::lock_guard lock(engine);
+    const parted_match parted{peer_number, route_};
+    if (undo_match()) parting_.push_back(parted);
+}
+
+bool receive_request::unbind() {
+    const std::lock_guard lock(engine);
+    return undo_match();
+}
+
+// `engine` is held, too.
+bool receive_request::undo_match() {
+    bond_ = bond::loose;
+    takes_inline_ = false;
+    if (verdict_ == verdict::told) return false;
+    verdict_ = verdict::none;
+    if (device != nullptr)
+        if (auto bad = device->install({}); !bad.ok()) engine_failure_ = bad;
+    inline_drain_ = nullptr;
+    detail::store_release(&words->gate, 0);  // pairs: C3
+    detail::store_pointer(&home->flags, static_cast<std::uint64_t *>(nullptr));
+    detail::store_pointer(&home->landing, static_cast<char *>(nullptr));
+    former_flags_.push_back(route_ == nullptr ? nullptr : route_->arrival);
+    if (active() || delivery() != nullptr) former_routes_.push_back(route_);
+    words_view_ = nullptr;
+    why_no_view_.clear();
+    route_ = nullptr;
+    pulled_ = nullptr;
+    words_ = nullptr;
+    refusal_ = refused_not;
+    failure_ = {};
+    connected = peer_gone = false;
+    peer_number = 0;
+    return true;
+}
+
+void receive_request::take_back_buffer() {
+    if (route_ != nullptr && route_->by_puts()) route_->registered->take_back();
+    for (const auto &former : former_routes_)
+        if (former != nullptr && former->by_puts()) former->registered->take_back();
+}
+
+// The sender's mapping may now be closed. (Only in a call of the user's own: see close_unused_mappings.)
+void receive_request::on_leave() {
+    const std::lock_guard lock(engine);
+    take_back_buffer();
+    words_view_ = nullptr;
+    pulled_ = nullptr;
+}
+
+void receive_request::take_detach(std::uint64_t from) {
+    if (const auto answered = std::find_if(parting_.begin(), parting_.end(),
+                                           [&](const parted_match &p) { return from != 0 && p.sender == from; });
+        answered != parting_.end())
+        parting_.erase(answered);
+    else if (from == 0 || from == peer_number)
+        peer_gone = true;
+}
+
+void receive_request::peer_ended() {
+    const std::lock_guard lock(engine);
+    take_back_buffer();
+    // All of the peer's writes that will arrive are here now, and a message that is whole is complete.
+    const bool refused = verdict_ == verdict::provisional;
+    if (refused) verdict_ = verdict::final;
+    // What is still in the inline buffer, the host takes out at its next look.
+    const bool sent_inline = takes_inline_ && detail::load_acquire(&words->complete) >= epoch_;  // pairs: D3, N1
+    // pairs: D3, N1
+    const bool over = !active() || sent_inline ||
+                      (!refused && (delivery() == nullptr ? look_at_flags(true)
+                                                          : detail::load_acquire(&words->complete) >= epoch_ ||
+                                                                delivery()->arrived(epoch_)));
+    if (over) return;
+    peer_ended_ = true;
+    give_up();
+}
+
+}  // namespace mpix

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// The tables of the wire-up, private to this room: requests, offers, processes, and who is matched with whom.
+#ifndef MPIX_HOST_WIREUP_STATE_H
+#define MPIX_HOST_WIREUP_STATE_H
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <utility>
+
+#include "host/control/channel.h"
+#include "host/control/peers.h"
+#include "host/request/request.h"
+#include "host/request/upcalls.h"
+#include "host/wireup/matcher.h"
+#include "transport/reserve.h"
+
+namespace mpix {
+
+// All guarded by setup_mutex, except the atomics. A step changes several of these together; their memory comes from the
+// reserve, so that no step fails half-way.
+struct setup_state {
+    std::atomic<bool> running{false};
+    bool thread_safe = false, one_thread = false;
+
+    matcher order;
+    transport::safe_map<match_key, std::int64_t> in_doubt_since;
+    transport::safe_map<std::uint64_t, std::shared_ptr<request>> live;           // by number; freed ones until bury()
+    transport::safe_map<std::uint64_t, offer> offers;                            // by order of arrival
+    transport::safe_map<std::pair<int, std::uint64_t>, std::uint64_t> offer_of;  // (source, their number) to arrival
+    transport::safe_map<std::uint64_t, std::uint64_t> bound_offer;               // receive's number to arrival
+    std::uint64_t arrivals = 0, joined = 0;
+    std::atomic<std::size_t> waiting_requests{0};  // requests that wait for a control message
+
+    // Ends of processes, noticed by threads that hold locks under which they may not call us.
+    std::mutex ends_mutex;
+    transport::safe_vector<int> ends_met;  // guarded by ends_mutex
+    std::atomic<bool> end_met{false};
+
+    process_table processes;
+    control_channel channel{processes};
+    std::int64_t next_watch_ms = 0;
+    std::uint64_t longest_unmatched = 0;        // of the active requests, by number
+    std::atomic<std::int64_t> unmatched_ms{0};  // for how long; a hint to look
+};
+
+setup_state &setup();
+
+// setup_mutex is held from here on.
+
+// Count the requests that may need a control message; the progress thread sleeps while there are none. Until the first
+// epoch is over, the peer may still withdraw, and another request take its place; this holds for a refused pair as
+// well. Freed requests are not counted.
+void update_waiting(request &r);
+
+void forget_offer(std::uint64_t arrival);
+// Takes a request that the user has freed out of the tables, and with it the last reference that they hold.
+void bury(std::uint64_t number);
+
+// A clock with a resolution of a few milliseconds, which is cheap to read.
+std::int64_t coarse_ms();
+
+}  // namespace mpix
+
+#endif  // MPIX_HOST_WIREUP_STATE_H

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// The wait core: wait_arrived, by a request or by an epoch handle, which knows the receive's running epoch (Known).
+#ifndef MPIX_IMPL_RECV_WAIT_ARRIVED_CUH
+#define MPIX_IMPL_RECV_WAIT_ARRIVED_CUH
+
+#include <mpix/impl/inline/take.cuh>
+#include <mpix/impl/recv/parrived.cuh>
+#include <mpix/impl/recv/together.cuh>
+
+namespace mpix {
+
+namespace detail {
+
+#if MPIX_ON_GPU
+// `known` counts if Known; it is of the handle's request.
+template <bool Known, class Group>
+MPIX_FN int wait_for(const Group &group, MPIX_Prequest handle, int j, uint64_t timeout_ns, const receive_state &known) {
+    mpix_prequest *const r = request_of(handle);
+    const waiters who = waiters_of(handle);
+    const bool once = timeout_ns == 0;
+    // Most waits end while one of these looks for a while: in the inline buffer; or at the flags of a known epoch, for
+    // some hundred microseconds.
+    if (!once && waits_inline_fast(handle, static_cast<unsigned>(group.num_threads()))) {
+        if (wait_inline_fast(group, r, j, who == waiters::sole, Known ? known.epoch : 0)) return MPI_SUCCESS;
+    } else if (Known) {
+        const bool otherwise =
+            once || is_inline_capable(handle) || (is_known(known, j) && reads_rts(group, handle, r, known.senders));
+        if (flagged(group, r, known, j, otherwise ? 1 : 1024)) return MPI_SUCCESS;
+    }
+    bool asked = false, late = false;
+    const uint64_t deadline = r == nullptr ? 0 : deadline_of(r, timeout_ns);
+    if (!once && reads_rts(group, handle, r, Known ? known.senders : 0)) {
+        const waited w = Known && is_known(known, j) ? ask_and_await(group, r, known, j, deadline)
+                                                     : await_reading(group, r, j, deadline);
+        if (w == waited::there) return MPI_SUCCESS;
+        late = w == waited::late;
+    }
+    for (;;) {
+        if (r != nullptr && !late) {
+            const waited w = await_together(group, r, j, who, asked, deadline, once);
+            if (w == waited::there) return MPI_SUCCESS;
+            late = w == waited::late;
+        }
+        const int code = ask<MPIX_CALL_WAIT_ARRIVED>(group, r, j, timeout_ns, late);
+        if (code != together) return code;
+        asked = true;
+    }
+}
+#else
+template <class Group>
+MPIX_FN int wait_for(const Group &group, MPIX_Prequest handle, int j, uint64_t timeout_ns) {
+    mpix_prequest *const r = request_of(handle);
+    const bool leader = group.thread_rank() == 0, by_default = timeout_ns == default_timeout;
+    looked l{arrival::refused, MPI_SUCCESS, 0, nullptr, {0, 0}};
+    if (leader) l = examine<MPIX_CALL_WAIT_ARRIVED>(r, j);
+    uint64_t since = 0;
+    for (unsigned round = 0;; ++round) {
+        if (leader && l.what == arrival::absent) {
+            await<MPIX_CALL_WAIT_ARRIVED>(r, j, by_default ? r->stall_ns : timeout_ns, timeout_ns == 0, l);
+            if (by_default && l.code == MPI_ERR_PENDING) keep_error(r, MPIX_CALL_WAIT_ARRIVED, MPIX_CAUSE_DEADLINE, j);
+        }
+        if (conclude(group, r, j, l, group_taker{})) return MPI_SUCCESS;
+        if (const int code = broadcast_code(group, l.code); code != MPI_SUCCESS) return code;
+        // Another group is copying the partition out; look again until the deadline.
+        if (leader) {
+            const uint64_t now = now_ns(), limit_ns = by_default ? r->stall_ns : timeout_ns;
+            if (round == 0) since = now;
+            l.what = arrival::absent;
+            if (timeout_ns == 0 || (limit_ns != 0 && now - since >= limit_ns)) {
+                l.what = arrival::refused;
+                l.code = MPI_ERR_PENDING;
+                if (by_default) keep_error(r, MPIX_CALL_WAIT_ARRIVED, MPIX_CAUSE_DEADLINE, j);
+            }
+        }
+        pause_waiting(round > 64);
+    }
+}
+#endif
+
+}  // namespace detail
+
+#ifdef __CUDACC__
+#pragma nv_exec_check_disable
+#endif
+template <class Group>
+MPIX_FN int wait_arrived(const Group &group, MPIX_Prequest preq, int partition, uint64_t timeout_ns) {
+#if MPIX_ON_GPU
+    return detail::wait_for<false>(group, preq, partition, timeout_ns, {});
+#else
+    return detail::wait_for(group, preq, partition, timeout_ns);
+#endif
+}
+
+}  // namespace mpix
+
+#endif  // MPIX_IMPL_RECV_WAIT_ARRIVED_CUH

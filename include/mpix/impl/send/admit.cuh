@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// May a partition of a send be made ready, and may it be stored at the receiver now? Decided from the request's words,
+// and from the host's where these do not say enough.
+#ifndef MPIX_IMPL_SEND_ADMIT_CUH
+#define MPIX_IMPL_SEND_ADMIT_CUH
+
+#include <mpix/detail/abi.h>
+#include <mpix/detail/order.h>
+
+#include <mpix/impl/epoch/errors.cuh>
+#include <mpix/impl/epoch/host_epoch.cuh>
+#include <mpix/impl/epoch/slot_ring.cuh>
+#include <mpix/impl/rget/rget.cuh>
+
+namespace mpix::detail {
+
+MPIX_FN uint64_t *partition_states(mpix_prequest *r) { return reinterpret_cast<uint64_t *>(r + 1); }
+
+// A send's flags, without the bits in the low end of the address.
+MPIX_FN uint64_t *arrival_flags(uint64_t *flags) {
+    return reinterpret_cast<uint64_t *>(reinterpret_cast<uint64_t>(flags) & ~uint64_t{MPIX_FLAGS_WITH_LAYOUTS});
+}
+MPIX_FN bool has_layouts(const uint64_t *flags) {
+    return (reinterpret_cast<uint64_t>(flags) & MPIX_FLAGS_WITH_LAYOUTS) != 0;
+}
+
+// The running epoch of a send, if the GPU can tell without the host that partitions may be stored at the receiver; else
+// 0. It follows from two words that were read together. While a partition is not ready, all threads that find its epoch
+// running find the same. Not in the first epoch: see admit.
+//
+// The word is not acquired. A GPU performs no store before the load on which it depends, and the receiver took out what
+// is overwritten before it gave the clear-to-send that the word stands for.
+MPIX_FN uint64_t open_epoch(const mpix_prequest *r, uint64_t open_word, uint64_t readied) {
+    const uint64_t epoch = open_word >> 1;
+    return epoch >= 2 && readied < epoch * static_cast<uint64_t>(r->partitions) ? epoch : 0;
+}
+
+// Whether others move a partition faster than so many threads store it: the copy engine, including the hand-over to the
+// progress engine, or a group of the receiver.
+MPIX_FN bool for_others(uint64_t partition_bytes, uint64_t least, uint64_t threads) {
+    return least != 0 && partition_bytes >= least * threads;
+}
+
+enum class admission { refused, now, later, offered, nothing };
+
+struct admitted {
+    admission what;
+    int code;  // of a refusal
+    uint64_t epoch;
+};
+
+// Reads the host's words of a send, and notes for all what they say of its epoch. One thread.
+MPIX_FN host_says ask_of_send(mpix_prequest *r) {
+    return read_host(r, [&](const host_says &now) {
+        const uint64_t epoch = now.word >> 1;
+        if ((now.word & 1) == 0) return;
+        store_relaxed(&r->seen_epoch, epoch);
+#if MPIX_ON_GPU
+        // Once the receiver's kernels use the inline buffer, they always do.
+        if (now.gate >= epoch && load_pointer(&r->landing) != nullptr)
+            fetch_max_relaxed_gpu(
+                &r->open_word,
+                2 * epoch + (now.inline_buffer != 0 && load_pointer(&r->inline_buffer) != nullptr && epoch >> 32 == 0));
+#else
+        if (now.gate >= gate_needed(epoch, load_relaxed(&r->slots)) && load_pointer(&r->landing) != nullptr)
+            store_release_gpu(&r->open_word, 2 * epoch);  // hands the acquire on, see admit; pairs: C6
+#endif
+        store_release_gpu(&r->seen_gate, now.gate);  // hands the acquire on, see admit; pairs: C5
+    });
+}
+
+// What to do with partition p, by the arguments and by the host's words. One thread.
+template <mpix_device_call Call>
+MPIX_COLD_FN admitted admit_by_host(mpix_prequest *r, int p) {
+    admitted a{admission::refused, MPI_SUCCESS, 0};
+    const bool mine = head_is(r->head, MPIX_KIND_SEND);
+    if (!mine || p < 0 || p >= r->partitions) {
+        a.code = refuse<Call>(r, mine ? MPIX_CAUSE_INDEX : wrong_handle(r->head), p);
+        return a;
+    }
+    const host_says says = ask_of_send(r);
+    a.epoch = says.word >> 1;
+    const bool active = (says.word & 1) != 0;
+    if (!active || load_relaxed(partition_states(r) + p) == a.epoch) {
+        a.code = refuse<Call>(r, active ? MPIX_CAUSE_READY : MPIX_CAUSE_INACTIVE, p);
+        return a;
+    }
+    if (head_null_peer(r->head))
+        a.what = admission::nothing;
+    else if (says.gate >= gate_needed(a.epoch, load_relaxed(&r->slots)) && load_pointer(&r->landing) != nullptr)
+        a.what = admission::now;
+    else
+        a.what = admission::later;
+    return a;
+}
+
+// The same, usually without the host. Not in the first epoch: until the receiver has started, its request may be freed
+// and the match undone, so the route has to be read after the gate.
+//
+// `seen_epoch` may be old, since nobody tells the executor when the host starts an epoch. But the host can start
+// another one only after all partitions of seen_epoch were readied, and the counters say whether they were. While they
+// were not, seen_epoch is the running epoch; once they were, the host's word is read.
+template <mpix_device_call Call>
+MPIX_FN admitted admit(mpix_prequest *r, int p) {
+#if !MPIX_ON_GPU
+    // On the host, reading the words is cheap, so this path handles only what goes to the landing. It acquires as
+    // below, and acquires the route, which a faulty peer may have undone since.
+    // pairs: C6
+    const uint64_t open = load_acquire_gpu(&r->open_word),
+                   open_now = open_epoch(r, open, load_relaxed(&r->ready_count));
+    if (r->head != send_head || static_cast<unsigned>(p) >= static_cast<unsigned>(r->partitions) || open_now == 0 ||
+        load_pointer(&r->landing) == nullptr)
+        return admit_by_host<Call>(r, p);
+    return {admission::now, MPI_SUCCESS, open_now};
+#else
+    const uint64_t head = r->head;
+    const int partitions = r->partitions;
+    const uint64_t slots = load_relaxed(&r->slots);
+    const char *const landing = load_pointer(&r->landing);
+    const uint64_t readied = load_relaxed(&r->ready_count);
+    const uint64_t epoch = load_relaxed(&r->seen_epoch);
+    // Acquires what the receiver did before its Start, through the thread that read the host's word: our stores to the
+    // landing must not come before it.
+    const uint64_t gate = load_acquire_gpu(&r->seen_gate);  // pairs: C5
+    if (head != send_head || static_cast<unsigned>(p) >= static_cast<unsigned>(partitions) || epoch < 2 ||
+        readied >= epoch * static_cast<uint64_t>(partitions) || gate < gate_needed(epoch, slots))
+        return admit_by_host<Call>(r, p);
+    return {landing != nullptr ? admission::now : admission::later, MPI_SUCCESS, epoch};
+#endif
+}
+
+// Marks partition p ready. False, with the error kept: another caller has done so meanwhile, or the epoch is over. One
+// thread. For Alone and Call see group_mover.
+template <bool Alone, mpix_device_call Call>
+MPIX_FN bool claim(mpix_prequest *r, int p, uint64_t epoch) {
+    uint64_t *const state = partition_states(r) + p;
+    if ((Alone ? fetch_max_single_writer(state, epoch) : fetch_max_relaxed_gpu(state, epoch)) < epoch) return true;
+    refuse<Call>(r, MPIX_CAUSE_READY, p);
+    return false;
+}
+
+#if MPIX_ON_GPU
+MPIX_COLD_FN admission left_to(const mpix_prequest *r, int p, uint64_t epoch, uint64_t threads) {
+    const uint64_t bytes = r->partition_bytes, least = load_relaxed(&r->pull_bytes);
+    if (for_others(bytes, least, threads) && is_wanted(r, p, epoch, least * threads)) return admission::offered;
+    return for_others(bytes, load_relaxed(&r->copy_engine_bytes), threads) ? admission::later : admission::now;
+}
+#endif
+
+}  // namespace mpix::detail
+
+#endif  // MPIX_IMPL_SEND_ADMIT_CUH
