@@ -23,7 +23,7 @@ struct send_state {
     uint64_t epoch;  // the running one; 0: not known
     // Null: partitions do not go that way.
     char *buffer, *inline_buffer, *landing;
-    uint64_t *flags;                       // without the bit for layouts
+    uint64_t *flags;
     uint64_t partition_bytes, left_bytes;  // as in mpix_prequest
     int partitions;
     bool in_words;  // whether packets can be loaded and stored as whole words
