@@ -83,7 +83,7 @@ KERNEL way_share_counted(mpix_prequest *r, int p, uint64_t bytes, uint64_t *flag
     *whole = count_share(r, p, bytes, flags, *a);
 }
 KERNEL way_prepared_flag(mpix::prepared_receive v, int j, bool *out) {
-    *out = flagged(cg::this_thread_block(), request_of(v.request), v.state, j, 64);
+    *out = flagged(cg::this_thread_block(), v.request, v.state, j, 64);
 }
 KERNEL way_prepared_send(mpix::prepared_send s, int p, int *out) { *out = mpix::pready(cg::this_thread_block(), p, s); }
 

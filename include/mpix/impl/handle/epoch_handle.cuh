@@ -128,7 +128,7 @@ MPIX_FN prepared_receive prepare_receive(const Group &group, MPIX_Prequest preq)
 template <class Group>
 MPIX_FN bool parrived(const Group &group, const prepared_receive &receive, int partition) {
 #if MPIX_ON_GPU
-    if (detail::flagged(group, detail::request_of(receive.request), receive.state, partition, 1)) return true;
+    if (detail::flagged(group, receive.request, receive.state, partition, 1)) return true;
 #endif
     return parrived(group, receive.request, partition);
 }

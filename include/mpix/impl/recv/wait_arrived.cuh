@@ -26,12 +26,12 @@ MPIX_FN int wait_for(const Group &group, MPIX_Prequest handle, int j, uint64_t t
     } else if (Known) {
         const bool otherwise =
             once || is_inline_capable(handle) || (is_known(known, j) && reads_rts(group, handle, r, known.senders));
-        if (flagged(group, r, known, j, otherwise ? 1 : 1024)) return MPI_SUCCESS;
+        if (flagged(group, handle, known, j, otherwise ? 1 : 1024)) return MPI_SUCCESS;
     }
     bool asked = false, late = false;
     const uint64_t deadline = r == nullptr ? 0 : deadline_of(r, timeout_ns);
     if (!once && reads_rts(group, handle, r, Known ? known.senders : 0)) {
-        const waited w = Known && is_known(known, j) ? ask_and_await(group, r, known, j, deadline)
+        const waited w = Known && is_known(known, j) ? ask_and_await(group, handle, known, j, deadline)
                                                      : await_reading(group, r, j, deadline);
         if (w == waited::there) return MPI_SUCCESS;
         late = w == waited::late;
