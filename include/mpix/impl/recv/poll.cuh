@@ -50,7 +50,7 @@ struct looked {
     overlap range;
 };
 
-// Pairs with the sender's publish_partition.
+// Pairs with the sender's conclude_direct and count_share, and on the host with publish_partition.
 MPIX_FN bool flags_are_there(const looked &l) {
     for (uint64_t i = l.range.first; i <= l.range.last; ++i)
         if (!reached_acquire(&l.flags[i], l.epoch)) return false;  // pairs: A1, N1

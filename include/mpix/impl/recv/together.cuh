@@ -37,7 +37,7 @@ MPIX_FN bool flagged(const Group &group, MPIX_Prequest handle, const receive_sta
     const overlap range = senders_of(handle, v, j);
     const uint64_t rank = static_cast<uint64_t>(group.thread_rank()), count = range.last - range.first + 1;
     bool set = count <= static_cast<uint64_t>(group.num_threads());
-    // Pairs with the sender's publish_partition, and with tell_taken; the barrier hands it on to the other members.
+    // Pairs with conclude_direct, count_share and tell_taken; the barrier hands it on to the other members.
     if (set && rank < count) do {
             set = reached_acquire(&v.flags[range.first + rank], v.epoch);  // pairs: A1, A3, B2
         } while (!set && --looks != 0);
@@ -92,7 +92,7 @@ MPIX_FN waited await_together(const Group &group, mpix_prequest *r, int j, waite
     known = again == w.epoch && whole < w.epoch;
     const bool set = flag >= w.epoch && w.count <= threads;
     if (looks && set) fence_acquire(&w.flags[w.first + rank]);  // pairs: A1, A3, B2
-    // A barrier: all members have what any of them acquired. Pairs with the sender's publish_partition.
+    // A barrier: all members have what any of them acquired. Pairs with conclude_direct and count_share.
     if (vote_all(group, known && set)) return waited::there;
     const bool claimed = broadcast_bool(group, claims && has_claimed(w, w.first, before));
     if (!vote_all(group, known)) {

@@ -13,7 +13,7 @@ namespace mpix {
 namespace detail {
 
 #if MPIX_ON_GPU
-// `known` counts if Known; it is of the handle's request.
+// `known` is used only if Known; it is of the handle's request.
 template <bool Known, class Group>
 MPIX_FN int wait_for(const Group &group, MPIX_Prequest handle, int j, uint64_t timeout_ns, const receive_state &known) {
     mpix_prequest *const r = request_of(handle);
