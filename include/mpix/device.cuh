@@ -92,7 +92,8 @@ MPIX_FN int pready(const Group &group, int partition, MPIX_Prequest preq);
  * `__shared__ mpix::bulk_buffer<8192> buffer;`. It needs no initialisation. A call uses it until it returns, so only one
  * group at a time may pass it, after a barrier of the groups that share it.
  *
- * Bytes  1024 or more, a multiple of 512. Partitions of up to 8 times as many are copied that way.
+ * Bytes  1024 or more, a multiple of 512. Partitions of up to 8 times as many, and up to 64 KiB, are copied that way,
+ *        whatever MPIX_ENGINE_BYTES and MPIX_PULL_BYTES are; from the second epoch on.
  */
 template <unsigned Bytes>
 struct bulk_buffer;
