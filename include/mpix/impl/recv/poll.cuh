@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// One thread's look at a partition of a receive, and its wait. Arrival is tracked per partition of the *sender*. A partition of ours
-// has arrived when all of the sender's partitions that overlap it have.
+// One thread's look at a partition of a receive, and its wait. Arrival is tracked per partition of the *sender*. A
+// partition of ours has arrived when all of the sender's partitions that overlap it have.
 #ifndef MPIX_IMPL_RECV_POLL_CUH
 #define MPIX_IMPL_RECV_POLL_CUH
 

@@ -2,7 +2,7 @@
 //
 // Pready by bulk asynchronous copies (PTX cp.async.bulk, compute capability 9.0 and later): one thread has the hardware
 // copy a partition, through shared memory that the caller lends, to the peer GPU. A thread that stores itself waits for
-// its own loads, and takes four to six times as long for 4 to 8 KiB.
+// its own loads, and takes 3.6 to 5.7 times as long for 4 and 8 KiB (docs/performance.md).
 #ifndef MPIX_IMPL_SEND_BULK_CUH
 #define MPIX_IMPL_SEND_BULK_CUH
 
@@ -59,7 +59,8 @@ public:
             asm volatile("cp.async.bulk.wait_group.read 1;" ::: "memory");
             load(k + pieces - 1);
         }
-        // All bytes are at the peer, and visible to this thread, whose release covers them then.
+        // All bytes are at the peer, and visible to this thread. Behind the fence its release of the flag covers them,
+        // as it does bytes that it has stored itself.
         asm volatile("cp.async.bulk.wait_group 0;" ::: "memory");
         asm volatile("fence.proxy.async;" ::: "memory");
         end();
@@ -86,6 +87,7 @@ private:
             "l"(from_ + k * piece), "r"(length(k)), "r"(arrived_ + 8 * (k % pieces))
             : "memory");
     }
+    // Without a deadline: a copy that was started ends, or the kernel does, with an error.
     __device__ void wait(unsigned k) const {
         asm volatile(
             "{\n\t.reg .pred arrived;\n"

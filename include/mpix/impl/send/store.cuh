@@ -201,8 +201,8 @@ MPIX_FN int conclude_direct(const Group &group, int p, mpix_prequest *r, uint64_
     return MPI_SUCCESS;
 }
 
-// Stores partition p, tells the receiver, and counts. `handle` is the user's; `known` is used only if Known. Or does nothing,
-// and returns what `otherwise` does.
+// Stores partition p, tells the receiver, and counts. Or does nothing, and returns what `otherwise` does. `handle` is
+// the user's; `known` is used only if Known.
 template <bool Known, mpix_device_call Call, class Group, class Otherwise>
 MPIX_FN int store(const Group &group, int p, const mpix_prequest *handle, const send_state &known,
                   const Otherwise &otherwise) {
