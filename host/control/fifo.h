@@ -15,15 +15,19 @@
 
 namespace mpix {
 
-// In shared memory, zero at first.
+// In shared memory, zero at first; its slots follow.
 struct control_fifo {
-    static constexpr std::uint64_t slots = 8;
     alignas(64) std::atomic<std::uint64_t> taken;  // messages, by the receiver
     alignas(64) std::atomic<std::uint64_t> put;    // messages, by the sender
-    alignas(64) control_packet slot[slots];
+
+    control_packet *slots() { return reinterpret_cast<control_packet *>(this + 1); }
 };
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
 
+// The slots of each FIFO. Processes that share a core take turns of milliseconds. What a process sends in its turn should
+// fit, because the sender keeps the rest, and can put it only when it next gets a turn. So a FIFO has many slots, as long
+// as those of all senders are within a MiB.
+std::uint64_t fifo_slots(std::size_t senders);
 // The size of an inbox for that many senders: a bit for each FIFO that says whether it has news, and the FIFOs.
 std::uint64_t inbox_bytes(std::size_t senders);
 
@@ -38,7 +42,8 @@ public:
 
 private:
     std::atomic<std::uint64_t> *news_ = nullptr;  // a bit for each sender
-    control_fifo *fifos_ = nullptr;
+    char *fifos_ = nullptr;
+    std::uint64_t slots_ = 0;
     std::vector<std::uint64_t> seen_;   // bits taken from `news_`, whose FIFOs may hold messages
     std::vector<std::uint64_t> taken_;  // from each FIFO
 };
@@ -55,7 +60,7 @@ public:
 private:
     control_fifo *fifo_ = nullptr;
     std::atomic<std::uint64_t> *news_ = nullptr;
-    std::uint64_t bit_ = 0, put_ = 0;
+    std::uint64_t bit_ = 0, slots_ = 0, put_ = 0;
 };
 
 }  // namespace mpix

@@ -78,7 +78,7 @@ bool staged_delivery::idle() {
 
 status staged_delivery::start_copies() {
     const std::uint64_t all = chunks_.all();
-    // observe_arrival: the chunk's bytes are in the landing. Pairs with the network's order of bytes and words.
+    // The chunk's bytes are in the landing. Pairs with the network's order of bytes and words.
     // pairs: N2
     const auto fresh = [&](std::uint64_t c) { return !begun_[c] && detail::load_acquire(&arrived_[c]) >= epoch_; };
     for (std::uint64_t c = first_open_; c < all;) {
@@ -120,7 +120,7 @@ status staged_delivery::finish(const copy &c) {
         const std::uint64_t partition = chunks_.partition_of(chunk);
         if (--left_[partition] != 0) continue;
         --partitions_left_;
-        // publish_partition, to kernels: the copy of its bytes has ended. Pairs with reached_acquire() in look.
+        // For kernels: the copy of the partition's bytes has ended. Pairs with reached_acquire() in look.
         if (auto bad = to_.gpus->post_word(flags() + partition, epoch_, to_.device); !bad.ok()) return bad;
     }
     return {};

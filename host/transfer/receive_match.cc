@@ -197,6 +197,7 @@ bool receive_request::undo_match() {
     detail::store_release(&words->gate, 0);  // pairs: C3
     detail::store_pointer(&home->flags, static_cast<std::uint64_t *>(nullptr));
     detail::store_pointer(&home->landing, static_cast<char *>(nullptr));
+    detail::store_pointer(&home->taken, static_cast<std::uint64_t *>(nullptr));
     former_flags_.push_back(route_ == nullptr ? nullptr : route_->arrival);
     if (active() || delivery() != nullptr) former_routes_.push_back(route_);
     words_view_ = nullptr;

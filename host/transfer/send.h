@@ -77,6 +77,7 @@ private:
     status install_on_device();
     const mpix_posting *enter_queue(int executor);
     void leave_queue();
+    void drop_queue();
     bool gate_open() const;
     bool complete() const;
     std::vector<int> not_ready() const;

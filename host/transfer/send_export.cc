@@ -66,11 +66,17 @@ void send_request::leave_queue() {
     if (posted_ != nullptr) former_postings_.push_back(std::exchange(posted_, nullptr));
 }
 
+// Nobody posts any more. Needs no memory.
+void send_request::drop_queue() {
+    detail::store_pointer(&home->postings, static_cast<const mpix_posting *>(nullptr));
+    posted_ = nullptr;
+    former_postings_.clear();
+}
+
 // Host threads play kernels from now on (true), or no longer do (false).
 void send_request::export_to_host(bool exported) {
     if (!exported) {
-        leave_queue();
-        former_postings_.clear();
+        drop_queue();
     } else if (connected && refusal_ == refused_not && route_ != nullptr && route_->landing.remote) {
         if (const mpix_posting *const postings = enter_queue(transport::on_host); postings != nullptr)
             detail::store_pointer(&home->postings, postings);
@@ -91,8 +97,7 @@ problem send_request::export_to(std::unique_ptr<device_copy> &made, std::uint32_
 
 std::unique_ptr<device_copy> send_request::end_export() {
     words_view_ = nullptr;
-    leave_queue();
-    former_postings_.clear();
+    drop_queue();
     std::unique_ptr<device_copy> ended = std::move(device);
     // The host's instance continues where the copy was.
     std::uint64_t *state = detail::partition_states(home);

@@ -132,8 +132,7 @@ void send_request::drop_route() {
 void send_request::on_leave() {
     const std::lock_guard lock(engine);
     words_view_ = nullptr;
-    route_ = nullptr;
-    former_routes_.clear();
+    route_ = nullptr;  // former ones stay to the request's end: a copy may be under way yet
 }
 
 // Nothing moves any more, but the user's calls of Pready still count.

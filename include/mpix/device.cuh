@@ -87,12 +87,13 @@ template <class Group>
 MPIX_FN int pready(const Group &group, int partition, MPIX_Prequest preq);
 
 /**
- * Shared memory of a block, lent to pready for bulk asynchronous copies (cp.async.bulk): with 8192 bytes, a thread sends
- * partitions of 256 bytes to 64 KiB that way, which takes a quarter of the time from 4 KiB on. Declare it
- * `__shared__ mpix::bulk_buffer<8192> buffer;`. It needs no initialisation. A call uses it until it returns, so only one
- * group at a time may pass it, after a barrier of the groups that share it.
+ * Shared memory of a block, lent to pready for bulk asynchronous copies (cp.async.bulk): with 8192 bytes, a thread
+ * sends partitions of 256 bytes to 64 KiB that way; 4 and 8 KiB take 18 to 28 % of the time of its own stores (two
+ * H200). Declare it `__shared__ mpix::bulk_buffer<8192> buffer;`. It needs no initialisation. A call uses it until it
+ * returns, so only one group at a time may pass it, after a barrier of the groups that share it.
  *
- * Bytes  1024 or more, a multiple of 512. Partitions of up to 8 times as many are copied that way.
+ * Bytes  1024 or more, a multiple of 512. Partitions of up to 8 times as many, and up to 64 KiB, are copied that way,
+ *        whatever MPIX_ENGINE_BYTES and MPIX_PULL_BYTES are; from the second epoch on.
  */
 template <unsigned Bytes>
 struct bulk_buffer;

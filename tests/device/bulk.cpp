@@ -44,9 +44,9 @@ struct wrong_calls {
     DEVICE_FN void operator()(const Block &block, int, int) const {
         for (int i = 0; i < p.sends; ++i) p.fill(block, i);
 #ifdef __CUDACC__
-        __shared__ mpix::bulk_buffer<1024> shared;
+        __shared__ mpix::bulk_buffer<8192> shared;
 #else
-        mpix::bulk_buffer<1024> shared;
+        mpix::bulk_buffer<8192> shared;
 #endif
         p.expect(0, MPI_SUCCESS, mpix::pready(block, 0, p.send, shared));
         p.expect(0, MPI_ERR_ARG, mpix::pready(block, 0, p.send, shared));
@@ -58,13 +58,13 @@ struct wrong_calls {
 };
 
 template <unsigned Bytes>
-void sizes(session &s, int sends, std::uint64_t size, int skew, scope by) {
+void sizes(session &s, int sends, std::uint64_t size, int skew, scope by, int threads = 96) {
     s.what = std::to_string(sends) + " partitions of " + std::to_string(size) + " bytes by a " + scope_name(by) +
              ", misaligned by " + std::to_string(skew) + ", lent " + std::to_string(Bytes) + " bytes";
     exchange x(s, {sends, sends, static_cast<std::uint64_t>(sends) * size, skew, skew}, sends);
     for (int e = 0; e < 4; ++e) {
         x.start();
-        s.run(2, executor::is_gpu ? 96 : 2, lent<Bytes>{x.view(), by});
+        s.run(2, executor::is_gpu ? (by == scope::warp ? 96 : threads) : 2, lent<Bytes>{x.view(), by});
         x.wait();
         x.check_guards();
     }
@@ -93,11 +93,13 @@ int main(int argc, char **argv) {
     session s(argc, argv, "device bulk");
     for (const scope by : {scope::thread, scope::warp, scope::block}) {
         if (!executor::is_gpu && by == scope::warp) continue;
-        for (const std::uint64_t size : {16, 240, 256, 272, 1008, 1024, 2048, 4112, 16384, 16400, 20000, 65536}) {
-            sizes<1024>(s, 3, size, 0, by);
-            if (!s.quick) sizes<8192>(s, 2, size, 0, by);
+        for (const std::uint64_t size : {16, 240, 256, 272, 1008, 1024, 2048, 4112, 16384, 16400, 20000}) {
+            sizes<1024>(s, 5, size, 0, by);
+            if (!s.quick) sizes<8192>(s, 5, size, 0, by);
         }
-        sizes<8192>(s, 2, 65552, 0, by);  // 16 bytes more than goes that way
+        // The last one has 16 bytes more than goes that way. A block of 20 threads, too.
+        for (const std::uint64_t size : {32768, 40976, 65536, 65552})
+            for (const int threads : {96, 20}) sizes<8192>(s, 5, size, 0, by, threads);
         sizes<1024>(s, 3, 4099, 0, by);
         sizes<1024>(s, 3, 4096, 8, by);
     }

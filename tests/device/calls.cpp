@@ -180,16 +180,17 @@ struct ask_absent {
 
 void timeouts(session &s) {
     exchange x(s, {.sends = 3, .receives = 3, .bytes = 3 * 1000}, 3);
+    const int threads = executor::is_gpu ? 32 : 4;
     for (const std::uint64_t timeout_ns : {std::uint64_t{0}, std::uint64_t{3'000'000}}) {
         s.what = "timeout of " + std::to_string(timeout_ns) + " ns";
         x.start();
-        s.run(1, 32, ready_some{x.view(), 0, 1});
-        s.run(1, 32, ask_absent{x.view(), 2, timeout_ns});
+        s.run(1, threads, ready_some{x.view(), 0, 1});
+        s.run(1, threads, ask_absent{x.view(), 2, timeout_ns});
         s.meet();
-        s.run(1, 32, ready_some{x.view(), 2, 2});
-        s.run(1, 32, transfer{x.view(), scope::block, false, true});
+        s.run(1, threads, ready_some{x.view(), 2, 2});
+        s.run(1, threads, transfer{x.view(), scope::block, false, true});
         x.wait();
-        x.verify_received(1, 32);
+        x.verify_received(1, threads);
     }
 }
 

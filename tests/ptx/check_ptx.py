@@ -93,7 +93,7 @@ CONTAINS = {
     "way_direct": [[BLOCK_SYNC, CLAIM, FENCE, "st.relaxed.sys.global.u64"], ["ld.acquire.gpu.global.u64"]],
     # A barrier, the epoch; the barriers of the pieces, and what was written before, before the asynchronous loads; each store after
     # its loads; all of them done and visible, before the group's barrier, the claim, the fence and the flag.
-    "way_bulk": [[BLOCK_SYNC, LINE_IN, *4 * ["mbarrier.init.shared::cta.b64"], "fence.proxy.async"],
+    "way_bulk": [["fence.proxy.async", BLOCK_SYNC, LINE_IN, *4 * ["mbarrier.init.shared::cta.b64"], "fence.proxy.async"],
                  ["mbarrier.try_wait.parity.shared::cta.b64", "cp.async.bulk.global.shared::cta.bulk_group"],
                  ["cp.async.bulk.wait_group", "fence.proxy.async"],
                  [ANY, BLOCK_SYNC, CLAIM, FENCE, "st.relaxed.sys.global.u64"]],

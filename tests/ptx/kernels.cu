@@ -64,8 +64,9 @@ KERNEL way_stored_at_once(mpix_prequest *r, int p, int *out) {
 }
 KERNEL way_bulk(mpix_prequest *r, int p, int *out) {
     __shared__ mpix::bulk_buffer<8192> shared;
-    const stored s = store_bulk(cg::this_thread_block(), r, p, shared);
-    *out = conclude_direct<MPIX_CALL_PREADY>(cg::this_thread_block(), p, r, s.epoch, r->flags);
+    uint64_t *flags = nullptr;
+    const stored s = store_bulk(cg::this_thread_block(), r, p, shared, &flags);
+    *out = conclude_direct<MPIX_CALL_PREADY>(cg::this_thread_block(), p, r, s.epoch, flags);
 }
 KERNEL way_ask(mpix_prequest *r, uint64_t *out) {
     *out = read_host(r, [](const host_says &) {}).gate;
@@ -83,7 +84,7 @@ KERNEL way_share_counted(mpix_prequest *r, int p, uint64_t bytes, uint64_t *flag
     *whole = count_share(r, p, bytes, flags, *a);
 }
 KERNEL way_prepared_flag(mpix::prepared_receive v, int j, bool *out) {
-    *out = flagged(cg::this_thread_block(), request_of(v.request), v.state, j, 64);
+    *out = flagged(cg::this_thread_block(), v.request, v.state, j, 64);
 }
 KERNEL way_prepared_send(mpix::prepared_send s, int p, int *out) { *out = mpix::pready(cg::this_thread_block(), p, s); }
 

@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The end of the control channel: nobody closes it while anybody still has something to send, which may need its receiver
-// to get on.
+// The control channel: what the receiver has no room for waits. And its end: nobody closes it while anybody still has
+// something to send, which may need its receiver to get on.
 #include "host/control/channel.h"
+
+#include <variant>
+
+#include "host/control/fifo.h"
 
 #include "tests/catch.hpp"
 #include "tests/fuzz/fake_mpi.h"
@@ -26,6 +30,35 @@ struct opened_channel {
 void one_comes() { fake_mpi::inbox.push_back({2, "whatever"}); }
 
 }  // namespace
+
+TEST_CASE("Messages that the receiver's inbox has no room for follow the others, in order") {
+    opened_channel c;
+    process_table::neighbour other{};
+    other.world_rank = 1;
+    fake_mpi::neighbours.assign(1, {reinterpret_cast<const char *>(&other), sizeof other});
+    c.processes.exchange();
+    fake_mpi::neighbours.clear();
+    const std::uint64_t room = fifo_slots(2), count = 3 * room + 5;
+    for (std::uint64_t i = 1; i <= count; ++i) c.channel.send(0, {.to = i, .body = detach_body{}});
+    CHECK(c.channel.holds_any());
+    std::uint64_t received = 0;
+    for (int turn = 0; turn < 4; ++turn) {
+        int source = -1;
+        control_message m;
+        while (c.channel.receive(source, m)) {
+            CHECK(source == 0);
+            CHECK(std::holds_alternative<detach_body>(m.body));
+            CHECK(m.to == ++received);
+        }
+        if (turn == 0) {  // behind those that wait already
+            CHECK(received == room);
+            c.channel.send(0, {.to = count + 1, .body = detach_body{}});
+        }
+        c.channel.advance();
+    }
+    CHECK(received == count + 1);
+    CHECK_FALSE(c.channel.holds_any());
+}
 
 TEST_CASE("The channel is empty when all have sent what they had") {
     opened_channel c;

@@ -55,7 +55,7 @@ TEST_CASE("messages come as they were put, each sender's in its order") {
     CHECK_FALSE(s.inbox.receive(from, got));
     std::vector<control_outbox> outboxes;
     for (std::size_t i = 0; i < senders; ++i) outboxes.push_back(s.outbox(i));
-    for (std::uint64_t n = 0; n < 3 * control_fifo::slots; n += 4) {
+    for (std::uint64_t n = 0; n < 3 * fifo_slots(senders); n += 4) {
         for (std::uint64_t k = n; k < n + 4; ++k)
             for (std::size_t i = 0; i < senders; ++i) REQUIRE(outboxes[i].put(message(i, k)));
         std::vector<std::uint64_t> next(senders, n);
@@ -70,19 +70,21 @@ TEST_CASE("messages come as they were put, each sender's in its order") {
 }
 
 TEST_CASE("a full FIFO takes no more until a message has been received, and overwrites none") {
-    shared_inbox s(3);
+    const std::size_t senders = GENERATE(3, 200);
+    const std::uint64_t slots = fifo_slots(senders);
+    shared_inbox s(senders);
     control_outbox one = s.outbox(1), two = s.outbox(2);
-    for (std::uint64_t n = 0; n < control_fifo::slots; ++n) REQUIRE(one.put(message(1, n)));
-    CHECK_FALSE(one.put(message(1, control_fifo::slots)));
+    for (std::uint64_t n = 0; n < slots; ++n) REQUIRE(one.put(message(1, n)));
+    CHECK_FALSE(one.put(message(1, slots)));
     CHECK(two.put(message(2, 0)));  // another's is not
     std::size_t from;
     control_packet got;
     REQUIRE(s.inbox.receive(from, got));
     CHECK(from == 1);
     CHECK(same(got, message(1, 0)));
-    CHECK(one.put(message(1, control_fifo::slots)));
-    CHECK_FALSE(one.put(message(1, control_fifo::slots + 1)));
-    for (std::uint64_t n = 1; n <= control_fifo::slots; ++n) {
+    CHECK(one.put(message(1, slots)));
+    CHECK_FALSE(one.put(message(1, slots + 1)));
+    for (std::uint64_t n = 1; n <= slots; ++n) {
         REQUIRE(s.inbox.receive(from, got));
         CHECK(from == 1);
         CHECK(same(got, message(1, n)));
@@ -90,6 +92,14 @@ TEST_CASE("a full FIFO takes no more until a message has been received, and over
     REQUIRE(s.inbox.receive(from, got));
     CHECK(from == 2);
     CHECK_FALSE(s.inbox.receive(from, got));
+}
+
+TEST_CASE("a FIFO of few processes has room for many messages, and the inbox of many processes is small") {
+    for (const std::size_t senders : {1, 2, 8}) CHECK(fifo_slots(senders) == 128);
+    for (std::size_t senders = 1; senders <= 2000; ++senders) {
+        CHECK(fifo_slots(senders) >= 8);
+        CHECK((fifo_slots(senders) == 8 || inbox_bytes(senders) <= (1u << 20) + 192 * senders));
+    }
 }
 
 TEST_CASE("whatever another process has written to an inbox, receiving stays within it and ends") {
@@ -104,7 +114,7 @@ TEST_CASE("whatever another process has written to an inbox, receiving stays wit
         control_packet got;
         while (s.inbox.receive(from, got)) {
             REQUIRE(from < senders);
-            REQUIRE(++times <= senders * control_fifo::slots);
+            REQUIRE(++times <= senders * fifo_slots(senders));
         }
     }
 }

@@ -44,12 +44,13 @@ void sends(const mpix::host_group &group, const scenario &s, fake_pair &pair, tu
     for (std::uint64_t epoch = 1; epoch <= last; ++epoch) {
         // One member knows of the host's Start; the others, who write nothing, wait for it in Pready.
         const int knows = static_cast<int>(random() % static_cast<unsigned>(group.num_threads()));
+        // Now and then by a handle, which may be made before Start if no other group can still be in the last epoch.
+        const bool prepares = random() % 2 == 0, early = prepares && s.sending_groups == 1 && random() % 2 == 0;
+        mpix::prepared_send prepared{};
+        if (early) prepared = mpix::prepare_send(group, pair.send());
         if (group.thread_rank() == knows) t.wait_alone(t.sender, epoch);
         std::shuffle(mine.begin(), mine.end(), random);
-        // Now and then from registers, which an epoch that runs already may be known in.
-        const bool prepares = random() % 2 == 0;
-        mpix::prepared_send prepared{};
-        if (prepares) prepared = mpix::prepare_send(group, pair.send());
+        if (prepares && !early) prepared = mpix::prepare_send(group, pair.send());
         const auto pready = [&](int p) {
             return prepares ? mpix::pready(group, p, prepared) : mpix::pready(group, p, pair.send());
         };

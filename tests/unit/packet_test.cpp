@@ -254,6 +254,42 @@ TEST_CASE("at once to the receive buffer, where there is no inline buffer, or it
     }
 }
 
+TEST_CASE("all threads of a large group go the same way, by a handle too, with an inline buffer or without") {
+    std::mt19937_64 random(Catch::rngSeed());
+    constexpr int threads = 40;  // more than a warp: most have no packet
+    for (const bool has_inline_buffer : {true, false}) {
+        for (const std::uint64_t known_epoch : {0, 3}) {
+            pair_of_requests r(3, 3, 64, 0, 0);
+            r.send->landing = r.receive->buffer;
+            r.send->flags = r.receive->flags;
+            r.begin(3, random);
+            const mpix::detail::send_state known{known_epoch,
+                                                 r.send->buffer,
+                                                 has_inline_buffer ? r.send->inline_buffer : nullptr,
+                                                 r.send->landing,
+                                                 r.send->flags,
+                                                 64,
+                                                 0,
+                                                 3,
+                                                 mpix::detail::in_words(r.send->buffer, 64)};
+            CAPTURE(has_inline_buffer, known_epoch);
+            REQUIRE(known.in_words);
+            std::atomic<int> inline_members{0}, members{0};
+            mpix::host_launch(1, threads, [&](const mpix::host_group &group) {
+                for (int p = 0; p < 4; ++p) {
+                    const mpix::detail::stored s = mpix::detail::store_small<true>(group, r.send, p, known);
+                    if (s.epoch == 0) continue;
+                    ++members;
+                    inline_members += s.sent_inline ? 1 : 0;
+                }
+            });
+            CHECK(members == (known_epoch == 0 ? 0 : 3 * threads));
+            CHECK(inline_members == (has_inline_buffer ? members.load() : 0));
+            CHECK(r.right() == (known_epoch != 0 && !has_inline_buffer));
+        }
+    }
+}
+
 TEST_CASE("a small partition of whole words is taken at once") {
     std::mt19937_64 random(Catch::rngSeed());
     for (int round = 0; round < 40; ++round) {

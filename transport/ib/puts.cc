@@ -43,7 +43,7 @@ status verbs_network::put_word(const region &to, std::uint64_t offset, std::uint
     if (offset > to.bytes || sizeof value > to.bytes - offset)
         return failure("a put beyond the end of the peer's region");
     const std::lock_guard lock(mutex_);
-    // publish_partition: bytes before words, by the order of the queue pair, see above.
+    // Bytes before words, by the order of the queue pair, see above.
     return begin_put(rdma::peer_of(to), to, offset, nullptr, value, sizeof value);
 }
 

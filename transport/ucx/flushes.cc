@@ -105,7 +105,7 @@ status ucx_network::put_word(const region &to, std::uint64_t offset, std::uint64
     const std::lock_guard lock(mutex_);
     peer_process &p = peer_of(to);
     if (!p.lost.ok()) return p.lost;
-    // publish_partition: bytes before words. Pairs with eager_inbox's order.
+    // Bytes before words. Pairs with eager_inbox's order.
     p.waiting.push_back({p.puts, reinterpret_cast<std::uint64_t>(to.address) + offset, value});
     ++p.words;
     try {

@@ -13,7 +13,7 @@ namespace mpix {
 
 struct prepared_send {
     MPIX_Prequest request;
-    detail::send_state state;  // with an epoch that is not known, calls do the same as those with the request
+    detail::send_state state;  // with an epoch that is not known, calls look anew
 };
 
 struct prepared_receive {
@@ -72,6 +72,16 @@ MPIX_FN prepared_send prepare_send(const Group &group, MPIX_Prequest preq) {
     return prepared;
 }
 
+#if MPIX_ON_GPU
+namespace detail {
+// For a handle that was made before its epoch was known. Like any call, it begins with a barrier of the group.
+template <class Group>
+MPIX_COLD_FN send_state state_now(const Group &group, MPIX_Prequest preq) {
+    return prepare_send(group, preq).state;
+}
+}  // namespace detail
+#endif
+
 #ifdef __CUDACC__
 #pragma nv_exec_check_disable
 #endif
@@ -79,7 +89,9 @@ template <class Group>
 MPIX_FN int pready(const Group &group, int partition, const prepared_send &send) {
 #if MPIX_ON_GPU
     constexpr detail::group_mover<false> mover{};
-    return detail::ready<true>(group, partition, send.request, send.state, mover);
+    detail::send_state s = send.state;
+    if (s.epoch == 0) s = detail::state_now(group, send.request);  // the same for all members
+    return detail::ready<true>(group, partition, send.request, s, mover);
 #else
     return pready(group, partition, send.request);
 #endif
@@ -128,7 +140,7 @@ MPIX_FN prepared_receive prepare_receive(const Group &group, MPIX_Prequest preq)
 template <class Group>
 MPIX_FN bool parrived(const Group &group, const prepared_receive &receive, int partition) {
 #if MPIX_ON_GPU
-    if (detail::flagged(group, detail::request_of(receive.request), receive.state, partition, 1)) return true;
+    if (detail::flagged(group, receive.request, receive.state, partition, 1)) return true;
 #endif
     return parrived(group, receive.request, partition);
 }

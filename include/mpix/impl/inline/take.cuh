@@ -113,7 +113,7 @@ MPIX_FN bool wait_inline_fast(const Group &group, mpix_prequest *r, int j, bool 
     }
     // For another group to take, unless the partition is there.
     if (leader && before < 2 * epoch - 1) cas_acq_rel_gpu(taken, 2 * epoch - 1, 2 * epoch - 2);  // pairs: A5
-    // Pairs with the sender's publish_partition, and with tell_taken; the barrier hands it on to all members.
+    // Pairs with conclude_direct, count_share and tell_taken; the barrier hands it on to all members.
     // pairs: A1, A3
     if (busy && seen == sight::flag) fence_acquire(flags + at);  // pairs: A1, A3
     return vote_all(group, seen == sight::flag);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// One thread's look at a partition of a receive, and its wait. Arrival is tracked per partition of the *sender*. A partition of ours
-// has arrived when all of the sender's partitions that overlap it have.
+// One thread's look at a partition of a receive, and its wait. Arrival is tracked per partition of the *sender*. A
+// partition of ours has arrived when all of the sender's partitions that overlap it have.
 #ifndef MPIX_IMPL_RECV_POLL_CUH
 #define MPIX_IMPL_RECV_POLL_CUH
 
@@ -50,7 +50,7 @@ struct looked {
     overlap range;
 };
 
-// Pairs with the sender's publish_partition.
+// Pairs with the sender's conclude_direct and count_share, and on the host with publish_partition.
 MPIX_FN bool flags_are_there(const looked &l) {
     for (uint64_t i = l.range.first; i <= l.range.last; ++i)
         if (!reached_acquire(&l.flags[i], l.epoch)) return false;  // pairs: A1, N1

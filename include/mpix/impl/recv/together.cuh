@@ -25,19 +25,19 @@ struct receive_state {
 // Whether there is a partition j, and its epoch is known; the same for all members.
 MPIX_FN bool is_known(const receive_state &v, int j) { return v.epoch != 0 && static_cast<unsigned>(j) < v.partitions; }
 // The sender's partitions that overlap it.
-MPIX_FN overlap senders_of(const mpix_prequest *r, const receive_state &v, int j) {
+MPIX_FN overlap senders_of(MPIX_Prequest handle, const receive_state &v, int j) {
     const uint64_t at = static_cast<uint64_t>(j);
-    return v.senders == v.partitions ? overlap{at, at} : sender_partitions(r, j, v.senders);
+    return v.senders == v.partitions ? overlap{at, at} : sender_partitions(request_of(handle), j, v.senders);
 }
 
 // Whether all flags of a partition are set. The members look at them side by side, up to that many times.
 template <class Group>
-MPIX_FN bool flagged(const Group &group, const mpix_prequest *r, const receive_state &v, int j, unsigned looks) {
+MPIX_FN bool flagged(const Group &group, MPIX_Prequest handle, const receive_state &v, int j, unsigned looks) {
     if (!is_known(v, j)) return false;
-    const overlap range = senders_of(r, v, j);
+    const overlap range = senders_of(handle, v, j);
     const uint64_t rank = static_cast<uint64_t>(group.thread_rank()), count = range.last - range.first + 1;
     bool set = count <= static_cast<uint64_t>(group.num_threads());
-    // Pairs with the sender's publish_partition, and with tell_taken; the barrier hands it on to the other members.
+    // Pairs with conclude_direct, count_share and tell_taken; the barrier hands it on to the other members.
     if (set && rank < count) do {
             set = reached_acquire(&v.flags[range.first + rank], v.epoch);  // pairs: A1, A3, B2
         } while (!set && --looks != 0);
@@ -92,7 +92,7 @@ MPIX_FN waited await_together(const Group &group, mpix_prequest *r, int j, waite
     known = again == w.epoch && whole < w.epoch;
     const bool set = flag >= w.epoch && w.count <= threads;
     if (looks && set) fence_acquire(&w.flags[w.first + rank]);  // pairs: A1, A3, B2
-    // A barrier: all members have what any of them acquired. Pairs with the sender's publish_partition.
+    // A barrier: all members have what any of them acquired. Pairs with conclude_direct and count_share.
     if (vote_all(group, known && set)) return waited::there;
     const bool claimed = broadcast_bool(group, claims && has_claimed(w, w.first, before));
     if (!vote_all(group, known)) {
@@ -184,11 +184,11 @@ MPIX_FN waited await_reading(const Group &group, mpix_prequest *r, int j, uint64
 }
 // Asks for partition j, which may be offered, and waits. It is missing, so its epoch is running.
 template <class Group>
-MPIX_COLD_FN waited ask_and_await(const Group &group, mpix_prequest *r, const receive_state v, int j,
+MPIX_COLD_FN waited ask_and_await(const Group &group, MPIX_Prequest handle, const receive_state v, int j,
                                   uint64_t deadline) {
-    const overlap range = senders_of(r, v, j);
+    const overlap range = senders_of(handle, v, j);
     reading s;
-    s.r = r;
+    s.r = request_of(handle);
     s.partition = j;
     s.w = {static_cast<unsigned>(range.first),
            static_cast<unsigned>(range.last - range.first + 1),

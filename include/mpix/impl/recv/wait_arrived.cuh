@@ -13,7 +13,7 @@ namespace mpix {
 namespace detail {
 
 #if MPIX_ON_GPU
-// `known` counts if Known; it is of the handle's request.
+// `known` is used only if Known; it is of the handle's request.
 template <bool Known, class Group>
 MPIX_FN int wait_for(const Group &group, MPIX_Prequest handle, int j, uint64_t timeout_ns, const receive_state &known) {
     mpix_prequest *const r = request_of(handle);
@@ -21,17 +21,17 @@ MPIX_FN int wait_for(const Group &group, MPIX_Prequest handle, int j, uint64_t t
     const bool once = timeout_ns == 0;
     // Most waits end while one of these looks for a while: in the inline buffer; or at the flags of a known epoch, for
     // some hundred microseconds.
-    if (!once && waits_inline_fast(handle, static_cast<unsigned>(group.num_threads()))) {
-        if (wait_inline_fast(group, r, j, who == waiters::sole, Known ? known.epoch : 0)) return MPI_SUCCESS;
-    } else if (Known) {
-        const bool otherwise =
-            once || is_inline_capable(handle) || (is_known(known, j) && reads_rts(group, handle, r, known.senders));
-        if (flagged(group, r, known, j, otherwise ? 1 : 1024)) return MPI_SUCCESS;
+    const bool fast = !once && waits_inline_fast(handle, static_cast<unsigned>(group.num_threads()));
+    if (fast && wait_inline_fast(group, r, j, who == waiters::sole, Known ? known.epoch : 0)) return MPI_SUCCESS;
+    const bool reads = !once && reads_rts(group, handle, r, Known ? known.senders : 0);
+    if (Known && (reads || !fast)) {
+        const bool one_look = once || reads || is_inline_capable(handle);
+        if (flagged(group, handle, known, j, one_look ? 1 : 1024)) return MPI_SUCCESS;
     }
     bool asked = false, late = false;
     const uint64_t deadline = r == nullptr ? 0 : deadline_of(r, timeout_ns);
-    if (!once && reads_rts(group, handle, r, Known ? known.senders : 0)) {
-        const waited w = Known && is_known(known, j) ? ask_and_await(group, r, known, j, deadline)
+    if (reads) {
+        const waited w = Known && is_known(known, j) ? ask_and_await(group, handle, known, j, deadline)
                                                      : await_reading(group, r, j, deadline);
         if (w == waited::there) return MPI_SUCCESS;
         late = w == waited::late;

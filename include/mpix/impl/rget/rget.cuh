@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Pull. A large partition is made ready by few threads, often by one alone. Instead of storing it, they offer it to a
-// group of the receiver that waits for it. Many threads of that group read it out of the send buffer at once.
+// group of the receiver that waits for it. Many threads of that group read it out of the send buffer at once. In short:
+// the waiting group asks (`wanted`), the sender offers (RTS, ready-to-send), the group claims the partition (`taken`),
+// reads it, sets its flag, and answers (`answers`).
 //
 // The receiver asks first. A group that begins to wait tells the sender so (`wanted`), and only wanted partitions are
 // offered. So an offer depends on a group that looks for it already. It does not depend on what the receiver's kernels
@@ -212,7 +214,7 @@ MPIX_COLD_FN found find_rts(const Group &group, reading &s) {
             }
             if (there || offered) break;
         }
-        // Pairs with publish_partition, with the engine's flags, and with store_release_gpu in read_rts.
+        // Pairs with conclude_direct, with the engine's flags, and with store_release_gpu in read_rts.
         for (unsigned n = rank; there && n < w.count; n += threads) fence_acquire(flags + n);  // pairs: A1, B2
         // A barrier: all members have what any of them acquired.
         if (vote_all(group, there)) return found::all;

@@ -2,7 +2,7 @@
 //
 // Pready by bulk asynchronous copies (PTX cp.async.bulk, compute capability 9.0 and later): one thread has the hardware
 // copy a partition, through shared memory that the caller lends, to the peer GPU. A thread that stores itself waits for
-// its own loads, and takes four to six times as long for 4 to 8 KiB.
+// its own loads, and takes 3.6 to 5.7 times as long for 4 and 8 KiB (docs/performance.md).
 #ifndef MPIX_IMPL_SEND_BULK_CUH
 #define MPIX_IMPL_SEND_BULK_CUH
 
@@ -21,10 +21,10 @@ namespace detail {
 
 // Whether a group of so many threads is slower by its own stores. Of more buffers than these the copy takes longer than
 // other ways.
-constexpr uint64_t most_bulk_buffers = 8;
+constexpr uint64_t most_bulk_buffers = 8, most_bulk_bytes = 64 * 1024;
 MPIX_FN bool is_for_bulk(uint64_t bytes, unsigned threads, uint64_t buffer_bytes) {
     return threads <= 32 && bytes >= (threads == 1 ? 256 : 1024 * uint64_t{threads}) &&
-           bytes <= most_bulk_buffers * buffer_bytes;
+           bytes <= most_bulk_buffers * buffer_bytes && bytes <= most_bulk_bytes;
 }
 
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
@@ -59,7 +59,8 @@ public:
             asm volatile("cp.async.bulk.wait_group.read 1;" ::: "memory");
             load(k + pieces - 1);
         }
-        // All bytes are at the peer, and visible to this thread, whose release covers them then.
+        // All bytes are at the peer, and visible to this thread. Behind the fence its release of the flag covers them,
+        // as it does bytes that it has stored itself.
         asm volatile("cp.async.bulk.wait_group 0;" ::: "memory");
         asm volatile("fence.proxy.async;" ::: "memory");
         end();
@@ -86,6 +87,7 @@ private:
             "l"(from_ + k * piece), "r"(length(k)), "r"(arrived_ + 8 * (k % pieces))
             : "memory");
     }
+    // Without a deadline: a copy that was started ends, or the kernel does, with an error.
     __device__ void wait(unsigned k) const {
         asm volatile(
             "{\n\t.reg .pred arrived;\n"
@@ -105,18 +107,21 @@ private:
     const unsigned bytes_;
 };
 
-// Stores partition p as store_direct does, by the leader.
+// Stores partition p as store_direct does, by the leader, who gets the flags as well.
 template <class Group, unsigned Bytes>
 __device__ __forceinline__ stored store_bulk(const Group &group, const mpix_prequest *r, int p,
-                                             bulk_buffer<Bytes> &shared) {
+                                             bulk_buffer<Bytes> &shared, uint64_t **checked_flags) {
     const uint64_t bytes = r->partition_bytes, offset = static_cast<uint64_t>(p) * bytes;
     stored s{0, false};
+    // Each member's writes to the partition come before asynchronous accesses, and the barrier before the leader's.
+    if (group.num_threads() > 1) asm volatile("fence.proxy.async;" ::: "memory");
     group.sync();  // as in store_direct
     if (group.thread_rank() == 0 && static_cast<unsigned>(p) < static_cast<unsigned>(r->partitions)) {
         uint64_t word, readied;
         load_relaxed_pair(&r->open_word, &word, &readied);
         char *const landing = load_pointer_weak(&r->landing), *const buffer = r->buffer;
-        const uint64_t *const flags = load_pointer_weak(&r->flags);
+        uint64_t *const flags = load_pointer_weak(&r->flags);
+        *checked_flags = flags;
         const bool valid =
             landing != nullptr && flags != nullptr && !has_layouts(flags) &&
             ((reinterpret_cast<uint64_t>(buffer) | reinterpret_cast<uint64_t>(landing) | bytes) & 15) == 0;
@@ -149,9 +154,10 @@ MPIX_FN int pready(const Group &group, int partition, MPIX_Prequest preq, bulk_b
     using namespace detail;
     if (preq == nullptr) return MPI_ERR_REQUEST;
     mpix_prequest *const r = request_of(preq);
+    uint64_t *flags = nullptr;
     if (is_for_bulk(r->partition_bytes, static_cast<unsigned>(group.num_threads()), Bytes))
-        if (const stored s = store_bulk(group, r, partition, shared); s.epoch != 0)
-            return conclude_direct<MPIX_CALL_PREADY>(group, partition, r, s.epoch, load_pointer_weak(&r->flags));
+        if (const stored s = store_bulk(group, r, partition, shared, &flags); s.epoch != 0)
+            return conclude_direct<MPIX_CALL_PREADY>(group, partition, r, s.epoch, flags);
 #else
     (void)shared;
 #endif

@@ -209,7 +209,7 @@ MPIX_FN int ready_by_leader(const Group &group, int p, mpix_prequest *r, bool in
 #endif
 }
 
-// `known` counts if Known; it is of the handle's request.
+// `known` is used only if Known; it is of the handle's request.
 #ifdef __CUDACC__
 #pragma nv_exec_check_disable
 #endif

@@ -23,7 +23,7 @@ struct send_state {
     uint64_t epoch;  // the running one; 0: not known
     // Null: partitions do not go that way.
     char *buffer, *inline_buffer, *landing;
-    uint64_t *flags;                       // without the bit for layouts
+    uint64_t *flags;
     uint64_t partition_bytes, left_bytes;  // as in mpix_prequest
     int partitions;
     bool in_words;  // whether packets can be loaded and stored as whole words
@@ -189,7 +189,7 @@ MPIX_FN int conclude_direct(const Group &group, int p, mpix_prequest *r, uint64_
     group.sync();  // the stores are behind the leader's fence; all members have read the partition
     if (leader) {
         const uint64_t before = fetch_max_relaxed_gpu(partition_states(r) + p, epoch);
-        fence_acq_rel();  // bytes before flag: pairs as in publish_partition; pairs: A1
+        fence_acq_rel();  // bytes before flag; pairs: A1
         mine = before < epoch;
         if (mine)
             store_release_after_fence(&arrival_flags(flags)[p], epoch);  // pairs: A1
@@ -201,8 +201,8 @@ MPIX_FN int conclude_direct(const Group &group, int p, mpix_prequest *r, uint64_
     return MPI_SUCCESS;
 }
 
-// Stores partition p, tells the receiver, and counts. `handle` is the user's; `known` counts if Known. Or does nothing,
-// and returns what `otherwise` does.
+// Stores partition p, tells the receiver, and counts. Or does nothing, and returns what `otherwise` does. `handle` is
+// the user's; `known` is used only if Known.
 template <bool Known, mpix_device_call Call, class Group, class Otherwise>
 MPIX_FN int store(const Group &group, int p, const mpix_prequest *handle, const send_state &known,
                   const Otherwise &otherwise) {
