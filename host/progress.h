@@ -36,9 +36,9 @@ double seconds_since(wait_clock::time_point start);
 
 // Make progress until `done`, but no longer than the configured deadline after `since`, when the call began; then the state
 // of `waits_for` is reported. Before that, a long wait prints one notice, and asks the request's peer for its state.
-// The result is empty once `done`.
-problem progress_until(const char *call, wait_clock::time_point since, const std::function<bool()> &done,
-                       const std::function<request &()> &waits_for);
+// Success once `done`.
+status progress_until(const char *call, wait_clock::time_point since, const std::function<bool()> &done,
+                      const std::function<request &()> &waits_for);
 
 // Wait for what ends by itself, a copy of the engine or a kernel of ours, but no longer than the configured deadline; then it
 // is said that `what` has not ended, and the answer is false: what it works with must not be given back.

@@ -104,8 +104,6 @@ int class_of(const status &what) {
     return memory_ran_out ? MPI_ERR_NO_MEM : MPI_ERR_OTHER;
 }
 
-problem::problem(const status &what) : error_class(class_of(what)), sentence(what.message()), printed(what.printed()) {}
-
 int this_world_rank() {
     static constinit std::atomic<int> known{-1};
     int rank = known.load(std::memory_order_relaxed);
@@ -141,16 +139,18 @@ int raise(MPI_Comm comm, const char *call, int error_class, std::string_view sen
     return raise_where_no_request({error_class, error_class, call, sentence}, comm);
 }
 
-int raise(MPI_Comm comm, const char *call, const problem &what) {
-    return raise_where_no_request({what.error_class, what.error_class, call, what.sentence, what.printed}, comm);
+int raise(MPI_Comm comm, const char *call, const status &what) {
+    const int error_class = class_of(what);
+    return raise_where_no_request({error_class, error_class, call, what.message(), what.printed()}, comm);
 }
 
-int raise(const request &r, const char *call, const problem &what) {
-    return raise_for(r, {what.error_class, what.error_class, call, what.sentence, what.printed});
+int raise(const request &r, const char *call, const status &what) {
+    const int error_class = class_of(what);
+    return raise_for(r, {error_class, error_class, call, what.message(), what.printed()});
 }
 
-int raise_in_status(const request &r, const char *call, const problem &first) {
-    return raise_for(r, {MPI_ERR_IN_STATUS, first.error_class, call, first.sentence, first.printed});
+int raise_in_status(const request &r, const char *call, const status &first) {
+    return raise_for(r, {MPI_ERR_IN_STATUS, class_of(first), call, first.message(), first.printed()});
 }
 
 int class_of_caught(char *sentence, std::size_t room) {
@@ -249,10 +249,10 @@ void notice_unmatched(double waited, const stall &s) {
     say(format("WAITING for {:.1f} s, in a kernel or not at all, for no MPI call waits: {}", waited, describe(s)));
 }
 
-problem report_stall(const char *call, double waited, const stall &s) {
+status report_stall(const char *call, double waited, const stall &s) {
     const std::string sentence = format("no completion after {:.1f} s: {}", waited, describe(s));
     say(format("STALL in {}: {}", call, sentence));
-    return {MPI_ERR_PENDING, sentence, true};
+    return failure(MPI_ERR_PENDING, sentence).after_printing();
 }
 
 }  // namespace mpix

@@ -20,19 +20,6 @@ namespace mpix {
 class request;
 struct communicator;
 
-// An error of one operation: a class of MPI's and a sentence that names the argument. Made where the error
-// is noticed; raised (below) where the MPI call returns.
-struct problem {
-    int error_class = MPI_SUCCESS;
-    std::string sentence;
-    bool printed = false;  // the sentence is on stderr already
-    problem() = default;
-    problem(int of_class, std::string what, bool is_printed = false)
-        : error_class(of_class), sentence(std::move(what)), printed(is_printed) {}
-    problem(const status &what);
-    explicit operator bool() const { return error_class != MPI_SUCCESS; }
-};
-
 // The class of an operation whose peer's process has ended: the library's own, where it has one.
 #ifdef MPIX_ERR_PROC_FAILED
 constexpr int process_failed = MPIX_ERR_PROC_FAILED;
@@ -58,9 +45,9 @@ error_place place_of_errors(const request &r);  // in request.cc
 // Raise it through the handler of the request's communicator on behalf of the MPI call `call`. With a fatal handler the
 // sentence is printed and the program ends; with another one the class is returned after the handler has run. The
 // user may have freed the communicator: then it is the handler that it had last, called with a communicator of ours.
-int raise(const request &r, const char *call, const problem &what);
+int raise(const request &r, const char *call, const status &what);
 // The same for a call on an array: MPI_ERR_IN_STATUS is raised, the statuses have the classes.
-int raise_in_status(const request &r, const char *call, const problem &first);
+int raise_in_status(const request &r, const char *call, const status &first);
 // Between MPI_Init and MPI_Finalize. Any thread may ask.
 bool mpi_is_up();
 // Between MPI_Init and MPI_Finalize. Asks the MPI library only once, in MPI_Init: then any thread may ask, also the progress
@@ -70,7 +57,7 @@ int this_world_rank();
 // do.
 void demand_mpi(const char *call);
 // Where there is no request: the handler of `comm`, an argument of the call, or null for MPI_COMM_WORLD.
-int raise(MPI_Comm comm, const char *call, const problem &what);
+int raise(MPI_Comm comm, const char *call, const status &what);
 
 // The same, without allocating memory.
 int raise(MPI_Comm comm, const char *call, int error_class, std::string_view sentence);
@@ -115,7 +102,7 @@ void notice_stall(const char *call, double waited, const stall &s);
 // The same where no call of the host waits: a kernel may.
 void notice_unmatched(double waited, const stall &s);
 // Print the stall report, one line on stderr, and make the error that the waiting call gives.
-problem report_stall(const char *call, double waited, const stall &s);
+status report_stall(const char *call, double waited, const stall &s);
 
 // A line on stderr with our name and world rank. Needs no memory.
 void say(std::string_view line);

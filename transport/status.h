@@ -33,20 +33,6 @@ public:
     status of_class(int error_class) const noexcept;
     status after_printing() const noexcept;
 
-#ifndef MPIX_STATUS_ALONE  // until every caller knows it
-    status(std::string sentence);
-    status(const char *sentence);
-    status(std::string_view sentence) : status(std::string(sentence)) {}
-    void clear() { *this = {}; }
-    operator std::string_view() const { return message(); }
-    bool empty() const { return ok(); }
-    const char *c_str() const { return message().c_str(); }
-    operator const std::string &() const { return message(); }
-    friend std::string operator+(const char *a, const status &b) { return a + b.message(); }
-    friend std::string operator+(const status &a, const char *b) { return a.message() + b; }
-    friend std::string operator+(const std::string &a, const status &b) { return a + b.message(); }
-#endif
-
     friend status failure(std::string message);
     friend status failure(int error_class, std::string message);
     friend status no_memory() noexcept;
@@ -64,14 +50,6 @@ status failure(int error_class, std::string message);
 status no_memory() noexcept;
 // What device code and its helpers return: a sentence, empty for success.
 status from_sentence(std::string sentence);
-
-#ifndef MPIX_STATUS_ALONE
-inline status::status(std::string sentence) : status(from_sentence(std::move(sentence))) {}
-inline status::status(const char *sentence) : status(std::string(sentence)) {}
-namespace transport {
-using outcome = status;
-}
-#endif
 
 }  // namespace mpix
 

@@ -26,28 +26,28 @@ namespace {
 // Wait until it can be retired, whatever time has passed since the call began. With an error it stays active. `beside` is asked
 // now and then for an error of another request of the call.
 template <class Beside>
-problem await(request &r, const char *call, wait_clock::time_point since, const Beside &beside) {
+status await(request &r, const char *call, wait_clock::time_point since, const Beside &beside) {
     if (!r.active()) return {};
-    problem early;
+    status early;
     bool of_another = false;
     unsigned looks = 0;
     const auto done = [&] {
         if (r.done()) return true;
         early = r.device_error();  // the epoch may never complete now: say why
-        if (!early && ++looks % 16 == 0) {
+        if (early.ok() && ++looks % 16 == 0) {
             early = beside();
-            of_another = static_cast<bool>(early);
+            of_another = !early.ok();
         }
-        return static_cast<bool>(early);
+        return !early.ok();
     };
-    const problem late = progress_until(call, since, std::ref(done), [&r]() -> request & { return r; });
+    const status late = progress_until(call, since, std::ref(done), [&r]() -> request & { return r; });
     // A kernel gave up first: what it waited for, as the host sees it.
-    if (early.error_class == MPI_ERR_PENDING && !of_another) {
+    if (class_of(early) == MPI_ERR_PENDING && !of_another) {
         stall s = r.describe_stall();
-        s.remark = early.sentence + (s.remark.empty() ? "" : "; " + s.remark);
+        s.remark = early.message() + (s.remark.empty() ? "" : "; " + s.remark);
         return report_stall(call, config().stall_seconds, s);
     }
-    return early ? early : late;
+    return early.ok() ? late : early;
 }
 
 // Whether retire() may be called: the epoch is complete, or the request is inactive and has a kept error.
@@ -70,8 +70,8 @@ void poll_after(bool complete) {
 int inactive(request &r, const char *call, MPI_Status *status, int *flag = nullptr) {
     lend_progress();
     if (flag != nullptr) *flag = 1;
-    const problem bad = r.retire(status);
-    return bad ? raise(r, call, bad) : MPI_SUCCESS;
+    const mpix::status bad = r.retire(status);
+    return bad.ok() ? MPI_SUCCESS : raise(r, call, bad);
 }
 
 }  // namespace
@@ -84,9 +84,9 @@ namespace {
     if (r == nullptr) return wait_library(request, status);
     if (is_null(status)) return raise_null(r, "MPI_Wait", "status");
     if (!r->active()) return inactive(*r, "MPI_Wait", status);
-    problem bad = await(*r, "MPI_Wait", wait_clock::now(), [] { return problem{}; });
-    if (!bad) bad = r->retire(status);
-    return bad ? raise(*r, "MPI_Wait", bad) : MPI_SUCCESS;
+    mpix::status bad = await(*r, "MPI_Wait", wait_clock::now(), [] { return mpix::status{}; });
+    if (bad.ok()) bad = r->retire(status);
+    return bad.ok() ? MPI_SUCCESS : raise(*r, "MPI_Wait", bad);
 }
 
 }  // namespace
@@ -110,8 +110,8 @@ MPIX_SYMBOL int MPI_Test(MPI_Request *request, int *flag, MPI_Status *status) tr
     // A program may well ask the same one again and again, so others get on whatever the answer.
     *flag = r->done_exactly();
     poll_after(*flag);
-    const problem bad = *flag ? r->retire(status) : r->device_error();
-    return bad ? raise(*r, "MPI_Test", bad) : MPI_SUCCESS;
+    const mpix::status bad = *flag ? r->retire(status) : r->device_error();
+    return bad.ok() ? MPI_SUCCESS : raise(*r, "MPI_Test", bad);
 }
 MPIX_BOUNDARY("MPI_Test", of_request(request))
 
@@ -142,7 +142,7 @@ int retire_all(mixed_array &array, MPI_Status statuses[], int code, bool writes_
     scratch<int> classes(array.count());
     if (!classes) return raise(MPI_COMM_NULL, call, array.no_memory());
     int failed = -1;
-    problem first;
+    status first;
     for (int i = 0; i < array.count(); ++i) {
         classes[i] = MPI_SUCCESS;
         if (array.is_library(i)) continue;
@@ -151,9 +151,9 @@ int retire_all(mixed_array &array, MPI_Status statuses[], int code, bool writes_
             fill_empty_status(at(statuses, i));
             continue;
         }
-        const problem bad = r->retire(at(statuses, i));
-        classes[i] = bad.error_class;
-        if (bad && failed < 0) {
+        const status bad = r->retire(at(statuses, i));
+        classes[i] = class_of(bad);
+        if (!bad.ok() && failed < 0) {
             failed = i;
             first = bad;
         }
@@ -169,12 +169,12 @@ int retire_all(mixed_array &array, MPI_Status statuses[], int code, bool writes_
 
 // One of ours whose epoch has ended with an error, among the next few of the array, so that a look at a long one takes no longer;
 // -1 if there is none.
-int find_failed(const mixed_array &array, int most_looks, problem &why) {
+int find_failed(const mixed_array &array, int most_looks, status &why) {
     thread_local unsigned turn = 0;
     for (int looks = std::min(most_looks, array.count()); looks > 0; --looks) {
         const int i = static_cast<int>(++turn % static_cast<unsigned>(array.count()));
         if (request *const r = array.mine(i); r != nullptr) why = r->failed_already();
-        if (why) return i;
+        if (!why.ok()) return i;
     }
     return -1;
 }
@@ -183,7 +183,7 @@ int find_failed(const mixed_array &array, int most_looks, problem &why) {
 // others get some time, so that a program need not come back for what is about to complete; those that are not complete then are
 // pending.
 int give_up_all(mixed_array &array, MPI_Request handles[], MPI_Status statuses[], int failed, bool over,
-                const problem &why, double patience, const char *call) {
+                const status &why, double patience, const char *call) {
     scratch<int> classes(array.count());
     if (!classes) return raise(MPI_COMM_NULL, call, array.no_memory());
     constexpr int not_ended = -1;  // the error of one that has may well be MPI_ERR_PENDING
@@ -204,9 +204,9 @@ int give_up_all(mixed_array &array, MPI_Request handles[], MPI_Status statuses[]
                 fill_empty_status(status);
                 classes[i] = MPI_SUCCESS;
             } else if (i == failed && !over) {
-                classes[i] = why.error_class;
+                classes[i] = class_of(why);
             } else if (may_retire(*r)) {
-                classes[i] = r->retire(status).error_class;
+                classes[i] = class_of(r->retire(status));
             }
             all = all && classes[i] != not_ended;
         }
@@ -246,19 +246,19 @@ MPIX_SYMBOL int MPI_Waitall(int count, MPI_Request array_of_requests[], MPI_Stat
         int failed = i;
         bool over = false;
         const auto error_beside = [&] {
-            problem bad = device_error_in(array, &request::active, failed);
-            if (bad) return bad;
+            status bad = device_error_in(array, &request::active, failed);
+            if (!bad.ok()) return bad;
             failed = find_failed(array, 1, bad);
             over = failed >= 0;
             if (!over) failed = i;
             return bad;
         };
-        if (const problem bad = await(*array.mine(i), call, since, error_beside))
+        if (const status bad = await(*array.mine(i), call, since, error_beside); !bad.ok())
             return give_up_all(array, array_of_requests, array_of_statuses, failed, over, bad,
                                over ? notice_seconds() : 0, call);
     }
     int code = MPI_SUCCESS;
-    if (problem bad; array.library_count() > 0)
+    if (status bad; array.library_count() > 0)
         if (const int failed = find_failed(array, count, bad); failed >= 0)
             return give_up_all(array, array_of_requests, array_of_statuses, failed, true, bad, notice_seconds(), call);
     if (array.library_count() > 0) {
@@ -320,9 +320,9 @@ int wait_for(const mixed_array &array, const char *call, const Look &look, const
         poll_until(look);
         return code;
     }
-    const problem late = progress_until(call, wait_clock::now(), std::ref(look),
-                                        [&array]() -> request & { return *array.first_active(); });
-    return late ? raise(*array.first_active(), call, late) : code;
+    const status late = progress_until(call, wait_clock::now(), std::ref(look),
+                                       [&array]() -> request & { return *array.first_active(); });
+    return late.ok() ? code : raise(*array.first_active(), call, late);
 }
 
 // One look at the whole array: the index of a completed request (then retired), or MPI_UNDEFINED. True if that is the
@@ -343,7 +343,7 @@ bool test_any(mixed_array &array, MPI_Request handles[], int *index, MPI_Status 
                 request *const r = array.mine(i);
                 any_active = any_active || r != nullptr;
                 if (r == nullptr || !may_retire(*r)) continue;
-                if (const problem bad = r->retire(status)) code = raise(*r, call, bad);
+                if (const mpix::status bad = r->retire(status); !bad.ok()) code = raise(*r, call, bad);
                 *index = i;
                 return true;
             }
@@ -422,13 +422,13 @@ int test_some(mixed_array &array, MPI_Request handles[], int *outcount, int indi
         indices[k] = array.place(indices[k]);
         classes[k] = library_says && statuses != MPI_STATUSES_IGNORE ? statuses[k].MPI_ERROR : MPI_SUCCESS;
     }
-    problem first;
+    status first;
     for (int i = 0; i < array.count(); ++i) {
         request *const r = array.mine(i);
         if (r == nullptr || !r->active() || !r->done_exactly()) continue;
-        const problem bad = r->retire(at(statuses, n));
-        classes[n] = bad.error_class;
-        if (bad && failed < 0) {
+        const status bad = r->retire(at(statuses, n));
+        classes[n] = class_of(bad);
+        if (!bad.ok() && failed < 0) {
             failed = i;
             first = bad;
         }

@@ -222,12 +222,12 @@ bool control_channel::receive_by_mpi(int &source, control_message &out) {
         if (!arrived) return false;
         int bytes = 0;
         PMPI_Get_count(&status, MPI_BYTE, &bytes);
-        const std::string bad = check_control(&incoming_, static_cast<std::size_t>(bytes < 0 ? 0 : bytes), out);
+        const auto bad = check_control(&incoming_, static_cast<std::size_t>(bytes < 0 ? 0 : bytes), out);
         post_receive();
         source = status.MPI_SOURCE;
         processes_.note_one_without_memory();  // the sender cannot map our memory
-        if (bad.empty()) return true;
-        say(format("ignored {} from world rank {}", bad, source));
+        if (bad.ok()) return true;
+        say(format("ignored {} from world rank {}", bad.message(), source));
     }
 }
 
@@ -244,9 +244,9 @@ bool control_channel::receive(int &source, control_message &out) {
 
 bool control_channel::take_next(int &source, control_message &out) {
     for (control_packet put; processes_.receive(source, put);) {
-        const std::string bad = check_control(&put, sizeof put, out);
-        if (bad.empty()) return true;
-        say(format("ignored {} from world rank {}", bad, source));
+        const auto bad = check_control(&put, sizeof put, out);
+        if (bad.ok()) return true;
+        say(format("ignored {} from world rank {}", bad.message(), source));
     }
     return may_call_mpi() && receive_by_mpi(source, out);
 }

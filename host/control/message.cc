@@ -144,20 +144,20 @@ control_packet encode_control(const control_message &message) {
     return packet;
 }
 
-std::string check_control(const void *packet, std::size_t bytes, control_message &out) {
-    if (bytes != sizeof(control_packet)) return "a control message of the wrong size";
+status check_control(const void *packet, std::size_t bytes, control_message &out) {
+    if (bytes != sizeof(control_packet)) return failure("a control message of the wrong size");
     control_header header;
     std::memcpy(&header, packet, sizeof header);
-    if (header.magic != control_magic) return "a control message that is not mpix's, or of another version";
+    if (header.magic != control_magic) return failure("a control message that is not mpix's, or of another version");
     control_body body;
     if (const char *const bad = take_body_of(header.kind, static_cast<const std::byte *>(packet), body); bad != nullptr)
-        return std::string("a control message ") + bad;
+        return failure(std::string("a control message ") + bad);
     numbers wanted = numbers_of(header.kind);
     if (const auto *const withdraw = std::get_if<withdraw_body>(&body);
         withdraw != nullptr && withdraw->by == pair_side::receive)
         wanted.to = number::some;
     if (!right(wanted.from, header.from) || !right(wanted.to, header.to))
-        return "a control message without its requests";
+        return failure("a control message without its requests");
     out = {.from = header.from, .to = header.to, .body = body};
     return {};
 }

@@ -212,8 +212,8 @@ static_assert(sizeof(control_packet) == 960);
 control_packet encode_control(const control_message &message);
 
 // Decodes a packet, of which nothing is trusted, and checks all that can be checked without knowing the requests.
-// Returns a sentence if the message is not valid, else an empty string; only then `out` is set.
-std::string check_control(const void *packet, std::size_t bytes, control_message &out);
+// `out` is set only with success.
+status check_control(const void *packet, std::size_t bytes, control_message &out);
 
 }  // namespace mpix
 

@@ -14,14 +14,15 @@ type_envelope envelope_of(MPI_Datatype datatype) {
     MPI_Count integers = 0, addresses = 0, counts = 0, types = 0;
     const int code = PMPI_Type_get_envelope_c(datatype, &integers, &addresses, &counts, &types, &e.combiner);
     if (code == MPI_SUCCESS && counts != 0)
-        e.problem = "the datatype was made by a constructor with large counts (..._c), which mpix does not read yet";
+        e.error =
+            failure("the datatype was made by a constructor with large counts (..._c), which mpix does not read yet");
     e.integers = static_cast<int>(integers);
     e.addresses = static_cast<int>(addresses);
     e.types = static_cast<int>(types);
 #else
     const int code = PMPI_Type_get_envelope(datatype, &e.integers, &e.addresses, &e.types, &e.combiner);
 #endif
-    if (code != MPI_SUCCESS) e.problem = "MPI_Type_get_envelope failed";
+    if (code != MPI_SUCCESS) e.error = failure("MPI_Type_get_envelope failed");
     return e;
 }
 
@@ -30,18 +31,18 @@ type_contents::~type_contents() {
         if (!envelope_of(part).is_basic()) PMPI_Type_free(&part);  // MPI_Type_get_contents made a new reference
 }
 
-std::string_view type_contents::read(MPI_Datatype datatype, const type_envelope &envelope) {
+status type_contents::read(MPI_Datatype datatype, const type_envelope &envelope) {
     combiner = envelope.combiner;
     const auto i = integers_.of(envelope.integers);
     const auto a = addresses_.of(envelope.addresses);
     const auto t = types_.of(envelope.types);
     if (PMPI_Type_get_contents(datatype, envelope.integers, envelope.addresses, envelope.types, i.data(), a.data(),
                                t.data()) != MPI_SUCCESS)
-        return "MPI_Type_get_contents does not explain the datatype";
+        return failure("MPI_Type_get_contents does not explain the datatype");
     integers = i;
     addresses = a;
     types = t;
-    if (types.empty() && combiner != MPI_COMBINER_STRUCT) return unknown_constructor;
+    if (types.empty() && combiner != MPI_COMBINER_STRUCT) return unknown_constructor();
     return {};
 }
 

@@ -9,16 +9,18 @@
 #include <cstddef>
 #include <memory>
 #include <span>
-#include <string_view>
+
+#include "transport/status.h"
 
 namespace mpix {
 
-inline constexpr std::string_view unknown_constructor =
-    "the datatype was made by a constructor that mpix does not know";
+inline status unknown_constructor() {
+    return failure("the datatype was made by a constructor that mpix does not know");
+}
 
 struct type_envelope {
     int integers = 0, addresses = 0, types = 0, combiner = MPI_COMBINER_NAMED;
-    std::string_view problem;  // why it cannot be read; else empty
+    status error;  // why its contents cannot be read
 
     // Predefined types, and those of MPI_Type_create_f90_real and the like. Never freed.
     bool is_basic() const;
@@ -39,8 +41,7 @@ public:
     type_contents &operator=(const type_contents &) = delete;
     ~type_contents();
 
-    // Empty, or why the contents cannot be read.
-    std::string_view read(MPI_Datatype datatype, const type_envelope &envelope);
+    status read(MPI_Datatype datatype, const type_envelope &envelope);
 
 private:
     // Most types have few.

@@ -25,7 +25,7 @@ bool names_blocks(int combiner) {
 class decoder {
 public:
     bool decode(MPI_Datatype type, type_map &out);
-    std::string problem;
+    status error;
 
 private:
     bool composed(type_contents &made, MPI_Datatype type, const type_envelope &envelope, type_map &out);
@@ -145,13 +145,13 @@ void decoder::basic(MPI_Datatype type, type_map &out) {
 }
 
 bool decoder::composed(type_contents &made, MPI_Datatype type, const type_envelope &envelope, type_map &out) {
-    problem = made.read(type, envelope);
-    return problem.empty() && from_parts(made, out);
+    error = made.read(type, envelope);
+    return error.ok() && from_parts(made, out);
 }
 
 bool decoder::decode(MPI_Datatype type, type_map &out) {
     const type_envelope envelope = envelope_of(type);
-    if (problem = envelope.problem; !problem.empty()) return false;
+    if (error = envelope.error; !error.ok()) return false;
     MPI_Count lower = 0, extent = 0, size = 0;
     PMPI_Type_get_extent_x(type, &lower, &extent);
     PMPI_Type_size_x(type, &size);
@@ -165,13 +165,13 @@ bool decoder::decode(MPI_Datatype type, type_map &out) {
         if (!composed(made, type, envelope, out)) return false;
     }
     if (out.size != size) {
-        problem = "the datatype's size does not agree with its type map";
+        error = failure("the datatype's size does not agree with its type map");
         return false;
     }
     return true;
 }
 
-// Null, with `problem`; kept for later, or with the caller.
+// Null, with `error`; kept for later, or with the caller.
 const type_map *decoder::part(MPI_Datatype type, std::deque<type_map> &here) {
     if (const auto known = known_.find(type); known != known_.end()) return &known->second;
     type_map map;
@@ -238,7 +238,7 @@ bool decoder::from_parts(const type_contents &made, type_map &out) {
             darray(made.integers, c, out);
             return true;
         default:
-            problem = unknown_constructor;
+            error = unknown_constructor();
             return false;
     }
 }
@@ -352,14 +352,14 @@ std::shared_ptr<const plan> find_basic(MPI_Datatype datatype) {
     return found == basic_table().plans.end() ? nullptr : found->second;
 }
 
-std::shared_ptr<const plan> make(MPI_Datatype datatype, status &problem) {
+std::shared_ptr<const plan> make(MPI_Datatype datatype, status &error) {
     decoder d;
     type_map map;
     if (!d.decode(datatype, map)) {
-        problem = failure(d.problem);
+        error = d.error;
         return nullptr;
     }
-    return make_plan(std::move(map), problem);
+    return make_plan(std::move(map), error);
 }
 
 // ---- calls that the MPI library carries out ---------------------------------------------------------------------
@@ -388,7 +388,7 @@ bool library_does(kept &with, MPI_Datatype datatype, int combiner, std::int64_t 
         const bool is_read = facts_of(datatype, size + (dense ? of_dense : few_numbers), with.facts);
         with.state = is_read && !(used && !with.facts.library_is_right) ? kept::read : kept::unreadable;
     }
-    if (with.state == kept::unreadable || !with.facts.problem.empty()) return true;
+    if (with.state == kept::unreadable || !with.facts.error.ok()) return true;
     const double bytes = size * static_cast<double>(count);
     return with.facts.library_is_right && apart && with.left_to_library + bytes < with.facts.parts * bytes_a_part;
 }
@@ -400,9 +400,9 @@ std::shared_ptr<const plan> plan_at_hand(MPI_Datatype datatype) {
     return envelope_of(datatype).is_basic() ? find_basic(datatype) : nullptr;
 }
 
-std::shared_ptr<const plan> plan_of(MPI_Datatype datatype, status &problem) {
+std::shared_ptr<const plan> plan_of(MPI_Datatype datatype, status &error) {
     if (auto found = plan_at_hand(datatype); found != nullptr) return found;
-    auto made = make(datatype, problem);
+    auto made = make(datatype, error);
     if (made == nullptr) return made;
     if (envelope_of(datatype).is_basic()) {
         const std::lock_guard lock(basic_table().mutex);
@@ -425,7 +425,7 @@ bool library_packs_small(MPI_Datatype datatype, std::int64_t count, type_facts &
         facts = quick_facts_of(datatype);
     } else {
         if (envelope_of(datatype).is_basic() || !facts_of(datatype, static_cast<double>(small), facts)) return false;
-        if (!facts.library_is_right || !facts.problem.empty()) return false;
+        if (!facts.library_is_right || !facts.error.ok()) return false;
     }
     {
         const std::lock_guard lock(one_at_a_time());

@@ -13,9 +13,9 @@
 
 namespace mpix {
 
-// The plan of `datatype`, or null with a sentence in `problem` (see make_plan; or a type made by a constructor that
+// The plan of `datatype`, or null with a failure in `error` (see make_plan; or a type made by a constructor that
 // MPI_Type_get_contents does not explain). Thread-safe. Kept with the datatype until it is freed.
-std::shared_ptr<const plan> plan_of(MPI_Datatype datatype, status &problem);
+std::shared_ptr<const plan> plan_of(MPI_Datatype datatype, status &error);
 
 // The plan, if it has been made before; otherwise null.
 std::shared_ptr<const plan> plan_at_hand(MPI_Datatype datatype);
@@ -26,7 +26,7 @@ std::shared_ptr<const plan> plan_at_hand(MPI_Datatype datatype);
 bool library_packs_small(MPI_Datatype datatype, std::int64_t count, type_facts &facts);
 
 // Without a plan at hand: whether the MPI library should pack `count` elements of host memory, either because making the plan
-// would take longer than it would have saved so far, or because no plan is possible (facts.problem). Then `facts` is set. Each
+// would take longer than it would have saved so far, or because no plan is possible (facts.error). Then `facts` is set. Each
 // such call counts towards making the plan.
 bool library_packs_sooner(MPI_Datatype datatype, std::int64_t count, type_facts &facts);
 

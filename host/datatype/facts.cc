@@ -117,7 +117,7 @@ block_order surveyor::order_of(const type_contents &made, type_facts &out) {
             return array(c, &made.integers[3], dimensions, static_cast<double>(1 << std::min(dimensions, 20)));
         }
         default:
-            out.problem = unknown_constructor;
+            out.error = unknown_constructor();
     }
     return order;
 }
@@ -125,14 +125,14 @@ block_order surveyor::order_of(const type_contents &made, type_facts &out) {
 // Of a type that is not basic.
 type_facts surveyor::look_into(MPI_Datatype type, const type_envelope &envelope) {
     type_facts out = quick_facts_of(type);
-    out.problem = envelope.problem;
-    if (!out.problem.empty()) return out;
+    out.error = envelope.error;
+    if (!out.error.ok()) return out;
     // Open MPI makes a duplicate of each part.
     constexpr double of_a_part = 64;
     budget_ -= 1 + envelope.integers + envelope.addresses + of_a_part * envelope.types;
     if (!within_budget()) return out;
     type_contents &made = read_.emplace_front();
-    if (out.problem = made.read(type, envelope); !out.problem.empty()) return out;
+    if (out.error = made.read(type, envelope); !out.error.ok()) return out;
     if (made.types.empty()) {  // a struct of no blocks
         out.library_is_right = false;
         return out;
@@ -144,7 +144,7 @@ type_facts surveyor::look_into(MPI_Datatype type, const type_envelope &envelope)
         if (!within_budget()) return out;
         const type_facts child = facts(part);
         out.library_is_right = out.library_is_right && child.library_is_right;
-        if (out.problem.empty()) out.problem = child.problem;
+        if (out.error.ok()) out.error = child.error;
     }
     return out;
 }

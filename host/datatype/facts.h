@@ -7,7 +7,8 @@
 #include <mpi.h>
 
 #include <cstdint>
-#include <string_view>
+
+#include "transport/status.h"
 
 namespace mpix {
 
@@ -19,7 +20,7 @@ struct type_facts {
     // the type has none of what the libraries get wrong, which is empty parts, overlaps, blocks in reverse order (Open MPI 4.1
     // takes dense ones for contiguous), and long double (MPICH does not copy its padding).
     bool library_is_right = true;
-    std::string_view problem;  // if there can be no plan: why
+    status error;  // why there can be no plan
 };
 
 // Only what the MPI library reports directly; the other members keep their defaults.

@@ -407,7 +407,7 @@ std::int64_t plan::first_offset() const {
     return boxes[0].offset;
 }
 
-std::shared_ptr<const plan> make_plan(type_map &&map, status &problem) {
+std::shared_ptr<const plan> make_plan(type_map &&map, status &error) {
     plan made;
     made.size = map.size;
     made.extent = map.extent;
@@ -426,7 +426,7 @@ std::shared_ptr<const plan> make_plan(type_map &&map, status &problem) {
         }
         for (const strided &part : map.parts) {
             if (map.parts.size() > most_boxes || part.dimensions.size() > MPIX_MAX_DIMENSIONS) {
-                problem = failure("the datatype has too many separate blocks");
+                error = failure("the datatype has too many separate blocks");
                 return nullptr;
             }
             made.boxes.push_back(box_of(part));

@@ -55,8 +55,8 @@ struct type_map {
 };
 
 // The plan of a type map; equal maps of up to `flatten_limit` runs give the same object, as long as anybody has it.
-// Null, with a sentence in `problem`, if it has too many blocks with no order in them.
-std::shared_ptr<const plan> make_plan(type_map &&map, status &problem);
+// Null, with a failure in `error`, if it has too many blocks with no order in them.
+std::shared_ptr<const plan> make_plan(type_map &&map, status &error);
 
 constexpr std::int64_t flatten_limit = std::int64_t{1} << 22;
 constexpr std::size_t most_boxes = 32;

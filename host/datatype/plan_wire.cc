@@ -107,9 +107,9 @@ static std::shared_ptr<const plan> parse(const void *bytes, std::size_t length) 
     return out;
 }
 
-std::shared_ptr<const plan> plan_from_bytes(const void *bytes, std::size_t length, status &problem) {
+std::shared_ptr<const plan> plan_from_bytes(const void *bytes, std::size_t length, status &error) {
     auto parsed = parse(bytes, length);
-    problem = parsed != nullptr ? status{} : failure("malformed description of the receiver's datatype");
+    error = parsed != nullptr ? status{} : failure("malformed description of the receiver's datatype");
     return parsed;
 }
 

@@ -15,9 +15,9 @@ namespace mpix {
 
 std::vector<char> to_bytes(const plan &type);
 
-// Null, with a sentence in `problem`, if these are not the bytes of a plan. Nothing in them is trusted: all memory that
+// Null, with a failure in `error`, if these are not the bytes of a plan. Nothing in them is trusted: all memory that
 // the plan speaks of lies within what span_of says.
-std::shared_ptr<const plan> plan_from_bytes(const void *bytes, std::size_t length, status &problem);
+std::shared_ptr<const plan> plan_from_bytes(const void *bytes, std::size_t length, status &error);
 
 // The memory of `elements` elements of a type that has bytes, at least one: bytes [low, high) from the buffer's address on.
 struct memory_span {

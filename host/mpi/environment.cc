@@ -88,10 +88,10 @@ status compare_versions() {
     if (code != MPI_SUCCESS) return failure("the versions of mpix of the processes could not be compared");
     const std::uint64_t newest = most[0], oldest = ~most[1];
     if (newest == oldest) return {};
-    return format(
-        "the processes of this job run different versions of mpix, from {} to {}, this one {}; they need the "
-        "same one",
-        version_name(oldest), version_name(newest), version_name(mine));
+    return failure(
+        format("the processes of this job run different versions of mpix, from {} to {}, this one {}; they need the "
+               "same one",
+               version_name(oldest), version_name(newest), version_name(mine)));
 }
 
 int told_level = MPI_THREAD_SINGLE;

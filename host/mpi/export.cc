@@ -59,37 +59,38 @@ const std::vector<std::string_view> &info_keys() {
     return all;
 }
 
-problem read_options(const request &r, MPI_Info info, export_options &out) {
+status read_options(const request &r, MPI_Info info, export_options &out) {
     out.device = r.place.device;
     std::string value;
     if (info_value(info, "mpix_device", value) && value != "host" && !whole_number(value, 0, out.device))
-        return {MPI_ERR_INFO_VALUE,
-                format("info key mpix_device is \"{}\"; it takes a device number or \"host\"", value)};
+        return failure(MPI_ERR_INFO_VALUE,
+                       format("info key mpix_device is \"{}\"; it takes a device number or \"host\"", value));
     if (value == "host") out.device = transport::on_host;
     if (info_value(info, "mpix_contributors", value) && !whole_number(value, 1, out.contributors))
-        return {MPI_ERR_INFO_VALUE, format("info key mpix_contributors is \"{}\"; it takes a number from 1", value)};
+        return failure(MPI_ERR_INFO_VALUE,
+                       format("info key mpix_contributors is \"{}\"; it takes a number from 1", value));
     if (info_value(info, "mpix_waiters", value)) {
         if (value != "any" && value != "1")
-            return {MPI_ERR_INFO_VALUE, format("info key mpix_waiters is \"{}\"; it takes 1 or any", value)};
+            return failure(MPI_ERR_INFO_VALUE, format("info key mpix_waiters is \"{}\"; it takes 1 or any", value));
         out.sole_waiter = value == "1";
     }
     if (out.device == transport::on_host && r.place.owner != nullptr)
-        return {MPI_ERR_BUFFER, "the buffer is GPU memory, which host threads cannot reach"};
+        return failure(MPI_ERR_BUFFER, "the buffer is GPU memory, which host threads cannot reach");
     if (out.device != transport::on_host && transport::devices() == nullptr)
-        return {MPI_ERR_BUFFER, "no GPU can be used here"};
+        return failure(MPI_ERR_BUFFER, "no GPU can be used here");
     // A GPU's copy works on the buffer from its own side; the peer's bytes must land where it looks.
     if (out.device != transport::on_host && (r.place.owner == nullptr || r.place.device != out.device))
-        return {MPI_ERR_BUFFER, format("the buffer is not memory of device {}", out.device)};
+        return failure(MPI_ERR_BUFFER, format("the buffer is not memory of device {}", out.device));
     return {};
 }
 
-problem export_request(request &r, const export_options &options, MPIX_Prequest &out) {
+status export_request(request &r, const export_options &options, MPIX_Prequest &out) {
     std::unique_ptr<device_copy> copy;
     if (options.device != transport::on_host)
         copy = std::make_unique<device_copy>(*transport::devices(), options.device);
     const std::scoped_lock lock(setup_mutex(), r.engine);
     auto &all = exports();  // first: its construction may fail
-    if (r.exported_to_host || r.device != nullptr) return {MPI_ERR_REQUEST, "the request is exported already"};
+    if (r.exported_to_host || r.device != nullptr) return failure(MPI_ERR_REQUEST, "the request is exported already");
     if (options.device == transport::on_host) {
         r.home->contributors = static_cast<std::uint32_t>(options.contributors);
         if (r.kind == MPIX_KIND_SEND)
@@ -104,9 +105,9 @@ problem export_request(request &r, const export_options &options, MPIX_Prequest 
         out = r.home;
     } else {
         const auto contributors = static_cast<std::uint32_t>(options.contributors);
-        problem bad = r.kind == MPIX_KIND_SEND ? static_cast<send_request &>(r).export_to(copy, contributors)
-                                               : static_cast<receive_request &>(r).export_to(copy, contributors);
-        if (bad) return bad;
+        status bad = r.kind == MPIX_KIND_SEND ? static_cast<send_request &>(r).export_to(copy, contributors)
+                                              : static_cast<receive_request &>(r).export_to(copy, contributors);
+        if (!bad.ok()) return bad;
         if (options.sole_waiter) r.device->expect_sole_waiter();
         out = r.device->opaque_handle();
     }
@@ -114,19 +115,19 @@ problem export_request(request &r, const export_options &options, MPIX_Prequest 
     return {};
 }
 
-problem find_partitioned(MPI_Request handle, request *&out) {
+status find_partitioned(MPI_Request handle, request *&out) {
     out = handle == MPI_REQUEST_NULL ? nullptr : find_request(handle);
     if (out != nullptr) return {};
-    return {MPI_ERR_REQUEST,
-            handle == MPI_REQUEST_NULL ? "request is MPI_REQUEST_NULL" : "request is not a partitioned request"};
+    return failure(MPI_ERR_REQUEST,
+                   handle == MPI_REQUEST_NULL ? "request is MPI_REQUEST_NULL" : "request is not a partitioned request");
 }
 
-int raise_for(const request *r, const char *call, const problem &bad) {
-    if (!bad) return MPI_SUCCESS;
+int raise_for(const request *r, const char *call, const status &bad) {
+    if (bad.ok()) return MPI_SUCCESS;
     return r == nullptr ? raise(MPI_COMM_NULL, call, bad) : raise(*r, call, bad);
 }
 
-problem prepare(const char *call, wait_clock::time_point since, request &r) {
+status prepare(const char *call, wait_clock::time_point since, request &r) {
     return progress_until(
         call, since, [&] { return r.prepared(); }, [&]() -> request & { return r; });
 }
@@ -136,31 +137,34 @@ problem prepare(const char *call, wait_clock::time_point since, request &r) {
 MPIX_SYMBOL int MPIX_Prequest_create(MPI_Request request, MPI_Info info, MPIX_Prequest *preq) try {
     MPIX_CHECK_THREAD("MPIX_Prequest_create", of_request(&request));
     mpix::request *r = nullptr;
-    problem bad = find_partitioned(request, r);
+    status bad = find_partitioned(request, r);
     export_options options;
-    if (!bad && preq == nullptr) bad = {MPI_ERR_ARG, "preq is a null pointer"};
-    if (!bad && r->active()) bad = {MPI_ERR_REQUEST, "the request is active; export it before it is started"};
-    if (!bad) warn_of_unknown_keys("MPIX_Prequest_create", info, info_keys());
-    if (!bad) bad = read_options(*r, info, options);
-    if (!bad) bad = export_request(*r, options, *preq);
+    if (bad.ok() && preq == nullptr) bad = failure(MPI_ERR_ARG, "preq is a null pointer");
+    if (bad.ok() && r->active())
+        bad = failure(MPI_ERR_REQUEST, "the request is active; export it before it is started");
+    if (bad.ok()) warn_of_unknown_keys("MPIX_Prequest_create", info, info_keys());
+    if (bad.ok()) bad = read_options(*r, info, options);
+    if (bad.ok()) bad = export_request(*r, options, *preq);
     return raise_for(r, "MPIX_Prequest_create", bad);
 }
 MPIX_BOUNDARY("MPIX_Prequest_create", of_request(&request))
 
 MPIX_SYMBOL int MPIX_Prequest_free(MPIX_Prequest *preq) try {
     MPIX_CHECK_THREAD("MPIX_Prequest_free", of_world());
-    if (preq == nullptr) return raise_for(nullptr, "MPIX_Prequest_free", {MPI_ERR_ARG, "preq is a null pointer"});
+    if (preq == nullptr)
+        return raise_for(nullptr, "MPIX_Prequest_free", failure(MPI_ERR_ARG, "preq is a null pointer"));
     if (*preq == MPIX_PREQUEST_NULL) return MPI_SUCCESS;
     std::unique_lock setup(setup_mutex());
     const auto it = exports().find(*preq);
     if (it == exports().end()) {
         setup.unlock();
-        return raise_for(nullptr, "MPIX_Prequest_free", {MPI_ERR_REQUEST, "preq is not an exported handle"});
+        return raise_for(nullptr, "MPIX_Prequest_free", failure(MPI_ERR_REQUEST, "preq is not an exported handle"));
     }
     const std::shared_ptr<mpix::request> r = it->second;
     if (r->active()) {
         setup.unlock();
-        return raise_for(r.get(), "MPIX_Prequest_free", {MPI_ERR_REQUEST, "the request is active; complete it first"});
+        return raise_for(r.get(), "MPIX_Prequest_free",
+                         failure(MPI_ERR_REQUEST, "the request is active; complete it first"));
     }
     std::unique_lock engine(r->engine);
     std::unique_ptr<device_copy> ended;
@@ -186,9 +190,9 @@ MPIX_BOUNDARY("MPIX_Prequest_free", of_world())
 MPIX_SYMBOL int MPIX_Pbuf_prepare(MPI_Request request) try {
     MPIX_CHECK_THREAD("MPIX_Pbuf_prepare", of_request(&request));
     mpix::request *r = nullptr;
-    problem bad = find_partitioned(request, r);
-    if (!bad && !r->active()) bad = {MPI_ERR_REQUEST, "the request has not been started"};
-    if (!bad) bad = prepare("MPIX_Pbuf_prepare", wait_clock::now(), *r);
+    status bad = find_partitioned(request, r);
+    if (bad.ok() && !r->active()) bad = failure(MPI_ERR_REQUEST, "the request has not been started");
+    if (bad.ok()) bad = prepare("MPIX_Pbuf_prepare", wait_clock::now(), *r);
     return raise_for(r, "MPIX_Pbuf_prepare", bad);
 }
 MPIX_BOUNDARY("MPIX_Pbuf_prepare", of_request(&request))
@@ -197,21 +201,18 @@ MPIX_SYMBOL int MPIX_Pbuf_prepare_all(int count, MPI_Request array_of_requests[]
     MPIX_CHECK_THREAD("MPIX_Pbuf_prepare_all", of_requests(count, array_of_requests));
     const char *const call = "MPIX_Pbuf_prepare_all";
     const auto since = wait_clock::now();  // one deadline for all
-    if (count < 0) return raise_for(nullptr, call, {MPI_ERR_ARG, format("count is {}", count)});
+    if (count < 0) return raise_for(nullptr, call, failure(MPI_ERR_ARG, format("count is {}", count)));
     if (count > 0 && array_of_requests == nullptr)
-        return raise_for(nullptr, call, {MPI_ERR_ARG, "array_of_requests is a null pointer"});
+        return raise_for(nullptr, call, failure(MPI_ERR_ARG, "array_of_requests is a null pointer"));
     for (int i = 0; i < count; ++i) {
         mpix::request *r = nullptr;
-        problem bad = find_partitioned(array_of_requests[i], r);
-        if (!bad && !r->active()) bad = {MPI_ERR_REQUEST, "the request has not been started"};
-        if (bad) {
-            bad.sentence = format("array_of_requests[{}]: {}", i, bad.sentence);
-            return raise_for(r, call, bad);
-        }
+        status bad = find_partitioned(array_of_requests[i], r);
+        if (bad.ok() && !r->active()) bad = failure(MPI_ERR_REQUEST, "the request has not been started");
+        if (!bad.ok()) return raise_for(r, call, bad.in_context(format("array_of_requests[{}]: ", i)));
     }
     for (int i = 0; i < count; ++i) {
         mpix::request &r = *find_request(array_of_requests[i]);
-        if (problem bad = prepare(call, since, r); bad) return raise_for(&r, call, bad);
+        if (status bad = prepare(call, since, r); !bad.ok()) return raise_for(&r, call, bad);
     }
     return MPI_SUCCESS;
 }
@@ -220,9 +221,10 @@ MPIX_BOUNDARY("MPIX_Pbuf_prepare_all", of_requests(count, array_of_requests))
 MPIX_SYMBOL int MPIX_Request_path(MPI_Request request, char *path, int size) try {
     MPIX_CHECK_THREAD("MPIX_Request_path", of_request(&request));
     mpix::request *r = nullptr;
-    problem bad = find_partitioned(request, r);
-    if (!bad && (path == nullptr || size < 1)) bad = {MPI_ERR_ARG, "path and size must give room for a name"};
-    if (!bad) {
+    status bad = find_partitioned(request, r);
+    if (bad.ok() && (path == nullptr || size < 1))
+        bad = failure(MPI_ERR_ARG, "path and size must give room for a name");
+    if (bad.ok()) {
         progress_poll();
         const std::string name = r->path();
         std::strncpy(path, name.c_str(), static_cast<std::size_t>(size) - 1);

@@ -23,9 +23,9 @@ MPIX_SYMBOL int MPI_Start(MPI_Request *request) try {
     MPIX_CHECK_THREAD("MPI_Start", of_request(request));
     mpix::request *r = ours(request);
     if (r == nullptr) return from_library(next.Start(request));
-    if (r->active()) return raise(*r, "MPI_Start", {MPI_ERR_REQUEST, "the request is active already"});
+    if (r->active()) return raise(*r, "MPI_Start", failure(MPI_ERR_REQUEST, "the request is active already"));
     // An error of the inactive time before this call; it must not count as one of the new epoch.
-    if (const problem bad = r->device_error()) return raise(*r, "MPI_Start", bad);
+    if (const status bad = r->device_error(); !bad.ok()) return raise(*r, "MPI_Start", bad);
     r->start();
     return MPI_SUCCESS;
 }
@@ -39,27 +39,27 @@ MPIX_SYMBOL int MPI_Startall(int count, MPI_Request array_of_requests[]) try {
         request *r = find_request(array_of_requests[i]);
         if (r == nullptr) continue;
         if (r->active())
-            return raise(*r, call, {MPI_ERR_REQUEST, format("array_of_requests[{}] is active already", i)});
-        if (const problem bad = r->device_error())
-            return raise(*r, call, {bad.error_class, format("array_of_requests[{}]: {}", i, bad.sentence)});
+            return raise(*r, call, failure(MPI_ERR_REQUEST, format("array_of_requests[{}] is active already", i)));
+        if (const status bad = r->device_error(); !bad.ok())
+            return raise(*r, call, bad.in_context(format("array_of_requests[{}]: ", i)));
         ++n_ours;
     }
     if (n_ours == 0) return from_library(next.Startall(count, array_of_requests));
     scratch<const request *> sorted(n_ours);
-    if (!sorted) return raise(MPI_COMM_NULL, call, {MPI_ERR_NO_MEM, "no memory for the array of requests"});
+    if (!sorted) return raise(MPI_COMM_NULL, call, failure(MPI_ERR_NO_MEM, "no memory for the array of requests"));
     for (int i = 0, n = 0; i < count; ++i)
         if (const request *r = find_request(array_of_requests[i]); r != nullptr) sorted[n++] = r;
     std::sort(sorted.get(), sorted.get() + n_ours);
     if (const auto twice = std::adjacent_find(sorted.get(), sorted.get() + n_ours); twice != sorted.get() + n_ours) {
         int i = count - 1;
         while (find_request(array_of_requests[i]) != *twice) --i;
-        return raise(**twice, call, {MPI_ERR_REQUEST, format("array_of_requests[{}] is in the array twice", i)});
+        return raise(**twice, call, failure(MPI_ERR_REQUEST, format("array_of_requests[{}] is in the array twice", i)));
     }
     transport::require_reserve();  // so that none fails for want of memory when others have been started
     // The library's first, in one call: if it refuses one of them it starts none, and then nor do we.
     if (n_ours < count) {
         scratch<MPI_Request> library(count - n_ours);
-        if (!library) return raise(MPI_COMM_NULL, call, {MPI_ERR_NO_MEM, "no memory for the array of requests"});
+        if (!library) return raise(MPI_COMM_NULL, call, failure(MPI_ERR_NO_MEM, "no memory for the array of requests"));
         int n = 0;
         for (int i = 0; i < count; ++i)
             if (find_request(array_of_requests[i]) == nullptr) library[n++] = array_of_requests[i];
@@ -80,12 +80,12 @@ MPIX_SYMBOL int MPI_Request_free(MPI_Request *request) try {
     MPIX_CHECK_THREAD("MPI_Request_free", of_request(request));
     mpix::request *r = ours(request);
     if (r == nullptr) return from_library(next.Request_free(request));
-    problem bad;
+    status bad;
     if (r->active())
-        bad = {MPI_ERR_REQUEST, "the request is active; complete it first"};
+        bad = failure(MPI_ERR_REQUEST, "the request is active; complete it first");
     else if (r->exported_to_host || r->device != nullptr)
-        bad = {MPI_ERR_REQUEST, "the request is exported; call MPIX_Prequest_free first"};
-    if (bad) return raise(*r, "MPI_Request_free", bad);
+        bad = failure(MPI_ERR_REQUEST, "the request is exported; call MPIX_Prequest_free first");
+    if (!bad.ok()) return raise(*r, "MPI_Request_free", bad);
     transport::require_reserve();  // nothing may fail after this
     leave(disown(r));
     progress_poll();  // the peer's answers to earlier frees, so that their memory comes back
@@ -97,6 +97,6 @@ MPIX_SYMBOL int MPI_Cancel(MPI_Request *request) try {
     MPIX_CHECK_THREAD("MPI_Cancel", of_request(request));
     const mpix::request *r = ours(request);
     if (r == nullptr) return from_library(next.Cancel(request));
-    return raise(*r, "MPI_Cancel", {MPI_ERR_REQUEST, "a partitioned request cannot be cancelled"});
+    return raise(*r, "MPI_Cancel", failure(MPI_ERR_REQUEST, "a partitioned request cannot be cancelled"));
 }
 MPIX_BOUNDARY("MPI_Cancel", of_request(request))

@@ -52,7 +52,9 @@ public:
     // If not, the whole array is the library's affair.
     bool any_ours() const { return count_ > 0; }
     bool enough_memory() const { return mine_ && place_ && is_library_ && library_; }
-    problem no_memory() const { return {MPI_ERR_NO_MEM, format("no memory for an array of {} requests", count_)}; }
+    status no_memory() const {
+        return failure(MPI_ERR_NO_MEM, format("no memory for an array of {} requests", count_));
+    }
     int count() const { return count_; }
     // A partitioned request that is active or has a kept error of device code; else null.
     request *mine(int i) const { return mine_[i]; }
@@ -84,11 +86,11 @@ private:
 // The first error that device code has left behind, of those requests of ours of which `looked_at` is true; `place` becomes that
 // request's.
 template <class LookedAt>
-problem device_error_in(const mixed_array &array, const LookedAt &looked_at, int &place) {
+status device_error_in(const mixed_array &array, const LookedAt &looked_at, int &place) {
     for (int i = 0; i < array.count(); ++i) {
         request *const r = array.mine(i);
         if (r == nullptr || !std::invoke(looked_at, *r)) continue;
-        if (problem bad = r->device_error()) {
+        if (status bad = r->device_error(); !bad.ok()) {
             place = i;
             return bad;
         }
@@ -98,8 +100,8 @@ problem device_error_in(const mixed_array &array, const LookedAt &looked_at, int
 template <class LookedAt>
 int raise_device_error(const mixed_array &array, const LookedAt &looked_at, const char *call) {
     int place = 0;
-    const problem bad = device_error_in(array, looked_at, place);
-    return bad ? raise(*array.mine(place), call, bad) : MPI_SUCCESS;
+    const status bad = device_error_in(array, looked_at, place);
+    return bad.ok() ? MPI_SUCCESS : raise(*array.mine(place), call, bad);
 }
 
 inline MPI_Status *at(MPI_Status *statuses, int i) {
@@ -131,7 +133,7 @@ private:
 // Where MPI_STATUS_IGNORE and MPI_STATUSES_IGNORE are no null pointers, a null pointer is a mistake.
 inline bool is_null(const MPI_Status *status) { return status == nullptr && status != MPI_STATUS_IGNORE; }
 inline int raise_null(const request *r, const char *call, const char *argument) {
-    const problem bad{MPI_ERR_ARG, format("{} is a null pointer", argument)};
+    const status bad = failure(MPI_ERR_ARG, format("{} is a null pointer", argument));
     return r == nullptr ? raise(MPI_COMM_NULL, call, bad) : raise(*r, call, bad);
 }
 

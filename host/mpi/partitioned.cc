@@ -46,27 +46,28 @@ struct arguments {
 };
 
 // Check the arguments of an init call, in the order in which the user reads them.
-problem check(const arguments &a, const char *peer_name, operation &op) {
-    if (!setup_running()) return {MPI_ERR_OTHER, why_init_unseen()};
-    if (a.request == nullptr) return {MPI_ERR_REQUEST, "request is a null pointer"};
-    if (a.comm == MPI_COMM_NULL) return {MPI_ERR_COMM, "comm is MPI_COMM_NULL"};
+status check(const arguments &a, const char *peer_name, operation &op) {
+    if (!setup_running()) return init_unseen();
+    if (a.request == nullptr) return failure(MPI_ERR_REQUEST, "request is a null pointer");
+    if (a.comm == MPI_COMM_NULL) return failure(MPI_ERR_COMM, "comm is MPI_COMM_NULL");
     op.members = communicators().find(a.comm);
     if (op.members == nullptr)
-        return {MPI_ERR_COMM,
-                "comm was made by a call that mpix did not see, or has members of another MPI_COMM_WORLD; use "
-                "MPI_COMM_WORLD, or make a communicator from it in C (MPI_Comm_dup, MPI_Comm_split, ...)"};
-    if (a.partitions < 1) return {MPI_ERR_ARG, format("partitions is {}; it must be at least 1", a.partitions)};
-    if (a.count < 0) return {MPI_ERR_COUNT, format("count is {}", static_cast<long long>(a.count))};
-    if (a.datatype == MPI_DATATYPE_NULL) return {MPI_ERR_TYPE, "datatype is MPI_DATATYPE_NULL"};
+        return failure(MPI_ERR_COMM,
+                       "comm was made by a call that mpix did not see, or has members of another MPI_COMM_WORLD; use "
+                       "MPI_COMM_WORLD, or make a communicator from it in C (MPI_Comm_dup, MPI_Comm_split, ...)");
+    if (a.partitions < 1) return failure(MPI_ERR_ARG, format("partitions is {}; it must be at least 1", a.partitions));
+    if (a.count < 0) return failure(MPI_ERR_COUNT, format("count is {}", static_cast<long long>(a.count)));
+    if (a.datatype == MPI_DATATYPE_NULL) return failure(MPI_ERR_TYPE, "datatype is MPI_DATATYPE_NULL");
     const int ranks = static_cast<int>(op.members->peers.size());
     if (a.peer != MPI_PROC_NULL && (a.peer < 0 || a.peer >= ranks))
-        return {MPI_ERR_RANK,
-                a.peer == MPI_ANY_SOURCE
-                    ? format("{} is MPI_ANY_SOURCE; partitioned communication takes no wildcards", peer_name)
-                    : format("{} is {}; the communicator has ranks 0 to {}", peer_name, a.peer, ranks - 1)};
+        return failure(MPI_ERR_RANK,
+                       a.peer == MPI_ANY_SOURCE
+                           ? format("{} is MPI_ANY_SOURCE; partitioned communication takes no wildcards", peer_name)
+                           : format("{} is {}; the communicator has ranks 0 to {}", peer_name, a.peer, ranks - 1));
     if (a.tag < 0 || a.tag > tag_limit())
-        return {MPI_ERR_TAG, a.tag == MPI_ANY_TAG ? "tag is MPI_ANY_TAG; partitioned communication takes no wildcards"
-                                                  : format("tag is {}; it must be within 0 to {}", a.tag, tag_limit())};
+        return failure(MPI_ERR_TAG, a.tag == MPI_ANY_TAG
+                                        ? "tag is MPI_ANY_TAG; partitioned communication takes no wildcards"
+                                        : format("tag is {}; it must be within 0 to {}", a.tag, tag_limit()));
     if (!is_committed(a.datatype)) return not_committed();
     status why;
     op.type = plan_of(a.datatype, why);
@@ -75,8 +76,9 @@ problem check(const arguments &a, const char *peer_name, operation &op) {
         const auto limit = static_cast<std::uint64_t>(1) << 60;
         if (static_cast<std::uint64_t>(a.count) >
             limit / static_cast<std::uint64_t>(op.type->size) / static_cast<std::uint64_t>(a.partitions))
-            return {MPI_ERR_COUNT, "partitions x count x size of the datatype is beyond 2^60 bytes"};
-        if (a.buffer == nullptr && op.type->first_offset() == 0) return {MPI_ERR_BUFFER, "buf is a null pointer"};
+            return failure(MPI_ERR_COUNT, "partitions x count x size of the datatype is beyond 2^60 bytes");
+        if (a.buffer == nullptr && op.type->first_offset() == 0)
+            return failure(MPI_ERR_BUFFER, "buf is a null pointer");
     }
     op.buffer = static_cast<char *>(a.buffer);
     op.partitions = a.partitions;
@@ -91,18 +93,18 @@ problem check(const arguments &a, const char *peer_name, operation &op) {
 template <class Kind>
 int init(const char *call, const char *peer_name, const arguments &a) try {
     operation op;
-    problem bad = check(a, peer_name, op);
+    status bad = check(a, peer_name, op);
     std::shared_ptr<Kind> r;
-    if (!bad) {
+    if (bad.ok()) {
         const auto since = wait_clock::now();
         r = std::make_shared<Kind>(op);
         bad = r->check_buffer();
-        if (bad && config().check && !r->gapless) check_layout(*r, call);  // which may say why
-        if (!bad) bad = r->prepare();
+        if (!bad.ok() && config().check && !r->gapless) check_layout(*r, call);  // which may say why
+        if (bad.ok()) bad = r->prepare();
         explain_time(*r, "make the request (the first on a GPU creates the context, loads kernels and calibrates)",
                      since);
     }
-    if (bad) return raise(a.comm, call, bad);
+    if (!bad.ok()) return raise(a.comm, call, bad);
     // The handle: a real, inactive request of the MPI library, so it is valid wherever it may end up.
     if (const int code =
             from_library(PMPI_Recv_init(nullptr, 0, MPI_BYTE, MPI_PROC_NULL, 0, MPI_COMM_SELF, &r->handle));
@@ -133,13 +135,13 @@ send_request *sender(MPI_Request handle) {
     return r != nullptr && r->kind == MPIX_KIND_SEND ? static_cast<send_request *>(r) : nullptr;
 }
 
-problem no_sender(MPI_Request handle) {
-    return {MPI_ERR_REQUEST, handle == MPI_REQUEST_NULL        ? "request is MPI_REQUEST_NULL"
-                             : find_request(handle) != nullptr ? "request is a partitioned receive"
-                                                               : "request is not a partitioned send"};
+status no_sender(MPI_Request handle) {
+    return failure(MPI_ERR_REQUEST, handle == MPI_REQUEST_NULL        ? "request is MPI_REQUEST_NULL"
+                                    : find_request(handle) != nullptr ? "request is a partitioned receive"
+                                                                      : "request is not a partitioned send");
 }
 
-[[gnu::cold]] int raise_for(MPI_Request handle, const char *call, const problem &bad) {
+[[gnu::cold]] int raise_for(MPI_Request handle, const char *call, const status &bad) {
     const request *r = handle == MPI_REQUEST_NULL ? nullptr : find_request(handle);
     return r == nullptr ? raise(MPI_COMM_NULL, call, bad) : raise(*r, call, bad);
 }
@@ -189,54 +191,55 @@ MPIX_BOUNDARY("MPI_Pready", of_request(&request))
 
 MPIX_SYMBOL int MPI_Pready_range(int partition_low, int partition_high, MPI_Request request) try {
     MPIX_CHECK_THREAD("MPI_Pready_range", of_request(&request));
-    problem bad;
+    status bad;
     if (send_request *r = sender(request); r == nullptr) {
         bad = no_sender(request);
     } else {
         if (partition_low < 0 || partition_high >= r->op.partitions || partition_low > partition_high)
-            bad = {MPI_ERR_ARG, format("the range {} to {} is not within 0 to {}", partition_low, partition_high,
-                                       r->op.partitions - 1)};
+            bad = failure(MPI_ERR_ARG, format("the range {} to {} is not within 0 to {}", partition_low, partition_high,
+                                              r->op.partitions - 1));
         int refused = 0;
-        if (const int code = bad ? MPI_SUCCESS : r->ready_range(partition_low, partition_high, refused);
+        if (const int code = !bad.ok() ? MPI_SUCCESS : r->ready_range(partition_low, partition_high, refused);
             code != MPI_SUCCESS)
             bad = r->not_readied(refused, code);
     }
-    return bad ? raise_for(request, "MPI_Pready_range", bad) : MPI_SUCCESS;
+    return bad.ok() ? MPI_SUCCESS : raise_for(request, "MPI_Pready_range", bad);
 }
 MPIX_BOUNDARY("MPI_Pready_range", of_request(&request))
 
 MPIX_SYMBOL int MPI_Pready_list(int length, partition_list array_of_partitions, MPI_Request request) try {
     MPIX_CHECK_THREAD("MPI_Pready_list", of_request(&request));
-    problem bad;
+    status bad;
     if (send_request *r = sender(request); r == nullptr) {
         bad = no_sender(request);
     } else {
-        if (length < 0) bad = {MPI_ERR_ARG, format("length is {}", length)};
-        if (length > 0 && array_of_partitions == nullptr) bad = {MPI_ERR_ARG, "array_of_partitions is a null pointer"};
-        for (int i = 0; !bad && i < length; ++i)
+        if (length < 0) bad = failure(MPI_ERR_ARG, format("length is {}", length));
+        if (length > 0 && array_of_partitions == nullptr)
+            bad = failure(MPI_ERR_ARG, "array_of_partitions is a null pointer");
+        for (int i = 0; bad.ok() && i < length; ++i)
             if (const int code = r->ready(array_of_partitions[i]); code != MPI_SUCCESS)
                 bad = r->not_readied(array_of_partitions[i], code);
     }
-    return bad ? raise_for(request, "MPI_Pready_list", bad) : MPI_SUCCESS;
+    return bad.ok() ? MPI_SUCCESS : raise_for(request, "MPI_Pready_list", bad);
 }
 MPIX_BOUNDARY("MPI_Pready_list", of_request(&request))
 
 MPIX_SYMBOL int MPI_Parrived(MPI_Request request, int partition, int *flag) try {
     MPIX_CHECK_THREAD("MPI_Parrived", of_request(&request));
-    problem bad;
+    status bad;
     if (flag == nullptr)
-        bad = {MPI_ERR_ARG, "flag is a null pointer"};
+        bad = failure(MPI_ERR_ARG, "flag is a null pointer");
     else if (request == MPI_REQUEST_NULL)
         *flag = 1;
     else if (mpix::request *r = find_request(request); r == nullptr || r->kind != MPIX_KIND_RECV)
-        bad = {MPI_ERR_REQUEST,
-               r != nullptr ? "request is a partitioned send" : "request is not a partitioned receive"};
+        bad = failure(MPI_ERR_REQUEST,
+                      r != nullptr ? "request is a partitioned send" : "request is not a partitioned receive");
     else {
         bool there = false;
         bad = static_cast<receive_request *>(r)->arrived(partition, there);
         *flag = there;
         if (!there) progress_poll_in_vain();  // a loop of Parrived alone must get on
     }
-    return bad ? raise_for(request, "MPI_Parrived", bad) : MPI_SUCCESS;
+    return bad.ok() ? MPI_SUCCESS : raise_for(request, "MPI_Parrived", bad);
 }
 MPIX_BOUNDARY("MPI_Parrived", of_request(&request))

@@ -124,17 +124,18 @@ status tool_in_front(const char *init) {
         first = object;
     }
     if (first == nullptr) return {};
-    return format("{} comes before mpix, which would not see these calls of the program: {}; {}", name_of(first), names,
-                  remedy(first));
+    return failure(format("{} comes before mpix, which would not see these calls of the program: {}; {}",
+                          name_of(first), names, remedy(first)));
 }
 
-std::string why_init_unseen() {
+status init_unseen() {
     for (const char *const name : {"MPI_Init", "MPI_Init_thread"})
         if (const link_map *const object = in_front_of(name))
-            return format("mpix did not see {}: {} comes before mpix and has it; {}", name, name_of(object),
-                          remedy(object));
-    return "mpix did not see MPI_Init: it was called as PMPI_Init, as MPICH's mpi_f08 module and Open MPI's Fortran "
-           "bindings do, which mpix does not interpose; call MPI_Init and the partitioned calls from C";
+            return failure(format("mpix did not see {}: {} comes before mpix and has it; {}", name, name_of(object),
+                                  remedy(object)));
+    return failure(
+        "mpix did not see MPI_Init: it was called as PMPI_Init, as MPICH's mpi_f08 module and Open MPI's Fortran "
+        "bindings do, which mpix does not interpose; call MPI_Init and the partitioned calls from C");
 }
 
 }  // namespace mpix

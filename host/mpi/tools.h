@@ -7,8 +7,6 @@
 
 #include <mpi.h>
 
-#include <string>
-
 #include "transport/status.h"
 
 namespace mpix {
@@ -31,8 +29,8 @@ bool tool_wants_init();
 
 // A failure names a library in front of mpix that does not pass its calls on. `init`: the present call.
 status tool_in_front(const char *init);
-// Why MPI is initialised although mpix has not seen MPI_Init.
-std::string why_init_unseen();
+// The failure of a call where MPI is initialised although mpix has not seen MPI_Init.
+status init_unseen();
 
 }  // namespace mpix
 

@@ -66,8 +66,6 @@ status check(const call &c) {
     return {};
 }
 
-status not_committed() { return failure(MPI_ERR_TYPE, "datatype is not committed; call MPI_Type_commit first"); }
-
 // The plan, the room, and where the buffers are. Without a plan the MPI library packs: if `why_not` is success, since a plan does
 // not pay yet; otherwise since no plan is possible.
 status prepare(const call &c, work &out, status &why_not) {
@@ -79,7 +77,7 @@ status prepare(const call &c, work &out, status &why_not) {
         by_library = out.type == nullptr && library_packs_sooner(c.datatype, c.count, facts);
         if (out.type == nullptr && !by_library) out.type = plan_of(c.datatype, why_not);
     }
-    if (by_library) why_not = from_sentence(std::string(facts.problem));
+    if (by_library) why_not = facts.error;
     if (out.type == nullptr && !why_not.ok()) {
         out.memory = transport::locate(c.memory);
         out.packed = transport::locate(c.packed);
@@ -127,9 +125,9 @@ status move_across(const call &c, const work &w) {
     for (std::int64_t at = 0; at < w.bytes; at += piece) {
         const std::int64_t n = std::min(piece, w.bytes - at);
         if (!c.unpack) pack_range(*w.type, memory, at, n, staging.data());
-        std::string bad = c.unpack ? gpu::copy(staging.data(), packed + at, n, w.packed.device)
-                                   : gpu::copy(packed + at, staging.data(), n, w.packed.device);
-        if (!bad.empty()) return failure(std::move(bad));
+        const status bad = from_sentence(c.unpack ? gpu::copy(staging.data(), packed + at, n, w.packed.device)
+                                                  : gpu::copy(packed + at, staging.data(), n, w.packed.device));
+        if (!bad.ok()) return bad;
         if (c.unpack) unpack_range(*w.type, memory, at, n, staging.data());
     }
     return {};
@@ -197,7 +195,7 @@ int pack_size(const char *name, Count incount, MPI_Datatype datatype, MPI_Comm c
     if (const status bad = check({name, false, nullptr, incount, datatype, nullptr, 0, 0, comm}); !bad.ok())
         return raise(comm, name, bad);
     const type_facts facts = quick_facts_of(datatype);
-    if (!envelope_of(datatype).problem.empty()) return from_library(by_library());
+    if (!envelope_of(datatype).error.ok()) return from_library(by_library());
     if (facts.size != 0 && incount > std::numeric_limits<Count>::max() / facts.size) {
         *size = MPI_UNDEFINED;
         return raise(comm, name,

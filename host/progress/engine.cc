@@ -279,8 +279,8 @@ bool outlast(const char *what, const std::function<bool()> &ended) {
     return true;
 }
 
-problem progress_until(const char *call, wait_clock::time_point since, const std::function<bool()> &done,
-                       const std::function<request &()> &waits_for) {
+status progress_until(const char *call, wait_clock::time_point since, const std::function<bool()> &done,
+                      const std::function<request &()> &waits_for) {
     // The start of the call that has printed a notice: a call on several requests comes here for each, but prints only one.
     static thread_local wait_clock::time_point noticed;
     if (done()) return {};

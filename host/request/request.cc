@@ -108,7 +108,7 @@ void request::bury(mpix_prequest *handle) {
     handle->buffer = reinterpret_cast<char *>(last.exchange(handle, std::memory_order_relaxed));
 }
 
-problem request::check_buffer() const {
+status request::check_buffer() const {
     if (place.owner != nullptr || partition_bytes == 0) return {};
     // With gaps: the first byte of the first and of the last element.
     const std::int64_t first = op.type->first_offset();
@@ -120,29 +120,28 @@ problem request::check_buffer() const {
         void *const byte =
             reinterpret_cast<void *>(reinterpret_cast<std::uintptr_t>(op.buffer) + static_cast<std::uintptr_t>(at));
         if (kind == MPIX_KIND_SEND ? can_read(byte) : can_write(byte)) continue;
-        return {MPI_ERR_BUFFER, format("buf: the CPU cannot {} the memory at {}, byte {} of the buffer{}",
-                                       can_read(byte) ? "write" : "read", byte, at,
-                                       MPIX_HAVE_CUDA ? "" : " (GPU memory needs mpix built with CUDA)")};
+        return failure(MPI_ERR_BUFFER, format("buf: the CPU cannot {} the memory at {}, byte {} of the buffer{}",
+                                              can_read(byte) ? "write" : "read", byte, at,
+                                              MPIX_HAVE_CUDA ? "" : " (GPU memory needs mpix built with CUDA)"));
     }
     return {};
 }
 
-problem request::allocate_words(std::uint64_t extra_bytes) {
+status request::allocate_words(std::uint64_t extra_bytes) {
     if (auto bad =
             transport::node_memory().allocate(sizeof(mpix_words) + extra_bytes, transport::on_host, words_region);
         !bad.ok())
-        return {MPI_ERR_NO_MEM, bad.message()};
+        return bad.of_class(MPI_ERR_NO_MEM);
     words = static_cast<mpix_words *>(words_region.address);
     home->words = words;
     return {};
 }
 
-problem request::load_gpu_kernels() const {
+status request::load_gpu_kernels() const {
     if (place.owner == nullptr || total_bytes() == 0) return {};
-    const std::string bad = gpu::load_on(place.device);
+    const status bad = from_sentence(gpu::load_on(place.device));
     // Without gaps on either side none of those kernels is needed, and the library may lack them for this GPU.
-    if (bad.empty() || gapless) return {};
-    return {MPI_ERR_OTHER, bad};
+    return gapless ? status{} : bad.of_class(MPI_ERR_OTHER);
 }
 
 gpu_end request::end_for(transport::network &network, transport::gpu_puts *&gpus) const {
@@ -234,15 +233,15 @@ std::string request::obstacle() {
     return {};
 }
 
-problem request::ended_peer() const {
+status request::ended_peer() const {
     transport::network *const wire = network();
     const status lost = wire == nullptr ? status{} : wire->lost(peer_world());
-    return {process_failed,
-            format("the process of rank {} (world rank {}) {}", op.peer, peer_world(),
-                   lost.ok() ? "has ended" : "has ended, or cannot be reached any more: " + lost.message())};
+    return failure(process_failed,
+                   format("the process of rank {} (world rank {}) {}", op.peer, peer_world(),
+                          lost.ok() ? "has ended" : "has ended, or cannot be reached any more: " + lost.message()));
 }
 
-problem request::device_error() {
+status request::device_error() {
     const std::uint64_t word = detail::load_acquire(&words->error);  // pairs: E1
     if (word == 0) return {};
     detail::store_relaxed(&words->error, 0);
@@ -252,7 +251,7 @@ problem request::device_error() {
                op.tag, error.sentence(kind, op.partitions));
     if (error.error_class() == MPI_ERR_PENDING)
         if (const std::string also = obstacle(); !also.empty()) sentence += "; " + also;
-    return {error.error_class(), sentence};
+    return failure(error.error_class(), sentence);
 }
 
 void fill_empty_status(MPI_Status *status) {
@@ -270,31 +269,31 @@ void request::fill_status(MPI_Status *status, bool failed) const {
     if (failed) PMPI_Status_set_elements_x(status, MPI_BYTE, 0);  // none of its bytes are valid
 }
 
-void request::fill_status(MPI_Status *status) { fill_status(status, static_cast<bool>(ending())); }
+void request::fill_status(MPI_Status *status) { fill_status(status, !ending().ok()); }
 
 // An epoch that has failed must end all the same, or its request could not be freed.
-problem request::ending() {
+status request::ending() {
     try {
-        problem bad = outcome();
-        if (bad.error_class != MPI_ERR_OTHER || null_peer() || !process_has_ended(peer_world())) return bad;
+        status bad = outcome();
+        if (class_of(bad) != MPI_ERR_OTHER || null_peer() || !process_has_ended(peer_world())) return bad;
         // That is why, whatever has failed because of it.
         const std::lock_guard lock(engine);
-        problem why = ended_peer();
-        if (why.sentence != bad.sentence) why.sentence += "; " + bad.sentence;
-        return why;
+        status why = ended_peer();
+        if (why.message() == bad.message()) return why;
+        return failure(class_of(why), why.message() + "; " + bad.message());
     } catch (const std::bad_alloc &) {
-        return {MPI_ERR_NO_MEM, no_memory().message()};
+        return no_memory();
     }
 }
 
-problem request::retire(MPI_Status *status) {
+status request::retire(MPI_Status *status) {
     if (!active()) {
         fill_empty_status(status);
         return device_error();
     }
-    problem result = ending();
-    fill_status(status, static_cast<bool>(result));
-    if (!result) result = device_error();
+    mpix::status result = ending();
+    fill_status(status, !result.ok());
+    if (result.ok()) result = device_error();
     if (epoch_ == 1 && !null_peer()) first_epoch_over(*this);
     // Before the word that says "inactive"; pairs with the acquire of read_host, before may_be_late.
     if (kind == MPIX_KIND_RECV && exported_to_host) {

@@ -65,10 +65,10 @@ public:
     request &operator=(const request &) = delete;
 
     // Memory for the words and whatever the kind needs; the rest of the constructor, which can fail.
-    virtual problem prepare() = 0;
+    virtual status prepare() = 0;
 
     // Whether the CPU can read or write a buffer that is not GPU memory; looks at a byte at its beginning and one at its end.
-    problem check_buffer() const;
+    status check_buffer() const;
 
     // Start an epoch. Local.
     void start();
@@ -80,13 +80,13 @@ public:
     // sender writes last, this also looks at what a kernel's Parrived could have seen before it.
     virtual bool done_exactly() { return done(); }
     // As done() says true: fill `status`, make the request inactive, give the operation's error.
-    problem retire(MPI_Status *status);
+    status retire(MPI_Status *status);
     // The same without making it inactive.
     void fill_status(MPI_Status *status);
     // An error that device code left behind, once.
-    problem device_error();
+    status device_error();
     // The error of an epoch that has ended with one. The request stays active.
-    problem failed_already() { return active() && done() ? ending() : problem{}; }
+    status failed_already() { return active() && done() ? ending() : status{}; }
     // Whether completion calls concern it: it is active, or device code has left an error.
     bool concerns_caller() const { return active() || detail::load_relaxed(&words->error) != 0; }
 
@@ -189,16 +189,16 @@ protected:
     virtual const char *path_now() const = 0;         // as path() says; setup_mutex is held
     virtual void on_start() = 0;                      // after the epoch word is out; `engine` is held
     virtual std::string done_so_far() { return {}; }  // in a running epoch, after standing(); `engine` is held
-    virtual problem outcome() = 0;                    // of a complete epoch
-    problem ending();                                 // the same, also where there is no memory for its sentence
+    virtual status outcome() = 0;                     // of a complete epoch
+    status ending();                                  // the same, also where there is no memory for its sentence
     std::string obstacle();
     static void bury(mpix_prequest *handle);
     virtual void status_of(MPI_Status *status) const = 0;
     void fill_status(MPI_Status *status, bool failed) const;
-    problem allocate_words(std::uint64_t extra_bytes);
+    status allocate_words(std::uint64_t extra_bytes);
     // What may wait for kernels is done in the init call, before a kernel can wait for us.
-    problem load_gpu_kernels() const;
-    problem ended_peer() const;
+    status load_gpu_kernels() const;
+    status ended_peer() const;
 
     std::atomic<bool> active_{false};
     std::uint64_t epoch_ = 0;

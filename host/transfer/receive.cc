@@ -36,7 +36,7 @@ constexpr std::uint64_t short_message = 16384;
 
 // A sender on this node maps the GPU memory; if that is impossible, the init call fails. Over a network the data comes
 // through host memory, so any kind of GPU memory will do.
-problem try_to_share(const request &r) {
+status try_to_share(const request &r) {
     if (r.null_peer() || r.place.owner == nullptr || r.total_bytes() == 0) return {};
     {
         const std::lock_guard lock(setup_mutex());
@@ -52,9 +52,9 @@ problem try_to_share(const request &r) {
 
 }  // namespace
 
-problem receive_request::prepare() {
-    if (problem bad = load_gpu_kernels(); bad) return bad;
-    if (problem bad = try_to_share(*this); bad) return bad;
+status receive_request::prepare() {
+    if (status bad = load_gpu_kernels(); !bad.ok()) return bad;
+    if (status bad = try_to_share(*this); !bad.ok()) return bad;
     return allocate_words(0);
 }
 
@@ -249,15 +249,15 @@ bool receive_request::arrived_here(int j) {
     return detail::arrived(this_thread(), home, j, plan_taker{*this});
 }
 
-problem receive_request::arrived(int j, bool &flag) {
+status receive_request::arrived(int j, bool &flag) {
     if (j < 0 || j >= op.partitions)
-        return {MPI_ERR_ARG, format("partition {} is not within 0 to {}", j, op.partitions - 1)};
+        return failure(MPI_ERR_ARG, format("partition {} is not within 0 to {}", j, op.partitions - 1));
     flag = true;
     if (!active() || null_peer()) return {};
     const std::uint64_t gate = detail::load_acquire(&words->gate);  // pairs: C3
     if (gate == MPIX_GATE_NEVER) {
         const std::lock_guard lock(engine);
-        return peer_ended_ ? ended_peer() : problem{};  // otherwise Wait says why
+        return peer_ended_ ? ended_peer() : status{};  // otherwise Wait says why
     }
     if (gate == 0) {
         flag = false;
@@ -296,7 +296,7 @@ bool receive_request::prepared() {
     return connected || refusal_ != refused_not || peer_ended_;
 }
 
-problem receive_request::outcome() {
+status receive_request::outcome() {
     const std::lock_guard lock(engine);
     if (peer_ended_) return ended_peer();
     if (refusal_ == refused_size) return failure_.of_class(MPI_ERR_TRUNCATE);

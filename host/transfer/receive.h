@@ -24,9 +24,9 @@ public:
     explicit receive_request(const operation &o) : request(o, MPIX_KIND_RECV) {}
     ~receive_request() override;
 
-    problem prepare() override;
+    status prepare() override;
     // The host's MPI_Parrived, of an active request.
-    problem arrived(int partition, bool &flag);
+    status arrived(int partition, bool &flag);
 
     // setup_mutex is held. bind: this receive is matched with that send. unbind: the send was withdrawn.
     void bind(const offer &sender);
@@ -53,14 +53,14 @@ public:
     bool busy() override { return inline_drain_ != nullptr && inline_drain_->busy(); }
 
     // As for a send (send.h).
-    problem export_to(std::unique_ptr<device_copy> &made, std::uint32_t contributors);
+    status export_to(std::unique_ptr<device_copy> &made, std::uint32_t contributors);
     std::unique_ptr<device_copy> end_export();
 
 protected:
     transport::network *network() const override { return words_ == nullptr ? nullptr : words_->link.wire; }
     const char *path_now() const override;
     void on_start() override;
-    problem outcome() override;
+    status outcome() override;
     void status_of(MPI_Status *status) const override;
 
 private:

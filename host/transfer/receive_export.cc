@@ -40,8 +40,8 @@ status receive_request::install_on_device() {
     return device->install(given);
 }
 
-problem receive_request::export_to(std::unique_ptr<device_copy> &made, std::uint32_t contributors) {
-    if (problem bad = made->make(source(), epoch_, contributors); bad) return bad;
+status receive_request::export_to(std::unique_ptr<device_copy> &made, std::uint32_t contributors) {
+    if (status bad = made->make(source(), epoch_, contributors); !bad.ok()) return bad;
     device = std::move(made);
     if (flags_on_device() || delivery() != nullptr)
         if (auto bad = install_on_device(); !bad.ok()) {

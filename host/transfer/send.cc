@@ -45,12 +45,12 @@ struct plan_mover {
 
 }  // namespace
 
-problem send_request::prepare() {
-    if (problem bad = load_gpu_kernels(); bad) return bad;
+status send_request::prepare() {
+    if (status bad = load_gpu_kernels(); !bad.ok()) return bad;
     const auto n = static_cast<std::uint64_t>(op.partitions);
     pull_ = pull_terms_of(*this);
     const std::uint64_t words_bytes = pull_.why_not.empty() ? words_with_answers(n) : answers_in_words(n);
-    if (problem bad = allocate_words(words_bytes - sizeof(mpix_words)); bad) return bad;
+    if (status bad = allocate_words(words_bytes - sizeof(mpix_words)); !bad.ok()) return bad;
     home->ring = reinterpret_cast<mpix_ring_entry *>(words + 1);
     return {};
 }
@@ -109,11 +109,11 @@ int send_request::ready_range(int low, int high, int &refused) {
     return code;
 }
 
-problem send_request::not_readied(int partition, int error_class) const {
+status send_request::not_readied(int partition, int error_class) const {
     if (partition < 0 || partition >= op.partitions)
-        return {error_class, format("partition {} is not within 0 to {}", partition, op.partitions - 1)};
-    if (error_class == MPI_ERR_REQUEST) return {error_class, "the request has not been started"};
-    return {error_class, format("partition {} is ready already in this epoch", partition)};
+        return failure(error_class, format("partition {} is not within 0 to {}", partition, op.partitions - 1));
+    if (error_class == MPI_ERR_REQUEST) return failure(error_class, "the request has not been started");
+    return failure(error_class, format("partition {} is ready already in this epoch", partition));
 }
 
 bool send_request::gate_open() const {
@@ -364,7 +364,7 @@ bool send_request::prepared() {
     return detail::load_acquire(&words->gate) >= epoch_;  // pairs: C2, N1
 }
 
-problem send_request::outcome() {
+status send_request::outcome() {
     const std::lock_guard lock(engine);
     if (peer_ended_) return ended_peer();
     if (!engine_failure_.ok() && network() != nullptr && !network()->lost(peer_world()).ok()) return ended_peer();

@@ -21,14 +21,14 @@ class send_request final : public request {
 public:
     explicit send_request(const operation &o) : request(o, MPIX_KIND_SEND) {}
 
-    problem prepare() override;
+    status prepare() override;
     // The host's MPI_Pready: an error class. Never waits for the receiver.
     int ready(int partition);
     // The same for all partitions from `low` to `high`, which must exist; stops at the first error, and sets `refused`
     // to that partition.
     int ready_range(int low, int high, int &refused);
     // What an error of ready() means.
-    problem not_readied(int partition, int error_class) const;
+    status not_readied(int partition, int error_class) const;
 
     offer_body make_offer();
 
@@ -46,7 +46,7 @@ public:
     // setup_mutex and engine are held. export_to fills in the exported copy, and takes it from the caller; end_export
     // gives it back. The caller makes the copy before it has the locks, and destroys it after, since both may wait for
     // kernels.
-    problem export_to(std::unique_ptr<device_copy> &made, std::uint32_t contributors);
+    status export_to(std::unique_ptr<device_copy> &made, std::uint32_t contributors);
     std::unique_ptr<device_copy> end_export();
     void export_to_host(bool exported);
 
@@ -54,7 +54,7 @@ protected:
     transport::network *network() const override { return offer_ == nullptr ? nullptr : offer_->link.wire; }
     const char *path_now() const override;
     void on_start() override;
-    problem outcome() override;
+    status outcome() override;
     std::string done_so_far() override;
     void status_of(MPI_Status *) const override {}
 

@@ -83,9 +83,9 @@ void send_request::export_to_host(bool exported) {
     }
 }
 
-problem send_request::export_to(std::unique_ptr<device_copy> &made, std::uint32_t contributors) {
+status send_request::export_to(std::unique_ptr<device_copy> &made, std::uint32_t contributors) {
     host_readied_.reserve(static_cast<std::size_t>(op.partitions));  // so that Start needs no memory
-    if (problem bad = made->make(source(), epoch_, contributors); bad) return bad;
+    if (status bad = made->make(source(), epoch_, contributors); !bad.ok()) return bad;
     device = std::move(made);
     if (connected && refusal_ == refused_not && route_ != nullptr)
         if (auto bad = install_on_device(); !bad.ok()) {

@@ -20,7 +20,7 @@ void stop_setup();
 
 // Whether MPI_Type_commit was called for the datatype, as far as the MPI library tells; always true before setup.
 bool is_committed(MPI_Datatype datatype);
-inline problem not_committed() { return {MPI_ERR_TYPE, "datatype is not committed; call MPI_Type_commit first"}; }
+inline status not_committed() { return failure(MPI_ERR_TYPE, "datatype is not committed; call MPI_Type_commit first"); }
 
 // A new request takes part: a send is offered to its receiver, a receive waits for an offer.
 void join(const std::shared_ptr<request> &r);

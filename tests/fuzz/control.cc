@@ -67,7 +67,7 @@ struct checker {
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t *data, std::size_t size) {
     control_message m;
-    if (!check_control(data, size, m).empty()) return 0;
+    if (!check_control(data, size, m).ok()) return 0;
     FUZZ_CHECK(size == sizeof(control_packet));
     std::visit(checker{m.from, m.to}, m.body);
     const control_packet again = encode_control(m);

@@ -119,7 +119,7 @@ std::unique_ptr<owned> make(int peer, int tag, int partitions, std::uint64_t byt
                      static_cast<std::size_t>(op.type->extent));
     op.buffer = o->buffer.data();
     o->r = std::make_shared<Kind>(op);
-    FUZZ_CHECK(!o->r->prepare());
+    FUZZ_CHECK(o->r->prepare().ok());
     join(o->r);
     return o;
 }
@@ -209,7 +209,7 @@ public:
             case 5:
                 if (owned *o = any(); o != nullptr && !o->is_send()) {
                     bool flag = false;
-                    o->receive().arrived(static_cast<int>(in_.below(7)) - 1, flag);
+                    static_cast<void>(o->receive().arrived(static_cast<int>(in_.below(7)) - 1, flag));
                 }
                 break;
             case 6:
@@ -240,8 +240,8 @@ public:
 private:
     static void retire(owned &o) {
         if (o.r->home->far != nullptr) agreed.reach();
-        const problem told = o.r->retire(MPI_STATUS_IGNORE);
-        if (told.sentence.find("cannot be written") != std::string::npos) refused.reach();
+        const status told = o.r->retire(MPI_STATUS_IGNORE);
+        if (told.message().find("cannot be written") != std::string::npos) refused.reach();
     }
 
     int partitions() { return 1 + static_cast<int>(in_.below(6)); }
@@ -279,7 +279,7 @@ private:
                 FUZZ_CHECK(++rounds < 1000);
                 progress_poll();
             }
-            FUZZ_CHECK(!o->r->retire(MPI_STATUS_IGNORE));
+            FUZZ_CHECK(o->r->retire(MPI_STATUS_IGNORE).ok());
         }
         FUZZ_CHECK(own_send_->buffer == own_receive_->buffer);
         if (own_send_->r->home->far != nullptr) with_oneself.reach();
@@ -388,7 +388,7 @@ private:
     // An empty message of very many partitions is good, and takes memory accordingly.
     static void bound_memory(control_packet &packet) {
         control_message m;
-        if (!check_control(&packet, sizeof packet, m).empty()) return;
+        if (!check_control(&packet, sizeof packet, m).ok()) return;
         const auto bound = [](auto &body) {
             if (body.bytes == 0) body.partitions = std::min(body.partitions, 1000);
         };

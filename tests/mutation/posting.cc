@@ -19,6 +19,7 @@
 #include "transport/wqe/prebuilt_message.cc"
 #include "transport/workqueue/decode.cc"
 #include "transport/reserve.cc"
+#include "transport/status.cc"
 #include "transport/workqueue/network_queue.cc"
 #include "transport/workqueue/software_hca.cc"
 #include "transport/wqe/wqe.cc"
@@ -65,7 +66,7 @@ struct message {
         m.flags = fakes::host_memory(at.flags.data(), sizeof at.flags);
         m.words = fakes::host_memory(&at.peer, sizeof at.peer);
         m.complete = offsetof(mpix_words, complete);
-        if (const status bad = queue.enter(m, entered); !bad.ok()) give_up(bad.message().c_str());
+        if (const mpix::status bad = queue.enter(m, entered); !bad.ok()) give_up(bad.message().c_str());
         r.words = &words;
         r.slots = 1;
         r.postings = entered->postings();
@@ -124,7 +125,7 @@ struct wiring {
     fakes::fake_network network;
     std::unique_ptr<send_queue> queue;
     wiring() {
-        if (!make_network_queue(network, memory, nullptr, on_host, queue).empty()) give_up("no queue");
+        if (!make_network_queue(network, memory, nullptr, on_host, queue).ok()) give_up("no queue");
     }
     bool step() {
         const bool queued = queue->step();
@@ -161,7 +162,7 @@ void exchange(std::uint64_t epochs) {
     for (auto &t : steppers) t.join();
     while (w.step()) {
     }
-    if (!w.queue->failed(~std::uint64_t{0}).empty() || !first.arrived(epochs) || !second.arrived(epochs))
+    if (!w.queue->failed(~std::uint64_t{0}).ok() || !first.arrived(epochs) || !second.arrived(epochs))
         give_up("wrong bytes");
 }
 
@@ -170,13 +171,14 @@ void fail() {
     ends memory;
     wiring w;
     message m(memory, *w.queue);
-    w.network.problem.set("the cable was cut");
-    std::thread asking([&] { wait_until([&] { return !w.queue->failed(~std::uint64_t{0}).empty(); }); });
+    w.network.problem.set(mpix::failure("the cable was cut"));
+    std::thread asking([&] { wait_until([&] { return !w.queue->failed(~std::uint64_t{0}).ok(); }); });
     for (int p = 0; p < posters; ++p) m.post(p, 1);
     while (w.step()) {
     }
     asking.join();
-    if (w.queue->failed(m.words.posted) != "the work queue has failed: the cable was cut") give_up("another failure");
+    if (w.queue->failed(m.words.posted).message() != "the work queue has failed: the cable was cut")
+        give_up("another failure");
 }
 
 }  // namespace

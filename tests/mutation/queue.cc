@@ -23,6 +23,7 @@ static void stumble();
 #include <vector>
 
 #include "tests/queue_memory.hpp"
+#include "transport/status.cc"
 #include "transport/workqueue/decode.cc"
 #include "transport/workqueue/software_hca.cc"
 #include "transport/wqe/wqe.cc"

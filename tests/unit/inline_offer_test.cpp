@@ -119,7 +119,7 @@ std::shared_ptr<send_request> make_send(std::uint64_t bytes, bool gaps) {
     op.members = std::move(members);
     op.names = std::make_shared<argument_names>(argument_names{"world", "bytes"});
     auto r = std::make_shared<send_request>(op);
-    REQUIRE(!r->prepare());
+    REQUIRE(r->prepare().ok());
     join(r);
     return r;
 }
@@ -173,7 +173,7 @@ met meet(std::uint64_t bytes, bool export_first) {
     auto copy = std::make_unique<device_copy>(gpu, 0);
     const auto export_it = [&] {
         const std::scoped_lock lock(setup_mutex(), send->engine);
-        REQUIRE(!send->export_to(copy, 1));
+        REQUIRE(send->export_to(copy, 1).ok());
     };
     if (export_first) export_it();
     met m;

@@ -51,7 +51,7 @@ void map_host_pages(const gpu_calls &gpu) {
     bad = gpu.map_pages(memory, page, false, already);
     check(bad.ok() && !already, "the pages were given back", bad);
     void *again = nullptr;
-    check(pages.hold(memory, 8, false, again).empty(), "a page that somebody else has mapped");
+    check(pages.hold(memory, 8, false, again).ok(), "a page that somebody else has mapped");
     pages.release(memory, 8);
     gpu.unmap_pages(memory);
     cudaFree(on_gpu);

@@ -40,7 +40,7 @@ std::vector<control> sent_kinds() {
     std::vector<control> kinds;
     for (const fake_mpi::message &m : fake_mpi::sent) {
         control_message sent;
-        REQUIRE(check_control(m.bytes.data(), m.bytes.size(), sent) == "");
+        REQUIRE(check_control(m.bytes.data(), m.bytes.size(), sent).ok());
         kinds.push_back(std::visit([](const auto &body) { return body.kind; }, sent.body));
     }
     return kinds;

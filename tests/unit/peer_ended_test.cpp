@@ -74,24 +74,24 @@ std::shared_ptr<Kind> make(std::vector<char> &buffer, int tag) {
     op.tag = tag;
     op.members = members;
     auto r = std::make_shared<Kind>(op);
-    REQUIRE(!r->prepare());
+    REQUIRE(r->prepare().ok());
     join(r);
     return r;
 }
 
 // Its end, against hangs only by a deadline.
-problem end_of(request &r) {
+status end_of(request &r) {
     const auto since = wait_clock::now();
     while (!r.done()) {
         progress_poll();
-        if (seconds_since(since) > 30) return {MPI_ERR_PENDING, "it does not end"};
+        if (seconds_since(since) > 30) return failure(MPI_ERR_PENDING, "it does not end");
     }
     return r.retire(MPI_STATUS_IGNORE);
 }
 
-void check_ended(const problem &p) {
-    CHECK(p.error_class == process_failed);
-    CHECK(p.sentence == "the process of rank 1 (world rank 1) has ended");
+void check_ended(const status &p) {
+    CHECK(class_of(p) == process_failed);
+    CHECK(p.message() == "the process of rank 1 (world rank 1) has ended");
 }
 
 }  // namespace
@@ -121,7 +121,7 @@ TEST_CASE("all epochs end once a single copy has met the end of the peer's proce
     send->start();
     detail::store_relaxed(&send->words->gate, 1);
     for (int p = 0; p < partitions; ++p) CHECK(send->ready(p) == MPI_SUCCESS);
-    CHECK(!end_of(*send));
+    CHECK(end_of(*send).ok());
     CHECK(std::memcmp(peer.buffer, sent.data(), message) == 0);
 
     send->start();

@@ -59,7 +59,7 @@ struct wire_address {
 };
 static_assert(sizeof(wire_address) <= sizeof(wire_region::address));
 
-std::string system_error(const char *what) { return std::string(what) + ": " + std::strerror(errno); }
+status failed_call(const char *what) { return failure(std::string(what) + ": " + std::strerror(errno)); }
 
 // One memory file of ours, and the free pages in it, which read as zero.
 struct memory_file {
@@ -78,11 +78,10 @@ struct memory_file {
         rlimit limit{};  // exceeding it raises SIGXFSZ
         if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur < size) size = least;
         fd = memfd_create("mpix", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-        if (fd < 0) return failure(system_error("memfd_create"));
-        if (ftruncate(fd, static_cast<off_t>(size)) != 0) return failure(system_error("no shared memory: ftruncate"));
+        if (fd < 0) return failed_call("memfd_create");
+        if (ftruncate(fd, static_cast<off_t>(size)) != 0) return failed_call("no shared memory: ftruncate");
         // A peer that has mapped it counts on its size.
-        if (fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0)
-            return failure(system_error("F_ADD_SEALS"));
+        if (fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) return failed_call("F_ADD_SEALS");
         free.give(0, size);
         return {};
     }
@@ -116,10 +115,10 @@ struct chunk {
         first = at;
         bytes = size;
         void *mapped = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, from.fd, static_cast<off_t>(at));
-        if (mapped == MAP_FAILED) return failure(system_error("no shared memory: mmap"));
+        if (mapped == MAP_FAILED) return failed_call("no shared memory: mmap");
         base = static_cast<char *>(mapped);
         chunk_head head{};
-        if (getrandom(head.nonce, sizeof head.nonce, 0) != sizeof head.nonce) return failure(system_error("getrandom"));
+        if (getrandom(head.nonce, sizeof head.nonce, 0) != sizeof head.nonce) return failed_call("getrandom");
         head.bytes = size;
         std::memcpy(base, &head, sizeof head);
         const std::uint64_t begin = round_up(sizeof head, alignment);
@@ -313,7 +312,7 @@ private:
         char path[64];
         std::snprintf(path, sizeof path, "/proc/%lld/fd/%d", static_cast<long long>(address.pid), address.fd);
         const int fd = open(path, O_RDWR | O_CLOEXEC);
-        if (fd < 0) return failure(system_error("cannot map the peer's memory: open"));
+        if (fd < 0) return failed_call("cannot map the peer's memory: open");
         struct stat status;
         bool right = true;
         void *at = MAP_FAILED;
@@ -334,7 +333,7 @@ private:
         close(fd);
         if (!right) return failure("the peer's memory file is not the one that it described");
         errno = error;
-        if (at == MAP_FAILED) return failure(system_error("cannot map the peer's memory: mmap"));
+        if (at == MAP_FAILED) return failed_call("cannot map the peer's memory: mmap");
         m.base = static_cast<char *>(at);
         m.bytes = address.chunk_bytes;
         return {};
