@@ -73,11 +73,11 @@ constexpr const char *takes(const pack_mode &) { return "auto, kernel or copy"; 
 
 template <class Knob>
 void read_knob(const char *(*lookup)(const char *), const char *variable, const char *initial, Knob &knob,
-               status &problem) {
+               status &bad) {
     parse(initial, knob);
     const char *value = lookup(variable);
-    if (value == nullptr || parse(value, knob) || !problem.ok()) return;
-    problem = failure(format("{}=\"{}\" is malformed: it takes {}", variable, value, takes(knob)));
+    if (value == nullptr || parse(value, knob) || !bad.ok()) return;
+    bad = failure(format("{}=\"{}\" is malformed: it takes {}", variable, value, takes(knob)));
 }
 
 }  // namespace
@@ -108,15 +108,15 @@ bool parse_cpu_list(const std::string &list, std::vector<int> &cpus) {
 }
 
 status read_configuration(const char *(*lookup)(const char *), configuration &out) {
-    status problem;
-#define MPIX_KNOB(member, type, variable, initial, meaning) read_knob(lookup, variable, initial, out.member, problem);
+    status bad;
+#define MPIX_KNOB(member, type, variable, initial, meaning) read_knob(lookup, variable, initial, out.member, bad);
 #include "host/config.def"
 #undef MPIX_KNOB
     std::vector<int> cpus;
-    if (problem.ok() && !parse_cpu_list(out.progress_cpus, cpus))
-        problem = failure(format("MPIX_PROGRESS_CPUS=\"{}\" is malformed: it takes a list of CPUs such as 3,8-11",
-                                 out.progress_cpus));
-    return problem;
+    if (bad.ok() && !parse_cpu_list(out.progress_cpus, cpus))
+        bad = failure(format("MPIX_PROGRESS_CPUS=\"{}\" is malformed: it takes a list of CPUs such as 3,8-11",
+                             out.progress_cpus));
+    return bad;
 }
 
 configuration &config() {
@@ -131,15 +131,15 @@ configuration &config() {
 }
 
 status read_environment() {
-    status problem = read_configuration([](const char *name) -> const char * { return std::getenv(name); }, config());
-    const auto malformed = [&problem](const char *variable, const std::string &value, const status &why) {
-        if (problem.ok()) problem = why.in_context(format("{}=\"{}\" is malformed: ", variable, value));
+    status bad = read_configuration([](const char *name) -> const char * { return std::getenv(name); }, config());
+    const auto malformed = [&bad](const char *variable, const std::string &value, const status &why) {
+        if (bad.ok()) bad = why.in_context(format("{}=\"{}\" is malformed: ", variable, value));
     };
     malformed("MPIX_TRANSPORTS", config().transports, transport::use_only(config().transports));
     malformed("MPIX_VERBS_DEVICE", config().verbs_device, transport::use_rdma_device(config().verbs_device));
     malformed("MPIX_UCX_EAGER_BYTES", std::to_string(config().ucx_eager_bytes),
               transport::use_ucx(config().ucx_gpu, config().ucx_eager_bytes));
-    return problem;
+    return bad;
 }
 
 }  // namespace mpix

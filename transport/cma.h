@@ -28,7 +28,7 @@ struct peer_memory final : mpix_far_memory {
     int alive = -1;  // readable once that process has ended; or -1
 };
 
-// Reads there, so that it is the right process, and writes there. A sentence if that cannot be done.
+// Reads there, so that it is the right process, and writes there. Fails if that cannot be done.
 status reach_memory(const memory_probe &theirs, peer_memory &out);
 
 // Whether the system can reach a buffer of ours that way, as it cannot where memory of devices is mapped. By its first and last byte.

@@ -16,7 +16,7 @@ struct device_spec {
     int gid = -1;      // index; -1: RoCE version 2 of an IPv4 address before others
 };
 
-// Empty, or why `text` is none.
+// Fails where `text` is none.
 status parse_device_spec(const std::string &text, device_spec &out);
 
 }  // namespace mpix::transport

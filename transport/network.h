@@ -56,7 +56,7 @@ struct network {
     // The same once it needs no call into this process any more to get there.
     virtual std::unique_ptr<transfer> depart(int peer) { return flush(peer); }
 
-    // By what it reaches the memory of GPUs itself; null, with a sentence in `why_not`, if it does not. Behind usable().
+    // By what it reaches the memory of GPUs itself; null, with a failure in `why_not`, if it does not. Behind usable().
     virtual gpu_puts *gpu_memory(status &why_not) {
         why_not = failure(std::string(name()) + " is not asked for GPU memory");
         return nullptr;

@@ -22,14 +22,14 @@ transport *devices();
 // Why it is null.
 status no_devices();
 
-// Use these alone between processes: names with commas between them; empty: all that there are. A sentence if one is
+// Use these alone between processes: names with commas between them; empty: all that there are. Fails if one is
 // not known. Before anything else is called.
 status use_only(const std::string &names);
 
-// The RDMA device for verbs, as device_spec.h has it; empty: any. A sentence if it is malformed. Before anything else, too.
+// The RDMA device for verbs, as device_spec.h has it; empty: any. Fails if it is malformed. Before anything else, too.
 status use_rdma_device(const std::string &spec);
 
-// Whether UCX may be asked to reach the memory of GPUs itself, and which puts go as messages. A sentence if those are too large.
+// Whether UCX may be asked to reach the memory of GPUs itself, and which puts go as messages. Fails if those are too large.
 // Before anything else, too.
 status use_ucx(bool for_gpu_memory, std::uint64_t eager_bytes);
 
@@ -39,7 +39,7 @@ void play_gpus(transport &gpus);
 // Whether processes of one node may share memory with each other.
 bool may_share_memory();
 
-// The transport to processes whose memory cannot be mapped; null, with a sentence in `why_not`, if there is none.
+// The transport to processes whose memory cannot be mapped; null, with a failure in `why_not`, if there is none.
 network *between_nodes(status &why_not);
 // The same, if it has been in use.
 network *network_in_use();

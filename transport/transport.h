@@ -66,9 +66,9 @@ struct region {
 // A copy under way.
 struct transfer {
     virtual ~transfer() = default;
-    // True once the bytes are in place, and visible to whoever learns of it from the caller. `problem` is
+    // True once the bytes are in place, and visible to whoever learns of it from the caller. `bad` is
     // set if they never will be.
-    virtual bool finished(status &problem) = 0;
+    virtual bool finished(status &bad) = 0;
 };
 
 struct transport {

@@ -52,7 +52,7 @@ public:
     // Whether the whole job shares memory, as far as is known. Any thread may ask.
     bool all_share_memory() const { return all_share_memory_.load(std::memory_order_relaxed); }
     void note_one_without_memory() { all_share_memory_.store(false, std::memory_order_relaxed); }
-    // How to write to that process's own memory; null, with a sentence, if that is impossible. Tries once.
+    // How to write to that process's own memory; null, with a failure, if that is impossible. Tries once.
     const transport::peer_memory *memory_of(int world_rank, status &why_not);
     // The process cannot be reached any more. It counts as ended, except that it may still write to memory that we have
     // given it access to.

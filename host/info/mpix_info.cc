@@ -100,7 +100,7 @@ mpix::status read_number(const char *name, const char *text, Number least, Numbe
     const char *const end = text + std::strlen(text);
     const auto [next, error] = std::from_chars(text, end, out);
     if (error != std::errc{} || next != end || out < least)
-        return format("{} is \"{}\"; it takes a number from {}", name, text, least);
+        return failure(format("{} is \"{}\"; it takes a number from {}", name, text, least));
     return {};
 }
 

@@ -37,10 +37,10 @@ bool process_has_ended(int world_rank);
 
 // For requests; setup_mutex is held. As channel.h says.
 void send_control(int world_rank, const control_message &message);
-// By which network that process is reached; null if it shares memory with us, or, with a sentence in `why_not`, if there
+// By which network that process is reached; null if it shares memory with us, or, with a failure in `why_not`, if there
 // is none.
 transport::network *network_to(int world_rank, status &why_not);
-// How to write to that process's own memory; null, with a sentence, if that cannot be done.
+// How to write to that process's own memory; null, with a failure, if that cannot be done.
 const transport::peer_memory *memory_of(int world_rank, status &why_not);
 // Before it is told of any memory of ours.
 status introduce_to(int world_rank, transport::network &network);

@@ -35,7 +35,7 @@ struct send_posting {
     std::string executed_by;
     std::unique_ptr<transport::queued_message> message;
 };
-// An empty pointer and no sentence if nothing is to be posted.
+// A null pointer and success if nothing is to be posted.
 status make_posting(const request &send, const std::shared_ptr<const send_route> &route, int executor,
                     send_staging &staging, std::shared_ptr<const send_posting> &out);
 

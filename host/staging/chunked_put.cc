@@ -68,7 +68,7 @@ chunked_put::~chunked_put() {
 }
 
 void chunked_put::fail(const status &why) {
-    if (problem_.ok()) problem_ = why;
+    if (failure_.ok()) failure_ = why;
 }
 
 // The bytes, and behind them the flag; the network keeps that order.
@@ -85,7 +85,7 @@ void chunked_put::put(std::uint64_t chunk, const char *from, std::unique_ptr<tra
 
 // As many chunks as there is room for.
 void chunked_put::start() {
-    for (; next_ < end_ && problem_.ok(); ++next_) {
+    for (; next_ < end_ && failure_.ok(); ++next_) {
         piece p;
         p.chunk = next_;
         const std::uint64_t begin = to_.chunks.begin(next_), bytes = to_.chunks.end(next_) - begin;
@@ -113,7 +113,7 @@ bool chunked_put::advance(piece &p) {
         if (!p.reading->finished(bad)) return false;
         p.reading = nullptr;
         if (!bad.ok()) fail(bad);
-        if (problem_.ok()) put(p.chunk, p.bounce.host, p.putting);
+        if (failure_.ok()) put(p.chunk, p.bounce.host, p.putting);
     }
     if (p.putting != nullptr) {
         if (!p.putting->finished(bad)) return false;
@@ -124,11 +124,11 @@ bool chunked_put::advance(piece &p) {
     return true;
 }
 
-bool chunked_put::finished(status &problem) {
+bool chunked_put::finished(status &bad) {
     start();
     std::erase_if(under_way_, [this](piece &p) { return advance(p); });
-    if (!under_way_.empty() || (next_ < end_ && problem_.ok())) return false;
-    problem = problem_;
+    if (!under_way_.empty() || (next_ < end_ && failure_.ok())) return false;
+    bad = failure_;
     return true;
 }
 

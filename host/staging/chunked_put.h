@@ -37,7 +37,7 @@ public:
     chunked_put(const remote_message &to, std::uint64_t partition, const gpu_buffer &from, bounce_buffers &through);
     ~chunked_put() override;
 
-    bool finished(status &problem) override;
+    bool finished(status &bad) override;
 
 private:
     struct piece {
@@ -59,7 +59,7 @@ private:
     gpu_buffer gpu_;
     bounce_buffers *through_ = nullptr;
     transport::safe_deque<piece> under_way_;
-    status problem_;
+    status failure_;
 };
 
 }  // namespace mpix

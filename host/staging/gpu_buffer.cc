@@ -16,7 +16,7 @@ status start_kernel(const gpu_buffer &b, bool into_buffer, std::uint64_t begin, 
     struct by_kernel final : transport::transfer {
         std::shared_ptr<const plan> type;  // lives until the kernel is done with its tables
         std::unique_ptr<gpu::pending> kernel;
-        bool finished(status &problem) override { return is_finished(*kernel, problem); }
+        bool finished(status &bad) override { return is_finished(*kernel, bad); }
     };
     auto made = std::make_unique<by_kernel>();
     made->type = b.type;

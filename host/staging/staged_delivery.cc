@@ -130,15 +130,15 @@ status staged_delivery::step(std::uint64_t epoch) {
     if (epoch != epoch_) begin(epoch);
     if (whole_ == epoch) return {};
     if (auto bad = start_copies(); !bad.ok()) return bad;
-    status problem;
+    status first;
     std::erase_if(copies_, [&](copy &c) {
         status bad;
         if (!c.transfer->finished(bad)) return false;
         if (bad.ok()) bad = finish(c);
-        if (problem.ok()) problem = bad;
+        if (first.ok()) first = bad;
         return true;
     });
-    if (!problem.ok() || partitions_left_ != 0) return problem;
+    if (!first.ok() || partitions_left_ != 0) return first;
     // Kernels that remember this epoch as the running one must find it over before the host can start another (look).
     if (auto bad = to_.gpus->post_word(flags() + chunks_.partitions, epoch_, to_.device); !bad.ok()) return bad;
     if (auto bad = to_.gpus->flush_words(to_.device); !bad.ok()) return bad;

@@ -18,8 +18,8 @@ struct packing final : transport::transfer {
     std::vector<char> packed;
     std::unique_ptr<transport::transfer> copy;
     std::unique_ptr<gpu::pending> kernel;
-    bool finished(status &problem) override {
-        return copy != nullptr ? copy->finished(problem) : kernel == nullptr || is_finished(*kernel, problem);
+    bool finished(status &bad) override {
+        return copy != nullptr ? copy->finished(bad) : kernel == nullptr || is_finished(*kernel, bad);
     }
 };
 
@@ -82,7 +82,7 @@ status start_copy(const request &send, const send_route &route, int partition, s
         way.from = send.op.buffer;
     }
     if (route.landing_type != nullptr) way.to_type = &typemap_of(*route.landing_type)->map;
-    auto bad = gpu::start(way, made->kernel);
+    auto bad = from_sentence(gpu::start(way, made->kernel));
     out = std::move(made);
     return bad;
 #else

@@ -119,19 +119,19 @@ public:
     status allocate(std::uint64_t bytes, int device, region &out) override {
         const std::uint64_t length = round_up(bytes == 0 ? 1 : bytes, alignment);
         out = {};
-        if (status problem = cut(length, device, out); !problem.ok()) return problem;
+        if (status bad = cut(length, device, out); !bad.ok()) return bad;
         out.bytes = bytes;
         out.device = device;
         out.handle = allocated;
         const device_scope scope(device);
         cudaStream_t stream = nullptr;
-        status problem = stream_of(device, stream);
+        status bad = stream_of(device, stream);
         cudaError_t error = cudaSuccess;
-        if (problem.ok() && ((error = cudaMemsetAsync(out.address, 0, bytes, stream)) != cudaSuccess ||
-                             (error = cudaStreamSynchronize(stream)) != cudaSuccess))
-            problem = cuda_error("cudaMemsetAsync", error);
-        if (!problem.ok()) release(out);
-        return problem;
+        if (bad.ok() && ((error = cudaMemsetAsync(out.address, 0, bytes, stream)) != cudaSuccess ||
+                         (error = cudaStreamSynchronize(stream)) != cudaSuccess))
+            bad = cuda_error("cudaMemsetAsync", error);
+        if (!bad.ok()) release(out);
+        return bad;
     }
 
     status adopt(void *buffer, std::uint64_t bytes, region &out) override {
@@ -170,8 +170,7 @@ public:
         if (const cudaError_t error = cudaIpcGetMemHandle(&address.handle, own.address); error != cudaSuccess)
             return cuda_error((not_mappable(kind_of(own.address)) + ": cudaIpcGetMemHandle").c_str(), error);
         std::uint64_t base = 0, size = 0;  // cudaIpcGetMemHandle names the whole allocation
-        if (status problem = from_sentence(detail::find_allocation(address.address, base, size)); !problem.ok())
-            return problem;
+        if (status bad = from_sentence(detail::find_allocation(address.address, base, size)); !bad.ok()) return bad;
         address.offset = address.address - base;
         if (own.bytes > size - address.offset) return failure("the buffer goes beyond the end of its allocation");
         out = {};
@@ -300,7 +299,7 @@ public:
     status post_word(void *to, std::uint64_t value, int device) override {
         const device_scope scope(device);
         cudaStream_t stream = nullptr;
-        if (status problem = stream_of(device, stream); !problem.ok()) return problem;
+        if (status bad = stream_of(device, stream); !bad.ok()) return bad;
         const std::lock_guard lock(posting_);
         posted_words &posted = posted_[device];
         if (posted.words == nullptr) {
@@ -323,7 +322,7 @@ public:
     status flush_words(int device) override {
         const device_scope scope(device);
         cudaStream_t stream = nullptr;
-        if (status problem = stream_of(device, stream); !problem.ok()) return problem;
+        if (status bad = stream_of(device, stream); !bad.ok()) return bad;
         const cudaError_t error = cudaStreamSynchronize(stream);
         return error == cudaSuccess ? status{} : cuda_error("cudaStreamSynchronize", error);
     }
@@ -356,16 +355,16 @@ public:
             ~copy() override {
                 if (event != nullptr) cudaEventDestroy(event);
             }
-            bool finished(status &problem) override {
+            bool finished(status &bad) override {
                 std::string sentence;
                 const bool passed = detail::event_passed(event, "copy engine", sentence);
-                if (!sentence.empty()) problem = failure(std::move(sentence));
+                if (!sentence.empty()) bad = failure(std::move(sentence));
                 return passed;
             }
         };
         const device_scope scope(device);
         cudaStream_t stream = nullptr;
-        if (status problem = stream_of(device, stream); !problem.ok()) return problem;
+        if (status bad = stream_of(device, stream); !bad.ok()) return bad;
         auto made = std::make_unique<copy>();
         made->device = device;
         cudaError_t error = cudaEventCreateWithFlags(&made->event, cudaEventDisableTiming);
@@ -428,7 +427,7 @@ private:
     status copy_now(void *to, const void *from, std::uint64_t bytes, int device) {
         const device_scope scope(device);
         cudaStream_t stream = nullptr;
-        if (status problem = stream_of(device, stream); !problem.ok()) return problem;
+        if (status bad = stream_of(device, stream); !bad.ok()) return bad;
         cudaError_t error = cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream);
         if (error == cudaSuccess) error = cudaStreamSynchronize(stream);
         return error == cudaSuccess ? status{} : cuda_error("cudaMemcpyAsync", error);

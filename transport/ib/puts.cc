@@ -12,16 +12,16 @@ struct verbs_network::arrival final : transfer {
     int peer;
     std::uint64_t number;
     arrival(verbs_network &o, int p, std::uint64_t n) : owner(o), peer(p), number(n) {}
-    bool finished(status &problem) override {
+    bool finished(status &bad) override {
         const std::lock_guard lock(owner.mutex_);
         const auto it = owner.peers_.find(peer);
         if (it == owner.peers_.end()) {
-            problem = owner.broken_;
+            bad = owner.broken_;
             return true;
         }
         if (it->second.done >= number) return true;
-        problem = it->second.lost;
-        return !problem.ok();
+        bad = it->second.lost;
+        return !bad.ok();
     }
 };
 

@@ -34,7 +34,7 @@ struct port {
     std::uint8_t gid_index = 0;
 };
 
-/** The wished one, or the first active one. Empty, or why there is none. */
+/** The one that `spec` names, or the first active one. */
 status find_port(const port_calls &verbs, ibv_context *device, const device_spec &spec, port &out);
 /** For the user. */
 std::string name_of(const ibv_context *device, const port &at);

@@ -165,8 +165,8 @@ public:
             size += system_page();  // the size tells the two kinds apart
         std::uint64_t first = 0;
         memory_file *file = nullptr;
-        if (status problem = take_pages(size, file, first); !problem.ok()) return problem;
-        if (status problem = made->make(*file, first, size); !problem.ok()) return problem;
+        if (status bad = take_pages(size, file, first); !bad.ok()) return bad;
+        if (status bad = made->make(*file, first, size); !bad.ok()) return bad;
         chunks_.push_back(std::move(made));
         std::uint64_t offset = 0;
         chunks_.back()->free.take(length, offset);
@@ -224,9 +224,9 @@ public:
         const std::lock_guard lock(mutex_);
         mapping &m = mappings_[key];
         if (m.base == nullptr) {
-            if (status problem = map(address, m); !problem.ok()) {
+            if (status bad = map(address, m); !bad.ok()) {
                 mappings_.erase(key);
-                return problem;
+                return bad;
             }
         }
         if (m.bytes != address.chunk_bytes) return failure("inconsistent descriptions of a shared memory region");
@@ -283,7 +283,7 @@ private:
                 return {};
             }
         auto made = std::make_unique<memory_file>();
-        if (status problem = made->make(bytes); !problem.ok()) return problem;
+        if (status bad = made->make(bytes); !bad.ok()) return bad;
         made->free.take(bytes, first);
         files_.push_back(std::move(made));
         file = files_.back().get();

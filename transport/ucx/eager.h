@@ -79,7 +79,7 @@ class eager_inbox {
 public:
     using exposed = std::function<bool(std::uint64_t address, std::uint64_t bytes)>;
 
-    // A sentence if it is malformed, or names memory that is not exposed; what stands before that is applied.
+    // Fails if it is malformed, or names memory that is not exposed; what stands before that is applied.
     status arrive(const void *message, std::size_t bytes, const exposed &is_exposed);
 
     // Whether there is a question that has not been taken; and the last.

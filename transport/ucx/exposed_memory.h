@@ -23,7 +23,7 @@ struct remote_memory {
     std::vector<std::uint8_t> key;
 };
 
-// From a description of one part, or of two. A sentence if it is none.
+// From a description of one part, or of two. Fails if it is none.
 status read_description(const wire_region &wire, const wire_region *rest, remote_memory &out);
 
 class exposed_memory {

@@ -35,15 +35,15 @@ struct ucx_network::request final : transfer {
         const std::lock_guard lock(owner.mutex_);
         if (owner.worker_ != nullptr) owner.ucp_.ucp_request_free(handle);  // else it has gone with the worker
     }
-    bool finished(status &problem) override {
+    bool finished(status &bad) override {
         const std::lock_guard lock(owner.mutex_);
         if (owner.worker_ == nullptr) {
-            problem = owner.broken_;
+            bad = owner.broken_;
             return true;
         }
         const ucs_status_t s = owner.ucp_.ucp_request_check_status(handle);
         if (s == UCS_INPROGRESS) return false;
-        if (s != UCS_OK) problem = owner.lose(owner.peers_.at(peer), s);
+        if (s != UCS_OK) bad = owner.lose(owner.peers_.at(peer), s);
         return true;
     }
 };
@@ -167,10 +167,10 @@ struct ucx_network::wait_for_all : transfer {
     const std::uint64_t words;
     bool begun = false;
     wait_for_all(ucx_network &o, peer_process &to) : owner(o), p(to), words(to.words) {}
-    bool finished(status &problem) final {
+    bool finished(status &bad) final {
         const std::lock_guard lock(owner.mutex_);
         if (owner.worker_ == nullptr) {
-            problem = owner.broken_;
+            bad = owner.broken_;
             return true;
         }
         owner.begin_words(p);
@@ -180,7 +180,7 @@ struct ucx_network::wait_for_all : transfer {
             begun = true;
         }
         const bool all = begun && p.lost.ok() && look();
-        problem = p.lost;
+        bad = p.lost;
         return all || !p.lost.ok();
     }
     virtual void begin() = 0;

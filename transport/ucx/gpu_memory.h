@@ -14,7 +14,7 @@ struct library_abilities {
     bool knows_cuda = false;  // its context has said so
 };
 
-// A sentence; empty: it is.
+// Success if it is.
 status why_no_gpu_memory(const ucx_options &options, const library_abilities &library);
 
 }  // namespace mpix::transport::ucx

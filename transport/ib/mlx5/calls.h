@@ -40,11 +40,10 @@ struct verbs_calls {
     int (*dealloc_td)(ibv_td *) = nullptr;
     ibv_pd *(*alloc_parent_domain)(ibv_context *, ibv_parent_domain_init_attr *) = nullptr;
 
-    /** Empty, or why they cannot be had. The libraries stay loaded. */
+    /** Fails where they cannot be had. The libraries stay loaded. */
     status load();
 };
 
-/** Results are empty, or a sentence. */
 struct gpu_calls {
     /** Pages of the host become the GPUs'. `registers`: a device's registers, not memory. `already`: somebody had done so. */
     status (*map_pages)(void *pages, std::size_t bytes, bool registers, bool &already) = nullptr;
@@ -59,7 +58,7 @@ struct gpu_calls {
     status (*export_dmabuf)(std::uint64_t begin, std::uint64_t bytes, int &fd) = nullptr;
     status (*write_ordering)(int device, int &ordering) = nullptr;
 
-    /** Empty, or why there is no GPU to be asked. */
+    /** Fails where there is no GPU to be asked. */
     status load();
 };
 

@@ -79,17 +79,17 @@ page_range pages_around(std::uint64_t address, std::uint64_t bytes, std::uint64_
 }
 
 dmabuf_range pages_to_export(std::uint64_t address, std::uint64_t bytes, std::uint64_t allocation,
-                             std::uint64_t allocation_bytes, std::uint64_t page, status &problem) {
-    problem = {};
+                             std::uint64_t allocation_bytes, std::uint64_t page, status &bad) {
+    bad = {};
     if (bytes == 0 || address < allocation || bytes > allocation_bytes ||
         address - allocation > allocation_bytes - bytes) {
-        problem = failure("the memory is not within one allocation of the GPU's");
+        bad = failure("the memory is not within one allocation of the GPU's");
         return {};
     }
     const page_range pages = pages_around(address, bytes, page);
     if (pages.begin < allocation || pages.begin - allocation > allocation_bytes - bytes ||
         pages.bytes > allocation_bytes - (pages.begin - allocation)) {
-        problem = failure("the allocation does not begin and end with a page, as a dma-buf has to");
+        bad = failure("the allocation does not begin and end with a page, as a dma-buf has to");
         return {};
     }
     return {pages, address - pages.begin};

@@ -22,7 +22,7 @@ ibv_qp_init_attr_ex wanted_queue(ibv_pd *domain, ibv_cq *completions, std::uint3
 /** Entries to ask for: one for every block, and the provider may round the blocks up. */
 int wanted_entries(std::uint32_t blocks);
 
-/** Empty, or why our code cannot post to these. */
+/** Fails where our code cannot post to these. */
 status check_export(const mlx5dv_qp &queue, const mlx5dv_cq &completions);
 
 /** As this process reaches them. Checked before. */
@@ -44,9 +44,9 @@ struct dmabuf_range {
     page_range pages;
     std::uint64_t offset = 0;
 };
-/** The pages around [address, address + bytes); cut to the allocation, which need not end with a page: `problem` then. */
+/** The pages around [address, address + bytes); cut to the allocation, which need not end with a page: `bad` then. */
 dmabuf_range pages_to_export(std::uint64_t address, std::uint64_t bytes, std::uint64_t allocation,
-                             std::uint64_t allocation_bytes, std::uint64_t page, status &problem);
+                             std::uint64_t allocation_bytes, std::uint64_t page, status &bad);
 
 // ---- memory -------------------------------------------------------------------------------------------------------
 
@@ -69,7 +69,7 @@ enum gpu_write_ordering : int { ordering_none = 0, ordering_owner = 100, orderin
 enum class flag_reader { owner_gpu, other_gpu, host };
 
 /**
- * Empty, or why an arrival flag says nothing of payload, one of the two being in the memory of a GPU. `same_gpu`: both are,
+ * Fails where an arrival flag says nothing of payload, one of the two being in the memory of a GPU. `same_gpu`: both are,
  * of the same one; only then do both take the same way.
  */
 status flags_not_believable(int ordering, bool same_gpu, flag_reader reader);

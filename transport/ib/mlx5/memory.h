@@ -22,7 +22,7 @@ public:
     memory &operator=(const memory &) = delete;
 
     /**
-     * Empty, or why not. `gpu`: null where the process has none. `domain` outlives it. Entries name this memory by its
+     * `gpu`: null where the process has none. `domain` outlives it. Entries name this memory by its
      * own address, with local_key; peers by the same address, with remote_key.
      */
     status add(const verbs_calls &verbs, const gpu_calls *gpu, ibv_pd *domain, const void *address, std::uint64_t bytes,
@@ -44,7 +44,7 @@ private:
     int device_ = on_host;
 };
 
-/** Empty, or why a flag in the one says nothing of payload in the other. `gpu`: null where both are the host's. */
+/** Fails where a flag in the one says nothing of payload in the other. `gpu`: null where both are the host's. */
 status flags_not_believable(const gpu_calls *gpu, const memory &payload, const memory &flags, flag_reader reader);
 
 }  // namespace mpix::transport::mlx5

@@ -36,11 +36,11 @@ public:
     queue_pair(const queue_pair &) = delete;
     queue_pair &operator=(const queue_pair &) = delete;
 
-    /** Empty, or why not; nothing is held then. `device`, `domain` and `at` outlive it. */
+    /** After a failure nothing is held. `device`, `domain` and `at` outlive it. */
     status open(const verbs_calls &verbs, ibv_context *device, ibv_pd *domain, const rdma::port &at,
                 std::uint32_t blocks);
     /**
-     * Queues and records: empty, or why the GPUs do not reach them, and the host alone may post. Whether they reach the
+     * Queues and records. Fails where the GPUs do not reach them: then the host alone may post. Whether they reach the
      * doorbell too is tried, and rung_by() says what came of it. `pages` outlives the queue pair.
      */
     status map_for_gpu(gpu_pages &pages);
@@ -59,7 +59,7 @@ public:
     /** As the posting side reaches them, the GPU behind map_for_gpu; without a doorbell where a doorbell proxy is needed. */
     const mpix_queue_rings &rings() const { return posting_; }
     bell rung_by() const { return bell_; }
-    /** Why not by the GPU; empty if it is. */
+    /** Why not by the GPU; success if it is. */
     const status &why_proxy() const { return why_proxy_; }
     std::uint32_t number() const { return host_.qpn; }
 

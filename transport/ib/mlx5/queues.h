@@ -14,7 +14,7 @@ namespace mpix::transport::mlx5 {
 /** `gpu` is asked for CUDA's functions when GPUs are to post for the first time. */
 using gpu_loader = status (*)(gpu_calls &out);
 
-/** Empty, or why not. What is given outlives it. */
+/** What is given outlives it. */
 status make_queues(const verbs_calls &verbs, gpu_loader gpu, ibv_context *device, ibv_pd *domain, const rdma::port &at,
                    std::unique_ptr<hardware_queues> &out);
 

@@ -10,19 +10,19 @@
 namespace mpix::transport::mlx5 {
 
 status verbs_calls::load() {
-    status problem;
+    status bad;
     const auto open = [&](const char *name) -> void * {
-        void *const handle = problem.ok() ? dlopen(name, RTLD_NOW | RTLD_LOCAL) : nullptr;
-        if (handle == nullptr && problem.ok()) problem = failure(std::string(name) + " cannot be loaded: " + dlerror());
+        void *const handle = bad.ok() ? dlopen(name, RTLD_NOW | RTLD_LOCAL) : nullptr;
+        if (handle == nullptr && bad.ok()) bad = failure(std::string(name) + " cannot be loaded: " + dlerror());
         return handle;
     };
     void *const verbs = open("libibverbs.so.1");
     // The provider that libibverbs itself loads is the same file.
     void *const direct = open("libmlx5.so.1");
-    if (!problem.ok()) return problem;
+    if (!bad.ok()) return bad;
     const auto find = [&](void *library, const char *library_name, const char *name) {
         void *const symbol = dlsym(library, name);
-        if (symbol == nullptr && problem.ok()) problem = failure(std::string(library_name) + " lacks " + name);
+        if (symbol == nullptr && bad.ok()) bad = failure(std::string(library_name) + " lacks " + name);
         return symbol;
     };
 #define MPIX_MLX5_FIND(function) \
@@ -49,7 +49,7 @@ status verbs_calls::load() {
     alloc_parent_domain = [](ibv_context *c, ibv_parent_domain_init_attr *a) {
         return ::ibv_alloc_parent_domain(c, a);
     };
-    return problem;
+    return bad;
 }
 
 }  // namespace mpix::transport::mlx5
