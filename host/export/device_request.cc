@@ -44,7 +44,7 @@ device_copy::device_copy(transport::transport &gpus, int device) : gpus_(gpus), 
 
 device_copy::~device_copy() {
     if (memory_ && config().check)
-        bury();
+        invalidate();
     else if (memory_)
         gpus_.release(memory_);
     if (shared_) gpus_.release(shared_);
@@ -57,8 +57,8 @@ device_copy::~device_copy() {
     end();
 }
 
-// As request::bury. The words of this copy are within its own memory.
-void device_copy::bury() {
+// As request::invalidate. The words of this copy are within its own memory.
+void device_copy::invalidate() {
     static_assert(sizeof(mpix_prequest) - offsetof(mpix_prequest, landing) >= sizeof(mpix_words));
     mpix_prequest none{};
     none.words = reinterpret_cast<mpix_words *>(&handle()->landing);

@@ -62,7 +62,7 @@ public:
     status make(const copy_source &r, std::uint64_t epoch, std::uint32_t contributors);
     // No kernel of the user works with it any more, though one of the library may.
     void end();
-    // Fill in the route. The caller opens the gate afterwards.
+    // Fill in the route. Kernels look at it only after the caller has told them.
     status install(const device_route &route);
     // Copies both sides' datatypes, either of which may be null, to the GPU, for as long as this copy lives.
     status place_layouts(const std::shared_ptr<const plan> &from, const std::shared_ptr<const plan> &to,
@@ -91,13 +91,13 @@ public:
 
 private:
     mpix_prequest *opaque_handle(bool sole_waiter) const;
-    void bury();
+    void invalidate();
     status write_offset_table(const copy_source &r, const std::int64_t **out);
 
     transport::transport &gpus_;
     int device_;
-    // The least size of a group that uses the inline buffer (of a receive: that takes out of it at once); 0: there is no
-    // such buffer.
+    // The least size of a group that uses the inline buffer (of a receive: that takes out of it at once); 0: there is
+    // no such buffer.
     std::uint64_t inline_threads_ = 0;
     bool receives_ = false, sole_waiter_ = false;
     bool reads_ = false;  // a receive whose kernels may pull

@@ -93,13 +93,13 @@ std::string request::why_not_pulled(std::uint64_t least) const {
 request::~request() {
     give_back(words_region);
     if (config().check)
-        bury(home);
+        invalidate(home);
     else
         ::operator delete (home, std::align_val_t{64});
 }
 
 // Makes calls with the freed handle fail. The memory is never freed.
-void request::bury(mpix_prequest *handle) {
+void request::invalidate(mpix_prequest *handle) {
     static auto *const nowhere = new mpix_words{};
     static std::atomic<mpix_prequest *> last{nullptr};
     *handle = {};

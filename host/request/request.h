@@ -67,7 +67,8 @@ public:
     // Memory for the words and whatever the kind needs; the rest of the constructor, which can fail.
     virtual status prepare() = 0;
 
-    // Whether the CPU can read or write a buffer that is not GPU memory; looks at a byte at its beginning and one at its end.
+    // Whether the CPU can read or write a buffer that is not GPU memory; looks at a byte at its beginning and one at
+    // its end.
     status check_buffer() const;
 
     // Start an epoch. Local.
@@ -121,7 +122,8 @@ public:
     virtual bool busy() { return false; }
     // Whether it is active, and in the same epoch as at the last call. setup_mutex is held.
     bool in_same_epoch_still();
-    // For how many milliseconds it has been active without a partner, as far as this was called meanwhile. setup_mutex is held.
+    // For how many milliseconds it has been active without a partner, as far as this was called meanwhile. setup_mutex
+    // is held.
     std::int64_t unmatched_ms(std::int64_t now_ms);
 
     // Host threads that play kernels move bytes by the datatype's map from now on.
@@ -136,7 +138,8 @@ public:
     match_key key() const;
     // Whether an exported copy may go inline, if its route has one.
     virtual bool inline_capable() const = 0;
-    // Why kernels of its receiver's do not read it out of its send buffer, as far as this side's buffer goes (rget.h); empty: they may.
+    // Why kernels of its receiver's do not read it out of its send buffer, as far as this side's buffer goes (rget.h);
+    // empty: they may.
     std::string why_not_pulled(std::uint64_t least = 0) const;
     // Whether an inline buffer for partitions of at most so many bytes is one for its partitions.
     bool fits_inline(std::uint64_t most_bytes) const;
@@ -192,7 +195,7 @@ protected:
     virtual status outcome() = 0;                     // of a complete epoch
     status ending();                                  // the same, also where there is no memory for its sentence
     std::string obstacle();
-    static void bury(mpix_prequest *handle);
+    static void invalidate(mpix_prequest *handle);
     virtual void status_of(MPI_Status *status) const = 0;
     void fill_status(MPI_Status *status, bool failed) const;
     status allocate_words(std::uint64_t extra_bytes);
@@ -202,7 +205,7 @@ protected:
 
     std::atomic<bool> active_{false};
     std::uint64_t epoch_ = 0;
-    status failure_;  // the pair cannot work; guarded by setup_mutex until gate opens
+    status failure_;  // the pair cannot work; guarded by setup_mutex until clear-to-send
     refusal_reason refusal_ = refused_not;
     bool peer_ended_ = false;              // and so its epoch has failed, and all later ones will; guarded by `engine`
     std::uint64_t watched_word_ = 0;       // the epoch word, when it was last looked at; guarded by setup_mutex

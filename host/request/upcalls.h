@@ -18,8 +18,8 @@ class request;
 bool setup_running();
 // Whether the MPI library was given to us with MPI_THREAD_MULTIPLE.
 bool setup_thread_safe();
-// Whether the progress thread can do all of it: with MPI_THREAD_MULTIPLE, or where no control message goes by MPI, since all
-// processes share memory.
+// Whether the progress thread can do all of it: with MPI_THREAD_MULTIPLE, or where no control message goes by MPI,
+// since all processes share memory.
 bool setup_in_background();
 // Whether the user asked for MPI_THREAD_SINGLE: no two of his threads are ever in a call of ours.
 bool one_thread_calls();
@@ -30,7 +30,7 @@ void first_start(request &r);
 void first_epoch_over(request &r);
 
 // For requests, with any locks: that process is found to have ended. Its requests learn of it in the next poll_setup.
-void met_end_of(int world_rank);
+void report_end_of(int world_rank);
 
 // As far as is known here; asks the system. Takes setup_mutex.
 bool process_has_ended(int world_rank);

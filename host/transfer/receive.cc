@@ -75,7 +75,7 @@ void receive_request::on_start() {
     cursor_ = 0;
     unpack_claim_.start();
     // Clear-to-send: the user's buffer may be written from now on.
-    if (gives_gate()) tell_gate();
+    if (gives_clear_to_send()) tell_clear_to_send();
     if (network() != nullptr) progress_attend(shared_from_this());
 }
 
@@ -254,12 +254,12 @@ status receive_request::arrived(int j, bool &flag) {
         return failure(MPI_ERR_ARG, format("partition {} is not within 0 to {}", j, op.partitions - 1));
     flag = true;
     if (!active() || null_peer()) return {};
-    const std::uint64_t gate = detail::load_acquire(&words->gate);  // pairs: C3
-    if (gate == MPIX_GATE_NEVER) {
+    const std::uint64_t route_word = detail::load_acquire(&words->gate);  // pairs: C3
+    if (route_word == MPIX_GATE_NEVER) {
         const std::lock_guard lock(engine);
         return peer_ended_ ? ended_peer() : status{};  // otherwise Wait says why
     }
-    if (gate == 0) {
+    if (route_word == 0) {
         flag = false;
         return {};
     }

@@ -34,10 +34,10 @@ public:
     bool unbind();
     // setup_mutex is held. No bytes have moved yet, and the send gets another match.
     void part();
-    // setup_mutex is held. open: the match can only be this one, so Start may give clear-to-send. meet_for_good: both
+    // setup_mutex is held. open: the match can only be this one, so Start may give clear-to-send. make_final: both
     // have started.
     void open();
-    void meet_for_good();
+    void make_final();
 
     bool done() override;
     bool done_exactly() override;
@@ -78,13 +78,13 @@ private:
         told  // a completion call has returned it
     };
 
-    bool gives_gate() const { return bond_ != bond::loose && connected && words_ != nullptr; }
+    bool gives_clear_to_send() const { return bond_ != bond::loose && connected && words_ != nullptr; }
     void refuse(const offer &sender, const transport::choice *choice, accept_body &answer);
     bool undo_match();
     status install_on_device();
-    void open_gate();
+    void show_route();
     void give_up();
-    void tell_gate();
+    void tell_clear_to_send();
     void take_back_buffer();
     bool look_at_flags(bool by_progress = false);
     bool arrived_here(int partition);

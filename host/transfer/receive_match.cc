@@ -63,7 +63,7 @@ void receive_request::bind(const offer &sender) {
         });
         if (failure_.ok()) {
             if (network() != nullptr && active()) progress_attend(shared_from_this());
-            open_gate();
+            show_route();
         } else {
             refusal_ = refused_path;
             route_ = nullptr;
@@ -90,7 +90,7 @@ void receive_request::refuse(const offer &sender, const transport::choice *choic
 
 // Stores the route first, then the word that says it is there (store_release; pairs with load_acquire_pair in
 // read_host).
-void receive_request::open_gate() {
+void receive_request::show_route() {
     detail::store_relaxed(&home->peer_partitions, route_->peer_partitions);
     detail::store_relaxed(&home->slots, route_->slots);
     if (!flags_on_device() && delivery() == nullptr) {
@@ -120,11 +120,11 @@ void receive_request::give_up() {
 }
 
 // Pairs with load_acquire_pair in read_host.
-void receive_request::tell_gate() {
+void receive_request::tell_clear_to_send() {
     const auto tell = [this](std::uint64_t offset, std::uint64_t value) {
         if (auto bad = words_->link.tell(words_->region, offset, value); !bad.ok()) engine_failure_ = bad;
     };
-    // From the first epoch with our kernels on. Stored before the gate: see read_host.
+    // From the first epoch with our kernels on. Stored before clear-to-send: see read_host.
     if (inline_drain_ != nullptr && device != nullptr && !takes_inline_) {
         takes_inline_ = true;
         tell(offsetof(mpix_words, inline_buffer), 1);
@@ -137,10 +137,10 @@ void receive_request::open() {
     const std::lock_guard lock(engine);
     if (bond_ != bond::loose) return;
     bond_ = bond::single;
-    if (gives_gate() && epoch_ != 0) tell_gate();
+    if (gives_clear_to_send() && epoch_ != 0) tell_clear_to_send();
 }
 
-void receive_request::meet_for_good() {
+void receive_request::make_final() {
     open();
     const std::lock_guard lock(engine);
     bond_ = bond::final;
@@ -165,7 +165,7 @@ void receive_request::take_connect(std::uint64_t from, const connect_body &m) {
         verdict_ = bond_ == bond::final ? verdict::final : verdict::provisional;
         if (verdict_ == verdict::final) give_up();
     }
-    if (gives_gate() && epoch_ != 0) tell_gate();
+    if (gives_clear_to_send() && epoch_ != 0) tell_clear_to_send();
 }
 
 landing_kind receive_request::landing() const {

@@ -116,7 +116,7 @@ status send_request::not_readied(int partition, int error_class) const {
     return failure(error_class, format("partition {} is ready already in this epoch", partition));
 }
 
-bool send_request::gate_open() const {
+bool send_request::clear_to_send() const {
     if (null_peer() || (refusal_ == refused_not && route_ == nullptr)) return false;
     const std::uint64_t slots = refusal_ != refused_not ? 1 : route_->slots;
     return detail::load_acquire(&words->gate) >= detail::gate_needed(epoch_, slots);  // pairs: C2, N1
@@ -136,7 +136,7 @@ void send_request::write_into_peer(int partition) {
     if (error == 0) return;
     if (error == ESRCH) {
         peer_ended_ = true;
-        met_end_of(peer_world());  // there may be no other sign of its end: later epochs fail by this
+        report_end_of(peer_world());  // there may be no other sign of its end: later epochs fail by this
     }
     const char *const from = op.buffer + static_cast<std::uint64_t>(partition) * partition_bytes;
     if (error == EFAULT && !transport::can_be_read(from, partition_bytes))
@@ -313,7 +313,7 @@ bool send_request::advance() {
     }
     const transport::held_puts together(network());
     if (posted_ != nullptr && posted_->queue->step()) progress_busy();
-    if (gate_open()) drain();
+    if (clear_to_send()) drain();
     if (!moving_.empty()) progress_busy();
     if (pulls()) look_for_answers();
     std::erase_if(moving_, [this](const move &m) {

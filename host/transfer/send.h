@@ -78,7 +78,7 @@ private:
     const mpix_posting *enter_queue(int executor);
     void leave_queue();
     void drop_queue();
-    bool gate_open() const;
+    bool clear_to_send() const;
     bool complete() const;
     std::vector<int> not_ready() const;
     void drain();

@@ -15,8 +15,8 @@
 namespace mpix {
 namespace {
 
-// The gate of a send whose data is discarded as soon as it is ready.
-constexpr std::uint64_t gate_discard = ~std::uint64_t{0};
+// Clear-to-send, for all epochs, of a send whose data is discarded as soon as it is ready.
+constexpr std::uint64_t clear_to_discard = ~std::uint64_t{0};
 
 }  // namespace
 
@@ -31,7 +31,7 @@ void send_request::take_detach(std::uint64_t from) {
     if (from != 0 && from != peer_number) return;  // from a receive that is no longer our match
     peer_gone = true;
     // A receiver that refused us gives no more clear-to-send.
-    if (refusal_ != refused_not) detail::store_release(&words->gate, gate_discard);  // pairs: C2
+    if (refusal_ != refused_not) detail::store_release(&words->gate, clear_to_discard);  // pairs: C2
 }
 
 void send_request::take_accept(std::uint64_t from, const accept_body &m) {
@@ -73,7 +73,7 @@ void send_request::take_accept(std::uint64_t from, const accept_body &m) {
             failure_ = attempt([&m] { return from_sentence(m.reason.c_str()); });  // the error is the receiver's alone
         explain_refusal(*this, m.reason.c_str());
     }
-    if (refusal_ == refused_unreachable) detail::store_release(&words->gate, gate_discard);  // pairs: C2
+    if (refusal_ == refused_unreachable) detail::store_release(&words->gate, clear_to_discard);  // pairs: C2
     connected = true;
     reply();
     progress_wake();
@@ -91,13 +91,13 @@ void send_request::fill_in_home() {
     if (route_->arrival.device == transport::on_host)
         detail::store_pointer(&home->flags, static_cast<std::uint64_t *>(route_->arrival.address));
     if (first) detail::store_pointer(&home->far, static_cast<const mpix_far_memory *>(route_->far));
-    // Written last: home's fields are read without locks once the gate is open, which the receiver does after our
+    // Written last: home's fields are read without locks after clear-to-send, which the receiver gives after our
     // CONNECT.
     if (route_->how.by_caller) detail::store_pointer(&home->landing, static_cast<char *>(route_->landing.address));
 }
 
-// The receiver freed its request before starting it, or matched it with another send. No byte has moved, since the gate
-// was never open. After a process that cannot reach us no later match would be better.
+// The receiver freed its request before starting it, or matched it with another send. No byte has moved, since there
+// was no clear-to-send. After a process that cannot reach us no later match would be better.
 void send_request::undo_match() {
     const std::lock_guard lock(engine);
     peer_number = 0;
@@ -141,7 +141,7 @@ void send_request::peer_ended() {
     if (!active() || complete()) return;
     peer_ended_ = true;
     refusal_ = refused_path;
-    detail::store_release(&words->gate, gate_discard);  // pairs: C2
+    detail::store_release(&words->gate, clear_to_discard);  // pairs: C2
     progress_wake();
 }
 

@@ -48,11 +48,15 @@ stall send_request::describe_stall() {
                        readied + host_share_ - (epoch_ - 1) * static_cast<std::uint64_t>(op.partitions), op.partitions);
     }
     if (!s.remark.empty()) s.remark += "; ";
-    const std::uint64_t gate = detail::load_relaxed(&words->gate);
-    s.remark += !connected       ? "no matching receive has been found"
-                : gate >= epoch_ ? "the receiver has called MPI_Start"
-                : gate == 0      ? "the receiver has not called MPI_Start"
-                                 : format("the receiver has called MPI_Start {}, but not for this epoch", times(gate));
+    const std::uint64_t clear = detail::load_relaxed(&words->gate);
+    if (!connected)
+        s.remark += "no matching receive has been found";
+    else if (clear >= epoch_)
+        s.remark += "the receiver has called MPI_Start";
+    else if (clear == 0)
+        s.remark += "the receiver has not called MPI_Start";
+    else
+        s.remark += format("the receiver has called MPI_Start {}, but not for this epoch", times(clear));
     if (const auto offered = std::count_if(moving_.begin(), moving_.end(), [](const move &m) { return m.offered; });
         offered != 0)
         s.remark += format("; {} were offered to the receiver's kernels, which have not read them", offered);

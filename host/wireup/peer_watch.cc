@@ -23,7 +23,7 @@ void fail_requests_with(int world_rank) {
         update_waiting(*r);
     }
     if (network != nullptr) network->give_up(world_rank);
-    for (const std::uint64_t number : unneeded) bury(number);
+    for (const std::uint64_t number : unneeded) forget_request(number);
     setup().order.remove_source(world_rank);
     std::erase_if(setup().in_doubt_since, [world_rank](const auto &entry) { return entry.first.source == world_rank; });
 }
@@ -57,26 +57,26 @@ void watch_peers() {
     }
 }
 
-void take_met_ends() {
+void take_reported_ends() {
     setup_state &s = setup();
-    if (!s.end_met.load(std::memory_order_acquire)) return;  // pairs: H8
-    transport::safe_vector<int> met;
+    if (!s.end_reported.load(std::memory_order_acquire)) return;  // pairs: H8
+    transport::safe_vector<int> ended;
     {
         const std::lock_guard lock(s.ends_mutex);
-        met.swap(s.ends_met);
-        s.end_met.store(false, std::memory_order_release);  // pairs: H8
+        ended.swap(s.reported_ends);
+        s.end_reported.store(false, std::memory_order_release);  // pairs: H8
     }
-    for (const int world_rank : met) {
+    for (const int world_rank : ended) {
         s.processes.note_end(world_rank);
         fail_requests_with(world_rank);
     }
 }
 
-void met_end_of(int world_rank) {
+void report_end_of(int world_rank) {
     setup_state &s = setup();
     const std::lock_guard lock(s.ends_mutex);
-    s.ends_met.push_back(world_rank);
-    s.end_met.store(true, std::memory_order_release);  // pairs: H8
+    s.reported_ends.push_back(world_rank);
+    s.end_reported.store(true, std::memory_order_release);  // pairs: H8
 }
 
 bool process_has_ended(int world_rank) {

@@ -15,11 +15,11 @@ namespace mpix {
 constexpr std::int64_t watch_period_ms = 400;
 
 // For poll_setup; setup_mutex is held. Requests with processes that have ended fail.
-void take_met_ends();
+void take_reported_ends();
 void watch_peers();
 
-// The request that has been active without a partner for longest, if that is more than `least` seconds as poll_setup has
-// seen it; else null. `waited`: for how long.
+// The request that has been active without a partner for longest, if that is more than `least` seconds as poll_setup
+// has seen it; else null. `waited`: for how long.
 std::shared_ptr<request> longest_unmatched(double least, double &waited);
 
 }  // namespace mpix

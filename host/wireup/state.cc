@@ -29,7 +29,7 @@ void forget_offer(std::uint64_t arrival) {
     s.offers.erase(it);
 }
 
-void bury(std::uint64_t number) {
+void forget_request(std::uint64_t number) {
     setup_state &s = setup();
     // A peer that may still write here must not hit memory that has been reused, so it is kept to the end. Nor is it
     // freed while a kernel of the library works with it (busy). We must not wait for that kernel: it may be waiting for

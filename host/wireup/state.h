@@ -28,8 +28,8 @@ struct setup_state {
 
     matcher order;
     transport::safe_map<match_key, std::int64_t> in_doubt_since;
-    transport::safe_map<std::uint64_t, std::shared_ptr<request>> live;           // by number; freed ones until bury()
-    transport::safe_map<std::uint64_t, offer> offers;                            // by order of arrival
+    transport::safe_map<std::uint64_t, std::shared_ptr<request>> live;  // by number; freed ones until forget_request()
+    transport::safe_map<std::uint64_t, offer> offers;                   // by order of arrival
     transport::safe_map<std::pair<int, std::uint64_t>, std::uint64_t> offer_of;  // (source, their number) to arrival
     transport::safe_map<std::uint64_t, std::uint64_t> bound_offer;               // receive's number to arrival
     std::uint64_t arrivals = 0, joined = 0;
@@ -37,8 +37,8 @@ struct setup_state {
 
     // Ends of processes, noticed by threads that hold locks under which they may not call us.
     std::mutex ends_mutex;
-    transport::safe_vector<int> ends_met;  // guarded by ends_mutex
-    std::atomic<bool> end_met{false};
+    transport::safe_vector<int> reported_ends;  // guarded by ends_mutex
+    std::atomic<bool> end_reported{false};
 
     process_table processes;
     control_channel channel{processes};
@@ -58,7 +58,7 @@ void update_waiting(request &r);
 
 void forget_offer(std::uint64_t arrival);
 // Takes a request that the user has freed out of the tables, and with it the last reference that they hold.
-void bury(std::uint64_t number);
+void forget_request(std::uint64_t number);
 
 // A clock with a resolution of a few milliseconds, which is cheap to read.
 std::int64_t coarse_ms();

@@ -58,7 +58,7 @@ void rearrange(const match_key &key, const matcher::change &change) {
     each_place([&](const matcher::pair &p) {
         if (p.send != 0 && p.receive != 0 && s.offers.at(p.send).receiver == 0) bind(p.send, p.receive);
     });
-    for (const matcher::pair &p : change.final) receive_of(p.receive).meet_for_good();
+    for (const matcher::pair &p : change.final) receive_of(p.receive).make_final();
     // The first pair of a line stays a pair, even before both are known to have started.
     if (const auto [send, receive] = s.order.first(key); send != 0 && receive != 0) receive_of(receive).open();
     each_place([](const matcher::pair &p) {
@@ -127,7 +127,7 @@ void handle_withdrawn_send(int source, std::uint64_t from) {
     if (const auto partner = s.live.find(receiver); partner != s.live.end()) {
         auto &r = static_cast<receive_request &>(*partner->second);
         if (r.freed) {
-            bury(receiver);
+            forget_request(receiver);
         } else {
             if (!r.unbind()) {
                 r.peer_gone = true;
@@ -155,7 +155,7 @@ bool hand_to_request(int source, std::uint64_t to, const Take &take) {
     const std::uint64_t number = r->number;
     take(*r);
     update_waiting(*r);
-    if (r->freed && r->peer_gone && !r->parting()) bury(number);
+    if (r->freed && r->peer_gone && !r->parting()) forget_request(number);
     return true;
 }
 
@@ -203,7 +203,7 @@ void part_from_peer(request &r) {
     const auto met = s.bound_offer.find(r.number);  // before it is forgotten below
     const std::uint64_t send = met == s.bound_offer.end() ? 0 : met->second;
     if (s.processes.known_to_have_ended(r.peer_world())) {  // nobody is left to touch its memory
-        bury(r.number);
+        forget_request(r.number);
     } else if (!is_send && r.peer_number == 0) {
         r.peer_gone = true;  // no peer knows it, or only one whose answer to WITHDRAW is due
         if (!r.parting()) s.live.erase(r.number);
@@ -219,7 +219,7 @@ void part_from_peer(request &r) {
     } else {
         if (r.peer_number != 0)
             send_control(r.peer_world(), {.from = r.number, .to = r.peer_number, .body = detach_body{}});
-        if (r.peer_gone && !r.parting()) bury(r.number);
+        if (r.peer_gone && !r.parting()) forget_request(r.number);
     }
     update_waiting(r);
     if (is_send) return;
@@ -358,7 +358,7 @@ void poll_setup() {
         for (int source; s.channel.receive(source, m); transport::require_reserve()) handle(source, m);
         s.channel.advance();
         end_doubts();
-        take_met_ends();
+        take_reported_ends();
         watch_peers();
     });
 }

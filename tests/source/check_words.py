@@ -37,6 +37,10 @@ RETIRED = {
     # Pull.
     r"\b(?:find_offered|read_offered|refuse_offers|reads_offers|await_offers|offers_of|MPIX_RING_OFFERED)\b": "*_rts",
     r"\b(?:words_before|bytes_with)_offers\b": "words_before_rts, bytes_with_rts",
+    # Errors, clear-to-send, the end of a request.
+    r"\btransport::outcome\b|\bproblem\{\}": "status",
+    r"\b(?:give|gives|tell)_gate\b|\bgate_(?:open|discard)\b": "tell_clear_to_send, clear_to_send",
+    r"\bbur(?:y|ied)\b": "invalidate, forget_request",
     # Others.
     r"(?<!copy_)\bengine_(?:bytes|share|costs)\b|\bchoose_engine_share\b": "copy_engine_*",
     r"\bspread_(?:of|message|buffer)\b|\bplaces_in\b|\bplace_bits\b|\bmost_places\b": "packed_view, offset_table, offsets",
