@@ -88,8 +88,8 @@ enum class offer_flag : std::uint64_t {
     gpu_put = 4,          // the sender's network can put into GPU memory what it sends
     inline_packed = 8,    // partitions are small enough for an inline buffer of a receive without gaps
     inline_to_gaps = 16,  // and of one with gaps
-    pull = 32,            // kernels of the receiver may read the send buffer (rget.h)
-    last = pull
+    rget = 32,            // kernels of the receiver may read the send buffer (rget.h)
+    last = rget
 };
 
 struct offer_body {
@@ -100,8 +100,8 @@ struct offer_body {
     std::uint64_t bytes = 0;      // of the send's whole message
     flag_set<offer_flag> flags{};
     transport::wire_region words{};        // the sender's
-    transport::wire_region send_buffer{};  // with `pull`
-    transport::wire_region wanted{};       // with `pull`: where kernels of the receiver tell what they wait for
+    transport::wire_region send_buffer{};  // with `rget`
+    transport::wire_region wanted{};       // with `rget`: where kernels of the receiver tell what they wait for
     control_text no_network{};             // why `words` are not reached by the network that this pair needs
 };
 static_assert(sizeof(offer_body) == 744);
@@ -110,8 +110,8 @@ enum class accept_flag : std::uint32_t {
     in_chunks = 1,      // the message travels in chunks, each with its flag (chunks.h)
     inline_buffer = 2,  // one lies behind the arrival flags (inline_drain.h)
     in_place = 4,       // the landing is the receive buffer, in the receiver's own memory
-    pull = 8,           // kernels will read the send buffer; RTS words lie behind the arrival flags
-    last = pull
+    rget = 8,           // kernels will read the send buffer; RTS words lie behind the arrival flags
+    last = rget
 };
 
 struct accept_body {

@@ -113,7 +113,7 @@ status device_copy::make(const copy_source &r, std::uint64_t epoch, std::uint32_
     viewed_ = r.words_region;
     receives_ = r.kind == MPIX_KIND_RECV;
     if (r.inline_capable) inline_threads_ = detail::least_inline_threads(r.partition_bytes);
-    reads_ = r.reads;
+    rget_ = r.rget;
     const std::size_t bytes = mpix_prequest_size(r.kind, r.partitions);
     if (auto bad = gpus_.allocate(bytes, device_, memory_); !bad.ok()) return bad.of_class(MPI_ERR_NO_MEM);
 
@@ -162,7 +162,7 @@ status device_copy::write_offset_table(const copy_source &r, const std::int64_t 
 }
 
 mpix_prequest *device_copy::opaque_handle(bool sole_waiter) const {
-    if (inline_threads_ == 0) return reads_ ? detail::reading_receive(handle()) : handle();
+    if (inline_threads_ == 0) return rget_ ? detail::reading_receive(handle()) : handle();
     return receives_ ? detail::inline_capable_receive(handle(), sole_waiter, inline_threads_)
                      : detail::inline_capable_send(handle(), inline_threads_);
 }

@@ -47,7 +47,7 @@ struct copy_source {
     const mpix_prequest *home;
     const transport::region &words_region;
     bool inline_capable;                    // see request
-    bool reads = false;                     // a receive whose kernels may pull
+    bool rget = false;                      // a receive whose kernels may read the send buffer
     std::optional<offset_table> gaps = {};  // of a message with gaps, if inline_capable
 };
 
@@ -100,7 +100,7 @@ private:
     // no such buffer.
     std::uint64_t inline_threads_ = 0;
     bool receives_ = false, sole_waiter_ = false;
-    bool reads_ = false;  // a receive whose kernels may pull
+    bool rget_ = false;  // a receive whose kernels may read the send buffer
     bool ended_ = false;
     transport::region memory_;
     transport::region viewed_;  // the request's words, as long as the GPU has them

@@ -30,7 +30,7 @@ std::uint64_t words_with_answers(std::uint64_t partitions) {
     return answers_in_words(partitions) + partitions * sizeof(std::uint64_t);
 }
 
-std::string why_no_pull(const pull_end &end) {
+std::string why_no_rget(const rget_end &end) {
     const count_or_auto &knob = config().pull_bytes;
     if (!knob.automatic && knob.number == 0) return "MPIX_PULL_BYTES is 0";
     // Without a progress thread, nobody may tell the receiver of the epoch's end while the sender's host waits for a
@@ -48,7 +48,7 @@ std::string why_no_pull(const pull_end &end) {
     return {};
 }
 
-std::uint64_t least_pulled(double thread_bytes_per_us) {
+std::uint64_t rget_threshold(double thread_bytes_per_us) {
     const count_or_auto &knob = config().pull_bytes;
     constexpr std::uint64_t most = std::numeric_limits<std::uint32_t>::max();
     if (!knob.automatic) return std::min(knob.number, most);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Pull, between two GPUs of one node: the receiver's kernels read partitions out of the send buffer
+// Rget (rendezvous get), between two GPUs of one node: the receiver's kernels read partitions out of the send buffer
 // (mpix/impl/rget/rget.cuh). Here: whether they may, where the words that this needs are, and from how many bytes on.
 #ifndef MPIX_HOST_PROTOCOL_RGET_H
 #define MPIX_HOST_PROTOCOL_RGET_H
@@ -18,18 +18,18 @@ std::uint64_t answers_in_words(std::uint64_t partitions);
 std::uint64_t words_with_answers(std::uint64_t partitions);
 
 // One side's buffer. Members that this side does not know keep their defaults.
-struct pull_end {
+struct rget_end {
     bool on_gpu = false, gaps = false;
     const void *buffer = nullptr;
     std::uint64_t partition_bytes = 8;  // the sender's
-    std::uint64_t least = 0;            // the sender's least_pulled()
+    std::uint64_t least = 0;            // the sender's rget_threshold()
 };
 // Why they may not; empty: they may.
-std::string why_no_pull(const pull_end &end);
+std::string why_no_rget(const rget_end &end);
 
-// The bytes per thread of the sender's group from which a pull takes less time; 0: never. By MPIX_PULL_BYTES, or else
+// The bytes per thread of the sender's group from which rget takes less time; 0: never. By MPIX_PULL_BYTES, or else
 // by how fast one thread stores.
-std::uint64_t least_pulled(double thread_bytes_per_us);
+std::uint64_t rget_threshold(double thread_bytes_per_us);
 
 }  // namespace mpix
 

@@ -75,8 +75,8 @@ movement choose_movement(const outgoing_route &route) {
     m.by_kernels = route.from_gpu && route.to_gpu && !route.remote && !route.spent;
     m.typed_only = m.by_kernels && (route.gaps || route.landing_gaps);
     m.by_inline = m.by_kernels && route.inline_buffer;
-    m.not_pulled = route.not_pulled;
-    if (m.by_kernels && m.not_pulled.empty()) m.pull_bytes = route.pull_bytes;
+    m.no_rget = route.no_rget;
+    if (m.by_kernels && m.no_rget.empty()) m.pull_bytes = route.pull_bytes;
     if (route.remote && route.from_gpu) m.staged = route.staged;
     if (m.engine == mover::cpu) m.two_copies = route.two_copies;
     m.not_posted = why_not_posted(route);

@@ -43,7 +43,7 @@ struct landing_kind {
     bool by_puts = false;   // the receive buffer in GPU memory; the network puts there
     std::string staged;     // why a buffer in GPU memory is reached through host memory
     std::uint64_t slots = 0;
-    std::string not_pulled = {};  // in GPU memory that the sender maps: why our kernels do not pull
+    std::string no_rget = {};  // in GPU memory that the sender maps: why our kernels do not read the send buffer
 };
 
 // What a send's route is.
@@ -58,7 +58,7 @@ struct outgoing_route {
     std::string two_copies = {};   // from host memory to host memory, if not in_place: why
     std::string staged = {};       // from GPU memory to a network, through host memory: why
     bool inline_buffer = false;    // the receiver has one, and an exported copy could use it
-    std::string not_pulled = {};   // from GPU to GPU: why the receiver's kernels do not pull; empty: they may
+    std::string no_rget = {};      // from GPU to GPU: why the receiver's kernels do not read it; empty: they may
     std::uint64_t pull_bytes = 0;  // and from how many bytes per thread on, see mpix_prequest
 };
 
@@ -73,8 +73,8 @@ struct movement {
     bool packed_first = false;        // the progress engine packs into a buffer of its own first
     mover engine = mover::cpu;        // how the progress engine moves the rest
     copy_engine_threshold to_engine;  // which partitions kernels leave to the engine
-    std::uint64_t pull_bytes = 0;     // from which size on the receiver's kernels pull, as in mpix_prequest
-    std::string not_pulled;           // why they do not pull; empty: they do
+    std::uint64_t pull_bytes = 0;     // from which size on the receiver's kernels read, as in mpix_prequest
+    std::string no_rget;              // why they do not read; empty: they do
     std::string two_copies;           // why there are two copies, where one might do; empty: there is one
     std::string staged;      // why a network does not read the GPU's memory itself; empty: it does, or there is none
     std::string not_posted;  // once exported: why its executor posts to no work queue; empty: it does

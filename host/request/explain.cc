@@ -179,7 +179,7 @@ void add_sender(table &out, const request &r, const movement &how, const transpo
                    "waits: it reads",
                    how.pull_bytes));
     else
-        out.line("    not left to the receiver's kernels to read: " + how.not_pulled);
+        out.line("    not left to the receiver's kernels to read: " + how.no_rget);
     out.line("  ready in a kernel before the receiver is: left to the progress engine too");
 }
 
@@ -192,13 +192,13 @@ void add_receiver(table &out, const request &r, const transport::choice &choice,
     if (choice.pair.receiver_on_gpu && !choice.pair.by_network) {
         out.line("  landing: the receive buffer itself, for messages of any size: nothing is copied out");
         if (!r.gapless) out.line("  gaps: the sender has been told of them, and leaves them as they are");
-        if (kind.not_pulled.empty())
+        if (kind.no_rget.empty())
             out.line(format(
                 "  wait_arrived by {} threads or more reads what few threads send out of the send buffer, up to {} "
                 "bytes for each",
                 detail::least_reading_threads, detail::most_read_per_thread));
         else
-            out.line("  nothing is read out of the send buffer: " + kind.not_pulled);
+            out.line("  nothing is read out of the send buffer: " + kind.no_rget);
         return;
     }
     out.line(format("  landing: memory of this process that the sender {}, by message size (MPIX_EAGER_BYTES):",

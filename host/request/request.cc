@@ -84,10 +84,10 @@ bool request::fits_inline(std::uint64_t most_bytes) const {
            (gapless || total_bytes() / static_cast<std::uint64_t>(offsets().piece()) <= most_offsets);
 }
 
-std::string request::why_not_pulled(std::uint64_t least) const {
+std::string request::why_no_rget(std::uint64_t least) const {
     // The sender's partitions count.
     const std::uint64_t each = kind == MPIX_KIND_SEND ? partition_bytes : 8;
-    return why_no_pull({place.owner != nullptr, !gapless, op.buffer, each, least});
+    return mpix::why_no_rget({place.owner != nullptr, !gapless, op.buffer, each, least});
 }
 
 request::~request() {
@@ -333,7 +333,7 @@ error_place place_of_errors(const request &r) {
 
 copy_source request::source() const {
     copy_source out{kind, op.partitions, partition_bytes, op.buffer, home, words_region, inline_capable()};
-    out.reads = kind == MPIX_KIND_RECV && !out.inline_capable && !null_peer() && why_not_pulled().empty();
+    out.rget = kind == MPIX_KIND_RECV && !out.inline_capable && !null_peer() && why_no_rget().empty();
     if (out.inline_capable && !gapless) out.gaps.emplace(offsets());
     return out;
 }

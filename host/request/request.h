@@ -140,7 +140,7 @@ public:
     virtual bool inline_capable() const = 0;
     // Why kernels of its receiver's do not read it out of its send buffer, as far as this side's buffer goes (rget.h);
     // empty: they may.
-    std::string why_not_pulled(std::uint64_t least = 0) const;
+    std::string why_no_rget(std::uint64_t least = 0) const;
     // Whether an inline buffer for partitions of at most so many bytes is one for its partitions.
     bool fits_inline(std::uint64_t most_bytes) const;
     // The user's buffer as a network sees it; and by what the network reaches GPU memory, null if by nothing.

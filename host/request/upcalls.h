@@ -51,9 +51,9 @@ struct offer {
     std::uint64_t number;  // the sender's own
     int partitions;
     std::uint64_t bytes;
-    bool has_devices, in_place, gpu_put, inline_packed, inline_to_gaps, pull;
+    bool has_devices, in_place, gpu_put, inline_packed, inline_to_gaps, rget;
     transport::wire_region words;
-    transport::wire_region buffer, wanted;  // with `pull`
+    transport::wire_region buffer, wanted;  // with `rget`
     transport::safe_string no_network;      // why it is not by network, if that is what we would need
     std::uint64_t receiver = 0;             // the receive that it is bound to
 };

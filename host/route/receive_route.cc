@@ -76,7 +76,8 @@ bool inline_wanted(const receive_match &match, const receive_route &route) {
 }
 
 // The landing is the user's buffer, which the sender maps. If the datatype has gaps, the sender also gets its plan.
-status land_in_gpu(const receive_match &match, receive_route &route, std::unique_ptr<const sender_buffer> &pulled) {
+status land_in_gpu(const receive_match &match, receive_route &route,
+                   std::unique_ptr<const sender_buffer> &rget_buffer) {
     const request &r = match.receive;
     route.slots = 1;
     if (!r.gapless) {
@@ -90,11 +91,11 @@ status land_in_gpu(const receive_match &match, receive_route &route, std::unique
     if (inline_wanted(match, route))
         route.inline_buffer =
             inline_buffer_for(route.peer_partitions, route.bytes / route.peer_partitions, largest_inline(!r.gapless));
-    route.why_not_pulled =
-        route.inline_buffer ? "it goes inline" : reach_buffer(r, match.sender, *match.words, *route.owner, pulled);
-    route.pulls = pulled != nullptr;
+    route.why_no_rget =
+        route.inline_buffer ? "it goes inline" : reach_buffer(r, match.sender, *match.words, *route.owner, rget_buffer);
+    route.by_rget = rget_buffer != nullptr;
     const std::uint64_t all_bytes = route.inline_buffer ? route.inline_buffer.all
-                                    : route.pulls       ? bytes_with_rts(route.peer_partitions)
+                                    : route.by_rget     ? bytes_with_rts(route.peer_partitions)
                                                         : (chunks_for(route, true).all() + 1) * sizeof(std::uint64_t);
     return route.owner->allocate(all_bytes, r.place.device, route.arrival->region);
 }
@@ -128,7 +129,7 @@ status land_in_host(const receive_match &match, receive_route &route) {
     return route.delivery->allocate(route.landing, flags);
 }
 
-status fill_in(const receive_match &match, receive_route &route, std::unique_ptr<const sender_buffer> &pulled) {
+status fill_in(const receive_match &match, receive_route &route, std::unique_ptr<const sender_buffer> &rget_buffer) {
     route.owner = &route.choice->landing();
     if (route.link.wire != nullptr) route.why_staged = register_buffer(match, route);
     route.in_place = single_copy_wanted(match, route);
@@ -137,7 +138,7 @@ status fill_in(const receive_match &match, receive_route &route, std::unique_ptr
         return route.owner->allocate((route.peer_partitions + 1) * sizeof(std::uint64_t), transport::on_host,
                                      route.arrival->region);
     }
-    if ((route.owner->capabilities() & transport::adopt_buffer) != 0) return land_in_gpu(match, route, pulled);
+    if ((route.owner->capabilities() & transport::adopt_buffer) != 0) return land_in_gpu(match, route, rget_buffer);
     return land_in_host(match, route);
 }
 
@@ -166,7 +167,7 @@ receive_route::~receive_route() {
 }
 
 status make_receive_route(const receive_match &match, std::shared_ptr<const receive_route> &out,
-                          std::unique_ptr<const sender_buffer> &pulled) {
+                          std::unique_ptr<const sender_buffer> &rget_buffer) {
     if (match.choice->taken() == nullptr) return match.choice->why_not;
     const auto made = std::make_shared<receive_route>(match.link, match.choice, match.receive.total_bytes(),
                                                       static_cast<std::uint64_t>(match.sender.partitions));
@@ -177,7 +178,7 @@ status make_receive_route(const receive_match &match, std::shared_ptr<const rece
     made->flags = static_cast<std::uint64_t *>(arrival.address);
     made->flags_on_device = arrival.device != transport::on_host;
     out = made;
-    pulled = std::move(buffer);
+    rget_buffer = std::move(buffer);
     return bad;
 }
 
@@ -188,7 +189,7 @@ status describe(const receive_route &route, const request &receive, accept_body 
     answer.flags.set(accept_flag::in_chunks, route.delivery != nullptr && !route.by_puts());
     answer.flags.set(accept_flag::inline_buffer, bool(route.inline_buffer));
     answer.flags.set(accept_flag::in_place, route.in_place);
-    answer.flags.set(accept_flag::pull, route.pulls);
+    answer.flags.set(accept_flag::rget, route.by_rget);
     if (wire != nullptr) {
         if (auto bad = route.by_puts() ? gpu_wire()->describe(route.landing, answer.landing, answer.landing_supplement)
                                        : wire->describe(route.landing, answer.landing);

@@ -57,7 +57,7 @@ struct receive_route {
 
     const char *path() const { return choice->taken()->name; }
     bool by_puts() const { return registered != nullptr; }
-    landing_kind kind() const { return {in_place, by_puts(), why_staged, slots, why_not_pulled}; }
+    landing_kind kind() const { return {in_place, by_puts(), why_staged, slots, why_no_rget}; }
 
     const peer_link link;
     const std::shared_ptr<const transport::choice> choice;
@@ -75,10 +75,10 @@ struct receive_route {
     inline_buffer_layout inline_buffer;
     std::uint64_t slots = 0;
     landing_room room;
-    bool in_place = false;       // no landing: the sender writes into the user's buffer, in our memory
-    bool pulls = false;          // our kernels may read the send buffer
-    std::string why_staged;      // why the network does not put into the user's buffer, in GPU memory
-    std::string why_not_pulled;  // why our kernels do not read the send buffer
+    bool in_place = false;    // no landing: the sender writes into the user's buffer, in our memory
+    bool by_rget = false;     // our kernels may read the send buffer
+    std::string why_staged;   // why the network does not put into the user's buffer, in GPU memory
+    std::string why_no_rget;  // why our kernels do not read the send buffer
     // By sender's partition: which are copied out. Allocated without being touched: an empty message may have very many.
     std::unique_ptr<std::uint64_t[], void (*)(void *)> taken{nullptr, std::free};
 };
@@ -92,9 +92,9 @@ struct receive_match {
     const sender_words *words;  // null: they cannot be reached, and so nothing was taken
     bool first;                 // no match has been undone before
 };
-// `pulled`: set if our kernels may read the send buffer.
+// `rget_buffer`: set if our kernels may read the send buffer.
 status make_receive_route(const receive_match &match, std::shared_ptr<const receive_route> &out,
-                          std::unique_ptr<const sender_buffer> &pulled);
+                          std::unique_ptr<const sender_buffer> &rget_buffer);
 // For the ACCEPT.
 status describe(const receive_route &route, const request &receive, accept_body &answer);
 

@@ -32,19 +32,19 @@ void offer_buffer(const request &send, send_offer &o, offer_body &m) {
         bad = gpus.allocate(static_cast<std::uint64_t>(send.op.partitions) * sizeof(std::uint64_t), send.place.device,
                             o.wanted);
     if (bad.ok()) bad = gpus.describe(o.wanted, m.wanted);
-    o.pull.why_not = bad.message();
+    o.rget.why_not = bad.message();
     if (bad.ok())
-        m.flags.set(offer_flag::pull);
+        m.flags.set(offer_flag::rget);
     else
         m.send_buffer = m.wanted = {};
 }
 
 }  // namespace
 
-pull_terms pull_terms_of(const request &send) {
-    pull_terms terms;
-    terms.least = least_pulled(send.place.owner == nullptr ? 0 : gpu::costs_of(send.place.device).lone_thread);
-    terms.why_not = send.why_not_pulled(terms.least);
+rget_terms rget_terms_of(const request &send) {
+    rget_terms terms;
+    terms.least = rget_threshold(send.place.owner == nullptr ? 0 : gpu::costs_of(send.place.device).lone_thread);
+    terms.why_not = send.why_no_rget(terms.least);
     if (terms.why_not.empty() && terms.least == 0) terms.why_not = "a thread's stores have not been measured";
     return terms;
 }
@@ -53,8 +53,8 @@ send_offer::~send_offer() {
     if (wanted) place.owner->release(wanted);
 }
 
-offer_body make_offer(const request &send, const pull_terms &pull, std::unique_ptr<const send_offer> &out) {
-    auto o = std::make_unique<send_offer>(send.place, pull);
+offer_body make_offer(const request &send, const rget_terms &rget, std::unique_ptr<const send_offer> &out) {
+    auto o = std::make_unique<send_offer>(send.place, rget);
     offer_body m{.communicator = send.op.members->name,
                  .tag = send.op.tag,
                  .partitions = send.op.partitions,
@@ -71,7 +71,7 @@ offer_body make_offer(const request &send, const pull_terms &pull, std::unique_p
     if (wire == nullptr && bad.ok()) {
         offer_single_copy(send, *o);
         m.flags.set(offer_flag::in_place, o->why_no_single_copy.empty());
-        if (pull.why_not.empty()) offer_buffer(send, *o, m);
+        if (rget.why_not.empty()) offer_buffer(send, *o, m);
     } else if (bad.ok()) {
         o->why_staged = why_staged(send.end_for(*wire, o->gpu_wire));
         m.flags.set(offer_flag::gpu_put, o->gpu_put());

@@ -15,15 +15,15 @@
 namespace mpix {
 
 // Whether kernels of the receiver may read the send buffer (rget.h), as far as is known here.
-struct pull_terms {
-    std::uint64_t least = 0;  // see least_pulled
+struct rget_terms {
+    std::uint64_t least = 0;  // see rget_threshold
     std::string why_not;      // empty: they may
 };
-pull_terms pull_terms_of(const request &send);
+rget_terms rget_terms_of(const request &send);
 
 // Of one send; does not change once it has been made.
 struct send_offer {
-    send_offer(const transport::placement &buffer, const pull_terms &p) : place(buffer), pull(p) {}
+    send_offer(const transport::placement &buffer, const rget_terms &p) : place(buffer), rget(p) {}
     ~send_offer();
     send_offer(const send_offer &) = delete;
     send_offer &operator=(const send_offer &) = delete;
@@ -39,12 +39,12 @@ struct send_offer {
     std::string why_staged;                       // why the network does not read the send buffer in GPU memory
     inline_threshold threshold;                   // if the receive has no gaps
     bool to_packed = false, to_gaps = false;  // the partitions are small enough for an inline buffer of such a receive
-    pull_terms pull;
+    rget_terms rget;
     transport::region wanted;  // in our GPU's memory: the partitions that kernels of the receiver wait for
 };
 
 // The OFFER itself; setup_mutex is held.
-offer_body make_offer(const request &send, const pull_terms &pull, std::unique_ptr<const send_offer> &out);
+offer_body make_offer(const request &send, const rget_terms &rget, std::unique_ptr<const send_offer> &out);
 
 }  // namespace mpix
 

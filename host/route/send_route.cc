@@ -55,12 +55,12 @@ status fill_in(const request &send, const send_offer &offered, const accept_body
     route.chunks = chunks_of(partitions, send.partition_bytes, m.flags.has(accept_flag::in_chunks));
     if (m.flags.has(accept_flag::inline_buffer))
         route.inline_buffer = inline_buffer_for(partitions, send.partition_bytes, send.partition_bytes);
-    const bool pulls = m.flags.has(accept_flag::pull);
-    if (pulls && (!offered.pull.why_not.empty() || transport::by_network(m.landing.transport) ||
-                  m.landing.device == transport::on_host || m.landing_supplement.bytes != 0))
+    const bool by_rget = m.flags.has(accept_flag::rget);
+    if (by_rget && (!offered.rget.why_not.empty() || transport::by_network(m.landing.transport) ||
+                    m.landing.device == transport::on_host || m.landing_supplement.bytes != 0))
         return failure("the receiver wants to read the send buffer, which was not offered");
     const std::uint64_t flags_bytes = route.inline_buffer ? route.inline_buffer.all
-                                      : pulls             ? bytes_with_rts(partitions)
+                                      : by_rget           ? bytes_with_rts(partitions)
                                                           : (route.chunks.all() + 1) * sizeof(std::uint64_t);
     std::uint64_t landing_bytes = route.slots * total;
     memory_span span{0, 0};
@@ -94,9 +94,9 @@ status fill_in(const request &send, const send_offer &offered, const accept_body
     const std::string two_copies = offered.why_no_single_copy.empty()
                                        ? "the receive buffer has gaps, or others cannot write there"
                                        : offered.why_no_single_copy;
-    const std::string not_pulled = !offered.pull.why_not.empty() ? offered.pull.why_not
-                                   : pulls                       ? ""
-                                                                 : "the receiver does not read it, and says why";
+    const std::string no_rget = !offered.rget.why_not.empty() ? offered.rget.why_not
+                                : by_rget                     ? ""
+                                                              : "the receiver does not read it, and says why";
     movement &how = route.how;
     how = choose_movement({.from_gpu = place.owner != nullptr,
                            .gaps = !send.gapless,
@@ -111,8 +111,8 @@ status fill_in(const request &send, const send_offer &offered, const accept_body
                            .two_copies = two_copies,
                            .staged = offered.why_staged,
                            .inline_buffer = route.inline_buffer && offered.goes_inline(),
-                           .not_pulled = not_pulled,
-                           .pull_bytes = offered.pull.least});
+                           .no_rget = no_rget,
+                           .pull_bytes = offered.rget.least});
     if (place.owner != nullptr && how.staged.empty()) route.reads_gpu = offered.gpu_wire;
     if (how.by_kernels && total != 0) {
         const bool gaps = !send.gapless || route.landing_type != nullptr;

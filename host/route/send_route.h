@@ -25,7 +25,7 @@ struct send_route {
     // The landing is the receive buffer, in the receiver's own memory.
     bool in_place() const { return far != nullptr; }
     // Kernels of the receiver may be offered partitions.
-    bool pulls() const { return how.not_pulled.empty(); }
+    bool by_rget() const { return how.no_rget.empty(); }
     bool to_gpu() const { return landing.device != transport::on_host; }
     // Where an epoch's packed message goes, or element 0 of a landing with gaps.
     char *landing_of(std::uint64_t epoch) const;

@@ -38,10 +38,10 @@ sender_buffer::~sender_buffer() {
 
 std::string reach_buffer(const request &receive, const offer &sender, const sender_words &words,
                          const transport::transport &owner, std::unique_ptr<const sender_buffer> &out) {
-    if (!sender.pull) return "the sender does not offer its buffer, and says why";
+    if (!sender.rget) return "the sender does not offer its buffer, and says why";
     const auto partitions = static_cast<std::uint64_t>(sender.partitions);
     const std::uint64_t total = receive.total_bytes(), each = total / partitions;
-    if (std::string why = why_no_pull({receive.place.owner != nullptr, !receive.gapless, receive.op.buffer, each, 0});
+    if (std::string why = why_no_rget({receive.place.owner != nullptr, !receive.gapless, receive.op.buffer, each, 0});
         !why.empty())
         return why;
     if (sender.words.bytes < words_with_answers(partitions)) return "the sender has no room for answers";

@@ -107,7 +107,7 @@ private:
     // Written under setup_mutex and engine. The present match:
     std::shared_ptr<const sender_words> words_;   // null: there is none, or the sender cannot be reached
     std::shared_ptr<const receive_route> route_;  // null: there is none, or the pair cannot work
-    std::unique_ptr<const sender_buffer> pulled_;
+    std::unique_ptr<const sender_buffer> rget_buffer_;
     // Matches that were undone. A kernel may look at their flags, so these stay (null of a pair that could not work);
     // of an active request also a kernel, or another thread's Parrived, at the rest.
     transport::safe_vector<std::shared_ptr<own_region>> former_flags_;

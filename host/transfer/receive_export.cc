@@ -27,13 +27,13 @@ status receive_request::install_on_device() {
         given.told = inline_drain_->told_by_kernels();
     }
     words_view_ = nullptr;
-    if (pulled_ != nullptr) {
+    if (rget_buffer_ != nullptr) {
         why_no_view_ = gpu_view::acquire(device->gpus(), words_->region, device->device(), words_view_).message();
         // Without it no kernel asks for anything, so nothing is offered.
         if (words_view_ != nullptr) {
             char *const view = static_cast<char *>(words_view_->address());
-            given.wanted = static_cast<std::uint64_t *>(pulled_->wanted.address);
-            given.peer_buffer = static_cast<const char *>(pulled_->buffer.address);
+            given.wanted = static_cast<std::uint64_t *>(rget_buffer_->wanted.address);
+            given.peer_buffer = static_cast<const char *>(rget_buffer_->buffer.address);
             given.answers = reinterpret_cast<std::uint64_t *>(view + answers_in_words(route_->peer_partitions));
         }
     }

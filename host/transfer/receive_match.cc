@@ -56,7 +56,7 @@ void receive_request::bind(const offer &sender) {
             pair.sender_has_devices = sender.has_devices;
             match.choice = std::make_shared<transport::choice>(transport::choose(pair));
             match.words = words_.get();
-            status bad = make_receive_route(match, route_, pulled_);
+            status bad = make_receive_route(match, route_, rget_buffer_);
             if (bad.ok()) bad = describe(*route_, *this, answer);
             explain_time(*this, "make and describe what the sender maps", since);
             return bad;
@@ -67,7 +67,7 @@ void receive_request::bind(const offer &sender) {
         } else {
             refusal_ = refused_path;
             route_ = nullptr;
-            pulled_ = nullptr;
+            rget_buffer_ = nullptr;
             refuse(sender, match.choice.get(), answer);
         }
     }
@@ -170,7 +170,7 @@ void receive_request::take_connect(std::uint64_t from, const connect_body &m) {
 
 landing_kind receive_request::landing() const {
     landing_kind now = route_->kind();
-    if (!why_no_view_.empty()) now.not_pulled = why_no_view_;
+    if (!why_no_view_.empty()) now.no_rget = why_no_view_;
     return now;
 }
 
@@ -203,7 +203,7 @@ bool receive_request::undo_match() {
     words_view_ = nullptr;
     why_no_view_.clear();
     route_ = nullptr;
-    pulled_ = nullptr;
+    rget_buffer_ = nullptr;
     words_ = nullptr;
     refusal_ = refused_not;
     failure_ = {};
@@ -223,7 +223,7 @@ void receive_request::on_leave() {
     const std::lock_guard lock(engine);
     take_back_buffer();
     words_view_ = nullptr;
-    pulled_ = nullptr;
+    rget_buffer_ = nullptr;
 }
 
 void receive_request::take_detach(std::uint64_t from) {

@@ -48,14 +48,14 @@ struct plan_mover {
 status send_request::prepare() {
     if (status bad = load_gpu_kernels(); !bad.ok()) return bad;
     const auto n = static_cast<std::uint64_t>(op.partitions);
-    pull_ = pull_terms_of(*this);
-    const std::uint64_t words_bytes = pull_.why_not.empty() ? words_with_answers(n) : answers_in_words(n);
+    rget_ = rget_terms_of(*this);
+    const std::uint64_t words_bytes = rget_.why_not.empty() ? words_with_answers(n) : answers_in_words(n);
     if (status bad = allocate_words(words_bytes - sizeof(mpix_words)); !bad.ok()) return bad;
     home->ring = reinterpret_cast<mpix_ring_entry *>(words + 1);
     return {};
 }
 
-offer_body send_request::make_offer() { return mpix::make_offer(*this, pull_, offer_); }
+offer_body send_request::make_offer() { return mpix::make_offer(*this, rget_, offer_); }
 
 const char *send_request::path_now() const {
     if (route_ != nullptr) return route_->path;
@@ -245,13 +245,13 @@ void send_request::drain() {
         // Acquires the partition's bytes, which the deferring caller released before this entry.
         const mpix_ring_entry entry = detail::load_acquire(&home->ring[ring_taken_ % n]);  // pairs: G1
         if (entry >> 32 != (epoch_ & 0xffffffffu)) break;
-        const bool offered = (entry & MPIX_RING_RTS) != 0;
+        const bool rts = (entry & MPIX_RING_RTS) != 0;
         const std::uint64_t partition = entry & (MPIX_RING_RTS - 1);
-        if (partition < n && offered && pulls() && device != nullptr) {
+        if (partition < n && rts && by_rget() && device != nullptr) {
             make_room();
             ++engine_moves_;
             moving_.push_back({static_cast<int>(partition), false, nullptr, true});
-        } else if (partition < n && !offered)
+        } else if (partition < n && !rts)
             start_move(static_cast<int>(partition), false);
         else  // the ring lies in memory that others can write
             fail("the list of deferred partitions has been overwritten");
@@ -315,11 +315,11 @@ bool send_request::advance() {
     if (posted_ != nullptr && posted_->queue->step()) progress_busy();
     if (clear_to_send()) drain();
     if (!moving_.empty()) progress_busy();
-    if (pulls()) look_for_answers();
+    if (by_rget()) look_for_answers();
     std::erase_if(moving_, [this](const move &m) {
         status bad;
         bool finished = false;  // if memory runs out, it is asked again
-        if (m.offered || !try_step([&] { finished = m.transfer->finished(bad); }) || !finished) return false;
+        if (m.rts || !try_step([&] { finished = m.transfer->finished(bad); }) || !finished) return false;
         if (!bad.ok()) fail(bad);
         finish_move(m);
         return true;

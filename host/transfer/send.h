@@ -68,7 +68,7 @@ private:
         int partition;
         bool for_host;  // by the host's Pready of an exported request: counted when moved
         std::unique_ptr<transport::transfer> transfer;
-        bool offered = false;  // to kernels of the receiver, which have not answered yet
+        bool rts = false;  // kernels of the receiver may read it, and have not answered yet
     };
 
     void undo_match();
@@ -85,7 +85,7 @@ private:
     void start_move(int partition, bool for_host);
     void carry_out(move m);
     void write_into_peer(int partition);
-    bool pulls() const { return route_ != nullptr && route_->pulls(); }
+    bool by_rget() const { return route_ != nullptr && route_->by_rget(); }
     void look_for_answers();
     bool nobody_reads(std::uint64_t partition);
     void finish_move(const move &m);
@@ -99,7 +99,7 @@ private:
 
     const bool alone_ = one_thread_calls();
 
-    pull_terms pull_;
+    rget_terms rget_;
     std::unique_ptr<const send_offer> offer_;  // none before it has joined the setup
 
     // Written under setup_mutex and engine, read under either.

@@ -57,9 +57,8 @@ stall send_request::describe_stall() {
         s.remark += "the receiver has not called MPI_Start";
     else
         s.remark += format("the receiver has called MPI_Start {}, but not for this epoch", times(clear));
-    if (const auto offered = std::count_if(moving_.begin(), moving_.end(), [](const move &m) { return m.offered; });
-        offered != 0)
-        s.remark += format("; {} were offered to the receiver's kernels, which have not read them", offered);
+    if (const auto rts = std::count_if(moving_.begin(), moving_.end(), [](const move &m) { return m.rts; }); rts != 0)
+        s.remark += format("; {} were offered to the receiver's kernels, which have not read them", rts);
     if (!connected && !setup_in_background())
         s.remark += " (the MPI library gave no MPI_THREAD_MULTIPLE: setup progresses only in MPI calls)";
     if (!connected) s.peer = peer_says(*this);

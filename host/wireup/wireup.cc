@@ -97,7 +97,7 @@ void handle_offer(int source, std::uint64_t from, const offer_body &m) {
                          .gpu_put = m.flags.has(offer_flag::gpu_put),
                          .inline_packed = m.flags.has(offer_flag::inline_packed),
                          .inline_to_gaps = m.flags.has(offer_flag::inline_to_gaps),
-                         .pull = m.flags.has(offer_flag::pull),
+                         .rget = m.flags.has(offer_flag::rget),
                          .words = m.words,
                          .buffer = m.send_buffer,
                          .wanted = m.wanted,

@@ -328,7 +328,7 @@ private:
             .refusal = refusal, .partitions = n, .bytes = bytes, .slots = bits & 3, .flags = {bits >> 2}};
         if (bits == 31) {  // of what no message has, what one may have
             accept.slots = 1;
-            accept.flags = {static_cast<std::uint32_t>(accept_flag::pull)};
+            accept.flags = {static_cast<std::uint32_t>(accept_flag::rget)};
         }
         transport::wire_region words, landing, arrival;
         memory_.describe(in_, words);

@@ -34,7 +34,8 @@ RETIRED = {
     r"\b\w*(?:take|store|mail)s?_at_once\b": "wait_inline_fast, store_direct, store_small",
     r"\b(?:store|load|take|gather)_lines?\b": "packets",
     r"\btake_letter\b": "take_inline",
-    # Pull.
+    # Rget.
+    r"\b(?:(?:why_)?not_pulled|why_no_pull|least_pulled|pull_(?:end|terms))\b": "why_no_rget, rget_*",
     r"\b(?:find_offered|read_offered|refuse_offers|reads_offers|await_offers|offers_of|MPIX_RING_OFFERED)\b": "*_rts",
     r"\b(?:words_before|bytes_with)_offers\b": "words_before_rts, bytes_with_rts",
     # Errors, clear-to-send, the end of a request.

@@ -251,11 +251,11 @@ TEST_CASE("each field that can be wrong by itself is refused") {
              b.slots = 1;
              b.flags = flags({in_place, inline_buffer});
          }},
-        {"a pull, and two slots", [&](accept_body &b) { b.flags = flags({pull}); }},
-        {"a pull, and an inline buffer",
+        {"an rget, and two slots", [&](accept_body &b) { b.flags = flags({rget}); }},
+        {"an rget, and an inline buffer",
          [&](accept_body &b) {
              b.slots = 1;
-             b.flags = flags({pull, inline_buffer});
+             b.flags = flags({rget, inline_buffer});
          }},
         {"an unknown flag", [](accept_body &b) { b.flags = {16}; }},
         {"an endless reason", [](accept_body &b) { endless(b.reason); }},
@@ -283,9 +283,9 @@ TEST_CASE("each field that can be wrong by itself is refused") {
     are_refused<answer_body>({{"an endless state", [](answer_body &b) { endless(b.state); }}});
 }
 
-TEST_CASE("a message may come in chunks, to an inline buffer, into the receive buffer, or be pulled") {
+TEST_CASE("a message may come in chunks, to an inline buffer, into the receive buffer, or be read by the receiver") {
     using enum accept_flag;
-    for (const accept_flag flag : {in_chunks, inline_buffer, in_place, pull}) {
+    for (const accept_flag flag : {in_chunks, inline_buffer, in_place, rget}) {
         control_message m = good<accept_body>();
         auto &b = std::get<accept_body>(m.body);
         b.slots = 1;

@@ -230,36 +230,36 @@ TEST_CASE(
     "the receiver's kernels read what lies in GPU memory, in one piece of whole words, and is neither small nor too "
     "large") {
     alignas(8) static char memory[16];
-    const pull_end large{true, false, memory, 4096, 1000};
+    const rget_end large{true, false, memory, 4096, 1000};
     const auto refused = [&large](const auto &change) {
-        pull_end end = large;
+        rget_end end = large;
         change(end);
-        return why_no_pull(end);
+        return why_no_rget(end);
     };
-    CHECK(why_no_pull(large) == "");
-    CHECK(refused([](pull_end &e) { e.on_gpu = false; }) == "the buffer is not GPU memory");
-    CHECK(refused([](pull_end &e) { e.gaps = true; }) == "the buffer has gaps");
+    CHECK(why_no_rget(large) == "");
+    CHECK(refused([](rget_end &e) { e.on_gpu = false; }) == "the buffer is not GPU memory");
+    CHECK(refused([](rget_end &e) { e.gaps = true; }) == "the buffer has gaps");
     const std::string words = "its partitions are not made of whole words of 8 bytes";
-    CHECK(refused([](pull_end &e) { e.partition_bytes = 4100; }) == words);
-    CHECK(refused([](pull_end &e) { e.buffer = memory + 4; }) == words);
-    CHECK(refused([](pull_end &e) { e.buffer = memory + 8; }) == "");
-    CHECK(refused([](pull_end &e) { e.partition_bytes = 992; }) ==
+    CHECK(refused([](rget_end &e) { e.partition_bytes = 4100; }) == words);
+    CHECK(refused([](rget_end &e) { e.buffer = memory + 4; }) == words);
+    CHECK(refused([](rget_end &e) { e.buffer = memory + 8; }) == "");
+    CHECK(refused([](rget_end &e) { e.partition_bytes = 992; }) ==
           "a partition has less than 1000 bytes (MPIX_PULL_BYTES)");
-    CHECK(refused([](pull_end &e) { e.partition_bytes = e.least = 0; }) != "");
-    CHECK(refused([](pull_end &e) { e.partition_bytes = 1024 * 1024; }) == "");
-    CHECK(refused([](pull_end &e) { e.partition_bytes = 1024 * 1024 + 8; }) != "");
+    CHECK(refused([](rget_end &e) { e.partition_bytes = e.least = 0; }) != "");
+    CHECK(refused([](rget_end &e) { e.partition_bytes = 1024 * 1024; }) == "");
+    CHECK(refused([](rget_end &e) { e.partition_bytes = 1024 * 1024 + 8; }) != "");
     config().pull_bytes = {false, 0};
-    CHECK(why_no_pull(large) == "MPIX_PULL_BYTES is 0");
+    CHECK(why_no_rget(large) == "MPIX_PULL_BYTES is 0");
     config().pull_bytes = {false, 500};
-    CHECK(why_no_pull(large) == "");
-    CHECK(least_pulled(300) == 500);
+    CHECK(why_no_rget(large) == "");
+    CHECK(rget_threshold(300) == 500);
     config().pull_bytes = {true, 0};
     config().progress = progress_mode::never;
-    CHECK(why_no_pull(large) == "MPIX_PROGRESS is never");
+    CHECK(why_no_rget(large) == "MPIX_PROGRESS is never");
     config().progress = progress_mode::automatic;
     // Some microseconds of one thread's stores; what could not be measured.
-    CHECK((least_pulled(300) > 300 && least_pulled(300) < 3000));
-    CHECK(least_pulled(0) == 0);
+    CHECK((rget_threshold(300) > 300 && rget_threshold(300) < 3000));
+    CHECK(rget_threshold(0) == 0);
 }
 
 TEST_CASE("kernels leave to the receiver's what these may read, where they store at all") {
@@ -269,7 +269,7 @@ TEST_CASE("kernels leave to the receiver's what these may read, where they store
     r.spent = true;
     CHECK(choose_movement(r).pull_bytes == 0);
     r.spent = false;
-    r.not_pulled = "some reason";
+    r.no_rget = "some reason";
     CHECK(choose_movement(r).pull_bytes == 0);
-    CHECK(choose_movement(r).not_pulled == "some reason");
+    CHECK(choose_movement(r).no_rget == "some reason");
 }

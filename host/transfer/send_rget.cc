@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Pull, the sender's side: partitions that are offered to kernels of the receiver (rget.h).
+// Rget, the sender's side: partitions that are left to kernels of the receiver (rget.h).
 #include "host/transfer/send.h"
 
 #include <mpix/device.cuh>
@@ -28,7 +28,7 @@ void send_request::look_for_answers() {
         reinterpret_cast<const char *>(words) + answers_in_words(static_cast<std::uint64_t>(op.partitions)));
     std::vector<move> ours;
     std::erase_if(moving_, [&](const move &m) {
-        if (!m.offered) return false;
+        if (!m.rts) return false;
         // Pairs with store_release in read_rts: the buffer has been read, and the flag set. A receiver that looks at
         // the flags (MPI_Test) may have gone on to the next epoch, and have answered there that it does not read.
         const std::uint64_t answer = detail::load_acquire(&answers[m.partition]);  // pairs: B3, B4
