@@ -31,8 +31,8 @@ struct configuration {
 #undef MPIX_KNOB
 };
 
-// Reads the environment through `lookup` (which returns null for an unset variable). Of a malformed value the message names
-// the variable.
+// Reads the environment through `lookup` (which returns null for an unset variable). Of a malformed value the message
+// names the variable.
 status read_configuration(const char *(*lookup)(const char *), configuration &out);
 
 // "3,8-11" to {3, 8, 9, 10, 11}; false if malformed.

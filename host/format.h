@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Text formatting: the standard library's where the compiler has it, otherwise the fmt library, which it
-// was made from. Of either only the checking of format strings is compiled into who includes this; the rest is in format.cc.
+// Text formatting: the standard library's where the compiler has it, otherwise the fmt library, which it was made from.
+// Of either only the checking of format strings is compiled into who includes this; the rest is in format.cc.
 #ifndef MPIX_HOST_FORMAT_H
 #define MPIX_HOST_FORMAT_H
 

@@ -22,7 +22,8 @@ void progress_wake();
 void progress_busy();
 // One round: control messages, and some of the attended requests, in turn.
 void progress_poll();
-// The same, in a call that has found nothing complete. The program repeats such calls, so now and then this yields the core.
+// The same, in a call that has found nothing complete. The program repeats such calls, so now and then this yields the
+// core.
 void progress_poll_in_vain();
 
 // The thread's, where it looks for what kernels leave to it, unless MPIX_PROGRESS is always.
@@ -34,14 +35,14 @@ void stop_progress();
 using wait_clock = std::chrono::steady_clock;
 double seconds_since(wait_clock::time_point start);
 
-// Make progress until `done`, but no longer than the configured deadline after `since`, when the call began; then the state
-// of `waits_for` is reported. Before that, a long wait prints one notice, and asks the request's peer for its state.
-// Success once `done`.
+// Make progress until `done`, but no longer than the configured deadline after `since`, when the call began; then the
+// state of `waits_for` is reported. Before that, a long wait prints one notice, and asks the request's peer for its
+// state. Success once `done`.
 status progress_until(const char *call, wait_clock::time_point since, const std::function<bool()> &done,
                       const std::function<request &()> &waits_for);
 
-// Wait for what ends by itself, a copy of the engine or a kernel of ours, but no longer than the configured deadline; then it
-// is said that `what` has not ended, and the answer is false: what it works with must not be given back.
+// Wait for what ends by itself, a copy of the engine or a kernel of ours, but no longer than the configured deadline;
+// then it is said that `what` has not ended, and the answer is false: what it works with must not be given back.
 bool outlast(const char *what, const std::function<bool()> &ended);
 
 // Whether the calling thread may call the MPI library: the progress thread, only with MPI_THREAD_MULTIPLE.

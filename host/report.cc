@@ -24,7 +24,8 @@
 namespace mpix {
 namespace {
 
-// Of fixed size, without a destructor: it must work without memory, and at exit, after the destructors of this thread's objects.
+// Of fixed size, without a destructor: it must work without memory, and at exit, after the destructors of this thread's
+// objects.
 struct last_error {
     int returned, in_status;
     char sentence[MPI_MAX_ERROR_STRING];
@@ -170,7 +171,8 @@ int class_of_caught(char *sentence, std::size_t room) {
     return MPI_ERR_INTERN;
 }
 
-// What mpix and the standard library throw in it. Anything else comes from a callback of the program's, by way of the MPI library.
+// What mpix and the standard library throw in it. Anything else comes from a callback of the program's, by way of the
+// MPI library.
 static bool can_be_ours() {
     try {
         throw;

@@ -27,12 +27,12 @@ constexpr int process_failed = MPIX_ERR_PROC_FAILED;
 constexpr int process_failed = MPI_ERR_OTHER;
 #endif
 
-// The class of a failure: the one that it was made with, else MPI_ERR_NO_MEM if memory ran out, here or in a system call, else
-// MPI_ERR_OTHER. Of success: MPI_SUCCESS.
+// The class of a failure: the one that it was made with, else MPI_ERR_NO_MEM if memory ran out, here or in a system
+// call, else MPI_ERR_OTHER. Of success: MPI_SUCCESS.
 int class_of(const status &what);
 
-// Where the errors of a request are raised, and what it is. The user may have freed its communicator: then `last_handler` is
-// the one that this had last, to be called with `stand_in`.
+// Where the errors of a request are raised, and what it is. The user may have freed its communicator: then
+// `last_handler` is the one that this had last, to be called with `stand_in`.
 struct error_place {
     std::shared_ptr<const communicator> members;  // keeps the handler
     MPI_Comm comm, stand_in;
@@ -50,11 +50,11 @@ int raise(const request &r, const char *call, const status &what);
 int raise_in_status(const request &r, const char *call, const status &first);
 // Between MPI_Init and MPI_Finalize. Any thread may ask.
 bool mpi_is_up();
-// Between MPI_Init and MPI_Finalize. Asks the MPI library only once, in MPI_Init: then any thread may ask, also the progress
-// thread where it may not call the library.
+// Between MPI_Init and MPI_Finalize. Asks the MPI library only once, in MPI_Init: then any thread may ask, also the
+// progress thread where it may not call the library.
 int this_world_rank();
-// Before MPI_Init and after MPI_Finalize there is no error handler: prints the name of `call` and exits, as the MPI libraries
-// do.
+// Before MPI_Init and after MPI_Finalize there is no error handler: prints the name of `call` and exits, as the MPI
+// libraries do.
 void demand_mpi(const char *call);
 // Where there is no request: the handler of `comm`, an argument of the call, or null for MPI_COMM_WORLD.
 int raise(MPI_Comm comm, const char *call, const status &what);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Environment variables and info keys with the prefix of mpix that mpix does not know, and that are most likely misspelt. World
-// rank 0 warns of each once; they are never errors.
+// Environment variables and info keys with the prefix of mpix that mpix does not know, and that are most likely
+// misspelt. World rank 0 warns of each once; they are never errors.
 #ifndef MPIX_HOST_UNKNOWN_NAMES_H
 #define MPIX_HOST_UNKNOWN_NAMES_H
 

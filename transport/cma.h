@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Another process's own memory, on the same node: nothing is mapped, the system copies there for us (process_vm_writev). That
-// takes leave to trace the other process, which containers, Yama and other users do not give; so whoever means to write tries
-// it first.
+// Another process's own memory, on the same node: nothing is mapped, the system copies there for us
+// (process_vm_writev). That takes leave to trace the other process, which containers, Yama and other users do not give;
+// so whoever means to write tries it first.
 #ifndef MPIX_TRANSPORT_CMA_H
 #define MPIX_TRANSPORT_CMA_H
 
@@ -31,7 +31,8 @@ struct peer_memory final : mpix_far_memory {
 // Reads there, so that it is the right process, and writes there. Fails if that cannot be done.
 status reach_memory(const memory_probe &theirs, peer_memory &out);
 
-// Whether the system can reach a buffer of ours that way, as it cannot where memory of devices is mapped. By its first and last byte.
+// Whether the system can reach a buffer of ours that way, as it cannot where memory of devices is mapped. By its first
+// and last byte.
 bool others_may_write(void *buffer, std::uint64_t bytes);
 
 // Whether all of that can be read by writes as above. Slow: for who has to know why one has failed.

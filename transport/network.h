@@ -3,8 +3,8 @@
 // What the host runtime asks of a transport between nodes. Peers are called by numbers of the caller's choosing. A
 // peer's memory is not mapped: bytes are *put* there, and appear in it while its process makes progress.
 //
-// Order: what is put to a peer's words and flags by put_word appears after all bytes that were put to that peer before. Of
-// two values of one word the second stays; different words may come in any order.
+// Order: what is put to a peer's words and flags by put_word appears after all bytes that were put to that peer before.
+// Of two values of one word the second stays; different words may come in any order.
 //
 // Errors: as in transport.h. What fails after the call has returned is the peer's end: lost() says so from then on.
 // Thread safety: every function may be called from any thread. None waits for a peer, as far

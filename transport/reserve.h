@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Memory for steps that must not fail half-way: setup steps that change several tables, callbacks from C, and clean-up. It comes
-// from the heap, and from a reserve if the heap is exhausted. Before a step begins, require_reserve() checks that enough of the
-// reserve is left; if not, nothing has changed, and the step can be repeated later.
+// Memory for steps that must not fail half-way: setup steps that change several tables, callbacks from C, and clean-up.
+// It comes from the heap, and from a reserve if the heap is exhausted. Before a step begins, require_reserve() checks
+// that enough of the reserve is left; if not, nothing has changed, and the step can be repeated later.
 #ifndef MPIX_TRANSPORT_RESERVE_H
 #define MPIX_TRANSPORT_RESERVE_H
 

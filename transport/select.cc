@@ -70,8 +70,8 @@ bool may_share_memory() { return allowed().shm; }
 
 namespace {
 
-// In the order in which they are tried. UCX first: it knows more networks, and says when a peer that we only wait for is
-// gone.
+// In the order in which they are tried. UCX first: it knows more networks, and says when a peer that we only wait for
+// is gone.
 struct known_network {
     transport_id id;
     const char *name;

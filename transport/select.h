@@ -29,8 +29,8 @@ status use_only(const std::string &names);
 // The RDMA device for verbs, as device_spec.h has it; empty: any. Fails if it is malformed. Before anything else, too.
 status use_rdma_device(const std::string &spec);
 
-// Whether UCX may be asked to reach the memory of GPUs itself, and which puts go as messages. Fails if those are too large.
-// Before anything else, too.
+// Whether UCX may be asked to reach the memory of GPUs itself, and which puts go as messages. Fails if those are too
+// large. Before anything else, too.
 status use_ucx(bool for_gpu_memory, std::uint64_t eager_bytes);
 
 // Tests: these are the GPUs, and their memory is host memory, to UCX as well. Before anything else, too.
@@ -44,7 +44,8 @@ network *between_nodes(status &why_not);
 // The same, if it has been in use.
 network *network_in_use();
 
-// A work queue to that peer, of the network in use, for the kernels of `device`, or for host threads (on_host). It stays.
+// A work queue to that peer, of the network in use, for the kernels of `device`, or for host threads (on_host). It
+// stays.
 struct chosen_queue {
     send_queue *queue = nullptr;
     std::string executed_by;  // and why by no NIC

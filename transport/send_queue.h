@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// What the host runtime asks of a work queue to a peer on another node: kernels, or host threads that play them, post to
-// it by themselves (include/mpix/impl/work_queue/post.cuh), and somebody executes it, a NIC or the software HCA.
+// What the host runtime asks of a work queue to a peer on another node: kernels, or host threads that play them, post
+// to it by themselves (include/mpix/impl/work_queue/post.cuh), and somebody executes it, a NIC or the software HCA.
 //
 // Errors: as in transport.h. Thread safety: every function may be called from any thread.
 #ifndef MPIX_TRANSPORT_SEND_QUEUE_H
@@ -41,8 +41,8 @@ struct send_queue {
     virtual status enter(const queue_message &message, std::unique_ptr<queued_message> &out) = 0;
     // A NIC, rung by whom, or the software HCA, for the user.
     virtual std::string executed_by() const = 0;
-    // Execute what was posted, where that is our business, or a good part of it. False: there was nothing to do, or others
-    // are at it.
+    // Execute what was posted, where that is our business, or a good part of it. False: there was nothing to do, or
+    // others are at it.
     virtual bool step() = 0;
     // Blocks below this index are done with. Pairs with the executor's reads of what they name.
     virtual std::uint64_t completed() = 0;

@@ -2,8 +2,8 @@
 //
 // The library's threads. They run in the user's program, so each starts with
 //   - all signals blocked except those that a thread causes itself: the others are the program's;
-//   - a stack as large as the main thread's limit, but at least 64 MiB of address space: an MPI library may call the user's
-//     functions in it, such as the operator of a reduction.
+//   - a stack as large as the main thread's limit, but at least 64 MiB of address space: an MPI library may call the
+//     user's functions in it, such as the operator of a reduction.
 #ifndef MPIX_TRANSPORT_SERVICE_THREAD_H
 #define MPIX_TRANSPORT_SERVICE_THREAD_H
 

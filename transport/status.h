@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// How a function says that it has failed: by one sentence for the user, which names the call and what was wrong. Transports
-// and host return it. The class of the error in MPI's terms is decided in one place, class_of() in host/report.h.
+// How a function says that it has failed: by one sentence for the user, which names the call and what was wrong.
+// Transports and host return it. The class of the error in MPI's terms is decided in one place, class_of() in
+// host/report.h.
 #ifndef MPIX_TRANSPORT_STATUS_H
 #define MPIX_TRANSPORT_STATUS_H
 
@@ -27,8 +28,8 @@ public:
     // The message is on stderr already.
     bool printed() const noexcept { return printed_; }
 
-    // The same failure with `context`, as "while ...: ", in front of its message, or of this class, or printed. Of success:
-    // success.
+    // The same failure with `context`, as "while ...: ", in front of its message, or of this class, or printed. Of
+    // success: success.
     status in_context(std::string_view context) const;
     status of_class(int error_class) const noexcept;
     status after_printing() const noexcept;

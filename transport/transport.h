@@ -104,7 +104,8 @@ struct transport {
     // Small accesses to own or attached memory; return when done.
     virtual status write(void *to, const void *from, std::uint64_t bytes, int device) = 0;
     virtual status read(void *to, const void *from, std::uint64_t bytes, int device) = 0;
-    // One word, behind all words that were posted to the device before, perhaps after the return: flush_words() waits for them.
+    // One word, behind all words that were posted to the device before, perhaps after the return: flush_words() waits
+    // for them.
     virtual status post_word(void *to, std::uint64_t value, int device) {
         return write(to, &value, sizeof value, device);
     }

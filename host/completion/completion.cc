@@ -23,8 +23,8 @@ namespace {
 
 // ---- one of ours ---------------------------------------------------------------------------------------
 
-// Wait until it can be retired, whatever time has passed since the call began. With an error it stays active. `beside` is asked
-// now and then for an error of another request of the call.
+// Wait until it can be retired, whatever time has passed since the call began. With an error it stays active. `beside`
+// is asked now and then for an error of another request of the call.
 template <class Beside>
 status await(request &r, const char *call, wait_clock::time_point since, const Beside &beside) {
     if (!r.active()) return {};
@@ -167,8 +167,8 @@ int retire_all(mixed_array &array, MPI_Status statuses[], int code, bool writes_
     return failed >= 0 ? raise_in_status(*array.mine(failed), call, first) : code;
 }
 
-// One of ours whose epoch has ended with an error, among the next few of the array, so that a look at a long one takes no longer;
-// -1 if there is none.
+// One of ours whose epoch has ended with an error, among the next few of the array, so that a look at a long one takes
+// no longer; -1 if there is none.
 int find_failed(const mixed_array &array, int most_looks, status &why) {
     thread_local unsigned turn = 0;
     for (int looks = std::min(most_looks, array.count()); looks > 0; --looks) {
@@ -179,9 +179,9 @@ int find_failed(const mixed_array &array, int most_looks, status &why) {
     return -1;
 }
 
-// The wait ends, since `failed`, one of ours, has an error. `over`: its epoch has ended with that; otherwise it stays active. The
-// others get some time, so that a program need not come back for what is about to complete; those that are not complete then are
-// pending.
+// The wait ends, since `failed`, one of ours, has an error. `over`: its epoch has ended with that; otherwise it stays
+// active. The others get some time, so that a program need not come back for what is about to complete; those that are
+// not complete then are pending.
 int give_up_all(mixed_array &array, MPI_Request handles[], MPI_Status statuses[], int failed, bool over,
                 const status &why, double patience, const char *call) {
     scratch<int> classes(array.count());
@@ -241,8 +241,8 @@ MPIX_SYMBOL int MPI_Waitall(int count, MPI_Request array_of_requests[], MPI_Stat
     const auto since = wait_clock::now();  // one deadline for all
     for (int i = 0; i < count; ++i) {
         if (array.mine(i) == nullptr) continue;
-        // This one may never complete, however long it is waited for, so the errors of the others are not to wait for it: those of
-        // device code, and of epochs that have ended.
+        // This one may never complete, however long it is waited for, so the errors of the others are not to wait for
+        // it: those of device code, and of epochs that have ended.
         int failed = i;
         bool over = false;
         const auto error_beside = [&] {

@@ -24,9 +24,9 @@ struct control_fifo {
 };
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
 
-// The slots of each FIFO. Processes that share a core take turns of milliseconds. What a process sends in its turn should
-// fit, because the sender keeps the rest, and can put it only when it next gets a turn. So a FIFO has many slots, as long
-// as those of all senders are within a MiB.
+// The slots of each FIFO. Processes that share a core take turns of milliseconds. What a process sends in its turn
+// should fit, because the sender keeps the rest, and can put it only when it next gets a turn. So a FIFO has many
+// slots, as long as those of all senders are within a MiB.
 std::uint64_t fifo_slots(std::size_t senders);
 // The size of an inbox for that many senders: a bit for each FIFO that says whether it has news, and the FIFOs.
 std::uint64_t inbox_bytes(std::size_t senders);

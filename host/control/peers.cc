@@ -105,8 +105,8 @@ void process_table::exchange() {
             neighbours_[static_cast<int>(n.world_rank)] = n;
         world_ranks_.push_back(static_cast<int>(n.world_rank));
     }
-    // All processes must agree: a process that cannot map a peer's memory sends to it by MPI, and the peer must look there.
-    // If containers separate some of them, then also some two that are neighbours in a ring.
+    // All processes must agree: a process that cannot map a peer's memory sends to it by MPI, and the peer must look
+    // there. If containers separate some of them, then also some two that are neighbours in a ring.
     const int next = world_ranks_[(our_place_ + 1) % senders];
     const int shares = own_inbox_ && outbox_to(next) != nullptr;
     int all_share = 0;

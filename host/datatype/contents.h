@@ -27,8 +27,8 @@ struct type_envelope {
 };
 type_envelope envelope_of(MPI_Datatype datatype);
 
-// For types that are not basic. The handles of the parts are valid during the lifetime of this object: MPICH returns the same
-// handle for the same type, Open MPI a new duplicate each time.
+// For types that are not basic. The handles of the parts are valid during the lifetime of this object: MPICH returns
+// the same handle for the same type, Open MPI a new duplicate each time.
 class type_contents {
 public:
     int combiner = MPI_COMBINER_NAMED;

@@ -269,8 +269,8 @@ struct kept {
     }
 };
 
-// Kept with types that the library packs correctly, as long as only small messages are packed: which of these says how many
-// there were. Then a plan, which packs sooner once it is made, is worth its making.
+// Kept with types that the library packs correctly, as long as only small messages are packed: which of these says how
+// many there were. Then a plan, which packs sooner once it is made, is worth its making.
 constexpr std::ptrdiff_t few_uses = 16;
 kept *small_uses() {
     static auto *const all = new kept[few_uses];
@@ -324,8 +324,8 @@ std::mutex &one_at_a_time() {
     return *mutex;
 }
 
-// For types that are not basic. If two threads race, the second finds the first's. Throws bad_alloc if the MPI library does not
-// take it.
+// For types that are not basic. If two threads race, the second finds the first's. Throws bad_alloc if the MPI library
+// does not take it.
 kept &kept_of(MPI_Datatype datatype) {
     if (kept *const found = find_kept(datatype); found != nullptr) return *found;
     auto made = std::make_unique<kept>();
@@ -366,17 +366,18 @@ std::shared_ptr<const plan> make(MPI_Datatype datatype, status &error) {
 
 // The bytes that the library packs in the time that one part of a plan takes to make.
 constexpr double bytes_a_part = 256;
-// Types of at least `large` bytes whose constructor lists its blocks are read only after so many uses, since the lists may be
-// longer than the data.
+// Types of at least `large` bytes whose constructor lists its blocks are read only after so many uses, since the lists
+// may be longer than the data.
 constexpr std::int64_t large = 8192;
 constexpr double uses_of_large = 16;
 // The library packs a message of no more bytes as quickly as a plan does.
 constexpr std::int64_t small = 512;
-// So many numbers of a type's description are read, besides one for each byte; more of a dense type's, which the libraries
-// are likelier to get wrong.
+// So many numbers of a type's description are read, besides one for each byte; more of a dense type's, which the
+// libraries are likelier to get wrong.
 constexpr double few_numbers = 4096, of_dense = 65536;
 
-// `with.mutex` is held. If the library has packed a type and may be wrong about it, it goes on packing it, for consistency.
+// `with.mutex` is held. If the library has packed a type and may be wrong about it, it goes on packing it, for
+// consistency.
 bool library_does(kept &with, MPI_Datatype datatype, int combiner, std::int64_t count) {
     const bool apart = count == 1 || with.facts.extent >= with.facts.true_extent;
     const auto size = static_cast<double>(with.facts.size);

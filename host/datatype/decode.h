@@ -20,14 +20,14 @@ std::shared_ptr<const plan> plan_of(MPI_Datatype datatype, status &error);
 // The plan, if it has been made before; otherwise null.
 std::shared_ptr<const plan> plan_at_hand(MPI_Datatype datatype);
 
-// Whether the MPI library should pack `count` elements of host memory since they are few bytes and it is known to pack them
-// correctly; true only if there is no plan at hand. Then `facts` says what the library reports directly. The type may be
-// uncommitted: the library says so.
+// Whether the MPI library should pack `count` elements of host memory since they are few bytes and it is known to pack
+// them correctly; true only if there is no plan at hand. Then `facts` says what the library reports directly. The type
+// may be uncommitted: the library says so.
 bool library_packs_small(MPI_Datatype datatype, std::int64_t count, type_facts &facts);
 
-// Without a plan at hand: whether the MPI library should pack `count` elements of host memory, either because making the plan
-// would take longer than it would have saved so far, or because no plan is possible (facts.error). Then `facts` is set. Each
-// such call counts towards making the plan.
+// Without a plan at hand: whether the MPI library should pack `count` elements of host memory, either because making
+// the plan would take longer than it would have saved so far, or because no plan is possible (facts.error). Then
+// `facts` is set. Each such call counts towards making the plan.
 bool library_packs_sooner(MPI_Datatype datatype, std::int64_t count, type_facts &facts);
 
 }  // namespace mpix

@@ -16,9 +16,9 @@ struct type_facts {
     std::int64_t size = 0, extent = 0;
     std::int64_t true_lower = 0, true_extent = 0;  // of the bytes that it has
     double parts = 1;                              // of its type map: what making the plan costs
-    // Whether the library's MPI_Pack of one element is known to be correct: true if the blocks are in the order of memory and
-    // the type has none of what the libraries get wrong, which is empty parts, overlaps, blocks in reverse order (Open MPI 4.1
-    // takes dense ones for contiguous), and long double (MPICH does not copy its padding).
+    // Whether the library's MPI_Pack of one element is known to be correct: true if the blocks are in the order of
+    // memory and the type has none of what the libraries get wrong, which is empty parts, overlaps, blocks in reverse
+    // order (Open MPI 4.1 takes dense ones for contiguous), and long double (MPICH does not copy its padding).
     bool library_is_right = true;
     status error;  // why there can be no plan
 };

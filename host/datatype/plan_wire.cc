@@ -39,8 +39,8 @@ std::int64_t bytes_of(const mpix_box &box, std::int64_t size) {
     return box.packed > size - span ? -1 : bytes;
 }
 
-// A table of runs takes each to end where the next begins; of boxes that leave packed bytes out a lookup gives some byte
-// within the span.
+// A table of runs takes each to end where the next begins; of boxes that leave packed bytes out a lookup gives some
+// byte within the span.
 bool fills_packed_side(const plan &type) {
     std::vector<mpix_run> runs = type.loose;
     for (const mpix_box &box : type.boxes) {

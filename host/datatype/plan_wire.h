@@ -19,7 +19,8 @@ std::vector<char> to_bytes(const plan &type);
 // the plan speaks of lies within what span_of says.
 std::shared_ptr<const plan> plan_from_bytes(const void *bytes, std::size_t length, status &error);
 
-// The memory of `elements` elements of a type that has bytes, at least one: bytes [low, high) from the buffer's address on.
+// The memory of `elements` elements of a type that has bytes, at least one: bytes [low, high) from the buffer's address
+// on.
 struct memory_span {
     std::int64_t low, high;
 };

@@ -161,8 +161,8 @@ void copy_row(Memory *memory, Packed *packed, exactly<N> length, const mpix_dime
 
 // `rows` rows of `count` runs: the row's runs are `inner` apart, the rows `outer`.
 //
-// A transpose has the rows' runs far from each other, and the next row's beside them in the same cache lines. It goes by
-// columns of so many runs that their lines are still there for the next row.
+// A transpose has the rows' runs far from each other, and the next row's beside them in the same cache lines. It goes
+// by columns of so many runs that their lines are still there for the next row.
 template <class Way>
 void copy_plane(const Way &way, std::int64_t run, std::int64_t offset, std::int64_t at, const mpix_dimension &inner,
                 std::int64_t count, const mpix_dimension &outer, std::int64_t rows) {

@@ -141,8 +141,8 @@ bool try_pair(int me, int from, int to, const arguments &a, std::vector<char> &b
     return code == MPI_SUCCESS;
 }
 
-// If the launcher belongs to the other MPI library, each process is rank 0 of 1. That launcher sets the number of processes in
-// the environment.
+// If the launcher belongs to the other MPI library, each process is rank 0 of 1. That launcher sets the number of
+// processes in the environment.
 std::string foreign_launcher() {
 #if defined(OPEN_MPI)
     constexpr const char *ranks = "PMI_SIZE", *launcher = "MPICH";

@@ -58,8 +58,8 @@ std::string version_name(std::uint64_t version) {
 }
 
 // Of all processes; a failure if they are not the same. What this sends is the same in all versions, and is sent before
-// anything else. It does not block: a process that runs without mpix never comes, and this is to be said; and the blocking
-// collective that such a process calls first is not to be taken for it.
+// anything else. It does not block: a process that runs without mpix never comes, and this is to be said; and the
+// blocking collective that such a process calls first is not to be taken for it.
 status compare_versions() {
     constexpr std::uint64_t mine = std::uint64_t{MPIX_VERSION_MAJOR} << 56 | std::uint64_t{MPIX_VERSION_MINOR} << 48 |
                                    std::uint64_t{MPIX_VERSION_PATCH} << 32 | control_magic;
@@ -123,8 +123,9 @@ int begin(init_call asked, int *argc, char ***argv, int required, int *provided)
     refuse_foreign_library();
     find_tools();
     status bad = read_environment();
-    // The setup of exported requests must get on while the user's thread sits in a kernel or in cudaStreamSynchronize. Between
-    // nodes it goes by MPI, so there the progress thread needs MPI_THREAD_MULTIPLE, which makes all traffic dearer.
+    // The setup of exported requests must get on while the user's thread sits in a kernel or in cudaStreamSynchronize.
+    // Between nodes it goes by MPI, so there the progress thread needs MPI_THREAD_MULTIPLE, which makes all traffic
+    // dearer.
     const bool want_multiple =
         config().progress != progress_mode::never && !(transport::may_share_memory() && job_is_on_one_node());
     int code = MPI_SUCCESS;

@@ -29,8 +29,8 @@ inline bool any_of_ours(int n, const MPI_Request *handles) {
     return false;
 }
 
-// The library, or a tool behind mpix, gets only the library's requests, in a separate array without gaps: MPICH 4.0 fails if a
-// null request is beside an incomplete generalized one. Inactive partitioned requests count as null.
+// The library, or a tool behind mpix, gets only the library's requests, in a separate array without gaps: MPICH 4.0
+// fails if a null request is beside an incomplete generalized one. Inactive partitioned requests count as null.
 class mixed_array {
 public:
     mixed_array(int count, const MPI_Request *handles)
@@ -83,8 +83,8 @@ private:
     scratch<MPI_Request> library_;
 };
 
-// The first error that device code has left behind, of those requests of ours of which `looked_at` is true; `place` becomes that
-// request's.
+// The first error that device code has left behind, of those requests of ours of which `looked_at` is true; `place`
+// becomes that request's.
 template <class LookedAt>
 status device_error_in(const mixed_array &array, const LookedAt &looked_at, int &place) {
     for (int i = 0; i < array.count(); ++i) {
@@ -108,8 +108,8 @@ inline MPI_Status *at(MPI_Status *statuses, int i) {
     return statuses == MPI_STATUSES_IGNORE ? MPI_STATUS_IGNORE : statuses + i;
 }
 
-// The statuses of the library's requests, for calls with a status for each request. They start as copies of the user's, since
-// the library does not write all fields.
+// The statuses of the library's requests, for calls with a status for each request. They start as copies of the user's,
+// since the library does not write all fields.
 class library_statuses {
 public:
     library_statuses(const mixed_array &array, MPI_Status *statuses)
@@ -149,8 +149,8 @@ inline void set_error(MPI_Status *status, int error_class) {
     if (status != MPI_STATUS_IGNORE) status->MPI_ERROR = error_class;
 }
 
-// Whether the library's array calls write MPI_SUCCESS to the statuses of requests that have not failed; programs may rely on it.
-// MPI_Waitall does in both libraries.
+// Whether the library's array calls write MPI_SUCCESS to the statuses of requests that have not failed; programs may
+// rely on it. MPI_Waitall does in both libraries.
 #if defined(OPEN_MPI)
 constexpr bool array_calls_write_success = true;
 #else

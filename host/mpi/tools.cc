@@ -37,8 +37,8 @@ const link_map *our_object() { return object_of(&next); }
 
 bool is_program(const link_map *object) { return object->l_prev == nullptr; }
 
-// A non-PIE program that takes a function's address has a PLT stub of that name, which dlsym finds too. It calls the next
-// definition.
+// A non-PIE program that takes a function's address has a PLT stub of that name, which dlsym finds too. It calls the
+// next definition.
 bool is_stub(const void *function) {
     Dl_info info;
     void *symbol = nullptr;
@@ -85,8 +85,8 @@ std::string remedy(const link_map *object) {
 
 std::string name_of(const link_map *object) { return is_program(object) ? "the program itself" : object->l_name; }
 
-// The next definition, if it is a tool's: not the MPI library's, which is called as PMPI_, nor that of a second mpix, built into
-// the program.
+// The next definition, if it is a tool's: not the MPI library's, which is called as PMPI_, nor that of a second mpix,
+// built into the program.
 void *tool_function(const char *name, const char *library_name) {
     void *const found = dlsym(RTLD_NEXT, name);
     const link_map *const object = object_of(found);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Other libraries that interpose MPI calls ("tools"), such as profilers. A tool behind mpix sees the calls that mpix passes on. A
-// tool in front must pass its calls on to mpix, by RTLD_NEXT: to PMPI_Wait a partitioned request is inactive.
+// Other libraries that interpose MPI calls ("tools"), such as profilers. A tool behind mpix sees the calls that mpix
+// passes on. A tool in front must pass its calls on to mpix, by RTLD_NEXT: to PMPI_Wait a partitioned request is
+// inactive.
 #ifndef MPIX_HOST_MPI_TOOLS_H
 #define MPIX_HOST_MPI_TOOLS_H
 
@@ -11,8 +12,8 @@
 
 namespace mpix {
 
-// The functions that calls are passed on to: the MPI library's, or those of a tool behind mpix. mpix itself calls the library by
-// PMPI_ names, so the tool sees neither these calls nor handles of partitioned requests.
+// The functions that calls are passed on to: the MPI library's, or those of a tool behind mpix. mpix itself calls the
+// library by PMPI_ names, so the tool sees neither these calls nor handles of partitioned requests.
 struct next_functions {
 #define MPIX_PASSED_ON(name) decltype(&PMPI_##name) name = PMPI_##name;
 #define MPIX_OWN(name)

@@ -3,8 +3,8 @@
 // MPI_Pack, MPI_Unpack, MPI_Pack_size, and their stream-ordered variants. The packed form is that of the MPI libraries
 // on machines of one kind: the bytes of the basic elements one after another.
 //
-// The MPI library packs types that have no plan, small messages, and types of many blocks until they are used often enough for a
-// plan to pay; but not if the call names GPU memory, which the library may not support.
+// The MPI library packs types that have no plan, small messages, and types of many blocks until they are used often
+// enough for a plan to pay; but not if the call names GPU memory, which the library may not support.
 #include <mpi.h>
 #include <mpix/mpix.h>
 
@@ -66,8 +66,8 @@ status check(const call &c) {
     return {};
 }
 
-// The plan, the room, and where the buffers are. Without a plan the MPI library packs: if `why_not` is success, since a plan does
-// not pay yet; otherwise since no plan is possible.
+// The plan, the room, and where the buffers are. Without a plan the MPI library packs: if `why_not` is success, since a
+// plan does not pay yet; otherwise since no plan is possible.
 status prepare(const call &c, work &out, status &why_not) {
     type_facts facts;
     bool by_library = library_packs_small(c.datatype, c.count, facts);

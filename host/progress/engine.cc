@@ -123,9 +123,9 @@ bool round() {
     return advance_some();
 }
 
-// A kernel that waits prints nothing, and the host may be in cudaStreamSynchronize. So the progress thread prints which request
-// has had no partner for a long time: once, and only if no call has printed a notice, for which it leaves twice the time. Half-way
-// there it asks the peer which requests the peer has.
+// A kernel that waits prints nothing, and the host may be in cudaStreamSynchronize. So the progress thread prints which
+// request has had no partner for a long time: once, and only if no call has printed a notice, for which it leaves twice
+// the time. Half-way there it asks the peer which requests the peer has.
 void notice_unmatched_request() {
     static std::uint64_t asked_for = 0;
     if (state().noticed.load(std::memory_order_relaxed) || state().waits.load(std::memory_order_relaxed) != 0) return;
@@ -281,7 +281,8 @@ bool outlast(const char *what, const std::function<bool()> &ended) {
 
 status progress_until(const char *call, wait_clock::time_point since, const std::function<bool()> &done,
                       const std::function<request &()> &waits_for) {
-    // The start of the call that has printed a notice: a call on several requests comes here for each, but prints only one.
+    // The start of the call that has printed a notice: a call on several requests comes here for each, but prints only
+    // one.
     static thread_local wait_clock::time_point noticed;
     if (done()) return {};
     // Setup needs control messages, so do not spin without polling for them.

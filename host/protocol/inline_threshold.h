@@ -2,8 +2,8 @@
 //
 // Between two GPUs that map each other: up to which size partitions go by the receiver's inline buffer. There, each
 // byte costs two on the link, and is copied out. A store straight into the receive buffer needs a fence instead. This
-// is decided in three places: here the limit; in send_offer.cc (make_offer) and receive_route.cc (inline_wanted) whether
-// the pair gets an inline buffer; in mpix/impl/send/pready.cuh whether a group uses it for a partition.
+// is decided in three places: here the limit; in send_offer.cc (make_offer) and receive_route.cc (inline_wanted)
+// whether the pair gets an inline buffer; in mpix/impl/send/pready.cuh whether a group uses it for a partition.
 #ifndef MPIX_HOST_PROTOCOL_INLINE_THRESHOLD_H
 #define MPIX_HOST_PROTOCOL_INLINE_THRESHOLD_H
 
@@ -28,8 +28,8 @@ struct inline_costs {
 inline_costs costs_of(const gpu::inline_times &times);
 
 // The range of MPIX_INLINE_BYTES=auto. The largest size is what a block of 512 threads may store to an inline buffer. A
-// partition that has one is not read by the receiver, so with a higher limit, larger blocks would gain less than a single thread
-// would lose.
+// partition that has one is not read by the receiver, so with a higher limit, larger blocks would gain less than a
+// single thread would lose.
 constexpr std::uint64_t least_inline_bytes = 1024, most_inline_bytes = 16 * 1024;
 // Used until something has been measured.
 constexpr std::uint64_t usual_inline_bytes = 8 * 1024;

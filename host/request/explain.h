@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// MPIX_EXPLAIN: a table on stderr for each request, once its pair is decided: what could carry it, what does, and who moves
-// the bytes. It says what was decided elsewhere (select.h, protocol/select.h), and decides nothing.
+// MPIX_EXPLAIN: a table on stderr for each request, once its pair is decided: what could carry it, what does, and who
+// moves the bytes. It says what was decided elsewhere (select.h, protocol/select.h), and decides nothing.
 #ifndef MPIX_HOST_REQUEST_EXPLAIN_H
 #define MPIX_HOST_REQUEST_EXPLAIN_H
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// A long wait asks the peer for the state of the other request of the pair, or for its unmatched requests. The peer answers when
-// it makes progress; if it does not, the report says so.
+// A long wait asks the peer for the state of the other request of the pair, or for its unmatched requests. The peer
+// answers when it makes progress; if it does not, the report says so.
 #ifndef MPIX_HOST_REQUEST_INQUIRY_H
 #define MPIX_HOST_REQUEST_INQUIRY_H
 

@@ -11,8 +11,8 @@
 namespace mpix {
 namespace {
 
-// System calls that read or write one aligned word and fail with EFAULT if they cannot; any other result means that they could.
-// (process_vm_readv also fails for device memory that is mapped for the CPU.)
+// System calls that read or write one aligned word and fail with EFAULT if they cannot; any other result means that
+// they could. (process_vm_readv also fails for device memory that is mapped for the CPU.)
 constexpr std::uintptr_t word = 8;
 std::uintptr_t aligned(const void *address) { return reinterpret_cast<std::uintptr_t>(address) / word * word; }
 

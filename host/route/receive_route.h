@@ -79,7 +79,8 @@ struct receive_route {
     bool by_rget = false;     // our kernels may read the send buffer
     std::string why_staged;   // why the network does not put into the user's buffer, in GPU memory
     std::string why_no_rget;  // why our kernels do not read the send buffer
-    // By sender's partition: which are copied out. Allocated without being touched: an empty message may have very many.
+    // By sender's partition: which are copied out. Allocated without being touched: an empty message may have very
+    // many.
     std::unique_ptr<std::uint64_t[], void (*)(void *)> taken{nullptr, std::free};
 };
 

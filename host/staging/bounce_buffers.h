@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Page-locked buffers of one chunk each, through which GPU memory goes to the network. They stay until the process ends:
-// unlocking memory would wait for the user's kernels.
+// Page-locked buffers of one chunk each, through which GPU memory goes to the network. They stay until the process
+// ends: unlocking memory would wait for the user's kernels.
 #ifndef MPIX_HOST_STAGING_BOUNCE_BUFFERS_H
 #define MPIX_HOST_STAGING_BOUNCE_BUFFERS_H
 

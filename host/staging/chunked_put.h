@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// A partition of a send on its way over a network, chunk by chunk, with the flag of each behind it. GPU memory that the network
-// does not read itself goes through bounce buffers: while one chunk is read from the GPU the ones before are on the network.
+// A partition of a send on its way over a network, chunk by chunk, with the flag of each behind it. GPU memory that the
+// network does not read itself goes through bounce buffers: while one chunk is read from the GPU the ones before are on
+// the network.
 #ifndef MPIX_HOST_STAGING_CHUNKED_PUT_H
 #define MPIX_HOST_STAGING_CHUNKED_PUT_H
 
@@ -30,7 +31,8 @@ struct remote_message {
 // Driven by calls of finished(), from one thread at a time.
 class chunked_put final : public transport::transfer {
 public:
-    // From memory that the network reads, and that stays as it is until this has finished: the partition's packed bytes.
+    // From memory that the network reads, and that stays as it is until this has finished: the partition's packed
+    // bytes.
     chunked_put(const remote_message &to, std::uint64_t partition, const char *from);
     // From such memory of its own, on the host.
     chunked_put(const remote_message &to, std::uint64_t partition, std::vector<char> packed);

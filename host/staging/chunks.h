@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// A message that comes over a network and ends in GPU memory travels in chunks, each with an arrival flag of its own: the
-// first ones go on to the GPU while the others are still under way. To host memory a partition is one chunk.
+// A message that comes over a network and ends in GPU memory travels in chunks, each with an arrival flag of its own:
+// the first ones go on to the GPU while the others are still under way. To host memory a partition is one chunk.
 #ifndef MPIX_HOST_STAGING_CHUNKS_H
 #define MPIX_HOST_STAGING_CHUNKS_H
 

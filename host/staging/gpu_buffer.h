@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// A user's buffer in GPU memory, as the progress engine moves packed bytes out of it and into it by way of page-locked host
-// memory.
+// A user's buffer in GPU memory, as the progress engine moves packed bytes out of it and into it by way of page-locked
+// host memory.
 #ifndef MPIX_HOST_STAGING_GPU_BUFFER_H
 #define MPIX_HOST_STAGING_GPU_BUFFER_H
 
@@ -25,8 +25,8 @@ struct locked_memory {
     char *host = nullptr, *view = nullptr;
 };
 
-// Packed bytes [begin, begin + bytes) of the buffer, to and from where `packed` is; without gaps by the copy engine, else
-// by a kernel. `bytes` is not 0.
+// Packed bytes [begin, begin + bytes) of the buffer, to and from where `packed` is; without gaps by the copy engine,
+// else by a kernel. `bytes` is not 0.
 status start_reading(const gpu_buffer &from, std::uint64_t begin, std::uint64_t bytes, locked_memory packed,
                      std::unique_ptr<transport::transfer> &out);
 status start_writing(const gpu_buffer &to, std::uint64_t begin, std::uint64_t bytes, locked_memory packed,

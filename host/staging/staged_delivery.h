@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// What a network has brought into host memory goes on to the user's buffer in GPU memory, where it has not put it already,
-// and kernels are told by arrival flags of their own, in the GPU's memory: one for each of the sender's partitions, then
-// one for the whole message.
+// What a network has brought into host memory goes on to the user's buffer in GPU memory, where it has not put it
+// already, and kernels are told by arrival flags of their own, in the GPU's memory: one for each of the sender's
+// partitions, then one for the whole message.
 #ifndef MPIX_HOST_STAGING_STAGED_DELIVERY_H
 #define MPIX_HOST_STAGING_STAGED_DELIVERY_H
 
@@ -25,7 +25,8 @@ public:
     staged_delivery(const staged_delivery &) = delete;
     staged_delivery &operator=(const staged_delivery &) = delete;
 
-    // The landing is the buffer itself, or host memory. Page-locks that; whoever releases it gives back the view (release_view), for that may wait for kernels.
+    // The landing is the buffer itself, or host memory. Page-locks that; whoever releases it gives back the view
+    // (release_view), for that may wait for kernels.
     status allocate(const transport::region &landing, const transport::region &arrival);
 
     // Begin to copy what has arrived, and tell of what has been copied.
@@ -38,8 +39,8 @@ public:
     bool copying() const { return !copies_.empty(); }
     // After an error: nothing is being copied any more.
     bool idle();
-    // Wait for that, and give back the flags. False: it is not so by the stall deadline, so neither the landing nor its view
-    // must be given back.
+    // Wait for that, and give back the flags. False: it is not so by the stall deadline, so neither the landing nor its
+    // view must be given back.
     bool end();
 
     std::uint64_t *flags() const { return static_cast<std::uint64_t *>(flags_.address); }

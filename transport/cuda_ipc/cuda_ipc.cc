@@ -433,8 +433,8 @@ private:
         return error == cudaSuccess ? status{} : cuda_error("cudaMemcpyAsync", error);
     }
 
-    // The runtime makes a context, of hundreds of MiB on the GPU, to say what an address is; the driver does not, and knows
-    // none while the program leaves the GPUs alone. Later the runtime is quicker.
+    // The runtime makes a context, of hundreds of MiB on the GPU, to say what an address is; the driver does not, and
+    // knows none while the program leaves the GPUs alone. Later the runtime is quicker.
     bool known_to_cuda(const void *address) {
         if (in_use_.load(std::memory_order_relaxed)) return true;
         using get_attribute = int (*)(void *, int, unsigned long long);

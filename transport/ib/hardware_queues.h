@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Work queues that a NIC executes: to each peer a connection of its own beside the network's, on the network's device and in
-// its protection domain, so that the keys of what the network describes are good for both. It belongs to one executor.
+// Work queues that a NIC executes: to each peer a connection of its own beside the network's, on the network's device
+// and in its protection domain, so that the keys of what the network describes are good for both. It belongs to one
+// executor.
 //
 // Thread safety: every function may be called from any thread.
 #ifndef MPIX_TRANSPORT_IB_HARDWARE_QUEUES_H

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// libibverbs, loaded when it is first asked for: programs on one node neither need it nor pay for it. (Posting and polling
-// are calls through the device's context, and need no symbol.)
+// libibverbs, loaded when it is first asked for: programs on one node neither need it nor pay for it. (Posting and
+// polling are calls through the device's context, and need no symbol.)
 #ifndef MPIX_TRANSPORT_IB_IBVERBS_LIBRARY_H
 #define MPIX_TRANSPORT_IB_IBVERBS_LIBRARY_H
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// What the backends on libibverbs have in common: by which port of a device its peers are reached, what an end of a reliable
-// connection tells the other one, and the way of a queue pair from its making to where it sends.
+// What the backends on libibverbs have in common: by which port of a device its peers are reached, what an end of a
+// reliable connection tells the other one, and the way of a queue pair from its making to where it sends.
 #ifndef MPIX_TRANSPORT_IB_RC_H
 #define MPIX_TRANSPORT_IB_RC_H
 

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Reliable connections of libibverbs, one queue pair a peer, posted to by the CPU: RDMA writes into registered memory of
-// processes on other nodes. Any RDMA device that has them will do, Soft-RoCE included.
+// Reliable connections of libibverbs, one queue pair a peer, posted to by the CPU: RDMA writes into registered memory
+// of processes on other nodes. Any RDMA device that has them will do, Soft-RoCE included.
 //
 // Words behind bytes: the writes of one queue pair are executed in the order in which they are posted, and no memory is
 // registered with relaxed ordering, so none overtakes another on the way to the receiver's memory.
 //
 // What is put waits in a list of ours while the queue pair is full: nobody waits for a peer.
 //
-// The class is in three files: verbs.cc has the device and the registered memory, connections.cc the queue pairs, puts.cc what is
-// put.
+// The class is in three files: verbs.cc has the device and the registered memory, connections.cc the queue pairs,
+// puts.cc what is put.
 #ifndef MPIX_TRANSPORT_IB_VERBS_NETWORK_H
 #define MPIX_TRANSPORT_IB_VERBS_NETWORK_H
 

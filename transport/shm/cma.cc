@@ -59,8 +59,8 @@ int open_process(std::int64_t pid) {
 #endif
 }
 
-// The thread that calls does the copy, inside of the system: so what it publishes next is behind the bytes. The number of a
-// process that has ended may be another's already.
+// The thread that calls does the copy, inside of the system: so what it publishes next is behind the bytes. The number
+// of a process that has ended may be another's already.
 int write_there(const mpix_far_memory *self, char *to, const void *from, std::uint64_t bytes) {
     const auto &memory = *static_cast<const peer_memory *>(self);
     pollfd ended{memory.alive, POLLIN, 0};

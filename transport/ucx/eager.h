@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Small puts, and all words, as messages that the receiving process stores itself, in its progress ("eager", as MPI libraries
-// call what they send without asking). Bytes and the words behind them share a message, so that a word waits neither for a
-// fence nor for a flush.
+// Small puts, and all words, as messages that the receiving process stores itself, in its progress ("eager", as MPI
+// libraries call what they send without asking). Bytes and the words behind them share a message, so that a word waits
+// neither for a fence nor for a flush.
 //
-// A message: a head, and records of an address and bytes, padded to 8. Messages of one process are applied in the order of
-// their numbers, whatever order they come in: UCX may have several ways to a peer. Nothing is stored outside of what is exposed.
+// A message: a head, and records of an address and bytes, padded to 8. Messages of one process are applied in the order
+// of their numbers, whatever order they come in: UCX may have several ways to a peer. Nothing is stored outside of what
+// is exposed.
 //
 // One thread at a time.
 #ifndef MPIX_TRANSPORT_UCX_EAGER_H
@@ -43,7 +44,8 @@ struct eager_record {
 // Of a message, the records so far.
 class eager_outbox {
 public:
-    // A message has about so many bytes: what UCX sends as one piece, over TCP too (UCX 1.13, UCX_TCP_TX_SEG_SIZE: 8 KiB).
+    // A message has about so many bytes: what UCX sends as one piece, over TCP too (UCX 1.13, UCX_TCP_TX_SEG_SIZE: 8
+    // KiB).
     static constexpr std::size_t usual_bytes = 8000;
 
     void put(std::uint64_t address, const void *from, std::size_t bytes) {
@@ -63,7 +65,8 @@ public:
     // The message, numbered.
     std::vector<std::uint8_t> take(std::uint64_t sender);
     void clear() { message_.clear(); }
-    // So many messages were taken when the last was that stores something: those have to be applied for all that to be there.
+    // So many messages were taken when the last was that stores something: those have to be applied for all that to be
+    // there.
     std::uint64_t storing() const { return storing_; }
 
 private:

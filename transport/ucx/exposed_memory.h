@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Memory of ours that peers may put to, as UCX knows it, and how they are told of it. Of host memory a whole mapping is
-// registered, however many regions of it are described; of GPU memory each buffer by itself, since an address that the user has
-// given back may come to be another allocation's.
+// registered, however many regions of it are described; of GPU memory each buffer by itself, since an address that the
+// user has given back may come to be another allocation's.
 //
 // One thread at a time.
 #ifndef MPIX_TRANSPORT_UCX_EXPOSED_MEMORY_H

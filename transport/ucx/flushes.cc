@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Puts, by UCX or as messages; the words behind them, which wait until a flush has confirmed what UCX puts; and the flushes.
+// Puts, by UCX or as messages; the words behind them, which wait until a flush has confirmed what UCX puts; and the
+// flushes.
 #include <algorithm>
 #include <new>
 
@@ -159,8 +160,8 @@ void ucx_network::end_flush(peer_process &p, ucs_status_t s) {
 
 // ---- waits ----
 
-// Of all words and bytes given to us for a peer so far: first those words have to be begun; begin() then notes what is under
-// way, and look() says whether that is done.
+// Of all words and bytes given to us for a peer so far: first those words have to be begun; begin() then notes what is
+// under way, and look() says whether that is done.
 struct ucx_network::wait_for_all : transfer {
     ucx_network &owner;
     peer_process &p;  // maps do not move what they hold

@@ -37,8 +37,8 @@ status ucx_network::begin() {
     ucp_config_t *config = nullptr;
     if (const ucs_status_t s = ucp_.ucp_config_read(nullptr, nullptr, &config); s != UCS_OK)
         return error("ucp_config_read", s);
-    // Its copies by CUDA IPC do not end while kernels of both processes wait for them (seen with 1.22). Who names transports
-    // himself may know better.
+    // Its copies by CUDA IPC do not end while kernels of both processes wait for them (seen with 1.22). Who names
+    // transports himself may know better.
     if (options_.gpu_memory && std::getenv("UCX_TLS") == nullptr)
         if (const ucs_status_t s = ucp_.ucp_config_modify(config, "TLS", "^cuda_ipc"); s != UCS_OK) {
             ucp_.ucp_config_release(config);

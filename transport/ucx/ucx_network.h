@@ -3,14 +3,14 @@
 // UCX: puts into registered memory of processes on other nodes, over whatever network it finds. One worker a process,
 // which one thread at a time is in (a mutex, not UCX's own locks, so that completions are seen by whoever asks).
 //
-// Words, and puts of few bytes, go as active messages, which the receiving process stores in order (eager.h). More bytes are
-// put by UCX, into registered memory; words behind them wait in a list until a flush has confirmed them: a round trip more.
-// (ucp_worker_fence would order puts, not messages; and since 1.16 it waits for all puts to have arrived, and so for peers
-// that are not in UCX just now.)
+// Words, and puts of few bytes, go as active messages, which the receiving process stores in order (eager.h). More
+// bytes are put by UCX, into registered memory; words behind them wait in a list until a flush has confirmed them: a
+// round trip more. (ucp_worker_fence would order puts, not messages; and since 1.16 it waits for all puts to have
+// arrived, and so for peers that are not in UCX just now.)
 //
-// The class is in four files: ucx.cc has its beginning, progress and end, and the GPU memory; peers.cc the peers with their
-// endpoints and the keys of their memory; messages.cc what goes as eager messages; flushes.cc puts by UCX, waiting words, and the
-// flushes that confirm them.
+// The class is in four files: ucx.cc has its beginning, progress and end, and the GPU memory; peers.cc the peers with
+// their endpoints and the keys of their memory; messages.cc what goes as eager messages; flushes.cc puts by UCX,
+// waiting words, and the flushes that confirm them.
 #ifndef MPIX_TRANSPORT_UCX_UCX_NETWORK_H
 #define MPIX_TRANSPORT_UCX_UCX_NETWORK_H
 
@@ -128,8 +128,8 @@ private:
     status begin();
     void abandon();
     void needs_progress(peer_process &p);
-    // What is left for progress: words whose bytes may be confirmed by now, a question of the peer's, and its end if it has sent
-    // what cannot be read. `mutex_` is held.
+    // What is left for progress: words whose bytes may be confirmed by now, a question of the peer's, and its end if it
+    // has sent what cannot be read. `mutex_` is held.
     void progress_peer(peer_process &p);
     ucs_memory_type_t gpu_type() const { return options_.fake_gpus ? UCS_MEMORY_TYPE_HOST : UCS_MEMORY_TYPE_CUDA; }
 

@@ -27,8 +27,8 @@ using namespace mpix::detail;
 
 constexpr std::uint32_t log_blocks = 8;  // of the send queue; who finds it full leaves the partition to the engine
 
-// Puts. What goes to one peer by a network's words appears behind all that was put there before, so the order of the queue
-// is kept; and once the peer is lost, nothing gets there any more.
+// Puts. What goes to one peer by a network's words appears behind all that was put there before, so the order of the
+// queue is kept; and once the peer is lost, nothing gets there any more.
 class put_backend final : public hca_backend {
 public:
     explicit put_backend(network &wire) : wire_(wire) {}

@@ -19,8 +19,8 @@ using namespace mpix::detail;
 
 namespace {
 
-// Vendor's syndromes: a ConnectX-6 says this of flushed entries; the other one is ours, so that a report tells who found
-// the error.
+// Vendor's syndromes: a ConnectX-6 says this of flushed entries; the other one is ours, so that a report tells who
+// found the error.
 constexpr std::uint8_t vendor_flushed = 0xf9, vendor_software = 0x5a;
 
 }  // namespace
@@ -161,7 +161,8 @@ void hca_queue::write_entry(const hca_operation &op, syndrome outcome, std::uint
     entry->vendor_syndrome = vendor;
     entry->syndrome = outcome;
     MPIX_ON_HCA_STEP();
-    // The rest of the entry first, our reads of the payload, and what was done to the slots. Pairs with fence_acquire in
+    // The rest of the entry first, our reads of the payload, and what was done to the slots. Pairs with fence_acquire
+    // in
     // poll_queue. pairs: Q5
     store_release(const_cast<std::uint64_t *>(cqe_tail(entry)),
                   cqe_tail(to_be32(static_cast<std::uint32_t>(op.opcode_) << 24 | rings_.qpn),
@@ -248,8 +249,8 @@ bool software_hca::step_all() {
 }
 
 void software_hca::serve() {
-    // Spin while there is work, then yield, then sleep: others may need the core more. Few yields: on a busy machine a thread that
-    // yields runs again only after all others, one that wakes up from sleep sooner.
+    // Spin while there is work, then yield, then sleep: others may need the core more. Few yields: on a busy machine a
+    // thread that yields runs again only after all others, one that wakes up from sleep sooner.
     constexpr int spins = 200, yields = 232;
     for (int idle = 0; !ending_.load(std::memory_order_relaxed);) {
         // A mutex is not fair: leave it to others for a moment.

@@ -102,7 +102,9 @@ public:
     hca_queue(const mpix_queue_rings &rings, const key_table &local_keys, hca_backend &backend,
               std::uint64_t first_block = 0, std::uint64_t first_entry = 0);
 
-    /** Complete what has finished and execute what was handed over, `most` entries; false if there was nothing to do. */
+    /**
+     * Complete what has finished and execute what was handed over, `most` entries; false if there was nothing to do.
+     */
     bool step(unsigned most = 1);
 
     /** As step(), until it has nothing to do. */

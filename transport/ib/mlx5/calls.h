@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The functions of libibverbs, libmlx5 and CUDA by which a queue pair is opened, as tables: the libraries are loaded when
-// they are first asked for, and a test puts its own in.
+// The functions of libibverbs, libmlx5 and CUDA by which a queue pair is opened, as tables: the libraries are loaded
+// when they are first asked for, and a test puts its own in.
 #ifndef MPIX_TRANSPORT_IB_MLX5_CALLS_H
 #define MPIX_TRANSPORT_IB_MLX5_CALLS_H
 
@@ -45,7 +45,10 @@ struct verbs_calls {
 };
 
 struct gpu_calls {
-    /** Pages of the host become the GPUs'. `registers`: a device's registers, not memory. `already`: somebody had done so. */
+    /**
+     * Pages of the host become the GPUs'. `registers`: a device's registers, not memory. `already`: somebody had done
+     * so.
+     */
     status (*map_pages)(void *pages, std::size_t bytes, bool registers, bool &already) = nullptr;
     void (*unmap_pages)(void *pages) = nullptr;
     /** By which address the GPUs reach what was mapped. */

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// What the host knows of a queue whose completions the posting side takes: it reads along and takes nothing, so a kernel may
-// have ended without having polled.
+// What the host knows of a queue whose completions the posting side takes: it reads along and takes nothing, so a
+// kernel may have ended without having polled.
 //
 //   - What was taken is known from the consumer's record, and how far it went from the report. We go on behind it.
-//   - An entry behind the record is of this lap, or by its owner bit not valid. It may be overwritten while we look, by a
-//     later one of the same connection: that says more than the one before, of the same blocks.
+//   - An entry behind the record is of this lap, or by its owner bit not valid. It may be overwritten while we look, by
+//     a later one of the same connection: that says more than the one before, of the same blocks.
 #ifndef MPIX_TRANSPORT_IB_MLX5_COMPLETION_WATCH_H
 #define MPIX_TRANSPORT_IB_MLX5_COMPLETION_WATCH_H
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Rings the NIC's doorbell for posters that do not reach it: a GPU for which the register's page could not be mapped. It
-// looks at the doorbell record, as the software HCA does; entries, records and completions stay the posters' own.
+// Rings the NIC's doorbell for posters that do not reach it: a GPU for which the register's page could not be mapped.
+// It looks at the doorbell record, as the software HCA does; entries, records and completions stay the posters' own.
 #ifndef MPIX_TRANSPORT_IB_MLX5_DOORBELL_PROXY_H
 #define MPIX_TRANSPORT_IB_MLX5_DOORBELL_PROXY_H
 

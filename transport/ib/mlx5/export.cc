@@ -16,8 +16,8 @@ ibv_qp_init_attr_ex wanted_queue(ibv_pd *domain, ibv_cq *completions, std::uint3
     w.cap.max_send_wr = blocks;
     w.cap.max_recv_wr = 0;
     w.cap.max_send_sge = 1;
-    // The provider adds the largest segments of all operations up before it counts blocks, so that with more inline bytes
-    // it would take two blocks for an entry. What one of ours holds, 28, is a matter of its own length.
+    // The provider adds the largest segments of all operations up before it counts blocks, so that with more inline
+    // bytes it would take two blocks for an entry. What one of ours holds, 28, is a matter of its own length.
     w.cap.max_inline_data = 12;
     w.qp_type = IBV_QPT_RC;
     w.sq_sig_all = 0;

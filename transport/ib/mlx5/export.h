@@ -69,8 +69,8 @@ enum gpu_write_ordering : int { ordering_none = 0, ordering_owner = 100, orderin
 enum class flag_reader { owner_gpu, other_gpu, host };
 
 /**
- * Fails where an arrival flag says nothing of payload, one of the two being in the memory of a GPU. `same_gpu`: both are,
- * of the same one; only then do both take the same way.
+ * Fails where an arrival flag says nothing of payload, one of the two being in the memory of a GPU. `same_gpu`: both
+ * are, of the same one; only then do both take the same way.
  */
 status flags_not_believable(int ordering, bool same_gpu, flag_reader reader);
 

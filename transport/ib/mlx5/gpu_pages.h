@@ -15,8 +15,8 @@
 namespace mpix::transport::mlx5 {
 
 /**
- * Counts who uses a page: the provider puts the doorbell records of many queue pairs on one, and the registers of two. CUDA
- * takes a page once. Any thread may call any function.
+ * Counts who uses a page: the provider puts the doorbell records of many queue pairs on one, and the registers of two.
+ * CUDA takes a page once. Any thread may call any function.
  */
 class gpu_pages {
 public:

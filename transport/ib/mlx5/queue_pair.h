@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// A reliable connection of a ConnectX whose send queue, completion queue, doorbell records and doorbell are ours: threads
-// of the host or of a GPU post to it and poll it as include/mpix/impl/work_queue/queue.cuh does, and libibverbs' own posting
-// and polling are not used.
+// A reliable connection of a ConnectX whose send queue, completion queue, doorbell records and doorbell are ours:
+// threads of the host or of a GPU post to it and poll it as include/mpix/impl/work_queue/queue.cuh does, and
+// libibverbs' own posting and polling are not used.
 //
 //   open         makes the queue pair and exports it
 //   address         goes to the peer, by whatever way the caller has
@@ -56,7 +56,10 @@ public:
 
     /** As this process reaches them; always with the doorbell. */
     const mpix_queue_rings &host_rings() const { return host_; }
-    /** As the posting side reaches them, the GPU behind map_for_gpu; without a doorbell where a doorbell proxy is needed. */
+    /**
+     * As the posting side reaches them, the GPU behind map_for_gpu; without a doorbell where a doorbell proxy is
+     * needed.
+     */
     const mpix_queue_rings &rings() const { return posting_; }
     bell rung_by() const { return bell_; }
     /** Why not by the GPU; success if it is. */
