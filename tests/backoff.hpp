@@ -7,8 +7,8 @@
 #include <chrono>
 #include <thread>
 
-// Call pause() between two polls. On a busy machine a thread that yields runs again only after all others, one that wakes up from
-// sleep sooner. So it yields a few times, and then sleeps.
+// Call pause() between two polls. On a busy machine a thread that yields runs again only after all others, one that
+// wakes up from sleep sooner. So it yields a few times, and then sleeps.
 class backoff {
 public:
     void pause() {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Bandwidth from one GPU to another: a window of messages before an answer of 8 bytes, as OSU's osu_bw. By mpix inside
-// running kernels (flood.cuh), of several numbers of blocks the best one; where a message is large its sender cuts it into
-// partitions of at least 64 KiB, so that several blocks share it. In the same run NCCL's send and receive, one group a
-// window, by events around windows that follow each other in a stream, and the copy engine by hand, one way, by events and
-// without an answer.
+// running kernels (flood.cuh), of several numbers of blocks the best one; where a message is large its sender cuts it
+// into partitions of at least 64 KiB, so that several blocks share it. In the same run NCCL's send and receive, one
+// group a window, by events around windows that follow each other in a stream, and the copy engine by hand, one way, by
+// events and without an answer.
 #include <optional>
 #include <string>
 #include <vector>

@@ -21,12 +21,12 @@ namespace bench {
 
 class command_line {
 public:
-    // `started_by`: what stands before the program's name, "mpirun -n 2 " or nothing; `known`: all the options, and what is
-    // to be said of them.
+    // `started_by`: what stands before the program's name, "mpirun -n 2 " or nothing; `known`: all the options, and
+    // what is to be said of them.
     command_line(const char *started_by, const char *known) : started_by_(started_by), known_(known) {}
 
-    // `--name VALUE`. What is not a whole number of its type, or a number, is refused; whatever else there is to ask of it is
-    // asked in read().
+    // `--name VALUE`. What is not a whole number of its type, or a number, is refused; whatever else there is to ask of
+    // it is asked in read().
     void value(const char *name, std::uint64_t &out) {
         add(name, true, [&out](const char *text) {
             return parsed(text, out, [](const char *from, char **end) { return std::strtoull(from, end, 0); });

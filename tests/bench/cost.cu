@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// What a call costs the kernel that makes it: the time until pready, pready_contribute, parrived and wait_arrived return, by
-// one thread, warp or block that is alone on its GPU; pready by 1 to 2048 callers of one request at the same time; and how
-// much longer a kernel of 10 us takes that asks parrived once in each block.
+// What a call costs the kernel that makes it: the time until pready, pready_contribute, parrived and wait_arrived
+// return, by one thread, warp or block that is alone on its GPU; pready by 1 to 2048 callers of one request at the same
+// time; and how much longer a kernel of 10 us takes that asks parrived once in each block.
 //
-// `prepared`: with what prepare_send or prepare_receive has found out before. `load`: one acquired load of a word in the GPU's
-// memory, the least that asking can take.
+// `prepared`: with what prepare_send or prepare_receive has found out before. `load`: one acquired load of a word in
+// the GPU's memory, the least that asking can take.
 //
-// The way is looked up, not assumed. To have small partitions go direct, the receive is not exported: then it has no inline buffer,
-// though the sender has to find that out.
+// The way is looked up, not assumed. To have small partitions go direct, the receive is not exported: then it has no
+// inline buffer, though the sender has to find that out.
 #include <getopt.h>
 
 #include <cstdlib>
@@ -63,7 +63,7 @@ bool parse(int argc, char **argv, options &o) {
            o.most_callers <= most_callers && optind == argc;
 }
 
-// ---- figures ---------------------------------------------------------------------------------------------------------
+// ---- figures --------------------------------------------------------------------------------------------------------
 
 struct quartiles {
     double low = 0, middle = 0, high = 0;
@@ -84,7 +84,7 @@ struct figures {
     }
 };
 
-// ---- two requests ----------------------------------------------------------------------------------------------------
+// ---- two requests ---------------------------------------------------------------------------------------------------
 
 // One end of a message: the sender's or the receiver's.
 class end_of_message {

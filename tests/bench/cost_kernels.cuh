@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The kernels of cost.cu: one group that calls again and again, many that call at the same time, and a kernel that computes
-// for a while and asks once. Times are in ticks of the multiprocessor's clock, and each kernel notes how long a tick was.
+// The kernels of cost.cu: one group that calls again and again, many that call at the same time, and a kernel that
+// computes for a while and asks once. Times are in ticks of the multiprocessor's clock, and each kernel notes how long
+// a tick was.
 #ifndef MPIX_TESTS_BENCH_COST_KERNELS_CUH
 #define MPIX_TESTS_BENCH_COST_KERNELS_CUH
 
@@ -166,7 +167,8 @@ __global__ void __launch_bounds__(512, 1) for_all(const Call call, int begin, in
 
 // ---- many at the same time ----------------------------------------------------------------------------------------
 
-// `callers` groups, of all blocks, each of which marks `rounds` partitions ready, from the moment on that all are there.
+// `callers` groups, of all blocks, each of which marks `rounds` partitions ready, from the moment on that all are
+// there.
 template <scope By>
 __global__ void __launch_bounds__(256)
     at_once(MPIX_Prequest send, int callers, int rounds, unsigned *arrived, notes *out, times *result) {
@@ -194,8 +196,8 @@ __global__ void __launch_bounds__(256)
 
 // ---- a kernel that computes ---------------------------------------------------------------------------------------
 
-// Each block computes; before that it makes a call for its partition, if `asks`, by its first thread, its first warp or as a
-// whole. With and without are one code, so that they differ in the call alone.
+// Each block computes; before that it makes a call for its partition, if `asks`, by its first thread, its first warp or
+// as a whole. With and without are one code, so that they differ in the call alone.
 template <scope By, class Call>
 __global__ void __launch_bounds__(512, 1)
     busy(const Call plan, bool asks, int iterations, float *sink, notes *out, times *result) {

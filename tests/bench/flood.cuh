@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Many messages one way, by mpix, before an answer: the sender's groups mark the partitions ready, the receiver's wait for
-// them, each group for its own, and when all have come the receiver answers with a partition of 8 bytes. Rounds of this
-// follow each other inside one kernel a rank; the first, in which the kernels meet, is not counted.
+// Many messages one way, by mpix, before an answer: the sender's groups mark the partitions ready, the receiver's wait
+// for them, each group for its own, and when all have come the receiver answers with a partition of 8 bytes. Rounds of
+// this follow each other inside one kernel a rank; the first, in which the kernels meet, is not counted.
 #ifndef MPIX_TESTS_BENCH_FLOOD_CUH
 #define MPIX_TESTS_BENCH_FLOOD_CUH
 

@@ -6,8 +6,9 @@
 //                 the flag
 //   counter_port  several blocks copy a share each, and add one to a counter of the message with a release; every block
 //                 of the receiver polls the counter
-//   inline_port   flag-in-data: 16-byte stores of {4 bytes, number, 4 bytes, number} into an inline buffer of two messages; the
-//                 receiver polls them all and copies the bytes out. Each half of the store is single-copy atomic.
+//   inline_port   flag-in-data: 16-byte stores of {4 bytes, number, 4 bytes, number} into an inline buffer of two
+//                 messages; the receiver polls them all and copies the bytes out. Each half of the store is
+//                 single-copy atomic.
 //
 // line_port and pull_port have files of their own.
 #ifndef MPIX_TESTS_BENCH_FLOOR_CUH
@@ -133,7 +134,8 @@ private:
     static constexpr unsigned each = 4;  // words in flight a thread
 };
 
-// Payloads, flags and inline buffer of both ranks, mapped into the other; a Port's box_bytes(bytes) for the inline buffer.
+// Payloads, flags and inline buffer of both ranks, mapped into the other; a Port's box_bytes(bytes) for the inline
+// buffer.
 class floor_channel {
 public:
     floor_channel(int peer, uint64_t bytes, int count, uint64_t box_bytes)

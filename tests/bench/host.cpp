@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // What an epoch between two ranks of one node costs on the host: through mpix, through the MPI library's own
-// partitioned calls (where it has them), and as one message per partition, by persistent sends and by MPI_Isend. Both ranks
-// send and receive. The same program, in the same run, by turns: mpix answers to the MPI_ names, the library to the PMPI_
-// names.
+// partitioned calls (where it has them), and as one message per partition, by persistent sends and by MPI_Isend. Both
+// ranks send and receive. The same program, in the same run, by turns: mpix answers to the MPI_ names, the library to
+// the PMPI_ names.
 #include <mpi.h>
 #include <mpix/mpix.h>
 

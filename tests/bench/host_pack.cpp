@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// MPI_Pack and MPI_Unpack between two pieces of host memory: through mpix, through the MPI library's own (the PMPI_ names),
-// and by the loop that one would write by hand, in the same run. The three take turns, and the figure is the median of
-// each. All three are checked byte for byte, against the blocks written down one by one, before they are timed.
+// MPI_Pack and MPI_Unpack between two pieces of host memory: through mpix, through the MPI library's own (the PMPI_
+// names), and by the loop that one would write by hand, in the same run. The three take turns, and the figure is the
+// median of each. All three are checked byte for byte, against the blocks written down one by one, before they are
+// timed.
 #include <mpi.h>
 #include <mpix/mpix.h>
 #include <time.h>

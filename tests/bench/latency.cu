@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// One-way latency between two GPUs, from a kernel's pready to the data's use after wait_arrived: half of a round
-// trip, over many partitions of one epoch, inside one kernel a rank. In the same run, with the same numbers of threads:
-// what the hardware allows by hand (floor.cuh, line_port.cuh, pull_port.cuh), NVSHMEM, NCCL's device interface, and what a
+// One-way latency between two GPUs, from a kernel's pready to the data's use after wait_arrived: half of a round trip,
+// over many partitions of one epoch, inside one kernel a rank. In the same run, with the same numbers of threads: what
+// the hardware allows by hand (floor.cuh, line_port.cuh, pull_port.cuh), NVSHMEM, NCCL's device interface, and what a
 // program does that knows none of these: kernel, copy to the host, MPI_Send, MPI_Recv, copy to the device.
 //
-// A row is of one size, one scope and one number of threads of a block; of several numbers (--threads) the best one is for
-// the reader of the rows to choose, each way its own. Scopes: a block, a warp or a thread sends, and the same waits;
-// "thread-block": one thread of a block sends, all the block waits; "blocks", of large messages: the blocks of the sender mark a
-// partition each ready, and each block of the receiver waits for the whole message, which is one partition there. Of several
-// numbers of blocks, each way shows the one that is best for it.
+// A row is of one size, one scope and one number of threads of a block; of several numbers (--threads) the best one is
+// for the reader of the rows to choose, each way its own. Scopes: a block, a warp or a thread sends, and the same
+// waits; "thread-block": one thread of a block sends, all the block waits; "blocks", of large messages: the blocks of
+// the sender mark a partition each ready, and each block of the receiver waits for the whole message, which is one
+// partition there. Of several numbers of blocks, each way shows the one that is best for it.
 //
-// prepared_us: by what prepare_send and prepare_receive found out when the kernel began. sole_us: with "mpix_waiters" = 1;
-// sole_prepared_us: both. bulk_us: with 8 KiB of shared memory lent to pready. floor_us: stores, fence, flag by hand, or a counter of several blocks. ratio: mpix_us by the
-// shortest of those by hand.
+// prepared_us: by what prepare_send and prepare_receive found out when the kernel began. sole_us: with "mpix_waiters" =
+// 1; sole_prepared_us: both. bulk_us: with 8 KiB of shared memory lent to pready. floor_us: stores, fence, flag by
+// hand, or a counter of several blocks. ratio: mpix_us by the shortest of those by hand.
 #include <map>
 #include <optional>
 #include <string>

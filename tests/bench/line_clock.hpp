@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// What a cache line takes from one rank's core to the other's: how far apart the two are, which a virtual machine does not say
-// and may change, and on which all depends that they write for each other.
+// What a cache line takes from one rank's core to the other's: how far apart the two are, which a virtual machine does
+// not say and may change, and on which all depends that they write for each other.
 #ifndef MPIX_TESTS_BENCH_LINE_CLOCK_HPP
 #define MPIX_TESTS_BENCH_LINE_CLOCK_HPP
 

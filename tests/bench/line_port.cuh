@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// What the hardware allows beyond what the memory model promises: flag-in-data by lines of 128 bytes, as NCCL's LL128. Eight
-// lanes of a warp store 16 bytes each into one line: 120 bytes of payload and, in the upper half of the last lane's 16, the
-// number of the message. The receiver loads the line with the same eight lanes until the last one finds the number, and
-// copies the bytes out; 94 % of what travels is payload, where 16-byte stores with a flag each have 50 %.
+// What the hardware allows beyond what the memory model promises: flag-in-data by lines of 128 bytes, as NCCL's LL128.
+// Eight lanes of a warp store 16 bytes each into one line: 120 bytes of payload and, in the upper half of the last
+// lane's 16, the number of the message. The receiver loads the line with the same eight lanes until the last one finds
+// the number, and copies the bytes out; 94 % of what travels is payload, where 16-byte stores with a flag each have 50
+// %.
 //
-// That the 112 bytes of the other lanes are there when the last lane's 16 are is no rule of PTX, by which only each 8 of them
-// are single-copy atomic. It rests on the hardware: a warp's stores of one instruction to an aligned line of 128 bytes go as one
-// transaction, NVLink keeps it whole, and a warp's loads of one instruction from such a line see it whole. Over PCIe that does
-// not hold.
+// That the 112 bytes of the other lanes are there when the last lane's 16 are is no rule of PTX, by which only each 8
+// of them are single-copy atomic. It rests on the hardware: a warp's stores of one instruction to an aligned line of
+// 128 bytes go as one transaction, NVLink keeps it whole, and a warp's loads of one instruction from such a line see it
+// whole. Over PCIe that does not hold.
 #ifndef MPIX_TESTS_BENCH_LINE_PORT_CUH
 #define MPIX_TESTS_BENCH_LINE_PORT_CUH
 
@@ -66,8 +67,8 @@ struct line_port {
 private:
     static constexpr unsigned each = 4;  // lines in flight of eight lanes
 
-    // Which 16 bytes are the caller's: of its line, and of all lines that its group takes at a time. A warp takes four lines
-    // side by side, so that its threads go through the loops together.
+    // Which 16 bytes are the caller's: of its line, and of all lines that its group takes at a time. A warp takes four
+    // lines side by side, so that its threads go through the loops together.
     struct place {
         template <class Group>
         __device__ place(const Group &group, char *inline_buffer, uint64_t bytes)

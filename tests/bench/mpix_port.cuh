@@ -17,7 +17,8 @@ __device__ const Group &as_mpix(const Group &group) {
 }
 __device__ inline mpix::thread_group as_mpix(const lone_thread &) { return mpix::this_thread(); }
 
-// By the requests, or by what has been prepared of them. A partition of each block's at the sender, one of all blocks' at the receiver.
+// By the requests, or by what has been prepared of them. A partition of each block's at the sender, one of all blocks'
+// at the receiver.
 template <class Send, class Receive>
 struct mpix_way {
     Send send;

@@ -33,7 +33,8 @@ __device__ inline ncclCoopThread coop_of(const lone_thread &) { return {}; }
 __device__ inline ncclCoopWarp coop_of(const whole_warp &) { return {}; }
 __device__ inline ncclCoopCta coop_of(const whole_block &) { return {}; }
 
-// Every message is one phase of the barrier. On trial nothing waits for what does not come: NCCL's wait has no time limit.
+// Every message is one phase of the barrier. On trial nothing waits for what does not come: NCCL's wait has no time
+// limit.
 template <bool Trial, class Coop>
 struct nccl_port {
     ncclLsaBarrierSession<Coop> &barrier;
@@ -112,8 +113,8 @@ void start(const pair &c, const exchange_shape &s, const nccl_ends &ends) {
 
 class nccl_session final : public nccl_device_pair {
 public:
-    // Both ranks go from step to step together, and no further than either of them comes. False: why() says why, and the
-    // session has to be kept, for a thread may be stuck in it.
+    // Both ranks go from step to step together, and no further than either of them comes. False: why() says why, and
+    // the session has to be kept, for a thread may be stuck in it.
     bool begin(pair &c, uint64_t most_bytes, char *out) {
         int version = 0;
         if (ncclGetVersion(&version) != ncclSuccess || version / 100 != NCCL_VERSION_CODE / 100)

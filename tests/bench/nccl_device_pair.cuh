@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The same ping-pong by NCCL's device interface, where the build has found it: the payload is stored to the peer's window
-// through the pointer that NCCL gives for it (LSA: load and store accessible), and an LSA barrier tells of it. The sender
-// arrives with a release after its stores and the receiver waits with an acquire; it has arrived itself before, which the
-// sender waits for, since it is a barrier. By a thread, a warp or a block. No multicast.
+// The same ping-pong by NCCL's device interface, where the build has found it: the payload is stored to the peer's
+// window through the pointer that NCCL gives for it (LSA: load and store accessible), and an LSA barrier tells of it.
+// The sender arrives with a release after its stores and the receiver waits with an acquire; it has arrived itself
+// before, which the sender waits for, since it is a barrier. By a thread, a warp or a block. No multicast.
 #ifndef MPIX_TESTS_BENCH_NCCL_DEVICE_PAIR_CUH
 #define MPIX_TESTS_BENCH_NCCL_DEVICE_PAIR_CUH
 
@@ -18,9 +18,9 @@ namespace bench {
 
 class nccl_device_pair {
 public:
-    // Null where it cannot be used, and `missing` is what the table says then: "absent" where there is no NCCL, or not a GPU
-    // for each rank, or "failed: " and why. `most_bytes` of payloads, which `out` has room for. Both ranks call it; it ends
-    // before `c` does.
+    // Null where it cannot be used, and `missing` is what the table says then: "absent" where there is no NCCL, or not
+    // a GPU for each rank, or "failed: " and why. `most_bytes` of payloads, which `out` has room for. Both ranks call
+    // it; it ends before `c` does.
     static std::unique_ptr<nccl_device_pair> open(pair &c, uint64_t most_bytes, char *out, std::string &missing);
     virtual ~nccl_device_pair() = default;
     // Half of a round trip by one group; the median of the epochs.

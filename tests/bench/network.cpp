@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// One way between two ranks of two hosts: through mpix, and by the MPI library's own messages, in the same program and run,
-// by turns. (mpix answers to the MPI_ names, the library to the PMPI_ names.) Latency is half a ping-pong. For bandwidth a
-// message goes as a whole, as partitions that are readied one by one, or as a window of messages; several follow each other
-// before an answer, which goes the same way. scripts/bench-network runs it.
+// One way between two ranks of two hosts: through mpix, and by the MPI library's own messages, in the same program and
+// run, by turns. (mpix answers to the MPI_ names, the library to the PMPI_ names.) Latency is half a ping-pong. For
+// bandwidth a message goes as a whole, as partitions that are readied one by one, or as a window of messages; several
+// follow each other before an answer, which goes the same way. scripts/bench-network runs it.
 #include <dlfcn.h>
 #include <mpi.h>
 #include <mpix/mpix.h>

@@ -55,7 +55,8 @@ struct nvshmem_shares {
 class nvshmem_session final : public nvshmem_pair {
 public:
     nvshmem_session(const pair &c, uint64_t most_bytes, int most_count) : count_(most_count) {
-        // No multicast, no NCCL, which it would find in this process; no search for network cards; what the user has set stays.
+        // No multicast, no NCCL, which it would find in this process; no search for network cards; what the user has
+        // set stays.
         setenv("NVSHMEM_DISABLE_NVLS", "1", 1);
         setenv("NVSHMEM_DISABLE_NCCL", "1", 1);
         setenv("NVSHMEM_REMOTE_TRANSPORT", "none", 0);

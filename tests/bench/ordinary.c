@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// What ordinary traffic costs in a program without partitioned requests. It is linked without mpix: two ranks of it run alone,
-// with the argument "multiple" (what MPI_THREAD_MULTIPLE costs by itself), and with mpix preloaded
-// (mpirun -n 2 env LD_PRELOAD=libmpix.so ordinary), in turn and several times. CSV: what, least us, median us.
+// What ordinary traffic costs in a program without partitioned requests. It is linked without mpix: two ranks of it run
+// alone, with the argument "multiple" (what MPI_THREAD_MULTIPLE costs by itself), and with mpix preloaded (mpirun -n 2
+// env LD_PRELOAD=libmpix.so ordinary), in turn and several times. CSV: what, least us, median us.
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Overlap that pays: from the first partition ready to the arrival of the whole message, for 64 partitions that a compute
-// kernel finishes one after the other, against one send after the kernel. The kernel is the same in all ways: 64 blocks,
-// each of which writes a partition and computes until it is its time to end. The ways:
+// Overlap that pays: from the first partition ready to the arrival of the whole message, for 64 partitions that a
+// compute kernel finishes one after the other, against one send after the kernel. The kernel is the same in all ways:
+// 64 blocks, each of which writes a partition and computes until it is its time to end. The ways:
 //
 //   mpix        each block marks its partition ready when it has finished it
 //   one pready  the host waits for the kernel and then marks the whole message, one partition
-//   one copy    cudaMemcpyAsync into mapped memory of the peer and a kernel that sets a flag, behind the kernel in its stream
+//   one copy    cudaMemcpyAsync into mapped memory of the peer and a kernel that sets a flag, behind the kernel in its
+//               stream
 //
 // The clocks of two GPUs differ, so all is measured at the sender: when the receiver, a waiting kernel, has the whole
-// message it answers with a partition of 8 bytes, for which a kernel waits at the sender. What the answer takes, half of a
-// round trip of 8 bytes by the same kernels, is subtracted. Of each figure the median is shown.
+// message it answers with a partition of 8 bytes, for which a kernel waits at the sender. What the answer takes, half
+// of a round trip of 8 bytes by the same kernels, is subtracted. Of each figure the median is shown.
 //
 //   compute_us      what the last block is told to compute; kernel_us what it took, longer where the partitions are not
 //                   written by then
@@ -286,7 +287,8 @@ private:
         cudaStream_t handle = nullptr;
     };
 
-    // The answer's request and that of the data, where it goes by mpix: both sides are started, so that nothing is deferred.
+    // The answer's request and that of the data, where it goes by mpix: both sides are started, so that nothing is
+    // deferred.
     void begin(one_way *data) {
         check(cudaMemsetAsync(c_.result, 0, sizeof(times), c_.stream), "cudaMemsetAsync");
         c_.finish("cudaMemsetAsync");

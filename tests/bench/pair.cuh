@@ -78,8 +78,8 @@ public:
     pair(const pair &) = delete;
     pair &operator=(const pair &) = delete;
 
-    // Until the stream is done, or, after twice the kernels' patience, the end of the program: a kernel that waits for a
-    // peer without a time limit must not keep the machine.
+    // Until the stream is done, or, after twice the kernels' patience, the end of the program: a kernel that waits for
+    // a peer without a time limit must not keep the machine.
     void finish(const char *what) const { finish(what, stream); }
     void finish(const char *what, cudaStream_t of) const {
         const double since = MPI_Wtime();
@@ -112,8 +112,8 @@ public:
         return t;
     }
 
-    // `epochs` times, and once more to warm up: fresh data in `total` bytes at `out`, poison at `in`; `epoch(number from
-    // 1)`; all bytes of `in` checked, if `receives`. The median of what `epoch` returns.
+    // `epochs` times, and once more to warm up: fresh data in `total` bytes at `out`, poison at `in`; `epoch(number
+    // from 1)`; all bytes of `in` checked, if `receives`. The median of what `epoch` returns.
     double measure(int epochs, const char *what, char *out, char *in, uint64_t total,
                    const std::function<double(int)> &epoch, bool receives = true) {
         std::vector<double> all;
@@ -128,7 +128,8 @@ public:
         return median(all);
     }
 
-    // One such epoch, of which nobody knows yet whether it works: whether it did, on both ranks. `epoch` ends in noted().
+    // One such epoch, of which nobody knows yet whether it works: whether it did, on both ranks. `epoch` ends in
+    // noted().
     bool succeeds(const char *what, char *out, char *in, uint64_t total, const std::function<void()> &epoch) {
         const uint64_t words = total / sizeof(uint64_t);
         begin_epoch(out, in, words);

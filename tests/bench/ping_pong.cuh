@@ -3,9 +3,9 @@
 // A ping-pong inside one kernel a rank, by one group or by several blocks. Between several blocks there is no barrier:
 // each one waits for the whole message and then sends its own share of the answer.
 //
-// A port is one end of a way to send: put(group, i) sends the caller's share of message i, await(group, i) waits for the
-// whole one, and says whether it came, the same to all threads of the group. begin(group), if there is one, makes the port that
-// plays.
+// A port is one end of a way to send: put(group, i) sends the caller's share of message i, await(group, i) waits for
+// the whole one, and says whether it came, the same to all threads of the group. begin(group), if there is one, makes
+// the port that plays.
 #ifndef MPIX_TESTS_BENCH_PING_PONG_CUH
 #define MPIX_TESTS_BENCH_PING_PONG_CUH
 
@@ -107,7 +107,8 @@ auto *ping_pong_of(int threads) {
     return threads <= usual_threads ? ping_pong<By, Port, usual_threads> : ping_pong<By, Port, most_threads>;
 }
 
-// Whether so many blocks of each rank are resident at a time, as they have to be; the ranks may have one GPU between them.
+// Whether so many blocks of each rank are resident at a time, as they have to be; the ranks may have one GPU between
+// them.
 template <class Port>
 bool resident_together(const pair &c, int blocks, int threads) {
     int on_each = 0, processors = 0;

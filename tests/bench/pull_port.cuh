@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Pull by hand: the payload stays in the sender's buffer, which the receiver has mapped. One thread of the sender fences and
-// stores a flag; the receiver polls it and reads the payload with all its threads into its own buffer. When the sender may
-// write its buffer again it would have to be told; here each message has a place of its own.
+// Pull by hand: the payload stays in the sender's buffer, which the receiver has mapped. One thread of the sender
+// fences and stores a flag; the receiver polls it and reads the payload with all its threads into its own buffer. When
+// the sender may write its buffer again it would have to be told; here each message has a place of its own.
 #ifndef MPIX_TESTS_BENCH_PULL_PORT_CUH
 #define MPIX_TESTS_BENCH_PULL_PORT_CUH
 

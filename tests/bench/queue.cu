@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Between GPUs that only a network joins, here that of UCX between two processes of one host: kernels post to the work queue,
-// the software HCA of the sender's process executes it, and the receiver's process hands on to its GPU what has come. Beside
-// it, in the same run: the queue without a network, from staging to the flag that the software HCA writes; the least that any way
-// by the two processors' hands takes, a GPU's word to its host and the host's back to the GPU; and kernel, copy to the host,
-// MPI_Send. Then how many partitions a second so many threads post, without a network and over it.
+// Between GPUs that only a network joins, here that of UCX between two processes of one host: kernels post to the work
+// queue, the software HCA of the sender's process executes it, and the receiver's process hands on to its GPU what has
+// come. Beside it, in the same run: the queue without a network, from staging to the flag that the software HCA writes;
+// the least that any way by the two processors' hands takes, a GPU's word to its host and the host's back to the GPU;
+// and kernel, copy to the host, MPI_Send. Then how many partitions a second so many threads post, without a network and
+// over it.
 //
-// What UCX may use between the two processes is UCX_TLS's to say; MPIX_WORK_QUEUE=0 shows the same without the queue, by
-// the progress engine alone.
+// What UCX may use between the two processes is UCX_TLS's to say; MPIX_WORK_QUEUE=0 shows the same without the queue,
+// by the progress engine alone.
 #include <cstdlib>
 #include <optional>
 #include <string>

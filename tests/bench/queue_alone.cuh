@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The work queue without a network: kernels post entries as Pready does, the software HCA, a thread of this process, executes
-// them in page-locked memory of the host, and the kernel sees the flag there.
+// The work queue without a network: kernels post entries as Pready does, the software HCA, a thread of this process,
+// executes them in page-locked memory of the host, and the kernel sees the flag there.
 #ifndef MPIX_TESTS_BENCH_QUEUE_ALONE_CUH
 #define MPIX_TESTS_BENCH_QUEUE_ALONE_CUH
 
@@ -56,8 +56,8 @@ static __global__ void post_and_wait(const posting_port port, int count, times *
     }
 }
 
-// Every thread posts a partition of its own `count` times, and then waits for its last flag. The first time, in which the
-// blocks meet, is not in the time.
+// Every thread posts a partition of its own `count` times, and then waits for its last flag. The first time, in which
+// the blocks meet, is not in the time.
 static __global__ void post_many(const posting_port port, int count, unsigned *arrived, times *out) {
     const uint64_t mine = uint64_t{blockIdx.x} * blockDim.x + threadIdx.x;
     const bool leads = mine == 0;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// What requests cost in memory and setup, by number: of requests, of partitions, of peers. Between ranks 0 and 1, sender and
-// receiver apart; then, on 27 or more ranks, for every rank with its 26 neighbours in a periodic grid, and what follows on
-// paper for very many ranks.
+// What requests cost in memory and setup, by number: of requests, of partitions, of peers. Between ranks 0 and 1,
+// sender and receiver apart; then, on 27 or more ranks, for every rank with its 26 neighbours in a periodic grid, and
+// what follows on paper for very many ranks.
 #include <mpi.h>
 #include <mpix/mpix.h>
 #include <unistd.h>
@@ -133,9 +133,9 @@ void epoch(std::vector<MPI_Request> &all, int partitions) {
 
 struct point {
     usage held;
-    // Microseconds per request: the init calls, of this rank; then of the slower one: those and the first epoch, another
-    // epoch, to free them, to free them unstarted, and setup when the receiver comes only after all was readied. And this
-    // rank's processor time of setup.
+    // Microseconds per request: the init calls, of this rank; then of the slower one: those and the first epoch,
+    // another epoch, to free them, to free them unstarted, and setup when the receiver comes only after all was
+    // readied. And this rank's processor time of setup.
     double init, setup, next, free, unstarted, late, setup_cpu;
 };
 
@@ -147,8 +147,8 @@ double slower(wall::time_point start, int requests) {
     return us;
 }
 
-// `before`: what was held before the first request of all. Memory files and the heap's pages are not given back, so that
-// of the points measured so far this should be the largest.
+// `before`: what was held before the first request of all. Memory files and the heap's pages are not given back, so
+// that of the points measured so far this should be the largest.
 point measure(const usage &before, int requests, int partitions) {
     std::vector<double> init, setup, next, free, unstarted, late, setup_cpu;
     std::vector<MPI_Request> all(static_cast<std::size_t>(requests));
@@ -294,7 +294,8 @@ struct halo {
     double init, setup, free;  // microseconds, of all requests together
 };
 
-// One send and one receive per direction, of `partitions` 8-byte partitions; the directions of `g`, or all with the peers of one.
+// One send and one receive per direction, of `partitions` 8-byte partitions; the directions of `g`, or all with the
+// peers of one.
 halo exchange(const grid &g, int partitions, bool two_peers) {
     const auto bytes = static_cast<std::size_t>(partitions) * 8;
     std::vector<char> out(bytes * neighbours), in(bytes * neighbours);

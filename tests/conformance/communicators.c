@@ -59,7 +59,8 @@ static void made_alike(const struct constructor *c) {
 
 static void all_made_alike(void) { for_each_constructor(made_alike); }
 
-// The user's own wildcard receives and probes see nothing of ours, nor do we take messages of theirs, whatever their tag.
+// The user's own wildcard receives and probes see nothing of ours, nor do we take messages of theirs, whatever their
+// tag.
 static void nothing_to_see(MPI_Comm comm) {
     for (int i = 0; i < 10; ++i) {
         int flag = -1;
@@ -308,8 +309,8 @@ static void pending_duplicates(void) {
     duplicates_of(parents);
     for (int i = 0; i < 3; ++i) OK(MPI_Comm_free(&parents[i]));
 #ifndef OPEN_MPI
-    // Open MPI 4.1.4 itself, also without mpix, now and then gives the members different context ids when two duplicates
-    // of one communicator are in the making and some members make progress between the calls.
+    // Open MPI 4.1.4 itself, also without mpix, now and then gives the members different context ids when two
+    // duplicates of one communicator are in the making and some members make progress between the calls.
     const MPI_Comm same[3] = {MPI_COMM_WORLD, MPI_COMM_WORLD, MPI_COMM_WORLD};
     duplicates_of(same);
 #endif

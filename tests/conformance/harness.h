@@ -19,8 +19,8 @@ struct test_case {
     void (*run)(void);
 };
 
-// main() of every program: `program [--seed N] [case...]`. All ranks run all cases (or those named) together;
-// 77 if there are too few ranks for any, or the library lacks the thread level. The first failed check ends the program.
+// main() of every program: `program [--seed N] [case...]`. All ranks run all cases (or those named) together; 77 if
+// there are too few ranks for any, or the library lacks the thread level. The first failed check ends the program.
 int run_cases(int argc, char **argv, int thread_level, const struct test_case *cases, int n);
 #define RUN_CASES(argc, argv, level, cases) run_cases(argc, argv, level, cases, (int)(sizeof(cases) / sizeof(cases)[0]))
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Many requests, and many peers: all bytes arrive, and what a request needs of the system does not grow with their number.
+// Many requests, and many peers: all bytes arrive, and what a request needs of the system does not grow with their
+// number.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

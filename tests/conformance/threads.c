@@ -225,8 +225,8 @@ static void arrays_of_their_own(void) {
     on_all_threads(run_array);
 }
 
-// Every thread asks for its own partitions while the first one waits for the whole. What has arrived stays so, and is brought
-// once: what the thread then writes there stays, too.
+// Every thread asks for its own partitions while the first one waits for the whole. What has arrived stays so, and is
+// brought once: what the thread then writes there stays, too.
 enum { written = 0x5e };
 
 static void *ask_and_write(void *argument) {

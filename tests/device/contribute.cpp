@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Partitions that many groups contribute uneven shares to, in an order that is new in every epoch, before and behind the
-// receiver's Start; and shares of which there are too many.
+// Partitions that many groups contribute uneven shares to, in an order that is new in every epoch, before and behind
+// the receiver's Start; and shares of which there are too many.
 #include "tests/device/harness.hpp"
 #include "tests/device/workload.hpp"
 

@@ -369,7 +369,8 @@ void host_asks(session &s, const shape &shape, int tag) {
 
 // ---- freed while a kernel waits ---------------------------------------------------------------------------
 
-// What a request had mapped of the peer's GPU does not keep the waiting kernel from its data, which the host is to send.
+// What a request had mapped of the peer's GPU does not keep the waiting kernel from its data, which the host is to
+// send.
 void freed_beside(session &s, const shape &shape, int tag) {
     s.what = "a request freed beside a waiting kernel";
     exchange waited(s, shape, tag), other(s, shape, tag + 1, exchange::made::unexported);

@@ -368,7 +368,8 @@ public:
     void wait_receive() { must(MPI_Wait(&requests[1], MPI_STATUS_IGNORE), "MPI_Wait of the receive"); }
     void wait() { must(MPI_Waitall(2, requests, MPI_STATUSES_IGNORE), "MPI_Waitall"); }
 
-    // All of a received message, without Parrived. On the host one thread looks: to start many takes longer than the rest of an epoch.
+    // All of a received message, without Parrived. On the host one thread looks: to start many takes longer than the
+    // rest of an epoch.
     void verify_received(int blocks, int threads) {
         if (!executor::is_gpu) blocks = threads = 1;
         port p = view();

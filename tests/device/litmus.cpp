@@ -1,23 +1,27 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // The memory order of a hand-over, tried very often: small and large partitions at all alignments, by threads, parts of
-// warps, warps and blocks, on each path. Two ranks, each with a GPU of its own, run the same kernel: each of its groups fills
-// a partition, marks it ready, waits for one of the peer's, and compares every byte. So on both sides most of the waiting is for
-// something that is just being stored.
+// warps, warps and blocks, on each path. Two ranks, each with a GPU of its own, run the same kernel: each of its groups
+// fills a partition, marks it ready, waits for one of the peer's, and compares every byte. So on both sides most of the
+// waiting is for something that is just being stored.
 //
-// What is counted is one *hand-over*: a partition of the receiver's, in one epoch, whose sender's kernel wrote fresh data to all
-// of its bytes, that a group of the receiver's kernel waited for, and all of whose bytes that group found right. An epoch of
-// MPI has some thousand of them. Every second one a group of another block sees arrive as well, by parrived, and compares.
+// What is counted is one *hand-over*: a partition of the receiver's, in one epoch, whose sender's kernel wrote fresh
+// data to all of its bytes, that a group of the receiver's kernel waited for, and all of whose bytes that group found
+// right. An epoch of MPI has some thousand of them. Every second one a group of another block sees arrive as well, by
+// parrived, and compares.
 //
-// So that a wrong byte cannot pass for a right one, each byte of a receive buffer is the complement of what is to come, until it
-// comes; and both readers have just looked at the partition, so that it lies in their multiprocessor's first-level cache.
+// So that a wrong byte cannot pass for a right one, each byte of a receive buffer is the complement of what is to come,
+// until it comes; and both readers have just looked at the partition, so that it lies in their multiprocessor's
+// first-level cache.
 //
-// The path is looked up after each epoch: who takes a partition out of the inline buffer leaves a word. MPIX_INLINE_BYTES=0 in the
-// environment makes the small ones direct too; another number is a limit, and without one it is 8192.
+// The path is looked up after each epoch: who takes a partition out of the inline buffer leaves a word.
+// MPIX_INLINE_BYTES=0 in the environment makes the small ones direct too; another number is a limit, and without one it
+// is 8192.
 //
-// With MPIX_PULL_BYTES=1 half of the blocks send and the other half waits, so that the receiver's groups mostly ask before a partition
-// is ready, and read it; in every second epoch one thread marks it, after its group has filled it. What is read is chance each time; who
-// reads leaves a word too, and those are counted. What is no whole words of 8 bytes is not read, and not tried.
+// With MPIX_PULL_BYTES=1 half of the blocks send and the other half waits, so that the receiver's groups mostly ask
+// before a partition is ready, and read it; in every second epoch one thread marks it, after its group has filled it.
+// What is read is chance each time; who reads leaves a word too, and those are counted. What is no whole words of 8
+// bytes is not read, and not tried.
 #include <unistd.h>
 
 #include <array>
@@ -139,9 +143,9 @@ struct hand_over {
         return true;
     }
 
-    // In turn t the groups take as many partitions of the receive as there are groups, one each, after all those of the send
-    // have been marked that the peer's groups wait for in their turn t. So nobody waits for who waits. Who takes which is
-    // new in every epoch.
+    // In turn t the groups take as many partitions of the receive as there are groups, one each, after all those of the
+    // send have been marked that the peer's groups wait for in their turn t. So nobody waits for who waits. Who takes
+    // which is new in every epoch.
     template <class Group>
     DEVICE_FN void play(const Group &group, int me, int all, bool sending, bool receiving) const {
         const std::uint64_t sends = static_cast<std::uint64_t>(p.sends),
@@ -252,7 +256,8 @@ struct trial {
     int sends() const { return groups() / (apart ? 2 : 1) * turns * parts.sends; }
 };
 
-// As docs/dev/architecture.md has it: eight bytes a line, at most four lines for each thread, no more partitions than the receiver has.
+// As docs/dev/architecture.md has it: eight bytes a line, at most four lines for each thread, no more partitions than
+// the receiver has.
 std::uint64_t inline_limit() { return std::strtoull(std::getenv("MPIX_INLINE_BYTES"), nullptr, 0); }
 bool pulls() {
     const char *const least = std::getenv("MPIX_PULL_BYTES");

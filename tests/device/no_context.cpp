@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// A program that leaves the GPUs alone has no context on any of them: packing and partitioned messages of host memory make
-// none.
+// A program that leaves the GPUs alone has no context on any of them: packing and partitioned messages of host memory
+// make none.
 #include <mpix/mpix.h>
 
 #include <vector>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Packing on a GPU, what hosts have not: streams and graphs, kinds of memory, a type freed while a kernel uses its table,
-// more elements than an int counts.
+// Packing on a GPU, what hosts have not: streams and graphs, kinds of memory, a type freed while a kernel uses its
+// table, more elements than an int counts.
 #ifndef MPIX_TESTS_DEVICE_PACK_GPU_HPP
 #define MPIX_TESTS_DEVICE_PACK_GPU_HPP
 

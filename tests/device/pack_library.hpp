@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Packing on the host, where the MPI library can take part: one side packs with mpix, the other unpacks with the library.
+// Packing on the host, where the MPI library can take part: one side packs with mpix, the other unpacks with the
+// library.
 #ifndef MPIX_TESTS_DEVICE_PACK_LIBRARY_HPP
 #define MPIX_TESTS_DEVICE_PACK_LIBRARY_HPP
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// What the tests of packing have in common: memory of the executor, types whose offsets are known, and how a difference is
-// told.
+// What the tests of packing have in common: memory of the executor, types whose offsets are known, and how a difference
+// is told.
 #ifndef MPIX_TESTS_DEVICE_PACK_SAMPLES_HPP
 #define MPIX_TESTS_DEVICE_PACK_SAMPLES_HPP
 

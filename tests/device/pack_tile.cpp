@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// mpix::pack_tile and unpack_tile in kernels: random types cut into intervals at any byte, each by one group, all at the
-// same time. Every byte of both sides is checked.
+// mpix::pack_tile and unpack_tile in kernels: random types cut into intervals at any byte, each by one group, all at
+// the same time. Every byte of both sides is checked.
 #include <algorithm>
 #include <random>
 #include <string>

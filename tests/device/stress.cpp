@@ -16,7 +16,8 @@ int main(int argc, char **argv) {
         const bool limited = !executor::is_gpu && s.epochs == 0;
         const double start = MPI_Wtime();
         for (long e = 1; e <= epochs; ++e) {
-            // A machine that others keep busy takes its threads in turns, some of them in every epoch: so it does fewer.
+            // A machine that others keep busy takes its threads in turns, some of them in every epoch: so it does
+            // fewer.
             if (limited && e % 100 == 0 && s.anywhere(MPI_Wtime() - start > longest_seconds)) {
                 if (s.rank == 0) std::printf("%ld epochs of %ld\n", e - 1, epochs);
                 break;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Many threads, warps or blocks post to one small queue at once: fresh data in every epoch, partitions as Pready posts them
-// and ranges in an order that is new in every epoch, every byte checked. The software HCA consumes the queue, and says what it
-// found wrong with it. On a GPU a full run posts at least a million times.
+// Many threads, warps or blocks post to one small queue at once: fresh data in every epoch, partitions as Pready posts
+// them and ranges in an order that is new in every epoch, every byte checked. The software HCA consumes the queue, and
+// says what it found wrong with it. On a GPU a full run posts at least a million times.
 #include <mpix/impl/work_queue/post.cuh>
 
 #include <memory>

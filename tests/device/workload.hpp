@@ -35,7 +35,8 @@ struct workload {
     port ports[most_ports];
     int count;
 
-    // Block `index` of `blocks`: fill and ready a share of all partitions, alone or as ranges, then take a share of what comes.
+    // Block `index` of `blocks`: fill and ready a share of all partitions, alone or as ranges, then take a share of
+    // what comes.
     template <class Block>
     DEVICE_FN void epoch(const Block &block, int index, int blocks, const port *now) const {
         // In some epochs neighbours are readied as ranges.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// World rank 1 sends what is nobody's over the channel on which mpix sets pairs up: noise, wrong lengths, and messages that
-// look right but name other processes' requests. Ranks 0 and 2 exchange data meanwhile and must not notice.
+// World rank 1 sends what is nobody's over the channel on which mpix sets pairs up: noise, wrong lengths, and messages
+// that look right but name other processes' requests. Ranks 0 and 2 exchange data meanwhile and must not notice.
 #include <dlfcn.h>
 #include <mpi.h>
 #include <mpix/mpix.h>

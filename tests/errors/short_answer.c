@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The harness's own answers: cases are not passed over where that would hide a fault. `short_answer "a level"` runs under
-// an MPI_Init_thread that says MPI_THREAD_SINGLE; `short_answer <name>` names no case.
+// The harness's own answers: cases are not passed over where that would hide a fault. `short_answer "a level"` runs
+// under an MPI_Init_thread that says MPI_THREAD_SINGLE; `short_answer <name>` names no case.
 #include <dlfcn.h>
 #include <string.h>
 

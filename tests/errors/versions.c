@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// `versions <n>`: world rank 1 claims a version of mpix that is n patches newer than the others'. MPI_Init says so, and by name.
-// `versions late`: it does not come before rank 0 has said twice that it waits.
+// `versions <n>`: world rank 1 claims a version of mpix that is n patches newer than the others'. MPI_Init says so, and
+// by name. `versions late`: it does not come before rank 0 has said twice that it waits.
 #include <dlfcn.h>
 #include <mpi.h>
 #include <stdint.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// `denied <program> [argument...]`: runs the program where the system does not let it write to other processes' memory, as in
-// many containers.
+// `denied <program> [argument...]`: runs the program where the system does not let it write to other processes' memory,
+// as in many containers.
 #include <errno.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>

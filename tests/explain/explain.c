@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// explain <what>: one pair of requests from rank 0 to rank 1, for what MPIX_EXPLAIN prints of it. Passes whatever that is,
-// and whether or not the pair can work.
+// explain <what>: one pair of requests from rank 0 to rank 1, for what MPIX_EXPLAIN prints of it. Passes whatever that
+// is, and whether or not the pair can work.
 #include <mpi.h>
 #include <mpix/mpix.h>
 #include <stdio.h>

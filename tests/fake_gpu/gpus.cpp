@@ -6,7 +6,8 @@
 //   never   the same, of a process with MPIX_UCX_GPU=0
 //   broken  the same, and the GPU does not take what a network device writes
 //   managed the same, but no memory that a network takes
-// Requests of several sizes and counts, and some that are freed before they are started; every byte of every epoch is looked at.
+// Requests of several sizes and counts, and some that are freed before they are started; every byte of every epoch is
+// looked at.
 #include <mpi.h>
 #include <mpix/mpix.h>
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// pull [refused | twice | ends]: messages from the first rank to the last between GPUs whose memory and kernels host memory and threads play:
-// a lone thread sends, groups wait, and read out of the send buffer. The hosts' part is the library's: setup, mappings, progress
-// engine, Wait. On one rank, or two. `refused`: groups
-// give up waiting; `twice`: what was offered is marked ready again; `ends`: the receiver's process ends before it has read.
+// pull [refused | twice | ends]: messages from the first rank to the last between GPUs whose memory and kernels host
+// memory and threads play: a lone thread sends, groups wait, and read out of the send buffer. The hosts' part is the
+// library's: setup, mappings, progress engine, Wait. On one rank, or two. `refused`: groups give up waiting; `twice`:
+// what was offered is marked ready again; `ends`: the receiver's process ends before it has read.
 #include <mpi.h>
 #include <mpix/detail/order.h>
 #include <mpix/mpix.h>
@@ -307,8 +307,8 @@ void all_ways(std::uint64_t seed) {
     must(!sends() || all_read != 0, "the receiver has read nothing");
 }
 
-// Groups that give up waiting: the engine moves what is then offered, or it was read just before. In every other epoch the offer comes
-// long after their limit.
+// Groups that give up waiting: the engine moves what is then offered, or it was read just before. In every other epoch
+// the offer comes long after their limit.
 void refused() {
     message m(1, 1, 1, 512);
     for (int e = 0; e < 20; ++e) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Compiled with MPIX_FAKE_GPU, and with another name for the namespace mpix, for the library has functions of the same names.
+// Compiled with MPIX_FAKE_GPU, and with another name for the namespace mpix, for the library has functions of the same
+// names.
 #include "tests/fake_gpu/rget_kernels.hpp"
 
 #include <mpi.h>

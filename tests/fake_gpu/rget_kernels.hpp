@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// What the kernels of rget.cpp do. Their source is compiled apart, as a GPU's: the library's own goes the ways of host threads.
+// What the kernels of rget.cpp do. Their source is compiled apart, as a GPU's: the library's own goes the ways of host
+// threads.
 #ifndef MPIX_TESTS_FAKE_GPU_RGET_KERNELS_HPP
 #define MPIX_TESTS_FAKE_GPU_RGET_KERNELS_HPP
 
@@ -25,8 +26,8 @@ bool somebody_waits(mpix_prequest *request, int partition, std::uint64_t epoch);
 // Marks it ready once more, which is an error: whether that was said.
 bool refuses_again(mpix_prequest *send, int partition);
 
-// Of an epoch that is over for the sender, how many partitions of a send were offered to the receiver's groups, and what these have
-// answered; or that they are in a later epoch.
+// Of an epoch that is over for the sender, how many partitions of a send were offered to the receiver's groups, and
+// what these have answered; or that they are in a later epoch.
 struct offered {
     int in_all, read, refused, later;
 };

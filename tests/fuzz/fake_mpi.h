@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // As much of an MPI library as the setup of pairs needs, within one process: world rank 0 of three. What it sends to
-// itself arrives; what it sends to others is gone, or kept; what others send is put into the inbox. Sends and barriers end at
-// once, unless they are held up. On our node are those that we have heard of.
+// itself arrives; what it sends to others is gone, or kept; what others send is put into the inbox. Sends and barriers
+// end at once, unless they are held up. On our node are those that we have heard of.
 #ifndef MPIX_TESTS_FUZZ_FAKE_MPI_H
 #define MPIX_TESTS_FUZZ_FAKE_MPI_H
 

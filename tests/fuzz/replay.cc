@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // A fuzz target without libFuzzer: `program <corpus folder> [<runs> [<seed>]]` runs every file of the folder, and then
-// so many random variants of them. An input that ends the program is left in a file. 77, "skipped": all went well, but the
-// machine does not let the corpus reach all that it should.
+// so many random variants of them. An input that ends the program is left in a file. 77, "skipped": all went well, but
+// the machine does not let the corpus reach all that it should.
 #include <unistd.h>
 
 #include <algorithm>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// World rank 1 is hostile: it sends any control messages in any order, and writes whatever it likes into the words, rings
-// and flags that it can reach. Its own memory, for single copies, is that of another process. We have requests with it, and a
-// pair with ourselves that must never notice. The input is a program of both sides' steps.
+// World rank 1 is hostile: it sends any control messages in any order, and writes whatever it likes into the words,
+// rings and flags that it can reach. Its own memory, for single copies, is that of another process. We have requests
+// with it, and a pair with ourselves that must never notice. The input is a program of both sides' steps.
 #include <mpix/detail/order.h>
 #include <dirent.h>
 #include <sys/mman.h>
@@ -45,8 +45,8 @@ constexpr std::uint64_t sizes_offered[] = {128, 1024, 65536, 4u << 20};
 // Without a network: UCX is not ours to fuzz.
 const bool shared_memory_only = transport::use_only("shm,cuda_ipc").ok();
 
-// The process of world rank 1: it does nothing, so that nothing becomes of it however its memory is written to. Its receive
-// buffers are seen here as well; we may write to the first half of each.
+// The process of world rank 1: it does nothing, so that nothing becomes of it however its memory is written to. Its
+// receive buffers are seen here as well; we may write to the first half of each.
 class peer_process {
 public:
     peer_process() {

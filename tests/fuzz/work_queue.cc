@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Any bytes as work-queue entries, doorbell records and completions. The software HCA touches no memory that the keys do
-// not grant, and goes on completing in order; the poster believes no completion of what is not under way.
+// Any bytes as work-queue entries, doorbell records and completions. The software HCA touches no memory that the keys
+// do not grant, and goes on completing in order; the poster believes no completion of what is not under way.
 #include "tests/fuzz/input.h"
 #include "tests/unit/queue_bench.hpp"
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The vendor's code is asked what our bytes have to be. What it posts is compared with what our device code posts, byte by
-// byte, and what the software HCA writes is polled by it. It takes the place of a ConnectX no further than that: whether
-// the hardware does what it is told is not seen here.
+// The vendor's code is asked what our bytes have to be. What it posts is compared with what our device code posts, byte
+// by byte, and what the software HCA writes is polled by it. It takes the place of a ConnectX no further than that:
+// whether the hardware does what it is told is not seen here.
 #include "tests/mlx5_reference/mlx5_provider.h"
 
 #include <dlfcn.h>
@@ -56,8 +56,8 @@ tally compared;
 
 std::uint64_t address(const void *at) { return reinterpret_cast<std::uint64_t>(at); }
 
-// The same queue twice: one that the provider posts to and polls, and the software HCA serves; and ours, to which our code
-// posts the same. Completions are copied from the one to the other.
+// The same queue twice: one that the provider posts to and polls, and the software HCA serves; and ours, to which our
+// code posts the same. Completions are copied from the one to the other.
 struct pair_of_queues {
     explicit pair_of_queues(const provider_shape &s)
         : shape(s),

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Built by tests/mlx5_reference/run together with the provider's own sources, whose private structures it fills by hand, as the
-// provider does when the kernel has made the queues.
+// Built by tests/mlx5_reference/run together with the provider's own sources, whose private structures it fills by
+// hand, as the provider does when the kernel has made the queues.
 #include "mlx5.c"  // the provider's; what exports a queue is static there
 #include "mlx5_provider.h"
 

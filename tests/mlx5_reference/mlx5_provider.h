@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The vendor's own code for a queue pair of a ConnectX, as far as the oracle asks it: what posts work requests, what polls
-// completions, and what exports both. No device: the queues lie in ordinary memory.
+// The vendor's own code for a queue pair of a ConnectX, as far as the oracle asks it: what posts work requests, what
+// polls completions, and what exports both. No device: the queues lie in ordinary memory.
 #ifndef MPIX_TESTS_MLX5_REFERENCE_MLX5_PROVIDER_H
 #define MPIX_TESTS_MLX5_REFERENCE_MLX5_PROVIDER_H
 

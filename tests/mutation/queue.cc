@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Posters, the software HCA and receivers around one small queue, for ThreadSanitizer: the payload, the entries and the
-// completions are ordinary memory, so every order that is missing is a race. There are no other ways by which one thread
-// could learn of another's doings: posters reuse their buffers when the queue says so, receivers look at flags alone, and
-// what has landed is never written again.
+// completions are ordinary memory, so every order that is missing is a race. There are no other ways by which one
+// thread could learn of another's doings: posters reuse their buffers when the queue says so, receivers look at flags
+// alone, and what has landed is never written again.
 #include <sched.h>
 #include <unistd.h>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Epoch after epoch between two ranks, both ways, every byte checked, until a call fails: then it says with what, and ends
-// at once. No other communication goes on meanwhile, so whatever ends it is ours.
+// Epoch after epoch between two ranks, both ways, every byte checked, until a call fails: then it says with what, and
+// ends at once. No other communication goes on meanwhile, so whatever ends it is ours.
 #include <mpi.h>
 #include <mpix/mpix.h>
 

@@ -237,8 +237,8 @@ void execution::join_threads() {
 
 void execution::launch(const step &s) {
     std::vector<kernel_task> tasks;
-    // What follows a task's last partition is readied with it, wherever it stands in the list: earlier does no harm. Not of all
-    // requests.
+    // What follows a task's last partition is readied with it, wherever it stands in the list: earlier does no harm.
+    // Not of all requests.
     std::vector<bool> taken(s.parts.size());
     const auto extend = [&](kernel_task &range) {
         for (bool found = range.send && !range.contribute && range.request % 3 != 0; found;) {

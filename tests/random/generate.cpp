@@ -129,8 +129,8 @@ private:
         const pair &q = with(request);
         const end &e = p_.end_of(request);
         if (over(request) || !comm_made_[program::at(q.comm)]) return;
-        // CUDA's calls that give and take memory may wait for a kernel, and meanwhile keep mpix's engine from copying what
-        // the kernel of another rank waits for.
+        // CUDA's calls that give and take memory may wait for a kernel, and meanwhile keep mpix's engine from copying
+        // what the kernel of another rank waits for.
         const bool memory_is_busy = p_.where.gpu && e.exported && by(e.rank).kernel && !by(e.rank).awaited.empty();
         if (!l.made) {
             if (!first_of_its_kind(request) || memory_is_busy) return;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * check_layout <case>: a receive whose partitions overlap, leave the buffer's memory, or do neither, with MPIX_CHECK=1. */
+ * check_layout <case>: a receive whose partitions overlap, leave the buffer's memory, or do neither, with
+ * MPIX_CHECK=1. */
 #define _GNU_SOURCE
 #include <mpi.h>
 #include <mpix/mpix.h>

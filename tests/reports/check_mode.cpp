@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Kernels compiled with MPIX_CHECK print each erroneous call, with block and thread, and detect overlapping shares and, with
-// MPIX_CHECK=1 in the environment, freed handles.
+// Kernels compiled with MPIX_CHECK print each erroneous call, with block and thread, and detect overlapping shares and,
+// with MPIX_CHECK=1 in the environment, freed handles.
 #include "tests/device/harness.hpp"
 
 using namespace device_test;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Each column of a matrix is one partition, as in docs/datatypes.md; the receiver gets the columns as rows of another matrix.
+// Each column of a matrix is one partition, as in docs/datatypes.md; the receiver gets the columns as rows of another
+// matrix.
 #include "tests/conformance/harness.h"
 
 enum { m = 13, n = 7 };  // rows and columns

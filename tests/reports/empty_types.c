@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Datatypes without bytes, as a rank that owns nothing makes them, and types with members without bytes; also basic types that
-// MPI_Type_get_contents does not describe. mpix must read what the MPI library reports.
+// Datatypes without bytes, as a rank that owns nothing makes them, and types with members without bytes; also basic
+// types that MPI_Type_get_contents does not describe. mpix must read what the MPI library reports.
 #include "tests/conformance/harness.h"
 
 #include <string.h>
 
-// What the type is read as: the library's answer for `twin`, which says the same without a member of no bytes, since MPI
-// libraries have faults with those. MPI_DATATYPE_NULL: no byte at all.
+// What the type is read as: the library's answer for `twin`, which says the same without a member of no bytes, since
+// MPI libraries have faults with those. MPI_DATATYPE_NULL: no byte at all.
 enum { most_types = 40 };
 static struct {
     MPI_Datatype type, twin;

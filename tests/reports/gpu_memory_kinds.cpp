@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// GPU memory that other processes of the node cannot map: a receive into it is refused in the init call, by a sentence that names
-// the kind of memory; a send from it works, as from cudaMalloc.
+// GPU memory that other processes of the node cannot map: a receive into it is refused in the init call, by a sentence
+// that names the kind of memory; a send from it works, as from cudaMalloc.
 #include <mpix/mpix.h>
 
 #include <cstring>

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// A request of an array fails while another one cannot complete: the call on the array tells the error, and the other one
-// completes later. Ranks 0 and 1; rank 1's message for the other one is ready only when rank 0 says that it has heard of the error.
+// A request of an array fails while another one cannot complete: the call on the array tells the error, and the other
+// one completes later. Ranks 0 and 1; rank 1's message for the other one is ready only when rank 0 says that it has
+// heard of the error.
 #include "tests/errors/expect.h"
 
 enum { slow_tag = 51, bad_tag = 52, plain_tag = 53, go_tag = 54, parts = 4, count = 3, length = parts * count };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// With lazy loading, the stall report of an exported request and the error of a kernel's timed-out wait say so. For a GPU, with
-// CUDA_MODULE_LOADING=LAZY and a short MPIX_STALL_SECONDS.
+// With lazy loading, the stall report of an exported request and the error of a kernel's timed-out wait say so. For a
+// GPU, with CUDA_MODULE_LOADING=LAZY and a short MPIX_STALL_SECONDS.
 #include <unistd.h>
 
 #include "tests/device/harness.hpp"

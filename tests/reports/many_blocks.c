@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Types of many blocks, packed repeatedly: the MPI library packs the first calls, since mpix would take longer to read the type
-// than to pack it, and mpix the later ones. All give the same bytes.
+// Types of many blocks, packed repeatedly: the MPI library packs the first calls, since mpix would take longer to read
+// the type than to pack it, and mpix the later ones. All give the same bytes.
 #include "tests/conformance/harness.h"
 
 #include <dlfcn.h>
@@ -103,7 +103,8 @@ static void use_often(int sorted) {
         unpack_once(&s, type);
         if (n == 0) CHECK(by_library == 2);
     }
-    // MPI libraries have faults with blocks that are not in order, so one that has begun goes on: the bytes stay the same.
+    // MPI libraries have faults with blocks that are not in order, so one that has begun goes on: the bytes stay the
+    // same.
     CHECK(by_library == (sorted ? 0 : 2));
     OK(MPI_Type_dup(type, &same));
     OK(MPI_Type_free(&type));

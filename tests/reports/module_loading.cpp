@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// module_loading <value>: the expected CUDA_MODULE_LOADING when the program's constructors run, before which it cannot initialise
-// CUDA; "unset": not set.
+// module_loading <value>: the expected CUDA_MODULE_LOADING when the program's constructors run, before which it cannot
+// initialise CUDA; "unset": not set.
 #include <mpi.h>
 
 #include <cstdio>

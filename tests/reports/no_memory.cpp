@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// A process that runs out of memory. In each round rank 0 uses a pair of requests in each direction, from init to free, and the
-// next allocation of the library fails, in whatever thread. The result is MPI_ERR_NO_MEM, after which the call can be repeated, or
-// a request that fails at both ends; never an abort, a hang or wrong data. Nothing leaks.
+// A process that runs out of memory. In each round rank 0 uses a pair of requests in each direction, from init to free,
+// and the next allocation of the library fails, in whatever thread. The result is MPI_ERR_NO_MEM, after which the call
+// can be repeated, or a request that fails at both ends; never an abort, a hang or wrong data. Nothing leaks.
 //
-// no_memory [exported] [only <n>]: with exported, host threads run kernels' code; with only, just the n-th allocation of a new
-// process fails. no_memory lasting: in one round, all allocations of both ranks fail from their first wait on, until one of that
-// rank's waits has failed.
+// no_memory [exported] [only <n>]: with exported, host threads run kernels' code; with only, just the n-th allocation
+// of a new process fails. no_memory lasting: in one round, all allocations of both ranks fail from their first wait on,
+// until one of that rank's waits has failed.
 #include <dlfcn.h>
 #include <link.h>
 #include <mpix/device.cuh>
@@ -21,7 +21,7 @@
 #include <mpix/host_group.hpp>
 #include <new>
 
-// ---- memory, in front of the library's ----------------------------------------------------------------------------------
+// ---- memory, in front of the library's ------------------------------------------------------------------------------
 
 namespace {
 
@@ -99,7 +99,7 @@ int find_library(dl_phdr_info *, std::size_t, void *) { return 1; }
 }  // namespace
 #endif
 
-// ---- what the program does --------------------------------------------------------------------------------------------------
+// ---- what the program does ------------------------------------------------------------------------------------------
 
 namespace {
 
@@ -234,8 +234,8 @@ void use_pair(bool failing_round) {
     armed = false;
 }
 
-// Both take in what the other one has still to say, until no more than so many blocks are in use at either. A request that was
-// freed lives on until then.
+// Both take in what the other one has still to say, until no more than so many blocks are in use at either. A request
+// that was freed lives on until then.
 bool settles(long most) {
     MPI_Request nothing;
     MPI_Psend_init(nullptr, 1, 0, MPI_INT, MPI_PROC_NULL, tag, MPI_COMM_WORLD, MPI_INFO_NULL, &nothing);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The system refuses to create threads (RLIMIT_NPROC, or a limit of a container): MPI calls make all progress, and a line on
-// stderr says so.
+// The system refuses to create threads (RLIMIT_NPROC, or a limit of a container): MPI calls make all progress, and a
+// line on stderr says so.
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// A second thread calls MPI, one call at a time. `other_thread single|funneled [checked]`: an error in check mode, which names the
-// call and the level, and has no effect. `other_thread serialized checked`: as MPI allows.
+// A second thread calls MPI, one call at a time. `other_thread single|funneled [checked]`: an error in check mode,
+// which names the call and the level, and has no effect. `other_thread serialized checked`: as MPI allows.
 #include <pthread.h>
 
 #include "tests/errors/expect.h"

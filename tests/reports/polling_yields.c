@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Every test call in a polling loop yields the core to other threads, even where the MPI library's own calls do not, and not more
-// often than every 20 us.
+// Every test call in a polling loop yields the core to other threads, even where the MPI library's own calls do not,
+// and not more often than every 20 us.
 #include <dlfcn.h>
 #include <pthread.h>
 #include <sched.h>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Host threads that run kernels' code with MPIX_PROGRESS=never: host_launch makes all progress while they wait, including setup.
+// Host threads that run kernels' code with MPIX_PROGRESS=never: host_launch makes all progress while they wait,
+// including setup.
 //
 // progress_never stall: the program's own threads wait while it makes no MPI call; the stall report gives the reason.
 #include <mpi.h>

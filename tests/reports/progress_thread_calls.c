@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Within a node the MPI library has the thread level that the program asks for, so the progress thread, which sets pairs up, calls
-// no function of it, whatever it prints. Run with MPIX_EXPLAIN=1.
+// Within a node the MPI library has the thread level that the program asks for, so the progress thread, which sets
+// pairs up, calls no function of it, whatever it prints. Run with MPIX_EXPLAIN=1.
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdatomic.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The library's progress thread handles none of the process's signals, and user functions that the MPI library calls in it have
-// as much stack as in the main thread.
+// The library's progress thread handles none of the process's signals, and user functions that the MPI library calls in
+// it have as much stack as in the main thread.
 #include <dirent.h>
 #include <pthread.h>
 #include <sched.h>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Waits that do not end: the early notice, the peer's state in it, and the stall report, once each. The test checks the output.
+// Waits that do not end: the early notice, the peer's state in it, and the stall report, once each. The test checks the
+// output.
 #include "tests/errors/expect.h"
 
 enum { parts = 4 };

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// MPI_Start forgotten before a kernel: wait_arrived and pready fail, and the host's next call, whichever it is, raises the error
-// of that time, not of a later epoch. A late call is no error: the host may complete an epoch before its kernel makes its last
-// call. After the first epoch only host threads can tell the two apart, by the thread that launched them.
+// MPI_Start forgotten before a kernel: wait_arrived and pready fail, and the host's next call, whichever it is, raises
+// the error of that time, not of a later epoch. A late call is no error: the host may complete an epoch before its
+// kernel makes its last call. After the first epoch only host threads can tell the two apart, by the thread that
+// launched them.
 #include "tests/device/harness.hpp"
 
 using namespace device_test;

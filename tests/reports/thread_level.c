@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// A program without partitioned requests: on one node, or with MPIX_PROGRESS=never, the library gets the thread level that the
-// program asks for, so one-sided communication that needs it works. `thread_level init|funneled|serialized|multiple`.
+// A program without partitioned requests: on one node, or with MPIX_PROGRESS=never, the library gets the thread level
+// that the program asks for, so one-sided communication that needs it works. `thread_level
+// init|funneled|serialized|multiple`.
 #include <mpi.h>
 #include <stdio.h>
 #include <string.h>

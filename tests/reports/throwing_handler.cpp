@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// An error handler of the program's throws, called by the MPI library in a call that mpix passes on, and by mpix in a call of its
-// own: the program gets its exception, and the handler is called once.
+// An error handler of the program's throws, called by the MPI library in a call that mpix passes on, and by mpix in a
+// call of its own: the program gets its exception, and the handler is called once.
 #include <mpi.h>
 #include <mpix/mpix.h>
 #include <unistd.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Two kernels per step, as in a stencil code: the first sends this rank's data and waits for the neighbour's, the second computes
-// with it. No kernel is loaded or run beforehand.
+// Two kernels per step, as in a stencil code: the first sends this rank's data and waits for the neighbour's, the
+// second computes with it. No kernel is loaded or run beforehand.
 #include "tests/device/harness.hpp"
 
 using namespace device_test;

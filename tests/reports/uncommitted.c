@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// An uncommitted datatype is MPI_ERR_TYPE where the MPI library's own calls refuse it; the error handler of the communicator is
-// called once.
+// An uncommitted datatype is MPI_ERR_TYPE where the MPI library's own calls refuse it; the error handler of the
+// communicator is called once.
 #include "tests/conformance/harness.h"
 
 static int calls, last_class;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Misspelt environment variables and info keys: one warning for each, which suggests the right name; the calls succeed. The test
-// sets such variables and checks the output.
+// Misspelt environment variables and info keys: one warning for each, which suggests the right name; the calls succeed.
+// The test sets such variables and checks the output.
 #include "tests/conformance/harness.h"
 
 static void misspelt_keys(void) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The init calls refuse buffers that the CPU cannot read or write: GPU memory in a build without CUDA, pages without access, a
-// constant as a receive buffer. Read-only memory may be sent, and an empty message may name any address.
+// The init calls refuse buffers that the CPU cannot read or write: GPU memory in a build without CUDA, pages without
+// access, a constant as a receive buffer. Read-only memory may be sent, and an empty message may name any address.
 #include <sys/mman.h>
 #include <unistd.h>
 

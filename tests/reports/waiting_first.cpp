@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Three streams; the kernel that waits is launched first. The kernel that sends is launched for the first time while the other
-// waits, and a third one computes meanwhile.
+// Three streams; the kernel that waits is launched first. The kernel that sends is launched for the first time while
+// the other waits, and a third one computes meanwhile.
 #include "tests/device/harness.hpp"
 
 using namespace device_test;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Small puts and words as messages: every byte is where it was put, words are behind what was put before them whatever order the
-// messages come in, and nothing is stored that is malformed or not exposed.
+// Small puts and words as messages: every byte is where it was put, words are behind what was put before them whatever
+// order the messages come in, and nothing is stored that is malformed or not exposed.
 #include "transport/ucx/eager.h"
 
 #include <algorithm>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Memory that UCX is told of is registered once, for as long as it is exposed, and no longer, whatever fails. UCX is a fake that
-// keeps count.
+// Memory that UCX is told of is registered once, for as long as it is exposed, and no longer, whatever fails. UCX is a
+// fake that keeps count.
 #include <cstdint>
 #include <cstdlib>
 #include <map>

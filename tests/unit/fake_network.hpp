@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // A GPU and a network that do what they were asked for late, one thing at a time, when the test tells them to: in the
-// order in which they have to, and, if the test likes, in no other. What they cannot do they say as any transport would,
-// so that threads may call them.
+// order in which they have to, and, if the test likes, in no other. What they cannot do they say as any transport
+// would, so that threads may call them.
 #ifndef MPIX_TESTS_UNIT_FAKE_NETWORK_HPP
 #define MPIX_TESTS_UNIT_FAKE_NETWORK_HPP
 

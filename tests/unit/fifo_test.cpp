@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Control messages within a node: none is lost, doubled or overtaken by a later one of its sender, and what another process
-// writes into an inbox does no harm.
+// Control messages within a node: none is lost, doubled or overtaken by a later one of its sender, and what another
+// process writes into an inbox does no harm.
 #include "host/control/fifo.h"
 
 #include <cstring>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The end of the setup where a process that has come to MPI_Finalize dies there, on a node of which the system says nothing.
+// The end of the setup where a process that has come to MPI_Finalize dies there, on a node of which the system says
+// nothing.
 #include <unistd.h>
 
 #include <cstdio>

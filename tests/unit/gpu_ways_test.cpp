@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The ways that GPU threads go in Pready and Parrived, gone by host threads (MPIX_FAKE_GPU): groups of a sender and of a receiver
-// over many epochs, while this test plays both hosts.
+// The ways that GPU threads go in Pready and Parrived, gone by host threads (MPIX_FAKE_GPU): groups of a sender and of
+// a receiver over many epochs, while this test plays both hosts.
 #include <mpix/device.cuh>
 #include <mpix/host_group.hpp>
 
@@ -64,7 +64,8 @@ void sends(const mpix::host_group &group, const scenario &s, fake_pair &pair, tu
             if (group.thread_rank() == knows) pair.begin(p, epoch);
             if (const int code = pready(p); code != MPI_SUCCESS)
                 t.fail("a partition that was not ready could not be marked ready");
-            // Again, while the epoch cannot end. An error, of which both calls may store, so ThreadSanitizer is spared it.
+            // Again, while the epoch cannot end. An error, of which both calls may store, so ThreadSanitizer is spared
+            // it.
             if (!thread_sanitizer && k + 1 < mine.size() && random() % 8 == 0 && pready(p) != MPI_ERR_ARG)
                 t.fail("a partition was marked ready twice");
         }

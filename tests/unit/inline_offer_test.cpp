@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// A send between two GPUs, which host memory plays: what its OFFER says of an inline buffer, whether its kernels get the one that the
-// receiver accepts with, and what MPIX_EXPLAIN prints of that.
+// A send between two GPUs, which host memory plays: what its OFFER says of an inline buffer, whether its kernels get
+// the one that the receiver accepts with, and what MPIX_EXPLAIN prints of that.
 #include <mpix/impl/inline/packet.cuh>
 #include <stdlib.h>
 #include <unistd.h>

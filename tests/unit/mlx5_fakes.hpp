@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// libibverbs, libmlx5 and CUDA as tables of functions that keep count of what was taken and given back, note the order of
-// the calls, and fail when told.
+// libibverbs, libmlx5 and CUDA as tables of functions that keep count of what was taken and given back, note the order
+// of the calls, and fail when told.
 #ifndef MPIX_TESTS_UNIT_MLX5_FAKES_HPP
 #define MPIX_TESTS_UNIT_MLX5_FAKES_HPP
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// What a queue pair of a ConnectX asks of CUDA, on a GPU; there need be no such card. Only a card's registers are missing.
+// What a queue pair of a ConnectX asks of CUDA, on a GPU; there need be no such card. Only a card's registers are
+// missing.
 #include <cuda_runtime.h>
 #include <unistd.h>
 
@@ -88,7 +89,8 @@ void ask_about_memory(const gpu_calls &gpu) {
     cudaFree(memory);
 }
 
-// Ordinary memory is no card's register: whatever CUDA says, it is a sentence or a mapping, and the next call goes well.
+// Ordinary memory is no card's register: whatever CUDA says, it is a sentence or a mapping, and the next call goes
+// well.
 void map_no_registers(const gpu_calls &gpu) {
     const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
     auto *const memory = static_cast<char *>(std::aligned_alloc(page, page));

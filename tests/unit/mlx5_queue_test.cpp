@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// A request's queue is the NIC's where the network has such: chosen, opened on libraries that play a ConnectX, posted to by
-// Pready's own code, executed by the software HCA in the place of the silicon, and read along by the host.
+// A request's queue is the NIC's where the network has such: chosen, opened on libraries that play a ConnectX, posted
+// to by Pready's own code, executed by the software HCA in the place of the silicon, and read along by the host.
 #include "transport/ib/mlx5/queues.h"
 
 #include <mpix/impl/work_queue/post.cuh>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// A queue pair of a ConnectX is opened, connected and closed, and memory registered, on libraries that play it: the order
-// of the calls, every failure of one, and that all is given back.
+// A queue pair of a ConnectX is opened, connected and closed, and memory registered, on libraries that play it: the
+// order of the calls, every failure of one, and that all is given back.
 #include <fcntl.h>
 
 #include "tests/catch.hpp"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// A send request whose queue the software HCA executes over a network, and the memory of its receiver: what comes there is
-// checked word by word as it comes. To be included before the device functions.
+// A send request whose queue the software HCA executes over a network, and the memory of its receiver: what comes there
+// is checked word by word as it comes. To be included before the device functions.
 #ifndef MPIX_TESTS_UNIT_NETWORK_QUEUE_HPP
 #define MPIX_TESTS_UNIT_NETWORK_QUEUE_HPP
 

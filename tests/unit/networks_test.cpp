@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Which network is chosen, and what those that are built in do with addresses that are none. (Connections are tested with
-// MPI programs, where there is a network.)
+// Which network is chosen, and what those that are built in do with addresses that are none. (Connections are tested
+// with MPI programs, where there is a network.)
 #include <cstring>
 #include <filesystem>
 

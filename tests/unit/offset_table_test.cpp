@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Datatypes with gaps inline: packets that groups of host threads gather from one random type and scatter to another, as
-// groups of GPU threads do; against the offsets that the standard gives the types. Every byte of the receiver's is checked.
+// Datatypes with gaps inline: packets that groups of host threads gather from one random type and scatter to another,
+// as groups of GPU threads do; against the offsets that the standard gives the types. Every byte of the receiver's is
+// checked.
 #include "host/export/offset_table.h"
 
 #include <mpix/device.cuh>

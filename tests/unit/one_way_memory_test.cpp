@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Processes of one node that cannot all map each other's memory, as in containers, where the MPI library is for one thread at a
-// time.
+// Processes of one node that cannot all map each other's memory, as in containers, where the MPI library is for one
+// thread at a time.
 #include <unistd.h>
 
 #include <cstring>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The inline buffer's packets, and who takes them: groups of host threads on both sides, as groups of GPU threads do it.
+// The inline buffer's packets, and who takes them: groups of host threads on both sides, as groups of GPU threads do
+// it.
 #include <mpix/device.cuh>
 #include <mpix/host_group.hpp>
 

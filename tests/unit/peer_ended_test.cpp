@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// A single copy meets the end of the peer's process, of which the system says nothing else: its number is not known by its
-// start. That epoch and all later ones end with an error, of this request and of the others with that peer.
+// A single copy meets the end of the peer's process, of which the system says nothing else: its number is not known by
+// its start. That epoch and all later ones end with an error, of this request and of the others with that peer.
 #include <mpix/detail/order.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// A send and its receive, as kernels of two GPUs have them, in one process, with both hosts' part: Start, clear-to-send,
-// progress engine, Wait. For tests whose host threads play GPU threads (MPIX_FAKE_GPU).
+// A send and its receive, as kernels of two GPUs have them, in one process, with both hosts' part: Start,
+// clear-to-send, progress engine, Wait. For tests whose host threads play GPU threads (MPIX_FAKE_GPU).
 #ifndef MPIX_TESTS_UNIT_PLAYED_PAIR_HPP
 #define MPIX_TESTS_UNIT_PLAYED_PAIR_HPP
 
@@ -250,8 +250,8 @@ public:
     std::uint64_t flag(int p) const { return load_acquire(&flags_[static_cast<std::size_t>(p)]); }
     bool all_are_ready(std::uint64_t epoch) const { return load_acquire(&send_words_.all_ready) == epoch; }
     std::uint64_t deferred() const { return deferred_; }
-    // Of the partitions that were offered to the receiver's groups, those that they have read, and that the engine had to move. An
-    // answer comes behind its flag.
+    // Of the partitions that were offered to the receiver's groups, those that they have read, and that the engine had
+    // to move. An answer comes behind its flag.
     std::uint64_t read() const { return read_; }
     std::uint64_t refused() const { return refused_; }
     bool answered_early() const { return answered_early_; }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Shares of a partition, contributed by groups of host threads that play GPU threads: which bytes move when, who tells the
-// receiver, what becomes of shares that come too early, too often, or are none.
+// Shares of a partition, contributed by groups of host threads that play GPU threads: which bytes move when, who tells
+// the receiver, what becomes of shares that come too early, too often, or are none.
 #include <mpix/device.cuh>
 #include <mpix/host_group.hpp>
 

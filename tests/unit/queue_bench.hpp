@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// A send request whose partitions go from one buffer to another through a work queue and the software HCA, step by step.
+// A send request whose partitions go from one buffer to another through a work queue and the software HCA, step by
+// step.
 #ifndef MPIX_TESTS_UNIT_QUEUE_BENCH_HPP
 #define MPIX_TESTS_UNIT_QUEUE_BENCH_HPP
 

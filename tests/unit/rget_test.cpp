@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Partitions that a lone thread offers and a group of the receiver's reads, by host threads that play GPU threads: what is offered
-// when, who reads it, and what becomes of an offer that nobody takes.
+// Partitions that a lone thread offers and a group of the receiver's reads, by host threads that play GPU threads: what
+// is offered when, who reads it, and what becomes of an offer that nobody takes.
 #include <mpix/device.cuh>
 #include <mpix/host_group.hpp>
 
@@ -77,7 +77,8 @@ struct bench {
             if (pair.wanted(p) != epoch) return false;
         return true;
     }
-    // One epoch in which nothing is offered: in the first one nobody asks, and who waits in the second knows that it runs.
+    // One epoch in which nothing is offered: in the first one nobody asks, and who waits in the second knows that it
+    // runs.
     void first_epoch() {
         start();
         std::thread receiver = waiting(1, 2, patience, MPI_SUCCESS);
@@ -153,7 +154,8 @@ TEST_CASE("what a group waits for is offered to it, and it reads it: any counts,
             b.until([&] { return b.pair.wanted(static_cast<int>(first.first)) == b.epoch; });
             const std::uint64_t read_before = b.pair.read();
             REQUIRE(b.ready(static_cast<int>(first.first)) == MPI_SUCCESS);
-            // Again, which is an error, and may store it too: that tells nobody, so that who has asked reads it all the same.
+            // Again, which is an error, and may store it too: that tells nobody, so that who has asked reads it all the
+            // same.
             const bool twice = !thread_sanitizer && senders > 1 && random() % 2 == 0;
             if (twice) CHECK(b.ready(static_cast<int>(first.first)) == MPI_ERR_ARG);
             for (int p = 0; p < senders; ++p)
@@ -452,8 +454,8 @@ TEST_CASE("what is written just before the offer is read, and the buffer is free
     bench b(of(1, 1, 192));
     b.first_epoch();
     for (int e = 0; e < 20; ++e) {
-        // Nothing but the offer orders the sender's bytes before their reading, and nothing but the answer orders that before the next
-        // ones: ThreadSanitizer looks on.
+        // Nothing but the offer orders the sender's bytes before their reading, and nothing but the answer orders that
+        // before the next ones: ThreadSanitizer looks on.
         b.pair.poison_in();
         b.pair.start_receive(++b.epoch);
         b.pair.clear_to_send(b.epoch);

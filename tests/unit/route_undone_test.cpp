@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// A peer that does not keep to the rules undoes a match in the middle of an epoch, where threads look at the route without a lock:
-// what they have begun ends, and nothing is read or written by way of a route that is not there.
+// A peer that does not keep to the rules undoes a match in the middle of an epoch, where threads look at the route
+// without a lock: what they have begun ends, and nothing is read or written by way of a route that is not there.
 #include <mpix/detail/order.h>
 #include <mpix/device.cuh>
 

@@ -180,7 +180,8 @@ TEST_CASE("a large region is given back to the system, whatever its size") {
 }
 
 TEST_CASE("a small region that is given back takes no large one with it") {
-    // What a large region leaves of its last page is no room for small ones: the mapping goes with the large region alone.
+    // What a large region leaves of its last page is no room for small ones: the mapping goes with the large region
+    // alone.
     region large = allocate(mebibyte);
     std::vector<region> small;
     for (int i = 0; i < 64; ++i) small.push_back(allocate(64));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Messages between GPUs that share no memory: by bounce buffers and chunks onto a network, and from the landing into the
-// receive buffer. The GPU and the network are fakes (fake_network.hpp).
+// Messages between GPUs that share no memory: by bounce buffers and chunks onto a network, and from the landing into
+// the receive buffer. The GPU and the network are fakes (fake_network.hpp).
 #include <mpix/detail/abi.h>
 
 #include <algorithm>
