@@ -11,7 +11,6 @@
 #include <functional>
 #include <map>
 #include <set>
-#include <string>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -52,7 +51,6 @@ using safe_map = std::map<Key, T, std::less<Key>, reserve_allocator<std::pair<co
 template <class Key, class T>
 using safe_hash_map =
     std::unordered_map<Key, T, std::hash<Key>, std::equal_to<Key>, reserve_allocator<std::pair<const Key, T>>>;
-using safe_string = std::basic_string<char, std::char_traits<char>, reserve_allocator<char>>;
 
 }  // namespace mpix::transport
 

@@ -51,6 +51,7 @@ enum class control : std::uint32_t {
 struct control_text {
     char characters[136] = {};
 
+    bool empty() const { return characters[0] == '\0'; }
     const char *c_str() const { return characters; }
     void assign(std::string_view sentence) {
         *this = {};

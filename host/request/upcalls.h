@@ -6,9 +6,7 @@
 
 #include <cstdint>
 
-#include "host/control/match_key.h"
 #include "host/control/message.h"
-#include "transport/reserve.h"
 #include "transport/select.h"
 
 namespace mpix {
@@ -44,19 +42,6 @@ transport::network *network_to(int world_rank, status &why_not);
 const transport::peer_memory *memory_of(int world_rank, status &why_not);
 // Before it is told of any memory of ours.
 status introduce_to(int world_rank, transport::network &network);
-
-// A send of another process, as its OFFER told of it: kept until it is withdrawn or both sides have freed the pair.
-struct offer {
-    match_key key;
-    std::uint64_t number;  // the sender's own
-    int partitions;
-    std::uint64_t bytes;
-    bool has_devices, in_place, gpu_put, inline_packed, inline_to_gaps, rget;
-    transport::wire_region words;
-    transport::wire_region buffer, wanted;  // with `rget`
-    transport::safe_string no_network;      // why it is not by network, if that is what we would need
-    std::uint64_t receiver = 0;             // the receive that it is bound to
-};
 
 }  // namespace mpix
 

@@ -43,7 +43,8 @@ std::string register_buffer(const receive_match &match, receive_route &route) {
     const request &r = match.receive;
     transport::gpu_puts *gpus = nullptr;
     const gpu_end end = r.end_for(*route.link.wire, gpus);
-    if (std::string why = why_staged(end, match.sender.gpu_put); !why.empty() || !end.on_gpu) return why;
+    if (std::string why = why_staged(end, match.sender.flags.has(offer_flag::gpu_put)); !why.empty() || !end.on_gpu)
+        return why;
     if (auto bad = r.place.owner->admit_network(r.place.device); !bad.ok()) return bad.message();
     auto made = std::make_unique<registered_buffer>();
     if (auto bad = gpus->adopt(r.op.buffer, r.total_bytes(), r.place.device, made->region); !bad.ok())
@@ -57,8 +58,9 @@ bool single_copy_wanted(const receive_match &match, const receive_route &route) 
     const request &r = match.receive;
     // Reasons on the sender's side are known to the sender.
     const single_copy seen_here{false, false, route.bytes / route.peer_partitions, 1, {}, !r.gapless};
-    return match.sender.in_place && route.choice->taken()->id == transport::id_shm && config().single_copy_bytes != 0 &&
-           why_no_single_copy(seen_here).empty() && transport::others_may_write(r.op.buffer, route.bytes);
+    return match.sender.flags.has(offer_flag::in_place) && route.choice->taken()->id == transport::id_shm &&
+           config().single_copy_bytes != 0 && why_no_single_copy(seen_here).empty() &&
+           transport::others_may_write(r.op.buffer, route.bytes);
 }
 
 // Whether it has an inline buffer. What the user's kernels leave there, a kernel of the library takes out. With gaps it
@@ -69,7 +71,8 @@ bool inline_wanted(const receive_match &match, const receive_route &route) {
     // by side.
     const bool few = route.peer_partitions <= static_cast<std::uint64_t>(r.op.partitions);
     const std::uint64_t each = route.bytes / route.peer_partitions;
-    return MPIX_HAVE_NVCC && few && (r.gapless ? match.sender.inline_packed : match.sender.inline_to_gaps) &&
+    return MPIX_HAVE_NVCC && few &&
+           match.sender.flags.has(r.gapless ? offer_flag::inline_packed : offer_flag::inline_to_gaps) &&
            r.fits_inline(largest_inline(!r.gapless)) && (r.device == nullptr || r.device->inline_capable()) &&
            (r.gapless || each % static_cast<std::uint64_t>(r.offsets().piece()) == 0) &&
            gpu::load_on(r.place.device).empty();

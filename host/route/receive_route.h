@@ -13,7 +13,6 @@
 #include "host/protocol/select.h"
 #include "host/protocol/slot_budget.h"
 #include "host/request/request.h"
-#include "host/request/upcalls.h"
 #include "host/route/sender_memory.h"
 #include "host/staging/staged_delivery.h"
 
@@ -87,7 +86,7 @@ struct receive_route {
 // What a route is made from; setup_mutex and engine are held.
 struct receive_match {
     const request &receive;
-    const offer &sender;
+    const offer_body &sender;
     peer_link link;
     std::shared_ptr<const transport::choice> choice;
     const sender_words *words;  // null: they cannot be reached, and so nothing was taken

@@ -5,10 +5,11 @@
 
 #include "host/format.h"
 #include "host/protocol/rget.h"
+#include "host/request/upcalls.h"
 
 namespace mpix {
 
-status reach_words(const request &receive, const offer &sender, peer_link &link,
+status reach_words(const request &receive, const offer_body &sender, peer_link &link,
                    std::shared_ptr<const sender_words> &out) {
     link = {nullptr, receive.peer_world()};
     if (sender.words.bytes < sizeof(mpix_words)) return failure("the sender's control block is too small");
@@ -36,9 +37,9 @@ sender_buffer::~sender_buffer() {
     link.detach(wanted);
 }
 
-std::string reach_buffer(const request &receive, const offer &sender, const sender_words &words,
+std::string reach_buffer(const request &receive, const offer_body &sender, const sender_words &words,
                          const transport::transport &owner, std::unique_ptr<const sender_buffer> &out) {
-    if (!sender.rget) return "the sender does not offer its buffer, and says why";
+    if (!sender.flags.has(offer_flag::rget)) return "the sender does not offer its buffer, and says why";
     const auto partitions = static_cast<std::uint64_t>(sender.partitions);
     const std::uint64_t total = receive.total_bytes(), each = total / partitions;
     if (std::string why = why_no_rget({receive.place.owner != nullptr, !receive.gapless, receive.op.buffer, each, 0});
@@ -48,12 +49,12 @@ std::string reach_buffer(const request &receive, const offer &sender, const send
     // Page-locked memory is needed that may stay page-locked while the process lives: giving it back does not wait for
     // kernels.
     if (!words.region.lasting) return "the sender has too many partitions";
-    if (sender.buffer.transport != owner.id() || sender.wanted.transport != owner.id() || sender.buffer.bytes < total ||
-        sender.wanted.bytes < partitions * sizeof(std::uint64_t))
+    if (sender.send_buffer.transport != owner.id() || sender.wanted.transport != owner.id() ||
+        sender.send_buffer.bytes < total || sender.wanted.bytes < partitions * sizeof(std::uint64_t))
         return "the sender's buffer is too small, or where it cannot be read";
     auto made = std::make_unique<sender_buffer>(words.link);
     const int user = receive.place.device;
-    if (auto bad = words.link.attach(sender.buffer, user, made->buffer); !bad.ok()) return bad.message();
+    if (auto bad = words.link.attach(sender.send_buffer, user, made->buffer); !bad.ok()) return bad.message();
     if (auto bad = words.link.attach(sender.wanted, user, made->wanted); !bad.ok()) return bad.message();
     if ((reinterpret_cast<std::uintptr_t>(made->buffer.address) & 7) != 0)
         return "the send buffer is not aligned to words of 8 bytes";

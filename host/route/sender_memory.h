@@ -7,7 +7,6 @@
 #include <memory>
 
 #include "host/request/request.h"
-#include "host/request/upcalls.h"
 #include "host/route/peer_link.h"
 
 namespace mpix {
@@ -23,7 +22,7 @@ struct sender_words {
     transport::region region;
 };
 // `link`: by what the sender is reached, even if the words are not.
-status reach_words(const request &receive, const offer &sender, peer_link &link,
+status reach_words(const request &receive, const offer_body &sender, peer_link &link,
                    std::shared_ptr<const sender_words> &out);
 
 // Its buffer in GPU memory, from which our kernels read (rget.h).
@@ -38,7 +37,7 @@ struct sender_buffer {
     transport::region wanted;  // where kernels tell what they wait for
 };
 // `owner`: of the landing. Returns why they cannot, or an empty string.
-std::string reach_buffer(const request &receive, const offer &sender, const sender_words &words,
+std::string reach_buffer(const request &receive, const offer_body &sender, const sender_words &words,
                          const transport::transport &owner, std::unique_ptr<const sender_buffer> &out);
 
 }  // namespace mpix

@@ -29,7 +29,7 @@ public:
     status arrived(int partition, bool &flag);
 
     // setup_mutex is held. bind: this receive is matched with that send. unbind: the send was withdrawn.
-    void bind(const offer &sender);
+    void bind(std::uint64_t from, const offer_body &sender);
     // False: too late, the user has been told that the pair cannot work.
     bool unbind();
     // setup_mutex is held. No bytes have moved yet, and the send gets another match.
@@ -79,7 +79,7 @@ private:
     };
 
     bool gives_clear_to_send() const { return bond_ != bond::loose && connected && words_ != nullptr; }
-    void refuse(const offer &sender, const transport::choice *choice, accept_body &answer);
+    void refuse(const offer_body &sender, const transport::choice *choice, accept_body &answer);
     bool undo_match();
     status install_on_device();
     void show_route();

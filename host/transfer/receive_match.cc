@@ -28,9 +28,9 @@ receive_request::~receive_request() {
 
 // ---- setup: setup_mutex is held ---------------------------------------------------------------
 
-void receive_request::bind(const offer &sender) {
+void receive_request::bind(std::uint64_t from, const offer_body &sender) {
     const std::lock_guard lock(engine);
-    peer_number = sender.number;
+    peer_number = from;
     accept_body answer{.partitions = op.partitions, .bytes = total_bytes()};
     const auto reply = [&] { send_control(peer_world(), {.from = number, .to = peer_number, .body = answer}); };
     if (verdict_ == verdict::told) {  // that there is no path to that process
@@ -53,7 +53,7 @@ void receive_request::bind(const offer &sender) {
             pair.unreached = reach_words(*this, sender, match.link, words_);
             pair.by_network = match.link.wire != nullptr;
             pair.receiver_on_gpu = place.owner != nullptr;
-            pair.sender_has_devices = sender.has_devices;
+            pair.sender_has_devices = sender.flags.has(offer_flag::has_devices);
             match.choice = std::make_shared<transport::choice>(transport::choose(pair));
             match.words = words_.get();
             status bad = make_receive_route(match, route_, rget_buffer_);
@@ -75,7 +75,7 @@ void receive_request::bind(const offer &sender) {
 }
 
 // The sender's words are needed for our clear-to-send, which tells it that the refusal is final.
-void receive_request::refuse(const offer &sender, const transport::choice *choice, accept_body &answer) {
+void receive_request::refuse(const offer_body &sender, const transport::choice *choice, accept_body &answer) {
     if (words_ == nullptr)
         static_cast<void>(attempt([&] {
             peer_link link;

@@ -12,6 +12,8 @@
 #include <utility>
 
 #include "host/control/channel.h"
+#include "host/control/match_key.h"
+#include "host/control/message.h"
 #include "host/control/peers.h"
 #include "host/request/request.h"
 #include "host/request/upcalls.h"
@@ -19,6 +21,14 @@
 #include "transport/reserve.h"
 
 namespace mpix {
+
+// A send of another process, as its OFFER told of it: kept until it is withdrawn or both sides have freed the pair.
+struct offer {
+    match_key key;
+    std::uint64_t number;  // the sender's own
+    offer_body body;
+    std::uint64_t receiver = 0;  // the receive that it is bound to
+};
 
 // All guarded by setup_mutex, except the atomics. A step changes several of these together; their memory comes from the
 // reserve, so that no step fails half-way.

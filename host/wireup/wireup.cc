@@ -38,7 +38,7 @@ void bind(std::uint64_t arrival, std::uint64_t number) {
     offer &o = s.offers.at(arrival);
     s.bound_offer[number] = arrival;
     o.receiver = number;
-    receive_of(number).bind(o);
+    receive_of(number).bind(o.number, o.body);
 }
 
 // Apply the matcher's result: first undo the matches that no longer hold, then make the new ones.
@@ -88,20 +88,7 @@ void handle_offer(int source, std::uint64_t from, const offer_body &m) {
     const std::uint64_t arrival = ++s.arrivals;
     if (!s.offer_of.emplace(std::pair{source, from}, arrival).second) return;  // sent twice: not from a correct peer
     const match_key key{m.communicator, source, m.tag};
-    s.offers[arrival] = {.key = key,
-                         .number = from,
-                         .partitions = m.partitions,
-                         .bytes = m.bytes,
-                         .has_devices = m.flags.has(offer_flag::has_devices),
-                         .in_place = m.flags.has(offer_flag::in_place),
-                         .gpu_put = m.flags.has(offer_flag::gpu_put),
-                         .inline_packed = m.flags.has(offer_flag::inline_packed),
-                         .inline_to_gaps = m.flags.has(offer_flag::inline_to_gaps),
-                         .rget = m.flags.has(offer_flag::rget),
-                         .words = m.words,
-                         .buffer = m.send_buffer,
-                         .wanted = m.wanted,
-                         .no_network = m.no_network.c_str()};
+    s.offers[arrival] = {.key = key, .number = from, .body = m};
     rearrange(key, s.order.add(key, matcher::send, arrival));
 }
 
