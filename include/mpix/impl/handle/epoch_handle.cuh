@@ -72,16 +72,6 @@ MPIX_FN prepared_send prepare_send(const Group &group, MPIX_Prequest preq) {
     return prepared;
 }
 
-#if MPIX_ON_GPU
-namespace detail {
-// For a handle that was made before its epoch was known. Like any call, it begins with a barrier of the group.
-template <class Group>
-MPIX_COLD_FN send_state state_now(const Group &group, MPIX_Prequest preq) {
-    return prepare_send(group, preq).state;
-}
-}  // namespace detail
-#endif
-
 #ifdef __CUDACC__
 #pragma nv_exec_check_disable
 #endif
@@ -89,9 +79,7 @@ template <class Group>
 MPIX_FN int pready(const Group &group, int partition, const prepared_send &send) {
 #if MPIX_ON_GPU
     constexpr detail::group_mover<false> mover{};
-    detail::send_state s = send.state;
-    if (s.epoch == 0) s = detail::state_now(group, send.request);  // the same for all members
-    return detail::ready<true>(group, partition, send.request, s, mover);
+    return detail::ready<true>(group, partition, send.request, send.state, mover);
 #else
     return pready(group, partition, send.request);
 #endif
