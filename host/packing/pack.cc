@@ -194,14 +194,15 @@ int pack_size(const char *name, Count incount, MPI_Datatype datatype, MPI_Comm c
     if (size == nullptr || !mpi_is_up()) return from_library(by_library());
     if (const status bad = check({name, false, nullptr, incount, datatype, nullptr, 0, 0, comm}); !bad.ok())
         return raise(comm, name, bad);
-    const type_facts facts = quick_facts_of(datatype);
     if (!envelope_of(datatype).error.ok()) return from_library(by_library());
-    if (facts.size != 0 && incount > std::numeric_limits<Count>::max() / facts.size) {
+    MPI_Count each = 0;
+    PMPI_Type_size_x(datatype, &each);
+    if (each != 0 && incount > std::numeric_limits<Count>::max() / each) {
         *size = MPI_UNDEFINED;
         return raise(comm, name,
                      failure(MPI_ERR_COUNT, format("{} elements have more bytes than size can say", incount)));
     }
-    *size = static_cast<Count>(incount * facts.size);
+    *size = static_cast<Count>(incount * each);
     return MPI_SUCCESS;
 }
 
