@@ -2,8 +2,8 @@
 //
 // What the hardware allows: the same ping-pong by hand, over a mapping of the bench's own. No deferral, no checks.
 //
-//   fence_port    a group copies the payload to the peer with the widest stores, one fence, one flag; the receiver polls
-//                 the flag
+//   fence_port    a group copies the payload to the peer with the widest stores, one fence, one flag; the receiver
+//                 polls the flag
 //   counter_port  several blocks copy a share each, and add one to a counter of the message with a release; every block
 //                 of the receiver polls the counter
 //   inline_port   flag-in-data: 16-byte stores of {4 bytes, number, 4 bytes, number} into an inline buffer of two
