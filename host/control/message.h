@@ -100,10 +100,10 @@ struct offer_body {
     std::int32_t partitions = 0;  // of the send
     std::uint64_t bytes = 0;      // of the send's whole message
     flag_set<offer_flag> flags{};
-    transport::wire_region words{};        // the sender's
-    transport::wire_region send_buffer{};  // with `rget`
-    transport::wire_region wanted{};       // with `rget`: where kernels of the receiver tell what they wait for
-    control_text no_network{};             // why `words` are not reached by the network that this pair needs
+    transport::wire_region words{};         // the sender's
+    transport::wire_region send_buffer{};   // with `rget`
+    transport::wire_region kernel_words{};  // in GPU memory; none (id_none): see sender_memory.h
+    control_text no_network{};              // why `words` are not reached by the network that this pair needs
 };
 static_assert(sizeof(offer_body) == 744);
 

@@ -23,7 +23,9 @@ static_assert(offsetof(device_route, told) == offsetof(mpix_prequest, told) - of
                   offsetof(mpix_prequest, copy_engine_bytes) - offsetof(mpix_prequest, landing) &&
               offsetof(device_route, pull_bytes) ==
                   offsetof(mpix_prequest, pull_bytes) - offsetof(mpix_prequest, landing) &&
-              offsetof(device_route, answers) == offsetof(mpix_prequest, answers) - offsetof(mpix_prequest, landing));
+              offsetof(device_route, answers) == offsetof(mpix_prequest, answers) - offsetof(mpix_prequest, landing) &&
+              offsetof(device_route, peer_clear_to_send) ==
+                  offsetof(mpix_prequest, peer_clear_to_send) - offsetof(mpix_prequest, landing));
 static_assert(sizeof(device_route) == offsetof(mpix_prequest, seen_epoch) - offsetof(mpix_prequest, landing),
               "the route is written to the GPU as one piece");
 
@@ -211,6 +213,11 @@ status device_copy::states(std::vector<std::uint64_t> &out) {
 
 status device_copy::set_ready_count(std::uint64_t readied) {
     return gpus_.write(&handle()->ready_count, &readied, sizeof readied, device_);
+}
+
+status device_copy::forget_started_epoch() {
+    constexpr std::uint64_t none = 0;
+    return gpus_.write(&handle()->started_epoch, &none, sizeof none, device_);
 }
 
 }  // namespace mpix

@@ -36,6 +36,8 @@ struct device_route {
     std::uint64_t *wanted = nullptr;
     const char *peer_buffer = nullptr;
     std::uint64_t *answers = nullptr;
+    std::uint64_t *kernel_clear_to_send = nullptr;
+    std::uint64_t *peer_clear_to_send = nullptr;
 };
 
 // What a device copy is made from.
@@ -77,6 +79,7 @@ public:
     status counts(kernels_counts &out);
     status states(std::vector<std::uint64_t> &out);
     status set_ready_count(std::uint64_t readied);
+    status forget_started_epoch();
 
     mpix_prequest *handle() const { return static_cast<mpix_prequest *>(memory_.address); }
     // The handle for the user's kernels, and one for kernels of the library, which "mpix_waiters" does not count.

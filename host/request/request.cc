@@ -175,7 +175,7 @@ void request::start() {
     {
         // The progress thread may still be looking at the epoch before.
         const std::lock_guard lock(engine);
-        ++epoch_;
+        host_started_ = ++epoch_;
         // release: what the user did before Start is visible to whoever sees the epoch running. Pairs with
         // load_acquire_pair in read_host and look_at_host.
         detail::store_release(&words->epoch, 2 * epoch_ + 1);  // pairs: C1
@@ -183,6 +183,31 @@ void request::start() {
         on_start();
     }
     if (epoch_ == 1 && !null_peer()) first_start(*this);
+}
+
+std::uint64_t request::follow_kernels() {
+    const std::lock_guard lock(engine);
+    follow_kernels_locked();
+    return epoch_;
+}
+
+// The kernel's call of wait has found that nothing of the epoch before is left to do.
+void request::follow_kernels_locked() {
+    if (!active() || (device == nullptr && !exported_to_host)) return;
+    const std::uint64_t by_kernel = detail::load_acquire(&words->kernel_epoch);  // pairs: K4
+    if (by_kernel <= epoch_) return;
+    epoch_ = by_kernel;
+    detail::store_release(&words->epoch, 2 * epoch_ + 1);  // pairs: C1
+    on_kernel_start();
+}
+
+// Kernels take the epoch that they have started last for the running one, without asking the host, until this.
+status request::end_kernel_epochs() {
+    const std::lock_guard lock(engine);
+    if (epoch_ == host_started_) return {};
+    if (device != nullptr) return device->forget_started_epoch();
+    detail::store_relaxed(&home->started_epoch, 0);
+    return {};
 }
 
 bool request::in_same_epoch_still() {
@@ -294,7 +319,8 @@ status request::retire(MPI_Status *status) {
     mpix::status result = ending();
     fill_status(status, !result.ok());
     if (result.ok()) result = device_error();
-    if (epoch_ == 1 && !null_peer()) first_epoch_over(*this);
+    if (mpix::status bad = end_kernel_epochs(); !bad.ok() && result.ok()) result = bad;
+    if (host_started_ == 1 && !null_peer()) first_epoch_over(*this);
     // Before the word that says "inactive"; pairs with the acquire of read_host, before may_be_late.
     if (kind == MPIX_KIND_RECV && exported_to_host) {
         detail::store_relaxed(&home->inactive_since, detail::now_ns());

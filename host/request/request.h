@@ -73,6 +73,10 @@ public:
 
     // Start an epoch. Local.
     void start();
+    // Of an exported request: takes over the number of an epoch that kernels have started since, after they waited for
+    // the one before. Every call that looks at the running epoch does this first.
+    // Returns the epoch's number; kernels may go on meanwhile.
+    std::uint64_t follow_kernels();
     bool active() const { return active_.load(std::memory_order_acquire); }  // pairs: C9
 
     // Make progress; true when the epoch is complete (or has failed for good). The request stays active.
@@ -189,8 +193,11 @@ protected:
 
     // By what the peer is reached; null: the processes share memory, or it is not known yet. `engine` is held.
     virtual transport::network *network() const = 0;
-    virtual const char *path_now() const = 0;         // as path() says; setup_mutex is held
-    virtual void on_start() = 0;                      // after the epoch word is out; `engine` is held
+    virtual const char *path_now() const = 0;  // as path() says; setup_mutex is held
+    virtual void on_start() = 0;               // after the epoch word is out; `engine` is held
+    virtual void on_kernel_start() = 0;        // the same of an epoch that a kernel has started
+    void follow_kernels_locked();              // `engine` is held
+    status end_kernel_epochs();
     virtual std::string done_so_far() { return {}; }  // in a running epoch, after standing(); `engine` is held
     virtual status outcome() = 0;                     // of a complete epoch
     status ending();                                  // the same, also where there is no memory for its sentence
@@ -204,8 +211,9 @@ protected:
     status ended_peer() const;
 
     std::atomic<bool> active_{false};
-    std::uint64_t epoch_ = 0;
-    status failure_;  // the pair cannot work; guarded by setup_mutex until clear-to-send
+    std::uint64_t epoch_ = 0;         // the host's last, or a later one that kernels have started
+    std::uint64_t host_started_ = 0;  // the last one that the host has started
+    status failure_;                  // the pair cannot work; guarded by setup_mutex until clear-to-send
     refusal_reason refusal_ = refused_not;
     bool peer_ended_ = false;              // and so its epoch has failed, and all later ones will; guarded by `engine`
     std::uint64_t watched_word_ = 0;       // the epoch word, when it was last looked at; guarded by setup_mutex

@@ -80,7 +80,7 @@ bool inline_wanted(const receive_match &match, const receive_route &route) {
 
 // The landing is the user's buffer, which the sender maps. If the datatype has gaps, the sender also gets its plan.
 status land_in_gpu(const receive_match &match, receive_route &route,
-                   std::unique_ptr<const sender_buffer> &rget_buffer) {
+                   std::unique_ptr<const sender_gpu_memory> &sender_gpu) {
     const request &r = match.receive;
     route.slots = 1;
     if (!r.gapless) {
@@ -94,9 +94,9 @@ status land_in_gpu(const receive_match &match, receive_route &route,
     if (inline_wanted(match, route))
         route.inline_buffer =
             inline_buffer_for(route.peer_partitions, route.bytes / route.peer_partitions, largest_inline(!r.gapless));
-    route.why_no_rget =
-        route.inline_buffer ? "it goes inline" : reach_buffer(r, match.sender, *match.words, *route.owner, rget_buffer);
-    route.by_rget = rget_buffer != nullptr;
+    if (route.inline_buffer) route.why_no_rget = "it goes inline";
+    sender_gpu = reach_gpu_memory(r, match.sender, *match.words, *route.owner, !route.inline_buffer, route.why_no_rget);
+    route.by_rget = sender_gpu != nullptr && sender_gpu->buffer;
     const std::uint64_t all_bytes = route.inline_buffer ? route.inline_buffer.all
                                     : route.by_rget     ? bytes_with_rts(route.peer_partitions)
                                                         : (chunks_for(route, true).all() + 1) * sizeof(std::uint64_t);
@@ -132,7 +132,7 @@ status land_in_host(const receive_match &match, receive_route &route) {
     return route.delivery->allocate(route.landing, flags);
 }
 
-status fill_in(const receive_match &match, receive_route &route, std::unique_ptr<const sender_buffer> &rget_buffer) {
+status fill_in(const receive_match &match, receive_route &route, std::unique_ptr<const sender_gpu_memory> &sender_gpu) {
     route.owner = &route.choice->landing();
     if (route.link.wire != nullptr) route.why_staged = register_buffer(match, route);
     route.in_place = single_copy_wanted(match, route);
@@ -141,7 +141,7 @@ status fill_in(const receive_match &match, receive_route &route, std::unique_ptr
         return route.owner->allocate((route.peer_partitions + 1) * sizeof(std::uint64_t), transport::on_host,
                                      route.arrival->region);
     }
-    if ((route.owner->capabilities() & transport::adopt_buffer) != 0) return land_in_gpu(match, route, rget_buffer);
+    if ((route.owner->capabilities() & transport::adopt_buffer) != 0) return land_in_gpu(match, route, sender_gpu);
     return land_in_host(match, route);
 }
 
@@ -170,18 +170,18 @@ receive_route::~receive_route() {
 }
 
 status make_receive_route(const receive_match &match, std::shared_ptr<const receive_route> &out,
-                          std::unique_ptr<const sender_buffer> &rget_buffer) {
+                          std::unique_ptr<const sender_gpu_memory> &sender_gpu) {
     if (match.choice->taken() == nullptr) return match.choice->why_not;
     const auto made = std::make_shared<receive_route>(match.link, match.choice, match.receive.total_bytes(),
                                                       static_cast<std::uint64_t>(match.sender.partitions));
-    std::unique_ptr<const sender_buffer> buffer;
+    std::unique_ptr<const sender_gpu_memory> buffer;
     auto bad = fill_in(match, *made, buffer);
     if (!bad.ok()) return bad;
     const transport::region &arrival = made->arrival->region;
     made->flags = static_cast<std::uint64_t *>(arrival.address);
     made->flags_on_device = arrival.device != transport::on_host;
     out = made;
-    rget_buffer = std::move(buffer);
+    sender_gpu = std::move(buffer);
     return bad;
 }
 

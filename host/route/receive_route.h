@@ -92,9 +92,9 @@ struct receive_match {
     const sender_words *words;  // null: they cannot be reached, and so nothing was taken
     bool first;                 // no match has been undone before
 };
-// `rget_buffer`: set if our kernels may read the send buffer.
+// `sender_gpu`: set if our kernels may read the send buffer.
 status make_receive_route(const receive_match &match, std::shared_ptr<const receive_route> &out,
-                          std::unique_ptr<const sender_buffer> &rget_buffer);
+                          std::unique_ptr<const sender_gpu_memory> &sender_gpu);
 // For the ACCEPT.
 status describe(const receive_route &route, const request &receive, accept_body &answer);
 

@@ -8,6 +8,7 @@
 #include "host/protocol/rget.h"
 #include "host/protocol/select.h"
 #include "host/request/upcalls.h"
+#include "host/route/sender_memory.h"
 
 namespace mpix {
 namespace {
@@ -22,21 +23,23 @@ void offer_single_copy(const request &send, send_offer &o) {
     o.why_no_single_copy = why_no_single_copy(pair);
 }
 
-// The receiver maps the send buffer if its own buffer is GPU memory, too.
-void offer_buffer(const request &send, send_offer &o, offer_body &m) {
+// The receiver maps these if its own buffer is GPU memory, too. Without the words, its kernels tell the host.
+void offer_gpu_memory(const request &send, send_offer &o, offer_body &m) {
     transport::transport &gpus = *send.place.owner;
+    const bool rget = o.rget.why_not.empty();
+    status bad = gpus.allocate(kernel_words_bytes(rget ? static_cast<std::uint64_t>(send.op.partitions) : 0),
+                               send.place.device, o.kernel_words);
+    if (bad.ok()) bad = gpus.describe(o.kernel_words, m.kernel_words);
+    if (!bad.ok()) m.kernel_words = {};
+    if (!rget) return;
     transport::region buffer;
-    status bad = gpus.adopt(send.op.buffer, send.total_bytes(), buffer);
+    if (bad.ok()) bad = gpus.adopt(send.op.buffer, send.total_bytes(), buffer);
     if (bad.ok()) bad = gpus.describe(buffer, m.send_buffer);
-    if (bad.ok())
-        bad = gpus.allocate(static_cast<std::uint64_t>(send.op.partitions) * sizeof(std::uint64_t), send.place.device,
-                            o.wanted);
-    if (bad.ok()) bad = gpus.describe(o.wanted, m.wanted);
     o.rget.why_not = bad.message();
     if (bad.ok())
         m.flags.set(offer_flag::rget);
     else
-        m.send_buffer = m.wanted = {};
+        m.send_buffer = {};
 }
 
 }  // namespace
@@ -50,7 +53,7 @@ rget_terms rget_terms_of(const request &send) {
 }
 
 send_offer::~send_offer() {
-    if (wanted) place.owner->release(wanted);
+    if (kernel_words) place.owner->release(kernel_words);
 }
 
 offer_body make_offer(const request &send, const rget_terms &rget, std::unique_ptr<const send_offer> &out) {
@@ -71,7 +74,7 @@ offer_body make_offer(const request &send, const rget_terms &rget, std::unique_p
     if (wire == nullptr && bad.ok()) {
         offer_single_copy(send, *o);
         m.flags.set(offer_flag::in_place, o->why_no_single_copy.empty());
-        if (rget.why_not.empty()) offer_buffer(send, *o, m);
+        if (send.place.owner != nullptr) offer_gpu_memory(send, *o, m);
     } else if (bad.ok()) {
         o->why_staged = why_staged(send.end_for(*wire, o->gpu_wire));
         m.flags.set(offer_flag::gpu_put, o->gpu_put());

@@ -40,7 +40,7 @@ struct send_offer {
     inline_threshold threshold;                   // if the receive has no gaps
     bool to_packed = false, to_gaps = false;  // the partitions are small enough for an inline buffer of such a receive
     rget_terms rget;
-    transport::region wanted;  // in our GPU's memory: the partitions that kernels of the receiver wait for
+    transport::region kernel_words;  // in our GPU's memory; see sender_memory.h
 };
 
 // The OFFER itself; setup_mutex is held.

@@ -32,13 +32,20 @@ status reach_words(const request &receive, const offer_body &sender, peer_link &
     return bad;
 }
 
-sender_buffer::~sender_buffer() {
+sender_gpu_memory::~sender_gpu_memory() {
+    link.detach(words);
     link.detach(buffer);
-    link.detach(wanted);
 }
 
+std::uint64_t *sender_gpu_memory::wanted() const {
+    return clear_to_send() + wanted_in_kernel_words / sizeof(std::uint64_t);
+}
+
+namespace {
+
+// Maps the send buffer. Returns why kernels cannot read it, or an empty string.
 std::string reach_buffer(const request &receive, const offer_body &sender, const sender_words &words,
-                         const transport::transport &owner, std::unique_ptr<const sender_buffer> &out) {
+                         const transport::transport &owner, sender_gpu_memory &out) {
     if (!sender.flags.has(offer_flag::rget)) return "the sender does not offer its buffer, and says why";
     const auto partitions = static_cast<std::uint64_t>(sender.partitions);
     const std::uint64_t total = receive.total_bytes(), each = total / partitions;
@@ -49,17 +56,33 @@ std::string reach_buffer(const request &receive, const offer_body &sender, const
     // Page-locked memory is needed that may stay page-locked while the process lives: giving it back does not wait for
     // kernels.
     if (!words.region.lasting) return "the sender has too many partitions";
-    if (sender.send_buffer.transport != owner.id() || sender.wanted.transport != owner.id() ||
-        sender.send_buffer.bytes < total || sender.wanted.bytes < partitions * sizeof(std::uint64_t))
+    if (sender.send_buffer.transport != owner.id() || sender.send_buffer.bytes < total ||
+        out.words.bytes < kernel_words_bytes(partitions))
         return "the sender's buffer is too small, or where it cannot be read";
-    auto made = std::make_unique<sender_buffer>(words.link);
-    const int user = receive.place.device;
-    if (auto bad = words.link.attach(sender.send_buffer, user, made->buffer); !bad.ok()) return bad.message();
-    if (auto bad = words.link.attach(sender.wanted, user, made->wanted); !bad.ok()) return bad.message();
-    if ((reinterpret_cast<std::uintptr_t>(made->buffer.address) & 7) != 0)
+    transport::region buffer;
+    if (auto bad = words.link.attach(sender.send_buffer, receive.place.device, buffer); !bad.ok()) return bad.message();
+    if ((reinterpret_cast<std::uintptr_t>(buffer.address) & 7) != 0) {
+        words.link.detach(buffer);
         return "the send buffer is not aligned to words of 8 bytes";
-    out = std::move(made);
+    }
+    out.buffer = buffer;
     return {};
+}
+
+}  // namespace
+
+std::unique_ptr<const sender_gpu_memory> reach_gpu_memory(const request &receive, const offer_body &sender,
+                                                          const sender_words &words, const transport::transport &owner,
+                                                          bool rget, std::string &why_no_rget) {
+    auto made = std::make_unique<sender_gpu_memory>(words.link);
+    status bad;
+    if (sender.kernel_words.transport != owner.id() || sender.kernel_words.bytes < kernel_words_bytes(0))
+        bad = failure("the sender has no words for kernels");
+    else
+        bad = words.link.attach(sender.kernel_words, receive.place.device, made->words);
+    if (rget) why_no_rget = bad.ok() ? reach_buffer(receive, sender, words, owner, *made) : bad.message();
+    if (!bad.ok()) return nullptr;
+    return made;
 }
 
 }  // namespace mpix

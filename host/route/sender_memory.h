@@ -4,7 +4,9 @@
 #ifndef MPIX_HOST_ROUTE_SENDER_MEMORY_H
 #define MPIX_HOST_ROUTE_SENDER_MEMORY_H
 
+#include <cstdint>
 #include <memory>
+#include <string>
 
 #include "host/request/request.h"
 #include "host/route/peer_link.h"
@@ -25,20 +27,30 @@ struct sender_words {
 status reach_words(const request &receive, const offer_body &sender, peer_link &link,
                    std::shared_ptr<const sender_words> &out);
 
-// Its buffer in GPU memory, from which our kernels read (rget.h).
-struct sender_buffer {
-    explicit sender_buffer(const peer_link &from) : link(from) {}
-    ~sender_buffer();
-    sender_buffer(const sender_buffer &) = delete;
-    sender_buffer &operator=(const sender_buffer &) = delete;
+// Its GPU's memory, as our kernels reach it.
+struct sender_gpu_memory {
+    explicit sender_gpu_memory(const peer_link &from) : link(from) {}
+    ~sender_gpu_memory();
+    sender_gpu_memory(const sender_gpu_memory &) = delete;
+    sender_gpu_memory &operator=(const sender_gpu_memory &) = delete;
+
+    std::uint64_t *clear_to_send() const { return static_cast<std::uint64_t *>(words.address); }
+    std::uint64_t *wanted() const;  // only with `buffer`
 
     const peer_link link;
-    transport::region buffer;
-    transport::region wanted;  // where kernels tell what they wait for
+    transport::region words;   // which our kernels write
+    transport::region buffer;  // the send buffer, from which they read (rget.h); empty: they do not
 };
-// `owner`: of the landing. Returns why they cannot, or an empty string.
-std::string reach_buffer(const request &receive, const offer_body &sender, const sender_words &words,
-                         const transport::transport &owner, std::unique_ptr<const sender_buffer> &out);
+// Bytes of those words: clear-to-send (mpix_prequest.kernel_clear_to_send); a cache line behind it one word for each
+// partition, in which kernels tell what they wait for (rget.h).
+constexpr std::uint64_t wanted_in_kernel_words = 64;
+constexpr std::uint64_t kernel_words_bytes(std::uint64_t wanted) {
+    return wanted_in_kernel_words + wanted * sizeof(std::uint64_t);
+}
+// `owner`: of the landing. Null: kernels reach nothing there. `why_no_rget` says why they do not read the buffer.
+std::unique_ptr<const sender_gpu_memory> reach_gpu_memory(const request &receive, const offer_body &sender,
+                                                          const sender_words &words, const transport::transport &owner,
+                                                          bool rget, std::string &why_no_rget);
 
 }  // namespace mpix
 

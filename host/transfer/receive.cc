@@ -71,24 +71,33 @@ bool receive_request::inline_capable() const {
 
 // ---- an epoch ----------------------------------------------------------------------------------
 
+void receive_request::on_kernel_start() {
+    cursor_ = 0;
+    unpack_claim_.start();
+    if (gives_clear_to_send() && engine_gives_clear_to_send()) tell_clear_to_send();
+}
+
 void receive_request::on_start() {
     cursor_ = 0;
     unpack_claim_.start();
     // Clear-to-send: the user's buffer may be written from now on.
     if (gives_clear_to_send()) tell_clear_to_send();
-    if (network() != nullptr) progress_attend(shared_from_this());
+    if (network() != nullptr || engine_gives_clear_to_send()) progress_attend(shared_from_this());
 }
 
 // Takes what arrives from the network even while the user's threads are not in a call of the library: a sender whose
 // network is full waits for that. (Within a node the sender depends on nobody.)
 bool receive_request::advance() {
     const std::unique_lock lock(engine, std::try_to_lock);
+    if (lock) follow_kernels_locked();
     if (lock && delivery() != nullptr && active() && !peer_ended_) {
         deliver();
         if (engine_failure_.ok() && !delivery()->whole(epoch_)) return true;
     }
-    return !lock ||
-           (network() != nullptr && active() && detail::load_acquire(&words->complete) < epoch_);  // pairs: D3, N1
+    if (!lock) return true;
+    if (!active()) return false;
+    if (engine_gives_clear_to_send()) return true;
+    return network() != nullptr && detail::load_acquire(&words->complete) < epoch_;  // pairs: D3, N1
 }
 
 // `engine` is held.
@@ -164,6 +173,7 @@ bool receive_request::flagged_all() const {
 }
 
 bool receive_request::done() {
+    if (device != nullptr || exported_to_host) follow_kernels();
     if (null_peer()) return true;
     // A wait for a short message looks at its flags only now and then: each look takes from the sender the cache lines
     // that it is writing. What Parrived asks for is copied out at once.
@@ -219,6 +229,7 @@ void receive_request::drain_inline() {
 bool receive_request::done_exactly() {
     if (null_peer()) return true;
     const std::lock_guard lock(engine);
+    follow_kernels_locked();
     if (look_at_flags()) return true;
     if (!flags_on_device() || device == nullptr || !snapshot().ok()) return false;
     if (!flagged_all()) {
@@ -234,18 +245,18 @@ bool receive_request::done_exactly() {
 }
 
 // Whether partition j has arrived, for a message in host memory.
-bool receive_request::arrived_here(int j) {
+bool receive_request::arrived_here(int j, std::uint64_t epoch) {
     // The route as threads see it that hold no lock. A faulty peer may undo the match at any time, and another match
     // may have no landing (null).
     const std::uint64_t senders = detail::load_relaxed(&home->peer_partitions);
     const std::uint64_t *const taken = detail::load_pointer(&home->taken);
     // The usual case, a loop that asks again and again. After the first epoch the match is final.
     // pairs: F1
-    if (epoch_ > 1 && taken != nullptr && senders == static_cast<std::uint64_t>(op.partitions) &&
-        detail::load_acquire_gpu(&taken[j]) >= 2 * epoch_)
+    if (epoch > 1 && taken != nullptr && senders == static_cast<std::uint64_t>(op.partitions) &&
+        detail::load_acquire_gpu(&taken[j]) >= 2 * epoch)
         return true;
     if (!alone_ && taken != nullptr && !unpack_claim_.some())
-        return detail::taken_all(home, detail::sender_partitions(home, j, senders), epoch_);
+        return detail::taken_all(home, detail::sender_partitions(home, j, senders), epoch);
     return detail::arrived(this_thread(), home, j, plan_taker{*this});
 }
 
@@ -254,6 +265,7 @@ status receive_request::arrived(int j, bool &flag) {
         return failure(MPI_ERR_ARG, format("partition {} is not within 0 to {}", j, op.partitions - 1));
     flag = true;
     if (!active() || null_peer()) return {};
+    const std::uint64_t epoch = device != nullptr || exported_to_host ? follow_kernels() : epoch_;
     const std::uint64_t route_word = detail::load_acquire(&words->gate);  // pairs: C3
     if (route_word == MPIX_GATE_NEVER) {
         const std::lock_guard lock(engine);
@@ -264,7 +276,7 @@ status receive_request::arrived(int j, bool &flag) {
         return {};
     }
     if (place.owner == nullptr) {
-        flag = arrived_here(j);
+        flag = arrived_here(j, epoch);
         return {};
     }
     // The flags are in the GPU's memory; the host looks at them only when asked about one partition.

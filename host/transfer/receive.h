@@ -60,6 +60,7 @@ protected:
     transport::network *network() const override { return words_ == nullptr ? nullptr : words_->link.wire; }
     const char *path_now() const override;
     void on_start() override;
+    void on_kernel_start() override;
     status outcome() override;
     void status_of(MPI_Status *status) const override;
 
@@ -78,6 +79,10 @@ private:
         told  // a completion call has returned it
     };
 
+    // Of epochs that kernels start. Otherwise they do it themselves (peer_clear_to_send). `engine` is held.
+    bool engine_gives_clear_to_send() const {
+        return device != nullptr ? words_view_ == nullptr : exported_to_host && network() != nullptr;
+    }
     bool gives_clear_to_send() const { return bond_ != bond::loose && connected && words_ != nullptr; }
     void refuse(const offer_body &sender, const transport::choice *choice, accept_body &answer);
     bool undo_match();
@@ -87,7 +92,7 @@ private:
     void tell_clear_to_send();
     void take_back_buffer();
     bool look_at_flags(bool by_progress = false);
-    bool arrived_here(int partition);
+    bool arrived_here(int partition, std::uint64_t epoch);
     void deliver();
     void take_rest(bool by_progress);
     bool take_in_order(bool by_progress);
@@ -107,7 +112,7 @@ private:
     // Written under setup_mutex and engine. The present match:
     std::shared_ptr<const sender_words> words_;   // null: there is none, or the sender cannot be reached
     std::shared_ptr<const receive_route> route_;  // null: there is none, or the pair cannot work
-    std::unique_ptr<const sender_buffer> rget_buffer_;
+    std::unique_ptr<const sender_gpu_memory> sender_gpu_;
     // Matches that were undone. A kernel may look at their flags, so these stay (null of a pair that could not work);
     // of an active request also a kernel, or another thread's Parrived, at the rest.
     transport::safe_vector<std::shared_ptr<own_region>> former_flags_;

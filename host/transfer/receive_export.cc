@@ -27,14 +27,20 @@ status receive_request::install_on_device() {
         given.told = inline_drain_->told_by_kernels();
     }
     words_view_ = nullptr;
-    if (rget_buffer_ != nullptr) {
-        why_no_view_ = gpu_view::acquire(device->gpus(), words_->region, device->device(), words_view_).message();
-        // Without it no kernel asks for anything, so nothing is offered.
+    if (sender_gpu_ != nullptr) given.kernel_clear_to_send = sender_gpu_->clear_to_send();
+    // Only page-locked memory that may stay so: see sender_memory.cc.
+    if (words_->link.wire == nullptr && words_->region.lasting) {
+        const status bad = gpu_view::acquire(device->gpus(), words_->region, device->device(), words_view_);
+        if (route_->by_rget) why_no_view_ = bad.message();
         if (words_view_ != nullptr) {
             char *const view = static_cast<char *>(words_view_->address());
-            given.wanted = static_cast<std::uint64_t *>(rget_buffer_->wanted.address);
-            given.peer_buffer = static_cast<const char *>(rget_buffer_->buffer.address);
-            given.answers = reinterpret_cast<std::uint64_t *>(view + answers_in_words(route_->peer_partitions));
+            given.peer_clear_to_send = &reinterpret_cast<mpix_words *>(view)->gate;
+            // Without a view no kernel asks for anything, so nothing is offered.
+            if (route_->by_rget) {
+                given.wanted = sender_gpu_->wanted();
+                given.peer_buffer = static_cast<const char *>(sender_gpu_->buffer.address);
+                given.answers = reinterpret_cast<std::uint64_t *>(view + answers_in_words(route_->peer_partitions));
+            }
         }
     }
     return device->install(given);

@@ -56,7 +56,7 @@ void receive_request::bind(std::uint64_t from, const offer_body &sender) {
             pair.sender_has_devices = sender.flags.has(offer_flag::has_devices);
             match.choice = std::make_shared<transport::choice>(transport::choose(pair));
             match.words = words_.get();
-            status bad = make_receive_route(match, route_, rget_buffer_);
+            status bad = make_receive_route(match, route_, sender_gpu_);
             if (bad.ok()) bad = describe(*route_, *this, answer);
             explain_time(*this, "make and describe what the sender maps", since);
             return bad;
@@ -67,7 +67,7 @@ void receive_request::bind(std::uint64_t from, const offer_body &sender) {
         } else {
             refusal_ = refused_path;
             route_ = nullptr;
-            rget_buffer_ = nullptr;
+            sender_gpu_ = nullptr;
             refuse(sender, match.choice.get(), answer);
         }
     }
@@ -98,6 +98,8 @@ void receive_request::show_route() {
         detail::store_pointer(&home->landing, static_cast<char *>(route_->landing.address));
         detail::store_pointer(&home->flags, route_->flags);
     }
+    if (words_->link.wire == nullptr)
+        detail::store_pointer(&home->peer_clear_to_send, &static_cast<mpix_words *>(words_->region.address)->gate);
     if (device != nullptr)
         if (auto bad = attempt([this] { return install_on_device(); }); !bad.ok()) engine_failure_ = bad;
     detail::store_release(&words->gate, 1);  // pairs: C3
@@ -198,12 +200,13 @@ bool receive_request::undo_match() {
     detail::store_pointer(&home->flags, static_cast<std::uint64_t *>(nullptr));
     detail::store_pointer(&home->landing, static_cast<char *>(nullptr));
     detail::store_pointer(&home->taken, static_cast<std::uint64_t *>(nullptr));
+    detail::store_pointer(&home->peer_clear_to_send, static_cast<std::uint64_t *>(nullptr));
     former_flags_.push_back(route_ == nullptr ? nullptr : route_->arrival);
     if (active() || delivery() != nullptr) former_routes_.push_back(route_);
     words_view_ = nullptr;
     why_no_view_.clear();
     route_ = nullptr;
-    rget_buffer_ = nullptr;
+    sender_gpu_ = nullptr;
     words_ = nullptr;
     refusal_ = refused_not;
     failure_ = {};
@@ -223,7 +226,7 @@ void receive_request::on_leave() {
     const std::lock_guard lock(engine);
     take_back_buffer();
     words_view_ = nullptr;
-    rget_buffer_ = nullptr;
+    sender_gpu_ = nullptr;
 }
 
 void receive_request::take_detach(std::uint64_t from) {
@@ -237,6 +240,7 @@ void receive_request::take_detach(std::uint64_t from) {
 
 void receive_request::peer_ended() {
     const std::lock_guard lock(engine);
+    follow_kernels_locked();
     take_back_buffer();
     // All of the peer's writes that will arrive are here now, and a message that is whole is complete.
     const bool refused = verdict_ == verdict::provisional;

@@ -64,11 +64,15 @@ const char *send_request::path_now() const {
 
 // ---- an epoch ----------------------------------------------------------------------------------
 
-void send_request::on_start() {
+void send_request::on_kernel_start() {
     ring_at_start_ = ring_taken_;
     engine_moves_ = 0;
     host_share_ = 0;
     if (device != nullptr) host_readied_.assign(static_cast<std::size_t>(op.partitions), false);
+}
+
+void send_request::on_start() {
+    on_kernel_start();
     if (device != nullptr || exported_to_host) progress_attend(shared_from_this());
 }
 
@@ -81,14 +85,16 @@ int send_request::ready(int partition) {
     if (partition < 0 || partition >= op.partitions) return MPI_ERR_ARG;
     if (!active()) return MPI_ERR_REQUEST;
     if (device != nullptr) return ready_with_kernels(partition);
+    const std::uint64_t epoch = exported_to_host ? follow_kernels() : epoch_;
     const int code = alone_ && !exported_to_host ? ready_here<true>(partition) : ready_here<false>(partition);
-    if (detail::load_relaxed(&home->defer_epoch) == epoch_) attend();
+    if (detail::load_relaxed(&home->defer_epoch) == epoch) attend();
     return code;
 }
 
 // Kernels own the states and counters on the GPU; the engine updates them.
 int send_request::ready_with_kernels(int partition) {
     const std::lock_guard lock(engine);
+    follow_kernels_locked();
     if (host_readied_[static_cast<std::size_t>(partition)]) return MPI_ERR_ARG;
     host_readied_[static_cast<std::size_t>(partition)] = true;
     host_ready_.push_back(partition);
@@ -99,8 +105,9 @@ void send_request::attend() { progress_attend(shared_from_this()); }
 
 int send_request::ready_range(int low, int high, int &refused) {
     if (exported_to_host && device == nullptr && active()) {
+        const std::uint64_t epoch = follow_kernels();
         const detail::range_end end = detail::ready_range(this_thread(), low, high, home, plan_mover<false>{*this});
-        if (detail::load_relaxed(&home->defer_epoch) == epoch_) attend();
+        if (detail::load_relaxed(&home->defer_epoch) == epoch) attend();
         refused = end.partition;
         return end.code;
     }
@@ -214,8 +221,9 @@ void send_request::count_shares() {
     }
     if (!bad.ok()) fail(bad);
     counted_ = epoch_;
-    detail::store_relaxed(&words->posted, kernels.posted);  // the engine tells the epoch's end
-    detail::store_release(&words->all_ready, epoch_);       // pairs: D2
+    detail::store_relaxed(&words->posted, kernels.posted);              // the engine tells the epoch's end
+    detail::store_release(&words->all_ready, epoch_);                   // pairs: D2
+    if (null_peer()) detail::store_release(&words->concluded, epoch_);  // pairs: K3
 }
 
 // A partition marked ready by the host and by a kernel is an error. Neither can know of the other; once the epoch is
@@ -299,6 +307,7 @@ void send_request::conclude() {
         if (link.wire != nullptr) departing_ = link.wire->depart(peer_world());
     }
     concluded_ = epoch_;
+    detail::store_release(&words->concluded, epoch_);  // for kernels that wait for the epoch's end; pairs: K3
 }
 
 bool send_request::advance() {
@@ -306,6 +315,7 @@ bool send_request::advance() {
     if (!lock) return true;  // another thread is doing this
     if (status lost; departing_ != nullptr && departing_->finished(lost)) departing_ = nullptr;
     if (!active()) return departing_ != nullptr;
+    follow_kernels_locked();
     if (null_peer()) {
         drain();  // partitions of an exported request that the host readied: they count
         count_shares();
@@ -338,6 +348,7 @@ bool send_request::done() {
         const bool all = detail::load_acquire(&words->all_ready) >= epoch_;  // pairs: D2
         if (detail::load_relaxed(&home->defer_epoch) != epoch_) return all;
     }
+    follow_kernels();
     try_advance();
     if (detail::load_acquire(&words->all_ready) < epoch_) return false;  // pairs: D2
     if (null_peer()) return true;                                        // ready, and nowhere to go

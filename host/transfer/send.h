@@ -54,6 +54,7 @@ protected:
     transport::network *network() const override { return offer_ == nullptr ? nullptr : offer_->link.wire; }
     const char *path_now() const override;
     void on_start() override;
+    void on_kernel_start() override;
     status outcome() override;
     std::string done_so_far() override;
     void status_of(MPI_Status *) const override {}

@@ -11,6 +11,7 @@
 #include "host/export/device_request.h"
 #include "host/format.h"
 #include "host/request/explain.h"
+#include "host/route/sender_memory.h"
 #include "host/transfer/send.h"
 
 namespace mpix {
@@ -33,7 +34,12 @@ status send_request::install_on_device() {
             given.pull_bytes == 0 || (given.copy_engine_bytes != 0 && given.copy_engine_bytes < given.pull_bytes)
                 ? given.copy_engine_bytes
                 : given.pull_bytes;
-        if (given.pull_bytes != 0) given.wanted = static_cast<std::uint64_t *>(offer_->wanted.address);
+        if (offer_->kernel_words) {
+            char *const kernel_words = static_cast<char *>(offer_->kernel_words.address);
+            given.kernel_clear_to_send = reinterpret_cast<std::uint64_t *>(kernel_words);
+            if (given.pull_bytes != 0)
+                given.wanted = reinterpret_cast<std::uint64_t *>(kernel_words + wanted_in_kernel_words);
+        }
         if (how.by_inline)
             given.inline_buffer = static_cast<char *>(route_->arrival.address) + route_->inline_buffer.packets;
         if (from != nullptr || route_->landing_type != nullptr) {

@@ -138,6 +138,7 @@ void send_request::on_leave() {
 // Nothing moves any more, but the user's calls of Pready still count.
 void send_request::peer_ended() {
     const std::lock_guard lock(engine);
+    follow_kernels_locked();
     if (!active() || complete()) return;
     peer_ended_ = true;
     refusal_ = refused_path;

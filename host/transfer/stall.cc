@@ -14,6 +14,7 @@ namespace mpix {
 
 std::string request::standing() {
     const std::lock_guard lock(engine);
+    follow_kernels_locked();
     if (epoch_ == 0) return "not called MPI_Start";
     if (!active()) return format("completed epoch {}, but not called MPI_Start since", epoch_);
     return format("called MPI_Start {}{}", times(epoch_), done_so_far());
@@ -37,6 +38,7 @@ std::string send_request::done_so_far() {
 
 stall send_request::describe_stall() {
     const std::scoped_lock lock(setup_mutex(), engine);
+    follow_kernels_locked();
     stall s = stall_so_far("send", "not ready");
     if (device == nullptr) {
         s.missing = not_ready();
@@ -67,6 +69,7 @@ stall send_request::describe_stall() {
 
 stall receive_request::describe_stall() {
     const std::scoped_lock lock(setup_mutex(), engine);
+    follow_kernels_locked();
     stall s = stall_so_far("receive", "not arrived");
     s.peer = peer_says(*this);
     if (peer_number == 0) {

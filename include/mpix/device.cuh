@@ -17,7 +17,7 @@
 //   preq       handle from MPIX_Prequest_create, valid on this device
 //   partition  from 0 to the request's partitions - 1
 // An epoch is what lies between MPI_Start and the completion of the request. A kernel always acts on the epoch that the
-// host has started; nothing needs to be told to it.
+// host has started, or that a kernel has started since (start, next_epoch); nothing needs to be told to it.
 //
 // Errors. Every function but parrived and prepare_* returns MPI_SUCCESS (0) or an MPI error class, the same for all
 // threads of the group. The first error of an epoch is also kept with the request, and the host's MPI_Wait raises it
@@ -234,6 +234,57 @@ MPIX_FN int wait_arrived(const Group &group, const prepared_receive &receive, in
                          uint64_t timeout_ns = default_timeout);
 
 /**
+ * Epochs without the host. After the host's MPI_Start, kernels may end the running epoch of a request and start the next
+ * one, any number of times. To the host that is one long activation: its MPI_Wait completes the last epoch, at once if a
+ * kernel has waited for it. Its status is the last epoch's; of errors in several epochs it raises the last epoch's, with
+ * the epoch's number.
+ *
+ * wait        MPI_Wait of the running epoch (MPI-4.1, 3.7.3 and 4.2): of a send, until all its partitions are ready and
+ *             the buffer may be written again; of a receive, until all partitions have arrived. MPI_SUCCESS at once for
+ *             a null request, and for one whose epoch is over.
+ * start       MPI_Start of the next epoch, after wait. Never waits for the peer. A receive's buffer may be written by
+ *             the sender from then on.
+ * next_epoch  wait, then start
+ *
+ * requests    `n` sends and receives, in any memory that the group can read; null requests are allowed for wait. The
+ *             threads of the group look at them side by side.
+ * timeout_ns  as for wait_arrived, for each request
+ *
+ * Returns MPI_SUCCESS; MPI_ERR_PENDING as wait_arrived does; MPI_ERR_REQUEST from start if wait was not called for the
+ * running epoch, if the request is null, or if the host has not started it. Of a list, requests before and after the
+ * erroneous one may have been started.
+ *
+ * One group calls wait and start for a request. Other groups that use the request come after start by a barrier of the
+ * grid, or any other acquire-release chain; and start comes after their last use of the epoch before. The host's
+ * completion calls on the request (MPI_Wait, MPI_Test and so on) must not come before the last kernel's last call: they
+ * would end the activation between two epochs.
+ *
+ * A partition of a send that is marked ready before the receiver has started the epoch is left to the progress engine,
+ * as in epochs of the host. Between GPUs, pready first waits up to 8 us for the receiver's kernel.
+ *
+ * Memory order. wait acquires, for all threads of the group, what wait_arrived of all partitions does. start releases to
+ * the sender that the group, and what is ordered before it, has read the receive buffer.
+ */
+template <class Group>
+MPIX_FN int wait(const Group &group, MPIX_Prequest preq, uint64_t timeout_ns = default_timeout);
+template <class Group>
+MPIX_FN int wait(const Group &group, int n, const MPIX_Prequest requests[], uint64_t timeout_ns = default_timeout);
+template <class Group>
+MPIX_FN int start(const Group &group, MPIX_Prequest preq);
+template <class Group>
+MPIX_FN int start(const Group &group, int n, const MPIX_Prequest requests[]);
+template <class Group>
+MPIX_FN int next_epoch(const Group &group, MPIX_Prequest preq, uint64_t timeout_ns = default_timeout);
+template <class Group>
+MPIX_FN int next_epoch(const Group &group, int n, const MPIX_Prequest requests[],
+                       uint64_t timeout_ns = default_timeout);
+/** The same of a prepared value's request; afterwards the value is of the new epoch. */
+template <class Group>
+MPIX_FN int next_epoch(const Group &group, prepared_send &send, uint64_t timeout_ns = default_timeout);
+template <class Group>
+MPIX_FN int next_epoch(const Group &group, prepared_receive &receive, uint64_t timeout_ns = default_timeout);
+
+/**
  * Pack an interval of the packed form of a sequence of elements: any interval of what MPI_Pack would produce, also from
  * the middle of a run to the middle of another. All threads of `group` share the work. Groups may pack neighbouring
  * intervals at the same time.
@@ -286,6 +337,10 @@ MPIX_FN int MPI_Parrived(MPIX_Prequest preq, int partition, int *flag);
 #include <mpix/impl/recv/parrived.cuh>
 
 #include <mpix/impl/recv/wait_arrived.cuh>
+
+#include <mpix/impl/kernel_epoch/wait.cuh>
+
+#include <mpix/impl/kernel_epoch/start.cuh>
 
 #include <mpix/impl/handle/epoch_handle.cuh>
 

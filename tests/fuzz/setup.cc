@@ -351,7 +351,7 @@ private:
                                 .flags = {bits},
                                 .words = words,
                                 .send_buffer = landing,
-                                .wanted = arrival,
+                                .kernel_words = arrival,
                                 .no_network = reason};
         } else if (kind == control::accept) {
             accept.words = words;

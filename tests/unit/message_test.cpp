@@ -41,7 +41,7 @@ control_message good<offer_body>() {
                                .flags = {63},
                                .words = region(1),
                                .send_buffer = region(2),
-                               .wanted = region(3),
+                               .kernel_words = region(3),
                                .no_network = text("no network")}};
 }
 template <>

@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define MPIX_ABI_VERSION 9u
+#define MPIX_ABI_VERSION 10u
 
 #define MPIX_HEAD_NULL_PEER (1ull << 40)  // the peer is MPI_PROC_NULL
 #define MPIX_GATE_NEVER (~0ull)           // of a receive: see mpix_words
@@ -25,7 +25,9 @@ enum mpix_device_call {
     MPIX_CALL_PREADY_LIST,
     MPIX_CALL_PREADY_CONTRIBUTE,
     MPIX_CALL_PARRIVED,
-    MPIX_CALL_WAIT_ARRIVED
+    MPIX_CALL_WAIT_ARRIVED,
+    MPIX_CALL_WAIT,
+    MPIX_CALL_START
 };
 
 // The cause of an error, grouped by class: from 1 MPI_ERR_ARG, from 32 MPI_ERR_REQUEST, from 64 MPI_ERR_PENDING.
@@ -41,6 +43,7 @@ enum mpix_cause {
     MPIX_CAUSE_KIND = 32,     // a receive in place of a send, or the reverse
     MPIX_CAUSE_HANDLE,        // not a handle, or one of another version of mpix
     MPIX_CAUSE_INACTIVE,
+    MPIX_CAUSE_ACTIVE,  // start of an epoch, and the one before has not been waited for
     MPIX_CAUSE_DEADLINE = 64
 };
 
@@ -51,7 +54,7 @@ enum mpix_cause {
 // The words of one request that live in host memory which every party can reach: the owner's host,
 // the owner's GPU (page-locked), and, for the ones marked so, the peer's host and GPU.
 //
-// Epochs count the Starts of a request, from 1, and never go back. An *epoch word* is
+// Epochs count the Starts of a request, by the host and by kernels, from 1, and never go back. An *epoch word* is
 // 2*epoch + (1 while the epoch is active), so one word tells both.
 struct mpix_words {
     uint64_t epoch;          // epoch word; written by the owner's host only
@@ -66,6 +69,11 @@ struct mpix_words {
     uint64_t inline_buffer;  // send: 1 = the receiver's kernels drain its inline buffer (written by the peer,
                              // before `gate`); receive: last epoch of which partitions may lie there (the peer's,
                              // before `complete`)
+    // The second cache line.
+    uint64_t kernel_epoch;  // last epoch that a kernel has started (the owner's kernels)
+    uint64_t concluded;     // send: last epoch that needed the progress engine, or the host's Pready, and is over
+                            // (owner's host)
+    uint64_t unused[6];
 };
 
 // An entry of the ring: a caller of Pready asks the progress engine to move a partition. The lower half is the
@@ -153,6 +161,10 @@ struct mpix_prequest {
     uint64_t
         *answers;  // receive: in the sender's host memory, behind its ring, per sender partition: 2*epoch once it was
                    // read, 2*epoch + 1 once no kernel will read it any more, so that the engine moves it
+    // Clear-to-send of epochs that kernels start (kernel_epoch/start.cuh).
+    uint64_t *kernel_clear_to_send;  // in the sender's GPU, of both sides: 2 * the last epoch that the receiver's
+                                     // kernels have started, and 1 more if they drain the inline buffer; null: none
+    uint64_t *peer_clear_to_send;    // receive: the sender's words.gate; null: the progress engine writes it
 
     // Changes while in use; each word is accessed atomically.
     uint64_t seen_epoch;      // last active epoch number read from words->epoch
@@ -170,6 +182,9 @@ struct mpix_prequest {
     uint64_t error;  // the last period in which an error was kept; only the first of a period is
     uint64_t asker;  // receive, on a GPU, with MPIX_CHECK: the last epoch in which a kernel read the host's words << 32
                      // | the number of the first launch that did
+    uint64_t started_epoch;   // last epoch that a kernel has started, until the host completes it; then 0
+    uint64_t waited_epoch;    // last epoch that a kernel has waited for to the end
+    uint64_t told_epoch;      // send: last epoch of which the last caller of Pready has told everybody
     uint64_t inactive_since;  // receive, the host's own: when it was last made inactive (now_ns), and by which thread
     uint64_t inactive_by;
 
@@ -190,7 +205,7 @@ static inline size_t mpix_prequest_size(enum mpix_kind kind, int partitions) {
 }
 
 #ifdef __cplusplus
-static_assert(sizeof(mpix_words) == 64, "the words fill one cache line");
+static_assert(sizeof(mpix_words) == 128, "the words fill two cache lines");
 static_assert(offsetof(mpix_words, gate) == offsetof(mpix_words, epoch) + 8, "read as one 16-byte pair");
 static_assert(offsetof(mpix_prequest, seen_gate) == offsetof(mpix_prequest, seen_epoch) + 8, "a pair");
 static_assert(offsetof(mpix_prequest, ready_count) == offsetof(mpix_prequest, open_word) + 8 &&

@@ -25,6 +25,10 @@ MPIX_FN const char *name_of(mpix_device_call call) {
             return "parrived";
         case MPIX_CALL_WAIT_ARRIVED:
             return "wait_arrived";
+        case MPIX_CALL_WAIT:
+            return "wait";
+        case MPIX_CALL_START:
+            return "start";
         case MPIX_CALL_NONE:
             break;
     }
@@ -56,6 +60,8 @@ MPIX_FN const char *text_of(mpix_cause cause) {
             return "the handle was freed or is invalid, or the kernel was compiled with another version of mpix";
         case MPIX_CAUSE_INACTIVE:
             return "the request is not active; call MPI_Start before the kernel";
+        case MPIX_CAUSE_ACTIVE:
+            return "the request is active; call wait before start";
         case MPIX_CAUSE_DEADLINE:
             return "timed out";
     }

@@ -37,15 +37,17 @@ MPIX_FN mpix_cause wrong_handle(uint64_t head) {
     return head_is(head, MPIX_KIND_SEND) || head_is(head, MPIX_KIND_RECV) ? MPIX_CAUSE_KIND : MPIX_CAUSE_HANDLE;
 }
 
-// Keeps the first error of an epoch, or of the inactive time before it, for the host's next call. Returns its class.
-// Not for null requests.
+// Keeps the first error of an epoch, or of the inactive time before it, for the host's next call. Of several
+// epochs that kernels run, that of the last one counts. Returns its class. Not for null requests.
 MPIX_COLD_FN int keep(mpix_prequest *r, unsigned call_and_cause, int partition) {
 #if defined(MPIX_CHECK)
     print_error(call_and_cause, partition);
 #endif
     // seen_epoch may be out of date; then an error of an earlier epoch would hide the first one of this epoch.
     const uint64_t word = load_acquire(&r->words->epoch);  // pairs: C1
-    const uint64_t period = (word & 1) != 0 ? word : word + 2;
+    uint64_t period = (word & 1) != 0 ? word : word + 2;
+    // Of an epoch that a kernel has started, the host's word does not know yet.
+    if (const uint64_t seen = 2 * load_relaxed(&r->seen_epoch) + 1; seen > period) period = seen;
     if (fetch_max_relaxed_gpu(&r->error, period) < period)
         store_release(&r->words->error, error_word(call_and_cause, period, partition));  // pairs: E1
     return class_of(static_cast<mpix_cause>(call_and_cause & 0xff));

@@ -16,6 +16,17 @@ struct host_says {
     uint64_t word, gate, inline_buffer;
 };
 
+// The epoch that is running, or was running last: the host's, or a later one that a kernel has started since.
+struct epoch_now {
+    uint64_t number;
+    bool active;  // started by the host, and neither completed by it nor waited for by a kernel
+};
+MPIX_FN epoch_now epoch_of(const mpix_prequest *r, uint64_t host_word) {
+    const uint64_t by_kernel = load_relaxed(&r->started_epoch), by_host = host_word >> 1,
+                   number = by_kernel > by_host ? by_kernel : by_host;
+    return {number, (host_word & 1) != 0 && load_relaxed(&r->waited_epoch) < number};
+}
+
 #if MPIX_ON_GPU
 // True: the caller reads the words, and then calls end_host_read. False: another thread has begun and ended such a read
 // since the caller came, so its result is as good. The reading thread waits for nobody, so this ends.

@@ -5,6 +5,8 @@
 #ifndef MPIX_IMPL_HANDLE_EPOCH_HANDLE_CUH
 #define MPIX_IMPL_HANDLE_EPOCH_HANDLE_CUH
 
+#include <mpix/impl/kernel_epoch/start.cuh>
+#include <mpix/impl/kernel_epoch/wait.cuh>
 #include <mpix/impl/recv/parrived.cuh>
 #include <mpix/impl/recv/wait_arrived.cuh>
 #include <mpix/impl/send/pready.cuh>
@@ -102,7 +104,8 @@ MPIX_FN prepared_receive prepare_receive(const Group &group, MPIX_Prequest preq)
         const uint64_t epoch = detail::load_relaxed(&r->seen_epoch),
                        senders = detail::load_relaxed(&r->peer_partitions);
         const uint64_t *const flags = detail::load_pointer(&r->flags);
-        known = epoch > 1 && senders != 0 && flags != nullptr && detail::load_relaxed(&flags[senders]) < epoch;
+        known = epoch > 1 && senders != 0 && flags != nullptr &&
+                detail::is_current(r, epoch, detail::load_relaxed(&flags[senders]));
         if (!known) {
             detail::looked l{detail::arrival::absent, MPI_SUCCESS, 0, nullptr, {0, 0}};
             uint64_t asked = 0;
@@ -121,6 +124,46 @@ MPIX_FN prepared_receive prepare_receive(const Group &group, MPIX_Prequest preq)
 #endif
     return prepared;
 }
+
+namespace detail {
+
+// After an epoch was started by the group, or by another one with a barrier since. What the handle knows of the route
+// stays.
+#ifdef __CUDACC__
+#pragma nv_exec_check_disable
+#endif
+template <class Group>
+MPIX_FN void refresh(const Group &group, prepared_send &send) {
+#if MPIX_ON_GPU
+    if (send.state.partitions == 0 || send.state.flags == nullptr) {
+        send = prepare_send(group, send.request);
+        return;
+    }
+    // Without clear-to-send the epoch is not known, and calls look anew.
+    bool for_inline;
+    const uint64_t epoch = look_at_send(request_of(send.request), &for_inline);
+    // The word may have come between two members' looks.
+    send.state.epoch = vote_all(group, epoch != 0) ? epoch : 0;
+#else
+    (void)group, (void)send;
+#endif
+}
+#ifdef __CUDACC__
+#pragma nv_exec_check_disable
+#endif
+template <class Group>
+MPIX_FN void refresh(const Group &group, prepared_receive &receive) {
+#if MPIX_ON_GPU
+    if (receive.state.epoch == 0)
+        receive = prepare_receive(group, receive.request);
+    else
+        receive.state.epoch = load_relaxed(&request_of(receive.request)->seen_epoch);
+#else
+    (void)group, (void)receive;
+#endif
+}
+
+}  // namespace detail
 
 #ifdef __CUDACC__
 #pragma nv_exec_check_disable
@@ -143,6 +186,25 @@ MPIX_FN int wait_arrived(const Group &group, const prepared_receive &receive, in
 #else
     return wait_arrived(group, receive.request, partition, timeout_ns);
 #endif
+}
+
+#ifdef __CUDACC__
+#pragma nv_exec_check_disable
+#endif
+template <class Group>
+MPIX_FN int next_epoch(const Group &group, prepared_send &send, uint64_t timeout_ns) {
+    const int code = next_epoch(group, send.request, timeout_ns);
+    if (code == MPI_SUCCESS) detail::refresh(group, send);
+    return code;
+}
+#ifdef __CUDACC__
+#pragma nv_exec_check_disable
+#endif
+template <class Group>
+MPIX_FN int next_epoch(const Group &group, prepared_receive &receive, uint64_t timeout_ns) {
+    const int code = next_epoch(group, receive.request, timeout_ns);
+    if (code == MPI_SUCCESS) detail::refresh(group, receive);
+    return code;
 }
 
 }  // namespace mpix

@@ -81,29 +81,34 @@ MPIX_FN uint32_t first_asker(mpix_prequest *r, uint64_t epoch) {
 }
 #endif
 
-// Fills in l.epoch and l.flags from the host's word. False: l.what is the answer. `Notes`: the caller is a kernel of
-// the user.
+// Reads the host's words of a receive, and notes for all what they say of its epoch. `Notes`: the caller is a kernel of
+// the user. One thread.
 template <bool Notes>
-MPIX_COLD_FN bool look_at_host(mpix_prequest *r, looked &l, uint64_t &senders) {
-    const host_says says = read_host(r, [&](const host_says &now) {
-        if ((now.word & 1) == 0 || now.gate == MPIX_GATE_NEVER) return;
-        if (now.word >> 1 == load_relaxed(&r->seen_epoch) && now.gate == load_relaxed(&r->seen_gate))
+MPIX_FN host_says ask_of_receive(mpix_prequest *r) {
+    return read_host(r, [&](const host_says &now) {
+        const auto [epoch, active] = epoch_of(r, now.word);
+        if (!active || now.gate == MPIX_GATE_NEVER) return;
+        if (epoch == load_relaxed(&r->seen_epoch) && now.gate == load_relaxed(&r->seen_gate))
             return;  // others know this already
 #if MPIX_ON_GPU && defined(MPIX_CHECK)
-        if constexpr (Notes) first_asker(r, now.word >> 1);
+        if constexpr (Notes) first_asker(r, epoch);
 #endif
-        fetch_max_relaxed_gpu(&r->seen_epoch,
-                              now.word >> 1);  // only forward: a slow thread may come after a later epoch's
+        fetch_max_relaxed_gpu(&r->seen_epoch, epoch);  // only forward: a slow thread may come after a later epoch's
         // pairs: C5
         store_release_gpu(&r->seen_gate, now.gate);  // hands the acquire on; pairs with load_acquire_gpu in look
     });
-    const bool active = (says.word & 1) != 0;
+}
+
+// Fills in l.epoch and l.flags from the host's word. False: l.what is the answer.
+template <bool Notes>
+MPIX_COLD_FN bool look_at_host(mpix_prequest *r, looked &l, uint64_t &senders) {
+    const host_says says = ask_of_receive<Notes>(r);
+    const auto [epoch, active] = epoch_of(r, says.word);
+    l.epoch = epoch;
     if (!active || says.gate == MPIX_GATE_NEVER) {
         l.what = active ? arrival::vacuous : arrival::inactive;
-        l.epoch = says.word >> 1;
         return false;
     }
-    l.epoch = says.word >> 1;
     senders = load_relaxed(&r->peer_partitions);
     l.flags = load_pointer(&r->flags);
     if (says.gate != 0 && senders != 0 && l.flags != nullptr) return true;
@@ -111,12 +116,19 @@ MPIX_COLD_FN bool look_at_host(mpix_prequest *r, looked &l, uint64_t &senders) {
     return false;
 }
 
+// Whether `epoch`, which was read from seen_epoch, is the last one that was started. `whole`: the whole message's flag,
+// read after it.
+MPIX_FN bool is_current(const mpix_prequest *r, uint64_t epoch, uint64_t whole) {
+    return whole < epoch || (whole != MPIX_GATE_NEVER && load_relaxed(&r->started_epoch) == epoch);
+}
+
 // One look at partition j by one thread.
 //
 // `seen_epoch` may be old, since nobody tells the executor when the host starts an epoch; then the last epoch's flag
 // would be mistaken for this one's. But the host can start another epoch only after the whole message of seen_epoch has
 // arrived, and then flags[senders] says so. While it does not, seen_epoch is the running epoch; once it does, the
-// host's word is read.
+// host's word is read. Unless a kernel has started that epoch: then the host cannot start another before it has taken
+// started_epoch back (see is_current).
 template <bool Notes>
 MPIX_FN looked look(mpix_prequest *r, int j) {
     looked l{arrival::absent, MPI_SUCCESS, 0, nullptr, {0, 0}};
@@ -138,7 +150,7 @@ MPIX_FN looked look(mpix_prequest *r, int j) {
         // Two loads that are under way together.
         const uint64_t whole = load_relaxed(&l.flags[senders]);
         first = reached_acquire(&l.flags[l.range.first], l.epoch);  // pairs: A1, A3, B2, N1
-        known = whole < l.epoch;
+        known = is_current(r, l.epoch, whole);
     }
     if (!known) {
         if (!look_at_host<Notes>(r, l, senders)) return l;

@@ -89,7 +89,7 @@ MPIX_FN waited await_together(const Group &group, mpix_prequest *r, int j, waite
     const uint64_t again = load_relaxed(&r->seen_epoch), whole = looked ? 0 : load_relaxed(&w.flags[senders]),
                    flag = looks ? load_relaxed(&w.flags[w.first + rank]) : w.epoch,
                    before = claims ? fetch_max_relaxed_gpu(w.taken() + w.first, 2 * w.epoch - 1) : ~uint64_t{0};
-    known = again == w.epoch && whole < w.epoch;
+    known = again == w.epoch && is_current(r, w.epoch, whole);
     const bool set = flag >= w.epoch && w.count <= threads;
     if (looks && set) fence_acquire(&w.flags[w.first + rank]);  // pairs: A1, A3, B2
     // A barrier: all members have what any of them acquired. Pairs with conclude_direct and count_share.

@@ -53,9 +53,9 @@ struct admitted {
 // Reads the host's words of a send, and notes for all what they say of its epoch. One thread.
 MPIX_FN host_says ask_of_send(mpix_prequest *r) {
     return read_host(r, [&](const host_says &now) {
-        const uint64_t epoch = now.word >> 1;
-        if ((now.word & 1) == 0) return;
-        store_relaxed(&r->seen_epoch, epoch);
+        const auto [epoch, active] = epoch_of(r, now.word);
+        if (!active) return;
+        fetch_max_relaxed_gpu(&r->seen_epoch, epoch);
 #if MPIX_ON_GPU
         // Once the receiver's kernels use the inline buffer, they always do.
         if (now.gate >= epoch && load_pointer(&r->landing) != nullptr)
@@ -70,7 +70,49 @@ MPIX_FN host_says ask_of_send(mpix_prequest *r) {
     });
 }
 
-// What to do with partition p, by the arguments and by the host's words. One thread.
+#if MPIX_ON_GPU
+// Whether a kernel of the receiver has given clear-to-send for `epoch`. Notes it for the store core; seen_gate is the
+// host's word alone, so that nobody has to wait for a release of it. One thread.
+MPIX_FN bool look_at_kernel_clear_to_send(mpix_prequest *r, uint64_t epoch) {
+    const uint64_t *const word = load_pointer(&r->kernel_clear_to_send);
+    if (word == nullptr) return false;
+    // Acquires what the receiver read before it started the epoch. pairs: K2
+    const uint64_t given = load_acquire(word);
+    if (given >> 1 < epoch) return false;
+    if (load_pointer(&r->landing) != nullptr)
+        fetch_max_relaxed_gpu(&r->open_word, 2 * epoch + ((given & 1) != 0 && epoch >> 32 == 0 &&
+                                                          load_pointer(&r->inline_buffer) != nullptr));
+    return true;
+}
+
+// The same, waiting a moment: in a loop of kernel epochs the receiver is usually about to start this one, and handing
+// over to the progress engine takes longer. Not once a partition of the epoch was handed over.
+constexpr uint64_t clear_to_send_patience_ns = 8000;
+MPIX_FN bool await_kernel_clear_to_send(mpix_prequest *r, uint64_t epoch) {
+    if (load_pointer(&r->kernel_clear_to_send) == nullptr) return false;  // none will come
+    const bool patient = load_relaxed(&r->defer_epoch) != epoch;
+    const uint64_t since = patient ? now_ns() : 0;
+    do
+        if (look_at_kernel_clear_to_send(r, epoch)) return true;
+    while (patient && now_ns() - since < clear_to_send_patience_ns);
+    return false;
+}
+#endif
+
+#if MPIX_ON_GPU
+// The epoch of a send that a kernel has started, and not waited for, if partition p is not ready yet and a kernel of the
+// receiver has given clear-to-send; else 0. One thread.
+MPIX_COLD_FN uint64_t open_kernel_epoch(mpix_prequest *r, int p) {
+    const uint64_t epoch = load_relaxed(&r->started_epoch);
+    if (epoch <= 1 || epoch != load_relaxed(&r->seen_epoch) || load_relaxed(&r->waited_epoch) >= epoch ||
+        load_relaxed(partition_states(r) + p) >= epoch)
+        return 0;
+    return await_kernel_clear_to_send(r, epoch) ? epoch : 0;
+}
+#endif
+
+// What to do with partition p, by the arguments and by clear-to-send of the receiver's kernels, or by the host's words.
+// One thread.
 template <mpix_device_call Call>
 MPIX_COLD_FN admitted admit_by_host(mpix_prequest *r, int p) {
     admitted a{admission::refused, MPI_SUCCESS, 0};
@@ -79,9 +121,16 @@ MPIX_COLD_FN admitted admit_by_host(mpix_prequest *r, int p) {
         a.code = refuse<Call>(r, mine ? MPIX_CAUSE_INDEX : wrong_handle(r->head), p);
         return a;
     }
+#if MPIX_ON_GPU
+    a.epoch = open_kernel_epoch(r, p);
+    if (a.epoch != 0) {
+        a.what = load_pointer(&r->landing) != nullptr ? admission::now : admission::later;
+        return a;
+    }
+#endif
     const host_says says = ask_of_send(r);
-    a.epoch = says.word >> 1;
-    const bool active = (says.word & 1) != 0;
+    const auto [epoch, active] = epoch_of(r, says.word);
+    a.epoch = epoch;
     if (!active || load_relaxed(partition_states(r) + p) == a.epoch) {
         a.code = refuse<Call>(r, active ? MPIX_CAUSE_READY : MPIX_CAUSE_INACTIVE, p);
         return a;

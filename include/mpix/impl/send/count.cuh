@@ -31,7 +31,8 @@ MPIX_COLD_FN void say_all_ready(mpix_prequest *r, uint64_t epoch) {
     // Each is loaded once: a faulty peer may undo the route meanwhile.
     uint64_t *const flags = arrival_flags(load_pointer(&r->flags)), *const complete = load_pointer(&r->peer_complete);
     if (whole && flags != nullptr && complete != nullptr) {
-        if (load_relaxed(&r->open_word) == 2 * epoch + 1)
+        // The receiver's kernels may have started the next epoch already.
+        if (const uint64_t open = load_relaxed(&r->open_word); (open & 1) != 0 && open >> 1 >= epoch)
             store_relaxed(inline_word_beside(complete), epoch);   // released by the store of `complete`
         store_release_after_fence(&flags[r->partitions], epoch);  // the whole message's; pairs: D4
         // After that flag: this word lets the receiver's host start the next epoch, and then look() relies on the flag.
@@ -39,6 +40,8 @@ MPIX_COLD_FN void say_all_ready(mpix_prequest *r, uint64_t epoch) {
         store_release(complete, epoch);  // pairs: D3
     }
     store_release_after_fence(&r->words->all_ready, epoch);  // pairs: D2, D5
+    // After these words: the next epoch's last caller writes them, too, and must come later.
+    store_release_gpu(&r->told_epoch, epoch);  // pairs: K1
 }
 
 // Counts one partition as readied. The counter chains all callers (see fetch_add_acq_rel_gpu), so the last one of the

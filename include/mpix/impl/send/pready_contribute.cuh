@@ -175,7 +175,7 @@ MPIX_FN int pready_contribute(const Group &group, int partition, MPIX_Prequest p
 #if defined(MPIX_CHECK)
     if (countable) {
         // Without this, only the last contributor would be told.
-        const bool idle = group.thread_rank() == 0 && (detail::ask_of_send(r).word & 1) == 0;
+        const bool idle = group.thread_rank() == 0 && !detail::epoch_of(r, detail::ask_of_send(r).word).active;
         if (idle) detail::refuse_share(r, MPIX_CAUSE_INACTIVE, partition);
         if (detail::broadcast_bool(group, idle)) return MPI_ERR_REQUEST;
     }

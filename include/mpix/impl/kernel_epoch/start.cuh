@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// start: begins the next epoch inside a kernel, after wait. The host takes no part: it finds the last epoch's number in
+// words->kernel_epoch, when it next looks.
+//
+// The receiver's start gives clear-to-send to the sender's GPU (kernel_clear_to_send) and, for what the sender's progress engine
+// moves, to its host. The sender's start only changes its own numbers.
+#ifndef MPIX_IMPL_KERNEL_EPOCH_START_CUH
+#define MPIX_IMPL_KERNEL_EPOCH_START_CUH
+
+#include <mpix/detail/abi.h>
+#include <mpix/detail/order.h>
+
+#include <mpix/impl/epoch/errors.cuh>
+#include <mpix/impl/epoch/host_epoch.cuh>
+#include <mpix/impl/group/group.cuh>
+#include <mpix/impl/inline/packet.cuh>
+#include <mpix/impl/kernel_epoch/wait.cuh>
+#include <mpix/impl/send/admit.cuh>
+
+namespace mpix::detail {
+
+// Begins epoch `epoch`; the one before is over. One thread. The caller's group synchronises afterwards.
+MPIX_FN void begin_epoch(mpix_prequest *r, uint64_t epoch) {
+    // Loaded first, so that nobody waits for them behind the stores.
+    uint64_t *const by_kernel = load_pointer(&r->kernel_clear_to_send), *const by_host =
+                                                                            load_pointer(&r->peer_clear_to_send);
+    const bool inline_buffer = load_pointer(&r->inline_buffer) != nullptr;
+    store_relaxed(&r->started_epoch, epoch);
+    store_relaxed(&r->seen_epoch, epoch);
+    if (head_is(r->head, MPIX_KIND_SEND)) {
+#if MPIX_ON_GPU
+        look_at_kernel_clear_to_send(r, epoch);
+#endif
+        store_relaxed(&r->words->kernel_epoch, epoch);  // the engine reads nothing by it; see follow_kernels
+        return;
+    }
+    // The buffer, and the inline buffer, may be overwritten from here on. What was read comes first.
+    fence_acq_rel();                                                                            // pairs: C2, K2, K4
+    if (by_kernel != nullptr) store_release_after_fence(by_kernel, 2 * epoch + inline_buffer);  // pairs: K2
+    if (by_host != nullptr) store_release_after_fence(by_host, epoch);                          // pairs: C2
+    store_release_after_fence(&r->words->kernel_epoch, epoch);                                  // pairs: K4
+}
+
+// Starts the next epoch. One thread.
+MPIX_COLD_FN int start_one(mpix_prequest *r) {
+    if (r == nullptr) return MPI_ERR_REQUEST;
+    if (!head_is(r->head, MPIX_KIND_SEND) && !head_is(r->head, MPIX_KIND_RECV))
+        return keep_error(r, MPIX_CALL_START, MPIX_CAUSE_HANDLE, -1);
+    const uint64_t epoch = load_relaxed(&r->seen_epoch);
+    // A kernel's epoch runs until the host takes started_epoch back. Of its own only the host knows that: it may have
+    // completed it, and started another.
+    const auto runs = [&] {
+        return load_relaxed(&r->started_epoch) == epoch ||
+               load_acquire(&r->words->epoch) == 2 * epoch + 1;  // pairs: C1
+    };
+    if (epoch == 0 || load_relaxed(&r->waited_epoch) != epoch || !runs()) {
+        const epoch_now now = running_epoch(r);
+        // Completed by the host, or never started by it; or not waited for.
+        return keep_error(r, MPIX_CALL_START, now.active ? MPIX_CAUSE_ACTIVE : MPIX_CAUSE_INACTIVE, -1);
+    }
+    begin_epoch(r, epoch + 1);
+    return MPI_SUCCESS;
+}
+
+#ifdef __CUDACC__
+#pragma nv_exec_check_disable
+#endif
+template <class Group, class List>
+MPIX_FN int start_all(const Group &group, int n, const List &list) {
+    const int rank = static_cast<int>(group.thread_rank()), threads = static_cast<int>(group.num_threads());
+    group.sync();  // the members have read what they wanted of the epoch before
+    int code = MPI_SUCCESS;
+    for (int i = rank; i < n && code == MPI_SUCCESS; i += threads) code = start_one(request_of(list(i)));
+    return vote_all(group, code == MPI_SUCCESS) ? MPI_SUCCESS : MPI_ERR_REQUEST;  // a barrier: all see the new epochs
+}
+
+// wait and start of each request of a list. What the look at its end has found out, start need not look up again.
+#ifdef __CUDACC__
+#pragma nv_exec_check_disable
+#endif
+template <class Group, class List>
+MPIX_FN int next_all(const Group &group, int n, const List &list, uint64_t timeout_ns) {
+    bool slow = false;
+    const int code = end_epochs(group, n, list, timeout_ns, &slow, [](mpix_prequest *r, const epoch_now &now) {
+        if (r == nullptr || !now.active) return start_one(r);
+        begin_epoch(r, now.number + 1);
+        return static_cast<int>(MPI_SUCCESS);
+    });
+    if (slow) return code != MPI_SUCCESS ? code : start_all(group, n, list);
+    return vote_all(group, code == MPI_SUCCESS) ? MPI_SUCCESS : MPI_ERR_REQUEST;  // as in start_all
+}
+
+}  // namespace mpix::detail
+
+namespace mpix {
+
+#ifdef __CUDACC__
+#pragma nv_exec_check_disable
+#endif
+template <class Group>
+MPIX_FN int start(const Group &group, int n, const MPIX_Prequest requests[]) {
+    return detail::start_all(group, n, [requests](int i) { return requests[i]; });
+}
+#ifdef __CUDACC__
+#pragma nv_exec_check_disable
+#endif
+template <class Group>
+MPIX_FN int start(const Group &group, MPIX_Prequest preq) {
+    return detail::start_all(group, 1, [preq](int) { return preq; });
+}
+#ifdef __CUDACC__
+#pragma nv_exec_check_disable
+#endif
+template <class Group>
+MPIX_FN int next_epoch(const Group &group, int n, const MPIX_Prequest requests[], uint64_t timeout_ns) {
+    return detail::next_all(
+        group, n, [requests](int i) { return requests[i]; }, timeout_ns);
+}
+#ifdef __CUDACC__
+#pragma nv_exec_check_disable
+#endif
+template <class Group>
+MPIX_FN int next_epoch(const Group &group, MPIX_Prequest preq, uint64_t timeout_ns) {
+    return detail::next_all(
+        group, 1, [preq](int) { return preq; }, timeout_ns);
+}
+
+}  // namespace mpix
+
+#endif  // MPIX_IMPL_KERNEL_EPOCH_START_CUH
