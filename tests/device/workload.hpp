@@ -101,6 +101,10 @@ public:
             must(MPI_Testall(static_cast<int>(requests_.size()), requests_.data(), &done, MPI_STATUSES_IGNORE),
                  "MPI_Testall");
     }
+    // Kernels have run so many epochs more.
+    void count_epochs(long more) {
+        for (auto &x : all_) x->epoch += static_cast<std::uint64_t>(more);
+    }
     void check_guards() {
         for (auto &x : all_) x->check_guards();
     }

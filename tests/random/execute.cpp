@@ -61,9 +61,10 @@ void execution::carry_out(const step &s) {
             return join_threads();
         case action::launch:
             return launch(s);
+        case action::launch_epochs:
+            return launch_epochs(s);
         case action::join_kernel:
-            if (const std::string wrong = device_.join(); !wrong.empty()) fail("%s", wrong.c_str());
-            return;
+            return join_kernel();
         case action::arrived:
             return arrived(s);
         case action::prepare:
@@ -159,7 +160,7 @@ void execution::free(int request) {
 void execution::begin_epoch(int request) {
     live &l = of(request);
     const end &e = p_.end_of(request);
-    ++l.epoch;
+    l.started = ++l.epoch;
     l.active = true;
     l.expected = after(p_, request, l.epoch);
     // A byte that is in several partitions cannot wait for one of them.
@@ -236,15 +237,27 @@ void execution::join_threads() {
 }
 
 void execution::launch(const step &s) {
+    const auto tasks = tasks_of(s.parts, s, [this](int request) { return of(request).packed; });
+    device_.launch(tasks, s.blocks, s.threads, s.whole_blocks);
+}
+
+void execution::join_kernel() {
+    if (const std::string wrong = device_.join(); !wrong.empty()) fail("%s", wrong.c_str());
+    for (unsigned char *block : memory_of_kernel_) device_.release_shared(block);
+    memory_of_kernel_.clear();
+}
+
+std::vector<kernel_task> execution::tasks_of(const std::vector<part> &parts, const step &s,
+                                             const packed_message &packed) {
     std::vector<kernel_task> tasks;
     // What follows a task's last partition is readied with it, wherever it stands in the list: earlier does no harm.
     // Not of all requests.
-    std::vector<bool> taken(s.parts.size());
+    std::vector<bool> taken(parts.size());
     const auto extend = [&](kernel_task &range) {
         for (bool found = range.send && !range.contribute && range.request % 3 != 0; found;) {
             found = false;
-            for (std::size_t n = 0; n < s.parts.size() && !found; ++n) {
-                const part &one = s.parts[n];
+            for (std::size_t n = 0; n < parts.size() && !found; ++n) {
+                const part &one = parts[n];
                 if (taken[n] || one.request != range.request || one.partition != range.last + 1 || one.slices > 1)
                     continue;
                 found = taken[n] = true;
@@ -254,9 +267,9 @@ void execution::launch(const step &s) {
             }
         }
     };
-    for (std::size_t n = 0; n < s.parts.size(); ++n) {
+    for (std::size_t n = 0; n < parts.size(); ++n) {
         if (taken[n]) continue;
-        const part &one = s.parts[n];
+        const part &one = parts[n];
         taken[n] = true;
         const live &l = of(one.request);
         const std::int64_t bytes = p_.partition_bytes(one.request);
@@ -269,12 +282,12 @@ void execution::launch(const step &s) {
              static_cast<std::uint64_t>(first - offset(one)),
              l.places != nullptr ? l.on_device : l.on_device + p_.end_of(one.request).origin + first,
              l.places != nullptr ? l.places + first : nullptr,
-             p_.end_of(one.request).self_overlapping ? nullptr : l.packed + first,
+             p_.end_of(one.request).self_overlapping ? nullptr : packed(one.request) + first,
              with(one.request).null_peer && !is_send(one.request) ? 0 : static_cast<std::uint64_t>(last - first)});
         done_.partitions += is_send(one.request) && one.slice == 0;
         extend(tasks.back());
     }
-    device_.launch(tasks, s.blocks, s.threads, s.whole_blocks);
+    return tasks;
 }
 
 // ---- arrivals ---------------------------------------------------------------------------------------------------

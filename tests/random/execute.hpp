@@ -6,6 +6,7 @@
 
 #include <mpix/mpix.h>
 
+#include <functional>
 #include <thread>
 
 #include "tests/random/kernel.hpp"
@@ -15,7 +16,7 @@
 namespace random_test {
 
 struct totals {
-    std::uint64_t programs = 0, requests = 0, epochs = 0, partitions = 0, bytes = 0;
+    std::uint64_t programs = 0, requests = 0, epochs = 0, kernel_epochs = 0, partitions = 0, bytes = 0;
 };
 
 class execution {
@@ -33,8 +34,8 @@ private:
         unsigned char *packed = nullptr;  // the same for kernels: the message as it has to be
         std::int64_t *places = nullptr;   // and where its bytes lie in the memory, unless one behind the other
         memory expected;                  // after the running epoch
-        int epoch = 0;
-        bool active = false;  // it may have become complete before its step
+        int epoch = 0, started = 0;       // the running one, and when the host started the activation
+        bool active = false;              // it may have become complete before its step
     };
     struct own {
         MPI_Request handle = MPI_REQUEST_NULL;
@@ -64,6 +65,10 @@ private:
     void ready_beside(const step &s);
     void join_threads();
     void launch(const step &s);
+    void join_kernel();
+    // With the message of a request as it has to be.
+    using packed_message = std::function<const unsigned char *(int request)>;
+    std::vector<kernel_task> tasks_of(const std::vector<part> &parts, const step &s, const packed_message &packed);
     void arrived(const step &s);
     bool parrived(const part &one);
     void prepare(const step &s);
@@ -72,6 +77,10 @@ private:
     void check_partition(int request, int partition);
     void check_memory(int request);
     void finish();
+
+    // activations.cpp
+    class kernel_writer;
+    void launch_epochs(const step &s);
 
     // complete.cpp
     std::vector<place> places_of(const step &s);
@@ -108,7 +117,7 @@ private:
     std::vector<MPI_Comm> comms_;
     std::vector<std::thread> threads_;
     std::vector<char *> device_memory_;
-    std::vector<unsigned char *> shared_memory_;
+    std::vector<unsigned char *> shared_memory_, memory_of_kernel_;
 };
 
 // Says what is wrong, in which rank, and how to see it again; ends all ranks.

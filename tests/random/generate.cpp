@@ -30,8 +30,11 @@ public:
                 own_message();
             else if (what < 16)
                 join(d_.below(p_.where.ranks));
+            else if (what < 18)
+                launch_epochs(d_.below(p_.where.ranks));
             else
                 advance(d_.below(static_cast<int>(lives_.size())));
+            run_kernels();
         }
         for (int rank = 0; rank < p_.where.ranks; ++rank) join(rank);
         for (int rank = 0; rank < p_.where.ranks; ++rank) drain(rank);
@@ -128,7 +131,7 @@ private:
         life &l = of(request);
         const pair &q = with(request);
         const end &e = p_.end_of(request);
-        if (over(request) || !comm_made_[program::at(q.comm)]) return;
+        if (over(request) || busy(request) || !comm_made_[program::at(q.comm)]) return;
         // CUDA's calls that give and take memory may wait for a kernel, and meanwhile keep mpix's engine from copying
         // what the kernel of another rank waits for.
         const bool memory_is_busy = p_.where.gpu && e.exported && by(e.rank).kernel && !by(e.rank).awaited.empty();
@@ -161,7 +164,7 @@ private:
         for (int other = 0; other < static_cast<int>(lives_.size()); ++other) {
             const life &l = of(other);
             if (p_.end_of(other).rank == rank && p_.end_of(other).made && l.made && !l.freed && !l.active &&
-                !l.in_kernel && !l.in_threads && l.started < with(other).epochs && may_start(other) &&
+                !busy(other) && !l.in_kernel && !l.in_threads && l.started < with(other).epochs && may_start(other) &&
                 (other == request || d_.one_in(2)))
                 all.push_back(other);
         }
@@ -240,9 +243,7 @@ private:
         std::vector<part> parts;
         for (const part &one : sends) {
             of(one.request).in_kernel = true;
-            const int contributors = p_.end_of(one.request).contributors;
-            for (int slice = 0; slice < contributors; ++slice)
-                parts.push_back({one.request, one.partition, slice, contributors});
+            p_.slice(one, parts);
         }
         d_.shuffle(parts);
         take(sends);
@@ -259,7 +260,8 @@ private:
                 (!with(receive).null_peer && of(partner_of(receive)).started < l.started))
                 continue;
             for (int j = 0; j < e.partitions; ++j)
-                if (d_.one_in(2) && (!p_.where.gpu || (!threads && readied(receive, j)))) {
+                if (d_.one_in(2) && (readied(receive, j) || !busy(partner_of(receive))) &&
+                    (!p_.where.gpu || (!threads && readied(receive, j)))) {
                     b.awaited.push_back({receive, j});
                     l.in_kernel = true;
                 }
@@ -268,11 +270,56 @@ private:
         parts.insert(parts.end(), b.awaited.begin(), b.awaited.end());
         if (parts.empty()) return;
         b.kernel = true;
-        step &s = add(action::launch, rank);
+        add_kernel(action::launch, rank, parts);
+    }
+
+    // A kernel for requests that are active on a rank, and for some that are started now.
+    void launch_epochs(int rank) {
+        // Where nothing but calls makes progress, the host may not wait for a GPU's kernel that waits for others.
+        if (by(rank).kernel || (p_.where.gpu && p_.where.calls_only)) return;
+        for (int request = 0; request < static_cast<int>(lives_.size()); ++request)
+            if (p_.end_of(request).rank == rank && p_.end_of(request).exported && d_.one_in(4)) start(request);
+        if (p_.where.gpu) join(rank);  // threads, which copy
+        std::vector<activation> all;
+        const int most = d_.between(1, 6);
+        for (const int request : active_on(rank)) {
+            if (!p_.end_of(request).exported || with(request).truncated || of(request).in_threads ||
+                of(request).looked || d_.one_in(6))
+                continue;
+            const int wanted = d_.one_in(3) ? d_.between(1, most) : most;
+            const bool begins = of(request).waited;
+            const int there = with(request).epochs - of(request).started + !begins;
+            if (there == 0) continue;
+            activation one{request, begins, std::min(wanted, there), d_.one_in(2), {}};
+            if (is_send(request) && !one.waits && d_.one_in(2))
+                for (int i = 0; i < p_.end_of(request).partitions; ++i)
+                    if (d_.one_in(2)) one.left.push_back(i);
+            all.push_back(one);
+        }
+        for (std::vector<int> stuck; !(stuck = stuck_with(rank, all)).empty();)
+            if (std::erase_if(all, [&](const activation &one) {
+                    return std::find(stuck.begin(), stuck.end(), one.request) != stuck.end();
+                }) == 0)
+                return;
+        if (all.empty()) return;
+        d_.shuffle(all);
+        std::vector<part> parts;
+        for (const activation &one : all)
+            for (const part &missing : lacking(one.request))
+                if (one.epochs > 1 || std::find(one.left.begin(), one.left.end(), missing.partition) == one.left.end())
+                    p_.slice(missing, parts);
+        d_.shuffle(parts);
+        begin_epochs(rank, all);
+        add_kernel(action::launch_epochs, rank, parts).activations = all;
+    }
+
+    step &add_kernel(action what, int rank, const std::vector<part> &parts) {
+        step &s = add(what, rank);
         s.parts = parts;
         s.blocks = d_.between(1, 3);
         s.threads = d_.between(1, 3);
         s.whole_blocks = d_.one_in(2);
+        return s;
     }
 
     // If what it waits for is under way.
@@ -287,10 +334,13 @@ private:
         const auto there = [&](const part &one) {
             return !of(one.request).active || readied(one.request, one.partition);
         };
-        if (!b.kernel || !std::all_of(b.awaited.begin(), b.awaited.end(), there)) return;
+        if (!b.kernel || !b.over || !std::all_of(b.awaited.begin(), b.awaited.end(), there)) return;
         b.kernel = false;
+        for (const activation &one : b.activations) of(one.request).waited = one.waits;
+        b.activations.clear();
+        b.awaited.clear();
         for (int request = 0; request < static_cast<int>(lives_.size()); ++request)
-            if (p_.end_of(request).rank == rank) of(request).in_kernel = false;
+            if (p_.end_of(request).rank == rank) of(request).in_kernel = of(request).in_epochs = false;
         add(action::join_kernel, rank);
     }
 
@@ -329,6 +379,7 @@ private:
         const bool negative = !unready.empty() && d_.one_in(2);
         if (negative) some = unready;
         if (some.empty()) return;
+        for (const int request : some) of(request).looked |= !is_send(request) || of(request).complete();
         step &s = add(negative ? action::unready : action::look, rank);
         s.requests = some;
         const completion calls[] = {completion::test, completion::get_status, completion::testall, completion::testany,
@@ -357,7 +408,7 @@ private:
     }
     void finish(int rank, step &chosen) {
         if (chosen.requests.empty() && chosen.sends.empty() && chosen.receives.empty()) return;
-        for (const int request : chosen.requests) of(request).active = false;
+        for (const int request : chosen.requests) of(request).active = of(request).waited = of(request).looked = false;
         for (const int n : chosen.sends) sent_[program::at(n)].complete = true;
         for (const int n : chosen.receives) received_[program::at(n)].complete = true;
         for (int request = 0; request < static_cast<int>(lives_.size()); ++request) {

@@ -28,6 +28,45 @@ struct kernel_task {
     const unsigned char *data;  // what to put there before Pready (null: it is there), or to find there after the
                                 // arrival; shared memory
     std::uint64_t bytes;
+    int slot = -1;  // of the request's prepared value, where a kernel that runs epochs has one
+};
+
+// What a kernel that runs epochs does with a request between two of them.
+struct kernel_turn {
+    MPIX_Prequest handle;  // null: nothing
+    int request, slot;
+    bool send;
+    bool prepared;  // there is a prepared value of the epoch that ends
+    bool alone;     // its memory is written by one thread: bytes of it are in the message more than once
+    char *buffer;   // as in kernel_task
+    const std::int64_t *at;
+    std::uint64_t bytes;
+    const unsigned char *now;   // the message of the epoch that ends, or null
+    const unsigned char *next;  // of the next one, or null
+};
+
+// Which group of which block makes calls, for all requests at once or for one after the other; then groups of the block
+// share them.
+struct kernel_caller {
+    int block, group;
+    bool each;
+};
+
+// An epoch: tasks on all blocks, and the calls behind them. The numbers are first and one past the last, of the plan's.
+struct kernel_epoch {
+    int tasks[2];
+    int nexts[2];   // turns: next_epoch
+    int waits[2];   // turns: wait; then, on all blocks, their memory is checked, and poisoned for the next epoch
+    int starts[2];  // turns: start
+    bool prepared;  // next_epoch is called with prepared values, and tasks of the next epoch use them
+    kernel_caller next, wait, start;
+};
+
+struct kernel_plan {
+    std::vector<kernel_task> tasks;
+    std::vector<kernel_turn> turns;
+    std::vector<kernel_epoch> epochs;
+    int slots = 0;
 };
 
 class device {
@@ -53,6 +92,8 @@ public:
 
     // Group g of G does the tasks g, g + G, ..., in this order. Returns at once; one launch at a time.
     void launch(const std::vector<kernel_task> &tasks, int blocks, int threads, bool whole_blocks);
+    // The same for the tasks of each epoch.
+    void launch(const kernel_plan &plan, int blocks, int threads, bool whole_blocks);
     // Wait for it: what went wrong, or nothing.
     std::string join();
 

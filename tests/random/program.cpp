@@ -25,6 +25,11 @@ bool program::overlap(int pair, int i, int j) const {
     return i * sent < (j + 1) * received && j * received < (i + 1) * sent;
 }
 
+void program::slice(const part &whole, std::vector<part> &slices) const {
+    const int all = end_of(whole.request).contributors;
+    for (int n = 0; n < all; ++n) slices.push_back({whole.request, whole.partition, n, all});
+}
+
 const char *name_of(completion call) {
     constexpr const char *names[] = {"Wait",    "Test",    "Request_get_status", "Waitall", "Testall",
                                      "Waitany", "Testany", "Waitsome",           "Testsome"};
@@ -34,10 +39,10 @@ const char *name_of(completion call) {
 namespace {
 
 const char *name_of(action what) {
-    constexpr const char *names[] = {"construct",   "free_comm", "checkpoint",   "make",         "free",
-                                     "start",       "ready",     "ready_beside", "join_threads", "launch",
-                                     "join_kernel", "arrived",   "prepare",      "look",         "unready",
-                                     "complete",    "post_send", "post_receive"};
+    constexpr const char *names[] = {"construct",     "free_comm",   "checkpoint",   "make",         "free",
+                                     "start",         "ready",       "ready_beside", "join_threads", "launch",
+                                     "launch_epochs", "join_kernel", "arrived",      "prepare",      "look",
+                                     "unready",       "complete",    "post_send",    "post_receive"};
     return names[static_cast<int>(what)];
 }
 
@@ -91,6 +96,12 @@ std::string describe(const program &p) {
         for (const part &one : s.parts) {
             out += " " + std::to_string(one.request) + "/" + std::to_string(one.partition);
             if (one.slices > 1) out += "." + std::to_string(one.slice);
+        }
+        for (const activation &one : s.activations) {
+            out += " (" + std::to_string(one.request) + ": " + std::to_string(one.epochs) +
+                   (one.begins ? " more epochs" : " epochs") + (one.waits ? ", waits" : "");
+            if (!one.left.empty()) out += ", leaves " + list(one.left);
+            out += ")";
         }
         if (!s.sends.empty()) out += " sends " + list(s.sends);
         if (!s.receives.empty()) out += " receives " + list(s.receives);

@@ -129,7 +129,8 @@ enum class action {
     ready,         // parts, in this order, in calls as `form` says
     ready_beside,  // parts, shared out to threads; goes on
     join_threads,
-    launch,  // parts: a kernel readies sends' and waits for receives'; goes on
+    launch,         // parts: a kernel readies sends' and waits for receives'; goes on
+    launch_epochs,  // activations: a kernel runs several epochs; parts: what it readies in a first one that runs
     join_kernel,
     arrived,   // parts of receives: Parrived; until it says yes, if `must`
     prepare,   // MPIX_Pbuf_prepare of requests
@@ -149,12 +150,22 @@ struct part {
     bool there = false;         // at a checkpoint: whether it has been readied
 };
 
+// What a kernel does of an activation, after the host's Start.
+struct activation {
+    int request;
+    bool begins;  // it starts the first of its epochs, too; the one before has been waited for by a kernel
+    int epochs;
+    bool waits;             // it also ends the last epoch; otherwise the host does
+    std::vector<int> left;  // of a send: what it leaves to the host's Pready in the last epoch
+};
+
 struct step {
     action what;
     int rank = -1;  // -1: whoever takes part
     int index = 0;
     std::vector<int> requests;
     std::vector<part> parts;
+    std::vector<activation> activations;
     std::vector<int> sends, receives;  // the user's own messages that are to be complete
     std::vector<int> idle;             // requests that are not active, in an array
     int nulls = 0;
@@ -195,6 +206,8 @@ struct program {
     std::int64_t bytes(int request) const { return end_of(request).partitions * partition_bytes(request); }
     // Whether partition i of a send and j of the receive have a byte in common.
     bool overlap(int pair, int i, int j) const;
+    // A partition of a send, as the groups of a kernel contribute to it.
+    void slice(const part &whole, std::vector<part> &slices) const;
 
     static std::size_t at(int index) { return static_cast<std::size_t>(index); }
 };

@@ -49,16 +49,25 @@ memory before(const program &p, int request, int epoch) {
     return bytes_for(p, purpose::poison, request, epoch).all(static_cast<std::size_t>(p.end_of(request).room));
 }
 
-memory after(const program &p, int request, int epoch) {
-    memory out = before(p, request, epoch);
-    const pair &with = p.pairs[program::at(pair_of(request))];
-    if (!is_send(request) && (with.truncated || with.null_peer)) return out;
-    const int send = 2 * pair_of(request);
-    const bytes_for data(p, purpose::data, pair_of(request), epoch);
-    const std::int64_t bytes = p.bytes(request);
-    for (std::int64_t b = 0; b < bytes; ++b) out[position(p, request, b)] = data[position(p, send, b)];
+memory message_of(const program &p, int pair, int epoch) {
+    const int send = 2 * pair;
+    const bytes_for data(p, purpose::data, pair, epoch);
+    memory out(static_cast<std::size_t>(p.bytes(send)));
+    // By the place in the sender's memory: bytes may be in the message more than once.
+    for (std::size_t b = 0; b < out.size(); ++b) out[b] = data[position(p, send, static_cast<std::int64_t>(b))];
     return out;
 }
+
+memory after(const program &p, int request, int epoch, int started) {
+    memory out = before(p, request, started);
+    const pair &with = p.pairs[program::at(pair_of(request))];
+    if (!is_send(request) && (with.truncated || with.null_peer)) return out;
+    const memory message = message_of(p, pair_of(request), epoch);
+    for (std::size_t b = 0; b < message.size(); ++b)
+        out[position(p, request, static_cast<std::int64_t>(b))] = message[b];
+    return out;
+}
+memory after(const program &p, int request, int epoch) { return after(p, request, epoch, epoch); }
 
 memory contents(const program &p, int message) {
     // It begins with its number, for receives with wildcards.

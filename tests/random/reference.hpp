@@ -10,13 +10,18 @@ namespace random_test {
 
 using memory = std::vector<unsigned char>;
 
+// The message of an epoch, packed.
+memory message_of(const program &p, int pair, int epoch);
+
 // Where in a request's memory byte b of its message is.
 std::size_t position(const program &p, int request, std::int64_t b);
 
 // A request's whole memory: as it is when an epoch starts, and when it is over. Of a send the latter holds the fresh
-// data, of a receive the message; all other bytes stay as they were.
+// data, of a receive the message; all other bytes stay as they were. Where kernels ran the epochs, that is when the host
+// started the first of them.
 memory before(const program &p, int request, int epoch);
 memory after(const program &p, int request, int epoch);
+memory after(const program &p, int request, int epoch, int started);
 
 // A user's own message.
 memory contents(const program &p, int message);

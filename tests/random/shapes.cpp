@@ -265,6 +265,10 @@ void draw_pairs(program &p, dice &d) {
             e.type_freed_early = d.one_in(3);
         }
         draw_ends(p, d, q);
+        // For kernels that run many.
+        const std::int64_t size = q.ends[0].partitions * q.ends[0].count * p.types[program::at(q.ends[0].type)].size();
+        if ((q.ends[0].exported || q.ends[1].exported) && size <= usual_limit && d.one_in(3))
+            q.epochs += d.between(1, 6);
         if (!p.where.calls_only && d.one_in(10)) draw_mismatch(p, d, q);
         const int left_out = d.below(2);
         if (d.one_in(12)) {

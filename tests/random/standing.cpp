@@ -67,18 +67,98 @@ bool standing::may_start(int request) const {
     return !behind_lone(request) || (others_started && all_gone);
 }
 
+// ---- epochs that kernels run ------------------------------------------------------------------------------------
+
+bool standing::busy(int request) const {
+    const beside &b = beside_[program::at(program_.end_of(request).rank)];
+    return lives_[program::at(request)].in_epochs ||
+           (program_.where.gpu && program_.end_of(request).exported && !b.activations.empty());
+}
+
+void standing::begin_epochs(int rank, const std::vector<activation> &all) {
+    beside &b = by(rank);
+    b.kernel = true;
+    b.activations = all;
+    b.epoch = 0;
+    b.over = false;
+    for (const activation &one : all) {
+        life &l = of(one.request);
+        l.in_epochs = true;
+        l.started += one.begins;
+        l.waited = false;
+        if (!is_send(one.request)) continue;
+        std::vector<char> left(l.lacking.size());
+        if (one.begins) l.lacking.assign(l.lacking.size(), 1);
+        for (const int partition : one.left)
+            left[program::at(partition)] = one.epochs == 1 && l.lacking[program::at(partition)];
+        l.lacking = left;
+    }
+}
+
+bool standing::missing(const beside &b, const activation &one, bool hosts_help) const {
+    const int more = one.epochs - b.epoch;
+    if (more < 1 || (more == 1 && !one.waits) || completable(one.request)) return false;
+    return !hosts_help || !host_may_go_on(partner_of(one.request));
+}
+
+bool standing::host_may_go_on(int request) const {
+    const auto kept = [this](int other) {
+        return busy(other) && !beside_[program::at(program_.end_of(other).rank)].over;
+    };
+    if (kept(request)) return false;
+    // The next epoch is started after the other kernel has ended.
+    const std::vector<part> &awaited = beside_[program::at(program_.end_of(request).rank)].awaited;
+    return !of(request).in_kernel || std::none_of(awaited.begin(), awaited.end(), [&](const part &one) {
+        return of(one.request).active && !readied(one.request, one.partition) && kept(partner_of(one.request));
+    });
+}
+
+void standing::run_kernels(bool hosts_help) {
+    for (bool moved = true; moved;) {
+        moved = false;
+        for (beside &b : beside_) {
+            if (b.over || std::any_of(b.activations.begin(), b.activations.end(),
+                                      [&](const activation &one) { return missing(b, one, hosts_help); }))
+                continue;
+            moved = true;
+            ++b.epoch;
+            b.over = true;
+            for (const activation &one : b.activations) {
+                if (one.epochs <= b.epoch) continue;
+                b.over = false;
+                life &l = of(one.request);
+                ++l.started;
+                if (is_send(one.request) && one.epochs == b.epoch + 1)
+                    for (const int partition : one.left) l.lacking[program::at(partition)] = 1;
+            }
+        }
+    }
+}
+
+std::vector<int> standing::stuck_with(int rank, const std::vector<activation> &all) const {
+    standing then(*this);
+    then.begin_epochs(rank, all);
+    then.run_kernels(true);
+    std::vector<int> out;
+    for (const beside &b : then.beside_)
+        for (const activation &one : b.activations)
+            if (!b.over && then.missing(b, one, true)) out.push_back(one.request);
+    return out;
+}
+
 std::vector<part> standing::lacking(int request) const {
     std::vector<part> out;
     const life &l = of(request);
     for (int i = 0; i < static_cast<int>(l.lacking.size()); ++i)
-        if (l.active && l.lacking[program::at(i)]) out.push_back({request, i});
+        if (l.active && !busy(request) && l.lacking[program::at(i)]) out.push_back({request, i});
     return out;
 }
 
 std::vector<int> standing::active_on(int rank) const {
     std::vector<int> out;
     for (int request = 0; request < static_cast<int>(lives_.size()); ++request)
-        if (program_.end_of(request).rank == rank && lives_[program::at(request)].active) out.push_back(request);
+        if (program_.end_of(request).rank == rank && lives_[program::at(request)].active && !busy(request))
+            out.push_back(request);
     return out;
 }
 

@@ -17,6 +17,9 @@ struct life {
     int started = 0;            // epochs
     std::vector<char> lacking;  // of an active send: partitions that nobody has readied yet
     bool in_kernel = false, in_threads = false;
+    bool in_epochs = false;  // a kernel runs its epochs
+    bool waited = false;     // a kernel has ended the running epoch
+    bool looked = false;     // the host has, maybe: a rank that is ahead in the order may have done its part
 
     bool complete() const { return std::find(lacking.begin(), lacking.end(), 1) == lacking.end(); }
 };
@@ -29,7 +32,10 @@ struct own_life {
 // What runs beside a rank.
 struct beside {
     bool kernel = false, threads = false;
-    std::vector<part> awaited;  // by the kernel
+    std::vector<part> awaited;            // by the kernel
+    std::vector<activation> activations;  // that the kernel runs, all an epoch at a time
+    int epoch = 0;                        // of theirs, in which it is: 0 is the first
+    bool over = false;                    // it needs nothing any more
 };
 
 class standing {
@@ -54,6 +60,14 @@ protected:
     // Behind some that one side alone makes, and frees unstarted, others are started after all such are gone; and in
     // order, for what may be waited for before the earliest is started is not followed here.
     bool may_start(int request) const;
+    // Whether the host keeps off a request, whose epochs a kernel runs. From all of the rank's in GPU memory: copies, too,
+    // may wait for a kernel, which here waits for what others have yet to do.
+    bool busy(int request) const;
+    void begin_epochs(int rank, const std::vector<activation> &all);
+    // Kernels go on as far as others let them; with `hosts_help`, as if the hosts did all that they may.
+    void run_kernels(bool hosts_help = false);
+    // For which requests kernels would wait for ever if these were begun.
+    std::vector<int> stuck_with(int rank, const std::vector<activation> &all) const;
     std::vector<part> lacking(int request) const;
     std::vector<int> active_on(int rank) const;
     // The k-th posted receive of a kind may be waited for when k messages of that kind are under way.
@@ -67,6 +81,9 @@ protected:
     std::vector<beside> beside_;
 
 private:
+    // Whether the kernel ends the epoch of this activation that it is in, and cannot yet.
+    bool missing(const beside &b, const activation &one, bool hosts_help) const;
+    bool host_may_go_on(int request) const;
     // How many of that kind of the user's own messages have come so far.
     int count(const std::vector<own_life> &lives, int kind, bool own_life::*what) const;
 
