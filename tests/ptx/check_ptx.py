@@ -82,6 +82,13 @@ EXACTLY = {
     # That the send buffer is known, for all; all members' loads and stores, then the flag's release; whoever asks finds it, then the
     # answer's release.
     "read_rts": [ALL, BLOCK_SYNC, "st.release.gpu.global.u64", BLOCK_SYNC, PEEK, "st.release.sys.global.u64"],
+    # Whether all was told, acquired; whether anything was left to the engine, and then its word, acquired.
+    "way_sent": ["ld.acquire.gpu.global.u64", PEEK, PEEK, "ld.acquire.sys.global.u64"],
+    # Where the flags are, and how many; four of them at a time, and the rest; one acquire.
+    "way_flagged_all": [*7 * [PEEK], ACQUIRE],
+    "way_end": [CLAIM, "st.relaxed.sys.global.u64"],
+    # Where the kernel's clear-to-send is, that, acquired; whether there is a route; the open word.
+    "way_clear_to_send": [PEEK, "ld.acquire.sys.global.u64", PEEK, PEEK, CLAIM],
     # Where to, that nobody waits, whether the partition is there, the claim, the answer.
     "refuse_rts": [PEEK, PEEK, "st.relaxed.sys.global.u64", PEEK, CLAIM, "st.release.sys.global.u64"],
 }
@@ -105,9 +112,9 @@ CONTAINS = {
     "way_share": [[BLOCK_SYNC, *4 * ["ld.relaxed.sys.global.u64"], "ld.acquire.gpu.global.u64"],
                   [ANY, *2 * ["ld.relaxed.sys.global.u64"], BLOCK_SYNC, "ld.relaxed.sys.global.u64",
                    "st.relaxed.sys.global.u64", CLAIM, FENCE, "atom.relaxed.gpu.global.add.u64"]],
-    # All have read the epoch; it again, the flags and the claim, under way together; an acquire, before all agree,
-    # and one for a claim that was given back.
-    "way_together": [[ALL, ALL, *3 * ["ld.relaxed.sys.global.u64"], CLAIM, ACQUIRE, ALL, ACQUIRE, ANY, ALL]],
+    # All have read the epoch; it again, the flags and the claim, under way together; of an epoch that is over, whether a kernel has
+    # started it; an acquire, before all agree, and one for a claim that was given back.
+    "way_together": [[ALL, ALL, *3 * ["ld.relaxed.sys.global.u64"], CLAIM, PEEK, ACQUIRE, ALL, ACQUIRE, ANY, ALL]],
     # The claim, an acquire for one that was given back, agreed on; lines; all members are done, then the flag's release.
     "way_inline_take": [[CLAIM, ACQUIRE, ANY], [LINE_IN, LINE_IN], [ALL, "st.release.gpu.global.u64"],
                         # Where it came with a flag.
@@ -116,6 +123,27 @@ CONTAINS = {
     "way_inline_take_sole": [[CLAIM, ACQUIRE, ANY], [LINE_IN, LINE_IN], [ALL, *2 * ["st.relaxed.sys.global.u64"]],
                              [ACQUIRE, ALL]],
 }
+# The looks at a send and at a receive, with one acquire for all flags, then all members; the number that a kernel has waited for.
+LOOKED, ENDED = [ACQUIRE, PEEK, PEEK, ALL], [CLAIM, "st.relaxed.sys.global.u64"]
+# The start of a receive's next epoch: what was read, before clear-to-send at the sender's GPU and at its host, and before the word
+# for this host. Of a send: clear-to-send, acquired; the host's word.
+GIVEN = [FENCE, *3 * ["st.relaxed.sys.global.u64"]]
+GOT = ["ld.acquire.sys.global.u64", PEEK, PEEK, CLAIM, "st.relaxed.sys.global.u64"]
+CONTAINS.update({
+    # Behind all partitions' bytes: that some may be inline, the whole message's flag, `complete`, `all_ready`; and after these, that
+    # all was told.
+    "say_all_ready": [[FENCE, *3 * [PEEK], *2 * ["st.relaxed.sys.global.u64"], "st.release.sys.global.u64",
+                       "st.relaxed.sys.global.u64", "st.release.gpu.global.u64"]],
+    "start_one": [GOT, GIVEN],
+    "way_start": [[BLOCK_SYNC, ALL]],
+    "way_start_list": [[BLOCK_SYNC, ALL]],
+    "way_wait": [[BLOCK_SYNC, PEEK], LOOKED, ENDED],
+    "way_wait_list": [[BLOCK_SYNC, PEEK], LOOKED, ENDED],
+    "way_next_list": [[BLOCK_SYNC, PEEK], LOOKED, ENDED, GOT, [*GIVEN, ALL]],
+    # The handle is of the new epoch, behind the barrier of start: open, and all members have seen it; its number.
+    "way_next_send": [[BLOCK_SYNC, PEEK], LOOKED, ENDED, GOT, [*GIVEN, ALL], [LINE_IN, ALL]],
+    "way_next_receive": [[BLOCK_SYNC, PEEK], LOOKED, ENDED, GOT, [*GIVEN, ALL], [ALL, PEEK]],
+})
 # The epoch, all members agree; it again, the whole message's flag, the claim; the flag and lines (four of a member, or one), an
 # acquire for a claim that was given back, all agree; a barrier, then the flag, with a release if others may wait, and the host's
 # word. Or the claim is given back, and what came with a flag is acquired before all agree.
@@ -126,7 +154,9 @@ for name, flag in ("way_inline_at_once", "st.release.gpu.global.u64"), ("way_inl
 # On every way through a kernel the one comes before the other, wherever the compiler has put them.
 PAYLOAD = r"st\.(global\.)?v[24]\."
 FIRST = {"way_stored_at_once": [(ALL, PAYLOAD), (FENCE, r"st\.relaxed\.sys")],
-         "way_inline_send": [(ALL, re.escape(LINE_OUT))]}
+         "way_inline_send": [(ALL, re.escape(LINE_OUT))],
+         # The end of the epoch, for all, before the start of the next.
+         "way_next_list": [(ALL, re.escape(FENCE))], "way_next_receive": [(ALL, re.escape(FENCE))]}
 COUNTED = {name: (ACQUIRE, 2) for name in ("way_inline_take", "way_inline_take_sole", "way_inline_at_once", "way_inline_at_once_sole")}
 NEVER = {"way_inline_send": "fence|release|acquire", "way_inline_take": "fence|acquire",
          "way_inline_take_sole": r"fence|acquire|\bst\.release", "way_inline_at_once": "fence|acquire",
@@ -140,6 +170,8 @@ MOST_REGISTERS = {"size_pready_thread": 48, "size_pready_block": 48, "size_pread
                   "size_parrived_block": 64, "size_wait_arrived_thread": 64, "size_wait_arrived_warp": 64,
                   "size_wait_arrived_block": 64, "size_pready_prepared_thread": 48, "size_pready_prepared_warp": 48,
                   "size_pready_prepared_block": 48, "size_parrived_prepared_thread": 64,
+                  "size_wait_block": 88, "size_start_block": 32, "size_next_epoch_thread": 80, "size_next_epoch_warp": 80,
+                  "size_next_epoch_block": 88, "size_next_epoch_list_block": 96,
                   "size_parrived_prepared_block": 64, "size_wait_arrived_prepared_block": 64}
 
 

@@ -88,6 +88,33 @@ KERNEL way_prepared_flag(mpix::prepared_receive v, int j, bool *out) {
 }
 KERNEL way_prepared_send(mpix::prepared_send s, int p, int *out) { *out = mpix::pready(cg::this_thread_block(), p, s); }
 
+// ---- epochs that kernels start ----
+
+KERNEL way_sent(const mpix_prequest *r, uint64_t epoch, bool *out) { *out = is_sent(r, epoch, false); }
+KERNEL way_flagged_all(const mpix_prequest *r, uint64_t epoch, bool *out) { *out = is_flagged(r, epoch, 0, 1); }
+KERNEL way_end(mpix_prequest *r, uint64_t epoch) { end_epoch(r, epoch); }
+KERNEL way_clear_to_send(mpix_prequest *r, uint64_t epoch, bool *out) { *out = look_at_kernel_clear_to_send(r, epoch); }
+KERNEL way_start_one(mpix_prequest *r, int *out) { *out = start_one(r); }
+KERNEL way_start(MPIX_Prequest r, int *out) { *out = mpix::start(cg::this_thread_block(), r); }
+KERNEL way_start_list(const MPIX_Prequest *list, int n, int *out) {
+    *out = mpix::start(cg::this_thread_block(), n, list);
+}
+KERNEL way_wait(MPIX_Prequest r, int *out) { *out = mpix::wait(cg::this_thread_block(), r); }
+KERNEL way_wait_list(const MPIX_Prequest *list, int n, int *out) {
+    *out = mpix::wait(cg::this_thread_block(), n, list);
+}
+KERNEL way_next_list(const MPIX_Prequest *list, int n, int *out) {
+    *out = mpix::next_epoch(cg::this_thread_block(), n, list);
+}
+KERNEL way_next_send(mpix::prepared_send s, int p, int *out) {
+    *out = mpix::next_epoch(cg::this_thread_block(), s);
+    mpix::pready(cg::this_thread_block(), p, s);
+}
+KERNEL way_next_receive(mpix::prepared_receive v, int *out, mpix::prepared_receive *next) {
+    *out = mpix::next_epoch(cg::this_thread_block(), v);
+    *next = v;
+}
+
 // ---- what a call adds to a kernel: size_<call>_<group> ----
 
 __device__ auto this_warp() { return cg::tiled_partition<32>(cg::this_thread_block()); }
@@ -152,4 +179,13 @@ KERNEL size_parrived_prepared_block(MPIX_Prequest r, int p, int *out) {
 }
 KERNEL size_wait_arrived_prepared_block(MPIX_Prequest r, int p, int *out) {
     *out = mpix::wait_arrived(cg::this_thread_block(), mpix::prepare_receive(cg::this_thread_block(), r), p);
+}
+KERNEL size_wait_block(MPIX_Prequest r, int, int *out) { *out = mpix::wait(cg::this_thread_block(), r); }
+KERNEL size_start_block(MPIX_Prequest r, int, int *out) { *out = mpix::start(cg::this_thread_block(), r); }
+KERNEL size_next_epoch_thread(MPIX_Prequest r, int, int *out) { *out = mpix::next_epoch(mpix::this_thread(), r); }
+KERNEL size_next_epoch_warp(MPIX_Prequest r, int, int *out) { *out = mpix::next_epoch(this_warp(), r); }
+KERNEL size_next_epoch_block(MPIX_Prequest r, int, int *out) { *out = mpix::next_epoch(cg::this_thread_block(), r); }
+KERNEL size_next_epoch_list_block(MPIX_Prequest r, int n, int *out) {
+    const MPIX_Prequest list[] = {r, r};
+    *out = mpix::next_epoch(cg::this_thread_block(), n, list);
 }
