@@ -5,7 +5,7 @@
 //
 // A port is one end of a way to send: put(group, i) sends the caller's share of message i, await(group, i) waits for
 // the whole one, and says whether it came, the same to all threads of the group. begin(group), if there is one, makes
-// the port that plays.
+// the port that plays. next(group, i), if there is one, comes when both messages i are through.
 #ifndef MPIX_TESTS_BENCH_PING_PONG_CUH
 #define MPIX_TESTS_BENCH_PING_PONG_CUH
 
@@ -45,6 +45,10 @@ concept begun_by = requires(const Port &port, const Group &group) {
     port.begin(group);
 };
 template <class Port, class Group>
+concept followed_by = requires(Port &port, const Group &group) {
+    port.next(group, 0);
+};
+template <class Port, class Group>
 concept played_by = puts_by<Port, Group> || begun_by<Port, Group>;
 
 template <class Port>
@@ -60,7 +64,7 @@ struct from_thread_to_block {
 
 // The time of all round trips but the first, in which the two kernels meet. One-dimensional blocks.
 template <class Port, class Group>
-__device__ void play(const Group &group, const Port &port, int count, bool first, times *out) {
+__device__ void play(const Group &group, Port port, int count, bool first, times *out) {
     const bool notes = blockIdx.x == 0 && threadIdx.x == 0;
     for (int i = 0; i < count; ++i) {
         if (first) port.put(group, i);
@@ -69,6 +73,7 @@ __device__ void play(const Group &group, const Port &port, int count, bool first
             return;
         }
         if (!first) port.put(group, i);
+        if constexpr (followed_by<Port, Group>) port.next(group, i);
         if (i == 0 && notes) out->start = now_ns();
     }
     if (notes) out->stop = now_ns();
