@@ -4,8 +4,10 @@
 #ifndef JACOBI3D_EXECUTOR_HPP
 #define JACOBI3D_EXECUTOR_HPP
 
+#include "persistent.hpp"
 #include "step.hpp"
 
+#include <array>
 #include <cstddef>
 #include <cstring>
 #include <functional>
@@ -38,6 +40,17 @@ public:
     /** Run the phases of `s` after all that was launched before; choose the brick size. May return early. */
     virtual void launch(step<float> s) = 0;
     virtual void launch(step<double> s) = 0;
+
+    /**
+     * How many blocks a kernel that stays may have beside its clerk (persistent.hpp), and the cells along x and y of its
+     * bricks in a box of that size. Throws std::invalid_argument if the number that was asked for does not fit.
+     */
+    virtual int persistent_blocks() const = 0;
+    virtual std::array<int, 2> brick_base(const extent3 &box) const = 0;
+
+    /** All iterations, by so many blocks and the clerk. May return early. */
+    virtual void launch(const persistent<float> &s, int blocks) = 0;
+    virtual void launch(const persistent<double> &s, int blocks) = 0;
 
     /** Wait for all that was launched. */
     virtual void synchronize() = 0;

@@ -39,6 +39,11 @@ public:
 
     void launch(step<float> s) override { run(s); }
     void launch(step<double> s) override { run(s); }
+    int persistent_blocks() const override { return blocks_; }
+    std::array<int, 2> brick_base(const extent3 &box) const override { return {box[0], 16}; }  // whole rows
+    void launch(const persistent<float> &s, int blocks) override { run(s, blocks); }
+    void launch(const persistent<double> &s, int blocks) override { run(s, blocks); }
+
     void synchronize() override {}
 
 private:
@@ -49,11 +54,18 @@ private:
         s.brick_x = s.nx;
         s.brick_y = 16;
         s.brick_z = std::clamp(s.nz / (4 * blocks_), 1, 16);
-        const auto kernel = [&](const mpix::host_group &block) {
-            jacobi_step<1>(block, block.group_rank(), blocks_, s);
-        };
-        if (!idle_work_) return mpix::host_launch(blocks_, threads_, kernel);
-        std::future<void> done = std::async(std::launch::async, [&] { mpix::host_launch(blocks_, threads_, kernel); });
+        play(blocks_, [&](const mpix::host_group &block) { jacobi_step<1>(block, block.group_rank(), blocks_, s); });
+    }
+    template <class Real>
+    void run(const persistent<Real> &s, int blocks) {
+        play(blocks + 1,
+             [&](const mpix::host_group &block) { jacobi_persistent<1>(block, block.group_rank(), blocks, s); });
+    }
+
+    template <class Kernel>
+    void play(int blocks, const Kernel &kernel) {
+        if (!idle_work_) return mpix::host_launch(blocks, threads_, kernel);
+        std::future<void> done = std::async(std::launch::async, [&] { mpix::host_launch(blocks, threads_, kernel); });
         while (done.wait_for(std::chrono::milliseconds(1)) != std::future_status::ready) idle_work_();
         done.get();
     }

@@ -15,6 +15,8 @@ namespace {
 
 constexpr int lanes = 32;          // threads of a block side by side along x
 constexpr int most_threads = 512;  // of a block
+// Of the kernel that stays, a multiprocessor holds so many of the largest blocks, with 64 registers for a thread.
+constexpr int least_resident = 2;
 
 void check(cudaError_t error, const char *call) {
     if (error != cudaSuccess) throw std::runtime_error(std::string(call) + ": " + cudaGetErrorString(error));
@@ -25,6 +27,13 @@ template <class Real>
 __global__ void __launch_bounds__(most_threads) jacobi_kernel(const __grid_constant__ step<Real> s) {
     jacobi_step<lanes>(cooperative_groups::this_thread_block(), static_cast<int>(blockIdx.x),
                        static_cast<int>(gridDim.x), s);
+}
+
+template <class Real>
+__global__ void __launch_bounds__(most_threads, least_resident)
+    persistent_kernel(const __grid_constant__ persistent<Real> s) {
+    jacobi_persistent<lanes>(cooperative_groups::this_thread_block(), static_cast<int>(blockIdx.x),
+                             static_cast<int>(gridDim.x) - 1, s);
 }
 
 class cuda_executor final : public executor {
@@ -38,15 +47,16 @@ public:
         cudaDeviceProp properties;
         check(cudaGetDeviceProperties(&properties, device), "cudaGetDeviceProperties");
         name_ = properties.name;
+        multiprocessors_ = properties.multiProcessorCount;
         // The kernel waits for tiles that its own blocks have to send first, so all of them must be
         // resident at the same time.
-        const int resident =
-            std::min(resident_blocks<float>(), resident_blocks<double>()) * properties.multiProcessorCount;
+        const int resident = std::min(resident_blocks(jacobi_kernel<float>), resident_blocks(jacobi_kernel<double>));
         if (blocks > resident)
             throw std::invalid_argument(std::to_string(blocks) + " blocks of " + std::to_string(threads) +
                                         " threads; at most " + std::to_string(resident) +
                                         " are resident on this GPU at the same time");
         blocks_ = blocks ? blocks : resident;
+        chosen_ = blocks;
         check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "cudaStreamCreateWithFlags");
     }
     ~cuda_executor() override { (void)cudaStreamDestroy(stream_); }
@@ -77,15 +87,39 @@ public:
 
     void launch(step<float> s) override { run(s); }
     void launch(step<double> s) override { run(s); }
+
+    int persistent_blocks() const override {
+        const int resident =
+            std::min(resident_blocks(persistent_kernel<float>), resident_blocks(persistent_kernel<double>));
+        if (chosen_ >= resident)
+            throw std::invalid_argument("--persistent: " + std::to_string(chosen_) + " blocks of " +
+                                        std::to_string(threads_) + " threads, and one that runs the epochs; at most " +
+                                        std::to_string(resident) + " are resident on this GPU at the same time");
+        return chosen_ ? chosen_ : resident - 1;
+    }
+    std::array<int, 2> brick_base(const extent3 &) const override { return {lanes, threads_ / lanes}; }
+    void launch(const persistent<float> &s, int blocks) override { run(s, blocks); }
+    void launch(const persistent<double> &s, int blocks) override { run(s, blocks); }
+
     void synchronize() override { check(cudaStreamSynchronize(stream_), "the kernel"); }
 
 private:
-    template <class Real>
-    int resident_blocks() const {
+    // How many blocks of a kernel the GPU holds at the same time.
+    template <class Kernel>
+    int resident_blocks(Kernel *kernel) const {
         int blocks = 0;
-        check(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, jacobi_kernel<Real>, threads_, 0),
+        check(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, kernel, threads_, 0),
               "cudaOccupancyMaxActiveBlocksPerMultiprocessor");
-        return blocks;
+        return blocks * multiprocessors_;
+    }
+
+    template <class Real>
+    void run(persistent<Real> s, int blocks) {
+        void *arguments[] = {&s};
+        // Fails where the blocks do not fit, rather than hang.
+        check(cudaLaunchCooperativeKernel(persistent_kernel<Real>, dim3(static_cast<unsigned>(blocks) + 1),
+                                          dim3(static_cast<unsigned>(threads_)), arguments, 0, stream_),
+              "the kernel's launch");
     }
 
     template <class Real>
@@ -101,7 +135,7 @@ private:
         check(cudaGetLastError(), "the kernel's launch");
     }
 
-    int device_, blocks_ = 0, threads_;
+    int device_, blocks_ = 0, chosen_ = 0, threads_, multiprocessors_ = 0;
     std::string name_;
     cudaStream_t stream_ = nullptr;
 };

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // jacobi3d: heat conduction on a 3-D grid, the kernel sending and awaiting the faces by itself.
+#include "epochs.hpp"
 #include "exchange.hpp"
 #include "executor.hpp"
 #include "field_input.hpp"
@@ -130,6 +131,14 @@ void print_times(std::vector<double> times, std::int64_t cells) {
                 1e3 * mean, cells / mean);
 }
 
+// Of one launch that did all iterations.
+void print_launch(double seconds, int iterations, std::int64_t cells) {
+    if (iterations == 0) return;
+    const double each = seconds / iterations;
+    std::printf("one launch of %.3f ms; per iteration: %.3f us; %.4g cell updates per second\n", 1e3 * seconds,
+                1e6 * each, cells / each);
+}
+
 template <class Real>
 bool same_bits(const std::vector<Real> &got, const std::vector<Real> &expected, const extent3 &grid) {
     for (std::size_t i = 0; i < got.size(); ++i)
@@ -156,14 +165,19 @@ void write_output(const std::string &directory, const std::vector<Real> &whole, 
     }
 }
 
-// All iterations; the time that each took, the slowest rank's, on rank 0.
-template <class Real>
-std::vector<double> iterate(const options &opt, const layout &where, executor &device, subdomain<Real> &box) {
+std::array<int, num_faces> neighbours_of(const options &opt, const layout &where) {
     std::array<int, num_faces> neighbours;
     for (int f = 0; f < num_faces; ++f) {
         const int other = where.boxes.neighbour(where.box, f, opt.periodic);
         neighbours[f] = other < 0 ? -1 : where.rank_of_box[other];
     }
+    return neighbours;
+}
+
+// All iterations; the time that each took, the slowest rank's, on rank 0.
+template <class Real>
+std::vector<double> iterate(const options &opt, const layout &where, executor &device, subdomain<Real> &box) {
+    const std::array<int, num_faces> neighbours = neighbours_of(opt, where);
     exchange<Real> faces(box, neighbours, world, device.mpix_device());
     device.set_idle_work([&] { faces.poll(); });
 
@@ -194,6 +208,51 @@ std::vector<double> iterate(const options &opt, const layout &where, executor &d
     return slowest;
 }
 
+// The bricks of a kernel that stays, the same on all ranks: where faces meet, so do their tiles.
+extent3 agreed_brick(const options &opt, const layout &where, const executor &device, int blocks) {
+    extent3 largest;  // box
+    for (int axis = 0; axis < 3; ++axis) largest[axis] = (where.boxes.grid()[axis] - 1) / where.boxes.parts()[axis] + 1;
+    extent3 mine = opt.brick, brick;
+    if (mine[0] == 0) {
+        const std::array<int, 2> base = device.brick_base(largest);
+        mine = {base[0], base[1], brick_depth(largest, base[0], base[1], blocks)};
+    }
+    mpi_check(MPI_Allreduce(mine.data(), brick.data(), 3, MPI_INT, MPI_MIN, world), "MPI_Allreduce");
+    return brick;
+}
+
+// All iterations in one launch, whose time, the slowest rank's, is returned on rank 0.
+template <class Real>
+double iterate_persistently(const options &opt, const layout &where, executor &device, subdomain<Real> &box) {
+    const std::array<int, num_faces> neighbours = neighbours_of(opt, where);
+    std::array<bool, num_faces> exchanged;
+    for (int f = 0; f < num_faces; ++f) exchanged[f] = neighbours[f] >= 0;
+    int blocks = 0;
+    agree_on(world, [&] { blocks = device.persistent_blocks(); });
+    const extent3 brick = agreed_brick(opt, where, device, blocks);
+    std::optional<persistent_box<Real>> all;
+    agree_on(world, [&] { all.emplace(box, exchanged, brick, opt.iterations); });
+    epochs<Real> faces(*all, neighbours, world, device.mpix_device());
+    device.set_idle_work([] { MPIX_Progress(); });
+
+    mpi_check(MPI_Barrier(world), "MPI_Barrier");
+    faces.start();
+    print_in_order(faces.describe(where.rank), most_ranks_listed, world);
+    mpi_check(MPI_Barrier(world), "MPI_Barrier");
+    const double begin = MPI_Wtime();
+    all->launch(blocks);
+    all->finish();
+    double took = MPI_Wtime() - begin, slowest = 0;
+    faces.wait();
+    device.set_idle_work({});
+    faces.close();
+    mpi_check(MPI_Reduce(&took, &slowest, 1, MPI_DOUBLE, MPI_MAX, 0, world), "MPI_Reduce");
+    if (where.rank == 0)
+        std::printf("bricks of rank 0: %d of %s cells; blocks: %d and the clerk\n", all->bricks().bricks(),
+                    to_string(brick).c_str(), std::min(blocks, all->bricks().bricks()));
+    return slowest;
+}
+
 template <class Real>
 int run(const options &opt, const layout &where, const std::optional<field_file> &input) {
     const extent3 &grid = where.boxes.grid();
@@ -213,7 +272,12 @@ int run(const options &opt, const layout &where, const std::optional<field_file>
         if (where.rank == 0 && !opt.output.empty()) std::filesystem::create_directories(opt.output);
     });
 
-    const std::vector<double> times = iterate(opt, where, *device, *box);
+    std::vector<double> times;
+    double launch = 0;
+    if (opt.persistent)
+        launch = iterate_persistently(opt, where, *device, *box);
+    else
+        times = iterate(opt, where, *device, *box);
     const bool need_whole = opt.compare || !opt.output.empty();
     const std::vector<Real> whole = need_whole ? gather(where, box->cells(), world) : std::vector<Real>();
     box.reset();
@@ -221,7 +285,10 @@ int run(const options &opt, const layout &where, const std::optional<field_file>
     int status = 0;
     if (where.rank == 0) {
         const box3 all = {{0, 0, 0}, grid};
-        print_times(times, all.cells());
+        if (opt.persistent)
+            print_launch(launch, opt.iterations, all.cells());
+        else
+            print_times(times, all.cells());
         if (opt.compare) {
             const std::vector<Real> expected =
                 compute_alone(*device, grid, opt.periodic, static_cast<Real>(rate), initial(all), opt.iterations);

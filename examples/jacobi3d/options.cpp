@@ -28,6 +28,9 @@ const char *const usage =
     "  --threads N          threads of a block (default 256 on a GPU, 1 on the host)\n"
     "  --tiles N            tiles of a face, each a partition of its requests (default: of at least\n"
     "                       1024 cells, at most 64)\n"
+    "  --persistent         one launch runs all iterations: the kernel starts and ends the epochs as well\n"
+    "  --brick XxYxZ        with --persistent: cells of a brick, which one block computes (default: as suits the\n"
+    "                       box and the blocks)\n"
     "  --compare            compute everything on rank 0 alone as well; the results must have the same bits\n"
     "  --output DIR         write slice_z.png and field.vti there (default: write no files)\n"
     "  --help               print this and do nothing\n"
@@ -46,13 +49,14 @@ int number(const char *option, std::string_view text, int least, int most) {
     return value;
 }
 
-extent3 grid(std::string_view text) {
+extent3 extents(const char *option, std::string_view text) {
     extent3 result;
     const std::string whole(text);
     for (int axis = 0; axis < 3; ++axis) {
         const std::size_t end = axis < 2 ? text.find('x') : text.size();
-        if (end == text.npos) throw std::invalid_argument("--grid: '" + whole + "' is not of the form XxYxZ");
-        result[axis] = number("grid", text.substr(0, end), 1, max_axis);
+        if (end == text.npos)
+            throw std::invalid_argument(std::string("--") + option + ": '" + whole + "' is not of the form XxYxZ");
+        result[axis] = number(option, text.substr(0, end), 1, max_axis);
         text.remove_prefix(axis < 2 ? end + 1 : end);
     }
     return result;
@@ -93,6 +97,8 @@ options parse_options(int argc, char *argv[]) {
         o_blocks,
         o_threads,
         o_tiles,
+        o_persistent,
+        o_brick,
         o_compare,
         o_output,
         o_help
@@ -107,6 +113,8 @@ options parse_options(int argc, char *argv[]) {
         {"blocks", required_argument, nullptr, o_blocks},
         {"threads", required_argument, nullptr, o_threads},
         {"tiles", required_argument, nullptr, o_tiles},
+        {"persistent", no_argument, nullptr, o_persistent},
+        {"brick", required_argument, nullptr, o_brick},
         {"compare", no_argument, nullptr, o_compare},
         {"output", required_argument, nullptr, o_output},
         {"help", no_argument, nullptr, o_help},
@@ -122,7 +130,7 @@ options parse_options(int argc, char *argv[]) {
         if (code == -1) break;
         switch (code) {
             case o_grid:
-                result.grid = grid(optarg);
+                result.grid = extents("grid", optarg);
                 result.grid_given = true;
                 break;
             case o_iterations:
@@ -149,6 +157,12 @@ options parse_options(int argc, char *argv[]) {
                 break;
             case o_tiles:
                 result.tiles = number("tiles", optarg, 1, many);
+                break;
+            case o_persistent:
+                result.persistent = true;
+                break;
+            case o_brick:
+                result.brick = extents("brick", optarg);
                 break;
             case o_compare:
                 result.compare = true;

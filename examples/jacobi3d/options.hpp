@@ -23,6 +23,8 @@ struct options {
     device_kind device = device_kind::automatic;
     int blocks = 0, threads = 0;  // 0: chosen by the executor
     int tiles = 0;                // as in cut_face
+    bool persistent = false;      // all iterations in one launch
+    extent3 brick = {0, 0, 0};    // 0: chosen by the executor
     bool compare = false;
     std::string output;  // empty: none
     bool help = false;

@@ -7,9 +7,13 @@
 #include "image.hpp"
 #include "npy.hpp"
 #include "options.hpp"
+#include "persistent_box.hpp"
 #include "subdomain.hpp"
 #include "tiles.hpp"
 
+#include <mpix/host_group.hpp>
+
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <cstring>
@@ -332,6 +336,64 @@ void test_steps() {
             }
 }
 
+void test_bricks() {
+    for (const extent3 &box : {extent3{1, 1, 1}, {7, 11, 13}, {40, 3, 2}, {64, 64, 32}, {512, 512, 512}})
+        for (const int blocks : {1, 3, 131, 527}) {
+            const int depth = brick_depth(box, 32, 8, blocks);
+            check(depth >= 1 && depth <= box[2], "depth of bricks");
+            const brick_grid g = cut_box(box, {32, 8, depth});
+            for (int axis = 0; axis < 3; ++axis)
+                check((g.count[axis] - 1) * g.size[axis] < box[axis] && g.count[axis] * g.size[axis] >= box[axis],
+                      "bricks cover the box");
+            int on_faces = 0;
+            std::vector<int> order = brick_order(g, {false, false, false, false, true, true}, &on_faces);
+            check(on_faces == g.count[0] * g.count[1] * std::min(g.count[2], 2), "bricks on faces");
+            for (int i = 0; i < g.bricks(); ++i) {
+                const int z = g.position(order[i])[2];
+                check((z == 0 || z == g.count[2] - 1) == (i < on_faces), "order of bricks");
+            }
+            std::sort(order.begin(), order.end());
+            for (int i = 0; i < g.bricks(); ++i) check(order[i] == i, "every brick once");
+        }
+    // One brick for each of almost all blocks, where that is possible.
+    check(cut_box({256, 256, 128}, {32, 8, brick_depth({256, 256, 128}, 32, 8, 527)}).bricks() == 512, "256x256x128");
+    check(contains(thrown_by([] { cut_box({1000000, 1000000, 1}, {1, 1, 1}); }), "do not suit"), "too many bricks");
+}
+
+// One box whose kernel does all iterations, against the plain computation. `Lanes`: 1, as on the host, or as on a GPU.
+template <int Lanes, class Real>
+void test_persistent(const extent3 &grid, const extent3 &brick, int iterations, int blocks, int threads) {
+    const std::string name = to_string(grid) + " in bricks of " + to_string(brick);
+    const Real rate = Real(0.125);
+    const std::unique_ptr<executor> host = make_host_executor(blocks, threads);
+    const std::vector<Real> initial = analytic_box<Real>(grid, {{0, 0, 0}, grid});
+    const std::vector<Real> plain = compute_plainly(grid, {}, rate, initial, iterations);
+    subdomain<Real> box(*host, grid, {}, 0, rate);
+    box.load(initial);
+    persistent_box<Real> all(box, {}, brick, iterations);
+    if (Lanes == 1) {
+        all.launch(blocks);
+    } else {
+        mpix::host_launch(blocks + 1, threads, [&](const mpix::host_group &block) {
+            jacobi_persistent<Lanes>(block, block.group_rank(), blocks, all.kernel());
+        });
+    }
+    all.finish();
+    check(!all.failed(), name + ": failed");
+    check(std::memcmp(plain.data(), box.cells().data(), plain.size() * sizeof(Real)) == 0, name + ": cells");
+}
+
+void test_all_iterations() {
+    for (const extent3 &grid : {extent3{1, 1, 1}, {1, 1, 9}, {7, 11, 13}, {18, 5, 9}})
+        for (const extent3 &brick : {extent3{4, 2, 4}, {32, 8, 64}, {5, 3, 7}})
+            for (const int iterations : {0, 1, 4}) {
+                test_persistent<1, float>(grid, brick, iterations, 1, 1);
+                test_persistent<1, double>(grid, brick, iterations, 2, 1);
+                test_persistent<4, float>(grid, brick, iterations, 1, 8);
+                test_persistent<2, double>(grid, brick, iterations, 2, 2);
+            }
+}
+
 void test_options() {
     const auto parse = [](std::vector<std::string> words) {
         words.insert(words.begin(), "jacobi3d");
@@ -362,6 +424,7 @@ void test_options() {
         {{"stray"}, "'stray'"},
         {{"--tiles", "-1"}, "--tiles"},
         {{"--compare=yes"}, "--compare"},
+        {{"--brick", "3x5"}, "--brick: '3x5'"},
     };
     for (const auto &b : bad) {
         const std::string error = thrown_by([&] { parse(b.words); });
@@ -393,6 +456,8 @@ int main() {
     test_options();
     test_colours();
     test_steps();
+    test_bricks();
+    test_all_iterations();
     if (failures == 0) std::puts("jacobi3d_selftest: all good");
     return failures == 0 ? 0 : 1;
 }

@@ -63,6 +63,14 @@ public:
     }
     void advance() { std::swap(fields_[0], fields_[1]); }
 
+    /** The current field, and the one that the next iteration writes. */
+    Real *field(int which) { return fields_[which].data(); }
+    const extent3 &size() const { return size_; }
+    Real rate() const { return step_.rate; }
+    executor &where() { return where_; }
+    /** The ghost cells beyond face f, in rows (face_shape). */
+    std::vector<Real> ghost_cells(int f) const { return ghosts_[f].download(); }
+
     face_data<Real> &face(int f) { return step_.faces[f]; }
     const face_data<Real> &face(int f) const { return step_.faces[f]; }
     /** The ghost cells beyond face f, as whoever fills them writes them. */

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "bricks.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <stdexcept>
+
+namespace jacobi3d {
+
+brick_grid cut_box(const extent3 &box, const extent3 &brick) {
+    brick_grid result;
+    std::int64_t bricks = 1, cells = 1;
+    constexpr std::int64_t most = std::numeric_limits<int>::max();
+    for (int axis = 0; axis < 3; ++axis) {
+        result.size[axis] = brick[axis];
+        result.count[axis] = (box[axis] - 1) / brick[axis] + 1;
+        bricks *= result.count[axis];
+        cells *= brick[axis];
+        if (bricks > most || cells > most)
+            throw std::invalid_argument("bricks of " + to_string(brick) + " cells do not suit a box of " +
+                                        to_string(box));
+    }
+    return result;
+}
+
+int brick_depth(const extent3 &box, int lanes, int rows, int blocks) {
+    const std::int64_t columns = std::int64_t{(box[0] - 1) / lanes + 1} * ((box[1] - 1) / rows + 1);
+    // In layers of cells: what a brick costs beside its own, for the layers beyond its ends, and for waiting.
+    constexpr std::int64_t beside = 3;
+    // What a thread loads at once; see march.
+    constexpr int least = 4;
+    int best = box[2];
+    std::int64_t best_cost = std::numeric_limits<std::int64_t>::max();
+    for (int layers = 1; layers <= box[2]; ++layers) {
+        const int depth = (box[2] - 1) / layers + 1;
+        if (depth < least && depth < box[2]) break;
+        const std::int64_t rounds = (columns * layers - 1) / blocks + 1, cost = rounds * (depth + beside);
+        if (cost < best_cost) {
+            best_cost = cost;
+            best = depth;
+        }
+    }
+    return best;
+}
+
+std::vector<int> brick_order(const brick_grid &bricks, const std::array<bool, num_faces> &exchanged, int *on_faces) {
+    std::vector<int> order(bricks.bricks());
+    for (int b = 0; b < bricks.bricks(); ++b) order[b] = b;
+    const auto inside = std::stable_partition(order.begin(), order.end(), [&](int b) {
+        const std::array<int, 3> at = bricks.position(b);
+        for (int f = 0; f < num_faces; ++f) {
+            const int axis = face_axis(f);
+            if (exchanged[f] && at[axis] == (face_is_upper(f) ? bricks.count[axis] - 1 : 0)) return true;
+        }
+        return false;
+    });
+    *on_faces = static_cast<int>(inside - order.begin());
+    return order;
+}
+
+}  // namespace jacobi3d

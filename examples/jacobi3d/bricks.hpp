@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// How a box is cut into bricks for a kernel that stays (persistent.hpp). A brick's side on a face of the box is a tile,
+// which is a partition of the face's requests. Plain data, for kernels too.
+#ifndef JACOBI3D_BRICKS_HPP
+#define JACOBI3D_BRICKS_HPP
+
+#include "decomposition.hpp"
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+namespace jacobi3d {
+
+/** Bricks of size[0]*size[1]*size[2] cells, the last ones smaller; x fastest in their numbers. */
+struct brick_grid {
+    int size[3];
+    int count[3];
+
+    int bricks() const { return count[0] * count[1] * count[2]; }
+    std::array<int, 3> position(int brick) const {
+        return {brick % count[0], brick / count[0] % count[1], brick / count[0] / count[1]};
+    }
+    /** Tiles of face `face`, numbered as its bricks are, and the cells of one, padding included. */
+    int tiles(int face) const { return bricks() / count[face_axis(face)]; }
+    int tile_cells(int face) const { return size[0] * size[1] * size[2] / size[face_axis(face)]; }
+};
+
+/** Throws std::invalid_argument if there are more bricks, or cells in a tile, than an int can count. */
+brick_grid cut_box(const extent3 &box, const extent3 &brick);
+
+/**
+ * How deep bricks of `lanes` times `rows` cells should be (along z), so that `blocks` blocks have as much to do as each
+ * other, and bricks are not shallower than they must be.
+ */
+int brick_depth(const extent3 &box, int lanes, int rows, int blocks);
+
+/** The bricks in the order in which blocks take them: first those on faces of which `exchanged` says so. */
+std::vector<int> brick_order(const brick_grid &bricks, const std::array<bool, num_faces> &exchanged, int *on_faces);
+
+}  // namespace jacobi3d
+
+#endif  // JACOBI3D_BRICKS_HPP
