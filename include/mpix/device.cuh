@@ -254,7 +254,7 @@ MPIX_FN int wait_arrived(const Group &group, const prepared_receive &receive, in
  * running epoch, if the request is null, or if the host has not started it. Of a list, requests before and after the
  * erroneous one may have been started.
  *
- * One group calls wait and start for a request. Other groups that use the request come after start by a barrier of the
+ * One group at a time calls wait or start for a request. Other groups that use the request come after start by a barrier of the
  * grid, or any other acquire-release chain; and start comes after their last use of the epoch before. The host's
  * completion calls on the request (MPI_Wait, MPI_Test and so on) must not come before the last kernel's last call: they
  * would end the activation between two epochs.

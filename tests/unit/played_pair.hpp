@@ -175,6 +175,8 @@ public:
                       s_.copy_engine_bytes == 0 || (s_.pull_bytes != 0 && s_.pull_bytes < s_.copy_engine_bytes)
                           ? s_.pull_bytes
                           : s_.copy_engine_bytes);
+        store_pointer(&receive_->kernel_clear_to_send, &kernel_clear_to_send_);
+        store_pointer(&send_->kernel_clear_to_send, &kernel_clear_to_send_);
         store_pointer(&send_->landing, receive_->buffer);
     }
     void fill(std::mt19937_64 &random) {
@@ -230,6 +232,25 @@ public:
         return std::all_of(flags_.data(), flags_.data() + ring_.size() + 1, [&](const std::uint64_t &flag) {
             return (s_.pull_bytes != 0 ? load_relaxed(&flag) : load_acquire(&flag)) >= epoch;
         });
+    }
+    // The same in an activation in which kernels start epochs, from `first` on.
+    void progress_of_kernels(std::uint64_t first) {
+        const std::uint64_t epoch = std::max(first, load_acquire(&send_words_.kernel_epoch));
+        if (epoch != followed_) deferred_before_ = moved_;
+        followed_ = epoch;
+        if (load_acquire(&send_words_.gate) < epoch && load_acquire(&kernel_clear_to_send_) >> 1 < epoch) return;
+        const bool all_ready = load_acquire(&send_words_.all_ready) == epoch;
+        progress(epoch);
+        if (all_ready && moved_ != deferred_before_ && moved_ == load_relaxed(&send_->defer_count))
+            store_release(&send_words_.concluded, epoch);
+    }
+    std::uint64_t epoch_of_sending_kernel() const { return load_acquire(&send_words_.kernel_epoch); }
+    std::uint64_t epoch_of_receiving_kernel() const { return load_acquire(&receive_words_.kernel_epoch); }
+    // The end of such an activation.
+    void end_of_kernels(std::uint64_t epoch) {
+        store_relaxed(&send_->started_epoch, 0);
+        store_relaxed(&receive_->started_epoch, 0);
+        end(epoch);
     }
     void end(std::uint64_t epoch) {
         store_release(&send_words_.epoch, 2 * epoch);
@@ -297,6 +318,7 @@ private:
     std::vector<std::uint64_t> flags_, wanted_, answers_, told_, ring_, lines_, begun_;
     std::vector<std::uint64_t> offered_;  // and not answered
     char *inline_buffer_ = nullptr;
+    std::uint64_t kernel_clear_to_send_ = 0, followed_ = 0;
     std::uint64_t moved_ = 0, deferred_before_ = 0, deferred_ = 0, last_moved_ = 0, read_ = 0, refused_ = 0;
     bool answered_early_ = false;
 };

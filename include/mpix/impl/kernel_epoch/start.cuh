@@ -3,8 +3,8 @@
 // start: begins the next epoch inside a kernel, after wait. The host takes no part: it finds the last epoch's number in
 // words->kernel_epoch, when it next looks.
 //
-// The receiver's start gives clear-to-send to the sender's GPU (kernel_clear_to_send) and, for what the sender's progress engine
-// moves, to its host. The sender's start only changes its own numbers.
+// The receiver's start gives clear-to-send to the sender's GPU (kernel_clear_to_send) and, for what the sender's progress
+// engine moves, to its host. The sender's start only changes its own numbers.
 #ifndef MPIX_IMPL_KERNEL_EPOCH_START_CUH
 #define MPIX_IMPL_KERNEL_EPOCH_START_CUH
 
@@ -20,11 +20,11 @@
 
 namespace mpix::detail {
 
-// Begins epoch `epoch`; the one before is over. One thread. The caller's group synchronises afterwards.
+// Begins epoch `epoch`, and of a receive gives clear-to-send for it; the one before is over. One thread. The caller's group synchronises afterwards.
 MPIX_FN void begin_epoch(mpix_prequest *r, uint64_t epoch) {
     // Loaded first, so that nobody waits for them behind the stores.
-    uint64_t *const by_kernel = load_pointer(&r->kernel_clear_to_send), *const by_host =
-                                                                            load_pointer(&r->peer_clear_to_send);
+    uint64_t *const for_kernels = load_pointer(&r->kernel_clear_to_send), *const for_engine =
+                                                                              load_pointer(&r->peer_clear_to_send);
     const bool inline_buffer = load_pointer(&r->inline_buffer) != nullptr;
     store_relaxed(&r->started_epoch, epoch);
     store_relaxed(&r->seen_epoch, epoch);
@@ -32,14 +32,14 @@ MPIX_FN void begin_epoch(mpix_prequest *r, uint64_t epoch) {
 #if MPIX_ON_GPU
         look_at_kernel_clear_to_send(r, epoch);
 #endif
-        store_relaxed(&r->words->kernel_epoch, epoch);  // the engine reads nothing by it; see follow_kernels
+        store_relaxed(&r->words->kernel_epoch, epoch);  // relaxed: it hands over no other memory
         return;
     }
     // The buffer, and the inline buffer, may be overwritten from here on. What was read comes first.
-    fence_acq_rel();                                                                            // pairs: C2, K2, K4
-    if (by_kernel != nullptr) store_release_after_fence(by_kernel, 2 * epoch + inline_buffer);  // pairs: K2
-    if (by_host != nullptr) store_release_after_fence(by_host, epoch);                          // pairs: C2
-    store_release_after_fence(&r->words->kernel_epoch, epoch);                                  // pairs: K4
+    fence_acq_rel();                                                                                // pairs: C2, K2, K4
+    if (for_kernels != nullptr) store_release_after_fence(for_kernels, 2 * epoch + inline_buffer);  // pairs: K2
+    if (for_engine != nullptr) store_release_after_fence(for_engine, epoch);                        // pairs: C2
+    store_release_after_fence(&r->words->kernel_epoch, epoch);                                      // pairs: K4
 }
 
 // Starts the next epoch. One thread.
@@ -48,8 +48,8 @@ MPIX_COLD_FN int start_one(mpix_prequest *r) {
     if (!head_is(r->head, MPIX_KIND_SEND) && !head_is(r->head, MPIX_KIND_RECV))
         return keep_error(r, MPIX_CALL_START, MPIX_CAUSE_HANDLE, -1);
     const uint64_t epoch = load_relaxed(&r->seen_epoch);
-    // A kernel's epoch runs until the host takes started_epoch back. Of its own only the host knows that: it may have
-    // completed it, and started another.
+    // An epoch that a kernel started runs until the host resets started_epoch. Whether one that the host started still
+    // runs, only the host's word says.
     const auto runs = [&] {
         return load_relaxed(&r->started_epoch) == epoch ||
                load_acquire(&r->words->epoch) == 2 * epoch + 1;  // pairs: C1

@@ -32,7 +32,7 @@ MPIX_FN epoch_now running_epoch(mpix_prequest *r) {
 // Whether all partitions of a send's epoch are ready, and nothing reads the buffer any more. One thread.
 MPIX_FN bool is_sent(const mpix_prequest *r, uint64_t epoch, bool look_at_engine) {
     if (load_acquire_gpu(&r->told_epoch) >= epoch) {  // pairs: K1
-        // Both are of this epoch, since they are loaded after that.
+        // Loaded after the acquire above, so both are this epoch's.
         const uint64_t deferred = load_relaxed(&r->defer_epoch);
         const mpix_posting *const postings = load_pointer(&r->postings);
         if (head_null_peer(r->head) || (deferred != epoch && postings == nullptr)) return true;
@@ -57,8 +57,8 @@ MPIX_FN bool is_flagged(const mpix_prequest *r, uint64_t epoch, unsigned lane, u
     return set;
 }
 
-// Notes that a kernel has waited for an epoch to the end. The number counts for start, also where the host's words were
-// not noted, since nothing more will come.
+// Notes that a kernel has waited for an epoch to the end. seen_epoch is raised, too, because start compares it: it may
+// still be old where the host's words were not noted, since nothing more will come.
 MPIX_FN void end_epoch(mpix_prequest *r, uint64_t epoch) {
     fetch_max_relaxed_gpu(&r->seen_epoch, epoch);
     store_relaxed(&r->waited_epoch, epoch);
@@ -72,7 +72,7 @@ enum class epoch_end {
     refused
 };
 
-// One look by one of `lanes` threads that look at a request side by side. `now`: the epoch, if the handle is a request's.
+// One look by one of `lanes` threads that look at a request side by side. `now` is set if the handle is a request's.
 MPIX_FN epoch_end look_at_end(mpix_prequest *r, unsigned lane, unsigned lanes, bool look_at_engine, epoch_now &now) {
     const uint64_t head = r->head;
     const bool sends = head_is(head, MPIX_KIND_SEND);
@@ -155,7 +155,8 @@ constexpr unsigned looks_at_ends = 256;
 
 // Waits for the ends of the requests list(i), i < n. Each member looks at a share of one request, or at several
 // requests. begin(r, now), which returns an error code, is called once for each request that is not null, after all of
-// them are over; if not all were over soon, then `slow` is set instead, and nothing has begun.
+// them are over. If some are not over after looks_at_ends looks, or a group has to take partitions, then `slow` is set
+// instead, and nothing has begun.
 #ifdef __CUDACC__
 #pragma nv_exec_check_disable
 #endif

@@ -100,8 +100,8 @@ MPIX_FN bool await_kernel_clear_to_send(mpix_prequest *r, uint64_t epoch) {
 #endif
 
 #if MPIX_ON_GPU
-// The epoch of a send that a kernel has started, and not waited for, if partition p is not ready yet and a kernel of the
-// receiver has given clear-to-send; else 0. One thread.
+// The epoch of a send that a kernel has started, and not waited for, if partition p is not ready yet and a kernel of
+// the receiver has given clear-to-send; else 0. One thread.
 MPIX_COLD_FN uint64_t open_kernel_epoch(mpix_prequest *r, int p) {
     const uint64_t epoch = load_relaxed(&r->started_epoch);
     if (epoch <= 1 || epoch != load_relaxed(&r->seen_epoch) || load_relaxed(&r->waited_epoch) >= epoch ||

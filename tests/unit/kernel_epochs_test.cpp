@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Epochs that kernels start and end, on the ways of GPU threads, gone by host threads (MPIX_FAKE_GPU): clear-to-send
+// from the receiver's group to the sender's, what is left to the engine, and the hosts' next activation.
+#include <mpix/device.cuh>
+#include <mpix/host_group.hpp>
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <random>
+#include <string>
+#include <thread>
+
+#include "tests/backoff.hpp"
+#include "tests/catch.hpp"
+#include "tests/unit/played_pair.hpp"
+
+namespace {
+
+using namespace fake;
+
+struct activation {
+    std::uint64_t first, last;  // epochs
+    std::uint64_t seed;
+};
+
+// What the two sides tell each other outside of mpix, so that the message can be compared before it is replaced.
+struct signals {
+    std::atomic<std::uint64_t> checked{0};  // the last epoch whose bytes the receiver has seen
+    std::atomic<const char *> failure{nullptr};
+
+    void fail(const char *what) {
+        const char *none = nullptr;
+        failure.compare_exchange_strong(none, what);
+    }
+};
+
+// By one of the ways; the same for all members.
+int go_on(const mpix::host_group &group, MPIX_Prequest request, unsigned way, const std::function<void()> &between) {
+    const MPIX_Prequest list[] = {request};
+    if (way == 0) return mpix::next_epoch(group, request);
+    if (way == 1) return mpix::next_epoch(group, 1, list);
+    int code = way == 2 ? mpix::wait(group, request) : mpix::wait(group, 1, list);
+    if (code != MPI_SUCCESS) return code;
+    if (group.thread_rank() == 0) between();
+    group.sync();
+    return way == 2 ? mpix::start(group, request) : mpix::start(group, 1, list);
+}
+
+void sends(const mpix::host_group &group, const pair_shape &s, fake_pair &pair, signals &t, const activation &a) {
+    std::mt19937_64 random(a.seed);
+    mpix::prepared_send prepared{};
+    bool by_handle = false;
+    for (std::uint64_t epoch = a.first; epoch <= a.last; ++epoch) {
+        if (epoch != a.first) {
+            const unsigned way = random() % 4;
+            const int code = by_handle ? mpix::next_epoch(group, prepared) : go_on(group, pair.send(), way, [] {});
+            if (code != MPI_SUCCESS) t.fail("the sender cannot go on to the next epoch");
+        }
+        if (group.thread_rank() == 0)
+            for (backoff wait; t.checked.load(std::memory_order_acquire) + 1 < epoch && t.failure.load() == nullptr;)
+                wait.pause();
+        if (broadcast_bool(group, t.failure.load() != nullptr)) return;
+        std::mt19937_64 data(a.seed + epoch);
+        if (group.thread_rank() == 0) pair.fill_out(data);
+        group.sync();
+        if (!by_handle && random() % 3 == 0) {
+            prepared = mpix::prepare_send(group, pair.send());
+            by_handle = true;
+        } else if (random() % 8 == 0) {
+            by_handle = false;
+        }
+        for (int p = 0; p < s.senders; ++p) {
+            const int code = by_handle ? mpix::pready(group, p, prepared) : mpix::pready(group, p, pair.send());
+            if (code != MPI_SUCCESS) t.fail("a partition could not be marked ready");
+        }
+    }
+}
+
+void receives(const mpix::host_group &group, const pair_shape &s, fake_pair &pair, signals &t, const activation &a) {
+    std::mt19937_64 random(a.seed + 1);
+    for (std::uint64_t epoch = a.first; epoch <= a.last; ++epoch) {
+        const bool all_at_once = random() % 3 == 0;
+        if (all_at_once && mpix::wait(group, pair.receive()) != MPI_SUCCESS) t.fail("wait has failed");
+        for (int j = 0; j < s.receivers; ++j)
+            if (mpix::wait_arrived(group, pair.receive(), j) != MPI_SUCCESS) t.fail("a partition has not arrived");
+        if (!pair.right(0, s.receivers)) t.fail("what has arrived is not what was sent");
+        group.sync();
+        if (broadcast_bool(group, t.failure.load() != nullptr)) return;
+        // The sender marks its next partitions ready before or after start.
+        const bool early = random() % 2 == 0;
+        const auto tell = [&] {
+            if (group.thread_rank() == 0) t.checked.store(epoch, std::memory_order_release);
+        };
+        if (early) tell();
+        const unsigned way = random() % 4;
+        if (epoch != a.last) {
+            // Now and then so late that the sender does not wait for it.
+            if (early && random() % 8 == 0) std::this_thread::sleep_for(std::chrono::microseconds(50));
+            if (go_on(group, pair.receive(), way, [&] { pair.poison_in(); }) != MPI_SUCCESS)
+                t.fail("the receiver cannot go on to the next epoch");
+        }
+        if (!early) tell();
+    }
+}
+
+const char *play(const pair_shape &s, int threads, std::uint64_t seed, std::uint64_t &deferred) {
+    std::mt19937_64 random(seed);
+    fake_pair pair(s);
+    signals t;
+    std::uint64_t last = 0;
+    for (int activations = 0; activations < 4 && t.failure.load() == nullptr; ++activations) {
+        const activation a{last + 1, last + 1 + random() % 12, random()};
+        last = a.last;
+        pair.poison_in();
+        pair.start_receive(a.first);
+        pair.clear_to_send(a.first);
+        pair.start_send(a.first);
+        std::atomic<int> ended{0};
+        std::thread sender([&] {
+            mpix::host_launch(1, threads, [&](const mpix::host_group &g) { sends(g, s, pair, t, a); });
+            ended.fetch_add(1);
+        });
+        std::thread receiver([&] {
+            mpix::host_launch(1, threads, [&](const mpix::host_group &g) { receives(g, s, pair, t, a); });
+            ended.fetch_add(1);
+        });
+        for (backoff wait; ended.load() != 2; wait.pause()) pair.progress_of_kernels(a.first);
+        sender.join();
+        receiver.join();
+        if (a.first != a.last &&
+            (pair.epoch_of_sending_kernel() != a.last || pair.epoch_of_receiving_kernel() != a.last))
+            t.fail("the hosts are not told the last epoch");
+        if (pair.taken_error() != 0 || pair.receiver_erred()) t.fail("an error was kept");
+        pair.end_of_kernels(a.last);
+        // Inactive now: neither can be started by a kernel.
+        if (mpix::start(mpix::this_thread(), pair.send()) != MPI_ERR_REQUEST)
+            t.fail("a kernel has started an inactive send");
+        pair.taken_error();
+    }
+    deferred += pair.deferred();
+    return t.failure.load();
+}
+
+}  // namespace
+
+TEST_CASE("groups that start and end epochs themselves, as threads of a GPU do") {
+    std::mt19937_64 random(Catch::rngSeed());
+    std::uint64_t deferred = 0;
+    for (int round = 0; round < 40; ++round) {
+        pair_shape s{};
+        s.receivers = 1 + static_cast<int>(random() % 3);
+        s.inline_buffer = round % 2 == 0;
+        s.senders = s.receivers * (s.inline_buffer ? 1 : 1 + static_cast<int>(random() % 3));
+        constexpr std::uint64_t sizes[] = {8, 16, 24, 48, 5, 100, 256};
+        s.bytes = sizes[random() % std::size(sizes)];
+        s.inline_from = 1;
+        s.sole = random() % 2 == 0;
+        const int threads = 1 + static_cast<int>(random() % 3);
+        CAPTURE(round, s.senders, s.receivers, s.bytes, s.inline_buffer, s.sole, threads);
+        const char *const failure = play(s, threads, random(), deferred);
+        INFO(std::string(failure == nullptr ? "" : failure));
+        REQUIRE(failure == nullptr);
+    }
+    CHECK(deferred != 0);
+}
