@@ -198,7 +198,8 @@ MPIX_FN bool parrived(const Group &group, MPIX_Prequest preq, int partition);
  * deadlock.
  *
  * Memory order: with MPI_SUCCESS, every thread of the group may read the partition's bytes. The partitions of a receive
- * that cannot complete (the peer has ended, or the sizes differ) count as arrived; the host's completion call fails then.
+ * that cannot complete (the peer has ended, or the sizes differ) count as arrived; the host's completion call fails
+ * then.
  */
 template <class Group>
 MPIX_FN int wait_arrived(const Group &group, MPIX_Prequest preq, int partition, uint64_t timeout_ns = default_timeout);
@@ -234,10 +235,10 @@ MPIX_FN int wait_arrived(const Group &group, const prepared_receive &receive, in
                          uint64_t timeout_ns = default_timeout);
 
 /**
- * Epochs without the host. After the host's MPI_Start, kernels may end the running epoch of a request and start the next
- * one, any number of times. To the host that is one long activation: its MPI_Wait completes the last epoch, at once if a
- * kernel has waited for it. Its status is the last epoch's; of errors in several epochs it raises the last epoch's, with
- * the epoch's number.
+ * Epochs without the host. After the host's MPI_Start, kernels may end the running epoch of a request and start the
+ * next one, any number of times. To the host that is one long activation: its MPI_Wait completes the last epoch, at
+ * once if a kernel has waited for it. Its status is the last epoch's; of errors in several epochs it raises the last
+ * epoch's, with the epoch's number.
  *
  * wait        MPI_Wait of the running epoch (MPI-4.1, 3.7.3 and 4.2): of a send, until all its partitions are ready and
  *             the buffer may be written again; of a receive, until all partitions have arrived. MPI_SUCCESS at once for
@@ -254,16 +255,16 @@ MPIX_FN int wait_arrived(const Group &group, const prepared_receive &receive, in
  * running epoch, if the request is null, or if the host has not started it. Of a list, requests before and after the
  * erroneous one may have been started.
  *
- * One group at a time calls wait or start for a request. Other groups that use the request come after start by a barrier of the
- * grid, or any other acquire-release chain; and start comes after their last use of the epoch before. The host's
- * completion calls on the request (MPI_Wait, MPI_Test and so on) must not come before the last kernel's last call: they
- * would end the activation between two epochs.
+ * One group at a time calls wait or start for a request. Other groups that use the request come after start by a
+ * barrier of the grid, or any other acquire-release chain; and start comes after their last use of the epoch before.
+ * The host's completion calls on the request (MPI_Wait, MPI_Test and so on) must not come before the last kernel's last
+ * call: they would end the activation between two epochs.
  *
  * A partition of a send that is marked ready before the receiver has started the epoch is left to the progress engine,
  * as in epochs of the host. Between GPUs, pready first waits up to 8 us for the receiver's kernel.
  *
- * Memory order. wait acquires, for all threads of the group, what wait_arrived of all partitions does. start releases to
- * the sender that the group, and what is ordered before it, has read the receive buffer.
+ * Memory order. wait acquires, for all threads of the group, what wait_arrived of all partitions does. start releases
+ * to the sender that the group, and what is ordered before it, has read the receive buffer.
  */
 template <class Group>
 MPIX_FN int wait(const Group &group, MPIX_Prequest preq, uint64_t timeout_ns = default_timeout);

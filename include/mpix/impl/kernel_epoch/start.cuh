@@ -3,8 +3,8 @@
 // start: begins the next epoch inside a kernel, after wait. The host takes no part: it finds the last epoch's number in
 // words->kernel_epoch, when it next looks.
 //
-// The receiver's start gives clear-to-send to the sender's GPU (kernel_clear_to_send) and, for what the sender's progress
-// engine moves, to its host. The sender's start only changes its own numbers.
+// The receiver's start gives clear-to-send to the sender's GPU (kernel_clear_to_send) and, for what the sender's
+// progress engine moves, to its host. The sender's start only changes its own numbers.
 #ifndef MPIX_IMPL_KERNEL_EPOCH_START_CUH
 #define MPIX_IMPL_KERNEL_EPOCH_START_CUH
 
@@ -20,7 +20,8 @@
 
 namespace mpix::detail {
 
-// Begins epoch `epoch`, and of a receive gives clear-to-send for it; the one before is over. One thread. The caller's group synchronises afterwards.
+// Begins epoch `epoch`, and of a receive gives clear-to-send for it; the one before is over. One thread. The caller's
+// group synchronises afterwards.
 MPIX_FN void begin_epoch(mpix_prequest *r, uint64_t epoch) {
     // Loaded first, so that nobody waits for them behind the stores.
     uint64_t *const for_kernels = load_pointer(&r->kernel_clear_to_send), *const for_engine =

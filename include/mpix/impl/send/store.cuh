@@ -39,8 +39,8 @@ struct stored {
 template <class Group>
 MPIX_FN stored store_direct(const Group &group, const mpix_prequest *, int p, const send_state &known) {
     const uint64_t bytes = known.partition_bytes, offset = static_cast<uint64_t>(p) * bytes;
-    // After this barrier the members' writes to the partition are visible to all. A handle may be without an epoch; then
-    // the leader looks for one, and must not have come before a member that knows of the host's Start.
+    // After this barrier the members' writes to the partition are visible to all. A handle may be without an epoch;
+    // then the leader looks for one, and must not have come before a member that knows of the host's Start.
     group.sync();
     if (known.epoch == 0 || known.landing == nullptr ||
         static_cast<unsigned>(p) >= static_cast<unsigned>(known.partitions) ||
