@@ -182,10 +182,14 @@ void request::start() {
         active_.store(true, std::memory_order_release);        // pairs: C9
         on_start();
     }
-    if (epoch_ == 1 && !null_peer()) first_start(*this);
+    if (host_started_ == 1 && !null_peer()) first_start(*this);
 }
 
 std::uint64_t request::follow_kernels() {
+    // Usually there is nothing to take over, and then no lock is waited for. Who finds a number here has what was
+    // written to epoch_ before.
+    const std::uint64_t known = detail::load_acquire(&words->epoch) >> 1;   // pairs: C1
+    if (detail::load_acquire(&words->kernel_epoch) <= known) return known;  // pairs: K4
     const std::lock_guard lock(engine);
     follow_kernels_locked();
     return epoch_;

@@ -30,7 +30,11 @@ void offer_gpu_memory(const request &send, send_offer &o, offer_body &m) {
     status bad = gpus.allocate(kernel_words_bytes(rget ? static_cast<std::uint64_t>(send.op.partitions) : 0),
                                send.place.device, o.kernel_words);
     if (bad.ok()) bad = gpus.describe(o.kernel_words, m.kernel_words);
-    if (!bad.ok()) m.kernel_words = {};
+    if (!bad.ok()) {
+        m.kernel_words = {};
+        if (o.kernel_words) gpus.release(o.kernel_words);
+        o.kernel_words = {};
+    }
     if (!rget) return;
     transport::region buffer;
     if (bad.ok()) bad = gpus.adopt(send.op.buffer, send.total_bytes(), buffer);

@@ -81,7 +81,8 @@ private:
 
     // Of epochs that kernels start. Otherwise they do it themselves (peer_clear_to_send). `engine` is held.
     bool engine_gives_clear_to_send() const {
-        return device != nullptr ? words_view_ == nullptr : exported_to_host && network() != nullptr;
+        return device != nullptr ? words_view_ == nullptr
+                                 : exported_to_host && detail::load_pointer(&home->peer_clear_to_send) == nullptr;
     }
     bool gives_clear_to_send() const { return bond_ != bond::loose && connected && words_ != nullptr; }
     void refuse(const offer_body &sender, const transport::choice *choice, accept_body &answer);

@@ -62,8 +62,8 @@ void receive_request::bind(std::uint64_t from, const offer_body &sender) {
             return bad;
         });
         if (failure_.ok()) {
-            if (network() != nullptr && active()) progress_attend(shared_from_this());
             show_route();
+            if ((network() != nullptr || engine_gives_clear_to_send()) && active()) progress_attend(shared_from_this());
         } else {
             refusal_ = refused_path;
             route_ = nullptr;
@@ -165,9 +165,10 @@ void receive_request::take_connect(std::uint64_t from, const connect_body &m) {
         refusal_ = refused_path;
         failure_ = attempt([&m] { return from_sentence(m.reason.c_str()); });
         verdict_ = bond_ == bond::final ? verdict::final : verdict::provisional;
-        if (verdict_ == verdict::final) give_up();
     }
+    // Before kernels are told that nothing will come: after that they may start epochs, and tell the sender of these.
     if (gives_clear_to_send() && epoch_ != 0) tell_clear_to_send();
+    if (refusal_ != refused_not && verdict_ == verdict::final) give_up();
 }
 
 landing_kind receive_request::landing() const {

@@ -348,7 +348,7 @@ bool send_request::done() {
         const bool all = detail::load_acquire(&words->all_ready) >= epoch_;  // pairs: D2
         if (detail::load_relaxed(&home->defer_epoch) != epoch_) return all;
     }
-    follow_kernels();
+    if (device != nullptr || exported_to_host) follow_kernels();
     try_advance();
     if (detail::load_acquire(&words->all_ready) < epoch_) return false;  // pairs: D2
     if (null_peer()) return true;                                        // ready, and nowhere to go

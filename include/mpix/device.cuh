@@ -249,7 +249,7 @@ MPIX_FN int wait_arrived(const Group &group, const prepared_receive &receive, in
  *
  * requests    `n` sends and receives, in any memory that the group can read; null requests are allowed for wait. The
  *             threads of the group look at them side by side.
- * timeout_ns  as for wait_arrived, for each request
+ * timeout_ns  as for wait_arrived, for each partition that has to be waited for
  *
  * Returns MPI_SUCCESS; MPI_ERR_PENDING as wait_arrived does; MPI_ERR_REQUEST from start if wait was not called for the
  * running epoch, if the request is null, or if the host has not started it. Of a list, requests before and after the

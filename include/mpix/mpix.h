@@ -25,8 +25,8 @@
  * make MPIX_ calls: MPIX_Prequest_create and MPIX_Prequest_free for distinct requests, MPIX_Pbuf_prepare* and
  * MPIX_Request_path also for one request, as long as no thread completes or frees it.
  *
- * Thread level. MPI_Init_thread and MPI_Query_thread report the level that the program asked for, or less if the library
- * has less. If all processes of the job run on one node (as the launcher's environment says), or with
+ * Thread level. MPI_Init_thread and MPI_Query_thread report the level that the program asked for, or less if the
+ * library has less. If all processes of the job run on one node (as the launcher's environment says), or with
  * MPIX_PROGRESS=never, the MPI library gets just that level, and no thread of mpix calls it. Between nodes, and where
  * MPIX_TRANSPORTS excludes shm, the library gets MPI_THREAD_MULTIPLE, and a thread of mpix calls it from the first
  * partitioned request on. So the library may run a callback of the program in that thread, such as the MPI_Op of a
@@ -166,7 +166,7 @@ typedef struct mpix_prequest *MPIX_Prequest;
  *   "mpix_contributors"  how many mpix::pready_contribute calls make one partition ready (default 1); shares need none
  *   "mpix_waiters"       "1" or "any" (default). Of a receive, "1" is a promise that makes small partitions between
  *                        GPUs faster: in each epoch, one group alone calls parrived or wait_arrived for a partition
- *                        until it is told that the partition is there. Others ask for it, and read it, only after a
+ *                        (or wait or next_epoch of the request, which ask for all of them) until it is told that the partition is there. Others ask for it, and read it, only after a
  *                        synchronisation with that group (a barrier of the grid, a flag of the program, the end of the
  *                        kernel). That the host has completed the request says that the partitions have come; reading
  *                        them outside that group needs the same synchronisation.

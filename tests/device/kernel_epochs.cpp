@@ -104,6 +104,14 @@ struct body {
             } else {
                 if (index == 0) end(block, how);
                 meet(block);
+                // What has been waited for can still be asked for.
+                for (int i = 0; i < work.count; ++i) {
+                    const int part = index % work.ports[i].receives;
+                    now[i].expect(part, MPI_SUCCESS,
+                                  mpix::wait_arrived(block, work.ports[i].receive, part, patience_ns));
+                    now[i].verify(block, part);
+                }
+                meet(block);
                 if (k + 1 < epochs) poison(block, index, blocks);
                 meet(block);
                 if (how == by::late && index == 0 && rank == 0) pass_time();  // the peer finds no clear-to-send

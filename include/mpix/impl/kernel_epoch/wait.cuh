@@ -154,9 +154,9 @@ MPIX_COLD_FN int wait_for_each(const Group &group, int n, const List list, uint6
 constexpr unsigned looks_at_ends = 256;
 
 // Waits for the ends of the requests list(i), i < n. Each member looks at a share of one request, or at several
-// requests. begin(r, now), which returns an error code, is called once for each request that is not null, after all of
-// them are over. If some are not over after looks_at_ends looks, or a group has to take partitions, then `slow` is set
-// instead, and nothing has begun.
+// requests. begin(r, now), which returns an error code, is called once for each request, null ones as well, after all
+// of them are over. If some are not over after looks_at_ends looks, or a group has to take partitions, then `slow` is
+// set instead, and nothing has begun.
 #ifdef __CUDACC__
 #pragma nv_exec_check_disable
 #endif

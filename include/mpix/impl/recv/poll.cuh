@@ -86,8 +86,8 @@ MPIX_FN uint32_t first_asker(mpix_prequest *r, uint64_t epoch) {
 template <bool Notes>
 MPIX_FN host_says ask_of_receive(mpix_prequest *r) {
     return read_host(r, [&](const host_says &now) {
-        const auto [epoch, active] = epoch_of(r, now.word);
-        if (!active || now.gate == MPIX_GATE_NEVER) return;
+        const uint64_t epoch = epoch_of(r, now.word).number;
+        if ((now.word & 1) == 0 || now.gate == MPIX_GATE_NEVER) return;
         if (epoch == load_relaxed(&r->seen_epoch) && now.gate == load_relaxed(&r->seen_gate))
             return;  // others know this already
 #if MPIX_ON_GPU && defined(MPIX_CHECK)
@@ -103,8 +103,9 @@ MPIX_FN host_says ask_of_receive(mpix_prequest *r) {
 template <bool Notes>
 MPIX_COLD_FN bool look_at_host(mpix_prequest *r, looked &l, uint64_t &senders) {
     const host_says says = ask_of_receive<Notes>(r);
-    const auto [epoch, active] = epoch_of(r, says.word);
-    l.epoch = epoch;
+    // An epoch that a kernel has waited for, and not followed by another one, can still be asked for.
+    const bool active = (says.word & 1) != 0;
+    l.epoch = epoch_of(r, says.word).number;
     if (!active || says.gate == MPIX_GATE_NEVER) {
         l.what = active ? arrival::vacuous : arrival::inactive;
         return false;

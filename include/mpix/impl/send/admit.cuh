@@ -90,7 +90,9 @@ MPIX_FN bool look_at_kernel_clear_to_send(mpix_prequest *r, uint64_t epoch) {
 constexpr uint64_t clear_to_send_patience_ns = 8000;
 MPIX_FN bool await_kernel_clear_to_send(mpix_prequest *r, uint64_t epoch) {
     if (load_pointer(&r->kernel_clear_to_send) == nullptr) return false;  // none will come
-    const bool patient = load_relaxed(&r->defer_epoch) != epoch;
+    // A receiver whose host starts the epochs will say so there.
+    const bool patient = load_relaxed(&r->defer_epoch) != epoch &&
+                         (load_relaxed(load_pointer(&r->kernel_clear_to_send)) >> 1) + 1 >= epoch;
     const uint64_t since = patient ? now_ns() : 0;
     do
         if (look_at_kernel_clear_to_send(r, epoch)) return true;
