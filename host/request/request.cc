@@ -274,7 +274,9 @@ status request::device_error() {
     const std::uint64_t word = detail::load_acquire(&words->error);  // pairs: E1
     if (word == 0) return {};
     detail::store_relaxed(&words->error, 0);
-    const kept_error error(word, 2 * epoch_ + (active() ? 1 : 2));
+    // Not epoch_, which the progress thread may be changing.
+    const std::uint64_t epoch = detail::load_acquire(&words->epoch) >> 1;  // pairs: C1
+    const kept_error error(word, 2 * epoch + (active() ? 1 : 2));
     std::string sentence =
         format("in device code, {} rank {}, tag {}, {}", kind == MPIX_KIND_SEND ? "send to" : "receive from", op.peer,
                op.tag, error.sentence(kind, op.partitions));

@@ -173,12 +173,12 @@ bool receive_request::flagged_all() const {
 }
 
 bool receive_request::done() {
-    if (device != nullptr || exported_to_host) follow_kernels();
+    const std::uint64_t epoch = device != nullptr || exported_to_host ? follow_kernels() : epoch_;
     if (null_peer()) return true;
     // A wait for a short message looks at its flags only now and then: each look takes from the sender the cache lines
     // that it is writing. What Parrived asks for is copied out at once.
     // pairs: D3, N1, C3
-    if (place.owner == nullptr && total_bytes() <= short_message && detail::load_acquire(&words->complete) < epoch_ &&
+    if (place.owner == nullptr && total_bytes() <= short_message && detail::load_acquire(&words->complete) < epoch &&
         detail::load_acquire(&words->gate) != MPIX_GATE_NEVER &&
         looks_.fetch_add(1, std::memory_order_relaxed) % 64 != 63)
         return false;

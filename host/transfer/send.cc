@@ -348,10 +348,10 @@ bool send_request::done() {
         const bool all = detail::load_acquire(&words->all_ready) >= epoch_;  // pairs: D2
         if (detail::load_relaxed(&home->defer_epoch) != epoch_) return all;
     }
-    if (device != nullptr || exported_to_host) follow_kernels();
+    const std::uint64_t epoch = device != nullptr || exported_to_host ? follow_kernels() : epoch_;
     try_advance();
-    if (detail::load_acquire(&words->all_ready) < epoch_) return false;  // pairs: D2
-    if (null_peer()) return true;                                        // ready, and nowhere to go
+    if (detail::load_acquire(&words->all_ready) < epoch) return false;  // pairs: D2
+    if (null_peer()) return true;                                       // ready, and nowhere to go
     const std::lock_guard lock(engine);
     return complete();
 }
@@ -372,7 +372,8 @@ bool send_request::complete() const {
 bool send_request::prepared() {
     if (null_peer()) return true;
     // This epoch's clear-to-send itself, whatever room the landing has.
-    return detail::load_acquire(&words->gate) >= epoch_;  // pairs: C2, N1
+    const std::uint64_t epoch = follow_kernels();
+    return detail::load_acquire(&words->gate) >= epoch;  // pairs: C2, N1
 }
 
 status send_request::outcome() {
