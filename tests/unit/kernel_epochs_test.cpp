@@ -130,6 +130,8 @@ const char *play(const pair_shape &s, int threads, std::uint64_t seed, std::uint
         for (backoff wait; ended.load() != 2; wait.pause()) pair.progress_of_kernels(a.first);
         sender.join();
         receiver.join();
+        // The hosts' Wait: the message is complete.
+        for (backoff wait; t.failure.load() == nullptr && !pair.progress_of_kernels(a.first);) wait.pause();
         if (a.first != a.last &&
             (pair.epoch_of_sending_kernel() != a.last || pair.epoch_of_receiving_kernel() != a.last))
             t.fail("the hosts are not told the last epoch");

@@ -234,15 +234,16 @@ public:
         });
     }
     // The same in an activation in which kernels start epochs, from `first` on.
-    void progress_of_kernels(std::uint64_t first) {
+    bool progress_of_kernels(std::uint64_t first) {
         const std::uint64_t epoch = std::max(first, load_acquire(&send_words_.kernel_epoch));
         if (epoch != followed_) deferred_before_ = moved_;
         followed_ = epoch;
-        if (load_acquire(&send_words_.gate) < epoch && load_acquire(&kernel_clear_to_send_) >> 1 < epoch) return;
+        if (load_acquire(&send_words_.gate) < epoch && load_acquire(&kernel_clear_to_send_) >> 1 < epoch) return false;
         const bool all_ready = load_acquire(&send_words_.all_ready) == epoch;
-        progress(epoch);
+        const bool complete = progress(epoch);
         if (all_ready && moved_ != deferred_before_ && moved_ == load_relaxed(&send_->defer_count))
             store_release(&send_words_.concluded, epoch);
+        return complete;
     }
     std::uint64_t epoch_of_sending_kernel() const { return load_acquire(&send_words_.kernel_epoch); }
     std::uint64_t epoch_of_receiving_kernel() const { return load_acquire(&receive_words_.kernel_epoch); }
