@@ -24,8 +24,8 @@ namespace mpix::detail {
 // group synchronises afterwards.
 MPIX_FN void begin_epoch(mpix_prequest *r, uint64_t epoch) {
     // Loaded first, so that nobody waits for them behind the stores.
-    uint64_t *const for_kernels = load_pointer(&r->kernel_clear_to_send), *const for_engine =
-                                                                              load_pointer(&r->peer_clear_to_send);
+    uint64_t *const for_kernels = load_pointer(&r->kernel_clear_to_send);
+    uint64_t *const for_engine = load_pointer(&r->peer_clear_to_send);
     const bool inline_buffer = load_pointer(&r->inline_buffer) != nullptr;
     store_relaxed(&r->started_epoch, epoch);
     store_relaxed(&r->seen_epoch, epoch);

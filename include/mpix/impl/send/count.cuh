@@ -31,8 +31,7 @@ MPIX_COLD_FN void say_all_ready(mpix_prequest *r, uint64_t epoch) {
     // Each is loaded once: a faulty peer may undo the route meanwhile.
     uint64_t *const flags = arrival_flags(load_pointer(&r->flags)), *const complete = load_pointer(&r->peer_complete);
     if (whole && flags != nullptr && complete != nullptr) {
-        // The receiver's kernels may have started the next epoch already.
-        if (const uint64_t open = load_relaxed(&r->open_word); (open & 1) != 0 && open >> 1 >= epoch)
+        if (load_relaxed(&r->open_word) == 2 * epoch + 1)
             store_relaxed(inline_word_beside(complete), epoch);   // released by the store of `complete`
         store_release_after_fence(&flags[r->partitions], epoch);  // the whole message's; pairs: D4
         // After that flag: this word lets the receiver's host start the next epoch, and then look() relies on the flag.
