@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# cmake -DSTATUS=success|failure|any -DOUTPUT=<regex>|... -P expect.cmake -- <command>...
+# cmake -DSTATUS=success|failure|any -DOUTPUT=<regex>|... -DKEPT=<folder> -P expect.cmake -- <command>...
 # Runs the command; checks whether it succeeded, and that what it printed matches each expression (they are
 # separated by "&&", for a ";" would be lost on the way). -DNOT=<regex>: and does not match this one.
+# What it printed: what the launcher did, then what each process left in the folder (keep_output.sh).
 
 set(command "")
 set(found FALSE)
@@ -15,7 +16,14 @@ foreach(i RANGE ${last})
     endif()
 endforeach()
 
+file(REMOVE_RECURSE "${KEPT}")
+file(MAKE_DIRECTORY "${KEPT}")
 execute_process(COMMAND ${command} RESULT_VARIABLE result OUTPUT_VARIABLE printed ERROR_VARIABLE printed)
+file(GLOB files LIST_DIRECTORIES FALSE "${KEPT}/*")
+foreach(file IN LISTS files)
+    file(READ "${file}" text)
+    string(APPEND printed "${text}")
+endforeach()
 message("${printed}")
 if(STATUS STREQUAL "success" AND NOT result EQUAL 0)
     message(FATAL_ERROR "The command failed: ${result}")

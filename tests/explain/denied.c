@@ -23,7 +23,7 @@ int main(int argc, char **argv) {
         perror("denied");
         return 1;
     }
-    execv(argv[1], argv + 1);
+    execvp(argv[1], argv + 1);
     perror(argv[1]);
     return 1;
 }
