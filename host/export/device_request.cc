@@ -215,6 +215,10 @@ status device_copy::set_ready_count(std::uint64_t readied) {
     return gpus_.write(&handle()->ready_count, &readied, sizeof readied, device_);
 }
 
+status device_copy::told_epoch(std::uint64_t &out) {
+    return gpus_.read(&out, &handle()->told_epoch, sizeof out, device_);
+}
+
 status device_copy::forget_started_epoch() {
     constexpr std::uint64_t none = 0;
     return gpus_.write(&handle()->started_epoch, &none, sizeof none, device_);

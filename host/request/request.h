@@ -30,6 +30,7 @@
 #include "host/report.h"
 #include "host/request/handle_table.h"
 #include "host/request/inquiry.h"
+#include "host/request/look_pace.h"
 #include "transport/select.h"
 
 namespace mpix {
@@ -198,6 +199,10 @@ protected:
     virtual void on_kernel_start() = 0;        // the same of an epoch that a kernel has started
     void follow_kernels_locked();              // `engine` is held
     status end_kernel_epochs();
+    // Whether a kernel has started the running epoch. If a kernel of the peer has, too, neither host is told of its end
+    // (say_all_ready). `engine` is held.
+    bool may_end_quietly() const { return device != nullptr && epoch_ != host_started_; }
+    bool quiet_look_due() { return may_end_quietly() && pace_.due(host_started_, epoch_); }
     virtual std::string done_so_far() { return {}; }  // in a running epoch, after standing(); `engine` is held
     virtual status outcome() = 0;                     // of a complete epoch
     status ending();                                  // the same, also where there is no memory for its sentence
@@ -213,6 +218,7 @@ protected:
     std::atomic<bool> active_{false};
     std::uint64_t epoch_ = 0;         // the host's last, or a later one that kernels have started
     std::uint64_t host_started_ = 0;  // the last one that the host has started
+    look_pace pace_;                  // guarded by engine
     status failure_;                  // the pair cannot work; guarded by setup_mutex until clear-to-send
     refusal_reason refusal_ = refused_not;
     bool peer_ended_ = false;              // and so its epoch has failed, and all later ones will; guarded by `engine`

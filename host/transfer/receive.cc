@@ -183,7 +183,7 @@ bool receive_request::done() {
         looks_.fetch_add(1, std::memory_order_relaxed) % 64 != 63)
         return false;
     const std::lock_guard lock(engine);
-    return look_at_flags();
+    return look_at_flags() || (quiet_look_due() && look_on_device());
 }
 
 // `engine` is held.
@@ -230,7 +230,11 @@ bool receive_request::done_exactly() {
     if (null_peer()) return true;
     const std::lock_guard lock(engine);
     follow_kernels_locked();
-    if (look_at_flags()) return true;
+    return look_at_flags() || look_on_device();
+}
+
+// What the sender has not told us yet, or will not tell us; see say_all_ready. `engine` is held.
+bool receive_request::look_on_device() {
     if (!flags_on_device() || device == nullptr || !snapshot().ok()) return false;
     if (!flagged_all()) {
         // What lies in the inline buffer has no flag before somebody takes it out. Without a progress thread at the

@@ -93,6 +93,7 @@ private:
     void tell_clear_to_send();
     void take_back_buffer();
     bool look_at_flags(bool by_progress = false);
+    bool look_on_device();
     bool arrived_here(int partition, std::uint64_t epoch);
     void deliver();
     void take_rest(bool by_progress);

@@ -249,10 +249,11 @@ void receive_request::peer_ended() {
     // What is still in the inline buffer, the host takes out at its next look.
     const bool sent_inline = takes_inline_ && detail::load_acquire(&words->complete) >= epoch_;  // pairs: D3, N1
     // pairs: D3, N1
-    const bool over = !active() || sent_inline ||
-                      (!refused && (delivery() == nullptr ? look_at_flags(true)
-                                                          : detail::load_acquire(&words->complete) >= epoch_ ||
-                                                                delivery()->arrived(epoch_)));
+    const bool over =
+        !active() || sent_inline ||
+        (!refused &&
+         (delivery() == nullptr ? look_at_flags(true) || (may_end_quietly() && look_on_device())
+                                : detail::load_acquire(&words->complete) >= epoch_ || delivery()->arrived(epoch_)));
     if (over) return;
     peer_ended_ = true;
     give_up();

@@ -350,10 +350,23 @@ bool send_request::done() {
     }
     const std::uint64_t epoch = device != nullptr || exported_to_host ? follow_kernels() : epoch_;
     try_advance();
-    if (detail::load_acquire(&words->all_ready) < epoch) return false;  // pairs: D2
-    if (null_peer()) return true;                                       // ready, and nowhere to go
+    const bool told = detail::load_acquire(&words->all_ready) >= epoch;  // pairs: D2
+    if (!told && device == nullptr) return false;
+    if (told && null_peer()) return true;  // ready, and nowhere to go
     const std::lock_guard lock(engine);
+    if (!told && quiet_look_due()) look_for_quiet_end();
     return complete();
+}
+
+// The last caller of pready has stored told_epoch after whatever it told others, and after the ring entries; so this
+// stands for all_ready. `engine` is held.
+void send_request::look_for_quiet_end() {
+    std::uint64_t told = 0;
+    if (const status bad = device->told_epoch(told); !bad.ok()) {
+        fail(bad);
+        told = 2 * epoch_;
+    }
+    if (told >> 1 >= epoch_) detail::store_release(&words->all_ready, epoch_);  // pairs: D2
 }
 
 // `engine` is held.

@@ -81,6 +81,7 @@ private:
     void drop_queue();
     bool clear_to_send() const;
     bool complete() const;
+    void look_for_quiet_end();
     std::vector<int> not_ready() const;
     void drain();
     void start_move(int partition, bool for_host);

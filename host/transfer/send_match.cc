@@ -139,7 +139,9 @@ void send_request::on_leave() {
 void send_request::peer_ended() {
     const std::lock_guard lock(engine);
     follow_kernels_locked();
-    if (!active() || complete()) return;
+    if (!active()) return;
+    if (may_end_quietly()) look_for_quiet_end();
+    if (complete()) return;
     peer_ended_ = true;
     refusal_ = refused_path;
     detail::store_release(&words->gate, clear_to_discard);  // pairs: C2

@@ -9,6 +9,7 @@
 //   ENGINE_TELLS  the receiver's kernel reaches neither, so its engine gives clear-to-send.
 //   HOST_WAITS    the kernels do not wait for the last epoch of an activation; their hosts do.
 //   UNEVEN        the activations of the two sides have different lengths.
+//   BY_HOST       the receiver's host runs each of its epochs.
 //   TURNS         the blocks take turns to ready all partitions of an epoch; otherwise each readies one.
 // -DWITHOUT_x leaves one fence, check or step out; each must make an assertion fail, or somebody wait for ever.
 //
@@ -36,9 +37,12 @@
 #endif
 
 // Where an activation ends.
-#ifdef UNEVEN
+#if defined(UNEVEN)
 #define S_ENDS(e) ((e) == 3 || (e) == E)
 #define R_ENDS(e) ((e) == 1 || (e) == E)
+#elif defined(BY_HOST)
+#define S_ENDS(e) ((e) == E)
+#define R_ENDS(e) true
 #else
 #define S_ENDS(e) ((e) == 2 || (e) == E)
 #define R_ENDS(e) ((e) == 2 || (e) == E)
@@ -69,7 +73,7 @@ byte pending[2 * WORDS], device[SYSTEM_WORDS], r_pending[3];
 byte bytes[N], flag[N];
 
 // The sender's GPU.
-byte ready_count, defer_count, s_seen, s_gate, s_started, s_waited, told;
+byte ready_count, defer_count, s_seen, s_gate, s_started, s_waited, told, both_started;
 // Its host.
 byte s_epoch, ring_taken, ring_at_start, engine_moves, concluded, concluded_word;
 bool s_active, engine;
@@ -172,7 +176,10 @@ inline admit() {
         if
         :: e >= 2 && ready_count < e * N && s_gate >= e -> what = NOW
 #ifdef KERNEL_WORD
-        :: e >= 2 && ready_count < e * N && s_gate < e && KERNEL_GIVES(e) -> what = NOW; s_gate = e
+        :: e >= 2 && ready_count < e * N && s_gate < e && KERNEL_GIVES(e) ->
+            what = NOW;
+            s_gate = e;
+            both_started = e
 #endif
         :: else
         fi
@@ -183,7 +190,31 @@ inline admit() {
     fi
 }
 
+#ifdef WITHOUT_BOTH_CHECK
+#define BOTH_STARTED (s_started == e)
+#else
+#define BOTH_STARTED (both_started == e)
+#endif
+#ifdef WITHOUT_QUIET_DEFER_CHECK
+#define ALL_STORED true
+#else
+#define ALL_STORED (mem[DEFER_EPOCH] != e)
+#endif
+
+// Of an epoch that kernels of both sides have started nobody tells the hosts.
 inline say_all_ready() {
+    if
+    :: BOTH_STARTED && ALL_STORED ->
+        d_step {
+            tells(e);
+            release_gpu(t);
+            told = e
+        }
+    :: else -> tell_hosts()
+    fi
+}
+
+inline tell_hosts() {
     d_step {
         fence_acq_rel(t);
         what = (mem[DEFER_EPOCH] == e -> LATER : NOW);
@@ -466,7 +497,7 @@ inline begin_epoch(number) {
 #define RING_SHOWS (ring_taken - ring_at_start < N && mem[RING(ring_taken % N)] / 4 == s_epoch)
 
 active proctype sender() {
-    byte last;
+    byte last, first;
     do
     :: last < E ->
         atomic {
@@ -475,6 +506,7 @@ active proctype sender() {
             ring_at_start = ring_taken;
             engine_moves = 0;
             s_active = true;
+            first = s_epoch;
             s_kernel = s_epoch
         };
         s_kernel == 0;
@@ -486,7 +518,11 @@ active proctype sender() {
         :: mem[S_KERNEL] <= s_epoch
         fi;
 #endif
+#ifdef WITHOUT_LOOK_OF_SEND
         mem[ALL_READY] >= s_epoch;
+#else
+        mem[ALL_READY] >= s_epoch || (s_epoch > first && told >= s_epoch);
+#endif
         atomic {
             !engine && (concluded == s_epoch ||
                         (engine_moves == 0 && mem[RING(ring_taken % N)] / 4 != s_epoch)) ->
@@ -533,7 +569,7 @@ end:
 // ---- the receiver's host -----------------------------------------------------------------------------
 
 active proctype receiver() {
-    byte last;
+    byte last, first;
     do
     :: last < E ->
         atomic {
@@ -544,6 +580,7 @@ active proctype receiver() {
             visible(GATE, r_epoch)
         };
         last = r_epoch;
+        first = last;
         r_kernel = last;
         r_kernel == 0;
         last = given;
@@ -561,7 +598,11 @@ active proctype receiver() {
             fi
         };
 #endif
+#ifdef WITHOUT_LOOK_OF_RECEIVE
         mem[COMPLETE] >= r_epoch;
+#else
+        mem[COMPLETE] >= r_epoch || (r_epoch > first && flag[0] >= r_epoch && flag[1] >= r_epoch);
+#endif
         atomic {
             !r_engine ->
             assert(r_epoch == last && bytes[0] == last && bytes[1] == last);

@@ -74,6 +74,7 @@ MODELS = {
             "host_waits": ("KERNEL_WORD HOST_WAITS", False),
             "host_word": ("", False),
             "engine_tells": ("ENGINE_TELLS", False),
+            "receiver_by_host": ("KERNEL_WORD BY_HOST", False),
             "two_epochs": ("KERNEL_WORD E=2", True),
         },
         {
@@ -86,6 +87,10 @@ MODELS = {
             "TOLD_CHECK": "both",
             "DEFER_CHECK": "both",
             "CONCLUDED_LAST": "both",
+            "BOTH_CHECK": "receiver_by_host",
+            "QUIET_DEFER_CHECK": "both",
+            "LOOK_OF_SEND": "both",
+            "LOOK_OF_RECEIVE": "both",
             "FOLLOW_IN_ENGINE": "both",
             "FOLLOW_OF_SEND": "host_waits",
             "FOLLOW_OF_RECEIVE": "host_waits",

@@ -68,7 +68,7 @@ EXACTLY = {
     "way_inline_send": [BLOCK_SYNC, LINE_IN, ALL, ALL, *4 * [LINE_OUT]],
     # Who has counted last speaks for all: in noinline code.
     "way_count": ["atom.acq_rel.gpu.global.add.u64"],
-    "way_count_inline": ["atom.relaxed.gpu.global.add.u64", FENCE],
+    "way_count_inline": ["atom.relaxed.gpu.global.add.u64"],
     # Whether it is ready, that it is late, where the count begins; the stores' fence, the count, and what was too much of it; the
     # last one's fence, whether any was late, the claim, the flag, and the partition's count.
     "way_share_counted": ["ld.relaxed.sys.global.u64", "st.relaxed.sys.global.u64", CLAIM, FENCE,
@@ -82,13 +82,13 @@ EXACTLY = {
     # That the send buffer is known, for all; all members' loads and stores, then the flag's release; whoever asks finds it, then the
     # answer's release.
     "read_rts": [ALL, BLOCK_SYNC, "st.release.gpu.global.u64", BLOCK_SYNC, PEEK, "st.release.sys.global.u64"],
-    # Whether all was told, acquired; whether anything was left to the engine, and then its word, acquired.
-    "way_sent": ["ld.acquire.gpu.global.u64", PEEK, PEEK, "ld.acquire.sys.global.u64"],
-    # Where the flags are, and how many; four of them at a time, and the rest; one acquire.
-    "way_flagged_all": [*7 * [PEEK], ACQUIRE],
+    # Whether all was told, and the engine ends the epoch, acquired; then the engine's word, acquired.
+    "way_sent": ["ld.acquire.gpu.global.u64", "ld.acquire.sys.global.u64"],
+    # Eight flags, four at a time; one acquire.
+    "way_flagged_all": [*4 * [PEEK], ACQUIRE],
     "way_end": [CLAIM, "st.relaxed.sys.global.u64"],
-    # Where the kernel's clear-to-send is, that, acquired; whether there is a route; the open word.
-    "way_clear_to_send": [PEEK, "ld.acquire.sys.global.u64", PEEK, PEEK, CLAIM],
+    # Where the kernel's clear-to-send is, and the route; that, acquired; that both sides' kernels run the epoch; the open word.
+    "way_clear_to_send": [*3 * [PEEK], "ld.acquire.sys.global.u64", "st.relaxed.sys.global.u64", CLAIM],
     # Where to, that nobody waits, whether the partition is there, the claim, the answer.
     "refuse_rts": [PEEK, PEEK, "st.relaxed.sys.global.u64", PEEK, CLAIM, "st.release.sys.global.u64"],
 }
@@ -123,17 +123,20 @@ CONTAINS = {
     "way_inline_take_sole": [[CLAIM, ACQUIRE, ANY], [LINE_IN, LINE_IN], [ALL, *2 * ["st.relaxed.sys.global.u64"]],
                              [ACQUIRE, ALL]],
 }
-# The looks at a send and at a receive, with one acquire for all flags, then all members; the number that a kernel has waited for.
-LOOKED, ENDED = [ACQUIRE, PEEK, PEEK, ALL], [CLAIM, "st.relaxed.sys.global.u64"]
+# What is known of the epochs and of the flags, whether a send was told; the flags, with one acquire for all; how a receive's
+# partitions come, or what the engine says of a send; then all members. The number that a kernel has waited for.
+LOOKED = [*5 * [PEEK], "ld.acquire.gpu.global.u64", *4 * [PEEK], ACQUIRE, PEEK, PEEK, "ld.acquire.sys.global.u64", ALL]
+ENDED = [CLAIM, "st.relaxed.sys.global.u64"]
 # The start of a receive's next epoch: what was read, before clear-to-send at the sender's GPU and at its host, and before the word
-# for this host. Of a send: clear-to-send, acquired; the host's word.
+# for this host. Of a send: clear-to-send, acquired, as in way_clear_to_send; the host's word.
 GIVEN = [FENCE, *3 * ["st.relaxed.sys.global.u64"]]
-GOT = ["ld.acquire.sys.global.u64", PEEK, PEEK, CLAIM, "st.relaxed.sys.global.u64"]
+GOT = ["ld.acquire.sys.global.u64", "st.relaxed.sys.global.u64", CLAIM, "st.relaxed.sys.global.u64"]
 CONTAINS.update({
     # Behind all partitions' bytes: that some may be inline, the whole message's flag, `complete`, `all_ready`; and after these, that
-    # all was told.
-    "say_all_ready": [[FENCE, *3 * [PEEK], *2 * ["st.relaxed.sys.global.u64"], "st.release.sys.global.u64",
-                       "st.relaxed.sys.global.u64", "st.release.gpu.global.u64"]],
+    # all was told, and whether the engine ends the epoch. Before it: whether kernels of both sides run the epoch, whether anything was left to the engine; then only that,
+    # with the release of the counts unless these were not acquired.
+    "say_all_ready": [[PEEK, PEEK, "st.relaxed.sys.global.u64", FENCE], [FENCE, *3 * [PEEK], *2 * ["st.relaxed.sys.global.u64"], "st.release.sys.global.u64",
+                       "st.relaxed.sys.global.u64", PEEK, *2 * ["st.release.gpu.global.u64"]]],
     "start_one": [GOT, GIVEN],
     "way_start": [[BLOCK_SYNC, ALL]],
     "way_start_list": [[BLOCK_SYNC, ALL]],

@@ -90,10 +90,14 @@ KERNEL way_prepared_send(mpix::prepared_send s, int p, int *out) { *out = mpix::
 
 // ---- epochs that kernels start ----
 
-KERNEL way_sent(const mpix_prequest *r, uint64_t epoch, bool *out) { *out = is_sent(r, epoch, false); }
-KERNEL way_flagged_all(const mpix_prequest *r, uint64_t epoch, bool *out) { *out = is_flagged(r, epoch, 0, 1); }
+KERNEL way_sent(const mpix_prequest *r, uint64_t epoch, bool *out) {
+    *out = is_sent(r, epoch, load_acquire_gpu(&r->told_epoch), false);
+}
+KERNEL way_flagged_all(const uint64_t *flags, uint64_t epoch, bool *out) { *out = is_flagged(flags, 8, epoch, 0, 1); }
 KERNEL way_end(mpix_prequest *r, uint64_t epoch) { end_epoch(r, epoch); }
-KERNEL way_clear_to_send(mpix_prequest *r, uint64_t epoch, bool *out) { *out = look_at_kernel_clear_to_send(r, epoch); }
+KERNEL way_clear_to_send(mpix_prequest *r, uint64_t epoch, bool *out) {
+    *out = look_at_kernel_clear_to_send(r, epoch, kernel_route_of(r));
+}
 KERNEL way_start_one(mpix_prequest *r, int *out) { *out = start_one(r); }
 KERNEL way_start(MPIX_Prequest r, int *out) { *out = mpix::start(cg::this_thread_block(), r); }
 KERNEL way_start_list(const MPIX_Prequest *list, int n, int *out) {

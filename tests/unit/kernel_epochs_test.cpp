@@ -106,7 +106,12 @@ void receives(const mpix::host_group &group, const pair_shape &s, fake_pair &pai
     }
 }
 
-const char *play(const pair_shape &s, int threads, std::uint64_t seed, std::uint64_t &deferred) {
+// Partitions that the engine has moved in last epochs, and activations of whose end no host was told.
+struct counts {
+    std::uint64_t deferred = 0, quiet = 0;
+};
+
+const char *play(const pair_shape &s, int threads, std::uint64_t seed, counts &seen) {
     std::mt19937_64 random(seed);
     fake_pair pair(s);
     signals t;
@@ -131,7 +136,11 @@ const char *play(const pair_shape &s, int threads, std::uint64_t seed, std::uint
         sender.join();
         receiver.join();
         // The hosts' Wait: the message is complete.
-        for (backoff wait; t.failure.load() == nullptr && !pair.progress_of_kernels(a.first);) wait.pause();
+        for (backoff wait; t.failure.load() == nullptr && !pair.progress_of_kernels(a.first); wait.pause()) {
+            if (!pair.ended_quietly(a.last)) continue;
+            ++seen.quiet;
+            break;
+        }
         if (a.first != a.last &&
             (pair.epoch_of_sending_kernel() != a.last || pair.epoch_of_receiving_kernel() != a.last))
             t.fail("the hosts are not told the last epoch");
@@ -142,7 +151,7 @@ const char *play(const pair_shape &s, int threads, std::uint64_t seed, std::uint
             t.fail("a kernel has started an inactive send");
         pair.taken_error();
     }
-    deferred += pair.deferred();
+    seen.deferred += pair.deferred();
     return t.failure.load();
 }
 
@@ -150,7 +159,7 @@ const char *play(const pair_shape &s, int threads, std::uint64_t seed, std::uint
 
 TEST_CASE("groups that start and end epochs themselves, as threads of a GPU do") {
     std::mt19937_64 random(Catch::rngSeed());
-    std::uint64_t deferred = 0;
+    counts seen;
     for (int round = 0; round < 40; ++round) {
         pair_shape s{};
         s.receivers = 1 + static_cast<int>(random() % 3);
@@ -162,9 +171,10 @@ TEST_CASE("groups that start and end epochs themselves, as threads of a GPU do")
         s.sole = random() % 2 == 0;
         const int threads = 1 + static_cast<int>(random() % 3);
         CAPTURE(round, s.senders, s.receivers, s.bytes, s.inline_buffer, s.sole, threads);
-        const char *const failure = play(s, threads, random(), deferred);
+        const char *const failure = play(s, threads, random(), seen);
         INFO(std::string(failure == nullptr ? "" : failure));
         REQUIRE(failure == nullptr);
     }
-    CHECK(deferred != 0);
+    CHECK(seen.deferred != 0);
+    CHECK(seen.quiet != 0);
 }

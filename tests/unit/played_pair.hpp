@@ -245,6 +245,16 @@ public:
             store_release(&send_words_.concluded, epoch);
         return complete;
     }
+    // Both hosts' look at the GPUs' memory, after the last kernel has ended: whether the epoch is over, of which nobody
+    // tells them.
+    bool ended_quietly(std::uint64_t epoch) {
+        if (load_acquire(&send_->told_epoch) >> 1 < epoch || load_acquire(&send_words_.all_ready) >= epoch)
+            return false;
+        for (std::size_t p = 0; p < ring_.size(); ++p)
+            if (load_acquire(&flags_[p]) < epoch) return false;
+        store_release(&flags_[ring_.size()], epoch);
+        return true;
+    }
     std::uint64_t epoch_of_sending_kernel() const { return load_acquire(&send_words_.kernel_epoch); }
     std::uint64_t epoch_of_receiving_kernel() const { return load_acquire(&receive_words_.kernel_epoch); }
     // The end of such an activation.

@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define MPIX_ABI_VERSION 10u
+#define MPIX_ABI_VERSION 11u
 
 #define MPIX_HEAD_NULL_PEER (1ull << 40)  // the peer is MPI_PROC_NULL
 #define MPIX_GATE_NEVER (~0ull)           // of a receive: see mpix_words
@@ -184,7 +184,10 @@ struct mpix_prequest {
                      // | the number of the first launch that did
     uint64_t started_epoch;   // last epoch that a kernel has started, until the host completes it; then 0
     uint64_t waited_epoch;    // last epoch that a kernel has waited for to the end
-    uint64_t told_epoch;      // send: last epoch of which the last caller of Pready has told everybody
+    uint64_t told_epoch;      // send: 2 * the last epoch of which the last caller of Pready has told everybody who is
+                              // told, and 1 more if the progress engine ends it
+    uint64_t both_started;    // send: last epoch that kernels of both sides have started, as far as known here. No host
+                              // is told of its end; their completion calls look at the GPUs' memory
     uint64_t inactive_since;  // receive, the host's own: when it was last made inactive (now_ns), and by which thread
     uint64_t inactive_by;
 

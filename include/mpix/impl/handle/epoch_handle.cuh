@@ -52,7 +52,7 @@ MPIX_FN prepared_send prepare_send(const Group &group, MPIX_Prequest preq) {
     bool for_inline;
     uint64_t epoch = detail::look_at_send(r, &for_inline);
     if (!detail::vote_all(group, epoch != 0)) {
-        if (group.thread_rank() == 0 && detail::head_is(r->head, MPIX_KIND_SEND)) detail::ask_of_send(r);
+        if (group.thread_rank() == 0 && detail::head_is(r->head, MPIX_KIND_SEND)) detail::look_for_clear_to_send(r);
         group.sync();  // after it all members see what the leader has noted
         epoch = detail::look_at_send(r, &for_inline);
     }

@@ -26,12 +26,13 @@ MPIX_FN void begin_epoch(mpix_prequest *r, uint64_t epoch) {
     // Loaded first, so that nobody waits for them behind the stores.
     uint64_t *const for_kernels = load_pointer(&r->kernel_clear_to_send);
     uint64_t *const for_engine = load_pointer(&r->peer_clear_to_send);
+    [[maybe_unused]] const char *const landing = load_pointer(&r->landing);
     const bool inline_buffer = load_pointer(&r->inline_buffer) != nullptr;
     store_relaxed(&r->started_epoch, epoch);
     store_relaxed(&r->seen_epoch, epoch);
     if (head_is(r->head, MPIX_KIND_SEND)) {
 #if MPIX_ON_GPU
-        look_at_kernel_clear_to_send(r, epoch);
+        look_at_kernel_clear_to_send(r, epoch, {for_kernels, landing, inline_buffer});
 #endif
         store_relaxed(&r->words->kernel_epoch, epoch);  // relaxed: it hands over no other memory
         return;

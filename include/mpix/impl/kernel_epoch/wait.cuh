@@ -22,30 +22,31 @@ MPIX_COLD_FN epoch_now ask_for_epoch(mpix_prequest *r) {
     const host_says says = head_is(r->head, MPIX_KIND_SEND) ? ask_of_send(r) : ask_of_receive<true>(r);
     return epoch_of(r, says.word);
 }
-MPIX_FN epoch_now running_epoch(mpix_prequest *r) {
-    const uint64_t seen = load_relaxed(&r->seen_epoch), waited = load_relaxed(&r->waited_epoch);
+// What kernels know of the running epoch.
+struct known_epochs {
+    uint64_t seen, waited, started;
+};
+MPIX_FN known_epochs look_at_epochs(const mpix_prequest *r) {
+    return {load_relaxed(&r->seen_epoch), load_relaxed(&r->waited_epoch), load_relaxed(&r->started_epoch)};
+}
+MPIX_FN epoch_now running_epoch(mpix_prequest *r, const known_epochs &k) {
     // A kernel has started it, so the host cannot have started a later one.
-    if (seen != 0 && load_relaxed(&r->started_epoch) == seen) return {seen, waited < seen};
+    if (k.seen != 0 && k.started == k.seen) return {k.seen, k.waited < k.seen};
     return ask_for_epoch(r);
 }
+MPIX_FN epoch_now running_epoch(mpix_prequest *r) { return running_epoch(r, look_at_epochs(r)); }
 
-// Whether all partitions of a send's epoch are ready, and nothing reads the buffer any more. One thread.
-MPIX_FN bool is_sent(const mpix_prequest *r, uint64_t epoch, bool look_at_engine) {
-    if (load_acquire_gpu(&r->told_epoch) >= epoch) {  // pairs: K1
-        // Loaded after the acquire above, so both are this epoch's.
-        const uint64_t deferred = load_relaxed(&r->defer_epoch);
-        const mpix_posting *const postings = load_pointer(&r->postings);
-        if (head_null_peer(r->head) || (deferred != epoch && postings == nullptr)) return true;
-        look_at_engine = true;
-    }
-    return look_at_engine && load_acquire(&r->words->concluded) >= epoch;  // pairs: K3
+// Whether all partitions of a send's epoch are ready, and nothing reads the buffer any more. `told`: as acquired from
+// told_epoch. One thread.
+MPIX_FN bool is_sent(const mpix_prequest *r, uint64_t epoch, uint64_t told, bool look_at_engine) {
+    const bool all_ready = told >> 1 >= epoch;
+    if (all_ready && (told & 1) == 0) return true;
+    return (all_ready || look_at_engine) && load_acquire(&r->words->concluded) >= epoch;  // pairs: K3
 }
 
 // Whether the flags of all partitions of a receive are set; then, to a GPU, its bytes are in the user's buffer. Lane
 // `lane` of `lanes` looks at its share.
-MPIX_FN bool is_flagged(const mpix_prequest *r, uint64_t epoch, unsigned lane, unsigned lanes) {
-    const uint64_t *const flags = load_pointer(&r->flags);
-    const uint64_t senders = load_relaxed(&r->peer_partitions);
+MPIX_FN bool is_flagged(const uint64_t *flags, uint64_t senders, uint64_t epoch, unsigned lane, unsigned lanes) {
     if (flags == nullptr || senders == 0) return false;
     bool set = true;
     // No look depends on another, so they are under way together.
@@ -74,15 +75,20 @@ enum class epoch_end {
 
 // One look by one of `lanes` threads that look at a request side by side. `now` is set if the handle is a request's.
 MPIX_FN epoch_end look_at_end(mpix_prequest *r, unsigned lane, unsigned lanes, bool look_at_engine, epoch_now &now) {
+    // All these loads are under way together.
     const uint64_t head = r->head;
+    const known_epochs known = look_at_epochs(r);
+    [[maybe_unused]] const uint64_t *const flags = load_pointer(&r->flags);
+    [[maybe_unused]] const uint64_t senders = load_relaxed(&r->peer_partitions);
+    const uint64_t told = load_acquire_gpu(&r->told_epoch);  // pairs: K1
     const bool sends = head_is(head, MPIX_KIND_SEND);
     if (!sends && !head_is(head, MPIX_KIND_RECV)) return epoch_end::refused;
-    now = running_epoch(r);
-    if (!now.active || head_null_peer(head))
-        return !sends || !now.active || is_sent(r, now.number, look_at_engine) ? epoch_end::over : epoch_end::missing;
-    if (sends) return lane != 0 || is_sent(r, now.number, look_at_engine) ? epoch_end::over : epoch_end::missing;
+    now = running_epoch(r, known);
+    if (!now.active) return epoch_end::over;
+    if (sends) return lane != 0 || is_sent(r, now.number, told, look_at_engine) ? epoch_end::over : epoch_end::missing;
+    if (head_null_peer(head)) return epoch_end::over;
 #if MPIX_ON_GPU
-    if (is_flagged(r, now.number, lane, lanes)) return epoch_end::over;
+    if (is_flagged(flags, senders, now.number, lane, lanes)) return epoch_end::over;
     return load_pointer(&r->inline_buffer) == nullptr && load_pointer(&r->wanted) == nullptr ? epoch_end::missing
                                                                                              : epoch_end::by_groups;
 #else
@@ -110,7 +116,8 @@ MPIX_COLD_FN int wait_for_end(const Group &group, MPIX_Prequest handle, uint64_t
     int code = MPI_SUCCESS;
     if (leader) {
         const uint64_t since = now_ns(), limit_ns = timeout_ns == default_timeout ? r->stall_ns : timeout_ns;
-        for (unsigned looks = 1; !is_sent(r, now.number, looks % 64 == 0); ++looks) {
+        // pairs: K1
+        for (unsigned looks = 1; !is_sent(r, now.number, load_acquire_gpu(&r->told_epoch), looks % 64 == 0); ++looks) {
             const uint64_t waited = now_ns() - since;
             if (timeout_ns != 0 && (limit_ns == 0 || waited < limit_ns)) {
                 pause_waiting(waited > long_wait_ns);

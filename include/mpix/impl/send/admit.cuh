@@ -71,17 +71,27 @@ MPIX_FN host_says ask_of_send(mpix_prequest *r) {
 }
 
 #if MPIX_ON_GPU
-// Whether a kernel of the receiver has given clear-to-send for `epoch`. Notes it for the store core; seen_gate is the
-// host's word alone, so that nobody has to wait for a release of it. One thread.
-MPIX_FN bool look_at_kernel_clear_to_send(mpix_prequest *r, uint64_t epoch) {
-    const uint64_t *const word = load_pointer(&r->kernel_clear_to_send);
-    if (word == nullptr) return false;
+// Where the receiver's kernels give clear-to-send, and what it opens.
+struct kernel_route {
+    const uint64_t *clear_to_send;
+    const char *landing;
+    bool inline_buffer;
+};
+MPIX_FN kernel_route kernel_route_of(const mpix_prequest *r) {
+    return {load_pointer(&r->kernel_clear_to_send), load_pointer(&r->landing),
+            load_pointer(&r->inline_buffer) != nullptr};
+}
+
+// Whether a kernel of the receiver has given clear-to-send for `epoch`, which a kernel of the sender has started. Notes
+// it for the store core; seen_gate is the host's word alone, so that nobody has to wait for a release of it. One thread.
+MPIX_FN bool look_at_kernel_clear_to_send(mpix_prequest *r, uint64_t epoch, const kernel_route &route) {
+    if (route.clear_to_send == nullptr) return false;
     // Acquires what the receiver read before it started the epoch. pairs: K2
-    const uint64_t given = load_acquire(word);
+    const uint64_t given = load_acquire(route.clear_to_send);
     if (given >> 1 < epoch) return false;
-    if (load_pointer(&r->landing) != nullptr)
-        fetch_max_relaxed_gpu(&r->open_word, 2 * epoch + ((given & 1) != 0 && epoch >> 32 == 0 &&
-                                                          load_pointer(&r->inline_buffer) != nullptr));
+    if (route.landing == nullptr) return true;
+    store_relaxed(&r->both_started, epoch);
+    fetch_max_relaxed_gpu(&r->open_word, 2 * epoch + ((given & 1) != 0 && epoch >> 32 == 0 && route.inline_buffer));
     return true;
 }
 
@@ -89,27 +99,35 @@ MPIX_FN bool look_at_kernel_clear_to_send(mpix_prequest *r, uint64_t epoch) {
 // over to the progress engine takes longer. Not once a partition of the epoch was handed over.
 constexpr uint64_t clear_to_send_patience_ns = 8000;
 MPIX_FN bool await_kernel_clear_to_send(mpix_prequest *r, uint64_t epoch) {
-    if (load_pointer(&r->kernel_clear_to_send) == nullptr) return false;  // none will come
+    const kernel_route route = kernel_route_of(r);
+    if (look_at_kernel_clear_to_send(r, epoch, route)) return true;
     // A receiver whose host starts the epochs will say so there.
-    const bool patient = load_relaxed(&r->defer_epoch) != epoch &&
-                         (load_relaxed(load_pointer(&r->kernel_clear_to_send)) >> 1) + 1 >= epoch;
-    const uint64_t since = patient ? now_ns() : 0;
-    do
-        if (look_at_kernel_clear_to_send(r, epoch)) return true;
-    while (patient && now_ns() - since < clear_to_send_patience_ns);
+    if (route.clear_to_send == nullptr || load_relaxed(&r->defer_epoch) == epoch ||
+        (load_relaxed(route.clear_to_send) >> 1) + 1 < epoch)
+        return false;
+    for (const uint64_t since = now_ns(); now_ns() - since < clear_to_send_patience_ns;)
+        if (look_at_kernel_clear_to_send(r, epoch, route)) return true;
     return false;
 }
 #endif
 
 #if MPIX_ON_GPU
-// The epoch of a send that a kernel has started, and not waited for, if partition p is not ready yet and a kernel of
-// the receiver has given clear-to-send; else 0. One thread.
-MPIX_COLD_FN uint64_t open_kernel_epoch(mpix_prequest *r, int p) {
+// The epoch of a send that a kernel has started, and not waited for; else 0.
+MPIX_FN uint64_t kernel_epoch_of(const mpix_prequest *r) {
     const uint64_t epoch = load_relaxed(&r->started_epoch);
-    if (epoch <= 1 || epoch != load_relaxed(&r->seen_epoch) || load_relaxed(&r->waited_epoch) >= epoch ||
-        load_relaxed(partition_states(r) + p) >= epoch)
-        return 0;
+    return epoch <= 1 || epoch != load_relaxed(&r->seen_epoch) || load_relaxed(&r->waited_epoch) >= epoch ? 0 : epoch;
+}
+// The same, if partition p is not ready yet and a kernel of the receiver has given clear-to-send. One thread.
+MPIX_COLD_FN uint64_t open_kernel_epoch(mpix_prequest *r, int p) {
+    const uint64_t epoch = kernel_epoch_of(r);
+    if (epoch == 0 || load_relaxed(partition_states(r) + p) >= epoch) return 0;
     return await_kernel_clear_to_send(r, epoch) ? epoch : 0;
+}
+// Finds out, and notes for the store core, whether partitions of the running epoch may be stored at the receiver. One
+// thread.
+MPIX_COLD_FN void look_for_clear_to_send(mpix_prequest *r) {
+    const uint64_t epoch = kernel_epoch_of(r);
+    if (epoch == 0 || !await_kernel_clear_to_send(r, epoch)) ask_of_send(r);
 }
 #endif
 

@@ -21,8 +21,23 @@ MPIX_FN uint64_t *inline_word_beside(uint64_t *complete) {
 }
 
 // All partitions are ready. If all were moved at once, tells the receiver and the sender's host that the message is
-// complete; otherwise the sender's progress engine does, after moving the rest.
-MPIX_COLD_FN void say_all_ready(mpix_prequest *r, uint64_t epoch) {
+// complete; otherwise the sender's progress engine does, after moving the rest. `last_inline`: by a count that was not acquired.
+//
+// Of an epoch that kernels of both sides have started, and of which nothing was left to the engine, only the sender's
+// kernels are told. The receiver's look at the partitions' flags, and usually a kernel starts the next epoch. If not,
+// the hosts' completion calls look at told_epoch and at the flags (quiet_epoch_over).
+MPIX_COLD_FN void say_all_ready(mpix_prequest *r, uint64_t epoch, bool last_inline = false) {
+#if MPIX_ON_GPU
+    // Not acquired: these loads depend on the count, and who deferred a partition has noted it before counting it.
+    if ((load_relaxed(&r->both_started) == epoch) & (load_relaxed(&r->defer_epoch) != epoch)) {
+        if (last_inline)
+            store_relaxed(&r->told_epoch, 2 * epoch);  // as the count; pairs: K1
+        else
+            store_release_gpu(&r->told_epoch, 2 * epoch);  // hands the counts on; pairs: K1
+        return;
+    }
+#endif
+    if (last_inline) fence_acq_rel();  // acquires the counts; pairs: D1
     const bool whole = !head_null_peer(r->head) && load_relaxed(&r->defer_epoch) != epoch;
     if (load_pointer(&r->postings) != nullptr) end_posting(r, epoch, whole);
     // Orders all partitions' bytes and flags, chained to us by the counter, before the words below.
@@ -40,7 +55,8 @@ MPIX_COLD_FN void say_all_ready(mpix_prequest *r, uint64_t epoch) {
     }
     store_release_after_fence(&r->words->all_ready, epoch);  // pairs: D2, D5
     // After these words: the next epoch's last caller writes them, too, and must come later.
-    store_release_gpu(&r->told_epoch, epoch);  // pairs: K1
+    const bool by_engine = (!whole || load_pointer(&r->postings) != nullptr) && !head_null_peer(r->head);
+    store_release_gpu(&r->told_epoch, 2 * epoch + by_engine);  // pairs: K1
 }
 
 // Counts one partition as readied. The counter chains all callers (see fetch_add_acq_rel_gpu), so the last one of the
@@ -48,8 +64,7 @@ MPIX_COLD_FN void say_all_ready(mpix_prequest *r, uint64_t epoch) {
 // engine adds its share, and then updates the count.
 //
 // Inline: nobody has to be told of the bytes, since packets carry their own flags. That they have been read is known
-// without a fence, which would wait until they are at the peer: a value that was stored has been loaded. The last
-// caller's fence acquires the others' counts.
+// without a fence, which would wait until they are at the peer: a value that was stored has been loaded.
 template <bool Alone, bool Inline = false>
 MPIX_FN void count_ready(mpix_prequest *r, uint64_t epoch) {
     // pairs: D1
@@ -58,8 +73,7 @@ MPIX_FN void count_ready(mpix_prequest *r, uint64_t epoch) {
                                        : fetch_add_acq_rel_gpu(&r->ready_count)) +
                              1;
     if (readied != epoch * static_cast<uint64_t>(r->partitions)) return;
-    if constexpr (Inline) fence_acq_rel();  // pairs: D1
-    say_all_ready(r, epoch);
+    say_all_ready(r, epoch, Inline);
 }
 
 // Adds an entry to the progress engine's ring, after a fence_acq_rel, which releases what was stored before to the
