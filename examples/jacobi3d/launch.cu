@@ -5,6 +5,7 @@
 
 #include <cooperative_groups.h>
 #include <cuda_runtime.h>
+#include <mpix/launch.h>
 
 #include <algorithm>
 #include <stdexcept>
@@ -47,7 +48,6 @@ public:
         cudaDeviceProp properties;
         check(cudaGetDeviceProperties(&properties, device), "cudaGetDeviceProperties");
         name_ = properties.name;
-        multiprocessors_ = properties.multiProcessorCount;
         // The kernel waits for tiles that its own blocks have to send first, so all of them must be
         // resident at the same time.
         const int resident = std::min(resident_blocks(jacobi_kernel<float>), resident_blocks(jacobi_kernel<double>));
@@ -107,19 +107,18 @@ private:
     // How many blocks of a kernel the GPU holds at the same time.
     template <class Kernel>
     int resident_blocks(Kernel *kernel) const {
-        int blocks = 0;
-        check(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, kernel, threads_, 0),
-              "cudaOccupancyMaxActiveBlocksPerMultiprocessor");
-        return blocks * multiprocessors_;
+        MPIX_Occupancy occupancy;
+        check(mpix::get_occupancy(kernel, dim3(static_cast<unsigned>(threads_)), 0, &occupancy), "mpix::get_occupancy");
+        return occupancy.blocks;
     }
 
     template <class Real>
-    void run(persistent<Real> s, int blocks) {
-        void *arguments[] = {&s};
+    void run(const persistent<Real> &s, int blocks) {
         // Fails where the blocks do not fit, rather than hang.
-        check(cudaLaunchCooperativeKernel(persistent_kernel<Real>, dim3(static_cast<unsigned>(blocks) + 1),
-                                          dim3(static_cast<unsigned>(threads_)), arguments, 0, stream_),
-              "the kernel's launch");
+        const mpix::launch_status launch =
+            mpix::launch_cooperative(persistent_kernel<Real>, dim3(static_cast<unsigned>(blocks) + 1),
+                                     dim3(static_cast<unsigned>(threads_)), 0, stream_, s);
+        if (!launch.ok()) throw std::runtime_error(launch.message);
     }
 
     template <class Real>
@@ -135,7 +134,7 @@ private:
         check(cudaGetLastError(), "the kernel's launch");
     }
 
-    int device_, blocks_ = 0, chosen_ = 0, threads_, multiprocessors_ = 0;
+    int device_, blocks_ = 0, chosen_ = 0, threads_;
     std::string name_;
     cudaStream_t stream_ = nullptr;
 };

@@ -277,10 +277,9 @@ public:
         const auto kernel = by == scope::thread ? at_once<scope::thread>
                             : by == scope::warp ? at_once<scope::warp>
                                                 : at_once<scope::block>;
-        int resident = 0;
-        check(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&resident, kernel, static_cast<int>(block), 0),
-              "cudaOccupancyMaxActiveBlocksPerMultiprocessor");
-        int fits = resident * processors_ >= static_cast<int>(blocks);
+        MPIX_Occupancy occupancy;
+        check(mpix::get_occupancy(kernel, dim3(block), 0, &occupancy), "mpix::get_occupancy");
+        int fits = occupancy.blocks >= static_cast<int>(blocks);
         must(MPI_Bcast(&fits, 1, MPI_INT, 0, MPI_COMM_WORLD), "MPI_Bcast");
         if (!fits) return;  // they would not all be there
         std::vector<double> each, rates;

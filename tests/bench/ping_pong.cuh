@@ -10,6 +10,7 @@
 #define MPIX_TESTS_BENCH_PING_PONG_CUH
 
 #include <cooperative_groups.h>
+#include <mpix/launch.h>
 
 #include "tests/bench/pair.cuh"
 
@@ -116,12 +117,11 @@ auto *ping_pong_of(int threads) {
 // them.
 template <class Port>
 bool resident_together(const pair &c, int blocks, int threads) {
-    int on_each = 0, processors = 0;
-    check(
-        cudaOccupancyMaxActiveBlocksPerMultiprocessor(&on_each, ping_pong_of<scope::block, Port>(threads), threads, 0),
-        "cudaOccupancyMaxActiveBlocksPerMultiprocessor");
-    check(cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, c.device), "cudaDeviceGetAttribute");
-    return (c.devices > 1 ? 1 : 2) * blocks <= on_each * processors;
+    MPIX_Occupancy occupancy;
+    check(mpix::get_occupancy(ping_pong_of<scope::block, Port>(threads), dim3(static_cast<unsigned>(threads)), 0,
+                              &occupancy),
+          "mpix::get_occupancy");
+    return (c.devices > 1 ? 1 : 2) * blocks <= occupancy.blocks;
 }
 
 // How many threads of a block play, if a block has `threads`.

@@ -9,7 +9,8 @@
 //       DEVICE_FN void operator()(const Block &block, int block_index, int blocks) const;
 //   };
 //
-// launch() returns at once; synchronise() waits for all that was launched. One launch at a time.
+// launch() returns at once; synchronise() waits for all that was launched. One launch at a time. Kernels whose blocks wait
+// for each other need launch_cooperative(), which ends the program if they would not be resident together.
 #ifndef MPIX_TESTS_DEVICE_EXECUTOR_HPP
 #define MPIX_TESTS_DEVICE_EXECUTOR_HPP
 
@@ -26,6 +27,7 @@
 #ifdef __CUDACC__
 #include <cooperative_groups.h>
 #include <cuda_runtime.h>
+#include <mpix/launch.h>
 #define DEVICE_FN __device__
 #else
 #include <mpix/host_group.hpp>
@@ -110,6 +112,13 @@ public:
         run_body<<<static_cast<unsigned>(blocks), static_cast<unsigned>(threads), 0, stream_>>>(body);
         check_cuda(cudaGetLastError(), "kernel launch");
     }
+    template <class Body>
+    void launch_cooperative(int blocks, int threads, const Body &body) {
+        const mpix::launch_status launch =
+            mpix::launch_cooperative(run_body<Body>, dim3(static_cast<unsigned>(blocks)),
+                                     dim3(static_cast<unsigned>(threads)), 0, stream_, body);
+        check_cuda(launch.error, launch.message.c_str());
+    }
     void synchronise() { check_cuda(cudaStreamSynchronize(stream_), "cudaStreamSynchronize"); }
 
 private:
@@ -153,6 +162,10 @@ public:
             mpix::host_launch(blocks, threads,
                               [&](const mpix::host_group &block) { body(block, block.group_rank(), blocks); });
         });
+    }
+    template <class Body>
+    void launch_cooperative(int blocks, int threads, const Body &body) {
+        launch(blocks, threads, body);  // host threads are always all there
     }
     void synchronise() {
         if (kernel_.joinable()) kernel_.join();

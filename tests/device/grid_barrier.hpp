@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// A barrier of all blocks of a kernel. On a GPU the blocks have to be few enough to be co-resident.
+// A barrier of all blocks of a kernel. Its launch is executor::launch_cooperative.
 #ifndef MPIX_TESTS_DEVICE_GRID_BARRIER_HPP
 #define MPIX_TESTS_DEVICE_GRID_BARRIER_HPP
 

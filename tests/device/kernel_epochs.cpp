@@ -270,7 +270,8 @@ int main(int argc, char **argv) {
                 kernel.requests[2 * i] = work.ports[i].receive;
                 kernel.requests[2 * i + 1] = work.ports[i].send;
             }
-            s.run(blocks, executor::is_gpu ? 128 : 2, kernel);
+            s.device->launch_cooperative(blocks, executor::is_gpu ? 128 : 2, kernel);
+            s.settle();
             if (a % 2 == 0)
                 all.wait();
             else

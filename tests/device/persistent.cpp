@@ -136,7 +136,8 @@ int main(int argc, char **argv) {
         exchanges all(s);
         auto *const box = static_cast<inline_buffer *>(s.device->allocate_shared(sizeof(inline_buffer)));
         auto *const received = static_cast<std::uint64_t *>(s.device->allocate(most_blocks * sizeof(std::uint64_t)));
-        s.device->launch(blocks, executor::is_gpu ? 128 : 2, body{all.view(), box, received, s.seed, s.rank, s.peer});
+        s.device->launch_cooperative(blocks, executor::is_gpu ? 128 : 2,
+                                     body{all.view(), box, received, s.seed, s.rank, s.peer});
         for (long e = 1; e <= epochs; ++e) {
             command(s, box, static_cast<std::uint64_t>(2 * e - 1), blocks);
             all.start_without_poison();

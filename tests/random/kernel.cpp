@@ -278,7 +278,7 @@ void device::launch(const kernel_plan &plan, int blocks, int threads, bool whole
     for (const kernel_turn &t : plan.turns) handles.push_back(t.handle);
     in_->values = static_cast<prepared *>(in_->by.allocate(static_cast<std::size_t>(plan.slots) * sizeof(prepared)));
     in_->by.set(in_->arrived, 0, sizeof(std::uint64_t));
-    in_->by.launch(
+    in_->by.launch_cooperative(
         blocks, in_->block_size(threads),
         epochs_body{in_->share(plan.tasks), in_->share(plan.turns), in_->share(handles), in_->share(plan.epochs),
                     static_cast<int>(plan.epochs.size()), in_->groups_of(plan.tasks.size(), whole_blocks), in_->values,
