@@ -98,7 +98,8 @@ int launch_timing(char *at_peer, char *here, uint64_t *words, stream_handle orde
 
 int load_inline_kernels() {
     cudaFuncAttributes attributes;
-    const cudaError_t error = cudaFuncGetAttributes(&attributes, take);
+    cudaError_t error = cudaFuncGetAttributes(&attributes, take);
+    if (error == cudaSuccess) error = cudaFuncGetAttributes(&attributes, lone_copy);
     return error == cudaSuccess ? cudaFuncGetAttributes(&attributes, time_inline) : error;
 }
 

@@ -107,6 +107,12 @@ public:
     }
     void release_shared(void *memory) { check_cuda(cudaFreeHost(memory), "cudaFreeHost"); }
 
+    // Loads a kernel; a launch does that, too, unless it is loaded already.
+    template <class Body>
+    void load() {
+        cudaFuncAttributes attributes;
+        check_cuda(cudaFuncGetAttributes(&attributes, run_body<Body>), "cudaFuncGetAttributes");
+    }
     template <class Body>
     void launch(int blocks, int threads, const Body &body) {
         run_body<<<static_cast<unsigned>(blocks), static_cast<unsigned>(threads), 0, stream_>>>(body);
@@ -155,6 +161,8 @@ public:
     void *allocate_shared(std::size_t bytes) { return std::calloc(1, bytes); }
     void release_shared(void *memory) { std::free(memory); }
 
+    template <class Body>
+    void load() {}
     template <class Body>
     void launch(int blocks, int threads, const Body &body) {
         synchronise();
