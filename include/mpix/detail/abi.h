@@ -44,7 +44,8 @@ enum mpix_cause {
     MPIX_CAUSE_HANDLE,        // not a handle, or one of another version of mpix
     MPIX_CAUSE_INACTIVE,
     MPIX_CAUSE_ACTIVE,  // start of an epoch, and the one before has not been waited for
-    MPIX_CAUSE_DEADLINE = 64
+    MPIX_CAUSE_DEADLINE = 64,
+    MPIX_CAUSE_RESIDENCY  // the same, in a grid with more blocks than the GPU holds at a time
 };
 
 // A kept error: call << 56 | cause << 48 | low bits of the period << 32 | (partition + 1). The period of an active

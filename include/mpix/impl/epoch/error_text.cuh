@@ -64,6 +64,10 @@ MPIX_FN const char *text_of(mpix_cause cause) {
             return "the request is active; call wait before start";
         case MPIX_CAUSE_DEADLINE:
             return "timed out";
+        case MPIX_CAUSE_RESIDENCY:
+            return "timed out, in a grid with more blocks than the GPU holds at a time, so that some may not have "
+                   "begun; "
+                   "launch it by mpix::launch_cooperative";
     }
     return nullptr;
 }

@@ -9,6 +9,7 @@
 
 #include <mpix/impl/epoch/errors.cuh>
 #include <mpix/impl/epoch/host_epoch.cuh>
+#include <mpix/impl/epoch/residency.cuh>
 #include <mpix/impl/group/group.cuh>
 #include <mpix/impl/inline/packet.cuh>
 #include <mpix/impl/recv/poll.cuh>
@@ -115,7 +116,7 @@ MPIX_COLD_FN int wait_for_end(const Group &group, MPIX_Prequest handle, uint64_t
     }
     int code = MPI_SUCCESS;
     if (leader) {
-        const uint64_t since = now_ns(), limit_ns = timeout_ns == default_timeout ? r->stall_ns : timeout_ns;
+        const uint64_t since = now_ns(), limit_ns = timeout_ns == default_timeout ? default_limit_ns(r) : timeout_ns;
         // pairs: K1
         for (unsigned looks = 1; !is_sent(r, now.number, load_acquire_gpu(&r->told_epoch), looks % 64 == 0); ++looks) {
             const uint64_t waited = now_ns() - since;
@@ -124,7 +125,7 @@ MPIX_COLD_FN int wait_for_end(const Group &group, MPIX_Prequest handle, uint64_t
                 continue;
             }
             code = MPI_ERR_PENDING;
-            if (timeout_ns == default_timeout) keep_error(r, MPIX_CALL_WAIT, MPIX_CAUSE_DEADLINE, -1);
+            if (timeout_ns == default_timeout) keep_error(r, MPIX_CALL_WAIT, timed_out(), -1);
             break;
         }
         if (code == MPI_SUCCESS) end_epoch(r, now.number);

@@ -8,6 +8,7 @@
 #include <mpix/detail/abi.h>
 #include <mpix/detail/order.h>
 
+#include <mpix/impl/epoch/residency.cuh>
 #include <mpix/impl/group/group.cuh>
 #include <mpix/impl/inline/packet.cuh>
 #include <mpix/impl/recv/poll.cuh>
@@ -125,9 +126,9 @@ MPIX_COLD_FN int ask(const Group &group, mpix_prequest *r, int j, uint64_t timeo
             l.what = arrival::refused;
             l.code = MPI_ERR_PENDING;
         } else if (l.what == arrival::absent && !wants_all(l)) {
-            await<Call>(r, j, by_default ? r->stall_ns : timeout_ns, timeout_ns == 0, l);
+            await<Call>(r, j, by_default ? default_limit_ns(r) : timeout_ns, timeout_ns == 0, l);
         }
-        if (by_default && l.code == MPI_ERR_PENDING) keep_error(r, Call, MPIX_CAUSE_DEADLINE, j);
+        if (by_default && l.code == MPI_ERR_PENDING) keep_error(r, Call, timed_out(), j);
     }
     // A barrier: all members have what the leader acquired. On a GPU, messages come to the user's buffer itself.
     if (broadcast_bool(group, l.what == arrival::present || l.what == arrival::vacuous)) return MPI_SUCCESS;
@@ -137,7 +138,7 @@ MPIX_COLD_FN int ask(const Group &group, mpix_prequest *r, int j, uint64_t timeo
 
 // The time at which a wait ends.
 MPIX_FN uint64_t deadline_of(const mpix_prequest *r, uint64_t timeout_ns) {
-    const uint64_t limit_ns = timeout_ns == default_timeout ? r->stall_ns : timeout_ns, now = now_ns();
+    const uint64_t limit_ns = timeout_ns == default_timeout ? default_limit_ns(r) : timeout_ns, now = now_ns();
     return limit_ns != 0 && limit_ns < ~uint64_t{0} - now ? now + limit_ns : ~uint64_t{0};  // the clock may not wrap
 }
 

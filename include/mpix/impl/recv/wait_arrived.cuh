@@ -57,20 +57,20 @@ MPIX_FN int wait_for(const Group &group, MPIX_Prequest handle, int j, uint64_t t
     uint64_t since = 0;
     for (unsigned round = 0;; ++round) {
         if (leader && l.what == arrival::absent) {
-            await<MPIX_CALL_WAIT_ARRIVED>(r, j, by_default ? r->stall_ns : timeout_ns, timeout_ns == 0, l);
-            if (by_default && l.code == MPI_ERR_PENDING) keep_error(r, MPIX_CALL_WAIT_ARRIVED, MPIX_CAUSE_DEADLINE, j);
+            await<MPIX_CALL_WAIT_ARRIVED>(r, j, by_default ? default_limit_ns(r) : timeout_ns, timeout_ns == 0, l);
+            if (by_default && l.code == MPI_ERR_PENDING) keep_error(r, MPIX_CALL_WAIT_ARRIVED, timed_out(), j);
         }
         if (conclude(group, r, j, l, group_taker{})) return MPI_SUCCESS;
         if (const int code = broadcast_code(group, l.code); code != MPI_SUCCESS) return code;
         // Another group is copying the partition out; look again until the deadline.
         if (leader) {
-            const uint64_t now = now_ns(), limit_ns = by_default ? r->stall_ns : timeout_ns;
+            const uint64_t now = now_ns(), limit_ns = by_default ? default_limit_ns(r) : timeout_ns;
             if (round == 0) since = now;
             l.what = arrival::absent;
             if (timeout_ns == 0 || (limit_ns != 0 && now - since >= limit_ns)) {
                 l.what = arrival::refused;
                 l.code = MPI_ERR_PENDING;
-                if (by_default) keep_error(r, MPIX_CALL_WAIT_ARRIVED, MPIX_CAUSE_DEADLINE, j);
+                if (by_default) keep_error(r, MPIX_CALL_WAIT_ARRIVED, timed_out(), j);
             }
         }
         pause_waiting(round > 64);
