@@ -8,6 +8,7 @@
 #include <mpix/impl/pack/typed_copy.cuh>
 
 #include "device/kernels/drain.h"
+#include "device/kernels/enqueue.h"
 #include "device/kernels/launch.h"
 
 namespace mpix::gpu {
@@ -269,7 +270,8 @@ int load_kernels() {
     load(error, unpack_expecting<1>);
     load(error, unpack_expecting<16>);
     load_maps<detail::grid_map, detail::run_map, detail::box_map>(error);
-    return error == cudaSuccess ? load_inline_kernels() : error;
+    if (error == cudaSuccess) error = static_cast<cudaError_t>(load_inline_kernels());
+    return error == cudaSuccess ? load_enqueue_kernels() : error;
 }
 
 int launch_move(const passage &p, stream_handle order) {

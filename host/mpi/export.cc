@@ -14,6 +14,7 @@
 #include "host/export/device_request.h"
 #include "host/format.h"
 #include "host/mpi/boundary.h"
+#include "host/mpi/request_argument.h"
 #include "host/mpi/symbol.h"
 #include "host/mpi/thread_check.h"
 #include "host/progress.h"
@@ -113,18 +114,6 @@ status export_request(request &r, const export_options &options, MPIX_Prequest &
     }
     all[out] = r.shared_from_this();
     return {};
-}
-
-status find_partitioned(MPI_Request handle, request *&out) {
-    out = handle == MPI_REQUEST_NULL ? nullptr : find_request(handle);
-    if (out != nullptr) return {};
-    return failure(MPI_ERR_REQUEST,
-                   handle == MPI_REQUEST_NULL ? "request is MPI_REQUEST_NULL" : "request is not a partitioned request");
-}
-
-int raise_for(const request *r, const char *call, const status &bad) {
-    if (bad.ok()) return MPI_SUCCESS;
-    return r == nullptr ? raise(MPI_COMM_NULL, call, bad) : raise(*r, call, bad);
 }
 
 status prepare(const char *call, wait_clock::time_point since, request &r) {

@@ -230,10 +230,99 @@ int MPIX_Request_path(MPI_Request request, char *path, int size);
  */
 int MPIX_Progress(void);
 
-/* ---- Packing of GPU memory --------------------------------------------------------------------- */
-
 /* A cudaStream_t, without CUDA's headers. */
 struct CUstream_st;
+
+/* ---- Epochs in the order of a CUDA stream ------------------------------------------------------
+ *
+ * MPI_Start, MPI_Pready and MPI_Wait in the order of a CUDA stream, for programs whose kernels know nothing of MPI. Each
+ * call launches one small kernel of the library and returns at once, without waiting for the peer or for the stream.
+ * The host takes no part in what the stream does, so the calls can be captured in a CUDA graph, which then runs the
+ * epochs any number of times.
+ *
+ *     MPIX_Prequest_create(...);                // once, for each request
+ *     MPI_Startall(2, requests);                // opens the activation
+ *     for (...) {                               // or once, captured in a graph that is launched many times
+ *         MPIX_Startall_enqueue(2, requests, stream);
+ *         ...                                   // kernels that write the send buffer
+ *         MPIX_Pready_enqueue(0, requests[0], stream);
+ *         MPIX_Pwaitall_enqueue(2, requests, stream);
+ *         ...                                   // kernels that read the receive buffer
+ *     }
+ *     cudaStreamSynchronize(stream);
+ *     MPI_Waitall(2, requests, statuses);       // ends the activation; raises the errors of all epochs
+ *
+ * Activation. To the host all of that is one activation, as with epochs that kernels run (<mpix/device.cuh>, "Epochs
+ * without the host"). It begins with the host's MPI_Start, which starts the first epoch as well: for this one
+ * MPIX_Start_enqueue has nothing to do, and each later one starts the next epoch. It ends with a completion call of the
+ * host, which must not come before the stream has run what was enqueued (cudaStreamSynchronize); the status is that of
+ * the last epoch. A graph can be launched again after another MPI_Start. Epochs of the stream, of kernels, and of the
+ * host alone may take turns; within an activation they must be ordered.
+ *
+ * request   partitioned, exported to a GPU by MPIX_Prequest_create. Enqueued kernels use it until they have run, and
+ *           those of a graph whenever the graph runs; so MPIX_Prequest_free comes after that
+ * stream    a cudaStream_t of that GPU, of any kind, and capturing or not. Null is the legacy default stream, also in
+ *           programs that are compiled for per-thread default streams: these pass cudaStreamPerThread
+ *
+ * Deadlocks. A wait in a stream delays what comes later in that stream; in the legacy default stream also what comes
+ * later in all streams that synchronise with it. So enqueue what the peer waits for first, as with MPI_Wait. A waiting
+ * kernel is one block of 512 threads; see docs/limitations.md for what must find room beside it.
+ *
+ * Errors, returned by the call: MPI_ERR_REQUEST (null, or not a partitioned request; not exported to a GPU; a receive
+ * where a send is needed; not started, unless the stream is being captured), MPI_ERR_ARG (see below), MPI_ERR_OTHER
+ * (CUDA's, such as a stream of another device; mpix was built without nvcc). Nothing is enqueued then.
+ * Errors in the stream are kept with the request, and raised by the host's completion call, as errors of the device
+ * functions start, pready_range and wait: MPI_ERR_REQUEST (a start before the epoch was waited for; a request that is
+ * not active), MPI_ERR_ARG (a partition that is ready already), MPI_ERR_PENDING (a wait took MPIX_STALL_SECONDS; later
+ * ones for the same epoch do not wait again), and what a completion call reports of a peer that has ended. The stream
+ * goes on after an error.
+ * Thread safety: any number of threads. Memory order: that of the stream; MPIX_Pready_enqueue releases what earlier
+ * work of the stream has written, and work after MPIX_Pwait_enqueue may read what has arrived.
+ */
+
+/** MPI_Start (MPI-4.1, 3.9) in the order of a stream; never waits for the peer. See above. */
+int MPIX_Start_enqueue(MPI_Request request, struct CUstream_st *stream);
+
+/**
+ * MPIX_Start_enqueue for `count` requests, which are exported to one GPU, by one kernel (for each 126 of them).
+ * Errors: as above, and MPI_ERR_ARG (a negative count, a null array), MPI_ERR_REQUEST (different GPUs, or the same
+ * request twice).
+ */
+int MPIX_Startall_enqueue(int count, const MPI_Request array_of_requests[], struct CUstream_st *stream);
+
+/**
+ * MPI_Pready (MPI-4.1, 4.2.1) in the order of a stream: the partition is ready when the work before has ended. Its
+ * bytes are moved as by pready of a block of 512 threads, or of pready_typed if the datatype has gaps
+ * (<mpix/device.cuh>).
+ *
+ * partition  from 0 to partitions - 1; any other is MPI_ERR_ARG
+ */
+int MPIX_Pready_enqueue(int partition, MPI_Request request, struct CUstream_st *stream);
+
+/** The same for `partition_low` to `partition_high`, both included, by one kernel. MPI_ERR_ARG if that is no range. */
+int MPIX_Pready_range_enqueue(int partition_low, int partition_high, MPI_Request request, struct CUstream_st *stream);
+
+/**
+ * MPI_Wait (MPI-4.1, 3.7.3) in the order of a stream: work after it begins when the epoch of the request is over. Does
+ * nothing for a null request, and for one whose epoch is over.
+ *
+ * MPIX_Wait_enqueue is another name for it, and MPIX_Waitall_enqueue for the next one, except on MPI libraries that have
+ * other functions of these names (MPICH 4.1 and later).
+ */
+int MPIX_Pwait_enqueue(MPI_Request request, struct CUstream_st *stream);
+
+/**
+ * MPIX_Pwait_enqueue for `count` requests, which are exported to one GPU, by one kernel (for each 126 of them). Null
+ * requests are allowed. Errors: as for MPIX_Startall_enqueue.
+ */
+int MPIX_Pwaitall_enqueue(int count, const MPI_Request array_of_requests[], struct CUstream_st *stream);
+
+#if !defined(MPICH_NUMVERSION) || MPICH_NUMVERSION < 40100000
+#define MPIX_Wait_enqueue MPIX_Pwait_enqueue
+#define MPIX_Waitall_enqueue MPIX_Pwaitall_enqueue
+#endif
+
+/* ---- Packing of GPU memory --------------------------------------------------------------------- */
 
 /**
  * MPI_Pack (MPI-4.1, 5.2) in the order of a CUDA stream. The call returns at once; the bytes are packed after the work
