@@ -7,8 +7,8 @@
 #include <mpix/impl/pack/tiles.cuh>
 #include <mpix/impl/pack/typed_copy.cuh>
 
+#include "device/enqueue/enqueue.h"
 #include "device/kernels/drain.h"
-#include "device/kernels/enqueue.h"
 #include "device/kernels/launch.h"
 
 namespace mpix::gpu {

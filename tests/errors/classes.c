@@ -360,6 +360,50 @@ static void errors_of_one_class(void) {
     CHECK(error_class == MPI_ERR_COUNT && !ours_told_of(code) && !ours_told_of(error_class));
 }
 
+// Calls that launch kernels on a stream, of requests that no stream can use; and the calls that launch nothing.
+static void in_stream_order(void) {
+    MPIX_Prequest preq = MPIX_PREQUEST_NULL;
+    const MPI_Request nulls[] = {MPI_REQUEST_NULL, MPI_REQUEST_NULL};
+    make_pair();
+    const MPI_Request with_null[] = {MPI_REQUEST_NULL, both[0]}, with_plain[] = {MPI_REQUEST_NULL, plain};
+    for (int exported = 0; exported < 2; ++exported) {
+        const char *const why = exported ? "exported to host threads" : "call MPIX_Prequest_create before MPI_Start";
+        if (exported) OK(MPIX_Prequest_create(both[0], MPI_INFO_NULL, &preq));
+        EXPECT(MPI_ERR_REQUEST, why, MPIX_Start_enqueue(both[0], NULL));
+        EXPECT(MPI_ERR_REQUEST, why, MPIX_Startall_enqueue(1, both, NULL));
+        EXPECT(MPI_ERR_REQUEST, why, MPIX_Pready_enqueue(parts - 1, both[0], NULL));
+        EXPECT(MPI_ERR_REQUEST, why, MPIX_Pready_range_enqueue(0, parts - 1, both[0], NULL));
+        EXPECT(MPI_ERR_REQUEST, why, MPIX_Pwait_enqueue(both[0], NULL));
+        EXPECT(MPI_ERR_REQUEST, "array_of_requests[1]: request is", MPIX_Pwaitall_enqueue(2, with_null, NULL));
+    }
+    OK(MPIX_Prequest_free(&preq));
+    EXPECT(MPI_ERR_REQUEST, "request is MPI_REQUEST_NULL", MPIX_Start_enqueue(MPI_REQUEST_NULL, NULL));
+    EXPECT(MPI_ERR_REQUEST, "request is not a partitioned", MPIX_Start_enqueue(plain, NULL));
+    EXPECT(MPI_ERR_REQUEST, "array_of_requests[0]: request is MPI_REQUEST_NULL", MPIX_Startall_enqueue(2, nulls, NULL));
+    EXPECT(MPI_ERR_ARG, "count is -1", MPIX_Startall_enqueue(-1, both, NULL));
+    EXPECT(MPI_ERR_ARG, "array_of_requests is a null", MPIX_Startall_enqueue(1, NULL, NULL));
+    EXPECT(MPI_ERR_REQUEST, "request is MPI_REQUEST_NULL", MPIX_Pready_enqueue(0, MPI_REQUEST_NULL, NULL));
+    EXPECT(MPI_ERR_REQUEST, "request is a receive", MPIX_Pready_enqueue(0, both[1], NULL));
+    EXPECT(MPI_ERR_ARG, "partition -1", MPIX_Pready_enqueue(-1, both[0], NULL));
+    EXPECT(MPI_ERR_ARG, "partition 8 is not within 0 to 7", MPIX_Pready_enqueue(parts, both[0], NULL));
+    EXPECT(MPI_ERR_REQUEST, "request is not a partitioned", MPIX_Pready_range_enqueue(0, 1, plain, NULL));
+    EXPECT(MPI_ERR_ARG, "partition_low 3 to partition_high 2", MPIX_Pready_range_enqueue(3, 2, both[0], NULL));
+    EXPECT(MPI_ERR_ARG, "partition_high 8", MPIX_Pready_range_enqueue(0, parts, both[0], NULL));
+    EXPECT(MPI_ERR_REQUEST, "request is not a partitioned", MPIX_Pwait_enqueue(plain, NULL));
+    EXPECT(MPI_ERR_REQUEST, "array_of_requests[1]: request is not a", MPIX_Pwaitall_enqueue(2, with_plain, NULL));
+    EXPECT(MPI_ERR_ARG, "count is -2", MPIX_Pwaitall_enqueue(-2, both, NULL));
+    EXPECT(MPI_ERR_ARG, "array_of_requests is a null", MPIX_Pwaitall_enqueue(1, NULL, NULL));
+    OK(MPIX_Startall_enqueue(0, NULL, NULL));
+    OK(MPIX_Pwait_enqueue(MPI_REQUEST_NULL, NULL));
+    OK(MPIX_Pwaitall_enqueue(2, nulls, NULL));
+#ifdef MPIX_Wait_enqueue  // no function of the MPI library's
+    OK(MPIX_Wait_enqueue(MPI_REQUEST_NULL, NULL));
+    OK(MPIX_Waitall_enqueue(0, NULL, NULL));
+#endif
+    run_epoch(1);
+    free_pair();
+}
+
 int main(int argc, char **argv) {
     static const struct test_case cases[] = {
         {"rule 2: no wildcards on Precv_init", 1, no_wildcards},
@@ -370,6 +414,7 @@ int main(int argc, char **argv) {
         {"rule 12: null pointers to statuses", 1, null_statuses},
         {"rule 8: Start, free and cancel of an active request", 1, start_free_cancel},
         {"rule 12: MPIX calls", 1, extensions},
+        {"rule 12: MPIX calls in the order of a stream", 1, in_stream_order},
         {"rule 12: the communicator's error handler", 1, handlers},
         {"the library's own errors", 1, other_errors},
         {"beyond the standard: an error of the library, of the class of ours before", 1, errors_of_one_class},

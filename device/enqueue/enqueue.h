@@ -5,12 +5,12 @@
 //
 // Errors: one sentence for the user, empty for success. Thread safety: any thread may call these functions. The
 // caller's current device is left as it was.
-#ifndef MPIX_DEVICE_KERNELS_ENQUEUE_H
-#define MPIX_DEVICE_KERNELS_ENQUEUE_H
+#ifndef MPIX_DEVICE_ENQUEUE_ENQUEUE_H
+#define MPIX_DEVICE_ENQUEUE_ENQUEUE_H
 
 #include <mpix/mpix.h>
 
-#include "device/kernels/work.h"
+#include <string>
 
 namespace mpix::gpu {
 
@@ -28,12 +28,12 @@ struct partitions_of {
     bool gaps;      // the send buffer has gaps, which are not to be left to the progress engine
 };
 
-outcome enqueue_start(const requests_on &requests, stream_handle order);
-outcome enqueue_wait(const requests_on &requests, stream_handle order);
-outcome enqueue_pready(const partitions_of &send, int device, stream_handle order);
+std::string enqueue_start(const requests_on &requests, CUstream_st *order);
+std::string enqueue_wait(const requests_on &requests, CUstream_st *order);
+std::string enqueue_pready(const partitions_of &send, int device, CUstream_st *order);
 
 // Whether the next kernel in the stream may run now, as far as the host can tell: the stream is not being captured.
-bool may_run_now(int device, stream_handle order);
+bool may_run_now(int device, CUstream_st *order);
 
 // What enqueue.cc asks of the part that only nvcc can compile; a cudaError_t.
 constexpr int most_listed = 126;  // with their number, 1 KiB of a kernel's arguments
@@ -41,13 +41,13 @@ struct request_list {
     int count;
     MPIX_Prequest handles[most_listed];
 };
-int launch_start(const request_list &list, stream_handle order);
-int launch_wait(const request_list &list, stream_handle order);
-int launch_pready(const partitions_of &send, stream_handle order);
+int launch_start(const request_list &list, CUstream_st *order);
+int launch_wait(const request_list &list, CUstream_st *order);
+int launch_pready(const partitions_of &send, CUstream_st *order);
 // Have these kernels loaded on the current device.
 int load_enqueue_kernels();
 #endif
 
 }  // namespace mpix::gpu
 
-#endif  // MPIX_DEVICE_KERNELS_ENQUEUE_H
+#endif  // MPIX_DEVICE_ENQUEUE_ENQUEUE_H

@@ -1,27 +1,22 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "device/kernels/enqueue.h"
+#include "device/enqueue/enqueue.h"
 
 #include <cuda_runtime.h>
 #include <mpix/detail/cuda_host.h>
 
 #include <algorithm>
 
-#include "device/kernels/gpu_pack.h"
-
 namespace mpix::gpu {
 
 #if MPIX_HAVE_NVCC
 namespace {
 
-// Loads the kernels first, which the init call of a request with bytes has done: later, that might wait for kernels that
-// run.
 template <class Launch>
-outcome launch_on(int device, const Launch &launch) {
-    if (outcome problem = load_on(device); !problem.empty()) return problem;
+std::string launch_on(int device, const Launch &launch) {
     const detail::device_scope scope(device);
     const auto error = static_cast<cudaError_t>(launch());
     if (error == cudaSuccess) return {};
-    outcome problem = detail::cuda_error("kernel launch", error);
+    std::string problem = detail::cuda_error("kernel launch", error);
     if (error == cudaErrorInvalidResourceHandle || error == cudaErrorInvalidValue)
         problem +=
             "; stream must be a stream of device " + std::to_string(device) + ", where the request is exported to";
@@ -30,7 +25,7 @@ outcome launch_on(int device, const Launch &launch) {
 
 // Lists that are too long for one kernel's arguments go by several, one after the other.
 template <class Launch>
-outcome launch_lists(const requests_on &requests, const Launch &launch) {
+std::string launch_lists(const requests_on &requests, const Launch &launch) {
     return launch_on(requests.device, [&] {
         int error = cudaSuccess;
         for (int at = 0; at < requests.count && error == cudaSuccess; at += most_listed) {
@@ -44,19 +39,19 @@ outcome launch_lists(const requests_on &requests, const Launch &launch) {
 
 }  // namespace
 
-outcome enqueue_start(const requests_on &requests, stream_handle order) {
+std::string enqueue_start(const requests_on &requests, CUstream_st *order) {
     return launch_lists(requests, [order](const request_list &list) { return launch_start(list, order); });
 }
 
-outcome enqueue_wait(const requests_on &requests, stream_handle order) {
+std::string enqueue_wait(const requests_on &requests, CUstream_st *order) {
     return launch_lists(requests, [order](const request_list &list) { return launch_wait(list, order); });
 }
 
-outcome enqueue_pready(const partitions_of &send, int device, stream_handle order) {
+std::string enqueue_pready(const partitions_of &send, int device, CUstream_st *order) {
     return launch_on(device, [&] { return launch_pready(send, order); });
 }
 
-bool may_run_now(int device, stream_handle order) {
+bool may_run_now(int device, CUstream_st *order) {
     const detail::device_scope scope(device);
     cudaStreamCaptureStatus capture = cudaStreamCaptureStatusNone;
     const cudaError_t error = cudaStreamIsCapturing(order, &capture);

@@ -9,11 +9,12 @@
 #include <string>
 #include <vector>
 
-#include "device/kernels/enqueue.h"
+#include "device/enqueue/enqueue.h"
+#include "device/kernels/gpu_pack.h"
 #include "host/export/device_request.h"
 #include "host/format.h"
 #include "host/mpi/boundary.h"
-#include "host/mpi/request_argument.h"
+#include "host/extensions/request_argument.h"
 #include "host/mpi/symbol.h"
 #include "host/mpi/thread_check.h"
 
@@ -21,7 +22,7 @@ using namespace mpix;
 
 namespace {
 
-using stream_handle = gpu::stream_handle;
+using stream_handle = CUstream_st *;
 
 // A request as kernels of the library know it.
 struct exported {
@@ -51,13 +52,17 @@ status check_started([[maybe_unused]] const request &r, [[maybe_unused]] int dev
 }
 
 #if MPIX_HAVE_NVCC
+// The kernels are loaded in the init call of a request with bytes; later, that might wait for kernels that run.
+status loaded(int device) { return from_sentence(gpu::load_on(device)).of_class(MPI_ERR_OTHER); }
 status launch_pready(const request &r, const exported &send, int low, int high, stream_handle stream) {
+    if (status bad = loaded(send.device); !bad.ok()) return bad;
     return from_sentence(gpu::enqueue_pready({send.handle, low, high, !r.gapless}, send.device, stream))
         .of_class(MPI_ERR_OTHER);
 }
-using enqueue_function = gpu::outcome (*)(const gpu::requests_on &, stream_handle);
+using enqueue_function = std::string (*)(const gpu::requests_on &, stream_handle);
 constexpr enqueue_function start_requests = gpu::enqueue_start, wait_for_requests = gpu::enqueue_wait;
 status launch(enqueue_function enqueue, const std::vector<MPIX_Prequest> &handles, int device, stream_handle stream) {
+    if (status bad = loaded(device); !bad.ok()) return bad;
     return from_sentence(enqueue({device, static_cast<int>(handles.size()), handles.data()}, stream))
         .of_class(MPI_ERR_OTHER);
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // What the kernels of MPIX_*_enqueue do, beyond the public device functions. Host threads run it in tests.
-#ifndef MPIX_DEVICE_KERNELS_STREAM_EPOCHS_CUH
-#define MPIX_DEVICE_KERNELS_STREAM_EPOCHS_CUH
+#ifndef MPIX_DEVICE_ENQUEUE_STREAM_EPOCHS_CUH
+#define MPIX_DEVICE_ENQUEUE_STREAM_EPOCHS_CUH
 
 #include <mpi.h>
 #include <mpix/device.cuh>
@@ -58,4 +58,4 @@ MPIX_FN int wait_for_all_in_order(const Group &group, int n, const MPIX_Prequest
 
 }  // namespace mpix::gpu
 
-#endif  // MPIX_DEVICE_KERNELS_STREAM_EPOCHS_CUH
+#endif  // MPIX_DEVICE_ENQUEUE_STREAM_EPOCHS_CUH

@@ -14,7 +14,7 @@
 #include "host/export/device_request.h"
 #include "host/format.h"
 #include "host/mpi/boundary.h"
-#include "host/mpi/request_argument.h"
+#include "host/extensions/request_argument.h"
 #include "host/mpi/symbol.h"
 #include "host/mpi/thread_check.h"
 #include "host/progress.h"

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // For MPIX_ calls on a request: the argument must be a partitioned one.
-#ifndef MPIX_HOST_MPI_REQUEST_ARGUMENT_H
-#define MPIX_HOST_MPI_REQUEST_ARGUMENT_H
+#ifndef MPIX_HOST_EXTENSIONS_REQUEST_ARGUMENT_H
+#define MPIX_HOST_EXTENSIONS_REQUEST_ARGUMENT_H
 
 #include <mpi.h>
 
@@ -26,4 +26,4 @@ inline int raise_for(const request *r, const char *call, const status &bad) {
 
 }  // namespace mpix
 
-#endif  // MPIX_HOST_MPI_REQUEST_ARGUMENT_H
+#endif  // MPIX_HOST_EXTENSIONS_REQUEST_ARGUMENT_H

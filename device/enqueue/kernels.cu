@@ -4,8 +4,8 @@
 #include <cooperative_groups.h>
 #include <cuda_runtime.h>
 
-#include "device/kernels/enqueue.h"
-#include "device/kernels/stream_epochs.cuh"
+#include "device/enqueue/enqueue.h"
+#include "device/enqueue/stream_epochs.cuh"
 
 namespace mpix::gpu {
 namespace {
@@ -31,17 +31,17 @@ __global__ void __launch_bounds__(threads) make_ready(MPIX_Prequest send, int lo
 
 }  // namespace
 
-int launch_start(const request_list &list, stream_handle order) {
+int launch_start(const request_list &list, CUstream_st *order) {
     start_requests<<<1, threads_to_start, 0, order>>>(list);
     return cudaGetLastError();
 }
 
-int launch_wait(const request_list &list, stream_handle order) {
+int launch_wait(const request_list &list, CUstream_st *order) {
     wait_for_requests<<<1, threads, 0, order>>>(list);
     return cudaGetLastError();
 }
 
-int launch_pready(const partitions_of &send, stream_handle order) {
+int launch_pready(const partitions_of &send, CUstream_st *order) {
     if (send.gaps)
         make_ready<true><<<1, threads, 0, order>>>(send.handle, send.low, send.high);
     else
