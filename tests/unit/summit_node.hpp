@@ -13,7 +13,7 @@
 #include <limits>
 #include <vector>
 
-#include "host/halo/predict.h"
+#include "host/decomposition/predict.h"
 
 namespace summit {
 

@@ -6,7 +6,7 @@
 
 #if !defined __cplusplus || __cplusplus <= 201703L
 #error \
-    "mpix: <mpix/device.cuh> and <mpix/host_group.hpp> need C++20; compile with -std=c++20 (CMake: link mpix::device)"
+    "mpix: <mpix/device.cuh>, <mpix/halo.hpp> and <mpix/host_group.hpp> need C++20; compile with -std=c++20 (CMake: link mpix::device)"
 // No such file exists, so the compiler stops here and prints no further errors.
 #include <compile with -std=c++20>
 #endif

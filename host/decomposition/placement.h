@@ -2,8 +2,8 @@
 //
 // Which box goes to which GPU of a node, as a quadratic assignment problem: boxes that exchange many bytes go to GPUs
 // with a fast link between them. Ties are broken by the numbers, so equal arguments give equal placements.
-#ifndef MPIX_HOST_HALO_PLACEMENT_H
-#define MPIX_HOST_HALO_PLACEMENT_H
+#ifndef MPIX_HOST_DECOMPOSITION_PLACEMENT_H
+#define MPIX_HOST_DECOMPOSITION_PLACEMENT_H
 
 #include <vector>
 
@@ -48,4 +48,4 @@ placement place(const matrix &flow, const matrix &distance);
 
 }  // namespace mpix::halo
 
-#endif  // MPIX_HOST_HALO_PLACEMENT_H
+#endif  // MPIX_HOST_DECOMPOSITION_PLACEMENT_H

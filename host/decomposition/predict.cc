@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "host/halo/predict.h"
+#include "host/decomposition/predict.h"
 
 #include <algorithm>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "host/halo/decompose.h"
+#include "host/decomposition/decompose.h"
 
 #include <algorithm>
 #include <random>

@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // How long an exchange takes on given links, and which decomposition and placement take least.
-#ifndef MPIX_HOST_HALO_PREDICT_H
-#define MPIX_HOST_HALO_PREDICT_H
+#ifndef MPIX_HOST_DECOMPOSITION_PREDICT_H
+#define MPIX_HOST_DECOMPOSITION_PREDICT_H
 
 #include <array>
 #include <optional>
 #include <utility>
 #include <vector>
 
-#include "host/halo/box.h"
-#include "host/halo/decompose.h"
-#include "host/halo/placement.h"
+#include <mpix/halo.hpp>
+
+#include "host/decomposition/decompose.h"
+#include "host/decomposition/placement.h"
 
 namespace mpix::halo {
 
@@ -66,4 +67,4 @@ std::optional<plan> plan_by_time(const index3 &extent, const machine &m, const s
 
 }  // namespace mpix::halo
 
-#endif  // MPIX_HOST_HALO_PREDICT_H
+#endif  // MPIX_HOST_DECOMPOSITION_PREDICT_H

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "host/halo/placement.h"
+#include "host/decomposition/placement.h"
 
 #include <algorithm>
 #include <limits>

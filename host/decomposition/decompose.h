@@ -2,14 +2,14 @@
 //
 // Cutting a domain into boxes, hierarchically: one box for each node, and each of those into one for each of its GPUs
 // (or ranks). All is computed from the arguments alone, in integers, so that all processes come to the same boxes.
-#ifndef MPIX_HOST_HALO_DECOMPOSE_H
-#define MPIX_HOST_HALO_DECOMPOSE_H
+#ifndef MPIX_HOST_DECOMPOSITION_DECOMPOSE_H
+#define MPIX_HOST_DECOMPOSITION_DECOMPOSE_H
 
 #include <array>
 #include <optional>
 #include <vector>
 
-#include "host/halo/box.h"
+#include <mpix/halo.hpp>
 
 namespace mpix::halo {
 
@@ -49,4 +49,4 @@ bool feasible(const decomposition &d, const index3 &shortest);
 
 }  // namespace mpix::halo
 
-#endif  // MPIX_HOST_HALO_DECOMPOSE_H
+#endif  // MPIX_HOST_DECOMPOSITION_DECOMPOSE_H

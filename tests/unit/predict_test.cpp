@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Traffic and predictions, against counting cell by cell and against a simulator of a node.
-#include "host/halo/predict.h"
+#include "host/decomposition/predict.h"
 
 #include <algorithm>
 #include <cstdio>

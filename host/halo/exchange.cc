@@ -1,0 +1,275 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <algorithm>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <mpix/halo.hpp>
+
+#include "host/format.h"
+#include "host/halo/collective.h"
+#include "host/halo/grid_state.h"
+#include "host/halo/layout.h"
+#include "host/halo/message.h"
+#include "host/report.h"
+
+namespace mpix::halo {
+
+// A copy from a rank's own cells to its own ghost cells.
+struct own_copy {
+    runs from, to;
+};
+
+struct exchange_state {
+    exchange_state() = default;
+    exchange_state(const exchange_state &) = delete;
+    exchange_state &operator=(const exchange_state &) = delete;
+    ~exchange_state();
+
+    std::shared_ptr<const grid_state> grid;
+    transfer how = transfer::packed;
+    std::vector<field_view> fields;
+    std::vector<message> receives, sends;
+    std::vector<MPI_Request> requests;         // of the receives, then of the sends
+    std::vector<std::vector<own_copy>> own;    // of each field
+    std::vector<std::vector<std::byte>> room;  // for these
+    box interior;
+    std::vector<box> boundary;
+
+    std::mutex mutex;  // of what follows
+    bool active = false;
+    std::vector<bool> ready;  // fields, in this exchange
+    int unready = 0;          // fields whose bytes have not been sent
+};
+
+namespace {
+
+constexpr const char *where = "mpix::halo::exchange";
+
+MPI_Request *send_requests(exchange_state &x) { return x.requests.data() + x.receives.size(); }
+
+status make_fields(exchange_state &x, const std::vector<field> &fields) {
+    const domain &d = x.grid->domain;
+    for (std::size_t f = 0; f < fields.size(); ++f) {
+        x.fields.emplace_back();
+        const status s = field_view::make(fields[f], d.boxes[x.grid->rank], d.dimensions, x.fields.back());
+        if (!s.ok()) return s.in_context(format("fields[{}].", f));
+    }
+    return {};
+}
+
+std::vector<argument> arguments(const exchange_state &x) {
+    std::vector<argument> all;
+    for (std::size_t f = 0; f < x.fields.size(); ++f) {
+        const std::array<int, directions> &cells = x.fields[f].reach().cells;
+        all.push_back(
+            {format("fields[{}]: value_bytes, layout.components, layout.interleaved", f), x.fields[f].of_cell()});
+        all.push_back({format("fields[{}].reach", f), {cells.begin(), cells.end()}});
+    }
+    return all;
+}
+
+// Of each field, what `receiver` gets from `owner`; of the source cells, or of the ghost cells. Empty if it gets nothing.
+std::vector<std::vector<runs>> parts(const exchange_state &x, int receiver, int owner, box piece::*side) {
+    std::vector<std::vector<runs>> all;
+    bool some = false;
+    for (const field_view &field : x.fields) {
+        all.emplace_back();
+        for (const piece &p : pieces_between(x.grid->domain, receiver, owner, field.reach()))
+            all.back().push_back(field.of(p.*side));
+        some = some || !all.back().empty();
+    }
+    if (!some) all.clear();
+    return all;
+}
+
+void make_messages(exchange_state &x) {
+    const int me = x.grid->rank;
+    for (int peer = 0; peer < x.grid->ranks; ++peer) {
+        if (peer == me) continue;
+        if (auto to = parts(x, me, peer, &piece::ghosts); !to.empty())
+            x.receives.emplace_back(peer, std::move(to), x.how);
+        if (auto from = parts(x, peer, me, &piece::source); !from.empty())
+            x.sends.emplace_back(peer, std::move(from), x.how);
+    }
+    // The longest are sent first.
+    std::vector<std::size_t> order(x.sends.size());
+    for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
+    std::stable_sort(order.begin(), order.end(),
+                     [&](std::size_t a, std::size_t b) { return x.sends[a].bytes() > x.sends[b].bytes(); });
+    std::vector<message> sorted;
+    for (const std::size_t i : order) sorted.push_back(std::move(x.sends[i]));
+    x.sends.swap(sorted);
+
+    for (const message &m : x.receives) x.requests.push_back(m.request_for_receive(x.grid->comm));
+    for (const message &m : x.sends) x.requests.push_back(m.request_for_send(x.grid->comm));
+}
+
+void make_own_copies(exchange_state &x) {
+    const int me = x.grid->rank;
+    for (const field_view &field : x.fields) {
+        x.own.emplace_back();
+        std::int64_t most = 0;
+        for (const piece &p : pieces_between(x.grid->domain, me, me, field.reach())) {
+            x.own.back().push_back({field.of(p.source), field.of(p.ghosts)});
+            most = std::max(most, x.own.back().back().from.total());
+        }
+        x.room.emplace_back(static_cast<std::size_t>(most));
+    }
+}
+
+// On each side of the box, the depth of those ghost cells that somebody owns.
+void find_interior(exchange_state &x) {
+    const domain &d = x.grid->domain;
+    const box &local = d.boxes[x.grid->rank];
+    std::array<index3, 2> depth{};
+    for (const field_view &field : x.fields)
+        for (int owner = 0; owner < x.grid->ranks; ++owner)
+            for (const piece &p : pieces_between(d, x.grid->rank, owner, field.reach()))
+                for (int a = 0; a < 3; ++a)
+                    if (const int step = direction(p.direction)[a]; step != 0) {
+                        std::int64_t &there = depth[step > 0][a];
+                        there = std::max<std::int64_t>(there, field.reach().cells[p.direction]);
+                    }
+    x.interior = shrunk(local, depth);
+    x.boundary = around(local, x.interior);
+}
+
+void wait_for_all(int count, MPI_Request *requests) {
+    if (count == 0) return;
+    std::vector<MPI_Status> statuses(static_cast<std::size_t>(count));
+    const int code = MPI_Waitall(count, requests, statuses.data());
+    if (code == MPI_ERR_IN_STATUS)
+        for (const MPI_Status &s : statuses)
+            if (s.MPI_ERROR != MPI_ERR_PENDING) demand(s.MPI_ERROR, "MPI_Waitall");
+    demand(code, "MPI_Waitall");
+}
+
+error wrong_state(const char *function, const std::string &what) {
+    return {MPI_ERR_REQUEST, format("{}::{}: {}", where, function, what)};
+}
+
+}  // namespace
+
+exchange::exchange(const grid &g, const std::vector<field> &fields, const exchange_options &options)
+    : state_(std::make_unique<exchange_state>()) {
+    exchange_state &x = *state_;
+    x.grid = g.state_;
+    x.how = options.transfer;
+    const MPI_Comm comm = x.grid->comm;
+    throw_if_any_failed(comm, where, make_fields(x, fields));
+    throw_if_any_failed(comm, where,
+                        same_as_rank_0(comm, {{"the number of fields", {static_cast<std::int64_t>(fields.size())}},
+                                              {"options.transfer", {static_cast<std::int64_t>(x.how)}}}));
+    throw_if_any_failed(comm, where, same_as_rank_0(comm, arguments(x)));
+    x.ready.resize(fields.size());
+    find_interior(x);
+    make_own_copies(x);
+    status s;
+    try {
+        make_messages(x);
+    } catch (const error &e) {
+        s = failure(e.error_class(), e.what());
+    }
+    throw_if_any_failed(comm, where, s);
+}
+
+exchange_state::~exchange_state() {
+    int finalized = 0;
+    MPI_Finalized(&finalized);
+    for (MPI_Request &request : requests)
+        if (!finalized) MPI_Request_free(&request);
+}
+
+exchange::~exchange() {
+    if (!state_ || !active()) return;
+    say("mpix::halo::exchange: destroyed while active; finish() it first. Its memory is kept");
+    static_cast<void>(state_.release());
+}
+
+exchange::exchange(exchange &&) noexcept = default;
+
+exchange &exchange::operator=(exchange &&other) noexcept {
+    std::swap(state_, other.state_);
+    return *this;
+}
+
+bool exchange::active() const {
+    const std::lock_guard lock(state_->mutex);
+    return state_->active;
+}
+
+void exchange::begin() {
+    exchange_state &x = *state_;
+    {
+        const std::lock_guard lock(x.mutex);
+        if (x.active) throw wrong_state("begin", "it is active; finish() it first");
+        x.active = true;
+        x.ready.assign(x.ready.size(), false);
+        x.unready = static_cast<int>(x.ready.size());
+    }
+    // Open MPI refuses an empty array without an address.
+    if (!x.requests.empty())
+        demand(MPI_Startall(static_cast<int>(x.requests.size()), x.requests.data()), "MPI_Startall");
+}
+
+void exchange::ready(int field) {
+    exchange_state &x = *state_;
+    {
+        const std::lock_guard lock(x.mutex);
+        if (!x.active) throw wrong_state("ready", "it is not active; begin() first");
+        if (field < 0 || field >= static_cast<int>(x.ready.size()))
+            throw error(MPI_ERR_ARG, format("{}::ready: field is {}; there are {}", where, field, x.ready.size()));
+        if (x.ready[field]) throw wrong_state("ready", format("field {} is ready already", field));
+        x.ready[field] = true;
+    }
+    if (x.how == transfer::packed)
+        for (std::size_t i = 0; i < x.sends.size(); ++i) x.sends[i].send(field, send_requests(x)[i]);
+    for (const own_copy &c : x.own[field]) copy(c.from, c.to, x.room[field].data());
+
+    // The mutex orders the other fields' cells, which other threads may have written, before their message.
+    const std::lock_guard lock(x.mutex);
+    if (--x.unready == 0 && x.how == transfer::datatype)
+        for (std::size_t i = 0; i < x.sends.size(); ++i) demand(MPI_Pready(0, send_requests(x)[i]), "MPI_Pready");
+}
+
+void exchange::start() {
+    begin();
+    for (int f = 0; f < static_cast<int>(state_->fields.size()); ++f) ready(f);
+}
+
+void exchange::finish() {
+    exchange_state &x = *state_;
+    {
+        const std::lock_guard lock(x.mutex);
+        if (!x.active) throw wrong_state("finish", "it is not active; start() first");
+        if (x.unready > 0)
+            throw wrong_state("finish", format("field {} is not ready",
+                                               std::find(x.ready.begin(), x.ready.end(), false) - x.ready.begin()));
+    }
+    const int receives = static_cast<int>(x.receives.size());
+    if (x.how == transfer::packed)
+        for (int i = 0; i < receives; ++i) {
+            int which = MPI_UNDEFINED;
+            demand(MPI_Waitany(receives, x.requests.data(), &which, MPI_STATUS_IGNORE), "MPI_Waitany");
+            x.receives[which].unpack();
+        }
+    else
+        wait_for_all(receives, x.requests.data());
+    wait_for_all(static_cast<int>(x.sends.size()), send_requests(x));
+    const std::lock_guard lock(x.mutex);
+    x.active = false;
+}
+
+const box &exchange::interior() const { return state_->interior; }
+const std::vector<box> &exchange::boundary() const { return state_->boundary; }
+int exchange::messages_sent() const { return static_cast<int>(state_->sends.size()); }
+
+std::int64_t exchange::bytes_sent() const {
+    std::int64_t bytes = 0;
+    for (const message &m : state_->sends) bytes += m.bytes();
+    return bytes;
+}
+
+}  // namespace mpix::halo

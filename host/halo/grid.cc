@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <algorithm>
+#include <iterator>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <mpix/halo.hpp>
+
+#include "host/format.h"
+#include "host/halo/collective.h"
+#include "host/decomposition/decompose.h"
+#include "host/halo/grid_state.h"
+#include "host/decomposition/predict.h"
+
+namespace mpix::halo {
+namespace {
+
+constexpr const char *where = "mpix::halo::grid";
+
+constexpr std::int64_t most_cells = std::int64_t{1} << 60;
+
+status check_extent(const std::vector<std::int64_t> &extent) {
+    if (extent.empty() || extent.size() > 3)
+        return failure(MPI_ERR_DIMS, format("extent has {} axes; it has 1 to 3", extent.size()));
+    std::int64_t cells = 1;
+    for (std::size_t a = 0; a < extent.size(); ++a) {
+        if (extent[a] < 1) return failure(MPI_ERR_DIMS, format("extent[{}] is {}; it is at least 1", a, extent[a]));
+        if (extent[a] > most_cells / cells) return failure(MPI_ERR_DIMS, "extent: more than 2^60 cells");
+        cells *= extent[a];
+    }
+    return {};
+}
+
+status check_options(const grid_options &o, int dimensions) {
+    for (int a = 0; a < 3; ++a) {
+        if (o.shortest[a] < 1)
+            return failure(MPI_ERR_ARG, format("options.shortest[{}] is {}; it is at least 1", a, o.shortest[a]));
+        if (a >= dimensions && (o.periodic[a] || o.shortest[a] != 1))
+            return failure(MPI_ERR_ARG, format("options.{}[{}]: the domain has {} axes",
+                                               o.periodic[a] ? "periodic" : "shortest", a, dimensions));
+    }
+    for (const double bandwidth : o.links.within_node)
+        if (!(bandwidth > 0)) return failure(MPI_ERR_ARG, "options.links.within_node: a bandwidth that is not above 0");
+    for (const int depth : o.typical_radius.cells)
+        if (depth < 0) return failure(MPI_ERR_ARG, format("options.typical_radius has {}; it is at least 0", depth));
+    return {};
+}
+
+void append(std::vector<std::int64_t> &to, const index3 &values) { to.insert(to.end(), values.begin(), values.end()); }
+
+std::vector<argument> arguments(const std::vector<std::int64_t> &extent, const grid_options &o) {
+    std::vector<std::int64_t> periodic(o.periodic.begin(), o.periodic.end()), boxes, shortest;
+    append(shortest, o.shortest);
+    for (const box &b : o.boxes) append(boxes, b.lo), append(boxes, b.hi);
+    // As integers, to be compared; a unit is more than enough.
+    std::vector<std::int64_t> links{static_cast<std::int64_t>(o.links.network),
+                                    static_cast<std::int64_t>(o.typical_bytes_per_cell)};
+    for (const double bandwidth : o.links.within_node) links.push_back(static_cast<std::int64_t>(bandwidth));
+    for (const int depth : o.typical_radius.cells) links.push_back(depth);
+    return {{"extent", extent},
+            {"options.periodic", periodic},
+            {"options.boxes", boxes},
+            {"options.shortest", shortest},
+            {"options.links or typical_radius", links}};
+}
+
+// The ranks of each node, both in the order of ranks. Collective.
+std::vector<std::vector<int>> nodes_of(const grid_state &g) {
+    MPI_Comm node = MPI_COMM_NULL;
+    demand(MPI_Comm_split_type(g.comm, MPI_COMM_TYPE_SHARED, g.rank, MPI_INFO_NULL, &node), "MPI_Comm_split_type");
+    int lowest = g.rank;
+    const int code = MPI_Bcast(&lowest, 1, MPI_INT, 0, node);
+    MPI_Comm_free(&node);
+    demand(code, "MPI_Bcast");
+    std::vector<int> all(static_cast<std::size_t>(g.ranks));
+    demand(MPI_Allgather(&lowest, 1, MPI_INT, all.data(), 1, MPI_INT, g.comm), "MPI_Allgather");
+    std::vector<std::vector<int>> nodes, by_lowest(all.size());
+    for (int r = 0; r < g.ranks; ++r) by_lowest[all[r]].push_back(r);
+    std::copy_if(by_lowest.begin(), by_lowest.end(), std::back_inserter(nodes),
+                 [](const auto &n) { return !n.empty(); });
+    return nodes;
+}
+
+// The boxes of all ranks.
+status compute_boxes(grid_state &g, const grid_options &o) {
+    std::vector<std::vector<int>> nodes = nodes_of(g);
+    const bool alike =
+        std::all_of(nodes.begin(), nodes.end(), [&](const auto &n) { return n.size() == nodes[0].size(); });
+    if (!alike) {  // one level, in which a node's ranks still follow each other
+        for (std::size_t n = 1; n < nodes.size(); ++n)
+            nodes[0].insert(nodes[0].end(), nodes[n].begin(), nodes[n].end());
+        nodes.resize(1);
+    }
+    const int per_node = static_cast<int>(nodes[0].size()), count = static_cast<int>(nodes.size());
+    std::optional<plan> chosen;
+    if (const std::vector<double> &within = o.links.within_node; !within.empty()) {
+        if (!alike) return failure(MPI_ERR_ARG, "options.links: nodes have different numbers of ranks; leave it empty");
+        if (within.size() != static_cast<std::size_t>(per_node) * per_node)
+            return failure(MPI_ERR_ARG, format("options.links.within_node has {} entries; {} ranks of a node need {}",
+                                               within.size(), per_node, per_node * per_node));
+        if (count > 1 && !(o.links.network > 0))
+            return failure(MPI_ERR_ARG, "options.links.network is not above 0, and there are several nodes");
+        machine m{.nodes = count, .bandwidth = matrix(per_node), .network = o.links.network};
+        for (int i = 0; i < per_node; ++i)
+            for (int j = 0; j < per_node; ++j) m.bandwidth(i, j) = within[static_cast<std::size_t>(i) * per_node + j];
+        chosen = plan_by_time(g.domain.extent, m, {o.typical_radius, o.typical_bytes_per_cell, g.domain.periodic},
+                              o.shortest);
+    } else if (const auto d = decompose(g.domain.extent, count, per_node, o.shortest)) {
+        chosen = plan{*d, trivial_placement(per_node)};
+    }
+    const index3 &e = g.domain.extent;
+    if (!chosen)
+        return failure(MPI_ERR_ARG,
+                       format("{} x {} x {} cells cannot be cut into {} boxes (options.shortest: {} x {} x {}); use "
+                              "fewer ranks, or give options.boxes",
+                              e[0], e[1], e[2], g.ranks, o.shortest[0], o.shortest[1], o.shortest[2]));
+    for (int node = 0; node < count; ++node)
+        for (int i = 0; i < per_node; ++i)
+            g.domain.boxes[nodes[node][chosen->gpu_of[i]]] = chosen->boxes.at(node * per_node + i);
+    return {};
+}
+
+}  // namespace
+
+grid_state::~grid_state() {
+    int finalized = 0;
+    MPI_Finalized(&finalized);
+    if (comm != MPI_COMM_NULL && !finalized) MPI_Comm_free(&comm);
+}
+
+grid::grid(MPI_Comm comm, const std::vector<std::int64_t> &extent, const grid_options &options) {
+    int initialized = 0, finalized = 0, inter = 0;
+    MPI_Initialized(&initialized);
+    MPI_Finalized(&finalized);
+    if (!initialized || finalized)
+        throw error(MPI_ERR_OTHER, format("{}: call it between MPI_Init and MPI_Finalize", where));
+    if (comm == MPI_COMM_NULL) throw error(MPI_ERR_COMM, format("{}: comm is MPI_COMM_NULL", where));
+    demand(MPI_Comm_test_inter(comm, &inter), "MPI_Comm_test_inter");
+    if (inter) throw error(MPI_ERR_COMM, format("{}: comm is an intercommunicator", where));
+
+    const auto g = std::make_shared<grid_state>();
+    demand(MPI_Comm_dup(comm, &g->comm), "MPI_Comm_dup");
+    demand(MPI_Comm_set_errhandler(g->comm, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
+    demand(MPI_Comm_rank(g->comm, &g->rank), "MPI_Comm_rank");
+    demand(MPI_Comm_size(g->comm, &g->ranks), "MPI_Comm_size");
+
+    status s = check_extent(extent);
+    if (s.ok()) s = check_options(options, static_cast<int>(extent.size()));
+    throw_if_any_failed(g->comm, where, s);
+    throw_if_any_failed(g->comm, where, same_as_rank_0(g->comm, arguments(extent, options)));
+
+    domain &d = g->domain;
+    d.dimensions = static_cast<int>(extent.size());
+    std::copy(extent.begin(), extent.end(), d.extent.begin());
+    d.periodic = options.periodic;
+    d.boxes = options.boxes;
+    if (options.boxes.empty()) {
+        d.boxes.resize(static_cast<std::size_t>(g->ranks));
+        s = compute_boxes(*g, options);
+    } else if (options.boxes.size() != static_cast<std::size_t>(g->ranks)) {
+        s = failure(MPI_ERR_ARG, format("options.boxes has {} boxes; there are {} ranks", d.boxes.size(), g->ranks));
+    } else if (const std::string why = why_not_a_cover(d); !why.empty()) {
+        s = failure(MPI_ERR_ARG, format("options.boxes do not cover the domain once: {}", why));
+    }
+    throw_if_any_failed(g->comm, where, s);
+    state_ = g;
+}
+
+int grid::dimensions() const { return state_->domain.dimensions; }
+const index3 &grid::extent() const { return state_->domain.extent; }
+const std::array<bool, 3> &grid::periodic() const { return state_->domain.periodic; }
+int grid::rank() const { return state_->rank; }
+int grid::ranks() const { return state_->ranks; }
+const box &grid::local() const { return state_->domain.boxes[state_->rank]; }
+
+const box &grid::box_of(int rank) const {
+    if (rank < 0 || rank >= state_->ranks)
+        throw error(MPI_ERR_RANK, format("mpix::halo::grid::box_of: rank is {}; there are {}", rank, state_->ranks));
+    return state_->domain.boxes[rank];
+}
+
+int grid::owner(const index3 &cell) const {
+    const box one{cell, {cell[0] + 1, cell[1] + 1, cell[2] + 1}};
+    for (int r = 0; r < state_->ranks; ++r)
+        if (!intersection(state_->domain.boxes[r], one).empty()) return r;
+    throw error(MPI_ERR_ARG,
+                format("mpix::halo::grid::owner: [{}, {}, {}] is not in the domain", cell[0], cell[1], cell[2]));
+}
+
+}  // namespace mpix::halo

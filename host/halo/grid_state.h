@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// What the copies of a grid share, and its exchanges keep.
+#ifndef MPIX_HOST_HALO_GRID_STATE_H
+#define MPIX_HOST_HALO_GRID_STATE_H
+
+#include <mpi.h>
+
+#include "host/halo/neighbours.h"
+
+namespace mpix::halo {
+
+struct grid_state {
+    grid_state() = default;
+    grid_state(const grid_state &) = delete;
+    grid_state &operator=(const grid_state &) = delete;
+    ~grid_state();
+
+    MPI_Comm comm = MPI_COMM_NULL;  // ours, returns errors
+    int rank = 0, ranks = 1;
+    halo::domain domain;
+};
+
+}  // namespace mpix::halo
+
+#endif  // MPIX_HOST_HALO_GRID_STATE_H

@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "host/halo/layout.h"
+
+#include <algorithm>
+#include <cstring>
+#include <type_traits>
+
+#include "host/format.h"
+
+namespace mpix::halo {
+namespace {
+
+constexpr std::int64_t most_bytes = std::int64_t{1} << 60;  // of a partitioned message
+
+// a * b, or most_bytes + 1 if it is more than most_bytes.
+std::int64_t bounded(std::int64_t a, std::int64_t b) { return b != 0 && a > most_bytes / b ? most_bytes + 1 : a * b; }
+
+// Calls `each` with the address of each run, in order.
+template <class Each>
+void for_each_run(const runs &r, Each each) {
+    for (std::int64_t k = 0; k < r.count[2]; ++k)
+        for (std::int64_t j = 0; j < r.count[1]; ++j) {
+            std::byte *at = r.first + k * r.stride[2] + j * r.stride[1];
+            for (std::int64_t i = 0; i < r.count[0]; ++i, at += r.stride[0]) each(at);
+        }
+}
+
+// Calls `how` with the length of a run, as a constant where it is a usual one: a memcpy of that is no call.
+template <class How>
+void with_length(std::int64_t bytes, How how) {
+    switch (bytes) {
+        case 4:
+            return how(std::integral_constant<std::size_t, 4>{});
+        case 8:
+            return how(std::integral_constant<std::size_t, 8>{});
+        case 12:
+            return how(std::integral_constant<std::size_t, 12>{});
+        case 16:
+            return how(std::integral_constant<std::size_t, 16>{});
+        case 24:
+            return how(std::integral_constant<std::size_t, 24>{});
+        case 32:
+            return how(std::integral_constant<std::size_t, 32>{});
+        default:
+            return how(static_cast<std::size_t>(bytes));
+    }
+}
+
+// "+x", "-x+y"
+std::string direction_name(int number) {
+    std::string name;
+    for (int a = 0; a < 3; ++a)
+        if (const int step = direction(number)[a]; step != 0) name += {step < 0 ? '-' : '+', "xyz"[a]};
+    return name;
+}
+
+}  // namespace
+
+std::int64_t gather(const runs &from, std::byte *to) {
+    with_length(from.bytes, [&](auto length) {
+        for_each_run(from, [&](const std::byte *at) {
+            std::memcpy(to, at, length);
+            to += length;
+        });
+    });
+    return from.total();
+}
+
+std::int64_t scatter(const std::byte *from, const runs &to) {
+    with_length(to.bytes, [&](auto length) {
+        for_each_run(to, [&](std::byte *at) {
+            std::memcpy(at, from, length);
+            from += length;
+        });
+    });
+    return to.total();
+}
+
+void copy(const runs &from, const runs &to, std::byte *room) {
+    gather(from, room);
+    scatter(room, to);
+}
+
+status field_view::make(const field &f, const box &local, int dimensions, field_view &made) {
+    const field_layout &l = f.layout;
+    if (f.value_bytes < 1 || f.value_bytes > static_cast<std::size_t>(most_bytes))
+        return failure(MPI_ERR_ARG, format("value_bytes is {}; it is at least 1", f.value_bytes));
+    if (l.components < 1)
+        return failure(MPI_ERR_ARG, format("layout.components is {}; it is at least 1", l.components));
+
+    index3 below{}, above{};  // what the radius needs
+    for (int number = 0; number < directions; ++number) {
+        const std::array<int, 3> step = direction(number);
+        bool exists = number != no_direction;
+        for (int a = dimensions; a < 3; ++a) exists = exists && step[a] == 0;
+        if (!exists) continue;
+        const int depth = made.reach_.cells[number] = f.reach.cells[number];
+        if (depth < 0)
+            return failure(MPI_ERR_ARG,
+                           format("reach is {} in direction {}; it is at least 0", depth, direction_name(number)));
+        for (int a = 0; a < 3; ++a) {
+            if (step[a] < 0) below[a] = std::max<std::int64_t>(below[a], depth);
+            if (step[a] > 0) above[a] = std::max<std::int64_t>(above[a], depth);
+        }
+    }
+    const auto settled = [](const index3 &given, index3 &needed, const char *name) -> status {
+        for (int a = 0; a < 3; ++a) {
+            if (given[a] == -1) continue;
+            if (given[a] < needed[a] || given[a] > most_bytes)
+                return failure(MPI_ERR_ARG, format("layout.{}[{}] is {}; the radius needs {} cells there", name, a,
+                                                   given[a], needed[a]));
+            needed[a] = given[a];
+        }
+        return {};
+    };
+    if (status s = settled(l.below, below, "below"); !s.ok()) return s;
+    if (status s = settled(l.above, above, "above"); !s.ok()) return s;
+
+    index3 cells{};  // allocated
+    for (int a = 0; a < 3; ++a) {
+        cells[a] = local.size()[a] + below[a] + above[a];
+        made.origin_[a] = local.lo[a] - below[a];
+    }
+    made.value_ = static_cast<std::int64_t>(f.value_bytes);
+    made.components_ = l.components;
+    made.interleaved_ = l.interleaved;
+    // Each distance is at least what lies between.
+    const auto distance = [](std::size_t given, std::int64_t least, const char *name, std::int64_t &is) -> status {
+        if (least > most_bytes || given > static_cast<std::size_t>(most_bytes))
+            return failure(MPI_ERR_COUNT, format("layout.{}: more than 2^60 bytes", name));
+        is = given == 0 ? least : static_cast<std::int64_t>(given);
+        if (is >= least) return {};
+        return failure(MPI_ERR_ARG, format("layout.{} is {}; its cells take {} bytes", name, given, least));
+    };
+    const std::int64_t cell = bounded(made.value_, l.interleaved ? l.components : 1);
+    if (status s = distance(l.row_bytes, bounded(cell, cells[0]), "row_bytes", made.row_); !s.ok()) return s;
+    if (status s = distance(l.plane_bytes, bounded(made.row_, cells[1]), "plane_bytes", made.plane_); !s.ok()) return s;
+    if (status s = distance(l.component_bytes, bounded(made.plane_, cells[2]), "component_bytes", made.component_);
+        !s.ok())
+        return s;
+    if (bounded(made.component_, l.interleaved ? 1 : l.components) > most_bytes)
+        return failure(MPI_ERR_COUNT, "layout: more than 2^60 bytes");
+    made.data_ = static_cast<std::byte *>(f.data);
+    if (made.data_ == nullptr && !local.empty()) return failure(MPI_ERR_BUFFER, "data is null");
+    return {};
+}
+
+runs field_view::of(const box &part) const {
+    const std::int64_t cell = interleaved_ ? value_ * components_ : value_;
+    const index3 size = part.size();
+    runs r;
+    r.first = data_ + (part.lo[0] - origin_[0]) * cell + (part.lo[1] - origin_[1]) * row_ +
+              (part.lo[2] - origin_[2]) * plane_;
+    r.bytes = size[0] * cell;
+    r.count = {size[1], size[2], interleaved_ ? 1 : components_};
+    r.stride = {row_, plane_, component_};
+    // What lies together becomes one run.
+    for (int loops = 3; loops > 0 && (r.count[0] == 1 || r.stride[0] == r.bytes); --loops) {
+        r.bytes *= r.count[0];
+        r.count = {r.count[1], r.count[2], 1};
+        r.stride = {r.stride[1], r.stride[2], 0};
+    }
+    return r;
+}
+
+}  // namespace mpix::halo

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Where the cells of a field are in memory, and copies of boxes of them.
+#ifndef MPIX_HOST_HALO_LAYOUT_H
+#define MPIX_HOST_HALO_LAYOUT_H
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include <mpix/halo.hpp>
+
+#include "transport/status.h"
+
+namespace mpix::halo {
+
+// Pieces of memory of equal length at regular distances: [2] is the outermost loop.
+struct runs {
+    std::byte *first = nullptr;
+    std::int64_t bytes = 0;  // of each
+    std::array<std::int64_t, 3> count{1, 1, 1}, stride{};
+
+    std::int64_t total() const { return bytes * count[0] * count[1] * count[2]; }
+};
+
+// Both return how many bytes there are.
+std::int64_t gather(const runs &from, std::byte *to);
+std::int64_t scatter(const std::byte *from, const runs &to);
+// From one to the other, which hold equally many bytes. They do not overlap. `room` is memory for all of them.
+void copy(const runs &from, const runs &to, std::byte *room);
+
+class field_view {
+public:
+    // A failure names the member of the field that is wrong.
+    static status make(const field &f, const box &local, int dimensions, field_view &made);
+
+    // All components of the cells of `part`, which lies within the allocation.
+    runs of(const box &part) const;
+    // In directions of the grid's dimensions only.
+    const radius &reach() const { return reach_; }
+    // What the order of a cell's bytes in a message depends on.
+    std::vector<std::int64_t> of_cell() const { return {value_, components_, interleaved_}; }
+
+private:
+    std::byte *data_ = nullptr;
+    index3 origin_{};  // the first cell
+    std::int64_t value_ = 1, components_ = 1;
+    bool interleaved_ = false;
+    std::int64_t row_ = 0, plane_ = 0, component_ = 0;  // distances in bytes
+    radius reach_{};
+};
+
+}  // namespace mpix::halo
+
+#endif  // MPIX_HOST_HALO_LAYOUT_H

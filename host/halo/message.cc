@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "host/halo/message.h"
+
+#include <climits>
+#include <utility>
+
+#include <mpix/mpix.h>
+
+#include "host/halo/collective.h"
+
+namespace mpix::halo {
+namespace {
+
+// Exchanges are constructed in one order on all ranks, and MPI matches in the order of the init calls.
+constexpr int tag = 0;
+
+int as_count(std::int64_t n) {
+    if (n > INT_MAX)
+        throw error(MPI_ERR_COUNT,
+                    "mpix::halo::exchange: more than 2^31 bytes or rows of a field in one message; use "
+                    "transfer::packed");
+    return static_cast<int>(n);
+}
+
+// Replaces `type`, which it frees.
+void wrap(MPI_Datatype &type, std::int64_t count, std::int64_t stride) {
+    if (count == 1) return;
+    MPI_Datatype wrapped = MPI_DATATYPE_NULL;
+    const int code = MPI_Type_create_hvector(as_count(count), 1, static_cast<MPI_Aint>(stride), type, &wrapped);
+    MPI_Type_free(&type);
+    demand(code, "MPI_Type_create_hvector");
+    type = wrapped;
+}
+
+// All of them, relative to the first.
+MPI_Datatype type_of(const std::vector<std::vector<runs>> &parts) {
+    std::vector<MPI_Datatype> types;
+    std::vector<MPI_Aint> at;
+    for (const std::vector<runs> &field : parts)
+        for (const runs &r : field) {
+            MPI_Datatype type = MPI_DATATYPE_NULL;
+            demand(MPI_Type_contiguous(as_count(r.bytes), MPI_BYTE, &type), "MPI_Type_contiguous");
+            for (int loop = 0; loop < 3; ++loop) wrap(type, r.count[loop], r.stride[loop]);
+            types.push_back(type);
+            MPI_Aint address = 0;
+            demand(MPI_Get_address(r.first, &address), "MPI_Get_address");
+            at.push_back(address);
+        }
+    const MPI_Aint first = at.front();
+    for (MPI_Aint &address : at) address -= first;
+    const std::vector<int> ones(types.size(), 1);
+    MPI_Datatype all = MPI_DATATYPE_NULL;
+    demand(MPI_Type_create_struct(as_count(static_cast<std::int64_t>(types.size())), ones.data(), at.data(),
+                                  types.data(), &all),
+           "MPI_Type_create_struct");
+    for (MPI_Datatype &type : types) MPI_Type_free(&type);
+    demand(MPI_Type_commit(&all), "MPI_Type_commit");
+    return all;
+}
+
+const runs &first_of(const std::vector<std::vector<runs>> &parts) {
+    std::size_t f = 0;
+    while (parts[f].empty()) ++f;
+    return parts[f].front();
+}
+
+}  // namespace
+
+message::message(int peer, std::vector<std::vector<runs>> parts, transfer how) : peer_(peer), parts_(std::move(parts)) {
+    std::vector<std::int64_t> field_bytes;
+    for (const std::vector<runs> &field : parts_) {
+        field_bytes.push_back(0);
+        for (const runs &r : field) field_bytes.back() += r.total();
+        bytes_ += field_bytes.back();
+    }
+    if (how == transfer::datatype) {
+        type_ = type_of(parts_);
+        return;
+    }
+    cut_ = choose_partitions(field_bytes);
+    // Padding is sent, too.
+    packed_ = std::make_unique<std::byte[]>(static_cast<std::size_t>(cut_.bytes * cut_.count()));
+}
+
+message::message(message &&other) noexcept
+    : peer_(other.peer_),
+      parts_(std::move(other.parts_)),
+      bytes_(other.bytes_),
+      cut_(std::move(other.cut_)),
+      packed_(std::move(other.packed_)),
+      type_(std::exchange(other.type_, MPI_DATATYPE_NULL)) {}
+
+message::~message() {
+    int finalized = 0;
+    MPI_Finalized(&finalized);
+    if (type_ != MPI_DATATYPE_NULL && !finalized) MPI_Type_free(&type_);
+}
+
+MPI_Request message::request_for_send(MPI_Comm comm) const {
+    MPI_Request request = MPI_REQUEST_NULL;
+    if (packed_)
+        demand(MPI_Psend_init(packed_.get(), cut_.count(), cut_.bytes, MPI_BYTE, peer_, tag, comm, MPI_INFO_NULL,
+                              &request),
+               "MPI_Psend_init");
+    else
+        demand(MPI_Psend_init(first_of(parts_).first, 1, 1, type_, peer_, tag, comm, MPI_INFO_NULL, &request),
+               "MPI_Psend_init");
+    return request;
+}
+
+MPI_Request message::request_for_receive(MPI_Comm comm) const {
+    MPI_Request request = MPI_REQUEST_NULL;
+    if (packed_)
+        demand(MPI_Precv_init(packed_.get(), cut_.count(), cut_.bytes, MPI_BYTE, peer_, tag, comm, MPI_INFO_NULL,
+                              &request),
+               "MPI_Precv_init");
+    else
+        demand(MPI_Precv_init(first_of(parts_).first, 1, 1, type_, peer_, tag, comm, MPI_INFO_NULL, &request),
+               "MPI_Precv_init");
+    return request;
+}
+
+void message::send(int field, MPI_Request request) const {
+    if (parts_[field].empty()) return;
+    std::byte *to = packed_.get() + cut_.offset(field);
+    for (const runs &r : parts_[field]) to += gather(r, to);
+    demand(MPI_Pready_range(cut_.first[field], cut_.first[field + 1] - 1, request), "MPI_Pready_range");
+}
+
+void message::unpack() const {
+    for (std::size_t f = 0; f < parts_.size(); ++f) {
+        const std::byte *from = packed_.get() + cut_.offset(static_cast<int>(f));
+        for (const runs &r : parts_[f]) from += scatter(from, r);
+    }
+}
+
+}  // namespace mpix::halo

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// The message between two ranks in an exchange: the parts of all fields that one owns, and the other has as ghost cells.
+#ifndef MPIX_HOST_HALO_MESSAGE_H
+#define MPIX_HOST_HALO_MESSAGE_H
+
+#include <mpi.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include <mpix/halo.hpp>
+
+#include "host/halo/layout.h"
+#include "host/halo/partitions.h"
+
+namespace mpix::halo {
+
+class message {
+public:
+    // `parts`: of each field, what is sent, or where it is received.
+    message(int peer, std::vector<std::vector<runs>> parts, transfer how);
+    ~message();
+    message(message &&other) noexcept;
+    message &operator=(message &&) = delete;
+
+    int peer() const { return peer_; }
+    std::int64_t bytes() const { return bytes_; }  // without padding
+    MPI_Request request_for_send(MPI_Comm comm) const;
+    MPI_Request request_for_receive(MPI_Comm comm) const;
+
+    // Of transfer::packed. Send a field, by its partitions of the active request; or unpack all fields.
+    void send(int field, MPI_Request request) const;
+    void unpack() const;
+
+private:
+    int peer_;
+    std::vector<std::vector<runs>> parts_;
+    std::int64_t bytes_ = 0;
+    partitions cut_;
+    std::unique_ptr<std::byte[]> packed_;    // with packed
+    MPI_Datatype type_ = MPI_DATATYPE_NULL;  // with datatype: of all parts, relative to the first one
+};
+
+}  // namespace mpix::halo
+
+#endif  // MPIX_HOST_HALO_MESSAGE_H

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "host/halo/neighbours.h"
+
+#include <algorithm>
+#include <string>
+
+#include "host/format.h"
+
+namespace mpix::halo {
+namespace {
+
+std::int64_t floor_divide(std::int64_t a, std::int64_t b) { return a >= 0 ? a / b : -((b - 1 - a) / b); }
+
+std::string shown(const box &b) {
+    return format("[{}, {}, {}] to [{}, {}, {}]", b.lo[0], b.lo[1], b.lo[2], b.hi[0], b.hi[1], b.hi[2]);
+}
+
+}  // namespace
+
+box intersection(const box &a, const box &b) {
+    box both;
+    for (int axis = 0; axis < 3; ++axis) {
+        both.lo[axis] = std::max(a.lo[axis], b.lo[axis]);
+        both.hi[axis] = std::min(a.hi[axis], b.hi[axis]);
+    }
+    return both;
+}
+
+box ghosts_of(const box &local, int number, int depth) {
+    const std::array<int, 3> step = direction(number);
+    box ghosts = local;
+    for (int a = 0; a < 3; ++a) {
+        if (step[a] < 0) ghosts.hi[a] = local.lo[a], ghosts.lo[a] = local.lo[a] - depth;
+        if (step[a] > 0) ghosts.lo[a] = local.hi[a], ghosts.hi[a] = local.hi[a] + depth;
+    }
+    return ghosts;
+}
+
+std::vector<piece> pieces_between(const domain &d, int receiver, int owner, const radius &reach) {
+    std::vector<piece> pieces;
+    const box &local = d.boxes[receiver], &owned = d.boxes[owner];
+    if (local.empty() || owned.empty()) return pieces;
+    for (int number = 0; number < directions; ++number) {
+        const int depth = number == no_direction ? 0 : reach.cells[number];
+        if (depth == 0) continue;
+        const box ghosts = ghosts_of(local, number, depth);
+        index3 first{}, last{};  // the periods that the ghost cells lie in
+        for (int a = 0; a < 3; ++a) {
+            if (!d.periodic[a]) continue;
+            first[a] = floor_divide(ghosts.lo[a], d.extent[a]);
+            last[a] = floor_divide(ghosts.hi[a] - 1, d.extent[a]);
+        }
+        for (auto z = first[2]; z <= last[2]; ++z)
+            for (auto y = first[1]; y <= last[1]; ++y)
+                for (auto x = first[0]; x <= last[0]; ++x) {
+                    const index3 shift{x * d.extent[0], y * d.extent[1], z * d.extent[2]};
+                    piece p{number, owned, owned};
+                    for (int a = 0; a < 3; ++a) p.ghosts.lo[a] += shift[a], p.ghosts.hi[a] += shift[a];
+                    p.ghosts = intersection(p.ghosts, ghosts);
+                    if (p.ghosts.empty()) continue;
+                    for (int a = 0; a < 3; ++a) {
+                        p.source.lo[a] = p.ghosts.lo[a] - shift[a];
+                        p.source.hi[a] = p.ghosts.hi[a] - shift[a];
+                    }
+                    pieces.push_back(p);
+                }
+    }
+    return pieces;
+}
+
+std::string why_not_a_cover(const domain &d) {
+    const box all{{}, d.extent};
+    std::int64_t cells = 0;
+    for (std::size_t i = 0; i < d.boxes.size(); ++i) {
+        const box &b = d.boxes[i];
+        if (b.empty()) continue;
+        if (intersection(b, all) != b) return format("that of rank {}, {}, is not within the domain", i, shown(b));
+        cells += b.cells();
+        for (std::size_t j = 0; j < i; ++j)
+            if (!intersection(b, d.boxes[j]).empty() && !d.boxes[j].empty())
+                return format("those of ranks {} and {} overlap, in {}", j, i, shown(intersection(b, d.boxes[j])));
+    }
+    if (cells != all.cells()) return format("they hold {} of the domain's {} cells", cells, all.cells());
+    return {};
+}
+
+box shrunk(const box &local, const std::array<index3, 2> &depth) {
+    box inner = local;
+    for (int a = 0; a < 3; ++a) {
+        inner.lo[a] += depth[0][a];
+        inner.hi[a] -= depth[1][a];
+    }
+    return inner.empty() ? box{local.lo, local.lo} : inner;
+}
+
+std::vector<box> around(const box &local, const box &inner) {
+    if (local.empty()) return {};
+    if (inner.empty()) return {local};
+    std::vector<box> boxes;
+    box rest = local;
+    for (int a = 2; a >= 0; --a) {  // planes first, which lie together in memory
+        box below = rest, above = rest;
+        below.hi[a] = rest.lo[a] = inner.lo[a];
+        above.lo[a] = rest.hi[a] = inner.hi[a];
+        for (const box &b : {below, above})
+            if (!b.empty()) boxes.push_back(b);
+    }
+    return boxes;
+}
+
+}  // namespace mpix::halo

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Which cells of which rank fill a rank's ghost cells. Boxes may be any that cover the domain, and ghost cells may lie
+// any number of boxes, or of periods, away.
+#ifndef MPIX_HOST_HALO_NEIGHBOURS_H
+#define MPIX_HOST_HALO_NEIGHBOURS_H
+
+#include <array>
+#include <vector>
+
+#include <mpix/halo.hpp>
+
+namespace mpix::halo {
+
+struct domain {
+    int dimensions = 3;
+    index3 extent{1, 1, 1};
+    std::array<bool, 3> periodic{};
+    std::vector<box> boxes = {};  // of each rank
+};
+
+box intersection(const box &a, const box &b);
+
+// Ghost cells in one direction that one rank owns. Both boxes have the same size.
+struct piece {
+    int direction = no_direction;  // as the receiver sees it
+    box ghosts;                    // beside the receiver's box, perhaps outside of the domain
+    box source;                    // the same cells within the owner's box
+};
+
+// The ghost cells of a box in a direction, whether anybody owns them or not.
+box ghosts_of(const box &local, int direction, int depth);
+
+// What `receiver` gets from `owner`. Both of them compute the same list, in the same order.
+std::vector<piece> pieces_between(const domain &d, int receiver, int owner, const radius &reach);
+
+// Why the boxes do not cover the domain exactly once; empty if they do.
+std::string why_not_a_cover(const domain &d);
+
+// `local` without the cells within depth[0][a] of its lower side and depth[1][a] of its upper side, on each axis a.
+box shrunk(const box &local, const std::array<index3, 2> &depth);
+// What of `local` is outside of `inner`, in up to six boxes. `inner` lies within it; if it is empty: `local`.
+std::vector<box> around(const box &local, const box &inner);
+
+}  // namespace mpix::halo
+
+#endif  // MPIX_HOST_HALO_NEIGHBOURS_H

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "host/halo/partitions.h"
+
+#include <algorithm>
+
+namespace mpix::halo {
+namespace {
+
+// Into how many partitions a field is cut at most for the sake of less padding, and what one more of them is worth, in
+// bytes. A partition costs a flag.
+constexpr int most_parts = 4;
+constexpr std::int64_t partition_cost = 64;
+
+std::int64_t divide_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
+
+}  // namespace
+
+partitions choose_partitions(const std::vector<std::int64_t> &field_bytes) {
+    partitions best;
+    std::int64_t least = 0;
+    const std::int64_t longest = *std::max_element(field_bytes.begin(), field_bytes.end());
+    for (const std::int64_t some : field_bytes)
+        for (int parts = 1; some > 0 && parts <= most_parts; ++parts) {
+            partitions next{.bytes = divide_up(some, parts), .first = {0}};
+            if (divide_up(longest, next.bytes) > 1024) continue;
+            for (const std::int64_t bytes : field_bytes)
+                next.first.push_back(next.first.back() + static_cast<int>(divide_up(bytes, next.bytes)));
+            const std::int64_t cost = next.count() * (next.bytes + partition_cost);
+            if (best.bytes == 0 || cost < least) least = cost, best = next;
+        }
+    return best;
+}
+
+}  // namespace mpix::halo

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// The partitions of a packed message. They are equally long, as MPI wants them, and each belongs to one field, so that
+// a field can be marked ready by itself.
+#ifndef MPIX_HOST_HALO_PARTITIONS_H
+#define MPIX_HOST_HALO_PARTITIONS_H
+
+#include <cstdint>
+#include <vector>
+
+namespace mpix::halo {
+
+struct partitions {
+    std::int64_t bytes = 0;  // of each
+    std::vector<int> first;  // partition of each field; one entry more, the number of all
+
+    int count() const { return first.back(); }
+    std::int64_t offset(int field) const { return bytes * first[field]; }
+};
+
+// For fields of that many bytes each, in this message; at least one has some. As little as possible is padding.
+partitions choose_partitions(const std::vector<std::int64_t> &field_bytes);
+
+}  // namespace mpix::halo
+
+#endif  // MPIX_HOST_HALO_PARTITIONS_H

@@ -1,0 +1,282 @@
+// SPDX-License-Identifier: BSD-3-Clause
+/**
+ * mpix::halo: halo exchange for stencil codes, on MPI-4 partitioned communication.
+ *
+ *     mpix::halo::grid g(MPI_COMM_WORLD, {nx, ny});             // cuts the domain into one box per rank
+ *     mpix::halo::exchange h(g, {{u, mpix::halo::radius::faces(1)}});
+ *     h.start();                                                // send what the neighbours need of u
+ *     ... compute h.interior() ...
+ *     h.finish();                                               // the ghost cells are there
+ *     ... compute h.boundary() ...
+ *
+ * Words. The *domain* is a regular grid of cells in one to three dimensions. Each rank owns one *box* of it. *Ghost
+ * cells* lie beyond a box, in one of 26 *directions*, and hold copies of cells that other ranks own, or the same rank
+ * through a periodic boundary. A *field* is the user's memory for the box and its ghost cells. Cells are counted, and
+ * boxes given, in global indices. Sizes in memory are in bytes.
+ *
+ * Errors. Functions throw mpix::halo::error, which has an MPI error class and a sentence that names the argument.
+ * Collective functions throw on all ranks of the communicator if they throw on one, so that none waits for another one;
+ * except for a communicator that cannot be used, and lack of memory (std::bad_alloc).
+ *
+ * Thread safety. Any number of threads for distinct exchanges, if the program has MPI_THREAD_MULTIPLE. Of one exchange,
+ * ready() may be called by several threads for distinct fields; everything else by one thread at a time. Collective
+ * functions as MPI says: in one order on each communicator.
+ *
+ * Host memory only, as yet. The interface is C++ within libmpix: the program needs the same C++ standard library.
+ */
+#ifndef MPIX_HALO_HPP
+#define MPIX_HALO_HPP
+
+#include <mpix/detail/cxx20.h>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+#include <mpix/mpix.h>
+
+#define MPIX_HALO_API [[gnu::visibility("default")]]
+
+namespace mpix::halo {
+
+/** What the functions below throw. */
+class MPIX_HALO_API error : public std::runtime_error {
+public:
+    error(int error_class, const std::string &sentence) : std::runtime_error(sentence), class_(error_class) {}
+    ~error() override;
+    /** An MPI error class (MPI_ERR_*). */
+    int error_class() const noexcept { return class_; }
+
+private:
+    int class_;
+};
+
+// ---- boxes ----------------------------------------------------------------------------------------------
+
+/** Cells along x, y, z. x is the fastest in memory. In fewer dimensions the others are 1 long. */
+using index3 = std::array<std::int64_t, 3>;
+
+/** The cells lo <= c < hi along each axis. */
+struct box {
+    index3 lo{}, hi{};
+
+    index3 size() const { return {hi[0] - lo[0], hi[1] - lo[1], hi[2] - lo[2]}; }
+    bool empty() const { return hi[0] <= lo[0] || hi[1] <= lo[1] || hi[2] <= lo[2]; }
+    std::int64_t cells() const { return empty() ? 0 : (hi[0] - lo[0]) * (hi[1] - lo[1]) * (hi[2] - lo[2]); }
+    friend bool operator==(const box &, const box &) = default;
+};
+
+/** A direction is -1, 0 or 1 along each axis. They are numbered from 0 to 26; 13 is the box itself. */
+constexpr int directions = 27, no_direction = 13;
+constexpr std::array<int, 3> direction(int number) { return {number % 3 - 1, number / 3 % 3 - 1, number / 9 - 1}; }
+constexpr int direction_number(int x, int y, int z) { return x + 1 + 3 * (y + 1) + 9 * (z + 1); }
+constexpr int opposite(int number) { return directions - 1 - number; }
+
+/**
+ * How many cells a stencil reads beyond a box, in each direction. In the direction of an edge or a corner it is the depth
+ * along each axis of that direction: 2 towards (1, 1, 0) are 2 x 2 cells beyond each cell of the edge. May be longer
+ * than the neighbour's box, and than the domain, if that is periodic.
+ */
+struct radius {
+    std::array<int, directions> cells{};  // by direction number; that of no_direction is 0
+
+    /** The same in all directions, edges and corners included. */
+    static radius all(int cells) {
+        radius r;
+        r.cells.fill(cells);
+        r.cells[no_direction] = 0;
+        return r;
+    }
+    /** The same across all faces, and nothing at edges and corners. */
+    static radius faces(int cells) {
+        radius r;
+        for (const int face : {4, 10, 12, 14, 16, 22}) r.cells[face] = cells;
+        return r;
+    }
+    /** One direction, of the neighbour at (x, y, z), each -1, 0 or 1. Returns *this. */
+    radius &set(int x, int y, int z, int depth) {
+        cells[direction_number(x, y, z)] = depth;
+        return *this;
+    }
+};
+
+// ---- the grid -------------------------------------------------------------------------------------------
+
+/** Measured bandwidths, in bytes per second and in one direction. All nodes are taken to be alike. */
+struct measured_links {
+    /** Between two ranks of a node (or their GPUs), row by row: entry i * n + j from the i-th rank to the j-th. */
+    std::vector<double> within_node;
+    /** Out of a node, for all its ranks together. Not used if there is one node. */
+    double network = 0;
+};
+
+struct grid_options {
+    /** Whether the domain goes on at its other end, along each axis. */
+    std::array<bool, 3> periodic{};
+    /**
+     * The box of each rank, if the program decides. Together they cover the domain, without overlap; they may be
+     * unequal, and some may be empty. By default the domain is cut by prime factors, for nodes first and then for the
+     * ranks of each, always across the longest axis, so that the boxes of a node's ranks are neighbours.
+     */
+    std::vector<box> boxes = {};
+    /** No box of a computed decomposition is shorter than this. */
+    index3 shortest{1, 1, 1};
+    /**
+     * With bandwidths, the decomposition is the one whose exchange is predicted to be fastest, and boxes that exchange
+     * much are given to ranks with a fast link between them. The exchange is predicted for this radius and size.
+     */
+    measured_links links = {};
+    radius typical_radius = radius::all(1);
+    double typical_bytes_per_cell = 8;
+};
+
+class exchange;
+struct grid_state;
+
+/**
+ * A domain, and who owns which box of it. Copies share their state. The last copy releases a communicator, which is
+ * collective: copies die in the same order on all ranks, and before MPI_Finalize.
+ */
+class MPIX_HALO_API grid {
+public:
+    /**
+     * Collective over `comm`, an intracommunicator, which the grid duplicates. `extent`: cells of the domain, along one
+     * to three axes, each at least 1. All ranks give the same arguments.
+     *
+     * Errors: MPI_ERR_COMM, MPI_ERR_DIMS (extent), MPI_ERR_ARG (options; the domain cannot be cut into as many boxes as
+     * there are ranks; ranks that disagree on an argument).
+     */
+    grid(MPI_Comm comm, const std::vector<std::int64_t> &extent, const grid_options &options = {});
+
+    int dimensions() const;
+    const index3 &extent() const;
+    const std::array<bool, 3> &periodic() const;
+    int rank() const;
+    int ranks() const;
+    /** The box of this rank, or of any. */
+    const box &local() const;
+    const box &box_of(int rank) const;
+    /** Who owns a cell of the domain. Errors: MPI_ERR_ARG (a cell outside of it). */
+    int owner(const index3 &cell) const;
+
+private:
+    friend class exchange;
+    std::shared_ptr<const grid_state> state_;
+};
+
+// ---- fields ---------------------------------------------------------------------------------------------
+
+/** How a field lies in memory: the box, with some cells on each side of it, x fastest. */
+struct field_layout {
+    /** Values per cell. */
+    int components = 1;
+    /** Whether the components of a cell are next to each other (array of structures). If not, one component's array
+        comes behind the other's. */
+    bool interleaved = false;
+    /** Cells that are allocated below and above the box, along each axis. -1: as many as the radius needs. */
+    index3 below{-1, -1, -1}, above{-1, -1, -1};
+    /** Bytes from a row (along x) to the next, from a plane to the next, and from a component's array to the next. 0:
+        without a gap. */
+    std::size_t row_bytes = 0, plane_bytes = 0, component_bytes = 0;
+};
+
+/** A field of an exchange: memory that the caller owns. */
+class field {
+public:
+    /**
+     * first   the first value of the allocation: that of its lowest cell, `below` cells before the box. Remains the
+     *         caller's, and must stay allocated until the exchange is destroyed
+     * wanted  the ghost cells that an exchange fills
+     * lies    by default one component, just the cells that the radius needs, and no gaps
+     */
+    template <class T>
+    field(T *first, const radius &wanted, const field_layout &lies = {})
+        : field(static_cast<void *>(first), sizeof(T), wanted, lies) {
+        static_assert(std::is_trivially_copyable_v<T> && !std::is_const_v<T>);
+    }
+    /** The same of a type that is known by its size in bytes only. */
+    field(void *first, std::size_t bytes_of_value, const radius &wanted, const field_layout &lies = {})
+        : data(first), value_bytes(bytes_of_value), reach(wanted), layout(lies) {}
+
+    void *data;
+    std::size_t value_bytes;
+    radius reach;
+    field_layout layout;
+};
+
+// ---- the exchange ---------------------------------------------------------------------------------------
+
+/** How a message's bytes are gathered and scattered. The ghost cells get the same bytes. */
+enum class transfer {
+    packed,    ///< the library packs each field into partitions of its own, so each may leave by itself
+    datatype,  ///< one partition with a derived datatype, which leaves when all fields are ready
+};
+
+struct exchange_options {
+    halo::transfer transfer = halo::transfer::packed;
+};
+
+struct exchange_state;
+
+/**
+ * The exchange of some fields of a grid: one message to, and one from, each neighbour, whatever the number of fields and
+ * of directions in which the neighbour lies. A rank that is its own neighbour copies. To exchange a subset of the
+ * fields at times, make a second exchange of these; they may run at the same time if their fields differ.
+ */
+class MPIX_HALO_API exchange {
+public:
+    /**
+     * Collective over the grid's ranks. All give as many fields, in the same order, with the same value sizes, components,
+     * interleaving and radii; addresses, padding and gaps may differ.
+     *
+     * Errors: MPI_ERR_ARG (a radius or layout, or ranks that disagree), MPI_ERR_BUFFER (a null address), MPI_ERR_COUNT
+     * (too many bytes); and what the MPI calls give.
+     */
+    exchange(const grid &g, const std::vector<field> &fields, const exchange_options &options = {});
+    /** Not active, and before MPI_Finalize. An active exchange is reported on stderr, and its memory kept. */
+    ~exchange();
+    exchange(exchange &&) noexcept;
+    exchange &operator=(exchange &&) noexcept;
+
+    /**
+     * Begin an exchange of all fields, and send. From here to finish(), the caller must not write the fields, nor read
+     * the ghost cells that the exchange fills. Does not wait for other ranks.
+     *
+     * Errors: MPI_ERR_REQUEST (it is active), and what MPI_Start and MPI_Pready give.
+     */
+    void start();
+    /**
+     * The same in steps, for fields that are computed one after the other: begin an exchange, then send each field when
+     * it is ready. Errors of ready(): MPI_ERR_ARG (no such field), MPI_ERR_REQUEST (not active, or the field is ready).
+     */
+    void begin();
+    void ready(int field);
+    /**
+     * Wait until the ghost cells of all fields are there, and until what was sent may be written again.
+     *
+     * Errors: MPI_ERR_REQUEST (not active, or a field is not ready), and what MPI_Wait gives.
+     */
+    void finish();
+    bool active() const;
+
+    /** The cells of this rank's box whose stencils read none of the ghost cells that this exchange fills; and the others,
+        as up to six boxes that do not overlap. */
+    const box &interior() const;
+    const std::vector<box> &boundary() const;
+
+    /** Messages that this rank sends in each exchange, and their bytes. */
+    int messages_sent() const;
+    std::int64_t bytes_sent() const;
+
+private:
+    std::unique_ptr<exchange_state> state_;
+};
+
+}  // namespace mpix::halo
+
+#endif  // MPIX_HALO_HPP

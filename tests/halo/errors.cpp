@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// What is wrong gets a sentence that names it, on all ranks. On two ranks.
+#include <cstdio>
+#include <functional>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+#include <mpix/halo.hpp>
+
+namespace halo = mpix::halo;
+using halo::box;
+using halo::radius;
+
+namespace {
+
+int rank = 0, failures = 0;
+
+void refused(const char *what, int error_class, const std::string &sentence, const std::function<void()> &call) {
+    std::string got = "nothing";
+    int got_class = MPI_SUCCESS;
+    try {
+        call();
+    } catch (const halo::error &e) {
+        got = e.what();
+        got_class = e.error_class();
+    }
+    if (got_class == error_class && got == sentence) return;
+    std::printf("rank %d: %s: class %d, \"%s\"\n    expected class %d, \"%s\"\n", rank, what, got_class, got.c_str(),
+                error_class, sentence.c_str());
+    ++failures;
+}
+
+void grid_refused(const char *what, int error_class, const std::string &sentence,
+                  const std::vector<std::int64_t> &extent, const halo::grid_options &options = {}) {
+    refused(what, error_class, "mpix::halo::grid, " + sentence, [&] { halo::grid(MPI_COMM_WORLD, extent, options); });
+}
+
+void grids() {
+    refused("comm", MPI_ERR_COMM, "mpix::halo::grid: comm is MPI_COMM_NULL", [] { halo::grid(MPI_COMM_NULL, {4, 4}); });
+    grid_refused("no extent", MPI_ERR_DIMS, "rank 0: extent has 0 axes; it has 1 to 3", {});
+    grid_refused("4-D", MPI_ERR_DIMS, "rank 0: extent has 4 axes; it has 1 to 3", {4, 4, 4, 4});
+    grid_refused("empty", MPI_ERR_DIMS, "rank 0: extent[1] is 0; it is at least 1", {4, 0});
+    grid_refused("large", MPI_ERR_DIMS, "rank 0: extent: more than 2^60 cells", {1 << 30, 1 << 30, 2});
+    grid_refused("axis", MPI_ERR_ARG, "rank 0: options.periodic[1]: the domain has 1 axes", {4},
+                 {.periodic = {false, true, false}});
+    grid_refused("shortest", MPI_ERR_ARG, "rank 0: options.shortest[0] is 0; it is at least 1", {4},
+                 {.shortest = {0, 1, 1}});
+    grid_refused(
+        "too few cells", MPI_ERR_ARG,
+        "rank 0: 1 x 1 x 1 cells cannot be cut into 2 boxes (options.shortest: 1 x 1 x 1); use fewer ranks, or give "
+        "options.boxes",
+        {1, 1, 1});
+    grid_refused("boxes", MPI_ERR_ARG, "rank 0: options.boxes has 1 boxes; there are 2 ranks", {4},
+                 {.boxes = {{{}, {4, 1, 1}}}});
+    grid_refused(
+        "overlap", MPI_ERR_ARG,
+        "rank 0: options.boxes do not cover the domain once: those of ranks 0 and 1 overlap, in [0, 0, 0] to [4, 1, 1]",
+        {4}, {.boxes = {{{}, {4, 1, 1}}, {{}, {4, 1, 1}}}});
+    grid_refused("links", MPI_ERR_ARG, "rank 0: options.links.within_node has 3 entries; 2 ranks of a node need 4", {4},
+                 {.links = {.within_node = {1, 1, 1}}});
+    // One rank alone is wrong, or of another mind.
+    grid_refused("one rank", MPI_ERR_DIMS, "rank 1: extent[0] is -3; it is at least 1", {rank == 1 ? -3 : 4});
+    grid_refused("disagree", MPI_ERR_ARG, "rank 1: extent is 4, 5 here, and 4, 4 on rank 0; all ranks give the same",
+                 {4, 4 + rank});
+    grid_refused("disagree on the number of axes", MPI_ERR_ARG,
+                 "rank 1: extent is 4 here, and 4, 4 on rank 0; all ranks give the same",
+                 rank == 0 ? std::vector<std::int64_t>{4, 4} : std::vector<std::int64_t>{4});
+    grid_refused("disagree on periods", MPI_ERR_ARG,
+                 "rank 1: options.periodic is 1, 0, 0 here, and 0, 0, 0 on rank 0; all ranks give the same", {4, 4},
+                 {.periodic = {rank == 1, false, false}});
+}
+
+void exchanges() {
+    const halo::grid g(MPI_COMM_WORLD, {4, 4});
+    std::vector<double> u(100), v(100);
+    const auto exchange_refused = [&](const char *what, int error_class, const std::string &sentence,
+                                      const std::vector<halo::field> &fields,
+                                      const halo::exchange_options &options = {}) {
+        refused(what, error_class, "mpix::halo::exchange, " + sentence, [&] { halo::exchange(g, fields, options); });
+    };
+    exchange_refused("null", MPI_ERR_BUFFER, "rank 0: fields[1].data is null",
+                     {{u.data(), radius::all(1)}, {static_cast<double *>(nullptr), radius::all(1)}});
+    exchange_refused("padding on one rank", MPI_ERR_ARG,
+                     "rank 1: fields[0].layout.below[1] is 1; the radius needs 2 cells there",
+                     {{u.data(), radius::all(2), {.below = {-1, rank == 1 ? 1 : 2, -1}}}});
+    exchange_refused("number of fields", MPI_ERR_ARG,
+                     "rank 1: the number of fields is 2 here, and 1 on rank 0; all ranks give the same",
+                     std::vector<halo::field>(static_cast<std::size_t>(1 + rank), {u.data(), radius::all(1)}));
+    exchange_refused("value size", MPI_ERR_ARG,
+                     "rank 1: fields[0]: value_bytes, layout.components, layout.interleaved is 4, 1, 0 here, and 8, 1, "
+                     "0 on rank 0; all ranks give the same",
+                     {{u.data(), rank == 0 ? 8U : 4U, radius::all(1)}});
+    exchange_refused("radius", MPI_ERR_ARG,
+                     "rank 1: fields[0].reach is 0, 0, 0, 0, 0, 0, ... here, and 0, 0, 0, 0, 0, 0, ... on rank 0; all "
+                     "ranks give the "
+                     "same",
+                     {{u.data(), radius::faces(1 + rank)}});
+    exchange_refused("transfer", MPI_ERR_ARG,
+                     "rank 1: options.transfer is 1 here, and 0 on rank 0; all ranks give the same",
+                     {{u.data(), radius::all(1)}}, {static_cast<halo::transfer>(rank)});
+
+    halo::exchange x(g, {{u.data(), radius::all(1)}, {v.data(), radius::all(1)}});
+    const std::string at = "mpix::halo::exchange::";
+    refused("finish", MPI_ERR_REQUEST, at + "finish: it is not active; start() first", [&] { x.finish(); });
+    refused("ready", MPI_ERR_REQUEST, at + "ready: it is not active; begin() first", [&] { x.ready(0); });
+    x.begin();
+    refused("begin", MPI_ERR_REQUEST, at + "begin: it is active; finish() it first", [&] { x.begin(); });
+    refused("no field", MPI_ERR_ARG, at + "ready: field is 2; there are 2", [&] { x.ready(2); });
+    refused("no field", MPI_ERR_ARG, at + "ready: field is -1; there are 2", [&] { x.ready(-1); });
+    x.ready(0);
+    refused("twice", MPI_ERR_REQUEST, at + "ready: field 0 is ready already", [&] { x.ready(0); });
+    refused("unready", MPI_ERR_REQUEST, at + "finish: field 1 is not ready", [&] { x.finish(); });
+    x.ready(1);
+    x.finish();
+    x.start();
+    x.finish();
+    refused("owner", MPI_ERR_ARG, "mpix::halo::grid::owner: [4, 0, 0] is not in the domain", [&] {
+        static_cast<void>(g.owner({4, 0, 0}));
+    });
+    refused("box_of", MPI_ERR_RANK, "mpix::halo::grid::box_of: rank is 2; there are 2",
+            [&] { static_cast<void>(g.box_of(2)); });
+}
+
+// What the grid and the exchange say of themselves.
+void answers() {
+    const auto expect = [](bool right, const char *what) {
+        if (right) return;
+        std::printf("rank %d: %s\n", rank, what);
+        ++failures;
+    };
+    const halo::grid g(MPI_COMM_WORLD, {6, 8}, {.periodic = {true, false, false}});
+    expect(g.dimensions() == 2 && g.extent() == halo::index3{6, 8, 1} && g.ranks() == 2 && g.rank() == rank,
+           "the grid");
+    expect(g.local() == box{{0, 4 * rank, 0}, {6, 4 * rank + 4, 1}}, "the box");
+    expect(g.owner({3, 5, 0}) == 1 && g.box_of(1).lo[1] == 4 && g.periodic()[0], "the owner");
+    std::vector<float> u(8 * 6);
+    halo::exchange x(g, {{u.data(), radius::all(1)}});
+    // Rows of eight, since corners are of the neighbour too.
+    expect(x.messages_sent() == 1 && x.bytes_sent() == 8 * 4, "one message to the only neighbour");
+    const box inner = rank == 0 ? box{{1, 0, 0}, {5, 3, 1}} : box{{1, 5, 0}, {5, 8, 1}};
+    expect(x.interior() == inner && x.boundary().size() == 3, "the interior");
+    halo::exchange moved(std::move(x));
+    moved.start();
+    expect(moved.active(), "active");
+    moved.finish();
+    expect(!moved.active(), "not active");
+}
+
+}  // namespace
+
+int main(int argc, char **argv) {
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    grids();
+    exchanges();
+    answers();
+    int all = 0;
+    MPI_Allreduce(&failures, &all, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+    MPI_Finalize();
+    return all > 0;
+}

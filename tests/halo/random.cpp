@@ -1,0 +1,283 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Random halo programs: grids, periods, decompositions, fields, radii, subsets. After each exchange every byte of every
+// allocation is compared: ghost cells with a function of their global index, all others with what they held before.
+//
+//   random [--seed N] [--programs N]
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <random>
+#include <thread>
+#include <vector>
+
+#include <mpix/halo.hpp>
+
+namespace halo = mpix::halo;
+using halo::box;
+using halo::index3;
+
+namespace {
+
+constexpr auto poison = std::byte{0xd5};
+
+// What a byte of a cell is, in an epoch.
+std::byte value_at(std::uint64_t field, const index3 &cell, std::uint64_t byte, std::uint64_t epoch) {
+    std::uint64_t h = field * 1000003 + epoch * 7919 + byte;
+    for (const std::int64_t c : cell) h = (h ^ static_cast<std::uint64_t>(c)) * 0x9e3779b97f4a7c15 + (h >> 29);
+    return static_cast<std::byte>(h >> 56);
+}
+
+struct test_field {
+    std::uint64_t number = 0;
+    std::size_t value = 1;
+    halo::radius reach;
+    halo::field_layout layout;
+    index3 below{}, above{};
+    std::size_t row = 0, plane = 0, component = 0, cell = 0;
+    std::vector<std::byte> memory;
+    box local;
+
+    index3 size() const { return local.size(); }
+    std::size_t at(const index3 &where, int c) const {
+        index3 o{};
+        for (int a = 0; a < 3; ++a) o[a] = where[a] - local.lo[a] + below[a];
+        return static_cast<std::size_t>(o[0]) * cell + static_cast<std::size_t>(o[1]) * row +
+               static_cast<std::size_t>(o[2]) * plane +
+               static_cast<std::size_t>(c) * (layout.interleaved ? value : component);
+    }
+    halo::field description() { return {memory.data(), value, reach, layout}; }
+};
+
+class program {
+public:
+    explicit program(unsigned seed) : shared_(seed) {
+        MPI_Comm_rank(MPI_COMM_WORLD, &rank_);
+        MPI_Comm_size(MPI_COMM_WORLD, &ranks_);
+        own_.seed(seed * 64 + static_cast<unsigned>(rank_));
+    }
+
+    // Returns the number of wrong bytes.
+    int run() {
+        dimensions_ = pick(1, 3);
+        std::vector<std::int64_t> extent;
+        for (int a = 0; a < dimensions_; ++a) {
+            extent.push_back(dimensions_ == 1 ? pick(8, 40) : pick(a == 0 ? 8 : 1, 9));
+            extent_[a] = extent.back();
+            options_.periodic[a] = pick(0, 1) == 1;
+        }
+        const int how = pick(0, 3);
+        if (how == 1) options_.boxes = random_boxes();
+        if (how == 2) {
+            options_.links.within_node.assign(static_cast<std::size_t>(ranks_ * ranks_), 1e9);
+            for (double &bandwidth : options_.links.within_node) bandwidth *= pick(1, 9);
+        }
+        const halo::grid g(MPI_COMM_WORLD, extent, options_);
+        const int fields = pick(1, 4);
+        for (int f = 0; f < fields; ++f) make_field(g, f);
+
+        // All fields; some of them; and the others.
+        std::vector<std::vector<int>> sets(3);
+        for (int f = 0; f < fields; ++f) {
+            sets[0].push_back(f);
+            sets[static_cast<std::size_t>(pick(1, 2))].push_back(f);
+        }
+        std::vector<halo::exchange> exchanges;
+        for (const std::vector<int> &set : sets) {
+            std::vector<halo::field> described;
+            for (const int f : set) described.push_back(fields_[static_cast<std::size_t>(f)].description());
+            exchanges.emplace_back(g, described, halo::exchange_options{static_cast<halo::transfer>(pick(0, 1))});
+        }
+        if (pick(0, 3) == 0) exchanges.erase(exchanges.begin());  // freed without a start
+        const bool first_is_all = exchanges.size() == 3;
+        int wrong = 0;
+        for (std::uint64_t epoch = 1; epoch <= 3; ++epoch) {
+            fill(epoch);
+            if (first_is_all && pick(0, 1)) {
+                exchange(exchanges[0], sets[0].size());
+            } else {  // two at once
+                halo::exchange &a = exchanges[exchanges.size() - 2], &b = exchanges.back();
+                a.start();
+                b.start();
+                b.finish();
+                a.finish();
+            }
+            for (const test_field &f : fields_) wrong += check(f, epoch);
+        }
+        return wrong;
+    }
+
+private:
+    // The same on all ranks.
+    int pick(int lo, int hi) { return std::uniform_int_distribution<int>(lo, hi)(shared_); }
+    int pick_own(int lo, int hi) { return std::uniform_int_distribution<int>(lo, hi)(own_); }
+
+    std::vector<box> random_boxes() {
+        std::vector<box> boxes{{{}, extent_}};
+        while (static_cast<int>(boxes.size()) < ranks_) {
+            box &cut = boxes[static_cast<std::size_t>(pick(0, static_cast<int>(boxes.size()) - 1))];
+            const int a = pick(0, dimensions_ - 1);
+            box other = cut;
+            cut.hi[a] = other.lo[a] = cut.lo[a] + pick(0, static_cast<int>(cut.size()[a]));
+            boxes.push_back(other);
+        }
+        std::shuffle(boxes.begin(), boxes.end(), shared_);
+        return boxes;
+    }
+
+    void make_field(const halo::grid &g, int number) {
+        fields_.emplace_back();
+        test_field &f = fields_.back();
+        f.number = static_cast<std::uint64_t>(number);
+        f.local = g.local();
+        const std::size_t values[] = {1, 2, 4, 8, 12, 16};
+        f.value = values[pick(0, 5)];
+        f.layout.components = pick(1, 3);
+        switch (pick(0, 3)) {
+            case 0:
+                f.reach = halo::radius::all(pick(0, 3));
+                break;
+            case 1:
+                f.reach = halo::radius::faces(pick(1, 3));
+                break;
+            default:
+                for (int &depth : f.reach.cells) depth = pick(0, 1) * pick(0, 3);
+                f.reach.cells[halo::no_direction] = 0;
+        }
+        f.layout.interleaved = pick(0, 1) == 1;
+        // Padding and gaps are each rank's own.
+        for (int number_of = 0; number_of < halo::directions; ++number_of)
+            for (int a = 0; a < dimensions_; ++a) {
+                bool exists = true;
+                for (int b = dimensions_; b < 3; ++b) exists = exists && halo::direction(number_of)[b] == 0;
+                const std::int64_t depth = exists ? f.reach.cells[number_of] : 0;
+                if (halo::direction(number_of)[a] < 0) f.below[a] = std::max(f.below[a], depth);
+                if (halo::direction(number_of)[a] > 0) f.above[a] = std::max(f.above[a], depth);
+            }
+        if (pick_own(0, 1))
+            for (int a = 0; a < 3; ++a) {
+                f.layout.below[a] = f.below[a] += pick_own(0, 2);
+                f.layout.above[a] = f.above[a] += pick_own(0, 2);
+            }
+        index3 cells = f.size();
+        for (int a = 0; a < 3; ++a) cells[a] += f.below[a] + f.above[a];
+        f.cell = f.value * static_cast<std::size_t>(f.layout.interleaved ? f.layout.components : 1);
+        f.row = f.cell * static_cast<std::size_t>(cells[0]);
+        if (pick_own(0, 1)) f.layout.row_bytes = f.row += static_cast<std::size_t>(pick_own(1, 20));
+        f.plane = f.row * static_cast<std::size_t>(cells[1]);
+        if (pick_own(0, 1) && f.plane > 0) f.layout.plane_bytes = f.plane += static_cast<std::size_t>(pick_own(1, 20));
+        f.component = f.plane * static_cast<std::size_t>(cells[2]);
+        if (pick_own(0, 1) && f.component > 0)
+            f.layout.component_bytes = f.component += static_cast<std::size_t>(pick_own(1, 20));
+        f.memory.resize(f.component * static_cast<std::size_t>(f.layout.interleaved ? 1 : f.layout.components) + 1);
+    }
+
+    template <class Each>
+    static void for_each_cell(const box &b, Each each) {
+        for (auto z = b.lo[2]; z < b.hi[2]; ++z)
+            for (auto y = b.lo[1]; y < b.hi[1]; ++y)
+                for (auto x = b.lo[0]; x < b.hi[0]; ++x) each(index3{x, y, z});
+    }
+
+    static void put(const test_field &f, std::vector<std::byte> &memory, const index3 &where, const index3 &cell,
+                    std::uint64_t epoch) {
+        for (int c = 0; c < f.layout.components; ++c)
+            for (std::size_t byte = 0; byte < f.value; ++byte)
+                memory[f.at(where, c) + byte] =
+                    value_at(f.number, cell, static_cast<std::uint64_t>(c) * f.value + byte, epoch);
+    }
+
+    void fill(std::uint64_t epoch) {
+        for (test_field &f : fields_) {
+            std::fill(f.memory.begin(), f.memory.end(), poison);
+            for_each_cell(f.local, [&](const index3 &cell) { put(f, f.memory, cell, cell, epoch); });
+        }
+    }
+
+    // By start() and finish(), or by the field, or by a thread for each field.
+    void exchange(halo::exchange &x, std::size_t fields) {
+        std::vector<int> order(fields);
+        for (std::size_t f = 0; f < fields; ++f) order[f] = static_cast<int>(f);
+        std::shuffle(order.begin(), order.end(), own_);
+        const int how = pick_own(0, 2);
+        if (how == 0) {
+            x.start();
+        } else if (how == 1) {
+            x.begin();
+            for (const int f : order) x.ready(f);
+        } else {
+            x.begin();
+            std::vector<std::thread> threads;
+            for (const int f : order) threads.emplace_back([&x, f] { x.ready(f); });
+            for (std::thread &t : threads) t.join();
+        }
+        x.finish();
+    }
+
+    int check(const test_field &f, std::uint64_t epoch) {
+        std::vector<std::byte> expected(f.memory.size(), poison);
+        box all = f.local;
+        for (int a = 0; a < 3; ++a) {
+            all.lo[a] -= f.below[a];
+            all.hi[a] += f.above[a];
+        }
+        if (!f.local.empty())
+            for_each_cell(all, [&](const index3 &where) {
+                std::array<int, 3> step{};
+                std::int64_t distance = 0;
+                index3 cell = where;
+                for (int a = 0; a < 3; ++a) {
+                    if (where[a] < f.local.lo[a]) step[a] = -1, distance = std::max(distance, f.local.lo[a] - where[a]);
+                    if (where[a] >= f.local.hi[a])
+                        step[a] = 1, distance = std::max(distance, where[a] - f.local.hi[a] + 1);
+                    if (options_.periodic[a]) cell[a] = ((cell[a] % extent_[a]) + extent_[a]) % extent_[a];
+                    if (cell[a] < 0 || cell[a] >= extent_[a]) return;
+                }
+                if (distance > f.reach.cells[halo::direction_number(step[0], step[1], step[2])]) return;
+                for (int a = dimensions_; a < 3; ++a)
+                    if (step[a] != 0) return;
+                put(f, expected, where, cell, epoch);
+            });
+        int wrong = 0;
+        for (std::size_t i = 0; i < expected.size(); ++i) wrong += expected[i] != f.memory[i];
+        return wrong;
+    }
+
+    std::mt19937 shared_, own_;
+    int rank_ = 0, ranks_ = 1, dimensions_ = 3;
+    index3 extent_{1, 1, 1};
+    halo::grid_options options_;
+    std::vector<test_field> fields_;
+};
+
+}  // namespace
+
+int main(int argc, char **argv) {
+    int rank = 0, level = MPI_THREAD_SINGLE;
+    MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &level);
+    if (level < MPI_THREAD_MULTIPLE) return 1;
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    unsigned first = 1, programs = 40;
+    for (int i = 1; i + 1 < argc; i += 2) {
+        if (std::strcmp(argv[i], "--seed") == 0) first = static_cast<unsigned>(std::atoi(argv[i + 1]));
+        if (std::strcmp(argv[i], "--programs") == 0) programs = static_cast<unsigned>(std::atoi(argv[i + 1]));
+    }
+    int failed = 0;
+    for (unsigned seed = first; seed < first + programs; ++seed) {
+        try {
+            const int wrong = program(seed).run();
+            if (wrong > 0) std::printf("rank %d: seed %u: %d bytes are wrong\n", rank, seed, wrong);
+            failed += wrong > 0;
+        } catch (const halo::error &e) {
+            std::printf("rank %d: seed %u: %s\n", rank, seed, e.what());
+            ++failed;
+        }
+    }
+    int all = 0;
+    MPI_Allreduce(&failed, &all, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+    if (rank == 0) std::printf("%u programs, %d failures\n", programs, all);
+    MPI_Finalize();
+    return all > 0;
+}

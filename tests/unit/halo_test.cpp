@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// What an exchange is made of, without MPI: who fills which ghost cells, runs of memory, partitions.
+#include "host/halo/layout.h"
+#include "host/halo/neighbours.h"
+#include "host/halo/partitions.h"
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+#include <random>
+#include <vector>
+
+#include "tests/catch.hpp"
+
+using namespace mpix::halo;
+
+namespace {
+
+int between(std::mt19937 &random, int lo, int hi) { return std::uniform_int_distribution<int>(lo, hi)(random); }
+
+// Cuts `all` at random places into n boxes, some of which may be empty.
+std::vector<box> random_boxes(const box &all, int n, std::mt19937 &random) {
+    std::vector<box> boxes{all};
+    while (static_cast<int>(boxes.size()) < n) {
+        box &cut = boxes[static_cast<std::size_t>(between(random, 0, static_cast<int>(boxes.size()) - 1))];
+        const int a = between(random, 0, 2);
+        const auto at = cut.lo[a] + between(random, 0, static_cast<int>(cut.size()[a]));
+        box other = cut;
+        cut.hi[a] = other.lo[a] = at;
+        boxes.push_back(other);
+    }
+    std::shuffle(boxes.begin(), boxes.end(), random);
+    return boxes;
+}
+
+template <class Each>
+void for_each_cell(const box &b, Each each) {
+    for (auto z = b.lo[2]; z < b.hi[2]; ++z)
+        for (auto y = b.lo[1]; y < b.hi[1]; ++y)
+            for (auto x = b.lo[0]; x < b.hi[0]; ++x) each(index3{x, y, z});
+}
+
+}  // namespace
+
+TEST_CASE("each ghost cell within the domain has one source, its owner's cell") {
+    std::mt19937 random(1);
+    for (int round = 0; round < 200; ++round) {
+        domain d;
+        for (int a = 0; a < 3; ++a) {
+            d.extent[a] = between(random, 1, 7);
+            d.periodic[a] = between(random, 0, 1) == 1;
+        }
+        d.boxes = random_boxes({{}, d.extent}, between(random, 1, 6), random);
+        REQUIRE(why_not_a_cover(d).empty());
+        radius reach;
+        for (int &depth : reach.cells)
+            depth = between(random, 0, 9);  // also beyond the neighbour, and around the domain
+        for (int me = 0; me < static_cast<int>(d.boxes.size()); ++me) {
+            std::map<index3, int> filled;
+            for (int owner = 0; owner < static_cast<int>(d.boxes.size()); ++owner)
+                for (const piece &p : pieces_between(d, me, owner, reach)) {
+                    CHECK(p.ghosts.size() == p.source.size());
+                    CHECK(intersection(p.source, d.boxes[owner]) == p.source);
+                    for_each_cell(p.ghosts, [&](const index3 &cell) {
+                        ++filled[cell];
+                        for (int a = 0; a < 3; ++a) {
+                            const auto source = cell[a] - p.ghosts.lo[a] + p.source.lo[a];
+                            if ((source - cell[a]) % d.extent[a] != 0 || (!d.periodic[a] && source != cell[a]))
+                                FAIL_CHECK("another cell");
+                        }
+                    });
+                }
+            std::map<index3, int> expected;
+            if (!d.boxes[me].empty())
+                for (int number = 0; number < directions; ++number)
+                    if (number != no_direction)
+                        for_each_cell(ghosts_of(d.boxes[me], number, reach.cells[number]), [&](const index3 &cell) {
+                            for (int a = 0; a < 3; ++a)
+                                if (!d.periodic[a] && (cell[a] < 0 || cell[a] >= d.extent[a])) return;
+                            ++expected[cell];
+                        });
+            CHECK(filled == expected);
+        }
+    }
+}
+
+TEST_CASE("boxes that do not cover the domain are told") {
+    domain d{.extent = {4, 4, 1}};
+    d.boxes = {{{0, 0, 0}, {4, 2, 1}}, {{0, 2, 0}, {4, 4, 1}}};
+    CHECK(why_not_a_cover(d).empty());
+    d.boxes[1].lo[1] = 1;
+    CHECK(why_not_a_cover(d) == "those of ranks 0 and 1 overlap, in [0, 1, 0] to [4, 2, 1]");
+    d.boxes[1].lo[1] = 3;
+    CHECK(why_not_a_cover(d) == "they hold 12 of the domain's 16 cells");
+    d.boxes[1] = {{0, 2, 0}, {5, 4, 1}};
+    CHECK(why_not_a_cover(d) == "that of rank 1, [0, 2, 0] to [5, 4, 1], is not within the domain");
+    d.boxes = {{{0, 0, 0}, {4, 4, 1}}, {{9, 9, 9}, {9, 9, 9}}};
+    CHECK(why_not_a_cover(d).empty());
+}
+
+TEST_CASE("interior and boundary are the box") {
+    std::mt19937 random(2);
+    for (int round = 0; round < 200; ++round) {
+        box local;
+        std::array<index3, 2> depth{};
+        for (int a = 0; a < 3; ++a) {
+            local.lo[a] = between(random, -3, 3);
+            local.hi[a] = local.lo[a] + between(random, 0, 6);
+            depth[0][a] = between(random, 0, 3);
+            depth[1][a] = between(random, 0, 3);
+        }
+        const box inner = shrunk(local, depth);
+        std::map<index3, int> times;
+        for_each_cell(inner, [&](const index3 &cell) { ++times[cell]; });
+        for (const box &b : around(local, inner)) for_each_cell(b, [&](const index3 &cell) { ++times[cell]; });
+        CHECK(static_cast<std::int64_t>(times.size()) == local.cells());
+        for (const auto &[cell, n] : times) {
+            bool inside = true;
+            for (int a = 0; a < 3; ++a)
+                inside = inside && cell[a] >= local.lo[a] + depth[0][a] && cell[a] < local.hi[a] - depth[1][a];
+            CHECK(n == 1);
+            CHECK(intersection(inner, {cell, {cell[0] + 1, cell[1] + 1, cell[2] + 1}}).empty() != inside);
+        }
+    }
+}
+
+TEST_CASE("runs are a box's bytes in order, and nothing else") {
+    std::mt19937 random(3);
+    for (int round = 0; round < 300; ++round) {
+        const box local{{5, 6, 7}, {5 + between(random, 1, 5), 6 + between(random, 1, 4), 7 + between(random, 1, 3)}};
+        const int depth = between(random, 0, 2), components = between(random, 1, 3);
+        const std::size_t value = static_cast<std::size_t>(between(random, 1, 9));
+        field_layout l{.components = components, .interleaved = between(random, 0, 1) == 1};
+        const index3 size = local.size();
+        const auto cell = static_cast<std::int64_t>(value) * (l.interleaved ? components : 1);
+        auto row = (size[0] + 2 * depth) * cell, plane = row * (size[1] + 2 * depth);
+        if (between(random, 0, 1))
+            row += 5, plane = row * (size[1] + 2 * depth) + 3, l.row_bytes = row, l.plane_bytes = plane;
+        auto component = plane * (size[2] + 2 * depth);
+        if (between(random, 0, 1)) component += 11, l.component_bytes = component;
+        std::vector<std::byte> memory(static_cast<std::size_t>(component * components));
+        for (std::byte &b : memory) b = static_cast<std::byte>(random());
+
+        field_view view;
+        REQUIRE(field_view::make(field(memory.data(), value, radius::all(depth), l), local, 3, view).ok());
+        box part = local;
+        for (int a = 0; a < 3; ++a) {
+            part.lo[a] =
+                between(random, static_cast<int>(local.lo[a]) - depth, static_cast<int>(local.hi[a]) + depth - 1);
+            part.hi[a] = between(random, static_cast<int>(part.lo[a]) + 1, static_cast<int>(local.hi[a]) + depth);
+        }
+        // The order: by component, unless they are interleaved; then by cell, x fastest.
+        std::vector<std::size_t> places;
+        const auto add = [&](int c) {
+            for_each_cell(part, [&](const index3 &at) {
+                for (int k = l.interleaved ? 0 : c; k < (l.interleaved ? components : c + 1); ++k)
+                    for (std::size_t byte = 0; byte < value; ++byte)
+                        places.push_back(static_cast<std::size_t>(
+                                             (at[0] - local.lo[0] + depth) * cell +
+                                             (at[1] - local.lo[1] + depth) * row +
+                                             (at[2] - local.lo[2] + depth) * plane +
+                                             k * (l.interleaved ? static_cast<std::int64_t>(value) : component)) +
+                                         byte);
+            });
+        };
+        for (int c = 0; c < (l.interleaved ? 1 : components); ++c) add(c);
+        const runs r = view.of(part);
+        REQUIRE(r.total() == static_cast<std::int64_t>(places.size()));
+        std::vector<std::byte> packed(places.size());
+        CHECK(gather(r, packed.data()) == r.total());
+        for (std::size_t i = 0; i < places.size(); ++i)
+            if (packed[i] != memory[places[i]]) FAIL_CHECK("another byte");
+
+        std::vector<std::byte> expected = memory;
+        for (std::size_t i = 0; i < places.size(); ++i) expected[places[i]] = packed[i] = ~packed[i];
+        CHECK(scatter(packed.data(), r) == r.total());
+        CHECK(memory == expected);
+    }
+}
+
+TEST_CASE("a box without gaps is one run") {
+    std::vector<float> memory(6 * 4 * 3);
+    field_view view;
+    REQUIRE(field_view::make(field(memory.data(), radius::faces(1)), {{}, {4, 2, 1}}, 3, view).ok());
+    CHECK(view.of({{-1, -1, -1}, {5, 3, 2}}).bytes == 6 * 4 * 3 * 4);
+    CHECK(view.of({{-1, -1, 1}, {5, 3, 2}}).count == std::array<std::int64_t, 3>{1, 1, 1});
+    const runs rows = view.of({{0, 0, 0}, {4, 2, 1}});
+    CHECK(rows.bytes == 16);
+    CHECK(rows.count == std::array<std::int64_t, 3>{2, 1, 1});
+}
+
+TEST_CASE("a field that is wrong is named") {
+    double value = 0;
+    const auto told = [&](const field &f) {
+        field_view view;
+        return field_view::make(f, {{}, {4, 4, 1}}, 2, view).message();
+    };
+    CHECK(told(field(&value, radius::all(1))).empty());
+    CHECK(told(field(static_cast<double *>(nullptr), radius::all(1))) == "data is null");
+    CHECK(told(field(&value, 0, radius::all(1))) == "value_bytes is 0; it is at least 1");
+    CHECK(told(field(&value, radius::all(1), {.components = 0})) == "layout.components is 0; it is at least 1");
+    CHECK(told(field(&value, radius{}.set(-1, 1, 0, -2))) == "reach is -2 in direction -x+y; it is at least 0");
+    CHECK(told(field(&value, radius{}.set(0, 0, 1, -2))).empty());  // no such axis
+    CHECK(told(field(&value, radius::all(2), {.above = {1, -1, -1}})) ==
+          "layout.above[0] is 1; the radius needs 2 cells there");
+    CHECK(told(field(&value, radius::all(1), {.row_bytes = 47})) == "layout.row_bytes is 47; its cells take 48 bytes");
+    CHECK(told(field(&value, radius::all(1), {.plane_bytes = 287})) ==
+          "layout.plane_bytes is 287; its cells take 288 bytes");
+    CHECK(told(field(&value, radius::all(1), {.row_bytes = std::size_t{1} << 61})) ==
+          "layout.row_bytes: more than 2^60 bytes");
+    CHECK(told(field(&value, std::size_t{1} << 58, radius::all(1))) == "layout.row_bytes: more than 2^60 bytes");
+}
+
+TEST_CASE("each field has partitions of its own, with little padding") {
+    const partitions one = choose_partitions({1000});
+    CHECK(one.bytes == 1000);
+    CHECK(one.first == std::vector<int>{0, 1});
+    const partitions equal = choose_partitions({512, 512, 512});
+    CHECK(equal.bytes == 512);
+    CHECK(equal.count() == 3);
+    const partitions none = choose_partitions({0, 64, 0});
+    CHECK(none.first == std::vector<int>{0, 0, 1, 1});
+
+    std::mt19937 random(4);
+    for (int round = 0; round < 200; ++round) {
+        std::vector<std::int64_t> bytes(static_cast<std::size_t>(between(random, 1, 6)));
+        std::int64_t sum = 0;
+        for (auto &b : bytes) sum += b = between(random, 0, 3) == 0 ? 0 : between(random, 1, 100000);
+        if (sum == 0) continue;
+        const partitions p = choose_partitions(bytes);
+        for (std::size_t f = 0; f < bytes.size(); ++f) {
+            const auto room = p.bytes * (p.first[f + 1] - p.first[f]);
+            CHECK(room >= bytes[f]);
+            CHECK(room < bytes[f] + p.bytes);
+        }
+        // Never more than one partition for each field would take.
+        const auto longest = *std::max_element(bytes.begin(), bytes.end());
+        CHECK(p.bytes * p.count() <= (longest + 64) * static_cast<std::int64_t>(bytes.size()));
+    }
+}
