@@ -88,21 +88,15 @@ status field_view::make(const field &f, const box &local, int dimensions, field_
     if (l.components < 1)
         return failure(MPI_ERR_ARG, format("layout.components is {}; it is at least 1", l.components));
 
-    index3 below{}, above{};  // what the radius needs
     for (int number = 0; number < directions; ++number) {
-        const std::array<int, 3> step = direction(number);
         bool exists = number != no_direction;
-        for (int a = dimensions; a < 3; ++a) exists = exists && step[a] == 0;
-        if (!exists) continue;
-        const int depth = made.reach_.cells[number] = f.reach.cells[number];
+        for (int a = dimensions; a < 3; ++a) exists = exists && direction(number)[a] == 0;
+        const int depth = made.reach_.cells[number] = exists ? f.reach.cells[number] : 0;
         if (depth < 0)
             return failure(MPI_ERR_ARG,
                            format("reach is {} in direction {}; it is at least 0", depth, direction_name(number)));
-        for (int a = 0; a < 3; ++a) {
-            if (step[a] < 0) below[a] = std::max<std::int64_t>(below[a], depth);
-            if (step[a] > 0) above[a] = std::max<std::int64_t>(above[a], depth);
-        }
     }
+    auto [below, above] = ghost_depth(made.reach_, dimensions);
     const auto settled = [](const index3 &given, index3 &needed, const char *name) -> status {
         for (int a = 0; a < 3; ++a) {
             if (given[a] == -1) continue;

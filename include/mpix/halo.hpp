@@ -105,6 +105,19 @@ struct radius {
     }
 };
 
+/** How many cells the radius needs below and above a box, along each axis of a domain of that many dimensions. */
+inline std::array<index3, 2> ghost_depth(const radius &reach, int dimensions) {
+    std::array<index3, 2> depth{};
+    for (int number = 0; number < directions; ++number) {
+        const std::array<int, 3> step = direction(number);
+        if ((dimensions < 2 && step[1] != 0) || (dimensions < 3 && step[2] != 0)) continue;
+        for (std::size_t a = 0; a < 3; ++a)
+            if (step[a] != 0 && depth[step[a] > 0][a] < reach.cells[number])
+                depth[step[a] > 0][a] = reach.cells[number];
+    }
+    return depth;
+}
+
 // ---- the grid -------------------------------------------------------------------------------------------
 
 /** Measured bandwidths, in bytes per second and in one direction. All nodes are taken to be alike. */
@@ -207,6 +220,40 @@ public:
     std::size_t value_bytes;
     radius reach;
     field_layout layout;
+};
+
+/**
+ * Memory for one value per cell of a rank's box and of its ghost cells, by global indices; for programs that have none of
+ * their own. An exchange takes it in place of a field. Ghost cells of a box at the lower end of a periodic domain have
+ * negative indices.
+ */
+template <class T>
+class array {
+public:
+    array(const grid &g, const radius &reach) : reach_(reach) {
+        const std::array<index3, 2> depth = ghost_depth(reach, g.dimensions());
+        for (std::size_t a = 0; a < 3; ++a) {
+            lo_[a] = g.local().lo[a] - depth[0][a];
+            size_[a] = g.local().hi[a] + depth[1][a] - lo_[a];
+        }
+        values_.resize(static_cast<std::size_t>(size_[0] * size_[1] * size_[2]));
+    }
+
+    T &operator()(std::int64_t x, std::int64_t y = 0, std::int64_t z = 0) { return values_[place(x, y, z)]; }
+    const T &operator()(std::int64_t x, std::int64_t y = 0, std::int64_t z = 0) const {
+        return values_[place(x, y, z)];
+    }
+    /** Stays valid for as long as the array is neither moved nor destroyed. */
+    operator field() { return {values_.data(), reach_}; }  // NOLINT: implicit
+
+private:
+    std::size_t place(std::int64_t x, std::int64_t y, std::int64_t z) const {
+        return static_cast<std::size_t>(((z - lo_[2]) * size_[1] + y - lo_[1]) * size_[0] + x - lo_[0]);
+    }
+
+    radius reach_;
+    index3 lo_{}, size_{};
+    std::vector<T> values_;
 };
 
 // ---- the exchange ---------------------------------------------------------------------------------------

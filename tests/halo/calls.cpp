@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// What is wrong gets a sentence that names it, on all ranks. On two ranks.
+// What the calls answer, and what is wrong gets a sentence that names it, on all ranks. On two ranks.
 #include <cstdio>
 #include <functional>
 #include <string>
@@ -141,11 +141,38 @@ void answers() {
     expect(x.messages_sent() == 1 && x.bytes_sent() == 8 * 4, "one message to the only neighbour");
     const box inner = rank == 0 ? box{{1, 0, 0}, {5, 3, 1}} : box{{1, 5, 0}, {5, 8, 1}};
     expect(x.interior() == inner && x.boundary().size() == 3, "the interior");
-    halo::exchange moved(std::move(x));
+    halo::exchange moved(std::move(x));  // the memory stays where it is
     moved.start();
     expect(moved.active(), "active");
     moved.finish();
     expect(!moved.active(), "not active");
+}
+
+// Arrays of the library's own, in each number of dimensions.
+void arrays() {
+    for (const std::vector<std::int64_t> &extent : std::vector<std::vector<std::int64_t>>{{9}, {5, 6}, {4, 3, 5}}) {
+        const halo::grid g(MPI_COMM_WORLD, extent, {.periodic = {true, extent.size() > 1, extent.size() > 2}});
+        halo::array<int> u(g, radius::all(2));
+        halo::exchange x(g, {u});
+        const auto value = [&](std::int64_t i, std::int64_t j, std::int64_t k) {
+            const auto inside = [&](std::int64_t c, int a) { return (c + g.extent()[a]) % g.extent()[a]; };
+            return static_cast<int>(inside(i, 0) + 10 * inside(j, 1) + 100 * inside(k, 2) + 1);
+        };
+        const auto over = [&](const box &b, const auto &each) {
+            for (auto k = b.lo[2]; k < b.hi[2]; ++k)
+                for (auto j = b.lo[1]; j < b.hi[1]; ++j)
+                    for (auto i = b.lo[0]; i < b.hi[0]; ++i) each(i, j, k);
+        };
+        over(g.local(), [&](auto i, auto j, auto k) { u(i, j, k) = value(i, j, k); });
+        x.start();
+        x.finish();
+        box all = g.local();
+        for (std::size_t a = 0; a < extent.size(); ++a) all.lo[a] -= 2, all.hi[a] += 2;
+        int wrong = 0;
+        over(all, [&](auto i, auto j, auto k) { wrong += u(i, j, k) != value(i, j, k); });
+        if (wrong > 0) std::printf("rank %d: %zu-D: %d cells of the array are wrong\n", rank, extent.size(), wrong);
+        failures += wrong > 0;
+    }
 }
 
 }  // namespace
@@ -156,6 +183,7 @@ int main(int argc, char **argv) {
     grids();
     exchanges();
     answers();
+    arrays();
     int all = 0;
     MPI_Allreduce(&failures, &all, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
     MPI_Finalize();
