@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 #include <type_traits>
+#include <utility>
 
 #include "host/format.h"
 
@@ -28,22 +29,10 @@ void for_each_run(const runs &r, Each each) {
 // Calls `how` with the length of a run, as a constant where it is a usual one: a memcpy of that is no call.
 template <class How>
 void with_length(std::int64_t bytes, How how) {
-    switch (bytes) {
-        case 4:
-            return how(std::integral_constant<std::size_t, 4>{});
-        case 8:
-            return how(std::integral_constant<std::size_t, 8>{});
-        case 12:
-            return how(std::integral_constant<std::size_t, 12>{});
-        case 16:
-            return how(std::integral_constant<std::size_t, 16>{});
-        case 24:
-            return how(std::integral_constant<std::size_t, 24>{});
-        case 32:
-            return how(std::integral_constant<std::size_t, 32>{});
-        default:
-            return how(static_cast<std::size_t>(bytes));
-    }
+    const auto usual = [&]<std::int64_t... Length>(std::integer_sequence<std::int64_t, Length...>) {
+        return ((bytes == Length && (how(std::integral_constant<std::size_t, Length>{}), true)) || ...);
+    };
+    if (!usual(std::integer_sequence<std::int64_t, 4, 8, 12, 16, 24, 32>{})) how(static_cast<std::size_t>(bytes));
 }
 
 // "+x", "-x+y"

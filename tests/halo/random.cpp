@@ -56,6 +56,10 @@ public:
     explicit program(unsigned seed) : shared_(seed) {
         MPI_Comm_rank(MPI_COMM_WORLD, &rank_);
         MPI_Comm_size(MPI_COMM_WORLD, &ranks_);
+        MPI_Comm node = MPI_COMM_NULL;
+        MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &node);
+        MPI_Comm_size(node, &node_ranks_);
+        MPI_Comm_free(&node);
         own_.seed(seed * 64 + static_cast<unsigned>(rank_));
     }
 
@@ -70,8 +74,9 @@ public:
         }
         const int how = pick(0, 3);
         if (how == 1) options_.boxes = random_boxes();
-        if (how == 2) {
-            options_.links.within_node.assign(static_cast<std::size_t>(ranks_ * ranks_), 1e9);
+        if (how == 2) {  // nodes have equally many ranks in all runs of this program
+            options_.links.within_node.assign(static_cast<std::size_t>(node_ranks_ * node_ranks_), 1e9);
+            options_.links.network = 1e9;
             for (double &bandwidth : options_.links.within_node) bandwidth *= pick(1, 9);
         }
         const halo::grid g(MPI_COMM_WORLD, extent, options_);
@@ -246,7 +251,7 @@ private:
     }
 
     std::mt19937 shared_, own_;
-    int rank_ = 0, ranks_ = 1, dimensions_ = 3;
+    int rank_ = 0, ranks_ = 1, node_ranks_ = 1, dimensions_ = 3;
     index3 extent_{1, 1, 1};
     halo::grid_options options_;
     std::vector<test_field> fields_;

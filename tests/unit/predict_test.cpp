@@ -143,6 +143,23 @@ TEST_CASE("boxes are stretched so that slow links carry little") {
     CHECK(by_time->seconds / primes->seconds == Approx(1200.0 / 2000.0));
 }
 
+// Pearson's example, on a square of 4 n x 4 n cells: links of 10 GB/s, and of 1 GB/s between two groups of eight.
+TEST_CASE("square boxes are stretched along fast links") {
+    const double n = 1000;
+    machine groups{.bandwidth = matrix(16, 1e9)};
+    for (int a = 0; a < 16; ++a)
+        for (int b = 0; b < 16; ++b)
+            if (a / 8 == b / 8) groups.bandwidth(a, b) = 10e9;
+    const stencil s{radius::faces(1), 1, {}};
+    const auto square = plan_by_primes({4000, 4000, 1}, groups, s),
+               stretched = plan_by_time({4000, 4000, 1}, groups, s);
+    REQUIRE((square && stretched));
+    CHECK(square->boxes.per_node == count3{4, 4, 1});
+    CHECK(square->seconds == Approx(n / 1e9));
+    CHECK(stretched->seconds == Approx(n / 2 / 1e9));  // 8 x 2 boxes, of n / 2 x 2 n
+    std::printf("stretched boxes: %.2f of the square boxes' time\n", stretched->seconds / square->seconds);
+}
+
 TEST_CASE("the plan of least time is never slower than that by prime factors, and always the same") {
     std::mt19937 random(8);
     const auto between = [&](int lo, int hi) { return std::uniform_int_distribution<int>(lo, hi)(random); };
