@@ -40,7 +40,7 @@ MPIX_FN bool has_timed_out(mpix_prequest *r) {
     if (epoch == 0 || detail::load_relaxed(&r->error) != 2 * epoch + 1) return false;
     // Relaxed: an earlier kernel of this stream has written it, or an earlier one of another stream may have.
     const uint64_t error = detail::load_relaxed(&r->words->error);
-    return (error >> 48 & 0xff) == MPIX_CAUSE_DEADLINE;
+    return (error >> 48 & 0xff) >= MPIX_CAUSE_DEADLINE;
 }
 
 // MPI_Wait of each request of a list. After a timeout, the same graph may be launched many more times before the host
