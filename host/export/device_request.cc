@@ -219,6 +219,8 @@ status device_copy::told_epoch(std::uint64_t &out) {
     return gpus_.read(&out, &handle()->told_epoch, sizeof out, device_);
 }
 
+status device_copy::error_period(std::uint64_t &out) { return gpus_.read(&out, &handle()->error, sizeof out, device_); }
+
 status device_copy::forget_started_epoch() {
     constexpr std::uint64_t none = 0;
     return gpus_.write(&handle()->started_epoch, &none, sizeof none, device_);

@@ -81,6 +81,7 @@ public:
     status set_ready_count(std::uint64_t readied);
     status forget_started_epoch();
     status told_epoch(std::uint64_t &out);
+    status error_period(std::uint64_t &out);
 
     mpix_prequest *handle() const { return static_cast<mpix_prequest *>(memory_.address); }
     // The handle for the user's kernels, and one for kernels of the library, which "mpix_waiters" does not count.

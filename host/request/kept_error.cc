@@ -13,7 +13,7 @@ namespace mpix {
 kept_error::kept_error(std::uint64_t word, std::uint64_t period)
     : call_(static_cast<mpix_device_call>(word >> 56)),
       cause_(static_cast<mpix_cause>(word >> 48 & 0xff)),
-      period_(period - ((period - (word >> 32)) & ((1u << MPIX_ERROR_PERIOD_BITS) - 1))),
+      period_(period - since(word, period)),
       partition_(static_cast<int>(static_cast<std::uint32_t>(word)) - 1) {}
 
 int kept_error::error_class() const {

@@ -270,13 +270,25 @@ status request::ended_peer() const {
                           lost.ok() ? "has ended" : "has ended, or cannot be reached any more: " + lost.message()));
 }
 
+// The period of an error that device code has kept. The word has its lowest bits; all are in the request's instance, as
+// long as no later error has come. Otherwise it is a recent one.
+std::uint64_t request::error_period(std::uint64_t word) {
+    // Not epoch_, which the progress thread may be changing.
+    const std::uint64_t epoch = detail::load_acquire(&words->epoch) >> 1;  // pairs: C1
+    const std::lock_guard lock(engine);
+    std::uint64_t kept = 0;
+    if (device == nullptr)
+        kept = detail::load_relaxed(&home->error);
+    else if (!device->error_period(kept).ok())
+        kept = 0;
+    return kept != 0 && kept_error::has_period(word, kept) ? kept : 2 * epoch + (active() ? 1 : 2);
+}
+
 status request::device_error() {
     const std::uint64_t word = detail::load_acquire(&words->error);  // pairs: E1
     if (word == 0) return {};
     detail::store_relaxed(&words->error, 0);
-    // Not epoch_, which the progress thread may be changing.
-    const std::uint64_t epoch = detail::load_acquire(&words->epoch) >> 1;  // pairs: C1
-    const kept_error error(word, 2 * epoch + (active() ? 1 : 2));
+    const kept_error error(word, error_period(word));
     std::string sentence =
         format("in device code, {} rank {}, tag {}, {}", kind == MPIX_KIND_SEND ? "send to" : "receive from", op.peer,
                op.tag, error.sentence(kind, op.partitions));

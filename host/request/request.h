@@ -210,6 +210,7 @@ protected:
     static void invalidate(mpix_prequest *handle);
     virtual void status_of(MPI_Status *status) const = 0;
     void fill_status(MPI_Status *status, bool failed) const;
+    std::uint64_t error_period(std::uint64_t word);
     status allocate_words(std::uint64_t extra_bytes);
     // What may wait for kernels is done in the init call, before a kernel can wait for us.
     status load_gpu_kernels() const;

@@ -131,6 +131,21 @@ struct body {
     }
 };
 
+// MPI_Wait that raises an error of a kernel. It may do so before the epoch is over.
+int failed_wait(MPI_Request &request, const char *what) {
+    const int code = MPI_Wait(&request, MPI_STATUS_IGNORE);
+    must_refuse(code, MPI_ERR_REQUEST, what);
+    must(MPI_Wait(&request, MPI_STATUS_IGNORE), what);
+    return code;
+}
+
+std::string message_of(int code) {
+    char text[MPI_MAX_ERROR_STRING] = "";
+    int length = 0;
+    MPI_Error_string(code, text, &length);
+    return text;
+}
+
 struct one_request {
     report *errors;
     MPIX_Prequest request;
@@ -161,6 +176,19 @@ struct null_peer {
     }
 };
 
+// An error in the first epoch, and so many more epochs.
+struct error_long_ago {
+    report *errors;
+    MPIX_Prequest receive;
+    int epochs;
+
+    template <class Block>
+    DEVICE_FN void operator()(const Block &block, int, int) const {
+        expect_code(errors, 0, 0, MPI_ERR_REQUEST, mpix::start(block, receive));  // not waited for
+        for (int i = 0; i < epochs; ++i) expect_code(errors, 0, 1, MPI_SUCCESS, mpix::next_epoch(block, receive));
+    }
+};
+
 void null_peers(session &s) {
     s.what = "MPI_PROC_NULL";
     char *const buffer = static_cast<char *>(s.device->allocate(48));
@@ -179,26 +207,16 @@ void null_peers(session &s) {
         must(MPI_Waitall(2, requests, statuses), "MPI_Waitall");
         REQUIRE(statuses[1].MPI_SOURCE == MPI_PROC_NULL, "the receive's source is %d", statuses[1].MPI_SOURCE);
     }
+    // The word by which the host hears of an error has 16 bits of its epoch, and of whether it was active.
+    must(MPI_Start(&requests[1]), "MPI_Start");
+    s.run(1, 1, error_long_ago{s.errors, handles[1], s.quick ? 10 : 40000});
+    const std::string error = message_of(failed_wait(requests[1], "MPI_Wait after an error long ago"));
+    REQUIRE(error.find("epoch 11: start") != std::string::npos, "the error is \"%s\"", error.c_str());
     for (int i = 0; i < 2; ++i) {
         must(MPIX_Prequest_free(&handles[i]), "MPIX_Prequest_free");
         must(MPI_Request_free(&requests[i]), "MPI_Request_free");
     }
     s.device->release(buffer);
-}
-
-// MPI_Wait that raises an error of a kernel. It may do so before the epoch is over.
-int failed_wait(MPI_Request &request, const char *what) {
-    const int code = MPI_Wait(&request, MPI_STATUS_IGNORE);
-    must_refuse(code, MPI_ERR_REQUEST, what);
-    must(MPI_Wait(&request, MPI_STATUS_IGNORE), what);
-    return code;
-}
-
-std::string message_of(int code) {
-    char text[MPI_MAX_ERROR_STRING] = "";
-    int length = 0;
-    MPI_Error_string(code, text, &length);
-    return text;
 }
 
 // Calls that are errors, and what the host says of them.
