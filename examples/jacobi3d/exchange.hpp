@@ -76,6 +76,16 @@ public:
                   "MPI_Waitall");
     }
 
+    /** The same in the order of a stream, between start() and wait(), any number of times. */
+    void start_in(CUstream_st *stream) {
+        mpi_check(MPIX_Startall_enqueue(static_cast<int>(requests_.size()), requests_.data(), stream),
+                  "MPIX_Startall_enqueue");
+    }
+    void wait_in(CUstream_st *stream) {
+        mpi_check(MPIX_Pwaitall_enqueue(static_cast<int>(requests_.size()), requests_.data(), stream),
+                  "MPIX_Pwaitall_enqueue");
+    }
+
     /** One line per face that is sent: where to, in how many tiles, and the path that they take. */
     std::string describe(int rank) const {
         std::string text;

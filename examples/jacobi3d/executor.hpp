@@ -52,6 +52,9 @@ public:
     virtual void launch(const persistent<float> &s, int blocks) = 0;
     virtual void launch(const persistent<double> &s, int blocks) = 0;
 
+    /** Of a GPU: where kernels are launched. */
+    virtual CUstream_st *stream() const { return nullptr; }
+
     /** Wait for all that was launched. */
     virtual void synchronize() = 0;
 

@@ -101,6 +101,7 @@ public:
     void launch(const persistent<float> &s, int blocks) override { run(s, blocks); }
     void launch(const persistent<double> &s, int blocks) override { run(s, blocks); }
 
+    CUstream_st *stream() const override { return stream_; }
     void synchronize() override { check(cudaStreamSynchronize(stream_), "the kernel"); }
 
 private:

@@ -28,6 +28,7 @@ const char *const usage =
     "  --threads N          threads of a block (default 256 on a GPU, 1 on the host)\n"
     "  --tiles N            tiles of a face, each a partition of its requests (default: of at least\n"
     "                       1024 cells, at most 64)\n"
+    "  --enqueue            on GPUs: all launches and epochs are enqueued on a stream, and the host waits once\n"
     "  --persistent         one launch runs all iterations: the kernel starts and ends the epochs as well\n"
     "  --brick XxYxZ        with --persistent: cells of a brick, which one block computes (default: as suits the\n"
     "                       box and the blocks)\n"
@@ -97,6 +98,7 @@ options parse_options(int argc, char *argv[]) {
         o_blocks,
         o_threads,
         o_tiles,
+        o_enqueue,
         o_persistent,
         o_brick,
         o_compare,
@@ -113,6 +115,7 @@ options parse_options(int argc, char *argv[]) {
         {"blocks", required_argument, nullptr, o_blocks},
         {"threads", required_argument, nullptr, o_threads},
         {"tiles", required_argument, nullptr, o_tiles},
+        {"enqueue", no_argument, nullptr, o_enqueue},
         {"persistent", no_argument, nullptr, o_persistent},
         {"brick", required_argument, nullptr, o_brick},
         {"compare", no_argument, nullptr, o_compare},
@@ -158,6 +161,9 @@ options parse_options(int argc, char *argv[]) {
             case o_tiles:
                 result.tiles = number("tiles", optarg, 1, many);
                 break;
+            case o_enqueue:
+                result.enqueue = true;
+                break;
             case o_persistent:
                 result.persistent = true;
                 break;
@@ -186,6 +192,8 @@ options parse_options(int argc, char *argv[]) {
             hint = std::string(" (write --periodic=") + argv[optind] + ")";
         throw std::invalid_argument(std::string("unexpected argument '") + argv[optind] + "'" + hint);
     }
+    if (result.enqueue && result.persistent)
+        throw std::invalid_argument("--enqueue and --persistent are two ways to run the epochs; choose one");
     return result;
 }
 
