@@ -8,7 +8,8 @@
 // kernel_us: wait_arrived, then pready of the answer, then next_epoch of both requests. early_us: the receive is started
 // again before the answer is sent. two_us: two requests each way that take turns, so that clear-to-send is given a
 // message ahead. prepared_us: the same with prepared values. host_us: MPI_Startall, kernel, MPI_Waitall for each message
-// and its answer, half of it. ratio: the shortest of the kernel's ways by the shorter of those by hand.
+// and its answer, half of it. stream_us: the same with MPIX_Startall_enqueue and MPIX_Waitall_enqueue, for which the host
+// waits once. graph_us: without kernels of the program's, MPIX_Pready_enqueue and MPIX_Wait_enqueue in a graph. ratio: the shortest of the kernel's ways by the shorter of those by hand.
 #include <optional>
 #include <string>
 #include <vector>
@@ -29,7 +30,7 @@ struct options {
     uint64_t least = 8, most = 1 << 20;
     int step = 2, epochs = 5, messages = 1000;
     std::vector<int> threads = {usual_threads};
-    bool nvshmem = true, host = true;
+    bool nvshmem = true, host = true, stream = true;
     const char *csv = nullptr;
 };
 
@@ -37,7 +38,7 @@ bool parse(int argc, char **argv, options &o) {
     command_line line(
         "mpirun -n 2 ",
         "[--min BYTES] [--max BYTES] [--step FACTOR] [--threads N,...] [--epochs N] [--messages N]\n"
-        "           [--csv FILE] [--without-nvshmem] [--without-host]\n"
+        "           [--csv FILE] [--without-nvshmem] [--without-host] [--without-stream]\n"
         "BYTES from 8 to 64 MiB, powers of two. --epochs: kernels, of which the median counts; --messages:\n"
         "epochs in each. --csv -: CSV instead of text on the standard output.");
     line.value("min", o.least);
@@ -48,6 +49,7 @@ bool parse(int argc, char **argv, options &o) {
     line.value("messages", o.messages);
     line.without("without-nvshmem", o.nvshmem);
     line.without("without-host", o.host);
+    line.without("without-stream", o.stream);
     line.value("csv", o.csv);
     return line.read(argc, argv, [&o] {
         return power_of_two(o.least, 8, 64 << 20) && power_of_two(o.most, 8, 64 << 20) &&
@@ -224,7 +226,7 @@ public:
     void row(uint64_t bytes, int threads) {
         const exchange_shape s{scope::block, 1, threads, bytes, o_.messages, o_.epochs};
         const double fence = by_hand_us<fence_again>(c_, s, out_, "fence");
-        std::optional<double> in_data, nvshmem, host;
+        std::optional<double> in_data, nvshmem, host, stream, graph;
         if (bytes <= most_in_data) in_data = by_hand_us<inline_again>(c_, s, out_, "flag-in-data");
         const double one = kernels_us<1, epoch_port<1, false>>(s), early = kernels_us<1, epoch_port<1, true>>(s),
                      two = kernels_us<2, epoch_port<2, false>>(s), prepared = kernels_us<2, prepared_epoch_port>(s);
@@ -234,11 +236,13 @@ public:
             nvshmem = nvshmem_->measure(c_, few);
         }
         if (o_.host) host = host_us(s);
+        if (o_.stream) stream = stream_us(s, false), graph = stream_us(s, true);
         if (table_ == nullptr) return;
         const double least = in_data ? std::min(fence, *in_data) : fence;
         table_->row({cell(bytes), cell(threads), cell(one), cell(early), cell(two), cell(prepared), cell(fence),
                      in_data ? cell(*in_data) : unmeasured, cell(std::min({one, early, two, prepared}) / least),
-                     nvshmem ? cell(*nvshmem) : absent, host ? cell(*host) : unmeasured});
+                     nvshmem ? cell(*nvshmem) : absent, host ? cell(*host) : unmeasured,
+                     stream ? cell(*stream) : unmeasured, graph ? cell(*graph) : unmeasured});
     }
 
 private:
@@ -263,6 +267,52 @@ private:
             r.wait();
             return us;
         });
+    }
+
+    // Rounds of which the host waits for the last one only; those of a graph are launched `rounds_of_graph` at a time.
+    static constexpr int rounds_of_graph = 10;
+    double stream_us(const exchange_shape &s, bool by_graph) {
+        requests r(c_, s.bytes, out_, in_, 1);
+        const mpix_port port{r.handles[0], r.handles[1]};
+        const auto round = [&] {
+            must(MPIX_Startall_enqueue(2, r.all.data(), c_.stream), "MPIX_Startall_enqueue");
+            if (by_graph) {
+                if (c_.rank != 0) must(MPIX_Pwait_enqueue(r.all[1], c_.stream), "MPIX_Pwait_enqueue");
+                must(MPIX_Pready_enqueue(0, r.all[0], c_.stream), "MPIX_Pready_enqueue");
+            } else {
+                one_round<<<1, usual_threads, 0, c_.stream>>>(port, c_.rank == 0, c_.result);
+            }
+            must(MPIX_Pwaitall_enqueue(2, r.all.data(), c_.stream), "MPIX_Pwaitall_enqueue");
+        };
+        cudaGraph_t captured = nullptr;
+        cudaGraphExec_t graph = nullptr;
+        if (by_graph) {
+            check(cudaStreamBeginCapture(c_.stream, cudaStreamCaptureModeGlobal), "cudaStreamBeginCapture");
+            for (int i = 0; i < rounds_of_graph; ++i) round();
+            check(cudaStreamEndCapture(c_.stream, &captured), "cudaStreamEndCapture");
+            check(cudaGraphInstantiate(&graph, captured, 0), "cudaGraphInstantiate");
+        }
+        const int launches = std::max(1, std::min(s.count, 100) / (by_graph ? rounds_of_graph : 1));
+        const int rounds = launches * (by_graph ? rounds_of_graph : 1);
+        const double us = c_.measure(s.epochs, "epochs of the stream", out_, in_, s.bytes, [&](int) {
+            r.start();
+            MPI_Barrier(MPI_COMM_WORLD);
+            const double since = MPI_Wtime();
+            for (int i = 0; i < launches; ++i)
+                if (by_graph)
+                    check(cudaGraphLaunch(graph, c_.stream), "cudaGraphLaunch");
+                else
+                    round();
+            check(cudaStreamSynchronize(c_.stream), "cudaStreamSynchronize");
+            const double took = (MPI_Wtime() - since) * 1e6 / (2 * rounds);
+            r.wait();
+            return took;
+        });
+        if (by_graph) {
+            check(cudaGraphExecDestroy(graph), "cudaGraphExecDestroy");
+            check(cudaGraphDestroy(captured), "cudaGraphDestroy");
+        }
+        return us;
     }
 
     double host_us(const exchange_shape &s) {
@@ -299,7 +349,7 @@ int main(int argc, char **argv) {
     if (c.rank == 0)
         t.emplace("one-way latency of a message that is an epoch in the kernel (us)", o.csv,
                   std::vector<column>{"size", "threads", "kernel_us", "early_us", "two_us", "prepared_us", "floor_us",
-                                      "flag_in_data_us", "ratio", "nvshmem_us", "host_us"},
+                                      "flag_in_data_us", "ratio", "nvshmem_us", "host_us", "stream_us", "graph_us"},
                   machine_names, machine_columns(c.device));
     run all(c, o, t ? &*t : nullptr);
     for (uint64_t bytes = o.least; bytes <= o.most; bytes *= static_cast<uint64_t>(o.step))
