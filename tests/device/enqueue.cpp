@@ -331,7 +331,8 @@ void errors(session &s) {
 
 int main(int argc, char **argv) {
     session s(argc, argv, "device enqueued epochs");
-    const long usual = executor::is_gpu ? 50000 : 20;  // two epochs each
+    // Two epochs each. Ranks that share a GPU take turns on it.
+    const long usual = !executor::is_gpu ? 20 : s.size > executor::devices() ? 500 : 100000;
     const long replays = s.epochs != 0 ? s.epochs : s.quick ? 20 : usual;
     errors(s);
     opposite_orders(s);

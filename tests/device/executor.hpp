@@ -61,11 +61,15 @@ public:
         return found;
     }
 
+    static int devices() {
+        int found = 0;
+        check_cuda(cudaGetDeviceCount(&found), "cudaGetDeviceCount");
+        return found;
+    }
+
     // One process takes the device of its rank within the node.
     explicit executor(int local_rank) {
-        int devices = 0;
-        check_cuda(cudaGetDeviceCount(&devices), "cudaGetDeviceCount");
-        device_ = local_rank % devices;
+        device_ = local_rank % devices();
         make_current();
         // Not the legacy default stream, which would order other streams' work with ours.
         check_cuda(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "cudaStreamCreateWithFlags");
@@ -143,6 +147,7 @@ public:
     static constexpr bool is_gpu = false;
     static const char *name() { return "host"; }
     static bool available() { return true; }
+    static int devices() { return 0; }
 
     explicit executor(int) {}
     ~executor() { synchronise(); }
