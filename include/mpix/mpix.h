@@ -304,7 +304,8 @@ int MPIX_Pready_range_enqueue(int partition_low, int partition_high, MPI_Request
 
 /**
  * MPI_Wait (MPI-4.1, 3.7.3) in the order of a stream: work after it begins when the epoch of the request is over. Does
- * nothing for a null request, and for one whose epoch is over.
+ * nothing for a null request, and for one whose epoch is over. Of a receive exported with "mpix_waiters" as "1", it must
+ * come after the waits of the program's kernels, in the order of the stream.
  *
  * MPIX_Wait_enqueue is another name for it, and MPIX_Waitall_enqueue for the next one, except on MPI libraries that have
  * other functions of these names (MPICH 4.1 and later).
