@@ -31,7 +31,7 @@
 //                    left
 //   MPI_ERR_REQUEST  a null or inactive request; a send where the call takes receives, or the reverse; a handle of
 //                    another version of mpix
-//   MPI_ERR_PENDING  wait_arrived: timed out
+//   MPI_ERR_PENDING  wait_arrived, wait: timed out
 //
 // parrived and MPI_Parrived answer true for null and inactive requests, as in MPI; wait_arrived returns MPI_SUCCESS at
 // once for a null one.
@@ -131,7 +131,8 @@ MPIX_FN int pready_range(const Group &group, int low, int high, MPIX_Prequest pr
 /**
  * One of several contributions to a partition that many groups write. The last of the declared number of calls (info
  * key "mpix_contributors" of MPIX_Prequest_create) makes the partition ready. Every epoch takes exactly the declared
- * number of calls for each partition; another number is not detected as such.
+ * number of calls for each partition; another number is not detected as such. (Kernels compiled with MPIX_CHECK refuse
+ * calls for a partition that is ready, and do not count them.)
  *
  * Returns MPI_ERR_ARG (index out of range) or MPI_ERR_REQUEST (null request, or a receive) to every caller. The last
  * caller gets what else pready finds (inactive request, partition already ready), and the others MPI_SUCCESS.
@@ -216,7 +217,9 @@ MPIX_FN int wait_arrived(const Group &group, MPIX_Prequest preq, int partition, 
  *
  * A value may be copied to other groups of the kernel; their calls must be ordered after prepare_* (by a barrier, for
  * example). It must not be used after the epoch for which it was prepared: pready with it then returns MPI_ERR_ARG, but
- * by then it may have stored over a small partition of the next epoch, which then never arrives.
+ * by then it may have stored over a small partition of the next epoch, which then never arrives. In kernels compiled
+ * with MPIX_CHECK, all calls with such a value are refused before they do anything: pready and wait_arrived return
+ * MPI_ERR_ARG, and parrived answers false.
  *
  * Errors, memory order and thread safety are those of the calls with the request.
  */
@@ -242,7 +245,8 @@ MPIX_FN int wait_arrived(const Group &group, const prepared_receive &receive, in
  *
  * wait        MPI_Wait of the running epoch (MPI-4.1, 3.7.3 and 4.2): of a send, until all its partitions are ready and
  *             the buffer may be written again; of a receive, until all partitions have arrived. MPI_SUCCESS at once for
- *             a null request, and for one whose epoch is over.
+ *             a null request, and for one whose epoch is over. In kernels compiled with MPIX_CHECK, MPI_ERR_REQUEST for
+ *             one that the host has not started, or has completed before a kernel's wait.
  * start       MPI_Start of the next epoch, after wait. Never waits for the peer. A receive's buffer may be written by
  *             the sender from then on.
  * next_epoch  wait, then start

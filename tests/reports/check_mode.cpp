@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Kernels compiled with MPIX_CHECK print each erroneous call, with block and thread, and detect overlapping shares and,
-// with MPIX_CHECK=1 in the environment, freed handles.
+// Kernels compiled with MPIX_CHECK print each erroneous call, with block and thread, and detect overlapping shares, waits
+// outside an epoch and, with MPIX_CHECK=1 in the environment, freed handles. unit.check_mode has more.
 #include "tests/device/harness.hpp"
 
 using namespace device_test;
@@ -18,6 +18,8 @@ struct outside {
         p.expect(0, MPI_ERR_REQUEST, mpix::pready(block, 0, p.send));
         p.expect(1, MPI_ERR_REQUEST, mpix::pready_contribute(block, 1, p.send));  // whoever is the last
         p.expect(1, MPI_ERR_REQUEST, mpix::wait_arrived(block, p.receive, 1));
+        p.expect(0, MPI_ERR_REQUEST, mpix::wait(block, p.send));
+        p.expect(0, MPI_ERR_REQUEST, mpix::wait(block, p.receive));
     }
 };
 
@@ -29,6 +31,7 @@ struct inside {
         p.expect(0, MPI_SUCCESS, mpix::pready(block, 0, p.send));
         p.expect(0, MPI_ERR_ARG, mpix::pready(block, 0, p.send));
         p.expect(7, MPI_ERR_ARG, mpix::pready(block, 7, p.send));
+        p.expect(0, MPI_ERR_REQUEST, mpix::start(block, p.send));
         // Of 1000 bytes: the second and the third have some in common, and all have as many as the partition.
         p.expect(1, MPI_SUCCESS, mpix::pready_contribute(block, 1, p.send, 0, 300));
         p.expect(1, MPI_SUCCESS, mpix::pready_contribute(block, 1, p.send, 300, 400));

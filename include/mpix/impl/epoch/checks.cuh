@@ -15,15 +15,23 @@
 
 namespace mpix::detail {
 
+// partition: -1 for a call that is of none.
 MPIX_COLD_FN void print_error(unsigned call_and_cause, int partition) {
     const char *const call = name_of(static_cast<mpix_device_call>(call_and_cause >> 8)),
                       *const text = text_of(static_cast<mpix_cause>(call_and_cause & 0xff));
 #ifdef __CUDA_ARCH__
-    printf("mpix check: block (%u, %u, %u), thread (%u, %u, %u): %s of partition %d: %s\n", blockIdx.x, blockIdx.y,
-           blockIdx.z, threadIdx.x, threadIdx.y, threadIdx.z, call, partition, text);
+    if (partition >= 0)
+        printf("mpix check: block (%u, %u, %u), thread (%u, %u, %u): %s of partition %d: %s\n", blockIdx.x, blockIdx.y,
+               blockIdx.z, threadIdx.x, threadIdx.y, threadIdx.z, call, partition, text);
+    else
+        printf("mpix check: block (%u, %u, %u), thread (%u, %u, %u): %s: %s\n", blockIdx.x, blockIdx.y, blockIdx.z,
+               threadIdx.x, threadIdx.y, threadIdx.z, call, text);
 #else
-    std::fprintf(stderr, "mpix check: block %d, thread %d: %s of partition %d: %s\n", played.block, played.thread, call,
-                 partition, text);
+    if (partition >= 0)
+        std::fprintf(stderr, "mpix check: block %d, thread %d: %s of partition %d: %s\n", played.block, played.thread,
+                     call, partition, text);
+    else
+        std::fprintf(stderr, "mpix check: block %d, thread %d: %s: %s\n", played.block, played.thread, call, text);
 #endif
 }
 

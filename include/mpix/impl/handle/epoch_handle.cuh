@@ -34,6 +34,25 @@ MPIX_FN uint64_t look_at_send(const mpix_prequest *r, bool *for_inline) {
     *for_inline = (word & 1) != 0;
     return open_epoch(r, word, readied);
 }
+
+#if defined(MPIX_CHECK)
+// Whether what a handle knows is of another epoch than the request is in; the error is kept.
+#ifdef __CUDACC__
+#pragma nv_exec_check_disable
+#endif
+template <mpix_device_call Call, class Group>
+MPIX_COLD_FN bool is_stale(const Group &group, MPIX_Prequest request, uint64_t epoch, int partition) {
+    if (epoch == 0) return false;
+    mpix_prequest *const r = request_of(request);
+    group.sync();  // as in store_direct
+    bool stale = false;
+    if (group.thread_rank() == 0) {
+        stale = running_epoch(r).number != epoch;
+        if (stale) refuse<Call>(r, MPIX_CAUSE_STALE, partition);
+    }
+    return broadcast_bool(group, stale);
+}
+#endif
 #endif
 
 }  // namespace detail
@@ -80,6 +99,9 @@ MPIX_FN prepared_send prepare_send(const Group &group, MPIX_Prequest preq) {
 template <class Group>
 MPIX_FN int pready(const Group &group, int partition, const prepared_send &send) {
 #if MPIX_ON_GPU
+#if defined(MPIX_CHECK)
+    if (detail::is_stale<MPIX_CALL_PREADY>(group, send.request, send.state.epoch, partition)) return MPI_ERR_ARG;
+#endif
     constexpr detail::group_mover<false> mover{};
     return detail::ready<true>(group, partition, send.request, send.state, mover);
 #else
@@ -171,6 +193,9 @@ MPIX_FN void refresh(const Group &group, prepared_receive &receive) {
 template <class Group>
 MPIX_FN bool parrived(const Group &group, const prepared_receive &receive, int partition) {
 #if MPIX_ON_GPU
+#if defined(MPIX_CHECK)
+    if (detail::is_stale<MPIX_CALL_PARRIVED>(group, receive.request, receive.state.epoch, partition)) return false;
+#endif
     if (detail::flagged(group, receive.request, receive.state, partition, 1)) return true;
 #endif
     return parrived(group, receive.request, partition);
@@ -182,6 +207,10 @@ MPIX_FN bool parrived(const Group &group, const prepared_receive &receive, int p
 template <class Group>
 MPIX_FN int wait_arrived(const Group &group, const prepared_receive &receive, int partition, uint64_t timeout_ns) {
 #if MPIX_ON_GPU
+#if defined(MPIX_CHECK)
+    if (detail::is_stale<MPIX_CALL_WAIT_ARRIVED>(group, receive.request, receive.state.epoch, partition))
+        return MPI_ERR_ARG;
+#endif
     return detail::wait_for<true>(group, receive.request, partition, timeout_ns, receive.state);
 #else
     return wait_arrived(group, receive.request, partition, timeout_ns);

@@ -85,6 +85,10 @@ MPIX_FN epoch_end look_at_end(mpix_prequest *r, unsigned lane, unsigned lanes, b
     const bool sends = head_is(head, MPIX_KIND_SEND);
     if (!sends && !head_is(head, MPIX_KIND_RECV)) return epoch_end::refused;
     now = running_epoch(r, known);
+#if defined(MPIX_CHECK)
+    // The host has not started it, or has completed it, and no kernel has waited for it.
+    if (!now.active && (now.number == 0 || load_relaxed(&r->waited_epoch) != now.number)) return epoch_end::refused;
+#endif
     if (!now.active) return epoch_end::over;
     if (sends) return lane != 0 || is_sent(r, now.number, told, look_at_engine) ? epoch_end::over : epoch_end::missing;
     if (head_null_peer(head)) return epoch_end::over;
@@ -146,7 +150,9 @@ MPIX_COLD_FN int wait_for_each(const Group &group, int n, const List list, uint6
         const epoch_end end = group.thread_rank() == 0 ? look_at_end(r, 0, 1, true, now) : epoch_end::over;
         if (broadcast_bool(group, end == epoch_end::refused)) {
             const bool leader = group.thread_rank() == 0;
-            return broadcast_code(group, leader ? refuse<MPIX_CALL_WAIT>(r, MPIX_CAUSE_HANDLE, -1) : 0);
+            const bool valid = head_is(r->head, MPIX_KIND_SEND) || head_is(r->head, MPIX_KIND_RECV);
+            const mpix_cause cause = valid ? MPIX_CAUSE_INACTIVE : MPIX_CAUSE_HANDLE;
+            return broadcast_code(group, leader ? refuse<MPIX_CALL_WAIT>(r, cause, -1) : 0);
         }
         if (broadcast_bool(group, end == epoch_end::missing || end == epoch_end::by_groups)) {
             if (const int code = wait_for_end(group, list(i), timeout_ns); code != MPI_SUCCESS) return code;

@@ -174,10 +174,16 @@ MPIX_FN int pready_contribute(const Group &group, int partition, MPIX_Prequest p
         r != nullptr && detail::head_is(r->head, MPIX_KIND_SEND) && partition >= 0 && partition < r->partitions;
 #if defined(MPIX_CHECK)
     if (countable) {
-        // Without this, only the last contributor would be told.
-        const bool idle = group.thread_rank() == 0 && !detail::epoch_of(r, detail::ask_of_send(r).word).active;
-        if (idle) detail::refuse_share(r, MPIX_CAUSE_INACTIVE, partition);
-        if (detail::broadcast_bool(group, idle)) return MPI_ERR_REQUEST;
+        // Without this, only the last contributor would be told that the request is not active, and nobody of a call
+        // too many, which would count in the next epoch.
+        int code = MPI_SUCCESS;
+        if (group.thread_rank() == 0) {
+            const detail::epoch_now now = detail::epoch_of(r, detail::ask_of_send(r).word);
+            const bool ready = detail::load_relaxed(detail::partition_states(r) + partition) >= now.number;
+            if (!now.active || ready)
+                code = detail::refuse_share(r, now.active ? MPIX_CAUSE_READY : MPIX_CAUSE_INACTIVE, partition);
+        }
+        if (code = detail::broadcast_code(group, code); code != MPI_SUCCESS) return code;
     }
 #endif
     if (countable && r->contributors > 1) {
