@@ -50,6 +50,8 @@ constexpr const char *where = "mpix::halo::exchange";
 MPI_Request *send_requests(exchange_state &x) { return x.requests.data() + x.receives.size(); }
 
 status make_fields(exchange_state &x, const std::vector<field> &fields) {
+    if (x.how != transfer::packed && x.how != transfer::datatype)
+        return failure(MPI_ERR_ARG, format("options.transfer is {}, which is none", static_cast<int>(x.how)));
     const domain &d = x.grid->domain;
     for (std::size_t f = 0; f < fields.size(); ++f) {
         x.fields.emplace_back();
@@ -253,6 +255,7 @@ void exchange::finish() {
         for (int i = 0; i < receives; ++i) {
             int which = MPI_UNDEFINED;
             demand(MPI_Waitany(receives, x.requests.data(), &which, MPI_STATUS_IGNORE), "MPI_Waitany");
+            if (which == MPI_UNDEFINED) break;  // an earlier finish() has completed some, and failed
             x.receives[which].unpack();
         }
     else

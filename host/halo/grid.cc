@@ -54,7 +54,7 @@ std::vector<argument> arguments(const std::vector<std::int64_t> &extent, const g
     std::vector<std::int64_t> periodic(o.periodic.begin(), o.periodic.end()), boxes, shortest;
     append(shortest, o.shortest);
     for (const box &b : o.boxes) append(boxes, b.lo), append(boxes, b.hi);
-    // As integers, to be compared; a unit is more than enough.
+    // As integers, to be compared. Rank 0 alone uses them.
     std::vector<std::int64_t> links{static_cast<std::int64_t>(o.links.network),
                                     static_cast<std::int64_t>(o.typical_bytes_per_cell)};
     for (const double bandwidth : o.links.within_node) links.push_back(static_cast<std::int64_t>(bandwidth));
@@ -84,8 +84,7 @@ std::vector<std::vector<int>> nodes_of(const grid_state &g) {
 }
 
 // The boxes of all ranks.
-status compute_boxes(grid_state &g, const grid_options &o) {
-    std::vector<std::vector<int>> nodes = nodes_of(g);
+status compute_boxes(grid_state &g, const grid_options &o, std::vector<std::vector<int>> nodes) {
     const bool alike =
         std::all_of(nodes.begin(), nodes.end(), [&](const auto &n) { return n.size() == nodes[0].size(); });
     if (!alike) {  // one level, in which a node's ranks still follow each other
@@ -158,13 +157,17 @@ grid::grid(MPI_Comm comm, const std::vector<std::int64_t> &extent, const grid_op
     d.boxes = options.boxes;
     if (options.boxes.empty()) {
         d.boxes.resize(static_cast<std::size_t>(g->ranks));
-        s = compute_boxes(*g, options);
+        const std::vector<std::vector<int>> nodes = nodes_of(*g);
+        if (g->rank == 0) s = compute_boxes(*g, options, nodes);
     } else if (options.boxes.size() != static_cast<std::size_t>(g->ranks)) {
         s = failure(MPI_ERR_ARG, format("options.boxes has {} boxes; there are {} ranks", d.boxes.size(), g->ranks));
     } else if (const std::string why = why_not_a_cover(d); !why.empty()) {
         s = failure(MPI_ERR_ARG, format("options.boxes do not cover the domain once: {}", why));
     }
     throw_if_any_failed(g->comm, where, s);
+    // Computed once, so that predictions in floating point decide the same on all nodes.
+    static_assert(sizeof(box) == 6 * sizeof(std::int64_t));
+    demand(MPI_Bcast(d.boxes.data(), 6 * g->ranks, MPI_INT64_T, 0, g->comm), "MPI_Bcast");
     state_ = g;
 }
 

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "host/format.h"
+#include "host/request/user_memory.h"
 
 namespace mpix::halo {
 namespace {
@@ -124,7 +125,10 @@ status field_view::make(const field &f, const box &local, int dimensions, field_
     if (bounded(made.component_, l.interleaved ? 1 : l.components) > most_bytes)
         return failure(MPI_ERR_COUNT, "layout: more than 2^60 bytes");
     made.data_ = static_cast<std::byte *>(f.data);
-    if (made.data_ == nullptr && !local.empty()) return failure(MPI_ERR_BUFFER, "data is null");
+    if (local.empty()) return {};
+    if (made.data_ == nullptr) return failure(MPI_ERR_BUFFER, "data is null");
+    if (!can_write(made.data_))
+        return failure(MPI_ERR_BUFFER, "data: the CPU cannot write there; fields are in host memory, as yet");
     return {};
 }
 

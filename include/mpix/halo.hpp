@@ -281,8 +281,8 @@ public:
      * Collective over the grid's ranks. All give as many fields, in the same order, with the same value sizes, components,
      * interleaving and radii; addresses, padding and gaps may differ.
      *
-     * Errors: MPI_ERR_ARG (a radius or layout, or ranks that disagree), MPI_ERR_BUFFER (a null address), MPI_ERR_COUNT
-     * (too many bytes); and what the MPI calls give.
+     * Errors: MPI_ERR_ARG (a radius or layout, or ranks that disagree), MPI_ERR_BUFFER (a null address, or no host
+     * memory), MPI_ERR_COUNT (too many bytes); and what the MPI calls give.
      */
     exchange(const grid &g, const std::vector<field> &fields, const exchange_options &options = {});
     /** Not active, and before MPI_Finalize. An active exchange is reported on stderr, and its memory kept. */

@@ -82,6 +82,11 @@ void exchanges() {
     };
     exchange_refused("null", MPI_ERR_BUFFER, "rank 0: fields[1].data is null",
                      {{u.data(), radius::all(1)}, {static_cast<double *>(nullptr), radius::all(1)}});
+    exchange_refused("no memory", MPI_ERR_BUFFER,
+                     "rank 0: fields[0].data: the CPU cannot write there; fields are in host memory, as yet",
+                     {{reinterpret_cast<double *>(std::uintptr_t{64}), radius::all(1)}});
+    exchange_refused("no transfer", MPI_ERR_ARG, "rank 0: options.transfer is 2, which is none",
+                     {{u.data(), radius::all(1)}}, {static_cast<halo::transfer>(2)});
     exchange_refused("padding on one rank", MPI_ERR_ARG,
                      "rank 1: fields[0].layout.below[1] is 1; the radius needs 2 cells there",
                      {{u.data(), radius::all(2), {.below = {-1, rank == 1 ? 1 : 2, -1}}}});
