@@ -290,8 +290,8 @@ status request::device_error() {
     detail::store_relaxed(&words->error, 0);
     const kept_error error(word, error_period(word));
     std::string sentence =
-        format("in device code, {} rank {}, tag {}, {}", kind == MPIX_KIND_SEND ? "send to" : "receive from", op.peer,
-               op.tag, error.sentence(kind, op.partitions));
+        format("in device code, {} {}, tag {}, {}", kind == MPIX_KIND_SEND ? "send to" : "receive from",
+               null_peer() ? "MPI_PROC_NULL" : format("rank {}", op.peer), op.tag, error.sentence(kind, op.partitions));
     if (error.error_class() == MPI_ERR_PENDING)
         if (const std::string also = obstacle(); !also.empty()) sentence += "; " + also;
     return failure(error.error_class(), sentence);
