@@ -62,7 +62,8 @@ status make_fields(exchange_state &x, const std::vector<field> &fields) {
 }
 
 std::vector<argument> arguments(const exchange_state &x) {
-    std::vector<argument> all;
+    std::vector<argument> all{{"the number of fields", {static_cast<std::int64_t>(x.fields.size())}},
+                              {"options.transfer", {static_cast<std::int64_t>(x.how)}}};
     for (std::size_t f = 0; f < x.fields.size(); ++f) {
         const std::array<int, directions> &cells = x.fields[f].reach().cells;
         all.push_back(
@@ -160,11 +161,8 @@ exchange::exchange(const grid &g, const std::vector<field> &fields, const exchan
     x.grid = g.state_;
     x.how = options.transfer;
     const MPI_Comm comm = x.grid->comm;
-    throw_if_any_failed(comm, where, make_fields(x, fields));
-    throw_if_any_failed(comm, where,
-                        same_as_rank_0(comm, {{"the number of fields", {static_cast<std::int64_t>(fields.size())}},
-                                              {"options.transfer", {static_cast<std::int64_t>(x.how)}}}));
-    throw_if_any_failed(comm, where, same_as_rank_0(comm, arguments(x)));
+    const status made = make_fields(x, fields);
+    check_collectively(comm, where, made, arguments(x));
     x.ready.resize(fields.size());
     find_interior(x);
     make_own_copies(x);
@@ -174,7 +172,7 @@ exchange::exchange(const grid &g, const std::vector<field> &fields, const exchan
     } catch (const error &e) {
         s = failure(e.error_class(), e.what());
     }
-    throw_if_any_failed(comm, where, s);
+    check_collectively(comm, where, s);
 }
 
 exchange_state::~exchange_state() {

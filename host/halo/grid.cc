@@ -147,8 +147,7 @@ grid::grid(MPI_Comm comm, const std::vector<std::int64_t> &extent, const grid_op
 
     status s = check_extent(extent);
     if (s.ok()) s = check_options(options, static_cast<int>(extent.size()));
-    throw_if_any_failed(g->comm, where, s);
-    throw_if_any_failed(g->comm, where, same_as_rank_0(g->comm, arguments(extent, options)));
+    check_collectively(g->comm, where, s, arguments(extent, options));
 
     domain &d = g->domain;
     d.dimensions = static_cast<int>(extent.size());
@@ -164,10 +163,10 @@ grid::grid(MPI_Comm comm, const std::vector<std::int64_t> &extent, const grid_op
     } else if (const std::string why = why_not_a_cover(d); !why.empty()) {
         s = failure(MPI_ERR_ARG, format("options.boxes do not cover the domain once: {}", why));
     }
-    throw_if_any_failed(g->comm, where, s);
+    check_collectively(g->comm, where, s);
     // Computed once, so that predictions in floating point decide the same on all nodes.
     static_assert(sizeof(box) == 6 * sizeof(std::int64_t));
-    demand(MPI_Bcast(d.boxes.data(), 6 * g->ranks, MPI_INT64_T, 0, g->comm), "MPI_Bcast");
+    if (options.boxes.empty()) demand(MPI_Bcast(d.boxes.data(), 6 * g->ranks, MPI_INT64_T, 0, g->comm), "MPI_Bcast");
     state_ = g;
 }
 
