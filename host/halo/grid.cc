@@ -48,7 +48,9 @@ status check_options(const grid_options &o, int dimensions) {
     return {};
 }
 
-void append(std::vector<std::int64_t> &to, const index3 &values) { to.insert(to.end(), values.begin(), values.end()); }
+void append(std::vector<std::int64_t> &to, const index3 &values) {
+    to.insert(to.end(), values.along, values.along + 3);
+}
 
 std::vector<argument> arguments(const std::vector<std::int64_t> &extent, const grid_options &o) {
     std::vector<std::int64_t> periodic(o.periodic.begin(), o.periodic.end()), boxes, shortest;
@@ -151,7 +153,7 @@ grid::grid(MPI_Comm comm, const std::vector<std::int64_t> &extent, const grid_op
 
     domain &d = g->domain;
     d.dimensions = static_cast<int>(extent.size());
-    std::copy(extent.begin(), extent.end(), d.extent.begin());
+    std::copy(extent.begin(), extent.end(), d.extent.along);
     d.periodic = options.periodic;
     d.boxes = options.boxes;
     if (options.boxes.empty()) {

@@ -30,6 +30,7 @@
 #include <mpix/detail/cxx20.h>
 
 #include <array>
+#include <compare>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -38,6 +39,7 @@
 #include <type_traits>
 #include <vector>
 
+#include <mpix/detail/order.h>
 #include <mpix/mpix.h>
 
 #define MPIX_HALO_API [[gnu::visibility("default")]]
@@ -59,15 +61,21 @@ private:
 // ---- boxes ----------------------------------------------------------------------------------------------
 
 /** Cells along x, y, z. x is the fastest in memory. In fewer dimensions the others are 1 long. */
-using index3 = std::array<std::int64_t, 3>;
+struct index3 {
+    std::int64_t along[3];
 
-/** The cells lo <= c < hi along each axis. */
+    MPIX_FN constexpr std::int64_t &operator[](std::size_t axis) { return along[axis]; }
+    MPIX_FN constexpr const std::int64_t &operator[](std::size_t axis) const { return along[axis]; }
+    friend auto operator<=>(const index3 &, const index3 &) = default;
+};
+
+/** The cells lo <= c < hi along each axis. Kernels may have it. */
 struct box {
     index3 lo{}, hi{};
 
-    index3 size() const { return {hi[0] - lo[0], hi[1] - lo[1], hi[2] - lo[2]}; }
-    bool empty() const { return hi[0] <= lo[0] || hi[1] <= lo[1] || hi[2] <= lo[2]; }
-    std::int64_t cells() const { return empty() ? 0 : (hi[0] - lo[0]) * (hi[1] - lo[1]) * (hi[2] - lo[2]); }
+    MPIX_FN index3 size() const { return {hi[0] - lo[0], hi[1] - lo[1], hi[2] - lo[2]}; }
+    MPIX_FN bool empty() const { return hi[0] <= lo[0] || hi[1] <= lo[1] || hi[2] <= lo[2]; }
+    MPIX_FN std::int64_t cells() const { return empty() ? 0 : (hi[0] - lo[0]) * (hi[1] - lo[1]) * (hi[2] - lo[2]); }
     friend bool operator==(const box &, const box &) = default;
 };
 

@@ -3,7 +3,7 @@
 // Random halo programs: grids, periods, decompositions, fields, radii, subsets. After each exchange every byte of every
 // allocation is compared: ghost cells with a function of their global index, all others with what they held before.
 //
-//   random [--seed N] [--programs N]
+//   random [--seed N] [--programs N | --seconds N]
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -26,7 +26,7 @@ constexpr auto poison = std::byte{0xd5};
 // What a byte of a cell is, in an epoch.
 std::byte value_at(std::uint64_t field, const index3 &cell, std::uint64_t byte, std::uint64_t epoch) {
     std::uint64_t h = field * 1000003 + epoch * 7919 + byte;
-    for (const std::int64_t c : cell) h = (h ^ static_cast<std::uint64_t>(c)) * 0x9e3779b97f4a7c15 + (h >> 29);
+    for (const std::int64_t c : cell.along) h = (h ^ static_cast<std::uint64_t>(c)) * 0x9e3779b97f4a7c15 + (h >> 29);
     return static_cast<std::byte>(h >> 56);
 }
 
@@ -264,13 +264,23 @@ int main(int argc, char **argv) {
     MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &level);
     if (level < MPI_THREAD_MULTIPLE) return 1;
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-    unsigned first = 1, programs = 40;
+    unsigned first = 1, programs = 40, tried = 0;
+    double seconds = 0;
     for (int i = 1; i + 1 < argc; i += 2) {
-        if (std::strcmp(argv[i], "--seed") == 0) first = static_cast<unsigned>(std::atoi(argv[i + 1]));
+        if (std::strcmp(argv[i], "--seed") == 0) first = static_cast<unsigned>(std::strtoull(argv[i + 1], nullptr, 10));
+        if (std::strcmp(argv[i], "--seconds") == 0) seconds = std::atof(argv[i + 1]);
         if (std::strcmp(argv[i], "--programs") == 0) programs = static_cast<unsigned>(std::atoi(argv[i + 1]));
     }
+    // Until the time of rank 0 is over, if a time is given.
+    const double start = MPI_Wtime();
+    const auto more = [&] {
+        if (seconds <= 0) return tried < programs;
+        int go_on = MPI_Wtime() - start < seconds;
+        MPI_Bcast(&go_on, 1, MPI_INT, 0, MPI_COMM_WORLD);
+        return go_on != 0;
+    };
     int failed = 0;
-    for (unsigned seed = first; seed < first + programs; ++seed) {
+    for (unsigned seed = first; more(); ++seed, ++tried) {
         try {
             const int wrong = program(seed).run();
             if (wrong > 0) std::printf("rank %d: seed %u: %d bytes are wrong\n", rank, seed, wrong);
@@ -282,7 +292,7 @@ int main(int argc, char **argv) {
     }
     int all = 0;
     MPI_Allreduce(&failed, &all, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
-    if (rank == 0) std::printf("%u programs, %d failures\n", programs, all);
+    if (rank == 0) std::printf("%u programs, %d failures\n", tried, all);
     MPI_Finalize();
     return all > 0;
 }
