@@ -79,9 +79,6 @@ outcome device_state::load(int device, bool measured) {
 #if MPIX_HAVE_NVCC
 // Without it nothing is timed, and nothing else is lacking.
 void device_state::make_timing_room() {
-    // As in pack_calibration.cc.
-    cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
-    cudaThreadExchangeStreamCaptureMode(&mode);
     void *memory = nullptr, *words = nullptr;
     if (allocate(&memory, timing_bytes, maker_).empty() &&
         cudaMemsetAsync(memory, 0, timing_bytes, maker_) == cudaSuccess &&
@@ -92,7 +89,6 @@ void device_state::make_timing_room() {
     } else if (memory != nullptr) {
         free_bytes(memory);
     }
-    cudaThreadExchangeStreamCaptureMode(&mode);
     cudaGetLastError();
 }
 #endif

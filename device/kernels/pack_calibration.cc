@@ -41,8 +41,6 @@ mpix_typemap rows_of(int64_t width, int64_t pitch) {
 class bench {
 public:
     explicit bench(int device) {
-        // Another thread may be capturing a graph; nothing of this is to be in it, or forbidden by it.
-        cudaThreadExchangeStreamCaptureMode(&mode_);
         cudaMemPoolProps properties{};
         properties.allocType = cudaMemAllocationTypePinned;
         properties.location.type = cudaMemLocationTypeDevice;
@@ -59,7 +57,6 @@ public:
         if (stream_ != nullptr) cudaStreamSynchronize(stream_);
         if (pool_ != nullptr) cudaMemPoolDestroy(pool_);
         if (stream_ != nullptr) cudaStreamDestroy(stream_);
-        cudaThreadExchangeStreamCaptureMode(&mode_);
         cudaGetLastError();
     }
     bench(const bench &) = delete;
@@ -112,7 +109,6 @@ private:
     }
 
     bool good_ = true;
-    cudaStreamCaptureMode mode_ = cudaStreamCaptureModeRelaxed;
     cudaStream_t stream_ = nullptr;
     cudaMemPool_t pool_ = nullptr;
     char *memory_ = nullptr;

@@ -285,6 +285,7 @@ public:
             views_.erase(it);
             if (!locked_here) return;
         }
+        const detail::beside_captures beside;
         cudaHostUnregister(host.backing);  // waits for kernels, so without the lock
     }
 

@@ -51,7 +51,21 @@ inline std::string find_allocation(std::uint64_t address, std::uint64_t &start, 
     return {};
 }
 
-// A device is current; the caller's own is so again afterwards.
+// While any thread of the program captures a stream in CUDA's default mode (cudaStreamCaptureModeGlobal), CUDA refuses
+// many calls in all threads, and the capture fails as well. The library's calls have nothing to do with what is captured,
+// so the calling thread is exempted from that.
+class beside_captures {
+public:
+    beside_captures() { cudaThreadExchangeStreamCaptureMode(&mode_); }
+    ~beside_captures() { cudaThreadExchangeStreamCaptureMode(&mode_); }
+    beside_captures(const beside_captures &) = delete;
+    beside_captures &operator=(const beside_captures &) = delete;
+
+private:
+    cudaStreamCaptureMode mode_ = cudaStreamCaptureModeRelaxed;  // and then the thread's own
+};
+
+// A device is current; the caller's own is so again afterwards. Captures are not disturbed.
 class device_scope {
 public:
     explicit device_scope(int device) : device_(device) {
@@ -65,11 +79,13 @@ public:
     device_scope &operator=(const device_scope &) = delete;
 
 private:
+    const beside_captures beside_captures_;
     int device_, previous_ = -1;
 };
 
 // Whether all work before the event is done; `problem` is set if it failed.
 inline bool event_passed(cudaEvent_t event, const char *what, std::string &problem) {
+    const beside_captures beside;
     const cudaError_t state = cudaEventQuery(event);
     if (state == cudaErrorNotReady) {
         cudaGetLastError();
