@@ -333,7 +333,7 @@ int main(int argc, char **argv) {
     session s(argc, argv, "device enqueued epochs");
     // Two epochs each. Ranks that share a GPU take turns on it.
     const long usual = !executor::is_gpu ? 20 : s.size > executor::devices() ? 500 : 100000;
-    const long replays = s.epochs != 0 ? s.epochs : s.quick ? 20 : usual;
+    const long replays = s.epochs != 0 ? s.epochs : s.quick ? 5 : usual;
     errors(s);
     opposite_orders(s);
     {
@@ -345,8 +345,8 @@ int main(int argc, char **argv) {
         for (int k = 0; k < static_cast<int>(stream::kind::last); ++k) {
             stream to(static_cast<stream::kind>(k));
             const std::string name = stream::name(static_cast<stream::kind>(k));
-            one_by_one(s, r, to, 6);
-            replayed(s, r, capturing, to, static_cast<unsigned>(k), executor::is_gpu ? 50 : 3);
+            one_by_one(s, r, to, s.quick ? 3 : 6);
+            replayed(s, r, capturing, to, static_cast<unsigned>(k), s.quick ? 1 : executor::is_gpu ? 50 : 3);
             mixed(s, r, to);
             if (s.rank == 0) std::printf("%s: right\n", name.c_str());
         }
