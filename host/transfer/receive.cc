@@ -227,15 +227,20 @@ void receive_request::drain_inline() {
 }
 
 bool receive_request::done_exactly() {
-    if (null_peer()) return true;
     const std::lock_guard lock(engine);
     follow_kernels_locked();
-    return look_at_flags() || look_on_device();
+    return null_peer() || look_at_flags() || look_on_device();
 }
 
 // What the sender has not told us yet, or will not tell us; see say_all_ready. `engine` is held.
 bool receive_request::look_on_device() {
-    if (!flags_on_device() || device == nullptr || !snapshot().ok()) return false;
+    if (!flags_on_device() || device == nullptr) return false;
+    // If the GPU's memory cannot be read, there is no other sign of a quiet end.
+    const auto failed = [this](const status &bad) {
+        if (may_end_quietly()) engine_failure_ = bad;
+        return may_end_quietly();
+    };
+    if (const status bad = snapshot(); !bad.ok()) return failed(bad);
     if (!flagged_all()) {
         // What lies in the inline buffer has no flag before somebody takes it out. Without a progress thread at the
         // sender, its word may come late.
@@ -245,7 +250,8 @@ bool receive_request::look_on_device() {
     // As in take_in_order: a kernel that remembers this epoch as the running one must find that it is over. The sender
     // writes the same word, and cannot be in another epoch before our next Start.
     std::uint64_t *const whole = route_->flags + route_->peer_partitions;
-    return route_->owner->write(whole, &epoch_, sizeof epoch_, place.device).ok();
+    const status bad = route_->owner->write(whole, &epoch_, sizeof epoch_, place.device);
+    return bad.ok() || failed(bad);
 }
 
 // Whether partition j has arrived, for a message in host memory.

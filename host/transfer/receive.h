@@ -131,7 +131,8 @@ private:
     std::unique_ptr<gpu_view> words_view_;
     std::string why_no_view_;
     std::unique_ptr<inline_drain> inline_drain_;
-    bool takes_inline_ = false;  // the sender's kernels have been told to use the inline buffer
+    bool takes_inline_ = false;         // the sender's kernels have been told to use the inline buffer
+    std::uint64_t drained_at_end_ = 0;  // last epoch in which that was emptied because the sender's process had ended
 
     const bool alone_ = one_thread_calls();
 

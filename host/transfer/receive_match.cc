@@ -255,6 +255,15 @@ void receive_request::peer_ended() {
          (delivery() == nullptr ? look_at_flags(true) || (may_end_quietly() && look_on_device())
                                 : detail::load_acquire(&words->complete) >= epoch_ || delivery()->arrived(epoch_)));
     if (over) return;
+    // Of a quiet epoch nobody has told us that packets are in the inline buffer. What a kernel of the library takes out of
+    // there now, the next look at the flags finds.
+    if (!refused && takes_inline_ && may_end_quietly() && engine_failure_.ok()) {
+        if (inline_drain_->busy()) return;
+        if (std::exchange(drained_at_end_, epoch_) != epoch_) {
+            drain_inline();
+            if (engine_failure_.ok()) return;
+        }
+    }
     peer_ended_ = true;
     give_up();
 }

@@ -366,7 +366,11 @@ void send_request::look_for_quiet_end() {
         fail(bad);
         told = 2 * epoch_;
     }
-    if (told >> 1 >= epoch_) detail::store_release(&words->all_ready, epoch_);  // pairs: D2
+    // A kernel that still runs may have gone on meanwhile, and have told a later epoch.
+    const std::uint64_t looked_for = epoch_;
+    follow_kernels_locked();
+    if (told >> 1 >= looked_for && epoch_ == looked_for && detail::load_relaxed(&words->all_ready) < epoch_)
+        detail::store_release(&words->all_ready, epoch_);  // pairs: D2
 }
 
 // `engine` is held.

@@ -210,7 +210,8 @@ MPIX_FN int wait_arrived(const Group &group, MPIX_Prequest preq, int partition, 
  * memory of about 0.3 us, which pready otherwise makes before it stores, while the peer waits. All threads of a group
  * call prepare_* before the urgent part, once per epoch and kernel; on the host MPIX_Pbuf_prepare has the same purpose.
  *
- * prepare_* may read the host's memory, which takes some microseconds, and never waits for the peer. If it finds
+ * prepare_* may read the host's memory, which takes some microseconds. It does not wait for the peer, except that in an
+ * epoch that a kernel has started prepare_send gives the receiver's kernel up to 8 us to start it, too. If it finds
  * nothing that calls could use (the first epoch, a receiver that has not started, host threads, an erroneous request),
  * calls with its value fall back to the overload that takes a request, and return what that returns. pready_typed,
  * pready_range and pready_contribute take requests only.

@@ -86,9 +86,9 @@ constexpr int direction_number(int x, int y, int z) { return x + 1 + 3 * (y + 1)
 constexpr int opposite(int number) { return directions - 1 - number; }
 
 /**
- * How many cells a stencil reads beyond a box, in each direction. In the direction of an edge or a corner it is the depth
- * along each axis of that direction: 2 towards (1, 1, 0) are 2 x 2 cells beyond each cell of the edge. May be longer
- * than the neighbour's box, and than the domain, if that is periodic.
+ * How many cells a stencil reads beyond a box, in each direction. In the direction of an edge or a corner it is the
+ * depth along each axis of that direction: 2 towards (1, 1, 0) are 2 x 2 cells beyond each cell of the edge. May be
+ * longer than the neighbour's box, and than the domain, if that is periodic.
  */
 struct radius {
     std::array<int, directions> cells{};  // by direction number; that of no_direction is 0
@@ -231,9 +231,9 @@ public:
 };
 
 /**
- * Memory for one value per cell of a rank's box and of its ghost cells, by global indices; for programs that have none of
- * their own. An exchange takes it in place of a field. Ghost cells of a box at the lower end of a periodic domain have
- * negative indices.
+ * Memory for one value per cell of a rank's box and of its ghost cells, by global indices; for programs that have none
+ * of their own. An exchange takes it in place of a field. Ghost cells of a box at the lower end of a periodic domain
+ * have negative indices.
  */
 template <class T>
 class array {
@@ -279,15 +279,15 @@ struct exchange_options {
 struct exchange_state;
 
 /**
- * The exchange of some fields of a grid: one message to, and one from, each neighbour, whatever the number of fields and
- * of directions in which the neighbour lies. A rank that is its own neighbour copies. To exchange a subset of the
+ * The exchange of some fields of a grid: one message to, and one from, each neighbour, whatever the number of fields
+ * and of directions in which the neighbour lies. A rank that is its own neighbour copies. To exchange a subset of the
  * fields at times, make a second exchange of these; they may run at the same time if their fields differ.
  */
 class MPIX_HALO_API exchange {
 public:
     /**
-     * Collective over the grid's ranks. All give as many fields, in the same order, with the same value sizes, components,
-     * interleaving and radii; addresses, padding and gaps may differ.
+     * Collective over the grid's ranks. All give as many fields, in the same order, with the same value sizes,
+     * components, interleaving and radii; addresses, padding and gaps may differ.
      *
      * Errors: MPI_ERR_ARG (a radius or layout, or ranks that disagree), MPI_ERR_BUFFER (a null address, or no host
      * memory), MPI_ERR_COUNT (too many bytes); and what the MPI calls give.
@@ -319,8 +319,8 @@ public:
     void finish();
     bool active() const;
 
-    /** The cells of this rank's box whose stencils read none of the ghost cells that this exchange fills; and the others,
-        as up to six boxes that do not overlap. */
+    /** The cells of this rank's box whose stencils read none of the ghost cells that this exchange fills; and the
+        others, as up to six boxes that do not overlap. */
     const box &interior() const;
     const std::vector<box> &boundary() const;
 

@@ -166,10 +166,11 @@ typedef struct mpix_prequest *MPIX_Prequest;
  *   "mpix_contributors"  how many mpix::pready_contribute calls make one partition ready (default 1); shares need none
  *   "mpix_waiters"       "1" or "any" (default). Of a receive, "1" is a promise that makes small partitions between
  *                        GPUs faster: in each epoch, one group alone calls parrived or wait_arrived for a partition
- *                        (or wait or next_epoch of the request, which ask for all of them) until it is told that the partition is there. Others ask for it, and read it, only after a
- *                        synchronisation with that group (a barrier of the grid, a flag of the program, the end of the
- *                        kernel). That the host has completed the request says that the partitions have come; reading
- *                        them outside that group needs the same synchronisation.
+ *                        (or wait or next_epoch of the request, which ask for all of them) until it is told that the
+ *                        partition is there. Others ask for it, and read it, only after a synchronisation with that
+ *                        group (a barrier of the grid, a flag of the program, the end of the kernel). That the host
+ *                        has completed the request says that the partitions have come; reading them outside that
+ *                        group needs the same synchronisation.
  *
  * Errors: MPI_ERR_REQUEST (not a partitioned request, active, or exported already), MPI_ERR_BUFFER (the device cannot
  * reach the buffer), MPI_ERR_INFO_VALUE, MPI_ERR_ARG (null `preq`).
@@ -235,8 +236,8 @@ struct CUstream_st;
 
 /* ---- Epochs in the order of a CUDA stream ------------------------------------------------------
  *
- * MPI_Start, MPI_Pready and MPI_Wait in the order of a CUDA stream, for programs whose kernels know nothing of MPI. Each
- * call launches one small kernel of the library and returns at once, without waiting for the peer or for the stream.
+ * MPI_Start, MPI_Pready and MPI_Wait in the order of a CUDA stream, for programs whose kernels know nothing of MPI.
+ * Each call launches one small kernel of the library and returns, without waiting for the peer or for the stream.
  * The host takes no part in what the stream does, so the calls can be captured in a CUDA graph, which then runs the
  * epochs any number of times.
  *
@@ -253,11 +254,11 @@ struct CUstream_st;
  *     MPI_Waitall(2, requests, statuses);       // ends the activation; raises the errors of all epochs
  *
  * Activation. To the host all of that is one activation, as with epochs that kernels run (<mpix/device.cuh>, "Epochs
- * without the host"). It begins with the host's MPI_Start, which starts the first epoch as well: for this one
- * MPIX_Start_enqueue has nothing to do, and each later one starts the next epoch. It ends with a completion call of the
- * host, which must not come before the stream has run what was enqueued (cudaStreamSynchronize); the status is that of
- * the last epoch. A graph can be launched again after another MPI_Start. Epochs of the stream, of kernels, and of the
- * host alone may take turns; within an activation they must be ordered.
+ * without the host"). It begins with the host's MPI_Start, which starts the first epoch as well: while this one runs,
+ * MPIX_Start_enqueue has nothing to do, and after it each starts the next epoch. The activation ends with a completion
+ * call of the host, which must not come before the stream has run what was enqueued (cudaStreamSynchronize); the status
+ * is that of the last epoch. A graph can be launched again after another MPI_Start. Epochs of the stream, of kernels,
+ * and of the host alone may take turns; within an activation they must be ordered.
  *
  * request   partitioned, exported to a GPU by MPIX_Prequest_create. Enqueued kernels use it until they have run, and
  *           those of a graph whenever the graph runs; so MPIX_Prequest_free comes after that
@@ -269,8 +270,9 @@ struct CUstream_st;
  * kernel is one block of 512 threads; see docs/limitations.md for what must find room beside it.
  *
  * Errors, returned by the call: MPI_ERR_REQUEST (null, or not a partitioned request; not exported to a GPU; a receive
- * where a send is needed; not started, unless the stream is being captured), MPI_ERR_ARG (see below), MPI_ERR_OTHER
- * (CUDA's, such as a stream of another device; mpix was built without nvcc). Nothing is enqueued then.
+ * where a send is needed; of a start or Pready, not started by the host, unless the stream is being captured),
+ * MPI_ERR_ARG (see below), MPI_ERR_OTHER (CUDA's, such as a stream of another device; mpix was built without nvcc).
+ * Nothing is enqueued then, except that a launch may fail behind those of the first 126 requests of a list.
  * Errors in the stream are kept with the request, and raised by the host's completion call, as errors of the device
  * functions start, pready_range and wait: MPI_ERR_REQUEST (a start before the epoch was waited for; a request that is
  * not active), MPI_ERR_ARG (a partition that is ready already), MPI_ERR_PENDING (a wait took MPIX_STALL_SECONDS; later
@@ -304,11 +306,11 @@ int MPIX_Pready_range_enqueue(int partition_low, int partition_high, MPI_Request
 
 /**
  * MPI_Wait (MPI-4.1, 3.7.3) in the order of a stream: work after it begins when the epoch of the request is over. Does
- * nothing for a null request, and for one whose epoch is over. Of a receive exported with "mpix_waiters" as "1", it must
- * come after the waits of the program's kernels, in the order of the stream.
+ * nothing for a null request, and for one whose epoch is over. Of a receive exported with "mpix_waiters" as "1", it
+ * must come after the waits of the program's kernels, in the order of the stream.
  *
- * MPIX_Wait_enqueue is another name for it, and MPIX_Waitall_enqueue for the next one, except on MPI libraries that have
- * other functions of these names (MPICH 4.1 and later).
+ * MPIX_Wait_enqueue is another name for it, and MPIX_Waitall_enqueue for the next one, except on MPI libraries that
+ * have other functions of these names (MPICH 4.1 and later).
  */
 int MPIX_Pwait_enqueue(MPI_Request request, struct CUstream_st *stream);
 

@@ -83,7 +83,8 @@ MPIX_FN kernel_route kernel_route_of(const mpix_prequest *r) {
 }
 
 // Whether a kernel of the receiver has given clear-to-send for `epoch`, which a kernel of the sender has started. Notes
-// it for the store core; seen_gate is the host's word alone, so that nobody has to wait for a release of it. One thread.
+// it for the store core; seen_gate is the host's word alone, so that nobody has to wait for a release of it. One
+// thread.
 MPIX_FN bool look_at_kernel_clear_to_send(mpix_prequest *r, uint64_t epoch, const kernel_route &route) {
     if (route.clear_to_send == nullptr) return false;
     // Acquires what the receiver read before it started the epoch. pairs: K2

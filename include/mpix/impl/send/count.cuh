@@ -21,11 +21,12 @@ MPIX_FN uint64_t *inline_word_beside(uint64_t *complete) {
 }
 
 // All partitions are ready. If all were moved at once, tells the receiver and the sender's host that the message is
-// complete; otherwise the sender's progress engine does, after moving the rest. `last_inline`: by a count that was not acquired.
+// complete; otherwise the sender's progress engine does, after moving the rest. `last_inline`: by a count that was not
+// acquired.
 //
 // Of an epoch that kernels of both sides have started, and of which nothing was left to the engine, only the sender's
 // kernels are told. The receiver's look at the partitions' flags, and usually a kernel starts the next epoch. If not,
-// the hosts' completion calls look at told_epoch and at the flags (quiet_epoch_over).
+// the hosts' completion calls look at told_epoch and at the flags (look_for_quiet_end, look_on_device).
 MPIX_COLD_FN void say_all_ready(mpix_prequest *r, uint64_t epoch, bool last_inline = false) {
 #if MPIX_ON_GPU
     // Not acquired: these loads depend on the count, and who deferred a partition has noted it before counting it.
