@@ -15,6 +15,8 @@
 namespace tutorial {
 
 inline constexpr int columns = 64, steps = 41, blocks = 4;
+static_assert(columns % blocks == 0, "all blocks have as many columns");
+static_assert(steps >= 2, "both sets of requests are used");
 
 struct band {
     int rows;           // without the ghost rows

@@ -63,7 +63,7 @@ MPIX_FN const char *text_of(mpix_cause cause) {
         case MPIX_CAUSE_INACTIVE:
             return "the request is not active; call MPI_Start before the kernel";
         case MPIX_CAUSE_ACTIVE:
-            return "the request is active; call wait before start";
+            return "the epoch runs: it was not waited for, or another group has started it";
         case MPIX_CAUSE_DEADLINE:
             return "timed out";
         case MPIX_CAUSE_RESIDENCY:
