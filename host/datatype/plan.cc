@@ -387,7 +387,10 @@ std::shared_ptr<const plan> shared(plan &&made) {
     const std::shared_ptr<const plan> owned(new plan(std::move(made)), forget);
     std::vector<std::shared_ptr<const plan>> others;  // held until the lock is free: their ends take it
     const std::lock_guard lock(table().mutex);
-    for (auto [it, end] = table().plans.equal_range(key); it != end; ++it) {
+    auto [it, end] = table().plans.equal_range(key);
+    // Before any of them is held: push_back must not throw, which would end the last one under the lock.
+    others.reserve(static_cast<std::size_t>(std::distance(it, end)));
+    for (; it != end; ++it) {
         others.push_back(it->second.lock());
         if (others.back() != nullptr && same(*others.back(), *owned)) return others.back();
     }
