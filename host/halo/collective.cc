@@ -6,17 +6,17 @@
 #include <mpix/halo.hpp>
 
 #include "host/format.h"
+#include "host/halo/neighbours.h"
 #include "host/report.h"
 
 namespace mpix::halo {
 namespace {
 
-std::string listed(const std::vector<std::int64_t> &values) {
+// "4, 5"
+std::string text_of(const argument &a) {
+    if (a.is_real && a.values.size() == 1) return format("{}", std::bit_cast<double>(a.values[0]));
     std::string text;
-    for (std::size_t i = 0; i < values.size(); ++i) {
-        if (i == 6 && values.size() > 7) return text + ", ...";
-        text += format("{}{}", i == 0 ? "" : ", ", values[i]);
-    }
+    for (const std::int64_t value : a.values) text += format("{}{}", text.empty() ? "" : ", ", value);
     return text;
 }
 
@@ -53,12 +53,13 @@ status difference(MPI_Comm comm, const std::vector<argument> &mine) {
         const argument a = i < mine.size() ? mine[i] : argument{};
         int count = static_cast<int>(a.values.size());
         demand(MPI_Bcast(&count, 1, MPI_INT, 0, comm), "MPI_Bcast");
-        std::vector<std::int64_t> theirs = a.values;
-        theirs.resize(static_cast<std::size_t>(count));
-        demand(MPI_Bcast(theirs.data(), count, MPI_INT64_T, 0, comm), "MPI_Bcast");
-        if (theirs != a.values && first.ok())
-            first = failure(MPI_ERR_ARG, format("{} is {} here, and {} on rank 0; all ranks give the same", a.name,
-                                                listed(a.values), listed(theirs)));
+        argument theirs = a;
+        theirs.values.resize(static_cast<std::size_t>(count));
+        demand(MPI_Bcast(theirs.values.data(), count, MPI_INT64_T, 0, comm), "MPI_Bcast");
+        if (theirs.values != a.values && first.ok())
+            first =
+                failure(MPI_ERR_ARG, format("{} {} {}{} here, and {} on rank 0; all ranks give the same", a.name,
+                                            a.counted.empty() ? "is" : "has", text_of(a), a.counted, text_of(theirs)));
     }
     return first;
 }
@@ -67,13 +68,25 @@ status difference(MPI_Comm comm, const std::vector<argument> &mine) {
 
 error::~error() = default;
 
+void append_radius(std::vector<argument> &to, const std::string &name, const radius &r) {
+    for (int number = 0; number < directions; ++number)
+        if (number != no_direction)
+            to.push_back({format("{} in direction {}", name, direction_name(number)), {r.cells[number]}});
+}
+
 void demand(int code, const char *call) {
     if (code == MPI_SUCCESS) return;
-    int error_class = MPI_ERR_OTHER, length = 0;
-    char text[MPI_MAX_ERROR_STRING + 1] = "";
+    int error_class = MPI_ERR_OTHER;
     MPI_Error_class(code, &error_class);
+    throw error(error_class, format("{}: {}", call, text_of(code, call)));
+}
+
+std::string text_of(int code, std::string_view call) {
+    int length = 0;
+    char text[MPI_MAX_ERROR_STRING + 1] = "";
     MPI_Error_string(code, text, &length);
-    throw error(error_class, format("{}: {}", call, text));
+    const std::string prefix = format("{}: ", call);
+    return std::string_view(text).starts_with(prefix) ? text + prefix.size() : text;
 }
 
 void check_collectively(MPI_Comm comm, const char *where, const status &mine, const std::vector<argument> &arguments) {

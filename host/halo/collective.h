@@ -6,9 +6,14 @@
 
 #include <mpi.h>
 
+#include <bit>
 #include <cstdint>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
+
+#include <mpix/halo.hpp>
 
 #include "transport/status.h"
 
@@ -16,12 +21,23 @@ namespace mpix::halo {
 
 // Throws error, if an MPI call that returned `code` has failed.
 void demand(int code, const char *call);
+// What MPI says of the code that `call` returned, without the name of the call.
+std::string text_of(int code, std::string_view call);
 
-// An argument that all ranks give alike.
+// An argument that all ranks give alike, or an entry of one.
 struct argument {
     std::string name;
-    std::vector<std::int64_t> values;
+    std::vector<std::int64_t> values;  // few: a message shows all of them
+    std::string_view counted = {};     // " boxes", if the value is a number of these
+    bool is_real = false;              // the value is the bit pattern of a double
+
+    static argument real(std::string name, double value) {
+        return {.name = std::move(name), .values = {std::bit_cast<std::int64_t>(value)}, .is_real = true};
+    }
 };
+
+// Adds the number of each direction.
+void append_radius(std::vector<argument> &to, const std::string &name, const radius &r);
 
 // Throws error on all ranks, with the sentence of the lowest rank that has failed, if any has; or else of the lowest rank
 // whose arguments are not those of rank 0. `where` is the function. Collective: one reduction, if all is well.

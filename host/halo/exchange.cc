@@ -56,8 +56,14 @@ status make_fields(exchange_state &x, const std::vector<field> &fields) {
     for (std::size_t f = 0; f < fields.size(); ++f) {
         x.fields.emplace_back();
         const status s = field_view::make(fields[f], d.boxes[x.grid->rank], d.dimensions, x.fields.back());
-        if (!s.ok()) return s.in_context(format("fields[{}].", f));
+        if (!s.ok()) return s.in_context(format("fields[{}]{}", f, class_of(s) == MPI_ERR_COUNT ? ": " : "."));
     }
+    if (d.boxes[x.grid->rank].empty()) return {};
+    for (std::size_t f = 0; f < fields.size(); ++f)
+        for (std::size_t other = 0; other < f; ++other)
+            if (fields[f].data == fields[other].data)
+                return failure(MPI_ERR_ARG,
+                               format("fields[{}].data is that of fields[{}], too; fields do not overlap", f, other));
     return {};
 }
 
@@ -65,10 +71,11 @@ std::vector<argument> arguments(const exchange_state &x) {
     std::vector<argument> all{{"the number of fields", {static_cast<std::int64_t>(x.fields.size())}},
                               {"options.transfer", {static_cast<std::int64_t>(x.how)}}};
     for (std::size_t f = 0; f < x.fields.size(); ++f) {
-        const std::array<int, directions> &cells = x.fields[f].reach().cells;
-        all.push_back(
-            {format("fields[{}]: value_bytes, layout.components, layout.interleaved", f), x.fields[f].of_cell()});
-        all.push_back({format("fields[{}].reach", f), {cells.begin(), cells.end()}});
+        const field_view &field = x.fields[f];
+        all.push_back({format("fields[{}].value_bytes", f), {field.value_bytes()}});
+        all.push_back({format("fields[{}].layout.components", f), {field.components()}});
+        all.push_back({format("fields[{}].layout.interleaved", f), {field.interleaved()}});
+        append_radius(all, format("fields[{}].reach", f), field.reach());
     }
     return all;
 }
@@ -122,35 +129,68 @@ void make_own_copies(exchange_state &x) {
     }
 }
 
-// On each side of the box, the depth of those ghost cells that somebody owns.
+// Each side on which somebody owns ghost cells is as deep as the field's radius, whichever of them are filled: a stencil
+// that reaches far in the direction of a corner reads ghost cells of the faces, too.
 void find_interior(exchange_state &x) {
     const domain &d = x.grid->domain;
     const box &local = d.boxes[x.grid->rank];
     std::array<index3, 2> depth{};
-    for (const field_view &field : x.fields)
+    for (const field_view &field : x.fields) {
+        const std::array<index3, 2> most = ghost_depth(field.reach(), d.dimensions);
         for (int owner = 0; owner < x.grid->ranks; ++owner)
             for (const piece &p : pieces_between(d, x.grid->rank, owner, field.reach()))
                 for (int a = 0; a < 3; ++a)
-                    if (const int step = direction(p.direction)[a]; step != 0) {
-                        std::int64_t &there = depth[step > 0][a];
-                        there = std::max<std::int64_t>(there, field.reach().cells[p.direction]);
-                    }
+                    if (const int step = direction(p.direction)[a]; step != 0)
+                        depth[step > 0][a] = std::max(depth[step > 0][a], most[step > 0][a]);
+    }
     x.interior = shrunk(local, depth);
     x.boundary = around(local, x.interior);
+}
+
+// Throws, if `call` of finish() has failed. `error_class`: of the request that has.
+void demand_completion(int code, int error_class, const char *call) {
+    if (code != MPI_SUCCESS) throw error(error_class, format("{}::finish: {}", where, text_of(code, call)));
 }
 
 void wait_for_all(int count, MPI_Request *requests) {
     if (count == 0) return;
     std::vector<MPI_Status> statuses(static_cast<std::size_t>(count));
     const int code = MPI_Waitall(count, requests, statuses.data());
-    if (code == MPI_ERR_IN_STATUS)
+    int error_class = MPI_SUCCESS;
+    MPI_Error_class(code, &error_class);
+    if (error_class == MPI_ERR_IN_STATUS) {
+        error_class = MPI_ERR_PENDING;  // unless another one has failed
         for (const MPI_Status &s : statuses)
-            if (s.MPI_ERROR != MPI_ERR_PENDING) demand(s.MPI_ERROR, "MPI_Waitall");
-    demand(code, "MPI_Waitall");
+            if (s.MPI_ERROR != MPI_SUCCESS && s.MPI_ERROR != MPI_ERR_PENDING)
+                MPI_Error_class(s.MPI_ERROR, &error_class);
+    }
+    demand_completion(code, error_class, "MPI_Waitall");
+}
+
+int wait_for_any(int count, MPI_Request *requests) {
+    int which = MPI_UNDEFINED, error_class = MPI_SUCCESS;
+    const int code = MPI_Waitany(count, requests, &which, MPI_STATUS_IGNORE);
+    MPI_Error_class(code, &error_class);
+    demand_completion(code, error_class, "MPI_Waitany");
+    return which;
 }
 
 error wrong_state(const char *function, const std::string &what) {
     return {MPI_ERR_REQUEST, format("{}::{}: {}", where, function, what)};
+}
+
+// begin(), as `function` calls it.
+void begin_for(exchange_state &x, const char *function) {
+    {
+        const std::lock_guard lock(x.mutex);
+        if (x.active) throw wrong_state(function, "it is active; finish() it first");
+        x.active = true;
+        x.ready.assign(x.ready.size(), false);
+        x.unready = static_cast<int>(x.ready.size());
+    }
+    // Open MPI refuses an empty array without an address.
+    if (!x.requests.empty())
+        demand(MPI_Startall(static_cast<int>(x.requests.size()), x.requests.data()), "MPI_Startall");
 }
 
 }  // namespace
@@ -200,19 +240,7 @@ bool exchange::active() const {
     return state_->active;
 }
 
-void exchange::begin() {
-    exchange_state &x = *state_;
-    {
-        const std::lock_guard lock(x.mutex);
-        if (x.active) throw wrong_state("begin", "it is active; finish() it first");
-        x.active = true;
-        x.ready.assign(x.ready.size(), false);
-        x.unready = static_cast<int>(x.ready.size());
-    }
-    // Open MPI refuses an empty array without an address.
-    if (!x.requests.empty())
-        demand(MPI_Startall(static_cast<int>(x.requests.size()), x.requests.data()), "MPI_Startall");
-}
+void exchange::begin() { begin_for(*state_, "begin"); }
 
 void exchange::ready(int field) {
     exchange_state &x = *state_;
@@ -235,7 +263,7 @@ void exchange::ready(int field) {
 }
 
 void exchange::start() {
-    begin();
+    begin_for(*state_, "start");
     for (int f = 0; f < static_cast<int>(state_->fields.size()); ++f) ready(f);
 }
 
@@ -251,8 +279,7 @@ void exchange::finish() {
     const int receives = static_cast<int>(x.receives.size());
     if (x.how == transfer::packed)
         for (int i = 0; i < receives; ++i) {
-            int which = MPI_UNDEFINED;
-            demand(MPI_Waitany(receives, x.requests.data(), &which, MPI_STATUS_IGNORE), "MPI_Waitany");
+            const int which = wait_for_any(receives, x.requests.data());
             if (which == MPI_UNDEFINED) break;  // an earlier finish() has completed some, and failed
             x.receives[which].unpack();
         }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <algorithm>
+#include <cmath>
 #include <iterator>
 #include <optional>
 #include <string>
@@ -41,31 +42,46 @@ status check_options(const grid_options &o, int dimensions) {
             return failure(MPI_ERR_ARG, format("options.{}[{}]: the domain has {} axes",
                                                o.periodic[a] ? "periodic" : "shortest", a, dimensions));
     }
-    for (const double bandwidth : o.links.within_node)
-        if (!(bandwidth > 0)) return failure(MPI_ERR_ARG, "options.links.within_node: a bandwidth that is not above 0");
+    for (std::size_t i = 0; i < o.boxes.size(); ++i)
+        for (int a = 0; a < 3; ++a)
+            if (o.boxes[i].hi[a] < o.boxes[i].lo[a])
+                return failure(MPI_ERR_ARG,
+                               format("options.boxes[{}] is {}: hi is below lo; an empty box has hi equal to lo", i,
+                                      text_of(o.boxes[i])));
+    for (std::size_t i = 0; i < o.links.within_node.size(); ++i)
+        if (const double bandwidth = o.links.within_node[i]; !(bandwidth > 0) || !std::isfinite(bandwidth))
+            return failure(MPI_ERR_ARG,
+                           format("options.links.within_node[{}] is {}; it is above 0 and finite", i, bandwidth));
+    if (!(o.links.network >= 0) || !std::isfinite(o.links.network))
+        return failure(MPI_ERR_ARG,
+                       format("options.links.network is {}; it is at least 0 and finite", o.links.network));
+    if (!(o.typical_bytes_per_cell > 0) || !std::isfinite(o.typical_bytes_per_cell))
+        return failure(MPI_ERR_ARG, format("options.typical_bytes_per_cell is {}; it is above 0 and finite",
+                                           o.typical_bytes_per_cell));
     for (const int depth : o.typical_radius.cells)
         if (depth < 0) return failure(MPI_ERR_ARG, format("options.typical_radius has {}; it is at least 0", depth));
     return {};
 }
 
-void append(std::vector<std::int64_t> &to, const index3 &values) {
-    to.insert(to.end(), values.along, values.along + 3);
-}
-
 std::vector<argument> arguments(const std::vector<std::int64_t> &extent, const grid_options &o) {
-    std::vector<std::int64_t> periodic(o.periodic.begin(), o.periodic.end()), boxes, shortest;
-    append(shortest, o.shortest);
-    for (const box &b : o.boxes) append(boxes, b.lo), append(boxes, b.hi);
-    // As integers, to be compared. Rank 0 alone uses them.
-    std::vector<std::int64_t> links{static_cast<std::int64_t>(o.links.network),
-                                    static_cast<std::int64_t>(o.typical_bytes_per_cell)};
-    for (const double bandwidth : o.links.within_node) links.push_back(static_cast<std::int64_t>(bandwidth));
-    for (const int depth : o.typical_radius.cells) links.push_back(depth);
-    return {{"extent", extent},
-            {"options.periodic", periodic},
-            {"options.boxes", boxes},
-            {"options.shortest", shortest},
-            {"options.links or typical_radius", links}};
+    const auto whole = [](const index3 &i) { return std::vector<std::int64_t>(i.along, i.along + 3); };
+    const auto count = [](std::size_t n) { return std::vector<std::int64_t>{static_cast<std::int64_t>(n)}; };
+    std::vector<argument> all{{"extent", extent},
+                              {"options.periodic", {o.periodic.begin(), o.periodic.end()}},
+                              {"options.shortest", whole(o.shortest)},
+                              {.name = "options.boxes", .values = count(o.boxes.size()), .counted = " boxes"}};
+    for (std::size_t i = 0; i < o.boxes.size(); ++i) {
+        all.push_back({format("options.boxes[{}].lo", i), whole(o.boxes[i].lo)});
+        all.push_back({format("options.boxes[{}].hi", i), whole(o.boxes[i].hi)});
+    }
+    const std::vector<double> &within = o.links.within_node;
+    all.push_back({.name = "options.links.within_node", .values = count(within.size()), .counted = " entries"});
+    for (std::size_t i = 0; i < within.size(); ++i)
+        all.push_back(argument::real(format("options.links.within_node[{}]", i), within[i]));
+    all.push_back(argument::real("options.links.network", o.links.network));
+    append_radius(all, "options.typical_radius", o.typical_radius);
+    all.push_back(argument::real("options.typical_bytes_per_cell", o.typical_bytes_per_cell));
+    return all;
 }
 
 // The ranks of each node, both in the order of ranks. Collective.

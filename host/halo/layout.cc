@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "host/format.h"
+#include "host/halo/neighbours.h"
 #include "host/request/user_memory.h"
 
 namespace mpix::halo {
@@ -36,13 +37,7 @@ void with_length(std::int64_t bytes, How how) {
     if (!usual(std::integer_sequence<std::int64_t, 4, 8, 12, 16, 24, 32>{})) how(static_cast<std::size_t>(bytes));
 }
 
-// "+x", "-x+y"
-std::string direction_name(int number) {
-    std::string name;
-    for (int a = 0; a < 3; ++a)
-        if (const int step = direction(number)[a]; step != 0) name += {step < 0 ? '-' : '+', "xyz"[a]};
-    return name;
-}
+status too_long() { return failure(MPI_ERR_COUNT, "more than 2^60 bytes, ghost cells included"); }
 
 }  // namespace
 
@@ -90,7 +85,9 @@ status field_view::make(const field &f, const box &local, int dimensions, field_
     const auto settled = [](const index3 &given, index3 &needed, const char *name) -> status {
         for (int a = 0; a < 3; ++a) {
             if (given[a] == -1) continue;
-            if (given[a] < needed[a] || given[a] > most_bytes)
+            if (given[a] > most_bytes)
+                return failure(MPI_ERR_ARG, format("layout.{}[{}] is {}; it is at most 2^60", name, a, given[a]));
+            if (given[a] < needed[a])
                 return failure(MPI_ERR_ARG, format("layout.{}[{}] is {}; the radius needs {} cells there", name, a,
                                                    given[a], needed[a]));
             needed[a] = given[a];
@@ -105,13 +102,16 @@ status field_view::make(const field &f, const box &local, int dimensions, field_
         cells[a] = local.size()[a] + below[a] + above[a];
         made.origin_[a] = local.lo[a] - below[a];
     }
+    if (l.interleaved && l.component_bytes != 0)
+        return failure(MPI_ERR_ARG, "layout.component_bytes is for components that are not interleaved; leave it 0");
     made.value_ = static_cast<std::int64_t>(f.value_bytes);
     made.components_ = l.components;
     made.interleaved_ = l.interleaved;
     // Each distance is at least what lies between.
     const auto distance = [](std::size_t given, std::int64_t least, const char *name, std::int64_t &is) -> status {
-        if (least > most_bytes || given > static_cast<std::size_t>(most_bytes))
-            return failure(MPI_ERR_COUNT, format("layout.{}: more than 2^60 bytes", name));
+        if (given > static_cast<std::size_t>(most_bytes))
+            return failure(MPI_ERR_ARG, format("layout.{} is {}; it is at most 2^60", name, given));
+        if (least > most_bytes) return too_long();
         is = given == 0 ? least : static_cast<std::int64_t>(given);
         if (is >= least) return {};
         return failure(MPI_ERR_ARG, format("layout.{} is {}; its cells take {} bytes", name, given, least));
@@ -122,8 +122,7 @@ status field_view::make(const field &f, const box &local, int dimensions, field_
     if (status s = distance(l.component_bytes, bounded(made.plane_, cells[2]), "component_bytes", made.component_);
         !s.ok())
         return s;
-    if (bounded(made.component_, l.interleaved ? 1 : l.components) > most_bytes)
-        return failure(MPI_ERR_COUNT, "layout: more than 2^60 bytes");
+    if (bounded(made.component_, l.interleaved ? 1 : l.components) > most_bytes) return too_long();
     made.data_ = static_cast<std::byte *>(f.data);
     if (local.empty()) return {};
     if (made.data_ == nullptr) return failure(MPI_ERR_BUFFER, "data is null");

@@ -7,7 +7,6 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <vector>
 
 #include <mpix/halo.hpp>
 
@@ -39,8 +38,9 @@ public:
     runs of(const box &part) const;
     // In directions of the grid's dimensions only.
     const radius &reach() const { return reach_; }
-    // What the order of a cell's bytes in a message depends on.
-    std::vector<std::int64_t> of_cell() const { return {value_, components_, interleaved_}; }
+    std::int64_t value_bytes() const { return value_; }
+    std::int64_t components() const { return components_; }
+    bool interleaved() const { return interleaved_; }
 
 private:
     std::byte *data_ = nullptr;

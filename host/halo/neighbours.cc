@@ -2,7 +2,6 @@
 #include "host/halo/neighbours.h"
 
 #include <algorithm>
-#include <string>
 
 #include "host/format.h"
 
@@ -11,11 +10,18 @@ namespace {
 
 std::int64_t floor_divide(std::int64_t a, std::int64_t b) { return a >= 0 ? a / b : -((b - 1 - a) / b); }
 
-std::string shown(const box &b) {
+}  // namespace
+
+std::string text_of(const box &b) {
     return format("[{}, {}, {}] to [{}, {}, {}]", b.lo[0], b.lo[1], b.lo[2], b.hi[0], b.hi[1], b.hi[2]);
 }
 
-}  // namespace
+std::string direction_name(int number) {
+    std::string name;
+    for (int a = 0; a < 3; ++a)
+        if (const int step = direction(number)[a]; step != 0) name += {step < 0 ? '-' : '+', "xyz"[a]};
+    return name;
+}
 
 box intersection(const box &a, const box &b) {
     box both;
@@ -74,14 +80,18 @@ std::string why_not_a_cover(const domain &d) {
     for (std::size_t i = 0; i < d.boxes.size(); ++i) {
         const box &b = d.boxes[i];
         if (b.empty()) continue;
-        if (intersection(b, all) != b) return format("that of rank {}, {}, is not within the domain", i, shown(b));
+        if (intersection(b, all) != b) return format("that of rank {}, {}, is not within the domain", i, text_of(b));
         cells += b.cells();
         for (std::size_t j = 0; j < i; ++j)
             if (!intersection(b, d.boxes[j]).empty() && !d.boxes[j].empty())
-                return format("those of ranks {} and {} overlap, in {}", j, i, shown(intersection(b, d.boxes[j])));
+                return format("those of ranks {} and {} overlap, in {}", j, i, text_of(intersection(b, d.boxes[j])));
     }
-    if (cells != all.cells()) return format("they hold {} of the domain's {} cells", cells, all.cells());
-    return {};
+    if (cells == all.cells()) return {};
+    const bool flat = std::any_of(d.boxes.begin(), d.boxes.end(), [&](const box &b) {
+        return (d.dimensions < 2 && b.hi[1] == 0) || (d.dimensions < 3 && b.hi[2] == 0);
+    });
+    return format("they hold {} of the domain's {} cells{}", cells, all.cells(),
+                  flat ? " (along axes that the domain lacks, lo is 0 and hi is 1)" : "");
 }
 
 box shrunk(const box &local, const std::array<index3, 2> &depth) {

@@ -6,6 +6,7 @@
 #define MPIX_HOST_HALO_NEIGHBOURS_H
 
 #include <array>
+#include <string>
 #include <vector>
 
 #include <mpix/halo.hpp>
@@ -19,6 +20,9 @@ struct domain {
     std::vector<box> boxes = {};  // of each rank
 };
 
+// "[0, 0, 0] to [4, 4, 1]", "-x+y"
+std::string text_of(const box &b);
+std::string direction_name(int number);
 box intersection(const box &a, const box &b);
 
 // Ghost cells in one direction that one rank owns. Both boxes have the same size.

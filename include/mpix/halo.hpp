@@ -18,9 +18,10 @@
  * Collective functions throw on all ranks of the communicator if they throw on one, so that none waits for another one;
  * except for a communicator that cannot be used, and lack of memory (std::bad_alloc).
  *
- * Thread safety. Any number of threads for distinct exchanges, if the program has MPI_THREAD_MULTIPLE. Of one exchange,
- * ready() may be called by several threads for distinct fields; everything else by one thread at a time. Collective
- * functions as MPI says: in one order on each communicator.
+ * Thread safety. With MPI_THREAD_MULTIPLE, any number of threads may use distinct exchanges at once, and several may
+ * call ready() of one exchange for distinct fields; everything else of an exchange by one thread at a time. With
+ * MPI_THREAD_SERIALIZED, any thread, but one at a time, ready() included. Collective functions as MPI says: in one
+ * order on each communicator.
  *
  * Host memory only, as yet. The interface is C++ within libmpix: the program needs the same C++ standard library.
  */
@@ -29,6 +30,7 @@
 
 #include <mpix/detail/cxx20.h>
 
+#include <algorithm>
 #include <array>
 #include <compare>
 #include <cstddef>
@@ -60,7 +62,8 @@ private:
 
 // ---- boxes ----------------------------------------------------------------------------------------------
 
-/** Cells along x, y, z. x is the fastest in memory. In fewer dimensions the others are 1 long. */
+/** Cells along x, y, z. x is the fastest in memory: a C array a[z][y][x] has the extent {nx, ny, nz}. In fewer
+    dimensions the others are 1 long. */
 struct index3 {
     std::int64_t along[3];
 
@@ -89,6 +92,10 @@ constexpr int opposite(int number) { return directions - 1 - number; }
  * How many cells a stencil reads beyond a box, in each direction. In the direction of an edge or a corner it is the
  * depth along each axis of that direction: 2 towards (1, 1, 0) are 2 x 2 cells beyond each cell of the edge. May be
  * longer than the neighbour's box, and than the domain, if that is periodic.
+ *
+ * A stencil that reads (x + 1, y + 1) needs the faces as well: at the upper x side of the box that is a ghost cell in
+ * direction (1, 0, 0), and at the upper y side one in direction (0, 1, 0). Only at the corner is it one in direction
+ * (1, 1, 0). radius::of() takes the offsets of a stencil and sets all directions that it needs.
  */
 struct radius {
     std::array<int, directions> cells{};  // by direction number; that of no_direction is 0
@@ -106,8 +113,33 @@ struct radius {
         for (const int face : {4, 10, 12, 14, 16, 22}) r.cells[face] = cells;
         return r;
     }
-    /** One direction, of the neighbour at (x, y, z), each -1, 0 or 1. Returns *this. */
+    /** What a stencil needs that reads the cells at these offsets: with {{1, 1, 0}, {-1, 0, 0}} it reads (x + 1, y + 1)
+        and (x - 1, y). */
+    static radius of(const std::vector<std::array<int, 3>> &offsets) {
+        radius r;
+        for (const std::array<int, 3> &offset : offsets)
+            for (int number = 0; number < directions; ++number) {
+                // Along each of its axes the offset leads out of the box somewhere, but not everywhere.
+                const std::array<int, 3> step = direction(number);
+                bool leads = true;
+                int depth = 0;
+                for (std::size_t a = 0; a < 3; ++a) {
+                    if (step[a] == 0) continue;
+                    leads = leads && step[a] * offset[a] > 0;
+                    depth = (std::max)(depth, step[a] * offset[a]);
+                }
+                int &cells = r.cells[static_cast<std::size_t>(number)];
+                if (leads) cells = (std::max)(cells, depth);
+            }
+        return r;
+    }
+    /** One direction, of the neighbour at (x, y, z). Returns *this. Errors: MPI_ERR_ARG (each is -1, 0 or 1). */
     radius &set(int x, int y, int z, int depth) {
+        for (const int step : {x, y, z})
+            if (step < -1 || step > 1)
+                throw error(MPI_ERR_ARG, "mpix::halo::radius::set: there is no direction (" + std::to_string(x) + ", " +
+                                             std::to_string(y) + ", " + std::to_string(z) +
+                                             "); each of x, y, z is -1, 0 or 1");
         cells[direction_number(x, y, z)] = depth;
         return *this;
     }
@@ -130,8 +162,9 @@ inline std::array<index3, 2> ghost_depth(const radius &reach, int dimensions) {
 
 /** Measured bandwidths, in bytes per second and in one direction. All nodes are taken to be alike. */
 struct measured_links {
-    /** Between two ranks of a node (or their GPUs), row by row: entry i * n + j from the i-th rank to the j-th. */
-    std::vector<double> within_node;
+    /** Between two ranks of a node (or their GPUs), row by row: entry i * n + j from the i-th rank to the j-th. Each is
+        above 0 and finite, also from a rank to itself. */
+    std::vector<double> within_node = {};
     /** Out of a node, for all its ranks together. Not used if there is one node. */
     double network = 0;
 };
@@ -141,8 +174,10 @@ struct grid_options {
     std::array<bool, 3> periodic{};
     /**
      * The box of each rank, if the program decides. Together they cover the domain, without overlap; they may be
-     * unequal, and some may be empty. By default the domain is cut by prime factors, for nodes first and then for the
-     * ranks of each, always across the longest axis, so that the boxes of a node's ranks are neighbours.
+     * unequal, and some may be empty (hi equal to lo). Along axes that the domain lacks, lo is 0 and hi is 1.
+     *
+     * By default the domain is cut by prime factors, for nodes first and then for the ranks of each, always across the
+     * longest axis, so that the boxes of a node's ranks are neighbours.
      */
     std::vector<box> boxes = {};
     /** No box of a computed decomposition is shorter than this. */
@@ -201,8 +236,8 @@ struct field_layout {
     bool interleaved = false;
     /** Cells that are allocated below and above the box, along each axis. -1: as many as the radius needs. */
     index3 below{-1, -1, -1}, above{-1, -1, -1};
-    /** Bytes from a row (along x) to the next, from a plane to the next, and from a component's array to the next. 0:
-        without a gap. */
+    /** Bytes from a row (along x) to the next, from a plane to the next, and from a component's array to the next (0 if
+        they are interleaved). 0: without a gap. */
     std::size_t row_bytes = 0, plane_bytes = 0, component_bytes = 0;
 };
 
@@ -210,25 +245,45 @@ struct field_layout {
 class field {
 public:
     /**
-     * first   the first value of the allocation: that of its lowest cell, `below` cells before the box. Remains the
-     *         caller's, and must stay allocated until the exchange is destroyed
-     * wanted  the ghost cells that an exchange fills
-     * lies    by default one component, just the cells that the radius needs, and no gaps
+     * data    the first value of the allocation: that of its lowest cell, `below` cells before the box. Remains the
+     *         caller's, and must stay allocated until the exchange is destroyed. The fields of an exchange, and of
+     *         exchanges that are active at once, do not overlap
+     * reach   the ghost cells that an exchange fills. All that it covers are allocated, also those outside of a domain
+     *         that is not periodic, which an exchange does not touch
+     * layout  by default one component, just the cells that the radius needs, and no gaps
+     *
+     * Value c of the cell (x, y, z) lies so many bytes behind `data`, where lo is that of the rank's box:
+     *
+     *     (z - lo[2] + below[2]) * plane_bytes + (y - lo[1] + below[1]) * row_bytes + (x - lo[0] + below[0]) * cell
+     *         + c * value
+     *
+     * If the components are interleaved, cell is components * value_bytes, and value is value_bytes; otherwise, cell is
+     * value_bytes, and value is component_bytes.
      */
     template <class T>
-    field(T *first, const radius &wanted, const field_layout &lies = {})
-        : field(static_cast<void *>(first), sizeof(T), wanted, lies) {
-        static_assert(std::is_trivially_copyable_v<T> && !std::is_const_v<T>);
+    field(T *data, const radius &reach, const field_layout &layout = {});
+    template <class T>
+    field(const T *, const radius &, const field_layout & = {}) {
+        static_assert(sizeof(T) == 0, "an exchange writes a field's ghost cells, so its memory cannot be const");
     }
     /** The same of a type that is known by its size in bytes only. */
-    field(void *first, std::size_t bytes_of_value, const radius &wanted, const field_layout &lies = {})
-        : data(first), value_bytes(bytes_of_value), reach(wanted), layout(lies) {}
+    field(void *data, std::size_t value_bytes, const radius &reach, const field_layout &layout = {});
 
     void *data;
     std::size_t value_bytes;
     radius reach;
     field_layout layout;
 };
+
+template <class T>
+field::field(T *first, const radius &wanted, const field_layout &lies)
+    : field(static_cast<void *>(first), sizeof(T), wanted, lies) {
+    static_assert(std::is_trivially_copyable_v<T>,
+                  "values of a field are copied as bytes, so their type must be trivially copyable");
+}
+
+inline field::field(void *first, std::size_t bytes, const radius &wanted, const field_layout &lies)
+    : data(first), value_bytes(bytes), reach(wanted), layout(lies) {}
 
 /**
  * Memory for one value per cell of a rank's box and of its ghost cells, by global indices; for programs that have none
@@ -237,6 +292,9 @@ public:
  */
 template <class T>
 class array {
+    static_assert(!std::is_same_v<T, bool>,
+                  "std::vector<bool> holds bits, which have no address each; use array<char>");
+
 public:
     array(const grid &g, const radius &reach) : reach_(reach) {
         const std::array<index3, 2> depth = ghost_depth(reach, g.dimensions());
@@ -295,12 +353,16 @@ public:
     exchange(const grid &g, const std::vector<field> &fields, const exchange_options &options = {});
     /** Not active, and before MPI_Finalize. An active exchange is reported on stderr, and its memory kept. */
     ~exchange();
+    /** What an exchange has been moved from may only be destroyed, or assigned to. */
     exchange(exchange &&) noexcept;
     exchange &operator=(exchange &&) noexcept;
 
     /**
      * Begin an exchange of all fields, and send. From here to finish(), the caller must not write the fields, nor read
      * the ghost cells that the exchange fills. Does not wait for other ranks.
+     *
+     * The program fills ghost cells outside of the domain before start(), if its stencil reads them: interior() reaches
+     * up to the edge of the domain there.
      *
      * Errors: MPI_ERR_REQUEST (it is active), and what MPI_Start and MPI_Pready give.
      */
@@ -314,7 +376,8 @@ public:
     /**
      * Wait until the ghost cells of all fields are there, and until what was sent may be written again.
      *
-     * Errors: MPI_ERR_REQUEST (not active, or a field is not ready), and what MPI_Wait gives.
+     * Errors: MPI_ERR_REQUEST (not active, or a field is not ready), MPI_ERR_PENDING (after MPIX_STALL_SECONDS), and
+     * what MPI_Wait gives. After MPI_ERR_PENDING the exchange is still active; finish() may be called again.
      */
     void finish();
     bool active() const;

@@ -2,7 +2,9 @@
 //
 // What the calls answer, and what is wrong gets a sentence that names it, on all ranks. On two ranks.
 #include <cstdio>
+#include <cstring>
 #include <functional>
+#include <limits>
 #include <string>
 #include <type_traits>
 #include <vector>
@@ -60,6 +62,21 @@ void grids() {
         {4}, {.boxes = {{{}, {4, 1, 1}}, {{}, {4, 1, 1}}}});
     grid_refused("links", MPI_ERR_ARG, "rank 0: options.links.within_node has 3 entries; 2 ranks of a node need 4", {4},
                  {.links = {.within_node = {1, 1, 1}}});
+    grid_refused("hi below lo", MPI_ERR_ARG,
+                 "rank 0: options.boxes[1] is [4, 0, 0] to [0, 4, 1]: hi is below lo; an empty box has hi equal to lo",
+                 {4, 4}, {.boxes = {{{}, {4, 4, 1}}, {{4, 0, 0}, {0, 4, 1}}}});
+    const double inf = std::numeric_limits<double>::infinity(), nan = std::numeric_limits<double>::quiet_NaN();
+    const auto bandwidths = [](double last) { return halo::measured_links{.within_node = {1, 1, 1, last}}; };
+    grid_refused("infinity", MPI_ERR_ARG, "rank 0: options.links.within_node[3] is inf; it is above 0 and finite", {4},
+                 {.links = bandwidths(inf)});
+    grid_refused("nan", MPI_ERR_ARG, "rank 0: options.links.within_node[3] is nan; it is above 0 and finite", {4},
+                 {.links = bandwidths(nan)});
+    grid_refused("network", MPI_ERR_ARG, "rank 0: options.links.network is inf; it is at least 0 and finite", {4},
+                 {.links = {.network = inf}});
+    grid_refused("network", MPI_ERR_ARG, "rank 0: options.links.network is -1; it is at least 0 and finite", {4},
+                 {.links = {.network = -1}});
+    grid_refused("typical bytes", MPI_ERR_ARG, "rank 0: options.typical_bytes_per_cell is 0; it is above 0 and finite",
+                 {4}, {.typical_bytes_per_cell = 0});
     // One rank alone is wrong, or of another mind.
     grid_refused("one rank", MPI_ERR_DIMS, "rank 1: extent[0] is -3; it is at least 1", {rank == 1 ? -3 : 4});
     grid_refused("disagree", MPI_ERR_ARG, "rank 1: extent is 4, 5 here, and 4, 4 on rank 0; all ranks give the same",
@@ -70,6 +87,30 @@ void grids() {
     grid_refused("disagree on periods", MPI_ERR_ARG,
                  "rank 1: options.periodic is 1, 0, 0 here, and 0, 0, 0 on rank 0; all ranks give the same", {4, 4},
                  {.periodic = {rank == 1, false, false}});
+    const auto halves = [](std::int64_t at) { return std::vector<box>{{{}, {at, 4, 1}}, {{at, 0, 0}, {4, 4, 1}}}; };
+    grid_refused("boxes on one rank", MPI_ERR_ARG,
+                 "rank 1: options.boxes has 2 boxes here, and 0 on rank 0; all ranks give the same", {4, 4},
+                 {.boxes = rank == 1 ? halves(2) : std::vector<box>{}});
+    grid_refused("other boxes", MPI_ERR_ARG,
+                 "rank 1: options.boxes[0].hi is 2, 4, 1 here, and 1, 4, 1 on rank 0; all ranks give the same", {4, 4},
+                 {.boxes = halves(1 + rank)});
+    grid_refused("bandwidths on one rank", MPI_ERR_ARG,
+                 "rank 1: options.links.within_node has 4 entries here, and 0 on rank 0; all ranks give the same", {4},
+                 {.links = rank == 1 ? bandwidths(1) : halo::measured_links{}});
+    // Which are equal as integers.
+    grid_refused("bandwidths", MPI_ERR_ARG,
+                 "rank 1: options.links.within_node[3] is 1.75 here, and 1.5 on rank 0; all ranks give the same", {4},
+                 {.links = bandwidths(rank == 1 ? 1.75 : 1.5)});
+    grid_refused("typical bytes", MPI_ERR_ARG,
+                 "rank 1: options.typical_bytes_per_cell is 0.75 here, and 0.5 on rank 0; all ranks give the same", {4},
+                 {.typical_bytes_per_cell = rank == 1 ? 0.75 : 0.5});
+    grid_refused(
+        "typical radius", MPI_ERR_ARG,
+        "rank 1: options.typical_radius in direction +x+y+z is 2 here, and 0 on rank 0; all ranks give the same", {4},
+        {.typical_radius = radius::faces(1).set(1, 1, 1, 2 * rank)});
+    refused("no direction", MPI_ERR_ARG,
+            "mpix::halo::radius::set: there is no direction (2, 0, 0); each of x, y, z is -1, 0 or 1",
+            [] { radius().set(2, 0, 0, 1); });
 }
 
 void exchanges() {
@@ -92,16 +133,24 @@ void exchanges() {
                      {{u.data(), radius::all(2), {.below = {-1, rank == 1 ? 1 : 2, -1}}}});
     exchange_refused("number of fields", MPI_ERR_ARG,
                      "rank 1: the number of fields is 2 here, and 1 on rank 0; all ranks give the same",
-                     std::vector<halo::field>(static_cast<std::size_t>(1 + rank), {u.data(), radius::all(1)}));
+                     rank == 0 ? std::vector<halo::field>{{u.data(), radius::all(1)}}
+                               : std::vector<halo::field>{{u.data(), radius::all(1)}, {v.data(), radius::all(1)}});
+    exchange_refused("twice", MPI_ERR_ARG, "rank 0: fields[1].data is that of fields[0], too; fields do not overlap",
+                     {{u.data(), radius::all(1)}, {u.data(), radius::faces(1)}});
+    exchange_refused("long", MPI_ERR_COUNT, "rank 0: fields[0]: more than 2^60 bytes, ghost cells included",
+                     {{u.data(), radius::faces(std::numeric_limits<int>::max())}});
     exchange_refused("value size", MPI_ERR_ARG,
-                     "rank 1: fields[0]: value_bytes, layout.components, layout.interleaved is 4, 1, 0 here, and 8, 1, "
-                     "0 on rank 0; all ranks give the same",
+                     "rank 1: fields[0].value_bytes is 4 here, and 8 on rank 0; all ranks give the same",
                      {{u.data(), rank == 0 ? 8U : 4U, radius::all(1)}});
+    exchange_refused("components", MPI_ERR_ARG,
+                     "rank 1: fields[0].layout.components is 2 here, and 1 on rank 0; all ranks give the same",
+                     {{u.data(), radius::all(1), {.components = 1 + rank}}});
+    exchange_refused("interleaved", MPI_ERR_ARG,
+                     "rank 1: fields[0].layout.interleaved is 1 here, and 0 on rank 0; all ranks give the same",
+                     {{u.data(), radius::all(1), {.components = 2, .interleaved = rank == 1}}});
     exchange_refused("radius", MPI_ERR_ARG,
-                     "rank 1: fields[0].reach is 0, 0, 0, 0, 0, 0, ... here, and 0, 0, 0, 0, 0, 0, ... on rank 0; all "
-                     "ranks give the "
-                     "same",
-                     {{u.data(), radius::faces(1 + rank)}});
+                     "rank 1: fields[0].reach in direction +x+y is 2 here, and 1 on rank 0; all ranks give the same",
+                     {{u.data(), radius::all(1).set(1, 1, 0, 1 + rank)}});
     exchange_refused("transfer", MPI_ERR_ARG,
                      "rank 1: options.transfer is 1 here, and 0 on rank 0; all ranks give the same",
                      {{u.data(), radius::all(1)}}, {static_cast<halo::transfer>(rank)});
@@ -120,6 +169,7 @@ void exchanges() {
     x.ready(1);
     x.finish();
     x.start();
+    refused("start", MPI_ERR_REQUEST, at + "start: it is active; finish() it first", [&] { x.start(); });
     x.finish();
     refused("owner", MPI_ERR_ARG, "mpix::halo::grid::owner: [4, 0, 0] is not in the domain", [&] {
         static_cast<void>(g.owner({4, 0, 0}));
@@ -146,6 +196,12 @@ void answers() {
     expect(x.messages_sent() == 1 && x.bytes_sent() == 8 * 4, "one message to the only neighbour");
     const box inner = rank == 0 ? box{{1, 0, 0}, {5, 3, 1}} : box{{1, 5, 0}, {5, 8, 1}};
     expect(x.interior() == inner && x.boundary().size() == 3, "the interior");
+    // Cells that read (x + 1, y) or (x + 2, y + 2) read ghost cells of the upper face in x from two cells off, also where
+    // the corner is outside of the domain.
+    const halo::exchange skewed(g, {{u.data(), radius::faces(0).set(1, 0, 0, 2).set(1, 1, 0, 2)}});
+    const halo::exchange shallow(g, {{u.data(), radius::faces(0).set(1, 0, 0, 1).set(1, 1, 0, 2)}});
+    for (const halo::exchange *h : {&skewed, &shallow})
+        expect(h->interior().hi[0] == 4, "the interior of a skewed one");
     halo::exchange moved(std::move(x));  // the memory stays where it is
     moved.start();
     expect(moved.active(), "active");
@@ -180,11 +236,46 @@ void arrays() {
     }
 }
 
+// Rank 1 starts late, when rank 0 has given up once.
+void stalls() {
+    const halo::grid g(MPI_COMM_WORLD, {8, 8});
+    for (const auto how : {halo::transfer::packed, halo::transfer::datatype}) {
+        halo::array<int> u(g, radius::all(1));
+        halo::exchange x(g, {u}, {how});
+        if (rank == 0) {
+            x.start();
+            std::string got = "nothing";
+            try {
+                x.finish();
+            } catch (const halo::error &e) {
+                if (e.error_class() == MPI_ERR_PENDING) got = e.what();
+            }
+            if (!got.starts_with("mpix::halo::exchange::finish: no completion after ") || !x.active()) {
+                std::printf("finish() says \"%s\", active %d\n", got.c_str(), x.active());
+                ++failures;
+            }
+        }
+        MPI_Barrier(MPI_COMM_WORLD);
+        if (rank == 1) x.start();
+        while (x.active()) try {
+                x.finish();
+            } catch (const halo::error &e) {
+                if (e.error_class() != MPI_ERR_PENDING) throw;
+            }
+    }
+}
+
 }  // namespace
 
+// calls [stall]
 int main(int argc, char **argv) {
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    if (argc > 1) {
+        stalls();
+        MPI_Finalize();
+        return failures > 0;
+    }
     grids();
     exchanges();
     answers();

@@ -174,7 +174,7 @@ private:
         f.plane = f.row * static_cast<std::size_t>(cells[1]);
         if (pick_own(0, 1) && f.plane > 0) f.layout.plane_bytes = f.plane += static_cast<std::size_t>(pick_own(1, 20));
         f.component = f.plane * static_cast<std::size_t>(cells[2]);
-        if (pick_own(0, 1) && f.component > 0)
+        if (pick_own(0, 1) && f.component > 0 && !f.layout.interleaved)
             f.layout.component_bytes = f.component += static_cast<std::size_t>(pick_own(1, 20));
         f.memory.resize(f.component * static_cast<std::size_t>(f.layout.interleaved ? 1 : f.layout.components) + 1);
     }

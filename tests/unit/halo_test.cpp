@@ -97,6 +97,40 @@ TEST_CASE("boxes that do not cover the domain are told") {
     CHECK(why_not_a_cover(d) == "that of rank 1, [0, 2, 0] to [5, 4, 1], is not within the domain");
     d.boxes = {{{0, 0, 0}, {4, 4, 1}}, {{9, 9, 9}, {9, 9, 9}}};
     CHECK(why_not_a_cover(d).empty());
+    d.dimensions = 2;
+    d.boxes = {{{0, 0}, {4, 2}}, {{0, 2}, {4, 4}}};
+    CHECK(why_not_a_cover(d) ==
+          "they hold 0 of the domain's 16 cells (along axes that the domain lacks, lo is 0 and hi is 1)");
+}
+
+TEST_CASE("the radius of a stencil is what its cells read beyond a box") {
+    std::mt19937 random(5);
+    for (int round = 0; round < 100; ++round) {
+        std::vector<std::array<int, 3>> offsets(static_cast<std::size_t>(between(random, 1, 4)));
+        for (std::array<int, 3> &offset : offsets)
+            for (int &along : offset) along = between(random, 0, 1) * between(random, -3, 3);
+        const bool small = round % 2 == 1;
+        const box local{{}, {small ? between(random, 1, 3) : 4, small ? 1 : 4, 4}};
+        radius read;
+        for_each_cell(local, [&](const index3 &cell) {
+            for (const std::array<int, 3> &offset : offsets) {
+                int step[3] = {};
+                std::int64_t deepest = 0;
+                for (int a = 0; a < 3; ++a) {
+                    const auto at = cell[a] + offset[a];
+                    step[a] = at < local.lo[a] ? -1 : at >= local.hi[a] ? 1 : 0;
+                    deepest = std::max({deepest, local.lo[a] - at, at - local.hi[a] + 1});
+                }
+                int &depth = read.cells[direction_number(step[0], step[1], step[2])];
+                depth = std::max(depth, static_cast<int>(deepest));
+            }
+        });
+        const radius reach = radius::of(offsets);
+        for (int number = 0; number < directions; ++number) {
+            CHECK(reach.cells[number] >= read.cells[number]);
+            if (!small) CHECK(reach.cells[number] == read.cells[number]);  // all of which some cell reads
+        }
+    }
 }
 
 TEST_CASE("interior and boundary are the box") {
@@ -138,7 +172,7 @@ TEST_CASE("runs are a box's bytes in order, and nothing else") {
         if (between(random, 0, 1))
             row += 5, plane = row * (size[1] + 2 * depth) + 3, l.row_bytes = row, l.plane_bytes = plane;
         auto component = plane * (size[2] + 2 * depth);
-        if (between(random, 0, 1)) component += 11, l.component_bytes = component;
+        if (between(random, 0, 1) && !l.interleaved) component += 11, l.component_bytes = component;
         std::vector<std::byte> memory(static_cast<std::size_t>(component * components));
         for (std::byte &b : memory) b = static_cast<std::byte>(random());
 
@@ -208,8 +242,12 @@ TEST_CASE("a field that is wrong is named") {
     CHECK(told(field(&value, radius::all(1), {.plane_bytes = 287})) ==
           "layout.plane_bytes is 287; its cells take 288 bytes");
     CHECK(told(field(&value, radius::all(1), {.row_bytes = std::size_t{1} << 61})) ==
-          "layout.row_bytes: more than 2^60 bytes");
-    CHECK(told(field(&value, std::size_t{1} << 58, radius::all(1))) == "layout.row_bytes: more than 2^60 bytes");
+          "layout.row_bytes is 2305843009213693952; it is at most 2^60");
+    CHECK(told(field(&value, radius::all(1), {.below = {INT64_MAX, -1, -1}})) ==
+          "layout.below[0] is 9223372036854775807; it is at most 2^60");
+    CHECK(told(field(&value, std::size_t{1} << 58, radius::all(1))) == "more than 2^60 bytes, ghost cells included");
+    CHECK(told(field(&value, radius::all(1), {.interleaved = true, .component_bytes = 4096})) ==
+          "layout.component_bytes is for components that are not interleaved; leave it 0");
 }
 
 TEST_CASE("each field has partitions of its own, with little padding") {
