@@ -209,6 +209,59 @@ void answers() {
     expect(!moved.active(), "not active");
 }
 
+// Three components in arrays of their own, rows that begin at multiples of 64 bytes, two cells on each side of the box.
+struct velocity {
+    explicit velocity(const halo::grid &g) : local(g.local()) {
+        const auto n = local.size();
+        layout = {.components = 3, .below = {2, 2, 2}, .above = {2, 2, 2}};
+        layout.row_bytes = (static_cast<std::size_t>(n[0] + 4) * sizeof(float) + 63) / 64 * 64;
+        layout.plane_bytes = static_cast<std::size_t>(n[1] + 4) * layout.row_bytes;
+        layout.component_bytes = static_cast<std::size_t>(n[2] + 4) * layout.plane_bytes;
+        memory.resize(3 * layout.component_bytes / sizeof(float));
+    }
+
+    halo::field field() { return {memory.data(), halo::radius::all(2), layout}; }
+
+    float &operator()(std::int64_t x, std::int64_t y, std::int64_t z, int c) {
+        const std::size_t bytes = static_cast<std::size_t>(z - local.lo[2] + 2) * layout.plane_bytes +
+                                  static_cast<std::size_t>(y - local.lo[1] + 2) * layout.row_bytes +
+                                  static_cast<std::size_t>(x - local.lo[0] + 2) * sizeof(float) +
+                                  static_cast<std::size_t>(c) * layout.component_bytes;
+        return memory[bytes / sizeof(float)];
+    }
+
+    halo::box local;
+    halo::field_layout layout;
+    std::vector<float> memory;
+};
+
+// Memory of the program's own, as docs/halo.md describes it.
+void own_memory() {
+    const halo::grid g(MPI_COMM_WORLD, {5, 6, 7}, {.periodic = {true, true, true}});
+    velocity u(g);
+    halo::exchange x(g, {u.field()});
+    box all = g.local();
+    for (int a = 0; a < 3; ++a) all.lo[a] -= 2, all.hi[a] += 2;
+    int wrong = 0;
+    for (const bool fill : {true, false}) {
+        const box &b = fill ? g.local() : all;
+        for (auto k = b.lo[2]; k < b.hi[2]; ++k)
+            for (auto j = b.lo[1]; j < b.hi[1]; ++j)
+                for (auto i = b.lo[0]; i < b.hi[0]; ++i)
+                    for (int c = 0; c < 3; ++c) {
+                        const auto value =
+                            static_cast<float>(1 + c + 3 * ((i + 5) % 5 + 5 * ((j + 6) % 6 + 6 * ((k + 7) % 7))));
+                        if (fill) u(i, j, k, c) = value;
+                        wrong += u(i, j, k, c) != value;
+                    }
+        if (!fill) break;
+        x.start();
+        x.finish();
+    }
+    if (wrong > 0) std::printf("rank %d: %d values of the program's own memory are wrong\n", rank, wrong);
+    failures += wrong > 0;
+}
+
 // Arrays of the library's own, in each number of dimensions.
 void arrays() {
     for (const std::vector<std::int64_t> &extent : std::vector<std::vector<std::int64_t>>{{9}, {5, 6}, {4, 3, 5}}) {
@@ -279,6 +332,7 @@ int main(int argc, char **argv) {
     grids();
     exchanges();
     answers();
+    own_memory();
     arrays();
     int all = 0;
     MPI_Allreduce(&failures, &all, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
