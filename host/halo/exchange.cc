@@ -129,8 +129,8 @@ void make_own_copies(exchange_state &x) {
     }
 }
 
-// Each side on which somebody owns ghost cells is as deep as the field's radius, whichever of them are filled: a stencil
-// that reaches far in the direction of a corner reads ghost cells of the faces, too.
+// Each side on which somebody owns ghost cells is as deep as the field's radius, whichever of them are filled: a
+// stencil that reaches far in the direction of a corner reads ghost cells of the faces, too.
 void find_interior(exchange_state &x) {
     const domain &d = x.grid->domain;
     const box &local = d.boxes[x.grid->rank];

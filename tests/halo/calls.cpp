@@ -196,8 +196,8 @@ void answers() {
     expect(x.messages_sent() == 1 && x.bytes_sent() == 8 * 4, "one message to the only neighbour");
     const box inner = rank == 0 ? box{{1, 0, 0}, {5, 3, 1}} : box{{1, 5, 0}, {5, 8, 1}};
     expect(x.interior() == inner && x.boundary().size() == 3, "the interior");
-    // Cells that read (x + 1, y) or (x + 2, y + 2) read ghost cells of the upper face in x from two cells off, also where
-    // the corner is outside of the domain.
+    // A stencil that reads (x + 2, y + 2) reads ghost cells of the upper face in x from two cells off, also where the
+    // corner is outside of the domain.
     const halo::exchange skewed(g, {{u.data(), radius::faces(0).set(1, 0, 0, 2).set(1, 1, 0, 2)}});
     const halo::exchange shallow(g, {{u.data(), radius::faces(0).set(1, 0, 0, 1).set(1, 1, 0, 2)}});
     for (const halo::exchange *h : {&skewed, &shallow})
