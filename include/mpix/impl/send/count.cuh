@@ -30,7 +30,8 @@ MPIX_FN uint64_t *inline_word_beside(uint64_t *complete) {
 MPIX_COLD_FN void say_all_ready(mpix_prequest *r, uint64_t epoch, bool last_inline = false) {
 #if MPIX_ON_GPU
     // Not acquired: these loads depend on the count, and who deferred a partition has noted it before counting it.
-    if ((load_relaxed(&r->both_started) == epoch) & (load_relaxed(&r->defer_epoch) != epoch)) {
+    const uint64_t both_started = load_relaxed(&r->both_started), deferred = load_relaxed(&r->defer_epoch);
+    if (both_started == epoch && deferred != epoch) {
         if (last_inline)
             store_relaxed(&r->told_epoch, 2 * epoch);  // as the count; pairs: K1
         else
