@@ -27,7 +27,8 @@ enum mpix_device_call {
     MPIX_CALL_PARRIVED,
     MPIX_CALL_WAIT_ARRIVED,
     MPIX_CALL_WAIT,
-    MPIX_CALL_START
+    MPIX_CALL_START,
+    MPIX_CALL_LAST = MPIX_CALL_START
 };
 
 // The cause of an error, grouped by class: from 1 MPI_ERR_ARG, from 32 MPI_ERR_REQUEST, from 64 MPI_ERR_PENDING.
@@ -46,7 +47,8 @@ enum mpix_cause {
     MPIX_CAUSE_INACTIVE,
     MPIX_CAUSE_ACTIVE,  // start of an epoch, and the one before has not been waited for
     MPIX_CAUSE_DEADLINE = 64,
-    MPIX_CAUSE_RESIDENCY  // the same, in a grid with more blocks than the GPU holds at a time
+    MPIX_CAUSE_RESIDENCY,  // the same, in a grid with more blocks than the GPU holds at a time
+    MPIX_CAUSE_LAST = MPIX_CAUSE_RESIDENCY
 };
 
 // A kept error: call << 56 | cause << 48 | low bits of the period << 32 | (partition + 1). The period of an active
