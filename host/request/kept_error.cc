@@ -11,13 +11,13 @@ namespace mpix {
 
 namespace {
 
-constexpr std::uint64_t no_cause = 0;  // which text_of does not know
+constexpr std::uint64_t no_call = MPIX_CALL_NONE, no_cause = 0;  // text_of does not know that cause
 
 }  // namespace
 
 // The kept bits of the period belong to a recent one. A GPU can write to this memory, so its content is not trusted.
 kept_error::kept_error(std::uint64_t word, std::uint64_t period)
-    : call_(static_cast<mpix_device_call>(word >> 56 <= MPIX_CALL_LAST ? word >> 56 : MPIX_CALL_NONE)),
+    : call_(static_cast<mpix_device_call>(word >> 56 <= MPIX_CALL_LAST ? word >> 56 : no_call)),
       cause_(static_cast<mpix_cause>((word >> 48 & 0xff) <= MPIX_CAUSE_LAST ? word >> 48 & 0xff : no_cause)),
       period_(period - since(word, period)),
       partition_(static_cast<int>(static_cast<std::uint32_t>(word)) - 1) {}
