@@ -10,7 +10,7 @@
 
 namespace mpix {
 
-// A look takes about 10 us, and copies from the GPU. So there is one at once in each activation, since most programs
+// A look waits for a copy from the GPU. So there is one at once in each activation, since most programs
 // wait for the kernel first. If kernels are still starting epochs, there is none while these are short.
 class look_pace {
 public:
