@@ -128,6 +128,12 @@ int run(int argc, char **argv) {
             alarm(patience);
             set_step(-1);
             const program p = draw(next[1], where);
+            // One for GPUs can always be drawn to its end, too; nothing else checks that where there is no GPU.
+            if (!where.gpu) {
+                setting with_gpu = where;
+                with_gpu.gpu = true;
+                draw(next[1], with_gpu);
+            }
             if (given.print && world_rank == 0) std::fputs(describe(p).c_str(), stdout), std::fflush(stdout);
             execution(p, gpu, world_rank, several_threads, done).run();
         }

@@ -106,6 +106,14 @@ bool standing::host_may_go_on(int request) const {
         return busy(other) && !beside_[program::at(program_.end_of(other).rank)].over;
     };
     if (kept(request)) return false;
+    // It is made after those of its kind before it. If one of them is alone, its first epoch also waits for them.
+    const bool behind = of(request).started == 0 && behind_lone(request);
+    for (int earlier = request - 2; earlier >= 0 && of(request).started == 0; earlier -= 2) {
+        if (!of_one_kind(with(earlier), with(request)) || !program_.end_of(earlier).made) continue;
+        const life &l = of(earlier);
+        const bool awaited = with(earlier).epochs == 0 ? !l.freed : l.started == 0;
+        if ((!l.made || (behind && awaited)) && kept(earlier)) return false;
+    }
     // The next epoch is started after the other kernel has ended.
     const std::vector<part> &awaited = beside_[program::at(program_.end_of(request).rank)].awaited;
     return !of(request).in_kernel || std::none_of(awaited.begin(), awaited.end(), [&](const part &one) {
