@@ -58,8 +58,10 @@ private:
     }
     template <class Real>
     void run(const persistent<Real> &s, int blocks) {
-        play(blocks + 1,
-             [&](const mpix::host_group &block) { jacobi_persistent<1>(block, block.group_rank(), blocks, s); });
+        constexpr int clerks = 1;
+        play(blocks + clerks, [&](const mpix::host_group &block) {
+            jacobi_persistent<1>(block, block.group_rank(), blocks, clerks, s);
+        });
     }
 
     template <class Kernel>

@@ -18,6 +18,7 @@ constexpr int lanes = 32;          // threads of a block side by side along x
 constexpr int most_threads = 512;  // of a block
 // Of the kernel that stays, a multiprocessor holds so many of the largest blocks, with 64 registers for a thread.
 constexpr int least_resident = 2;
+constexpr int clerks = message_sets;
 
 void check(cudaError_t error, const char *call) {
     if (error != cudaSuccess) throw std::runtime_error(std::string(call) + ": " + cudaGetErrorString(error));
@@ -34,7 +35,7 @@ template <class Real>
 __global__ void __launch_bounds__(most_threads, least_resident)
     persistent_kernel(const __grid_constant__ persistent<Real> s) {
     jacobi_persistent<lanes>(cooperative_groups::this_thread_block(), static_cast<int>(blockIdx.x),
-                             static_cast<int>(gridDim.x) - 1, s);
+                             static_cast<int>(gridDim.x) - clerks, clerks, s);
 }
 
 class cuda_executor final : public executor {
@@ -91,11 +92,12 @@ public:
     int persistent_blocks() const override {
         const int resident =
             std::min(resident_blocks(persistent_kernel<float>), resident_blocks(persistent_kernel<double>));
-        if (chosen_ >= resident)
+        if (chosen_ + clerks > resident)
             throw std::invalid_argument("--persistent: " + std::to_string(chosen_) + " blocks of " +
-                                        std::to_string(threads_) + " threads, and one that runs the epochs; at most " +
-                                        std::to_string(resident) + " are resident on this GPU at the same time");
-        return chosen_ ? chosen_ : resident - 1;
+                                        std::to_string(threads_) + " threads, and " + std::to_string(clerks) +
+                                        " that run the epochs; at most " + std::to_string(resident) +
+                                        " are resident on this GPU at the same time");
+        return chosen_ ? chosen_ : resident - clerks;
     }
     std::array<int, 2> brick_base(const extent3 &) const override { return {lanes, threads_ / lanes}; }
     void launch(const persistent<float> &s, int blocks) override { run(s, blocks); }
@@ -117,7 +119,7 @@ private:
     void run(const persistent<Real> &s, int blocks) {
         // Fails where the blocks do not fit, rather than hang.
         const mpix::launch_status launch =
-            mpix::launch_cooperative(persistent_kernel<Real>, dim3(static_cast<unsigned>(blocks) + 1),
+            mpix::launch_cooperative(persistent_kernel<Real>, dim3(static_cast<unsigned>(blocks + clerks)),
                                      dim3(static_cast<unsigned>(threads_)), 0, stream_, s);
         if (!launch.ok()) throw std::runtime_error(launch.message);
     }

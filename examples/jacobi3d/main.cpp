@@ -273,7 +273,7 @@ double iterate_persistently(const options &opt, const layout &where, executor &d
     faces.close();
     mpi_check(MPI_Reduce(&took, &slowest, 1, MPI_DOUBLE, MPI_MAX, 0, world), "MPI_Reduce");
     if (where.rank == 0)
-        std::printf("bricks of rank 0: %d of %s cells; blocks: %d and the clerk\n", all->bricks().bricks(),
+        std::printf("bricks of rank 0: %d of %s cells; blocks: %d and the clerks\n", all->bricks().bricks(),
                     to_string(brick).c_str(), std::min(blocks, all->bricks().bricks()));
     return slowest;
 }

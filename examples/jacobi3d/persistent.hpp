@@ -5,16 +5,16 @@
 // The box is cut into bricks. A brick belongs to one block for good, which in each iteration
 //
 //   1. waits until the bricks beside it have done the last iteration, and for the tiles of ghost cells that it touches;
-//   2. computes the brick;
-//   3. says so to the bricks beside it, and sends the tiles that it has on faces of the box.
+//   2. computes the cells on exchanged faces of the box, and sends these tiles;
+//   3. computes the rest while they are under way, and says to the bricks beside it that it has done the iteration.
 //
 // No barrier of all blocks is needed. A brick has two fields of cells: what an iteration overwrites, the bricks beside
 // have read when they have done the last one, and that has been waited for.
 //
 // Message m of a face is its cells before iteration m. The requests of message m are those of set m % message_sets. An
-// additional block, the clerk, ends the epoch of a message when all bricks on exchanged faces have done with it, and
+// additional block, a clerk, ends the epoch of a message when all bricks on exchanged faces have done with it, and
 // starts the next epoch of the same requests, message_sets messages later: so the neighbour has clear-to-send before
-// it needs it.
+// it needs it. Several clerks share out the sets.
 #ifndef JACOBI3D_PERSISTENT_HPP
 #define JACOBI3D_PERSISTENT_HPP
 
@@ -32,7 +32,7 @@
 
 namespace jacobi3d {
 
-inline constexpr int message_sets = 2;
+inline constexpr int message_sets = 4;  // so many, that no brick waits for a clerk
 
 // The part of a set that one face has. Both arrays consist of tiles, each of brick_grid::tile_cells().
 template <class Real>
@@ -53,9 +53,9 @@ struct persistent {
     const int *order;      // of the bricks; those on exchanged faces first
     int on_faces;          // how many these are
     int *done;             // of each brick: the iterations that it has done
-    int *started;          // the last message whose epochs have been started
+    int *started;          // of each set: the last message whose epochs have been started
     int *failed;           // set by whoever sees an error; the library keeps it with the request
-    int *gave_up;          // set by the clerk, if it ends for that reason
+    int *gave_up;          // of each set: set by its clerk, if that ends for that reason
     unsigned exchanged;    // a bit for each face
     const Real *fixed[6];  // of the other faces: the values beyond them, in tiles
     message<Real> messages[message_sets][6];
@@ -139,7 +139,7 @@ JACOBI3D_FN bool await_neighbours(const Block &block, const persistent<Real> &s,
     for (int i = static_cast<int>(block.thread_rank()); i < 7; i += static_cast<int>(block.num_threads())) {
         if (i == 6) {
             // What this iteration sends is another message. The clerk does not wait for this iteration to start it.
-            if (exchanges && t + 1 < s.iterations) await(s, s.started, t + 1);
+            if (exchanges && t + 1 < s.iterations) await(s, s.started + (t + 1) % message_sets, t + 1);
         } else if (!b.is_outer(i)) {
             const int stride = i < 2 ? 1 : i < 4 ? s.bricks.count[0] : s.bricks.count[0] * s.bricks.count[1];
             await(s, s.done + b.number + (i % 2 == 0 ? -stride : stride), t);
@@ -212,9 +212,54 @@ JACOBI3D_FN const Real *beyond(const persistent<Real> &s, const brick &b, int si
     return all + tile_begin(s, b, side);
 }
 
-// Step 2. As compute_brick in step.hpp: a thread has columns, or rows with Lanes = 1.
+template <class Real>
+JACOBI3D_FN void find_tiles(const persistent<Real> &s, const brick &b, int t, const Real *(&tiles)[6]) {
+#ifdef __CUDACC__
+#pragma unroll
+#endif
+    for (int f = 0; f < 6; ++f) tiles[f] = b.is_outer(f) ? beyond(s, b, f, t) : nullptr;
+}
+
+// Step 2, of one side. The cells go to message t + 1 as well.
+template <class Real, class Block>
+JACOBI3D_FN void update_side(const Block &block, const persistent<Real> &s, const brick &b, int side, int t) {
+    const cell_box &c = b.cells;
+    const int size_x = s.bricks.size[0], size_y = s.bricks.size[1];
+    const std::int64_t width = s.nx, plane = width * s.ny;
+    const int across = side < 2 ? c.y1 - c.y0 : c.x1 - c.x0, along = side < 4 ? c.z1 - c.z0 : c.y1 - c.y0;
+    const Real *const now = s.fields[t % 2];
+    Real *const next = s.fields[(t + 1) % 2];
+    Real *const to = s.messages[(t + 1) % message_sets][side].send + tile_begin(s, b, side);
+    const Real *tiles[6];
+    find_tiles(s, b, t, tiles);
+    for (int i = static_cast<int>(block.thread_rank()); i < across * along;
+         i += static_cast<int>(block.num_threads())) {
+        const int at = i % across, row = i / across;
+        const int x = side == 0 ? c.x0 : side == 1 ? c.x1 - 1 : c.x0 + at;
+        const int y = side < 2 ? c.y0 + at : side == 2 ? c.y0 : side == 3 ? c.y1 - 1 : c.y0 + row;
+        const int z = side < 4 ? c.z0 + row : side == 4 ? c.z0 : c.z1 - 1;
+        const int on_x = (z - c.z0) * size_y + y - c.y0, on_y = (z - c.z0) * size_x + x - c.x0,
+                  on_z = (y - c.y0) * size_x + x - c.x0;
+        const std::int64_t cell = z * plane + y * width + x;
+        const Real *const u = now + cell;
+        const Real value = relax(u[0], x > 0 ? u[-1] : tiles[0][on_x], x < s.nx - 1 ? u[1] : tiles[1][on_x],
+                                 y > 0 ? u[-width] : tiles[2][on_y], y < s.ny - 1 ? u[width] : tiles[3][on_y],
+                                 z > 0 ? u[-plane] : tiles[4][on_z], z < s.nz - 1 ? u[plane] : tiles[5][on_z], s.rate);
+        next[cell] = value;
+        to[side < 2 ? on_x : side < 4 ? on_y : on_z] = value;
+    }
+}
+
+// The cells of a brick that are on none of these sides.
+JACOBI3D_FN cell_box without_sides(const cell_box &c, unsigned sides) {
+    const auto bit = [sides](int side) { return static_cast<int>(sides >> side & 1); };
+    return {c.x0 + bit(0), c.x1 - bit(1), c.y0 + bit(2), c.y1 - bit(3), c.z0 + bit(4), c.z1 - bit(5)};
+}
+
+// Step 3: the cells `r` of a brick. As compute_brick in step.hpp: a thread has columns, or rows with Lanes = 1.
 template <int Lanes, class Real, class Block>
-JACOBI3D_FN void update(const Block &block, const persistent<Real> &s, const brick &b, int t) {
+JACOBI3D_FN void update(const Block &block, const persistent<Real> &s, const brick &b, const cell_box &r, int t) {
+    if (r.x0 >= r.x1 || r.y0 >= r.y1 || r.z0 >= r.z1) return;
     const int rank = static_cast<int>(block.thread_rank());
     const int rows = static_cast<int>(block.num_threads()) / Lanes;
     const cell_box &c = b.cells;
@@ -224,49 +269,44 @@ JACOBI3D_FN void update(const Block &block, const persistent<Real> &s, const bri
     const Real *const now = s.fields[t % 2];
     Real *const next = s.fields[(t + 1) % 2];
     const Real *tiles[6] = {};
-    if (b.outer != 0) {
-#ifdef __CUDACC__
-#pragma unroll
-#endif
-        for (int f = 0; f < 6; ++f)
-            if (b.is_outer(f)) tiles[f] = beyond(s, b, f, t);
-    }
+    if (b.outer != 0) find_tiles(s, b, t, tiles);
     if constexpr (Lanes > 1) {
-        for (int y = c.y0 + rank / Lanes; y < c.y1; y += rows)
-            for (int x = c.x0 + rank % Lanes; x < c.x1; x += Lanes) {
-                const std::int64_t first = c.z0 * plane + y * width + x;
+        for (int y = r.y0 + rank / Lanes; y < r.y1; y += rows)
+            for (int x = r.x0 + rank % Lanes; x < r.x1; x += Lanes) {
+                const std::int64_t first = r.z0 * plane + y * width + x;
                 const Real *const u = now + first;
                 if (b.outer == 0) {
-                    march<Real>(u, next + first, plane, c.z1 - c.z0, {u - 1, plane}, {u + 1, plane}, {u - width, plane},
+                    march<Real>(u, next + first, plane, r.z1 - r.z0, {u - 1, plane}, {u + 1, plane}, {u - width, plane},
                                 {u + width, plane}, nullptr, nullptr, s.rate);
                     continue;
                 }
                 line<Real> sides[4] = {{u - 1, plane}, {u + 1, plane}, {u - width, plane}, {u + width, plane}};
-                if (x == 0) sides[0] = {tiles[0] + y - c.y0, size_y};
-                if (x == s.nx - 1) sides[1] = {tiles[1] + y - c.y0, size_y};
-                if (y == 0) sides[2] = {tiles[2] + x - c.x0, size_x};
-                if (y == s.ny - 1) sides[3] = {tiles[3] + x - c.x0, size_x};
-                const int at = (y - c.y0) * size_x + x - c.x0;
-                march(u, next + first, plane, c.z1 - c.z0, sides[0], sides[1], sides[2], sides[3],
-                      tiles[4] != nullptr ? tiles[4] + at : nullptr, tiles[5] != nullptr ? tiles[5] + at : nullptr,
-                      s.rate);
+                const int on_x = (r.z0 - c.z0) * size_y + y - c.y0, on_y = (r.z0 - c.z0) * size_x + x - c.x0;
+                if (x == 0) sides[0] = {tiles[0] + on_x, size_y};
+                if (x == s.nx - 1) sides[1] = {tiles[1] + on_x, size_y};
+                if (y == 0) sides[2] = {tiles[2] + on_y, size_x};
+                if (y == s.ny - 1) sides[3] = {tiles[3] + on_y, size_x};
+                const int on_z = (y - c.y0) * size_x + x - c.x0;
+                march(u, next + first, plane, r.z1 - r.z0, sides[0], sides[1], sides[2], sides[3],
+                      r.z0 == 0 ? tiles[4] + on_z : nullptr, r.z1 == s.nz ? tiles[5] + on_z : nullptr, s.rate);
             }
     } else {
-        for (int z = c.z0; z < c.z1; ++z)
-            for (int y = c.y0 + rank; y < c.y1; y += rows) {
-                const std::int64_t first = z * plane + y * width + c.x0;
+        for (int z = r.z0; z < r.z1; ++z)
+            for (int y = r.y0 + rank; y < r.y1; y += rows) {
+                const std::int64_t first = z * plane + y * width + r.x0;
                 const Real *const u = now + first;
                 Real *const v = next + first;
-                const Real *const front = y > 0 ? u - width : tiles[2] + (z - c.z0) * size_x;
-                const Real *const back = y < s.ny - 1 ? u + width : tiles[3] + (z - c.z0) * size_x;
-                const Real *const below = z > 0 ? u - plane : tiles[4] + (y - c.y0) * size_x;
-                const Real *const above = z < s.nz - 1 ? u + plane : tiles[5] + (y - c.y0) * size_x;
+                const int on_y = (z - c.z0) * size_x + r.x0 - c.x0, on_z = (y - c.y0) * size_x + r.x0 - c.x0;
+                const Real *const front = y > 0 ? u - width : tiles[2] + on_y;
+                const Real *const back = y < s.ny - 1 ? u + width : tiles[3] + on_y;
+                const Real *const below = z > 0 ? u - plane : tiles[4] + on_z;
+                const Real *const above = z < s.nz - 1 ? u + plane : tiles[5] + on_z;
                 const auto cell = [&](int x, Real left, Real right) {
                     v[x] = relax(u[x], left, right, front[x], back[x], below[x], above[x], s.rate);
                 };
-                const int last = c.x1 - c.x0 - 1, on_x = (z - c.z0) * size_y + y - c.y0;
-                const Real before = c.x0 > 0 ? u[-1] : tiles[0][on_x],
-                           after = c.x1 < s.nx ? u[last + 1] : tiles[1][on_x];
+                const int last = r.x1 - r.x0 - 1, on_x = (z - c.z0) * size_y + y - c.y0;
+                const Real before = r.x0 > 0 ? u[-1] : tiles[0][on_x],
+                           after = r.x1 < s.nx ? u[last + 1] : tiles[1][on_x];
                 cell(0, before, last > 0 ? u[1] : after);
                 for (int x = 1; x < last; ++x) cell(x, u[x - 1], u[x + 1]);
                 if (last > 0) cell(last, u[last - 1], after);
@@ -274,16 +314,16 @@ JACOBI3D_FN void update(const Block &block, const persistent<Real> &s, const bri
     }
 }
 
-// Copies the cells of a brick's side, before iteration `m`, to where they are sent from.
+// Copies the cells of a brick's side, before iteration 0, to where they are sent from.
 template <class Real, class Block>
-JACOBI3D_FN void pack_side(const Block &block, const persistent<Real> &s, const brick &b, int side, int m) {
+JACOBI3D_FN void pack_side(const Block &block, const persistent<Real> &s, const brick &b, int side) {
     const cell_box &c = b.cells;
     const std::int64_t width = s.nx, plane = width * s.ny;
     const int across = side < 2 ? c.y1 - c.y0 : c.x1 - c.x0, along = side < 4 ? c.z1 - c.z0 : c.y1 - c.y0;
     const int tile_width = s.bricks.size[side < 2 ? 1 : 0];
     const int x = side == 1 ? c.x1 - 1 : c.x0, y = side == 3 ? c.y1 - 1 : c.y0, z = side == 5 ? c.z1 - 1 : c.z0;
-    const Real *const from = s.fields[m % 2] + z * plane + y * width + x;
-    Real *const to = s.messages[m % message_sets][side].send + tile_begin(s, b, side);
+    const Real *const from = s.fields[0] + z * plane + y * width + x;
+    Real *const to = s.messages[0][side].send + tile_begin(s, b, side);
     const std::int64_t step_across = side < 2 ? width : 1, step_along = side < 4 ? plane : width;
     for (int i = static_cast<int>(block.thread_rank()); i < across * along;
          i += static_cast<int>(block.num_threads())) {
@@ -292,16 +332,20 @@ JACOBI3D_FN void pack_side(const Block &block, const persistent<Real> &s, const 
     }
 }
 
-// The brick's part of message m. False: there was a failure.
+// The brick's part of message m, of these sides: the cells after iteration m - 1, which computes them here. False:
+// there was a failure.
 template <class Real, class Block>
-JACOBI3D_FN bool send_sides(const Block &block, const persistent<Real> &s, const brick &b, int m) {
+JACOBI3D_FN bool send_sides(const Block &block, const persistent<Real> &s, const brick &b, unsigned sides, int m) {
     bool good = true;
 #ifdef __CUDACC__
 #pragma unroll 1
 #endif
     for (int f = 0; f < 6; ++f) {
-        if (((b.outer & s.exchanged) >> f & 1) == 0) continue;
-        pack_side(block, s, b, f, m);
+        if ((sides >> f & 1) == 0) continue;
+        if (m == 0)
+            pack_side(block, s, b, f);
+        else
+            update_side(block, s, b, f, m - 1);
         // pready begins with a barrier of the block, so it covers what all its threads have copied.
         good =
             good && mpix::pready(block, tile_of(s, b, f), s.messages[m % message_sets][f].send_request) == MPI_SUCCESS;
@@ -316,8 +360,10 @@ JACOBI3D_FN void iterate(const Block &block, int block_index, int blocks, const 
     const int bricks = s.bricks.count[0] * s.bricks.count[1] * s.bricks.count[2];
     if (block_index >= bricks || s.iterations == 0) return;
     bool good = true;
-    for (int i = block_index; i < s.on_faces; i += blocks)
-        good = good && send_sides(block, s, brick_of(s, s.order[i]), 0);
+    for (int i = block_index; i < s.on_faces; i += blocks) {
+        const brick b = brick_of(s, s.order[i]);
+        good = good && send_sides(block, s, b, b.outer & s.exchanged, 0);
+    }
     // Looked up once, if the block has no other: between two iterations that would take longer than anything else.
     brick b = brick_of(s, s.order[block_index]);
     for (int t = 0; t < s.iterations; ++t)
@@ -329,27 +375,33 @@ JACOBI3D_FN void iterate(const Block &block, int block_index, int blocks, const 
                 if (leader) release(s.failed, 1);
                 return;
             }
-            update<Lanes>(block, s, b, t);
+            const unsigned sides = t + 1 < s.iterations ? b.outer & s.exchanged : 0;
+            if (sides != 0) good = send_sides(block, s, b, sides, t + 1);
+            update<Lanes>(block, s, b, without_sides(b.cells, sides), t);
             block.sync();  // the leader releases what all threads have written
             if (leader) release(s.done + b.number, t + 1);
-            if (i < s.on_faces && t + 1 < s.iterations) good = send_sides(block, s, b, t + 1);
         }
     if (!good && leader) release(s.failed, 1);
 }
 
-// The clerk. Its last use of a message's requests a brick has made when it says that it has done the iteration of that
-// number: it has read the ghost cells then, and has sent its own part in the iteration before.
+// The clerk of some sets, `first`, `first` + `step`, ... Its last use of a message's requests a brick has made when it
+// says that it has done the iteration of that number: it has read the ghost cells then, and has sent its own part in
+// the iteration before.
 template <class Real, class Group>
-JACOBI3D_FN void run_epochs(const Group &group, const persistent<Real> &s) {
-    for (int m = message_sets; m < s.iterations; ++m) {
+JACOBI3D_FN void run_epochs(const Group &group, const persistent<Real> &s, int first, int step) {
+    for (int m = message_sets + first; m < s.iterations; m += step) {
+        const int set = m % message_sets;
         for (int i = static_cast<int>(group.thread_rank()); i < s.on_faces; i += static_cast<int>(group.num_threads()))
             await(s, s.done + s.order[i], m - message_sets + 1);
         // The leader decides for all.
-        if (group.thread_rank() == 0 && is_set(s.failed)) release(s.gave_up, 1);
+        if (group.thread_rank() == 0 && is_set(s.failed)) release(s.gave_up + set, 1);
         group.sync();
-        if (is_set(s.gave_up)) return;
-        const int code = mpix::next_epoch(group, s.request_count, s.requests[m % message_sets]);
-        if (group.thread_rank() == 0) code == MPI_SUCCESS ? release(s.started, m) : release(s.failed, 1);
+        if (is_set(s.gave_up + set)) return;
+        const int code = mpix::next_epoch(group, s.request_count, s.requests[set]);
+        // The neighbour's clear-to-send is looked for here, where nobody waits for it yet.
+        for (int f = 0; f < 6 && code == MPI_SUCCESS; ++f)
+            if (s.exchanged >> f & 1) (void)mpix::prepare_send(group, s.messages[set][f].send_request);
+        if (group.thread_rank() == 0) code == MPI_SUCCESS ? release(s.started + set, m) : release(s.failed, 1);
         if (code != MPI_SUCCESS) return;
     }
 }
@@ -357,19 +409,20 @@ JACOBI3D_FN void run_epochs(const Group &group, const persistent<Real> &s) {
 }  // namespace detail
 
 /**
- * The part of block `block_index` of `blocks` + 1, all of which must run at the same time. Before it the requests of
- * the first message_sets messages have been started, as far as there are so many iterations; *started is the number of
- * the last of these, and the other words are 0.
+ * The part of block `block_index` of `blocks` + `clerks`, all of which must run at the same time; 1 to message_sets
+ * clerks, a divisor of that. Before it the requests of the first message_sets messages have been started, as far as
+ * there are so many iterations; started[k] is k, and the other words are 0.
  *
- * Why this cannot deadlock: an iteration waits for the one before it only, of bricks and by messages; the clerk
+ * Why this cannot deadlock: an iteration waits for the one before it only, of bricks and by messages; a clerk
  * likewise. A block does all its bricks of one iteration before the first of the next one, and pready waits for nobody.
  */
 template <int Lanes, class Real, class Block>
-JACOBI3D_FN void jacobi_persistent(const Block &block, int block_index, int blocks, const persistent<Real> &s) {
+JACOBI3D_FN void jacobi_persistent(const Block &block, int block_index, int blocks, int clerks,
+                                   const persistent<Real> &s) {
     if (block_index < blocks)
         detail::iterate<Lanes>(block, block_index, blocks, s);
     else if (s.request_count != 0)
-        detail::run_epochs(block, s);
+        detail::run_epochs(block, s, block_index - blocks, clerks);
 }
 
 }  // namespace jacobi3d

@@ -35,11 +35,11 @@ public:
         kernel_.order = order_.data();
         words_ = device_array<int>(box.where(), kernel_.bricks.bricks() + others);
         std::vector<int> words(words_.size());
-        words[0] = started_sets() - 1;
+        for (int set = 0; set < message_sets; ++set) words[set] = set;
         words_.upload(words);
         kernel_.started = words_.data();
-        kernel_.failed = words_.data() + 1;
-        kernel_.gave_up = words_.data() + 2;
+        kernel_.gave_up = words_.data() + message_sets;
+        kernel_.failed = words_.data() + failed_at;
         kernel_.done = words_.data() + others;
         for (int f = 0; f < num_faces; ++f) {
             const std::int64_t cells = std::int64_t{kernel_.bricks.tiles(f)} * kernel_.bricks.tile_cells(f);
@@ -76,10 +76,12 @@ public:
         if (kernel_.iterations % 2 == 1) box_.advance();
     }
     /** After finish(): whether a wait or a send has failed. */
-    bool failed() const { return words_.download()[1] != 0; }
+    bool failed() const { return words_.download()[failed_at] != 0; }
 
 private:
     static constexpr int others = 32;  // words before those of the bricks: a cache line of their own
+    static constexpr int failed_at = 2 * message_sets;
+    static_assert(failed_at < others);
 
     // Rows of a face, cut into tiles.
     std::vector<Real> in_tiles(const std::vector<Real> &rows, int f) const {

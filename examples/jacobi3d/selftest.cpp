@@ -375,7 +375,7 @@ void test_persistent(const extent3 &grid, const extent3 &brick, int iterations, 
         all.launch(blocks);
     } else {
         mpix::host_launch(blocks + 1, threads, [&](const mpix::host_group &block) {
-            jacobi_persistent<Lanes>(block, block.group_rank(), blocks, all.kernel());
+            jacobi_persistent<Lanes>(block, block.group_rank(), blocks, 1, all.kernel());
         });
     }
     all.finish();
