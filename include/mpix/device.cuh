@@ -263,7 +263,7 @@ MPIX_FN int wait_arrived(const Group &group, const prepared_receive &receive, in
  * One group at a time calls wait or start for a request. Other groups that use the request come after start by a
  * barrier of the grid, or any other acquire-release chain; and start comes after their last use of the epoch before.
  * The host's completion calls on the request (MPI_Wait, MPI_Test and so on) must not come before the last kernel's last
- * call: they would end the activation between two epochs.
+ * call has returned in all threads of its group: they would end the activation between two epochs.
  *
  * A partition of a send that is marked ready before the receiver has started the epoch is left to the progress engine,
  * as in epochs of the host. Between GPUs, pready first waits up to 8 us for the receiver's kernel.

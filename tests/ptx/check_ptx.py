@@ -104,9 +104,10 @@ CONTAINS = {
                  ["mbarrier.try_wait.parity.shared::cta.b64", "cp.async.bulk.global.shared::cta.bulk_group"],
                  ["cp.async.bulk.wait_group", "fence.proxy.async"],
                  [ANY, BLOCK_SYNC, CLAIM, FENCE, "st.relaxed.sys.global.u64"]],
-    # A handle that knows the epoch: a barrier and packets, without a look; or all members' payload, then the leader's claim, its
-    # fence and the flag.
-    "way_prepared_send": [[BLOCK_SYNC, *4 * [LINE_OUT], CLAIM, ALL, "atom.relaxed.gpu.global.add.u64"],
+    # A handle that knows the epoch: a barrier, looks at clear-to-send, of which all agree, and packets; that it was given, for the
+    # last caller; or all members' payload, then the leader's claim, its fence and the flag.
+    "way_prepared_send": [[BLOCK_SYNC, *2 * ["ld.relaxed.sys.global.u64"], ALL, ALL, *4 * [LINE_OUT],
+                           "st.relaxed.sys.global.u64", CLAIM, ALL, "atom.relaxed.gpu.global.add.u64"],
                           [BLOCK_SYNC, CLAIM, FENCE, "st.relaxed.sys.global.u64", ANY, "atom.acq_rel.gpu.global.add.u64"]],
     # A barrier, and then what the leader looks at; the admission, for all; all members' share, then the leader's fence and count.
     "way_share": [[BLOCK_SYNC, *4 * ["ld.relaxed.sys.global.u64"], "ld.acquire.gpu.global.u64"],
@@ -174,7 +175,7 @@ MOST_REGISTERS = {"size_pready_thread": 48, "size_pready_block": 48, "size_pread
                   "size_wait_arrived_block": 64, "size_pready_prepared_thread": 48, "size_pready_prepared_warp": 48,
                   "size_pready_prepared_block": 48, "size_parrived_prepared_thread": 64,
                   "size_wait_block": 88, "size_start_block": 32, "size_next_epoch_thread": 80, "size_next_epoch_warp": 80,
-                  "size_next_epoch_block": 88, "size_next_epoch_list_block": 96,
+                  "size_next_epoch_block": 88, "size_next_epoch_list_block": 98,
                   "size_parrived_prepared_block": 64, "size_wait_arrived_prepared_block": 64}
 
 

@@ -258,8 +258,15 @@ TEST_CASE("at once to the receive buffer, where there is no inline buffer, or it
 TEST_CASE("all threads of a large group go the same way, by a handle too, with an inline buffer or without") {
     std::mt19937_64 random(Catch::rngSeed());
     constexpr int threads = 40;  // more than a warp: most have no packet
+    // Clear-to-send as it was known before; or given by a kernel for this epoch, with packets or without; or not yet.
+    enum class clear { known, for_packets, given, missing };
     for (const bool has_inline_buffer : {true, false}) {
-        for (const std::uint64_t known_epoch : {0, 3}) {
+        for (const auto &[known_epoch, how] : std::vector<std::pair<std::uint64_t, clear>>{{0, clear::known},
+                                                                                           {3, clear::known},
+                                                                                           {3, clear::for_packets},
+                                                                                           {3, clear::given},
+                                                                                           {3, clear::missing}}) {
+            const std::uint64_t clear_to_send = how == clear::for_packets ? 7 : how == clear::given ? 6 : 5;
             pair_of_requests r(3, 3, 64, 0, 0);
             r.send->landing = r.receive->buffer;
             r.send->flags = r.receive->flags;
@@ -269,11 +276,15 @@ TEST_CASE("all threads of a large group go the same way, by a handle too, with a
                                                  has_inline_buffer ? r.send->inline_buffer : nullptr,
                                                  r.send->landing,
                                                  r.send->flags,
+                                                 &clear_to_send,
                                                  64,
                                                  0,
                                                  3,
-                                                 mpix::detail::in_words(r.send->buffer, 64)};
-            CAPTURE(has_inline_buffer, known_epoch);
+                                                 mpix::detail::in_words(r.send->buffer, 64),
+                                                 how == clear::known};
+            const bool stores = known_epoch != 0 && how != clear::missing,
+                       packets = stores && has_inline_buffer && how != clear::given;
+            CAPTURE(has_inline_buffer, known_epoch, clear_to_send);
             REQUIRE(known.in_words);
             std::atomic<int> inline_members{0}, members{0};
             mpix::host_launch(1, threads, [&](const mpix::host_group &group) {
@@ -284,9 +295,9 @@ TEST_CASE("all threads of a large group go the same way, by a handle too, with a
                     inline_members += s.sent_inline ? 1 : 0;
                 }
             });
-            CHECK(members == (known_epoch == 0 ? 0 : 3 * threads));
-            CHECK(inline_members == (has_inline_buffer ? members.load() : 0));
-            CHECK(r.right() == (known_epoch != 0 && !has_inline_buffer));
+            CHECK(members == (stores ? 3 * threads : 0));
+            CHECK(inline_members == (packets ? members.load() : 0));
+            CHECK(r.right() == (stores && !packets));
         }
     }
 }

@@ -62,7 +62,7 @@ MPIX_COLD_FN bool is_stale(const Group &group, MPIX_Prequest request, uint64_t e
 #endif
 template <class Group>
 MPIX_FN prepared_send prepare_send(const Group &group, MPIX_Prequest preq) {
-    prepared_send prepared{preq, {0, nullptr, nullptr, nullptr, nullptr, 0, 0, 0, false}};
+    prepared_send prepared{preq, {0, nullptr, nullptr, nullptr, nullptr, nullptr, 0, 0, 0, false, true}};
 #if MPIX_ON_GPU
     if (preq == nullptr) return prepared;
     detail::send_state &s = prepared.state;
@@ -83,6 +83,7 @@ MPIX_FN prepared_send prepare_send(const Group &group, MPIX_Prequest preq) {
     // Another member may have seen it before it was known.
     if (detail::vote_all(group, for_inline)) s.inline_buffer = detail::load_pointer(&r->inline_buffer);
     s.left_bytes = detail::load_relaxed(&r->left_bytes);
+    s.clear_to_send = detail::load_pointer(&r->kernel_clear_to_send);
     s.in_words = r->offsets == nullptr && detail::in_words(s.buffer, s.partition_bytes);
     s.flags = flags;
     if (flags != nullptr && !detail::has_layouts(flags)) s.landing = detail::load_pointer(&r->landing);
@@ -103,7 +104,7 @@ MPIX_FN int pready(const Group &group, int partition, const prepared_send &send)
     if (detail::is_stale<MPIX_CALL_PREADY>(group, send.request, send.state.epoch, partition)) return MPI_ERR_ARG;
 #endif
     constexpr detail::group_mover<false> mover{};
-    return detail::ready<true>(group, partition, send.request, send.state, mover);
+    return detail::ready<true, false>(group, partition, send.request, send.state, mover);
 #else
     return pready(group, partition, send.request);
 #endif
@@ -155,33 +156,40 @@ namespace detail {
 #pragma nv_exec_check_disable
 #endif
 template <class Group>
-MPIX_FN void refresh(const Group &group, prepared_send &send) {
+MPIX_FN void refresh(const Group &group, prepared_send &send, uint64_t begun) {
 #if MPIX_ON_GPU
     if (send.state.partitions == 0 || send.state.flags == nullptr) {
         send = prepare_send(group, send.request);
         return;
     }
+    // What was found out for the epoch before holds, so this one needs nothing but clear-to-send, which calls look for.
+    if (begun >> 32 == 0 && begun != 0 && send.state.epoch != 0 && send.state.clear_to_send != nullptr) {
+        send.state.epoch = begun;
+        send.state.clear = false;
+        return;
+    }
     // Without clear-to-send the epoch is not known, and calls look anew.
+    send.state.clear = true;
     bool for_inline;
     const uint64_t epoch = look_at_send(request_of(send.request), &for_inline);
     // The word may have come between two members' looks.
     send.state.epoch = vote_all(group, epoch != 0) ? epoch : 0;
 #else
-    (void)group, (void)send;
+    (void)group, (void)send, (void)begun;
 #endif
 }
 #ifdef __CUDACC__
 #pragma nv_exec_check_disable
 #endif
 template <class Group>
-MPIX_FN void refresh(const Group &group, prepared_receive &receive) {
+MPIX_FN void refresh(const Group &group, prepared_receive &receive, uint64_t begun) {
 #if MPIX_ON_GPU
     if (receive.state.epoch == 0)
         receive = prepare_receive(group, receive.request);
     else
-        receive.state.epoch = load_relaxed(&request_of(receive.request)->seen_epoch);
+        receive.state.epoch = begun != 0 ? begun : load_relaxed(&request_of(receive.request)->seen_epoch);
 #else
-    (void)group, (void)receive;
+    (void)group, (void)receive, (void)begun;
 #endif
 }
 
@@ -222,8 +230,10 @@ MPIX_FN int wait_arrived(const Group &group, const prepared_receive &receive, in
 #endif
 template <class Group>
 MPIX_FN int next_epoch(const Group &group, prepared_send &send, uint64_t timeout_ns) {
-    const int code = next_epoch(group, send.request, timeout_ns);
-    if (code == MPI_SUCCESS) detail::refresh(group, send);
+    uint64_t begun;
+    const int code = detail::next_all(
+        group, 1, [&send](int) { return send.request; }, timeout_ns, &begun);
+    if (code == MPI_SUCCESS) detail::refresh(group, send, begun);
     return code;
 }
 #ifdef __CUDACC__
@@ -231,8 +241,10 @@ MPIX_FN int next_epoch(const Group &group, prepared_send &send, uint64_t timeout
 #endif
 template <class Group>
 MPIX_FN int next_epoch(const Group &group, prepared_receive &receive, uint64_t timeout_ns) {
-    const int code = next_epoch(group, receive.request, timeout_ns);
-    if (code == MPI_SUCCESS) detail::refresh(group, receive);
+    uint64_t begun;
+    const int code = detail::next_all(
+        group, 1, [&receive](int) { return receive.request; }, timeout_ns, &begun);
+    if (code == MPI_SUCCESS) detail::refresh(group, receive, begun);
     return code;
 }
 

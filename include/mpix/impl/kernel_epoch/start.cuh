@@ -20,16 +20,21 @@
 
 namespace mpix::detail {
 
-// Begins epoch `epoch`, and of a receive gives clear-to-send for it; the one before is over. One thread. The caller's
-// group synchronises afterwards.
+// Begins epoch `epoch`; the one before is over. One thread, which calls tell_begin afterwards. The caller's group
+// synchronises behind this call.
 MPIX_FN void begin_epoch(mpix_prequest *r, uint64_t epoch) {
-    // Loaded first, so that nobody waits for them behind the stores.
+    store_relaxed(&r->started_epoch, epoch);
+    store_relaxed(&r->seen_epoch, epoch);
+}
+
+// Tells the hosts that the epoch has begun, and of a receive gives clear-to-send for it. The thread of begin_epoch; no
+// other has to wait for it.
+MPIX_FN void tell_begin(mpix_prequest *r, uint64_t epoch) {
+    // Loaded first, so that nobody waits for them behind the fence.
     uint64_t *const for_kernels = load_pointer(&r->kernel_clear_to_send);
     uint64_t *const for_engine = load_pointer(&r->peer_clear_to_send);
     [[maybe_unused]] const char *const landing = load_pointer(&r->landing);
     const bool inline_buffer = load_pointer(&r->inline_buffer) != nullptr;
-    store_relaxed(&r->started_epoch, epoch);
-    store_relaxed(&r->seen_epoch, epoch);
     if (head_is(r->head, MPIX_KIND_SEND)) {
 #if MPIX_ON_GPU
         look_at_kernel_clear_to_send(r, epoch, {for_kernels, landing, inline_buffer});
@@ -62,6 +67,7 @@ MPIX_COLD_FN int start_one(mpix_prequest *r) {
         return keep_error(r, MPIX_CALL_START, now.active ? MPIX_CAUSE_ACTIVE : MPIX_CAUSE_INACTIVE, -1);
     }
     begin_epoch(r, epoch + 1);
+    tell_begin(r, epoch + 1);
     return MPI_SUCCESS;
 }
 
@@ -77,20 +83,33 @@ MPIX_FN int start_all(const Group &group, int n, const List &list) {
     return vote_all(group, code == MPI_SUCCESS) ? MPI_SUCCESS : MPI_ERR_REQUEST;  // a barrier: all see the new epochs
 }
 
-// wait and start of each request of a list. What the look at its end has found out, start need not look up again.
+// wait and start of each request of a list. What the look at its end has found out, start need not look up again. If the
+// list is one request, *begun becomes its new epoch, for all members, or 0: not known.
 #ifdef __CUDACC__
 #pragma nv_exec_check_disable
 #endif
 template <class Group, class List>
-MPIX_FN int next_all(const Group &group, int n, const List &list, uint64_t timeout_ns) {
+MPIX_FN int next_all(const Group &group, int n, const List &list, uint64_t timeout_ns, uint64_t *begun) {
+    const bool few = n <= static_cast<int>(group.num_threads());  // a member begins one epoch at most
     bool slow = false;
-    const int code = end_epochs(group, n, list, timeout_ns, &slow, [](mpix_prequest *r, const epoch_now &now) {
+    epoch_now now{0, false};
+    mpix_prequest *mine = nullptr;
+    const int code = end_epochs(group, n, list, timeout_ns, &slow, &now, [&](mpix_prequest *r) {
         if (r == nullptr || !now.active) return start_one(r);
         begin_epoch(r, now.number + 1);
+        if (few)
+            mine = r;
+        else
+            tell_begin(r, now.number + 1);
         return static_cast<int>(MPI_SUCCESS);
     });
+    *begun = 0;
     if (slow) return code != MPI_SUCCESS ? code : start_all(group, n, list);
-    return vote_all(group, code == MPI_SUCCESS) ? MPI_SUCCESS : MPI_ERR_REQUEST;  // as in start_all
+    const bool good = vote_all(group, code == MPI_SUCCESS);  // a barrier: all see the new epochs
+    // Behind the barrier: the fence there takes as long as the way to the peer and back.
+    if (mine != nullptr) tell_begin(mine, now.number + 1);
+    if (n == 1 && now.active) *begun = now.number + 1;
+    return good ? MPI_SUCCESS : MPI_ERR_REQUEST;
 }
 
 }  // namespace mpix::detail
@@ -116,16 +135,18 @@ MPIX_FN int start(const Group &group, MPIX_Prequest preq) {
 #endif
 template <class Group>
 MPIX_FN int next_epoch(const Group &group, int n, const MPIX_Prequest requests[], uint64_t timeout_ns) {
+    uint64_t begun;
     return detail::next_all(
-        group, n, [requests](int i) { return requests[i]; }, timeout_ns);
+        group, n, [requests](int i) { return requests[i]; }, timeout_ns, &begun);
 }
 #ifdef __CUDACC__
 #pragma nv_exec_check_disable
 #endif
 template <class Group>
 MPIX_FN int next_epoch(const Group &group, MPIX_Prequest preq, uint64_t timeout_ns) {
+    uint64_t begun;
     return detail::next_all(
-        group, 1, [preq](int) { return preq; }, timeout_ns);
+        group, 1, [preq](int) { return preq; }, timeout_ns, &begun);
 }
 
 }  // namespace mpix

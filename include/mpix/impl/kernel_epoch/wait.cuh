@@ -168,26 +168,25 @@ MPIX_COLD_FN int wait_for_each(const Group &group, int n, const List list, uint6
 constexpr unsigned looks_at_ends = 256;
 
 // Waits for the ends of the requests list(i), i < n. Each member looks at a share of one request, or at several
-// requests. begin(r, now), which returns an error code, is called once for each request, null ones as well, after all
-// of them are over. If some are not over after looks_at_ends looks, or a group has to take partitions, then `slow` is
-// set instead, and nothing has begun.
+// requests. After all of them are over, begin(r), which returns an error code, is called once for each request, null
+// ones as well, by the last member that has looked at it; *now then says what the look has found. If some are not over
+// after looks_at_ends looks, or a group has to take partitions, then `slow` is set instead, and nothing has begun.
 #ifdef __CUDACC__
 #pragma nv_exec_check_disable
 #endif
 template <class Group, class List, class Begin>
-MPIX_FN int end_epochs(const Group &group, int n, const List &list, uint64_t timeout_ns, bool *slow,
+MPIX_FN int end_epochs(const Group &group, int n, const List &list, uint64_t timeout_ns, bool *slow, epoch_now *now,
                        const Begin &begin) {
     const int rank = static_cast<int>(group.thread_rank()), threads = static_cast<int>(group.num_threads()),
               lanes = n > 0 && n <= threads ? threads / n : 1, lane = rank % lanes, step = threads / lanes;
     group.sync();  // what looks at an epoch comes after what the members know of it, as in store_direct
-    epoch_now now{0, false};
     for (unsigned looks = 1;; ++looks) {
         bool over = true, soon = true;
         for (int i = rank / lanes; i < n; i += step) {
             mpix_prequest *const r = request_of(list(i));
             if (r == nullptr) continue;
             const epoch_end end =
-                look_at_end(r, static_cast<unsigned>(lane), static_cast<unsigned>(lanes), looks % 64 == 0, now);
+                look_at_end(r, static_cast<unsigned>(lane), static_cast<unsigned>(lanes), looks % 64 == 0, *now);
             over &= end == epoch_end::over;
             soon &= end == epoch_end::over || end == epoch_end::missing;
         }
@@ -199,11 +198,11 @@ MPIX_FN int end_epochs(const Group &group, int n, const List &list, uint64_t tim
         }
     }
     int code = MPI_SUCCESS;
-    for (int i = rank / lanes; lane == 0 && i < n; i += step) {
+    for (int i = rank / lanes; lane == lanes - 1 && i < n; i += step) {
         mpix_prequest *const r = request_of(list(i));
-        if (r != nullptr && n > threads) now = running_epoch(r);
-        if (r != nullptr && now.active) end_epoch(r, now.number);
-        if (const int bad = begin(r, now); bad != MPI_SUCCESS) code = bad;
+        if (r != nullptr && n > threads) *now = running_epoch(r);
+        if (r != nullptr && now->active) end_epoch(r, now->number);
+        if (const int bad = begin(r); bad != MPI_SUCCESS) code = bad;
     }
     return code;
 }
@@ -218,9 +217,10 @@ namespace mpix {
 template <class Group>
 MPIX_FN int wait(const Group &group, int n, const MPIX_Prequest requests[], uint64_t timeout_ns) {
     bool slow;
+    detail::epoch_now now{0, false};
     return detail::end_epochs(
-        group, n, [requests](int i) { return requests[i]; }, timeout_ns, &slow,
-        [](mpix_prequest *, const detail::epoch_now &) { return MPI_SUCCESS; });
+        group, n, [requests](int i) { return requests[i]; }, timeout_ns, &slow, &now,
+        [](mpix_prequest *) { return MPI_SUCCESS; });
 }
 #ifdef __CUDACC__
 #pragma nv_exec_check_disable
@@ -228,9 +228,9 @@ MPIX_FN int wait(const Group &group, int n, const MPIX_Prequest requests[], uint
 template <class Group>
 MPIX_FN int wait(const Group &group, MPIX_Prequest preq, uint64_t timeout_ns) {
     bool slow;
+    detail::epoch_now now{0, false};
     return detail::end_epochs(
-        group, 1, [preq](int) { return preq; }, timeout_ns, &slow,
-        [](mpix_prequest *, const detail::epoch_now &) { return MPI_SUCCESS; });
+        group, 1, [preq](int) { return preq; }, timeout_ns, &slow, &now, [](mpix_prequest *) { return MPI_SUCCESS; });
 }
 
 }  // namespace mpix

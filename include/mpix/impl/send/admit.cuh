@@ -99,8 +99,7 @@ MPIX_FN bool look_at_kernel_clear_to_send(mpix_prequest *r, uint64_t epoch, cons
 // The same, waiting a moment: in a loop of kernel epochs the receiver is usually about to start this one, and handing
 // over to the progress engine takes longer. Not once a partition of the epoch was handed over.
 constexpr uint64_t clear_to_send_patience_ns = 8000;
-MPIX_FN bool await_kernel_clear_to_send(mpix_prequest *r, uint64_t epoch) {
-    const kernel_route route = kernel_route_of(r);
+MPIX_FN bool await_kernel_clear_to_send(mpix_prequest *r, uint64_t epoch, const kernel_route &route) {
     if (look_at_kernel_clear_to_send(r, epoch, route)) return true;
     // A receiver whose host starts the epochs will say so there.
     if (route.clear_to_send == nullptr || load_relaxed(&r->defer_epoch) == epoch ||
@@ -115,20 +114,29 @@ MPIX_FN bool await_kernel_clear_to_send(mpix_prequest *r, uint64_t epoch) {
 #if MPIX_ON_GPU
 // The epoch of a send that a kernel has started, and not waited for; else 0.
 MPIX_FN uint64_t kernel_epoch_of(const mpix_prequest *r) {
-    const uint64_t epoch = load_relaxed(&r->started_epoch);
-    return epoch <= 1 || epoch != load_relaxed(&r->seen_epoch) || load_relaxed(&r->waited_epoch) >= epoch ? 0 : epoch;
+    // All under way together.
+    const uint64_t epoch = load_relaxed(&r->started_epoch), seen = load_relaxed(&r->seen_epoch),
+                   waited = load_relaxed(&r->waited_epoch);
+    return epoch <= 1 || epoch != seen || waited >= epoch ? 0 : epoch;
 }
 // The same, if partition p is not ready yet and a kernel of the receiver has given clear-to-send. One thread.
 MPIX_COLD_FN uint64_t open_kernel_epoch(mpix_prequest *r, int p) {
     const uint64_t epoch = kernel_epoch_of(r);
     if (epoch == 0 || load_relaxed(partition_states(r) + p) >= epoch) return 0;
-    return await_kernel_clear_to_send(r, epoch) ? epoch : 0;
+    return await_kernel_clear_to_send(r, epoch, kernel_route_of(r)) ? epoch : 0;
+}
+// Waits a moment for clear-to-send of an epoch that kernels of both sides run, and notes it for the store core, in which
+// the caller's group has found no open epoch. One thread.
+MPIX_COLD_FN bool hear_clear_to_send(mpix_prequest *r) {
+    const kernel_route route = kernel_route_of(r);  // under way with the loads of the epoch
+    const uint64_t epoch = kernel_epoch_of(r);
+    return epoch != 0 && route.landing != nullptr && await_kernel_clear_to_send(r, epoch, route);
 }
 // Finds out, and notes for the store core, whether partitions of the running epoch may be stored at the receiver. One
 // thread.
 MPIX_COLD_FN void look_for_clear_to_send(mpix_prequest *r) {
     const uint64_t epoch = kernel_epoch_of(r);
-    if (epoch == 0 || !await_kernel_clear_to_send(r, epoch)) ask_of_send(r);
+    if (epoch == 0 || !await_kernel_clear_to_send(r, epoch, kernel_route_of(r))) ask_of_send(r);
 }
 #endif
 

@@ -161,7 +161,7 @@ MPIX_FN int pready(const Group &group, int partition, MPIX_Prequest preq, bulk_b
 #else
     (void)shared;
 #endif
-    return pready(group, partition, preq);
+    return detail::ready(group, partition, preq, detail::group_mover<false>{});
 }
 
 }  // namespace mpix

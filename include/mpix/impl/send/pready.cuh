@@ -209,16 +209,16 @@ MPIX_FN int ready_by_leader(const Group &group, int p, mpix_prequest *r, bool in
 #endif
 }
 
-// `known` is used only if Known; it is of the handle's request.
+// `known` is used only if Known; it is of the handle's request. For Hears see store.
 #ifdef __CUDACC__
 #pragma nv_exec_check_disable
 #endif
-template <bool Known, class Group, class Mover>
+template <bool Known, bool Hears, class Group, class Mover>
 MPIX_FN int ready(const Group &group, int p, MPIX_Prequest handle, const send_state &known, const Mover &move) {
     if (handle == nullptr) return MPI_ERR_REQUEST;
 #if MPIX_ON_GPU
     // Without the host's word, if possible.
-    return store<Known, Mover::call>(group, p, handle, known, [&] {
+    return store<Known, Hears, Mover::call>(group, p, handle, known, [&] {
         return ready_by_leader(group, p, request_of(handle), is_inline_capable(handle, group.num_threads()), move);
     });
 #else
@@ -229,9 +229,9 @@ MPIX_FN int ready(const Group &group, int p, MPIX_Prequest handle, const send_st
 #ifdef __CUDACC__
 #pragma nv_exec_check_disable
 #endif
-template <class Group, class Mover>
+template <bool Hears = false, class Group, class Mover>
 MPIX_FN int ready(const Group &group, int p, MPIX_Prequest handle, const Mover &move) {
-    return ready<false>(group, p, handle, {}, move);
+    return ready<false, Hears>(group, p, handle, {}, move);
 }
 
 }  // namespace mpix::detail
@@ -243,7 +243,7 @@ namespace mpix {
 #endif
 template <class Group>
 MPIX_FN int pready(const Group &group, int partition, MPIX_Prequest preq) {
-    return detail::ready(group, partition, preq, detail::group_mover<false>{});
+    return detail::ready<true>(group, partition, preq, detail::group_mover<false>{});
 }
 
 #ifdef __CUDACC__

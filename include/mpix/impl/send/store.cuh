@@ -24,10 +24,21 @@ struct send_state {
     // Null: partitions do not go that way.
     char *buffer, *inline_buffer, *landing;
     uint64_t *flags;
+    // Where the receiver's kernels give clear-to-send; to be looked at in each call unless the epoch is `clear`.
+    const uint64_t *clear_to_send;
     uint64_t partition_bytes, left_bytes;  // as in mpix_prequest
     int partitions;
     bool in_words;  // whether packets can be loaded and stored as whole words
+    bool clear;
 };
+
+// Whether the receiver's kernels have given clear-to-send for a handle's epoch, which a kernel has started. `given`: as
+// loaded a moment ago; then the last one loaded. Looks again for some microseconds. Not acquired, for the reason that
+// open_epoch gives.
+MPIX_FN bool await_clear(const send_state &known, uint64_t &given) {
+    for (unsigned looks = 0; given >> 1 < known.epoch && looks < 16; ++looks) given = load_relaxed(known.clear_to_send);
+    return given >> 1 >= known.epoch;
+}
 
 // The epoch in which a group has stored a partition; 0: it has done nothing.
 struct stored {
@@ -46,6 +57,10 @@ MPIX_FN stored store_direct(const Group &group, const mpix_prequest *, int p, co
         static_cast<unsigned>(p) >= static_cast<unsigned>(known.partitions) ||
         for_others(bytes, known.left_bytes, static_cast<uint64_t>(group.num_threads())))
         return {};
+    if (!known.clear) {
+        uint64_t given = load_relaxed(known.clear_to_send);
+        if (!vote_all(group, await_clear(known, given))) return {};
+    }
     group_copy(group, known.landing + offset, known.buffer + offset, bytes);
     return {known.epoch, false};
 }
@@ -121,7 +136,11 @@ MPIX_FN stored store_small(const Group &group, const mpix_prequest *r, int p, co
     group.sync();  // as in store_direct
     if (Known || busy) {
         uint64_t word = 1, readied = 0;
-        if constexpr (!Known) load_relaxed_pair(&r->open_word, &word, &readied);
+        if constexpr (Known) {
+            if (!known.clear) word = load_relaxed(known.clear_to_send);
+        } else {
+            load_relaxed_pair(&r->open_word, &word, &readied);
+        }
         const bool valid = static_cast<unsigned>(p) < partitions &&
                            (Known ? known.in_words : whole && in_words(buffer, bytes)) && packets - 1 < ahead * threads;
         const char *const from = buffer + (valid ? static_cast<unsigned>(p) * bytes : 0);
@@ -137,10 +156,10 @@ MPIX_FN stored store_small(const Group &group, const mpix_prequest *r, int p, co
             for (unsigned k = 0; k < ahead; ++k) payload[k] = load(rank + k * threads);
         }
         if constexpr (!Known) epoch = open_epoch(r, word, readied);
-        open = valid && epoch != 0;
+        open = valid && epoch != 0 && (!Known || known.clear || await_clear(known, word));
         open_for_inline = open && (word & 1) != 0 && inline_buffer != nullptr;
     }
-    const auto all = [&](bool mine) { return Known ? mine : vote_all(group, mine); };
+    const auto all = [&](bool mine) { return Known && known.clear ? mine : vote_all(group, mine); };
     const bool sent_inline = all(open_for_inline);
     char *to;
     if (sent_inline) {
@@ -203,31 +222,39 @@ MPIX_FN int conclude_direct(const Group &group, int p, mpix_prequest *r, uint64_
     return MPI_SUCCESS;
 }
 
+#if MPIX_ON_GPU
 // Stores partition p, tells the receiver, and counts. Or does nothing, and returns what `otherwise` does. `handle` is
-// the user's; `known` is used only if Known.
-template <bool Known, mpix_device_call Call, class Group, class Otherwise>
+// the user's; `known` is used only if Known. Hears: tries again once clear-to-send is there; calls that do more than
+// store a partition would need more registers for that.
+template <bool Known, bool Hears, mpix_device_call Call, class Group, class Otherwise>
 MPIX_FN int store(const Group &group, int p, const mpix_prequest *handle, const send_state &known,
                   const Otherwise &otherwise) {
     mpix_prequest *const r = request_of(const_cast<mpix_prequest *>(handle));
     const unsigned threads = static_cast<unsigned>(group.num_threads());
-    stored s{};
-    if (is_inline_capable(handle, threads)) {
-        if ((s = store_small<Known>(group, r, p, known)).epoch != 0) {
+    [[maybe_unused]] const unsigned rank = static_cast<unsigned>(group.thread_rank());
+    for (bool again = false;; again = true) {
+        stored s;
+        if (is_inline_capable(handle, threads))
+            s = store_small<Known>(group, r, p, known);
+        else if constexpr (Known)
+            s = store_direct(group, r, p, known);
+        else
+            s = store_direct(group, r, p);
+        if (s.epoch != 0) {
+            // By whoever tells, for say_all_ready; see look_at_kernel_clear_to_send.
+            if constexpr (Known)
+                if (!known.clear && rank == (s.sent_inline ? threads - 1 : 0)) store_relaxed(&r->both_started, s.epoch);
             if (s.sent_inline)
                 return conclude_inline<Call>(group, p, r, s.epoch,
                                              static_cast<unsigned>(group.thread_rank()) == threads - 1);
             return conclude_direct<Call>(group, p, r, s.epoch, Known ? known.flags : load_pointer_weak(&r->flags));
         }
-    } else {
-        if constexpr (Known)
-            s = store_direct(group, r, p, known);
-        else
-            s = store_direct(group, r, p);
-        if (s.epoch != 0)
-            return conclude_direct<Call>(group, p, r, s.epoch, Known ? known.flags : load_pointer_weak(&r->flags));
+        // In a loop of kernel epochs, clear-to-send may have come after the sender's start, or be about to come.
+        if (!Hears || again || !broadcast_bool(group, group.thread_rank() == 0 && hear_clear_to_send(r)))
+            return otherwise();
     }
-    return otherwise();
 }
+#endif
 
 }  // namespace mpix::detail
 
