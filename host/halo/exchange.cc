@@ -9,143 +9,16 @@
 
 #include "host/format.h"
 #include "host/halo/collective.h"
-#include "host/halo/grid_state.h"
-#include "host/halo/layout.h"
-#include "host/halo/message.h"
+#include "host/halo/exchange_state.h"
+#include "host/halo/internals.h"
 #include "host/report.h"
 
 namespace mpix::halo {
-
-// A copy from a rank's own cells to its own ghost cells.
-struct own_copy {
-    runs from, to;
-};
-
-struct exchange_state {
-    exchange_state() = default;
-    exchange_state(const exchange_state &) = delete;
-    exchange_state &operator=(const exchange_state &) = delete;
-    ~exchange_state();
-
-    std::shared_ptr<const grid_state> grid;
-    transfer how = transfer::packed;
-    std::vector<field_view> fields;
-    std::vector<message> receives, sends;
-    std::vector<MPI_Request> requests;         // of the receives, then of the sends
-    std::vector<std::vector<own_copy>> own;    // of each field
-    std::vector<std::vector<std::byte>> room;  // for these
-    box interior;
-    std::vector<box> boundary;
-
-    std::mutex mutex;  // of what follows
-    bool active = false;
-    std::vector<bool> ready;  // fields, in this exchange
-    int unready = 0;          // fields whose bytes have not been sent
-};
-
 namespace {
 
 constexpr const char *where = "mpix::halo::exchange";
 
 MPI_Request *send_requests(exchange_state &x) { return x.requests.data() + x.receives.size(); }
-
-status make_fields(exchange_state &x, const std::vector<field> &fields) {
-    if (x.how != transfer::packed && x.how != transfer::datatype)
-        return failure(MPI_ERR_ARG, format("options.transfer is {}, which is none", static_cast<int>(x.how)));
-    const domain &d = x.grid->domain;
-    for (std::size_t f = 0; f < fields.size(); ++f) {
-        x.fields.emplace_back();
-        const status s = field_view::make(fields[f], d.boxes[x.grid->rank], d.dimensions, x.fields.back());
-        if (!s.ok()) return s.in_context(format("fields[{}]{}", f, class_of(s) == MPI_ERR_COUNT ? ": " : "."));
-    }
-    if (d.boxes[x.grid->rank].empty()) return {};
-    for (std::size_t f = 0; f < fields.size(); ++f)
-        for (std::size_t other = 0; other < f; ++other)
-            if (fields[f].data == fields[other].data)
-                return failure(MPI_ERR_ARG,
-                               format("fields[{}].data is that of fields[{}], too; fields do not overlap", f, other));
-    return {};
-}
-
-std::vector<argument> arguments(const exchange_state &x) {
-    std::vector<argument> all{{"the number of fields", {static_cast<std::int64_t>(x.fields.size())}},
-                              {"options.transfer", {static_cast<std::int64_t>(x.how)}}};
-    for (std::size_t f = 0; f < x.fields.size(); ++f) {
-        const field_view &field = x.fields[f];
-        all.push_back({format("fields[{}].value_bytes", f), {field.value_bytes()}});
-        all.push_back({format("fields[{}].layout.components", f), {field.components()}});
-        all.push_back({format("fields[{}].layout.interleaved", f), {field.interleaved()}});
-        append_radius(all, format("fields[{}].reach", f), field.reach());
-    }
-    return all;
-}
-
-// Of each field, what `receiver` gets from `owner`; of the source cells, or of the ghost cells. Empty if it gets nothing.
-std::vector<std::vector<runs>> parts(const exchange_state &x, int receiver, int owner, box piece::*side) {
-    std::vector<std::vector<runs>> all;
-    bool some = false;
-    for (const field_view &field : x.fields) {
-        all.emplace_back();
-        for (const piece &p : pieces_between(x.grid->domain, receiver, owner, field.reach()))
-            all.back().push_back(field.of(p.*side));
-        some = some || !all.back().empty();
-    }
-    if (!some) all.clear();
-    return all;
-}
-
-void make_messages(exchange_state &x) {
-    const int me = x.grid->rank;
-    for (int peer = 0; peer < x.grid->ranks; ++peer) {
-        if (peer == me) continue;
-        if (auto to = parts(x, me, peer, &piece::ghosts); !to.empty())
-            x.receives.emplace_back(peer, std::move(to), x.how);
-        if (auto from = parts(x, peer, me, &piece::source); !from.empty())
-            x.sends.emplace_back(peer, std::move(from), x.how);
-    }
-    // The longest are sent first.
-    std::vector<std::size_t> order(x.sends.size());
-    for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
-    std::stable_sort(order.begin(), order.end(),
-                     [&](std::size_t a, std::size_t b) { return x.sends[a].bytes() > x.sends[b].bytes(); });
-    std::vector<message> sorted;
-    for (const std::size_t i : order) sorted.push_back(std::move(x.sends[i]));
-    x.sends.swap(sorted);
-
-    for (const message &m : x.receives) x.requests.push_back(m.request_for_receive(x.grid->comm));
-    for (const message &m : x.sends) x.requests.push_back(m.request_for_send(x.grid->comm));
-}
-
-void make_own_copies(exchange_state &x) {
-    const int me = x.grid->rank;
-    for (const field_view &field : x.fields) {
-        x.own.emplace_back();
-        std::int64_t most = 0;
-        for (const piece &p : pieces_between(x.grid->domain, me, me, field.reach())) {
-            x.own.back().push_back({field.of(p.source), field.of(p.ghosts)});
-            most = std::max(most, x.own.back().back().from.total());
-        }
-        x.room.emplace_back(static_cast<std::size_t>(most));
-    }
-}
-
-// Each side on which somebody owns ghost cells is as deep as the field's radius, whichever of them are filled: a
-// stencil that reaches far in the direction of a corner reads ghost cells of the faces, too.
-void find_interior(exchange_state &x) {
-    const domain &d = x.grid->domain;
-    const box &local = d.boxes[x.grid->rank];
-    std::array<index3, 2> depth{};
-    for (const field_view &field : x.fields) {
-        const std::array<index3, 2> most = ghost_depth(field.reach(), d.dimensions);
-        for (int owner = 0; owner < x.grid->ranks; ++owner)
-            for (const piece &p : pieces_between(d, x.grid->rank, owner, field.reach()))
-                for (int a = 0; a < 3; ++a)
-                    if (const int step = direction(p.direction)[a]; step != 0)
-                        depth[step > 0][a] = std::max(depth[step > 0][a], most[step > 0][a]);
-    }
-    x.interior = shrunk(local, depth);
-    x.boundary = around(local, x.interior);
-}
 
 // Throws, if `call` of finish() has failed. `error_class`: of the request that has.
 void demand_completion(int code, int error_class, const char *call) {
@@ -196,34 +69,12 @@ void begin_for(exchange_state &x, const char *function) {
 }  // namespace
 
 exchange::exchange(const grid &g, const std::vector<field> &fields, const exchange_options &options)
-    : state_(std::make_unique<exchange_state>()) {
-    exchange_state &x = *state_;
-    x.grid = g.state_;
-    x.how = options.transfer;
-    const MPI_Comm comm = x.grid->comm;
-    const status made = make_fields(x, fields);
-    check_collectively(comm, where, made, arguments(x));
-    x.ready.resize(fields.size());
-    find_interior(x);
-    make_own_copies(x);
-    status s;
-    try {
-        make_messages(x);
-    } catch (const error &e) {
-        s = failure(e.error_class(), e.what());
-    }
-    check_collectively(comm, where, s);
-}
+    : state_(make_exchange_state(internals::state_of(g), fields, options)) {}
 
-exchange_state::~exchange_state() {
-    int finalized = 0;
-    MPI_Finalized(&finalized);
-    for (MPI_Request &request : requests)
-        if (!finalized) MPI_Request_free(&request);
-}
+exchange::exchange(std::unique_ptr<exchange_state> made) : state_(std::move(made)) {}
 
 exchange::~exchange() {
-    if (!state_ || !active()) return;
+    if (!active()) return;
     say("mpix::halo::exchange: destroyed while active; finish() it first. Its memory is kept");
     static_cast<void>(state_.release());
 }
@@ -236,6 +87,7 @@ exchange &exchange::operator=(exchange &&other) noexcept {
 }
 
 bool exchange::active() const {
+    if (!state_) return false;
     const std::lock_guard lock(state_->mutex);
     return state_->active;
 }

@@ -147,7 +147,8 @@ grid_state::~grid_state() {
     if (comm != MPI_COMM_NULL && !finalized) MPI_Comm_free(&comm);
 }
 
-grid::grid(MPI_Comm comm, const std::vector<std::int64_t> &extent, const grid_options &options) {
+std::shared_ptr<const grid_state> make_grid_state(MPI_Comm comm, const std::vector<std::int64_t> &extent,
+                                                  const grid_options &options, const status &given) {
     int initialized = 0, finalized = 0, inter = 0;
     MPI_Initialized(&initialized);
     MPI_Finalized(&finalized);
@@ -163,7 +164,8 @@ grid::grid(MPI_Comm comm, const std::vector<std::int64_t> &extent, const grid_op
     demand(MPI_Comm_rank(g->comm, &g->rank), "MPI_Comm_rank");
     demand(MPI_Comm_size(g->comm, &g->ranks), "MPI_Comm_size");
 
-    status s = check_extent(extent);
+    status s = given;
+    if (s.ok()) s = check_extent(extent);
     if (s.ok()) s = check_options(options, static_cast<int>(extent.size()));
     check_collectively(g->comm, where, s, arguments(extent, options));
 
@@ -185,8 +187,13 @@ grid::grid(MPI_Comm comm, const std::vector<std::int64_t> &extent, const grid_op
     // Computed once, so that predictions in floating point decide the same on all nodes.
     static_assert(sizeof(box) == 6 * sizeof(std::int64_t));
     if (options.boxes.empty()) demand(MPI_Bcast(d.boxes.data(), 6 * g->ranks, MPI_INT64_T, 0, g->comm), "MPI_Bcast");
-    state_ = g;
+    return g;
 }
+
+grid::grid(MPI_Comm comm, const std::vector<std::int64_t> &extent, const grid_options &options)
+    : state_(make_grid_state(comm, extent, options)) {}
+
+grid::grid(std::shared_ptr<const grid_state> made) : state_(std::move(made)) {}
 
 int grid::dimensions() const { return state_->domain.dimensions; }
 const index3 &grid::extent() const { return state_->domain.extent; }

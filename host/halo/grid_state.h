@@ -6,7 +6,14 @@
 
 #include <mpi.h>
 
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include <mpix/halo.hpp>
+
 #include "host/halo/neighbours.h"
+#include "transport/status.h"
 
 namespace mpix::halo {
 
@@ -20,6 +27,10 @@ struct grid_state {
     int rank = 0, ranks = 1;
     halo::domain domain;
 };
+
+// Collective. `given`: what was wrong on this rank before; then all ranks throw.
+std::shared_ptr<const grid_state> make_grid_state(MPI_Comm comm, const std::vector<std::int64_t> &extent,
+                                                  const grid_options &options, const status &given = {});
 
 }  // namespace mpix::halo
 

@@ -204,9 +204,13 @@ void answers() {
         expect(h->interior().hi[0] == 4, "the interior of a skewed one");
     halo::exchange moved(std::move(x));  // the memory stays where it is
     moved.start();
-    expect(moved.active(), "active");
+    expect(moved.active() && !x.active(), "active");  // NOLINT: what has been moved from answers this
     moved.finish();
     expect(!moved.active(), "not active");
+    x = std::move(moved);
+    x.start();
+    expect(x.active() && !moved.active(), "active after an assignment");  // NOLINT: as above
+    x.finish();
 }
 
 // Three components in arrays of their own, rows that begin at multiples of 64 bytes, two cells on each side of the box.

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// What an exchange consists of, and how it is made.
+#ifndef MPIX_HOST_HALO_EXCHANGE_STATE_H
+#define MPIX_HOST_HALO_EXCHANGE_STATE_H
+
+#include <mpi.h>
+
+#include <cstddef>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include <mpix/halo.hpp>
+
+#include "host/halo/grid_state.h"
+#include "host/halo/layout.h"
+#include "host/halo/message.h"
+#include "transport/status.h"
+
+namespace mpix::halo {
+
+// A copy from a rank's own cells to its own ghost cells.
+struct own_copy {
+    runs from, to;
+};
+
+struct exchange_state {
+    exchange_state() = default;
+    exchange_state(const exchange_state &) = delete;
+    exchange_state &operator=(const exchange_state &) = delete;
+    ~exchange_state();
+
+    std::shared_ptr<const grid_state> grid;
+    transfer how = transfer::packed;
+    std::vector<field_view> fields;
+    std::vector<message> receives, sends;
+    std::vector<MPI_Request> requests;         // of the receives, then of the sends
+    std::vector<std::vector<own_copy>> own;    // of each field
+    std::vector<std::vector<std::byte>> room;  // for these
+    box interior;
+    std::vector<box> boundary;
+
+    std::mutex mutex;  // of what follows
+    bool active = false;
+    std::vector<bool> ready;  // fields, in this exchange
+    int unready = 0;          // fields whose bytes have not been sent
+};
+
+// Collective. `given`: what was wrong on this rank before; then all ranks throw.
+std::unique_ptr<exchange_state> make_exchange_state(std::shared_ptr<const grid_state> grid,
+                                                    const std::vector<field> &fields, const exchange_options &options,
+                                                    const status &given = {});
+
+}  // namespace mpix::halo
+
+#endif  // MPIX_HOST_HALO_EXCHANGE_STATE_H

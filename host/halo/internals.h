@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Grids and exchanges by their states.
+#ifndef MPIX_HOST_HALO_INTERNALS_H
+#define MPIX_HOST_HALO_INTERNALS_H
+
+#include <memory>
+#include <utility>
+
+#include <mpix/halo.hpp>
+
+#include "host/halo/exchange_state.h"
+#include "host/halo/grid_state.h"
+
+namespace mpix::halo {
+
+struct internals {
+    static const std::shared_ptr<const grid_state> &state_of(const grid &g) { return g.state_; }
+    static grid grid_of(std::shared_ptr<const grid_state> made) { return grid(std::move(made)); }
+    static exchange exchange_of(std::unique_ptr<exchange_state> made) { return exchange(std::move(made)); }
+};
+
+}  // namespace mpix::halo
+
+#endif  // MPIX_HOST_HALO_INTERNALS_H

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Of <mpix/halo.hpp>: how a field lies in memory, and memory for programs that have none.
+#ifndef MPIX_HALO_FIELD_HPP
+#define MPIX_HALO_FIELD_HPP
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <type_traits>
+#include <vector>
+
+#include <mpix/halo/box.hpp>
+#include <mpix/halo/grid.hpp>
+
+namespace mpix::halo {
+
+/** How a field lies in memory: the box, with some cells on each side of it, x fastest. */
+struct field_layout {
+    /** Values per cell. */
+    int components = 1;
+    /** Whether the components of a cell are next to each other (array of structures). If not, one component's array
+        comes behind the other's. */
+    bool interleaved = false;
+    /** Cells that are allocated below and above the box, along each axis. -1: as many as the radius needs. */
+    index3 below{-1, -1, -1}, above{-1, -1, -1};
+    /** Bytes from a row (along x) to the next, from a plane to the next, and from a component's array to the next (0 if
+        they are interleaved). 0: without a gap. */
+    std::size_t row_bytes = 0, plane_bytes = 0, component_bytes = 0;
+};
+
+/** A field of an exchange: memory that the caller owns. */
+class field {
+public:
+    /**
+     * data    the first value of the allocation: that of its lowest cell, `below` cells before the box. Remains the
+     *         caller's, and must stay allocated until the exchange is destroyed. The fields of an exchange, and of
+     *         exchanges that are active at once, do not overlap
+     * reach   the ghost cells that an exchange fills. All that it covers are allocated, also those outside of a domain
+     *         that is not periodic, which an exchange does not touch
+     * layout  by default one component, just the cells that the radius needs, and no gaps
+     *
+     * Value c of the cell (x, y, z) lies so many bytes behind `data`, where lo is that of the rank's box:
+     *
+     *     (z - lo[2] + below[2]) * plane_bytes + (y - lo[1] + below[1]) * row_bytes + (x - lo[0] + below[0]) * cell
+     *         + c * value
+     *
+     * If the components are interleaved, cell is components * value_bytes, and value is value_bytes; otherwise, cell is
+     * value_bytes, and value is component_bytes.
+     */
+    template <class T>
+    field(T *data, const radius &reach, const field_layout &layout = {});
+    template <class T>
+    field(const T *, const radius &, const field_layout & = {}) {
+        static_assert(sizeof(T) == 0, "an exchange writes a field's ghost cells, so its memory cannot be const");
+    }
+    /** The same of a type that is known by its size in bytes only. */
+    field(void *data, std::size_t value_bytes, const radius &reach, const field_layout &layout = {});
+
+    void *data;
+    std::size_t value_bytes;
+    radius reach;
+    field_layout layout;
+};
+
+template <class T>
+field::field(T *first, const radius &wanted, const field_layout &lies)
+    : field(static_cast<void *>(first), sizeof(T), wanted, lies) {
+    static_assert(std::is_trivially_copyable_v<T>,
+                  "values of a field are copied as bytes, so their type must be trivially copyable");
+}
+
+inline field::field(void *first, std::size_t bytes, const radius &wanted, const field_layout &lies)
+    : data(first), value_bytes(bytes), reach(wanted), layout(lies) {}
+
+/**
+ * Memory for one value per cell of a rank's box and of its ghost cells, by global indices; for programs that have none
+ * of their own. An exchange takes it in place of a field. Ghost cells of a box at the lower end of a periodic domain
+ * have negative indices.
+ */
+template <class T>
+class array {
+    static_assert(!std::is_same_v<T, bool>,
+                  "std::vector<bool> holds bits, which have no address each; use array<char>");
+
+public:
+    array(const grid &g, const radius &reach) : reach_(reach) {
+        const std::array<index3, 2> depth = ghost_depth(reach, g.dimensions());
+        for (std::size_t a = 0; a < 3; ++a) {
+            lo_[a] = g.local().lo[a] - depth[0][a];
+            size_[a] = g.local().hi[a] + depth[1][a] - lo_[a];
+        }
+        values_.resize(static_cast<std::size_t>(size_[0] * size_[1] * size_[2]));
+    }
+
+    T &operator()(std::int64_t x, std::int64_t y = 0, std::int64_t z = 0) { return values_[place(x, y, z)]; }
+    const T &operator()(std::int64_t x, std::int64_t y = 0, std::int64_t z = 0) const {
+        return values_[place(x, y, z)];
+    }
+    /** Stays valid for as long as the array is neither moved nor destroyed. */
+    operator field() { return {values_.data(), reach_}; }  // NOLINT: implicit
+
+private:
+    std::size_t place(std::int64_t x, std::int64_t y, std::int64_t z) const {
+        return static_cast<std::size_t>(((z - lo_[2]) * size_[1] + y - lo_[1]) * size_[0] + x - lo_[0]);
+    }
+
+    radius reach_;
+    index3 lo_{}, size_{};
+    std::vector<T> values_;
+};
+
+}  // namespace mpix::halo
+
+#endif  // MPIX_HALO_FIELD_HPP

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Of <mpix/halo.hpp>: the domain, and which rank owns which box of it.
+#ifndef MPIX_HALO_GRID_HPP
+#define MPIX_HALO_GRID_HPP
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include <mpix/halo/box.hpp>
+
+namespace mpix::halo {
+
+/** Measured bandwidths, in bytes per second and in one direction. All nodes are taken to be alike. */
+struct measured_links {
+    /** Between two ranks of a node (or their GPUs), row by row: entry i * n + j from the i-th rank to the j-th. Each is
+        above 0 and finite, also from a rank to itself. */
+    std::vector<double> within_node = {};
+    /** Out of a node, for all its ranks together. Not used if there is one node. */
+    double network = 0;
+};
+
+struct grid_options {
+    /** Whether the domain goes on at its other end, along each axis. */
+    std::array<bool, 3> periodic{};
+    /**
+     * The box of each rank, if the program decides. Together they cover the domain, without overlap; they may be
+     * unequal, and some may be empty (hi equal to lo). Along axes that the domain lacks, lo is 0 and hi is 1.
+     *
+     * By default the domain is cut by prime factors, for nodes first and then for the ranks of each, always across the
+     * longest axis, so that the boxes of a node's ranks are neighbours.
+     */
+    std::vector<box> boxes = {};
+    /** No box of a computed decomposition is shorter than this. */
+    index3 shortest{1, 1, 1};
+    /**
+     * With bandwidths, the decomposition is the one whose exchange is predicted to be fastest, and boxes that exchange
+     * much are given to ranks with a fast link between them. The exchange is predicted for this radius and size.
+     */
+    measured_links links = {};
+    radius typical_radius = radius::all(1);
+    double typical_bytes_per_cell = 8;
+};
+
+struct internals;  // of the library
+struct grid_state;
+
+/**
+ * A domain, and who owns which box of it. Copies share their state. The last copy releases a communicator, which is
+ * collective: copies die in the same order on all ranks, and before MPI_Finalize.
+ */
+class MPIX_HALO_API grid {
+public:
+    /**
+     * Collective over `comm`, an intracommunicator, which the grid duplicates. `extent`: cells of the domain, along one
+     * to three axes, each at least 1. All ranks give the same arguments.
+     *
+     * Errors: MPI_ERR_COMM, MPI_ERR_DIMS (extent), MPI_ERR_ARG (options; the domain cannot be cut into as many boxes as
+     * there are ranks; ranks that disagree on an argument).
+     */
+    grid(MPI_Comm comm, const std::vector<std::int64_t> &extent, const grid_options &options = {});
+
+    int dimensions() const;
+    const index3 &extent() const;
+    const std::array<bool, 3> &periodic() const;
+    int rank() const;
+    int ranks() const;
+    /** The box of this rank, or of any. */
+    const box &local() const;
+    const box &box_of(int rank) const;
+    /** Who owns a cell of the domain. Errors: MPI_ERR_ARG (a cell outside of it). */
+    int owner(const index3 &cell) const;
+
+private:
+    friend struct internals;
+    explicit grid(std::shared_ptr<const grid_state> made);
+    std::shared_ptr<const grid_state> state_;
+};
+
+}  // namespace mpix::halo
+
+#endif  // MPIX_HALO_GRID_HPP
