@@ -147,8 +147,7 @@ grid_state::~grid_state() {
     if (comm != MPI_COMM_NULL && !finalized) MPI_Comm_free(&comm);
 }
 
-std::shared_ptr<const grid_state> make_grid_state(MPI_Comm comm, const std::vector<std::int64_t> &extent,
-                                                  const grid_options &options, const status &given) {
+void check_communicator(MPI_Comm comm) {
     int initialized = 0, finalized = 0, inter = 0;
     MPI_Initialized(&initialized);
     MPI_Finalized(&finalized);
@@ -157,7 +156,11 @@ std::shared_ptr<const grid_state> make_grid_state(MPI_Comm comm, const std::vect
     if (comm == MPI_COMM_NULL) throw error(MPI_ERR_COMM, format("{}: comm is MPI_COMM_NULL", where));
     demand(MPI_Comm_test_inter(comm, &inter), "MPI_Comm_test_inter");
     if (inter) throw error(MPI_ERR_COMM, format("{}: comm is an intercommunicator", where));
+}
 
+std::shared_ptr<const grid_state> make_grid_state(MPI_Comm comm, const std::vector<std::int64_t> &extent,
+                                                  const grid_options &options, const status &given) {
+    check_communicator(comm);
     const auto g = std::make_shared<grid_state>();
     demand(MPI_Comm_dup(comm, &g->comm), "MPI_Comm_dup");
     demand(MPI_Comm_set_errhandler(g->comm, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
@@ -214,6 +217,23 @@ int grid::owner(const index3 &cell) const {
         if (!intersection(state_->domain.boxes[r], one).empty()) return r;
     throw error(MPI_ERR_ARG,
                 format("mpix::halo::grid::owner: [{}, {}, {}] is not in the domain", cell[0], cell[1], cell[2]));
+}
+
+std::vector<int> grid::neighbours(int direction, int depth) const {
+    constexpr const char *here = "mpix::halo::grid::neighbours";
+    if (direction < 0 || direction >= directions || direction == no_direction)
+        throw error(MPI_ERR_ARG, format("{}: direction is {}; it is 0 to 26, and not 13", here, direction));
+    if (depth < 0) throw error(MPI_ERR_ARG, format("{}: depth is {}; it is at least 0", here, depth));
+    for (int a = dimensions(); a < 3; ++a)
+        if (halo::direction(direction)[a] != 0)
+            throw error(MPI_ERR_ARG, format("{}: direction is {} ({}); the domain has {} axes", here, direction,
+                                            direction_name(direction), dimensions()));
+    radius reach;
+    reach.cells[direction] = depth;
+    std::vector<int> owners;
+    for (int r = 0; r < state_->ranks; ++r)
+        if (!pieces_between(state_->domain, state_->rank, r, reach).empty()) owners.push_back(r);
+    return owners;
 }
 
 }  // namespace mpix::halo

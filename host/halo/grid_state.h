@@ -28,6 +28,8 @@ struct grid_state {
     halo::domain domain;
 };
 
+// Throws error, if no grid can be made over it.
+void check_communicator(MPI_Comm comm);
 // Collective. `given`: what was wrong on this rank before; then all ranks throw.
 std::shared_ptr<const grid_state> make_grid_state(MPI_Comm comm, const std::vector<std::int64_t> &extent,
                                                   const grid_options &options, const status &given = {});

@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Fields and exchanges in C.
+#include <algorithm>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include <mpix/halo.h>
+#include <mpix/halo.hpp>
+
+#include "host/format.h"
+#include "host/halo/exchange_state.h"
+#include "host/halo/internals.h"
+#include "host/halo_c/handles.h"
+#include "host/mpi/boundary.h"
+#include "host/mpi/symbol.h"
+#include "host/mpi/thread_check.h"
+
+using namespace mpix;
+using namespace mpix::halo;
+
+namespace {
+
+// How many bytes a value has.
+status size_of(MPI_Datatype type, std::size_t &bytes) {
+    if (type == MPI_DATATYPE_NULL) return failure(MPI_ERR_TYPE, "type is MPI_DATATYPE_NULL");
+    int size = 0;
+    MPI_Aint first = 0, extent = 0;
+    if (PMPI_Type_size(type, &size) != MPI_SUCCESS || PMPI_Type_get_extent(type, &first, &extent) != MPI_SUCCESS)
+        return failure(MPI_ERR_TYPE, "type is none");
+    MPI_Aint true_first = 0, true_extent = 0;
+    PMPI_Type_get_true_extent(type, &true_first, &true_extent);
+    if (size < 1 || first != 0 || true_first != 0 || extent != size || true_extent != size)
+        return failure(MPI_ERR_TYPE, format("type has {} bytes, and an extent of {}; values are without gaps", size,
+                                            static_cast<std::int64_t>(extent)));
+    bytes = static_cast<std::size_t>(size);
+    return {};
+}
+
+status convert(const MPIX_Halo_field &f, field &made) {
+    made.data = f.data;
+    if (status s = size_of(f.type, made.value_bytes); !s.ok()) return s;
+    std::copy_n(f.reach, directions, made.reach.cells.begin());
+    const MPIX_Halo_layout &l = f.layout;
+    made.layout.components = l.components;
+    made.layout.interleaved = l.interleaved != 0;
+    made.layout.below = from_c(l.below);
+    made.layout.above = from_c(l.above);
+    const auto distance = [](int64_t bytes, const char *name, std::size_t &to) {
+        to = static_cast<std::size_t>(bytes);
+        return bytes >= 0 ? status{} : failure(MPI_ERR_ARG, format("layout.{} is {}; it is at least 0", name, bytes));
+    };
+    status s = distance(l.row_bytes, "row_bytes", made.layout.row_bytes);
+    if (s.ok()) s = distance(l.plane_bytes, "plane_bytes", made.layout.plane_bytes);
+    if (s.ok()) s = distance(l.component_bytes, "component_bytes", made.layout.component_bytes);
+    return s;
+}
+
+status convert(int count, const MPIX_Halo_field *fields, std::vector<field> &made) {
+    if (count < 0) return failure(MPI_ERR_COUNT, format("count is {}; it is at least 0", count));
+    if (count > 0 && fields == nullptr) return failure(MPI_ERR_ARG, "fields is null");
+    for (int f = 0; f < count; ++f) {
+        made.emplace_back(nullptr, 1, radius{});
+        if (status s = convert(fields[f], made.back()); !s.ok()) return s.in_context(format("fields[{}].", f));
+    }
+    return {};
+}
+
+exchange &of(MPIX_Halo_exchange handle) { return demand_handle(handle, "exchange").exchange; }
+
+}  // namespace
+
+MPIX_SYMBOL int MPIX_Halo_field_init(void *data, MPI_Datatype type, const int radius[MPIX_HALO_DIRECTIONS],
+                                     MPIX_Halo_field *field) try {
+    return answer("MPIX_Halo_field_init", MPI_COMM_NULL, [&] {
+        demand_argument(radius, "radius");
+        demand_argument(field, "field");
+        *field = {};
+        field->data = data;
+        field->type = type;
+        std::copy_n(radius, directions, field->reach);
+        field->layout.components = 1;
+        std::fill_n(field->layout.below, 3, -1);
+        std::fill_n(field->layout.above, 3, -1);
+    });
+}
+MPIX_BOUNDARY("MPIX_Halo_field_init", of_world())
+
+MPIX_SYMBOL int MPIX_Halo_exchange_create(MPIX_Halo_grid grid, int count, const MPIX_Halo_field fields[], int transfer,
+                                          MPIX_Halo_exchange *exchange) try {
+    MPIX_CHECK_THREAD("MPIX_Halo_exchange_create", of_comm(errors_of(grid)));
+    if (exchange != nullptr) *exchange = MPIX_HALO_EXCHANGE_NULL;
+    return answer("MPIX_Halo_exchange_create", errors_of(grid), [&] {
+        const mpix_halo_grid &g = demand_handle(grid, "grid");
+        std::vector<field> converted;
+        exchange_options options;
+        options.transfer = static_cast<halo::transfer>(transfer);
+        const status bad =
+            exchange == nullptr ? failure(MPI_ERR_ARG, "exchange is null") : convert(count, fields, converted);
+        auto state = make_exchange_state(internals::state_of(g.grid), converted, options, bad);
+        *exchange = new mpix_halo_exchange{internals::exchange_of(std::move(state)), g.errors};
+    });
+}
+MPIX_BOUNDARY("MPIX_Halo_exchange_create", of_comm(errors_of(grid)))
+
+MPIX_SYMBOL int MPIX_Halo_exchange_free(MPIX_Halo_exchange *exchange) try {
+    const MPI_Comm errors = exchange == nullptr ? MPI_COMM_NULL : errors_of(*exchange);
+    MPIX_CHECK_THREAD("MPIX_Halo_exchange_free", of_comm(errors));
+    return answer("MPIX_Halo_exchange_free", errors, [&] {
+        demand_argument(exchange, "exchange");
+        if (*exchange != nullptr && (*exchange)->exchange.active())
+            throw error(MPI_ERR_REQUEST, "exchange is active; MPIX_Halo_finish it first");
+        delete std::exchange(*exchange, MPIX_HALO_EXCHANGE_NULL);
+    });
+}
+MPIX_BOUNDARY("MPIX_Halo_exchange_free", of_world())
+
+MPIX_SYMBOL int MPIX_Halo_start(MPIX_Halo_exchange exchange) try {
+    MPIX_CHECK_THREAD("MPIX_Halo_start", of_comm(errors_of(exchange)));
+    return answer("MPIX_Halo_start", errors_of(exchange), [&] { of(exchange).start(); });
+}
+MPIX_BOUNDARY("MPIX_Halo_start", of_comm(errors_of(exchange)))
+
+MPIX_SYMBOL int MPIX_Halo_finish(MPIX_Halo_exchange exchange) try {
+    MPIX_CHECK_THREAD("MPIX_Halo_finish", of_comm(errors_of(exchange)));
+    return answer("MPIX_Halo_finish", errors_of(exchange), [&] { of(exchange).finish(); });
+}
+MPIX_BOUNDARY("MPIX_Halo_finish", of_comm(errors_of(exchange)))
+
+MPIX_SYMBOL int MPIX_Halo_begin(MPIX_Halo_exchange exchange) try {
+    MPIX_CHECK_THREAD("MPIX_Halo_begin", of_comm(errors_of(exchange)));
+    return answer("MPIX_Halo_begin", errors_of(exchange), [&] { of(exchange).begin(); });
+}
+MPIX_BOUNDARY("MPIX_Halo_begin", of_comm(errors_of(exchange)))
+
+MPIX_SYMBOL int MPIX_Halo_ready(int field, MPIX_Halo_exchange exchange) try {
+    MPIX_CHECK_THREAD("MPIX_Halo_ready", of_comm(errors_of(exchange)));
+    return answer("MPIX_Halo_ready", errors_of(exchange), [&] { of(exchange).ready(field); });
+}
+MPIX_BOUNDARY("MPIX_Halo_ready", of_comm(errors_of(exchange)))
+
+MPIX_SYMBOL int MPIX_Halo_active(MPIX_Halo_exchange exchange, int *flag) try {
+    return answer("MPIX_Halo_active", errors_of(exchange), [&] {
+        const bool active = of(exchange).active();
+        demand_argument(flag, "flag");
+        *flag = active;
+    });
+}
+MPIX_BOUNDARY("MPIX_Halo_active", of_comm(errors_of(exchange)))
+
+MPIX_SYMBOL int MPIX_Halo_interior(MPIX_Halo_exchange exchange, MPIX_Halo_box *box) try {
+    return answer("MPIX_Halo_interior", errors_of(exchange), [&] {
+        const halo::box &inner = of(exchange).interior();
+        demand_argument(box, "box");
+        *box = to_c(inner);
+    });
+}
+MPIX_BOUNDARY("MPIX_Halo_interior", of_comm(errors_of(exchange)))
+
+MPIX_SYMBOL int MPIX_Halo_boundary(MPIX_Halo_exchange exchange, MPIX_Halo_box boxes[6], int *count) try {
+    return answer("MPIX_Halo_boundary", errors_of(exchange), [&] {
+        const std::vector<box> &outer = of(exchange).boundary();
+        demand_argument(boxes, "boxes");
+        demand_argument(count, "count");
+        std::transform(outer.begin(), outer.end(), boxes, to_c);
+        *count = static_cast<int>(outer.size());
+    });
+}
+MPIX_BOUNDARY("MPIX_Halo_boundary", of_comm(errors_of(exchange)))
+
+MPIX_SYMBOL int MPIX_Halo_sent(MPIX_Halo_exchange exchange, int *messages, int64_t *bytes) try {
+    return answer("MPIX_Halo_sent", errors_of(exchange), [&] {
+        const halo::exchange &x = of(exchange);
+        if (messages != nullptr) *messages = x.messages_sent();
+        if (bytes != nullptr) *bytes = x.bytes_sent();
+    });
+}
+MPIX_BOUNDARY("MPIX_Halo_sent", of_comm(errors_of(exchange)))

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Radii and grids in C.
+#include <algorithm>
+#include <array>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include <mpix/halo.h>
+#include <mpix/halo.hpp>
+
+#include "host/format.h"
+#include "host/halo/grid_state.h"
+#include "host/halo/internals.h"
+#include "host/halo_c/handles.h"
+#include "host/mpi/boundary.h"
+#include "host/mpi/symbol.h"
+#include "host/mpi/thread_check.h"
+
+using namespace mpix;
+using namespace mpix::halo;
+
+namespace {
+
+radius radius_of(const int cells[directions]) {
+    radius r;
+    std::copy_n(cells, directions, r.cells.begin());
+    r.cells[no_direction] = 0;
+    return r;
+}
+
+void store(const radius &r, int cells[directions]) {
+    demand_argument(cells, "radius");
+    std::copy(r.cells.begin(), r.cells.end(), cells);
+}
+
+// What C++ cannot be given is a failure, which the collective function tells all ranks.
+status convert(int dimensions, const int64_t *extent, const MPIX_Halo_grid_options *given, int ranks,
+               std::vector<std::int64_t> &cells, grid_options &options) {
+    if (dimensions < 1 || dimensions > 3)
+        return failure(MPI_ERR_DIMS, format("dimensions is {}; it is 1 to 3", dimensions));
+    if (extent == nullptr) return failure(MPI_ERR_ARG, "extent is null");
+    cells.assign(extent, extent + dimensions);
+    if (given == nullptr) return {};
+    const MPIX_Halo_grid_options &o = *given;
+    for (int a = 0; a < 3; ++a) {
+        options.periodic[a] = o.periodic[a] != 0;
+        options.shortest[a] = o.shortest[a] == 0 ? 1 : o.shortest[a];
+    }
+    for (int r = 0; o.boxes != nullptr && r < ranks; ++r) options.boxes.push_back(from_c(o.boxes[r]));
+    if (o.links.entries < 0)
+        return failure(MPI_ERR_ARG, format("options.links.entries is {}; it is at least 0", o.links.entries));
+    if (o.links.within_node == nullptr && o.links.entries > 0)
+        return failure(MPI_ERR_ARG, format("options.links.within_node is null, and has {} entries", o.links.entries));
+    if (o.links.within_node != nullptr)
+        options.links.within_node.assign(o.links.within_node, o.links.within_node + o.links.entries);
+    options.links.network = o.links.network;
+    if (o.typical_radius != nullptr) options.typical_radius = radius_of(o.typical_radius);
+    if (o.typical_bytes_per_cell != 0) options.typical_bytes_per_cell = o.typical_bytes_per_cell;
+    return {};
+}
+
+}  // namespace
+
+MPIX_SYMBOL int MPIX_Halo_radius_all(int cells, int radius[MPIX_HALO_DIRECTIONS]) try {
+    return answer("MPIX_Halo_radius_all", MPI_COMM_NULL, [&] { store(halo::radius::all(cells), radius); });
+}
+MPIX_BOUNDARY("MPIX_Halo_radius_all", of_world())
+
+MPIX_SYMBOL int MPIX_Halo_radius_faces(int cells, int radius[MPIX_HALO_DIRECTIONS]) try {
+    return answer("MPIX_Halo_radius_faces", MPI_COMM_NULL, [&] { store(halo::radius::faces(cells), radius); });
+}
+MPIX_BOUNDARY("MPIX_Halo_radius_faces", of_world())
+
+MPIX_SYMBOL int MPIX_Halo_radius_of(int count, const int offsets[], int radius[MPIX_HALO_DIRECTIONS]) try {
+    return answer("MPIX_Halo_radius_of", MPI_COMM_NULL, [&] {
+        if (count < 0) throw error(MPI_ERR_COUNT, format("count is {}; it is at least 0", count));
+        if (count > 0) demand_argument(offsets, "offsets");
+        std::vector<std::array<int, 3>> all(static_cast<std::size_t>(count));
+        for (std::size_t i = 0; i < all.size(); ++i) std::copy_n(offsets + 3 * i, 3, all[i].begin());
+        store(halo::radius::of(all), radius);
+    });
+}
+MPIX_BOUNDARY("MPIX_Halo_radius_of", of_world())
+
+MPIX_SYMBOL int MPIX_Halo_grid_create(MPI_Comm comm, int dimensions, const int64_t extent[],
+                                      const MPIX_Halo_grid_options *options, MPIX_Halo_grid *grid) try {
+    MPIX_CHECK_THREAD("MPIX_Halo_grid_create", of_comm(comm));
+    demand_mpi("MPIX_Halo_grid_create");
+    if (grid != nullptr) *grid = MPIX_HALO_GRID_NULL;
+    return answer("MPIX_Halo_grid_create", comm, [&] {
+        int ranks = 0;
+        check_communicator(comm);
+        MPI_Comm_size(comm, &ranks);
+        std::vector<std::int64_t> cells;
+        grid_options converted;
+        const status bad = grid == nullptr ? failure(MPI_ERR_ARG, "grid is null")
+                                           : convert(dimensions, extent, options, ranks, cells, converted);
+        auto state = make_grid_state(comm, cells, converted, bad);
+        *grid = new mpix_halo_grid{internals::grid_of(std::move(state)), std::make_shared<const error_comm>(comm)};
+    });
+}
+MPIX_BOUNDARY("MPIX_Halo_grid_create", of_comm(comm))
+
+MPIX_SYMBOL int MPIX_Halo_grid_free(MPIX_Halo_grid *grid) try {
+    MPIX_CHECK_THREAD("MPIX_Halo_grid_free", of_world());
+    return answer("MPIX_Halo_grid_free", MPI_COMM_NULL, [&] {
+        demand_argument(grid, "grid");
+        delete std::exchange(*grid, MPIX_HALO_GRID_NULL);
+    });
+}
+MPIX_BOUNDARY("MPIX_Halo_grid_free", of_world())
+
+MPIX_SYMBOL int MPIX_Halo_grid_get(MPIX_Halo_grid grid, int *dimensions, int64_t extent[3], int periodic[3], int *rank,
+                                   int *ranks) try {
+    return answer("MPIX_Halo_grid_get", errors_of(grid), [&] {
+        const halo::grid &g = demand_handle(grid, "grid").grid;
+        if (dimensions != nullptr) *dimensions = g.dimensions();
+        if (extent != nullptr) std::copy_n(g.extent().along, 3, extent);
+        if (periodic != nullptr) std::copy_n(g.periodic().begin(), 3, periodic);
+        if (rank != nullptr) *rank = g.rank();
+        if (ranks != nullptr) *ranks = g.ranks();
+    });
+}
+MPIX_BOUNDARY("MPIX_Halo_grid_get", of_comm(errors_of(grid)))
+
+MPIX_SYMBOL int MPIX_Halo_grid_box(MPIX_Halo_grid grid, int rank, MPIX_Halo_box *box) try {
+    return answer("MPIX_Halo_grid_box", errors_of(grid), [&] {
+        const halo::grid &g = demand_handle(grid, "grid").grid;
+        demand_argument(box, "box");
+        *box = to_c(g.box_of(rank));
+    });
+}
+MPIX_BOUNDARY("MPIX_Halo_grid_box", of_comm(errors_of(grid)))
+
+MPIX_SYMBOL int MPIX_Halo_grid_owner(MPIX_Halo_grid grid, const int64_t cell[3], int *rank) try {
+    return answer("MPIX_Halo_grid_owner", errors_of(grid), [&] {
+        const halo::grid &g = demand_handle(grid, "grid").grid;
+        demand_argument(cell, "cell");
+        demand_argument(rank, "rank");
+        *rank = g.owner(from_c(cell));
+    });
+}
+MPIX_BOUNDARY("MPIX_Halo_grid_owner", of_comm(errors_of(grid)))
+
+MPIX_SYMBOL int MPIX_Halo_grid_neighbours(MPIX_Halo_grid grid, int direction, int depth, int size, int ranks[],
+                                          int *count) try {
+    return answer("MPIX_Halo_grid_neighbours", errors_of(grid), [&] {
+        const halo::grid &g = demand_handle(grid, "grid").grid;
+        if (size < 0) throw error(MPI_ERR_COUNT, format("size is {}; it is at least 0", size));
+        if (size > 0) demand_argument(ranks, "ranks");
+        demand_argument(count, "count");
+        const std::vector<int> all = g.neighbours(direction, depth);
+        *count = static_cast<int>(all.size());
+        std::copy_n(all.begin(), std::min(size, *count), ranks);
+    });
+}
+MPIX_BOUNDARY("MPIX_Halo_grid_neighbours", of_comm(errors_of(grid)))

@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/**
+ * Halo exchange in C, for Fortran and Python too: <mpix/halo.hpp> with opaque handles and plain structures. That
+ * header, and docs/halo.md, have the words (domain, box, ghost cell, direction, radius), and say at length what the
+ * functions do.
+ *
+ *     MPIX_Halo_grid grid;
+ *     MPIX_Halo_exchange exchange;
+ *     MPIX_Halo_field field;
+ *     const int64_t extent[] = {nx, ny};
+ *     int faces[MPIX_HALO_DIRECTIONS];
+ *     MPIX_Halo_radius_faces(1, faces);
+ *     MPIX_Halo_grid_create(MPI_COMM_WORLD, 2, extent, NULL, &grid);
+ *     MPIX_Halo_field_init(u, MPI_DOUBLE, faces, &field);
+ *     MPIX_Halo_exchange_create(grid, 1, &field, MPIX_HALO_PACKED, &exchange);
+ *     MPIX_Halo_start(exchange);
+ *     ... compute what MPIX_Halo_interior() gives ...
+ *     MPIX_Halo_finish(exchange);
+ *     ... compute what MPIX_Halo_boundary() gives ...
+ *
+ * Errors. All functions return MPI_SUCCESS or an MPI error class, raised through the error handler that the grid's
+ * communicator had when the grid was made; of MPI_COMM_WORLD where there is no grid yet and no communicator.
+ * MPI_Error_string() of the class gives, in the same thread, the sentence that mpix::halo::error would have; names in it
+ * are those of the arguments here. A collective function fails on all ranks if it fails on one, except for a
+ * communicator that cannot be used, a null handle, and lack of memory (MPI_ERR_NO_MEM).
+ *
+ * Handles must be freed before MPI_Finalize. Thread safety is that of <mpix/halo.hpp>. Cells, boxes and directions have
+ * three entries also if the domain has fewer axes; x comes first, and is the fastest in memory.
+ */
+#ifndef MPIX_HALO_H
+#define MPIX_HALO_H
+
+#include <stdint.h>
+
+#include <mpix/mpix.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct mpix_halo_grid *MPIX_Halo_grid;
+typedef struct mpix_halo_exchange *MPIX_Halo_exchange;
+#define MPIX_HALO_GRID_NULL ((MPIX_Halo_grid)0)
+#define MPIX_HALO_EXCHANGE_NULL ((MPIX_Halo_exchange)0)
+
+/** The cells lo <= c < hi along each axis, in global indices. */
+typedef struct MPIX_Halo_box {
+    int64_t lo[3], hi[3];
+} MPIX_Halo_box;
+
+/* ---- directions and radii ---------------------------------------------------------------------
+ *
+ * A radius is an array of a number of cells for each direction. */
+
+/** How many directions there are, and the number of one; x, y, z are -1, 0 or 1. That of (0, 0, 0) is the box itself. */
+#define MPIX_HALO_DIRECTIONS 27
+#define MPIX_HALO_DIRECTION(x, y, z) ((x) + 1 + 3 * ((y) + 1) + 9 * ((z) + 1))
+
+/** The same in all directions; or across the faces only, with nothing at edges and corners. Errors: MPI_ERR_ARG (a null
+    pointer). */
+int MPIX_Halo_radius_all(int cells, int radius[MPIX_HALO_DIRECTIONS]);
+int MPIX_Halo_radius_faces(int cells, int radius[MPIX_HALO_DIRECTIONS]);
+/** What a stencil needs that reads the cells at `count` offsets of three numbers each. Errors: MPI_ERR_COUNT,
+    MPI_ERR_ARG. */
+int MPIX_Halo_radius_of(int count, const int offsets[], int radius[MPIX_HALO_DIRECTIONS]);
+
+/* ---- the grid --------------------------------------------------------------------------------- */
+
+/** Measured bandwidths, in bytes per second and in one direction. */
+typedef struct MPIX_Halo_links {
+    const double *within_node; /* between two ranks of a node, row by row; or null */
+    int entries;               /* of it: the square of the number of ranks of a node */
+    double network;            /* out of a node, for all its ranks together */
+} MPIX_Halo_links;
+
+/** Zeros are the defaults: MPIX_Halo_grid_options options = {0}. */
+typedef struct MPIX_Halo_grid_options {
+    int periodic[3];
+    const MPIX_Halo_box *boxes; /* of each rank; null: computed */
+    int64_t shortest[3];        /* of a computed box; 0: 1 */
+    MPIX_Halo_links links;
+    const int *typical_radius;     /* MPIX_HALO_DIRECTIONS entries; null: 1 everywhere */
+    double typical_bytes_per_cell; /* 0: 8 */
+} MPIX_Halo_grid_options;
+
+/**
+ * Collective over `comm`, an intracommunicator, which may be freed afterwards. All ranks give the same arguments.
+ *
+ * dimensions  of the domain, 1 to 3
+ * extent      cells of the domain along each of these axes
+ * options     may be null
+ * grid        receives the handle; MPIX_HALO_GRID_NULL if the call fails
+ *
+ * Errors: MPI_ERR_COMM, MPI_ERR_DIMS (dimensions, extent), MPI_ERR_ARG (as of mpix::halo::grid, or a null pointer).
+ */
+int MPIX_Halo_grid_create(MPI_Comm comm, int dimensions, const int64_t extent[], const MPIX_Halo_grid_options *options,
+                          MPIX_Halo_grid *grid);
+
+/**
+ * Release the handle, and set it to MPIX_HALO_GRID_NULL. Does nothing for a null handle. Exchanges of the grid may still
+ * be used. When the last of grid and exchanges is freed, that is collective.
+ *
+ * Errors: MPI_ERR_ARG (a null pointer).
+ */
+int MPIX_Halo_grid_free(MPIX_Halo_grid *grid);
+
+/** What the grid was made of, and who asks; each pointer may be null. `extent` has three entries. Errors: MPI_ERR_ARG (a
+    null grid, as in all functions below). */
+int MPIX_Halo_grid_get(MPIX_Halo_grid grid, int *dimensions, int64_t extent[3], int periodic[3], int *rank, int *ranks);
+/** The box of a rank. Errors: MPI_ERR_RANK, MPI_ERR_ARG. */
+int MPIX_Halo_grid_box(MPIX_Halo_grid grid, int rank, MPIX_Halo_box *box);
+/** Which rank owns a cell of the domain. Errors: MPI_ERR_ARG (a cell outside of it). */
+int MPIX_Halo_grid_owner(MPIX_Halo_grid grid, const int64_t cell[3], int *rank);
+/**
+ * The ranks that own ghost cells of the caller's box in a direction, in ascending order; perhaps the caller itself.
+ *
+ * direction  MPIX_HALO_DIRECTION(x, y, z)
+ * depth      how far the ghost cells reach, in cells
+ * size       entries of `ranks`; 0 and a null pointer ask for the number only
+ * count      receives the number, which may be more than `size`; then the first ones are stored
+ *
+ * Errors: MPI_ERR_ARG, MPI_ERR_COUNT (size < 0).
+ */
+int MPIX_Halo_grid_neighbours(MPIX_Halo_grid grid, int direction, int depth, int size, int ranks[], int *count);
+
+/* ---- fields ----------------------------------------------------------------------------------- */
+
+/** How a field lies in memory, as mpix::halo::field_layout. */
+typedef struct MPIX_Halo_layout {
+    int components;                                  /* values per cell */
+    int interleaved;                                 /* whether those of a cell are next to each other */
+    int64_t below[3], above[3];                      /* cells allocated beyond the box; -1: as the radius needs */
+    int64_t row_bytes, plane_bytes, component_bytes; /* from one to the next; 0: without a gap */
+} MPIX_Halo_layout;
+
+typedef struct MPIX_Halo_field {
+    void *data;        /* the lowest cell of the allocation, as of mpix::halo::field; the caller's */
+    MPI_Datatype type; /* of a value: any without gaps. It may be freed once the exchange is made */
+    int reach[MPIX_HALO_DIRECTIONS];
+    MPIX_Halo_layout layout;
+} MPIX_Halo_field;
+
+/** Fill a description: one component, as many ghost cells as the radius needs, and no gaps. The caller may change its
+    layout then. Errors: MPI_ERR_ARG (a null pointer, other than `data`). */
+int MPIX_Halo_field_init(void *data, MPI_Datatype type, const int radius[MPIX_HALO_DIRECTIONS], MPIX_Halo_field *field);
+
+/* ---- the exchange ----------------------------------------------------------------------------- */
+
+/** How a message's bytes are gathered and scattered, as mpix::halo::transfer. */
+enum { MPIX_HALO_PACKED = 0, MPIX_HALO_DATATYPE = 1 };
+
+/**
+ * Collective over the grid's ranks. Makes persistent requests, one message to and from each neighbour.
+ *
+ * count     of fields; 0 is allowed
+ * fields    are copied; their memory stays allocated until the exchange is freed
+ * transfer  MPIX_HALO_PACKED or MPIX_HALO_DATATYPE
+ * exchange  receives the handle; MPIX_HALO_EXCHANGE_NULL if the call fails
+ *
+ * Errors: MPI_ERR_ARG, MPI_ERR_BUFFER, MPI_ERR_COUNT as of mpix::halo::exchange; MPI_ERR_TYPE (no type, or one with
+ * gaps); and what the MPI calls give.
+ */
+int MPIX_Halo_exchange_create(MPIX_Halo_grid grid, int count, const MPIX_Halo_field fields[], int transfer,
+                              MPIX_Halo_exchange *exchange);
+
+/** Free an exchange that is not active, and set the handle to MPIX_HALO_EXCHANGE_NULL. Does nothing for a null handle.
+    Errors: MPI_ERR_ARG (a null pointer), MPI_ERR_REQUEST (it is active; nothing is freed). */
+int MPIX_Halo_exchange_free(MPIX_Halo_exchange *exchange);
+
+/** Begin an exchange of all fields, and send; wait until all ghost cells are there. As start() and finish() of
+    mpix::halo::exchange. Errors: MPI_ERR_ARG (a null exchange, as in all functions below), MPI_ERR_REQUEST,
+    MPI_ERR_PENDING (finish, after MPIX_STALL_SECONDS; the exchange is still active). */
+int MPIX_Halo_start(MPIX_Halo_exchange exchange);
+int MPIX_Halo_finish(MPIX_Halo_exchange exchange);
+/** In steps: begin an exchange, then send each field when it is ready. Errors: MPI_ERR_ARG (no such field),
+    MPI_ERR_REQUEST. */
+int MPIX_Halo_begin(MPIX_Halo_exchange exchange);
+int MPIX_Halo_ready(int field, MPIX_Halo_exchange exchange);
+/** Whether it has begun, and is not finished. */
+int MPIX_Halo_active(MPIX_Halo_exchange exchange, int *flag);
+
+/** The cells of the caller's box whose stencils read no ghost cell that the exchange fills; and the others, as `count`
+    boxes, of which there are at most six. */
+int MPIX_Halo_interior(MPIX_Halo_exchange exchange, MPIX_Halo_box *box);
+int MPIX_Halo_boundary(MPIX_Halo_exchange exchange, MPIX_Halo_box boxes[6], int *count);
+/** Messages that this rank sends in each exchange, and their bytes. Each pointer may be null. */
+int MPIX_Halo_sent(MPIX_Halo_exchange exchange, int *messages, int64_t *bytes);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* MPIX_HALO_H */
