@@ -6,7 +6,7 @@
 #include <mpix/halo.hpp>
 
 #include "host/format.h"
-#include "host/halo/neighbours.h"
+#include "host/field/neighbours.h"
 #include "host/report.h"
 
 namespace mpix::halo {

@@ -48,6 +48,23 @@ int wait_for_any(int count, MPI_Request *requests) {
     return which;
 }
 
+// What all ranks' ghost cells give to this rank's box, in the order of the ranks.
+void combine_by_rank(exchange_state &x) {
+    const auto from_me = [&] {
+        for (std::size_t f = 0; f < x.own.size(); ++f)
+            for (const own_copy &c : x.own[f]) {
+                gather(c.from, x.room[f].data());
+                combine(x.room[f].data(), c.to, x.combine[f]);
+            }
+    };
+    bool mine = false;
+    for (const message &m : x.receives) {
+        if (!mine && m.peer() > x.grid->rank) from_me(), mine = true;
+        m.combine(x.combine);
+    }
+    if (!mine) from_me();
+}
+
 error wrong_state(const char *function, const std::string &what) {
     return {MPI_ERR_REQUEST, format("{}::{}: {}", where, function, what)};
 }
@@ -106,7 +123,8 @@ void exchange::ready(int field) {
     }
     if (x.how == transfer::packed)
         for (std::size_t i = 0; i < x.sends.size(); ++i) x.sends[i].send(field, send_requests(x)[i]);
-    for (const own_copy &c : x.own[field]) copy(c.from, c.to, x.room[field].data());
+    if (!x.reversed())
+        for (const own_copy &c : x.own[field]) copy(c.from, c.to, x.room[field].data());
 
     // The mutex orders the other fields' cells, which other threads may have written, before their message.
     const std::lock_guard lock(x.mutex);
@@ -129,15 +147,20 @@ void exchange::finish() {
                                                std::find(x.ready.begin(), x.ready.end(), false) - x.ready.begin()));
     }
     const int receives = static_cast<int>(x.receives.size());
-    if (x.how == transfer::packed)
+    if (x.reversed()) {
+        // Nothing is combined before all is there: finish() may fail, and be called again.
+        wait_for_all(static_cast<int>(x.requests.size()), x.requests.data());
+        combine_by_rank(x);
+    } else if (x.how == transfer::packed) {
         for (int i = 0; i < receives; ++i) {
             const int which = wait_for_any(receives, x.requests.data());
             if (which == MPI_UNDEFINED) break;  // an earlier finish() has completed some, and failed
             x.receives[which].unpack();
         }
-    else
+    } else {
         wait_for_all(receives, x.requests.data());
-    wait_for_all(static_cast<int>(x.sends.size()), send_requests(x));
+    }
+    if (!x.reversed()) wait_for_all(static_cast<int>(x.sends.size()), send_requests(x));
     const std::lock_guard lock(x.mutex);
     x.active = false;
 }

@@ -8,7 +8,7 @@
 
 #include "host/format.h"
 #include "host/halo/collective.h"
-#include "host/halo/neighbours.h"
+#include "host/field/neighbours.h"
 #include "host/report.h"
 
 namespace mpix::halo {
@@ -19,11 +19,20 @@ constexpr const char *where = "mpix::halo::exchange";
 status make_fields(exchange_state &x, const std::vector<field> &fields) {
     if (x.how != transfer::packed && x.how != transfer::datatype)
         return failure(MPI_ERR_ARG, format("options.transfer is {}, which is none", static_cast<int>(x.how)));
+    if (x.reduce < reduction::none || x.reduce > reduction::max)
+        return failure(MPI_ERR_ARG, format("options.reduce is {}, which is none", static_cast<int>(x.reduce)));
+    if (x.reversed() && x.how != transfer::packed)
+        return failure(MPI_ERR_ARG, "options.transfer is datatype; a reverse exchange (options.reduce) is packed");
     const domain &d = x.grid->domain;
     for (std::size_t f = 0; f < fields.size(); ++f) {
         x.fields.emplace_back();
         const status s = field_view::make(fields[f], d.boxes[x.grid->rank], d.dimensions, x.fields.back());
         if (!s.ok()) return s.in_context(format("fields[{}]{}", f, class_of(s) == MPI_ERR_COUNT ? ": " : "."));
+        if (!x.reversed()) continue;
+        x.combine.push_back(combine_function_of(fields[f].type, x.reduce));
+        if (x.combine.back() == nullptr)
+            return failure(MPI_ERR_TYPE,
+                           format("fields[{}].type is bytes; a reverse exchange needs an arithmetic type", f));
     }
     if (d.boxes[x.grid->rank].empty()) return {};
     for (std::size_t f = 0; f < fields.size(); ++f)
@@ -36,10 +45,12 @@ status make_fields(exchange_state &x, const std::vector<field> &fields) {
 
 std::vector<argument> arguments(const exchange_state &x) {
     std::vector<argument> all{{"the number of fields", {static_cast<std::int64_t>(x.fields.size())}},
-                              {"options.transfer", {static_cast<std::int64_t>(x.how)}}};
+                              {"options.transfer", {static_cast<std::int64_t>(x.how)}},
+                              {"options.reduce", {static_cast<std::int64_t>(x.reduce)}}};
     for (std::size_t f = 0; f < x.fields.size(); ++f) {
         const field_view &field = x.fields[f];
         all.push_back({format("fields[{}].value_bytes", f), {field.value_bytes()}});
+        if (x.reversed()) all.push_back({format("fields[{}].type", f), {static_cast<std::int64_t>(field.type())}});
         all.push_back({format("fields[{}].layout.components", f), {field.components()}});
         all.push_back({format("fields[{}].layout.interleaved", f), {field.interleaved()}});
         append_radius(all, format("fields[{}].reach", f), field.reach());
@@ -65,10 +76,10 @@ void make_messages(exchange_state &x) {
     const int me = x.grid->rank;
     for (int peer = 0; peer < x.grid->ranks; ++peer) {
         if (peer == me) continue;
-        if (auto to = parts(x, me, peer, &piece::ghosts); !to.empty())
-            x.receives.emplace_back(peer, std::move(to), x.how);
-        if (auto from = parts(x, peer, me, &piece::source); !from.empty())
-            x.sends.emplace_back(peer, std::move(from), x.how);
+        if (auto ghosts = parts(x, me, peer, &piece::ghosts); !ghosts.empty())
+            (x.reversed() ? x.sends : x.receives).emplace_back(peer, std::move(ghosts), x.how);
+        if (auto cells = parts(x, peer, me, &piece::source); !cells.empty())
+            (x.reversed() ? x.receives : x.sends).emplace_back(peer, std::move(cells), x.how);
     }
     // The longest are sent first.
     std::vector<std::size_t> order(x.sends.size());
@@ -90,6 +101,7 @@ void make_own_copies(exchange_state &x) {
         std::int64_t most = 0;
         for (const piece &p : pieces_between(x.grid->domain, me, me, field.reach())) {
             x.own.back().push_back({field.of(p.source), field.of(p.ghosts)});
+            if (x.reversed()) std::swap(x.own.back().back().from, x.own.back().back().to);
             most = std::max(most, x.own.back().back().from.total());
         }
         x.room.emplace_back(static_cast<std::size_t>(most));
@@ -104,11 +116,17 @@ void find_interior(exchange_state &x) {
     std::array<index3, 2> depth{};
     for (const field_view &field : x.fields) {
         const std::array<index3, 2> most = ghost_depth(field.reach(), d.dimensions);
-        for (int owner = 0; owner < x.grid->ranks; ++owner)
-            for (const piece &p : pieces_between(d, x.grid->rank, owner, field.reach()))
+        for (int other = 0; other < x.grid->ranks; ++other) {
+            const auto &[receiver, owner] =
+                x.reversed() ? std::pair(other, x.grid->rank) : std::pair(x.grid->rank, other);
+            for (const piece &p : pieces_between(d, receiver, owner, field.reach()))
                 for (int a = 0; a < 3; ++a)
-                    if (const int step = direction(p.direction)[a]; step != 0)
-                        depth[step > 0][a] = std::max(depth[step > 0][a], most[step > 0][a]);
+                    if (const int step = direction(p.direction)[a]; step != 0) {
+                        // Ghost cells above a box are cells at the lower side of their owner's.
+                        std::int64_t &here = depth[x.reversed() ? step < 0 : step > 0][a];
+                        here = std::max(here, most[step > 0][a]);
+                    }
+        }
     }
     x.interior = shrunk(local, depth);
     x.boundary = around(local, x.interior);
@@ -123,6 +141,7 @@ std::unique_ptr<exchange_state> make_exchange_state(std::shared_ptr<const grid_s
     exchange_state &x = *made;
     x.grid = std::move(grid);
     x.how = options.transfer;
+    x.reduce = options.reduce;
     const MPI_Comm comm = x.grid->comm;
     const status made_fields = given.ok() ? make_fields(x, fields) : given;
     check_collectively(comm, where, made_fields, arguments(x));

@@ -14,13 +14,13 @@
 #include <mpix/halo.hpp>
 
 #include "host/halo/grid_state.h"
-#include "host/halo/layout.h"
+#include "host/field/layout.h"
 #include "host/halo/message.h"
 #include "transport/status.h"
 
 namespace mpix::halo {
 
-// A copy from a rank's own cells to its own ghost cells.
+// A copy from a rank's own cells to its own ghost cells, or in a reverse exchange the other way.
 struct own_copy {
     runs from, to;
 };
@@ -31,10 +31,14 @@ struct exchange_state {
     exchange_state &operator=(const exchange_state &) = delete;
     ~exchange_state();
 
+    bool reversed() const { return reduce != reduction::none; }
+
     std::shared_ptr<const grid_state> grid;
     transfer how = transfer::packed;
+    reduction reduce = reduction::none;
+    std::vector<combine_function> combine;  // of each field, in a reverse exchange
     std::vector<field_view> fields;
-    std::vector<message> receives, sends;
+    std::vector<message> receives, sends;      // receives by rank
     std::vector<MPI_Request> requests;         // of the receives, then of the sends
     std::vector<std::vector<own_copy>> own;    // of each field
     std::vector<std::vector<std::byte>> room;  // for these

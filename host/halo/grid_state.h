@@ -12,7 +12,7 @@
 
 #include <mpix/halo.hpp>
 
-#include "host/halo/neighbours.h"
+#include "host/field/neighbours.h"
 #include "transport/status.h"
 
 namespace mpix::halo {

@@ -134,4 +134,11 @@ void message::unpack() const {
     }
 }
 
+void message::combine(const std::vector<combine_function> &how) const {
+    for (std::size_t f = 0; f < parts_.size(); ++f) {
+        const std::byte *from = packed_.get() + cut_.offset(static_cast<int>(f));
+        for (const runs &r : parts_[f]) from += halo::combine(from, r, how[f]);
+    }
+}
+
 }  // namespace mpix::halo

@@ -13,7 +13,7 @@
 
 #include <mpix/halo.hpp>
 
-#include "host/halo/layout.h"
+#include "host/field/layout.h"
 #include "host/halo/partitions.h"
 
 namespace mpix::halo {
@@ -31,9 +31,11 @@ public:
     MPI_Request request_for_send(MPI_Comm comm) const;
     MPI_Request request_for_receive(MPI_Comm comm) const;
 
-    // Of transfer::packed. Send a field, by its partitions of the active request; or unpack all fields.
+    // Of transfer::packed. Send a field, by its partitions of the active request; or unpack all fields, or combine each
+    // with what is there, by its own function.
     void send(int field, MPI_Request request) const;
     void unpack() const;
+    void combine(const std::vector<combine_function> &how) const;
 
 private:
     int peer_;

@@ -13,6 +13,7 @@
 #include "host/halo/exchange_state.h"
 #include "host/halo/internals.h"
 #include "host/halo_c/handles.h"
+#include "host/halo_c/types.h"
 #include "host/mpi/boundary.h"
 #include "host/mpi/symbol.h"
 #include "host/mpi/thread_check.h"
@@ -22,25 +23,9 @@ using namespace mpix::halo;
 
 namespace {
 
-// How many bytes a value has.
-status size_of(MPI_Datatype type, std::size_t &bytes) {
-    if (type == MPI_DATATYPE_NULL) return failure(MPI_ERR_TYPE, "type is MPI_DATATYPE_NULL");
-    int size = 0;
-    MPI_Aint first = 0, extent = 0;
-    if (PMPI_Type_size(type, &size) != MPI_SUCCESS || PMPI_Type_get_extent(type, &first, &extent) != MPI_SUCCESS)
-        return failure(MPI_ERR_TYPE, "type is none");
-    MPI_Aint true_first = 0, true_extent = 0;
-    PMPI_Type_get_true_extent(type, &true_first, &true_extent);
-    if (size < 1 || first != 0 || true_first != 0 || extent != size || true_extent != size)
-        return failure(MPI_ERR_TYPE, format("type has {} bytes, and an extent of {}; values are without gaps", size,
-                                            static_cast<std::int64_t>(extent)));
-    bytes = static_cast<std::size_t>(size);
-    return {};
-}
-
 status convert(const MPIX_Halo_field &f, field &made) {
     made.data = f.data;
-    if (status s = size_of(f.type, made.value_bytes); !s.ok()) return s;
+    if (status s = halo::convert(f.type, made.value_bytes, made.type); !s.ok()) return s;
     std::copy_n(f.reach, directions, made.reach.cells.begin());
     const MPIX_Halo_layout &l = f.layout;
     made.layout.components = l.components;
@@ -67,6 +52,18 @@ status convert(int count, const MPIX_Halo_field *fields, std::vector<field> &mad
     return {};
 }
 
+// `bad`: what was wrong before. Collective, unless grid is null.
+void create(MPIX_Halo_grid grid, int count, const MPIX_Halo_field *fields, const exchange_options &options, status bad,
+            MPIX_Halo_exchange *made) {
+    if (made != nullptr) *made = MPIX_HALO_EXCHANGE_NULL;
+    const mpix_halo_grid &g = demand_handle(grid, "grid");
+    std::vector<field> converted;
+    if (made == nullptr) bad = failure(MPI_ERR_ARG, "exchange is null");
+    if (bad.ok()) bad = convert(count, fields, converted);
+    auto state = make_exchange_state(internals::state_of(g.grid), converted, options, bad);
+    *made = new mpix_halo_exchange{internals::exchange_of(std::move(state)), g.errors};
+}
+
 exchange &of(MPIX_Halo_exchange handle) { return demand_handle(handle, "exchange").exchange; }
 
 }  // namespace
@@ -90,19 +87,22 @@ MPIX_BOUNDARY("MPIX_Halo_field_init", of_world())
 MPIX_SYMBOL int MPIX_Halo_exchange_create(MPIX_Halo_grid grid, int count, const MPIX_Halo_field fields[], int transfer,
                                           MPIX_Halo_exchange *exchange) try {
     MPIX_CHECK_THREAD("MPIX_Halo_exchange_create", of_comm(errors_of(grid)));
-    if (exchange != nullptr) *exchange = MPIX_HALO_EXCHANGE_NULL;
     return answer("MPIX_Halo_exchange_create", errors_of(grid), [&] {
-        const mpix_halo_grid &g = demand_handle(grid, "grid");
-        std::vector<field> converted;
-        exchange_options options;
-        options.transfer = static_cast<halo::transfer>(transfer);
-        const status bad =
-            exchange == nullptr ? failure(MPI_ERR_ARG, "exchange is null") : convert(count, fields, converted);
-        auto state = make_exchange_state(internals::state_of(g.grid), converted, options, bad);
-        *exchange = new mpix_halo_exchange{internals::exchange_of(std::move(state)), g.errors};
+        create(grid, count, fields, {.transfer = static_cast<halo::transfer>(transfer)}, {}, exchange);
     });
 }
 MPIX_BOUNDARY("MPIX_Halo_exchange_create", of_comm(errors_of(grid)))
+
+MPIX_SYMBOL int MPIX_Halo_reverse_create(MPIX_Halo_grid grid, int count, const MPIX_Halo_field fields[], MPI_Op op,
+                                         MPIX_Halo_exchange *exchange) try {
+    MPIX_CHECK_THREAD("MPIX_Halo_reverse_create", of_comm(errors_of(grid)));
+    return answer("MPIX_Halo_reverse_create", errors_of(grid), [&] {
+        exchange_options options;
+        const status bad = halo::convert(op, options.reduce);
+        create(grid, count, fields, options, bad, exchange);
+    });
+}
+MPIX_BOUNDARY("MPIX_Halo_reverse_create", of_comm(errors_of(grid)))
 
 MPIX_SYMBOL int MPIX_Halo_exchange_free(MPIX_Halo_exchange *exchange) try {
     const MPI_Comm errors = exchange == nullptr ? MPI_COMM_NULL : errors_of(*exchange);

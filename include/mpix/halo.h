@@ -163,6 +163,18 @@ enum { MPIX_HALO_PACKED = 0, MPIX_HALO_DATATYPE = 1 };
 int MPIX_Halo_exchange_create(MPIX_Halo_grid grid, int count, const MPIX_Halo_field fields[], int transfer,
                               MPIX_Halo_exchange *exchange);
 
+/**
+ * The same for a reverse exchange: MPIX_Halo_start sends the ghost cells, and MPIX_Halo_finish combines those of all ranks
+ * with the cells that they are copies of. As mpix::halo::exchange_options::reduce.
+ *
+ * fields  of types of C or Fortran that are integers or real numbers
+ * op      MPI_SUM, MPI_MIN or MPI_MAX
+ *
+ * Errors: as above, and MPI_ERR_TYPE (a type without arithmetic), MPI_ERR_OP.
+ */
+int MPIX_Halo_reverse_create(MPIX_Halo_grid grid, int count, const MPIX_Halo_field fields[], MPI_Op op,
+                             MPIX_Halo_exchange *exchange);
+
 /** Free an exchange that is not active, and set the handle to MPIX_HALO_EXCHANGE_NULL. Does nothing for a null handle.
     Errors: MPI_ERR_ARG (a null pointer), MPI_ERR_REQUEST (it is active; nothing is freed). */
 int MPIX_Halo_exchange_free(MPIX_Halo_exchange *exchange);

@@ -44,8 +44,22 @@ enum class transfer {
     datatype,  ///< one partition with a derived datatype, which leaves when all fields are ready
 };
 
+/** What a reverse exchange does with a cell's value and those of its ghost cells. */
+enum class reduction {
+    none,  ///< no reverse exchange: ghost cells are filled
+    sum,   ///< of integers modulo 2^bits
+    min,
+    max,
+};
+
 struct exchange_options {
     halo::transfer transfer = halo::transfer::packed;
+    /**
+     * Other than none: the exchange is a reverse one. Ghost cells go to the ranks that own these cells, which combine
+     * them with their own values, as particle codes and adjoints need it. Needs fields of arithmetic types, and
+     * transfer::packed. Ghost cells are not changed.
+     */
+    halo::reduction reduce = halo::reduction::none;
 };
 
 struct exchange_state;
@@ -54,6 +68,10 @@ struct exchange_state;
  * The exchange of some fields of a grid: one message to, and one from, each neighbour, whatever the number of fields
  * and of directions in which the neighbour lies. A rank that is its own neighbour copies. To exchange a subset of the
  * fields at times, make a second exchange of these; they may run at the same time if their fields differ.
+ *
+ * A reverse exchange (exchange_options::reduce) goes the other way: start() sends the ghost cells, and finish() combines
+ * those of other ranks with the cells of this rank's box. Each cell's own value comes first, then the ghost cells by the
+ * rank that holds them, so that all runs on one decomposition give the same bits.
  */
 class MPIX_HALO_API exchange {
 public:
@@ -62,7 +80,8 @@ public:
      * components, interleaving and radii; addresses, padding and gaps may differ.
      *
      * Errors: MPI_ERR_ARG (a radius or layout, or ranks that disagree), MPI_ERR_BUFFER (a null address, or no host
-     * memory), MPI_ERR_COUNT (too many bytes); and what the MPI calls give.
+     * memory), MPI_ERR_COUNT (too many bytes), MPI_ERR_TYPE (a reverse exchange of a field that is of no arithmetic
+     * type); and what the MPI calls give.
      */
     exchange(const grid &g, const std::vector<field> &fields, const exchange_options &options = {});
     /** Not active, and before MPI_Finalize. An active exchange is reported on stderr, and its memory kept. */
@@ -73,7 +92,8 @@ public:
 
     /**
      * Begin an exchange of all fields, and send. From here to finish(), the caller must not write the fields, nor read
-     * the ghost cells that the exchange fills. Does not wait for other ranks.
+     * the ghost cells that the exchange fills. Does not wait for other ranks. Of a reverse exchange: the caller must not
+     * write the ghost cells, but may read and write the box until it calls finish().
      *
      * The program fills ghost cells outside of the domain before start(), if its stencil reads them: interior() reaches
      * up to the edge of the domain there.
@@ -88,7 +108,8 @@ public:
     void begin();
     void ready(int field);
     /**
-     * Wait until the ghost cells of all fields are there, and until what was sent may be written again.
+     * Wait until the ghost cells of all fields are there, and until what was sent may be written again. Of a reverse
+     * exchange: until the box has what the ghost cells of all ranks give to it.
      *
      * Errors: MPI_ERR_REQUEST (not active, or a field is not ready), MPI_ERR_PENDING (after MPIX_STALL_SECONDS), and
      * what MPI_Wait gives. After MPI_ERR_PENDING the exchange is still active; finish() may be called again.
@@ -97,7 +118,7 @@ public:
     bool active() const;
 
     /** The cells of this rank's box whose stencils read none of the ghost cells that this exchange fills; and the
-        others, as up to six boxes that do not overlap. */
+        others, as up to six boxes that do not overlap. Of a reverse exchange: the cells to which no ghost cells go. */
     const box &interior() const;
     const std::vector<box> &boundary() const;
 

@@ -129,6 +129,59 @@ static void exchanges(void) {
     }
 }
 
+// Each rank's ghost cells go to both of its neighbours in a ring, which are one on two ranks, and itself on one.
+static void reverse_exchanges(void) {
+    enum { cells = 4, ghosts = 2, all = cells + 2 * ghosts };
+    const MPI_Op ops[] = {MPI_SUM, MPI_MIN, MPI_MAX};
+    const int64_t extent[] = {cells * world_size};
+    MPIX_Halo_grid grid = make_grid(1, extent, 1);
+    int radius[MPIX_HALO_DIRECTIONS];
+    OK(MPIX_Halo_radius_all(ghosts, radius));
+    MPIX_Halo_box local;
+    OK(MPIX_Halo_grid_box(grid, world_rank, &local));
+    for (int op = 0; op < 3; ++op) {
+        short whole[all], whole_expected[all];
+        double real[all], real_expected[all];
+        MPIX_Halo_field fields[2];
+        MPIX_Halo_exchange x;
+        OK(MPIX_Halo_field_init(whole, MPI_SHORT, radius, &fields[0]));
+        OK(MPIX_Halo_field_init(real, MPI_DOUBLE, radius, &fields[1]));
+        OK(MPIX_Halo_reverse_create(grid, 2, fields, ops[op], &x));
+        for (int epoch = 0; epoch < 2; ++epoch) {
+            // Of rank r the i-th value of its allocation; those of the boxes are in between those of the ghost cells.
+#define VALUE(r, i) \
+    (1000 * epoch + 10 * (i) + 5 * ((r) % 2) + ((i) % 3 == 0 ? -300 : 300) * ((i) < ghosts || (i) >= ghosts + cells))
+            for (int i = 0; i < all; ++i) {
+                whole[i] = whole_expected[i] = (short)VALUE(world_rank, i);
+                real[i] = real_expected[i] = VALUE(world_rank, i) + 0.5;
+            }
+            for (int i = 0; i < ghosts; ++i) {
+                // The right neighbour's lower ghost cells are this rank's last cells, the left one's upper ones its first.
+                const int places[] = {cells + i, ghosts + i}, others[] = {i, ghosts + cells + i};
+                const int ranks[] = {right_rank, left_rank};
+                for (int side = 0; side < 2; ++side) {
+                    const int at = places[side];
+                    const int value = VALUE(ranks[side], others[side]);
+                    if (op == 0) {
+                        whole_expected[at] = (short)(whole_expected[at] + value);
+                        real_expected[at] += value + 0.5;
+                    } else if (op == 1 ? value < whole_expected[at] : value > whole_expected[at]) {
+                        whole_expected[at] = (short)value;
+                        real_expected[at] = value + 0.5;
+                    }
+                }
+            }
+            OK(MPIX_Halo_start(x));
+            OK(MPIX_Halo_finish(x));
+            CHECK(memcmp(whole, whole_expected, sizeof whole) == 0);
+            CHECK(memcmp(real, real_expected, sizeof real) == 0);
+#undef VALUE
+        }
+        OK(MPIX_Halo_exchange_free(&x));
+    }
+    OK(MPIX_Halo_grid_free(&grid));
+}
+
 // ---- queries -------------------------------------------------------------------------------------------
 
 static void queries(void) {
@@ -320,6 +373,14 @@ static void wrong_exchanges(void) {
         EXCHANGE_REFUSED(MPI_ERR_ARG, words, 1, &field, 0);
     }
 
+    EXPECT(MPI_ERR_OP, "rank 0: op is not MPI_SUM, MPI_MIN or MPI_MAX",
+           MPIX_Halo_reverse_create(grid, 1, &good, MPI_PROD, &x));
+    CHECK(x == MPIX_HALO_EXCHANGE_NULL);
+    field.type = MPI_BYTE;
+    EXPECT(MPI_ERR_TYPE, "rank 0: fields[0].type is bytes; a reverse exchange needs an arithmetic type",
+           MPIX_Halo_reverse_create(grid, 1, &field, MPI_SUM, &x));
+    EXPECT(MPI_ERR_ARG, "grid is null", MPIX_Halo_reverse_create(MPIX_HALO_GRID_NULL, 1, &good, MPI_SUM, &x));
+
     int flag = 0;
     MPIX_Halo_box box;
     EXPECT(MPI_ERR_ARG, "exchange is null", MPIX_Halo_start(MPIX_HALO_EXCHANGE_NULL));
@@ -382,6 +443,7 @@ static void handlers(void) {
 int main(int argc, char **argv) {
     static const struct test_case cases[] = {
         {"exchanges", 1, exchanges},
+        {"reverse exchanges", 1, reverse_exchanges},
         {"queries", 1, queries},
         {"wrong grids", 1, wrong_grids},
         {"wrong exchanges", 1, wrong_exchanges},

@@ -155,6 +155,29 @@ void exchanges() {
                      "rank 1: options.transfer is 1 here, and 0 on rank 0; all ranks give the same",
                      {{u.data(), radius::all(1)}}, {static_cast<halo::transfer>(rank)});
 
+    // Reverse exchanges.
+    std::vector<std::int32_t> whole(100);
+    std::vector<float> real(100);
+    exchange_refused("no reduction", MPI_ERR_ARG, "rank 0: options.reduce is 4, which is none",
+                     {{u.data(), radius::all(1)}}, {.reduce = static_cast<halo::reduction>(4)});
+    exchange_refused("no arithmetic", MPI_ERR_TYPE,
+                     "rank 0: fields[1].type is bytes; a reverse exchange needs an arithmetic type",
+                     {{u.data(), radius::all(1)}, {v.data(), 8U, radius::all(1)}}, {.reduce = halo::reduction::sum});
+    exchange_refused("derived datatypes", MPI_ERR_ARG,
+                     "rank 0: options.transfer is datatype; a reverse exchange (options.reduce) is packed",
+                     {{u.data(), radius::all(1)}}, {halo::transfer::datatype, halo::reduction::sum});
+    exchange_refused("other reduction", MPI_ERR_ARG,
+                     "rank 1: options.reduce is 2 here, and 1 on rank 0; all ranks give the same",
+                     {{u.data(), radius::all(1)}}, {.reduce = static_cast<halo::reduction>(1 + rank)});
+    exchange_refused("other type", MPI_ERR_ARG,
+                     "rank 1: fields[0].type is 9 here, and 3 on rank 0; all ranks give the same",
+                     {rank == 0 ? halo::field(whole.data(), radius::all(1)) : halo::field(real.data(), radius::all(1))},
+                     {.reduce = halo::reduction::max});
+    halo::field mistaken(u.data(), radius::all(1));
+    mistaken.type = halo::value_type::int8;
+    exchange_refused("size of the type", MPI_ERR_TYPE,
+                     "rank 0: fields[0].type is 1 (int8), and value_bytes is 8; one of them is wrong", {mistaken});
+
     halo::exchange x(g, {{u.data(), radius::all(1)}, {v.data(), radius::all(1)}});
     const std::string at = "mpix::halo::exchange::";
     refused("finish", MPI_ERR_REQUEST, at + "finish: it is not active; start() first", [&] { x.finish(); });

@@ -1,16 +1,20 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Random halo programs: grids, periods, decompositions, fields, radii, subsets. After each exchange every byte of every
-// allocation is compared: ghost cells with a function of their global index, all others with what they held before.
+// allocation is compared: ghost cells with a function of their global index, all others with what they held before. After
+// a reverse exchange: cells with what a serial program makes of them and of all ranks' ghost cells.
 //
 //   random [--seed N] [--programs N | --seconds N]
 #include <algorithm>
+#include <array>
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <random>
 #include <thread>
+#include <type_traits>
 #include <vector>
 
 #include <mpix/halo.hpp>
@@ -30,9 +34,49 @@ std::byte value_at(std::uint64_t field, const index3 &cell, std::uint64_t byte, 
     return static_cast<std::byte>(h >> 56);
 }
 
+// The same for values of an arithmetic type; of real numbers such that each order of a sum gives other bits. `holder`: the
+// rank that has it.
+template <class T>
+T number_at(std::uint64_t field, const index3 &cell, std::uint64_t component, std::uint64_t epoch, int holder) {
+    std::uint64_t bits = 0;
+    for (std::uint64_t byte = 0; byte < 8; ++byte)
+        bits |= static_cast<std::uint64_t>(
+                    value_at(field + 100, cell, 8 * component + byte, epoch * 64 + static_cast<std::uint64_t>(holder)))
+                << (8 * byte);
+    if constexpr (std::is_floating_point_v<T>)
+        return static_cast<T>(std::ldexp(static_cast<double>(static_cast<std::int64_t>(bits >> 8)) - 0x1p55,
+                                         static_cast<int>(bits % 12)));
+    else
+        return static_cast<T>(bits);
+}
+
+template <class T>
+T combined(halo::reduction how, T a, T b) {
+    if (how == halo::reduction::min) return std::min(a, b);
+    if (how == halo::reduction::max) return std::max(a, b);
+    if constexpr (std::is_integral_v<T>) {
+        using natural = std::make_unsigned_t<T>;
+        return static_cast<T>(static_cast<natural>(static_cast<natural>(a) + static_cast<natural>(b)));
+    } else {
+        return a + b;
+    }
+}
+
+// Calls each(T{}) of the type that has this number.
+template <class Each>
+void with_type(halo::value_type type, Each each) {
+    using halo::value_type;
+    const auto one_of = [&]<class... T>(T... values) {
+        ((halo::value_type_of<T>() == type ? each(values) : static_cast<void>(0)), ...);
+    };
+    one_of(std::int8_t{}, std::int16_t{}, std::int32_t{}, std::int64_t{}, std::uint8_t{}, std::uint16_t{},
+           std::uint32_t{}, std::uint64_t{}, float{}, double{});
+}
+
 struct test_field {
     std::uint64_t number = 0;
     std::size_t value = 1;
+    halo::value_type type = halo::value_type::bytes;
     halo::radius reach;
     halo::field_layout layout;
     index3 below{}, above{};
@@ -48,7 +92,11 @@ struct test_field {
                static_cast<std::size_t>(o[2]) * plane +
                static_cast<std::size_t>(c) * (layout.interleaved ? value : component);
     }
-    halo::field description() { return {memory.data(), value, reach, layout}; }
+    halo::field description() {
+        halo::field f{memory.data(), value, reach, layout};
+        f.type = type;
+        return f;
+    }
 };
 
 class program {
@@ -111,10 +159,105 @@ public:
             }
             for (const test_field &f : fields_) wrong += check(f, epoch);
         }
-        return wrong;
+        return wrong + run_reverse(g);
     }
 
 private:
+    // Of the fields that have arithmetic.
+    int run_reverse(const halo::grid &g) {
+        const auto how = static_cast<halo::reduction>(pick(1, 3));
+        std::vector<test_field *> set;
+        std::vector<halo::field> described;
+        for (test_field &f : fields_)
+            if (f.type != halo::value_type::bytes) set.push_back(&f), described.push_back(f.description());
+        halo::exchange reverse(g, described, {.reduce = how});
+        int wrong = 0;
+        for (std::uint64_t epoch = 1; epoch <= 2; ++epoch) {
+            std::vector<std::vector<std::byte>> expected;
+            for (test_field *f : set) {
+                std::fill(f->memory.begin(), f->memory.end(), poison);
+                with_type(f->type, [&](auto zero) {
+                    for_each_held(*f, f->local, [&](const index3 &where, const index3 &) {
+                        put_numbers<decltype(zero)>(*f, where, epoch);
+                    });
+                    expected.push_back(f->memory);
+                    reduce<decltype(zero)>(g, *f, how, epoch, expected.back());
+                });
+            }
+            exchange(reverse, set.size());
+            for (std::size_t f = 0; f < set.size(); ++f)
+                for (std::size_t i = 0; i < expected[f].size(); ++i) wrong += expected[f][i] != set[f]->memory[i];
+        }
+        // A cell that gets something is not in the interior.
+        for (const test_field *f : set)
+            for (int holder = 0; holder < ranks_; ++holder)
+                for_each_ghost(*f, g.box_of(holder),
+                               [&](const index3 &, const index3 &cell) { wrong += inside(reverse.interior(), cell); });
+        return wrong;
+    }
+
+    static bool inside(const box &b, const index3 &cell) {
+        bool is = true;
+        for (int a = 0; a < 3; ++a) is = is && cell[a] >= b.lo[a] && cell[a] < b.hi[a];
+        return is;
+    }
+
+    // Calls each(where, cell) for the ghost cells of a box, in order of their directions; `where` is a place beside the
+    // box, and `cell` the one in the domain that it is a copy of.
+    template <class Each>
+    void for_each_ghost(const test_field &f, const box &local, Each each) const {
+        if (local.empty()) return;
+        for (int number = 0; number < halo::directions; ++number) {
+            const std::array<int, 3> step = halo::direction(number);
+            if (number == halo::no_direction || (dimensions_ < 2 && step[1] != 0) || (dimensions_ < 3 && step[2] != 0))
+                continue;
+            box ghosts = local;
+            for (std::size_t a = 0; a < 3; ++a) {
+                if (step[a] < 0) ghosts.hi[a] = local.lo[a], ghosts.lo[a] = local.lo[a] - f.reach.cells[number];
+                if (step[a] > 0) ghosts.lo[a] = local.hi[a], ghosts.hi[a] = local.hi[a] + f.reach.cells[number];
+            }
+            for_each_cell(ghosts, [&](const index3 &where) {
+                index3 cell = where;
+                for (int a = 0; a < 3; ++a) {
+                    if (options_.periodic[a]) cell[a] = ((cell[a] % extent_[a]) + extent_[a]) % extent_[a];
+                    if (cell[a] < 0 || cell[a] >= extent_[a]) return;
+                }
+                each(where, cell);
+            });
+        }
+    }
+
+    // The same, and the box itself first.
+    template <class Each>
+    void for_each_held(const test_field &f, const box &local, Each each) const {
+        for_each_cell(local, [&](const index3 &cell) { each(cell, cell); });
+        for_each_ghost(f, local, each);
+    }
+
+    template <class T>
+    void put_numbers(test_field &f, const index3 &where, std::uint64_t epoch) const {
+        for (int c = 0; c < f.layout.components; ++c) {
+            const T number = number_at<T>(f.number, where, static_cast<std::uint64_t>(c), epoch, rank_);
+            std::memcpy(f.memory.data() + f.at(where, c), &number, sizeof number);
+        }
+    }
+
+    // What a serial program makes of this rank's cells.
+    template <class T>
+    void reduce(const halo::grid &g, const test_field &f, halo::reduction how, std::uint64_t epoch,
+                std::vector<std::byte> &memory) const {
+        for (int holder = 0; holder < ranks_; ++holder)
+            for_each_ghost(f, g.box_of(holder), [&](const index3 &where, const index3 &cell) {
+                for (int c = 0; inside(f.local, cell) && c < f.layout.components; ++c) {
+                    T sum;
+                    std::memcpy(&sum, memory.data() + f.at(cell, c), sizeof sum);
+                    sum =
+                        combined(how, sum, number_at<T>(f.number, where, static_cast<std::uint64_t>(c), epoch, holder));
+                    std::memcpy(memory.data() + f.at(cell, c), &sum, sizeof sum);
+                }
+            });
+    }
+
     // The same on all ranks.
     int pick(int lo, int hi) { return std::uniform_int_distribution<int>(lo, hi)(shared_); }
     int pick_own(int lo, int hi) { return std::uniform_int_distribution<int>(lo, hi)(own_); }
@@ -139,6 +282,12 @@ private:
         f.local = g.local();
         const std::size_t values[] = {1, 2, 4, 8, 12, 16};
         f.value = values[pick(0, 5)];
+        std::vector<halo::value_type> types{halo::value_type::bytes};
+        for (int type = 1; type <= static_cast<int>(halo::value_type::float64); ++type)
+            with_type(static_cast<halo::value_type>(type), [&](auto zero) {
+                if (sizeof zero == f.value) types.push_back(static_cast<halo::value_type>(type));
+            });
+        f.type = types[static_cast<std::size_t>(pick(0, 3)) % types.size()];
         f.layout.components = pick(1, 3);
         switch (pick(0, 3)) {
             case 0:

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // What an exchange is made of, without MPI: who fills which ghost cells, runs of memory, partitions.
-#include "host/halo/layout.h"
-#include "host/halo/neighbours.h"
+#include "host/field/layout.h"
+#include "host/field/neighbours.h"
 #include "host/halo/partitions.h"
 
 #include <algorithm>

@@ -15,6 +15,37 @@
 
 namespace mpix::halo {
 
+/** What the values of a field are, for exchanges that do arithmetic on them. */
+enum class value_type : int {
+    bytes,  ///< no arithmetic
+    int8,
+    int16,
+    int32,
+    int64,
+    uint8,
+    uint16,
+    uint32,
+    uint64,
+    float32,
+    float64,
+    long_double,
+};
+
+/** That of a C++ type: arithmetic, for all arithmetic types but bool. */
+template <class T>
+constexpr value_type value_type_of() {
+    if constexpr (std::is_same_v<std::remove_cv_t<T>, bool> || !std::is_arithmetic_v<T>) {
+        return value_type::bytes;
+    } else if constexpr (std::is_floating_point_v<T>) {
+        if (std::is_same_v<std::remove_cv_t<T>, long double>) return value_type::long_double;
+        return sizeof(T) == 4 ? value_type::float32 : value_type::float64;
+    } else {
+        const value_type first = std::is_signed_v<T> ? value_type::int8 : value_type::uint8;
+        const int doubled = sizeof(T) == 1 ? 0 : sizeof(T) == 2 ? 1 : sizeof(T) == 4 ? 2 : 3;
+        return static_cast<value_type>(static_cast<int>(first) + doubled);
+    }
+}
+
 /** How a field lies in memory: the box, with some cells on each side of it, x fastest. */
 struct field_layout {
     /** Values per cell. */
@@ -54,11 +85,12 @@ public:
     field(const T *, const radius &, const field_layout & = {}) {
         static_assert(sizeof(T) == 0, "an exchange writes a field's ghost cells, so its memory cannot be const");
     }
-    /** The same of a type that is known by its size in bytes only. */
+    /** The same of a type that is known by its size in bytes only. The caller may set the member `type`. */
     field(void *data, std::size_t value_bytes, const radius &reach, const field_layout &layout = {});
 
     void *data;
     std::size_t value_bytes;
+    value_type type = value_type::bytes;
     radius reach;
     field_layout layout;
 };
@@ -66,6 +98,7 @@ public:
 template <class T>
 field::field(T *first, const radius &wanted, const field_layout &lies)
     : field(static_cast<void *>(first), sizeof(T), wanted, lies) {
+    type = value_type_of<T>();
     static_assert(std::is_trivially_copyable_v<T>,
                   "values of a field are copied as bytes, so their type must be trivially copyable");
 }

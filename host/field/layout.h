@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Where the cells of a field are in memory, and copies of boxes of them.
-#ifndef MPIX_HOST_HALO_LAYOUT_H
-#define MPIX_HOST_HALO_LAYOUT_H
+#ifndef MPIX_HOST_FIELD_LAYOUT_H
+#define MPIX_HOST_FIELD_LAYOUT_H
 
 #include <array>
 #include <cstddef>
@@ -10,6 +10,7 @@
 
 #include <mpix/halo.hpp>
 
+#include "host/field/reduction.h"
 #include "transport/status.h"
 
 namespace mpix::halo {
@@ -23,9 +24,10 @@ struct runs {
     std::int64_t total() const { return bytes * count[0] * count[1] * count[2]; }
 };
 
-// Both return how many bytes there are.
+// All return how many bytes there are.
 std::int64_t gather(const runs &from, std::byte *to);
 std::int64_t scatter(const std::byte *from, const runs &to);
+std::int64_t combine(const std::byte *from, const runs &to, combine_function how);
 // From one to the other, which hold equally many bytes. They do not overlap. `room` is memory for all of them.
 void copy(const runs &from, const runs &to, std::byte *room);
 
@@ -39,6 +41,7 @@ public:
     // In directions of the grid's dimensions only.
     const radius &reach() const { return reach_; }
     std::int64_t value_bytes() const { return value_; }
+    value_type type() const { return type_; }
     std::int64_t components() const { return components_; }
     bool interleaved() const { return interleaved_; }
 
@@ -46,6 +49,7 @@ private:
     std::byte *data_ = nullptr;
     index3 origin_{};  // the first cell
     std::int64_t value_ = 1, components_ = 1;
+    value_type type_ = value_type::bytes;
     bool interleaved_ = false;
     std::int64_t row_ = 0, plane_ = 0, component_ = 0;  // distances in bytes
     radius reach_{};
@@ -53,4 +57,4 @@ private:
 
 }  // namespace mpix::halo
 
-#endif  // MPIX_HOST_HALO_LAYOUT_H
+#endif  // MPIX_HOST_FIELD_LAYOUT_H

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "host/halo/layout.h"
+#include "host/field/layout.h"
 
 #include <algorithm>
 #include <cstring>
@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "host/format.h"
-#include "host/halo/neighbours.h"
+#include "host/field/neighbours.h"
 #include "host/request/user_memory.h"
 
 namespace mpix::halo {
@@ -61,6 +61,14 @@ std::int64_t scatter(const std::byte *from, const runs &to) {
     return to.total();
 }
 
+std::int64_t combine(const std::byte *from, const runs &to, combine_function how) {
+    for_each_run(to, [&](std::byte *at) {
+        how(from, at, to.bytes);
+        from += to.bytes;
+    });
+    return to.total();
+}
+
 void copy(const runs &from, const runs &to, std::byte *room) {
     gather(from, room);
     scatter(room, to);
@@ -70,6 +78,9 @@ status field_view::make(const field &f, const box &local, int dimensions, field_
     const field_layout &l = f.layout;
     if (f.value_bytes < 1 || f.value_bytes > static_cast<std::size_t>(most_bytes))
         return failure(MPI_ERR_ARG, format("value_bytes is {}; it is at least 1", f.value_bytes));
+    if (f.type != value_type::bytes && size_of(f.type) != f.value_bytes)
+        return failure(MPI_ERR_TYPE, format("type is {} ({}), and value_bytes is {}; one of them is wrong",
+                                            static_cast<int>(f.type), name_of(f.type), f.value_bytes));
     if (l.components < 1)
         return failure(MPI_ERR_ARG, format("layout.components is {}; it is at least 1", l.components));
 
@@ -105,6 +116,7 @@ status field_view::make(const field &f, const box &local, int dimensions, field_
     if (l.interleaved && l.component_bytes != 0)
         return failure(MPI_ERR_ARG, "layout.component_bytes is for components that are not interleaved; leave it 0");
     made.value_ = static_cast<std::int64_t>(f.value_bytes);
+    made.type_ = f.type;
     made.components_ = l.components;
     made.interleaved_ = l.interleaved;
     // Each distance is at least what lies between.

@@ -2,8 +2,8 @@
 //
 // Which cells of which rank fill a rank's ghost cells. Boxes may be any that cover the domain, and ghost cells may lie
 // any number of boxes, or of periods, away.
-#ifndef MPIX_HOST_HALO_NEIGHBOURS_H
-#define MPIX_HOST_HALO_NEIGHBOURS_H
+#ifndef MPIX_HOST_FIELD_NEIGHBOURS_H
+#define MPIX_HOST_FIELD_NEIGHBOURS_H
 
 #include <array>
 #include <string>
@@ -48,4 +48,4 @@ std::vector<box> around(const box &local, const box &inner);
 
 }  // namespace mpix::halo
 
-#endif  // MPIX_HOST_HALO_NEIGHBOURS_H
+#endif  // MPIX_HOST_FIELD_NEIGHBOURS_H

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "host/halo/neighbours.h"
+#include "host/field/neighbours.h"
 
 #include <algorithm>
 
