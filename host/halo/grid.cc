@@ -219,6 +219,16 @@ int grid::owner(const index3 &cell) const {
                 format("mpix::halo::grid::owner: [{}, {}, {}] is not in the domain", cell[0], cell[1], cell[2]));
 }
 
+index3 grid::global_index(const index3 &local) const {
+    const domain &d = state_->domain;
+    index3 global = d.boxes[state_->rank].lo;
+    for (int a = 0; a < 3; ++a) {
+        global[a] += local[a];
+        if (d.periodic[a]) global[a] = (global[a] % d.extent[a] + d.extent[a]) % d.extent[a];
+    }
+    return global;
+}
+
 std::vector<int> grid::neighbours(int direction, int depth) const {
     constexpr const char *here = "mpix::halo::grid::neighbours";
     if (direction < 0 || direction >= directions || direction == no_direction)

@@ -11,6 +11,7 @@
 
 #include "host/format.h"
 #include "host/halo/exchange_state.h"
+#include "host/halo/gather.h"
 #include "host/halo/internals.h"
 #include "host/halo_c/handles.h"
 #include "host/halo_c/types.h"
@@ -83,6 +84,18 @@ MPIX_SYMBOL int MPIX_Halo_field_init(void *data, MPI_Datatype type, const int ra
     });
 }
 MPIX_BOUNDARY("MPIX_Halo_field_init", of_world())
+
+MPIX_SYMBOL int MPIX_Halo_gather(MPIX_Halo_grid grid, const MPIX_Halo_field *from, void *global, int root) try {
+    MPIX_CHECK_THREAD("MPIX_Halo_gather", of_comm(errors_of(grid)));
+    return answer("MPIX_Halo_gather", errors_of(grid), [&] {
+        const halo::grid &g = demand_handle(grid, "grid").grid;
+        field converted(nullptr, 1, radius{});
+        status bad = from == nullptr ? failure(MPI_ERR_ARG, "from is null") : convert(*from, converted);
+        if (from != nullptr) bad = bad.in_context("from.");
+        gather_checked(g, converted, global, root, bad);
+    });
+}
+MPIX_BOUNDARY("MPIX_Halo_gather", of_comm(errors_of(grid)))
 
 MPIX_SYMBOL int MPIX_Halo_exchange_create(MPIX_Halo_grid grid, int count, const MPIX_Halo_field fields[], int transfer,
                                           MPIX_Halo_exchange *exchange) try {

@@ -144,6 +144,16 @@ MPIX_SYMBOL int MPIX_Halo_grid_owner(MPIX_Halo_grid grid, const int64_t cell[3],
 }
 MPIX_BOUNDARY("MPIX_Halo_grid_owner", of_comm(errors_of(grid)))
 
+MPIX_SYMBOL int MPIX_Halo_global_index(MPIX_Halo_grid grid, const int64_t local[3], int64_t global[3]) try {
+    return answer("MPIX_Halo_global_index", errors_of(grid), [&] {
+        const halo::grid &g = demand_handle(grid, "grid").grid;
+        demand_argument(local, "local");
+        demand_argument(global, "global");
+        std::copy_n(g.global_index(from_c(local)).along, 3, global);
+    });
+}
+MPIX_BOUNDARY("MPIX_Halo_global_index", of_comm(errors_of(grid)))
+
 MPIX_SYMBOL int MPIX_Halo_grid_neighbours(MPIX_Halo_grid grid, int direction, int depth, int size, int ranks[],
                                           int *count) try {
     return answer("MPIX_Halo_grid_neighbours", errors_of(grid), [&] {

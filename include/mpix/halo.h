@@ -111,6 +111,9 @@ int MPIX_Halo_grid_get(MPIX_Halo_grid grid, int *dimensions, int64_t extent[3], 
 int MPIX_Halo_grid_box(MPIX_Halo_grid grid, int rank, MPIX_Halo_box *box);
 /** Which rank owns a cell of the domain. Errors: MPI_ERR_ARG (a cell outside of it). */
 int MPIX_Halo_grid_owner(MPIX_Halo_grid grid, const int64_t cell[3], int *rank);
+/** The global index of a cell that is counted from the lowest cell of the caller's box, as global_index() of
+    mpix::halo::grid. Errors: MPI_ERR_ARG. */
+int MPIX_Halo_global_index(MPIX_Halo_grid grid, const int64_t local[3], int64_t global[3]);
 /**
  * The ranks that own ghost cells of the caller's box in a direction, in ascending order; perhaps the caller itself.
  *
@@ -143,6 +146,10 @@ typedef struct MPIX_Halo_field {
 /** Fill a description: one component, as many ghost cells as the radius needs, and no gaps. The caller may change its
     layout then. Errors: MPI_ERR_ARG (a null pointer, other than `data`). */
 int MPIX_Halo_field_init(void *data, MPI_Datatype type, const int radius[MPIX_HALO_DIRECTIONS], MPIX_Halo_field *field);
+
+/** Copy the cells of all boxes into one array without gaps on rank `root`, as mpix::halo::gather. Collective. `global` is
+    not used on other ranks. Errors: MPI_ERR_ROOT, and those of MPIX_Halo_exchange_create. */
+int MPIX_Halo_gather(MPIX_Halo_grid grid, const MPIX_Halo_field *from, void *global, int root);
 
 /* ---- the exchange ----------------------------------------------------------------------------- */
 

@@ -34,6 +34,7 @@
 
 #include <mpix/halo/box.hpp>
 #include <mpix/halo/field.hpp>
+#include <mpix/halo/gather.hpp>
 #include <mpix/halo/grid.hpp>
 
 namespace mpix::halo {

@@ -178,6 +178,28 @@ void exchanges() {
     exchange_refused("size of the type", MPI_ERR_TYPE,
                      "rank 0: fields[0].type is 1 (int8), and value_bytes is 8; one of them is wrong", {mistaken});
 
+    // A whole field on one rank.
+    std::vector<double> all(16);
+    const auto gather_refused = [&](const char *what, int error_class, const std::string &sentence,
+                                    const halo::field &from, void *global, int root) {
+        refused(what, error_class, "mpix::halo::gather, " + sentence, [&] { halo::gather(g, from, global, root); });
+    };
+    const halo::field plain(u.data(), radius::all(1));
+    gather_refused("root", MPI_ERR_ROOT, "rank 0: root is 2; there are 2 ranks", plain, all.data(), 2);
+    gather_refused("other root", MPI_ERR_ARG, "rank 1: root is 1 here, and 0 on rank 0; all ranks give the same", plain,
+                   all.data(), rank);
+    gather_refused("null", MPI_ERR_BUFFER, "rank 1: global is null", plain, nullptr, 1);
+    gather_refused("null field", MPI_ERR_BUFFER, "rank 0: from.data is null",
+                   {static_cast<double *>(nullptr), radius::all(1)}, all.data(), 1);
+    gather_refused("other components", MPI_ERR_ARG,
+                   "rank 1: from.layout.components is 2 here, and 1 on rank 0; all ranks give the same",
+                   {u.data(), radius::all(1), {.components = 1 + rank}}, all.data(), 0);
+    gather_refused(
+        "no memory", MPI_ERR_BUFFER,
+        "rank 0: global, as a field without gaps: data: the CPU cannot write there; fields are in host memory, "
+        "as yet",
+        plain, reinterpret_cast<void *>(std::uintptr_t{64}), 0);
+
     halo::exchange x(g, {{u.data(), radius::all(1)}, {v.data(), radius::all(1)}});
     const std::string at = "mpix::halo::exchange::";
     refused("finish", MPI_ERR_REQUEST, at + "finish: it is not active; start() first", [&] { x.finish(); });
@@ -213,6 +235,10 @@ void answers() {
            "the grid");
     expect(g.local() == box{{0, 4 * rank, 0}, {6, 4 * rank + 4, 1}}, "the box");
     expect(g.owner({3, 5, 0}) == 1 && g.box_of(1).lo[1] == 4 && g.periodic()[0], "the owner");
+    expect(g.global_index({0, 0, 0}) == g.local().lo &&
+               g.global_index({-1, 5, 0}) == halo::index3{5, 4 * rank + 5, 0} &&
+               g.global_index({13, -9, 0}) == halo::index3{1, 4 * rank - 9, 0},
+           "the global index");
     std::vector<float> u(8 * 6);
     halo::exchange x(g, {{u.data(), radius::all(1)}});
     // Rows of eight, since corners are of the neighbour too.

@@ -157,12 +157,33 @@ public:
                 b.finish();
                 a.finish();
             }
-            for (const test_field &f : fields_) wrong += check(f, epoch);
+            for (test_field &f : fields_) wrong += check(f, epoch) + check_gather(g, f, epoch);
         }
         return wrong + run_reverse(g);
     }
 
 private:
+    int check_gather(const halo::grid &g, test_field &f, std::uint64_t epoch) {
+        const std::vector<std::byte> before = f.memory;
+        const int root = pick(0, ranks_ - 1);
+        const auto components = static_cast<std::size_t>(f.layout.components);
+        const box all{{}, extent_};
+        const std::size_t cells = static_cast<std::size_t>(all.cells()), bytes = cells * components * f.value;
+        std::vector<std::byte> gathered(bytes + 32, poison), expected(bytes + 32, poison);
+        halo::gather(g, f.description(), rank_ == root ? gathered.data() : nullptr, root);
+        std::size_t number = 0;
+        for_each_cell(all, [&](const index3 &cell) {
+            for (std::size_t c = 0; rank_ == root && c < components; ++c)
+                for (std::size_t byte = 0; byte < f.value; ++byte)
+                    expected[(f.layout.interleaved ? number * components + c : c * cells + number) * f.value + byte] =
+                        value_at(f.number, cell, c * f.value + byte, epoch);
+            ++number;
+        });
+        int wrong = 0;
+        for (std::size_t i = 0; i < expected.size(); ++i) wrong += expected[i] != gathered[i];
+        return wrong + (before != f.memory);
+    }
+
     // Of the fields that have arithmetic.
     int run_reverse(const halo::grid &g) {
         const auto how = static_cast<halo::reduction>(pick(1, 3));

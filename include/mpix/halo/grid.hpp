@@ -72,6 +72,12 @@ public:
     const box &box_of(int rank) const;
     /** Who owns a cell of the domain. Errors: MPI_ERR_ARG (a cell outside of it). */
     int owner(const index3 &cell) const;
+    /**
+     * The global index of a cell that is counted from the lowest cell of this rank's box. Ghost cells may be asked for,
+     * too: along periodic axes they get the index of the cell in the domain that they are copies of; along others they
+     * may be outside of the domain.
+     */
+    index3 global_index(const index3 &local) const;
     /** The ranks that own ghost cells of this rank's box in a direction (its number) up to a depth, in ascending order;
         perhaps this rank itself. Errors: MPI_ERR_ARG (no such direction, or depth < 0). */
     std::vector<int> neighbours(int direction, int depth = 1) const;

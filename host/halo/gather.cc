@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "host/halo/gather.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "host/field/layout.h"
+#include "host/field/neighbours.h"
+#include "host/format.h"
+#include "host/halo/collective.h"
+#include "host/halo/internals.h"
+#include "host/report.h"
+
+namespace mpix::halo {
+namespace {
+
+constexpr const char *where = "mpix::halo::gather";
+
+// Ordinary messages, of this many bytes at most: a count is an int.
+constexpr std::int64_t most_at_once = std::int64_t{1} << 30;
+constexpr int tag = 0;
+
+// Calls each(address, count) for each message that these bytes are sent in.
+template <class Each>
+void in_messages(std::vector<std::byte> &bytes, Each each) {
+    const auto all = static_cast<std::int64_t>(bytes.size());
+    for (std::int64_t at = 0; at < all; at += most_at_once)
+        each(bytes.data() + at, static_cast<int>(std::min(most_at_once, all - at)));
+}
+
+status make_views(const grid_state &g, const field &from, void *global, int root, field_view &mine, field_view &whole) {
+    const domain &d = g.domain;
+    if (root < 0 || root >= g.ranks)
+        return failure(MPI_ERR_ROOT, format("root is {}; there are {} ranks", root, g.ranks));
+    if (status s = field_view::make(from, d.boxes[g.rank], d.dimensions, mine); !s.ok())
+        return s.in_context(class_of(s) == MPI_ERR_COUNT ? "from: " : "from.");
+    if (g.rank != root) return {};
+    if (global == nullptr) return failure(MPI_ERR_BUFFER, "global is null");
+    field all(global, from.value_bytes, radius{},
+              {.components = from.layout.components, .interleaved = from.layout.interleaved});
+    status s = field_view::make(all, {{}, d.extent}, d.dimensions, whole);
+    return s.in_context("global, as a field without gaps: ");
+}
+
+}  // namespace
+
+void gather_checked(const grid &g, const field &from, void *global, int root, const status &given) {
+    const grid_state &state = *internals::state_of(g);
+    const domain &d = state.domain;
+    field_view mine, whole;
+    const status bad = given.ok() ? make_views(state, from, global, root, mine, whole) : given;
+    check_collectively(state.comm, where, bad,
+                       {{"root", {root}},
+                        {"from.value_bytes", {mine.value_bytes()}},
+                        {"from.layout.components", {mine.components()}},
+                        {"from.layout.interleaved", {mine.interleaved()}}});
+    std::vector<std::byte> packed;
+    for (int owner = 0; owner < state.ranks; ++owner) {
+        const box &cells = d.boxes[owner];
+        if (cells.empty() || (state.rank != root && state.rank != owner)) continue;
+        packed.resize(static_cast<std::size_t>(cells.cells() * mine.components() * mine.value_bytes()));
+        if (state.rank == owner) gather(mine.of(cells), packed.data());
+        if (owner != root)
+            in_messages(packed, [&](std::byte *bytes, int count) {
+                if (state.rank == owner)
+                    demand(MPI_Send(bytes, count, MPI_BYTE, root, tag, state.comm), "MPI_Send");
+                else
+                    demand(MPI_Recv(bytes, count, MPI_BYTE, owner, tag, state.comm, MPI_STATUS_IGNORE), "MPI_Recv");
+            });
+        if (state.rank == root) scatter(packed.data(), whole.of(cells));
+    }
+}
+
+void gather(const grid &g, const field &from, void *global, int root) { gather_checked(g, from, global, root, {}); }
+
+}  // namespace mpix::halo

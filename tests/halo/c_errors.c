@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// <mpix/halo.h>: each wrong argument is named, on all ranks where the function is collective; and the error handler.
+#include <stdio.h>
+
+#include <mpix/halo.h>
+
+#include "tests/errors/expect.h"
+
+enum { nx = 9, ny = 7 };
+
+static MPIX_Halo_grid plane(void) {
+    const int64_t extent[] = {nx, ny};
+    MPIX_Halo_grid grid = MPIX_HALO_GRID_NULL;
+    OK(MPIX_Halo_grid_create(MPI_COMM_WORLD, 2, extent, NULL, &grid));
+    return grid;
+}
+
+#define GRID_REFUSED(error_class, words, dimensions, extent)                                                    \
+    do {                                                                                                        \
+        grid = (MPIX_Halo_grid)&options;                                                                        \
+        EXPECT(error_class, words, MPIX_Halo_grid_create(MPI_COMM_WORLD, dimensions, extent, &options, &grid)); \
+        CHECK(grid == MPIX_HALO_GRID_NULL);                                                                     \
+        options = (MPIX_Halo_grid_options){0};                                                                  \
+    } while (0)
+
+static void wrong_grids(void) {
+    const int last = world_size - 1;
+    char words[80];
+    int64_t extent[] = {16, 16, 16};
+    const double bandwidth[] = {1, 1, 1};
+    MPIX_Halo_grid_options options = {0};
+    MPIX_Halo_grid grid;
+    EXPECT(MPI_ERR_COMM, "comm is MPI_COMM_NULL", MPIX_Halo_grid_create(MPI_COMM_NULL, 2, extent, NULL, &grid));
+    EXPECT(MPI_ERR_ARG, "rank 0: grid is null", MPIX_Halo_grid_create(MPI_COMM_WORLD, 2, extent, NULL, NULL));
+    GRID_REFUSED(MPI_ERR_DIMS, "rank 0: dimensions is 4; it is 1 to 3", 4, extent);
+    GRID_REFUSED(MPI_ERR_DIMS, "rank 0: dimensions is -1;", -1, extent);
+    GRID_REFUSED(MPI_ERR_ARG, "rank 0: extent is null", 2, NULL);
+    options.shortest[0] = -2;
+    GRID_REFUSED(MPI_ERR_ARG, "rank 0: options.shortest[0] is -2; it is at least 1", 2, extent);
+    options.periodic[2] = 1;
+    GRID_REFUSED(MPI_ERR_ARG, "rank 0: options.periodic[2]: the domain has 2 axes", 2, extent);
+    options.links.entries = 3;
+    GRID_REFUSED(MPI_ERR_ARG, "rank 0: options.links.within_node is null, and has 3 entries", 2, extent);
+    options.links.within_node = bandwidth;
+    options.links.entries = 3;
+    GRID_REFUSED(MPI_ERR_ARG, "rank 0: options.links.within_node has 3 entries", 2, extent);
+    options.links.entries = -1;
+    GRID_REFUSED(MPI_ERR_ARG, "rank 0: options.links.entries is -1; it is at least 0", 2, extent);
+    // One rank alone.
+    snprintf(words, sizeof words, "rank %d: extent[1] is 0; it is at least 1", last);
+    if (world_rank == last) extent[1] = 0;
+    GRID_REFUSED(MPI_ERR_DIMS, words, 2, extent);
+    extent[1] = 16;
+    snprintf(words, sizeof words, "rank %d: extent is null", last);
+    GRID_REFUSED(MPI_ERR_ARG, words, 2, world_rank == last ? NULL : extent);
+
+    int64_t cell[] = {16, 0, 0};
+    int rank = 0, count = 0;
+    MPIX_Halo_box box;
+    EXPECT(MPI_ERR_ARG, "grid is null", MPIX_Halo_grid_free(NULL));
+    EXPECT(MPI_ERR_ARG, "grid is null", MPIX_Halo_grid_box(MPIX_HALO_GRID_NULL, 0, &box));
+    EXPECT(MPI_ERR_ARG, "grid is null", MPIX_Halo_grid_get(MPIX_HALO_GRID_NULL, &rank, NULL, NULL, NULL, NULL));
+    OK(MPIX_Halo_grid_create(MPI_COMM_WORLD, 2, extent, NULL, &grid));
+    EXPECT(MPI_ERR_RANK, "rank is -1; there are", MPIX_Halo_grid_box(grid, -1, &box));
+    EXPECT(MPI_ERR_ARG, "box is null", MPIX_Halo_grid_box(grid, 0, NULL));
+    EXPECT(MPI_ERR_ARG, "[16, 0, 0] is not in the domain", MPIX_Halo_grid_owner(grid, cell, &rank));
+    EXPECT(MPI_ERR_ARG, "cell is null", MPIX_Halo_grid_owner(grid, NULL, &rank));
+    EXPECT(MPI_ERR_ARG, "rank is null", MPIX_Halo_grid_owner(grid, cell, NULL));
+    EXPECT(MPI_ERR_ARG, "direction is 13; it is 0 to 26, and not 13",
+           MPIX_Halo_grid_neighbours(grid, MPIX_HALO_DIRECTION(0, 0, 0), 1, 1, &rank, &count));
+    EXPECT(MPI_ERR_ARG, "direction is 27;", MPIX_Halo_grid_neighbours(grid, 27, 1, 1, &rank, &count));
+    EXPECT(MPI_ERR_ARG, "direction is 4 (-z); the domain has 2 axes",
+           MPIX_Halo_grid_neighbours(grid, MPIX_HALO_DIRECTION(0, 0, -1), 1, 1, &rank, &count));
+    EXPECT(MPI_ERR_ARG, "depth is -1; it is at least 0", MPIX_Halo_grid_neighbours(grid, 14, -1, 1, &rank, &count));
+    EXPECT(MPI_ERR_COUNT, "size is -1; it is at least 0", MPIX_Halo_grid_neighbours(grid, 14, 1, -1, &rank, &count));
+    EXPECT(MPI_ERR_ARG, "ranks is null", MPIX_Halo_grid_neighbours(grid, 14, 1, 1, NULL, &count));
+    EXPECT(MPI_ERR_ARG, "count is null", MPIX_Halo_grid_neighbours(grid, 14, 1, 1, &rank, NULL));
+    OK(MPIX_Halo_grid_free(&grid));
+    EXPECT(MPI_ERR_ARG, "radius is null", MPIX_Halo_radius_all(1, NULL));
+    EXPECT(MPI_ERR_ARG, "radius is null", MPIX_Halo_radius_faces(1, NULL));
+    EXPECT(MPI_ERR_COUNT, "count is -1", MPIX_Halo_radius_of(-1, &rank, &rank));
+    EXPECT(MPI_ERR_ARG, "offsets is null", MPIX_Halo_radius_of(1, NULL, &rank));
+}
+
+#define EXCHANGE_REFUSED(error_class, words, count, fields, transfer)                             \
+    do {                                                                                          \
+        x = (MPIX_Halo_exchange)&good;                                                            \
+        EXPECT(error_class, words, MPIX_Halo_exchange_create(grid, count, fields, transfer, &x)); \
+        CHECK(x == MPIX_HALO_EXCHANGE_NULL);                                                      \
+        field = good;                                                                             \
+    } while (0)
+
+static void wrong_exchanges(void) {
+    static double values[2][(nx + 2) * (ny + 2)];
+    const int last = world_size - 1;
+    const MPI_Datatype none = MPI_DATATYPE_NULL;
+    int radius[MPIX_HALO_DIRECTIONS];
+    char words[100];
+    MPI_Datatype with_gaps;
+    MPIX_Halo_field good, field;
+    MPIX_Halo_exchange x;
+    MPIX_Halo_grid grid = plane();
+    OK(MPI_Type_create_resized(MPI_INT, 0, 12, &with_gaps));
+    OK(MPI_Type_commit(&with_gaps));
+    OK(MPIX_Halo_radius_all(1, radius));
+    EXPECT(MPI_ERR_ARG, "field is null", MPIX_Halo_field_init(values, MPI_DOUBLE, radius, NULL));
+    EXPECT(MPI_ERR_ARG, "radius is null", MPIX_Halo_field_init(values, MPI_DOUBLE, NULL, &good));
+    OK(MPIX_Halo_field_init(values[0], MPI_DOUBLE, radius, &good));
+    field = good;
+
+    EXPECT(MPI_ERR_ARG, "grid is null", MPIX_Halo_exchange_create(MPIX_HALO_GRID_NULL, 1, &good, 0, &x));
+    EXPECT(MPI_ERR_ARG, "rank 0: exchange is null", MPIX_Halo_exchange_create(grid, 1, &good, 0, NULL));
+    EXCHANGE_REFUSED(MPI_ERR_COUNT, "rank 0: count is -1; it is at least 0", -1, &good, 0);
+    EXCHANGE_REFUSED(MPI_ERR_ARG, "rank 0: fields is null", 1, NULL, 0);
+    EXCHANGE_REFUSED(MPI_ERR_ARG, "rank 0: options.transfer is 2, which is none", 1, &good, 2);
+    field.data = NULL;
+    EXCHANGE_REFUSED(MPI_ERR_BUFFER, "rank 0: fields[0].data is null", 1, &field, 0);
+    field.type = none;
+    EXCHANGE_REFUSED(MPI_ERR_TYPE, "rank 0: fields[0].type is MPI_DATATYPE_NULL", 1, &field, 0);
+    field.type = with_gaps;
+    EXCHANGE_REFUSED(MPI_ERR_TYPE, "rank 0: fields[0].type has 4 bytes, and an extent of 12", 1, &field, 0);
+    field.reach[MPIX_HALO_DIRECTION(1, 1, 0)] = -1;
+    EXCHANGE_REFUSED(MPI_ERR_ARG, "rank 0: fields[0].reach is -1 in direction +x+y; it is at least 0", 1, &field, 0);
+    field.layout.components = 0;
+    EXCHANGE_REFUSED(MPI_ERR_ARG, "rank 0: fields[0].layout.components is 0; it is at least 1", 1, &field, 0);
+    field.layout.above[1] = 0;
+    EXCHANGE_REFUSED(MPI_ERR_ARG, "rank 0: fields[0].layout.above[1] is 0; the radius needs 1", 1, &field, 0);
+    field.layout.row_bytes = 8;
+    EXCHANGE_REFUSED(MPI_ERR_ARG, "rank 0: fields[0].layout.row_bytes is 8; its cells take", 1, &field, 0);
+    field.layout.plane_bytes = -8;
+    EXCHANGE_REFUSED(MPI_ERR_ARG, "rank 0: fields[0].layout.plane_bytes is -8; it is at least 0", 1, &field, 0);
+    const MPIX_Halo_field twice[] = {good, good};
+    EXCHANGE_REFUSED(MPI_ERR_ARG, "rank 0: fields[1].data is that of fields[0], too", 2, twice, 0);
+    // One rank alone.
+    snprintf(words, sizeof words, "rank %d: fields[0].type is MPI_DATATYPE_NULL", last);
+    if (world_rank == last) field.type = none;
+    EXCHANGE_REFUSED(MPI_ERR_TYPE, words, 1, &field, 0);
+    if (world_size > 1) {
+        snprintf(words, sizeof words, "rank %d: fields[0].value_bytes is 4 here, and 8 on rank 0", last);
+        if (world_rank == last) field.type = MPI_FLOAT;
+        EXCHANGE_REFUSED(MPI_ERR_ARG, words, 1, &field, 0);
+    }
+
+    EXPECT(MPI_ERR_OP, "rank 0: op is not MPI_SUM, MPI_MIN or MPI_MAX",
+           MPIX_Halo_reverse_create(grid, 1, &good, MPI_PROD, &x));
+    CHECK(x == MPIX_HALO_EXCHANGE_NULL);
+    field.type = MPI_BYTE;
+    EXPECT(MPI_ERR_TYPE, "rank 0: fields[0].type is bytes; a reverse exchange needs an arithmetic type",
+           MPIX_Halo_reverse_create(grid, 1, &field, MPI_SUM, &x));
+    EXPECT(MPI_ERR_ARG, "grid is null", MPIX_Halo_reverse_create(MPIX_HALO_GRID_NULL, 1, &good, MPI_SUM, &x));
+
+    int flag = 0;
+    MPIX_Halo_box box;
+    EXPECT(MPI_ERR_ARG, "exchange is null", MPIX_Halo_start(MPIX_HALO_EXCHANGE_NULL));
+    EXPECT(MPI_ERR_ARG, "exchange is null", MPIX_Halo_ready(0, MPIX_HALO_EXCHANGE_NULL));
+    EXPECT(MPI_ERR_ARG, "exchange is null", MPIX_Halo_interior(MPIX_HALO_EXCHANGE_NULL, &box));
+    EXPECT(MPI_ERR_ARG, "exchange is null", MPIX_Halo_exchange_free(NULL));
+    OK(MPIX_Halo_exchange_create(grid, 1, &good, MPIX_HALO_PACKED, &x));
+    EXPECT(MPI_ERR_ARG, "flag is null", MPIX_Halo_active(x, NULL));
+    EXPECT(MPI_ERR_ARG, "box is null", MPIX_Halo_interior(x, NULL));
+    EXPECT(MPI_ERR_ARG, "boxes is null", MPIX_Halo_boundary(x, NULL, &flag));
+    EXPECT(MPI_ERR_ARG, "count is null", MPIX_Halo_boundary(x, &box, NULL));
+    EXPECT(MPI_ERR_REQUEST, "it is not active", MPIX_Halo_finish(x));
+    EXPECT(MPI_ERR_REQUEST, "it is not active", MPIX_Halo_ready(0, x));
+    OK(MPIX_Halo_begin(x));
+    EXPECT(MPI_ERR_REQUEST, "it is active", MPIX_Halo_begin(x));
+    EXPECT(MPI_ERR_REQUEST, "it is active", MPIX_Halo_start(x));
+    EXPECT(MPI_ERR_ARG, "field is 1; there are 1", MPIX_Halo_ready(1, x));
+    EXPECT(MPI_ERR_REQUEST, "field 0 is not ready", MPIX_Halo_finish(x));
+    EXPECT(MPI_ERR_REQUEST, "exchange is active", MPIX_Halo_exchange_free(&x));
+    OK(MPIX_Halo_ready(0, x));
+    EXPECT(MPI_ERR_REQUEST, "field 0 is ready already", MPIX_Halo_ready(0, x));
+    OK(MPIX_Halo_finish(x));
+    OK(MPIX_Halo_exchange_free(&x));
+    OK(MPIX_Halo_grid_free(&grid));
+    OK(MPI_Type_free(&with_gaps));
+}
+
+static void wrong_gathers(void) {
+    static short cells[(nx + 2) * (ny + 2)], all[nx * ny];
+    int radius[MPIX_HALO_DIRECTIONS];
+    MPIX_Halo_grid grid = plane();
+    MPIX_Halo_field field;
+    OK(MPIX_Halo_radius_all(1, radius));
+    OK(MPIX_Halo_field_init(cells, MPI_SHORT, radius, &field));
+    EXPECT(MPI_ERR_ROOT, "rank 0: root is -1; there are", MPIX_Halo_gather(grid, &field, all, -1));
+    EXPECT(MPI_ERR_ARG, "rank 0: from is null", MPIX_Halo_gather(grid, NULL, all, 0));
+    EXPECT(MPI_ERR_BUFFER, "rank 0: global is null", MPIX_Halo_gather(grid, &field, NULL, 0));
+    field.type = MPI_DATATYPE_NULL;
+    EXPECT(MPI_ERR_TYPE, "rank 0: from.type is MPI_DATATYPE_NULL", MPIX_Halo_gather(grid, &field, all, 0));
+    EXPECT(MPI_ERR_ARG, "grid is null", MPIX_Halo_gather(MPIX_HALO_GRID_NULL, &field, all, 0));
+    int64_t cell[3] = {0, 0, 0};
+    EXPECT(MPI_ERR_ARG, "local is null", MPIX_Halo_global_index(grid, NULL, cell));
+    EXPECT(MPI_ERR_ARG, "global is null", MPIX_Halo_global_index(grid, cell, NULL));
+    OK(MPIX_Halo_grid_free(&grid));
+}
+
+// ---- error handlers ------------------------------------------------------------------------------------
+
+static int handled;
+
+static void count_error(MPI_Comm *comm, int *code, ...) {
+    int size = 0;
+    MPI_Comm_size(*comm, &size);
+    handled += *code == MPI_ERR_REQUEST || *code == MPI_ERR_RANK;
+}
+
+// Of the communicator, also when that has been freed.
+static void handlers(void) {
+    const int64_t extent[] = {4 * world_size};
+    MPI_Comm comm;
+    MPI_Errhandler counts;
+    MPIX_Halo_grid grid;
+    MPIX_Halo_exchange x;
+    MPIX_Halo_box box;
+    OK(MPI_Comm_dup(MPI_COMM_WORLD, &comm));
+    OK(MPI_Comm_create_errhandler(count_error, &counts));
+    OK(MPI_Comm_set_errhandler(comm, counts));
+    OK(MPIX_Halo_grid_create(comm, 1, extent, NULL, &grid));
+    OK(MPI_Errhandler_free(&counts));
+    OK(MPI_Comm_free(&comm));
+    OK(MPIX_Halo_exchange_create(grid, 0, NULL, MPIX_HALO_PACKED, &x));
+    EXPECT(MPI_ERR_RANK, "rank is", MPIX_Halo_grid_box(grid, world_size, &box));
+    OK(MPIX_Halo_grid_free(&grid));
+    EXPECT(MPI_ERR_REQUEST, "it is not active", MPIX_Halo_finish(x));
+    OK(MPIX_Halo_exchange_free(&x));
+    CHECK(handled == 2);
+}
+
+int main(int argc, char **argv) {
+    static const struct test_case cases[] = {
+        {"wrong grids", 1, wrong_grids},
+        {"wrong exchanges", 1, wrong_exchanges},
+        {"wrong gathers", 1, wrong_gathers},
+        {"the communicator's error handler", 1, handlers},
+    };
+    return RUN_CASES(argc, argv, MPI_THREAD_SINGLE, cases);
+}
