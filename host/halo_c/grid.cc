@@ -154,6 +154,27 @@ MPIX_SYMBOL int MPIX_Halo_global_index(MPIX_Halo_grid grid, const int64_t local[
 }
 MPIX_BOUNDARY("MPIX_Halo_global_index", of_comm(errors_of(grid)))
 
+MPIX_SYMBOL int MPIX_Halo_deep_radius(MPIX_Halo_grid grid, const int stencil[MPIX_HALO_DIRECTIONS], int every,
+                                      int radius[MPIX_HALO_DIRECTIONS]) try {
+    return answer("MPIX_Halo_deep_radius", errors_of(grid), [&] {
+        const halo::grid &g = demand_handle(grid, "grid").grid;
+        demand_argument(stencil, "stencil");
+        store(deep_halo(g, radius_of(stencil), every).reach(), radius);
+    });
+}
+MPIX_BOUNDARY("MPIX_Halo_deep_radius", of_comm(errors_of(grid)))
+
+MPIX_SYMBOL int MPIX_Halo_deep_valid(MPIX_Halo_grid grid, const int stencil[MPIX_HALO_DIRECTIONS], int every, int steps,
+                                     MPIX_Halo_box *box) try {
+    return answer("MPIX_Halo_deep_valid", errors_of(grid), [&] {
+        const halo::grid &g = demand_handle(grid, "grid").grid;
+        demand_argument(stencil, "stencil");
+        demand_argument(box, "box");
+        *box = to_c(deep_halo(g, radius_of(stencil), every).valid(steps));
+    });
+}
+MPIX_BOUNDARY("MPIX_Halo_deep_valid", of_comm(errors_of(grid)))
+
 MPIX_SYMBOL int MPIX_Halo_grid_neighbours(MPIX_Halo_grid grid, int direction, int depth, int size, int ranks[],
                                           int *count) try {
     return answer("MPIX_Halo_grid_neighbours", errors_of(grid), [&] {

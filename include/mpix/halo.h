@@ -126,6 +126,18 @@ int MPIX_Halo_global_index(MPIX_Halo_grid grid, const int64_t local[3], int64_t 
  */
 int MPIX_Halo_grid_neighbours(MPIX_Halo_grid grid, int direction, int depth, int size, int ranks[], int *count);
 
+/* ---- several steps for each exchange ------------------------------------------------------------
+ *
+ * As mpix::halo::deep_halo. `stencil`: what one step reads; `every`: steps for each exchange. */
+
+/** The radius that the fields need. Errors: MPI_ERR_ARG (every < 1, a radius below 0 or too large, a null pointer). */
+int MPIX_Halo_deep_radius(MPIX_Halo_grid grid, const int stencil[MPIX_HALO_DIRECTIONS], int every,
+                          int radius[MPIX_HALO_DIRECTIONS]);
+/** The cells whose values are right so many steps after an exchange; what step `steps` is to compute. Errors: as above,
+    and MPI_ERR_ARG (steps not from 0 to every). */
+int MPIX_Halo_deep_valid(MPIX_Halo_grid grid, const int stencil[MPIX_HALO_DIRECTIONS], int every, int steps,
+                         MPIX_Halo_box *box);
+
 /* ---- fields ----------------------------------------------------------------------------------- */
 
 /** How a field lies in memory, as mpix::halo::field_layout. */

@@ -33,6 +33,7 @@
 #include <vector>
 
 #include <mpix/halo/box.hpp>
+#include <mpix/halo/deep.hpp>
 #include <mpix/halo/field.hpp>
 #include <mpix/halo/gather.hpp>
 #include <mpix/halo/grid.hpp>

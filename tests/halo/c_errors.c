@@ -58,6 +58,7 @@ static void wrong_grids(void) {
     int64_t cell[] = {16, 0, 0};
     int rank = 0, count = 0;
     MPIX_Halo_box box;
+    int radius[MPIX_HALO_DIRECTIONS], deep[MPIX_HALO_DIRECTIONS];
     EXPECT(MPI_ERR_ARG, "grid is null", MPIX_Halo_grid_free(NULL));
     EXPECT(MPI_ERR_ARG, "grid is null", MPIX_Halo_grid_box(MPIX_HALO_GRID_NULL, 0, &box));
     EXPECT(MPI_ERR_ARG, "grid is null", MPIX_Halo_grid_get(MPIX_HALO_GRID_NULL, &rank, NULL, NULL, NULL, NULL));
@@ -76,6 +77,12 @@ static void wrong_grids(void) {
     EXPECT(MPI_ERR_COUNT, "size is -1; it is at least 0", MPIX_Halo_grid_neighbours(grid, 14, 1, -1, &rank, &count));
     EXPECT(MPI_ERR_ARG, "ranks is null", MPIX_Halo_grid_neighbours(grid, 14, 1, 1, NULL, &count));
     EXPECT(MPI_ERR_ARG, "count is null", MPIX_Halo_grid_neighbours(grid, 14, 1, 1, &rank, NULL));
+    OK(MPIX_Halo_radius_all(1, radius));
+    EXPECT(MPI_ERR_ARG, "every is 0; it is at least 1", MPIX_Halo_deep_radius(grid, radius, 0, deep));
+    EXPECT(MPI_ERR_ARG, "stencil is null", MPIX_Halo_deep_radius(grid, NULL, 2, deep));
+    EXPECT(MPI_ERR_ARG, "radius is null", MPIX_Halo_deep_radius(grid, radius, 2, NULL));
+    EXPECT(MPI_ERR_ARG, "steps is 3; it is 0 to 2", MPIX_Halo_deep_valid(grid, radius, 2, 3, &box));
+    EXPECT(MPI_ERR_ARG, "box is null", MPIX_Halo_deep_valid(grid, radius, 2, 1, NULL));
     OK(MPIX_Halo_grid_free(&grid));
     EXPECT(MPI_ERR_ARG, "radius is null", MPIX_Halo_radius_all(1, NULL));
     EXPECT(MPI_ERR_ARG, "radius is null", MPIX_Halo_radius_faces(1, NULL));

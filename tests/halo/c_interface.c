@@ -254,10 +254,16 @@ static void queries(void) {
     CHECK(count == (world_size > 1 ? 2 : 1) && neighbours[1] == -7);
 
     int radius[MPIX_HALO_DIRECTIONS];
-    const int reads[] = {1, 1, 0, -2, 0, 0};
+    const int reads[] = {1, 1, 0, -2, 0, 0};  // in one dimension: (1) and (-2)
     OK(MPIX_Halo_radius_of(2, reads, radius));
     CHECK(radius[MPIX_HALO_DIRECTION(1, 1, 0)] == 1 && radius[MPIX_HALO_DIRECTION(-1, 0, 0)] == 2);
     CHECK(radius[MPIX_HALO_DIRECTION(0, -1, 0)] == 0);
+
+    int deep[MPIX_HALO_DIRECTIONS];
+    OK(MPIX_Halo_deep_radius(grid, radius, 3, deep));
+    CHECK(deep[MPIX_HALO_DIRECTION(1, 0, 0)] == 3 && deep[MPIX_HALO_DIRECTION(-1, 0, 0)] == 6);
+    OK(MPIX_Halo_deep_valid(grid, radius, 3, 1, &box));
+    CHECK(box.lo[0] == 8 * world_rank - 4 && box.hi[0] == 8 * world_rank + 10 && box.lo[1] == 0 && box.hi[2] == 1);
 
     double values[8 + 3];
     MPIX_Halo_field field;

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <algorithm>
+#include <climits>
+
+#include <mpix/halo.hpp>
+
+#include "host/field/neighbours.h"
+#include "host/format.h"
+
+namespace mpix::halo {
+
+deep_halo::deep_halo(const grid &g, const radius &stencil, int every)
+    : every_(every), depth_(ghost_depth(stencil, g.dimensions())), local_(g.local()) {
+    constexpr const char *where = "mpix::halo::deep_halo";
+    if (every < 1) throw error(MPI_ERR_ARG, format("{}: every is {}; it is at least 1", where, every));
+    for (int number = 0; number < directions; ++number) {
+        if (number == no_direction) continue;
+        if (stencil.cells[number] < 0 || stencil.cells[number] > INT_MAX / every)
+            throw error(MPI_ERR_ARG,
+                        format("{}: stencil is {} in direction {}; it is at least 0, and every times that is "
+                               "at most 2^31 - 1",
+                               where, stencil.cells[number], direction_name(number)));
+    }
+    // Steps compute boxes, so ghost cells lie in boxes, too: where two sides are read, so is the edge between them.
+    for (int number = 0; number < directions; ++number) {
+        const std::array<int, 3> step = direction(number);
+        std::int64_t least = INT_MAX, most = 0;
+        for (int a = 0; a < 3; ++a)
+            if (step[a] != 0) {
+                least = std::min(least, depth_[step[a] > 0][a]);
+                most = std::max(most, depth_[step[a] > 0][a]);
+            }
+        if (number != no_direction && least > 0) reach_.cells[number] = static_cast<int>(every * most);
+    }
+    // Along periodic axes the domain has no end.
+    for (int a = 0; a < 3; ++a) {
+        limits_.lo[a] = g.periodic()[a] ? INT64_MIN : 0;
+        limits_.hi[a] = g.periodic()[a] ? INT64_MAX : g.extent()[a];
+    }
+}
+
+box deep_halo::valid(int steps) const {
+    if (steps < 0 || steps > every_)
+        throw error(MPI_ERR_ARG, format("mpix::halo::deep_halo::valid: steps is {}; it is 0 to {}", steps, every_));
+    box all = local_;
+    for (int a = 0; a < 3; ++a) {
+        all.lo[a] -= (every_ - steps) * depth_[0][a];
+        all.hi[a] += (every_ - steps) * depth_[1][a];
+    }
+    return local_.empty() ? local_ : intersection(all, limits_);
+}
+
+}  // namespace mpix::halo
