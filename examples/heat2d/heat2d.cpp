@@ -23,15 +23,14 @@ int run() {
     const int nx = 240, ny = 180, steps = 200;
     const double a = 2 * std::numbers::pi / nx, b = 2 * std::numbers::pi / ny, k = 0.2;
     const halo::grid g(MPI_COMM_WORLD, {nx, ny}, {.periodic = {true, true, false}});
-    // Two arrays, written in turn, and an exchange for each.
+    // Two arrays, written in turn.
     const halo::radius faces = halo::radius::faces(1);
     halo::array<double> u[2] = {{g, faces}, {g, faces}};
-    halo::exchange exchange[2] = {{g, {u[0]}}, {g, {u[1]}}};
+    halo::exchange h(g, {halo::double_buffered(u[0], u[1])});
     for_each_cell(g.local(), [&](auto x, auto y) { u[0](x, y) = std::sin(a * x) * std::sin(b * y); });
 
     for (int step = 0; step < steps; ++step) {
         halo::array<double> &now = u[step % 2], &next = u[1 - step % 2];
-        halo::exchange &h = exchange[step % 2];
         const auto cell = [&](auto x, auto y) {
             next(x, y) =
                 now(x, y) + k * (now(x - 1, y) + now(x + 1, y) + now(x, y - 1) + now(x, y + 1) - 4 * now(x, y));
@@ -40,6 +39,7 @@ int run() {
         for_each_cell(h.interior(), cell);
         h.finish();
         for (const halo::box &side : h.boundary()) for_each_cell(side, cell);
+        h.swap(0);
     }
 
     // Each step multiplies this wave by the same number.

@@ -140,6 +140,11 @@ status field_view::make(const field &f, const box &local, int dimensions, field_
     if (made.data_ == nullptr) return failure(MPI_ERR_BUFFER, "data is null");
     if (!can_write(made.data_))
         return failure(MPI_ERR_BUFFER, "data: the CPU cannot write there; fields are in host memory, as yet");
+    made.other_ = static_cast<std::byte *>(f.other);
+    if (made.other_ == nullptr) return {};
+    if (made.other_ == made.data_) return failure(MPI_ERR_ARG, "other is data; it is a second allocation");
+    if (!can_write(made.other_))
+        return failure(MPI_ERR_BUFFER, "other: the CPU cannot write there; fields are in host memory, as yet");
     return {};
 }
 
@@ -147,8 +152,10 @@ runs field_view::of(const box &part) const {
     const std::int64_t cell = interleaved_ ? value_ * components_ : value_;
     const index3 size = part.size();
     runs r;
-    r.first = data_ + (part.lo[0] - origin_[0]) * cell + (part.lo[1] - origin_[1]) * row_ +
-              (part.lo[2] - origin_[2]) * plane_;
+    const std::int64_t at =
+        (part.lo[0] - origin_[0]) * cell + (part.lo[1] - origin_[1]) * row_ + (part.lo[2] - origin_[2]) * plane_;
+    r.first = data_ + at;
+    if (other_ != nullptr) r.other = other_ + at;
     r.bytes = size[0] * cell;
     r.count = {size[1], size[2], interleaved_ ? 1 : components_};
     r.stride = {row_, plane_, component_};

@@ -18,7 +18,8 @@ namespace mpix::halo {
 // Pieces of memory of equal length at regular distances: [2] is the outermost loop.
 struct runs {
     std::byte *first = nullptr;
-    std::int64_t bytes = 0;  // of each
+    std::byte *other = nullptr;  // the same in the field's second allocation, if it has one
+    std::int64_t bytes = 0;      // of each
     std::array<std::int64_t, 3> count{1, 1, 1}, stride{};
 
     std::int64_t total() const { return bytes * count[0] * count[1] * count[2]; }
@@ -44,9 +45,10 @@ public:
     value_type type() const { return type_; }
     std::int64_t components() const { return components_; }
     bool interleaved() const { return interleaved_; }
+    bool is_double() const { return other_ != nullptr; }
 
 private:
-    std::byte *data_ = nullptr;
+    std::byte *data_ = nullptr, *other_ = nullptr;
     index3 origin_{};  // the first cell
     std::int64_t value_ = 1, components_ = 1;
     value_type type_ = value_type::bytes;

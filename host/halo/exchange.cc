@@ -69,6 +69,13 @@ error wrong_state(const char *function, const std::string &what) {
     return {MPI_ERR_REQUEST, format("{}::{}: {}", where, function, what)};
 }
 
+// Its number, if there is such a field.
+std::size_t demand_field(const exchange_state &x, const char *function, int field) {
+    if (field < 0 || field >= static_cast<int>(x.fields.size()))
+        throw error(MPI_ERR_ARG, format("{}::{}: field is {}; there are {}", where, function, field, x.fields.size()));
+    return static_cast<std::size_t>(field);
+}
+
 // begin(), as `function` calls it.
 void begin_for(exchange_state &x, const char *function) {
     {
@@ -116,8 +123,7 @@ void exchange::ready(int field) {
     {
         const std::lock_guard lock(x.mutex);
         if (!x.active) throw wrong_state("ready", "it is not active; begin() first");
-        if (field < 0 || field >= static_cast<int>(x.ready.size()))
-            throw error(MPI_ERR_ARG, format("{}::ready: field is {}; there are {}", where, field, x.ready.size()));
+        demand_field(x, "ready", field);
         if (x.ready[field]) throw wrong_state("ready", format("field {} is ready already", field));
         x.ready[field] = true;
     }
@@ -164,6 +170,24 @@ void exchange::finish() {
     const std::lock_guard lock(x.mutex);
     x.active = false;
 }
+
+void exchange::swap(int field) {
+    exchange_state &x = *state_;
+    const auto which = demand_field(x, "swap", field);
+    if (x.data[which][1] == nullptr && !x.grid->domain.boxes[x.grid->rank].empty())
+        throw error(MPI_ERR_ARG, format("{}::swap: field {} has no second allocation; give its `other`", where, field));
+    const std::lock_guard lock(x.mutex);
+    if (x.active) throw wrong_state("swap", "it is active; finish() it first");
+    std::swap(x.data[which][0], x.data[which][1]);
+    for (std::vector<message> *const messages : {&x.receives, &x.sends})
+        for (message &m : *messages) m.swap(field);
+    for (own_copy &c : x.own[which]) {
+        std::swap(c.from.first, c.from.other);
+        std::swap(c.to.first, c.to.other);
+    }
+}
+
+void *exchange::data(int field) const { return state_->data[demand_field(*state_, "data", field)][0]; }
 
 const box &exchange::interior() const { return state_->interior; }
 const std::vector<box> &exchange::boundary() const { return state_->boundary; }

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 #include <string>
 #include <utility>
 
@@ -35,11 +36,19 @@ status make_fields(exchange_state &x, const std::vector<field> &fields) {
                            format("fields[{}].type is bytes; a reverse exchange needs an arithmetic type", f));
     }
     if (d.boxes[x.grid->rank].empty()) return {};
-    for (std::size_t f = 0; f < fields.size(); ++f)
-        for (std::size_t other = 0; other < f; ++other)
-            if (fields[f].data == fields[other].data)
-                return failure(MPI_ERR_ARG,
-                               format("fields[{}].data is that of fields[{}], too; fields do not overlap", f, other));
+    std::map<const void *, std::string> seen;
+    for (std::size_t f = 0; f < fields.size(); ++f) {
+        if (x.fields[f].is_double() && x.how != transfer::packed)
+            return failure(MPI_ERR_ARG,
+                           format("fields[{}].other: a field of two allocations needs transfer::packed", f));
+        for (const void *const data : {fields[f].data, fields[f].other}) {
+            if (data == nullptr) continue;
+            const std::string name = format("fields[{}].{}", f, data == fields[f].data ? "data" : "other");
+            const auto &[known, is_new] = seen.emplace(data, name);
+            if (!is_new)
+                return failure(MPI_ERR_ARG, format("{} is {}, too; fields do not overlap", name, known->second));
+        }
+    }
     return {};
 }
 
@@ -146,6 +155,7 @@ std::unique_ptr<exchange_state> make_exchange_state(std::shared_ptr<const grid_s
     const status made_fields = given.ok() ? make_fields(x, fields) : given;
     check_collectively(comm, where, made_fields, arguments(x));
     x.ready.resize(fields.size());
+    for (const field &f : fields) x.data.push_back({f.data, f.other});
     find_interior(x);
     make_own_copies(x);
     status s;

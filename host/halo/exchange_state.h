@@ -6,6 +6,7 @@
 
 #include <mpi.h>
 
+#include <array>
 #include <cstddef>
 #include <memory>
 #include <mutex>
@@ -38,6 +39,7 @@ struct exchange_state {
     reduction reduce = reduction::none;
     std::vector<combine_function> combine;  // of each field, in a reverse exchange
     std::vector<field_view> fields;
+    std::vector<std::array<void *, 2>> data;   // of each field, the present allocation and the other one
     std::vector<message> receives, sends;      // receives by rank
     std::vector<MPI_Request> requests;         // of the receives, then of the sends
     std::vector<std::vector<own_copy>> own;    // of each field

@@ -134,6 +134,10 @@ void message::unpack() const {
     }
 }
 
+void message::swap(int field) {
+    for (runs &r : parts_[field]) std::swap(r.first, r.other);
+}
+
 void message::combine(const std::vector<combine_function> &how) const {
     for (std::size_t f = 0; f < parts_.size(); ++f) {
         const std::byte *from = packed_.get() + cut_.offset(static_cast<int>(f));

@@ -37,6 +37,9 @@ public:
     void unpack() const;
     void combine(const std::vector<combine_function> &how) const;
 
+    // Of fields with two allocations: go on with the other one.
+    void swap(int field);
+
 private:
     int peer_;
     std::vector<std::vector<runs>> parts_;

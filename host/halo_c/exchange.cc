@@ -26,6 +26,7 @@ namespace {
 
 status convert(const MPIX_Halo_field &f, field &made) {
     made.data = f.data;
+    made.other = f.other;
     if (status s = halo::convert(f.type, made.value_bytes, made.type); !s.ok()) return s;
     std::copy_n(f.reach, directions, made.reach.cells.begin());
     const MPIX_Halo_layout &l = f.layout;
@@ -161,6 +162,12 @@ MPIX_SYMBOL int MPIX_Halo_active(MPIX_Halo_exchange exchange, int *flag) try {
     });
 }
 MPIX_BOUNDARY("MPIX_Halo_active", of_comm(errors_of(exchange)))
+
+MPIX_SYMBOL int MPIX_Halo_swap(int field, MPIX_Halo_exchange exchange) try {
+    MPIX_CHECK_THREAD("MPIX_Halo_swap", of_comm(errors_of(exchange)));
+    return answer("MPIX_Halo_swap", errors_of(exchange), [&] { of(exchange).swap(field); });
+}
+MPIX_BOUNDARY("MPIX_Halo_swap", of_comm(errors_of(exchange)))
 
 MPIX_SYMBOL int MPIX_Halo_interior(MPIX_Halo_exchange exchange, MPIX_Halo_box *box) try {
     return answer("MPIX_Halo_interior", errors_of(exchange), [&] {

@@ -153,10 +153,11 @@ typedef struct MPIX_Halo_field {
     MPI_Datatype type; /* of a value: any without gaps. It may be freed once the exchange is made */
     int reach[MPIX_HALO_DIRECTIONS];
     MPIX_Halo_layout layout;
+    void *other; /* a second allocation of the same layout, or null; for MPIX_Halo_swap */
 } MPIX_Halo_field;
 
-/** Fill a description: one component, as many ghost cells as the radius needs, and no gaps. The caller may change its
-    layout then. Errors: MPI_ERR_ARG (a null pointer, other than `data`). */
+/** Fill a description: one component, as many ghost cells as the radius needs, no gaps, and no second allocation. The
+    caller may change it then. Errors: MPI_ERR_ARG (a null pointer, other than `data`). */
 int MPIX_Halo_field_init(void *data, MPI_Datatype type, const int radius[MPIX_HALO_DIRECTIONS], MPIX_Halo_field *field);
 
 /** Copy the cells of all boxes into one array without gaps on rank `root`, as mpix::halo::gather. Collective. `global` is
@@ -209,6 +210,10 @@ int MPIX_Halo_begin(MPIX_Halo_exchange exchange);
 int MPIX_Halo_ready(int field, MPIX_Halo_exchange exchange);
 /** Whether it has begun, and is not finished. */
 int MPIX_Halo_active(MPIX_Halo_exchange exchange, int *flag);
+
+/** Go on with the other allocation of a field, as swap() of mpix::halo::exchange. Local. Errors: MPI_ERR_ARG (no such
+    field, or one without a second allocation), MPI_ERR_REQUEST (the exchange is active). */
+int MPIX_Halo_swap(int field, MPIX_Halo_exchange exchange);
 
 /** The cells of the caller's box whose stencils read no ghost cell that the exchange fills; and the others, as `count`
     boxes, of which there are at most six. */

@@ -119,6 +119,16 @@ public:
     void finish();
     bool active() const;
 
+    /**
+     * Go on with the field's other allocation, and with the present one after the next swap; for programs that write two
+     * arrays in turn. Local, and makes no new requests. Needs transfer::packed.
+     *
+     * Errors: MPI_ERR_ARG (no such field, or one without a second allocation), MPI_ERR_REQUEST (the exchange is active).
+     */
+    void swap(int field);
+    /** The allocation that the exchange uses at present. Errors: MPI_ERR_ARG (no such field). */
+    void *data(int field) const;
+
     /** The cells of this rank's box whose stencils read none of the ghost cells that this exchange fills; and the
         others, as up to six boxes that do not overlap. Of a reverse exchange: the cells to which no ghost cells go. */
     const box &interior() const;

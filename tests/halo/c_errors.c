@@ -138,7 +138,7 @@ static void wrong_exchanges(void) {
     field.layout.plane_bytes = -8;
     EXCHANGE_REFUSED(MPI_ERR_ARG, "rank 0: fields[0].layout.plane_bytes is -8; it is at least 0", 1, &field, 0);
     const MPIX_Halo_field twice[] = {good, good};
-    EXCHANGE_REFUSED(MPI_ERR_ARG, "rank 0: fields[1].data is that of fields[0], too", 2, twice, 0);
+    EXCHANGE_REFUSED(MPI_ERR_ARG, "rank 0: fields[1].data is fields[0].data, too", 2, twice, 0);
     // One rank alone.
     snprintf(words, sizeof words, "rank %d: fields[0].type is MPI_DATATYPE_NULL", last);
     if (world_rank == last) field.type = none;
@@ -170,6 +170,9 @@ static void wrong_exchanges(void) {
     EXPECT(MPI_ERR_ARG, "count is null", MPIX_Halo_boundary(x, &box, NULL));
     EXPECT(MPI_ERR_REQUEST, "it is not active", MPIX_Halo_finish(x));
     EXPECT(MPI_ERR_REQUEST, "it is not active", MPIX_Halo_ready(0, x));
+    EXPECT(MPI_ERR_ARG, "field 0 has no second allocation", MPIX_Halo_swap(0, x));
+    EXPECT(MPI_ERR_ARG, "field is 1; there are 1", MPIX_Halo_swap(1, x));
+    EXPECT(MPI_ERR_ARG, "exchange is null", MPIX_Halo_swap(0, MPIX_HALO_EXCHANGE_NULL));
     OK(MPIX_Halo_begin(x));
     EXPECT(MPI_ERR_REQUEST, "it is active", MPIX_Halo_begin(x));
     EXPECT(MPI_ERR_REQUEST, "it is active", MPIX_Halo_start(x));

@@ -180,6 +180,36 @@ static void reverse_exchanges(void) {
     OK(MPIX_Halo_grid_free(&grid));
 }
 
+// Two arrays in turn.
+static void swaps(void) {
+    enum { cells = 4, all = cells + 2 };
+    const int64_t extent[] = {cells * world_size};
+    MPIX_Halo_grid grid = make_grid(1, extent, 1);
+    int radius[MPIX_HALO_DIRECTIONS], u[2][all], expected[2][all];
+    MPIX_Halo_field field;
+    MPIX_Halo_exchange x;
+    OK(MPIX_Halo_radius_all(1, radius));
+    OK(MPIX_Halo_field_init(u[0], MPI_INT, radius, &field));
+    CHECK(field.other == NULL);
+    field.other = u[1];
+    OK(MPIX_Halo_exchange_create(grid, 1, &field, MPIX_HALO_PACKED, &x));
+    for (int epoch = 0; epoch < 5; ++epoch) {
+        memset(u, poison, sizeof u);
+        memset(expected, poison, sizeof expected);
+        for (int i = 0; i < all; ++i) {
+            const int cell = (cells * world_rank + i - 1 + cells * world_size) % (cells * world_size);
+            expected[epoch % 2][i] = 100 * epoch + cell;
+            if (i > 0 && i <= cells) u[epoch % 2][i] = 100 * epoch + cell;
+        }
+        OK(MPIX_Halo_start(x));
+        OK(MPIX_Halo_finish(x));
+        CHECK(memcmp(u, expected, sizeof u) == 0);
+        OK(MPIX_Halo_swap(0, x));
+    }
+    OK(MPIX_Halo_exchange_free(&x));
+    OK(MPIX_Halo_grid_free(&grid));
+}
+
 // Interleaved pairs, gathered on the last rank, while an exchange of the same grid is active.
 static void gathers(void) {
     static short cells[(nx + 2) * (ny + 2)][2];
@@ -290,9 +320,8 @@ static void queries(void) {
 
 int main(int argc, char **argv) {
     static const struct test_case cases[] = {
-        {"exchanges", 1, exchanges},
-        {"reverse exchanges", 1, reverse_exchanges},
-        {"gathers", 1, gathers},
+        {"exchanges", 1, exchanges}, {"reverse exchanges", 1, reverse_exchanges},
+        {"swaps", 1, swaps},         {"gathers", 1, gathers},
         {"queries", 1, queries},
     };
     return RUN_CASES(argc, argv, MPI_THREAD_SINGLE, cases);

@@ -135,7 +135,7 @@ void exchanges() {
                      "rank 1: the number of fields is 2 here, and 1 on rank 0; all ranks give the same",
                      rank == 0 ? std::vector<halo::field>{{u.data(), radius::all(1)}}
                                : std::vector<halo::field>{{u.data(), radius::all(1)}, {v.data(), radius::all(1)}});
-    exchange_refused("twice", MPI_ERR_ARG, "rank 0: fields[1].data is that of fields[0], too; fields do not overlap",
+    exchange_refused("twice", MPI_ERR_ARG, "rank 0: fields[1].data is fields[0].data, too; fields do not overlap",
                      {{u.data(), radius::all(1)}, {u.data(), radius::faces(1)}});
     exchange_refused("long", MPI_ERR_COUNT, "rank 0: fields[0]: more than 2^60 bytes, ghost cells included",
                      {{u.data(), radius::faces(std::numeric_limits<int>::max())}});
@@ -216,6 +216,34 @@ void exchanges() {
     x.start();
     refused("start", MPI_ERR_REQUEST, at + "start: it is active; finish() it first", [&] { x.start(); });
     x.finish();
+    // Fields of two allocations.
+    refused("swap", MPI_ERR_ARG, at + "swap: field 1 has no second allocation; give its `other`", [&] { x.swap(1); });
+    refused("swap", MPI_ERR_ARG, at + "swap: field is 2; there are 2", [&] { x.swap(2); });
+    refused("data", MPI_ERR_ARG, at + "data: field is -1; there are 2", [&] { static_cast<void>(x.data(-1)); });
+    const halo::field both = halo::double_buffered(plain, {v.data(), radius::all(1)});
+    refused("differ", MPI_ERR_ARG,
+            "mpix::halo::double_buffered: now and other differ in the size or type of values, radius, or layout", [&] {
+                static_cast<void>(halo::double_buffered(plain, {v.data(), radius::all(2)}));
+            });
+    exchange_refused("one address twice", MPI_ERR_ARG, "rank 0: fields[0].other is data; it is a second allocation",
+                     {halo::double_buffered(plain, plain)});
+    exchange_refused("swap of datatypes", MPI_ERR_ARG,
+                     "rank 0: fields[0].other: a field of two allocations needs transfer::packed", {both},
+                     {halo::transfer::datatype});
+    exchange_refused("other twice", MPI_ERR_ARG,
+                     "rank 0: fields[1].data is fields[0].other, too; fields do not overlap",
+                     {both, {v.data(), radius::all(1)}});
+    halo::exchange alternating(g, {both});
+    alternating.start();
+    refused("active", MPI_ERR_REQUEST, at + "swap: it is active; finish() it first", [&] { alternating.swap(0); });
+    alternating.finish();
+    for (const std::vector<double> *const present : {&u, &v, &u}) {
+        if (alternating.data(0) != present->data()) {
+            std::printf("rank %d: data() after a swap\n", rank);
+            ++failures;
+        }
+        alternating.swap(0);
+    }
     refused("owner", MPI_ERR_ARG, "mpix::halo::grid::owner: [4, 0, 0] is not in the domain", [&] {
         static_cast<void>(g.owner({4, 0, 0}));
     });

@@ -81,7 +81,7 @@ struct test_field {
     halo::field_layout layout;
     index3 below{}, above{};
     std::size_t row = 0, plane = 0, component = 0, cell = 0;
-    std::vector<std::byte> memory;
+    std::vector<std::byte> memory, second;  // second: of a field with two allocations
     box local;
 
     index3 size() const { return local.size(); }
@@ -95,6 +95,7 @@ struct test_field {
     halo::field description() {
         halo::field f{memory.data(), value, reach, layout};
         f.type = type;
+        if (!second.empty()) f.other = second.data();
         return f;
     }
 };
@@ -141,12 +142,19 @@ public:
         for (const std::vector<int> &set : sets) {
             std::vector<halo::field> described;
             for (const int f : set) described.push_back(fields_[static_cast<std::size_t>(f)].description());
-            exchanges.emplace_back(g, described, halo::exchange_options{static_cast<halo::transfer>(pick(0, 1))});
+            auto transfer = static_cast<halo::transfer>(pick(0, 1));
+            for (const halo::field &f : described)
+                if (f.other != nullptr) transfer = halo::transfer::packed;
+            exchanges.emplace_back(g, described, halo::exchange_options{transfer});
         }
-        if (pick(0, 3) == 0) exchanges.erase(exchanges.begin());  // freed without a start
+        if (pick(0, 3) == 0) {  // freed without a start
+            exchanges.erase(exchanges.begin());
+            sets.erase(sets.begin());
+        }
         const bool first_is_all = exchanges.size() == 3;
         int wrong = 0;
         for (std::uint64_t epoch = 1; epoch <= 3; ++epoch) {
+            swap(exchanges, sets);
             fill(epoch);
             if (first_is_all && pick(0, 1)) {
                 exchange(exchanges[0], sets[0].size());
@@ -163,6 +171,18 @@ public:
     }
 
 private:
+    // Some fields' allocations, for all exchanges.
+    void swap(std::vector<halo::exchange> &exchanges, const std::vector<std::vector<int>> &sets) {
+        for (int f = 0; f < static_cast<int>(fields_.size()); ++f) {
+            test_field &field = fields_[static_cast<std::size_t>(f)];
+            if (field.second.empty() || pick_own(0, 1)) continue;
+            std::swap(field.memory, field.second);
+            for (std::size_t x = 0; x < exchanges.size(); ++x)
+                for (std::size_t i = 0; i < sets[x].size(); ++i)
+                    if (sets[x][i] == f) exchanges[x].swap(static_cast<int>(i));
+        }
+    }
+
     int check_gather(const halo::grid &g, test_field &f, std::uint64_t epoch) {
         const std::vector<std::byte> before = f.memory;
         const int root = pick(0, ranks_ - 1);
@@ -347,6 +367,7 @@ private:
         if (pick_own(0, 1) && f.component > 0 && !f.layout.interleaved)
             f.layout.component_bytes = f.component += static_cast<std::size_t>(pick_own(1, 20));
         f.memory.resize(f.component * static_cast<std::size_t>(f.layout.interleaved ? 1 : f.layout.components) + 1);
+        if (pick(0, 2) == 0) f.second.resize(f.memory.size());
     }
 
     template <class Each>
@@ -367,6 +388,7 @@ private:
     void fill(std::uint64_t epoch) {
         for (test_field &f : fields_) {
             std::fill(f.memory.begin(), f.memory.end(), poison);
+            std::fill(f.second.begin(), f.second.end(), poison);
             for_each_cell(f.local, [&](const index3 &cell) { put(f, f.memory, cell, cell, epoch); });
         }
     }
@@ -417,6 +439,7 @@ private:
             });
         int wrong = 0;
         for (std::size_t i = 0; i < expected.size(); ++i) wrong += expected[i] != f.memory[i];
+        for (const std::byte b : f.second) wrong += b != poison;
         return wrong;
     }
 

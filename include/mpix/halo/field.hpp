@@ -58,6 +58,8 @@ struct field_layout {
     /** Bytes from a row (along x) to the next, from a plane to the next, and from a component's array to the next (0 if
         they are interleaved). 0: without a gap. */
     std::size_t row_bytes = 0, plane_bytes = 0, component_bytes = 0;
+
+    friend bool operator==(const field_layout &, const field_layout &) = default;
 };
 
 /** A field of an exchange: memory that the caller owns. */
@@ -93,7 +95,22 @@ public:
     value_type type = value_type::bytes;
     radius reach;
     field_layout layout;
+    /** A second allocation of the same layout, or null; for exchange::swap(). */
+    void *other = nullptr;
 };
+
+/** A field of two allocations, which exchange::swap() alternates between; `now` is the first one. Errors: MPI_ERR_ARG (they
+    differ in more than their address). */
+inline field double_buffered(const field &now, const field &other) {
+    if (now.value_bytes != other.value_bytes || now.type != other.type || now.reach.cells != other.reach.cells ||
+        now.layout != other.layout)
+        throw error(
+            MPI_ERR_ARG,
+            "mpix::halo::double_buffered: now and other differ in the size or type of values, radius, or layout");
+    field both = now;
+    both.other = other.data;
+    return both;
+}
 
 template <class T>
 field::field(T *first, const radius &wanted, const field_layout &lies)
