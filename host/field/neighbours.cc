@@ -103,15 +103,16 @@ box shrunk(const box &local, const std::array<index3, 2> &depth) {
     return inner.empty() ? box{local.lo, local.lo} : inner;
 }
 
-std::vector<box> around(const box &local, const box &inner) {
-    if (local.empty()) return {};
-    if (inner.empty()) return {local};
+std::vector<box> difference(const box &outer, const box &inner) {
+    if (outer.empty()) return {};
+    const box both = intersection(outer, inner);
+    if (both.empty()) return {outer};
     std::vector<box> boxes;
-    box rest = local;
+    box rest = outer;
     for (int a = 2; a >= 0; --a) {  // planes first, which lie together in memory
         box below = rest, above = rest;
-        below.hi[a] = rest.lo[a] = inner.lo[a];
-        above.lo[a] = rest.hi[a] = inner.hi[a];
+        below.hi[a] = rest.lo[a] = both.lo[a];
+        above.lo[a] = rest.hi[a] = both.hi[a];
         for (const box &b : {below, above})
             if (!b.empty()) boxes.push_back(b);
     }

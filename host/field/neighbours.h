@@ -43,8 +43,6 @@ std::string why_not_a_cover(const domain &d);
 
 // `local` without the cells within depth[0][a] of its lower side and depth[1][a] of its upper side, on each axis a.
 box shrunk(const box &local, const std::array<index3, 2> &depth);
-// What of `local` is outside of `inner`, in up to six boxes. `inner` lies within it; if it is empty: `local`.
-std::vector<box> around(const box &local, const box &inner);
 
 }  // namespace mpix::halo
 

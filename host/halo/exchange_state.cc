@@ -138,7 +138,7 @@ void find_interior(exchange_state &x) {
         }
     }
     x.interior = shrunk(local, depth);
-    x.boundary = around(local, x.interior);
+    x.boundary = difference(local, x.interior);
 }
 
 }  // namespace

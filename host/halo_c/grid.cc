@@ -175,6 +175,20 @@ MPIX_SYMBOL int MPIX_Halo_deep_valid(MPIX_Halo_grid grid, const int stencil[MPIX
 }
 MPIX_BOUNDARY("MPIX_Halo_deep_valid", of_comm(errors_of(grid)))
 
+MPIX_SYMBOL int MPIX_Halo_difference(const MPIX_Halo_box *outer, const MPIX_Halo_box *inner, MPIX_Halo_box boxes[6],
+                                     int *count) try {
+    return answer("MPIX_Halo_difference", MPI_COMM_NULL, [&] {
+        demand_argument(outer, "outer");
+        demand_argument(inner, "inner");
+        demand_argument(boxes, "boxes");
+        demand_argument(count, "count");
+        const std::vector<box> rest = difference(from_c(*outer), from_c(*inner));
+        std::transform(rest.begin(), rest.end(), boxes, to_c);
+        *count = static_cast<int>(rest.size());
+    });
+}
+MPIX_BOUNDARY("MPIX_Halo_difference", of_world())
+
 MPIX_SYMBOL int MPIX_Halo_grid_neighbours(MPIX_Halo_grid grid, int direction, int depth, int size, int ranks[],
                                           int *count) try {
     return answer("MPIX_Halo_grid_neighbours", errors_of(grid), [&] {

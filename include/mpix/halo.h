@@ -138,6 +138,10 @@ int MPIX_Halo_deep_radius(MPIX_Halo_grid grid, const int stencil[MPIX_HALO_DIREC
 int MPIX_Halo_deep_valid(MPIX_Halo_grid grid, const int stencil[MPIX_HALO_DIRECTIONS], int every, int steps,
                          MPIX_Halo_box *box);
 
+/** The cells of `outer` that are not in `inner`, as `count` boxes, of which there are at most six; as the first step computes
+    after an exchange of which it has computed the interior. Errors: MPI_ERR_ARG (a null pointer). */
+int MPIX_Halo_difference(const MPIX_Halo_box *outer, const MPIX_Halo_box *inner, MPIX_Halo_box boxes[6], int *count);
+
 /* ---- fields ----------------------------------------------------------------------------------- */
 
 /** How a field lies in memory, as mpix::halo::field_layout. */

@@ -84,6 +84,10 @@ static void wrong_grids(void) {
     EXPECT(MPI_ERR_ARG, "steps is 3; it is 0 to 2", MPIX_Halo_deep_valid(grid, radius, 2, 3, &box));
     EXPECT(MPI_ERR_ARG, "box is null", MPIX_Halo_deep_valid(grid, radius, 2, 1, NULL));
     OK(MPIX_Halo_grid_free(&grid));
+    EXPECT(MPI_ERR_ARG, "outer is null", MPIX_Halo_difference(NULL, &box, &box, &count));
+    EXPECT(MPI_ERR_ARG, "inner is null", MPIX_Halo_difference(&box, NULL, &box, &count));
+    EXPECT(MPI_ERR_ARG, "boxes is null", MPIX_Halo_difference(&box, &box, NULL, &count));
+    EXPECT(MPI_ERR_ARG, "count is null", MPIX_Halo_difference(&box, &box, &box, NULL));
     EXPECT(MPI_ERR_ARG, "radius is null", MPIX_Halo_radius_all(1, NULL));
     EXPECT(MPI_ERR_ARG, "radius is null", MPIX_Halo_radius_faces(1, NULL));
     EXPECT(MPI_ERR_COUNT, "count is -1", MPIX_Halo_radius_of(-1, &rank, &rank));

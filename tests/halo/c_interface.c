@@ -169,7 +169,10 @@ static void reverse_exchanges(void) {
                     }
                 }
             }
+            // The box may be computed until finish().
+            for (int i = ghosts; i < ghosts + cells; ++i) real[i] = -1;
             OK(MPIX_Halo_start(x));
+            for (int i = ghosts; i < ghosts + cells; ++i) real[i] = VALUE(world_rank, i) + 0.5;
             OK(MPIX_Halo_finish(x));
             CHECK(memcmp(whole, whole_expected, sizeof whole) == 0);
             CHECK(memcmp(real, real_expected, sizeof real) == 0);
@@ -294,6 +297,10 @@ static void queries(void) {
     CHECK(deep[MPIX_HALO_DIRECTION(1, 0, 0)] == 3 && deep[MPIX_HALO_DIRECTION(-1, 0, 0)] == 6);
     OK(MPIX_Halo_deep_valid(grid, radius, 3, 1, &box));
     CHECK(box.lo[0] == 8 * world_rank - 4 && box.hi[0] == 8 * world_rank + 10 && box.lo[1] == 0 && box.hi[2] == 1);
+
+    const MPIX_Halo_box outer = {{0, 0, 0}, {5, 4, 3}}, inner = {{1, 0, -9}, {5, 4, 2}};
+    OK(MPIX_Halo_difference(&outer, &inner, sides, &count));
+    CHECK(count == 2 && sides[0].lo[2] == 2 && sides[0].hi[0] == 5 && sides[1].hi[0] == 1 && sides[1].hi[2] == 2);
 
     double values[8 + 3];
     MPIX_Halo_field field;

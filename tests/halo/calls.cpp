@@ -370,12 +370,17 @@ void arrays() {
     }
 }
 
-// Rank 1 starts late, when rank 0 has given up once.
+// Rank 1 starts late, when rank 0 has given up once. What a reverse exchange gives is added once all the same.
 void stalls() {
     const halo::grid g(MPI_COMM_WORLD, {8, 8});
-    for (const auto how : {halo::transfer::packed, halo::transfer::datatype}) {
+    const halo::exchange_options kinds[] = {
+        {}, {.transfer = halo::transfer::datatype}, {.reduce = halo::reduction::sum}};
+    for (const halo::exchange_options &kind : kinds) {
         halo::array<int> u(g, radius::all(1));
-        halo::exchange x(g, {u}, {how});
+        const box &local = g.local();
+        for (auto y = local.lo[1] - 1; y <= local.hi[1]; ++y)
+            for (auto x = local.lo[0] - 1; x <= local.hi[0]; ++x) u(x, y) = 1;
+        halo::exchange x(g, {u}, kind);
         if (rank == 0) {
             x.start();
             std::string got = "nothing";
@@ -395,6 +400,13 @@ void stalls() {
                 x.finish();
             } catch (const halo::error &e) {
                 if (e.error_class() != MPI_ERR_PENDING) throw;
+            }
+        // The row next to the other rank's box.
+        const auto row = rank == 0 ? local.hi[1] - 1 : local.lo[1];
+        for (auto i = local.lo[0]; i < local.hi[0]; ++i)
+            if (u(i, row) != (kind.reduce == halo::reduction::sum ? 2 : 1)) {
+                std::printf("rank %d: %d after a wait that has failed\n", rank, u(i, row));
+                ++failures;
             }
     }
 }

@@ -147,7 +147,7 @@ TEST_CASE("interior and boundary are the box") {
         const box inner = shrunk(local, depth);
         std::map<index3, int> times;
         for_each_cell(inner, [&](const index3 &cell) { ++times[cell]; });
-        for (const box &b : around(local, inner)) for_each_cell(b, [&](const index3 &cell) { ++times[cell]; });
+        for (const box &b : difference(local, inner)) for_each_cell(b, [&](const index3 &cell) { ++times[cell]; });
         CHECK(static_cast<std::int64_t>(times.size()) == local.cells());
         for (const auto &[cell, n] : times) {
             bool inside = true;
@@ -156,6 +156,29 @@ TEST_CASE("interior and boundary are the box") {
             CHECK(n == 1);
             CHECK(intersection(inner, {cell, {cell[0] + 1, cell[1] + 1, cell[2] + 1}}).empty() != inside);
         }
+    }
+}
+
+TEST_CASE("the difference of boxes is what is in one and not in the other") {
+    std::mt19937 random(6);
+    const auto any = [&] {
+        box b;
+        for (int a = 0; a < 3; ++a) {
+            b.lo[a] = between(random, -4, 4);
+            b.hi[a] = b.lo[a] + between(random, 0, 6);
+        }
+        return b;
+    };
+    for (int round = 0; round < 300; ++round) {
+        const box outer = any(), inner = any();
+        std::map<index3, int> times, expected;
+        const std::vector<box> rest = difference(outer, inner);
+        CHECK(rest.size() <= 6);
+        for (const box &b : rest) for_each_cell(b, [&](const index3 &cell) { ++times[cell]; });
+        for_each_cell(outer, [&](const index3 &cell) {
+            if (intersection(inner, {cell, {cell[0] + 1, cell[1] + 1, cell[2] + 1}}).empty()) ++expected[cell];
+        });
+        CHECK(times == expected);
     }
 }
 
@@ -233,6 +256,13 @@ TEST_CASE("a field that is wrong is named") {
     CHECK(told(field(&value, radius::all(1))).empty());
     CHECK(told(field(static_cast<double *>(nullptr), radius::all(1))) == "data is null");
     CHECK(told(field(&value, 0, radius::all(1))) == "value_bytes is 0; it is at least 1");
+    field narrow(&value, 4, radius::all(1)), twice(&value, radius::all(1));
+    narrow.type = value_type::float64;
+    CHECK(told(narrow) == "type is 10 (float64), and value_bytes is 4; one of them is wrong");
+    twice.other = &value;
+    CHECK(told(twice) == "other is data; it is a second allocation");
+    twice.other = reinterpret_cast<void *>(std::uintptr_t{64});
+    CHECK(told(twice) == "other: the CPU cannot write there; fields are in host memory, as yet");
     CHECK(told(field(&value, radius::all(1), {.components = 0})) == "layout.components is 0; it is at least 1");
     CHECK(told(field(&value, radius{}.set(-1, 1, 0, -2))) == "reach is -2 in direction -x+y; it is at least 0");
     CHECK(told(field(&value, radius{}.set(0, 0, 1, -2))).empty());  // no such axis

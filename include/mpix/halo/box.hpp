@@ -54,6 +54,9 @@ struct box {
     friend bool operator==(const box &, const box &) = default;
 };
 
+/** The cells of `outer` that are not in `inner`, as up to six boxes that do not overlap. */
+MPIX_HALO_API std::vector<box> difference(const box &outer, const box &inner);
+
 /** A direction is -1, 0 or 1 along each axis. They are numbered from 0 to 26; 13 is the box itself. */
 constexpr int directions = 27, no_direction = 13;
 constexpr std::array<int, 3> direction(int number) { return {number % 3 - 1, number / 3 % 3 - 1, number / 9 - 1}; }
