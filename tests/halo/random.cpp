@@ -215,7 +215,13 @@ private:
         int wrong = 0;
         for (std::uint64_t epoch = 1; epoch <= 2; ++epoch) {
             std::vector<std::vector<std::byte>> expected;
-            for (test_field *f : set) {
+            for (std::size_t i = 0; i < set.size(); ++i) {
+                test_field *const f = set[i];
+                if (!f->second.empty() && pick_own(0, 1)) {
+                    std::swap(f->memory, f->second);
+                    reverse.swap(static_cast<int>(i));
+                }
+                std::fill(f->second.begin(), f->second.end(), poison);
                 std::fill(f->memory.begin(), f->memory.end(), poison);
                 with_type(f->type, [&](auto zero) {
                     for_each_held(*f, f->local, [&](const index3 &where, const index3 &) {
@@ -227,7 +233,8 @@ private:
             }
             exchange(reverse, set.size());
             for (std::size_t f = 0; f < set.size(); ++f)
-                for (std::size_t i = 0; i < expected[f].size(); ++i) wrong += expected[f][i] != set[f]->memory[i];
+                wrong += expected[f] != set[f]->memory ||
+                         std::any_of(set[f]->second.begin(), set[f]->second.end(), [](auto b) { return b != poison; });
         }
         // A cell that gets something is not in the interior.
         for (const test_field *f : set)
