@@ -171,7 +171,7 @@ void exchange::finish() {
     x.active = false;
 }
 
-void exchange::swap(int field) {
+void exchange::swap(int field) {  // NOLINT(bugprone-exception-escape): it does not swap two exchanges
     exchange_state &x = *state_;
     const auto which = demand_field(x, "swap", field);
     if (x.data[which][1] == nullptr && !x.grid->domain.boxes[x.grid->rank].empty())

@@ -125,7 +125,7 @@ public:
      *
      * Errors: MPI_ERR_ARG (no such field, or one without a second allocation), MPI_ERR_REQUEST (the exchange is active).
      */
-    void swap(int field);
+    void swap(int field);  // NOLINT(bugprone-exception-escape): it does not swap two exchanges
     /** The allocation that the exchange uses at present. Errors: MPI_ERR_ARG (no such field). */
     void *data(int field) const;
 
