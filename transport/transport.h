@@ -9,7 +9,7 @@
 //
 // Waiting: a kernel may be spinning for data that only the caller's next step will bring, or another thread's: a
 // CUDA call that waits for kernels keeps others of the process from starting copies. So nothing here waits for
-// kernels, with the two exceptions that say so.
+// kernels, with the exceptions that say so.
 #ifndef MPIX_TRANSPORT_TRANSPORT_H
 #define MPIX_TRANSPORT_TRANSPORT_H
 
@@ -81,13 +81,16 @@ struct transport {
     virtual bool usable() = 0;
     // Whether `address` is memory of this transport's device kind; gives the device.
     virtual bool owns(const void *address, int &device) = 0;
+    // Fails if a buffer at such an address certainly goes beyond its memory.
+    virtual status check(const void * /*buffer*/, std::uint64_t /*bytes*/) { return {}; }
 
-    // New, zeroed, shareable memory / the user's own memory as a region.
+    // New, zeroed, shareable memory / the user's own memory as a region, if adopt and describe can share it with others.
     virtual status allocate(std::uint64_t bytes, int device, region &out) = 0;
     virtual status adopt(void *buffer, std::uint64_t bytes, region &out) = 0;
     virtual void release(region &own) = 0;
 
-    // To the wire, and from the wire in another (or the same) process. `device` is who will use it.
+    // To the wire, and from the wire in another (or the same) process. `device` is who will use it. attach may wait for
+    // running kernels if the owner has freed memory that was attached, and allocated this in its place.
     virtual status describe(const region &own, wire_region &out) = 0;
     virtual status attach(const wire_region &wire, int device, region &out) = 0;
     // The mapping itself may stay, for the next region of the same memory, until close_unused.

@@ -23,6 +23,8 @@
 #include <vector>
 
 #include "transport/backends.h"
+#include "transport/cuda_ipc/ipc_mappings.h"
+#include "transport/cuda_ipc/user_memory.h"
 #include "transport/free_ranges.h"
 #include "transport/reserve.h"
 #include "transport/transport.h"
@@ -31,32 +33,6 @@ namespace mpix::transport {
 namespace {
 
 using detail::device_scope;
-
-// What a peer needs to map a region: the handle of the whole allocation and where in it the region is.
-struct wire_address {
-    cudaIpcMemHandle_t handle;
-    std::int64_t pid;
-    std::uint64_t address;  // in the owner: all that is needed within one process
-    std::uint64_t offset;
-    std::uint64_t
-        lasting;  // not 0: a slab of the owner's, which it never frees; of it so many bytes at the beginning are
-                  // nobody's
-};
-static_assert(sizeof(wire_address) <= sizeof(wire_region::address));
-
-struct opened {
-    char *base = nullptr;
-    unsigned users = 0;
-};
-
-struct allocation_name {
-    cudaIpcMemHandle_t handle;
-    int device;
-    bool operator<(const allocation_name &other) const {
-        const int order = std::memcmp(&handle, &other.handle, sizeof handle);
-        return order != 0 ? order < 0 : device < other.device;
-    }
-};
 
 struct view {
     unsigned users = 0;
@@ -116,6 +92,8 @@ public:
         return true;
     }
 
+    status check(const void *buffer, std::uint64_t bytes) override { return check_memory(buffer, bytes); }
+
     status allocate(std::uint64_t bytes, int device, region &out) override {
         const std::uint64_t length = round_up(bytes == 0 ? 1 : bytes, alignment);
         out = {};
@@ -138,7 +116,7 @@ public:
         cudaPointerAttributes attributes{};
         if (const cudaError_t error = cudaPointerGetAttributes(&attributes, buffer); error != cudaSuccess)
             return cuda_error("cudaPointerGetAttributes", error);
-        if (attributes.type != cudaMemoryTypeDevice) return failure(not_mappable("managed memory (cudaMallocManaged)"));
+        if (attributes.type != cudaMemoryTypeDevice) return failure(not_mappable(buffer));
         out = {};
         out.address = buffer;
         out.bytes = bytes;
@@ -168,11 +146,13 @@ public:
         address.lasting = own.handle == allocated ? scratch_bytes : 0;
         address.address = reinterpret_cast<std::uint64_t>(own.address);
         if (const cudaError_t error = cudaIpcGetMemHandle(&address.handle, own.address); error != cudaSuccess)
-            return cuda_error((not_mappable(kind_of(own.address)) + ": cudaIpcGetMemHandle").c_str(), error);
+            return cuda_error((not_mappable(own.address) + ": cudaIpcGetMemHandle").c_str(), error);
         std::uint64_t base = 0, size = 0;  // cudaIpcGetMemHandle names the whole allocation
         if (status bad = from_sentence(detail::find_allocation(address.address, base, size)); !bad.ok()) return bad;
         address.offset = address.address - base;
-        if (own.bytes > size - address.offset) return failure("the buffer goes beyond the end of its allocation");
+        address.allocation_bytes = size;
+        attribute_of(own.address, CU_POINTER_ATTRIBUTE_BUFFER_ID, address.id);
+        if (own.bytes > size - address.offset) return beyond(base + size);
         out = {};
         out.transport = id_cuda_ipc;
         out.device = own.device;
@@ -198,58 +178,17 @@ public:
             return {};
         }
         const device_scope scope(device);
-        const std::lock_guard lock(mutex_);
-        // An allocation that takes the place of a freed one has another handle.
-        opened &o = opened_[{address.handle, device}];
-        if (o.base == nullptr) {
-            void *base = nullptr;
-            if (const cudaError_t error = cudaIpcOpenMemHandle(&base, address.handle, cudaIpcMemLazyEnablePeerAccess);
-                error != cudaSuccess) {
-                opened_.erase({address.handle, device});
-                return cuda_error("cannot map the peer's GPU memory: cudaIpcOpenMemHandle", error);
-            }
-            o.base = static_cast<char *>(base);
-            // Slabs stay mapped: the next request's flags are in them too, and closing waits for kernels.
-            if (address.lasting != 0) o.users = 1;
-        }
-        ++o.users;
-        out.address = o.base + address.offset;
-        out.backing = o.base;
-        out.device = device;
-        out.handle = attached_by_ipc;
-        if (address.lasting >= scratch_bytes) out.scratch = o.base;
-        return {};
+        status bad = mappings_.attach(address, device, out);
+        if (bad.ok()) out.handle = attached_by_ipc;
+        return bad;
     }
 
     void detach(region &peers) override {
-        if (peers.handle == attached_by_ipc) {
-            const std::lock_guard lock(mutex_);
-            for (auto &[name, o] : opened_)
-                if (o.base == peers.backing && name.device == peers.device) --o.users;
-        }
+        if (peers.handle == attached_by_ipc) mappings_.detach(peers);
         peers = {};
     }
 
-    void close_unused() override {
-        safe_vector<std::pair<char *, int>> unused;
-        {
-            const std::lock_guard lock(mutex_);
-            for (auto it = opened_.begin(); it != opened_.end();) {
-                if (it->second.users != 0) {
-                    ++it;
-                    continue;
-                }
-                unused.emplace_back(it->second.base, it->first.device);
-                it = opened_.erase(it);
-            }
-        }
-        // They wait for kernels, so without the lock. Whoever maps one of them anew meanwhile has the same mapping,
-        // which the driver counts.
-        for (const auto &[base, device] : unused) {
-            const device_scope scope(device);
-            cudaIpcCloseMemHandle(base);
-        }
-    }
+    void close_unused() override { mappings_.close_unused(); }
 
     status acquire_view(const region &host, int device, void *&out) override {
         const device_scope scope(device);
@@ -377,23 +316,6 @@ public:
     }
 
 private:
-    static std::string not_mappable(const std::string &kind) {
-        return "the buffer is " + kind +
-               ", which other processes of the node cannot map; use memory from cudaMalloc, or host memory";
-    }
-
-    // Names memory that CUDA IPC refuses.
-    static std::string kind_of(void *address) {
-        using get_attribute = int (*)(void *, int, unsigned long long);
-        static const auto attribute = detail::driver_function<get_attribute>("cuPointerGetAttribute");
-        constexpr int pool_handle = 17;  // CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE
-        void *pool = nullptr;
-        if (attribute != nullptr && attribute(&pool, pool_handle, reinterpret_cast<unsigned long long>(address)) == 0 &&
-            pool != nullptr)
-            return "memory of a pool (cudaMallocAsync)";
-        return "memory of an allocator that CUDA IPC does not know (cuMemCreate)";
-    }
-
     status cut(std::uint64_t length, int device, region &out) {
         const std::lock_guard lock(mutex_);
         std::uint64_t offset = 0;
@@ -438,12 +360,8 @@ private:
     // knows none while the program leaves the GPUs alone. Later the runtime is quicker.
     bool known_to_cuda(const void *address) {
         if (in_use_.load(std::memory_order_relaxed)) return true;
-        using get_attribute = int (*)(void *, int, unsigned long long);
-        static const auto attribute = detail::driver_function<get_attribute>("cuPointerGetAttribute");
-        constexpr int memory_type = 2;  // CU_POINTER_ATTRIBUTE_MEMORY_TYPE
         unsigned type = 0;
-        const bool known =
-            attribute == nullptr || attribute(&type, memory_type, reinterpret_cast<unsigned long long>(address)) == 0;
+        const bool known = attribute_of(address, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, type);
         if (known) in_use_.store(true, std::memory_order_relaxed);
         return known;
     }
@@ -456,7 +374,7 @@ private:
     std::mutex mutex_;
     std::vector<cudaStream_t> streams_;
     std::set<int> sees_in_order_;  // devices that see what comes over PCIe in order
-    std::map<allocation_name, opened> opened_;
+    ipc_mappings mappings_;
     std::map<void *, view> views_;
     std::vector<slab> slabs_;
 };
