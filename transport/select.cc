@@ -200,7 +200,8 @@ candidate direct(const ends &pair, const means &here) {
     if (!pair.unreached.ok()) return no(pair.unreached.message());
     if (pair.by_network) return no("the processes share no memory");
     if (!pair.sender_has_devices) return no("the receive buffer is GPU memory, and the sending process can use no GPU");
-    return {id_cuda_ipc, "cuda_ipc", true, "the sender's process maps the receive buffer, which is GPU memory"};
+    return {id_cuda_ipc, "cuda_ipc", true,
+            "the receive buffer is GPU memory, and the sender's process maps GPU memory of the receiver's"};
 }
 
 candidate shared(const ends &pair, const means &here) {

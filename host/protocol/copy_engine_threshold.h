@@ -29,8 +29,8 @@ struct copy_engine_threshold {
     copy_engine_costs costs;
 };
 
-// `flags`: the receiver's arrival flags, mapped here and still all zero. To measure the copy engine, a zero is stored
-// to one of them, once for each pair of a GPU and a process. setup_mutex is held.
+// `flags`: the receiver's arrival flags, or else its landing, in GPU memory, mapped here and still all zero. To measure
+// the copy engine, a zero is stored to the first word, once for each pair of a GPU and a process. setup_mutex is held.
 copy_engine_threshold choose_copy_engine_threshold(const transport::region &flags, int device, int peer_world,
                                                    std::uint64_t partitions, bool gaps);
 

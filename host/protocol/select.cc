@@ -72,7 +72,9 @@ movement choose_movement(const outgoing_route &route) {
     // A CPU packs while it stores; the other movers cannot, and need packed bytes.
     m.packed_first = route.gaps && !route.from_gpu && m.engine != mover::cpu;
     m.by_caller = (m.engine == mover::cpu || m.engine == mover::system) && !route.spent;
-    m.by_kernels = route.from_gpu && route.to_gpu && !route.remote && !route.spent;
+    m.copied_on = route.copied_on;
+    m.by_kernels = route.from_gpu && route.to_gpu && !route.remote && !route.spent && !route.flags_far;
+    m.too_many = route.from_gpu && route.flags_far;
     m.typed_only = m.by_kernels && (route.gaps || route.landing_gaps);
     m.by_inline = m.by_kernels && route.inline_buffer;
     m.no_rget = route.no_rget;

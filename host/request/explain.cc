@@ -65,9 +65,14 @@ void add_progress(table &out) {
                     setup_in_background() ? "" : "; setup in MPI calls only, without MPI_THREAD_MULTIPLE"));
 }
 
+// Where the sender's bytes go.
+const char *destination(const movement &how, const transport::ends &pair) {
+    return pair.receiver_on_gpu && !how.copied_on ? "the receive buffer" : "the receiver's landing";
+}
+
 std::string engine_moves(const movement &how, const transport::ends &pair) {
     const std::string what = how.packed_first ? "packs it into a buffer, and that is " : "";
-    const char *const to = pair.receiver_on_gpu ? "the receive buffer" : "the receiver's landing";
+    const char *const to = destination(how, pair);
     switch (how.engine) {
         case mover::network:
             if (pair.sender_on_gpu && how.staged.empty())
@@ -150,10 +155,12 @@ void add_sender(table &out, const request &r, const movement &how, const transpo
     }
     if (how.engine == mover::network && config().work_queue) return add_posting(out, r, how, pair);
     if (!pair.sender_on_gpu) return;
-    if (!how.by_kernels) return out.line("  pready in a kernel: left to the progress engine too");
-    out.line(how.typed_only
-                 ? "  in a kernel: pready_typed stores into the receive buffer, pready leaves it to the engine"
-                 : "  pready in a kernel: its threads store into the receive buffer");
+    if (!how.by_kernels)
+        return out.line(format("  pready in a kernel: left to the progress engine too{}",
+                               how.too_many ? ", for there are too many partitions" : ""));
+    const char *const to = destination(how, pair);
+    out.line(how.typed_only ? format("  in a kernel: pready_typed stores into {}, pready leaves it to the engine", to)
+                            : format("  pready in a kernel: its threads store into {}", to));
     if (how.by_inline)
         out.line(
             format("    once kernels receive it: {}into their inline buffer, the arrival in the data, by groups of {} "
@@ -189,6 +196,11 @@ void add_receiver(table &out, const request &r, const transport::choice &choice,
     if (kind.in_place)
         return out.line(
             "  landing: the receive buffer itself, which the sender has the system write to: nothing is copied out");
+    if (!kind.copied_on.empty()) {
+        out.line("  landing: GPU memory of the library's, which the sender maps: " + kind.copied_on);
+        return out.line(format("  copied on into the receive buffer{} by the progress engine, as partitions come",
+                               r.gapless ? "" : ", into its gaps by a kernel,"));
+    }
     if (choice.pair.receiver_on_gpu && !choice.pair.by_network) {
         out.line("  landing: the receive buffer itself, for messages of any size: nothing is copied out");
         if (!r.gapless) out.line("  gaps: the sender has been told of them, and leaves them as they are");
@@ -252,7 +264,9 @@ void explain_send(const request &r, const transport::choice &choice, const movem
         out.line("  no path: " + refusal);
     } else {
         add_sender(out, r, how, choice);
-        if (choice.pair.receiver_on_gpu || how.engine == mover::system)
+        if (how.copied_on)
+            out.line("  landing: GPU memory of the receiver's library, which copies it on into the receive buffer");
+        else if (choice.pair.receiver_on_gpu || how.engine == mover::system)
             out.line("  landing: the receive buffer itself; nothing is copied out");
         else
             out.line(format("  landing: {} slot{}, by message size and the receiver's {}; it copies out", slots,

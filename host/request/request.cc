@@ -108,8 +108,19 @@ void request::invalidate(mpix_prequest *handle) {
     handle->buffer = reinterpret_cast<char *>(last.exchange(handle, std::memory_order_relaxed));
 }
 
+memory_span request::used_memory() const {
+    if (gapless) return {0, static_cast<std::int64_t>(total_bytes())};
+    return span_of(*op.type, static_cast<std::int64_t>(op.count) * op.partitions);
+}
+
 status request::check_buffer() const {
-    if (place.owner != nullptr || partition_bytes == 0) return {};
+    if (partition_bytes == 0) return {};
+    if (place.owner != nullptr) {
+        const memory_span used = used_memory();
+        return place.owner->check(op.buffer + used.low, static_cast<std::uint64_t>(used.high - used.low))
+            .in_context("buf: ")
+            .of_class(MPI_ERR_BUFFER);
+    }
     // With gaps: the first byte of the first and of the last element.
     const std::int64_t first = op.type->first_offset();
     const std::int64_t last =

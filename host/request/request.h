@@ -24,6 +24,7 @@
 #include "host/control/message.h"
 #include "host/control/setup_mutex.h"
 #include "host/datatype/plan.h"
+#include "host/datatype/plan_wire.h"
 #include "host/export/device_request.h"
 #include "host/export/offset_table.h"
 #include "host/protocol/select.h"
@@ -69,7 +70,7 @@ public:
     virtual status prepare() = 0;
 
     // Whether the CPU can read or write a buffer that is not GPU memory; looks at a byte at its beginning and one at
-    // its end.
+    // its end. Of GPU memory, whether all of the buffer is.
     status check_buffer() const;
 
     // Start an epoch. Local.
@@ -150,6 +151,8 @@ public:
     bool fits_inline(std::uint64_t most_bytes) const;
     // The user's buffer as a network sees it; and by what the network reaches GPU memory, null if by nothing.
     gpu_end end_for(transport::network &network, transport::gpu_puts *&gpus) const;
+    // The bytes of the user's buffer that may belong to the message, counted from element 0.
+    memory_span used_memory() const;
     // Of one that is not empty.
     offset_table offsets() const { return {*op.type, op.buffer, total_bytes()}; }
     copy_source source() const;

@@ -78,10 +78,51 @@ bool inline_wanted(const receive_match &match, const receive_route &route) {
            gpu::load_on(r.place.device).empty();
 }
 
+// The user's own buffer in GPU memory, as a region that a sender on this node maps.
+status adopt_buffer(const request &receive, transport::region &out) {
+    const memory_span used = receive.used_memory();
+    return receive.place.owner->adopt(receive.op.buffer + used.low, static_cast<std::uint64_t>(used.high - used.low),
+                                      out);
+}
+
+// Why a sender on this node cannot map that buffer, or an empty string.
+std::string why_not_mapped(const request &receive) {
+    transport::region buffer;
+    transport::wire_region described;
+    status bad = adopt_buffer(receive, buffer);
+    if (bad.ok()) bad = receive.place.owner->describe(buffer, described);
+    return bad.message();
+}
+
+// The landing and the flags are where the sender gets them to, and the progress engine delivers from there.
+status deliver_from_landing(const request &r, const chunking &chunks, receive_route &route) {
+    route.delivery = std::make_unique<staged_delivery>(
+        gpu_buffer{r.place.owner, r.place.device, r.op.buffer, r.gapless ? nullptr : r.op.type}, chunks, route.slots);
+    return route.delivery->allocate(route.landing, route.arrival->region);
+}
+
+status allocate_flags(transport::transport &memory, const chunking &chunks, receive_route &route) {
+    return memory.allocate((chunks.all() + 1) * sizeof(std::uint64_t), transport::on_host, route.arrival->region);
+}
+
+// The landing is GPU memory of ours, which the sender maps in place of the user's buffer. The flags are in host memory,
+// where the progress engine sees them.
+status land_beside_buffer(const request &r, receive_route &route) {
+    route.slots = 1;
+    route.why_no_rget = "the sender does not map the receive buffer";
+    const chunking chunks = chunks_for(route, true);
+    const std::uint64_t bytes = std::max(route.bytes, least_copied_on);
+    if (auto bad = route.owner->allocate(bytes, r.place.device, route.landing); !bad.ok()) return bad;
+    if (auto bad = allocate_flags(transport::node_memory(), chunks, route); !bad.ok()) return bad;
+    return deliver_from_landing(r, chunks, route);
+}
+
 // The landing is the user's buffer, which the sender maps. If the datatype has gaps, the sender also gets its plan.
 status land_in_gpu(const receive_match &match, receive_route &route,
                    std::unique_ptr<const sender_gpu_memory> &sender_gpu) {
     const request &r = match.receive;
+    route.why_copied_on = why_not_mapped(r);
+    if (!route.why_copied_on.empty()) return land_beside_buffer(r, route);
     route.slots = 1;
     if (!r.gapless) {
         const std::vector<char> plan = to_bytes(*r.op.type);
@@ -119,17 +160,11 @@ status land_in_host(const receive_match &match, receive_route &route) {
         if (route.taken == nullptr) return no_memory();
     }
     const chunking chunks = chunks_for(route, to_gpu);
-    transport::region &flags = route.arrival->region;
     if (!route.by_puts())
         if (auto bad = route.owner->allocate(route.slots * route.bytes, transport::on_host, route.landing); !bad.ok())
             return bad;
-    if (auto bad = route.owner->allocate((chunks.all() + 1) * sizeof(std::uint64_t), transport::on_host, flags);
-        !bad.ok())
-        return bad;
-    if (!to_gpu) return {};
-    route.delivery = std::make_unique<staged_delivery>(
-        gpu_buffer{r.place.owner, r.place.device, r.op.buffer, r.gapless ? nullptr : r.op.type}, chunks, route.slots);
-    return route.delivery->allocate(route.landing, flags);
+    if (auto bad = allocate_flags(*route.owner, chunks, route); !bad.ok()) return bad;
+    return to_gpu ? deliver_from_landing(r, chunks, route) : status{};
 }
 
 status fill_in(const receive_match &match, receive_route &route, std::unique_ptr<const sender_gpu_memory> &sender_gpu) {
@@ -161,7 +196,7 @@ receive_route::~receive_route() {
     if (!ended) {
         // Copies still write to the landing, or read it, so it stays.
         if (registered != nullptr) registered->region = {};
-    } else if (registered == nullptr && viewed) {
+    } else if (registered == nullptr && viewed && landing.device == transport::on_host) {
         // Closing it may wait for kernels.
         if (landing) close_view(landing);
     } else if (registered == nullptr) {
@@ -189,7 +224,7 @@ status describe(const receive_route &route, const request &receive, accept_body 
     transport::network *const wire = route.link.wire;
     const transport::region &arrival = route.arrival->region;
     answer.slots = static_cast<std::uint32_t>(std::min<std::uint64_t>(route.slots, 2));
-    answer.flags.set(accept_flag::in_chunks, route.delivery != nullptr && !route.by_puts());
+    answer.flags.set(accept_flag::in_chunks, wire != nullptr && route.delivery != nullptr && !route.by_puts());
     answer.flags.set(accept_flag::inline_buffer, bool(route.inline_buffer));
     answer.flags.set(accept_flag::in_place, route.in_place);
     answer.flags.set(accept_flag::rget, route.by_rget);
@@ -210,14 +245,6 @@ status describe(const receive_route &route, const request &receive, accept_body 
     if (const transport::region &layout = route.layout.region; layout)
         if (auto bad = transport::node_memory().describe(layout, answer.landing_supplement); !bad.ok()) return bad;
     return transport::node_memory().describe(receive.words_region, answer.words);
-}
-
-status adopt_buffer(const request &receive, transport::region &out) {
-    const operation &op = receive.op;
-    transport::transport &gpus = *receive.place.owner;
-    if (receive.gapless) return gpus.adopt(op.buffer, receive.total_bytes(), out);
-    const memory_span span = span_of(*op.type, static_cast<std::int64_t>(op.count) * op.partitions);
-    return gpus.adopt(op.buffer + span.low, static_cast<std::uint64_t>(span.high - span.low), out);
 }
 
 }  // namespace mpix

@@ -56,7 +56,7 @@ struct receive_route {
 
     const char *path() const { return choice->taken()->name; }
     bool by_puts() const { return registered != nullptr; }
-    landing_kind kind() const { return {in_place, by_puts(), why_staged, slots, why_no_rget}; }
+    landing_kind kind() const { return {in_place, by_puts(), why_staged, slots, why_no_rget, why_copied_on}; }
 
     const peer_link link;
     const std::shared_ptr<const transport::choice> choice;
@@ -70,14 +70,15 @@ struct receive_route {
     own_region layout;                              // the plan of a landing with gaps, for the sender
     std::unique_ptr<registered_buffer> registered;  // then it is the landing
     std::unique_ptr<staged_delivery>
-        delivery;  // for GPU memory, over a network: copies chunks there, or only sets flags
+        delivery;  // for GPU memory that the sender does not map: copies chunks there, or only sets flags
     inline_buffer_layout inline_buffer;
     std::uint64_t slots = 0;
     landing_room room;
-    bool in_place = false;    // no landing: the sender writes into the user's buffer, in our memory
-    bool by_rget = false;     // our kernels may read the send buffer
-    std::string why_staged;   // why the network does not put into the user's buffer, in GPU memory
-    std::string why_no_rget;  // why our kernels do not read the send buffer
+    bool in_place = false;      // no landing: the sender writes into the user's buffer, in our memory
+    bool by_rget = false;       // our kernels may read the send buffer
+    std::string why_staged;     // why the network does not put into the user's buffer, in GPU memory
+    std::string why_copied_on;  // why a sender of this node does not map that buffer
+    std::string why_no_rget;    // why our kernels do not read the send buffer
     // By sender's partition: which are copied out. Allocated without being touched: an empty message may have very
     // many.
     std::unique_ptr<std::uint64_t[], void (*)(void *)> taken{nullptr, std::free};
@@ -97,9 +98,6 @@ status make_receive_route(const receive_match &match, std::shared_ptr<const rece
                           std::unique_ptr<const sender_gpu_memory> &sender_gpu);
 // For the ACCEPT.
 status describe(const receive_route &route, const request &receive, accept_body &answer);
-
-// The user's own buffer in GPU memory, as a region that a sender on this node maps.
-status adopt_buffer(const request &receive, transport::region &out);
 
 }  // namespace mpix
 

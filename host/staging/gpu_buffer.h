@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // A user's buffer in GPU memory, as the progress engine moves packed bytes out of it and into it by way of page-locked
-// host memory.
+// host memory, or into it from GPU memory of ours.
 #ifndef MPIX_HOST_STAGING_GPU_BUFFER_H
 #define MPIX_HOST_STAGING_GPU_BUFFER_H
 
@@ -20,7 +20,7 @@ struct gpu_buffer {
     std::shared_ptr<const plan> type;  // null: one piece, in packing order
 };
 
-// Page-locked host memory, as the CPU and as kernels reach it.
+// Page-locked host memory, as the CPU and as kernels reach it; or GPU memory, which has one address.
 struct locked_memory {
     char *host = nullptr, *view = nullptr;
 };

@@ -41,9 +41,9 @@ bool staged_delivery::end() {
 status staged_delivery::allocate(const transport::region &landing, const transport::region &arrival) {
     if (auto bad = to_.gpus->allocate((chunks_.partitions + 1) * sizeof(std::uint64_t), to_.device, flags_); !bad.ok())
         return bad;
-    in_place_ = landing.device != transport::on_host;
-    void *view = nullptr;
-    if (!in_place_)
+    in_place_ = landing.address == to_.memory;
+    void *view = landing.address;
+    if (landing.device == transport::on_host)
         if (auto bad = to_.gpus->acquire_view(landing, to_.device, view); !bad.ok()) return bad;
     landing_ = {static_cast<char *>(landing.address), static_cast<char *>(view)};
     arrived_ = static_cast<const std::uint64_t *>(arrival.address);
@@ -64,7 +64,7 @@ bool staged_delivery::delivered(std::uint64_t partition, std::uint64_t epoch) co
 
 bool staged_delivery::arrived(std::uint64_t epoch) const {
     for (std::uint64_t c = 0; c < chunks_.all(); ++c)
-        if (detail::load_acquire(&arrived_[c]) < epoch) return false;  // pairs: N2
+        if (detail::load_acquire(&arrived_[c]) < epoch) return false;  // pairs: A1, N2
     return true;
 }
 
@@ -78,8 +78,9 @@ bool staged_delivery::idle() {
 
 status staged_delivery::start_copies() {
     const std::uint64_t all = chunks_.all();
-    // The chunk's bytes are in the landing. Pairs with the network's order of bytes and words.
-    // pairs: N2
+    // The chunk's bytes are in the landing. Pairs with the network's order of bytes and words; within a node with the
+    // stores of the sender's kernels, or its engine's.
+    // pairs: A1, N2
     const auto fresh = [&](std::uint64_t c) { return !begun_[c] && detail::load_acquire(&arrived_[c]) >= epoch_; };
     for (std::uint64_t c = first_open_; c < all;) {
         if (!fresh(c)) {

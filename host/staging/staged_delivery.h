@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// What a network has brought into host memory goes on to the user's buffer in GPU memory, where it has not put it
+// What has come for a receive buffer in GPU memory goes on from its landing to the buffer, where it is not there
 // already, and kernels are told by arrival flags of their own, in the GPU's memory: one for each of the sender's
-// partitions, then one for the whole message.
+// partitions, then one for the whole message. A network brings it into host memory, or into the buffer; within a node
+// it comes into GPU memory of ours, if the sender cannot map the buffer.
 #ifndef MPIX_HOST_STAGING_STAGED_DELIVERY_H
 #define MPIX_HOST_STAGING_STAGED_DELIVERY_H
 
@@ -25,8 +26,8 @@ public:
     staged_delivery(const staged_delivery &) = delete;
     staged_delivery &operator=(const staged_delivery &) = delete;
 
-    // The landing is the buffer itself, or host memory. Page-locks that; whoever releases it gives back the view
-    // (release_view), for that may wait for kernels.
+    // The landing is the buffer itself, GPU memory, or host memory. Page-locks that; whoever releases it gives back the
+    // view (release_view), for that may wait for kernels.
     status allocate(const transport::region &landing, const transport::region &arrival);
 
     // Begin to copy what has arrived, and tell of what has been copied.

@@ -34,27 +34,10 @@ struct plan_taker {
 // Up to this size, copying a message out takes less time than its last partition needs to get here.
 constexpr std::uint64_t short_message = 16384;
 
-// A sender on this node maps the GPU memory; if that is impossible, the init call fails. Over a network the data comes
-// through host memory, so any kind of GPU memory will do.
-status try_to_share(const request &r) {
-    if (r.null_peer() || r.place.owner == nullptr || r.total_bytes() == 0) return {};
-    {
-        const std::lock_guard lock(setup_mutex());
-        status bad;
-        if (network_to(r.peer_world(), bad) != nullptr || !bad.ok()) return {};
-    }
-    transport::region buffer;
-    transport::wire_region described;
-    status bad = adopt_buffer(r, buffer);
-    if (bad.ok()) bad = r.place.owner->describe(buffer, described);
-    return bad.in_context("buf: ").of_class(MPI_ERR_BUFFER);
-}
-
 }  // namespace
 
 status receive_request::prepare() {
     if (status bad = load_gpu_kernels(); !bad.ok()) return bad;
-    if (status bad = try_to_share(*this); !bad.ok()) return bad;
     return allocate_words(0);
 }
 
@@ -82,11 +65,11 @@ void receive_request::on_start() {
     unpack_claim_.start();
     // Clear-to-send: the user's buffer may be written from now on.
     if (gives_clear_to_send()) tell_clear_to_send();
-    if (network() != nullptr || engine_gives_clear_to_send()) progress_attend(shared_from_this());
+    if (needs_engine()) progress_attend(shared_from_this());
 }
 
 // Takes what arrives from the network even while the user's threads are not in a call of the library: a sender whose
-// network is full waits for that. (Within a node the sender depends on nobody.)
+// network is full waits for that. (Within a node the sender depends on nobody, but kernels wait for what is delivered.)
 bool receive_request::advance() {
     const std::unique_lock lock(engine, std::try_to_lock);
     if (lock) follow_kernels_locked();

@@ -84,6 +84,8 @@ private:
         return device != nullptr ? words_view_ == nullptr
                                  : exported_to_host && detail::load_pointer(&home->peer_clear_to_send) == nullptr;
     }
+    // In every epoch, as far as is known yet. `engine` is held.
+    bool needs_engine() const { return network() != nullptr || delivery() != nullptr || engine_gives_clear_to_send(); }
     bool gives_clear_to_send() const { return bond_ != bond::loose && connected && words_ != nullptr; }
     void refuse(const offer_body &sender, const transport::choice *choice, accept_body &answer);
     bool undo_match();

@@ -28,8 +28,9 @@ status receive_request::install_on_device() {
     }
     words_view_ = nullptr;
     if (sender_gpu_ != nullptr) given.kernel_clear_to_send = sender_gpu_->clear_to_send();
-    // Only page-locked memory that may stay so: see sender_memory.cc.
-    if (words_->link.wire == nullptr && words_->region.lasting) {
+    // Only page-locked memory that may stay so: see sender_memory.cc. Where the engine delivers, it also gives
+    // clear-to-send.
+    if (words_->link.wire == nullptr && words_->region.lasting && delivery() == nullptr) {
         const status bad = gpu_view::acquire(device->gpus(), words_->region, device->device(), words_view_);
         if (route_->by_rget) why_no_view_ = bad.message();
         if (words_view_ != nullptr) {

@@ -63,7 +63,7 @@ void receive_request::bind(std::uint64_t from, const offer_body &sender) {
         });
         if (failure_.ok()) {
             show_route();
-            if ((network() != nullptr || engine_gives_clear_to_send()) && active()) progress_attend(shared_from_this());
+            if (needs_engine() && active()) progress_attend(shared_from_this());
         } else {
             refusal_ = refused_path;
             route_ = nullptr;

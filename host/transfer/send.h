@@ -109,9 +109,9 @@ private:
     // Of matches that were undone after the first Start; null of one that could not work. Callers of Pready may
     // remember them, so they are given no other; from then on the engine moves everything.
     transport::safe_vector<std::shared_ptr<const send_route>> former_routes_;
-    // What an export adds to a route: the peer's words, as kernels reach them; and entries in a work queue, of which
-    // executors may remember those of an earlier match.
-    std::unique_ptr<gpu_view> words_view_;
+    // What an export adds to a route: the peer's words and arrival flags in host memory, as kernels reach them; and
+    // entries in a work queue, of which executors may remember those of an earlier match.
+    std::unique_ptr<gpu_view> words_view_, flags_view_;
     send_staging staging_;
     std::shared_ptr<const send_posting> posted_;  // null: executors post nothing
     transport::safe_vector<std::shared_ptr<const send_posting>> former_postings_;

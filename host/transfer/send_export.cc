@@ -21,12 +21,16 @@ status send_request::install_on_device() {
     given.slots = route_->slots;
     given.peer_partitions = static_cast<std::uint64_t>(op.partitions);
     const std::shared_ptr<const plan> from = gapless ? nullptr : op.type;
-    if (route_->to_gpu() && route_->arrival.device != transport::on_host) {
-        const movement &how = route_->how;
+    if (const movement &how = route_->how; how.by_kernels) {
         if (auto bad = gpu_view::acquire(device->gpus(), route_->peer_words, device->device(), words_view_); !bad.ok())
             return bad;
         given.peer_complete = &static_cast<mpix_words *>(words_view_->address())->complete;
         given.flags = static_cast<std::uint64_t *>(route_->arrival.address);
+        if (how.copied_on) {
+            if (auto bad = gpu_view::acquire(device->gpus(), route_->arrival, device->device(), flags_view_); !bad.ok())
+                return bad;
+            given.flags = static_cast<std::uint64_t *>(flags_view_->address());
+        }
         given.landing = route_->landing_at;
         given.copy_engine_bytes = static_cast<std::uint32_t>(how.to_engine.bytes);
         given.pull_bytes = static_cast<std::uint32_t>(how.pull_bytes);
@@ -34,7 +38,8 @@ status send_request::install_on_device() {
             given.pull_bytes == 0 || (given.copy_engine_bytes != 0 && given.copy_engine_bytes < given.pull_bytes)
                 ? given.copy_engine_bytes
                 : given.pull_bytes;
-        if (offer_->kernel_words) {
+        // Where the receiver's engine copies on, it also gives clear-to-send, to our host.
+        if (offer_->kernel_words && !how.copied_on) {
             char *const kernel_words = static_cast<char *>(offer_->kernel_words.address);
             given.kernel_clear_to_send = reinterpret_cast<std::uint64_t *>(kernel_words);
             if (given.pull_bytes != 0)
@@ -103,6 +108,7 @@ status send_request::export_to(std::unique_ptr<device_copy> &made, std::uint32_t
 
 std::unique_ptr<device_copy> send_request::end_export() {
     words_view_ = nullptr;
+    flags_view_ = nullptr;
     drop_queue();
     std::unique_ptr<device_copy> ended = std::move(device);
     // The host's instance continues where the copy was.

@@ -125,13 +125,15 @@ void send_request::drop_route() {
     detail::store_pointer(&home->flags, static_cast<std::uint64_t *>(nullptr));
     detail::store_pointer(&home->peer_complete, static_cast<std::uint64_t *>(nullptr));
     detail::store_relaxed(&home->slots, 0);
-    words_view_ = nullptr;  // a lasting mapping: does not wait
+    words_view_ = nullptr;  // lasting mappings: does not wait
+    flags_view_ = nullptr;
     route_ = nullptr;
 }
 
 void send_request::on_leave() {
     const std::lock_guard lock(engine);
     words_view_ = nullptr;
+    flags_view_ = nullptr;
     route_ = nullptr;  // former ones stay to the request's end: a copy may be under way yet
 }
 

@@ -28,6 +28,7 @@
 #include <cooperative_groups.h>
 #include <cuda_runtime.h>
 #include <mpix/launch.h>
+#include "tests/gpu_memory.hpp"
 #define DEVICE_FN __device__
 #else
 #include <mpix/host_group.hpp>
@@ -82,11 +83,9 @@ public:
     void make_current() { check_cuda(cudaSetDevice(device_), "cudaSetDevice"); }
 
     void *allocate(std::size_t bytes) {
-        void *memory = nullptr;
-        check_cuda(cudaMalloc(&memory, bytes), "cudaMalloc");
-        return memory;
+        return gpu_memory::allocate(gpu_memory::chosen(), bytes);  // MPIX_TEST_MEMORY
     }
-    void release(void *memory) { check_cuda(cudaFree(memory), "cudaFree"); }
+    void release(void *memory) { gpu_memory::release(memory); }
 
     // The far side may be host memory too.
     void upload(void *to, const void *from, std::size_t bytes) { copy(to, from, bytes); }
@@ -111,6 +110,14 @@ public:
     }
     void release_shared(void *memory) { check_cuda(cudaFreeHost(memory), "cudaFreeHost"); }
 
+    // How many blocks of a kernel the GPU holds at a time.
+    template <class Body>
+    int most_resident(int threads) {
+        int on_each = 0, all = 0;
+        check_cuda(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&on_each, run_body<Body>, threads, 0), "occupancy");
+        check_cuda(cudaDeviceGetAttribute(&all, cudaDevAttrMultiProcessorCount, device_), "cudaDeviceGetAttribute");
+        return on_each * all;
+    }
     // Loads a kernel; a launch does that, too, unless it is loaded already.
     template <class Body>
     void load() {
@@ -166,6 +173,10 @@ public:
     void *allocate_shared(std::size_t bytes) { return std::calloc(1, bytes); }
     void release_shared(void *memory) { std::free(memory); }
 
+    template <class Body>
+    int most_resident(int) {
+        return 4;
+    }
     template <class Body>
     void load() {}
     template <class Body>

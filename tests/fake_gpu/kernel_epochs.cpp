@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// kernel_epochs [quiet | readfail | null | ends <rank>]: epochs that kernels run, played by host threads, and the hosts'
-// completion of them, which is the library's: of an epoch that kernels of both sides have started, no host is told.
-// On one rank, or two. `readfail`: the GPU's memory cannot be read afterwards; `null`: a receive from MPI_PROC_NULL;
-// `ends`: the process of that rank ends after such an epoch.
+// kernel_epochs [quiet | landing | readfail | null | ends <rank>]: epochs that kernels run, played by host threads, and
+// the hosts' completion of them, which is the library's: of an epoch that kernels of both sides have started, no host is
+// told. On one rank, or two. `landing`: the sender cannot map the receive buffer, so that the receiver's engine copies;
+// `readfail`: the GPU's memory cannot be read afterwards; `null`: a receive from MPI_PROC_NULL; `ends`: the process of
+// that rank ends after such an epoch.
 #include <mpi.h>
 #include <mpix/mpix.h>
 #include <unistd.h>
@@ -13,6 +14,7 @@
 #include <csignal>
 #include <cstdint>
 #include <cstdio>
+#include <cstdlib>
 #include <functional>
 #include <random>
 #include <string>
@@ -32,6 +34,7 @@ using generator = std::mt19937_64;
 bool once_in(generator &random, unsigned n) { return random() % n == 0; }
 
 // The host calls MPI meanwhile, as programs do that wait for a stream; without a progress thread it must.
+bool host_helps = true;
 void launch_and_synchronise(const std::function<bool()> &kernel) {
     std::atomic<bool> ended{false};
     bool good = false;
@@ -39,7 +42,7 @@ void launch_and_synchronise(const std::function<bool()> &kernel) {
         good = kernel();
         ended = true;
     });
-    for (backoff wait; !ended; wait.pause()) MPIX_Progress();
+    for (backoff wait; host_helps && !ended; wait.pause()) MPIX_Progress();
     stream.join();
     must(good, "a kernel has found an error, or wrong bytes");
 }
@@ -169,24 +172,38 @@ void run_to_quiet_end(message &m) {
     must(MPI_Barrier(MPI_COMM_WORLD), "MPI_Barrier");
 }
 
-// A quiet end for certain, then activations of different lengths on the two sides.
-void quiet(std::uint64_t seed) {
+// Activations of different lengths on the two sides. The number of those with a quiet end.
+int activations(std::uint64_t seed) {
     const shape shapes[] = {{3, 2, 384, 2}, {1, 1, 48, 1}, {2, 4, 4096, 2}};
-    int quiet = 0, test = 0;
-    {
-        message m(++test, 2, 2, 128);
-        run_to_quiet_end(m);
-        if (sends()) complete(m.send, static_cast<unsigned>(seed));
-        if (receives()) complete(m.receive, static_cast<unsigned>(seed >> 8));
-        must(!receives() || m.all_right(quiet_epochs), "a byte is wrong, or one behind the buffer was written");
-    }
+    int quiet = 0, test = 1;
     for (const shape &s : shapes) {
         message m(++test, s.sends, s.receives, s.bytes);
         const std::uint64_t own = seed + 2 * static_cast<unsigned>(test);
         both_sides([&] { quiet += send_epochs(m, s, generator(own)); },
                    [&] { receive_epochs(m, s, generator(own + 1)); });
     }
+    return quiet;
+}
+
+// One for certain, then activations.
+void quiet(std::uint64_t seed) {
+    {
+        message m(1, 2, 2, 128);
+        run_to_quiet_end(m);
+        if (sends()) complete(m.send, static_cast<unsigned>(seed));
+        if (receives()) complete(m.receive, static_cast<unsigned>(seed >> 8));
+        must(!receives() || m.all_right(quiet_epochs), "a byte is wrong, or one behind the buffer was written");
+    }
+    const int quiet = activations(seed);
     if (sends()) std::printf("rank %d: %d activations with a quiet end\n", rank, quiet);
+}
+
+// The receiver's engine delivers, so hosts are told of each epoch.
+void landing(std::uint64_t seed) {
+    gpu().pooled = true;
+    const char *const progress = std::getenv("MPIX_PROGRESS");
+    host_helps = progress != nullptr && std::string_view(progress) == "never";
+    must(activations(seed) == 0, "the sender's host was not told of an epoch's end");
 }
 
 void read_fails() {
@@ -262,6 +279,8 @@ int main(int argc, char **argv) {
         null();
     else if (what == "ends")
         ends(static_cast<int>(seed));
+    else if (what == "landing")
+        landing(seed);
     else
         quiet(seed);
     end();

@@ -162,6 +162,42 @@ TEST_CASE("what the network puts into a GPU is told of once it is there, and cop
         }
 }
 
+TEST_CASE("what comes into GPU memory of the library's is copied on, and told of behind the copy") {
+    for (const std::uint64_t bytes : {std::uint64_t{0}, std::uint64_t{1}, chunk_bytes + 3}) {
+        CAPTURE(bytes);
+        constexpr std::uint64_t partitions = 3;
+        const chunking chunks = chunks_of(partitions, bytes, false);
+        fake_gpus gpus;
+        std::vector<char> source(partitions * bytes + 1), target(partitions * bytes + 1), flags((partitions + 1) * 8);
+        transport::region landing = host_memory(source), arrival = host_memory(flags);
+        landing.device = 0;
+        mpix::staged_delivery delivery(mpix::gpu_buffer{&gpus, 0, target.data(), nullptr}, chunks, 1);
+        REQUIRE(delivery.allocate(landing, arrival).ok());
+        CHECK(gpus.views == 0);
+        for (std::uint64_t epoch = 1; epoch <= 2; ++epoch) {
+            fill(source);
+            target.back() = source.back();
+            for (const std::uint64_t p : {1, 2, 0}) {
+                REQUIRE(delivery.step(epoch).ok());
+                CHECK_FALSE(delivery.delivered(p, epoch));
+                std::memcpy(&flags[p * 8], &epoch, sizeof epoch);
+                REQUIRE(delivery.step(epoch).ok());
+                CHECK(delivery.delivered(p, epoch) == (bytes == 0));
+                CHECK(delivery.copying() == (bytes != 0));
+                gpus.engine.work(1);
+                REQUIRE(delivery.step(epoch).ok());
+                CHECK(delivery.delivered(p, epoch));
+                CHECK(delivery.flags()[p] == epoch);
+                CHECK(std::memcmp(&source[p * bytes], &target[p * bytes], bytes) == 0);
+            }
+            CHECK(delivery.whole(epoch));
+            CHECK(delivery.flags()[partitions] == epoch);
+            CHECK(source == target);
+        }
+        CHECK(gpus.admitted == 0);
+    }
+}
+
 TEST_CASE("chunks cover a message once, in order, and end where partitions do") {
     for (const std::uint64_t bytes : {std::uint64_t{0}, std::uint64_t{1}, chunk_bytes - 1, chunk_bytes, chunk_bytes + 1,
                                       5 * chunk_bytes, std::uint64_t{1} << 33})
