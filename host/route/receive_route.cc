@@ -220,6 +220,18 @@ status make_receive_route(const receive_match &match, std::shared_ptr<const rece
     return bad;
 }
 
+status check_reach(const request &receive) {
+    if (why_not_mapped(receive).empty()) return {};
+    transport::transport &gpus = *receive.place.owner;
+    transport::region landing;
+    transport::wire_region described;
+    status bad = gpus.allocate(least_copied_on, receive.place.device, landing);
+    if (!bad.ok()) return bad;
+    bad = gpus.describe(landing, described);
+    gpus.release(landing);
+    return bad;
+}
+
 status describe(const receive_route &route, const request &receive, accept_body &answer) {
     transport::network *const wire = route.link.wire;
     const transport::region &arrival = route.arrival->region;
