@@ -401,6 +401,7 @@ JACOBI3D_FN void run_epochs(const Group &group, const persistent<Real> &s, int f
         // The neighbour's clear-to-send is looked for here, where nobody waits for it yet.
         for (int f = 0; f < 6 && code == MPI_SUCCESS; ++f)
             if (s.exchanged >> f & 1) (void)mpix::prepare_send(group, s.messages[set][f].send_request);
+        group.sync();  // all threads have started their requests
         if (group.thread_rank() == 0) code == MPI_SUCCESS ? release(s.started + set, m) : release(s.failed, 1);
         if (code != MPI_SUCCESS) return;
     }

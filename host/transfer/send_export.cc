@@ -38,7 +38,8 @@ status send_request::install_on_device() {
             given.pull_bytes == 0 || (given.copy_engine_bytes != 0 && given.copy_engine_bytes < given.pull_bytes)
                 ? given.copy_engine_bytes
                 : given.pull_bytes;
-        if (offer_->kernel_words) {
+        // Where the receiver's engine copies on, it also gives clear-to-send, to our host.
+        if (offer_->kernel_words && !how.copied_on) {
             char *const kernel_words = static_cast<char *>(offer_->kernel_words.address);
             given.kernel_clear_to_send = reinterpret_cast<std::uint64_t *>(kernel_words);
             if (given.pull_bytes != 0)

@@ -131,7 +131,7 @@ ENDED = [CLAIM, "st.relaxed.sys.global.u64"]
 # The start of a receive's next epoch: what was read, before clear-to-send at the sender's GPU and at its host, and before the word
 # for this host. Of a send: clear-to-send, acquired, as in way_clear_to_send; the host's word.
 GIVEN = [FENCE, *3 * ["st.relaxed.sys.global.u64"]]
-GOT = ["ld.acquire.sys.global.u64", "st.relaxed.sys.global.u64", CLAIM, "st.relaxed.sys.global.u64"]
+GOT = ["ld.acquire.sys.global.u64", "st.relaxed.sys.global.u64", CLAIM]
 CONTAINS.update({
     # Behind all partitions' bytes: that some may be inline, the whole message's flag, `complete`, `all_ready`; and after these, that
     # all was told, and whether the engine ends the epoch. Before it: whether kernels of both sides run the epoch, whether anything was left to the engine; then only that,

@@ -42,9 +42,13 @@ int go_on(const mpix::host_group &group, MPIX_Prequest request, unsigned way, co
     const MPIX_Prequest list[] = {request};
     if (way == 0) return mpix::next_epoch(group, request);
     if (way == 1) return mpix::next_epoch(group, 1, list);
-    int code = way == 2 ? mpix::wait(group, request) : mpix::wait(group, 1, list);
+    int code = way == 3 ? mpix::wait(group, 1, list) : mpix::wait(group, request);
     if (code != MPI_SUCCESS) return code;
-    if (group.thread_rank() == 0) between();
+    if (group.thread_rank() == 0) {
+        between();
+        if (way == 4) code = mpix::start(mpix::this_thread(), request);
+    }
+    if (way == 4) return broadcast_code(group, code);
     group.sync();
     return way == 2 ? mpix::start(group, request) : mpix::start(group, 1, list);
 }
@@ -55,9 +59,11 @@ void sends(const mpix::host_group &group, const pair_shape &s, fake_pair &pair, 
     bool by_handle = false;
     for (std::uint64_t epoch = a.first; epoch <= a.last; ++epoch) {
         if (epoch != a.first) {
-            const unsigned way = random() % 4;
+            const unsigned way = random() % 5;
             const int code = by_handle ? mpix::next_epoch(group, prepared) : go_on(group, pair.send(), way, [] {});
             if (code != MPI_SUCCESS) t.fail("the sender cannot go on to the next epoch");
+            // By each member, as it may hand over to another group that starts a later epoch.
+            if (code == MPI_SUCCESS && pair.epoch_of_sending_kernel() != epoch) t.fail("the host is not told an epoch");
         }
         if (group.thread_rank() == 0)
             for (backoff wait; t.checked.load(std::memory_order_acquire) + 1 < epoch && t.failure.load() == nullptr;)
@@ -95,7 +101,7 @@ void receives(const mpix::host_group &group, const pair_shape &s, fake_pair &pai
             if (group.thread_rank() == 0) t.checked.store(epoch, std::memory_order_release);
         };
         if (early) tell();
-        const unsigned way = random() % 4;
+        const unsigned way = random() % 5;
         if (epoch != a.last) {
             // Now and then so late that the sender does not wait for it.
             if (early && random() % 8 == 0) std::this_thread::sleep_for(std::chrono::microseconds(50));
@@ -177,4 +183,50 @@ TEST_CASE("groups that start and end epochs themselves, as threads of a GPU do")
     }
     CHECK(seen.deferred != 0);
     CHECK(seen.quiet != 0);
+}
+
+TEST_CASE("a handle that was made in the first epoch knows the later ones") {
+    std::mt19937_64 data(Catch::rngSeed());
+    constexpr std::uint64_t last = 10;
+    for (const bool inline_buffer : {true, false}) {
+        for (const int threads : {1, 4}) {
+            pair_shape s{};
+            s.senders = s.receivers = 2;
+            s.bytes = 16;
+            s.inline_buffer = inline_buffer;
+            s.inline_from = 1;
+            fake_pair pair(s);
+            pair.poison_in();
+            pair.start_receive(1);
+            pair.clear_to_send(1);
+            pair.start_send(1);
+            signals t;
+            std::atomic<std::uint64_t> known{0}, ended{0};
+            // One group has both sides, and starts the receive first: so clear-to-send is there.
+            std::thread both([&] {
+                mpix::host_launch(1, threads, [&](const mpix::host_group &group) {
+                    mpix::prepared_send handle = mpix::prepare_send(group, pair.send());
+                    for (std::uint64_t epoch = 1;; ++epoch) {
+                        if (group.thread_rank() == 0) pair.fill_out(data);
+                        group.sync();
+                        for (int p = 0; p < s.senders; ++p)
+                            if (mpix::pready(group, p, handle) != MPI_SUCCESS) t.fail("pready");
+                        if (mpix::wait(group, pair.receive()) != MPI_SUCCESS) t.fail("wait");
+                        if (!pair.right(0, s.receivers)) t.fail("what has arrived is not what was sent");
+                        if (epoch == last) break;
+                        if (mpix::next_epoch(group, pair.receive()) != MPI_SUCCESS) t.fail("next_epoch of the receive");
+                        if (mpix::next_epoch(group, handle) != MPI_SUCCESS) t.fail("next_epoch of the send");
+                        if (group.thread_rank() == 0) known += handle.state.epoch == epoch + 1;
+                    }
+                });
+                ended.store(1);
+            });
+            for (backoff wait; ended.load() == 0; wait.pause()) pair.progress_of_kernels(1);
+            both.join();
+            CAPTURE(inline_buffer, threads);
+            INFO(std::string(t.failure.load() == nullptr ? "" : t.failure.load()));
+            CHECK(t.failure.load() == nullptr);
+            CHECK(known == last - 1);
+        }
+    }
 }

@@ -103,7 +103,7 @@ MPIX_FN int pready(const Group &group, int partition, const prepared_send &send)
 #if defined(MPIX_CHECK)
     if (detail::is_stale<MPIX_CALL_PREADY>(group, send.request, send.state.epoch, partition)) return MPI_ERR_ARG;
 #endif
-    constexpr detail::group_mover<false> mover{};
+    constexpr detail::group_mover<false, MPIX_CALL_PREADY, true> mover{};
     return detail::ready<true, false>(group, partition, send.request, send.state, mover);
 #else
     return pready(group, partition, send.request);
@@ -158,22 +158,13 @@ namespace detail {
 template <class Group>
 MPIX_FN void refresh(const Group &group, prepared_send &send, uint64_t begun) {
 #if MPIX_ON_GPU
-    if (send.state.partitions == 0 || send.state.flags == nullptr) {
-        send = prepare_send(group, send.request);
-        return;
-    }
-    // What was found out for the epoch before holds, so this one needs nothing but clear-to-send, which calls look for.
-    if (begun >> 32 == 0 && begun != 0 && send.state.epoch != 0 && send.state.clear_to_send != nullptr) {
+    // Of the epoch before, all was known but for clear-to-send, which calls look for. That goes for this one, too.
+    if (send.state.epoch != 0 && send.state.clear_to_send != nullptr && begun != 0 && begun >> 32 == 0) {
         send.state.epoch = begun;
         send.state.clear = false;
-        return;
+    } else {
+        send = prepare_send(group, send.request);
     }
-    // Without clear-to-send the epoch is not known, and calls look anew.
-    send.state.clear = true;
-    bool for_inline;
-    const uint64_t epoch = look_at_send(request_of(send.request), &for_inline);
-    // The word may have come between two members' looks.
-    send.state.epoch = vote_all(group, epoch != 0) ? epoch : 0;
 #else
     (void)group, (void)send, (void)begun;
 #endif

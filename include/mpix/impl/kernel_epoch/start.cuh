@@ -25,10 +25,12 @@ namespace mpix::detail {
 MPIX_FN void begin_epoch(mpix_prequest *r, uint64_t epoch) {
     store_relaxed(&r->started_epoch, epoch);
     store_relaxed(&r->seen_epoch, epoch);
+    // Of a send, before another group can start a later one. Relaxed: it hands over no other memory.
+    if (head_is(r->head, MPIX_KIND_SEND)) store_relaxed(&r->words->kernel_epoch, epoch);
 }
 
-// Tells the hosts that the epoch has begun, and of a receive gives clear-to-send for it. The thread of begin_epoch; no
-// other has to wait for it.
+// Of a receive, gives clear-to-send for the epoch that has begun, and tells the host. Of a send, looks for
+// clear-to-send. The thread of begin_epoch; no other member has to wait for it.
 MPIX_FN void tell_begin(mpix_prequest *r, uint64_t epoch) {
     // Loaded first, so that nobody waits for them behind the fence.
     uint64_t *const for_kernels = load_pointer(&r->kernel_clear_to_send);
@@ -39,7 +41,6 @@ MPIX_FN void tell_begin(mpix_prequest *r, uint64_t epoch) {
 #if MPIX_ON_GPU
         look_at_kernel_clear_to_send(r, epoch, {for_kernels, landing, inline_buffer});
 #endif
-        store_relaxed(&r->words->kernel_epoch, epoch);  // relaxed: it hands over no other memory
         return;
     }
     // The buffer, and the inline buffer, may be overwritten from here on. What was read comes first.
@@ -94,7 +95,7 @@ MPIX_FN int next_all(const Group &group, int n, const List &list, uint64_t timeo
     bool slow = false;
     epoch_now now{0, false};
     mpix_prequest *mine = nullptr;
-    const int code = end_epochs(group, n, list, timeout_ns, &slow, &now, [&](mpix_prequest *r) {
+    const int code = end_epochs<true>(group, n, list, timeout_ns, &slow, &now, [&](mpix_prequest *r) {
         if (r == nullptr || !now.active) return start_one(r);
         begin_epoch(r, now.number + 1);
         if (few)

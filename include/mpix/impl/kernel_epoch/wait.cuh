@@ -169,12 +169,13 @@ constexpr unsigned looks_at_ends = 256;
 
 // Waits for the ends of the requests list(i), i < n. Each member looks at a share of one request, or at several
 // requests. After all of them are over, begin(r), which returns an error code, is called once for each request, null
-// ones as well, by the last member that has looked at it; *now then says what the look has found. If some are not over
-// after looks_at_ends looks, or a group has to take partitions, then `slow` is set instead, and nothing has begun.
+// ones as well, by a member that has looked at it, the first one or the last; *now then says what the look has found.
+// If some are not over after looks_at_ends looks, or a group has to take partitions, then `slow` is set instead, and
+// nothing has begun.
 #ifdef __CUDACC__
 #pragma nv_exec_check_disable
 #endif
-template <class Group, class List, class Begin>
+template <bool ByLast, class Group, class List, class Begin>
 MPIX_FN int end_epochs(const Group &group, int n, const List &list, uint64_t timeout_ns, bool *slow, epoch_now *now,
                        const Begin &begin) {
     const int rank = static_cast<int>(group.thread_rank()), threads = static_cast<int>(group.num_threads()),
@@ -198,7 +199,7 @@ MPIX_FN int end_epochs(const Group &group, int n, const List &list, uint64_t tim
         }
     }
     int code = MPI_SUCCESS;
-    for (int i = rank / lanes; lane == lanes - 1 && i < n; i += step) {
+    for (int i = rank / lanes; lane == (ByLast ? lanes - 1 : 0) && i < n; i += step) {
         mpix_prequest *const r = request_of(list(i));
         if (r != nullptr && n > threads) *now = running_epoch(r);
         if (r != nullptr && now->active) end_epoch(r, now->number);
@@ -218,7 +219,7 @@ template <class Group>
 MPIX_FN int wait(const Group &group, int n, const MPIX_Prequest requests[], uint64_t timeout_ns) {
     bool slow;
     detail::epoch_now now{0, false};
-    return detail::end_epochs(
+    return detail::end_epochs<false>(
         group, n, [requests](int i) { return requests[i]; }, timeout_ns, &slow, &now,
         [](mpix_prequest *) { return MPI_SUCCESS; });
 }
@@ -229,7 +230,7 @@ template <class Group>
 MPIX_FN int wait(const Group &group, MPIX_Prequest preq, uint64_t timeout_ns) {
     bool slow;
     detail::epoch_now now{0, false};
-    return detail::end_epochs(
+    return detail::end_epochs<false>(
         group, 1, [preq](int) { return preq; }, timeout_ns, &slow, &now, [](mpix_prequest *) { return MPI_SUCCESS; });
 }
 

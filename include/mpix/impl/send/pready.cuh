@@ -37,9 +37,11 @@ struct outgoing {
 //
 // Gaps: on a GPU, the code that looks bytes up takes about 45 more registers, whether it runs or not. So only callers
 // that ask for it get it; otherwise partitions with gaps are left to the progress engine.
-template <bool Gaps, mpix_device_call Call = Gaps ? MPIX_CALL_PREADY_TYPED : MPIX_CALL_PREADY>
+//
+// Heard: by the time that the leader decides, the group has waited for clear-to-send of the receiver's kernels.
+template <bool Gaps, mpix_device_call Call = Gaps ? MPIX_CALL_PREADY_TYPED : MPIX_CALL_PREADY, bool Heard = false>
 struct group_mover {
-    static constexpr bool alone = false;
+    static constexpr bool alone = false, heard = Heard;
     static constexpr mpix_device_call call = Call;
 #if MPIX_ON_GPU
     static constexpr bool gaps = Gaps;
@@ -155,7 +157,7 @@ MPIX_FN int ready_by_leader(const Group &group, int p, mpix_prequest *r, bool in
     admitted a{admission::refused, MPI_SUCCESS, 0};
     bool sent_inline = false;
     if (leader) {
-        a = admit<Mover::call>(r, p);
+        a = admit<Mover::call, Mover::heard>(r, p);
 #if MPIX_ON_GPU
         if (a.what == admission::now &&
             for_others(o.partition_bytes, left_bytes, static_cast<uint64_t>(group.num_threads())))
@@ -243,7 +245,8 @@ namespace mpix {
 #endif
 template <class Group>
 MPIX_FN int pready(const Group &group, int partition, MPIX_Prequest preq) {
-    return detail::ready<true>(group, partition, preq, detail::group_mover<false>{});
+    constexpr detail::group_mover<false, MPIX_CALL_PREADY, true> mover{};
+    return detail::ready<true>(group, partition, preq, mover);
 }
 
 #ifdef __CUDACC__
