@@ -76,6 +76,7 @@ status ipc_mappings::attach(const wire_address &wire, int device, region &out) {
     status bad = try_to_attach(wire, device, out, outdated);
     if (bad.ok() || outdated.empty()) return bad;
     close(outdated);
+    outdated.clear();
     return try_to_attach(wire, device, out, outdated);
 }
 
