@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // GPU memory of every kind, as send and as receive buffer: also what the sender cannot map. Buffers begin anywhere in
-// their allocations, and may lie in several; memory is freed and allocated anew at the same address.
+// their allocations, may lie in several, and may have gaps; memory is freed and allocated anew at the same address.
 #include <mpix/mpix.h>
 
 #include <cstring>
@@ -40,13 +40,15 @@ struct buffer {
         require(cudaMemset(all, 0x5a, bytes + 2 * around) == cudaSuccess, "cudaMemset");
         require(cudaDeviceSynchronize() == cudaSuccess, "cudaDeviceSynchronize");
     }
-    bool right(int epoch) const {
+    // With gaps, a block of `used` bytes begins every `step` bytes.
+    bool right(int epoch, std::size_t used = 1, std::size_t step = 1) const {
         std::vector<unsigned char> here(bytes + 2 * around);
         require(cudaMemcpy(here.data(), all, here.size(), cudaMemcpyDefault) == cudaSuccess, "cudaMemcpy");
         bool good = true;
         for (std::size_t at = 0; at < here.size(); ++at)
-            good =
-                good && here[at] == (at < around || at >= around + bytes ? 0x5a : value(1 - rank, epoch, at - around));
+            good = good && here[at] == (at < around || at >= around + bytes || (at - around) % step >= used
+                                            ? 0x5a
+                                            : value(1 - rank, epoch, at - around));
         return good;
     }
 
@@ -54,22 +56,23 @@ struct buffer {
     char *const all;
 };
 
-MPI_Request begin_send(const buffer &from) {
+MPI_Request begin_send(const buffer &from, MPI_Datatype type = MPI_BYTE, std::size_t extent = 1) {
     MPI_Request request = MPI_REQUEST_NULL;
-    require(MPI_Psend_init(from.begin(), partitions, static_cast<MPI_Count>(from.bytes / partitions), MPI_BYTE,
+    require(MPI_Psend_init(from.begin(), partitions, static_cast<MPI_Count>(from.bytes / partitions / extent), type,
                            1 - rank, tag, MPI_COMM_WORLD, MPI_INFO_NULL, &request) == MPI_SUCCESS,
             "MPI_Psend_init");
     return request;
 }
-MPI_Request begin_receive(const buffer &to) {
+MPI_Request begin_receive(const buffer &to, MPI_Datatype type = MPI_BYTE, std::size_t extent = 1) {
     MPI_Request request = MPI_REQUEST_NULL;
-    require(MPI_Precv_init(to.begin(), partitions, static_cast<MPI_Count>(to.bytes / partitions), MPI_BYTE, 1 - rank,
-                           tag, MPI_COMM_WORLD, MPI_INFO_NULL, &request) == MPI_SUCCESS,
+    require(MPI_Precv_init(to.begin(), partitions, static_cast<MPI_Count>(to.bytes / partitions / extent), type,
+                           1 - rank, tag, MPI_COMM_WORLD, MPI_INFO_NULL, &request) == MPI_SUCCESS,
             "MPI_Precv_init");
     return request;
 }
 
-void exchange(const buffer &from, const buffer &to, MPI_Request (&both)[2], const char *what) {
+void exchange(const buffer &from, const buffer &to, MPI_Request (&both)[2], const char *what, std::size_t used = 1,
+              std::size_t step = 1) {
     for (int epoch = 1; epoch <= 3; ++epoch) {
         from.fill(epoch);
         to.poison();
@@ -80,7 +83,7 @@ void exchange(const buffer &from, const buffer &to, MPI_Request (&both)[2], cons
         int length = 0;
         MPI_Error_string(code, text, &length);
         require(code == MPI_SUCCESS, what, text);
-        require(to.right(epoch), what, "wrong bytes");
+        require(to.right(epoch, used, step), what, "wrong bytes");
     }
 }
 
@@ -91,6 +94,22 @@ void between(kind of_sends, kind of_receives, std::size_t bytes) {
     exchange(from, to, both, gpu_memory::names[of_receives]);
     MPI_Request_free(&both[0]);
     MPI_Request_free(&both[1]);
+}
+
+void with_gaps(kind k) {
+    ++tag;
+    constexpr std::size_t used = 12, step = 20;
+    MPI_Datatype block, spaced;
+    MPI_Type_contiguous(used, MPI_BYTE, &block);
+    MPI_Type_create_resized(block, 0, step, &spaced);
+    MPI_Type_commit(&spaced);
+    const buffer from(k, partitions * 1000 * step), to(k, partitions * 1000 * step);
+    MPI_Request both[2] = {begin_send(from, spaced, step), begin_receive(to, spaced, step)};
+    exchange(from, to, both, gpu_memory::names[k], used, step);
+    MPI_Request_free(&both[0]);
+    MPI_Request_free(&both[1]);
+    MPI_Type_free(&spaced);
+    MPI_Type_free(&block);
 }
 
 // The receive and its buffer are freed, and the next one is at the same address, where CUDA gives it. `late`: the sender
@@ -156,6 +175,7 @@ int main(int argc, char **argv) {
             between(k, gpu_memory::plain, bytes);
             between(k, k, bytes);
         }
+        with_gaps(k);
         allocate_anew(k, false);
         allocate_anew(k, true);
         beyond_the_end(k);
