@@ -119,6 +119,11 @@ struct transport {
     // Start copying; `device` is the one whose engine does it.
     virtual status start(void *to, const void *from, std::uint64_t bytes, int device,
                          std::unique_ptr<transfer> &out) = 0;
+    // The same within that device's memory, if possible by hardware that no kernel can occupy.
+    virtual status start_within(void *to, const void *from, std::uint64_t bytes, int device,
+                                std::unique_ptr<transfer> &out) {
+        return start(to, from, bytes, device, out);
+    }
 };
 
 }  // namespace mpix::transport

@@ -20,9 +20,10 @@ struct gpu_buffer {
     std::shared_ptr<const plan> type;  // null: one piece, in packing order
 };
 
-// Page-locked host memory, as the CPU and as kernels reach it; or GPU memory, which has one address.
+// Page-locked host memory, as the CPU and as kernels reach it; or memory of the buffer's GPU, which has one address.
 struct locked_memory {
     char *host = nullptr, *view = nullptr;
+    bool on_gpu = false;
 };
 
 // Packed bytes [begin, begin + bytes) of the buffer, to and from where `packed` is; without gaps by the copy engine,

@@ -45,7 +45,7 @@ status staged_delivery::allocate(const transport::region &landing, const transpo
     void *view = landing.address;
     if (landing.device == transport::on_host)
         if (auto bad = to_.gpus->acquire_view(landing, to_.device, view); !bad.ok()) return bad;
-    landing_ = {static_cast<char *>(landing.address), static_cast<char *>(view)};
+    landing_ = {static_cast<char *>(landing.address), static_cast<char *>(view), landing.device != transport::on_host};
     arrived_ = static_cast<const std::uint64_t *>(arrival.address);
     return {};
 }
@@ -108,10 +108,8 @@ status staged_delivery::start_copy(copy made) {
     }
     const std::uint64_t message = chunks_.partitions * chunks_.partition_bytes;
     const std::uint64_t slot = detail::slot_of(epoch_, slots_) * message;
-    if (auto bad = start_writing(to_, begin, bytes, {landing_.host + slot + begin, landing_.view + slot + begin},
-                                 made.transfer);
-        !bad.ok())
-        return bad;
+    const locked_memory from{landing_.host + slot + begin, landing_.view + slot + begin, landing_.on_gpu};
+    if (auto bad = start_writing(to_, begin, bytes, from, made.transfer); !bad.ok()) return bad;
     copies_.push_back(std::move(made));
     return {};
 }

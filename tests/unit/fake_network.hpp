@@ -107,7 +107,7 @@ struct ticket final : tr::transfer {
 struct fake_gpus final : tr::transport {
     slow_worker engine;
     trouble problem;
-    unsigned views = 0, admitted = 0;
+    unsigned views = 0, admitted = 0, within = 0;
     mpix::status not_admitted;
     std::vector<void *> allocated;
     ~fake_gpus() override {
@@ -163,6 +163,11 @@ struct fake_gpus final : tr::transport {
         made->done = engine.add([=] { std::memcpy(to, from, bytes); });
         out = std::move(made);
         return {};
+    }
+    mpix::status start_within(void *to, const void *from, std::uint64_t bytes, int device,
+                              std::unique_ptr<tr::transfer> &out) override {
+        ++within;
+        return start(to, from, bytes, device, out);
     }
 };
 

@@ -195,6 +195,7 @@ TEST_CASE("what comes into GPU memory of the library's is copied on, and told of
             CHECK(source == target);
         }
         CHECK(gpus.admitted == 0);
+        CHECK(gpus.within == (bytes == 0 ? 0 : 2 * partitions));
     }
 }
 

@@ -289,6 +289,35 @@ public:
     }
 
     status start(void *to, const void *from, std::uint64_t bytes, int device, std::unique_ptr<transfer> &out) override {
+        return start_copy(copy_by_stream, to, from, bytes, device, out);
+    }
+    status start_within(void *to, const void *from, std::uint64_t bytes, int device,
+                        std::unique_ptr<transfer> &out) override {
+        return start_copy(copy_beside_kernels, to, from, bytes, device, out);
+    }
+
+private:
+    using copy_call = cudaError_t (*)(void *to, const void *from, std::size_t bytes, cudaStream_t stream);
+
+    static cudaError_t copy_by_stream(void *to, const void *from, std::size_t bytes, cudaStream_t stream) {
+        return cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream);
+    }
+    // CUDA may copy within a GPU by a kernel, which waits where the user's kernels fill the GPU. This asks for the copy
+    // engine.
+    static cudaError_t copy_beside_kernels(void *to, const void *from, std::size_t bytes, cudaStream_t stream) {
+#if CUDART_VERSION >= 13000
+        cudaMemcpyAttributes how{};
+        how.srcAccessOrder = cudaMemcpySrcAccessOrderStream;
+        how.flags = cudaMemcpyFlagPreferOverlapWithCompute;
+        std::size_t first = 0;
+        if (cudaMemcpyBatchAsync(&to, &from, &bytes, 1, &how, &first, 1, stream) == cudaSuccess) return cudaSuccess;
+        cudaGetLastError();
+#endif
+        return copy_by_stream(to, from, bytes, stream);
+    }
+
+    status start_copy(copy_call call, void *to, const void *from, std::uint64_t bytes, int device,
+                      std::unique_ptr<transfer> &out) {
         struct copy final : transfer {
             cudaEvent_t event = nullptr;
             int device = 0;
@@ -308,14 +337,13 @@ public:
         auto made = std::make_unique<copy>();
         made->device = device;
         cudaError_t error = cudaEventCreateWithFlags(&made->event, cudaEventDisableTiming);
-        if (error == cudaSuccess) error = cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream);
+        if (error == cudaSuccess) error = call(to, from, bytes, stream);
         if (error == cudaSuccess) error = cudaEventRecord(made->event, stream);
         if (error != cudaSuccess) return cuda_error("copy engine", error);
         out = std::move(made);
         return {};
     }
 
-private:
     status cut(std::uint64_t length, int device, region &out) {
         const std::lock_guard lock(mutex_);
         std::uint64_t offset = 0;
