@@ -220,15 +220,14 @@ status make_receive_route(const receive_match &match, std::shared_ptr<const rece
     return bad;
 }
 
-status check_reach(const request &receive) {
+status check_sharing(const request &receive) {
     if (why_not_mapped(receive).empty()) return {};
     transport::transport &gpus = *receive.place.owner;
     transport::region landing;
     transport::wire_region described;
     status bad = gpus.allocate(least_copied_on, receive.place.device, landing);
-    if (!bad.ok()) return bad;
-    bad = gpus.describe(landing, described);
-    gpus.release(landing);
+    if (bad.ok()) bad = gpus.describe(landing, described);
+    give_back_memory(landing);
     return bad;
 }
 

@@ -96,8 +96,8 @@ struct receive_match {
 // `sender_gpu`: set if our kernels may read the send buffer.
 status make_receive_route(const receive_match &match, std::shared_ptr<const receive_route> &out,
                           std::unique_ptr<const sender_gpu_memory> &sender_gpu);
-// Fails if a sender on this node could map neither the receive buffer, in GPU memory, nor a landing.
-status check_reach(const request &receive);
+// Whether a sender on this node could map the receive buffer, or a landing, in GPU memory.
+status check_sharing(const request &receive);
 // For the ACCEPT.
 status describe(const receive_route &route, const request &receive, accept_body &answer);
 

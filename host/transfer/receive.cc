@@ -31,26 +31,26 @@ struct plan_taker {
     }
 };
 
-// Up to this size, copying a message out takes less time than its last partition needs to get here.
-constexpr std::uint64_t short_message = 16384;
-
-// A sender on this node maps GPU memory; if that is impossible, the init call fails. Over a network the data comes
-// through host memory, so any kind of GPU memory will do.
-status check_memory(const request &r) {
+// A sender on this node maps the receive buffer in GPU memory, or a landing of the library's in its place; if neither
+// is possible, the init call fails. Over a network the data comes through host memory.
+status try_to_share(const request &r) {
     if (r.null_peer() || r.place.owner == nullptr || r.total_bytes() == 0) return {};
     {
         const std::lock_guard lock(setup_mutex());
         status bad;
         if (network_to(r.peer_world(), bad) != nullptr || !bad.ok()) return {};
     }
-    return check_reach(r).in_context("buf: ").of_class(MPI_ERR_BUFFER);
+    return check_sharing(r).in_context("buf: ").of_class(MPI_ERR_BUFFER);
 }
+
+// Up to this size, copying a message out takes less time than its last partition needs to get here.
+constexpr std::uint64_t short_message = 16384;
 
 }  // namespace
 
 status receive_request::prepare() {
     if (status bad = load_gpu_kernels(); !bad.ok()) return bad;
-    if (status bad = check_memory(*this); !bad.ok()) return bad;
+    if (status bad = try_to_share(*this); !bad.ok()) return bad;
     return allocate_words(0);
 }
 
