@@ -7,8 +7,8 @@
 
 namespace mpix::transport {
 
-// They wait for kernels, so without the lock. Whoever maps one of them anew meanwhile has the same mapping, which the
-// driver counts.
+// They wait for kernels, so without mutex_. Nobody maps meanwhile (opening_): what was allocated in the place of a closed
+// one may have its handle, and would get its mapping.
 void ipc_mappings::close(const to_close &mappings) {
     for (const auto &[base, device] : mappings) {
         const detail::device_scope scope(device);
@@ -72,6 +72,7 @@ status ipc_mappings::try_to_attach(const wire_address &wire, int device, region 
 }
 
 status ipc_mappings::attach(const wire_address &wire, int device, region &out) {
+    const std::lock_guard opening(opening_);
     to_close outdated;
     status bad = try_to_attach(wire, device, out, outdated);
     if (bad.ok() || outdated.empty()) return bad;
@@ -87,6 +88,7 @@ void ipc_mappings::detach(const region &attached) {
 }
 
 void ipc_mappings::close_unused() {
+    const std::lock_guard opening(opening_);
     to_close unused;
     {
         const std::lock_guard lock(mutex_);

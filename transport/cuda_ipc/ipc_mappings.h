@@ -69,6 +69,7 @@ private:
     bool take_off(const Outdated &outdated, to_close &unused);
     status try_to_attach(const wire_address &wire, int device, region &out, to_close &outdated);
 
+    std::mutex opening_;  // by whoever opens or closes; before mutex_
     std::mutex mutex_;
     std::map<allocation_name, opened> opened_;
 };
