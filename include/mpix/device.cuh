@@ -260,9 +260,9 @@ MPIX_FN int wait_arrived(const Group &group, const prepared_receive &receive, in
  * running epoch, if the request is null, or if the host has not started it. Of a list, requests before and after the
  * erroneous one may have been started.
  *
- * One group at a time calls wait or start for a request. Other groups that use the request come after start by a
- * barrier of the grid, or any other acquire-release chain that begins behind a barrier of the group, as its threads
- * may return at different times; and start comes after their last use of the epoch before.
+ * One group at a time calls wait or start for a request; another one does so behind a barrier of the first, whose
+ * threads may return at different times. Other groups that use the request come after start by a barrier of the grid,
+ * or any other acquire-release chain; and start comes after their last use of the epoch before.
  * The host's completion calls on the request (MPI_Wait, MPI_Test and so on) must not come before the last kernel's last
  * call has returned in all threads of its group: they would end the activation between two epochs.
  *
