@@ -7,15 +7,14 @@
 #include <chrono>
 #include <thread>
 
-// Call pause() between two polls. On a busy machine a thread that yields runs again only after all others, one that
-// wakes up from sleep sooner. So it yields a few times, and then sleeps.
+#include <mpix/detail/give_way.h>
+
+// Call pause() between two polls. It yields a few times, and then sleeps. Beside busy processes, where yields are slow, it
+// sleeps at once.
 class backoff {
 public:
     void pause() {
-        if (++looks_ <= 16)
-            std::this_thread::yield();
-        else
-            std::this_thread::sleep_for(std::chrono::microseconds(50));
+        if (++looks_ > 16 || !mpix::detail::try_yield()) std::this_thread::sleep_for(std::chrono::microseconds(50));
     }
 
 private:

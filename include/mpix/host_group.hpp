@@ -14,8 +14,8 @@
 #include <mpix/detail/cxx20.h>
 
 #include <atomic>
-#include <barrier>
 #include <chrono>
+#include <condition_variable>
 #include <cstdint>
 #include <exception>
 #include <memory>
@@ -23,6 +23,7 @@
 #include <thread>
 #include <vector>
 
+#include <mpix/detail/give_way.h>
 #include <mpix/detail/host_launch.h>
 #include <mpix/detail/order.h>
 #include <mpix/mpix.h>
@@ -31,10 +32,41 @@ namespace mpix {
 
 namespace detail {
 
+// As std::barrier, which yields before it blocks: beside busy processes each yield takes milliseconds.
+class host_barrier {
+public:
+    explicit host_barrier(int members) : members_(members), missing_(members) {}
+    void arrive_and_wait() {
+        std::unique_lock lock(mutex_);
+        const unsigned before = passed_.load(std::memory_order_relaxed);
+        if (--missing_ == 0) {
+            missing_ = members_;
+            passed_.store(before + 1, std::memory_order_relaxed);
+            lock.unlock();
+            all_are_here_.notify_all();
+            return;
+        }
+        lock.unlock();
+        // The others are often near, and a wake-up takes longer than a few looks. The mutex orders what they wrote.
+        constexpr int looks = 16, looks_before_yields = 12;
+        for (int look = 0; look < looks && passed_.load(std::memory_order_relaxed) == before; ++look)
+            if (look >= looks_before_yields && !try_yield()) break;
+        lock.lock();
+        all_are_here_.wait(lock, [&] { return passed_.load(std::memory_order_relaxed) != before; });
+    }
+
+private:
+    std::mutex mutex_;
+    std::condition_variable all_are_here_;
+    const int members_;
+    int missing_;
+    std::atomic<unsigned> passed_{0};  // changed under the mutex
+};
+
 // What the members of one host_group share.
 struct host_group_state {
     explicit host_group_state(int n) : barrier(n) {}
-    std::barrier<> barrier;
+    host_barrier barrier;
     std::atomic<std::uint64_t> slot{0};
     std::atomic<int> against{0};
 };
@@ -116,10 +148,7 @@ void host_launch(int blocks, int threads, const Body &body) {
                 running.fetch_sub(1, std::memory_order_relaxed);  // relaxed: join() orders what the threads have done
             });
     for (unsigned round = 0; running.load(std::memory_order_relaxed) != 0 && MPIX_Progress(); ++round) {
-        if (round < 64)
-            std::this_thread::yield();
-        else
-            std::this_thread::sleep_for(std::chrono::microseconds(50));
+        if (round >= 64 || !detail::try_yield()) std::this_thread::sleep_for(std::chrono::microseconds(50));
     }
     for (auto &thread : team) thread.join();
 }

@@ -28,10 +28,7 @@ struct grid_barrier {
             const std::atomic_ref<std::uint64_t> counter(*arrived);
             const std::uint64_t all = (counter.fetch_add(1, std::memory_order_acq_rel) / n + 1) * n;
             for (int looks = 0; counter.load(std::memory_order_acquire) < all; ++looks)
-                if (looks < 100)
-                    std::this_thread::yield();
-                else
-                    host_poll_pause();
+                if (looks >= 100 || !mpix::detail::try_yield()) host_poll_pause();
 #endif
         }
         block.sync();

@@ -19,7 +19,7 @@ using namespace mpix::detail;
 namespace {
 
 bool is_wanted_soon(const mpix_prequest *r, int p, std::uint64_t epoch) {
-    for (const std::uint64_t end = now_ns() + 30'000'000; now_ns() < end; std::this_thread::yield())
+    for (const std::uint64_t end = now_ns() + 30'000'000; now_ns() < end; give_way())
         if (is_wanted(r, p, epoch, r->partition_bytes)) return true;
     return false;
 }
@@ -41,9 +41,9 @@ bool send_wanted(mpix_prequest *send, int partition, std::uint64_t epoch, std::u
     const std::uint64_t end = now_ns() + 60'000'000'000u;
     while (!is_wanted(request_of(send), partition, epoch, request_of(send)->partition_bytes)) {
         if (now_ns() > end) return false;
-        std::this_thread::yield();
+        give_way();
     }
-    for (const std::uint64_t then = now_ns() + later_ns; now_ns() < then;) std::this_thread::yield();
+    for (const std::uint64_t then = now_ns() + later_ns; now_ns() < then;) give_way();
     return mpix::pready(mpix::this_thread(), partition, send) == MPI_SUCCESS;
 }
 

@@ -57,9 +57,10 @@ void sends(const mpix::host_group &group, const scenario &s, fake_pair &pair, tu
         for (std::size_t k = 0; k < mine.size(); ++k) {
             const int p = mine[k];
             // Only what is waited for is offered; who is asked for something else meanwhile goes on.
-            for (int look = 0; group.thread_rank() == knows && s.pull_bytes != 0 && look < 500; ++look) {
+            backoff wait;
+            for (int look = 0; group.thread_rank() == knows && s.pull_bytes != 0 && look < 32; ++look) {
                 if (pair.wanted(p) == epoch) break;
-                std::this_thread::yield();
+                wait.pause();
             }
             if (group.thread_rank() == knows) pair.begin(p, epoch);
             if (const int code = pready(p); code != MPI_SUCCESS)
@@ -136,7 +137,7 @@ void watches(const scenario &s, fake_pair &pair, turns &t, const std::atomic<std
             MPI_Parrived(pair.receive(), j, &flag);
         if (flag != 0 && before > ended.load(std::memory_order_acquire) && !pair.has_begun(j, before))
             t.fail("a partition is said to be there that was not sent");
-        std::this_thread::yield();
+        give_way();
     }
 }
 

@@ -5,11 +5,13 @@
 #ifndef MPIX_TESTS_UNIT_NETWORK_QUEUE_HPP
 #define MPIX_TESTS_UNIT_NETWORK_QUEUE_HPP
 
+#include <mpix/detail/give_way.h>
+
 #include <thread>
 
 // Now and then another thread posts between two steps of ours.
 inline thread_local unsigned post_steps = 0;
-#define MPIX_ON_POST_STEP() (++post_steps % 16 == 0 ? std::this_thread::yield() : void())
+#define MPIX_ON_POST_STEP() (++post_steps % 16 == 0 ? mpix::detail::give_way() : void())
 
 #include <mpix/device.cuh>
 

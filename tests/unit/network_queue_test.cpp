@@ -41,7 +41,7 @@ private:
                 for (std::uint64_t n = random() % share; n != 0; --n) w_.queue->step();
                 w_.network.wire.work(static_cast<unsigned>(random() % share));
                 for (message *m : messages_) m->look();
-                std::this_thread::yield();
+                mpix::detail::give_way();
             }
         }
     }

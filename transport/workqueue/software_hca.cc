@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "transport/workqueue/software_hca.h"
 
+#include <mpix/detail/give_way.h>
+
 #include <algorithm>
 #include <chrono>
 #include <cstring>
@@ -249,8 +251,7 @@ bool software_hca::step_all() {
 }
 
 void software_hca::serve() {
-    // Spin while there is work, then yield, then sleep: others may need the core more. Few yields: on a busy machine a
-    // thread that yields runs again only after all others, one that wakes up from sleep sooner.
+    // Spin while there is work, then yield, then sleep: others may need the core more.
     constexpr int spins = 200, yields = 232;
     for (int idle = 0; !ending_.load(std::memory_order_relaxed);) {
         // A mutex is not fair: leave it to others for a moment.
@@ -259,9 +260,7 @@ void software_hca::serve() {
             idle = 0;
         else if (++idle < spins)
             continue;
-        else if (idle < yields)
-            std::this_thread::yield();
-        else
+        else if (idle >= yields || !try_yield())
             std::this_thread::sleep_for(std::chrono::microseconds(20));
     }
 }

@@ -11,6 +11,7 @@
 #define MPIX_IMPL_INLINE_PACKET_CUH
 
 #include <mpix/detail/abi.h>
+#include <mpix/detail/give_way.h>
 #include <mpix/detail/order.h>
 
 #include <mpix/impl/group/group.cuh>
@@ -206,7 +207,9 @@ MPIX_FN inline_result take_packets(const mpix_prequest *r, const awaited &w, uns
                 fence_acquire(&w.flags[i]);  // pairs: A1
                 return inline_result::flagged;
             }
-            if (polls % 64 == 0 && w.over(r)) return inline_result::missing;
+            if (polls % 64 != 0) continue;
+            if (w.over(r)) return inline_result::missing;
+            give_way();
         }
 #ifdef __CUDA_ARCH__
 #pragma unroll
@@ -317,6 +320,7 @@ MPIX_FN bool await_all(const Group &group, mpix_prequest *r, const awaited &w, b
         if (once && round >= w.count) return false;
         if (round % (looks > 1 ? 1 : 16) == 0 && broadcast_bool(group, group.thread_rank() == 0 && w.over(r)))
             return false;
+        if (group.thread_rank() == 0) give_way();
     }
 }
 

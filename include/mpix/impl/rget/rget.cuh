@@ -16,6 +16,7 @@
 #define MPIX_IMPL_RGET_RGET_CUH
 
 #include <mpix/detail/abi.h>
+#include <mpix/detail/give_way.h>
 #include <mpix/detail/order.h>
 
 #include <mpix/impl/group/copy.cuh>
@@ -220,6 +221,7 @@ MPIX_COLD_FN found find_rts(const Group &group, reading &s) {
         if (vote_all(group, there)) return found::all;
         if (vote_all(group, !offered)) {
             if (broadcast_bool(group, rank == 0 && w.over(s.r))) return found::none;
+            if (rank == 0) give_way();
             continue;
         }
         const char *const from = load_pointer(&s.r->peer_buffer);  // under way together with the claim

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// How a host thread that waits gives its core to others.
+#ifndef MPIX_DETAIL_GIVE_WAY_H
+#define MPIX_DETAIL_GIVE_WAY_H
+
+#include <mpix/detail/order.h>
+
+#if !defined(__CUDA_ARCH__)
+#include <sched.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstdint>
+#endif
+
+namespace mpix::detail {
+
+#if !defined(__CUDA_ARCH__)
+// Beside busy processes sched_yield returns only after each of them has had its time slice: after milliseconds. A
+// thread that wakes up from a sleep runs sooner. So after a slow yield no thread of the process yields until this time
+// (now_ns). Relaxed: a hint.
+inline std::atomic<std::uint64_t> yields_again_at{0};
+
+// Yields. False, and nothing has been done: yields are slow now, so sleep instead.
+inline bool try_yield() {
+    constexpr std::uint64_t slow_ns = 1'000'000, period_ns = 200'000'000;
+    const std::uint64_t before = now_ns();
+    if (before < yields_again_at.load(std::memory_order_relaxed)) return false;
+    sched_yield();
+    if (const std::uint64_t after = now_ns(); after - before > slow_ns)
+        yields_again_at.store(after + period_ns, std::memory_order_relaxed);
+    return true;
+}
+
+#endif
+
+// Called between two looks. A GPU thread continues at once.
+MPIX_FN void give_way() {
+#if !defined(__CUDA_ARCH__)
+    if (!try_yield()) usleep(50);
+#endif
+}
+
+}  // namespace mpix::detail
+
+#endif  // MPIX_DETAIL_GIVE_WAY_H
