@@ -74,7 +74,7 @@ void copy(const runs &from, const runs &to, std::byte *room) {
     scatter(room, to);
 }
 
-status field_view::make(const field &f, const box &local, int dimensions, field_view &made) {
+status field_view::measure(const field &f, const box &local, int dimensions, field_view &made) {
     const field_layout &l = f.layout;
     if (f.value_bytes < 1 || f.value_bytes > static_cast<std::size_t>(most_bytes))
         return failure(MPI_ERR_ARG, format("value_bytes is {}; it is at least 1", f.value_bytes));
@@ -135,11 +135,22 @@ status field_view::make(const field &f, const box &local, int dimensions, field_
         !s.ok())
         return s;
     if (bounded(made.component_, l.interleaved ? 1 : l.components) > most_bytes) return too_long();
+    if (!local.empty())
+        made.bytes_ = (l.interleaved ? 0 : l.components - 1) * made.component_ + (cells[2] - 1) * made.plane_ +
+                      (cells[1] - 1) * made.row_ + cells[0] * cell;
+    return {};
+}
+
+status field_view::make(const field &f, const box &local, int dimensions, field_view &made) {
+    if (status s = measure(f, local, dimensions, made); !s.ok()) return s;
     made.data_ = static_cast<std::byte *>(f.data);
     if (local.empty()) return {};
     if (made.data_ == nullptr) return failure(MPI_ERR_BUFFER, "data is null");
     if (!can_write(made.data_))
         return failure(MPI_ERR_BUFFER, "data: the CPU cannot write there; fields are in host memory, as yet");
+    if (f.allocated != 0 && f.allocated < static_cast<std::size_t>(made.bytes_))
+        return failure(MPI_ERR_BUFFER,
+                       format("allocated is {} bytes; the box and its ghost cells take {}", f.allocated, made.bytes_));
     made.other_ = static_cast<std::byte *>(f.other);
     if (made.other_ == nullptr) return {};
     if (made.other_ == made.data_) return failure(MPI_ERR_ARG, "other is data; it is a second allocation");

@@ -36,9 +36,13 @@ class field_view {
 public:
     // A failure names the member of the field that is wrong.
     static status make(const field &f, const box &local, int dimensions, field_view &made);
+    // The same of a field whose memory is not looked at: only bytes() of it may be used, and what it is made of.
+    static status measure(const field &f, const box &local, int dimensions, field_view &made);
 
     // All components of the cells of `part`, which lies within the allocation.
     runs of(const box &part) const;
+    // From the first allocated cell to the last; 0 if the box is empty.
+    std::int64_t bytes() const { return bytes_; }
     // In directions of the grid's dimensions only.
     const radius &reach() const { return reach_; }
     std::int64_t value_bytes() const { return value_; }
@@ -54,6 +58,7 @@ private:
     value_type type_ = value_type::bytes;
     bool interleaved_ = false;
     std::int64_t row_ = 0, plane_ = 0, component_ = 0;  // distances in bytes
+    std::int64_t bytes_ = 0;
     radius reach_{};
 };
 

@@ -187,6 +187,15 @@ void exchange::swap(int field) {  // NOLINT(bugprone-exception-escape): it does 
     }
 }
 
+std::size_t field_bytes(const grid &g, const field &f) {
+    field_view view;
+    const status bad = field_view::measure(f, g.local(), g.dimensions(), view);
+    if (!bad.ok())
+        throw error(class_of(bad), format("mpix::halo::field_bytes: field{}{}",
+                                          class_of(bad) == MPI_ERR_COUNT ? ": " : ".", bad.message()));
+    return static_cast<std::size_t>(view.bytes());
+}
+
 void *exchange::data(int field) const { return state_->data[demand_field(*state_, "data", field)][0]; }
 
 const box &exchange::interior() const { return state_->interior; }

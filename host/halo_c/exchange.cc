@@ -38,6 +38,8 @@ status convert(const MPIX_Halo_field &f, field &made) {
         to = static_cast<std::size_t>(bytes);
         return bytes >= 0 ? status{} : failure(MPI_ERR_ARG, format("layout.{} is {}; it is at least 0", name, bytes));
     };
+    if (f.allocated < 0) return failure(MPI_ERR_ARG, format("allocated is {}; it is at least 0", f.allocated));
+    made.allocated = static_cast<std::size_t>(f.allocated);
     status s = distance(l.row_bytes, "row_bytes", made.layout.row_bytes);
     if (s.ok()) s = distance(l.plane_bytes, "plane_bytes", made.layout.plane_bytes);
     if (s.ok()) s = distance(l.component_bytes, "component_bytes", made.layout.component_bytes);
@@ -85,6 +87,19 @@ MPIX_SYMBOL int MPIX_Halo_field_init(void *data, MPI_Datatype type, const int ra
     });
 }
 MPIX_BOUNDARY("MPIX_Halo_field_init", of_world())
+
+MPIX_SYMBOL int MPIX_Halo_field_bytes(MPIX_Halo_grid grid, const MPIX_Halo_field *field, int64_t *bytes) try {
+    return answer("MPIX_Halo_field_bytes", errors_of(grid), [&] {
+        const halo::grid &g = demand_handle(grid, "grid").grid;
+        demand_argument(field, "field");
+        demand_argument(bytes, "bytes");
+        halo::field converted(nullptr, 1, radius{});
+        if (const status bad = convert(*field, converted); !bad.ok())
+            throw error(class_of(bad), format("field.{}", bad.message()));
+        *bytes = static_cast<int64_t>(field_bytes(g, converted));
+    });
+}
+MPIX_BOUNDARY("MPIX_Halo_field_bytes", of_comm(errors_of(grid)))
 
 MPIX_SYMBOL int MPIX_Halo_gather(MPIX_Halo_grid grid, const MPIX_Halo_field *from, void *global, int root) try {
     MPIX_CHECK_THREAD("MPIX_Halo_gather", of_comm(errors_of(grid)));

@@ -157,12 +157,18 @@ typedef struct MPIX_Halo_field {
     MPI_Datatype type; /* of a value: any without gaps. It may be freed once the exchange is made */
     int reach[MPIX_HALO_DIRECTIONS];
     MPIX_Halo_layout layout;
-    void *other; /* a second allocation of the same layout, or null; for MPIX_Halo_swap */
+    void *other;       /* a second allocation of the same layout, or null; for MPIX_Halo_swap */
+    int64_t allocated; /* bytes at data, and at other; 0: unknown, not checked */
 } MPIX_Halo_field;
 
-/** Fill a description: one component, as many ghost cells as the radius needs, no gaps, and no second allocation. The
-    caller may change it then. Errors: MPI_ERR_ARG (a null pointer, other than `data`). */
+/** Fill a description: one component, as many ghost cells as the radius needs, no gaps, no second allocation, and `allocated`
+    unknown. The caller may change it then. Errors: MPI_ERR_ARG (a null pointer, other than `data`). */
 int MPIX_Halo_field_init(void *data, MPI_Datatype type, const int radius[MPIX_HALO_DIRECTIONS], MPIX_Halo_field *field);
+
+/** The bytes that a field takes on this rank, from its first allocated cell to its last: what `allocated` is compared with.
+    `data` is not used. 0 if the rank's box is empty. Local. Errors: MPI_ERR_ARG, MPI_ERR_COUNT, MPI_ERR_TYPE as of
+    MPIX_Halo_exchange_create. */
+int MPIX_Halo_field_bytes(MPIX_Halo_grid grid, const MPIX_Halo_field *field, int64_t *bytes);
 
 /** Copy the cells of all boxes into one array without gaps on rank `root`, as mpix::halo::gather. Collective. `global` is
     not used on other ranks. Errors: MPI_ERR_ROOT, and those of MPIX_Halo_exchange_create. */

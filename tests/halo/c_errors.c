@@ -141,6 +141,22 @@ static void wrong_exchanges(void) {
     EXCHANGE_REFUSED(MPI_ERR_ARG, "rank 0: fields[0].layout.row_bytes is 8; its cells take", 1, &field, 0);
     field.layout.plane_bytes = -8;
     EXCHANGE_REFUSED(MPI_ERR_ARG, "rank 0: fields[0].layout.plane_bytes is -8; it is at least 0", 1, &field, 0);
+    field.allocated = -1;
+    EXCHANGE_REFUSED(MPI_ERR_ARG, "rank 0: fields[0].allocated is -1; it is at least 0", 1, &field, 0);
+    int64_t bytes = 0;
+    OK(MPIX_Halo_field_bytes(grid, &good, &bytes));
+    CHECK(world_size > 1 || bytes == sizeof values[0]);
+    field.allocated = bytes - 1;
+    EXCHANGE_REFUSED(MPI_ERR_BUFFER, "rank 0: fields[0].allocated is ", 1, &field, 0);
+    field.allocated = bytes;
+    OK(MPIX_Halo_exchange_create(grid, 1, &field, MPIX_HALO_PACKED, &x));
+    OK(MPIX_Halo_exchange_free(&x));
+    EXPECT(MPI_ERR_ARG, "grid is null", MPIX_Halo_field_bytes(MPIX_HALO_GRID_NULL, &good, &bytes));
+    EXPECT(MPI_ERR_ARG, "field is null", MPIX_Halo_field_bytes(grid, NULL, &bytes));
+    EXPECT(MPI_ERR_ARG, "bytes is null", MPIX_Halo_field_bytes(grid, &good, NULL));
+    field.type = none;
+    EXPECT(MPI_ERR_TYPE, "field.type is MPI_DATATYPE_NULL", MPIX_Halo_field_bytes(grid, &field, &bytes));
+    field = good;
     const MPIX_Halo_field twice[] = {good, good};
     EXCHANGE_REFUSED(MPI_ERR_ARG, "rank 0: fields[1].data is fields[0].data, too", 2, twice, 0);
     // One rank alone.

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <functional>
 #include <limits>
+#include <span>
 #include <string>
 #include <type_traits>
 #include <vector>
@@ -126,6 +127,22 @@ void exchanges() {
     exchange_refused("no memory", MPI_ERR_BUFFER,
                      "rank 0: fields[0].data: the CPU cannot write there; fields are in host memory, as yet",
                      {{reinterpret_cast<double *>(std::uintptr_t{64}), radius::all(1)}});
+    const halo::grid large(MPI_COMM_WORLD, {400, 400});
+    halo::array<double> small(g, radius::all(1));
+    refused("array of another grid", MPI_ERR_BUFFER,
+            "mpix::halo::exchange, rank 0: fields[0].allocated is 192 bytes; the box and its ghost cells take 649632",
+            [&] { halo::exchange(large, {small}); });
+    exchange_refused("no ghost cells on one rank", MPI_ERR_BUFFER,
+                     "rank 1: fields[1].allocated is 184 bytes; the box and its ghost cells take 192",
+                     {{u.data(), radius::all(1)}, {std::span(v).first(rank == 1 ? 23 : 24), radius::all(1)}});
+    const halo::field unknown(static_cast<double *>(nullptr), radius::all(1));
+    if (halo::field_bytes(g, unknown) != 192 || halo::field_bytes(large, small) != 649632) {
+        std::printf("rank %d: field_bytes\n", rank);
+        ++failures;
+    }
+    refused("field_bytes", MPI_ERR_ARG, "mpix::halo::field_bytes: field.layout.components is 0; it is at least 1", [&] {
+        static_cast<void>(halo::field_bytes(g, {u.data(), radius::all(1), {.components = 0}}));
+    });
     exchange_refused("no transfer", MPI_ERR_ARG, "rank 0: options.transfer is 2, which is none",
                      {{u.data(), radius::all(1)}}, {static_cast<halo::transfer>(2)});
     exchange_refused("padding on one rank", MPI_ERR_ARG,
@@ -191,6 +208,9 @@ void exchanges() {
     gather_refused("null", MPI_ERR_BUFFER, "rank 1: global is null", plain, nullptr, 1);
     gather_refused("null field", MPI_ERR_BUFFER, "rank 0: from.data is null",
                    {static_cast<double *>(nullptr), radius::all(1)}, all.data(), 1);
+    gather_refused("short field", MPI_ERR_BUFFER,
+                   "rank 0: from.allocated is 8 bytes; the box and its ghost cells take 192",
+                   {std::span(u).first(1), radius::all(1)}, all.data(), 0);
     gather_refused("other components", MPI_ERR_ARG,
                    "rank 1: from.layout.components is 2 here, and 1 on rank 0; all ranks give the same",
                    {u.data(), radius::all(1), {.components = 1 + rank}}, all.data(), 0);

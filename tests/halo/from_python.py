@@ -35,7 +35,7 @@ class Options(ctypes.Structure):
 
 class Field(ctypes.Structure):
     _fields_ = [("data", ctypes.c_void_p), ("type", Handle), ("reach", ctypes.c_int * 27), ("layout", Layout),
-                ("other", ctypes.c_void_p)]
+                ("other", ctypes.c_void_p), ("allocated", ctypes.c_int64)]
 
 
 def call(name, *arguments):

@@ -9,6 +9,8 @@
 #include <cstring>
 #include <map>
 #include <random>
+#include <span>
+#include <string>
 #include <vector>
 
 #include "tests/catch.hpp"
@@ -278,6 +280,46 @@ TEST_CASE("a field that is wrong is named") {
     CHECK(told(field(&value, std::size_t{1} << 58, radius::all(1))) == "more than 2^60 bytes, ghost cells included");
     CHECK(told(field(&value, radius::all(1), {.interleaved = true, .component_bytes = 4096})) ==
           "layout.component_bytes is for components that are not interleaved; leave it 0");
+}
+
+TEST_CASE("a field's memory is as long as its cells need") {
+    const box local{{5, 6, 7}, {9, 9, 9}};  // 4 x 3 x 2 cells
+    std::vector<float> memory(1000);
+    const auto needs = [&](const field_layout &layout, std::int64_t bytes) {
+        for (const std::int64_t less : {0, 1}) {
+            field f(memory.data(), radius::all(1), layout);
+            f.allocated = static_cast<std::size_t>(bytes - less);
+            field_view view;
+            const std::string told = field_view::make(f, local, 3, view).message();
+            CHECK(view.bytes() == bytes);
+            CHECK(told == (less == 0 ? ""
+                                     : "allocated is " + std::to_string(bytes - 1) +
+                                           " bytes; the box and its ghost cells take " + std::to_string(bytes)));
+        }
+    };
+    // 6 x 5 x 4 cells with their ghost cells. What follows the last cell need not be there.
+    needs({}, 6 * 5 * 4 * 4);
+    needs({.components = 3}, 3 * 6 * 5 * 4 * 4);
+    needs({.components = 3, .interleaved = true}, 3 * 6 * 5 * 4 * 4);
+    needs({.row_bytes = 32}, (5 * 4 - 1) * 32 + 24);
+    needs({.plane_bytes = 200}, 3 * 200 + 5 * 24);
+    needs({.components = 2, .component_bytes = 500}, 500 + 480);
+    needs({.below = {2, 1, 1}}, 7 * 5 * 4 * 4);
+
+    field f(memory.data(), radius::all(1));
+    f.allocated = 1;
+    field_view none;
+    CHECK(field_view::make(f, {local.lo, local.lo}, 3, none).ok());
+    CHECK(none.bytes() == 0);
+    CHECK(field(std::span<float>(memory), radius::all(1)).allocated == 4000);
+    CHECK(field(memory.data(), radius::all(1)).allocated == 0);
+    // The shorter of two allocations; an unknown one is not checked.
+    const std::span<float> all(memory);
+    const field longer(all, radius::all(1)), shorter(all.first(10), radius::all(1));
+    CHECK(double_buffered(longer, shorter).allocated == 40);
+    CHECK(double_buffered(shorter, longer).allocated == 40);
+    CHECK(double_buffered(f = field(memory.data(), radius::all(1)), shorter).allocated == 40);
+    CHECK(double_buffered(shorter, f).allocated == 40);
 }
 
 TEST_CASE("each field has partitions of its own, with little padding") {

@@ -7,6 +7,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <type_traits>
 #include <vector>
 
@@ -87,6 +88,9 @@ public:
     field(const T *, const radius &, const field_layout & = {}) {
         static_assert(sizeof(T) == 0, "an exchange writes a field's ghost cells, so its memory cannot be const");
     }
+    /** The same of memory whose length is known: an exchange refuses a field that does not fit. */
+    template <class T>
+    field(std::span<T> memory, const radius &reach, const field_layout &layout = {});
     /** The same of a type that is known by its size in bytes only. The caller may set the member `type`. */
     field(void *data, std::size_t value_bytes, const radius &reach, const field_layout &layout = {});
 
@@ -97,7 +101,13 @@ public:
     field_layout layout;
     /** A second allocation of the same layout, or null; for exchange::swap(). */
     void *other = nullptr;
+    std::size_t allocated = 0;  ///< bytes at data, and at other; 0: unknown, not checked
 };
+
+/** The bytes that a field takes on this rank, from its first allocated cell to its last: what `allocated` is compared
+    with. `data` is not used. 0 if the rank's box is empty. Local. Errors: MPI_ERR_ARG, MPI_ERR_COUNT, MPI_ERR_TYPE as of
+    an exchange. */
+MPIX_HALO_API std::size_t field_bytes(const grid &g, const field &f);
 
 /** A field of two allocations, which exchange::swap() alternates between; `now` is the first one. Errors: MPI_ERR_ARG (they
     differ in more than their address). */
@@ -109,6 +119,8 @@ inline field double_buffered(const field &now, const field &other) {
             "mpix::halo::double_buffered: now and other differ in the size or type of values, radius, or layout");
     field both = now;
     both.other = other.data;
+    if (both.allocated == 0 || (other.allocated != 0 && other.allocated < both.allocated))
+        both.allocated = other.allocated;
     return both;
 }
 
@@ -118,6 +130,11 @@ field::field(T *first, const radius &wanted, const field_layout &lies)
     type = value_type_of<T>();
     static_assert(std::is_trivially_copyable_v<T>,
                   "values of a field are copied as bytes, so their type must be trivially copyable");
+}
+
+template <class T>
+field::field(std::span<T> memory, const radius &wanted, const field_layout &lies) : field(memory.data(), wanted, lies) {
+    allocated = memory.size_bytes();
 }
 
 inline field::field(void *first, std::size_t bytes, const radius &wanted, const field_layout &lies)
@@ -148,7 +165,7 @@ public:
         return values_[place(x, y, z)];
     }
     /** Stays valid for as long as the array is neither moved nor destroyed. */
-    operator field() { return {values_.data(), reach_}; }  // NOLINT: implicit
+    operator field() { return {std::span<T>(values_), reach_}; }  // NOLINT: implicit
 
 private:
     std::size_t place(std::int64_t x, std::int64_t y, std::int64_t z) const {
