@@ -21,6 +21,17 @@ namespace {
 
 int between(std::mt19937 &random, int lo, int hi) { return std::uniform_int_distribution<int>(lo, hi)(random); }
 
+// A radius has no list of numbers: {1} would be that of one corner.
+template <class Radius>
+concept takes_a_number = requires {
+    Radius{1};
+};
+template <class Field>
+concept takes_a_number_for_a_radius = requires(double *data) {
+    Field{data, {1}};
+};
+static_assert(!takes_a_number<radius> && !takes_a_number_for_a_radius<field>);
+
 // Cuts `all` at random places into n boxes, some of which may be empty.
 std::vector<box> random_boxes(const box &all, int n, std::mt19937 &random) {
     std::vector<box> boxes{all};

@@ -75,6 +75,8 @@ constexpr int opposite(int number) { return directions - 1 - number; }
 struct radius {
     std::array<int, directions> cells{};  // by direction number; that of no_direction is 0
 
+    radius() = default;  // so that {1}, which would be the corner of direction 0 alone, does not compile
+
     /** The same in all directions, edges and corners included. */
     static radius all(int cells) {
         radius r;
