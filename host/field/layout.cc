@@ -69,6 +69,32 @@ std::int64_t combine(const std::byte *from, const runs &to, combine_function how
     return to.total();
 }
 
+bool overlap(const runs &a, const runs &b) {
+    // What lies within one period: all loops of a shorter distance. -1, if the others' distances are not multiples of it.
+    const auto within = [](const runs &r, std::int64_t period) {
+        std::int64_t bytes = r.bytes;
+        for (int loop = 0; loop < 3; ++loop) {
+            if (r.count[loop] == 1) continue;
+            if (r.stride[loop] < period)
+                bytes += (r.count[loop] - 1) * r.stride[loop];
+            else if (r.stride[loop] % period != 0)
+                return std::int64_t{-1};
+        }
+        return bytes;
+    };
+    const auto first = reinterpret_cast<std::intptr_t>(a.first), second = reinterpret_cast<std::intptr_t>(b.first);
+    if (first + within(a, INT64_MAX) <= second || second + within(b, INT64_MAX) <= first) return false;
+    // The rows, planes or components of one may lie in the gaps of the other.
+    for (const runs *const r : {&a, &b})
+        for (int loop = 0; loop < 3; ++loop) {
+            if (r->count[loop] == 1) continue;
+            const std::int64_t period = r->stride[loop], of_a = within(a, period), of_b = within(b, period);
+            const std::int64_t apart = ((second - first) % period + period) % period;
+            if (of_a >= 0 && of_b >= 0 && apart >= of_a && apart + of_b <= period) return false;
+        }
+    return true;
+}
+
 void copy(const runs &from, const runs &to, std::byte *room) {
     gather(from, room);
     scatter(room, to);
@@ -112,6 +138,8 @@ status field_view::measure(const field &f, const box &local, int dimensions, fie
     for (int a = 0; a < 3; ++a) {
         cells[a] = local.size()[a] + below[a] + above[a];
         made.origin_[a] = local.lo[a] - below[a];
+        made.allocated_.lo[a] = made.origin_[a];
+        made.allocated_.hi[a] = made.origin_[a] + cells[a];
     }
     if (l.interleaved && l.component_bytes != 0)
         return failure(MPI_ERR_ARG, "layout.component_bytes is for components that are not interleaved; leave it 0");
@@ -153,7 +181,6 @@ status field_view::make(const field &f, const box &local, int dimensions, field_
                        format("allocated is {} bytes; the box and its ghost cells take {}", f.allocated, made.bytes_));
     made.other_ = static_cast<std::byte *>(f.other);
     if (made.other_ == nullptr) return {};
-    if (made.other_ == made.data_) return failure(MPI_ERR_ARG, "other is data; it is a second allocation");
     if (!can_write(made.other_))
         return failure(MPI_ERR_BUFFER, "other: the CPU cannot write there; fields are in host memory, as yet");
     return {};

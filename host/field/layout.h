@@ -29,6 +29,8 @@ struct runs {
 std::int64_t gather(const runs &from, std::byte *to);
 std::int64_t scatter(const std::byte *from, const runs &to);
 std::int64_t combine(const std::byte *from, const runs &to, combine_function how);
+// Whether some byte is in both. May say so of those that only lie between each other, unless their distances agree.
+bool overlap(const runs &a, const runs &b);
 // From one to the other, which hold equally many bytes. They do not overlap. `room` is memory for all of them.
 void copy(const runs &from, const runs &to, std::byte *room);
 
@@ -39,6 +41,8 @@ public:
     // The same of a field whose memory is not looked at: only bytes() of it may be used, and what it is made of.
     static status measure(const field &f, const box &local, int dimensions, field_view &made);
 
+    // All that is allocated for cells.
+    runs allocated() const { return of(allocated_); }
     // All components of the cells of `part`, which lies within the allocation.
     runs of(const box &part) const;
     // From the first allocated cell to the last; 0 if the box is empty.
@@ -59,6 +63,7 @@ private:
     bool interleaved_ = false;
     std::int64_t row_ = 0, plane_ = 0, component_ = 0;  // distances in bytes
     std::int64_t bytes_ = 0;
+    box allocated_;
     radius reach_{};
 };
 

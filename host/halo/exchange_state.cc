@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <array>
-#include <map>
 #include <string>
 #include <utility>
 
@@ -36,17 +35,26 @@ status make_fields(exchange_state &x, const std::vector<field> &fields) {
                            format("fields[{}].type is bytes; a reverse exchange needs an arithmetic type", f));
     }
     if (d.boxes[x.grid->rank].empty()) return {};
-    std::map<const void *, std::string> seen;
+    struct allocation {
+        std::string name;
+        runs cells;
+    };
+    std::vector<allocation> seen;
     for (std::size_t f = 0; f < fields.size(); ++f) {
         if (x.fields[f].is_double() && x.how != transfer::packed)
             return failure(MPI_ERR_ARG,
                            format("fields[{}].other: a field of two allocations needs transfer::packed", f));
-        for (const void *const data : {fields[f].data, fields[f].other}) {
-            if (data == nullptr) continue;
-            const std::string name = format("fields[{}].{}", f, data == fields[f].data ? "data" : "other");
-            const auto &[known, is_new] = seen.emplace(data, name);
-            if (!is_new)
-                return failure(MPI_ERR_ARG, format("{} is {}, too; fields do not overlap", name, known->second));
+        const runs cells = x.fields[f].allocated();
+        std::vector<allocation> mine{{format("fields[{}].data", f), cells}};
+        if (cells.other != nullptr) {
+            mine.push_back({format("fields[{}].other", f), cells});
+            mine.back().cells.first = cells.other;
+        }
+        for (const allocation &one : mine) {
+            for (const allocation &earlier : seen)
+                if (overlap(earlier.cells, one.cells))
+                    return failure(MPI_ERR_ARG, format("{} overlaps {}", one.name, earlier.name));
+            seen.push_back(one);
         }
     }
     return {};

@@ -158,7 +158,7 @@ static void wrong_exchanges(void) {
     EXPECT(MPI_ERR_TYPE, "field.type is MPI_DATATYPE_NULL", MPIX_Halo_field_bytes(grid, &field, &bytes));
     field = good;
     const MPIX_Halo_field twice[] = {good, good};
-    EXCHANGE_REFUSED(MPI_ERR_ARG, "rank 0: fields[1].data is fields[0].data, too", 2, twice, 0);
+    EXCHANGE_REFUSED(MPI_ERR_ARG, "rank 0: fields[1].data overlaps fields[0].data", 2, twice, 0);
     // One rank alone.
     snprintf(words, sizeof words, "rank %d: fields[0].type is MPI_DATATYPE_NULL", last);
     if (world_rank == last) field.type = none;

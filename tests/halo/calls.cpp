@@ -152,8 +152,14 @@ void exchanges() {
                      "rank 1: the number of fields is 2 here, and 1 on rank 0; all ranks give the same",
                      rank == 0 ? std::vector<halo::field>{{u.data(), radius::all(1)}}
                                : std::vector<halo::field>{{u.data(), radius::all(1)}, {v.data(), radius::all(1)}});
-    exchange_refused("twice", MPI_ERR_ARG, "rank 0: fields[1].data is fields[0].data, too; fields do not overlap",
+    exchange_refused("twice", MPI_ERR_ARG, "rank 0: fields[1].data overlaps fields[0].data",
                      {{u.data(), radius::all(1)}, {u.data(), radius::faces(1)}});
+    // Of 24 and of 16 cells.
+    exchange_refused("shifted", MPI_ERR_ARG, "rank 0: fields[1].data overlaps fields[0].data",
+                     {{u.data(), radius::all(1)}, {u.data() + 23, radius::faces(1)}});
+    exchange_refused(
+        "before", MPI_ERR_ARG, "rank 1: fields[2].data overlaps fields[0].data",
+        {{u.data() + 24, radius::all(1)}, {u.data() + 48, radius::all(1)}, {u.data() + rank, radius::all(1)}});
     exchange_refused("long", MPI_ERR_COUNT, "rank 0: fields[0]: more than 2^60 bytes, ghost cells included",
                      {{u.data(), radius::faces(std::numeric_limits<int>::max())}});
     exchange_refused("value size", MPI_ERR_ARG,
@@ -245,14 +251,15 @@ void exchanges() {
             "mpix::halo::double_buffered: now and other differ in the size or type of values, radius, or layout", [&] {
                 static_cast<void>(halo::double_buffered(plain, {v.data(), radius::all(2)}));
             });
-    exchange_refused("one address twice", MPI_ERR_ARG, "rank 0: fields[0].other is data; it is a second allocation",
+    exchange_refused("one address twice", MPI_ERR_ARG, "rank 0: fields[0].other overlaps fields[0].data",
                      {halo::double_buffered(plain, plain)});
     exchange_refused("swap of datatypes", MPI_ERR_ARG,
                      "rank 0: fields[0].other: a field of two allocations needs transfer::packed", {both},
                      {halo::transfer::datatype});
-    exchange_refused("other twice", MPI_ERR_ARG,
-                     "rank 0: fields[1].data is fields[0].other, too; fields do not overlap",
+    exchange_refused("other twice", MPI_ERR_ARG, "rank 0: fields[1].data overlaps fields[0].other",
                      {both, {v.data(), radius::all(1)}});
+    exchange_refused("other in data", MPI_ERR_ARG, "rank 0: fields[0].other overlaps fields[0].data",
+                     {halo::double_buffered(plain, {u.data() + 1, radius::all(1)})});
     halo::exchange alternating(g, {both});
     alternating.start();
     refused("active", MPI_ERR_REQUEST, at + "swap: it is active; finish() it first", [&] { alternating.swap(0); });

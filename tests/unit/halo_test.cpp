@@ -272,8 +272,6 @@ TEST_CASE("a field that is wrong is named") {
     field narrow(&value, 4, radius::all(1)), twice(&value, radius::all(1));
     narrow.type = value_type::float64;
     CHECK(told(narrow) == "type is 10 (float64), and value_bytes is 4; one of them is wrong");
-    twice.other = &value;
-    CHECK(told(twice) == "other is data; it is a second allocation");
     twice.other = reinterpret_cast<void *>(std::uintptr_t{64});
     CHECK(told(twice) == "other: the CPU cannot write there; fields are in host memory, as yet");
     CHECK(told(field(&value, radius::all(1), {.components = 0})) == "layout.components is 0; it is at least 1");
@@ -291,6 +289,56 @@ TEST_CASE("a field that is wrong is named") {
     CHECK(told(field(&value, std::size_t{1} << 58, radius::all(1))) == "more than 2^60 bytes, ghost cells included");
     CHECK(told(field(&value, radius::all(1), {.interleaved = true, .component_bytes = 4096})) ==
           "layout.component_bytes is for components that are not interleaved; leave it 0");
+}
+
+TEST_CASE("fields overlap if they have a byte in common") {
+    std::mt19937 random(7);
+    std::vector<std::byte> memory(4000);
+    int apart = 0, interleaved = 0;
+    for (int round = 0; round < 2000; ++round) {
+        // Distances that are often the same, so that rows and planes of one lie in gaps of the other.
+        const std::int64_t row = between(random, 4, 12), plane = row * between(random, 2, 4), component = 3 * plane;
+        runs pair[2];
+        std::vector<int> bytes(memory.size());
+        std::int64_t ends[2] = {};
+        for (int i = 0; i < 2; ++i) {
+            runs &r = pair[i];
+            const std::int64_t wider = between(random, 0, 4) == 0 ? 1 : 0;
+            r.bytes = between(random, 1, static_cast<int>(row));
+            r.count = {between(random, 1, 2), between(random, 1, 3), between(random, 1, 2)};
+            r.stride = {row + wider, plane + 2 * wider, component + 6 * wider};
+            const int first = between(random, 0, static_cast<int>(2 * plane));
+            r.first = memory.data() + first;
+            for (std::int64_t k = 0; k < r.count[2]; ++k)
+                for (std::int64_t j = 0; j < r.count[1]; ++j)
+                    for (std::int64_t n = 0; n < r.count[0]; ++n)
+                        for (std::int64_t b = 0; b < r.bytes; ++b) {
+                            const std::int64_t at = first + k * r.stride[2] + j * r.stride[1] + n * r.stride[0] + b;
+                            bytes[static_cast<std::size_t>(at)] |= 1 << i;
+                            ends[i] = at + 1;
+                        }
+        }
+        const bool common = std::find(bytes.begin(), bytes.end(), 3) != bytes.end();
+        const bool told = overlap(pair[0], pair[1]);
+        CHECK(overlap(pair[1], pair[0]) == told);
+        if (common) CHECK(told);
+        if (told) continue;
+        const bool between_each_other =
+            pair[0].first < memory.data() + ends[1] && pair[1].first < memory.data() + ends[0];
+        ++(between_each_other ? interleaved : apart);
+    }
+    CHECK(apart > 100);
+    CHECK(interleaved > 100);
+
+    // Rows of two fields in turn; and the same with one row that is a cell longer.
+    field_view even, odd;
+    const box local{{}, {4, 3, 1}};
+    const field_layout alternating{.row_bytes = 48, .plane_bytes = 240};
+    REQUIRE(field_view::make(field(memory.data(), 4, radius::faces(1), alternating), local, 2, even).ok());
+    REQUIRE(field_view::make(field(memory.data() + 24, 4, radius::faces(1), alternating), local, 2, odd).ok());
+    CHECK_FALSE(overlap(even.allocated(), odd.allocated()));
+    REQUIRE(field_view::make(field(memory.data() + 20, 4, radius::faces(1), alternating), local, 2, odd).ok());
+    CHECK(overlap(even.allocated(), odd.allocated()));
 }
 
 TEST_CASE("a field's memory is as long as its cells need") {

@@ -68,8 +68,8 @@ class field {
 public:
     /**
      * data    the first value of the allocation: that of its lowest cell, `below` cells before the box. Remains the
-     *         caller's, and must stay allocated until the exchange is destroyed. The fields of an exchange, and of
-     *         exchanges that are active at once, do not overlap
+     *         caller's, and must stay allocated until the exchange is destroyed. No cell of a
+     *         field of an exchange, and of exchanges that are active at once, is one of another field
      * reach   the ghost cells that an exchange fills. All that it covers are allocated, also those outside of a domain
      *         that is not periodic, which an exchange does not touch
      * layout  by default one component, just the cells that the radius needs, and no gaps
