@@ -65,93 +65,8 @@ void combine_by_rank(exchange_state &x) {
     if (!mine) from_me();
 }
 
-error wrong_state(const char *function, const std::string &what) {
-    return {MPI_ERR_REQUEST, format("{}::{}: {}", where, function, what)};
-}
-
-// Its number, if there is such a field.
-std::size_t demand_field(const exchange_state &x, const char *function, int field) {
-    if (field < 0 || field >= static_cast<int>(x.fields.size()))
-        throw error(MPI_ERR_ARG, format("{}::{}: field is {}; there are {}", where, function, field, x.fields.size()));
-    return static_cast<std::size_t>(field);
-}
-
-// begin(), as `function` calls it.
-void begin_for(exchange_state &x, const char *function) {
-    {
-        const std::lock_guard lock(x.mutex);
-        if (x.active) throw wrong_state(function, "it is active; finish() it first");
-        x.active = true;
-        x.ready.assign(x.ready.size(), false);
-        x.unready = static_cast<int>(x.ready.size());
-    }
-    // Open MPI refuses an empty array without an address.
-    if (!x.requests.empty())
-        demand(MPI_Startall(static_cast<int>(x.requests.size()), x.requests.data()), "MPI_Startall");
-}
-
-}  // namespace
-
-exchange::exchange(const grid &g, const std::vector<field> &fields, const exchange_options &options)
-    : state_(make_exchange_state(internals::state_of(g), fields, options)) {}
-
-exchange::exchange(std::unique_ptr<exchange_state> made) : state_(std::move(made)) {}
-
-exchange::~exchange() {
-    if (!active()) return;
-    say("mpix::halo::exchange: destroyed while active; finish() it first. Its memory is kept");
-    static_cast<void>(state_.release());
-}
-
-exchange::exchange(exchange &&) noexcept = default;
-
-exchange &exchange::operator=(exchange &&other) noexcept {
-    std::swap(state_, other.state_);
-    return *this;
-}
-
-bool exchange::active() const {
-    if (!state_) return false;
-    const std::lock_guard lock(state_->mutex);
-    return state_->active;
-}
-
-void exchange::begin() { begin_for(*state_, "begin"); }
-
-void exchange::ready(int field) {
-    exchange_state &x = *state_;
-    {
-        const std::lock_guard lock(x.mutex);
-        if (!x.active) throw wrong_state("ready", "it is not active; begin() first");
-        demand_field(x, "ready", field);
-        if (x.ready[field]) throw wrong_state("ready", format("field {} is ready already", field));
-        x.ready[field] = true;
-    }
-    if (x.how == transfer::packed)
-        for (std::size_t i = 0; i < x.sends.size(); ++i) x.sends[i].send(field, send_requests(x)[i]);
-    if (!x.reversed())
-        for (const own_copy &c : x.own[field]) copy(c.from, c.to, x.room[field].data());
-
-    // The mutex orders the other fields' cells, which other threads may have written, before their message.
-    const std::lock_guard lock(x.mutex);
-    if (--x.unready == 0 && x.how == transfer::datatype)
-        for (std::size_t i = 0; i < x.sends.size(); ++i) demand(MPI_Pready(0, send_requests(x)[i]), "MPI_Pready");
-}
-
-void exchange::start() {
-    begin_for(*state_, "start");
-    for (int f = 0; f < static_cast<int>(state_->fields.size()); ++f) ready(f);
-}
-
-void exchange::finish() {
-    exchange_state &x = *state_;
-    {
-        const std::lock_guard lock(x.mutex);
-        if (!x.active) throw wrong_state("finish", "it is not active; start() first");
-        if (x.unready > 0)
-            throw wrong_state("finish", format("field {} is not ready",
-                                               std::find(x.ready.begin(), x.ready.end(), false) - x.ready.begin()));
-    }
+// What finish() waits for.
+void wait_for_messages(exchange_state &x) {
     const int receives = static_cast<int>(x.receives.size());
     if (x.reversed()) {
         // Nothing is combined before all is there: finish() may fail, and be called again.
@@ -167,6 +82,120 @@ void exchange::finish() {
         wait_for_all(receives, x.requests.data());
     }
     if (!x.reversed()) wait_for_all(static_cast<int>(x.sends.size()), send_requests(x));
+}
+
+error wrong_state(const char *function, const std::string &what) {
+    return {MPI_ERR_REQUEST, format("{}::{}: {}", where, function, what)};
+}
+
+// Throws, if a call has failed, after which nobody knows which requests are active. The caller holds the mutex.
+void demand_no_failure(const exchange_state &x, const char *function) {
+    if (x.failed) throw wrong_state(function, "an earlier call has failed; the exchange can only be freed");
+}
+
+// Does `work`, of which MPI_ERR_PENDING is the only error that leaves the exchange as it was.
+template <class Work>
+void or_failed(exchange_state &x, Work work) {
+    try {
+        work();
+    } catch (const error &e) {
+        const std::lock_guard lock(x.mutex);
+        x.failed = x.failed || e.error_class() != MPI_ERR_PENDING;
+        throw;
+    }
+}
+
+// Its number, if there is such a field.
+std::size_t demand_field(const exchange_state &x, const char *function, int field) {
+    if (field < 0 || field >= static_cast<int>(x.fields.size()))
+        throw error(MPI_ERR_ARG, format("{}::{}: field is {}; there are {}", where, function, field, x.fields.size()));
+    return static_cast<std::size_t>(field);
+}
+
+// begin(), as `function` calls it.
+void begin_for(exchange_state &x, const char *function) {
+    {
+        const std::lock_guard lock(x.mutex);
+        demand_no_failure(x, function);
+        if (x.active) throw wrong_state(function, "it is active; finish() it first");
+        x.active = true;
+        x.ready.assign(x.ready.size(), false);
+        x.unready = static_cast<int>(x.ready.size());
+    }
+    // Open MPI refuses an empty array without an address.
+    if (x.requests.empty()) return;
+    or_failed(x, [&] { demand(MPI_Startall(static_cast<int>(x.requests.size()), x.requests.data()), "MPI_Startall"); });
+}
+
+}  // namespace
+
+exchange::exchange(const grid &g, const std::vector<field> &fields, const exchange_options &options)
+    : state_(make_exchange_state(internals::state_of(g), fields, options)) {}
+
+exchange::exchange(std::unique_ptr<exchange_state> made) : state_(std::move(made)) {}
+
+exchange::~exchange() {
+    if (active())
+        say("mpix::halo::exchange: destroyed while active; finish() it first. Its memory is kept");
+    else if (!state_ || !state_->failed || state_->free_requests())
+        return;
+    static_cast<void>(state_.release());  // messages may still come
+}
+
+exchange::exchange(exchange &&) noexcept = default;
+
+exchange &exchange::operator=(exchange &&other) noexcept {
+    std::swap(state_, other.state_);
+    return *this;
+}
+
+bool exchange::active() const {
+    if (!state_) return false;
+    const std::lock_guard lock(state_->mutex);
+    return state_->active && !state_->failed;
+}
+
+void exchange::begin() { begin_for(*state_, "begin"); }
+
+void exchange::ready(int field) {
+    exchange_state &x = *state_;
+    {
+        const std::lock_guard lock(x.mutex);
+        demand_no_failure(x, "ready");
+        if (!x.active) throw wrong_state("ready", "it is not active; begin() first");
+        demand_field(x, "ready", field);
+        if (x.ready[field]) throw wrong_state("ready", format("field {} is ready already", field));
+        x.ready[field] = true;
+    }
+    or_failed(x, [&] {
+        if (x.how == transfer::packed)
+            for (std::size_t i = 0; i < x.sends.size(); ++i) x.sends[i].send(field, send_requests(x)[i]);
+        if (!x.reversed())
+            for (const own_copy &c : x.own[field]) copy(c.from, c.to, x.room[field].data());
+
+        // The mutex orders the other fields' cells, which other threads may have written, before their message.
+        const std::lock_guard lock(x.mutex);
+        if (--x.unready == 0 && x.how == transfer::datatype)
+            for (std::size_t i = 0; i < x.sends.size(); ++i) demand(MPI_Pready(0, send_requests(x)[i]), "MPI_Pready");
+    });
+}
+
+void exchange::start() {
+    begin_for(*state_, "start");
+    for (int f = 0; f < static_cast<int>(state_->fields.size()); ++f) ready(f);
+}
+
+void exchange::finish() {
+    exchange_state &x = *state_;
+    {
+        const std::lock_guard lock(x.mutex);
+        demand_no_failure(x, "finish");
+        if (!x.active) throw wrong_state("finish", "it is not active; start() first");
+        if (x.unready > 0)
+            throw wrong_state("finish", format("field {} is not ready",
+                                               std::find(x.ready.begin(), x.ready.end(), false) - x.ready.begin()));
+    }
+    or_failed(x, [&] { wait_for_messages(x); });
     const std::lock_guard lock(x.mutex);
     x.active = false;
 }
@@ -177,6 +206,7 @@ void exchange::swap(int field) {  // NOLINT(bugprone-exception-escape): it does 
     if (x.data[which][1] == nullptr && !x.grid->domain.boxes[x.grid->rank].empty())
         throw error(MPI_ERR_ARG, format("{}::swap: field {} has no second allocation; give its `other`", where, field));
     const std::lock_guard lock(x.mutex);
+    demand_no_failure(x, "swap");
     if (x.active) throw wrong_state("swap", "it is active; finish() it first");
     std::swap(x.data[which][0], x.data[which][1]);
     for (std::vector<message> *const messages : {&x.receives, &x.sends})

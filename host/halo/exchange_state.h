@@ -32,6 +32,8 @@ struct exchange_state {
     exchange_state &operator=(const exchange_state &) = delete;
     ~exchange_state();
 
+    // Frees the requests that are not active. Whether that is all of them.
+    bool free_requests();
     bool reversed() const { return reduce != reduction::none; }
 
     std::shared_ptr<const grid_state> grid;
@@ -49,6 +51,7 @@ struct exchange_state {
 
     std::mutex mutex;  // of what follows
     bool active = false;
+    bool failed = false;  // a call has, so some requests may be active and others not
     std::vector<bool> ready;  // fields, in this exchange
     int unready = 0;          // fields whose bytes have not been sent
 };

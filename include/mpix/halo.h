@@ -205,20 +205,22 @@ int MPIX_Halo_exchange_create(MPIX_Halo_grid grid, int count, const MPIX_Halo_fi
 int MPIX_Halo_reverse_create(MPIX_Halo_grid grid, int count, const MPIX_Halo_field fields[], MPI_Op op,
                              MPIX_Halo_exchange *exchange);
 
-/** Free an exchange that is not active, and set the handle to MPIX_HALO_EXCHANGE_NULL. Does nothing for a null handle.
+/** Free an exchange that is not active, or has failed, and set the handle to MPIX_HALO_EXCHANGE_NULL. Does nothing for a null handle.
     Errors: MPI_ERR_ARG (a null pointer), MPI_ERR_REQUEST (it is active; nothing is freed). */
 int MPIX_Halo_exchange_free(MPIX_Halo_exchange *exchange);
 
 /** Begin an exchange of all fields, and send; wait until all ghost cells are there. As start() and finish() of
     mpix::halo::exchange. Errors: MPI_ERR_ARG (a null exchange, as in all functions below), MPI_ERR_REQUEST,
-    MPI_ERR_PENDING (finish, after MPIX_STALL_SECONDS; the exchange is still active). */
+    MPI_ERR_PENDING (finish, after MPIX_STALL_SECONDS; the exchange is still active, and MPIX_Halo_finish may be called
+    again), and what the MPI calls give. After an error of the MPI calls the exchange has failed: later calls give
+    MPI_ERR_REQUEST, and it can only be freed. */
 int MPIX_Halo_start(MPIX_Halo_exchange exchange);
 int MPIX_Halo_finish(MPIX_Halo_exchange exchange);
 /** In steps: begin an exchange, then send each field when it is ready. Errors: MPI_ERR_ARG (no such field),
     MPI_ERR_REQUEST. */
 int MPIX_Halo_begin(MPIX_Halo_exchange exchange);
 int MPIX_Halo_ready(int field, MPIX_Halo_exchange exchange);
-/** Whether it has begun, and is not finished. */
+/** Whether it has begun, is not finished, and has not failed. */
 int MPIX_Halo_active(MPIX_Halo_exchange exchange, int *flag);
 
 /** Go on with the other allocation of a field, as swap() of mpix::halo::exchange. Local. Errors: MPI_ERR_ARG (no such

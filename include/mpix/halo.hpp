@@ -115,8 +115,13 @@ public:
      *
      * Errors: MPI_ERR_REQUEST (not active, or a field is not ready), MPI_ERR_PENDING (after MPIX_STALL_SECONDS), and
      * what MPI_Wait gives. After MPI_ERR_PENDING the exchange is still active; finish() may be called again.
+     *
+     * After any other error that MPI gives to start(), begin(), ready() or finish(), the exchange has failed: these and
+     * swap() throw MPI_ERR_REQUEST ("an earlier call has failed"), active() is false, and it can only be destroyed.
+     * Messages that are still active keep their memory; with transfer::datatype that is the fields'.
      */
     void finish();
+    /** Whether it has begun, is not finished, and has not failed. */
     bool active() const;
 
     /**

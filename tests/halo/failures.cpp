@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Exchanges of which an MPI call has failed. Linked with the library's own parts. On one rank.
+#include "host/halo/exchange_state.h"
+#include "host/halo/internals.h"
+#include "host/halo_c/handles.h"
+
+#include <mpi.h>
+
+#include <cstdio>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+using namespace mpix::halo;
+
+namespace {
+
+int failures = 0;
+
+void expect(bool right, const char *what, const std::string &told = "") {
+    if (right) return;
+    std::printf("%s: %s\n", what, told.c_str());
+    ++failures;
+}
+
+void must(int code) { expect(code == MPI_SUCCESS, "an MPI call", std::to_string(code)); }
+
+// Whether the call throws.
+template <class Call>
+bool refused(Call call) {
+    try {
+        call();
+    } catch (const error &) {
+        return true;
+    }
+    return false;
+}
+
+// One message of this process to itself, whose receive may be shorter.
+struct faulty {
+    explicit faulty(bool is_short) {
+        auto made = make_exchange_state(internals::state_of(g), {u}, {});
+        x = made.get();
+        const std::vector<std::vector<runs>> cells{{x->fields[0].of({{}, {2, 1, 1}})}};
+        x->receives.emplace_back(0, cells, transfer::packed);
+        x->sends.emplace_back(0, cells, transfer::packed);
+        const MPI_Comm comm = x->grid->comm;
+        x->requests.resize(2);
+        const int ints = is_short ? 1 : 2;
+        must(MPI_Precv_init(in, 1, ints, MPI_INT, 0, 5, comm, MPI_INFO_NULL, &x->requests[0]));
+        must(MPI_Psend_init(out, 1, 2, MPI_INT, 0, 5, comm, MPI_INFO_NULL, &x->requests[1]));
+        h = std::make_unique<exchange>(internals::exchange_of(std::move(made)));
+    }
+    // Calls that find the exchange failed.
+    void check_failed() {
+        for (const auto &[name, call] :
+             std::vector<std::pair<std::string, void (*)(exchange &)>>{{"start", [](exchange &e) { e.start(); }},
+                                                                       {"begin", [](exchange &e) { e.begin(); }},
+                                                                       {"ready", [](exchange &e) { e.ready(0); }},
+                                                                       {"finish", [](exchange &e) { e.finish(); }}}) {
+            std::string told;
+            try {
+                call(*h);
+            } catch (const error &e) {
+                told = e.what();
+                expect(e.error_class() == MPI_ERR_REQUEST, "the class", e.what());
+            }
+            expect(told ==
+                       "mpix::halo::exchange::" + name + ": an earlier call has failed; the exchange can only be freed",
+                   "after a failure", told);
+        }
+        expect(!h->active(), "active after a failure");
+    }
+
+    grid g{MPI_COMM_SELF, {4}};
+    array<int> u{g, radius::all(1)};
+    int in[2] = {}, out[2] = {};
+    exchange_state *x = nullptr;
+    std::unique_ptr<exchange> h;
+};
+
+// Requests that are active already.
+void failed_start() {
+    faulty f(false);
+    must(MPI_Startall(2, f.x->requests.data()));
+    expect(refused([&] { f.h->start(); }), "start");
+    f.check_failed();
+    // So the exchange's memory would be kept.
+    expect(!f.x->free_requests() && f.x->requests.size() == 2, "an active request is freed");
+    must(MPI_Pready(0, f.x->requests[1]));
+    must(MPI_Waitall(2, f.x->requests.data(), MPI_STATUSES_IGNORE));
+    expect(f.x->free_requests() && f.x->requests.empty(), "a request that is complete is not freed");
+}
+
+// A partition that is ready already.
+void failed_ready() {
+    faulty f(false);
+    f.h->begin();
+    must(MPI_Pready(0, f.x->requests[1]));
+    expect(refused([&] { f.h->ready(0); }), "ready");
+    f.check_failed();
+    must(MPI_Waitall(2, f.x->requests.data(), MPI_STATUSES_IGNORE));
+}
+
+// A message that is too long; and the exchange in C.
+void failed_finish() {
+    faulty f(true);
+    f.h->start();
+    expect(f.h->active(), "not active");
+    expect(refused([&] { f.h->finish(); }), "finish");
+    f.check_failed();
+    MPI_Waitall(2, f.x->requests.data(), MPI_STATUSES_IGNORE);
+
+    MPIX_Halo_exchange c = new mpix_halo_exchange{std::move(*f.h), std::make_shared<const error_comm>(MPI_COMM_SELF)};
+    int flag = -1;
+    expect(MPIX_Halo_start(c) == MPI_ERR_REQUEST, "MPIX_Halo_start");
+    expect(MPIX_Halo_active(c, &flag) == MPI_SUCCESS && flag == 0, "MPIX_Halo_active");
+    expect(MPIX_Halo_exchange_free(&c) == MPI_SUCCESS && c == MPIX_HALO_EXCHANGE_NULL, "MPIX_Halo_exchange_free");
+}
+
+}  // namespace
+
+int main(int argc, char **argv) {
+    MPI_Init(&argc, &argv);
+    MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
+    failed_start();
+    failed_ready();
+    failed_finish();
+    MPI_Finalize();
+    return failures > 0;
+}
