@@ -88,6 +88,12 @@ error wrong_state(const char *function, const std::string &what) {
     return {MPI_ERR_REQUEST, format("{}::{}: {}", where, function, what)};
 }
 
+template <class State>
+auto &demand_state(const State &state, const char *function) {
+    if (!state) throw wrong_state(function, "the exchange has been moved from");
+    return *state;
+}
+
 // Throws, if a call has failed, after which nobody knows which requests are active. The caller holds the mutex.
 void demand_no_failure(const exchange_state &x, const char *function) {
     if (x.failed) throw wrong_state(function, "an earlier call has failed; the exchange can only be freed");
@@ -130,7 +136,7 @@ void begin_for(exchange_state &x, const char *function) {
 }  // namespace
 
 exchange::exchange(const grid &g, const std::vector<field> &fields, const exchange_options &options)
-    : state_(make_exchange_state(internals::state_of(g), fields, options)) {}
+    : state_(make_exchange_state(internals::state_of(g, where), fields, options)) {}
 
 exchange::exchange(std::unique_ptr<exchange_state> made) : state_(std::move(made)) {}
 
@@ -155,10 +161,10 @@ bool exchange::active() const {
     return state_->active && !state_->failed;
 }
 
-void exchange::begin() { begin_for(*state_, "begin"); }
+void exchange::begin() { begin_for(demand_state(state_, "begin"), "begin"); }
 
 void exchange::ready(int field) {
-    exchange_state &x = *state_;
+    exchange_state &x = demand_state(state_, "ready");
     {
         const std::lock_guard lock(x.mutex);
         demand_no_failure(x, "ready");
@@ -181,12 +187,13 @@ void exchange::ready(int field) {
 }
 
 void exchange::start() {
-    begin_for(*state_, "start");
-    for (int f = 0; f < static_cast<int>(state_->fields.size()); ++f) ready(f);
+    exchange_state &x = demand_state(state_, "start");
+    begin_for(x, "start");
+    for (int f = 0; f < static_cast<int>(x.fields.size()); ++f) ready(f);
 }
 
 void exchange::finish() {
-    exchange_state &x = *state_;
+    exchange_state &x = demand_state(state_, "finish");
     {
         const std::lock_guard lock(x.mutex);
         demand_no_failure(x, "finish");
@@ -201,7 +208,7 @@ void exchange::finish() {
 }
 
 void exchange::swap(int field) {  // NOLINT(bugprone-exception-escape): it does not swap two exchanges
-    exchange_state &x = *state_;
+    exchange_state &x = demand_state(state_, "swap");
     const auto which = demand_field(x, "swap", field);
     if (x.data[which][1] == nullptr && !x.grid->domain.boxes[x.grid->rank].empty())
         throw error(MPI_ERR_ARG, format("{}::swap: field {} has no second allocation; give its `other`", where, field));
@@ -226,15 +233,19 @@ std::size_t field_bytes(const grid &g, const field &f) {
     return static_cast<std::size_t>(view.bytes());
 }
 
-void *exchange::data(int field) const { return state_->data[demand_field(*state_, "data", field)][0]; }
+void *exchange::data(int field) const {
+    const exchange_state &x = demand_state(state_, "data");
+    return x.data[demand_field(x, "data", field)][0];
+}
 
-const box &exchange::interior() const { return state_->interior; }
-const std::vector<box> &exchange::boundary() const { return state_->boundary; }
-int exchange::messages_sent() const { return static_cast<int>(state_->sends.size()); }
+const box &exchange::interior() const { return demand_state(state_, "interior").interior; }
+const std::vector<box> &exchange::boundary() const { return demand_state(state_, "boundary").boundary; }
+
+int exchange::messages_sent() const { return static_cast<int>(demand_state(state_, "messages_sent").sends.size()); }
 
 std::int64_t exchange::bytes_sent() const {
     std::int64_t bytes = 0;
-    for (const message &m : state_->sends) bytes += m.bytes();
+    for (const message &m : demand_state(state_, "bytes_sent").sends) bytes += m.bytes();
     return bytes;
 }
 

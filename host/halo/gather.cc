@@ -45,7 +45,7 @@ status make_views(const grid_state &g, const field &from, void *global, int root
 }  // namespace
 
 void gather_checked(const grid &g, const field &from, void *global, int root, const status &given) {
-    const grid_state &state = *internals::state_of(g);
+    const grid_state &state = *internals::state_of(g, where);
     const domain &d = state.domain;
     field_view mine, whole;
     const status bad = given.ok() ? make_views(state, from, global, root, mine, whole) : given;

@@ -13,6 +13,7 @@
 #include "host/halo/collective.h"
 #include "host/decomposition/decompose.h"
 #include "host/halo/grid_state.h"
+#include "host/halo/internals.h"
 #include "host/decomposition/predict.h"
 
 namespace mpix::halo {
@@ -139,7 +140,17 @@ status compute_boxes(grid_state &g, const grid_options &o, std::vector<std::vect
     return {};
 }
 
+// For a function of the grid.
+const grid_state &state_of(const grid &g, const char *function) { return *internals::state_of(g, where, function); }
+
 }  // namespace
+
+const std::shared_ptr<const grid_state> &internals::state_of(const grid &g, const char *caller, const char *function) {
+    if (!g.state_)
+        throw error(MPI_ERR_ARG, format("{}{}{}: the grid has been moved from", caller, function != nullptr ? "::" : "",
+                                        function != nullptr ? function : ""));
+    return g.state_;
+}
 
 grid_state::~grid_state() {
     int finalized = 0;
@@ -198,30 +209,37 @@ grid::grid(MPI_Comm comm, const std::vector<std::int64_t> &extent, const grid_op
 
 grid::grid(std::shared_ptr<const grid_state> made) : state_(std::move(made)) {}
 
-int grid::dimensions() const { return state_->domain.dimensions; }
-const index3 &grid::extent() const { return state_->domain.extent; }
-const std::array<bool, 3> &grid::periodic() const { return state_->domain.periodic; }
-int grid::rank() const { return state_->rank; }
-int grid::ranks() const { return state_->ranks; }
-const box &grid::local() const { return state_->domain.boxes[state_->rank]; }
+int grid::dimensions() const { return state_of(*this, "dimensions").domain.dimensions; }
+const index3 &grid::extent() const { return state_of(*this, "extent").domain.extent; }
+const std::array<bool, 3> &grid::periodic() const { return state_of(*this, "periodic").domain.periodic; }
+int grid::rank() const { return state_of(*this, "rank").rank; }
+int grid::ranks() const { return state_of(*this, "ranks").ranks; }
+
+const box &grid::local() const {
+    const grid_state &g = state_of(*this, "local");
+    return g.domain.boxes[g.rank];
+}
 
 const box &grid::box_of(int rank) const {
-    if (rank < 0 || rank >= state_->ranks)
-        throw error(MPI_ERR_RANK, format("mpix::halo::grid::box_of: rank is {}; there are {}", rank, state_->ranks));
-    return state_->domain.boxes[rank];
+    const grid_state &g = state_of(*this, "box_of");
+    if (rank < 0 || rank >= g.ranks)
+        throw error(MPI_ERR_RANK, format("mpix::halo::grid::box_of: rank is {}; there are {}", rank, g.ranks));
+    return g.domain.boxes[rank];
 }
 
 int grid::owner(const index3 &cell) const {
+    const grid_state &g = state_of(*this, "owner");
     const box one{cell, {cell[0] + 1, cell[1] + 1, cell[2] + 1}};
-    for (int r = 0; r < state_->ranks; ++r)
-        if (!intersection(state_->domain.boxes[r], one).empty()) return r;
+    for (int r = 0; r < g.ranks; ++r)
+        if (!intersection(g.domain.boxes[r], one).empty()) return r;
     throw error(MPI_ERR_ARG,
                 format("mpix::halo::grid::owner: [{}, {}, {}] is not in the domain", cell[0], cell[1], cell[2]));
 }
 
 index3 grid::global_index(const index3 &local) const {
-    const domain &d = state_->domain;
-    index3 global = d.boxes[state_->rank].lo;
+    const grid_state &g = state_of(*this, "global_index");
+    const domain &d = g.domain;
+    index3 global = d.boxes[g.rank].lo;
     for (int a = 0; a < 3; ++a) {
         global[a] += local[a];
         if (d.periodic[a]) global[a] = (global[a] % d.extent[a] + d.extent[a]) % d.extent[a];
@@ -230,6 +248,7 @@ index3 grid::global_index(const index3 &local) const {
 }
 
 std::vector<int> grid::neighbours(int direction, int depth) const {
+    const grid_state &g = state_of(*this, "neighbours");
     constexpr const char *here = "mpix::halo::grid::neighbours";
     if (direction < 0 || direction >= directions || direction == no_direction)
         throw error(MPI_ERR_ARG, format("{}: direction is {}; it is 0 to 26, and not 13", here, direction));
@@ -241,8 +260,8 @@ std::vector<int> grid::neighbours(int direction, int depth) const {
     radius reach;
     reach.cells[direction] = depth;
     std::vector<int> owners;
-    for (int r = 0; r < state_->ranks; ++r)
-        if (!pieces_between(state_->domain, state_->rank, r, reach).empty()) owners.push_back(r);
+    for (int r = 0; r < g.ranks; ++r)
+        if (!pieces_between(g.domain, g.rank, r, reach).empty()) owners.push_back(r);
     return owners;
 }
 

@@ -15,7 +15,9 @@
 namespace mpix::halo {
 
 struct internals {
-    static const std::shared_ptr<const grid_state> &state_of(const grid &g) { return g.state_; }
+    // Throws error, if the grid has been moved from. `caller`, or its member `function`, needs it.
+    static const std::shared_ptr<const grid_state> &state_of(const grid &g, const char *caller,
+                                                             const char *function = nullptr);
     static grid grid_of(std::shared_ptr<const grid_state> made) { return grid(std::move(made)); }
     static exchange exchange_of(std::unique_ptr<exchange_state> made) { return exchange(std::move(made)); }
 };

@@ -64,7 +64,7 @@ void create(MPIX_Halo_grid grid, int count, const MPIX_Halo_field *fields, const
     std::vector<field> converted;
     if (made == nullptr) bad = failure(MPI_ERR_ARG, "exchange is null");
     if (bad.ok()) bad = convert(count, fields, converted);
-    auto state = make_exchange_state(internals::state_of(g.grid), converted, options, bad);
+    auto state = make_exchange_state(internals::state_of(g.grid, "mpix::halo::exchange"), converted, options, bad);
     *made = new mpix_halo_exchange{internals::exchange_of(std::move(state)), g.errors};
 }
 

@@ -24,7 +24,8 @@
  * are those of the arguments here. A collective function fails on all ranks if it fails on one, except for a
  * communicator that cannot be used, a null handle, and lack of memory (MPI_ERR_NO_MEM).
  *
- * Handles must be freed before MPI_Finalize. Thread safety is that of <mpix/halo.hpp>. Cells, boxes and directions have
+ * Handles must be freed before MPI_Finalize. Freeing sets one variable to the null handle; copies of the handle are
+ * invalid then, and not noticed. Thread safety is that of <mpix/halo.hpp>. Cells, boxes and directions have
  * three entries also if the domain has fewer axes; x comes first, and is the fastest in memory.
  */
 #ifndef MPIX_HALO_H

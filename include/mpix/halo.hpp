@@ -88,7 +88,8 @@ public:
     exchange(const grid &g, const std::vector<field> &fields, const exchange_options &options = {});
     /** Not active, and before MPI_Finalize. An active exchange is reported on stderr, and its memory kept. */
     ~exchange();
-    /** An exchange that has been moved from is not active, and may otherwise only be destroyed or assigned to. */
+    /** An exchange that has been moved from is not active, and may be destroyed or assigned to. All else throws
+        MPI_ERR_REQUEST. */
     exchange(exchange &&) noexcept;
     exchange &operator=(exchange &&) noexcept;
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Exchanges of which an MPI call has failed. Linked with the library's own parts. On one rank.
+// Exchanges that cannot be used any more: an MPI call of theirs has failed, or they have been moved from. Linked with
+// the library's own parts. On one rank.
 #include "host/halo/exchange_state.h"
 #include "host/halo/internals.h"
 #include "host/halo_c/handles.h"
@@ -8,6 +9,7 @@
 #include <mpi.h>
 
 #include <cstdio>
+#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
@@ -41,7 +43,7 @@ bool refused(Call call) {
 // One message of this process to itself, whose receive may be shorter.
 struct faulty {
     explicit faulty(bool is_short) {
-        auto made = make_exchange_state(internals::state_of(g), {u}, {});
+        auto made = make_exchange_state(internals::state_of(g, "faulty"), {u}, {});
         x = made.get();
         const std::vector<std::vector<runs>> cells{{x->fields[0].of({{}, {2, 1, 1}})}};
         x->receives.emplace_back(0, cells, transfer::packed);
@@ -120,6 +122,58 @@ void failed_finish() {
     expect(MPIX_Halo_exchange_free(&c) == MPI_SUCCESS && c == MPIX_HALO_EXCHANGE_NULL, "MPIX_Halo_exchange_free");
 }
 
+void refused_as(const std::string &sentence, int error_class, const std::function<void()> &call) {
+    std::string told = "nothing";
+    try {
+        call();
+    } catch (const error &e) {
+        told = e.what();
+        expect(e.error_class() == error_class, "the class", told);
+    }
+    expect(told == "mpix::halo::" + sentence, sentence.c_str(), told);
+}
+
+// NOLINTBEGIN(bugprone-use-after-move): what has been moved from says so
+void moved_from() {
+    grid g(MPI_COMM_SELF, {4});
+    array<int> u(g, radius::all(1));
+    exchange x(g, {u});
+    const exchange moved(std::move(x));
+    const auto gone = [](const char *function, const std::function<void()> &call) {
+        refused_as(std::string("exchange::") + function + ": the exchange has been moved from", MPI_ERR_REQUEST, call);
+    };
+    gone("start", [&] { x.start(); });
+    gone("begin", [&] { x.begin(); });
+    gone("ready", [&] { x.ready(0); });
+    gone("finish", [&] { x.finish(); });
+    gone("swap", [&] { x.swap(0); });
+    gone("data", [&] { static_cast<void>(x.data(0)); });
+    gone("interior", [&] { static_cast<void>(x.interior()); });
+    gone("boundary", [&] { static_cast<void>(x.boundary()); });
+    gone("messages_sent", [&] { static_cast<void>(x.messages_sent()); });
+    gone("bytes_sent", [&] { static_cast<void>(x.bytes_sent()); });
+    expect(!x.active() && moved.interior().lo[0] == 0, "an exchange that has been moved");
+
+    const grid taken = std::move(g);
+    const auto no_grid = [](const char *function, const std::function<void()> &call) {
+        refused_as(std::string(function) + ": the grid has been moved from", MPI_ERR_ARG, call);
+    };
+    no_grid("grid::dimensions", [&] { static_cast<void>(g.dimensions()); });
+    no_grid("grid::extent", [&] { static_cast<void>(g.extent()); });
+    no_grid("grid::periodic", [&] { static_cast<void>(g.periodic()); });
+    no_grid("grid::rank", [&] { static_cast<void>(g.rank()); });
+    no_grid("grid::ranks", [&] { static_cast<void>(g.ranks()); });
+    no_grid("grid::local", [&] { static_cast<void>(g.local()); });
+    no_grid("grid::box_of", [&] { static_cast<void>(g.box_of(0)); });
+    no_grid("grid::owner", [&] { static_cast<void>(g.owner({})); });
+    no_grid("grid::global_index", [&] { static_cast<void>(g.global_index({})); });
+    no_grid("grid::neighbours", [&] { static_cast<void>(g.neighbours(0)); });
+    no_grid("exchange", [&] { exchange(g, {u}); });
+    no_grid("gather", [&] { gather(g, u, nullptr); });
+    expect(taken.ranks() == 1, "a grid that has been moved");
+}
+// NOLINTEND(bugprone-use-after-move)
+
 }  // namespace
 
 int main(int argc, char **argv) {
@@ -128,6 +182,7 @@ int main(int argc, char **argv) {
     failed_start();
     failed_ready();
     failed_finish();
+    moved_from();
     MPI_Finalize();
     return failures > 0;
 }

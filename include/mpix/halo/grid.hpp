@@ -48,7 +48,8 @@ struct internals;  // of the library
 struct grid_state;
 
 /**
- * A domain, and who owns which box of it. Copies share their state. The last copy releases a communicator, which is
+ * A domain, and who owns which box of it. What has been moved from may be destroyed or assigned to; all else throws
+ * MPI_ERR_ARG, also what is given such a grid. Copies share their state. The last copy releases a communicator, which is
  * collective: copies die in the same order on all ranks, and before MPI_Finalize.
  */
 class MPIX_HALO_API grid {
