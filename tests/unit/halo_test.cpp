@@ -6,6 +6,7 @@
 #include "host/halo/partitions.h"
 
 #include <algorithm>
+#include <climits>
 #include <cstring>
 #include <map>
 #include <random>
@@ -276,7 +277,9 @@ TEST_CASE("a field that is wrong is named") {
     CHECK(told(twice) == "other: the CPU cannot write there; fields are in host memory, as yet");
     CHECK(told(field(&value, radius::all(1), {.components = 0})) == "layout.components is 0; it is at least 1");
     CHECK(told(field(&value, radius{}.set(-1, 1, 0, -2))) == "reach is -2 in direction -x+y; it is at least 0");
-    CHECK(told(field(&value, radius{}.set(0, 0, 1, -2))).empty());  // no such axis
+    // Also along an axis that the domain lacks.
+    CHECK(told(field(&value, radius{}.set(0, 0, 1, -2))) == "reach is -2 in direction +z; it is at least 0");
+    CHECK(told(field(&value, radius{}.set(0, 0, 1, INT_MAX))).empty());
     CHECK(told(field(&value, radius::all(2), {.above = {1, -1, -1}})) ==
           "layout.above[0] is 1; the radius needs 2 cells there");
     CHECK(told(field(&value, radius::all(1), {.row_bytes = 47})) == "layout.row_bytes is 47; its cells take 48 bytes");

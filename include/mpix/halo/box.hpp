@@ -66,7 +66,8 @@ constexpr int opposite(int number) { return directions - 1 - number; }
 /**
  * How many cells a stencil reads beyond a box, in each direction. In the direction of an edge or a corner it is the
  * depth along each axis of that direction: 2 towards (1, 1, 0) are 2 x 2 cells beyond each cell of the edge. May be
- * longer than the neighbour's box, and than the domain, if that is periodic.
+ * longer than the neighbour's box, and than the domain, if that is periodic. In a domain of fewer than three axes, the
+ * directions along the missing ones are ignored; but none may be negative.
  *
  * A stencil that reads (x + 1, y + 1) needs the faces as well: at the upper x side of the box that is a ghost cell in
  * direction (1, 0, 0), and at the upper y side one in direction (0, 1, 0). Only at the corner is it one in direction
