@@ -105,8 +105,8 @@ status field_view::measure(const field &f, const box &local, int dimensions, fie
     if (f.value_bytes < 1 || f.value_bytes > static_cast<std::size_t>(most_bytes))
         return failure(MPI_ERR_ARG, format("value_bytes is {}; it is at least 1", f.value_bytes));
     if (f.type != value_type::bytes && size_of(f.type) != f.value_bytes)
-        return failure(MPI_ERR_TYPE, format("type is {} ({}), and value_bytes is {}; one of them is wrong",
-                                            static_cast<int>(f.type), name_of(f.type), f.value_bytes));
+        return failure(MPI_ERR_TYPE, format("type is {}, and value_bytes is {}; one of them is wrong", name_of(f.type),
+                                            f.value_bytes));
     if (l.components < 1)
         return failure(MPI_ERR_ARG, format("layout.components is {}; it is at least 1", l.components));
 

@@ -14,6 +14,7 @@ namespace {
 
 // "4, 5"
 std::string text_of(const argument &a) {
+    if (a.name_of != nullptr && a.values.size() == 1) return a.name_of(a.values[0]);
     if (a.is_real && a.values.size() == 1) return format("{}", std::bit_cast<double>(a.values[0]));
     std::string text;
     for (const std::int64_t value : a.values) text += format("{}{}", text.empty() ? "" : ", ", value);
@@ -57,9 +58,8 @@ status difference(MPI_Comm comm, const std::vector<argument> &mine) {
         theirs.values.resize(static_cast<std::size_t>(count));
         demand(MPI_Bcast(theirs.values.data(), count, MPI_INT64_T, 0, comm), "MPI_Bcast");
         if (theirs.values != a.values && first.ok())
-            first =
-                failure(MPI_ERR_ARG, format("{} {} {}{} here, and {} on rank 0; all ranks give the same", a.name,
-                                            a.counted.empty() ? "is" : "has", text_of(a), a.counted, text_of(theirs)));
+            first = failure(MPI_ERR_ARG, format("{} {} {}{} here, and {} on rank 0; all ranks give the same", a.name,
+                                                a.verb, text_of(a), a.counted, text_of(theirs)));
     }
     return first;
 }

@@ -28,8 +28,10 @@ std::string text_of(int code, std::string_view call);
 struct argument {
     std::string name;
     std::vector<std::int64_t> values;  // few: a message shows all of them
-    std::string_view counted = {};     // " boxes", if the value is a number of these
-    bool is_real = false;              // the value is the bit pattern of a double
+    std::string_view verb = "is";
+    std::string_view counted = {};                   // " boxes", if the value is a number of these
+    bool is_real = false;                            // the value is the bit pattern of a double
+    const char *(*name_of)(std::int64_t) = nullptr;  // of an enumerator
 
     static argument real(std::string name, double value) {
         return {.name = std::move(name), .values = {std::bit_cast<std::int64_t>(value)}, .is_real = true};

@@ -123,7 +123,7 @@ void begin_for(exchange_state &x, const char *function) {
     {
         const std::lock_guard lock(x.mutex);
         demand_no_failure(x, function);
-        if (x.active) throw wrong_state(function, "it is active; finish() it first");
+        if (x.active) throw wrong_state(function, "the exchange is active; finish it first");
         x.active = true;
         x.ready.assign(x.ready.size(), false);
         x.unready = static_cast<int>(x.ready.size());
@@ -168,7 +168,7 @@ void exchange::ready(int field) {
     {
         const std::lock_guard lock(x.mutex);
         demand_no_failure(x, "ready");
-        if (!x.active) throw wrong_state("ready", "it is not active; begin() first");
+        if (!x.active) throw wrong_state("ready", "the exchange is not active; begin it first");
         demand_field(x, "ready", field);
         if (x.ready[field]) throw wrong_state("ready", format("field {} is ready already", field));
         x.ready[field] = true;
@@ -197,7 +197,7 @@ void exchange::finish() {
     {
         const std::lock_guard lock(x.mutex);
         demand_no_failure(x, "finish");
-        if (!x.active) throw wrong_state("finish", "it is not active; start() first");
+        if (!x.active) throw wrong_state("finish", "the exchange is not active; start it first");
         if (x.unready > 0)
             throw wrong_state("finish", format("field {} is not ready",
                                                std::find(x.ready.begin(), x.ready.end(), false) - x.ready.begin()));
@@ -214,7 +214,7 @@ void exchange::swap(int field) {  // NOLINT(bugprone-exception-escape): it does 
         throw error(MPI_ERR_ARG, format("{}::swap: field {} has no second allocation; give its `other`", where, field));
     const std::lock_guard lock(x.mutex);
     demand_no_failure(x, "swap");
-    if (x.active) throw wrong_state("swap", "it is active; finish() it first");
+    if (x.active) throw wrong_state("swap", "the exchange is active; finish it first");
     std::swap(x.data[which][0], x.data[which][1]);
     for (std::vector<message> *const messages : {&x.receives, &x.sends})
         for (message &m : *messages) m.swap(field);

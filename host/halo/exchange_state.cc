@@ -18,11 +18,13 @@ constexpr const char *where = "mpix::halo::exchange";
 
 status make_fields(exchange_state &x, const std::vector<field> &fields) {
     if (x.how != transfer::packed && x.how != transfer::datatype)
-        return failure(MPI_ERR_ARG, format("options.transfer is {}, which is none", static_cast<int>(x.how)));
+        return failure(MPI_ERR_ARG,
+                       format("transfer is {}; it is 0 (packed) or 1 (datatype)", static_cast<int>(x.how)));
     if (x.reduce < reduction::none || x.reduce > reduction::max)
-        return failure(MPI_ERR_ARG, format("options.reduce is {}, which is none", static_cast<int>(x.reduce)));
+        return failure(MPI_ERR_ARG, format("options.reduce is {}; it is none, sum, min or max (0 to 3)",
+                                           static_cast<int>(x.reduce)));
     if (x.reversed() && x.how != transfer::packed)
-        return failure(MPI_ERR_ARG, "options.transfer is datatype; a reverse exchange (options.reduce) is packed");
+        return failure(MPI_ERR_ARG, "transfer is datatype; a reverse exchange is packed");
     const domain &d = x.grid->domain;
     for (std::size_t f = 0; f < fields.size(); ++f) {
         x.fields.emplace_back();
@@ -31,8 +33,9 @@ status make_fields(exchange_state &x, const std::vector<field> &fields) {
         if (!x.reversed()) continue;
         x.combine.push_back(combine_function_of(fields[f].type, x.reduce));
         if (x.combine.back() == nullptr)
-            return failure(MPI_ERR_TYPE,
-                           format("fields[{}].type is bytes; a reverse exchange needs an arithmetic type", f));
+            return failure(
+                MPI_ERR_TYPE,
+                format("fields[{}].type has no arithmetic; a reverse exchange needs integers or real numbers", f));
     }
     if (d.boxes[x.grid->rank].empty()) return {};
     struct allocation {
@@ -42,8 +45,9 @@ status make_fields(exchange_state &x, const std::vector<field> &fields) {
     std::vector<allocation> seen;
     for (std::size_t f = 0; f < fields.size(); ++f) {
         if (x.fields[f].is_double() && x.how != transfer::packed)
-            return failure(MPI_ERR_ARG,
-                           format("fields[{}].other: a field of two allocations needs transfer::packed", f));
+            return failure(
+                MPI_ERR_ARG,
+                format("transfer is datatype, and fields[{}].other is given; a field of two allocations is packed", f));
         const runs cells = x.fields[f].allocated();
         std::vector<allocation> mine{{format("fields[{}].data", f), cells}};
         if (cells.other != nullptr) {
@@ -60,14 +64,31 @@ status make_fields(exchange_state &x, const std::vector<field> &fields) {
     return {};
 }
 
+template <class Enum>
+argument named(std::string name, Enum value, const char *(*name_of)(std::int64_t)) {
+    return {.name = std::move(name), .values = {static_cast<std::int64_t>(value)}, .name_of = name_of};
+}
+
+const char *name_of_transfer(std::int64_t how) { return how == 0 ? "packed" : "datatype"; }
+
+const char *name_of_reduction(std::int64_t how) {
+    constexpr const char *names[] = {"none", "sum", "min", "max"};
+    return names[how];
+}
+
+const char *name_of_type(std::int64_t type) { return name_of(static_cast<value_type>(type)); }
+
 std::vector<argument> arguments(const exchange_state &x) {
     std::vector<argument> all{{"the number of fields", {static_cast<std::int64_t>(x.fields.size())}},
-                              {"options.transfer", {static_cast<std::int64_t>(x.how)}},
-                              {"options.reduce", {static_cast<std::int64_t>(x.reduce)}}};
+                              named("transfer", x.how, name_of_transfer),
+                              named("the reduction", x.reduce, name_of_reduction)};
     for (std::size_t f = 0; f < x.fields.size(); ++f) {
         const field_view &field = x.fields[f];
-        all.push_back({format("fields[{}].value_bytes", f), {field.value_bytes()}});
-        if (x.reversed()) all.push_back({format("fields[{}].type", f), {static_cast<std::int64_t>(field.type())}});
+        all.push_back({.name = format("fields[{}]: values", f),
+                       .values = {field.value_bytes()},
+                       .verb = "have",
+                       .counted = " bytes"});
+        if (x.reversed()) all.push_back(named(format("fields[{}].type", f), field.type(), name_of_type));
         all.push_back({format("fields[{}].layout.components", f), {field.components()}});
         all.push_back({format("fields[{}].layout.interleaved", f), {field.interleaved()}});
         append_radius(all, format("fields[{}].reach", f), field.reach());

@@ -51,7 +51,7 @@ void gather_checked(const grid &g, const field &from, void *global, int root, co
     const status bad = given.ok() ? make_views(state, from, global, root, mine, whole) : given;
     check_collectively(state.comm, where, bad,
                        {{"root", {root}},
-                        {"from.value_bytes", {mine.value_bytes()}},
+                        {.name = "from: values", .values = {mine.value_bytes()}, .verb = "have", .counted = " bytes"},
                         {"from.layout.components", {mine.components()}},
                         {"from.layout.interleaved", {mine.interleaved()}}});
     std::vector<std::byte> packed;

@@ -67,16 +67,18 @@ status check_options(const grid_options &o, int dimensions) {
 std::vector<argument> arguments(const std::vector<std::int64_t> &extent, const grid_options &o) {
     const auto whole = [](const index3 &i) { return std::vector<std::int64_t>(i.along, i.along + 3); };
     const auto count = [](std::size_t n) { return std::vector<std::int64_t>{static_cast<std::int64_t>(n)}; };
-    std::vector<argument> all{{"extent", extent},
-                              {"options.periodic", {o.periodic.begin(), o.periodic.end()}},
-                              {"options.shortest", whole(o.shortest)},
-                              {.name = "options.boxes", .values = count(o.boxes.size()), .counted = " boxes"}};
+    std::vector<argument> all{
+        {"extent", extent},
+        {"options.periodic", {o.periodic.begin(), o.periodic.end()}},
+        {"options.shortest", whole(o.shortest)},
+        {.name = "options.boxes", .values = count(o.boxes.size()), .verb = "has", .counted = " boxes"}};
     for (std::size_t i = 0; i < o.boxes.size(); ++i) {
         all.push_back({format("options.boxes[{}].lo", i), whole(o.boxes[i].lo)});
         all.push_back({format("options.boxes[{}].hi", i), whole(o.boxes[i].hi)});
     }
     const std::vector<double> &within = o.links.within_node;
-    all.push_back({.name = "options.links.within_node", .values = count(within.size()), .counted = " entries"});
+    all.push_back(
+        {.name = "options.links.within_node", .values = count(within.size()), .verb = "has", .counted = " entries"});
     for (std::size_t i = 0; i < within.size(); ++i)
         all.push_back(argument::real(format("options.links.within_node[{}]", i), within[i]));
     all.push_back(argument::real("options.links.network", o.links.network));

@@ -16,9 +16,9 @@ constexpr int tag = 0;
 
 int as_count(std::int64_t n) {
     if (n > INT_MAX)
-        throw error(MPI_ERR_COUNT,
-                    "mpix::halo::exchange: more than 2^31 bytes or rows of a field in one message; use "
-                    "transfer::packed");
+        throw error(
+            MPI_ERR_COUNT,
+            "more than 2^31 - 1 bytes or rows of a field in one message; a transfer that is packed can be longer");
     return static_cast<int>(n);
 }
 

@@ -139,7 +139,7 @@ MPIX_SYMBOL int MPIX_Halo_exchange_free(MPIX_Halo_exchange *exchange) try {
     return answer("MPIX_Halo_exchange_free", errors, [&] {
         demand_argument(exchange, "exchange");
         if (*exchange != nullptr && (*exchange)->exchange.active())
-            throw error(MPI_ERR_REQUEST, "exchange is active; MPIX_Halo_finish it first");
+            throw error(MPI_ERR_REQUEST, "the exchange is active; finish it first");
         delete std::exchange(*exchange, MPIX_HALO_EXCHANGE_NULL);
     });
 }

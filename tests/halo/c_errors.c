@@ -124,7 +124,7 @@ static void wrong_exchanges(void) {
     EXPECT(MPI_ERR_ARG, "rank 0: exchange is null", MPIX_Halo_exchange_create(grid, 1, &good, 0, NULL));
     EXCHANGE_REFUSED(MPI_ERR_COUNT, "rank 0: count is -1; it is at least 0", -1, &good, 0);
     EXCHANGE_REFUSED(MPI_ERR_ARG, "rank 0: fields is null", 1, NULL, 0);
-    EXCHANGE_REFUSED(MPI_ERR_ARG, "rank 0: options.transfer is 2, which is none", 1, &good, 2);
+    EXCHANGE_REFUSED(MPI_ERR_ARG, "rank 0: transfer is 2; it is 0 (packed) or 1 (datatype)", 1, &good, 2);
     field.data = NULL;
     EXCHANGE_REFUSED(MPI_ERR_BUFFER, "rank 0: fields[0].data is null", 1, &field, 0);
     field.type = none;
@@ -164,7 +164,7 @@ static void wrong_exchanges(void) {
     if (world_rank == last) field.type = none;
     EXCHANGE_REFUSED(MPI_ERR_TYPE, words, 1, &field, 0);
     if (world_size > 1) {
-        snprintf(words, sizeof words, "rank %d: fields[0].value_bytes is 4 here, and 8 on rank 0", last);
+        snprintf(words, sizeof words, "rank %d: fields[0]: values have 4 bytes here, and 8 on rank 0", last);
         if (world_rank == last) field.type = MPI_FLOAT;
         EXCHANGE_REFUSED(MPI_ERR_ARG, words, 1, &field, 0);
     }
@@ -173,7 +173,7 @@ static void wrong_exchanges(void) {
            MPIX_Halo_reverse_create(grid, 1, &good, MPI_PROD, &x));
     CHECK(x == MPIX_HALO_EXCHANGE_NULL);
     field.type = MPI_BYTE;
-    EXPECT(MPI_ERR_TYPE, "rank 0: fields[0].type is bytes; a reverse exchange needs an arithmetic type",
+    EXPECT(MPI_ERR_TYPE, "rank 0: fields[0].type has no arithmetic; a reverse exchange needs integers or real numbers",
            MPIX_Halo_reverse_create(grid, 1, &field, MPI_SUM, &x));
     EXPECT(MPI_ERR_ARG, "grid is null", MPIX_Halo_reverse_create(MPIX_HALO_GRID_NULL, 1, &good, MPI_SUM, &x));
 
@@ -188,17 +188,17 @@ static void wrong_exchanges(void) {
     EXPECT(MPI_ERR_ARG, "box is null", MPIX_Halo_interior(x, NULL));
     EXPECT(MPI_ERR_ARG, "boxes is null", MPIX_Halo_boundary(x, NULL, &flag));
     EXPECT(MPI_ERR_ARG, "count is null", MPIX_Halo_boundary(x, &box, NULL));
-    EXPECT(MPI_ERR_REQUEST, "it is not active", MPIX_Halo_finish(x));
-    EXPECT(MPI_ERR_REQUEST, "it is not active", MPIX_Halo_ready(0, x));
+    EXPECT(MPI_ERR_REQUEST, "the exchange is not active; start it first", MPIX_Halo_finish(x));
+    EXPECT(MPI_ERR_REQUEST, "the exchange is not active; begin it first", MPIX_Halo_ready(0, x));
     EXPECT(MPI_ERR_ARG, "field 0 has no second allocation", MPIX_Halo_swap(0, x));
     EXPECT(MPI_ERR_ARG, "field is 1; there are 1", MPIX_Halo_swap(1, x));
     EXPECT(MPI_ERR_ARG, "exchange is null", MPIX_Halo_swap(0, MPIX_HALO_EXCHANGE_NULL));
     OK(MPIX_Halo_begin(x));
-    EXPECT(MPI_ERR_REQUEST, "it is active", MPIX_Halo_begin(x));
-    EXPECT(MPI_ERR_REQUEST, "it is active", MPIX_Halo_start(x));
+    EXPECT(MPI_ERR_REQUEST, "the exchange is active; finish it first", MPIX_Halo_begin(x));
+    EXPECT(MPI_ERR_REQUEST, "the exchange is active; finish it first", MPIX_Halo_start(x));
     EXPECT(MPI_ERR_ARG, "field is 1; there are 1", MPIX_Halo_ready(1, x));
     EXPECT(MPI_ERR_REQUEST, "field 0 is not ready", MPIX_Halo_finish(x));
-    EXPECT(MPI_ERR_REQUEST, "exchange is active", MPIX_Halo_exchange_free(&x));
+    EXPECT(MPI_ERR_REQUEST, "the exchange is active; finish it first", MPIX_Halo_exchange_free(&x));
     OK(MPIX_Halo_ready(0, x));
     EXPECT(MPI_ERR_REQUEST, "field 0 is ready already", MPIX_Halo_ready(0, x));
     OK(MPIX_Halo_finish(x));
@@ -253,7 +253,7 @@ static void handlers(void) {
     OK(MPIX_Halo_exchange_create(grid, 0, NULL, MPIX_HALO_PACKED, &x));
     EXPECT(MPI_ERR_RANK, "rank is", MPIX_Halo_grid_box(grid, world_size, &box));
     OK(MPIX_Halo_grid_free(&grid));
-    EXPECT(MPI_ERR_REQUEST, "it is not active", MPIX_Halo_finish(x));
+    EXPECT(MPI_ERR_REQUEST, "the exchange is not active; start it first", MPIX_Halo_finish(x));
     OK(MPIX_Halo_exchange_free(&x));
     CHECK(handled == 2);
 }

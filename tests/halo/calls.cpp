@@ -143,7 +143,7 @@ void exchanges() {
     refused("field_bytes", MPI_ERR_ARG, "mpix::halo::field_bytes: field.layout.components is 0; it is at least 1", [&] {
         static_cast<void>(halo::field_bytes(g, {u.data(), radius::all(1), {.components = 0}}));
     });
-    exchange_refused("no transfer", MPI_ERR_ARG, "rank 0: options.transfer is 2, which is none",
+    exchange_refused("no transfer", MPI_ERR_ARG, "rank 0: transfer is 2; it is 0 (packed) or 1 (datatype)",
                      {{u.data(), radius::all(1)}}, {static_cast<halo::transfer>(2)});
     exchange_refused("padding on one rank", MPI_ERR_ARG,
                      "rank 1: fields[0].layout.below[1] is 1; the radius needs 2 cells there",
@@ -162,8 +162,17 @@ void exchanges() {
         {{u.data() + 24, radius::all(1)}, {u.data() + 48, radius::all(1)}, {u.data() + rank, radius::all(1)}});
     exchange_refused("long", MPI_ERR_COUNT, "rank 0: fields[0]: more than 2^60 bytes, ghost cells included",
                      {{u.data(), radius::faces(std::numeric_limits<int>::max())}});
+    // Nothing is written to it: it is refused before.
+    const halo::grid line(MPI_COMM_WORLD, {2});
+    refused(
+        "long value", MPI_ERR_COUNT,
+        "mpix::halo::exchange, rank 0: more than 2^31 - 1 bytes or rows of a field in one message; a transfer that is "
+        "packed can be longer",
+        [&] {
+            halo::exchange(line, {{u.data(), std::size_t{1} << 31, radius::faces(1)}}, {halo::transfer::datatype});
+        });
     exchange_refused("value size", MPI_ERR_ARG,
-                     "rank 1: fields[0].value_bytes is 4 here, and 8 on rank 0; all ranks give the same",
+                     "rank 1: fields[0]: values have 4 bytes here, and 8 on rank 0; all ranks give the same",
                      {{u.data(), rank == 0 ? 8U : 4U, radius::all(1)}});
     exchange_refused("components", MPI_ERR_ARG,
                      "rank 1: fields[0].layout.components is 2 here, and 1 on rank 0; all ranks give the same",
@@ -175,31 +184,30 @@ void exchanges() {
                      "rank 1: fields[0].reach in direction +x+y is 2 here, and 1 on rank 0; all ranks give the same",
                      {{u.data(), radius::all(1).set(1, 1, 0, 1 + rank)}});
     exchange_refused("transfer", MPI_ERR_ARG,
-                     "rank 1: options.transfer is 1 here, and 0 on rank 0; all ranks give the same",
+                     "rank 1: transfer is datatype here, and packed on rank 0; all ranks give the same",
                      {{u.data(), radius::all(1)}}, {static_cast<halo::transfer>(rank)});
 
     // Reverse exchanges.
     std::vector<std::int32_t> whole(100);
     std::vector<float> real(100);
-    exchange_refused("no reduction", MPI_ERR_ARG, "rank 0: options.reduce is 4, which is none",
+    exchange_refused("no reduction", MPI_ERR_ARG, "rank 0: options.reduce is 4; it is none, sum, min or max (0 to 3)",
                      {{u.data(), radius::all(1)}}, {.reduce = static_cast<halo::reduction>(4)});
     exchange_refused("no arithmetic", MPI_ERR_TYPE,
-                     "rank 0: fields[1].type is bytes; a reverse exchange needs an arithmetic type",
+                     "rank 0: fields[1].type has no arithmetic; a reverse exchange needs integers or real numbers",
                      {{u.data(), radius::all(1)}, {v.data(), 8U, radius::all(1)}}, {.reduce = halo::reduction::sum});
-    exchange_refused("derived datatypes", MPI_ERR_ARG,
-                     "rank 0: options.transfer is datatype; a reverse exchange (options.reduce) is packed",
+    exchange_refused("derived datatypes", MPI_ERR_ARG, "rank 0: transfer is datatype; a reverse exchange is packed",
                      {{u.data(), radius::all(1)}}, {halo::transfer::datatype, halo::reduction::sum});
     exchange_refused("other reduction", MPI_ERR_ARG,
-                     "rank 1: options.reduce is 2 here, and 1 on rank 0; all ranks give the same",
+                     "rank 1: the reduction is min here, and sum on rank 0; all ranks give the same",
                      {{u.data(), radius::all(1)}}, {.reduce = static_cast<halo::reduction>(1 + rank)});
     exchange_refused("other type", MPI_ERR_ARG,
-                     "rank 1: fields[0].type is 9 here, and 3 on rank 0; all ranks give the same",
+                     "rank 1: fields[0].type is float32 here, and int32 on rank 0; all ranks give the same",
                      {rank == 0 ? halo::field(whole.data(), radius::all(1)) : halo::field(real.data(), radius::all(1))},
                      {.reduce = halo::reduction::max});
     halo::field mistaken(u.data(), radius::all(1));
     mistaken.type = halo::value_type::int8;
     exchange_refused("size of the type", MPI_ERR_TYPE,
-                     "rank 0: fields[0].type is 1 (int8), and value_bytes is 8; one of them is wrong", {mistaken});
+                     "rank 0: fields[0].type is int8, and value_bytes is 8; one of them is wrong", {mistaken});
 
     // A whole field on one rank.
     std::vector<double> all(16);
@@ -217,6 +225,9 @@ void exchanges() {
     gather_refused("short field", MPI_ERR_BUFFER,
                    "rank 0: from.allocated is 8 bytes; the box and its ghost cells take 192",
                    {std::span(u).first(1), radius::all(1)}, all.data(), 0);
+    gather_refused("other values", MPI_ERR_ARG,
+                   "rank 1: from: values have 4 bytes here, and 8 on rank 0; all ranks give the same",
+                   {u.data(), rank == 0 ? 8U : 4U, radius::all(1)}, all.data(), 0);
     gather_refused("other components", MPI_ERR_ARG,
                    "rank 1: from.layout.components is 2 here, and 1 on rank 0; all ranks give the same",
                    {u.data(), radius::all(1), {.components = 1 + rank}}, all.data(), 0);
@@ -228,10 +239,10 @@ void exchanges() {
 
     halo::exchange x(g, {{u.data(), radius::all(1)}, {v.data(), radius::all(1)}});
     const std::string at = "mpix::halo::exchange::";
-    refused("finish", MPI_ERR_REQUEST, at + "finish: it is not active; start() first", [&] { x.finish(); });
-    refused("ready", MPI_ERR_REQUEST, at + "ready: it is not active; begin() first", [&] { x.ready(0); });
+    refused("finish", MPI_ERR_REQUEST, at + "finish: the exchange is not active; start it first", [&] { x.finish(); });
+    refused("ready", MPI_ERR_REQUEST, at + "ready: the exchange is not active; begin it first", [&] { x.ready(0); });
     x.begin();
-    refused("begin", MPI_ERR_REQUEST, at + "begin: it is active; finish() it first", [&] { x.begin(); });
+    refused("begin", MPI_ERR_REQUEST, at + "begin: the exchange is active; finish it first", [&] { x.begin(); });
     refused("no field", MPI_ERR_ARG, at + "ready: field is 2; there are 2", [&] { x.ready(2); });
     refused("no field", MPI_ERR_ARG, at + "ready: field is -1; there are 2", [&] { x.ready(-1); });
     x.ready(0);
@@ -240,7 +251,7 @@ void exchanges() {
     x.ready(1);
     x.finish();
     x.start();
-    refused("start", MPI_ERR_REQUEST, at + "start: it is active; finish() it first", [&] { x.start(); });
+    refused("start", MPI_ERR_REQUEST, at + "start: the exchange is active; finish it first", [&] { x.start(); });
     x.finish();
     // Fields of two allocations.
     refused("swap", MPI_ERR_ARG, at + "swap: field 1 has no second allocation; give its `other`", [&] { x.swap(1); });
@@ -254,15 +265,16 @@ void exchanges() {
     exchange_refused("one address twice", MPI_ERR_ARG, "rank 0: fields[0].other overlaps fields[0].data",
                      {halo::double_buffered(plain, plain)});
     exchange_refused("swap of datatypes", MPI_ERR_ARG,
-                     "rank 0: fields[0].other: a field of two allocations needs transfer::packed", {both},
-                     {halo::transfer::datatype});
+                     "rank 0: transfer is datatype, and fields[0].other is given; a field of two allocations is packed",
+                     {both}, {halo::transfer::datatype});
     exchange_refused("other twice", MPI_ERR_ARG, "rank 0: fields[1].data overlaps fields[0].other",
                      {both, {v.data(), radius::all(1)}});
     exchange_refused("other in data", MPI_ERR_ARG, "rank 0: fields[0].other overlaps fields[0].data",
                      {halo::double_buffered(plain, {u.data() + 1, radius::all(1)})});
     halo::exchange alternating(g, {both});
     alternating.start();
-    refused("active", MPI_ERR_REQUEST, at + "swap: it is active; finish() it first", [&] { alternating.swap(0); });
+    refused("active", MPI_ERR_REQUEST, at + "swap: the exchange is active; finish it first",
+            [&] { alternating.swap(0); });
     alternating.finish();
     for (const std::vector<double> *const present : {&u, &v, &u}) {
         if (alternating.data(0) != present->data()) {

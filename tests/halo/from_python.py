@@ -68,7 +68,7 @@ for epoch in range(3):
 
 text, length = ctypes.create_string_buffer(8192), ctypes.c_int()
 call("MPI_Error_string", mpix.MPIX_Halo_finish(exchange), text, ctypes.byref(length))
-assert text.value == b"MPIX_Halo_finish: it is not active; start() first", text.value
+assert text.value == b"MPIX_Halo_finish: the exchange is not active; start it first", text.value
 call("MPIX_Halo_exchange_free", ctypes.byref(exchange))
 call("MPIX_Halo_grid_free", ctypes.byref(grid))
 call("MPI_Finalize")

@@ -272,7 +272,7 @@ TEST_CASE("a field that is wrong is named") {
     CHECK(told(field(&value, 0, radius::all(1))) == "value_bytes is 0; it is at least 1");
     field narrow(&value, 4, radius::all(1)), twice(&value, radius::all(1));
     narrow.type = value_type::float64;
-    CHECK(told(narrow) == "type is 10 (float64), and value_bytes is 4; one of them is wrong");
+    CHECK(told(narrow) == "type is float64, and value_bytes is 4; one of them is wrong");
     twice.other = reinterpret_cast<void *>(std::uintptr_t{64});
     CHECK(told(twice) == "other: the CPU cannot write there; fields are in host memory, as yet");
     CHECK(told(field(&value, radius::all(1), {.components = 0})) == "layout.components is 0; it is at least 1");
