@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Heat on a periodic plane. Each step exchanges a row or column of cells with each neighbour while it computes the cells
-// that need none of them. The result is compared with the exact solution of the scheme.
+// Heat on a periodic plane. Each step exchanges a row or column of cells with each neighbour, and meanwhile computes
+// the cells that read no ghost cells. The result is compared with the exact solution of the scheme.
 //
 //   mpirun -n 4 heat2d
 #include <algorithm>

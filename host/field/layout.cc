@@ -70,7 +70,7 @@ std::int64_t combine(const std::byte *from, const runs &to, combine_function how
 }
 
 bool overlap(const runs &a, const runs &b) {
-    // What lies within one period: all loops of a shorter distance. -1, if the others' distances are not multiples of it.
+    // The bytes that the loops of a shorter distance than the period span; -1, if a longer one is no multiple of it.
     const auto within = [](const runs &r, std::int64_t period) {
         std::int64_t bytes = r.bytes;
         for (int loop = 0; loop < 3; ++loop) {

@@ -96,7 +96,7 @@ std::vector<argument> arguments(const exchange_state &x) {
     return all;
 }
 
-// Of each field, what `receiver` gets from `owner`; of the source cells, or of the ghost cells. Empty if it gets nothing.
+// Of each field, what `receiver` gets from `owner`: the source cells, or the ghost cells. Empty if it gets nothing.
 std::vector<std::vector<runs>> parts(const exchange_state &x, int receiver, int owner, box piece::*side) {
     std::vector<std::vector<runs>> all;
     bool some = false;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The message between two ranks in an exchange: the parts of all fields that one owns, and the other has as ghost cells.
+// A message between two ranks: the parts of all fields that one of them owns, and the other has as ghost cells.
 #ifndef MPIX_HOST_HALO_MESSAGE_H
 #define MPIX_HOST_HALO_MESSAGE_H
 

@@ -184,6 +184,15 @@ MPIX_SYMBOL int MPIX_Halo_swap(int field, MPIX_Halo_exchange exchange) try {
 }
 MPIX_BOUNDARY("MPIX_Halo_swap", of_comm(errors_of(exchange)))
 
+MPIX_SYMBOL int MPIX_Halo_data(int field, MPIX_Halo_exchange exchange, void **data) try {
+    return answer("MPIX_Halo_data", errors_of(exchange), [&] {
+        const halo::exchange &x = of(exchange);
+        demand_argument(data, "data");
+        *data = x.data(field);
+    });
+}
+MPIX_BOUNDARY("MPIX_Halo_data", of_comm(errors_of(exchange)))
+
 MPIX_SYMBOL int MPIX_Halo_interior(MPIX_Halo_exchange exchange, MPIX_Halo_box *box) try {
     return answer("MPIX_Halo_interior", errors_of(exchange), [&] {
         const halo::box &inner = of(exchange).interior();

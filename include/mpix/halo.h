@@ -20,8 +20,8 @@
  *
  * Errors. All functions return MPI_SUCCESS or an MPI error class, raised through the error handler that the grid's
  * communicator had when the grid was made; of MPI_COMM_WORLD where there is no grid yet and no communicator.
- * MPI_Error_string() of the class gives, in the same thread, the sentence that mpix::halo::error would have; names in it
- * are those of the arguments here. A collective function fails on all ranks if it fails on one, except for a
+ * MPI_Error_string() of the class gives, in the same thread, the sentence that mpix::halo::error would have; names in
+ * it are those of the arguments here. A collective function fails on all ranks if it fails on one, except for a
  * communicator that cannot be used, a null handle, and lack of memory (MPI_ERR_NO_MEM).
  *
  * Handles must be freed before MPI_Finalize. Freeing sets one variable to the null handle; copies of the handle are
@@ -53,7 +53,8 @@ typedef struct MPIX_Halo_box {
  *
  * A radius is an array of a number of cells for each direction. */
 
-/** How many directions there are, and the number of one; x, y, z are -1, 0 or 1. That of (0, 0, 0) is the box itself. */
+/** How many directions there are, and the number of one; x, y, z are -1, 0 or 1. That of (0, 0, 0) is the box
+    itself. */
 #define MPIX_HALO_DIRECTIONS 27
 #define MPIX_HALO_DIRECTION(x, y, z) ((x) + 1 + 3 * ((y) + 1) + 9 * ((z) + 1))
 
@@ -98,15 +99,16 @@ int MPIX_Halo_grid_create(MPI_Comm comm, int dimensions, const int64_t extent[],
                           MPIX_Halo_grid *grid);
 
 /**
- * Release the handle, and set it to MPIX_HALO_GRID_NULL. Does nothing for a null handle. Exchanges of the grid may still
- * be used. When the last of grid and exchanges is freed, that is collective.
+ * Release the handle, and set it to MPIX_HALO_GRID_NULL. Does nothing for a null handle. Exchanges of the grid may
+ * still be used. The last of a grid and its exchanges to be freed frees a communicator, which is collective. Free them
+ * in the same order on all ranks.
  *
  * Errors: MPI_ERR_ARG (a null pointer).
  */
 int MPIX_Halo_grid_free(MPIX_Halo_grid *grid);
 
-/** What the grid was made of, and who asks; each pointer may be null. `extent` has three entries. Errors: MPI_ERR_ARG (a
-    null grid, as in all functions below). */
+/** The arguments that the grid was made with, and the caller's rank in it. Each pointer may be null. `extent` has three
+    entries. Errors: MPI_ERR_ARG (a null grid, as in all functions below). */
 int MPIX_Halo_grid_get(MPIX_Halo_grid grid, int *dimensions, int64_t extent[3], int periodic[3], int *rank, int *ranks);
 /** The box of a rank. Errors: MPI_ERR_RANK, MPI_ERR_ARG. */
 int MPIX_Halo_grid_box(MPIX_Halo_grid grid, int rank, MPIX_Halo_box *box);
@@ -139,13 +141,22 @@ int MPIX_Halo_deep_radius(MPIX_Halo_grid grid, const int stencil[MPIX_HALO_DIREC
 int MPIX_Halo_deep_valid(MPIX_Halo_grid grid, const int stencil[MPIX_HALO_DIRECTIONS], int every, int steps,
                          MPIX_Halo_box *box);
 
-/** The cells of `outer` that are not in `inner`, as `count` boxes, of which there are at most six; as the first step computes
-    after an exchange of which it has computed the interior. Errors: MPI_ERR_ARG (a null pointer). */
+/** The cells of `outer` that are not in `inner`, as `count` boxes, of which there are at most six; as the first step
+    computes after an exchange of which it has computed the interior. Errors: MPI_ERR_ARG (a null pointer). */
 int MPIX_Halo_difference(const MPIX_Halo_box *outer, const MPIX_Halo_box *inner, MPIX_Halo_box boxes[6], int *count);
 
 /* ---- fields ----------------------------------------------------------------------------------- */
 
-/** How a field lies in memory, as mpix::halo::field_layout. */
+/**
+ * How a field lies in memory, as mpix::halo::field_layout. Value c of the cell (x, y, z) lies this many bytes behind
+ * `data`, where lo is that of the caller's box:
+ *
+ *     (z - lo[2] + below[2]) * plane_bytes + (y - lo[1] + below[1]) * row_bytes
+ *         + ((x - lo[0] + below[0]) * components + c) * value_bytes           if they are interleaved
+ *         + c * component_bytes + (x - lo[0] + below[0]) * value_bytes        if not
+ *
+ * value_bytes is the size of `type`. A distance of 0 and a `below` of -1 stand for what is computed.
+ */
 typedef struct MPIX_Halo_layout {
     int components;                                  /* values per cell */
     int interleaved;                                 /* whether those of a cell are next to each other */
@@ -162,17 +173,17 @@ typedef struct MPIX_Halo_field {
     int64_t allocated; /* bytes at data, and at other; 0: unknown, not checked */
 } MPIX_Halo_field;
 
-/** Fill a description: one component, as many ghost cells as the radius needs, no gaps, no second allocation, and `allocated`
-    unknown. The caller may change it then. Errors: MPI_ERR_ARG (a null pointer, other than `data`). */
+/** Fill a description: one component, as many ghost cells as the radius needs, no gaps, no second allocation, and
+    `allocated` unknown. The caller may change it then. Errors: MPI_ERR_ARG (a null pointer, other than `data`). */
 int MPIX_Halo_field_init(void *data, MPI_Datatype type, const int radius[MPIX_HALO_DIRECTIONS], MPIX_Halo_field *field);
 
-/** The bytes that a field takes on this rank, from its first allocated cell to its last: what `allocated` is compared with.
-    `data` is not used. 0 if the rank's box is empty. Local. Errors: MPI_ERR_ARG, MPI_ERR_COUNT, MPI_ERR_TYPE as of
-    MPIX_Halo_exchange_create. */
+/** The bytes that a field takes on this rank, from its first allocated cell to its last: what `allocated` is compared
+    with. `data` is not used. 0 if the rank's box is empty. Local. Errors: MPI_ERR_ARG, MPI_ERR_COUNT, MPI_ERR_TYPE as
+    of MPIX_Halo_exchange_create. */
 int MPIX_Halo_field_bytes(MPIX_Halo_grid grid, const MPIX_Halo_field *field, int64_t *bytes);
 
-/** Copy the cells of all boxes into one array without gaps on rank `root`, as mpix::halo::gather. Collective. `global` is
-    not used on other ranks. Errors: MPI_ERR_ROOT, and those of MPIX_Halo_exchange_create. */
+/** Copy the cells of all boxes into one array without gaps on rank `root`, as mpix::halo::gather. Collective. `global`
+    is not used on other ranks. Errors: MPI_ERR_ROOT, and those of MPIX_Halo_exchange_create. */
 int MPIX_Halo_gather(MPIX_Halo_grid grid, const MPIX_Halo_field *from, void *global, int root);
 
 /* ---- the exchange ----------------------------------------------------------------------------- */
@@ -195,8 +206,8 @@ int MPIX_Halo_exchange_create(MPIX_Halo_grid grid, int count, const MPIX_Halo_fi
                               MPIX_Halo_exchange *exchange);
 
 /**
- * The same for a reverse exchange: MPIX_Halo_start sends the ghost cells, and MPIX_Halo_finish combines those of all ranks
- * with the cells that they are copies of. As mpix::halo::exchange_options::reduce.
+ * The same for a reverse exchange: MPIX_Halo_start sends the ghost cells, and MPIX_Halo_finish combines those of all
+ * ranks with the cells that they are copies of. As mpix::halo::exchange_options::reduce.
  *
  * fields  of types of C or Fortran that are integers or real numbers
  * op      MPI_SUM, MPI_MIN or MPI_MAX
@@ -206,18 +217,22 @@ int MPIX_Halo_exchange_create(MPIX_Halo_grid grid, int count, const MPIX_Halo_fi
 int MPIX_Halo_reverse_create(MPIX_Halo_grid grid, int count, const MPIX_Halo_field fields[], MPI_Op op,
                              MPIX_Halo_exchange *exchange);
 
-/** Free an exchange that is not active, or has failed, and set the handle to MPIX_HALO_EXCHANGE_NULL. Does nothing for a null handle.
+/** Free an exchange that is not active, or has failed, and set the handle to MPIX_HALO_EXCHANGE_NULL. Does nothing for
+    a null handle. The last of a grid and its exchanges to be freed frees a communicator, which is collective. Free them
+    in the same order on all ranks.
     Errors: MPI_ERR_ARG (a null pointer), MPI_ERR_REQUEST (it is active; nothing is freed). */
 int MPIX_Halo_exchange_free(MPIX_Halo_exchange *exchange);
 
 /** Begin an exchange of all fields, and send; wait until all ghost cells are there. As start() and finish() of
-    mpix::halo::exchange. Errors: MPI_ERR_ARG (a null exchange, as in all functions below), MPI_ERR_REQUEST,
-    MPI_ERR_PENDING (finish, after MPIX_STALL_SECONDS; the exchange is still active, and MPIX_Halo_finish may be called
-    again), and what the MPI calls give. After an error of the MPI calls the exchange has failed: later calls give
-    MPI_ERR_REQUEST, and it can only be freed. */
+    mpix::halo::exchange: in between, do not write the allocations in use, nor read their ghost cells. Errors:
+    MPI_ERR_ARG (a null exchange, as in all functions below), MPI_ERR_REQUEST, MPI_ERR_PENDING (finish, after
+    MPIX_STALL_SECONDS; the exchange is still active, and MPIX_Halo_finish may be called again), and what the MPI calls
+    give. After an error of the MPI calls the exchange has failed: later calls give MPI_ERR_REQUEST, and it can only be
+    freed. */
 int MPIX_Halo_start(MPIX_Halo_exchange exchange);
 int MPIX_Halo_finish(MPIX_Halo_exchange exchange);
-/** In steps: begin an exchange, then send each field when it is ready. Errors: MPI_ERR_ARG (no such field),
+/** In steps: begin an exchange, then send each field when it is ready. `field` is its position in the list that the
+    exchange was made with, from 0; also below. Errors: MPI_ERR_ARG (no such field),
     MPI_ERR_REQUEST. */
 int MPIX_Halo_begin(MPIX_Halo_exchange exchange);
 int MPIX_Halo_ready(int field, MPIX_Halo_exchange exchange);
@@ -227,6 +242,8 @@ int MPIX_Halo_active(MPIX_Halo_exchange exchange, int *flag);
 /** Go on with the other allocation of a field, as swap() of mpix::halo::exchange. Local. Errors: MPI_ERR_ARG (no such
     field, or one without a second allocation), MPI_ERR_REQUEST (the exchange is active). */
 int MPIX_Halo_swap(int field, MPIX_Halo_exchange exchange);
+/** The allocation of a field that is in use. Errors: MPI_ERR_ARG (no such field, or a null pointer). */
+int MPIX_Halo_data(int field, MPIX_Halo_exchange exchange, void **data);
 
 /** The cells of the caller's box whose stencils read no ghost cell that the exchange fills; and the others, as `count`
     boxes, of which there are at most six. */

@@ -16,7 +16,8 @@
  *
  * Errors. Functions throw mpix::halo::error, which has an MPI error class and a sentence that names the argument.
  * Collective functions throw on all ranks of the communicator if they throw on one, so that none waits for another one;
- * except for a communicator that cannot be used, and lack of memory (std::bad_alloc).
+ * except for a communicator that cannot be used, a grid that has been moved from, an MPI call that fails on some ranks
+ * only, and lack of memory (std::bad_alloc).
  *
  * Thread safety. With MPI_THREAD_MULTIPLE, any number of threads may use distinct exchanges at once, and several may
  * call ready() of one exchange for distinct fields; everything else of an exchange by one thread at a time. With
@@ -71,9 +72,9 @@ struct exchange_state;
  * and of directions in which the neighbour lies. A rank that is its own neighbour copies. To exchange a subset of the
  * fields at times, make a second exchange of these; they may run at the same time if their fields differ.
  *
- * A reverse exchange (exchange_options::reduce) goes the other way: start() sends the ghost cells, and finish() combines
- * those of other ranks with the cells of this rank's box. Each cell's own value comes first, then the ghost cells by the
- * rank that holds them, so that all runs on one decomposition give the same bits.
+ * A reverse exchange (exchange_options::reduce) goes the other way: start() sends the ghost cells, and finish()
+ * combines those of other ranks with the cells of this rank's box. Each cell's own value comes first, then the ghost
+ * cells by the rank that holds them, so that all runs on one decomposition give the same bits.
  */
 class MPIX_HALO_API exchange {
 public:
@@ -86,7 +87,9 @@ public:
      * type); and what the MPI calls give.
      */
     exchange(const grid &g, const std::vector<field> &fields, const exchange_options &options = {});
-    /** Not active, and before MPI_Finalize. An active exchange is reported on stderr, and its memory kept. */
+    /** Not active, and before MPI_Finalize. An active exchange is reported on stderr, and its memory kept. The last of
+        a grid and its exchanges to be freed frees a communicator, which is collective. Free them in the same order on
+        all ranks. */
     ~exchange();
     /** An exchange that has been moved from is not active, and may be destroyed or assigned to. All else throws
         MPI_ERR_REQUEST. */
@@ -94,9 +97,11 @@ public:
     exchange &operator=(exchange &&) noexcept;
 
     /**
-     * Begin an exchange of all fields, and send. From here to finish(), the caller must not write the fields, nor read
-     * the ghost cells that the exchange fills. Does not wait for other ranks. Of a reverse exchange: the caller must not
-     * write the ghost cells, but may read and write the box until it calls finish().
+     * Begin an exchange of all fields, and send. Does not wait for other ranks.
+     *
+     * From start() to finish() do not write the allocations in use, nor read their ghost cells. Compute interior() into
+     * another array: the field's second allocation, or memory outside the exchange. Of a reverse exchange: do not write
+     * the ghost cells; the box may be read and written until finish() is called.
      *
      * The program fills ghost cells outside of the domain before start(), if its stencil reads them: interior() reaches
      * up to the edge of the domain there.
@@ -106,7 +111,8 @@ public:
     void start();
     /**
      * The same in steps, for fields that are computed one after the other: begin an exchange, then send each field when
-     * it is ready. Errors of ready(): MPI_ERR_ARG (no such field), MPI_ERR_REQUEST (not active, or the field is ready).
+     * it is ready. `field` is its position in the constructor's list, from 0. Errors of ready(): MPI_ERR_ARG (no such
+     * field), MPI_ERR_REQUEST (not active, or the field is ready).
      */
     void begin();
     void ready(int field);
@@ -126,13 +132,16 @@ public:
     bool active() const;
 
     /**
-     * Go on with the field's other allocation, and with the present one after the next swap; for programs that write two
-     * arrays in turn. Local, and makes no new requests. Needs transfer::packed.
+     * Go on with the field's other allocation, and with the present one after the next swap; for programs that write
+     * two arrays in turn. `field` is its position in the constructor's list, from 0. Local, and makes no new requests.
+     * Needs transfer::packed.
      *
-     * Errors: MPI_ERR_ARG (no such field, or one without a second allocation), MPI_ERR_REQUEST (the exchange is active).
+     * Errors: MPI_ERR_ARG (no such field, or one without a second allocation), MPI_ERR_REQUEST (the exchange is
+     * active).
      */
     void swap(int field);  // NOLINT(bugprone-exception-escape): it does not swap two exchanges
-    /** The allocation that the exchange uses at present. Errors: MPI_ERR_ARG (no such field). */
+    /** The allocation of a field (its position in the constructor's list, from 0) that is in use. Errors: MPI_ERR_ARG
+        (no such field). */
     void *data(int field) const;
 
     /** The cells of this rank's box whose stencils read none of the ghost cells that this exchange fills; and the

@@ -192,6 +192,12 @@ static void wrong_exchanges(void) {
     EXPECT(MPI_ERR_REQUEST, "the exchange is not active; begin it first", MPIX_Halo_ready(0, x));
     EXPECT(MPI_ERR_ARG, "field 0 has no second allocation", MPIX_Halo_swap(0, x));
     EXPECT(MPI_ERR_ARG, "field is 1; there are 1", MPIX_Halo_swap(1, x));
+    void *data = NULL;
+    OK(MPIX_Halo_data(0, x, &data));
+    CHECK(data == good.data);
+    EXPECT(MPI_ERR_ARG, "field is 1; there are 1", MPIX_Halo_data(1, x, &data));
+    EXPECT(MPI_ERR_ARG, "data is null", MPIX_Halo_data(0, x, NULL));
+    EXPECT(MPI_ERR_ARG, "exchange is null", MPIX_Halo_data(0, MPIX_HALO_EXCHANGE_NULL, &data));
     EXPECT(MPI_ERR_ARG, "exchange is null", MPIX_Halo_swap(0, MPIX_HALO_EXCHANGE_NULL));
     OK(MPIX_Halo_begin(x));
     EXPECT(MPI_ERR_REQUEST, "the exchange is active; finish it first", MPIX_Halo_begin(x));

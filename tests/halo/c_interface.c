@@ -154,7 +154,7 @@ static void reverse_exchanges(void) {
                 real[i] = real_expected[i] = VALUE(world_rank, i) + 0.5;
             }
             for (int i = 0; i < ghosts; ++i) {
-                // The right neighbour's lower ghost cells are this rank's last cells, the left one's upper ones its first.
+                // The right neighbour's lower ghost cells are this rank's last cells, the left one's upper its first.
                 const int places[] = {cells + i, ghosts + i}, others[] = {i, ghosts + cells + i};
                 const int ranks[] = {right_rank, left_rank};
                 for (int side = 0; side < 2; ++side) {

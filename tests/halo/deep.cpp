@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// An exchange in every k-th step gives the same bits as one in each step, and as a serial program; and what valid() says
-// is right holds the right bits, no more and no less deep.
+// An exchange in every k-th step gives the same bits as one in each step, and as a serial program; and what valid()
+// says is right holds the right bits, no more and no less deep.
 #include <algorithm>
 #include <cstdio>
 #include <cstring>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Random halo programs: grids, periods, decompositions, fields, radii, subsets. After each exchange every byte of every
-// allocation is compared: ghost cells with a function of their global index, all others with what they held before. After
-// a reverse exchange: cells with what a serial program makes of them and of all ranks' ghost cells.
+// allocation is compared: ghost cells with a function of their global index, all others with what they held before.
+// After a reverse exchange: cells with what a serial program makes of them and of all ranks' ghost cells.
 //
 //   random [--seed N] [--programs N | --seconds N]
 #include <algorithm>
@@ -34,8 +34,8 @@ std::byte value_at(std::uint64_t field, const index3 &cell, std::uint64_t byte, 
     return static_cast<std::byte>(h >> 56);
 }
 
-// The same for values of an arithmetic type; of real numbers such that each order of a sum gives other bits. `holder`: the
-// rank that has it.
+// The same for values of an arithmetic type; of real numbers such that each order of a sum gives other bits. `holder`:
+// the rank that has it.
 template <class T>
 T number_at(std::uint64_t field, const index3 &cell, std::uint64_t component, std::uint64_t epoch, int holder) {
     std::uint64_t bits = 0;

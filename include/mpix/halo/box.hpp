@@ -44,7 +44,7 @@ struct index3 {
     friend auto operator<=>(const index3 &, const index3 &) = default;
 };
 
-/** The cells lo <= c < hi along each axis. Kernels may have it. */
+/** The cells lo <= c < hi along each axis. Kernels may use it. */
 struct box {
     index3 lo{}, hi{};
 

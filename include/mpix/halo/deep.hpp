@@ -12,8 +12,8 @@
 namespace mpix::halo {
 
 /**
- * An exchange in every k-th step, of ghost cells that are k times as deep. In the steps between, ranks compute ghost cells
- * themselves, so there are fewer messages, and some cells are computed more than once:
+ * An exchange in every k-th step, of ghost cells that are k times as deep. In the steps between, ranks compute ghost
+ * cells themselves, so there are fewer messages, and some cells are computed more than once:
  *
  *     mpix::halo::deep_halo deep(g, radius::faces(1), k);
  *     ... fields of the radius deep.reach(), and their exchange ...
@@ -22,13 +22,15 @@ namespace mpix::halo {
  *         ... compute deep.valid(step) ...
  *     }
  *
+ * A field of two allocations is swapped in every step, with an exchange or without: swap() is local.
+ *
  * All fields that the steps change must be exchanged. Cells outside of a domain that is not periodic are the program's
  * in each step, also those beside ghost cells.
  */
 class MPIX_HALO_API deep_halo {
 public:
-    /** `stencil`: what one step reads. `every`: steps for each exchange. Local. Errors: MPI_ERR_ARG (every < 1, a radius
-        below 0 or too large). */
+    /** `stencil`: what one step reads. `every`: steps for each exchange. Local. Errors: MPI_ERR_ARG (every < 1, a
+        radius below 0 or too large). */
     deep_halo(const grid &g, const radius &stencil, int every);
 
     int every() const { return every_; }

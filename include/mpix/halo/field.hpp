@@ -88,7 +88,7 @@ public:
     field(const T *, const radius &, const field_layout & = {}) {
         static_assert(sizeof(T) == 0, "an exchange writes a field's ghost cells, so its memory cannot be const");
     }
-    /** The same of memory whose length is known: an exchange refuses a field that does not fit. */
+    /** The same of memory whose length is known: an exchange refuses it if the box and its ghost cells do not fit. */
     template <class T>
     field(std::span<T> memory, const radius &reach, const field_layout &layout = {});
     /** The same of a type that is known by its size in bytes only. The caller may set the member `type`. */
@@ -105,12 +105,12 @@ public:
 };
 
 /** The bytes that a field takes on this rank, from its first allocated cell to its last: what `allocated` is compared
-    with. `data` is not used. 0 if the rank's box is empty. Local. Errors: MPI_ERR_ARG, MPI_ERR_COUNT, MPI_ERR_TYPE as of
-    an exchange. */
+    with. `data` is not used. 0 if the rank's box is empty. Local. Errors: MPI_ERR_ARG, MPI_ERR_COUNT, MPI_ERR_TYPE as
+    of an exchange. */
 MPIX_HALO_API std::size_t field_bytes(const grid &g, const field &f);
 
-/** A field of two allocations, which exchange::swap() alternates between; `now` is the first one. Errors: MPI_ERR_ARG (they
-    differ in more than their address). */
+/** A field of two allocations, which exchange::swap() alternates between; `now` is the first one. Errors: MPI_ERR_ARG
+    (they differ in more than their address). */
 inline field double_buffered(const field &now, const field &other) {
     if (now.value_bytes != other.value_bytes || now.type != other.type || now.reach.cells != other.reach.cells ||
         now.layout != other.layout)

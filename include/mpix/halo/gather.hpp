@@ -12,12 +12,13 @@ namespace mpix::halo {
 /**
  * Copy the cells of all boxes, without ghost cells, into one array on one rank. Collective over the grid's ranks.
  *
- * from    as of an exchange; all ranks give the same value size, components and interleaving. Its radius matters only for
- *         where the cells lie
- * global  on rank `root`: memory for all values of the domain, host memory of the caller's, which overlaps no field. Not
- *         used on other ranks
+ * from    as of an exchange; all ranks give the same value size, components and interleaving. Its radius matters only
+ *         for where the cells lie
+ * global  on rank `root`: memory for all values of the domain, host memory of the caller's, which overlaps no field.
+ *         Not used on other ranks
  *
- * The array has no gaps, and x is the fastest. In a domain of nx * ny * nz cells, value c of the cell (x, y, z) is number
+ * The array has no gaps, and x is the fastest. In a domain of nx * ny * nz cells, value c of the cell (x, y, z) is
+ * number
  *
  *     ((z * ny + y) * nx + x) * components + c          // interleaved
  *     ((c * nz + z) * ny + y) * nx + x                  // not interleaved

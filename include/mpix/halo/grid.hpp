@@ -49,8 +49,8 @@ struct grid_state;
 
 /**
  * A domain, and who owns which box of it. What has been moved from may be destroyed or assigned to; all else throws
- * MPI_ERR_ARG, also what is given such a grid. Copies share their state. The last copy releases a communicator, which is
- * collective: copies die in the same order on all ranks, and before MPI_Finalize.
+ * MPI_ERR_ARG, also what is given such a grid. Copies share their state. The last of a grid and its exchanges to be
+ * freed frees a communicator, which is collective. Free them in the same order on all ranks, and before MPI_Finalize.
  */
 class MPIX_HALO_API grid {
 public:
