@@ -6,8 +6,8 @@
 #include <type_traits>
 #include <utility>
 
-#include "host/format.h"
 #include "host/field/neighbours.h"
+#include "host/format.h"
 #include "host/request/user_memory.h"
 
 namespace mpix::halo {
@@ -41,7 +41,7 @@ status too_long() { return failure(MPI_ERR_COUNT, "more than 2^60 bytes, ghost c
 
 }  // namespace
 
-std::int64_t gather(const runs &from, std::byte *to) {
+std::int64_t pack(const runs &from, std::byte *to) {
     with_length(from.bytes, [&](auto length) {
         for_each_run(from, [&](const std::byte *at) {
             std::memcpy(to, at, length);
@@ -51,7 +51,7 @@ std::int64_t gather(const runs &from, std::byte *to) {
     return from.total();
 }
 
-std::int64_t scatter(const std::byte *from, const runs &to) {
+std::int64_t unpack(const std::byte *from, const runs &to) {
     with_length(to.bytes, [&](auto length) {
         for_each_run(to, [&](std::byte *at) {
             std::memcpy(at, from, length);
@@ -96,8 +96,8 @@ bool overlap(const runs &a, const runs &b) {
 }
 
 void copy(const runs &from, const runs &to, std::byte *room) {
-    gather(from, room);
-    scatter(room, to);
+    pack(from, room);
+    unpack(room, to);
 }
 
 status field_view::measure(const field &f, const box &local, int dimensions, field_view &made) {

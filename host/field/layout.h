@@ -26,8 +26,8 @@ struct runs {
 };
 
 // All return how many bytes there are.
-std::int64_t gather(const runs &from, std::byte *to);
-std::int64_t scatter(const std::byte *from, const runs &to);
+std::int64_t pack(const runs &from, std::byte *to);
+std::int64_t unpack(const std::byte *from, const runs &to);
 std::int64_t combine(const std::byte *from, const runs &to, combine_function how);
 // Whether some byte is in both. May say so of those that only lie between each other, unless their distances agree.
 bool overlap(const runs &a, const runs &b);
@@ -53,7 +53,7 @@ public:
     value_type type() const { return type_; }
     std::int64_t components() const { return components_; }
     bool interleaved() const { return interleaved_; }
-    bool is_double() const { return other_ != nullptr; }
+    bool has_second_allocation() const { return other_ != nullptr; }
 
 private:
     std::byte *data_ = nullptr, *other_ = nullptr;

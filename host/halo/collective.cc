@@ -5,8 +5,8 @@
 
 #include <mpix/halo.hpp>
 
-#include "host/format.h"
 #include "host/field/neighbours.h"
+#include "host/format.h"
 #include "host/report.h"
 
 namespace mpix::halo {
@@ -46,7 +46,7 @@ std::int64_t digest_of(const std::vector<argument> &arguments) {
 }
 
 // A failure that names the first argument that is not as on rank 0.
-status difference(MPI_Comm comm, const std::vector<argument> &mine) {
+status first_disagreement(MPI_Comm comm, const std::vector<argument> &mine) {
     int arguments = static_cast<int>(mine.size());
     demand(MPI_Bcast(&arguments, 1, MPI_INT, 0, comm), "MPI_Bcast");
     status first;
@@ -100,7 +100,7 @@ void check_collectively(MPI_Comm comm, const char *where, const status &mine, co
     demand(MPI_Allreduce(here, all, 3, MPI_INT64_T, MPI_MIN, comm), "MPI_Allreduce");
     if (all[0] < size) throw_from(static_cast<int>(all[0]), comm, where, mine);
     if (all[1] == ~all[2]) return;
-    const status differs = difference(comm, arguments);
+    const status differs = first_disagreement(comm, arguments);
     const int found = differs.ok() ? size : rank;
     int first = size;
     demand(MPI_Allreduce(&found, &first, 1, MPI_INT, MPI_MIN, comm), "MPI_Allreduce");

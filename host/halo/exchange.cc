@@ -53,7 +53,7 @@ void combine_by_rank(exchange_state &x) {
     const auto from_me = [&] {
         for (std::size_t f = 0; f < x.own.size(); ++f)
             for (const own_copy &c : x.own[f]) {
-                gather(c.from, x.room[f].data());
+                pack(c.from, x.room[f].data());
                 combine(x.room[f].data(), c.to, x.combine[f]);
             }
     };

@@ -6,9 +6,9 @@
 #include <string>
 #include <utility>
 
+#include "host/field/neighbours.h"
 #include "host/format.h"
 #include "host/halo/collective.h"
-#include "host/field/neighbours.h"
 #include "host/report.h"
 
 namespace mpix::halo {
@@ -44,7 +44,7 @@ status make_fields(exchange_state &x, const std::vector<field> &fields) {
     };
     std::vector<allocation> seen;
     for (std::size_t f = 0; f < fields.size(); ++f) {
-        if (x.fields[f].is_double() && x.how != transfer::packed)
+        if (x.fields[f].has_second_allocation() && x.how != transfer::packed)
             return failure(
                 MPI_ERR_ARG,
                 format("transfer is datatype, and fields[{}].other is given; a field of two allocations is packed", f));

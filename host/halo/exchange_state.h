@@ -14,8 +14,8 @@
 
 #include <mpix/halo.hpp>
 
-#include "host/halo/grid_state.h"
 #include "host/field/layout.h"
+#include "host/halo/grid_state.h"
 #include "host/halo/message.h"
 #include "transport/status.h"
 
@@ -51,7 +51,7 @@ struct exchange_state {
 
     std::mutex mutex;  // of what follows
     bool active = false;
-    bool failed = false;  // a call has, so some requests may be active and others not
+    bool failed = false;      // a call has, so some requests may be active and others not
     std::vector<bool> ready;  // fields, in this exchange
     int unready = 0;          // fields whose bytes have not been sent
 };

@@ -59,7 +59,7 @@ void gather_checked(const grid &g, const field &from, void *global, int root, co
         const box &cells = d.boxes[owner];
         if (cells.empty() || (state.rank != root && state.rank != owner)) continue;
         packed.resize(static_cast<std::size_t>(cells.cells() * mine.components() * mine.value_bytes()));
-        if (state.rank == owner) gather(mine.of(cells), packed.data());
+        if (state.rank == owner) pack(mine.of(cells), packed.data());
         if (owner != root)
             in_messages(packed, [&](std::byte *bytes, int count) {
                 if (state.rank == owner)
@@ -67,7 +67,7 @@ void gather_checked(const grid &g, const field &from, void *global, int root, co
                 else
                     demand(MPI_Recv(bytes, count, MPI_BYTE, owner, tag, state.comm, MPI_STATUS_IGNORE), "MPI_Recv");
             });
-        if (state.rank == root) scatter(packed.data(), whole.of(cells));
+        if (state.rank == root) unpack(packed.data(), whole.of(cells));
     }
 }
 

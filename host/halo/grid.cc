@@ -9,12 +9,12 @@
 
 #include <mpix/halo.hpp>
 
+#include "host/decomposition/decompose.h"
+#include "host/decomposition/predict.h"
 #include "host/format.h"
 #include "host/halo/collective.h"
-#include "host/decomposition/decompose.h"
 #include "host/halo/grid_state.h"
 #include "host/halo/internals.h"
-#include "host/decomposition/predict.h"
 
 namespace mpix::halo {
 namespace {

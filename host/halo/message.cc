@@ -123,14 +123,14 @@ MPI_Request message::request_for_receive(MPI_Comm comm) const {
 void message::send(int field, MPI_Request request) const {
     if (parts_[field].empty()) return;
     std::byte *to = packed_.get() + cut_.offset(field);
-    for (const runs &r : parts_[field]) to += gather(r, to);
+    for (const runs &r : parts_[field]) to += pack(r, to);
     demand(MPI_Pready_range(cut_.first[field], cut_.first[field + 1] - 1, request), "MPI_Pready_range");
 }
 
 void message::unpack() const {
     for (std::size_t f = 0; f < parts_.size(); ++f) {
         const std::byte *from = packed_.get() + cut_.offset(static_cast<int>(f));
-        for (const runs &r : parts_[f]) from += scatter(from, r);
+        for (const runs &r : parts_[f]) from += halo::unpack(from, r);
     }
 }
 

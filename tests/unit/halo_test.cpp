@@ -239,13 +239,13 @@ TEST_CASE("runs are a box's bytes in order, and nothing else") {
         const runs r = view.of(part);
         REQUIRE(r.total() == static_cast<std::int64_t>(places.size()));
         std::vector<std::byte> packed(places.size());
-        CHECK(gather(r, packed.data()) == r.total());
+        CHECK(pack(r, packed.data()) == r.total());
         for (std::size_t i = 0; i < places.size(); ++i)
             if (packed[i] != memory[places[i]]) FAIL_CHECK("another byte");
 
         std::vector<std::byte> expected = memory;
         for (std::size_t i = 0; i < places.size(); ++i) expected[places[i]] = packed[i] = ~packed[i];
-        CHECK(scatter(packed.data(), r) == r.total());
+        CHECK(unpack(packed.data(), r) == r.total());
         CHECK(memory == expected);
     }
 }
