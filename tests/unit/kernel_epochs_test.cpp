@@ -29,6 +29,7 @@ struct activation {
 // What the two sides tell each other outside of mpix, so that the message can be compared before it is replaced.
 struct signals {
     std::atomic<std::uint64_t> checked{0};  // the last epoch whose bytes the receiver has seen
+    std::atomic<std::uint64_t> filled{0};   // the last epoch whose bytes the receiver may compare with
     std::atomic<const char *> failure{nullptr};
 
     void fail(const char *what) {
@@ -70,7 +71,10 @@ void sends(const mpix::host_group &group, const pair_shape &s, fake_pair &pair, 
                 wait.pause();
         if (broadcast_bool(group, t.failure.load() != nullptr)) return;
         std::mt19937_64 data(a.seed + epoch);
-        if (group.thread_rank() == 0) pair.fill_out(data);
+        if (group.thread_rank() == 0) {
+            pair.fill_out(data);
+            t.filled.store(epoch, std::memory_order_release);
+        }
         group.sync();
         if (!by_handle && random() % 3 == 0) {
             prepared = mpix::prepare_send(group, pair.send());
@@ -92,6 +96,7 @@ void receives(const mpix::host_group &group, const pair_shape &s, fake_pair &pai
         if (all_at_once && mpix::wait(group, pair.receive()) != MPI_SUCCESS) t.fail("wait has failed");
         for (int j = 0; j < s.receivers; ++j)
             if (mpix::wait_arrived(group, pair.receive(), j) != MPI_SUCCESS) t.fail("a partition has not arrived");
+        for (backoff wait; t.filled.load(std::memory_order_acquire) < epoch;) wait.pause();
         if (!pair.right(0, s.receivers)) t.fail("what has arrived is not what was sent");
         group.sync();
         if (broadcast_bool(group, t.failure.load() != nullptr)) return;

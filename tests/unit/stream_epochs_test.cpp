@@ -22,6 +22,7 @@ using namespace fake;
 
 struct signals {
     std::atomic<std::uint64_t> checked{0};  // the last epoch whose bytes the receiver has seen
+    std::atomic<std::uint64_t> filled{0};   // the last epoch whose bytes the receiver may compare with
     std::atomic<const char *> failure{nullptr};
 
     void require(bool good, const char *what) {
@@ -58,6 +59,7 @@ void sends(const pair_shape &s, fake_pair &pair, signals &t, int threads, std::u
         for (backoff pause; t.checked.load() + 1 < epoch && t.failure.load() == nullptr;) pause.pause();
         std::mt19937_64 data(epoch);
         pair.fill_out(data);
+        t.filled.store(epoch);
         t.require(ready(threads, pair.send(), s.senders) == MPI_SUCCESS, "a partition could not be marked ready");
         t.require(wait(threads, pair.send()) == MPI_SUCCESS, "the wait for the send has failed");
     }
@@ -66,6 +68,7 @@ void receives(const pair_shape &s, fake_pair &pair, signals &t, int threads, std
     for (std::uint64_t epoch = first; epoch <= last && t.failure.load() == nullptr; ++epoch) {
         t.require(start(threads, pair.receive()) == MPI_SUCCESS, "the receive has not started");
         t.require(wait(threads, pair.receive()) == MPI_SUCCESS, "the wait for the receive has failed");
+        for (backoff pause; t.filled.load() < epoch;) pause.pause();
         t.require(pair.right(0, s.receivers), "what has arrived is not what was sent");
         pair.poison_in();
         t.checked.store(epoch);

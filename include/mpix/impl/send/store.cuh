@@ -33,12 +33,13 @@ struct send_state {
 };
 
 // Whether the receiver's kernels have given clear-to-send for a handle's epoch, which a kernel has started. `given`: as
-// loaded a moment ago; then the last one loaded. Looks again for some microseconds. Not acquired, for the reason that
-// open_epoch gives.
+// loaded a moment ago; then the last one loaded. Looks again for some microseconds.
 MPIX_FN bool await_clear(const send_state &known, uint64_t &given) {
     if ((given >> 1) + 1 < known.epoch) return false;  // the receiver's host starts its epochs
     for (unsigned looks = 0; given >> 1 < known.epoch && looks < 16; ++looks) given = load_relaxed(known.clear_to_send);
-    return given >> 1 >= known.epoch;
+    if (given >> 1 < known.epoch) return false;
+    fence_acquire(known.clear_to_send);  // what the receiver read before it started the epoch; pairs: K2
+    return true;
 }
 
 // The epoch in which a group has stored a partition; 0: it has done nothing.
