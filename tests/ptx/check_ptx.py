@@ -104,9 +104,9 @@ CONTAINS = {
                  ["mbarrier.try_wait.parity.shared::cta.b64", "cp.async.bulk.global.shared::cta.bulk_group"],
                  ["cp.async.bulk.wait_group", "fence.proxy.async"],
                  [ANY, BLOCK_SYNC, CLAIM, FENCE, "st.relaxed.sys.global.u64"]],
-    # A handle that knows the epoch: a barrier, looks at clear-to-send, of which all agree, and packets; that it was given, for the
-    # last caller; or all members' payload, then the leader's claim, its fence and the flag.
-    "way_prepared_send": [[BLOCK_SYNC, *2 * ["ld.relaxed.sys.global.u64"], ALL, ALL, *4 * [LINE_OUT],
+    # A handle that knows the epoch: a barrier, looks at clear-to-send, acquired and agreed on, and packets; that it was given, for
+    # the last caller; or all members' payload, then the leader's claim, its fence and the flag.
+    "way_prepared_send": [[BLOCK_SYNC, *2 * ["ld.relaxed.sys.global.u64"], ACQUIRE, ALL, ALL, *4 * [LINE_OUT],
                            "st.relaxed.sys.global.u64", CLAIM, ALL, "atom.relaxed.gpu.global.add.u64"],
                           [BLOCK_SYNC, CLAIM, FENCE, "st.relaxed.sys.global.u64", ANY, "atom.acq_rel.gpu.global.add.u64"]],
     # A barrier, and then what the leader looks at; the admission, for all; all members' share, then the leader's fence and count.
