@@ -55,7 +55,11 @@ MPIX_FN bool is_flagged(const uint64_t *flags, uint64_t senders, uint64_t epoch,
 #pragma unroll 4
 #endif
     for (uint64_t i = lane; i < senders; i += lanes) set &= load_relaxed(&flags[i]) >= epoch;
-    if (set && lane < senders) fence_acquire(&flags[lane]);  // pairs: A1, A3, B2
+#ifdef __CUDA_ARCH__
+    if (set && lane < senders) fence_acquire(&flags[lane]);  // one fence is for all loads; pairs: A1, A3, B2
+#else
+    for (uint64_t i = lane; set && i < senders; i += lanes) fence_acquire(&flags[i]);  // pairs: A1, A3, B2
+#endif
     return set;
 }
 
