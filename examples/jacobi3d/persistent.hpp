@@ -32,7 +32,7 @@
 
 namespace jacobi3d {
 
-inline constexpr int message_sets = 4;  // so many, that no brick waits for a clerk
+inline constexpr int message_sets = 4;  // a clerk has the time of several iterations
 
 // The part of a set that one face has. Both arrays consist of tiles, each of brick_grid::tile_cells().
 template <class Real>

@@ -42,8 +42,7 @@ status ipc_mappings::try_to_attach(const wire_address &wire, int device, region 
         if (in_use || !outdated.empty())
             return failure(
                 "the peer's GPU memory is in the place of memory that it has freed, and that another request here "
-                "still "
-                "maps; free that request first");
+                "still maps; free that request first");
         opened made;
         made.owner = wire.pid;
         made.address = wire.address - wire.offset;
