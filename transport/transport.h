@@ -107,6 +107,9 @@ struct transport {
     // Small accesses to own or attached memory; return when done.
     virtual status write(void *to, const void *from, std::uint64_t bytes, int device) = 0;
     virtual status read(void *to, const void *from, std::uint64_t bytes, int device) = 0;
+    // Makes what the calls below need on the device: CUDA makes no stream while a kernel runs, and that kernel may wait for
+    // one of these calls. While a request is made.
+    virtual status prepare(int /*device*/) { return {}; }
     // One word, behind all words that were posted to the device before, perhaps after the return: flush_words() waits
     // for them.
     virtual status post_word(void *to, std::uint64_t value, int device) {
@@ -119,7 +122,7 @@ struct transport {
     // Start copying; `device` is the one whose engine does it.
     virtual status start(void *to, const void *from, std::uint64_t bytes, int device,
                          std::unique_ptr<transfer> &out) = 0;
-    // The same within that device's memory, if possible by hardware that no kernel can occupy.
+    // The same within that device's memory, even while kernels fill the device; slower.
     virtual status start_within(void *to, const void *from, std::uint64_t bytes, int device,
                                 std::unique_ptr<transfer> &out) {
         return start(to, from, bytes, device, out);

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <mpix/detail/cuda_host.h>
 
+#include <algorithm>
+#include <utility>
+
 #include "device/kernels/device_state.h"
 #include "device/kernels/launch.h"
 
@@ -36,6 +39,8 @@ outcome device_state::open() {
     // The next caller tries again.
     if (maker_ != nullptr) cudaStreamDestroy(maker_);
     if (ender_ != nullptr) cudaStreamDestroy(ender_);
+    for (shared_stream &s : streams_)
+        if (s.stream != nullptr) cudaStreamDestroy(std::exchange(s.stream, nullptr));
     if (pool_ != nullptr) cudaMemPoolDestroy(pool_);
     maker_ = ender_ = nullptr;
     pool_ = nullptr;
@@ -51,6 +56,8 @@ outcome device_state::prepare_streams() {
     properties.location.id = device;
     if (error == cudaSuccess) error = cudaStreamCreateWithFlags(&maker_, cudaStreamNonBlocking);
     if (error == cudaSuccess) error = cudaStreamCreateWithFlags(&ender_, cudaStreamNonBlocking);
+    for (shared_stream &s : streams_)
+        if (error == cudaSuccess) error = cudaStreamCreateWithFlags(&s.stream, cudaStreamNonBlocking);
     if (error == cudaSuccess) error = cudaMemPoolCreate(&pool_, &properties);
     uint64_t keep_all = ~uint64_t{0};
     if (error == cudaSuccess) error = cudaMemPoolSetAttribute(pool_, cudaMemPoolAttrReleaseThreshold, &keep_all);
@@ -93,20 +100,18 @@ void device_state::make_timing_room() {
 }
 #endif
 
-outcome device_state::take_stream(cudaStream_t &out) {
+cudaStream_t device_state::take_stream() {
     const std::lock_guard lock(mutex_);
-    if (!idle_.empty()) {
-        out = idle_.back();
-        idle_.pop_back();
-        return {};
-    }
-    const cudaError_t error = cudaStreamCreateWithFlags(&out, cudaStreamNonBlocking);
-    return error == cudaSuccess ? outcome{} : cuda_error("cudaStreamCreateWithFlags", error);
+    shared_stream &least = *std::min_element(streams_.begin(), streams_.end(),
+                                             [](const auto &a, const auto &b) { return a.users < b.users; });
+    ++least.users;
+    return least.stream;
 }
 
 void device_state::give_stream(cudaStream_t stream) {
     const std::lock_guard lock(mutex_);
-    idle_.push_back(stream);
+    for (shared_stream &s : streams_)
+        if (s.stream == stream) --s.users;
 }
 
 outcome device_state::allocate(void **out, int64_t bytes, cudaStream_t stream) {

@@ -11,6 +11,7 @@
 #include <cuda_runtime.h>
 #include <mpix/detail/typemap.h>
 
+#include <array>
 #include <atomic>
 #include <map>
 #include <mutex>
@@ -44,8 +45,8 @@ public:
     // that run, which nothing does afterwards.
     outcome load(int device, bool measured);
 
-    // A stream of ours for some work; nobody else has it meanwhile.
-    outcome take_stream(cudaStream_t &out);
+    // A stream of ours for some work; others may have theirs in it as well. After open().
+    cudaStream_t take_stream();
     void give_stream(cudaStream_t stream);
 
     outcome allocate(void **out, int64_t bytes, cudaStream_t stream);
@@ -76,7 +77,13 @@ private:
     cudaMemPool_t pool_ = nullptr;
     // Memory of tables comes in the order of the one, where nothing ever waits for a kernel, and goes in the other's.
     cudaStream_t maker_ = nullptr, ender_ = nullptr;
-    std::vector<cudaStream_t> idle_;
+    // Enough to keep the copy engines busy. All are made at once: CUDA makes no stream while a kernel runs, and that kernel
+    // may wait for the work.
+    struct shared_stream {
+        cudaStream_t stream = nullptr;
+        int users = 0;
+    };
+    std::array<shared_stream, 8> streams_;
     std::map<const mpix_typemap *, tables> tables_;
     std::mutex loading_;
     std::atomic<bool> loaded_{false};

@@ -189,8 +189,7 @@ outcome finish_on(int ordinal, const Submit &submit_to) {
     const device_scope scope(ordinal);
     device_state &device = devices().at(static_cast<std::size_t>(ordinal));
     if (outcome problem = device.open(); !problem.empty()) return problem;
-    cudaStream_t stream = nullptr;
-    if (outcome problem = device.take_stream(stream); !problem.empty()) return problem;
+    cudaStream_t const stream = device.take_stream();
     outcome problem = submit_to(device, stream);
     const cudaError_t error = cudaStreamSynchronize(stream);
     if (problem.empty() && error != cudaSuccess) problem = cuda_error("cudaStreamSynchronize", error);

@@ -36,7 +36,7 @@ outcome start_in_own_stream(int ordinal, const char *what, const Submit &submit_
     auto made = std::make_unique<under_way>();
     made->device = &device;
     made->what = what;
-    if (outcome problem = device.take_stream(made->stream); !problem.empty()) return problem;
+    made->stream = device.take_stream();
     if (outcome problem = submit_to(device, made->stream); !problem.empty()) return problem;
     cudaError_t error = cudaEventCreateWithFlags(&made->end, cudaEventDisableTiming);
     if (error == cudaSuccess) error = cudaEventRecord(made->end, made->stream);

@@ -148,8 +148,9 @@ status request::allocate_words(std::uint64_t extra_bytes) {
     return {};
 }
 
-status request::load_gpu_kernels() const {
+status request::prepare_gpu() const {
     if (place.owner == nullptr || total_bytes() == 0) return {};
+    if (status bad = place.owner->prepare(place.device); !bad.ok()) return bad.of_class(MPI_ERR_OTHER);
     const status bad = from_sentence(gpu::load_on(place.device));
     // Without gaps on either side none of those kernels is needed, and the library may lack them for this GPU.
     return gapless ? status{} : bad.of_class(MPI_ERR_OTHER);

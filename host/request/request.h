@@ -216,7 +216,7 @@ protected:
     std::uint64_t error_period(std::uint64_t word);
     status allocate_words(std::uint64_t extra_bytes);
     // What may wait for kernels is done in the init call, before a kernel can wait for us.
-    status load_gpu_kernels() const;
+    status prepare_gpu() const;
     status ended_peer() const;
 
     std::atomic<bool> active_{false};

@@ -46,7 +46,7 @@ struct plan_mover {
 }  // namespace
 
 status send_request::prepare() {
-    if (status bad = load_gpu_kernels(); !bad.ok()) return bad;
+    if (status bad = prepare_gpu(); !bad.ok()) return bad;
     const auto n = static_cast<std::uint64_t>(op.partitions);
     rget_ = rget_terms_of(*this);
     const std::uint64_t words_bytes = rget_.why_not.empty() ? words_with_answers(n) : answers_in_words(n);
