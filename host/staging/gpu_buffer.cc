@@ -48,9 +48,10 @@ status start_reading(const gpu_buffer &from, std::uint64_t begin, std::uint64_t 
 }
 
 status start_writing(const gpu_buffer &to, std::uint64_t begin, std::uint64_t bytes, locked_memory packed,
-                     std::unique_ptr<transport::transfer> &out) {
+                     bool beside_kernels, std::unique_ptr<transport::transfer> &out) {
     if (to.type != nullptr) return start_kernel(to, true, begin, bytes, packed.view, out);
-    if (packed.on_gpu) return to.gpus->start_within(to.memory + begin, packed.host, bytes, to.device, out);
+    if (packed.on_gpu && beside_kernels)
+        return to.gpus->start_within(to.memory + begin, packed.host, bytes, to.device, out);
     return to.gpus->start(to.memory + begin, packed.host, bytes, to.device, out);
 }
 

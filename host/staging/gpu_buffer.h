@@ -27,11 +27,11 @@ struct locked_memory {
 };
 
 // Packed bytes [begin, begin + bytes) of the buffer, to and from where `packed` is; without gaps by the copy engine,
-// else by a kernel. `bytes` is not 0.
+// else by a kernel. `bytes` is not 0. `beside_kernels`: the user's kernels wait for it, and may fill the GPU.
 status start_reading(const gpu_buffer &from, std::uint64_t begin, std::uint64_t bytes, locked_memory packed,
                      std::unique_ptr<transport::transfer> &out);
 status start_writing(const gpu_buffer &to, std::uint64_t begin, std::uint64_t bytes, locked_memory packed,
-                     std::unique_ptr<transport::transfer> &out);
+                     bool beside_kernels, std::unique_ptr<transport::transfer> &out);
 
 }  // namespace mpix
 

@@ -109,7 +109,7 @@ status staged_delivery::start_copy(copy made) {
     const std::uint64_t message = chunks_.partitions * chunks_.partition_bytes;
     const std::uint64_t slot = detail::slot_of(epoch_, slots_) * message;
     const locked_memory from{landing_.host + slot + begin, landing_.view + slot + begin, landing_.on_gpu};
-    if (auto bad = start_writing(to_, begin, bytes, from, made.transfer); !bad.ok()) return bad;
+    if (auto bad = start_writing(to_, begin, bytes, from, to_kernels_, made.transfer); !bad.ok()) return bad;
     copies_.push_back(std::move(made));
     return {};
 }
@@ -125,7 +125,8 @@ status staged_delivery::finish(const copy &c) {
     return {};
 }
 
-status staged_delivery::step(std::uint64_t epoch) {
+status staged_delivery::step(std::uint64_t epoch, bool to_kernels) {
+    to_kernels_ = to_kernels;
     if (epoch != epoch_) begin(epoch);
     if (whole_ == epoch) return {};
     if (auto bad = start_copies(); !bad.ok()) return bad;

@@ -30,8 +30,8 @@ public:
     // view (release_view), for that may wait for kernels.
     status allocate(const transport::region &landing, const transport::region &arrival);
 
-    // Begin to copy what has arrived, and tell of what has been copied.
-    status step(std::uint64_t epoch);
+    // Begin to copy what has arrived, and tell of what has been copied. `to_kernels`: the user's kernels may wait for it.
+    status step(std::uint64_t epoch, bool to_kernels);
     // The sender's partition / the whole message of that epoch is in the user's buffer, and kernels know.
     bool delivered(std::uint64_t partition, std::uint64_t epoch) const;
     bool whole(std::uint64_t epoch) const { return whole_ == epoch; }
@@ -67,6 +67,7 @@ private:
     locked_memory landing_;
     transport::region flags_;
 
+    bool to_kernels_ = false;
     std::uint64_t epoch_ = 0, whole_ = 0;
     std::vector<bool> begun_;          // by chunk
     std::vector<std::uint64_t> left_;  // chunks of each partition that are not in the buffer

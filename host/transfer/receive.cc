@@ -49,7 +49,7 @@ constexpr std::uint64_t short_message = 16384;
 }  // namespace
 
 status receive_request::prepare() {
-    if (status bad = load_gpu_kernels(); !bad.ok()) return bad;
+    if (status bad = prepare_gpu(); !bad.ok()) return bad;
     if (status bad = try_to_share(*this); !bad.ok()) return bad;
     return allocate_words(0);
 }
@@ -99,7 +99,7 @@ bool receive_request::advance() {
 // `engine` is held.
 void receive_request::deliver() {
     if (!engine_failure_.ok()) return;
-    if (auto bad = delivery()->step(epoch_); !bad.ok()) {
+    if (auto bad = delivery()->step(epoch_, device != nullptr); !bad.ok()) {
         engine_failure_ = bad;
         give_up();
     }

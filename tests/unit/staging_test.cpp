@@ -131,7 +131,7 @@ TEST_CASE("what the network puts into a GPU is told of once it is there, and cop
                 }
                 CHECK(reader.puts == (from_gpu ? partitions * epoch : 0));
                 for (int job = 0; job < 6; ++job) {  // each put, then its flag
-                    REQUIRE(delivery.step(epoch).ok());
+                    REQUIRE(delivery.step(epoch, true).ok());
                     for (std::uint64_t p = 0; p < partitions; ++p) {
                         const bool told = delivery.delivered(p, epoch);
                         CHECK(told == (delivery.flags()[p] == epoch));
@@ -141,7 +141,7 @@ TEST_CASE("what the network puts into a GPU is told of once it is there, and cop
                     network.wire.work(1);
                 }
                 const unsigned before = gpus.admitted;
-                REQUIRE(delivery.step(epoch).ok());
+                REQUIRE(delivery.step(epoch, true).ok());
                 CHECK(gpus.admitted > before);
                 CHECK(delivery.whole(epoch));
                 CHECK(delivery.flags()[partitions] == epoch);
@@ -157,14 +157,15 @@ TEST_CASE("what the network puts into a GPU is told of once it is there, and cop
             for (std::uint64_t p = 0; p < partitions; ++p) REQUIRE(network.put_word(arrival, p * 8, 3).ok());
             network.wire.work(partitions);
             gpus.not_admitted = failure("it looks away");
-            CHECK(delivery.step(3).message() == "it looks away");
+            CHECK(delivery.step(3, true).message() == "it looks away");
             CHECK(delivery.flags()[0] == 2);
         }
 }
 
 TEST_CASE("what comes into GPU memory of the library's is copied on, and told of behind the copy") {
+    const bool to_kernels = GENERATE(false, true);
     for (const std::uint64_t bytes : {std::uint64_t{0}, std::uint64_t{1}, chunk_bytes + 3}) {
-        CAPTURE(bytes);
+        CAPTURE(bytes, to_kernels);
         constexpr std::uint64_t partitions = 3;
         const chunking chunks = chunks_of(partitions, bytes, false);
         fake_gpus gpus;
@@ -178,14 +179,14 @@ TEST_CASE("what comes into GPU memory of the library's is copied on, and told of
             fill(source);
             target.back() = source.back();
             for (const std::uint64_t p : {1, 2, 0}) {
-                REQUIRE(delivery.step(epoch).ok());
+                REQUIRE(delivery.step(epoch, to_kernels).ok());
                 CHECK_FALSE(delivery.delivered(p, epoch));
                 std::memcpy(&flags[p * 8], &epoch, sizeof epoch);
-                REQUIRE(delivery.step(epoch).ok());
+                REQUIRE(delivery.step(epoch, to_kernels).ok());
                 CHECK(delivery.delivered(p, epoch) == (bytes == 0));
                 CHECK(delivery.copying() == (bytes != 0));
                 gpus.engine.work(1);
-                REQUIRE(delivery.step(epoch).ok());
+                REQUIRE(delivery.step(epoch, to_kernels).ok());
                 CHECK(delivery.delivered(p, epoch));
                 CHECK(delivery.flags()[p] == epoch);
                 CHECK(std::memcmp(&source[p * bytes], &target[p * bytes], bytes) == 0);
@@ -195,7 +196,7 @@ TEST_CASE("what comes into GPU memory of the library's is copied on, and told of
             CHECK(source == target);
         }
         CHECK(gpus.admitted == 0);
-        CHECK(gpus.within == (bytes == 0 ? 0 : 2 * partitions));
+        CHECK(gpus.within == (bytes == 0 || !to_kernels ? 0 : 2 * partitions));
     }
 }
 
@@ -246,7 +247,7 @@ TEST_CASE("what is said to have been delivered is there, and nothing is lost") {
                             });
                             if (dice()() % 2 == 0) p.gpus.engine.work(dice()() % 3);
                             if (dice()() % 2 == 0) p.network.wire.work(dice()() % 4);
-                            REQUIRE(p.delivery->step(epoch).ok());
+                            REQUIRE(p.delivery->step(epoch, false).ok());
                             for (std::uint64_t i = 0; i < partitions; ++i) {
                                 const bool told = p.delivery->flags()[i] == epoch;
                                 right = right && told == p.delivery->delivered(i, epoch) && (!told || p.same(i));
@@ -287,7 +288,7 @@ TEST_CASE("chunks are on the network while others are read from the GPU, and no 
     CHECK_FALSE(put->finished(bad));
     CHECK_FALSE(put->finished(bad));
     CHECK(p.gpus.engine.waiting() == mpix::bounce_buffers::most_of_one);
-    REQUIRE(p.delivery->step(1).ok());
+    REQUIRE(p.delivery->step(1, false).ok());
     p.gpus.engine.work(100);
     CHECK(std::memcmp(p.target.data(), p.source.data(), 3 * chunk_bytes) == 0);
     CHECK_FALSE(p.delivery->delivered(0, 1));
@@ -301,7 +302,7 @@ TEST_CASE("a copy that does not end is waited for until the deadline, and keeps 
     status bad;
     while (!moving->finished(bad)) p.network.wire.work(1);
     p.network.wire.work(1000);
-    REQUIRE(p.delivery->step(1).ok());
+    REQUIRE(p.delivery->step(1, false).ok());
     REQUIRE(p.delivery->copying());
     const std::size_t kept = p.gpus.allocated.size();
     CHECK_FALSE(p.delivery->end());
@@ -332,11 +333,11 @@ TEST_CASE("an epoch that arrives while the one before is delivered is kept apart
             p.network.wire.work(1000);
             CHECK(put->finished(bad));
         }
-        if (epoch == 1) REQUIRE(p.delivery->step(1).ok());  // its copies have begun
+        if (epoch == 1) REQUIRE(p.delivery->step(1, false).ok());  // its copies have begun
     }
     for (std::uint64_t epoch = 1; epoch <= 2; ++epoch) {
         while (!p.delivery->whole(epoch)) {
-            REQUIRE(p.delivery->step(epoch).ok());
+            REQUIRE(p.delivery->step(epoch, false).ok());
             p.gpus.engine.work(1);
         }
         CHECK(std::memcmp(p.target.data(), sent[epoch - 1].data(), p.message) == 0);
@@ -402,9 +403,9 @@ TEST_CASE("a failure of the network or of the GPU ends a put, and is said") {
     status bad;
     put->finished(bad);
     p.network.wire.work(100);
-    REQUIRE(p.delivery->step(1).ok());
+    REQUIRE(p.delivery->step(1, false).ok());
     p.gpus.problem.set(failure("the copy failed"));
-    CHECK(p.delivery->step(1).message() == "the copy failed");
+    CHECK(p.delivery->step(1, false).message() == "the copy failed");
     CHECK_FALSE(p.delivery->delivered(0, 1));
     CHECK(p.delivery->tell_never().ok());
     CHECK(p.delivery->flags()[2] == MPIX_GATE_NEVER);

@@ -12,6 +12,7 @@
 #include <mpix/detail/cuda_host.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstring>
 #include <map>
@@ -39,6 +40,10 @@ struct view {
     bool locked = false;
     bool locked_here = false;  // false: the user had page-locked it before us
 };
+
+// Page-locked memory by which a device copies to itself, a piece at a time in the order of its stream. Never freed, as
+// below.
+constexpr std::uint64_t bounce_bytes = 1 << 20;
 
 // Words on their way to a device. Never freed: cudaFreeHost would wait for the user's kernels.
 struct posted_words {
@@ -235,6 +240,14 @@ public:
         return copy_now(to, from, bytes, device);
     }
 
+    status prepare(int device) override {
+        const device_scope scope(device);
+        cudaStream_t stream = nullptr;
+        if (status bad = stream_of(device, stream); !bad.ok()) return bad;
+        const std::lock_guard lock(posting_);
+        return allocate_words(posted_[device]);
+    }
+
     // Waiting for the GPU takes longer than all the rest, so the words wait for their copies in page-locked memory.
     status post_word(void *to, std::uint64_t value, int device) override {
         const device_scope scope(device);
@@ -242,12 +255,7 @@ public:
         if (status bad = stream_of(device, stream); !bad.ok()) return bad;
         const std::lock_guard lock(posting_);
         posted_words &posted = posted_[device];
-        if (posted.words == nullptr) {
-            void *words = nullptr;
-            const cudaError_t error = cudaHostAlloc(&words, posted_words::room * sizeof value, cudaHostAllocPortable);
-            if (error != cudaSuccess) return cuda_error("no page-locked memory: cudaHostAlloc", error);
-            posted.words = static_cast<std::uint64_t *>(words);
-        }
+        if (status bad = allocate_words(posted); !bad.ok()) return bad;
         // All around: the copies of the last time have to be done.
         if (posted.next == posted_words::room) {
             if (const cudaError_t error = cudaStreamSynchronize(stream); error != cudaSuccess)
@@ -291,32 +299,33 @@ public:
     status start(void *to, const void *from, std::uint64_t bytes, int device, std::unique_ptr<transfer> &out) override {
         return start_copy(copy_by_stream, to, from, bytes, device, out);
     }
+    // CUDA copies within a GPU by a kernel, also where cudaMemcpyFlagPreferOverlapWithCompute asks it not to (13.0, on an
+    // H100). It would wait where the user's kernels fill the GPU, and these may wait for the copy. So the bytes go through
+    // host memory: copies there and back are the copy engines'.
     status start_within(void *to, const void *from, std::uint64_t bytes, int device,
                         std::unique_ptr<transfer> &out) override {
-        return start_copy(copy_beside_kernels, to, from, bytes, device, out);
+        char *bounce = nullptr;
+        if (status bad = bounce_of(device, bounce); !bad.ok()) return bad;
+        const auto copy = [bounce](void *all_to, const void *all_from, std::size_t all, cudaStream_t stream) {
+            cudaError_t error = cudaSuccess;
+            for (std::size_t at = 0; at < all && error == cudaSuccess; at += bounce_bytes) {
+                const std::size_t n = std::min<std::size_t>(bounce_bytes, all - at);
+                error = copy_by_stream(bounce, static_cast<const char *>(all_from) + at, n, stream);
+                if (error == cudaSuccess) error = copy_by_stream(static_cast<char *>(all_to) + at, bounce, n, stream);
+            }
+            return error;
+        };
+        return start_copy(copy, to, from, bytes, device, out);
     }
 
 private:
-    using copy_call = cudaError_t (*)(void *to, const void *from, std::size_t bytes, cudaStream_t stream);
-
     static cudaError_t copy_by_stream(void *to, const void *from, std::size_t bytes, cudaStream_t stream) {
         return cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream);
     }
-    // CUDA may copy within a GPU by a kernel, which waits where the user's kernels fill the GPU. This asks for the copy
-    // engine.
-    static cudaError_t copy_beside_kernels(void *to, const void *from, std::size_t bytes, cudaStream_t stream) {
-#if CUDART_VERSION >= 13000
-        cudaMemcpyAttributes how{};
-        how.srcAccessOrder = cudaMemcpySrcAccessOrderStream;
-        how.flags = cudaMemcpyFlagPreferOverlapWithCompute;
-        std::size_t first = 0;
-        if (cudaMemcpyBatchAsync(&to, &from, &bytes, 1, &how, &first, 1, stream) == cudaSuccess) return cudaSuccess;
-        cudaGetLastError();
-#endif
-        return copy_by_stream(to, from, bytes, stream);
-    }
 
-    status start_copy(copy_call call, void *to, const void *from, std::uint64_t bytes, int device,
+    // call(to, from, bytes, stream) enqueues it.
+    template <class Call>
+    status start_copy(const Call &call, void *to, const void *from, std::uint64_t bytes, int device,
                       std::unique_ptr<transfer> &out) {
         struct copy final : transfer {
             cudaEvent_t event = nullptr;
@@ -364,6 +373,28 @@ private:
         return {};
     }
 
+    status bounce_of(int device, char *&out) {
+        const device_scope scope(device);
+        const std::lock_guard lock(mutex_);
+        void *&bounce = bounces_[device];
+        if (bounce == nullptr)
+            if (const cudaError_t error = cudaHostAlloc(&bounce, bounce_bytes, cudaHostAllocPortable);
+                error != cudaSuccess)
+                return cuda_error("no page-locked memory: cudaHostAlloc", error);
+        out = static_cast<char *>(bounce);
+        return {};
+    }
+
+    static status allocate_words(posted_words &posted) {
+        if (posted.words != nullptr) return {};
+        void *words = nullptr;
+        const cudaError_t error =
+            cudaHostAlloc(&words, posted_words::room * sizeof *posted.words, cudaHostAllocPortable);
+        if (error != cudaSuccess) return cuda_error("no page-locked memory: cudaHostAlloc", error);
+        posted.words = static_cast<std::uint64_t *>(words);
+        return {};
+    }
+
     status stream_of(int device, cudaStream_t &out) {
         const std::lock_guard lock(mutex_);
         cudaStream_t &stream = streams_.at(static_cast<std::size_t>(device));
@@ -401,7 +432,8 @@ private:
     std::atomic<bool> in_use_{false};  // CUDA has known an address
     std::mutex mutex_;
     std::vector<cudaStream_t> streams_;
-    std::set<int> sees_in_order_;  // devices that see what comes over PCIe in order
+    std::map<int, void *> bounces_;  // by device
+    std::set<int> sees_in_order_;    // devices that see what comes over PCIe in order
     ipc_mappings mappings_;
     std::map<void *, view> views_;
     std::vector<slab> slabs_;
