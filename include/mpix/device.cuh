@@ -210,15 +210,15 @@ MPIX_FN int wait_arrived(const Group &group, MPIX_Prequest preq, int partition, 
  * memory of about 0.3 us, which pready otherwise makes before it stores, while the peer waits. All threads of a group
  * call prepare_* before the urgent part, once per epoch and kernel; on the host MPIX_Pbuf_prepare has the same purpose.
  *
- * prepare_* may read the host's memory, which takes some microseconds. It does not wait for the peer, except that in an
- * epoch that a kernel has started prepare_send gives the receiver's kernel up to 8 us to start it, too. If it finds
+ * prepare_* may read the host's memory, which takes some microseconds. It does not wait for the peer. If it finds
  * nothing that calls could use (the first epoch, a receiver that has not started, host threads, an erroneous request),
  * calls with its value fall back to the overload that takes a request, and return what that returns. pready_typed,
  * pready_range and pready_contribute take requests only.
  *
  * A value may be copied to other groups of the kernel; their calls must be ordered after prepare_* (by a barrier, for
  * example). It must not be used after the epoch for which it was prepared: pready with it then returns MPI_ERR_ARG, but
- * by then it may have stored over a small partition of the next epoch, which then never arrives. In kernels compiled
+ * by then it may have stored over a small partition of the next epoch, which then never arrives; follow_epoch makes it
+ * one of a later epoch. In kernels compiled
  * with MPIX_CHECK, all calls with such a value are refused before they do anything: pready and wait_arrived return
  * MPI_ERR_ARG, and parrived answers false.
  *
@@ -285,11 +285,21 @@ MPIX_FN int next_epoch(const Group &group, MPIX_Prequest preq, uint64_t timeout_
 template <class Group>
 MPIX_FN int next_epoch(const Group &group, int n, const MPIX_Prequest requests[],
                        uint64_t timeout_ns = default_timeout);
-/** The same of a prepared value's request; afterwards the value is of the new epoch. */
+/** The same of prepared values' requests; afterwards the values are of the new epoch. Of two at once it is faster. */
 template <class Group>
 MPIX_FN int next_epoch(const Group &group, prepared_send &send, uint64_t timeout_ns = default_timeout);
 template <class Group>
 MPIX_FN int next_epoch(const Group &group, prepared_receive &receive, uint64_t timeout_ns = default_timeout);
+template <class Group>
+MPIX_FN int next_epoch(const Group &group, prepared_send &send, prepared_receive &receive,
+                       uint64_t timeout_ns = default_timeout);
+/**
+ * The value is of a later epoch, which another group has started: `epochs` after the one that it was of. It need not be
+ * prepared anew for each epoch. Reads no memory; no barrier. The start comes before the calls that use the value, as
+ * before any use of the request by other groups (see above). Without effect on a value that knows nothing.
+ */
+MPIX_FN void follow_epoch(prepared_send &send, uint64_t epochs = 1);
+MPIX_FN void follow_epoch(prepared_receive &receive, uint64_t epochs = 1);
 
 /**
  * Pack an interval of the packed form of a sequence of elements: any interval of what MPI_Pack would produce, also from

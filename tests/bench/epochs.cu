@@ -132,35 +132,30 @@ struct epoch_port {
     }
 };
 struct prepared_epoch_port {
-    MPIX_Prequest send[2], receive[2];
+    MPIX_Prequest send[1], receive[1];
     int count;
 
     struct ready {
-        mpix::prepared_send send[2];
-        mpix::prepared_receive receive[2];
+        mpix::prepared_send send;
+        mpix::prepared_receive receive;
         int count;
 
         template <class Group>
-        __device__ void put(const Group &group, int i) {
-            mpix::pready(as_mpix(group), 0, i % 2 == 0 ? send[0] : send[1]);
+        __device__ void put(const Group &group, int) {
+            mpix::pready(as_mpix(group), 0, send);
         }
         template <class Group>
-        __device__ bool await(const Group &group, int i) {
-            return mpix::wait_arrived(as_mpix(group), i % 2 == 0 ? receive[0] : receive[1], 0, patience_ns) ==
-                   MPI_SUCCESS;
+        __device__ bool await(const Group &group, int) {
+            return mpix::wait_arrived(as_mpix(group), receive, 0, patience_ns) == MPI_SUCCESS;
         }
         template <class Group>
         __device__ void next(const Group &group, int i) {
-            if (i + 2 >= count) return;
-            mpix::next_epoch(as_mpix(group), i % 2 == 0 ? receive[0] : receive[1], patience_ns);
-            mpix::next_epoch(as_mpix(group), i % 2 == 0 ? send[0] : send[1], patience_ns);
+            if (i + 1 < count) mpix::next_epoch(as_mpix(group), send, receive, patience_ns);
         }
     };
     template <class Group>
     __device__ ready begin(const Group &group) const {
-        return {{mpix::prepare_send(as_mpix(group), send[0]), mpix::prepare_send(as_mpix(group), send[1])},
-                {mpix::prepare_receive(as_mpix(group), receive[0]), mpix::prepare_receive(as_mpix(group), receive[1])},
-                count};
+        return {mpix::prepare_send(as_mpix(group), send[0]), mpix::prepare_receive(as_mpix(group), receive[0]), count};
     }
 };
 
@@ -229,7 +224,7 @@ public:
         std::optional<double> in_data, nvshmem, host, stream, graph;
         if (bytes <= most_in_data) in_data = by_hand_us<inline_again>(c_, s, out_, "flag-in-data");
         const double one = kernels_us<1, epoch_port<1, false>>(s), early = kernels_us<1, epoch_port<1, true>>(s),
-                     two = kernels_us<2, epoch_port<2, false>>(s), prepared = kernels_us<2, prepared_epoch_port>(s);
+                     two = kernels_us<2, epoch_port<2, false>>(s), prepared = kernels_us<1, prepared_epoch_port>(s);
         if (nvshmem_ != nullptr) {
             exchange_shape few = s;
             few.count = static_cast<int>(std::clamp<uint64_t>((256 << 20) / bytes, 4, 1000));

@@ -104,10 +104,10 @@ CONTAINS = {
                  ["mbarrier.try_wait.parity.shared::cta.b64", "cp.async.bulk.global.shared::cta.bulk_group"],
                  ["cp.async.bulk.wait_group", "fence.proxy.async"],
                  [ANY, BLOCK_SYNC, CLAIM, FENCE, "st.relaxed.sys.global.u64"]],
-    # A handle that knows the epoch: a barrier, looks at clear-to-send, acquired and agreed on, and packets; that it was given, for
-    # the last caller; or all members' payload, then the leader's claim, its fence and the flag.
-    "way_prepared_send": [[BLOCK_SYNC, *2 * ["ld.relaxed.sys.global.u64"], ACQUIRE, ALL, ALL, *4 * [LINE_OUT],
-                           "st.relaxed.sys.global.u64", CLAIM, ALL, "atom.relaxed.gpu.global.add.u64"],
+    # A handle that knows the epoch: a barrier, the claim, looks at clear-to-send, acquired and agreed on; packets; that it was
+    # given, for the last caller; or all members' payload, then the leader's claim, its fence and the flag.
+    "way_prepared_send": [[BLOCK_SYNC, CLAIM, *2 * ["ld.relaxed.sys.global.u64"], ACQUIRE, ALL],
+                          [ALL, *4 * [LINE_OUT], "st.relaxed.sys.global.u64", "atom.relaxed.gpu.global.add.u64"],
                           [BLOCK_SYNC, CLAIM, FENCE, "st.relaxed.sys.global.u64", ANY, "atom.acq_rel.gpu.global.add.u64"]],
     # A barrier, and then what the leader looks at; the admission, for all; all members' share, then the leader's fence and count.
     "way_share": [[BLOCK_SYNC, *4 * ["ld.relaxed.sys.global.u64"], "ld.acquire.gpu.global.u64"],
@@ -144,9 +144,15 @@ CONTAINS.update({
     "way_wait": [[BLOCK_SYNC, PEEK], LOOKED, ENDED],
     "way_wait_list": [[BLOCK_SYNC, PEEK], LOOKED, ENDED],
     "way_next_list": [[BLOCK_SYNC, PEEK], LOOKED, ENDED, GOT, [*GIVEN, ALL]],
-    # The handle is of the new epoch, behind the barrier of start: open, and all members have seen it; its number.
-    "way_next_send": [[BLOCK_SYNC, PEEK], LOOKED, ENDED, GOT, [*GIVEN, ALL], [LINE_IN, ALL]],
-    "way_next_receive": [[BLOCK_SYNC, PEEK], LOOKED, ENDED, GOT, [*GIVEN, ALL], [ALL, PEEK]],
+    # By what the handle knows: what was told of the send, agreed on; or the receive's flags, acquired and agreed on; the new
+    # epoch, a barrier. Or as a list, and then the handle is of the new epoch, behind the barrier of start: open, and all members
+    # have seen it; its number.
+    "way_next_send": [[BLOCK_SYNC, "ld.acquire.gpu.global.u64", ALL, "atom.relaxed.gpu.global.max.u64",
+                       *4 * ["st.relaxed.sys.global.u64"], BLOCK_SYNC],
+                      [BLOCK_SYNC, PEEK], LOOKED, ENDED, GOT, [*GIVEN, ALL], [LINE_IN, PEEK, ALL]],
+    "way_next_receive": [[PEEK, ACQUIRE, ALL, "atom.relaxed.gpu.global.max.u64", *3 * ["st.relaxed.sys.global.u64"],
+                          BLOCK_SYNC, FENCE],
+                         [BLOCK_SYNC, PEEK], LOOKED, ENDED, GOT, [*GIVEN, ALL], [ALL, PEEK]],
 })
 # The epoch, all members agree; it again, the whole message's flag, the claim; the flag and lines (four of a member, or one), an
 # acquire for a claim that was given back, all agree; a barrier, then the flag, with a release if others may wait, and the host's

@@ -137,8 +137,8 @@ TEST_CASE("groups of any size, partitions of any size and alignment, several gro
             std::thread receiver([&] {
                 mpix::host_launch(takers, threads, [&](const mpix::host_group &group) {
                     for (int j = 0; j < common; ++j) {
-                        bool there =
-                            at_once && mpix::detail::wait_inline_fast(group, r.receive, j, waiting == waiters::sole);
+                        bool there = at_once && mpix::detail::wait_inline_fast<false>(group, r.receive, j,
+                                                                                      waiting == waiters::sole, {});
                         while (!there) {
                             there =
                                 mpix::detail::await_together(group, r.receive, j, waiting, looked, in(20'000'000'000u),
@@ -320,7 +320,8 @@ TEST_CASE("a small partition of whole words is taken at once") {
                 mpix::host_launch(1, threads, [&](const mpix::host_group &group) {
                     for (int j = 0; j < partitions; ++j) {
                         // On a machine that others keep busy the sender may need longer than it looks.
-                        for (backoff wait; !mpix::detail::wait_inline_fast(group, r.receive, j, sole);) wait.pause();
+                        for (backoff wait; !mpix::detail::wait_inline_fast<false>(group, r.receive, j, sole, {});)
+                            wait.pause();
                         if (group.thread_rank() == 0) ++taken;
                     }
                 });
@@ -378,7 +379,7 @@ TEST_CASE("what is not to be taken at once is left as it was") {
     r.receive->taken[1] = claim;
     std::uint64_t *const taken = r.receive->taken;
     before(r.receive);
-    CHECK(mpix::detail::wait_inline_fast(mpix::thread_group{}, r.receive, asked, true) == there);
+    CHECK(mpix::detail::wait_inline_fast<false>(mpix::thread_group{}, r.receive, asked, true, {}) == there);
     CHECK(taken[1] == left);
     CHECK(r.untouched());
     CHECK(r.told[1] == 0);

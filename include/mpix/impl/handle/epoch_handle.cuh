@@ -70,7 +70,14 @@ MPIX_FN prepared_send prepare_send(const Group &group, MPIX_Prequest preq) {
     group.sync();  // as in store_direct
     bool for_inline;
     uint64_t epoch = detail::look_at_send(r, &for_inline);
+    s.clear_to_send = detail::load_pointer(&r->kernel_clear_to_send);
     if (!detail::vote_all(group, epoch != 0)) {
+        // Of an epoch that a kernel has started, calls look for clear-to-send.
+        const uint64_t started = s.clear_to_send != nullptr ? detail::kernel_epoch_of(r) : 0;
+        s.clear = !detail::vote_all(group, started != 0);
+        if (!s.clear) epoch = started;
+    }
+    if (s.clear && !detail::vote_all(group, epoch != 0)) {
         if (group.thread_rank() == 0 && detail::head_is(r->head, MPIX_KIND_SEND)) detail::look_for_clear_to_send(r);
         group.sync();  // after it all members see what the leader has noted
         epoch = detail::look_at_send(r, &for_inline);
@@ -81,9 +88,9 @@ MPIX_FN prepared_send prepare_send(const Group &group, MPIX_Prequest preq) {
     // The epoch is running, so the route is final.
     uint64_t *const flags = detail::load_pointer(&r->flags);
     // Another member may have seen it before it was known.
-    if (detail::vote_all(group, for_inline)) s.inline_buffer = detail::load_pointer(&r->inline_buffer);
+    if (detail::vote_all(group, for_inline || !s.clear) && epoch >> 32 == 0)
+        s.inline_buffer = detail::load_pointer(&r->inline_buffer);
     s.left_bytes = detail::load_relaxed(&r->left_bytes);
-    s.clear_to_send = detail::load_pointer(&r->kernel_clear_to_send);
     s.in_words = r->offsets == nullptr && detail::in_words(s.buffer, s.partition_bytes);
     s.flags = flags;
     if (flags != nullptr && !detail::has_layouts(flags)) s.landing = detail::load_pointer(&r->landing);
@@ -115,7 +122,7 @@ MPIX_FN int pready(const Group &group, int partition, const prepared_send &send)
 #endif
 template <class Group>
 MPIX_FN prepared_receive prepare_receive(const Group &group, MPIX_Prequest preq) {
-    prepared_receive prepared{preq, {0, nullptr, 0, 0}};
+    prepared_receive prepared{preq, {0, nullptr, 0, 0, nullptr, nullptr, nullptr, 0}};
 #if MPIX_ON_GPU
     if (preq == nullptr) return prepared;
     detail::receive_state &v = prepared.state;
@@ -142,26 +149,44 @@ MPIX_FN prepared_receive prepare_receive(const Group &group, MPIX_Prequest preq)
     v.flags = detail::load_pointer(&r->flags);
     v.partitions = static_cast<unsigned>(r->partitions);
     v.senders = static_cast<unsigned>(detail::load_relaxed(&r->peer_partitions));
+    v.told = detail::load_pointer(&r->told);
+    v.buffer = r->buffer;
+    v.partition_bytes = r->partition_bytes;
+    if (v.senders == v.partitions && v.told != nullptr && r->offsets == nullptr && v.epoch >> 32 == 0 &&
+        detail::in_words(v.buffer, v.partition_bytes))
+        v.inline_buffer = detail::load_pointer(&r->inline_buffer);
 #else
     (void)group;
 #endif
     return prepared;
 }
 
+// What the value knows of the route stays. Packets hold half an epoch.
+MPIX_FN void follow_epoch(prepared_send &send, uint64_t epochs) {
+    detail::send_state &s = send.state;
+    if (epochs == 0) return;
+    // All is known but for clear-to-send, which calls look for where the receiver's kernels give it.
+    s.epoch = s.epoch == 0 || s.clear_to_send == nullptr ? 0 : s.epoch + epochs;
+    s.clear = false;
+    if (s.epoch >> 32 != 0) s.inline_buffer = nullptr;
+}
+MPIX_FN void follow_epoch(prepared_receive &receive, uint64_t epochs) {
+    detail::receive_state &v = receive.state;
+    if (v.epoch != 0) v.epoch += epochs;
+    if (v.epoch >> 32 != 0) v.inline_buffer = nullptr;
+}
+
 namespace detail {
 
-// After an epoch was started by the group, or by another one with a barrier since. What the handle knows of the route
-// stays.
+// After an epoch was started by the group.
 #ifdef __CUDACC__
 #pragma nv_exec_check_disable
 #endif
 template <class Group>
 MPIX_FN void refresh(const Group &group, prepared_send &send, uint64_t begun) {
 #if MPIX_ON_GPU
-    // Of the epoch before, all was known but for clear-to-send, which calls look for. That goes for this one, too.
-    if (send.state.epoch != 0 && send.state.clear_to_send != nullptr && begun != 0 && begun >> 32 == 0) {
-        send.state.epoch = begun;
-        send.state.clear = false;
+    if (send.state.epoch != 0 && send.state.clear_to_send != nullptr && begun != 0) {
+        follow_epoch(send, begun - send.state.epoch);
     } else {
         send = prepare_send(group, send.request);
     }
@@ -178,11 +203,76 @@ MPIX_FN void refresh(const Group &group, prepared_receive &receive, uint64_t beg
     if (receive.state.epoch == 0)
         receive = prepare_receive(group, receive.request);
     else
-        receive.state.epoch = begun != 0 ? begun : load_relaxed(&request_of(receive.request)->seen_epoch);
+        follow_epoch(receive, (begun != 0 ? begun : load_relaxed(&request_of(receive.request)->seen_epoch)) -
+                                  receive.state.epoch);
 #else
     (void)group, (void)receive, (void)begun;
 #endif
 }
+
+#if MPIX_ON_GPU
+// next_epoch by what handles know, so that the requests need not be looked up: of a send, a receive, or one of each. False:
+// they know too little, or an epoch is not over after a few looks; then nothing has been done.
+#ifdef __CUDACC__
+#pragma nv_exec_check_disable
+#endif
+template <class Group>
+MPIX_FN bool next_known(const Group &group, prepared_send *send, prepared_receive *receive) {
+    constexpr unsigned most_looks = 64;
+    if ((send != nullptr && (send->state.epoch == 0 || send->state.clear_to_send == nullptr)) ||
+        (receive != nullptr && receive->state.epoch == 0))
+        return false;
+    const unsigned rank = static_cast<unsigned>(group.thread_rank()),
+                   threads = static_cast<unsigned>(group.num_threads());
+    // Whoever gives clear-to-send waits at a fence for its own stores: so not the last thread of a large group, which may
+    // have told the host something.
+    const bool starts_send = rank == 0, starts_receive = rank == (threads > 64 ? threads - 33 : threads - 1);
+    mpix_prequest *const sender = send != nullptr ? request_of(send->request) : nullptr, *const receiver =
+                                                                                             receive != nullptr
+                                                                                                 ? request_of(
+                                                                                                       receive->request)
+                                                                                                 : nullptr;
+    group.sync();  // what looks at an epoch comes after what the members know of it, as in store_direct
+    start_targets targets{nullptr, nullptr, false};
+    bool over = true;
+    if (receive != nullptr) {
+        const receive_state &v = receive->state;
+        if (starts_receive) targets = targets_of(receiver);
+        for (unsigned i = rank; over && i < v.senders; i += threads) {
+            unsigned left = most_looks;
+            do over = reached_acquire(&v.flags[i], v.epoch);  // pairs: A1, A3, B2
+            while (!over && --left != 0);
+        }
+    }
+    if (send != nullptr && rank == threads - 1) {
+        unsigned left = most_looks;
+        bool sent;
+        do {
+            const uint64_t told = load_acquire_gpu(&sender->told_epoch);  // pairs: K1
+            sent = told >> 1 >= send->state.epoch && (told & 1) == 0;
+        } while (!sent && --left != 0);
+        over &= sent;
+    }
+    if (!vote_all(group, over)) return false;  // a barrier: all members have what any of them acquired
+    if (send != nullptr) {
+        if (starts_send) {
+            end_epoch(sender, send->state.epoch);
+            begin_epoch(sender, send->state.epoch + 1, true);
+        }
+        follow_epoch(*send, 1);
+    }
+    if (receive != nullptr) {
+        if (starts_receive) {
+            end_epoch(receiver, receive->state.epoch);
+            begin_epoch(receiver, receive->state.epoch + 1, false);
+        }
+        follow_epoch(*receive, 1);
+    }
+    group.sync();  // all see the new epochs
+    if (receive != nullptr && starts_receive) give_clear_to_send(receiver, receive->state.epoch, targets);
+    return true;
+}
+#endif
 
 }  // namespace detail
 
@@ -221,9 +311,12 @@ MPIX_FN int wait_arrived(const Group &group, const prepared_receive &receive, in
 #endif
 template <class Group>
 MPIX_FN int next_epoch(const Group &group, prepared_send &send, uint64_t timeout_ns) {
+#if MPIX_ON_GPU && !defined(MPIX_CHECK)
+    if (detail::next_known(group, &send, nullptr)) return MPI_SUCCESS;
+#endif
     uint64_t begun;
     const int code = detail::next_all(
-        group, 1, [&send](int) { return send.request; }, timeout_ns, &begun);
+        group, 1, [preq = send.request](int) { return preq; }, timeout_ns, &begun);
     if (code == MPI_SUCCESS) detail::refresh(group, send, begun);
     return code;
 }
@@ -232,11 +325,25 @@ MPIX_FN int next_epoch(const Group &group, prepared_send &send, uint64_t timeout
 #endif
 template <class Group>
 MPIX_FN int next_epoch(const Group &group, prepared_receive &receive, uint64_t timeout_ns) {
+#if MPIX_ON_GPU && !defined(MPIX_CHECK)
+    if (detail::next_known(group, nullptr, &receive)) return MPI_SUCCESS;
+#endif
     uint64_t begun;
     const int code = detail::next_all(
-        group, 1, [&receive](int) { return receive.request; }, timeout_ns, &begun);
+        group, 1, [preq = receive.request](int) { return preq; }, timeout_ns, &begun);
     if (code == MPI_SUCCESS) detail::refresh(group, receive, begun);
     return code;
+}
+#ifdef __CUDACC__
+#pragma nv_exec_check_disable
+#endif
+template <class Group>
+MPIX_FN int next_epoch(const Group &group, prepared_send &send, prepared_receive &receive, uint64_t timeout_ns) {
+#if MPIX_ON_GPU && !defined(MPIX_CHECK)
+    if (detail::next_known(group, &send, &receive)) return MPI_SUCCESS;
+#endif
+    const int code = next_epoch(group, send, timeout_ns), other = next_epoch(group, receive, timeout_ns);
+    return code != MPI_SUCCESS ? code : other;
 }
 
 }  // namespace mpix

@@ -12,6 +12,7 @@
 #include <mpix/impl/group/group.cuh>
 #include <mpix/impl/inline/gather.cuh>
 #include <mpix/impl/inline/packet.cuh>
+#include <mpix/impl/epoch/receive_state.cuh>
 
 namespace mpix::detail {
 
@@ -41,13 +42,15 @@ MPIX_FN bool load_packets(const char *box, unsigned rank, unsigned threads, unsi
 enum class sight { packets, flag, neither };
 
 // Waits for partition j, and takes it out unless it came with a flag. False: this way does not suit it, or it takes too
-// long; the caller then asks the slow way. `running`: the epoch, if it is known, the same for all members; else 0.
-template <class Group>
-MPIX_FN bool wait_inline_fast(const Group &group, mpix_prequest *r, int j, bool sole, uint64_t running = 0) {
+// long; the caller then asks the slow way. `known` is used only if Known; it is of the handle's request.
+template <bool Known, class Group>
+MPIX_FN bool wait_inline_fast(const Group &group, mpix_prequest *r, int j, bool sole, const receive_state &known) {
     constexpr unsigned each = most_packets_per_thread, most_looks = 1024;
     const unsigned rank = static_cast<unsigned>(group.thread_rank()),
                    threads = static_cast<unsigned>(group.num_threads()), at = static_cast<unsigned>(j);
-    const uint64_t bytes = r->partition_bytes;
+    // The handle has all that is needed, so nothing has to be looked up before the first look.
+    const bool knows_all = Known && known.epoch != 0 && known.inline_buffer != nullptr;
+    const uint64_t bytes = knows_all ? known.partition_bytes : r->partition_bytes;
     if (packets_of(bytes) - 1 >= each * threads) return false;
     const unsigned packets = static_cast<unsigned>(packets_of(bytes));
     const bool leader = rank == 0, teller = rank == threads - 1, busy = is_busy(rank, threads, packets);
@@ -56,26 +59,34 @@ MPIX_FN bool wait_inline_fast(const Group &group, mpix_prequest *r, int j, bool 
     unsigned senders = 0;
     char *buffer = nullptr, *inline_buffer = nullptr;
     bool good = true;
-    if (busy) {
+    if (knows_all) {
+        senders = known.senders;
+        buffer = known.buffer;
+        inline_buffer = known.inline_buffer;
+        flags = known.flags;
+        told = known.told;
+        epoch = known.epoch;
+        if (at >= senders) return false;
+    } else if (busy) {
         const uint64_t head = r->head, peers = load_weak(&r->peer_partitions);
         senders = static_cast<unsigned>(r->partitions);
         buffer = r->buffer;
         inline_buffer = load_pointer_weak(&r->inline_buffer);
         flags = load_pointer_weak(&r->flags);
         told = load_pointer_weak(&r->told);
-        epoch = running != 0 ? running : load_relaxed(&r->seen_epoch);
+        epoch = Known && known.epoch != 0 ? known.epoch : load_relaxed(&r->seen_epoch);
         good = (head == receive_head) & (at < senders) & (peers == senders) & (inline_buffer != nullptr) &
                (flags != nullptr) & (told != nullptr) & in_words(buffer, bytes) & (r->offsets == nullptr) &
                (epoch > 1) & (epoch >> 32 == 0);
     }
-    if (!vote_all(group, good)) return false;
+    if (!knows_all && !vote_all(group, good)) return false;
     uint64_t payload[each] = {}, before = 0, *const taken = busy ? taken_of(flags, senders) + at : nullptr;
     sight seen = sight::flag;
     if (busy) {
         // Under way together with the first look, and with the leader's claim. As in await_together: threads that find
         // the same epoch again have all read the same.
-        const uint64_t again = threads == 1 ? epoch : load_relaxed(&r->seen_epoch),
-                       whole = load_relaxed(flags + senders);
+        const uint64_t again = knows_all || threads == 1 ? epoch : load_relaxed(&r->seen_epoch),
+                       whole = knows_all ? 0 : load_relaxed(flags + senders);
         if (leader) before = fetch_max_relaxed_gpu(taken, 2 * epoch - 1);
         const char *const box = inline_buffer_of(inline_buffer, at, bytes);
         const auto look_on = [&](const auto &look) {

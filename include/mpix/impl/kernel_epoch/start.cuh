@@ -22,32 +22,41 @@ namespace mpix::detail {
 
 // Begins epoch `epoch`; the one before is over. One thread, which calls tell_begin afterwards. The caller's group
 // synchronises behind this call.
-MPIX_FN void begin_epoch(mpix_prequest *r, uint64_t epoch) {
+MPIX_FN void begin_epoch(mpix_prequest *r, uint64_t epoch, bool sends) {
     store_relaxed(&r->started_epoch, epoch);
     store_relaxed(&r->seen_epoch, epoch);
     // Of a send, before another group can start a later one. Relaxed: it hands over no other memory.
-    if (head_is(r->head, MPIX_KIND_SEND)) store_relaxed(&r->words->kernel_epoch, epoch);
+    if (sends) store_relaxed(&r->words->kernel_epoch, epoch);
+}
+
+// Whom a receive's start tells. Loaded before the fence, behind which nobody then waits for it.
+struct start_targets {
+    uint64_t *for_kernels, *for_engine;
+    bool inline_buffer;
+};
+MPIX_FN start_targets targets_of(const mpix_prequest *r) {
+    return {load_pointer(&r->kernel_clear_to_send), load_pointer(&r->peer_clear_to_send),
+            load_pointer(&r->inline_buffer) != nullptr};
+}
+// Gives clear-to-send for the epoch of a receive that has begun, and tells the host.
+MPIX_FN void give_clear_to_send(mpix_prequest *r, uint64_t epoch, const start_targets &to) {
+    // The buffer, and the inline buffer, may be overwritten from here on. What was read comes first.
+    fence_acq_rel();  // pairs: C2, K2, K4
+    // pairs: K2
+    if (to.for_kernels != nullptr) store_release_after_fence(to.for_kernels, 2 * epoch + to.inline_buffer);
+    if (to.for_engine != nullptr) store_release_after_fence(to.for_engine, epoch);  // pairs: C2
+    store_release_after_fence(&r->words->kernel_epoch, epoch);                      // pairs: K4
 }
 
 // Of a receive, gives clear-to-send for the epoch that has begun, and tells the host. Of a send, looks for
 // clear-to-send. The thread of begin_epoch; no other member has to wait for it.
 MPIX_FN void tell_begin(mpix_prequest *r, uint64_t epoch) {
-    // Loaded first, so that nobody waits for them behind the fence.
-    uint64_t *const for_kernels = load_pointer(&r->kernel_clear_to_send);
-    uint64_t *const for_engine = load_pointer(&r->peer_clear_to_send);
+    const start_targets to = targets_of(r);
     [[maybe_unused]] const char *const landing = load_pointer(&r->landing);
-    const bool inline_buffer = load_pointer(&r->inline_buffer) != nullptr;
-    if (head_is(r->head, MPIX_KIND_SEND)) {
+    if (!head_is(r->head, MPIX_KIND_SEND)) return give_clear_to_send(r, epoch, to);
 #if MPIX_ON_GPU
-        look_at_kernel_clear_to_send(r, epoch, {for_kernels, landing, inline_buffer});
+    look_at_kernel_clear_to_send(r, epoch, {to.for_kernels, landing, to.inline_buffer});
 #endif
-        return;
-    }
-    // The buffer, and the inline buffer, may be overwritten from here on. What was read comes first.
-    fence_acq_rel();                                                                                // pairs: C2, K2, K4
-    if (for_kernels != nullptr) store_release_after_fence(for_kernels, 2 * epoch + inline_buffer);  // pairs: K2
-    if (for_engine != nullptr) store_release_after_fence(for_engine, epoch);                        // pairs: C2
-    store_release_after_fence(&r->words->kernel_epoch, epoch);                                      // pairs: K4
 }
 
 // Starts the next epoch. One thread.
@@ -67,7 +76,7 @@ MPIX_COLD_FN int start_one(mpix_prequest *r) {
         // Completed by the host, or never started by it; or not waited for.
         return keep_error(r, MPIX_CALL_START, now.active ? MPIX_CAUSE_ACTIVE : MPIX_CAUSE_INACTIVE, -1);
     }
-    begin_epoch(r, epoch + 1);
+    begin_epoch(r, epoch + 1, head_is(r->head, MPIX_KIND_SEND));
     tell_begin(r, epoch + 1);
     return MPI_SUCCESS;
 }
@@ -97,7 +106,7 @@ MPIX_FN int next_all(const Group &group, int n, const List &list, uint64_t timeo
     mpix_prequest *mine = nullptr;
     const int code = end_epochs<true>(group, n, list, timeout_ns, &slow, &now, [&](mpix_prequest *r) {
         if (r == nullptr || !now.active) return start_one(r);
-        begin_epoch(r, now.number + 1);
+        begin_epoch(r, now.number + 1, head_is(r->head, MPIX_KIND_SEND));
         if (few)
             mine = r;
         else

@@ -12,16 +12,10 @@
 #include <mpix/impl/group/group.cuh>
 #include <mpix/impl/inline/packet.cuh>
 #include <mpix/impl/recv/poll.cuh>
+#include <mpix/impl/epoch/receive_state.cuh>
 #include <mpix/impl/rget/rget.cuh>
 
 namespace mpix::detail {
-
-// What a group knows of a receive.
-struct receive_state {
-    uint64_t epoch;  // the running one; 0: not known
-    const uint64_t *flags;
-    unsigned partitions, senders;
-};
 
 // Whether there is a partition j, and its epoch is known; the same for all members.
 MPIX_FN bool is_known(const receive_state &v, int j) { return v.epoch != 0 && static_cast<unsigned>(j) < v.partitions; }
@@ -196,7 +190,7 @@ MPIX_COLD_FN waited ask_and_await(const Group &group, MPIX_Prequest handle, cons
            v.senders,
            static_cast<unsigned>(uint64_t{v.partitions} * s.r->partition_bytes / v.senders),
            v.epoch,
-           const_cast<uint64_t *>(v.flags),
+           v.flags,
            nullptr,
            false,
            deadline};

@@ -22,7 +22,7 @@ MPIX_FN int wait_for(const Group &group, MPIX_Prequest handle, int j, uint64_t t
     // Most waits end while one of these looks for a while: in the inline buffer; or at the flags of a known epoch, for
     // some hundred microseconds.
     const bool fast = !once && waits_inline_fast(handle, static_cast<unsigned>(group.num_threads()));
-    if (fast && wait_inline_fast(group, r, j, who == waiters::sole, Known ? known.epoch : 0)) return MPI_SUCCESS;
+    if (fast && wait_inline_fast<Known>(group, r, j, who == waiters::sole, known)) return MPI_SUCCESS;
     const bool reads = !once && reads_rts(group, handle, r, Known ? known.senders : 0);
     if (Known && (reads || !fast)) {
         const bool one_look = once || reads || is_inline_capable(handle);

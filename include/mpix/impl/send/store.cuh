@@ -36,6 +36,9 @@ struct send_state {
 // loaded a moment ago; then the last one loaded. Looks again for some microseconds.
 MPIX_FN bool await_clear(const send_state &known, uint64_t &given) {
     if ((given >> 1) + 1 < known.epoch) return false;  // the receiver's host starts its epochs
+#ifdef __CUDA_ARCH__
+#pragma unroll 1
+#endif
     for (unsigned looks = 0; given >> 1 < known.epoch && looks < 16; ++looks) given = load_relaxed(known.clear_to_send);
     if (given >> 1 < known.epoch) return false;
     fence_acquire(known.clear_to_send);  // what the receiver read before it started the epoch; pairs: K2
@@ -114,9 +117,10 @@ MPIX_FN stored store_direct(const Group &group, const mpix_prequest *r, int p) {
 }
 
 // As store_direct, for a partition that consists of whole 8-byte words, few for each thread. Stores packets if the
-// inline buffer is in use; otherwise the words themselves, with a fence and the flag to follow.
+// inline buffer is in use; otherwise the words themselves, with a fence and the flag to follow. If Known, the teller, the
+// last member, claims a partition that goes inline under way with all else.
 template <bool Known, class Group>
-MPIX_FN stored store_small(const Group &group, const mpix_prequest *r, int p, const send_state &known) {
+MPIX_FN stored store_small(const Group &group, mpix_prequest *r, int p, const send_state &known) {
     constexpr unsigned ahead = most_packets_per_thread;
     const uint64_t bytes = Known ? known.partition_bytes : r->partition_bytes;
     const unsigned packets = static_cast<unsigned>(packets_of(bytes)),
@@ -136,6 +140,10 @@ MPIX_FN stored store_small(const Group &group, const mpix_prequest *r, int p, co
     // If the epoch is not known, threads that neither store nor tell take the others' result.
     bool open = true, open_for_inline = true;
     group.sync();  // as in store_direct
+    uint64_t before = 0;
+    if constexpr (Known)
+        if (rank == threads - 1 && static_cast<unsigned>(p) < partitions)
+            before = fetch_max_relaxed_gpu(partition_states(r) + p, epoch);
     if (Known || busy) {
         uint64_t word = 1, readied = 0;
         if constexpr (Known) {
@@ -159,18 +167,21 @@ MPIX_FN stored store_small(const Group &group, const mpix_prequest *r, int p, co
         }
         if constexpr (!Known) epoch = open_epoch(r, word, readied);
         open = valid && epoch != 0 && (!Known || known.clear || await_clear(known, word));
-        open_for_inline = open && (word & 1) != 0 && inline_buffer != nullptr;
+        open_for_inline = open && (word & 1) != 0 && inline_buffer != nullptr && (!Known || before < epoch);
     }
-    const auto all = [&](bool mine) { return Known && known.clear ? mine : vote_all(group, mine); };
-    const bool sent_inline = all(open_for_inline);
+    const bool sent_inline = vote_all(group, open_for_inline);
+    // Another way claims it anew. (Who has come meanwhile has been refused: it was the second caller.)
+    if constexpr (Known)
+        if (!sent_inline && rank == threads - 1 && static_cast<unsigned>(p) < partitions && before < epoch)
+            store_relaxed(partition_states(r) + p, epoch - 1);
     char *to;
     if (sent_inline) {
         to = inline_buffer_of(inline_buffer, static_cast<unsigned>(p), bytes);
     } else {
         char *const landing = Known ? known.landing : load_pointer_weak(&r->landing);
         const uint64_t *const flags = Known ? nullptr : load_pointer_weak(&r->flags);
-        if (!all(open && landing != nullptr && in_words(landing, bytes) &&
-                 (Known || (flags != nullptr && !has_layouts(flags)))))
+        if (!vote_all(group, open && landing != nullptr && in_words(landing, bytes) &&
+                                 (Known || (flags != nullptr && !has_layouts(flags)))))
             return {};
         to = landing + static_cast<unsigned>(p) * bytes;
     }
@@ -189,9 +200,13 @@ MPIX_FN stored store_small(const Group &group, const mpix_prequest *r, int p, co
 }
 
 // All members have stored packets of a partition, which tell the receiver themselves. The teller, one of the members,
-// claims the partition after them, and counts it if it has the claim.
-template <mpix_device_call Call, class Group>
+// claims the partition after them, and counts it if it has the claim. Claimed: it has done so before.
+template <mpix_device_call Call, bool Claimed = false, class Group>
 MPIX_FN int conclude_inline(const Group &group, int p, mpix_prequest *r, uint64_t epoch, bool teller) {
+    if constexpr (Claimed) {  // and all members have read the partition before the vote for that
+        if (teller) count_ready<false, true>(r, epoch);
+        return MPI_SUCCESS;
+    }
     const bool mine = !teller || fetch_max_relaxed_gpu(partition_states(r) + p, epoch) < epoch;
     if (!vote_all(group, mine)) {  // a barrier: all members have read the partition
         if (teller) refuse<Call>(r, MPIX_CAUSE_READY, p);
@@ -244,11 +259,12 @@ MPIX_FN int store(const Group &group, int p, const mpix_prequest *handle, const 
             s = store_direct(group, r, p);
         if (s.epoch != 0) {
             // By whoever tells, for say_all_ready; see look_at_kernel_clear_to_send.
-            if constexpr (Known)
+            if constexpr (Known) {
                 if (!known.clear && rank == (s.sent_inline ? threads - 1 : 0)) store_relaxed(&r->both_started, s.epoch);
+            }
             if (s.sent_inline)
-                return conclude_inline<Call>(group, p, r, s.epoch,
-                                             static_cast<unsigned>(group.thread_rank()) == threads - 1);
+                return conclude_inline<Call, Known>(group, p, r, s.epoch,
+                                                    static_cast<unsigned>(group.thread_rank()) == threads - 1);
             return conclude_direct<Call>(group, p, r, s.epoch, Known ? known.flags : load_pointer_weak(&r->flags));
         }
         // In a loop of kernel epochs, clear-to-send may have come after the sender's start, or be about to come.

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// What an epoch handle knows of a receive (see handle/epoch_handle.cuh).
+#ifndef MPIX_IMPL_EPOCH_RECEIVE_STATE_CUH
+#define MPIX_IMPL_EPOCH_RECEIVE_STATE_CUH
+
+#include <stdint.h>
+
+namespace mpix::detail {
+
+struct receive_state {
+    uint64_t epoch;  // the running one; 0: not known
+    uint64_t *flags;
+    unsigned partitions, senders;
+    // Where partitions of the sender, which are those of this side, come inline. Null: they do not, or not in whole words;
+    // then the rest is not set either.
+    char *inline_buffer;
+    char *buffer;
+    uint64_t *told, partition_bytes;  // as in mpix_prequest
+};
+
+}  // namespace mpix::detail
+
+#endif  // MPIX_IMPL_EPOCH_RECEIVE_STATE_CUH
