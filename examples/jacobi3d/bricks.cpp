@@ -23,8 +23,9 @@ brick_grid cut_box(const extent3 &box, const extent3 &brick) {
     return result;
 }
 
-int brick_depth(const extent3 &box, int lanes, int rows, int blocks) {
-    const std::int64_t columns = std::int64_t{(box[0] - 1) / lanes + 1} * ((box[1] - 1) / rows + 1);
+int brick_depth(const extent3 &box, const std::array<bool, num_faces> &exchanged, int lanes, int rows, int blocks) {
+    const std::int64_t along_x = (box[0] - 1) / lanes + 1, along_y = (box[1] - 1) / rows + 1;
+    const auto faces_of = [&](int axis) { return std::int64_t{exchanged[2 * axis]} + exchanged[2 * axis + 1]; };
     // In layers of cells: what a brick costs beside its own, for the layers beyond its ends, and for waiting.
     constexpr std::int64_t beside = 3;
     // What a thread loads at once; see march.
@@ -34,7 +35,10 @@ int brick_depth(const extent3 &box, int lanes, int rows, int blocks) {
     for (int layers = 1; layers <= box[2]; ++layers) {
         const int depth = (box[2] - 1) / layers + 1;
         if (depth < least && depth < box[2]) break;
-        const std::int64_t rounds = (columns * layers - 1) / blocks + 1, cost = rounds * (depth + beside);
+        const std::int64_t on_faces = faces_of(0) * along_y * layers + faces_of(1) * along_x * layers +
+                                      faces_of(2) * along_x * along_y,
+                           pieces = along_x * along_y * layers + on_faces;
+        const std::int64_t rounds = (pieces - 1) / blocks + 1, cost = rounds * (depth + beside);
         if (cost < best_cost) {
             best_cost = cost;
             best = depth;
@@ -43,19 +47,18 @@ int brick_depth(const extent3 &box, int lanes, int rows, int blocks) {
     return best;
 }
 
-std::vector<int> brick_order(const brick_grid &bricks, const std::array<bool, num_faces> &exchanged, int *on_faces) {
-    std::vector<int> order(bricks.bricks());
-    for (int b = 0; b < bricks.bricks(); ++b) order[b] = b;
-    const auto inside = std::stable_partition(order.begin(), order.end(), [&](int b) {
+std::vector<int> bricks_on_faces(const brick_grid &bricks, const std::array<bool, num_faces> &exchanged) {
+    std::vector<int> result;
+    for (int b = 0; b < bricks.bricks(); ++b) {
         const std::array<int, 3> at = bricks.position(b);
+        bool touches = false;
         for (int f = 0; f < num_faces; ++f) {
             const int axis = face_axis(f);
-            if (exchanged[f] && at[axis] == (face_is_upper(f) ? bricks.count[axis] - 1 : 0)) return true;
+            touches |= exchanged[f] && at[axis] == (face_is_upper(f) ? bricks.count[axis] - 1 : 0);
         }
-        return false;
-    });
-    *on_faces = static_cast<int>(inside - order.begin());
-    return order;
+        if (touches) result.push_back(b);
+    }
+    return result;
 }
 
 }  // namespace jacobi3d

@@ -32,12 +32,12 @@ brick_grid cut_box(const extent3 &box, const extent3 &brick);
 
 /**
  * How deep bricks of `lanes` times `rows` cells should be (along z), so that `blocks` blocks have as much to do as each
- * other, and bricks are not shallower than they must be.
+ * other, and bricks are not shallower than they must be. A brick on an exchanged face is two pieces of work.
  */
-int brick_depth(const extent3 &box, int lanes, int rows, int blocks);
+int brick_depth(const extent3 &box, const std::array<bool, num_faces> &exchanged, int lanes, int rows, int blocks);
 
-/** The bricks in the order in which blocks take them: first those on faces of which `exchanged` says so. */
-std::vector<int> brick_order(const brick_grid &bricks, const std::array<bool, num_faces> &exchanged, int *on_faces);
+/** The bricks on those faces of which `exchanged` says so. */
+std::vector<int> bricks_on_faces(const brick_grid &bricks, const std::array<bool, num_faces> &exchanged);
 
 }  // namespace jacobi3d
 

@@ -59,8 +59,10 @@ private:
     template <class Real>
     void run(const persistent<Real> &s, int blocks) {
         constexpr int clerks = 1;
+        std::vector<block_memory<Real>> own(static_cast<std::size_t>(blocks + clerks));
         play(blocks + clerks, [&](const mpix::host_group &block) {
-            jacobi_persistent<1>(block, block.group_rank(), blocks, clerks, s);
+            jacobi_persistent<1>(block, block.group_rank(), blocks, clerks, s,
+                                 own[static_cast<std::size_t>(block.group_rank())]);
         });
     }
 

@@ -34,8 +34,9 @@ __global__ void __launch_bounds__(most_threads) jacobi_kernel(const __grid_const
 template <class Real>
 __global__ void __launch_bounds__(most_threads, least_resident)
     persistent_kernel(const __grid_constant__ persistent<Real> s) {
+    __shared__ block_memory<Real> own;
     jacobi_persistent<lanes>(cooperative_groups::this_thread_block(), static_cast<int>(blockIdx.x),
-                             static_cast<int>(gridDim.x) - clerks, clerks, s);
+                             static_cast<int>(gridDim.x) - clerks, clerks, s, own);
 }
 
 class cuda_executor final : public executor {

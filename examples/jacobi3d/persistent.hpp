@@ -2,19 +2,19 @@
 //
 // All iterations of one box in one launch: the body of a kernel that stays, for CUDA blocks and for host threads alike.
 //
-// The box is cut into bricks. A brick belongs to one block for good, which in each iteration
+// The box is cut into bricks. In each iteration the blocks
 //
-//   1. waits until the bricks beside it have done the last iteration, and for the tiles of ghost cells that it touches;
-//   2. computes the cells on exchanged faces of the box, and sends these tiles;
-//   3. computes the rest while they are under way, and says to the bricks beside it that it has done the iteration.
+//   1. compute the cells on exchanged faces, a brick's at a time, as soon as its tiles of ghost cells have come, and send
+//      them;
+//   2. compute the rest of all bricks, for which they wait for no other rank;
+//   3. meet.
 //
-// No barrier of all blocks is needed. A brick has two fields of cells: what an iteration overwrites, the bricks beside
-// have read when they have done the last one, and that has been waited for.
+// There are two fields, of which an iteration reads one and writes the other.
 //
 // Message m of a face is its cells before iteration m. The requests of message m are those of set m % message_sets. An
-// additional block, a clerk, ends the epoch of a message when all bricks on exchanged faces have done with it, and
-// starts the next epoch of the same requests, message_sets messages later: so the neighbour has clear-to-send before
-// it needs it. Several clerks share out the sets.
+// additional block, a clerk, ends the epoch of a message when the blocks have met after the iteration of that number,
+// and starts the next epoch of the same requests, message_sets messages later: so the neighbour has clear-to-send
+// before it needs it. Several clerks share out the sets.
 #ifndef JACOBI3D_PERSISTENT_HPP
 #define JACOBI3D_PERSISTENT_HPP
 
@@ -29,6 +29,13 @@
 #include <thread>
 #endif
 #include <type_traits>
+
+// Calls of mpix need more registers than the cells. In a function of their own they leave them to the cells.
+#ifdef __CUDACC__
+#define JACOBI3D_APART __device__ __noinline__
+#else
+#define JACOBI3D_APART inline
+#endif
 
 namespace jacobi3d {
 
@@ -45,37 +52,74 @@ struct message {
 // All that the kernel is told; passed by value.
 template <class Real>
 struct persistent {
-    Real *fields[2];  // the first one has the initial cells
+    // The cell (0, 0, 0) of each; the first one has the initial cells. Beyond the faces that are not exchanged both have
+    // the values there, beyond the others anything.
+    Real *fields[2];
     int nx, ny, nz;
+    std::int64_t width, plane;  // from a cell to the next one along y, and along z
     Real rate;
     int iterations;
     brick_grid bricks;
-    const int *order;      // of the bricks; those on exchanged faces first
-    int on_faces;          // how many these are
-    int *done;             // of each brick: the iterations that it has done
-    int *started;          // of each set: the last message whose epochs have been started
-    int *failed;           // set by whoever sees an error; the library keeps it with the request
-    int *gave_up;          // of each set: set by its clerk, if that ends for that reason
-    unsigned exchanged;    // a bit for each face
-    const Real *fixed[6];  // of the other faces: the values beyond them, in tiles
+    const int *on_faces;  // the bricks on exchanged faces
+    int on_faces_count;
+    unsigned *met;       // how many blocks have ended an iteration, all iterations together
+    int *started;        // of each set: the last message whose epochs have been started
+    int *failed;         // set by whoever sees an error; the library keeps it with the request
+    int *gave_up;        // of each set: set by its clerk, if that ends for that reason
+    unsigned exchanged;  // a bit for each face
     message<Real> messages[message_sets][6];
     MPIX_Prequest requests[message_sets][12];  // of a set, `request_count` of them
     int request_count;
 };
 
+// Where a brick lies.
+struct brick {
+    int at[3];  // among the bricks
+    cell_box cells;
+    unsigned sides;  // a bit for each side that lies on an exchanged face
+};
+
+// A brick's side on an exchanged face, as rows of cells; offsets in cells.
+struct brick_side {
+    int across, along;                            // cells in a row, and rows
+    std::int64_t first, step_across, step_along;  // in a field, from cell (0, 0, 0) of it on
+    int tile;                                     // its number on the face
+    int tile_width;                               // cells of a row in the tile
+    std::int64_t tile_begin;                      // where it begins in the face's tiles
+};
+
+// A block's own memory: what it needs in each iteration, where it would otherwise wait for the GPU's memory.
+template <class Real>
+struct block_memory {
+    persistent<Real> all;
+    brick rest, face;          // its first brick, and the one whose sides it computes
+    brick_side face_sides[6];  // of that
+    mpix::prepared_send sends[message_sets][6];
+    mpix::prepared_receive receives[message_sets][6];
+};
+
 namespace detail {
 
-// A word by which blocks tell each other something.
+// Words by which blocks tell each other something.
 #ifdef __CUDACC__
-using word = cuda::atomic_ref<int, cuda::thread_scope_device>;
-JACOBI3D_FN int acquire(int *at) { return word(*at).load(cuda::memory_order_acquire); }
-JACOBI3D_FN void release(int *at, int value) { word(*at).store(value, cuda::memory_order_release); }
-JACOBI3D_FN bool is_set(int *at) { return word(*at).load(cuda::memory_order_relaxed) != 0; }
+template <class T>
+using word = cuda::atomic_ref<T, cuda::thread_scope_device>;
+JACOBI3D_FN void release(int *at, int value) { word<int>(*at).store(value, cuda::memory_order_release); }
+JACOBI3D_FN void count_one(unsigned *at) { word<unsigned>(*at).fetch_add(1, cuda::memory_order_release); }
+template <class T>
+JACOBI3D_FN T acquire(T *at) {
+    return word<T>(*at).load(cuda::memory_order_acquire);
+}
+JACOBI3D_FN bool is_set(int *at) { return word<int>(*at).load(cuda::memory_order_relaxed) != 0; }
 JACOBI3D_FN void pause(unsigned) {}
 #else
-JACOBI3D_FN int acquire(int *at) { return std::atomic_ref(*at).load(std::memory_order_acquire); }
-JACOBI3D_FN void release(int *at, int value) { std::atomic_ref(*at).store(value, std::memory_order_release); }
-JACOBI3D_FN bool is_set(int *at) { return std::atomic_ref(*at).load(std::memory_order_relaxed) != 0; }
+JACOBI3D_FN void release(int *at, int value) { std::atomic_ref<int>(*at).store(value, std::memory_order_release); }
+JACOBI3D_FN void count_one(unsigned *at) { std::atomic_ref<unsigned>(*at).fetch_add(1, std::memory_order_release); }
+template <class T>
+JACOBI3D_FN T acquire(T *at) {
+    return std::atomic_ref<T>(*at).load(std::memory_order_acquire);
+}
+JACOBI3D_FN bool is_set(int *at) { return std::atomic_ref<int>(*at).load(std::memory_order_relaxed) != 0; }
 // Whoever is waited for may need this core.
 JACOBI3D_FN void pause(unsigned looks) {
     if (looks < 1000)
@@ -85,322 +129,323 @@ JACOBI3D_FN void pause(unsigned looks) {
 }
 #endif
 
-// One thread waits for *at to reach `value`; or for a failure, after which nothing is right any more.
-template <class Real>
-JACOBI3D_FN void await(const persistent<Real> &s, int *at, int value) {
-    for (unsigned looks = 1; acquire(at) < value && (looks % 32 != 0 || !is_set(s.failed)); ++looks) pause(looks);
+// One thread waits until `done`; or for a failure, after which nothing is right any more.
+template <class Real, class Done>
+JACOBI3D_FN void await(const persistent<Real> &s, const Done &done) {
+    for (unsigned looks = 1; !done() && (looks % 32 != 0 || !is_set(s.failed)); ++looks) pause(looks);
 }
-
-// Where a brick lies.
-struct brick {
-    int number;
-    int at[3];  // among the bricks
-    cell_box cells;
-    unsigned outer;  // a bit for each side that lies on the box's face
-
-    JACOBI3D_FN bool is_outer(int side) const { return (outer >> side & 1) != 0; }
-};
+// Until the blocks have met after iteration t.
+template <class Real>
+JACOBI3D_FN void await_iteration(const persistent<Real> &s, int blocks, int t) {
+    const unsigned all = static_cast<unsigned>(blocks) * (static_cast<unsigned>(t) + 1);  // it may wrap around
+    await(s, [&] { return static_cast<int>(acquire(s.met) - all) >= 0; });
+}
 
 template <class Real>
 JACOBI3D_FN brick brick_of(const persistent<Real> &s, int number) {
     const brick_grid &g = s.bricks;
     brick b;
-    b.number = number;
     b.at[0] = number % g.count[0];
     b.at[1] = number / g.count[0] % g.count[1];
     b.at[2] = number / g.count[0] / g.count[1];
     b.cells = {b.at[0] * g.size[0], least((b.at[0] + 1) * g.size[0], s.nx),
                b.at[1] * g.size[1], least((b.at[1] + 1) * g.size[1], s.ny),
                b.at[2] * g.size[2], least((b.at[2] + 1) * g.size[2], s.nz)};
-    b.outer = (b.cells.x0 == 0) << 0 | (b.cells.x1 == s.nx) << 1 | (b.cells.y0 == 0) << 2 | (b.cells.y1 == s.ny) << 3 |
-              (b.cells.z0 == 0) << 4 | (b.cells.z1 == s.nz) << 5;
+    b.sides = s.exchanged & ((b.cells.x0 == 0) << 0 | (b.cells.x1 == s.nx) << 1 | (b.cells.y0 == 0) << 2 |
+                             (b.cells.y1 == s.ny) << 3 | (b.cells.z0 == 0) << 4 | (b.cells.z1 == s.nz) << 5);
     return b;
 }
 
-// The number of a brick's tile on a side's face.
 template <class Real>
-JACOBI3D_FN int tile_of(const persistent<Real> &s, const brick &b, int side) {
-    return side < 2   ? b.at[2] * s.bricks.count[1] + b.at[1]
-           : side < 4 ? b.at[2] * s.bricks.count[0] + b.at[0]
-                      : b.at[1] * s.bricks.count[0] + b.at[0];
-}
-template <class Real>
-JACOBI3D_FN std::int64_t tile_begin(const persistent<Real> &s, const brick &b, int side) {
-    const int *const size = s.bricks.size;
-    const int cells = side < 2 ? size[1] * size[2] : side < 4 ? size[0] * size[2] : size[0] * size[1];
-    return std::int64_t{tile_of(s, b, side)} * cells;
+JACOBI3D_FN brick_side side_of(const persistent<Real> &s, const brick &b, int side) {
+    const cell_box &c = b.cells;
+    const int *const size = s.bricks.size, *const count = s.bricks.count;
+    brick_side r;
+    r.across = side < 2 ? c.y1 - c.y0 : c.x1 - c.x0;
+    r.along = side < 4 ? c.z1 - c.z0 : c.y1 - c.y0;
+    const int x = side == 1 ? c.x1 - 1 : c.x0, y = side == 3 ? c.y1 - 1 : c.y0, z = side == 5 ? c.z1 - 1 : c.z0;
+    r.first = z * s.plane + y * s.width + x;
+    r.step_across = side < 2 ? s.width : 1;
+    r.step_along = side < 4 ? s.plane : s.width;
+    r.tile = side < 2   ? b.at[2] * count[1] + b.at[1]
+             : side < 4 ? b.at[2] * count[0] + b.at[0]
+                        : b.at[1] * count[0] + b.at[0];
+    r.tile_width = size[side < 2 ? 1 : 0];
+    r.tile_begin = std::int64_t{r.tile} * (side < 2   ? size[1] * size[2]
+                                           : side < 4 ? size[0] * size[2]
+                                                      : size[0] * size[1]);
+    return r;
 }
 
-// Step 1, of iteration t. False: there was a failure.
-template <class Real, class Block>
-JACOBI3D_FN bool await_neighbours(const Block &block, const persistent<Real> &s, const brick &b, int t) {
-    const bool exchanges = (b.outer & s.exchanged) != 0;
-    // Each by another thread, where there are enough.
-    for (int i = static_cast<int>(block.thread_rank()); i < 7; i += static_cast<int>(block.num_threads())) {
-        if (i == 6) {
-            // What this iteration sends is another message. The clerk does not wait for this iteration to start it.
-            if (exchanges && t + 1 < s.iterations) await(s, s.started + (t + 1) % message_sets, t + 1);
-        } else if (!b.is_outer(i)) {
-            const int stride = i < 2 ? 1 : i < 4 ? s.bricks.count[0] : s.bricks.count[0] * s.bricks.count[1];
-            await(s, s.done + b.number + (i % 2 == 0 ? -stride : stride), t);
+// Calls `cell(at, row)` for this thread's cells of a side.
+template <int Lanes, class Block, class Cell>
+JACOBI3D_FN void for_side(const Block &block, const brick_side &r, const Cell &cell) {
+    const int rank = static_cast<int>(block.thread_rank()), rows = static_cast<int>(block.num_threads()) / Lanes;
+    for (int row = rank / Lanes; row < r.along; row += rows)
+        for (int at = rank % Lanes; at < r.across; at += Lanes) cell(at, row);
+}
+
+// The cells of the side in iteration t. They go to message t + 1 as well.
+template <int Lanes, class Real, class Block>
+JACOBI3D_FN void update_side(const Block &block, const block_memory<Real> &own, int side, int t) {
+    const persistent<Real> &s = own.all;
+    const brick &b = own.face;
+    const brick_side &r = own.face_sides[side];
+    const message<Real> *const from = s.messages[t % message_sets];
+    const Real *const now = s.fields[t % 2] + r.first, *const ghost = from[side].ghost + r.tile_begin;
+    Real *const next = s.fields[(t + 1) % 2] + r.first;
+    Real *const to = s.messages[(t + 1) % message_sets][side].send + r.tile_begin;
+    const unsigned others = b.sides & ~(1u << side);
+    for_side<Lanes>(block, r, [&](int at, int row) {
+        const std::int64_t cell = at * r.step_across + row * r.step_along;
+        const int in_tile = row * r.tile_width + at;
+        // First the addresses, so that all loads are under way together: plain ones, since ghost cells change while the
+        // kernel runs.
+        const Real *const u = now + cell;
+        const auto beyond = [&](int f, std::int64_t step) { return f == side ? ghost + in_tile : u + step; };
+        const Real *around[6] = {beyond(0, -1),      beyond(1, 1),        beyond(2, -s.width),
+                                 beyond(3, s.width), beyond(4, -s.plane), beyond(5, s.plane)};
+        if (others != 0) {  // where the brick has an edge on two faces
+            const cell_box &c = b.cells;
+            const int last[3] = {c.x1 - c.x0 - 1, c.y1 - c.y0 - 1, c.z1 - c.z0 - 1};
+            const int place[3] = {side < 2 ? side * last[0] : at,
+                                  side < 2   ? at
+                                  : side < 4 ? (side - 2) * last[1]
+                                             : row,
+                                  side < 4 ? row : (side - 4) * last[2]};
+#ifdef __CUDACC__
+#pragma unroll
+#endif
+            for (int f = 0; f < 6; ++f) {
+                const int axis = f / 2, across = axis == 0 ? 1 : 0, along = axis == 2 ? 1 : 2;
+                if ((others >> f & 1) != 0 && place[axis] == (f % 2 == 0 ? 0 : last[axis]))
+                    around[f] = from[f].ghost + own.face_sides[f].tile_begin +
+                                place[along] * own.face_sides[f].tile_width + place[across];
+            }
         }
+        const Real value = relax(u[0], *around[0], *around[1], *around[2], *around[3], *around[4], *around[5], s.rate);
+        next[cell] = value;
+        to[in_tile] = value;
+    });
+}
+
+// Copies the cells of the side, before iteration 0, to where they are sent from.
+template <int Lanes, class Real, class Block>
+JACOBI3D_FN void pack_side(const Block &block, const block_memory<Real> &own, int side) {
+    const brick_side &r = own.face_sides[side];
+    const Real *const from = own.all.fields[0] + r.first;
+    Real *const to = own.all.messages[0][side].send + r.tile_begin;
+    for_side<Lanes>(block, r, [&](int at, int row) {
+        to[row * r.tile_width + at] = from[at * r.step_across + row * r.step_along];
+    });
+}
+
+// Message m, by handles. They are prepared in the first two epochs (in the first one they may know nothing yet); from
+// then on they follow the clerk.
+template <class Real, class Block>
+JACOBI3D_FN int await_tile(const Block &block, block_memory<Real> &own, int side, int m) {
+    const int set = m % message_sets;
+    if (m < 2 * message_sets) {
+        const mpix::prepared_receive prepared = mpix::prepare_receive(block, own.all.messages[set][side].recv_request);
+        if (block.thread_rank() == 0) own.receives[set][side] = prepared;
+        block.sync();
     }
-    block.sync();
+    return mpix::wait_arrived(block, own.receives[set][side], own.face_sides[side].tile);
+}
+template <class Real, class Block>
+JACOBI3D_FN int send_tile(const Block &block, block_memory<Real> &own, int side, int m) {
+    const int set = m % message_sets;
+    if (m < 2 * message_sets) {
+        const mpix::prepared_send prepared = mpix::prepare_send(block, own.all.messages[set][side].send_request);
+        if (block.thread_rank() == 0) own.sends[set][side] = prepared;
+        block.sync();
+    }
+    return mpix::pready(block, own.face_sides[side].tile, own.sends[set][side]);
+}
+// After iteration t, by one thread between two barriers of the block.
+template <class Real>
+JACOBI3D_FN void follow_epochs(block_memory<Real> &own, int t) {
+    for (int f = 0; f < 6; ++f) {
+        if ((own.all.exchanged >> f & 1) == 0) continue;
+        if (t >= message_sets) mpix::follow_epoch(own.receives[t % message_sets][f]);
+        if (t + 1 >= message_sets) mpix::follow_epoch(own.sends[(t + 1) % message_sets][f]);
+    }
+}
+
+// Step 1 for one brick, of iteration t; of -1, sends message 0 only. False: there was a failure. The same for all
+// threads of the block.
+template <int Lanes, class Real, class Block>
+JACOBI3D_APART bool do_faces(const Block &block, block_memory<Real> &own, int t) {
+    const unsigned sides = own.face.sides;
     bool good = true;
 #ifdef __CUDACC__
 #pragma unroll 1  // one copy of the wait's code
 #endif
-    for (int f = 0; f < 6 && exchanges; ++f)
-        if ((b.outer & s.exchanged) >> f & 1)
-            good = good && mpix::wait_arrived(block, s.messages[t % message_sets][f].recv_request, tile_of(s, b, f)) ==
-                               MPI_SUCCESS;
-    return good;
-}
-
-// The neighbours of the cells of a column or a row in one direction: of cell i, p[i * stride].
-template <class Real>
-struct line {
-    const Real *p;
-    std::int64_t stride;
-};
-
-// `count` cells of a column, from *u on. `below`, `above`: what lies beyond its ends, if not in the field; else null.
-template <class Real>
-JACOBI3D_FN void march(const Real *u, Real *v, std::int64_t plane, int count, line<Real> xm, line<Real> xp,
-                       line<Real> ym, line<Real> yp, const Real *below_all, const Real *above_all, Real rate) {
-    // The loads of so many cells are under way together. (The compiler moves no load before a store, which might be to
-    // the same place.)
-    constexpr int batch = sizeof(Real) == 4 ? 4 : 2;
-    Real below = below_all != nullptr ? *below_all : u[-plane], here = u[0];
-    const auto step = [&](auto cells, int last) {
-        constexpr int n = decltype(cells)::value;
-        Real left[n], right[n], front[n], back[n], above[n];
-#ifdef __CUDACC__
-#pragma unroll
-#endif
-        for (int k = 0; k < n; ++k) {
-            left[k] = xm.p[k * xm.stride];
-            right[k] = xp.p[k * xp.stride];
-            front[k] = ym.p[k * ym.stride];
-            back[k] = yp.p[k * yp.stride];
-            above[k] = *(above_all != nullptr && k == last ? above_all : u + (k + 1) * plane);
-        }
-#ifdef __CUDACC__
-#pragma unroll
-#endif
-        for (int k = 0; k < n; ++k) {
-            v[k * plane] = relax(here, left[k], right[k], front[k], back[k], below, above[k], rate);
-            below = here;
-            here = above[k];
-        }
-        u += n * plane;
-        v += n * plane;
-        xm.p += n * xm.stride;
-        xp.p += n * xp.stride;
-        ym.p += n * ym.stride;
-        yp.p += n * yp.stride;
-    };
-    int z = 0;
-    for (; z + batch <= count; z += batch) step(std::integral_constant<int, batch>{}, count - 1 - z);
-    for (; z < count; ++z) step(std::integral_constant<int, 1>{}, count - 1 - z);
-}
-
-// The values beyond a side of a brick that lies on the box's face: a tile.
-template <class Real>
-JACOBI3D_FN const Real *beyond(const persistent<Real> &s, const brick &b, int side, int t) {
-    const Real *const all = s.exchanged >> side & 1 ? s.messages[t % message_sets][side].ghost : s.fixed[side];
-    return all + tile_begin(s, b, side);
-}
-
-template <class Real>
-JACOBI3D_FN void find_tiles(const persistent<Real> &s, const brick &b, int t, const Real *(&tiles)[6]) {
-#ifdef __CUDACC__
-#pragma unroll
-#endif
-    for (int f = 0; f < 6; ++f) tiles[f] = b.is_outer(f) ? beyond(s, b, f, t) : nullptr;
-}
-
-// Step 2, of one side. The cells go to message t + 1 as well.
-template <class Real, class Block>
-JACOBI3D_FN void update_side(const Block &block, const persistent<Real> &s, const brick &b, int side, int t) {
-    const cell_box &c = b.cells;
-    const int size_x = s.bricks.size[0], size_y = s.bricks.size[1];
-    const std::int64_t width = s.nx, plane = width * s.ny;
-    const int across = side < 2 ? c.y1 - c.y0 : c.x1 - c.x0, along = side < 4 ? c.z1 - c.z0 : c.y1 - c.y0;
-    const Real *const now = s.fields[t % 2];
-    Real *const next = s.fields[(t + 1) % 2];
-    Real *const to = s.messages[(t + 1) % message_sets][side].send + tile_begin(s, b, side);
-    const Real *tiles[6];
-    find_tiles(s, b, t, tiles);
-    for (int i = static_cast<int>(block.thread_rank()); i < across * along;
-         i += static_cast<int>(block.num_threads())) {
-        const int at = i % across, row = i / across;
-        const int x = side == 0 ? c.x0 : side == 1 ? c.x1 - 1 : c.x0 + at;
-        const int y = side < 2 ? c.y0 + at : side == 2 ? c.y0 : side == 3 ? c.y1 - 1 : c.y0 + row;
-        const int z = side < 4 ? c.z0 + row : side == 4 ? c.z0 : c.z1 - 1;
-        const int on_x = (z - c.z0) * size_y + y - c.y0, on_y = (z - c.z0) * size_x + x - c.x0,
-                  on_z = (y - c.y0) * size_x + x - c.x0;
-        const std::int64_t cell = z * plane + y * width + x;
-        const Real *const u = now + cell;
-        const Real value = relax(u[0], x > 0 ? u[-1] : tiles[0][on_x], x < s.nx - 1 ? u[1] : tiles[1][on_x],
-                                 y > 0 ? u[-width] : tiles[2][on_y], y < s.ny - 1 ? u[width] : tiles[3][on_y],
-                                 z > 0 ? u[-plane] : tiles[4][on_z], z < s.nz - 1 ? u[plane] : tiles[5][on_z], s.rate);
-        next[cell] = value;
-        to[side < 2 ? on_x : side < 4 ? on_y : on_z] = value;
-    }
-}
-
-// The cells of a brick that are on none of these sides.
-JACOBI3D_FN cell_box without_sides(const cell_box &c, unsigned sides) {
-    const auto bit = [sides](int side) { return static_cast<int>(sides >> side & 1); };
-    return {c.x0 + bit(0), c.x1 - bit(1), c.y0 + bit(2), c.y1 - bit(3), c.z0 + bit(4), c.z1 - bit(5)};
-}
-
-// Step 3: the cells `r` of a brick. As compute_brick in step.hpp: a thread has columns, or rows with Lanes = 1.
-template <int Lanes, class Real, class Block>
-JACOBI3D_FN void update(const Block &block, const persistent<Real> &s, const brick &b, const cell_box &r, int t) {
-    if (r.x0 >= r.x1 || r.y0 >= r.y1 || r.z0 >= r.z1) return;
-    const int rank = static_cast<int>(block.thread_rank());
-    const int rows = static_cast<int>(block.num_threads()) / Lanes;
-    const cell_box &c = b.cells;
-    const int size_x = s.bricks.size[0], size_y = s.bricks.size[1];
-    const std::int64_t width = s.nx, plane = width * s.ny;
-    // Blocks write `now` while others compute: plain loads, no __restrict__, no read-only cache.
-    const Real *const now = s.fields[t % 2];
-    Real *const next = s.fields[(t + 1) % 2];
-    const Real *tiles[6] = {};
-    if (b.outer != 0) find_tiles(s, b, t, tiles);
-    if constexpr (Lanes > 1) {
-        for (int y = r.y0 + rank / Lanes; y < r.y1; y += rows)
-            for (int x = r.x0 + rank % Lanes; x < r.x1; x += Lanes) {
-                const std::int64_t first = r.z0 * plane + y * width + x;
-                const Real *const u = now + first;
-                if (b.outer == 0) {
-                    march<Real>(u, next + first, plane, r.z1 - r.z0, {u - 1, plane}, {u + 1, plane}, {u - width, plane},
-                                {u + width, plane}, nullptr, nullptr, s.rate);
-                    continue;
-                }
-                line<Real> sides[4] = {{u - 1, plane}, {u + 1, plane}, {u - width, plane}, {u + width, plane}};
-                const int on_x = (r.z0 - c.z0) * size_y + y - c.y0, on_y = (r.z0 - c.z0) * size_x + x - c.x0;
-                if (x == 0) sides[0] = {tiles[0] + on_x, size_y};
-                if (x == s.nx - 1) sides[1] = {tiles[1] + on_x, size_y};
-                if (y == 0) sides[2] = {tiles[2] + on_y, size_x};
-                if (y == s.ny - 1) sides[3] = {tiles[3] + on_y, size_x};
-                const int on_z = (y - c.y0) * size_x + x - c.x0;
-                march(u, next + first, plane, r.z1 - r.z0, sides[0], sides[1], sides[2], sides[3],
-                      r.z0 == 0 ? tiles[4] + on_z : nullptr, r.z1 == s.nz ? tiles[5] + on_z : nullptr, s.rate);
-            }
-    } else {
-        for (int z = r.z0; z < r.z1; ++z)
-            for (int y = r.y0 + rank; y < r.y1; y += rows) {
-                const std::int64_t first = z * plane + y * width + r.x0;
-                const Real *const u = now + first;
-                Real *const v = next + first;
-                const int on_y = (z - c.z0) * size_x + r.x0 - c.x0, on_z = (y - c.y0) * size_x + r.x0 - c.x0;
-                const Real *const front = y > 0 ? u - width : tiles[2] + on_y;
-                const Real *const back = y < s.ny - 1 ? u + width : tiles[3] + on_y;
-                const Real *const below = z > 0 ? u - plane : tiles[4] + on_z;
-                const Real *const above = z < s.nz - 1 ? u + plane : tiles[5] + on_z;
-                const auto cell = [&](int x, Real left, Real right) {
-                    v[x] = relax(u[x], left, right, front[x], back[x], below[x], above[x], s.rate);
-                };
-                const int last = r.x1 - r.x0 - 1, on_x = (z - c.z0) * size_y + y - c.y0;
-                const Real before = r.x0 > 0 ? u[-1] : tiles[0][on_x],
-                           after = r.x1 < s.nx ? u[last + 1] : tiles[1][on_x];
-                cell(0, before, last > 0 ? u[1] : after);
-                for (int x = 1; x < last; ++x) cell(x, u[x - 1], u[x + 1]);
-                if (last > 0) cell(last, u[last - 1], after);
-            }
-    }
-}
-
-// Copies the cells of a brick's side, before iteration 0, to where they are sent from.
-template <class Real, class Block>
-JACOBI3D_FN void pack_side(const Block &block, const persistent<Real> &s, const brick &b, int side) {
-    const cell_box &c = b.cells;
-    const std::int64_t width = s.nx, plane = width * s.ny;
-    const int across = side < 2 ? c.y1 - c.y0 : c.x1 - c.x0, along = side < 4 ? c.z1 - c.z0 : c.y1 - c.y0;
-    const int tile_width = s.bricks.size[side < 2 ? 1 : 0];
-    const int x = side == 1 ? c.x1 - 1 : c.x0, y = side == 3 ? c.y1 - 1 : c.y0, z = side == 5 ? c.z1 - 1 : c.z0;
-    const Real *const from = s.fields[0] + z * plane + y * width + x;
-    Real *const to = s.messages[0][side].send + tile_begin(s, b, side);
-    const std::int64_t step_across = side < 2 ? width : 1, step_along = side < 4 ? plane : width;
-    for (int i = static_cast<int>(block.thread_rank()); i < across * along;
-         i += static_cast<int>(block.num_threads())) {
-        const int at = i % across, row = i / across;
-        to[row * tile_width + at] = from[row * step_along + at * step_across];
-    }
-}
-
-// The brick's part of message m, of these sides: the cells after iteration m - 1, which computes them here. False:
-// there was a failure.
-template <class Real, class Block>
-JACOBI3D_FN bool send_sides(const Block &block, const persistent<Real> &s, const brick &b, unsigned sides, int m) {
-    bool good = true;
+    for (int f = 0; f < 6 && t >= 0; ++f)
+        if (sides >> f & 1) good = good && await_tile(block, own, f, t) == MPI_SUCCESS;
+    if (!good) return false;
 #ifdef __CUDACC__
 #pragma unroll 1
 #endif
     for (int f = 0; f < 6; ++f) {
         if ((sides >> f & 1) == 0) continue;
-        if (m == 0)
-            pack_side(block, s, b, f);
+        if (t < 0)
+            pack_side<Lanes>(block, own, f);
         else
-            update_side(block, s, b, f, m - 1);
-        // pready begins with a barrier of the block, so it covers what all its threads have copied.
-        good =
-            good && mpix::pready(block, tile_of(s, b, f), s.messages[m % message_sets][f].send_request) == MPI_SUCCESS;
+            update_side<Lanes>(block, own, f, t);
+        // pready begins with a barrier of the block, so it covers what all its threads have written.
+        if (t + 1 < own.all.iterations) good = good && send_tile(block, own, f, t + 1) == MPI_SUCCESS;
     }
     return good;
 }
 
-// All that block `block_index` of `blocks` does.
-template <int Lanes, class Real, class Block>
-JACOBI3D_FN void iterate(const Block &block, int block_index, int blocks, const persistent<Real> &s) {
-    const bool leader = block.thread_rank() == 0;
-    const int bricks = s.bricks.count[0] * s.bricks.count[1] * s.bricks.count[2];
-    if (block_index >= bricks || s.iterations == 0) return;
-    bool good = true;
-    for (int i = block_index; i < s.on_faces; i += blocks) {
-        const brick b = brick_of(s, s.order[i]);
-        good = good && send_sides(block, s, b, b.outer & s.exchanged, 0);
-    }
-    // Looked up once, if the block has no other: between two iterations that would take longer than anything else.
-    brick b = brick_of(s, s.order[block_index]);
-    for (int t = 0; t < s.iterations; ++t)
-        for (int i = block_index; i < bricks; i += blocks) {
-            if (bricks > blocks) b = brick_of(s, s.order[i]);
-            good = good && await_neighbours(block, s, b, t);
-            // The same for all threads of the block. Whoever waits for this block is told by `failed`.
-            if (!good) {
-                if (leader) release(s.failed, 1);
-                return;
-            }
-            const unsigned sides = t + 1 < s.iterations ? b.outer & s.exchanged : 0;
-            if (sides != 0) good = send_sides(block, s, b, sides, t + 1);
-            update<Lanes>(block, s, b, without_sides(b.cells, sides), t);
-            block.sync();  // the leader releases what all threads have written
-            if (leader) release(s.done + b.number, t + 1);
-        }
-    if (!good && leader) release(s.failed, 1);
+// The cells of a brick that are on none of its exchanged sides.
+JACOBI3D_FN cell_box inside(const brick &b) {
+    const cell_box &c = b.cells;
+    const auto bit = [&b](int side) { return static_cast<int>(b.sides >> side & 1); };
+    return {c.x0 + bit(0), c.x1 - bit(1), c.y0 + bit(2), c.y1 - bit(3), c.z0 + bit(4), c.z1 - bit(5)};
 }
 
-// The clerk of some sets, `first`, `first` + `step`, ... Its last use of a message's requests a brick has made when it
-// says that it has done the iteration of that number: it has read the ghost cells then, and has sent its own part in
-// the iteration before.
+// `count` cells of a column, from *u on.
+template <class Real>
+JACOBI3D_FN void march(const Real *u, Real *v, std::int64_t width, std::int64_t plane, int count, Real rate) {
+    // The loads of so many cells are under way together. (The compiler moves no load before a store, which might be to
+    // the same place.)
+    constexpr int batch = sizeof(Real) == 4 ? 4 : 2;
+    Real below = u[-plane], here = u[0];
+    const auto step = [&](auto whole, int n) {
+        const auto has = [n](int k) { return decltype(whole)::value || k < n; };
+        Real left[batch] = {}, right[batch] = {}, front[batch] = {}, back[batch] = {}, above[batch] = {};
+#ifdef __CUDACC__
+#pragma unroll
+#endif
+        for (int k = 0; k < batch; ++k) {
+            if (!has(k)) continue;
+            const Real *const w = u + k * plane;
+            left[k] = w[-1];
+            right[k] = w[1];
+            front[k] = w[-width];
+            back[k] = w[width];
+            above[k] = w[plane];
+        }
+#ifdef __CUDACC__
+#pragma unroll
+#endif
+        for (int k = 0; k < batch; ++k) {
+            if (!has(k)) continue;
+            v[k * plane] = relax(here, left[k], right[k], front[k], back[k], below, above[k], rate);
+            below = here;
+            here = above[k];
+        }
+        u += batch * plane;
+        v += batch * plane;
+    };
+    for (; count >= batch; count -= batch) step(std::true_type{}, batch);
+    if (count > 0) step(std::false_type{}, count);
+}
+
+// Step 2 for one brick. `Lanes` threads of the block stand side by side along x, the rest along y, and each marches
+// along z. With Lanes = 1 (host) a thread takes whole rows, which the compiler vectorises.
+template <int Lanes, class Real, class Block>
+JACOBI3D_FN void update(const Block &block, const persistent<Real> &s, const brick &b, int t) {
+    const cell_box r = inside(b);
+    const int rank = static_cast<int>(block.thread_rank());
+    const int rows = static_cast<int>(block.num_threads()) / Lanes;
+    // Blocks write `now` while others compute: no __restrict__, no read-only cache.
+    const Real *const now = s.fields[t % 2];
+    Real *const next = s.fields[(t + 1) % 2];
+    if constexpr (Lanes > 1) {
+        // From the brick's first cell on, which is aligned.
+        for (int y = b.cells.y0 + rank / Lanes; y < r.y1; y += rows)
+            for (int x = b.cells.x0 + rank % Lanes; x < r.x1; x += Lanes) {
+                if (x < r.x0 || y < r.y0) continue;
+                const std::int64_t first = r.z0 * s.plane + y * s.width + x;
+                march(now + first, next + first, s.width, s.plane, r.z1 - r.z0, s.rate);
+            }
+    } else {
+        for (int z = r.z0; z < r.z1; ++z)
+            for (int y = r.y0 + rank; y < r.y1; y += rows) {
+                const Real *const u = now + z * s.plane + y * s.width;
+                Real *const v = next + z * s.plane + y * s.width;
+                for (int x = r.x0; x < r.x1; ++x)
+                    v[x] = relax(u[x], u[x - 1], u[x + 1], u[x - s.width], u[x + s.width], u[x - s.plane],
+                                 u[x + s.plane], s.rate);
+            }
+    }
+}
+
+// Step 3, after iteration t.
+template <class Real, class Block>
+JACOBI3D_FN void meet(const Block &block, const persistent<Real> &s, int blocks, int t, block_memory<Real> &own,
+                      bool sends) {
+    const int rank = static_cast<int>(block.thread_rank()), threads = static_cast<int>(block.num_threads());
+    block.sync();  // the thread that counts releases what all have written, and read
+    if (rank == 0) {
+        count_one(s.met);
+        await_iteration(s, blocks, t);
+    }
+    // By another warp, if there is one: that the next iteration's message may be filled.
+    if (rank == least(32, threads - 1) && sends) {
+        follow_epochs(own, t);
+        if (t + 2 < s.iterations) await(s, [&] { return acquire(s.started + (t + 2) % message_sets) >= t + 2; });
+    }
+    block.sync();
+}
+
+// All that block `block_index` of `blocks` does. Of an iteration it has the pieces of numbers block_index, block_index +
+// blocks, ...: first come the bricks' sides on faces, then the rest of all bricks.
+template <int Lanes, class Real, class Block>
+JACOBI3D_FN void iterate(const Block &block, int block_index, int blocks, const persistent<Real> &s,
+                         block_memory<Real> &own) {
+    const int faces = s.on_faces_count, pieces = faces + s.bricks.count[0] * s.bricks.count[1] * s.bricks.count[2];
+    const int first_rest =
+        block_index < faces ? block_index + (faces - block_index - 1) / blocks * blocks + blocks : block_index;
+    const bool leader = block.thread_rank() == 0, sends = block_index < faces;
+    const auto take_face = [&](int number) {
+        block.sync();
+        if (leader) {
+            own.face = brick_of(s, s.on_faces[number]);
+            for (int f = 0; f < 6; ++f) own.face_sides[f] = side_of(s, own.face, f);
+        }
+        block.sync();
+    };
+    if (leader) {
+        own.all = s;
+        if (first_rest < pieces) own.rest = brick_of(s, first_rest - faces);
+    }
+    if (sends) take_face(block_index);
+    block.sync();
+    bool good = true;
+    for (int t = -1; t < s.iterations && s.iterations > 0; ++t) {
+        for (int i = block_index; i < faces && good; i += blocks) {
+            if (block_index + blocks < faces) take_face(i);  // it has several
+            good = do_faces<Lanes>(block, own, t);
+        }
+        if (!good) {  // whoever waits for this block is told
+            if (leader) release(s.failed, 1);
+            return;
+        }
+        if (t < 0) continue;
+        for (int i = first_rest; i < pieces; i += blocks)
+            update<Lanes>(block, s, i == first_rest ? own.rest : brick_of(s, i - faces), t);
+        if (t + 1 < s.iterations) meet(block, s, blocks, t, own, sends);
+    }
+}
+
+// The clerk of some sets, `first`, `first` + `step`, ... When the blocks have met after iteration m, they have read the
+// ghost cells of message m, and have sent their own parts in the iteration before.
 template <class Real, class Group>
-JACOBI3D_FN void run_epochs(const Group &group, const persistent<Real> &s, int first, int step) {
+JACOBI3D_APART void run_epochs(const Group &group, const persistent<Real> &s, int blocks, int first, int step) {
     for (int m = message_sets + first; m < s.iterations; m += step) {
         const int set = m % message_sets;
-        for (int i = static_cast<int>(group.thread_rank()); i < s.on_faces; i += static_cast<int>(group.num_threads()))
-            await(s, s.done + s.order[i], m - message_sets + 1);
-        // The leader decides for all.
-        if (group.thread_rank() == 0 && is_set(s.failed)) release(s.gave_up + set, 1);
+        if (group.thread_rank() == 0) {
+            await_iteration(s, blocks, m - message_sets);
+            // The leader decides for all.
+            if (is_set(s.failed)) release(s.gave_up + set, 1);
+        }
         group.sync();
         if (is_set(s.gave_up + set)) return;
         const int code = mpix::next_epoch(group, s.request_count, s.requests[set]);
-        // The neighbour's clear-to-send is looked for here, where nobody waits for it yet.
-        for (int f = 0; f < 6 && code == MPI_SUCCESS; ++f)
-            if (s.exchanged >> f & 1) (void)mpix::prepare_send(group, s.messages[set][f].send_request);
         group.sync();  // all threads have started their requests
         if (group.thread_rank() == 0) code == MPI_SUCCESS ? release(s.started + set, m) : release(s.failed, 1);
         if (code != MPI_SUCCESS) return;
@@ -412,18 +457,18 @@ JACOBI3D_FN void run_epochs(const Group &group, const persistent<Real> &s, int f
 /**
  * The part of block `block_index` of `blocks` + `clerks`, all of which must run at the same time; 1 to message_sets
  * clerks, a divisor of that. Before it the requests of the first message_sets messages have been started, as far as
- * there are so many iterations; started[k] is k, and the other words are 0.
+ * there are so many iterations; started[k] is k, and the other words are 0. `own` need not be initialised.
  *
- * Why this cannot deadlock: an iteration waits for the one before it only, of bricks and by messages; a clerk
- * likewise. A block does all its bricks of one iteration before the first of the next one, and pready waits for nobody.
+ * Why this cannot deadlock: an iteration waits for the one before it only, of the other blocks and by messages; a clerk
+ * likewise. A block sends before it waits for the others, and pready waits for nobody.
  */
 template <int Lanes, class Real, class Block>
 JACOBI3D_FN void jacobi_persistent(const Block &block, int block_index, int blocks, int clerks,
-                                   const persistent<Real> &s) {
+                                   const persistent<Real> &s, block_memory<Real> &own) {
     if (block_index < blocks)
-        detail::iterate<Lanes>(block, block_index, blocks, s);
+        detail::iterate<Lanes>(block, block_index, blocks, s, own);
     else if (s.request_count != 0)
-        detail::run_epochs(block, s, block_index - blocks, clerks);
+        detail::run_epochs(block, s, blocks, block_index - blocks, clerks);
 }
 
 }  // namespace jacobi3d

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// What a kernel that stays needs beside a subdomain: the tiles of its messages, and the words by which its blocks wait
-// for each other. Knows nothing of MPI.
+// What a kernel that stays needs beside a subdomain: fields with ghost cells, the tiles of its messages, and the words by
+// which its blocks wait for each other. Knows nothing of MPI.
 #ifndef JACOBI3D_PERSISTENT_BOX_HPP
 #define JACOBI3D_PERSISTENT_BOX_HPP
 
@@ -29,32 +29,31 @@ public:
         kernel_.rate = box.rate();
         kernel_.iterations = iterations;
         kernel_.bricks = cut_box(size, brick);
-        for (int i = 0; i < 2; ++i) kernel_.fields[i] = box.field(i);
-        order_ = device_array<int>(box.where(), kernel_.bricks.bricks());
-        order_.upload(brick_order(kernel_.bricks, exchanged, &kernel_.on_faces));
-        kernel_.order = order_.data();
-        words_ = device_array<int>(box.where(), kernel_.bricks.bricks() + others);
+        lay_out_fields(exchanged);
+        on_faces_ = device_array<int>(box.where(), kernel_.bricks.bricks());
+        std::vector<int> on_faces = bricks_on_faces(kernel_.bricks, exchanged);
+        kernel_.on_faces_count = static_cast<int>(on_faces.size());
+        on_faces.resize(kernel_.bricks.bricks());
+        on_faces_.upload(on_faces);
+        kernel_.on_faces = on_faces_.data();
+        met_ = device_array<unsigned>(box.where(), 1);
+        kernel_.met = met_.data();
+        words_ = device_array<int>(box.where(), failed_at + 1);
         std::vector<int> words(words_.size());
         for (int set = 0; set < message_sets; ++set) words[set] = set;
         words_.upload(words);
         kernel_.started = words_.data();
         kernel_.gave_up = words_.data() + message_sets;
         kernel_.failed = words_.data() + failed_at;
-        kernel_.done = words_.data() + others;
         for (int f = 0; f < num_faces; ++f) {
             const std::int64_t cells = std::int64_t{kernel_.bricks.tiles(f)} * kernel_.bricks.tile_cells(f);
-            if (exchanged[f]) {
-                kernel_.exchanged |= 1u << f;
-                for (int set = 0; set < message_sets; ++set) {
-                    sends_[set][f] = device_array<Real>(box.where(), cells);
-                    ghosts_[set][f] = device_array<Real>(box.where(), cells);
-                    kernel_.messages[set][f] = {sends_[set][f].data(), ghosts_[set][f].data(), MPIX_PREQUEST_NULL,
-                                                MPIX_PREQUEST_NULL};
-                }
-            } else {
-                fixed_[f] = device_array<Real>(box.where(), cells);
-                fixed_[f].upload(in_tiles(box.ghost_cells(f), f));
-                kernel_.fixed[f] = fixed_[f].data();
+            if (!exchanged[f]) continue;
+            kernel_.exchanged |= 1u << f;
+            for (int set = 0; set < message_sets; ++set) {
+                sends_[set][f] = device_array<Real>(box.where(), cells);
+                ghosts_[set][f] = device_array<Real>(box.where(), cells);
+                kernel_.messages[set][f] = {sends_[set][f].data(), ghosts_[set][f].data(), MPIX_PREQUEST_NULL,
+                                            MPIX_PREQUEST_NULL};
             }
         }
     }
@@ -69,39 +68,65 @@ public:
     /** The ghost cells of a set's message, as whoever fills them writes them. */
     Real *ghost(int set, int f) { return ghosts_[set][f].data(); }
 
-    /** All iterations, by at most so many blocks; the subdomain then has the result as its current field. */
-    void launch(int blocks) { box_.where().launch(kernel_, std::min(blocks, kernel_.bricks.bricks())); }
+    /** All iterations, by at most so many blocks. */
+    void launch(int blocks) { box_.where().launch(kernel_, blocks_of(blocks)); }
+    /** More have nothing to do. */
+    int blocks_of(int most) const { return std::min(most, kernel_.bricks.bricks() + kernel_.on_faces_count); }
+    /** The subdomain then has the result as its current field. */
     void finish() {
         box_.where().synchronize();
-        if (kernel_.iterations % 2 == 1) box_.advance();
+        const extent3 &size = box_.size();
+        const std::vector<Real> field = fields_[kernel_.iterations % 2].download();
+        std::vector<Real> cells(static_cast<std::size_t>(box3{{0, 0, 0}, size}.cells()));
+        auto to = cells.begin();
+        for (int z = 0; z < size[2]; ++z)
+            for (int y = 0; y < size[1]; ++y) to = std::copy_n(field.begin() + index(0, y, z), size[0], to);
+        box_.where().upload(box_.field(0), cells.data(), cells.size() * sizeof(Real));
     }
     /** After finish(): whether a wait or a send has failed. */
     bool failed() const { return words_.download()[failed_at] != 0; }
 
 private:
-    static constexpr int others = 32;  // words before those of the bricks: a cache line of their own
     static constexpr int failed_at = 2 * message_sets;
-    static_assert(failed_at < others);
+    static constexpr int line = 32;  // rows begin at multiples of so many elements
 
-    // Rows of a face, cut into tiles.
-    std::vector<Real> in_tiles(const std::vector<Real> &rows, int f) const {
-        const brick_grid &g = kernel_.bricks;
+    std::int64_t index(int x, int y, int z) const {
+        return line + (z + 1) * kernel_.plane + (y + 1) * kernel_.width + x;
+    }
+    // A row is followed by the ghost cell at its end, and the next one's first ghost cell.
+    void lay_out_fields(const std::array<bool, num_faces> &exchanged) {
         const extent3 &size = box_.size();
-        const int across = face_axis(f) == 0 ? 1 : 0, along = face_axis(f) == 2 ? 1 : 2;
-        std::vector<Real> tiles(std::int64_t{g.tiles(f)} * g.tile_cells(f));
-        for (std::int64_t r = 0; r < size[along]; ++r)
-            for (std::int64_t c = 0; c < size[across]; ++c) {
-                const std::int64_t tile = r / g.size[along] * g.count[across] + c / g.size[across];
-                const std::int64_t at = r % g.size[along] * g.size[across] + c % g.size[across];
-                tiles[tile * g.tile_cells(f) + at] = rows[r * size[across] + c];
-            }
-        return tiles;
+        kernel_.width = (std::int64_t{size[0]} + 2 + line - 1) / line * line;
+        kernel_.plane = kernel_.width * (size[1] + 2);
+        std::vector<Real> field(static_cast<std::size_t>(line + kernel_.plane * (size[2] + 2)));
+        const std::vector<Real> cells = box_.cells();
+        auto from = cells.begin();
+        for (int z = 0; z < size[2]; ++z)
+            for (int y = 0; y < size[1]; ++y, from += size[0])
+                std::copy_n(from, size[0], field.begin() + index(0, y, z));
+        for (int f = 0; f < num_faces; ++f) {
+            if (exchanged[f]) continue;
+            const std::vector<Real> rows = box_.ghost_cells(f);
+            const int axis = face_axis(f), across = axis == 0 ? 1 : 0, along = axis == 2 ? 1 : 2;
+            std::array<int, 3> at;
+            at[axis] = face_is_upper(f) ? size[axis] : -1;
+            for (at[along] = 0; at[along] < size[along]; ++at[along])
+                for (at[across] = 0; at[across] < size[across]; ++at[across])
+                    field[index(at[0], at[1], at[2])] = rows[std::int64_t{at[along]} * size[across] + at[across]];
+        }
+        for (int i = 0; i < 2; ++i) {
+            fields_[i] = device_array<Real>(box_.where(), static_cast<std::int64_t>(field.size()));
+            fields_[i].upload(field);
+            kernel_.fields[i] = fields_[i].data() + index(0, 0, 0);
+        }
     }
 
     subdomain<Real> &box_;
     persistent<Real> kernel_ = {};
-    device_array<int> order_, words_;
-    device_array<Real> sends_[message_sets][num_faces], ghosts_[message_sets][num_faces], fixed_[num_faces];
+    device_array<Real> fields_[2];
+    device_array<int> on_faces_, words_;
+    device_array<unsigned> met_;
+    device_array<Real> sends_[message_sets][num_faces], ghosts_[message_sets][num_faces];
 };
 
 }  // namespace jacobi3d

@@ -339,24 +339,24 @@ void test_steps() {
 void test_bricks() {
     for (const extent3 &box : {extent3{1, 1, 1}, {7, 11, 13}, {40, 3, 2}, {64, 64, 32}, {512, 512, 512}})
         for (const int blocks : {1, 3, 131, 527}) {
-            const int depth = brick_depth(box, 32, 8, blocks);
+            const int depth = brick_depth(box, {}, 32, 8, blocks);
             check(depth >= 1 && depth <= box[2], "depth of bricks");
             const brick_grid g = cut_box(box, {32, 8, depth});
             for (int axis = 0; axis < 3; ++axis)
                 check((g.count[axis] - 1) * g.size[axis] < box[axis] && g.count[axis] * g.size[axis] >= box[axis],
                       "bricks cover the box");
-            int on_faces = 0;
-            std::vector<int> order = brick_order(g, {false, false, false, false, true, true}, &on_faces);
-            check(on_faces == g.count[0] * g.count[1] * std::min(g.count[2], 2), "bricks on faces");
-            for (int i = 0; i < g.bricks(); ++i) {
-                const int z = g.position(order[i])[2];
-                check((z == 0 || z == g.count[2] - 1) == (i < on_faces), "order of bricks");
+            std::vector<int> on_faces = bricks_on_faces(g, {false, false, false, false, true, true});
+            check(static_cast<int>(on_faces.size()) == g.count[0] * g.count[1] * std::min(g.count[2], 2),
+                  "bricks on faces");
+            check(std::adjacent_find(on_faces.begin(), on_faces.end()) == on_faces.end(), "every brick once");
+            for (const int b : on_faces) {
+                const int z = g.position(b)[2];
+                check(z == 0 || z == g.count[2] - 1, "a brick on a face");
             }
-            std::sort(order.begin(), order.end());
-            for (int i = 0; i < g.bricks(); ++i) check(order[i] == i, "every brick once");
         }
     // One brick for each of almost all blocks, where that is possible.
-    check(cut_box({256, 256, 128}, {32, 8, brick_depth({256, 256, 128}, 32, 8, 527)}).bricks() == 512, "256x256x128");
+    check(cut_box({256, 256, 128}, {32, 8, brick_depth({256, 256, 128}, {}, 32, 8, 527)}).bricks() == 512,
+          "256x256x128");
     check(contains(thrown_by([] { cut_box({1000000, 1000000, 1}, {1, 1, 1}); }), "do not suit"), "too many bricks");
 }
 
@@ -374,8 +374,10 @@ void test_persistent(const extent3 &grid, const extent3 &brick, int iterations, 
     if (Lanes == 1) {
         all.launch(blocks);
     } else {
+        std::vector<block_memory<Real>> own(static_cast<std::size_t>(blocks + 1));
         mpix::host_launch(blocks + 1, threads, [&](const mpix::host_group &block) {
-            jacobi_persistent<Lanes>(block, block.group_rank(), blocks, 1, all.kernel());
+            jacobi_persistent<Lanes>(block, block.group_rank(), blocks, 1, all.kernel(),
+                                     own[static_cast<std::size_t>(block.group_rank())]);
         });
     }
     all.finish();
