@@ -242,6 +242,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("model", choices=sorted(MODELS))
     parser.add_argument("--only", metavar="NAME", help="one variant or one mutation")
+    parser.add_argument("--quick", action="store_true", help="the variants as they stand, and one mutation of each")
     parser.add_argument("--jobs", type=int, default=2, help="searches side by side (2)")
     parser.add_argument("--seconds", type=float, default=120, help="limit of one step of one search (120)")
     parser.add_argument("--megabytes", type=int, default=1500, help="limit of one search (1500)")
@@ -258,7 +259,11 @@ def main():
         runs.append((name, flags.split(), False, False))
         if small:
             runs.append((name + ", cycles", flags.split(), True, False))
+    mutated = set()
     for name, variant in mutations.items():
+        if arguments.quick and variant in mutated:
+            continue
+        mutated.add(variant)
         runs.append(("without " + name, variants[variant][0].split() + ["WITHOUT_" + name], False, True))
     known = set(re.findall(r"\bWITHOUT_(\w+)", model.read_text(encoding="utf-8"))) - {"x"}
     wrong = ["%s: in the model and not tried" % name for name in sorted(known - set(mutations))]
