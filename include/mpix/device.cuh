@@ -216,9 +216,9 @@ MPIX_FN int wait_arrived(const Group &group, MPIX_Prequest preq, int partition, 
  * pready_range and pready_contribute take requests only.
  *
  * A value may be copied to other groups of the kernel; their calls must be ordered after prepare_* (by a barrier, for
- * example). It must not be used after the epoch for which it was prepared: pready with it then returns MPI_ERR_ARG, but
- * by then it may have stored over a small partition of the next epoch, which then never arrives; follow_epoch makes it
- * one of a later epoch. In kernels compiled
+ * example). It must not be used after the epoch for which it was prepared, unless follow_epoch makes it one of a later
+ * epoch: pready with it then returns MPI_ERR_ARG, but by then it may have stored over a large partition of the next
+ * epoch. In kernels compiled
  * with MPIX_CHECK, all calls with such a value are refused before they do anything: pready and wait_arrived return
  * MPI_ERR_ARG, and parrived answers false.
  *

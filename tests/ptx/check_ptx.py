@@ -106,9 +106,9 @@ CONTAINS = {
                  [ANY, BLOCK_SYNC, CLAIM, FENCE, "st.relaxed.sys.global.u64"]],
     # A handle that knows the epoch: a barrier, the claim, looks at clear-to-send, acquired and agreed on; packets; that it was
     # given, for the last caller; or all members' payload, then the leader's claim, its fence and the flag.
-    "way_prepared_send": [[BLOCK_SYNC, CLAIM, *2 * ["ld.relaxed.sys.global.u64"], ACQUIRE, ALL],
+    "way_prepared_send": [[BLOCK_SYNC, CLAIM, PEEK], [PEEK, ACQUIRE, ALL],
                           [ALL, *4 * [LINE_OUT], "st.relaxed.sys.global.u64", "atom.relaxed.gpu.global.add.u64"],
-                          [BLOCK_SYNC, CLAIM, FENCE, "st.relaxed.sys.global.u64", ANY, "atom.acq_rel.gpu.global.add.u64"]],
+                          [BLOCK_SYNC, CLAIM, FENCE, "st.relaxed.sys.global.u64"], [ANY, "atom.acq_rel.gpu.global.add.u64"]],
     # A barrier, and then what the leader looks at; the admission, for all; all members' share, then the leader's fence and count.
     "way_share": [[BLOCK_SYNC, *4 * ["ld.relaxed.sys.global.u64"], "ld.acquire.gpu.global.u64"],
                   [ANY, *2 * ["ld.relaxed.sys.global.u64"], BLOCK_SYNC, "ld.relaxed.sys.global.u64",

@@ -61,7 +61,10 @@ void sends(const mpix::host_group &group, const pair_shape &s, fake_pair &pair, 
     for (std::uint64_t epoch = a.first; epoch <= a.last; ++epoch) {
         if (epoch != a.first) {
             const unsigned way = random() % 5;
-            const int code = by_handle ? mpix::next_epoch(group, prepared) : go_on(group, pair.send(), way, [] {});
+            const bool follows = by_handle && random() % 2 == 0;  // as if another group had gone on
+            const int code =
+                by_handle && !follows ? mpix::next_epoch(group, prepared) : go_on(group, pair.send(), way, [] {});
+            if (follows) mpix::follow_epoch(prepared);
             if (code != MPI_SUCCESS) t.fail("the sender cannot go on to the next epoch");
             // By each member, as it may hand over to another group that starts a later epoch.
             if (code == MPI_SUCCESS && pair.epoch_of_sending_kernel() != epoch) t.fail("the host is not told an epoch");
@@ -91,11 +94,21 @@ void sends(const mpix::host_group &group, const pair_shape &s, fake_pair &pair, 
 
 void receives(const mpix::host_group &group, const pair_shape &s, fake_pair &pair, signals &t, const activation &a) {
     std::mt19937_64 random(a.seed + 1);
+    mpix::prepared_receive prepared{};
+    bool by_handle = false;
     for (std::uint64_t epoch = a.first; epoch <= a.last; ++epoch) {
         const bool all_at_once = random() % 3 == 0;
+        if (!by_handle && random() % 3 == 0) {
+            prepared = mpix::prepare_receive(group, pair.receive());
+            by_handle = true;
+        } else if (random() % 8 == 0) {
+            by_handle = false;
+        }
         if (all_at_once && mpix::wait(group, pair.receive()) != MPI_SUCCESS) t.fail("wait has failed");
         for (int j = 0; j < s.receivers; ++j)
-            if (mpix::wait_arrived(group, pair.receive(), j) != MPI_SUCCESS) t.fail("a partition has not arrived");
+            if ((by_handle ? mpix::wait_arrived(group, prepared, j) : mpix::wait_arrived(group, pair.receive(), j)) !=
+                MPI_SUCCESS)
+                t.fail("a partition has not arrived");
         for (backoff wait; t.filled.load(std::memory_order_acquire) < epoch;) wait.pause();
         if (!pair.right(0, s.receivers)) t.fail("what has arrived is not what was sent");
         group.sync();
@@ -110,8 +123,11 @@ void receives(const mpix::host_group &group, const pair_shape &s, fake_pair &pai
         if (epoch != a.last) {
             // Now and then so late that the sender does not wait for it.
             if (early && random() % 8 == 0) std::this_thread::sleep_for(std::chrono::microseconds(50));
-            if (go_on(group, pair.receive(), way, [&] { pair.poison_in(); }) != MPI_SUCCESS)
+            const bool follows = by_handle && random() % 2 == 0;
+            if ((by_handle && !follows ? mpix::next_epoch(group, prepared)
+                                       : go_on(group, pair.receive(), way, [&] { pair.poison_in(); })) != MPI_SUCCESS)
                 t.fail("the receiver cannot go on to the next epoch");
+            if (follows) mpix::follow_epoch(prepared);
         }
         if (!early) tell();
     }
@@ -232,6 +248,98 @@ TEST_CASE("a handle that was made in the first epoch knows the later ones") {
             INFO(std::string(t.failure.load() == nullptr ? "" : t.failure.load()));
             CHECK(t.failure.load() == nullptr);
             CHECK(known == last - 1);
+        }
+    }
+}
+
+TEST_CASE("a send and a receive go on together by their handles") {
+    std::mt19937_64 data(Catch::rngSeed());
+    constexpr std::uint64_t last = 20;
+    for (const bool inline_buffer : {true, false}) {
+        for (const int threads : {1, 3, 70}) {
+            pair_shape s{};
+            s.senders = s.receivers = 2;
+            s.bytes = 24;
+            s.inline_buffer = inline_buffer;
+            s.inline_from = 1;
+            fake_pair pair(s);
+            pair.poison_in();
+            pair.start_receive(1);
+            pair.clear_to_send(1);
+            pair.start_send(1);
+            signals t;
+            std::atomic<std::uint64_t> ended{0};
+            std::thread both([&] {
+                mpix::host_launch(1, threads, [&](const mpix::host_group &group) {
+                    mpix::prepared_send send{};
+                    mpix::prepared_receive receive{};
+                    for (std::uint64_t epoch = 1; t.failure.load() == nullptr; ++epoch) {
+                        if (epoch <= 2) {  // in the first epoch there may be nothing to know
+                            send = mpix::prepare_send(group, pair.send());
+                            receive = mpix::prepare_receive(group, pair.receive());
+                        }
+                        if (group.thread_rank() == 0) pair.fill_out(data);
+                        group.sync();
+                        for (int p = 0; p < s.senders; ++p)
+                            if (mpix::pready(group, p, send) != MPI_SUCCESS) t.fail("pready");
+                        for (int p = 0; p < s.receivers; ++p)
+                            if (mpix::wait_arrived(group, receive, p) != MPI_SUCCESS) t.fail("wait_arrived");
+                        if (!pair.right(0, s.receivers)) t.fail("what has arrived is not what was sent");
+                        group.sync();
+                        if (epoch == last) break;
+                        if (mpix::next_epoch(group, send, receive) != MPI_SUCCESS) t.fail("next_epoch");
+                        if (epoch >= 2 && (send.state.epoch != epoch + 1 || receive.state.epoch != epoch + 1))
+                            t.fail("a handle is not of the new epoch");
+                        group.sync();
+                        if (broadcast_bool(group, t.failure.load() != nullptr)) break;
+                    }
+                });
+                ended.store(1);
+            });
+            for (backoff wait; ended.load() == 0; wait.pause()) pair.progress_of_kernels(1);
+            both.join();
+            CAPTURE(inline_buffer, threads);
+            INFO(std::string(t.failure.load() == nullptr ? "" : t.failure.load()));
+            CHECK(t.failure.load() == nullptr);
+            CHECK(pair.epoch_of_sending_kernel() == last);
+            CHECK(pair.epoch_of_receiving_kernel() == last);
+        }
+    }
+}
+
+TEST_CASE("a handle does not make a partition ready twice, nor one of a later epoch") {
+    std::mt19937_64 data(Catch::rngSeed());
+    for (const bool inline_buffer : {true, false}) {
+        CAPTURE(inline_buffer);
+        pair_shape s{};
+        s.senders = s.receivers = 2;
+        s.bytes = 16;
+        s.inline_buffer = inline_buffer;
+        s.inline_from = 1;
+        fake_pair pair(s);
+        const mpix::thread_group self = mpix::this_thread();
+        pair.poison_in();
+        pair.start_receive(1);
+        pair.clear_to_send(1);
+        pair.start_send(1);
+        mpix::prepared_send old{};
+        for (std::uint64_t epoch = 1; epoch <= 4; ++epoch) {
+            const mpix::prepared_send send = mpix::prepare_send(self, pair.send());
+            pair.fill_out(data);
+            CHECK(mpix::pready(self, 0, send) == MPI_SUCCESS);
+            CHECK(pair.taken_error() == 0);
+            if (epoch >= 3) {
+                CHECK(mpix::pready(self, 0, send) == MPI_ERR_ARG);
+                CHECK(pair.taken_error() != 0);
+                CHECK(mpix::pready(self, 1, old) == MPI_ERR_ARG);
+                pair.taken_error();
+            }
+            CHECK(mpix::pready(self, 1, send) == MPI_SUCCESS);
+            REQUIRE(mpix::wait(self, pair.receive()) == MPI_SUCCESS);
+            CHECK(pair.right(0, s.receivers));
+            old = send;
+            REQUIRE(mpix::next_epoch(self, pair.receive()) == MPI_SUCCESS);
+            REQUIRE(mpix::next_epoch(self, pair.send()) == MPI_SUCCESS);
         }
     }
 }

@@ -166,8 +166,8 @@ MPIX_FN stored store_small(const Group &group, mpix_prequest *r, int p, const se
             for (unsigned k = 0; k < ahead; ++k) payload[k] = load(rank + k * threads);
         }
         if constexpr (!Known) epoch = open_epoch(r, word, readied);
-        open = valid && epoch != 0 && (!Known || known.clear || await_clear(known, word));
-        open_for_inline = open && (word & 1) != 0 && inline_buffer != nullptr && (!Known || before < epoch);
+        open = valid && epoch != 0 && (!Known || known.clear || await_clear(known, word)) && (!Known || before < epoch);
+        open_for_inline = open && (word & 1) != 0 && inline_buffer != nullptr;
     }
     const bool sent_inline = vote_all(group, open_for_inline);
     // Another way claims it anew. (Who has come meanwhile has been refused: it was the second caller.)
@@ -240,6 +240,16 @@ MPIX_FN int conclude_direct(const Group &group, int p, mpix_prequest *r, uint64_
 }
 
 #if MPIX_ON_GPU
+// Whether partition p was made ready in `epoch`, a handle's, or in a later one, of which the handle does not know. Keeps the
+// error.
+template <mpix_device_call Call, class Group>
+MPIX_COLD_FN bool is_ready_already(const Group &group, int p, mpix_prequest *r, uint64_t epoch) {
+    const bool ready = group.thread_rank() == 0 && static_cast<unsigned>(p) < static_cast<unsigned>(r->partitions) &&
+                       load_relaxed(partition_states(r) + p) >= epoch;
+    if (ready) refuse<Call>(r, MPIX_CAUSE_READY, p);
+    return broadcast_bool(group, ready);
+}
+
 // Stores partition p, tells the receiver, and counts. Or does nothing, and returns what `otherwise` does. `handle` is
 // the user's; `known` is used only if Known. Hears: tries again once clear-to-send is there; calls that do more than
 // store a partition would need more registers for that.
@@ -267,6 +277,8 @@ MPIX_FN int store(const Group &group, int p, const mpix_prequest *handle, const 
                                                     static_cast<unsigned>(group.thread_rank()) == threads - 1);
             return conclude_direct<Call>(group, p, r, s.epoch, Known ? known.flags : load_pointer_weak(&r->flags));
         }
+        if constexpr (Known)
+            if (known.epoch != 0 && is_ready_already<Call>(group, p, r, known.epoch)) return MPI_ERR_ARG;
         // In a loop of kernel epochs, clear-to-send may have come after the sender's start, or be about to come.
         if (!Hears || again || !broadcast_bool(group, group.thread_rank() == 0 && hear_clear_to_send(r)))
             return otherwise();
