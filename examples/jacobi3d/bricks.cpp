@@ -23,23 +23,34 @@ brick_grid cut_box(const extent3 &box, const extent3 &brick) {
     return result;
 }
 
-int brick_depth(const extent3 &box, const std::array<bool, num_faces> &exchanged, int lanes, int rows, int blocks) {
+int brick_depth(const extent3 &box, const std::array<bool, num_faces> &exchanged, int lanes, int rows,
+                const room &available) {
+    // What pieces of work cost, in layers of cells of a brick. A brick, beside its own: for the layers beyond its ends, and
+    // to begin with. A side on a face, which waits for memory and for the peer: if other blocks of the multiprocessor
+    // compute meanwhile, and if there is nothing else to do, where each block beside it makes it slower.
+    constexpr std::int64_t beside = 3, side = 10, side_alone = 40, side_shared = 4;
+    // What a thread loads at once; see march.
+    constexpr int least_depth = 4;
     const std::int64_t along_x = (box[0] - 1) / lanes + 1, along_y = (box[1] - 1) / rows + 1;
     const auto faces_of = [&](int axis) { return std::int64_t{exchanged[2 * axis]} + exchanged[2 * axis + 1]; };
-    // In layers of cells: what a brick costs beside its own, for the layers beyond its ends, and for waiting.
-    constexpr std::int64_t beside = 3;
-    // What a thread loads at once; see march.
-    constexpr int least = 4;
     int best = box[2];
     std::int64_t best_cost = std::numeric_limits<std::int64_t>::max();
     for (int layers = 1; layers <= box[2]; ++layers) {
         const int depth = (box[2] - 1) / layers + 1;
-        if (depth < least && depth < box[2]) break;
-        const std::int64_t on_faces = faces_of(0) * along_y * layers + faces_of(1) * along_x * layers +
-                                      faces_of(2) * along_x * along_y,
-                           pieces = along_x * along_y * layers + on_faces;
-        const std::int64_t rounds = (pieces - 1) / blocks + 1, cost = rounds * (depth + beside);
-        if (cost < best_cost) {
+        if (depth < least_depth && depth < box[2]) break;
+        const std::int64_t faces = faces_of(0) * along_y * layers + faces_of(1) * along_x * layers +
+                                   faces_of(2) * along_x * along_y,
+                           pieces = faces + along_x * along_y * layers,
+                           blocks = std::min<std::int64_t>(pieces, available.blocks);
+        std::int64_t cost = 0;
+        for (std::int64_t b = 0; b < blocks; ++b) {  // which has pieces b, b + blocks, ...
+            const std::int64_t all = (pieces - b - 1) / blocks + 1,
+                               sides = b < faces ? (faces - b - 1) / blocks + 1 : 0;
+            cost = std::max(cost, sides * side + (all - sides) * (depth + beside));
+        }
+        if (faces > 0) cost = std::max(cost, side_alone + side_shared * ((blocks - 1) / available.apart));
+        // Of two as good, the one with more blocks where there are faces: of bricks without them the fewer.
+        if (cost < best_cost || (cost == best_cost && faces > 0)) {
             best_cost = cost;
             best = depth;
         }

@@ -30,11 +30,17 @@ struct brick_grid {
 /** Throws std::invalid_argument if there are more bricks, or cells in a tile, than an int can count. */
 brick_grid cut_box(const extent3 &box, const extent3 &brick);
 
+/** How many blocks of a kernel that stays there may be, and how many of them before two share a multiprocessor. */
+struct room {
+    int blocks, apart;
+};
+
 /**
- * How deep bricks of `lanes` times `rows` cells should be (along z), so that `blocks` blocks have as much to do as each
+ * How deep bricks of `lanes` times `rows` cells should be (along z), so that the blocks have as much to do as each
  * other, and bricks are not shallower than they must be. A brick on an exchanged face is two pieces of work.
  */
-int brick_depth(const extent3 &box, const std::array<bool, num_faces> &exchanged, int lanes, int rows, int blocks);
+int brick_depth(const extent3 &box, const std::array<bool, num_faces> &exchanged, int lanes, int rows,
+                const room &available);
 
 /** The bricks on those faces of which `exchanged` says so. */
 std::vector<int> bricks_on_faces(const brick_grid &bricks, const std::array<bool, num_faces> &exchanged);

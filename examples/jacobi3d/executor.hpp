@@ -42,10 +42,10 @@ public:
     virtual void launch(step<double> s) = 0;
 
     /**
-     * How many blocks a kernel that stays may have beside its clerks (persistent.hpp), and the cells along x and y of its
-     * bricks in a box of that size. Throws std::invalid_argument if the number that was asked for does not fit.
+     * The blocks of a kernel that stays, beside its clerks (persistent.hpp), and the cells along x and y of its bricks in
+     * a box of that size. Throws std::invalid_argument if the number that was asked for does not fit.
      */
-    virtual int persistent_blocks() const = 0;
+    virtual room persistent_blocks() const = 0;
     virtual std::array<int, 2> brick_base(const extent3 &box) const = 0;
 
     /** All iterations, by so many blocks and the clerks. May return early. */

@@ -39,7 +39,7 @@ public:
 
     void launch(step<float> s) override { run(s); }
     void launch(step<double> s) override { run(s); }
-    int persistent_blocks() const override { return blocks_; }
+    room persistent_blocks() const override { return {blocks_, blocks_}; }
     std::array<int, 2> brick_base(const extent3 &box) const override { return {box[0], 16}; }  // whole rows
     void launch(const persistent<float> &s, int blocks) override { run(s, blocks); }
     void launch(const persistent<double> &s, int blocks) override { run(s, blocks); }

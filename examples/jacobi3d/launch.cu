@@ -90,7 +90,7 @@ public:
     void launch(step<float> s) override { run(s); }
     void launch(step<double> s) override { run(s); }
 
-    int persistent_blocks() const override {
+    room persistent_blocks() const override {
         const int resident =
             std::min(resident_blocks(persistent_kernel<float>), resident_blocks(persistent_kernel<double>));
         if (chosen_ + clerks > resident)
@@ -98,7 +98,10 @@ public:
                                         std::to_string(threads_) + " threads, and " + std::to_string(clerks) +
                                         " that run the epochs; at most " + std::to_string(resident) +
                                         " are resident on this GPU at the same time");
-        return chosen_ ? chosen_ : resident - clerks;
+        int multiprocessors = 0;
+        check(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device_),
+              "cudaDeviceGetAttribute");
+        return {chosen_ ? chosen_ : resident - clerks, multiprocessors};
     }
     std::array<int, 2> brick_base(const extent3 &) const override { return {lanes, threads_ / lanes}; }
     void launch(const persistent<float> &s, int blocks) override { run(s, blocks); }

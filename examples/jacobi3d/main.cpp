@@ -235,13 +235,13 @@ double iterate_in_stream(const options &opt, const layout &where, executor &devi
 
 // The bricks of a kernel that stays, the same on all ranks: where faces meet, so do their tiles.
 extent3 agreed_brick(const options &opt, const layout &where, const executor &device,
-                     const std::array<bool, num_faces> &exchanged, int blocks) {
+                     const std::array<bool, num_faces> &exchanged, const room &available) {
     extent3 largest;  // box
     for (int axis = 0; axis < 3; ++axis) largest[axis] = (where.boxes.grid()[axis] - 1) / where.boxes.parts()[axis] + 1;
     extent3 mine = opt.brick, brick;
     if (mine[0] == 0) {
         const std::array<int, 2> base = device.brick_base(largest);
-        mine = {base[0], base[1], brick_depth(largest, exchanged, base[0], base[1], blocks)};
+        mine = {base[0], base[1], brick_depth(largest, exchanged, base[0], base[1], available)};
     }
     mpi_check(MPI_Allreduce(mine.data(), brick.data(), 3, MPI_INT, MPI_MIN, world), "MPI_Allreduce");
     return brick;
@@ -253,9 +253,9 @@ double iterate_persistently(const options &opt, const layout &where, executor &d
     const std::array<int, num_faces> neighbours = neighbours_of(opt, where);
     std::array<bool, num_faces> exchanged;
     for (int f = 0; f < num_faces; ++f) exchanged[f] = neighbours[f] >= 0;
-    int blocks = 0;
-    agree_on(world, [&] { blocks = device.persistent_blocks(); });
-    const extent3 brick = agreed_brick(opt, where, device, exchanged, blocks);
+    room available{};
+    agree_on(world, [&] { available = device.persistent_blocks(); });
+    const extent3 brick = agreed_brick(opt, where, device, exchanged, available);
     std::optional<persistent_box<Real>> all;
     agree_on(world, [&] { all.emplace(box, exchanged, brick, opt.iterations); });
     epochs<Real> faces(*all, neighbours, world, device.mpix_device());
@@ -266,7 +266,7 @@ double iterate_persistently(const options &opt, const layout &where, executor &d
     print_in_order(faces.describe(where.rank), most_ranks_listed, world);
     mpi_check(MPI_Barrier(world), "MPI_Barrier");
     const double begin = MPI_Wtime();
-    all->launch(blocks);
+    all->launch(available.blocks);
     device.synchronize();
     double took = MPI_Wtime() - begin, slowest = 0;
     all->finish();
@@ -276,7 +276,7 @@ double iterate_persistently(const options &opt, const layout &where, executor &d
     mpi_check(MPI_Reduce(&took, &slowest, 1, MPI_DOUBLE, MPI_MAX, 0, world), "MPI_Reduce");
     if (where.rank == 0)
         std::printf("bricks of rank 0: %d of %s cells; blocks: %d and the clerks\n", all->bricks().bricks(),
-                    to_string(brick).c_str(), all->blocks_of(blocks));
+                    to_string(brick).c_str(), all->blocks_of(available.blocks));
     return slowest;
 }
 

@@ -339,7 +339,7 @@ void test_steps() {
 void test_bricks() {
     for (const extent3 &box : {extent3{1, 1, 1}, {7, 11, 13}, {40, 3, 2}, {64, 64, 32}, {512, 512, 512}})
         for (const int blocks : {1, 3, 131, 527}) {
-            const int depth = brick_depth(box, {}, 32, 8, blocks);
+            const int depth = brick_depth(box, {}, 32, 8, {blocks, blocks});
             check(depth >= 1 && depth <= box[2], "depth of bricks");
             const brick_grid g = cut_box(box, {32, 8, depth});
             for (int axis = 0; axis < 3; ++axis)
@@ -354,8 +354,14 @@ void test_bricks() {
                 check(z == 0 || z == g.count[2] - 1, "a brick on a face");
             }
         }
+    // At a face not so many that their sides slow each other down, and not so few that the cells take longer.
+    const std::array<bool, num_faces> upper = {false, false, false, false, false, true};
+    for (const extent3 &box : {extent3{64, 64, 32}, {128, 128, 64}, {256, 256, 128}}) {
+        const int depth = brick_depth(box, upper, 32, 8, {524, 132});
+        check(depth >= box[2] / 8 && depth <= box[2], "depth of bricks at a face");
+    }
     // One brick for each of almost all blocks, where that is possible.
-    check(cut_box({256, 256, 128}, {32, 8, brick_depth({256, 256, 128}, {}, 32, 8, 527)}).bricks() == 512,
+    check(cut_box({256, 256, 128}, {32, 8, brick_depth({256, 256, 128}, {}, 32, 8, {527, 132})}).bricks() == 512,
           "256x256x128");
     check(contains(thrown_by([] { cut_box({1000000, 1000000, 1}, {1, 1, 1}); }), "do not suit"), "too many bricks");
 }
