@@ -22,9 +22,9 @@ void progress_wake();
 void progress_busy();
 // One round: control messages, and some of the attended requests, in turn.
 void progress_poll();
-// The same, in a call that has found nothing complete. The program repeats such calls, so now and then this yields the
-// core.
-void progress_poll_in_vain();
+// The same, by a call that has found nothing complete. Programs repeat such calls, so now and then this yields the core.
+// If a round took more than 20 us, this thread's further calls return at once for as long as that round took.
+void progress_after_miss();
 
 // The thread's, where it looks for what kernels leave to it, unless MPIX_PROGRESS is always.
 constexpr unsigned longest_pause_us = 500;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// How a box is cut into bricks for a kernel that stays (persistent.hpp). A brick's side on a face of the box is a tile,
+// How a box is cut into bricks for a persistent kernel (persistent.hpp). A brick's side on a face of the box is a tile,
 // which is a partition of the face's requests. Plain data, for kernels too.
 #ifndef JACOBI3D_BRICKS_HPP
 #define JACOBI3D_BRICKS_HPP
@@ -30,9 +30,12 @@ struct brick_grid {
 /** Throws std::invalid_argument if there are more bricks, or cells in a tile, than an int can count. */
 brick_grid cut_box(const extent3 &box, const extent3 &brick);
 
-/** How many blocks of a kernel that stays there may be, and how many of them before two share a multiprocessor. */
-struct room {
-    int blocks, apart;
+/**
+ * Blocks of a persistent kernel that are resident at once, without its epoch blocks; and the multiprocessors that they
+ * share. Beyond one for each multiprocessor, blocks slow each other down.
+ */
+struct residency {
+    int blocks, multiprocessors;
 };
 
 /**
@@ -40,7 +43,7 @@ struct room {
  * other, and bricks are not shallower than they must be. A brick on an exchanged face is two pieces of work.
  */
 int brick_depth(const extent3 &box, const std::array<bool, num_faces> &exchanged, int lanes, int rows,
-                const room &available);
+                const residency &available);
 
 /** The bricks on those faces of which `exchanged` says so. */
 std::vector<int> bricks_on_faces(const brick_grid &bricks, const std::array<bool, num_faces> &exchanged);

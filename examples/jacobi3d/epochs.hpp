@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The partitioned requests of a kernel that stays (persistent.hpp): for each set a send and a receive per face that has a
+// The partitioned requests of a persistent kernel (persistent.hpp): for each set a send and a receive per face that has a
 // neighbour. The host starts them once; then the kernel runs their epochs.
 #ifndef JACOBI3D_EPOCHS_HPP
 #define JACOBI3D_EPOCHS_HPP

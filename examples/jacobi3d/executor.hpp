@@ -42,13 +42,13 @@ public:
     virtual void launch(step<double> s) = 0;
 
     /**
-     * The blocks of a kernel that stays, beside its clerks (persistent.hpp), and the cells along x and y of its bricks in
+     * The blocks of a persistent kernel, beside its epoch blocks (persistent.hpp), and the cells along x and y of its bricks in
      * a box of that size. Throws std::invalid_argument if the number that was asked for does not fit.
      */
-    virtual room persistent_blocks() const = 0;
+    virtual residency persistent_blocks() const = 0;
     virtual std::array<int, 2> brick_base(const extent3 &box) const = 0;
 
-    /** All iterations, by so many blocks and the clerks. May return early. */
+    /** All iterations, by so many blocks and the epoch blocks. May return early. */
     virtual void launch(const persistent<float> &s, int blocks) = 0;
     virtual void launch(const persistent<double> &s, int blocks) = 0;
 

@@ -39,7 +39,7 @@ public:
 
     void launch(step<float> s) override { run(s); }
     void launch(step<double> s) override { run(s); }
-    room persistent_blocks() const override { return {blocks_, blocks_}; }
+    residency persistent_blocks() const override { return {blocks_, blocks_}; }
     std::array<int, 2> brick_base(const extent3 &box) const override { return {box[0], 16}; }  // whole rows
     void launch(const persistent<float> &s, int blocks) override { run(s, blocks); }
     void launch(const persistent<double> &s, int blocks) override { run(s, blocks); }
@@ -58,10 +58,10 @@ private:
     }
     template <class Real>
     void run(const persistent<Real> &s, int blocks) {
-        constexpr int clerks = 1;
-        std::vector<block_memory<Real>> own(static_cast<std::size_t>(blocks + clerks));
-        play(blocks + clerks, [&](const mpix::host_group &block) {
-            jacobi_persistent<1>(block, block.group_rank(), blocks, clerks, s,
+        constexpr int epoch_blocks = 1;
+        std::vector<block_memory<Real>> own(static_cast<std::size_t>(blocks + epoch_blocks));
+        play(blocks + epoch_blocks, [&](const mpix::host_group &block) {
+            jacobi_persistent<1>(block, block.group_rank(), blocks, epoch_blocks, s,
                                  own[static_cast<std::size_t>(block.group_rank())]);
         });
     }

@@ -16,9 +16,9 @@ namespace {
 
 constexpr int lanes = 32;          // threads of a block side by side along x
 constexpr int most_threads = 512;  // of a block
-// Of the kernel that stays, a multiprocessor holds so many of the largest blocks, with 64 registers for a thread.
+// So many blocks of most_threads must fit on a multiprocessor: 2 times 512 threads leave 64 registers each.
 constexpr int least_resident = 2;
-constexpr int clerks = message_sets;
+constexpr int epoch_blocks = message_sets;
 
 void check(cudaError_t error, const char *call) {
     if (error != cudaSuccess) throw std::runtime_error(std::string(call) + ": " + cudaGetErrorString(error));
@@ -36,7 +36,7 @@ __global__ void __launch_bounds__(most_threads, least_resident)
     persistent_kernel(const __grid_constant__ persistent<Real> s) {
     __shared__ block_memory<Real> own;
     jacobi_persistent<lanes>(cooperative_groups::this_thread_block(), static_cast<int>(blockIdx.x),
-                             static_cast<int>(gridDim.x) - clerks, clerks, s, own);
+                             static_cast<int>(gridDim.x) - epoch_blocks, epoch_blocks, s, own);
 }
 
 class cuda_executor final : public executor {
@@ -90,18 +90,18 @@ public:
     void launch(step<float> s) override { run(s); }
     void launch(step<double> s) override { run(s); }
 
-    room persistent_blocks() const override {
+    residency persistent_blocks() const override {
         const int resident =
             std::min(resident_blocks(persistent_kernel<float>), resident_blocks(persistent_kernel<double>));
-        if (chosen_ + clerks > resident)
+        if (chosen_ + epoch_blocks > resident)
             throw std::invalid_argument("--persistent: " + std::to_string(chosen_) + " blocks of " +
-                                        std::to_string(threads_) + " threads, and " + std::to_string(clerks) +
+                                        std::to_string(threads_) + " threads, and " + std::to_string(epoch_blocks) +
                                         " that run the epochs; at most " + std::to_string(resident) +
                                         " are resident on this GPU at the same time");
         int multiprocessors = 0;
         check(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device_),
               "cudaDeviceGetAttribute");
-        return {chosen_ ? chosen_ : resident - clerks, multiprocessors};
+        return {chosen_ ? chosen_ : resident - epoch_blocks, multiprocessors};
     }
     std::array<int, 2> brick_base(const extent3 &) const override { return {lanes, threads_ / lanes}; }
     void launch(const persistent<float> &s, int blocks) override { run(s, blocks); }
@@ -123,7 +123,7 @@ private:
     void run(const persistent<Real> &s, int blocks) {
         // Fails where the blocks do not fit, rather than hang.
         const mpix::launch_status launch =
-            mpix::launch_cooperative(persistent_kernel<Real>, dim3(static_cast<unsigned>(blocks + clerks)),
+            mpix::launch_cooperative(persistent_kernel<Real>, dim3(static_cast<unsigned>(blocks + epoch_blocks)),
                                      dim3(static_cast<unsigned>(threads_)), 0, stream_, s);
         if (!launch.ok()) throw std::runtime_error(launch.message);
     }

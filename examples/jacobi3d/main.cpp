@@ -233,9 +233,9 @@ double iterate_in_stream(const options &opt, const layout &where, executor &devi
     return slowest;
 }
 
-// The bricks of a kernel that stays, the same on all ranks: where faces meet, so do their tiles.
+// The bricks of a persistent kernel, the same on all ranks: where faces meet, so do their tiles.
 extent3 agreed_brick(const options &opt, const layout &where, const executor &device,
-                     const std::array<bool, num_faces> &exchanged, const room &available) {
+                     const std::array<bool, num_faces> &exchanged, const residency &available) {
     extent3 largest;  // box
     for (int axis = 0; axis < 3; ++axis) largest[axis] = (where.boxes.grid()[axis] - 1) / where.boxes.parts()[axis] + 1;
     extent3 mine = opt.brick, brick;
@@ -253,7 +253,7 @@ double iterate_persistently(const options &opt, const layout &where, executor &d
     const std::array<int, num_faces> neighbours = neighbours_of(opt, where);
     std::array<bool, num_faces> exchanged;
     for (int f = 0; f < num_faces; ++f) exchanged[f] = neighbours[f] >= 0;
-    room available{};
+    residency available{};
     agree_on(world, [&] { available = device.persistent_blocks(); });
     const extent3 brick = agreed_brick(opt, where, device, exchanged, available);
     std::optional<persistent_box<Real>> all;
@@ -275,8 +275,8 @@ double iterate_persistently(const options &opt, const layout &where, executor &d
     faces.close();
     mpi_check(MPI_Reduce(&took, &slowest, 1, MPI_DOUBLE, MPI_MAX, 0, world), "MPI_Reduce");
     if (where.rank == 0)
-        std::printf("bricks of rank 0: %d of %s cells; blocks: %d and the clerks\n", all->bricks().bricks(),
-                    to_string(brick).c_str(), all->blocks_of(available.blocks));
+        std::printf("bricks of rank 0: %d of %s cells; %d blocks, and those that run the epochs\n",
+                    all->bricks().bricks(), to_string(brick).c_str(), all->blocks_of(available.blocks));
     return slowest;
 }
 

@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// All iterations of one box in one launch: the body of a kernel that stays, for CUDA blocks and for host threads alike.
+// All iterations of one box in one launch: the body of a persistent kernel, for CUDA blocks and for host threads alike.
 //
 // The box is cut into bricks. In each iteration the blocks
 //
 //   1. compute the cells on exchanged faces, a brick's at a time, as soon as its tiles of ghost cells have come, and send
 //      them;
 //   2. compute the rest of all bricks, for which they wait for no other rank;
-//   3. meet.
+//   3. wait for each other at a barrier.
 //
 // There are two fields, of which an iteration reads one and writes the other.
 //
 // Message m of a face is its cells before iteration m. The requests of message m are those of set m % message_sets. An
-// additional block, a clerk, ends the epoch of a message when the blocks have met after the iteration of that number,
-// and starts the next epoch of the same requests, message_sets messages later: so the neighbour has clear-to-send
-// before it needs it. Several clerks share out the sets.
+// additional block, an epoch block, ends the epoch of a message after the barrier of the iteration of that number, and
+// starts the next epoch of the same requests, message_sets messages later: so the neighbour has clear-to-send before it
+// needs it. Several epoch blocks share out the sets.
 #ifndef JACOBI3D_PERSISTENT_HPP
 #define JACOBI3D_PERSISTENT_HPP
 
@@ -39,7 +39,7 @@
 
 namespace jacobi3d {
 
-inline constexpr int message_sets = 4;  // a clerk has the time of several iterations
+inline constexpr int message_sets = 4;  // an epoch block has the time of several iterations
 
 // The part of a set that one face has. Both arrays consist of tiles, each of brick_grid::tile_cells().
 template <class Real>
@@ -62,10 +62,16 @@ struct persistent {
     brick_grid bricks;
     const int *on_faces;  // the bricks on exchanged faces
     int on_faces_count;
-    unsigned *met;       // how many blocks have ended an iteration, all iterations together
-    int *started;        // of each set: the last message whose epochs have been started
-    int *failed;         // set by whoever sees an error; the library keeps it with the request
-    int *gave_up;        // of each set: set by its clerk, if that ends for that reason
+    // Arrivals at the barrier, of all iterations together (modulo 2^32). Each block adds 1 with release; whoever waits loads
+    // with acquire.
+    unsigned *arrivals;
+    // Of each set: the last message whose epochs have been started. Stored with release by the set's epoch block, loaded
+    // with acquire before a block fills the message.
+    int *started;
+    int *failed;  // not 0 after an error, which the library keeps with the request; it orders no data
+    // Of each set: stored by the leader of its epoch block, and read by the others behind a barrier, so that all of them
+    // take the same way.
+    int *gave_up;
     unsigned exchanged;  // a bit for each face
     message<Real> messages[message_sets][6];
     MPIX_Prequest requests[message_sets][12];  // of a set, `request_count` of them
@@ -134,11 +140,11 @@ template <class Real, class Done>
 JACOBI3D_FN void await(const persistent<Real> &s, const Done &done) {
     for (unsigned looks = 1; !done() && (looks % 32 != 0 || !is_set(s.failed)); ++looks) pause(looks);
 }
-// Until the blocks have met after iteration t.
+// Until all blocks have come to the barrier of iteration t.
 template <class Real>
 JACOBI3D_FN void await_iteration(const persistent<Real> &s, int blocks, int t) {
     const unsigned all = static_cast<unsigned>(blocks) * (static_cast<unsigned>(t) + 1);  // it may wrap around
-    await(s, [&] { return static_cast<int>(acquire(s.met) - all) >= 0; });
+    await(s, [&] { return static_cast<int>(acquire(s.arrivals) - all) >= 0; });
 }
 
 template <class Real>
@@ -195,7 +201,7 @@ JACOBI3D_FN void update_side(const Block &block, const block_memory<Real> &own, 
     const Real *const now = s.fields[t % 2] + r.first, *const ghost = from[side].ghost + r.tile_begin;
     Real *const next = s.fields[(t + 1) % 2] + r.first;
     Real *const to = s.messages[(t + 1) % message_sets][side].send + r.tile_begin;
-    const unsigned others = b.sides & ~(1u << side);
+    const unsigned other_sides = b.sides & ~(1u << side);
     for_side<Lanes>(block, r, [&](int at, int row) {
         const std::int64_t cell = at * r.step_across + row * r.step_along;
         const int in_tile = row * r.tile_width + at;
@@ -205,22 +211,24 @@ JACOBI3D_FN void update_side(const Block &block, const block_memory<Real> &own, 
         const auto beyond = [&](int f, std::int64_t step) { return f == side ? ghost + in_tile : u + step; };
         const Real *around[6] = {beyond(0, -1),      beyond(1, 1),        beyond(2, -s.width),
                                  beyond(3, s.width), beyond(4, -s.plane), beyond(5, s.plane)};
-        if (others != 0) {  // where the brick has an edge on two faces
+        // A cell on an edge of the box has ghost cells in other faces' tiles, too, for all of which the block has waited. It
+        // is computed once for each side, with equal results.
+        if (other_sides != 0) {
             const cell_box &c = b.cells;
             const int last[3] = {c.x1 - c.x0 - 1, c.y1 - c.y0 - 1, c.z1 - c.z0 - 1};
-            const int place[3] = {side < 2 ? side * last[0] : at,
-                                  side < 2   ? at
-                                  : side < 4 ? (side - 2) * last[1]
-                                             : row,
-                                  side < 4 ? row : (side - 4) * last[2]};
+            const int in_brick[3] = {side < 2 ? side * last[0] : at,
+                                     side < 2   ? at
+                                     : side < 4 ? (side - 2) * last[1]
+                                                : row,
+                                     side < 4 ? row : (side - 4) * last[2]};
 #ifdef __CUDACC__
 #pragma unroll
 #endif
             for (int f = 0; f < 6; ++f) {
                 const int axis = f / 2, across = axis == 0 ? 1 : 0, along = axis == 2 ? 1 : 2;
-                if ((others >> f & 1) != 0 && place[axis] == (f % 2 == 0 ? 0 : last[axis]))
+                if ((other_sides >> f & 1) != 0 && in_brick[axis] == (f % 2 == 0 ? 0 : last[axis]))
                     around[f] = from[f].ghost + own.face_sides[f].tile_begin +
-                                place[along] * own.face_sides[f].tile_width + place[across];
+                                in_brick[along] * own.face_sides[f].tile_width + in_brick[across];
             }
         }
         const Real value = relax(u[0], *around[0], *around[1], *around[2], *around[3], *around[4], *around[5], s.rate);
@@ -240,8 +248,8 @@ JACOBI3D_FN void pack_side(const Block &block, const block_memory<Real> &own, in
     });
 }
 
-// Message m, by handles. They are prepared in the first two epochs (in the first one they may know nothing yet); from
-// then on they follow the clerk.
+// The handles of a set are prepared in its first two epochs (in the first one, prepare_* may find nothing), and advanced
+// by follow_epochs afterwards. All threads of the block call; the leader stores the handle, between barriers.
 template <class Real, class Block>
 JACOBI3D_FN int await_tile(const Block &block, block_memory<Real> &own, int side, int m) {
     const int set = m % message_sets;
@@ -262,7 +270,9 @@ JACOBI3D_FN int send_tile(const Block &block, block_memory<Real> &own, int side,
     }
     return mpix::pready(block, own.face_sides[side].tile, own.sends[set][side]);
 }
-// After iteration t, by one thread between two barriers of the block.
+// After iteration t, by one thread between two barriers of the block. Message t has been read, and t + 1 sent, so their
+// handles go on to the messages message_sets later. Handles of faces on which the block has no side are advanced as well,
+// and never used.
 template <class Real>
 JACOBI3D_FN void follow_epochs(block_memory<Real> &own, int t) {
     for (int f = 0; f < 6; ++f) {
@@ -374,14 +384,14 @@ JACOBI3D_FN void update(const Block &block, const persistent<Real> &s, const bri
     }
 }
 
-// Step 3, after iteration t.
+// Step 3, after iteration t. Behind it a block may read what any block has written.
 template <class Real, class Block>
-JACOBI3D_FN void meet(const Block &block, const persistent<Real> &s, int blocks, int t, block_memory<Real> &own,
-                      bool sends) {
+JACOBI3D_FN void grid_barrier(const Block &block, const persistent<Real> &s, int blocks, int t, block_memory<Real> &own,
+                              bool sends) {
     const int rank = static_cast<int>(block.thread_rank()), threads = static_cast<int>(block.num_threads());
     block.sync();  // the thread that counts releases what all have written, and read
     if (rank == 0) {
-        count_one(s.met);
+        count_one(s.arrivals);
         await_iteration(s, blocks, t);
     }
     // By another warp, if there is one: that the next iteration's message may be filled.
@@ -428,15 +438,16 @@ JACOBI3D_FN void iterate(const Block &block, int block_index, int blocks, const 
         if (t < 0) continue;
         for (int i = first_rest; i < pieces; i += blocks)
             update<Lanes>(block, s, i == first_rest ? own.rest : brick_of(s, i - faces), t);
-        if (t + 1 < s.iterations) meet(block, s, blocks, t, own, sends);
+        if (t + 1 < s.iterations) grid_barrier(block, s, blocks, t, own, sends);
     }
 }
 
-// The clerk of some sets, `first`, `first` + `step`, ... When the blocks have met after iteration m, they have read the
-// ghost cells of message m, and have sent their own parts in the iteration before.
+// Runs the epochs of the sets `first`, `first` + `stride`, ... Message m is the one to start: after the barrier of iteration
+// m - message_sets the ghost cells of the message before it in its set have been read, and this rank's part of that was
+// sent an iteration earlier, so its epoch can end.
 template <class Real, class Group>
-JACOBI3D_APART void run_epochs(const Group &group, const persistent<Real> &s, int blocks, int first, int step) {
-    for (int m = message_sets + first; m < s.iterations; m += step) {
+JACOBI3D_APART void run_epochs(const Group &group, const persistent<Real> &s, int blocks, int first, int stride) {
+    for (int m = message_sets + first; m < s.iterations; m += stride) {
         const int set = m % message_sets;
         if (group.thread_rank() == 0) {
             await_iteration(s, blocks, m - message_sets);
@@ -455,20 +466,24 @@ JACOBI3D_APART void run_epochs(const Group &group, const persistent<Real> &s, in
 }  // namespace detail
 
 /**
- * The part of block `block_index` of `blocks` + `clerks`, all of which must run at the same time; 1 to message_sets
- * clerks, a divisor of that. Before it the requests of the first message_sets messages have been started, as far as
+ * The part of block `block_index` of `blocks` + `epoch_blocks`, all of which must run at the same time; 1 to message_sets
+ * epoch blocks, a divisor of that. Before it the requests of the first message_sets messages have been started, as far as
  * there are so many iterations; started[k] is k, and the other words are 0. `own` need not be initialised.
  *
- * Why this cannot deadlock: an iteration waits for the one before it only, of the other blocks and by messages; a clerk
- * likewise. A block sends before it waits for the others, and pready waits for nobody.
+ * Why this cannot deadlock: an iteration waits for the one before it only, of the other blocks and by messages; an epoch
+ * block likewise. A block sends before it waits for the others, and pready's wait is bounded (some microseconds).
+ *
+ * After an error the block that has seen it sets `failed` and returns. The others wait at no barrier from then on, compute
+ * wrong cells, and return at the end or when a call of theirs fails, too; a wait for a tile that never comes lasts
+ * MPIX_STALL_SECONDS. The host must not use the fields.
  */
 template <int Lanes, class Real, class Block>
-JACOBI3D_FN void jacobi_persistent(const Block &block, int block_index, int blocks, int clerks,
+JACOBI3D_FN void jacobi_persistent(const Block &block, int block_index, int blocks, int epoch_blocks,
                                    const persistent<Real> &s, block_memory<Real> &own) {
     if (block_index < blocks)
         detail::iterate<Lanes>(block, block_index, blocks, s, own);
     else if (s.request_count != 0)
-        detail::run_epochs(block, s, blocks, block_index - blocks, clerks);
+        detail::run_epochs(block, s, blocks, block_index - blocks, epoch_blocks);
 }
 
 }  // namespace jacobi3d

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// What a kernel that stays needs beside a subdomain: fields with ghost cells, the tiles of its messages, and the words by
+// What a persistent kernel needs beside a subdomain: fields with ghost cells, the tiles of its messages, and the words by
 // which its blocks wait for each other. Knows nothing of MPI.
 #ifndef JACOBI3D_PERSISTENT_BOX_HPP
 #define JACOBI3D_PERSISTENT_BOX_HPP
@@ -36,8 +36,8 @@ public:
         on_faces.resize(kernel_.bricks.bricks());
         on_faces_.upload(on_faces);
         kernel_.on_faces = on_faces_.data();
-        met_ = device_array<unsigned>(box.where(), 1);
-        kernel_.met = met_.data();
+        arrivals_ = device_array<unsigned>(box.where(), 1);
+        kernel_.arrivals = arrivals_.data();
         words_ = device_array<int>(box.where(), failed_at + 1);
         std::vector<int> words(words_.size());
         for (int set = 0; set < message_sets; ++set) words[set] = set;
@@ -125,7 +125,7 @@ private:
     persistent<Real> kernel_ = {};
     device_array<Real> fields_[2];
     device_array<int> on_faces_, words_;
-    device_array<unsigned> met_;
+    device_array<unsigned> arrivals_;
     device_array<Real> sends_[message_sets][num_faces], ghosts_[message_sets][num_faces];
 };
 

@@ -53,7 +53,7 @@ MPIX_SYMBOL int MPI_Request_get_status_all(int count, request_array array_of_req
     *flag = 0;
     for (int i = 0; i < count; ++i)
         if (array.mine(i) != nullptr && !array.mine(i)->done_exactly()) {
-            progress_poll_in_vain();
+            progress_after_miss();
             return MPI_SUCCESS;
         }
     *flag = 1;
@@ -109,7 +109,7 @@ MPIX_SYMBOL int MPI_Request_get_status_any(int count, request_array_any array_of
     if (*flag)  // nothing is active
         fill_empty_status(status);
     else
-        progress_poll_in_vain();
+        progress_after_miss();
     return MPI_SUCCESS;
 }
 MPIX_BOUNDARY("MPI_Request_get_status_any", of_requests(count, array_of_requests))
@@ -141,7 +141,7 @@ MPIX_SYMBOL int MPI_Request_get_status_some(int incount, request_array_some arra
         array_of_indices[n++] = i;
     }
     *outcount = n;
-    if (n == 0) progress_poll_in_vain();
+    if (n == 0) progress_after_miss();
     return code;
 }
 MPIX_BOUNDARY("MPI_Request_get_status_some", of_requests(incount, array_of_requests))

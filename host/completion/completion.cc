@@ -61,7 +61,7 @@ int raise_of_incomplete(const mixed_array &array, const char *call) {
 // At the end of a call that tests partitioned requests.
 void poll_after(bool complete) {
     if (!complete)
-        progress_poll_in_vain();
+        progress_after_miss();
     else
         lend_progress();
 }
@@ -286,7 +286,7 @@ MPIX_SYMBOL int MPI_Testall(int count, MPI_Request array_of_requests[], int *fla
     *flag = 0;
     for (int i = 0; i < count; ++i)
         if (request *const r = array.mine(i); r != nullptr && !may_retire(*r)) {
-            progress_poll_in_vain();  // which also lets the library get on
+            progress_after_miss();  // which also lets the library get on
             return raise_of_incomplete(array, call);
         }
     int code = MPI_SUCCESS;

@@ -238,7 +238,7 @@ MPIX_SYMBOL int MPI_Parrived(MPI_Request request, int partition, int *flag) try 
         bool there = false;
         bad = static_cast<receive_request *>(r)->arrived(partition, there);
         *flag = there;
-        if (!there) progress_poll_in_vain();  // a loop of Parrived alone must get on
+        if (!there) progress_after_miss();  // a loop of Parrived alone must get on
     }
     return bad.ok() ? MPI_SUCCESS : raise_for(request, "MPI_Parrived", bad);
 }

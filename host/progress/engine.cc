@@ -235,15 +235,14 @@ void progress_poll() {
     advance_some();
 }
 
-// Beside busy processes it takes milliseconds, since the MPI library may yield the core in each of its calls. So the caller
-// then polls as long without it.
-void progress_poll_in_vain() {
+// The MPI library may yield the core in each of its calls; beside busy processes a round then takes milliseconds.
+void progress_after_miss() {
     constexpr std::uint64_t long_ns = 20000;
     static thread_local std::uint64_t again_at = 0;
     const std::uint64_t before = detail::now_ns();
     if (before < again_at) return;
     progress_poll();
-    detail::polled_in_vain();
+    detail::yield_after_miss();
     const std::uint64_t after = detail::now_ns();
     if (after - before > long_ns) again_at = after + (after - before);
 }

@@ -62,7 +62,8 @@ MPIX_FN thread_group this_thread();
 
 /**
  * Mark `partition` of an active send ready (MPI-4.1, 4.2.1): its bytes move now or, if the receiver has not started the
- * epoch yet, as soon as it has. Never waits for the receiver. All threads of `group` help to move the data.
+ * epoch yet, as soon as it has. Does not wait for the receiver, but in an epoch that a kernel has started for its
+ * clear-to-send, at most 8 us. All threads of `group` help to move the data.
  *
  * Returns MPI_ERR_ARG (index out of range, or already ready in this epoch), MPI_ERR_REQUEST (null or inactive request,
  * or a receive). On a GPU, a call for a partition that is already ready may move its bytes once more before it finds
@@ -208,7 +209,7 @@ MPIX_FN int wait_arrived(const Group &group, MPIX_Prequest preq, int partition, 
 /**
  * What a group knows of the running epoch of a send or a receive, cached in registers. Calls with it save an access to
  * memory of about 0.3 us, which pready otherwise makes before it stores, while the peer waits. All threads of a group
- * call prepare_* before the urgent part, once per epoch and kernel; on the host MPIX_Pbuf_prepare has the same purpose.
+ * call prepare_* before the urgent part, once per epoch and kernel, unless next_epoch or follow_epoch advances the value; on the host MPIX_Pbuf_prepare has the same purpose.
  *
  * prepare_* may read the host's memory, which takes some microseconds. It does not wait for the peer. If it finds
  * nothing that calls could use (the first epoch, a receiver that has not started, host threads, an erroneous request),
@@ -216,9 +217,10 @@ MPIX_FN int wait_arrived(const Group &group, MPIX_Prequest preq, int partition, 
  * pready_range and pready_contribute take requests only.
  *
  * A value may be copied to other groups of the kernel; their calls must be ordered after prepare_* (by a barrier, for
- * example). It must not be used after the epoch for which it was prepared, unless follow_epoch makes it one of a later
- * epoch: pready with it then returns MPI_ERR_ARG, but by then it may have stored over a large partition of the next
- * epoch. In kernels compiled
+ * example). Do not use a value in a later epoch than its own, unless next_epoch or follow_epoch has advanced it. With a
+ * value of an older epoch, parrived answers true and wait_arrived returns MPI_SUCCESS at once, although the running
+ * epoch's bytes may be missing; pready returns MPI_ERR_ARG, but may first have overwritten a large partition at the
+ * receiver. In kernels compiled
  * with MPIX_CHECK, all calls with such a value are refused before they do anything: pready and wait_arrived return
  * MPI_ERR_ARG, and parrived answers false.
  *
@@ -285,7 +287,11 @@ MPIX_FN int next_epoch(const Group &group, MPIX_Prequest preq, uint64_t timeout_
 template <class Group>
 MPIX_FN int next_epoch(const Group &group, int n, const MPIX_Prequest requests[],
                        uint64_t timeout_ns = default_timeout);
-/** The same of prepared values' requests; afterwards the values are of the new epoch. Of two at once it is faster. */
+/**
+ * The same for the requests of prepared values, which then belong to the new epoch. The call with two costs less than two
+ * calls. It returns the send's error, otherwise the receive's. After an error one of the two may be in the new epoch;
+ * each may wait `timeout_ns`.
+ */
 template <class Group>
 MPIX_FN int next_epoch(const Group &group, prepared_send &send, uint64_t timeout_ns = default_timeout);
 template <class Group>
@@ -294,9 +300,13 @@ template <class Group>
 MPIX_FN int next_epoch(const Group &group, prepared_send &send, prepared_receive &receive,
                        uint64_t timeout_ns = default_timeout);
 /**
- * The value is of a later epoch, which another group has started: `epochs` after the one that it was of. It need not be
- * prepared anew for each epoch. Reads no memory; no barrier. The start comes before the calls that use the value, as
- * before any use of the request by other groups (see above). Without effect on a value that knows nothing.
+ * Advances a prepared value by `epochs` epochs that another group has started; next_epoch advances its own group's values.
+ * Changes the value only: no memory access, no barrier. Each thread with a copy calls it; of a copy in shared memory one
+ * thread does, between two barriers. The start must happen before the calls that use the value (see above).
+ *
+ * A value that found nothing stays so. A send's value also becomes one if the receiver's kernels cannot give
+ * clear-to-send to this GPU. Calls with it are correct, but no faster than with the request. prepare_* may be called
+ * again at any time.
  */
 MPIX_FN void follow_epoch(prepared_send &send, uint64_t epochs = 1);
 MPIX_FN void follow_epoch(prepared_receive &receive, uint64_t epochs = 1);

@@ -161,7 +161,7 @@ MPIX_FN prepared_receive prepare_receive(const Group &group, MPIX_Prequest preq)
     return prepared;
 }
 
-// What the value knows of the route stays. Packets hold half an epoch.
+// The route is final, so it is kept. Packets hold the low 32 bits of the epoch: from 2^32 on nothing goes inline.
 MPIX_FN void follow_epoch(prepared_send &send, uint64_t epochs) {
     detail::send_state &s = send.state;
     if (epochs == 0) return;
@@ -211,8 +211,9 @@ MPIX_FN void refresh(const Group &group, prepared_receive &receive, uint64_t beg
 }
 
 #if MPIX_ON_GPU
-// next_epoch by what handles know, so that the requests need not be looked up: of a send, a receive, or one of each. False:
-// they know too little, or an epoch is not over after a few looks; then nothing has been done.
+// next_epoch from what handles know: of a send, a receive, or one of each. False for all members, with nothing changed: a
+// handle knows too little, or an epoch is not over after most_looks looks. With true, all members have acquired the
+// receive's bytes.
 #ifdef __CUDACC__
 #pragma nv_exec_check_disable
 #endif
@@ -224,14 +225,11 @@ MPIX_FN bool next_known(const Group &group, prepared_send *send, prepared_receiv
         return false;
     const unsigned rank = static_cast<unsigned>(group.thread_rank()),
                    threads = static_cast<unsigned>(group.num_threads());
-    // Whoever gives clear-to-send waits at a fence for its own stores: so not the last thread of a large group, which may
-    // have told the host something.
+    // Giving clear-to-send includes a fence, which waits for that thread's own stores. So the last thread of the last but
+    // one warp does it: the very last may just have written to the host.
     const bool starts_send = rank == 0, starts_receive = rank == (threads > 64 ? threads - 33 : threads - 1);
-    mpix_prequest *const sender = send != nullptr ? request_of(send->request) : nullptr, *const receiver =
-                                                                                             receive != nullptr
-                                                                                                 ? request_of(
-                                                                                                       receive->request)
-                                                                                                 : nullptr;
+    mpix_prequest *const sender = send != nullptr ? request_of(send->request) : nullptr;
+    mpix_prequest *const receiver = receive != nullptr ? request_of(receive->request) : nullptr;
     group.sync();  // what looks at an epoch comes after what the members know of it, as in store_direct
     start_targets targets{nullptr, nullptr, false};
     bool over = true;

@@ -18,7 +18,7 @@ namespace mpix::detail {
 // Called by a host thread after it has polled without success. It yields the core now and then, since the data may
 // depend on another thread there. On an idle machine, a sched_yield every 20 us takes 1 to 2 percent of the time; beside
 // busy processes each takes milliseconds, and the thread then polls as long as it has yielded.
-MPIX_FN void polled_in_vain() {
+MPIX_FN void yield_after_miss() {
 #if !defined(__CUDA_ARCH__)
     constexpr unsigned looks_at_once = 16;
     constexpr uint64_t least_period_ns = 20000;
@@ -86,7 +86,7 @@ namespace mpix {
 template <class Group>
 MPIX_FN bool parrived(const Group &group, MPIX_Prequest preq, int partition) {
     const bool there = detail::arrived(group, preq, partition, detail::group_taker{});
-    if (!there) detail::polled_in_vain();
+    if (!there) detail::yield_after_miss();
     return there;
 }
 
@@ -112,7 +112,7 @@ MPIX_FN int MPI_Parrived(MPIX_Prequest preq, int partition, int *flag) {
     }
 #endif
     *flag = mpix::detail::conclude(self, r, partition, l, mpix::detail::group_taker{});
-    if (!*flag) mpix::detail::polled_in_vain();
+    if (!*flag) mpix::detail::yield_after_miss();
     return l.code;
 }
 
