@@ -304,7 +304,10 @@ JACOBI3D_APART bool do_faces(const Block &block, block_memory<Real> &own, int t)
         else
             update_side<Lanes>(block, own, f, t);
         // pready begins with a barrier of the block, so it covers what all its threads have written.
-        if (t + 1 < own.all.iterations) good = good && send_tile(block, own, f, t + 1) == MPI_SUCCESS;
+        if (t + 1 < own.all.iterations)
+            good = good && send_tile(block, own, f, t + 1) == MPI_SUCCESS;
+        else
+            block.sync();  // two sides have the cells of their edge between them
     }
     return good;
 }

@@ -289,8 +289,7 @@ MPIX_FN int next_epoch(const Group &group, int n, const MPIX_Prequest requests[]
                        uint64_t timeout_ns = default_timeout);
 /**
  * The same for the requests of prepared values, which then belong to the new epoch. The call with two costs less than two
- * calls. It returns the send's error, otherwise the receive's. After an error one of the two may be in the new epoch;
- * each may wait `timeout_ns`.
+ * calls, and is as one with a list: nothing is started unless both epochs are over.
  */
 template <class Group>
 MPIX_FN int next_epoch(const Group &group, prepared_send &send, uint64_t timeout_ns = default_timeout);

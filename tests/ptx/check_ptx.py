@@ -107,7 +107,7 @@ CONTAINS = {
     # A handle that knows the epoch: a barrier, the claim, looks at clear-to-send, acquired and agreed on; packets; that it was
     # given, for the last caller; or all members' payload, then the leader's claim, its fence and the flag.
     "way_prepared_send": [[BLOCK_SYNC, CLAIM, PEEK], [PEEK, ACQUIRE, ALL],
-                          [ALL, *4 * [LINE_OUT], "st.relaxed.sys.global.u64", "atom.relaxed.gpu.global.add.u64"],
+                          [ALL, *4 * [LINE_OUT], "st.relaxed.sys.global.u64", BLOCK_SYNC, "atom.relaxed.gpu.global.add.u64"],
                           [BLOCK_SYNC, CLAIM, FENCE, "st.relaxed.sys.global.u64"], [ANY, "atom.acq_rel.gpu.global.add.u64"]],
     # A barrier, and then what the leader looks at; the admission, for all; all members' share, then the leader's fence and count.
     "way_share": [[BLOCK_SYNC, *4 * ["ld.relaxed.sys.global.u64"], "ld.acquire.gpu.global.u64"],
@@ -147,7 +147,7 @@ CONTAINS.update({
     # By what the handle knows: what was told of the send, agreed on; or the receive's flags, acquired and agreed on; the new
     # epoch, a barrier. Or as a list, and then the handle is of the new epoch, behind the barrier of start: open, and all members
     # have seen it; its number.
-    "way_next_send": [[BLOCK_SYNC, "ld.acquire.gpu.global.u64", ALL, "atom.relaxed.gpu.global.max.u64",
+    "way_next_send": [[BLOCK_SYNC, PEEK, "ld.acquire.gpu.global.u64", ALL, "atom.relaxed.gpu.global.max.u64",
                        *4 * ["st.relaxed.sys.global.u64"], BLOCK_SYNC],
                       [BLOCK_SYNC, PEEK], LOOKED, ENDED, GOT, [*GIVEN, ALL], [LINE_IN, PEEK, ALL]],
     "way_next_receive": [[PEEK, ACQUIRE, ALL, "atom.relaxed.gpu.global.max.u64", *3 * ["st.relaxed.sys.global.u64"],

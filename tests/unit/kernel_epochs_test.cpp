@@ -343,3 +343,110 @@ TEST_CASE("a handle does not make a partition ready twice, nor one of a later ep
         }
     }
 }
+
+namespace {
+
+// Two partitions on each side, which one thread sends and receives.
+struct one_thread {
+    explicit one_thread(bool matched_late = false) : pair(shape(matched_late)) {}
+
+    static pair_shape shape(bool matched_late) {
+        pair_shape s{};
+        s.senders = s.receivers = 2;
+        s.bytes = 16;
+        s.inline_buffer = true;
+        s.inline_from = 1;
+        s.matched_late = matched_late;
+        return s;
+    }
+    void begin() {
+        pair.poison_in();
+        pair.start_receive(1);
+        pair.clear_to_send(1);
+        pair.start_send(1);
+    }
+    void exchange() {
+        pair.fill_out(data);
+        for (int p = 0; p < 2; ++p) REQUIRE(mpix::pready(self, p, pair.send()) == MPI_SUCCESS);
+        for (int p = 0; p < 2; ++p) REQUIRE(mpix::wait_arrived(self, pair.receive(), p) == MPI_SUCCESS);
+        CHECK(pair.right(0, 2));
+    }
+    void go_on() {
+        REQUIRE(mpix::next_epoch(self, pair.receive()) == MPI_SUCCESS);
+        REQUIRE(mpix::next_epoch(self, pair.send()) == MPI_SUCCESS);
+    }
+
+    std::mt19937_64 data{Catch::rngSeed()};
+    const mpix::thread_group self = mpix::this_thread();
+    fake_pair pair;
+};
+
+}  // namespace
+
+TEST_CASE("a handle that knows nothing stays so") {
+    one_thread t(true);
+    t.pair.start_send(1);
+    t.pair.start_receive(1);
+    mpix::prepared_send send = mpix::prepare_send(t.self, t.pair.send());
+    mpix::prepared_receive receive = mpix::prepare_receive(t.self, t.pair.receive());
+    mpix::follow_epoch(send, 3);
+    mpix::follow_epoch(receive, 3);
+    CHECK(send.state.epoch == 0);
+    CHECK(receive.state.epoch == 0);
+    t.pair.match();
+    t.pair.clear_to_send(1);
+    t.pair.fill_out(t.data);
+    for (int p = 0; p < 2; ++p) CHECK(mpix::pready(t.self, p, send) == MPI_SUCCESS);
+    for (int p = 0; p < 2; ++p) CHECK(mpix::wait_arrived(t.self, receive, p) == MPI_SUCCESS);
+    CHECK(t.pair.right(0, 2));
+}
+
+TEST_CASE("a receive in place of a send is refused by handles, too") {
+    one_thread t;
+    t.begin();
+    const mpix::prepared_send wrong = mpix::prepare_send(t.self, t.pair.receive());
+    CHECK(mpix::pready(t.self, 1, wrong) == MPI_ERR_REQUEST);
+    CHECK(t.pair.receiver_erred());
+}
+
+TEST_CASE("of a send and a receive neither goes on before both are over") {
+    one_thread t;
+    t.begin();
+    t.exchange();
+    t.go_on();
+    mpix::prepared_send send = mpix::prepare_send(t.self, t.pair.send());
+    mpix::prepared_receive receive = mpix::prepare_receive(t.self, t.pair.receive());
+    t.pair.fill_out(t.data);
+    CHECK(mpix::pready(t.self, 0, send) == MPI_SUCCESS);
+    CHECK(mpix::wait_arrived(t.self, receive, 0) == MPI_SUCCESS);
+    for (int i = 0; i < 3; ++i) {
+        CHECK(mpix::next_epoch(t.self, send, receive, 0) == MPI_ERR_PENDING);
+        CHECK(send.state.epoch == 2);
+        CHECK(receive.state.epoch == 2);
+        CHECK(t.pair.epoch_of_receiving_kernel() == 2);
+    }
+    CHECK(mpix::pready(t.self, 1, send) == MPI_SUCCESS);
+    CHECK(mpix::wait_arrived(t.self, receive, 1) == MPI_SUCCESS);
+    CHECK(t.pair.right(0, 2));
+    CHECK(mpix::next_epoch(t.self, send, receive, 0) == MPI_SUCCESS);
+    CHECK(t.pair.epoch_of_receiving_kernel() == 3);
+}
+
+TEST_CASE("a handle of an older epoch goes on with the running one") {
+    one_thread t;
+    t.begin();
+    t.exchange();
+    t.go_on();
+    mpix::prepared_send send = mpix::prepare_send(t.self, t.pair.send());
+    mpix::prepared_receive receive = mpix::prepare_receive(t.self, t.pair.receive());
+    for (int epoch = 2; epoch < 5; ++epoch) {
+        t.exchange();
+        t.go_on();
+    }
+    t.exchange();
+    CHECK(mpix::next_epoch(t.self, receive) == MPI_SUCCESS);
+    CHECK(mpix::next_epoch(t.self, send) == MPI_SUCCESS);
+    CHECK(t.pair.epoch_of_sending_kernel() == 6);
+    CHECK(t.pair.epoch_of_receiving_kernel() == 6);
+    t.exchange();
+}

@@ -5,9 +5,9 @@
 //
 // Only non-blocking streams, and no call that touches the legacy default stream. The caller's current
 // device is left as it was. Measured on an H200 with CUDA 13.0: of the calls used here cudaFree,
-// cudaIpcCloseMemHandle and cudaHostUnregister wait for running kernels, the others do not; and while one of
-// these waits, a cudaMemcpyAsync of another thread does not return. So memory of our own comes from slabs that are
-// kept, and mappings are closed only where transport.h says so.
+// cudaIpcCloseMemHandle and cudaHostUnregister wait for running kernels, and cudaStreamCreate sometimes does, the others do
+// not; and while one of these waits, a cudaMemcpyAsync of another thread does not return. So memory of our own comes from
+// slabs that are kept, mappings are closed only where transport.h says so, and streams are made with a request (prepare).
 #include <cuda_runtime.h>
 #include <mpix/detail/cuda_host.h>
 #include <unistd.h>
@@ -43,7 +43,7 @@ struct view {
 
 // Page-locked memory by which a device copies to itself, a piece at a time in the order of its stream. Never freed, as
 // below.
-constexpr std::uint64_t bounce_bytes = 1 << 20;
+constexpr std::uint64_t bounce_bytes = 256 << 10;
 
 // Words on their way to a device. Never freed: cudaFreeHost would wait for the user's kernels.
 struct posted_words {
@@ -80,7 +80,9 @@ public:
             int devices = 0;
             usable_ = cudaGetDeviceCount(&devices) == cudaSuccess && devices > 0;
             cudaGetLastError();
-            if (usable_) streams_.resize(static_cast<std::size_t>(devices));
+            if (!usable_) return;
+            streams_.resize(static_cast<std::size_t>(devices));
+            copy_streams_.resize(static_cast<std::size_t>(devices));
         });
         return usable_;
     }
@@ -244,6 +246,9 @@ public:
         const device_scope scope(device);
         cudaStream_t stream = nullptr;
         if (status bad = stream_of(device, stream); !bad.ok()) return bad;
+        if (status bad = stream_of(copy_streams_, device, stream); !bad.ok()) return bad;
+        char *bounce = nullptr;
+        if (status bad = bounce_of(device, bounce); !bad.ok()) return bad;
         const std::lock_guard lock(posting_);
         return allocate_words(posted_[device]);
     }
@@ -297,7 +302,7 @@ public:
     }
 
     status start(void *to, const void *from, std::uint64_t bytes, int device, std::unique_ptr<transfer> &out) override {
-        return start_copy(copy_by_stream, to, from, bytes, device, out);
+        return start_copy(copy_by_stream, copy_streams_, to, from, bytes, device, out);
     }
     // CUDA copies within a GPU by a kernel, also where cudaMemcpyFlagPreferOverlapWithCompute asks it not to (13.0, on an
     // H100). It would wait where the user's kernels fill the GPU, and these may wait for the copy. So the bytes go through
@@ -306,6 +311,7 @@ public:
                         std::unique_ptr<transfer> &out) override {
         char *bounce = nullptr;
         if (status bad = bounce_of(device, bounce); !bad.ok()) return bad;
+        const std::lock_guard lock(bouncing_);  // between the two copies of a piece no other thread's come
         const auto copy = [bounce](void *all_to, const void *all_from, std::size_t all, cudaStream_t stream) {
             cudaError_t error = cudaSuccess;
             for (std::size_t at = 0; at < all && error == cudaSuccess; at += bounce_bytes) {
@@ -315,7 +321,7 @@ public:
             }
             return error;
         };
-        return start_copy(copy, to, from, bytes, device, out);
+        return start_copy(copy, streams_, to, from, bytes, device, out);
     }
 
 private:
@@ -325,8 +331,8 @@ private:
 
     // call(to, from, bytes, stream) enqueues it.
     template <class Call>
-    status start_copy(const Call &call, void *to, const void *from, std::uint64_t bytes, int device,
-                      std::unique_ptr<transfer> &out) {
+    status start_copy(const Call &call, std::vector<cudaStream_t> &streams, void *to, const void *from,
+                      std::uint64_t bytes, int device, std::unique_ptr<transfer> &out) {
         struct copy final : transfer {
             cudaEvent_t event = nullptr;
             int device = 0;
@@ -342,7 +348,7 @@ private:
         };
         const device_scope scope(device);
         cudaStream_t stream = nullptr;
-        if (status bad = stream_of(device, stream); !bad.ok()) return bad;
+        if (status bad = stream_of(streams, device, stream); !bad.ok()) return bad;
         auto made = std::make_unique<copy>();
         made->device = device;
         cudaError_t error = cudaEventCreateWithFlags(&made->event, cudaEventDisableTiming);
@@ -395,9 +401,10 @@ private:
         return {};
     }
 
-    status stream_of(int device, cudaStream_t &out) {
+    status stream_of(int device, cudaStream_t &out) { return stream_of(streams_, device, out); }
+    status stream_of(std::vector<cudaStream_t> &streams, int device, cudaStream_t &out) {
         const std::lock_guard lock(mutex_);
-        cudaStream_t &stream = streams_.at(static_cast<std::size_t>(device));
+        cudaStream_t &stream = streams.at(static_cast<std::size_t>(device));
         if (stream == nullptr)
             if (const cudaError_t error = cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking);
                 error != cudaSuccess)
@@ -431,7 +438,10 @@ private:
     bool usable_ = false;
     std::atomic<bool> in_use_{false};  // CUDA has known an address
     std::mutex mutex_;
-    std::vector<cudaStream_t> streams_;
+    // Of each device: for small copies, words and what goes by way of the host, none of which waits for a kernel; and for
+    // other copies, which may.
+    std::vector<cudaStream_t> streams_, copy_streams_;
+    std::mutex bouncing_;            // held while copies by way of a bounce buffer are enqueued; taken before mutex_
     std::map<int, void *> bounces_;  // by device
     std::set<int> sees_in_order_;    // devices that see what comes over PCIe in order
     ipc_mappings mappings_;

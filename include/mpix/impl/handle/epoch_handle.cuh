@@ -164,10 +164,10 @@ MPIX_FN prepared_receive prepare_receive(const Group &group, MPIX_Prequest preq)
 // The route is final, so it is kept. Packets hold the low 32 bits of the epoch: from 2^32 on nothing goes inline.
 MPIX_FN void follow_epoch(prepared_send &send, uint64_t epochs) {
     detail::send_state &s = send.state;
-    if (epochs == 0) return;
-    // All is known but for clear-to-send, which calls look for where the receiver's kernels give it.
-    s.epoch = s.epoch == 0 || s.clear_to_send == nullptr ? 0 : s.epoch + epochs;
-    s.clear = false;
+    if (epochs == 0 || s.epoch == 0) return;
+    // All is known but for clear-to-send, which calls look for where the receiver's kernels give it, if they do.
+    s.clear = s.clear_to_send == nullptr;
+    s.epoch = s.clear ? 0 : s.epoch + epochs;
     if (s.epoch >> 32 != 0) s.inline_buffer = nullptr;
 }
 MPIX_FN void follow_epoch(prepared_receive &receive, uint64_t epochs) {
@@ -230,12 +230,18 @@ MPIX_FN bool next_known(const Group &group, prepared_send *send, prepared_receiv
     const bool starts_send = rank == 0, starts_receive = rank == (threads > 64 ? threads - 33 : threads - 1);
     mpix_prequest *const sender = send != nullptr ? request_of(send->request) : nullptr;
     mpix_prequest *const receiver = receive != nullptr ? request_of(receive->request) : nullptr;
+    // Before the vote: the members may have one value between them, in shared memory.
+    const uint64_t next_send = send != nullptr ? send->state.epoch + 1 : 0,
+                   next_receive = receive != nullptr ? receive->state.epoch + 1 : 0;
     group.sync();  // what looks at an epoch comes after what the members know of it, as in store_direct
     start_targets targets{nullptr, nullptr, false};
     bool over = true;
     if (receive != nullptr) {
         const receive_state &v = receive->state;
-        if (starts_receive) targets = targets_of(receiver);
+        if (starts_receive) {
+            targets = targets_of(receiver);
+            over = load_relaxed(&receiver->seen_epoch) <= v.epoch;  // or the value is of an older epoch
+        }
         for (unsigned i = rank; over && i < v.senders; i += threads) {
             unsigned left = most_looks;
             do over = reached_acquire(&v.flags[i], v.epoch);  // pairs: A1, A3, B2
@@ -245,6 +251,7 @@ MPIX_FN bool next_known(const Group &group, prepared_send *send, prepared_receiv
     if (send != nullptr && rank == threads - 1) {
         unsigned left = most_looks;
         bool sent;
+        over &= load_relaxed(&sender->seen_epoch) <= send->state.epoch;  // as above
         do {
             const uint64_t told = load_acquire_gpu(&sender->told_epoch);  // pairs: K1
             sent = told >> 1 >= send->state.epoch && (told & 1) == 0;
@@ -254,20 +261,20 @@ MPIX_FN bool next_known(const Group &group, prepared_send *send, prepared_receiv
     if (!vote_all(group, over)) return false;  // a barrier: all members have what any of them acquired
     if (send != nullptr) {
         if (starts_send) {
-            end_epoch(sender, send->state.epoch);
-            begin_epoch(sender, send->state.epoch + 1, true);
+            end_epoch(sender, next_send - 1);
+            begin_epoch(sender, next_send, true);
         }
-        follow_epoch(*send, 1);
+        follow_epoch(*send, next_send - send->state.epoch);
     }
     if (receive != nullptr) {
         if (starts_receive) {
-            end_epoch(receiver, receive->state.epoch);
-            begin_epoch(receiver, receive->state.epoch + 1, false);
+            end_epoch(receiver, next_receive - 1);
+            begin_epoch(receiver, next_receive, false);
         }
-        follow_epoch(*receive, 1);
+        follow_epoch(*receive, next_receive - receive->state.epoch);
     }
     group.sync();  // all see the new epochs
-    if (receive != nullptr && starts_receive) give_clear_to_send(receiver, receive->state.epoch, targets);
+    if (receive != nullptr && starts_receive) give_clear_to_send(receiver, next_receive, targets);
     return true;
 }
 #endif
@@ -340,8 +347,16 @@ MPIX_FN int next_epoch(const Group &group, prepared_send &send, prepared_receive
 #if MPIX_ON_GPU && !defined(MPIX_CHECK)
     if (detail::next_known(group, &send, &receive)) return MPI_SUCCESS;
 #endif
-    const int code = next_epoch(group, send, timeout_ns), other = next_epoch(group, receive, timeout_ns);
-    return code != MPI_SUCCESS ? code : other;
+    // Nothing begins unless both are over.
+    uint64_t begun;
+    const int code = detail::next_all(
+        group, 2, [preq = send.request, other = receive.request](int i) { return i == 0 ? preq : other; }, timeout_ns,
+        &begun);
+    if (code == MPI_SUCCESS) {
+        detail::refresh(group, send, begun);
+        detail::refresh(group, receive, begun);
+    }
+    return code;
 }
 
 }  // namespace mpix

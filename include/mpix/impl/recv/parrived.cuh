@@ -21,7 +21,7 @@ namespace mpix::detail {
 MPIX_FN void yield_after_miss() {
 #if !defined(__CUDA_ARCH__)
     constexpr unsigned looks_at_once = 16;
-    constexpr uint64_t least_period_ns = 20000;
+    constexpr uint64_t least_period_ns = 20000, longest_period_ns = 10000000;  // it may have been suspended meanwhile
     static thread_local unsigned looks = 0;
     static thread_local uint64_t yields_at = 0;
     if (++looks % looks_at_once != 0) return;
@@ -29,7 +29,9 @@ MPIX_FN void yield_after_miss() {
     if (before < yields_at) return;
     sched_yield();
     const uint64_t after = now_ns(), took = after - before;
-    yields_at = after + (took > least_period_ns ? took : least_period_ns);
+    yields_at = after + (took < least_period_ns     ? least_period_ns
+                         : took > longest_period_ns ? longest_period_ns
+                                                    : took);
 #endif
 }
 

@@ -142,7 +142,7 @@ MPIX_FN stored store_small(const Group &group, mpix_prequest *r, int p, const se
     group.sync();  // as in store_direct
     uint64_t before = 0;
     if constexpr (Known)
-        if (rank == threads - 1 && static_cast<unsigned>(p) < partitions)
+        if (rank == threads - 1 && epoch != 0 && static_cast<unsigned>(p) < partitions)
             before = fetch_max_relaxed_gpu(partition_states(r) + p, epoch);
     if (Known || busy) {
         uint64_t word = 1, readied = 0;
@@ -172,8 +172,9 @@ MPIX_FN stored store_small(const Group &group, mpix_prequest *r, int p, const se
     const bool sent_inline = vote_all(group, open_for_inline);
     // Another way claims it anew. (Who has come meanwhile has been refused: it was the second caller.)
     if constexpr (Known)
-        if (!sent_inline && rank == threads - 1 && static_cast<unsigned>(p) < partitions && before < epoch)
-            store_relaxed(partition_states(r) + p, epoch - 1);
+        if (!sent_inline && rank == threads - 1 && epoch != 0 && static_cast<unsigned>(p) < partitions &&
+            before < epoch)
+            store_relaxed(partition_states(r) + p, before);
     char *to;
     if (sent_inline) {
         to = inline_buffer_of(inline_buffer, static_cast<unsigned>(p), bytes);
@@ -203,7 +204,8 @@ MPIX_FN stored store_small(const Group &group, mpix_prequest *r, int p, const se
 // claims the partition after them, and counts it if it has the claim. Claimed: it has done so before.
 template <mpix_device_call Call, bool Claimed = false, class Group>
 MPIX_FN int conclude_inline(const Group &group, int p, mpix_prequest *r, uint64_t epoch, bool teller) {
-    if constexpr (Claimed) {  // and all members have read the partition before the vote for that
+    if constexpr (Claimed) {
+        group.sync();  // all members have read the partition
         if (teller) count_ready<false, true>(r, epoch);
         return MPI_SUCCESS;
     }
