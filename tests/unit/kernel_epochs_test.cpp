@@ -222,7 +222,7 @@ TEST_CASE("a handle that was made in the first epoch knows the later ones") {
             pair.clear_to_send(1);
             pair.start_send(1);
             signals t;
-            std::atomic<std::uint64_t> known{0}, ended{0};
+            std::atomic<std::uint64_t> known{0}, quick{0}, ended{0};
             // One group has both sides, and starts the receive first: so clear-to-send is there.
             std::thread both([&] {
                 mpix::host_launch(1, threads, [&](const mpix::host_group &group) {
@@ -238,6 +238,10 @@ TEST_CASE("a handle that was made in the first epoch knows the later ones") {
                         if (mpix::next_epoch(group, pair.receive()) != MPI_SUCCESS) t.fail("next_epoch of the receive");
                         if (mpix::next_epoch(group, handle) != MPI_SUCCESS) t.fail("next_epoch of the send");
                         if (group.thread_rank() == 0) known += handle.state.epoch == epoch + 1;
+                        // Clear-to-send is there; who looks the request up notes it.
+                        if (group.thread_rank() == 0)
+                            quick += mpix::detail::load_relaxed(&pair.sending()->open_word) >> 1 <= epoch;
+                        group.sync();
                     }
                 });
                 ended.store(1);
@@ -248,6 +252,7 @@ TEST_CASE("a handle that was made in the first epoch knows the later ones") {
             INFO(std::string(t.failure.load() == nullptr ? "" : t.failure.load()));
             CHECK(t.failure.load() == nullptr);
             CHECK(known == last - 1);
+            CHECK(quick >= last - 2);  // not yet at the end of the first epoch
         }
     }
 }
