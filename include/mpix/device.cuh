@@ -207,9 +207,10 @@ template <class Group>
 MPIX_FN int wait_arrived(const Group &group, MPIX_Prequest preq, int partition, uint64_t timeout_ns = default_timeout);
 
 /**
- * What a group knows of the running epoch of a send or a receive, cached in registers. Calls with it save an access to
- * memory of about 0.3 us, which pready otherwise makes before it stores, while the peer waits. All threads of a group
- * call prepare_* before the urgent part, once per epoch and kernel, unless next_epoch or follow_epoch advances the value; on the host MPIX_Pbuf_prepare has the same purpose.
+ * An epoch handle: what a group knows of the running epoch of a send or a receive, cached in registers. Calls with it
+ * save an access to memory of about 0.3 us, which pready otherwise makes before it stores, while the peer waits. All
+ * threads of a group call prepare_* before the urgent part, once per epoch and kernel, unless next_epoch or follow_epoch
+ * advances the handle; on the host MPIX_Pbuf_prepare has the same purpose.
  *
  * prepare_* may read the host's memory, which takes some microseconds. It does not wait for the peer. If it finds
  * nothing that calls could use (the first epoch, a receiver that has not started, host threads, an erroneous request),
@@ -288,7 +289,7 @@ template <class Group>
 MPIX_FN int next_epoch(const Group &group, int n, const MPIX_Prequest requests[],
                        uint64_t timeout_ns = default_timeout);
 /**
- * The same for the requests of prepared values, which then belong to the new epoch. The call with two costs less than two
+ * The same for the requests of epoch handles, which then belong to the new epoch. The call with two costs less than two
  * calls, and is as one with a list: nothing is started unless both epochs are over.
  */
 template <class Group>
@@ -299,7 +300,7 @@ template <class Group>
 MPIX_FN int next_epoch(const Group &group, prepared_send &send, prepared_receive &receive,
                        uint64_t timeout_ns = default_timeout);
 /**
- * Advances a prepared value by `epochs` epochs that another group has started; next_epoch advances its own group's values.
+ * Advances an epoch handle by `epochs` epochs that another group has started; next_epoch advances its own group's values.
  * Changes the value only: no memory access, no barrier. Each thread with a copy calls it; of a copy in shared memory one
  * thread does, between two barriers. The start must happen before the calls that use the value (see above).
  *

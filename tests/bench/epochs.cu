@@ -7,7 +7,7 @@
 //
 // kernel_us: wait_arrived, then pready of the answer, then next_epoch of both requests. early_us: the receive is started
 // again before the answer is sent. two_us: two requests each way that take turns, so that clear-to-send is given a
-// message ahead. prepared_us: as kernel_us, with prepared values. host_us: MPI_Startall, kernel, MPI_Waitall for each
+// message ahead. prepared_us: as kernel_us, with epoch handles. host_us: MPI_Startall, kernel, MPI_Waitall for each
 // message and its answer, half of it. stream_us: the same with MPIX_Startall_enqueue and MPIX_Waitall_enqueue, for which
 // the host waits once. graph_us: without kernels of the program's, MPIX_Pready_enqueue and MPIX_Wait_enqueue in a graph.
 // ratio: the shortest of the kernel's ways by the shorter of those by hand.

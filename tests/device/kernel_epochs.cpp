@@ -65,7 +65,7 @@ struct body {
         }
     }
 
-    // The prepared values of the first block, which sends and waits by them.
+    // The epoch handles of the first block, which sends and waits by them.
     template <class Block>
     DEVICE_FN void next_by_handles(const Block &block) const {
         for (int i = 0; i < work.count; ++i) {

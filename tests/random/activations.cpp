@@ -20,7 +20,7 @@ private:
         const unsigned char
             *data;      // the messages of the epochs, one behind the other; of the one before, too, if it begins
         bool direct;    // goes on by next_epoch, and not by wait and start
-        bool prepared;  // there is a prepared value
+        bool prepared;  // there is an epoch handle
     };
 
     void prepare_data();

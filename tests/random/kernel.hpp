@@ -28,7 +28,7 @@ struct kernel_task {
     const unsigned char *data;  // what to put there before Pready (null: it is there), or to find there after the
                                 // arrival; shared memory
     std::uint64_t bytes;
-    int slot = -1;  // of the request's prepared value, where a kernel that runs epochs has one
+    int slot = -1;  // of the request's epoch handle, where a kernel that runs epochs has one
 };
 
 // What a kernel that runs epochs does with a request between two of them.
@@ -36,7 +36,7 @@ struct kernel_turn {
     MPIX_Prequest handle;  // null: nothing
     int request, slot;
     bool send;
-    bool prepared;  // there is a prepared value of the epoch that ends
+    bool prepared;  // there is an epoch handle of the epoch that ends
     bool alone;     // its memory is written by one thread: bytes of it are in the message more than once
     char *buffer;   // as in kernel_task
     const std::int64_t *at;
@@ -58,7 +58,7 @@ struct kernel_epoch {
     int nexts[2];   // turns: next_epoch
     int waits[2];   // turns: wait; then, on all blocks, their memory is checked, and poisoned for the next epoch
     int starts[2];  // turns: start
-    bool prepared;  // next_epoch is called with prepared values, and tasks of the next epoch use them
+    bool prepared;  // next_epoch is called with epoch handles, and tasks of the next epoch use them
     kernel_caller next, wait, start;
 };
 

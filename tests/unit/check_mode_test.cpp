@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // What only kernels compiled with MPIX_CHECK find, on the ways of GPU threads (MPIX_FAKE_GPU), and that the epoch goes
-// on: prepared values of another epoch, waits for requests that are not active, contributions too many, and grids that
+// on: epoch handles of another epoch, waits for requests that are not active, contributions too many, and grids that
 // are too large.
 #define MPIX_CHECK
 #include <mpix/device.cuh>
@@ -69,7 +69,7 @@ struct bench {
 
 }  // namespace
 
-TEST_CASE("prepared values of another epoch are refused before anything is stored") {
+TEST_CASE("epoch handles of another epoch are refused before anything is stored") {
     for (const bool with_inline_buffer : {false, true})
         for (const bool by_kernel : {false, true}) {
             CAPTURE(with_inline_buffer, by_kernel);

@@ -41,7 +41,7 @@ enum mpix_cause {
     MPIX_CAUSE_SHARE_BEYOND,  // a share ends beyond the partition
     MPIX_CAUSE_SHARES,        // an epoch's shares have more bytes than the partition
     MPIX_CAUSE_OVERLAP,       // two shares overlap; detected with MPIX_CHECK only
-    MPIX_CAUSE_STALE,         // a prepared value of an older epoch; with MPIX_CHECK only, otherwise pready says READY
+    MPIX_CAUSE_STALE,         // an epoch handle of an older epoch; with MPIX_CHECK only, otherwise pready says READY
     MPIX_CAUSE_KIND = 32,     // a receive in place of a send, or the reverse
     MPIX_CAUSE_HANDLE,        // not a handle, or one of another version of mpix
     MPIX_CAUSE_INACTIVE,

@@ -55,7 +55,7 @@ MPIX_FN const char *text_of(mpix_cause cause) {
         case MPIX_CAUSE_OVERLAP:
             return "the share has bytes that another one of this epoch has";
         case MPIX_CAUSE_STALE:
-            return "the prepared value is of another epoch; advance it by follow_epoch, or call prepare_send or "
+            return "the epoch handle is of another epoch; advance it by follow_epoch, or call prepare_send or "
                    "prepare_receive again";
         case MPIX_CAUSE_KIND:
             return "a send where the call takes receives, or the other way";
