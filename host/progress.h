@@ -23,7 +23,7 @@ void progress_busy();
 // One round: control messages, and some of the attended requests, in turn.
 void progress_poll();
 // The same, by a call that has found nothing complete. Programs repeat such calls, so now and then this yields the core.
-// If a round took more than 20 us, this thread's further calls return at once for as long as that round took, at most 10 ms.
+// If a round took more than 20 us and did nothing, this thread's further calls return at once for as long, at most 10 ms.
 void progress_after_miss();
 
 // The thread's, where it looks for what kernels leave to it, unless MPIX_PROGRESS is always.

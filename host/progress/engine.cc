@@ -235,16 +235,20 @@ void progress_poll() {
     advance_some();
 }
 
-// The MPI library may yield the core in each of its calls; beside busy processes a round then takes milliseconds.
+// The MPI library may yield the core in each of its calls; beside busy processes a round that does nothing then takes
+// milliseconds.
 void progress_after_miss() {
     constexpr std::uint64_t long_ns = 20000, longest_ns = 10000000;  // the process may have been suspended meanwhile
     static thread_local std::uint64_t again_at = 0;
     const std::uint64_t before = detail::now_ns();
     if (before < again_at) return;
+    const std::atomic<std::uint64_t> &news = state().news;
+    const std::uint64_t seen = news.load(std::memory_order_relaxed);
     progress_poll();
     detail::yield_after_miss();
-    const std::uint64_t after = detail::now_ns();
-    if (after - before > long_ns) again_at = after + std::min(after - before, longest_ns);
+    const std::uint64_t took = detail::now_ns() - before;
+    if (took > long_ns && news.load(std::memory_order_relaxed) == seen)
+        again_at = before + took + std::min(took, longest_ns);
 }
 
 void start_progress() {
