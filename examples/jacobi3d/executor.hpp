@@ -42,8 +42,8 @@ public:
     virtual void launch(step<double> s) = 0;
 
     /**
-     * The blocks of a persistent kernel, beside its epoch blocks (persistent.hpp), and the cells along x and y of its bricks in
-     * a box of that size. Throws std::invalid_argument if the number that was asked for does not fit.
+     * The blocks of a persistent kernel, beside its epoch blocks (persistent.hpp), and the cells along x and y of its
+     * bricks in a box of that size. Throws std::invalid_argument if the number that was asked for does not fit.
      */
     virtual residency persistent_blocks() const = 0;
     virtual std::array<int, 2> brick_base(const extent3 &box) const = 0;

@@ -182,6 +182,18 @@ const char *play(const pair_shape &s, int threads, std::uint64_t seed, counts &s
     return t.failure.load();
 }
 
+// A group that has both sides of the pair, beside the hosts' progress.
+template <class Body>
+void by_one_group(fake_pair &pair, int threads, const Body &body) {
+    std::atomic<bool> ended{false};
+    std::thread group([&] {
+        mpix::host_launch(1, threads, body);
+        ended.store(true);
+    });
+    for (backoff wait; !ended.load(); wait.pause()) pair.progress_of_kernels(1);
+    group.join();
+}
+
 }  // namespace
 
 TEST_CASE("groups that start and end epochs themselves, as threads of a GPU do") {
@@ -222,32 +234,27 @@ TEST_CASE("a handle that was made in the first epoch knows the later ones") {
             pair.clear_to_send(1);
             pair.start_send(1);
             signals t;
-            std::atomic<std::uint64_t> known{0}, quick{0}, ended{0};
+            std::atomic<std::uint64_t> known{0}, quick{0};
             // One group has both sides, and starts the receive first: so clear-to-send is there.
-            std::thread both([&] {
-                mpix::host_launch(1, threads, [&](const mpix::host_group &group) {
-                    mpix::prepared_send handle = mpix::prepare_send(group, pair.send());
-                    for (std::uint64_t epoch = 1;; ++epoch) {
-                        if (group.thread_rank() == 0) pair.fill_out(data);
-                        group.sync();
-                        for (int p = 0; p < s.senders; ++p)
-                            if (mpix::pready(group, p, handle) != MPI_SUCCESS) t.fail("pready");
-                        if (mpix::wait(group, pair.receive()) != MPI_SUCCESS) t.fail("wait");
-                        if (!pair.right(0, s.receivers)) t.fail("what has arrived is not what was sent");
-                        if (epoch == last) break;
-                        if (mpix::next_epoch(group, pair.receive()) != MPI_SUCCESS) t.fail("next_epoch of the receive");
-                        if (mpix::next_epoch(group, handle) != MPI_SUCCESS) t.fail("next_epoch of the send");
-                        if (group.thread_rank() == 0) known += handle.state.epoch == epoch + 1;
-                        // Clear-to-send is there; who looks the request up notes it.
-                        if (group.thread_rank() == 0)
-                            quick += mpix::detail::load_relaxed(&pair.sending()->open_word) >> 1 <= epoch;
-                        group.sync();
-                    }
-                });
-                ended.store(1);
+            by_one_group(pair, threads, [&](const mpix::host_group &group) {
+                mpix::prepared_send handle = mpix::prepare_send(group, pair.send());
+                for (std::uint64_t epoch = 1;; ++epoch) {
+                    if (group.thread_rank() == 0) pair.fill_out(data);
+                    group.sync();
+                    for (int p = 0; p < s.senders; ++p)
+                        if (mpix::pready(group, p, handle) != MPI_SUCCESS) t.fail("pready");
+                    if (mpix::wait(group, pair.receive()) != MPI_SUCCESS) t.fail("wait");
+                    if (!pair.right(0, s.receivers)) t.fail("what has arrived is not what was sent");
+                    if (epoch == last) break;
+                    if (mpix::next_epoch(group, pair.receive()) != MPI_SUCCESS) t.fail("next_epoch of the receive");
+                    if (mpix::next_epoch(group, handle) != MPI_SUCCESS) t.fail("next_epoch of the send");
+                    if (group.thread_rank() == 0) known += handle.state.epoch == epoch + 1;
+                    // Clear-to-send is there; who looks the request up notes it.
+                    if (group.thread_rank() == 0)
+                        quick += mpix::detail::load_relaxed(&pair.sending()->open_word) >> 1 <= epoch;
+                    group.sync();
+                }
             });
-            for (backoff wait; ended.load() == 0; wait.pause()) pair.progress_of_kernels(1);
-            both.join();
             CAPTURE(inline_buffer, threads);
             INFO(std::string(t.failure.load() == nullptr ? "" : t.failure.load()));
             CHECK(t.failure.load() == nullptr);
@@ -273,36 +280,30 @@ TEST_CASE("a send and a receive go on together by their handles") {
             pair.clear_to_send(1);
             pair.start_send(1);
             signals t;
-            std::atomic<std::uint64_t> ended{0};
-            std::thread both([&] {
-                mpix::host_launch(1, threads, [&](const mpix::host_group &group) {
-                    mpix::prepared_send send{};
-                    mpix::prepared_receive receive{};
-                    for (std::uint64_t epoch = 1; t.failure.load() == nullptr; ++epoch) {
-                        if (epoch <= 2) {  // in the first epoch there may be nothing to know
-                            send = mpix::prepare_send(group, pair.send());
-                            receive = mpix::prepare_receive(group, pair.receive());
-                        }
-                        if (group.thread_rank() == 0) pair.fill_out(data);
-                        group.sync();
-                        for (int p = 0; p < s.senders; ++p)
-                            if (mpix::pready(group, p, send) != MPI_SUCCESS) t.fail("pready");
-                        for (int p = 0; p < s.receivers; ++p)
-                            if (mpix::wait_arrived(group, receive, p) != MPI_SUCCESS) t.fail("wait_arrived");
-                        if (!pair.right(0, s.receivers)) t.fail("what has arrived is not what was sent");
-                        group.sync();
-                        if (epoch == last) break;
-                        if (mpix::next_epoch(group, send, receive) != MPI_SUCCESS) t.fail("next_epoch");
-                        if (epoch >= 2 && (send.state.epoch != epoch + 1 || receive.state.epoch != epoch + 1))
-                            t.fail("a handle is not of the new epoch");
-                        group.sync();
-                        if (broadcast_bool(group, t.failure.load() != nullptr)) break;
+            by_one_group(pair, threads, [&](const mpix::host_group &group) {
+                mpix::prepared_send send{};
+                mpix::prepared_receive receive{};
+                for (std::uint64_t epoch = 1; t.failure.load() == nullptr; ++epoch) {
+                    if (epoch <= 2) {  // in the first epoch there may be nothing to know
+                        send = mpix::prepare_send(group, pair.send());
+                        receive = mpix::prepare_receive(group, pair.receive());
                     }
-                });
-                ended.store(1);
+                    if (group.thread_rank() == 0) pair.fill_out(data);
+                    group.sync();
+                    for (int p = 0; p < s.senders; ++p)
+                        if (mpix::pready(group, p, send) != MPI_SUCCESS) t.fail("pready");
+                    for (int p = 0; p < s.receivers; ++p)
+                        if (mpix::wait_arrived(group, receive, p) != MPI_SUCCESS) t.fail("wait_arrived");
+                    if (!pair.right(0, s.receivers)) t.fail("what has arrived is not what was sent");
+                    group.sync();
+                    if (epoch == last) break;
+                    if (mpix::next_epoch(group, send, receive) != MPI_SUCCESS) t.fail("next_epoch");
+                    if (epoch >= 2 && (send.state.epoch != epoch + 1 || receive.state.epoch != epoch + 1))
+                        t.fail("a handle is not of the new epoch");
+                    group.sync();
+                    if (broadcast_bool(group, t.failure.load() != nullptr)) break;
+                }
             });
-            for (backoff wait; ended.load() == 0; wait.pause()) pair.progress_of_kernels(1);
-            both.join();
             CAPTURE(inline_buffer, threads);
             INFO(std::string(t.failure.load() == nullptr ? "" : t.failure.load()));
             CHECK(t.failure.load() == nullptr);
@@ -312,54 +313,18 @@ TEST_CASE("a send and a receive go on together by their handles") {
     }
 }
 
-TEST_CASE("a handle does not make a partition ready twice, nor one of a later epoch") {
-    std::mt19937_64 data(Catch::rngSeed());
-    for (const bool inline_buffer : {true, false}) {
-        CAPTURE(inline_buffer);
-        pair_shape s{};
-        s.senders = s.receivers = 2;
-        s.bytes = 16;
-        s.inline_buffer = inline_buffer;
-        s.inline_from = 1;
-        fake_pair pair(s);
-        const mpix::thread_group self = mpix::this_thread();
-        pair.poison_in();
-        pair.start_receive(1);
-        pair.clear_to_send(1);
-        pair.start_send(1);
-        mpix::prepared_send old{};
-        for (std::uint64_t epoch = 1; epoch <= 4; ++epoch) {
-            const mpix::prepared_send send = mpix::prepare_send(self, pair.send());
-            pair.fill_out(data);
-            CHECK(mpix::pready(self, 0, send) == MPI_SUCCESS);
-            CHECK(pair.taken_error() == 0);
-            if (epoch >= 3) {
-                CHECK(mpix::pready(self, 0, send) == MPI_ERR_ARG);
-                CHECK(pair.taken_error() != 0);
-                CHECK(mpix::pready(self, 1, old) == MPI_ERR_ARG);
-                pair.taken_error();
-            }
-            CHECK(mpix::pready(self, 1, send) == MPI_SUCCESS);
-            REQUIRE(mpix::wait(self, pair.receive()) == MPI_SUCCESS);
-            CHECK(pair.right(0, s.receivers));
-            old = send;
-            REQUIRE(mpix::next_epoch(self, pair.receive()) == MPI_SUCCESS);
-            REQUIRE(mpix::next_epoch(self, pair.send()) == MPI_SUCCESS);
-        }
-    }
-}
-
 namespace {
 
 // Two partitions on each side, which one thread sends and receives.
 struct one_thread {
-    explicit one_thread(bool matched_late = false) : pair(shape(matched_late)) {}
+    explicit one_thread(bool inline_buffer = true, bool matched_late = false)
+        : pair(shape(inline_buffer, matched_late)) {}
 
-    static pair_shape shape(bool matched_late) {
+    static pair_shape shape(bool inline_buffer, bool matched_late) {
         pair_shape s{};
         s.senders = s.receivers = 2;
         s.bytes = 16;
-        s.inline_buffer = true;
+        s.inline_buffer = inline_buffer;
         s.inline_from = 1;
         s.matched_late = matched_late;
         return s;
@@ -388,8 +353,34 @@ struct one_thread {
 
 }  // namespace
 
+TEST_CASE("a handle does not make a partition ready twice, nor one of a later epoch") {
+    for (const bool inline_buffer : {true, false}) {
+        CAPTURE(inline_buffer);
+        one_thread t(inline_buffer);
+        t.begin();
+        mpix::prepared_send old{};
+        for (std::uint64_t epoch = 1; epoch <= 4; ++epoch) {
+            const mpix::prepared_send send = mpix::prepare_send(t.self, t.pair.send());
+            t.pair.fill_out(t.data);
+            CHECK(mpix::pready(t.self, 0, send) == MPI_SUCCESS);
+            CHECK(t.pair.taken_error() == 0);
+            if (epoch >= 3) {
+                CHECK(mpix::pready(t.self, 0, send) == MPI_ERR_ARG);
+                CHECK(t.pair.taken_error() != 0);
+                CHECK(mpix::pready(t.self, 1, old) == MPI_ERR_ARG);
+                t.pair.taken_error();
+            }
+            CHECK(mpix::pready(t.self, 1, send) == MPI_SUCCESS);
+            REQUIRE(mpix::wait(t.self, t.pair.receive()) == MPI_SUCCESS);
+            CHECK(t.pair.right(0, 2));
+            old = send;
+            t.go_on();
+        }
+    }
+}
+
 TEST_CASE("a handle that knows nothing stays so") {
-    one_thread t(true);
+    one_thread t(true, true);
     t.pair.start_send(1);
     t.pair.start_receive(1);
     mpix::prepared_send send = mpix::prepare_send(t.self, t.pair.send());

@@ -9,10 +9,10 @@
 #include <mpix/detail/abi.h>
 #include <mpix/detail/order.h>
 
+#include <mpix/impl/epoch/receive_state.cuh>
 #include <mpix/impl/group/group.cuh>
 #include <mpix/impl/inline/gather.cuh>
 #include <mpix/impl/inline/packet.cuh>
-#include <mpix/impl/epoch/receive_state.cuh>
 
 namespace mpix::detail {
 

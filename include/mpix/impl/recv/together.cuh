@@ -8,11 +8,11 @@
 #include <mpix/detail/abi.h>
 #include <mpix/detail/order.h>
 
+#include <mpix/impl/epoch/receive_state.cuh>
 #include <mpix/impl/epoch/residency.cuh>
 #include <mpix/impl/group/group.cuh>
 #include <mpix/impl/inline/packet.cuh>
 #include <mpix/impl/recv/poll.cuh>
-#include <mpix/impl/epoch/receive_state.cuh>
 #include <mpix/impl/rget/rget.cuh>
 
 namespace mpix::detail {
