@@ -170,20 +170,20 @@ status field_view::measure(const field &f, const box &local, int dimensions, fie
     return {};
 }
 
-status field_view::make(const field &f, const box &local, int dimensions, field_view &made) {
+status field_view::make(const field &f, const box &local, int dimensions, field_view &made, bool for_kernels) {
     if (status s = measure(f, local, dimensions, made); !s.ok()) return s;
     made.data_ = static_cast<std::byte *>(f.data);
     if (local.empty()) return {};
     if (made.data_ == nullptr) return failure(MPI_ERR_BUFFER, "data is null");
-    if (!can_write(made.data_))
-        return failure(MPI_ERR_BUFFER, "data: the CPU cannot write there; fields are in host memory, as yet");
+    if (!for_kernels && !can_write(made.data_))
+        return failure(MPI_ERR_BUFFER, "data: the CPU cannot write there; kernel_exchange takes memory of a GPU");
     if (f.allocated != 0 && f.allocated < static_cast<std::size_t>(made.bytes_))
         return failure(MPI_ERR_BUFFER,
                        format("allocated is {} bytes; the box and its ghost cells take {}", f.allocated, made.bytes_));
     made.other_ = static_cast<std::byte *>(f.other);
     if (made.other_ == nullptr) return {};
-    if (!can_write(made.other_))
-        return failure(MPI_ERR_BUFFER, "other: the CPU cannot write there; fields are in host memory, as yet");
+    if (!for_kernels && !can_write(made.other_))
+        return failure(MPI_ERR_BUFFER, "other: the CPU cannot write there; kernel_exchange takes memory of a GPU");
     return {};
 }
 

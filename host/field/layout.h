@@ -36,8 +36,9 @@ void copy(const runs &from, const runs &to, std::byte *room);
 
 class field_view {
 public:
-    // A failure names the member of the field that is wrong.
-    static status make(const field &f, const box &local, int dimensions, field_view &made);
+    // A failure names the member of the field that is wrong. `for_kernels`: the CPU need not reach the memory, so runs are
+    // only addresses.
+    static status make(const field &f, const box &local, int dimensions, field_view &made, bool for_kernels = false);
     // The same of a field whose memory is not looked at: only bytes() of it may be used, and what it is made of.
     static status measure(const field &f, const box &local, int dimensions, field_view &made);
 

@@ -18,8 +18,12 @@ std::int64_t divide_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b;
 partitions choose_partitions(const std::vector<std::int64_t> &field_bytes) {
     partitions best;
     std::int64_t least = 0;
-    const std::int64_t longest = *std::max_element(field_bytes.begin(), field_bytes.end());
-    for (const std::int64_t some : field_bytes)
+    // Of the many parcels of a kernel's exchange most have the same length.
+    std::vector<std::int64_t> lengths = field_bytes;
+    std::sort(lengths.begin(), lengths.end());
+    lengths.erase(std::unique(lengths.begin(), lengths.end()), lengths.end());
+    const std::int64_t longest = lengths.back();
+    for (const std::int64_t some : lengths)
         for (int parts = 1; some > 0 && parts <= most_parts; ++parts) {
             partitions next{.bytes = divide_up(some, parts), .first = {0}};
             if (divide_up(longest, next.bytes) > 1024) continue;

@@ -38,6 +38,7 @@
 #include <mpix/halo/field.hpp>
 #include <mpix/halo/gather.hpp>
 #include <mpix/halo/grid.hpp>
+#include <mpix/halo/kernel_exchange.hpp>
 
 namespace mpix::halo {
 

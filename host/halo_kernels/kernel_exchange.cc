@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <mpix/halo.hpp>
+
+#include "host/format.h"
+#include "host/halo/collective.h"
+#include "host/halo/internals.h"
+#include "host/halo_kernels/kernel_exchange_state.h"
+#include "host/report.h"
+
+namespace mpix::halo {
+namespace {
+
+constexpr const char *where = "mpix::halo::kernel_exchange";
+
+error wrong(int error_class, const char *function, const std::string &what) {
+    return {error_class, format("{}::{}: {}", where, function, what)};
+}
+
+template <class State>
+auto &demand_state(const State &state, const char *function) {
+    if (!state) throw wrong(MPI_ERR_REQUEST, function, "the exchange has been moved from");
+    return *state;
+}
+
+void demand_no_failure(const kernel_exchange_state &x, const char *function) {
+    if (x.failed)
+        throw wrong(MPI_ERR_REQUEST, function, "an earlier call has failed; the exchange can only be destroyed");
+}
+
+// Does `work`; if it throws, the exchange has failed.
+template <class Work>
+void or_failed(kernel_exchange_state &x, const Work &work) {
+    x.failed = true;
+    work();
+    x.failed = false;
+}
+
+void write_words(kernel_exchange_state &x, std::uint64_t arrivals, std::uint64_t failed) {
+    const std::uint64_t words[] = {arrivals, failed};
+    static_assert(device_exchange::arrivals_at == 0 && device_exchange::failed_at == 1);
+    if (const status s = x.tables.write(0, words, sizeof words); !s.ok())
+        throw wrong(class_of(s), "start", s.message());
+}
+
+// Throws the reason, if a kernel's call has returned an error. Its requests may never complete.
+void demand_no_kernel_error(kernel_exchange_state &x) {
+    std::uint64_t words[2] = {};
+    if (const status s = x.tables.read(0, words, sizeof words); !s.ok())
+        throw wrong(class_of(s), "finish", s.message());
+    if (words[device_exchange::failed_at] == 0) return;
+    for (int i = 0; i < x.requests_of(x.device.steps_); ++i) {
+        int flag = 0;
+        demand(MPI_Test(&x.requests[static_cast<std::size_t>(i)], &flag, MPI_STATUS_IGNORE), "MPI_Test");
+    }
+    throw wrong(MPI_ERR_OTHER, "finish", "a call of a kernel has failed");
+}
+
+}  // namespace
+
+kernel_exchange::kernel_exchange(const grid &g, const std::vector<field> &fields,
+                                 const kernel_exchange_options &options)
+    : state_(make_kernel_exchange_state(internals::state_of(g, where), fields, options)) {}
+
+kernel_exchange::~kernel_exchange() {
+    if (active())
+        say("mpix::halo::kernel_exchange: destroyed while active; finish() it first. Its memory is kept");
+    else if (!state_ || !state_->failed || state_->free_requests())
+        return;
+    static_cast<void>(state_.release());  // messages may still come
+}
+
+kernel_exchange::kernel_exchange(kernel_exchange &&) noexcept = default;
+
+kernel_exchange &kernel_exchange::operator=(kernel_exchange &&other) noexcept {
+    std::swap(state_, other.state_);
+    return *this;
+}
+
+bool kernel_exchange::active() const { return state_ && state_->active && !state_->failed; }
+
+device_exchange kernel_exchange::start(std::int64_t steps) {
+    kernel_exchange_state &x = demand_state(state_, "start");
+    demand_no_failure(x, "start");
+    if (x.active) throw wrong(MPI_ERR_REQUEST, "start", "the exchange is active; finish it first");
+    if (steps < 0) throw wrong(MPI_ERR_ARG, "start", format("steps is {}; it is at least 0", steps));
+    or_failed(x, [&] {
+        write_words(x, 0, 0);
+        const int count = x.requests_of(steps);
+        if (count == 0) return;
+        demand(MPI_Startall(count, x.requests.data()), "MPI_Startall");
+        demand(MPIX_Pbuf_prepare_all(count, x.requests.data()), "MPIX_Pbuf_prepare_all");
+    });
+    x.device.steps_ = steps;
+    x.active = true;
+    return x.device;
+}
+
+void kernel_exchange::finish() {
+    kernel_exchange_state &x = demand_state(state_, "finish");
+    demand_no_failure(x, "finish");
+    if (!x.active) throw wrong(MPI_ERR_REQUEST, "finish", "the exchange is not active; start it first");
+    or_failed(x, [&] {
+        demand_no_kernel_error(x);
+        const int count = x.requests_of(x.device.steps_);
+        if (count != 0) demand(MPI_Waitall(count, x.requests.data(), MPI_STATUSES_IGNORE), "MPI_Waitall");
+    });
+    x.device.done_ += x.device.steps_;
+    x.device.phase_ = static_cast<std::int32_t>((x.device.phase_ + x.device.steps_) & 1);
+    x.active = false;
+}
+
+void *kernel_exchange::data(int field) const {
+    const kernel_exchange_state &x = demand_state(state_, "data");
+    if (field < 0 || field >= static_cast<int>(x.data.size()))
+        throw wrong(MPI_ERR_ARG, "data", format("field is {}; there are {}", field, x.data.size()));
+    return x.data[static_cast<std::size_t>(field)][static_cast<std::size_t>(x.device.phase_)];
+}
+
+int kernel_exchange::messages_sent() const { return demand_state(state_, "messages_sent").device.sends_; }
+
+std::int64_t kernel_exchange::bytes_sent() const { return demand_state(state_, "bytes_sent").bytes_sent; }
+
+}  // namespace mpix::halo

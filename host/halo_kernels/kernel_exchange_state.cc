@@ -1,0 +1,411 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "host/halo_kernels/kernel_exchange_state.h"
+
+#include <algorithm>
+#include <limits>
+#include <string>
+#include <utility>
+
+#include "host/field/layout.h"
+#include "host/format.h"
+#include "host/halo/collective.h"
+#include "host/halo_kernels/tiles.h"
+#include "host/report.h"
+
+namespace mpix::halo {
+namespace {
+
+using detail::device_copy;
+using detail::device_parcel;
+using detail::device_tile;
+
+constexpr const char *where_made = "mpix::halo::kernel_exchange";
+// As exchanges on the host, these are made in one order on all ranks; MPI matches in the order of the init calls.
+constexpr int tag = 1;
+
+// What the tables are made from.
+struct tables {
+    std::vector<device_tile> tiles;
+    std::vector<device_parcel> parcels;
+    std::vector<device_copy> copies;
+    int claims = 0;
+};
+
+// A message to or from a peer.
+struct peer_message {
+    int peer;
+    partitions cut;
+    bool one_reader = true;  // of a receive: each partition is waited for by one tile
+
+    std::int64_t bytes() const { return cut.bytes * cut.count(); }
+};
+
+struct plan {
+    std::vector<peer_message> receives, sends;
+    tables for_device;
+};
+
+status check_options(const kernel_exchange_options &o, int dimensions) {
+    for (int a = 0; a < 3; ++a) {
+        if (o.tile[a] < 0)
+            return failure(MPI_ERR_ARG, format("options.tile[{}] is {}; it is at least 0", a, o.tile[a]));
+        if (a >= dimensions && o.tile[a] > 1)
+            return failure(MPI_ERR_ARG,
+                           format("options.tile[{}] is {}; the domain has {} axes", a, o.tile[a], dimensions));
+    }
+    if (o.sets < 2) return failure(MPI_ERR_ARG, format("options.sets is {}; it is at least 2", o.sets));
+    return {};
+}
+
+std::string text_of(const transport::placement &where) {
+    return where.owner == nullptr ? std::string("host memory") : format("memory of GPU {}", where.device);
+}
+
+status check_place(const void *memory, const transport::placement &first, const std::string &name) {
+    const transport::placement here = transport::locate(memory);
+    if (here.owner == first.owner && here.device == first.device) return {};
+    return failure(MPI_ERR_BUFFER, format("{} is {}, and fields[0].data is {}", name, text_of(here), text_of(first)));
+}
+
+status make_fields(kernel_exchange_state &x, const std::vector<field> &fields, std::vector<field_view> &views) {
+    const box &local = x.grid->domain.boxes[x.grid->rank];
+    if (!fields.empty()) x.where = transport::locate(fields[0].data);
+    for (std::size_t f = 0; f < fields.size(); ++f) {
+        views.emplace_back();
+        const status s =
+            field_view::make(fields[f], local, x.grid->domain.dimensions, views.back(), x.where.owner != nullptr);
+        if (!s.ok()) return s.in_context(format("fields[{}]{}", f, class_of(s) == MPI_ERR_COUNT ? ": " : "."));
+        x.data.push_back({fields[f].data, fields[f].other == nullptr ? fields[f].data : fields[f].other});
+        if (local.empty()) continue;
+        if (status bad = check_place(fields[f].data, x.where, format("fields[{}].data", f)); !bad.ok()) return bad;
+        if (fields[f].other == nullptr) continue;
+        if (status bad = check_place(fields[f].other, x.where, format("fields[{}].other", f)); !bad.ok()) return bad;
+    }
+    return {};
+}
+
+std::vector<argument> arguments(const std::vector<field_view> &fields, const kernel_exchange_options &o) {
+    std::vector<argument> all{{"the number of fields", {static_cast<std::int64_t>(fields.size())}},
+                              {"options.tile", {o.tile[0], o.tile[1], o.tile[2]}},
+                              {"options.sets", {o.sets}}};
+    for (std::size_t f = 0; f < fields.size(); ++f) {
+        all.push_back({.name = format("fields[{}]: values", f),
+                       .values = {fields[f].value_bytes()},
+                       .verb = "have",
+                       .counted = " bytes"});
+        all.push_back({format("fields[{}].layout.components", f), {fields[f].components()}});
+        all.push_back({format("fields[{}].layout.interleaved", f), {fields[f].interleaved()}});
+        append_radius(all, format("fields[{}].reach", f), fields[f].reach());
+    }
+    return all;
+}
+
+// Makes the tables of one rank.
+class planner {
+public:
+    planner(const kernel_exchange_state &x, const std::vector<field_view> &fields, const index3 &tile)
+        : x_(x), fields_(fields), tile_(tile), tiles_(x.grid->domain.boxes[x.grid->rank], tile) {
+        for (const field_view &f : fields) {
+            exchanged_.cell_bytes.push_back(f.value_bytes() * f.components());
+            exchanged_.reach.push_back(f.reach());
+        }
+        for (int t = 0; t < tiles_.count(); ++t) of_tile_.emplace_back();
+    }
+
+    plan make() {
+        const domain &d = x_.grid->domain;
+        const int me = x_.grid->rank;
+        for (int peer = 0; peer < x_.grid->ranks; ++peer) {
+            if (peer == me) {
+                add_own(parcels_between(d, me, me, tiles_, exchanged_));
+                continue;
+            }
+            if (const parcels to = parcels_between(d, peer, me, tiles_, exchanged_); !to.all.empty())
+                add_send(peer, to);
+            const tiling theirs(d.boxes[peer], tile_);
+            if (const parcels from = parcels_between(d, me, peer, theirs, exchanged_); !from.all.empty())
+                add_receive(peer, from);
+        }
+        write_tables();
+        return std::move(made_);
+    }
+
+private:
+    // A parcel that one of this rank's tiles sends, or waits for some parts of.
+    struct of_parcel {
+        device_parcel parcel;
+        std::vector<device_copy> copies;
+    };
+    struct tile_parcels {
+        std::vector<of_parcel> sends, waits;
+    };
+
+    void add_send(int peer, const parcels &to) {
+        const int message = static_cast<int>(made_.sends.size());
+        made_.sends.push_back({.peer = peer, .cut = to.cut});
+        for (const parcel &p : to.all) {
+            of_parcel one{{.message = message, .first = p.first, .last = p.last, .copies = 0, .copies_end = 0}, {}};
+            for (const part &cells : p.parts)
+                one.copies.push_back(copy_of(cells.field, cells.source, cells.packed, -1));
+            of_tile_[static_cast<std::size_t>(p.tile)].sends.push_back(std::move(one));
+        }
+    }
+
+    void add_receive(int peer, const parcels &from) {
+        const int message = static_cast<int>(made_.receives.size());
+        made_.receives.push_back({.peer = peer, .cut = from.cut});
+        bool one_reader = true;
+        for (const parcel &p : from.all) {
+            const device_parcel as_device{
+                .message = message, .first = p.first, .last = p.last, .copies = 0, .copies_end = 0};
+            one_reader = add_waits(p, as_device) <= 1 && one_reader;
+        }
+        made_.receives.back().one_reader = one_reader;
+    }
+
+    void add_own(const parcels &own) {
+        for (const parcel &p : own.all)
+            add_waits(p, {.message = -1, .first = 0, .last = -1, .copies = 0, .copies_end = 0});
+    }
+
+    // How many tiles wait for the parcel.
+    int add_waits(const parcel &p, const device_parcel &as_device) {
+        std::vector<int> waiting;
+        for (const part &cells : p.parts) {
+            const std::vector<int> readers =
+                readers_of(tiles_, cells.ghosts, exchanged_.reach[static_cast<std::size_t>(cells.field)]);
+            const int claim = readers.size() > 1 ? made_.for_device.claims++ : -1;
+            const std::int64_t from = as_device.message < 0 ? offset_of(cells.field, cells.source) : cells.packed;
+            for (const int t : readers) {
+                std::vector<of_parcel> &waits = of_tile_[static_cast<std::size_t>(t)].waits;
+                if (std::find(waiting.begin(), waiting.end(), t) == waiting.end()) {
+                    waiting.push_back(t);
+                    waits.push_back({as_device, {}});
+                }
+                waits.back().copies.push_back(copy_of(cells.field, cells.ghosts, from, claim));
+            }
+        }
+        return static_cast<int>(waiting.size());
+    }
+
+    std::int64_t offset_of(int field, const box &cells) const {
+        const auto f = static_cast<std::size_t>(field);
+        return fields_[f].of(cells).first - static_cast<std::byte *>(x_.data[f][0]);
+    }
+
+    device_copy copy_of(int field, const box &cells, std::int64_t from, int claim) const {
+        const auto f = static_cast<std::size_t>(field);
+        const runs r = fields_[f].of(cells);
+        device_copy c{};
+        c.at = offset_of(field, cells);
+        c.from = from;
+        c.field = field;
+        c.claim = claim;
+        // The widest words of which the pieces consist, wherever they are.
+        std::uint64_t together = static_cast<std::uint64_t>(r.bytes) | static_cast<std::uint64_t>(c.at) |
+                                 static_cast<std::uint64_t>(from) | 16;
+        for (void *const allocation : x_.data[f]) together |= reinterpret_cast<std::uintptr_t>(allocation);
+        for (std::size_t loop = 0; loop < 3; ++loop) {
+            c.count[loop] = static_cast<std::uint32_t>(r.count[loop]);
+            c.stride[loop] = r.stride[loop];
+            if (r.count[loop] > 1) together |= static_cast<std::uint64_t>(r.stride[loop]);
+        }
+        c.word_bytes = static_cast<std::int32_t>(together & (~together + 1));
+        c.words = static_cast<std::uint32_t>(r.bytes / c.word_bytes);
+        if (r.total() / c.word_bytes > std::numeric_limits<std::uint32_t>::max())
+            throw error(MPI_ERR_COUNT,
+                        format("a tile has more than 2^32 words of fields[{}] on a side; use smaller tiles", field));
+        return c;
+    }
+
+    // Tiles that send or wait come first.
+    void write_tables() {
+        tables &t = made_.for_device;
+        std::vector<int> order;
+        for (const bool at_boundary : {true, false})
+            for (int i = 0; i < tiles_.count(); ++i) {
+                const tile_parcels &p = of_tile_[static_cast<std::size_t>(i)];
+                if ((p.sends.empty() && p.waits.empty()) != at_boundary) order.push_back(i);
+            }
+        for (const int i : order) {
+            const tile_parcels &p = of_tile_[static_cast<std::size_t>(i)];
+            device_tile tile{.cells = tiles_.at(i), .sends = 0, .sends_end = 0, .waits = 0, .waits_end = 0};
+            tile.sends = write(p.sends, tile.sends_end);
+            tile.waits = write(p.waits, tile.waits_end);
+            t.tiles.push_back(tile);
+        }
+    }
+    int write(const std::vector<of_parcel> &all, std::int32_t &end) {
+        tables &t = made_.for_device;
+        const auto begin = static_cast<int>(t.parcels.size());
+        for (const of_parcel &p : all) {
+            t.parcels.push_back(p.parcel);
+            t.parcels.back().copies = static_cast<std::int32_t>(t.copies.size());
+            t.copies.insert(t.copies.end(), p.copies.begin(), p.copies.end());
+            t.parcels.back().copies_end = static_cast<std::int32_t>(t.copies.size());
+        }
+        end = static_cast<std::int32_t>(t.parcels.size());
+        return begin;
+    }
+
+    const kernel_exchange_state &x_;
+    const std::vector<field_view> &fields_;
+    index3 tile_;
+    tiling tiles_;
+    exchanged_fields exchanged_;
+    std::vector<tile_parcels> of_tile_;
+    plan made_;
+};
+
+// An info that is freed again.
+class info {
+public:
+    info() { demand(MPI_Info_create(&info_), "MPI_Info_create"); }
+    ~info() { MPI_Info_free(&info_); }
+    info(const info &) = delete;
+    info &operator=(const info &) = delete;
+    void set(const char *key, const std::string &value) {
+        demand(MPI_Info_set(info_, key, value.c_str()), "MPI_Info_set");
+    }
+    MPI_Info get() const { return info_; }
+
+private:
+    MPI_Info info_ = MPI_INFO_NULL;
+};
+
+void demand_ok(const status &s) {
+    if (!s.ok()) throw error(class_of(s), s.message());
+}
+
+// The messages of all sets: their memory, requests and handles. What the device sees of them goes to `send_buffers` and
+// `ghost_buffers`.
+void make_messages(kernel_exchange_state &x, const plan &p, std::vector<std::byte *> &send_buffers,
+                   std::vector<std::byte *> &ghost_buffers) {
+    const MPI_Comm comm = x.grid->comm;
+    memory_layout layout;
+    std::vector<std::uint64_t> at;
+    for (int set = 0; set < x.device.sets_; ++set)
+        for (const std::vector<peer_message> *const all : {&p.receives, &p.sends})
+            for (const peer_message &m : *all) at.push_back(layout.place_bytes(static_cast<std::uint64_t>(m.bytes())));
+    demand_ok(x.messages_memory.allocate(x.where, layout.bytes()));
+    info of_sends, of_receives;
+    const std::string device = x.where.owner == nullptr ? "host" : format("{}", x.where.device);
+    for (info *const i : {&of_sends, &of_receives}) i->set("mpix_device", device);
+
+    auto next = at.begin();
+    for (int set = 0; set < x.device.sets_; ++set) {
+        for (const peer_message &m : p.receives) {
+            std::byte *const buffer = x.messages_memory.address() + *next++;
+            ghost_buffers.push_back(buffer);
+            demand(MPI_Precv_init(buffer, m.cut.count(), m.cut.bytes, MPI_BYTE, m.peer, tag, comm, MPI_INFO_NULL,
+                                  &x.requests.emplace_back(MPI_REQUEST_NULL)),
+                   "MPI_Precv_init");
+            of_receives.set("mpix_waiters", m.one_reader ? "1" : "any");
+            demand(
+                MPIX_Prequest_create(x.requests.back(), of_receives.get(), &x.handles.emplace_back(MPIX_PREQUEST_NULL)),
+                "MPIX_Prequest_create");
+        }
+        for (const peer_message &m : p.sends) {
+            std::byte *const buffer = x.messages_memory.address() + *next++;
+            send_buffers.push_back(buffer);
+            demand(MPI_Psend_init(buffer, m.cut.count(), m.cut.bytes, MPI_BYTE, m.peer, tag, comm, MPI_INFO_NULL,
+                                  &x.requests.emplace_back(MPI_REQUEST_NULL)),
+                   "MPI_Psend_init");
+            demand(MPIX_Prequest_create(x.requests.back(), of_sends.get(), &x.handles.emplace_back(MPIX_PREQUEST_NULL)),
+                   "MPIX_Prequest_create");
+        }
+    }
+}
+
+// Puts the tables where kernels find them.
+void upload(kernel_exchange_state &x, const tables &t, const std::vector<std::byte *> &send_buffers,
+            const std::vector<std::byte *> &ghost_buffers) {
+    memory_layout layout;
+    // The words come first: the host finds them there.
+    const auto words = static_cast<std::uint64_t>(device_exchange::begun_at + x.device.sets_ + 2 * t.claims);
+    layout.place<std::uint64_t>(words);
+    std::vector<void *> data;
+    for (const std::array<void *, 2> &both : x.data) data.insert(data.end(), both.begin(), both.end());
+    struct table {
+        const void *from;
+        std::uint64_t bytes, at;
+    };
+    std::vector<table> all;
+    const auto place = [&]<class T>(const std::vector<T> &values) {
+        all.push_back({values.data(), values.size() * sizeof(T), layout.place<T>(values.size())});
+        return all.size() - 1;
+    };
+    const std::size_t tiles = place(t.tiles), parcels = place(t.parcels), copies = place(t.copies), bases = place(data),
+                      sends = place(send_buffers), ghosts = place(ghost_buffers), handles = place(x.handles);
+    demand_ok(x.tables.allocate(x.where, layout.bytes()));
+    for (const table &one : all)
+        if (one.bytes != 0) demand_ok(x.tables.write(one.at, one.from, one.bytes));
+    const auto address = [&](std::size_t number) { return x.tables.address() + all[number].at; };
+    device_exchange &d = x.device;
+    d.tiles_ = reinterpret_cast<const device_tile *>(address(tiles));
+    d.parcels_ = reinterpret_cast<const device_parcel *>(address(parcels));
+    d.copies_ = reinterpret_cast<const device_copy *>(address(copies));
+    d.data_ = reinterpret_cast<std::byte *const *>(address(bases));
+    d.send_buffers_ = reinterpret_cast<std::byte *const *>(address(sends));
+    d.ghost_buffers_ = reinterpret_cast<std::byte *const *>(address(ghosts));
+    d.requests_ = reinterpret_cast<const MPIX_Prequest *>(address(handles));
+    d.words_ = reinterpret_cast<std::uint64_t *>(x.tables.address());
+}
+
+void make_all(kernel_exchange_state &x, const std::vector<field_view> &fields, const kernel_exchange_options &options) {
+    const plan p = planner(x, fields, options.tile).make();
+    device_exchange &d = x.device;
+    d.tiles_count_ = static_cast<std::int32_t>(p.for_device.tiles.size());
+    d.boundary_count_ = static_cast<std::int32_t>(
+        std::count_if(p.for_device.tiles.begin(), p.for_device.tiles.end(),
+                      [](const device_tile &t) { return t.sends != t.sends_end || t.waits != t.waits_end; }));
+    d.receives_ = static_cast<std::int32_t>(p.receives.size());
+    d.sends_ = static_cast<std::int32_t>(p.sends.size());
+    d.sets_ = options.sets;
+    for (const peer_message &m : p.sends) x.bytes_sent += m.bytes();
+    std::vector<std::byte *> send_buffers, ghost_buffers;
+    make_messages(x, p, send_buffers, ghost_buffers);
+    upload(x, p.for_device, send_buffers, ghost_buffers);
+}
+
+}  // namespace
+
+std::unique_ptr<kernel_exchange_state> make_kernel_exchange_state(std::shared_ptr<const grid_state> grid,
+                                                                  const std::vector<field> &fields,
+                                                                  const kernel_exchange_options &options) {
+    auto made = std::make_unique<kernel_exchange_state>();
+    kernel_exchange_state &x = *made;
+    x.grid = std::move(grid);
+    std::vector<field_view> views;
+    status s = check_options(options, x.grid->domain.dimensions);
+    if (s.ok()) s = make_fields(x, fields, views);
+    check_collectively(x.grid->comm, where_made, s, arguments(views, options));
+    try {
+        make_all(x, views, options);
+    } catch (const error &e) {
+        s = failure(e.error_class(), e.what());
+    }
+    check_collectively(x.grid->comm, where_made, s);
+    return made;
+}
+
+int kernel_exchange_state::requests_of(std::int64_t steps) const {
+    return static_cast<int>(std::min<std::int64_t>(device.sets_, steps)) * messages();
+}
+
+bool kernel_exchange_state::free_requests() {
+    int finalized = 0;
+    MPI_Finalized(&finalized);
+    if (finalized) return true;
+    bool all = true;
+    for (std::size_t i = 0; i < requests.size(); ++i) {
+        // Both refuse those that are active.
+        if (i < handles.size() && handles[i] != MPIX_PREQUEST_NULL) MPIX_Prequest_free(&handles[i]);
+        if (requests[i] != MPI_REQUEST_NULL && MPI_Request_free(&requests[i]) != MPI_SUCCESS) all = false;
+    }
+    return all;
+}
+
+kernel_exchange_state::~kernel_exchange_state() { free_requests(); }
+
+}  // namespace mpix::halo

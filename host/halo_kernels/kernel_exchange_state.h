@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// What an exchange by kernels consists of, and how it is made.
+#ifndef MPIX_HOST_HALO_KERNELS_KERNEL_EXCHANGE_STATE_H
+#define MPIX_HOST_HALO_KERNELS_KERNEL_EXCHANGE_STATE_H
+
+#include <mpi.h>
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include <mpix/halo.hpp>
+
+#include "host/halo_kernels/device_memory.h"
+#include "host/halo/grid_state.h"
+#include "transport/select.h"
+
+namespace mpix::halo {
+
+struct kernel_exchange_state {
+    kernel_exchange_state() = default;
+    kernel_exchange_state(const kernel_exchange_state &) = delete;
+    kernel_exchange_state &operator=(const kernel_exchange_state &) = delete;
+    ~kernel_exchange_state();
+
+    // Frees the handles and requests that are not active. Whether that is all of them.
+    bool free_requests();
+    // Of a set; of an activation of so many steps.
+    int messages() const { return device.receives_ + device.sends_; }
+    int requests_of(std::int64_t steps) const;
+
+    std::shared_ptr<const grid_state> grid;
+    transport::placement where;
+    std::vector<std::array<void *, 2>>
+        data;  // of each field: which exchange 0 of the first activation uses, and the other
+    std::int64_t bytes_sent = 0;
+    device_memory messages_memory, tables;
+    std::vector<MPI_Request> requests;   // of each set the receives, then the sends
+    std::vector<MPIX_Prequest> handles;  // of these
+    device_exchange device{};            // what the next activation's kernels get
+    bool active = false;
+    bool failed = false;
+};
+
+// Collective.
+std::unique_ptr<kernel_exchange_state> make_kernel_exchange_state(std::shared_ptr<const grid_state> grid,
+                                                                  const std::vector<field> &fields,
+                                                                  const kernel_exchange_options &options);
+
+}  // namespace mpix::halo
+
+#endif  // MPIX_HOST_HALO_KERNELS_KERNEL_EXCHANGE_STATE_H

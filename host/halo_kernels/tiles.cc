@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "host/halo_kernels/tiles.h"
+
+#include <algorithm>
+
+namespace mpix::halo {
+namespace {
+
+// Copies in a message begin at multiples of so many bytes, the longest that a thread copies at once.
+constexpr std::int64_t packed_alignment = 16;
+
+std::int64_t divide_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
+
+}  // namespace
+
+tiling::tiling(const box &whole, const index3 &size) : whole_(whole), size_(size), along_{} {
+    for (int a = 0; a < 3; ++a) {
+        const std::int64_t cells = whole.empty() ? 0 : whole.size()[a];
+        if (size_[a] == 0 || size_[a] > cells) size_[a] = std::max<std::int64_t>(cells, 1);
+        along_[a] = divide_up(cells, size_[a]);
+    }
+}
+
+box tiling::at(int number) const {
+    const index3 where{number % along_[0], number / along_[0] % along_[1], number / (along_[0] * along_[1])};
+    box tile;
+    for (int a = 0; a < 3; ++a) {
+        tile.lo[a] = whole_.lo[a] + where[a] * size_[a];
+        tile.hi[a] = std::min(tile.lo[a] + size_[a], whole_.hi[a]);
+    }
+    return tile;
+}
+
+std::vector<int> tiling::touched(const box &part) const {
+    const box inside = intersection(part, whole_);
+    std::vector<int> numbers;
+    if (inside.empty()) return numbers;
+    index3 first{}, last{};
+    for (int a = 0; a < 3; ++a) {
+        first[a] = (inside.lo[a] - whole_.lo[a]) / size_[a];
+        last[a] = (inside.hi[a] - 1 - whole_.lo[a]) / size_[a];
+    }
+    for (auto z = first[2]; z <= last[2]; ++z)
+        for (auto y = first[1]; y <= last[1]; ++y)
+            for (auto x = first[0]; x <= last[0]; ++x)
+                numbers.push_back(static_cast<int>((z * along_[1] + y) * along_[0] + x));
+    return numbers;
+}
+
+parcels parcels_between(const domain &d, int receiver, int owner, const tiling &tiles, const exchanged_fields &fields) {
+    std::vector<parcel> by_tile(static_cast<std::size_t>(tiles.count()));
+    for (std::size_t f = 0; f < fields.reach.size(); ++f)
+        for (const piece &p : pieces_between(d, receiver, owner, fields.reach[f]))
+            for (const int t : tiles.touched(p.source)) {
+                part one{.field = static_cast<int>(f),
+                         .source = intersection(p.source, tiles.at(t)),
+                         .ghosts = {},
+                         .packed = 0};
+                for (int a = 0; a < 3; ++a) {
+                    const std::int64_t shift = p.ghosts.lo[a] - p.source.lo[a];
+                    one.ghosts.lo[a] = one.source.lo[a] + shift;
+                    one.ghosts.hi[a] = one.source.hi[a] + shift;
+                }
+                by_tile[static_cast<std::size_t>(t)].parts.push_back(one);
+            }
+    parcels made;
+    std::vector<std::int64_t> bytes;
+    for (int t = 0; t < tiles.count(); ++t) {
+        parcel &p = by_tile[static_cast<std::size_t>(t)];
+        if (p.parts.empty()) continue;
+        p.tile = t;
+        bytes.push_back(0);
+        for (part &one : p.parts) {
+            one.packed = bytes.back();
+            bytes.back() += divide_up(one.source.cells() * fields.cell_bytes[static_cast<std::size_t>(one.field)],
+                                      packed_alignment) *
+                            packed_alignment;
+        }
+        made.all.push_back(std::move(p));
+    }
+    if (made.all.empty()) return made;
+    made.cut = choose_partitions(bytes);
+    // Of whole words, so that each parcel begins at one.
+    made.cut.bytes = divide_up(made.cut.bytes, packed_alignment) * packed_alignment;
+    for (std::size_t i = 0; i < made.all.size(); ++i) {
+        parcel &p = made.all[i];
+        p.first = made.cut.first[i];
+        p.last = made.cut.first[i + 1] - 1;
+        for (part &one : p.parts) one.packed += made.cut.offset(static_cast<int>(i));
+    }
+    return made;
+}
+
+std::vector<int> readers_of(const tiling &tiles, const box &ghosts, const radius &reach) {
+    // A tile is near enough if it touches the ghost cells grown by the depth; then its own directions decide.
+    std::int64_t most = 0;
+    for (const int depth : reach.cells) most = std::max<std::int64_t>(most, depth);
+    box near = ghosts;
+    for (int a = 0; a < 3; ++a) near.lo[a] -= most, near.hi[a] += most;
+    std::vector<int> readers = tiles.touched(near);
+    std::erase_if(readers, [&](int t) {
+        for (int number = 0; number < directions; ++number)
+            if (number != no_direction && reach.cells[number] > 0 &&
+                !intersection(ghosts, ghosts_of(tiles.at(t), number, reach.cells[number])).empty())
+                return false;
+        return true;
+    });
+    return readers;
+}
+
+}  // namespace mpix::halo

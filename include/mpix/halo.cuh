@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Halo exchanges inside kernels: a kernel sends a tile's cells as soon as it has computed them, waits for the ghost
+// cells that a tile reads, and goes on to the next step, without the host. Like <mpix/device.cuh> it compiles for host
+// threads, too (<mpix/host_group.hpp>).
+//
+//     mpix::halo::kernel_exchange h(g, {mpix::halo::double_buffered(u, v)}, {.tile = {32, 8, 8}});   // on the host
+//     run<<<blocks, threads>>>(h.start(steps), ...);                     // all blocks resident: <mpix/launch.h>
+//     cudaStreamSynchronize(stream);
+//     h.finish();
+//
+//     __global__ void run(mpix::halo::device_exchange x, ...) {
+//         auto block = cooperative_groups::this_thread_block();
+//         const int blocks = gridDim.x;
+//         for (int t = blockIdx.x; t < x.tiles(); t += blocks) mpix::halo::send(block, x, t, 0);
+//         for (int step = 0; step < x.steps(); ++step) {
+//             mpix::halo::sync_blocks(block, x, blocks);
+//             if (blockIdx.x == 0 && step > 0) mpix::halo::next(block, x, step - 1);
+//             for (int t = blockIdx.x; t < x.tiles(); t += blocks) {
+//                 mpix::halo::wait(block, x, t, step);
+//                 ... compute x.tile(t) from x.data(0, step) to x.data(0, step + 1) ...
+//                 mpix::halo::send(block, x, t, step + 1);
+//             }
+//         }
+//     }
+//
+// Words. Exchange `step`, from 0, fills the ghost cells that step `step` of the stencil reads. A *tile* is a part of
+// the rank's box; exchanges and computations are divided by tiles.
+//
+// Order. The program keeps to this order, by sync_blocks() or a barrier of its own, where no call does:
+//   - send(tile, step) comes after the tile's cells of that exchange have been written, by any threads that are
+//     ordered before the group's;
+//   - a barrier of all groups lies between the last send(., step) and the first wait(., step). (Tiles read each other's
+//     cells, so a stencil needs it anyway);
+//   - the cells that an exchange sends are not written before all wait(., step) have returned. With two allocations
+//     this is so by itself;
+//   - next(step) comes after all send(., step) and wait(., step) have returned, by one group.
+// Each tile is sent and waited for once in each exchange, by one group each.
+//
+// Groups, errors and thread safety are those of <mpix/device.cuh>. All groups that wait must be resident together.
+#ifndef MPIX_HALO_CUH
+#define MPIX_HALO_CUH
+
+// First, to report a compiler that is set to an older C++.
+#include <mpix/detail/cxx20.h>
+
+#include <mpix/device.cuh>
+#include <mpix/halo/device_exchange.hpp>
+
+namespace mpix::halo {
+
+/**
+ * Send what the neighbours need of a tile's cells for exchange `step`: copies it into messages, and marks their
+ * partitions ready. Does not wait for neighbours, beyond what mpix::pready does; waits for next(step - sets) of this
+ * rank. Does nothing if there is no such exchange (step >= steps()), or nobody needs cells of the tile.
+ *
+ * Returns MPI_SUCCESS, or what mpix::pready does; MPI_ERR_OTHER if another group's call has failed before.
+ *
+ * Memory order: the group is synchronised first, and so the call covers what any of its threads has written.
+ */
+template <class Group>
+MPIX_FN int send(const Group &group, const device_exchange &x, int tile, std::int64_t step);
+
+/**
+ * Wait until the ghost cells that a tile reads are there, and put them into the field. Ghost cells that several tiles
+ * read are put there by the first group that finds them arrived; the others wait for it.
+ *
+ * timeout_ns  as of mpix::wait_arrived, for each partition
+ *
+ * Returns MPI_SUCCESS, or what mpix::wait_arrived does; MPI_ERR_OTHER if another group's call has failed before.
+ *
+ * Memory order: with MPI_SUCCESS, every thread of the group may read those ghost cells.
+ */
+template <class Group>
+MPIX_FN int wait(const Group &group, const device_exchange &x, int tile, std::int64_t step,
+                 std::uint64_t timeout_ns = default_timeout);
+
+/**
+ * End exchange `step`, and let exchange step + sets begin, if there is one. By one group; those of different steps may
+ * be called by different groups, also at the same time.
+ *
+ * Returns MPI_SUCCESS, or what mpix::next_epoch does; then all later calls of other groups fail.
+ */
+template <class Group>
+MPIX_FN int next(const Group &group, const device_exchange &x, std::int64_t step,
+                 std::uint64_t timeout_ns = default_timeout);
+
+/**
+ * A barrier of `blocks` groups, all of this rank's that use `x`. Behind it each may read what any of them has written
+ * before it. Goes on at once after a call has failed in any of them. The same number in all calls of an activation.
+ */
+template <class Group>
+MPIX_FN void sync_blocks(const Group &group, const device_exchange &x, int blocks);
+
+}  // namespace mpix::halo
+
+#include <mpix/impl/halo/copy.cuh>
+
+#include <mpix/impl/halo/exchange.cuh>
+
+#endif  // MPIX_HALO_CUH

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Of <mpix/halo.cuh>: what kernels are given of an exchange that they run themselves.
+#ifndef MPIX_HALO_DEVICE_EXCHANGE_HPP
+#define MPIX_HALO_DEVICE_EXCHANGE_HPP
+
+#include <cstddef>
+#include <cstdint>
+
+#include <mpix/halo/box.hpp>
+
+namespace mpix::halo {
+
+namespace detail {
+
+// A copy of cells of one field: between the field and a message, or from own cells to own ghost cells. Pieces of equal
+// length at regular distances; [2] is the outermost loop.
+struct device_copy {
+    std::int64_t at;         // where the first one is, in bytes behind the field's allocation
+    std::int64_t from;       // in bytes behind the message's buffer; of own cells, behind the field's allocation
+    std::int64_t stride[3];  // in the field
+    std::uint32_t count[3];
+    std::uint32_t words;  // of each piece, which is aligned to them wherever it is
+    std::int32_t word_bytes;
+    std::int32_t field;
+    std::int32_t claim;  // which of the claims, if several tiles read these ghost cells; -1: one does
+};
+
+// What one tile of the sender has for one receiver: partitions first to last of a message, and the copies that they hold.
+struct device_parcel {
+    std::int32_t message;  // the number of the send, or of the receive, in each set; -1: own cells
+    std::int32_t first, last;
+    std::int32_t copies, copies_end;
+};
+
+struct device_tile {
+    box cells;
+    std::int32_t sends, sends_end;  // parcels
+    std::int32_t waits, waits_end;
+};
+
+}  // namespace detail
+
+/**
+ * An exchange as kernels see it; passed to them by value. Made by kernel_exchange::start(), and valid until finish().
+ * The calls are in <mpix/halo.cuh>.
+ *
+ * The members that end in _ are the library's. They point to memory of the device that has the fields.
+ */
+struct device_exchange {
+    /** Tiles of this rank's box, from 0. The first ones, boundary_tiles() of them, send or read ghost cells. */
+    MPIX_FN int tiles() const { return tiles_count_; }
+    MPIX_FN int boundary_tiles() const { return boundary_count_; }
+    /** The cells of a tile, in global indices. */
+    MPIX_FN const box &tile(int number) const { return tiles_[number].cells; }
+    /** Exchanges of this activation, numbered from 0. */
+    MPIX_FN std::int64_t steps() const { return steps_; }
+    /** The first value of the allocation that exchange `step` uses of a field, given by its position in the
+        constructor's list. A field of two allocations uses them in turn. */
+    MPIX_FN void *data(int field, std::int64_t step) const {
+        return data_[2 * field + static_cast<int>((phase_ + step) & 1)];
+    }
+
+    const detail::device_tile *tiles_;
+    const detail::device_parcel *parcels_;
+    const detail::device_copy *copies_;
+    std::byte *const *data_;           // of each field, both allocations, which may be the same one
+    std::byte *const *send_buffers_;   // of each set, of each send
+    std::byte *const *ghost_buffers_;  // of each set, of each receive
+    const MPIX_Prequest *requests_;    // of each set, the receives, then the sends
+    std::uint64_t *words_;             // by which the groups wait for each other; the indices are below
+    std::int64_t steps_;
+    std::int64_t done_;   // exchanges of earlier activations
+    std::int32_t phase_;  // 0 or 1: which allocation exchange 0 uses
+    std::int32_t tiles_count_, boundary_count_;
+    std::int32_t receives_, sends_;  // messages in each exchange
+    std::int32_t sets_;
+
+    // Among the words. From begun_at on there is one for each set, then there are two for each claim.
+    static constexpr int arrivals_at = 0, failed_at = 1, begun_at = 2;
+};
+
+}  // namespace mpix::halo
+
+#endif  // MPIX_HALO_DEVICE_EXCHANGE_HPP

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Of <mpix/halo.hpp>: an exchange that kernels run, as the host makes it.
+#ifndef MPIX_HALO_KERNEL_EXCHANGE_HPP
+#define MPIX_HALO_KERNEL_EXCHANGE_HPP
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include <mpix/halo/box.hpp>
+#include <mpix/halo/device_exchange.hpp>
+#include <mpix/halo/field.hpp>
+#include <mpix/halo/grid.hpp>
+
+namespace mpix::halo {
+
+struct kernel_exchange_options {
+    /**
+     * The shape of a tile in cells, along the grid's axes; 0: as long as the box. A rank's box is cut from its lowest
+     * cell on, so tiles at its upper sides may be smaller. Each tile that has cells on a side of the box sends
+     * partitions of its own to the neighbour there.
+     */
+    index3 tile{};
+    /**
+     * Exchanges that may be under way at the same time, from 2 on: exchange `step` needs memory and requests of its
+     * own until next(step - sets) of <mpix/halo.cuh> has returned.
+     */
+    int sets = 4;
+};
+
+struct kernel_exchange_state;
+
+/**
+ * The exchange of some fields of a grid by kernels (<mpix/halo.cuh>), on GPUs or on host threads: one message to, and
+ * one from, each neighbour in each exchange, with partitions for each tile. start() gives the kernels what they need,
+ * for any number of exchanges; finish() ends them. In between the host takes no part.
+ *
+ * Fields are in memory of one GPU, or in host memory, of any kind: messages have memory of their own. A field of two
+ * allocations (double_buffered) uses them in turn: exchange 0 data(), exchange 1 the other one, and so on.
+ */
+class MPIX_HALO_API kernel_exchange {
+public:
+    /**
+     * Collective over the grid's ranks. All give as many fields, in the same order, with the same value sizes,
+     * components, interleaving and radii, and the same options.
+     *
+     * Errors: as of exchange; MPI_ERR_ARG for options; MPI_ERR_BUFFER for fields of which some are not where the first
+     * one is; MPI_ERR_NO_MEM; and what MPIX_Prequest_create gives.
+     */
+    kernel_exchange(const grid &g, const std::vector<field> &fields, const kernel_exchange_options &options = {});
+    /** As of exchange; and no kernel may still use it. */
+    ~kernel_exchange();
+    kernel_exchange(kernel_exchange &&) noexcept;
+    kernel_exchange &operator=(kernel_exchange &&) noexcept;
+
+    /**
+     * Begin an activation of `steps` exchanges; 0 are none. Returns what kernels take, when the neighbours have called
+     * start() with as many steps, too. Kernels must make all sends and waits of all of them, and next() of all but the
+     * last `sets`.
+     *
+     * Errors: MPI_ERR_ARG (steps < 0), MPI_ERR_REQUEST (it is active), MPI_ERR_PENDING (after MPIX_STALL_SECONDS), and
+     * what MPI_Start gives.
+     */
+    device_exchange start(std::int64_t steps);
+    /**
+     * End the activation. All kernels that use it have ended before. Fields of two allocations go on with the one that
+     * exchange `steps` would have used.
+     *
+     * Errors: MPI_ERR_REQUEST (not active), MPI_ERR_PENDING (after MPIX_STALL_SECONDS), and what a kernel's call has
+     * returned; MPI_ERR_OTHER if one has failed and MPI knows no reason. After any but MPI_ERR_REQUEST it has failed,
+     * and can only be destroyed.
+     */
+    void finish();
+    /** Whether it has begun, is not finished, and has not failed. */
+    bool active() const;
+
+    /** The allocation of a field (its position in the constructor's list, from 0) that the next exchange, or exchange 0
+        of this activation, uses. Errors: MPI_ERR_ARG (no such field). */
+    void *data(int field) const;
+
+    /** Messages that this rank sends in each exchange, and their bytes, padding included. */
+    int messages_sent() const;
+    std::int64_t bytes_sent() const;
+
+private:
+    std::unique_ptr<kernel_exchange_state> state_;
+};
+
+}  // namespace mpix::halo
+
+#endif  // MPIX_HALO_KERNEL_EXCHANGE_HPP

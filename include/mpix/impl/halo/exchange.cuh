@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// The exchanges of <mpix/halo.cuh>: each is an epoch of the requests of one set. Sets take turns, so that an exchange's
+// clear-to-send is there before it is needed.
+#ifndef MPIX_IMPL_HALO_EXCHANGE_CUH
+#define MPIX_IMPL_HALO_EXCHANGE_CUH
+
+#include <mpix/detail/give_way.h>
+#include <mpix/detail/order.h>
+#include <mpix/device.cuh>
+#include <mpix/halo/device_exchange.hpp>
+
+#include <mpix/impl/group/group.cuh>
+#include <mpix/impl/halo/copy.cuh>
+
+namespace mpix::halo {
+namespace detail {
+
+// Exchanges have numbers that no activation repeats, so no word but `arrivals` is ever set back.
+MPIX_FN std::uint64_t number_of(const device_exchange &x, std::int64_t step) {
+    return static_cast<std::uint64_t>(x.done_ + step + 1);
+}
+MPIX_FN int set_of(const device_exchange &x, std::int64_t step) { return static_cast<int>(step % x.sets_); }
+// The receives, then the sends.
+MPIX_FN const MPIX_Prequest *requests_of(const device_exchange &x, int set) {
+    return x.requests_ + set * (x.receives_ + x.sends_);
+}
+
+// The words: arrivals at the barrier; whether a call has failed; of each set, the last exchange that next() has begun;
+// of each claim, for which exchange the ghost cells are claimed, and for which they are there.
+MPIX_FN std::uint64_t *arrivals_of(const device_exchange &x) { return x.words_ + device_exchange::arrivals_at; }
+MPIX_FN std::uint64_t *failed_of(const device_exchange &x) { return x.words_ + device_exchange::failed_at; }
+MPIX_FN std::uint64_t *begun_of(const device_exchange &x, int set) {
+    return x.words_ + device_exchange::begun_at + set;
+}
+MPIX_FN std::uint64_t *claimed_of(const device_exchange &x, int claim) {
+    return x.words_ + device_exchange::begun_at + x.sets_ + 2 * claim;
+}
+MPIX_FN std::uint64_t *filled_of(const device_exchange &x, int claim) { return claimed_of(x, claim) + 1; }
+
+// It orders no data.
+MPIX_FN bool has_failed(const device_exchange &x) { return mpix::detail::load_relaxed(failed_of(x)) != 0; }
+
+// Looks until `reached` says so. False if a call has failed before. One thread.
+template <class Reached>
+MPIX_FN bool look_until(const device_exchange &x, const Reached &reached) {
+    for (unsigned looks = 1; !reached(); ++looks) {
+        if (looks % 32 == 0 && has_failed(x)) return false;
+        mpix::detail::give_way();
+    }
+    return true;
+}
+
+// What a call returns to all members. An error is told to the other groups, but for the end of a wait that the caller
+// has bounded, and may repeat.
+template <class Group>
+MPIX_FN int ended(const Group &group, const device_exchange &x, int code, bool may_be_repeated = false) {
+    if (code != MPI_SUCCESS && !may_be_repeated && group.thread_rank() == 0)
+        mpix::detail::store_relaxed(failed_of(x), 1);
+    return code;
+}
+
+// Until next() has begun the exchange; those of the first activation of each set are begun by the host. It is a barrier
+// of the group.
+template <class Group>
+MPIX_FN bool await_begin(const Group &group, const device_exchange &x, std::int64_t step) {
+    bool begun = true;
+    if (group.thread_rank() == 0 && step >= x.sets_)
+        begun = look_until(x, [&] {
+            // pairs: X1
+            return mpix::detail::load_acquire_gpu(begun_of(x, set_of(x, step))) >= number_of(x, step);
+        });
+    return mpix::detail::broadcast_bool(group, begun);
+}
+
+// All partitions of a parcel.
+template <class Group>
+MPIX_FN int await_parcel(const Group &group, const device_parcel &p, MPIX_Prequest request, std::uint64_t timeout_ns) {
+    for (int k = p.first; k <= p.last; ++k)
+        if (const int code = wait_arrived(group, request, k, timeout_ns); code != MPI_SUCCESS) return code;
+    return MPI_SUCCESS;
+}
+
+// Whether this group is to fill ghost cells that others read as well. Relaxed: who claims them has seen itself that they
+// have come.
+template <class Group>
+MPIX_FN bool is_ours(const Group &group, const device_exchange &x, int claim, std::uint64_t number) {
+    if (claim < 0) return true;
+    bool first = false;
+    if (group.thread_rank() == 0) first = mpix::detail::fetch_max_relaxed_gpu(claimed_of(x, claim), number) < number;
+    return mpix::detail::broadcast_bool(group, first);
+}
+
+// The ghost cells that a tile gets from one parcel.
+template <class Group>
+MPIX_FN void fill(const Group &group, const device_exchange &x, const device_parcel &p, std::int64_t step) {
+    const std::uint64_t number = number_of(x, step);
+    for (int i = p.copies; i < p.copies_end; ++i) {
+        const device_copy &c = x.copies_[i];
+        if (!is_ours(group, x, c.claim, number)) continue;
+        auto *const field = static_cast<std::byte *>(x.data(c.field, step));
+        if (p.message < 0)
+            copy_own(group, c, field);
+        else
+            scatter(group, c, x.ghost_buffers_[set_of(x, step) * x.receives_ + p.message], field);
+        if (c.claim < 0) continue;
+        group.sync();  // the leader releases what all members have stored
+        if (group.thread_rank() == 0) mpix::detail::store_release_gpu(filled_of(x, c.claim), number);  // pairs: X2
+    }
+}
+
+// Until the ghost cells of a parcel that other groups have claimed are there. One thread.
+MPIX_FN bool await_others(const device_exchange &x, const device_parcel &p, std::uint64_t number) {
+    for (int i = p.copies; i < p.copies_end; ++i) {
+        const int claim = x.copies_[i].claim;
+        // pairs: X2
+        const auto filled = [&] { return mpix::detail::load_acquire_gpu(filled_of(x, claim)) >= number; };
+        if (claim >= 0 && !look_until(x, filled)) return false;
+    }
+    return true;
+}
+
+}  // namespace detail
+
+template <class Group>
+MPIX_FN int send(const Group &group, const device_exchange &x, int tile, std::int64_t step) {
+    if (step >= x.steps_) return MPI_SUCCESS;
+    const detail::device_tile &t = x.tiles_[tile];
+    if (t.sends == t.sends_end) return MPI_SUCCESS;
+    if (!detail::await_begin(group, x, step)) return MPI_ERR_OTHER;
+    const int set = detail::set_of(x, step);
+    for (int i = t.sends; i < t.sends_end; ++i) {
+        const detail::device_parcel &p = x.parcels_[i];
+        for (int k = p.copies; k < p.copies_end; ++k) {
+            const detail::device_copy &c = x.copies_[k];
+            detail::gather(group, c, static_cast<const std::byte *>(x.data(c.field, step)),
+                           x.send_buffers_[set * x.sends_ + p.message]);
+        }
+        const MPIX_Prequest request = detail::requests_of(x, set)[x.receives_ + p.message];
+        for (int k = p.first; k <= p.last; ++k)
+            if (const int code = pready(group, k, request); code != MPI_SUCCESS) return detail::ended(group, x, code);
+    }
+    return MPI_SUCCESS;
+}
+
+template <class Group>
+MPIX_FN int wait(const Group &group, const device_exchange &x, int tile, std::int64_t step, std::uint64_t timeout_ns) {
+    if (step >= x.steps_) return MPI_SUCCESS;
+    const detail::device_tile &t = x.tiles_[tile];
+    if (t.waits == t.waits_end) return MPI_SUCCESS;
+    if (!detail::await_begin(group, x, step)) return MPI_ERR_OTHER;
+    for (int i = t.waits; i < t.waits_end; ++i) {
+        const detail::device_parcel &p = x.parcels_[i];
+        if (p.message >= 0) {
+            const MPIX_Prequest request = detail::requests_of(x, detail::set_of(x, step))[p.message];
+            const int code = detail::await_parcel(group, p, request, timeout_ns);
+            if (code != MPI_SUCCESS)
+                return detail::ended(group, x, code, code == MPI_ERR_PENDING && timeout_ns != default_timeout);
+        }
+        detail::fill(group, x, p, step);
+    }
+    // Behind this barrier all members may read what any of them, or another group, has filled.
+    bool filled = true;
+    if (group.thread_rank() == 0)
+        for (int i = t.waits; i < t.waits_end && filled; ++i)
+            filled = detail::await_others(x, x.parcels_[i], detail::number_of(x, step));
+    return mpix::detail::broadcast_bool(group, filled) ? MPI_SUCCESS : MPI_ERR_OTHER;
+}
+
+template <class Group>
+MPIX_FN int next(const Group &group, const device_exchange &x, std::int64_t step, std::uint64_t timeout_ns) {
+    const std::int64_t later = step + x.sets_;
+    if (later >= x.steps_) return MPI_SUCCESS;  // the host ends it
+    const int set = detail::set_of(x, step);
+    const int code = next_epoch(group, x.receives_ + x.sends_, detail::requests_of(x, set), timeout_ns);
+    if (code != MPI_SUCCESS)
+        return detail::ended(group, x, code, code == MPI_ERR_PENDING && timeout_ns != default_timeout);
+    group.sync();  // all members have started their requests
+    if (group.thread_rank() == 0)
+        mpix::detail::store_release_gpu(detail::begun_of(x, set), detail::number_of(x, later));  // pairs: X1
+    return MPI_SUCCESS;
+}
+
+template <class Group>
+MPIX_FN void sync_blocks(const Group &group, const device_exchange &x, int blocks) {
+    group.sync();  // the leader releases what all members have written
+    if (group.thread_rank() == 0) {
+        const auto each = static_cast<std::uint64_t>(blocks);
+        std::uint64_t *const arrivals = detail::arrivals_of(x);
+        const std::uint64_t all = (mpix::detail::fetch_add_acq_rel_gpu(arrivals) / each + 1) * each;  // pairs: X3
+        // pairs: X3
+        detail::look_until(x, [&] { return mpix::detail::load_acquire_gpu(arrivals) >= all; });
+    }
+    group.sync();
+}
+
+}  // namespace mpix::halo
+
+#endif  // MPIX_IMPL_HALO_EXCHANGE_CUH

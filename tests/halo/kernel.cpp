@@ -1,0 +1,372 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Random exchanges by kernels: grids, periods, decompositions, tiles, fields, radii, sets, blocks, steps. In each step
+// the blocks of a persistent kernel wait for a tile's ghost cells, compare every byte around the tile, write the next
+// step's cells, and send them. The host compares every byte of all allocations at the end.
+//
+//   kernel [--seed N] [--programs N | --seconds N]
+#include <array>
+#include <cstring>
+#include <random>
+#include <string>
+#include <vector>
+
+#include <mpix/halo.cuh>
+#include <mpix/halo.hpp>
+
+#include "tests/device/executor.hpp"
+
+namespace halo = mpix::halo;
+using device_test::executor;
+using halo::box;
+using halo::index3;
+
+namespace {
+
+constexpr unsigned char poison = 0xd5;
+constexpr int most_fields = 3;
+
+// What byte `byte` of a cell is in an exchange.
+MPIX_FN unsigned char value_at(std::uint64_t field, const index3 &cell, std::uint64_t byte, std::uint64_t step) {
+    std::uint64_t h = field * 1000003 + step * 7919 + byte;
+    for (int a = 0; a < 3; ++a)
+        h = (h ^ static_cast<std::uint64_t>(cell[static_cast<std::size_t>(a)])) * 0x9e3779b97f4a7c15 + (h >> 29);
+    return static_cast<unsigned char>(h >> 56);
+}
+
+// A field as kernels and host find their way in it.
+struct view {
+    int reach[halo::directions];  // the radius: kernels cannot look into a std::array
+    index3 origin, size;          // of what is allocated
+    std::uint64_t cell_bytes;
+    std::uint64_t seed;
+
+    MPIX_FN std::int64_t at(const index3 &cell) const {
+        return static_cast<std::int64_t>(cell_bytes) *
+               (((cell[2] - origin[2]) * size[1] + cell[1] - origin[1]) * size[0] + cell[0] - origin[0]);
+    }
+    std::size_t bytes() const { return static_cast<std::size_t>(size[0] * size[1] * size[2]) * cell_bytes; }
+};
+
+struct domain {
+    index3 extent;
+    bool periodic[3];
+
+    // The cell of the domain that a ghost cell is a copy of; false if it lies outside.
+    MPIX_FN bool inside(index3 &cell) const {
+        for (std::size_t a = 0; a < 3; ++a) {
+            if (periodic[a]) cell[a] = (cell[a] % extent[a] + extent[a]) % extent[a];
+            if (cell[a] < 0 || cell[a] >= extent[a]) return false;
+        }
+        return true;
+    }
+};
+
+// Whether a cell is in the box, or a ghost cell that an exchange fills.
+MPIX_FN bool is_exchanged(const box &local, const view &field, const domain &whole, index3 cell) {
+    int number = 0;
+    std::int64_t beyond = 0;
+    for (int a = 2; a >= 0; --a) {
+        const auto axis = static_cast<std::size_t>(a);
+        const std::int64_t below = local.lo[axis] - cell[axis], above = cell[axis] - local.hi[axis] + 1;
+        number = 3 * number + (below > 0 ? 0 : above > 0 ? 2 : 1);
+        if (below > beyond) beyond = below;
+        if (above > beyond) beyond = above;
+    }
+    if (number == halo::no_direction) return true;
+    return beyond <= field.reach[number] && whole.inside(cell);
+}
+
+// Calls each(cell) for this thread's cells of a box.
+template <class Block, class Each>
+DEVICE_FN void for_cells(const Block &block, const box &b, const Each &each) {
+    const index3 n = b.size();
+    if (b.empty()) return;
+    const std::int64_t all = n[0] * n[1] * n[2];
+    for (auto i = static_cast<std::int64_t>(block.thread_rank()); i < all;
+         i += static_cast<std::int64_t>(block.num_threads()))
+        each(index3{b.lo[0] + i % n[0], b.lo[1] + i / n[0] % n[1], b.lo[2] + i / (n[0] * n[1])});
+}
+
+struct body {
+    halo::device_exchange x;
+    view fields[most_fields];
+    int count;
+    domain whole;
+    box local;
+    bool two_allocations[most_fields];
+    std::uint64_t first_step;  // in the hash
+    std::uint64_t *wrong;      // bytes, and failed calls
+
+    DEVICE_FN void tell(bool good) const {
+        if (!good) device_test::add_one(wrong);
+    }
+
+    template <class Block>
+    DEVICE_FN void write(const Block &block, int tile, std::int64_t step) const {
+        for (int f = 0; f < count; ++f) {
+            auto *const memory = static_cast<unsigned char *>(x.data(f, step));
+            for_cells(block, x.tile(tile), [&](const index3 &cell) {
+                for (std::uint64_t b = 0; b < fields[f].cell_bytes; ++b)
+                    memory[fields[f].at(cell) + static_cast<std::int64_t>(b)] =
+                        value_at(fields[f].seed, cell, b, first_step + static_cast<std::uint64_t>(step));
+            });
+        }
+    }
+
+    // The tile's cells, and of those that a stencil of the field's radius reads around it, what the exchange fills.
+    template <class Block>
+    DEVICE_FN void check(const Block &block, int tile, std::int64_t step) const {
+        for (int f = 0; f < count; ++f) {
+            const auto *const memory = static_cast<const unsigned char *>(x.data(f, step));
+            for (int number = 0; number < halo::directions; ++number) {
+                box part = x.tile(tile);
+                const int depth = number == halo::no_direction ? 0 : fields[f].reach[number];
+                if (number != halo::no_direction && depth == 0) continue;
+                const int steps[3] = {number % 3 - 1, number / 3 % 3 - 1, number / 9 - 1};
+                for (std::size_t a = 0; a < 3; ++a) {
+                    if (steps[a] < 0) part.hi[a] = part.lo[a], part.lo[a] -= depth;
+                    if (steps[a] > 0) part.lo[a] = part.hi[a], part.hi[a] += depth;
+                }
+                for_cells(block, part, [&](const index3 &cell) {
+                    index3 source = cell;
+                    if (!is_exchanged(local, fields[f], whole, cell) || !whole.inside(source)) return;
+                    for (std::uint64_t b = 0; b < fields[f].cell_bytes; ++b)
+                        tell(memory[fields[f].at(cell) + static_cast<std::int64_t>(b)] ==
+                             value_at(fields[f].seed, source, b, first_step + static_cast<std::uint64_t>(step)));
+                });
+            }
+        }
+    }
+
+    template <class Block>
+    DEVICE_FN void operator()(const Block &block, int index, int blocks) const {
+        // Blocks take tiles in turn, in another order in each step.
+        const auto tile_of = [&](int i, std::int64_t step) { return static_cast<int>((i + step * 5) % x.tiles()); };
+        for (int i = index; i < x.tiles(); i += blocks) {
+            write(block, tile_of(i, 0), 0);
+            tell(halo::send(block, x, tile_of(i, 0), 0) == MPI_SUCCESS);
+        }
+        for (std::int64_t step = 0; step < x.steps(); ++step) {
+            halo::sync_blocks(block, x, blocks);
+            if (index == static_cast<int>(step) % blocks && step > 0)
+                tell(halo::next(block, x, step - 1) == MPI_SUCCESS);
+            for (int i = index; i < x.tiles(); i += blocks) {
+                tell(halo::wait(block, x, tile_of(i, step), step) == MPI_SUCCESS);
+                check(block, tile_of(i, step), step);
+            }
+            bool in_place = false;
+            for (int f = 0; f < count; ++f) in_place = in_place || !two_allocations[f];
+            if (in_place) halo::sync_blocks(block, x, blocks);
+            for (int i = index; i < x.tiles(); i += blocks) {
+                const int t = tile_of(i, step + 3);
+                if (step + 1 == x.steps()) continue;
+                write(block, t, step + 1);
+                tell(halo::send(block, x, t, step + 1) == MPI_SUCCESS);
+            }
+        }
+    }
+};
+
+class program {
+public:
+    program(unsigned seed, executor &where) : shared_(seed), where_(where) {}
+
+    // Returns how many bytes, or calls, were wrong.
+    std::uint64_t run() {
+        dimensions_ = pick(1, 3);
+        std::vector<std::int64_t> extent;
+        halo::grid_options options;
+        domain whole{{1, 1, 1}, {}};
+        for (int a = 0; a < dimensions_; ++a) {
+            const auto axis = static_cast<std::size_t>(a);
+            extent.push_back(dimensions_ == 1 ? pick(8, 60) : pick(a == 0 ? 8 : 1, 12));
+            options.periodic[axis] = whole.periodic[axis] = pick(0, 1) == 1;
+            whole.extent[axis] = extent.back();
+        }
+        if (pick(0, 3) == 0) options.boxes = random_boxes(whole.extent);
+        const halo::grid g(MPI_COMM_WORLD, extent, options);
+        halo::kernel_exchange_options how{.tile = {}, .sets = pick(2, 4)};
+        for (int a = 0; a < dimensions_; ++a) how.tile[static_cast<std::size_t>(a)] = pick(0, 5);
+
+        body kernel{};
+        kernel.whole = whole;
+        kernel.local = g.local();
+        kernel.count = pick(1, most_fields);
+        std::vector<halo::field> fields;
+        for (int f = 0; f < kernel.count; ++f) fields.push_back(make_field(g, kernel, f));
+        kernel.wrong = static_cast<std::uint64_t *>(where_.allocate_shared(sizeof(std::uint64_t)));
+        std::uint64_t wrong = 0;
+        {
+            halo::kernel_exchange h(g, fields, how);
+            std::uint64_t done = 0;
+            const int activations = pick(1, 3), blocks = pick(1, 4),
+                      threads = executor::is_gpu ? 32 * pick(1, 4) : pick(1, 2);
+            for (int i = 0; i < activations; ++i) {
+                const int steps = pick(0, 9);
+                kernel.x = h.start(steps);
+                kernel.first_step = done;
+                where_.launch_cooperative(blocks, threads, kernel);
+                where_.synchronise();
+                h.finish();
+                done += static_cast<std::uint64_t>(steps);
+                wrong += check_data(h, kernel, done);
+            }
+        }
+        wrong += *kernel.wrong;
+        wrong += check_outside(g, kernel);
+        where_.release_shared(kernel.wrong);
+        for (void *const memory : memory_) where_.release(memory);
+        return wrong;
+    }
+
+private:
+    int pick(int low, int high) { return std::uniform_int_distribution<int>(low, high)(shared_); }
+
+    // Cut along x, of random lengths, of which some may be 0.
+    std::vector<box> random_boxes(const index3 &extent) {
+        int ranks = 0;
+        MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+        std::vector<std::int64_t> cuts{0, extent[0]};
+        for (int r = 1; r < ranks; ++r) cuts.push_back(pick(0, static_cast<int>(extent[0])));
+        std::sort(cuts.begin(), cuts.end());
+        std::vector<box> boxes;
+        for (std::size_t r = 0; r + 1 < cuts.size(); ++r)
+            boxes.push_back({{cuts[r], 0, 0}, {cuts[r + 1], extent[1], extent[2]}});
+        return boxes;
+    }
+
+    halo::field make_field(const halo::grid &g, body &kernel, int f) {
+        view &v = kernel.fields[f];
+        v.seed = static_cast<std::uint64_t>(pick(1, 1000000));
+        const int how = pick(0, 3);
+        halo::radius reach = how == 0 ? halo::radius::faces(pick(1, 3)) : halo::radius::all(pick(1, 2));
+        if (how == 3) {
+            for (int &cells : reach.cells) cells = pick(0, 2);
+            reach.cells[halo::no_direction] = 0;
+        }
+        const int value = pick(0, 4) == 0 ? pick(1, 9) : 1 << pick(0, 3), components = pick(1, 3);
+        v.cell_bytes = static_cast<std::uint64_t>(value * components);
+        const std::array<index3, 2> depth = halo::ghost_depth(reach, dimensions_);
+        halo::field_layout layout;
+        layout.components = components;
+        layout.interleaved = true;
+        const int more = pick(0, 2);
+        for (std::size_t a = 0; a < 3; ++a) {
+            layout.below[a] = depth[0][a] + more;
+            layout.above[a] = depth[1][a] + more;
+            v.origin[a] = g.local().lo[a] - layout.below[a];
+            v.size[a] = g.local().size()[a] + layout.below[a] + layout.above[a];
+        }
+        kernel.two_allocations[f] = pick(0, 2) != 0;
+        for (int number = 0; number < halo::directions; ++number) {
+            bool exists = true;
+            for (std::size_t a = static_cast<std::size_t>(dimensions_); a < 3; ++a)
+                exists = exists && halo::direction(number)[a] == 0;
+            v.reach[number] = exists ? reach.cells[static_cast<std::size_t>(number)] : 0;
+        }
+        void *both[2] = {};
+        for (int i = 0; i < (kernel.two_allocations[f] ? 2 : 1); ++i) {
+            both[i] = where_.allocate(v.bytes() + 1);
+            where_.set(both[i], poison, v.bytes() + 1);
+            memory_.push_back(both[i]);
+        }
+        halo::field made(both[0], static_cast<std::size_t>(value), reach, layout);
+        made.other = both[1];
+        made.allocated = v.bytes();
+        return made;
+    }
+
+    // After `done` exchanges of the field, data() is what the next one would use.
+    std::uint64_t check_data(const halo::kernel_exchange &h, const body &kernel, std::uint64_t done) {
+        std::uint64_t wrong = 0;
+        std::size_t at = 0;
+        for (int f = 0; f < kernel.count; ++f) {
+            const int copies = kernel.two_allocations[f] ? 2 : 1;
+            wrong += h.data(f) != memory_[at + (copies == 2 ? done & 1 : 0)];
+            at += static_cast<std::size_t>(copies);
+        }
+        return wrong;
+    }
+
+    // What is neither of the box nor a ghost cell that some tile reads has not been touched.
+    std::uint64_t check_outside(const halo::grid &g, const body &kernel) {
+        std::uint64_t wrong = 0;
+        std::size_t at = 0;
+        for (int f = 0; f < kernel.count; ++f) {
+            const view &v = kernel.fields[f];
+            for (int copy = 0; copy < (kernel.two_allocations[f] ? 2 : 1); ++copy, ++at) {
+                std::vector<unsigned char> bytes(v.bytes() + 1);
+                where_.download(bytes.data(), memory_[at], bytes.size());
+                wrong += bytes.back() != poison;
+                if (g.local().empty()) continue;
+                for (std::int64_t i = 0; i < v.size[0] * v.size[1] * v.size[2]; ++i) {
+                    index3 cell{v.origin[0] + i % v.size[0], v.origin[1] + i / v.size[0] % v.size[1],
+                                v.origin[2] + i / (v.size[0] * v.size[1])};
+                    if (is_exchanged(g.local(), v, kernel.whole, cell)) continue;
+                    for (std::uint64_t b = 0; b < v.cell_bytes; ++b)
+                        wrong += bytes[static_cast<std::size_t>(v.at(cell)) + b] != poison;
+                }
+            }
+        }
+        return wrong;
+    }
+    std::mt19937 shared_;
+    executor &where_;
+    int dimensions_ = 3;
+    std::vector<void *> memory_;
+};
+
+int run(int argc, char **argv) {
+    unsigned seed = 1;
+    int programs = 20, seconds = 0, rank = 0, local_rank = 0;
+    for (int i = 1; i + 1 < argc; i += 2) {
+        const std::string option = argv[i];
+        if (option == "--seed") seed = static_cast<unsigned>(std::atoi(argv[i + 1]));
+        if (option == "--programs") programs = std::atoi(argv[i + 1]);
+        if (option == "--seconds") seconds = std::atoi(argv[i + 1]);
+    }
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm node = MPI_COMM_NULL;
+    MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &node);
+    MPI_Comm_rank(node, &local_rank);
+    MPI_Comm_free(&node);
+    executor where(local_rank);
+    const double begin = MPI_Wtime();
+    for (int i = 0;; ++i) {
+        int more = seconds != 0 ? MPI_Wtime() - begin < seconds : i < programs;
+        MPI_Bcast(&more, 1, MPI_INT, 0, MPI_COMM_WORLD);
+        if (!more) break;
+        std::uint64_t wrong = program(seed + static_cast<unsigned>(i), where).run(), all = 0;
+        MPI_Allreduce(&wrong, &all, 1, MPI_UINT64_T, MPI_SUM, MPI_COMM_WORLD);
+        if (all != 0) {
+            if (rank == 0)
+                std::printf("seed %u: %llu wrong\n", seed + static_cast<unsigned>(i),
+                            static_cast<unsigned long long>(all));
+            return 1;
+        }
+        if (rank == 0 && seconds != 0 && i % 1000 == 999) std::printf("%d programs, 0 wrong\n", i + 1);
+    }
+    if (rank == 0) std::puts("passed");
+    return 0;
+}
+
+}  // namespace
+
+int main(int argc, char **argv) {
+    if (!executor::available()) {
+        std::puts("skipped: no GPU");
+        return 77;
+    }
+    int provided = 0;
+    MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &provided);
+    int status = 1;
+    try {
+        status = run(argc, argv);
+    } catch (const halo::error &e) {
+        std::fprintf(stderr, "%s\n", e.what());
+        MPI_Abort(MPI_COMM_WORLD, 1);
+    }
+    MPI_Finalize();
+    return status;
+}
