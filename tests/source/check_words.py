@@ -28,10 +28,10 @@ RETIRED = {
     r"\bagree(?:_all|_code|_number)?\(": "broadcast_bool, vote_all, broadcast_code, broadcast_number",
     r"\bcome_together\b": "reconverge",
     # Flag-in-data.
-    r"\b\w*[Mm]ailbox\w*\b": "inline buffer",
-    r"\b\w*(?:mailed|mailable|mailing)\w*\b": "inline",
+    r"[Mm]ailbox": "inline buffer",
+    r"mailed|mailable|mailing": "inline",
     r"\b(?:mail|take_mail|offer_mail|measure_mail|mail_limit|mail_costs|mail_times|mail_delivery|mail_meter)\b": "inline",
-    r"\b\w*(?:take|store|mail)s?_at_once\b": "wait_inline_fast, store_direct, store_small",
+    r"(?:take|store|mail)s?_at_once\b": "wait_inline_fast, store_direct, store_small",
     r"\b(?:store|load|take|gather)_lines?\b": "packets",
     r"\btake_letter\b": "take_inline",
     # Rget.
@@ -46,9 +46,9 @@ RETIRED = {
     r"(?<!copy_)\bengine_(?:bytes|share|costs)\b|\bchoose_engine_share\b": "copy_engine_*",
     r"\bspread_(?:of|message|buffer)\b|\bplaces_in\b|\bplace_bits\b|\bmost_places\b": "packed_view, offset_table, offsets",
     r"\b(?:begin|end)_asking\b|\bask_host\b": "begin_host_read, end_host_read, read_host",
-    r"\b\w*_wish_?\b|\bwish_?\b": "device_spec, ucx_options, pack_mode; knob",
+    r"(?<![^\W_])wish_?\b": "device_spec, ucx_options, pack_mode; knob",
     r"\bcalling[_ ]card\b": "queue pair's address",
-    r"\b\w*[Rr]inger\w*\b": "doorbell proxy",
+    r"[Rr]inger": "doorbell proxy",
     r"(?<!tests: )\b(?:un)?settle\(": "count_ready, update_waiting, flush_words, progress_peer, follow_up",
     r"\b[Rr]eckon\w*\b": "estimate",
     r"\bMPIX_PLAY_GPU\b|\bplayed_(?:gpus?|pair|kernels)\b": "MPIX_FAKE_GPU, fake_*",
@@ -68,14 +68,13 @@ PATTERNS = [(re.compile(word), instead) for word, instead in RETIRED.items()]
 
 
 def uses(path, text):
-    for number, line in enumerate(text.splitlines(), 1):
-        said = FILE_NAME.sub(" ", line)
-        if path.startswith("tests/"):
-            said = said.replace("settle(", "tests: settle(")  # tests have helpers of that name
-        for pattern, instead in PATTERNS:
-            for m in pattern.finditer(said):
-                if m.group().rstrip("(") not in OTHERS.get(path, ()):
-                    yield "%s:%d: %s: now %s" % (path, number, m.group().rstrip("("), instead)
+    said = FILE_NAME.sub(" ", text)
+    if path.startswith("tests/"):
+        said = said.replace("settle(", "tests: settle(")  # tests have helpers of that name
+    for pattern, instead in PATTERNS:
+        for m in pattern.finditer(said):
+            if m.group().rstrip("(") not in OTHERS.get(path, ()):
+                yield "%s:%d: %s: now %s" % (path, said.count("\n", 0, m.start()) + 1, m.group().rstrip("("), instead)
 
 
 def tracked(root):
