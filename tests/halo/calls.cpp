@@ -125,7 +125,7 @@ void exchanges() {
     exchange_refused("null", MPI_ERR_BUFFER, "rank 0: fields[1].data is null",
                      {{u.data(), radius::all(1)}, {static_cast<double *>(nullptr), radius::all(1)}});
     exchange_refused("no memory", MPI_ERR_BUFFER,
-                     "rank 0: fields[0].data: the CPU cannot write there; fields are in host memory, as yet",
+                     "rank 0: fields[0].data: the CPU cannot write there; kernel_exchange takes memory of a GPU",
                      {{reinterpret_cast<double *>(std::uintptr_t{64}), radius::all(1)}});
     const halo::grid large(MPI_COMM_WORLD, {400, 400});
     halo::array<double> small(g, radius::all(1));

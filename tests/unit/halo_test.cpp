@@ -274,7 +274,7 @@ TEST_CASE("a field that is wrong is named") {
     narrow.type = value_type::float64;
     CHECK(told(narrow) == "type is float64, and value_bytes is 4; one of them is wrong");
     twice.other = reinterpret_cast<void *>(std::uintptr_t{64});
-    CHECK(told(twice) == "other: the CPU cannot write there; fields are in host memory, as yet");
+    CHECK(told(twice) == "other: the CPU cannot write there; kernel_exchange takes memory of a GPU");
     CHECK(told(field(&value, radius::all(1), {.components = 0})) == "layout.components is 0; it is at least 1");
     CHECK(told(field(&value, radius{}.set(-1, 1, 0, -2))) == "reach is -2 in direction -x+y; it is at least 0");
     // Also along an axis that the domain lacks.
