@@ -39,24 +39,48 @@ void or_failed(kernel_exchange_state &x, const Work &work) {
     x.failed = false;
 }
 
-void write_words(kernel_exchange_state &x, std::uint64_t arrivals, std::uint64_t failed) {
-    const std::uint64_t words[] = {arrivals, failed};
-    static_assert(device_exchange::arrivals_at == 0 && device_exchange::failed_at == 1);
+// No arrivals, and no failure.
+void reset_words(kernel_exchange_state &x) {
+    const std::uint64_t words[device_exchange::begun_at] = {};
     if (const status s = x.tables.write(0, words, sizeof words); !s.ok())
         throw wrong(class_of(s), "start", s.message());
 }
 
+// "exchange 7: tile 3, [0, 0, 0] to [8, 8, 1], waited for the ghost cells [8, 0, 0] to [9, 8, 1] of fields[0], from rank 1"
+std::string describe(const kernel_exchange_state &x, std::uint64_t which, std::uint64_t step) {
+    if (which == device_exchange::no_parcel) return format("exchange {}: next", step);
+    const known_parcel &known = x.parcels.at(which - device_exchange::first_parcel);
+    const int me = x.grid->rank, owner = known.is_sent ? me : known.peer, receiver = known.is_sent ? known.peer : me;
+    const domain &d = x.grid->domain;
+    const parcels all = parcels_between(d, receiver, owner, tiling(d.boxes[owner], x.tile), x.fields);
+    const part &first = all.all.at(static_cast<std::size_t>(known.parcel)).parts.front();
+    return format("exchange {}: tile {}, {}, {} {} of fields[{}], {} rank {}", step, known.tile,
+                  text_of(x.tiles.at(static_cast<std::size_t>(known.tile))),
+                  known.is_sent ? "sends the cells" : "waits for the ghost cells",
+                  text_of(known.is_sent ? first.source : first.ghosts), first.field, known.is_sent ? "to" : "from",
+                  known.peer);
+}
+
 // Throws the reason, if a kernel's call has returned an error. Its requests may never complete.
 void demand_no_kernel_error(kernel_exchange_state &x) {
-    std::uint64_t words[2] = {};
+    std::uint64_t words[device_exchange::begun_at] = {};
     if (const status s = x.tables.read(0, words, sizeof words); !s.ok())
         throw wrong(class_of(s), "finish", s.message());
-    if (words[device_exchange::failed_at] == 0) return;
+    const std::uint64_t which = words[device_exchange::failed_at];
+    if (which == 0) return;
+    std::string why = "a call of a kernel has failed";
+    int error_class = MPI_ERR_OTHER;
     for (int i = 0; i < x.requests_of(x.device.steps_); ++i) {
         int flag = 0;
-        demand(MPI_Test(&x.requests[static_cast<std::size_t>(i)], &flag, MPI_STATUS_IGNORE), "MPI_Test");
+        const int code = MPI_Test(&x.requests[static_cast<std::size_t>(i)], &flag, MPI_STATUS_IGNORE);
+        if (code == MPI_SUCCESS) continue;
+        why = text_of(code, "MPI_Test");
+        MPI_Error_class(code, &error_class);
+        break;
     }
-    throw wrong(MPI_ERR_OTHER, "finish", "a call of a kernel has failed");
+    throw wrong(
+        error_class, "finish",
+        format("rank {}: {}: {}", x.grid->rank, describe(x, which, words[device_exchange::failed_step_at]), why));
 }
 
 }  // namespace
@@ -88,7 +112,7 @@ device_exchange kernel_exchange::start(std::int64_t steps) {
     if (x.active) throw wrong(MPI_ERR_REQUEST, "start", "the exchange is active; finish it first");
     if (steps < 0) throw wrong(MPI_ERR_ARG, "start", format("steps is {}; it is at least 0", steps));
     or_failed(x, [&] {
-        write_words(x, 0, 0);
+        reset_words(x);
         const int count = x.requests_of(steps);
         if (count == 0) return;
         demand(MPI_Startall(count, x.requests.data()), "MPI_Startall");

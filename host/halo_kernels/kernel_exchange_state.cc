@@ -9,7 +9,6 @@
 #include "host/field/layout.h"
 #include "host/format.h"
 #include "host/halo/collective.h"
-#include "host/halo_kernels/tiles.h"
 #include "host/report.h"
 
 namespace mpix::halo {
@@ -29,6 +28,7 @@ struct tables {
     std::vector<device_parcel> parcels;
     std::vector<device_copy> copies;
     int claims = 0;
+    std::vector<known_parcel> known;  // of each parcel
 };
 
 // A message to or from a peer.
@@ -103,12 +103,8 @@ std::vector<argument> arguments(const std::vector<field_view> &fields, const ker
 // Makes the tables of one rank.
 class planner {
 public:
-    planner(const kernel_exchange_state &x, const std::vector<field_view> &fields, const index3 &tile)
-        : x_(x), fields_(fields), tile_(tile), tiles_(x.grid->domain.boxes[x.grid->rank], tile) {
-        for (const field_view &f : fields) {
-            exchanged_.cell_bytes.push_back(f.value_bytes() * f.components());
-            exchanged_.reach.push_back(f.reach());
-        }
+    planner(const kernel_exchange_state &x, const std::vector<field_view> &fields)
+        : x_(x), fields_(fields), tiles_(x.grid->domain.boxes[x.grid->rank], x.tile) {
         for (int t = 0; t < tiles_.count(); ++t) of_tile_.emplace_back();
     }
 
@@ -117,13 +113,12 @@ public:
         const int me = x_.grid->rank;
         for (int peer = 0; peer < x_.grid->ranks; ++peer) {
             if (peer == me) {
-                add_own(parcels_between(d, me, me, tiles_, exchanged_));
+                add_own(parcels_between(d, me, me, tiles_, x_.fields));
                 continue;
             }
-            if (const parcels to = parcels_between(d, peer, me, tiles_, exchanged_); !to.all.empty())
-                add_send(peer, to);
-            const tiling theirs(d.boxes[peer], tile_);
-            if (const parcels from = parcels_between(d, me, peer, theirs, exchanged_); !from.all.empty())
+            if (const parcels to = parcels_between(d, peer, me, tiles_, x_.fields); !to.all.empty()) add_send(peer, to);
+            const tiling theirs(d.boxes[peer], x_.tile);
+            if (const parcels from = parcels_between(d, me, peer, theirs, x_.fields); !from.all.empty())
                 add_receive(peer, from);
         }
         write_tables();
@@ -134,6 +129,7 @@ private:
     // A parcel that one of this rank's tiles sends, or waits for some parts of.
     struct of_parcel {
         device_parcel parcel;
+        int number;  // of the parcel, among those of the peer
         std::vector<device_copy> copies;
     };
     struct tile_parcels {
@@ -143,8 +139,11 @@ private:
     void add_send(int peer, const parcels &to) {
         const int message = static_cast<int>(made_.sends.size());
         made_.sends.push_back({.peer = peer, .cut = to.cut});
-        for (const parcel &p : to.all) {
-            of_parcel one{{.message = message, .first = p.first, .last = p.last, .copies = 0, .copies_end = 0}, {}};
+        for (std::size_t i = 0; i < to.all.size(); ++i) {
+            const parcel &p = to.all[i];
+            of_parcel one{{.message = message, .first = p.first, .last = p.last, .copies = 0, .copies_end = 0},
+                          static_cast<int>(i),
+                          {}};
             for (const part &cells : p.parts)
                 one.copies.push_back(copy_of(cells.field, cells.source, cells.packed, -1));
             of_tile_[static_cast<std::size_t>(p.tile)].sends.push_back(std::move(one));
@@ -155,32 +154,34 @@ private:
         const int message = static_cast<int>(made_.receives.size());
         made_.receives.push_back({.peer = peer, .cut = from.cut});
         bool one_reader = true;
-        for (const parcel &p : from.all) {
+        for (std::size_t i = 0; i < from.all.size(); ++i) {
+            const parcel &p = from.all[i];
             const device_parcel as_device{
                 .message = message, .first = p.first, .last = p.last, .copies = 0, .copies_end = 0};
-            one_reader = add_waits(p, as_device) <= 1 && one_reader;
+            one_reader = add_waits(p, as_device, static_cast<int>(i)) <= 1 && one_reader;
         }
         made_.receives.back().one_reader = one_reader;
     }
 
     void add_own(const parcels &own) {
-        for (const parcel &p : own.all)
-            add_waits(p, {.message = -1, .first = 0, .last = -1, .copies = 0, .copies_end = 0});
+        for (std::size_t i = 0; i < own.all.size(); ++i)
+            add_waits(own.all[i], {.message = -1, .first = 0, .last = -1, .copies = 0, .copies_end = 0},
+                      static_cast<int>(i));
     }
 
     // How many tiles wait for the parcel.
-    int add_waits(const parcel &p, const device_parcel &as_device) {
+    int add_waits(const parcel &p, const device_parcel &as_device, int number) {
         std::vector<int> waiting;
         for (const part &cells : p.parts) {
             const std::vector<int> readers =
-                readers_of(tiles_, cells.ghosts, exchanged_.reach[static_cast<std::size_t>(cells.field)]);
+                readers_of(tiles_, cells.ghosts, x_.fields.reach[static_cast<std::size_t>(cells.field)]);
             const int claim = readers.size() > 1 ? made_.for_device.claims++ : -1;
             const std::int64_t from = as_device.message < 0 ? offset_of(cells.field, cells.source) : cells.packed;
             for (const int t : readers) {
                 std::vector<of_parcel> &waits = of_tile_[static_cast<std::size_t>(t)].waits;
                 if (std::find(waiting.begin(), waiting.end(), t) == waiting.end()) {
                     waiting.push_back(t);
-                    waits.push_back({as_device, {}});
+                    waits.push_back({as_device, number, {}});
                 }
                 waits.back().copies.push_back(copy_of(cells.field, cells.ghosts, from, claim));
             }
@@ -230,12 +231,12 @@ private:
         for (const int i : order) {
             const tile_parcels &p = of_tile_[static_cast<std::size_t>(i)];
             device_tile tile{.cells = tiles_.at(i), .sends = 0, .sends_end = 0, .waits = 0, .waits_end = 0};
-            tile.sends = write(p.sends, tile.sends_end);
-            tile.waits = write(p.waits, tile.waits_end);
+            tile.sends = write(p.sends, tile.sends_end, true);
+            tile.waits = write(p.waits, tile.waits_end, false);
             t.tiles.push_back(tile);
         }
     }
-    int write(const std::vector<of_parcel> &all, std::int32_t &end) {
+    int write(const std::vector<of_parcel> &all, std::int32_t &end, bool are_sent) {
         tables &t = made_.for_device;
         const auto begin = static_cast<int>(t.parcels.size());
         for (const of_parcel &p : all) {
@@ -243,6 +244,12 @@ private:
             t.parcels.back().copies = static_cast<std::int32_t>(t.copies.size());
             t.copies.insert(t.copies.end(), p.copies.begin(), p.copies.end());
             t.parcels.back().copies_end = static_cast<std::int32_t>(t.copies.size());
+            const std::vector<peer_message> &messages = are_sent ? made_.sends : made_.receives;
+            const int message = p.parcel.message;
+            t.known.push_back({.tile = static_cast<int>(t.tiles.size()),
+                               .is_sent = are_sent,
+                               .peer = message < 0 ? x_.grid->rank : messages[static_cast<std::size_t>(message)].peer,
+                               .parcel = p.number});
         }
         end = static_cast<std::int32_t>(t.parcels.size());
         return begin;
@@ -250,9 +257,7 @@ private:
 
     const kernel_exchange_state &x_;
     const std::vector<field_view> &fields_;
-    index3 tile_;
     tiling tiles_;
-    exchanged_fields exchanged_;
     std::vector<tile_parcels> of_tile_;
     plan made_;
 };
@@ -353,7 +358,14 @@ void upload(kernel_exchange_state &x, const tables &t, const std::vector<std::by
 }
 
 void make_all(kernel_exchange_state &x, const std::vector<field_view> &fields, const kernel_exchange_options &options) {
-    const plan p = planner(x, fields, options.tile).make();
+    for (const field_view &f : fields) {
+        x.fields.cell_bytes.push_back(f.value_bytes() * f.components());
+        x.fields.reach.push_back(f.reach());
+    }
+    x.tile = options.tile;
+    const plan p = planner(x, fields).make();
+    x.parcels = p.for_device.known;
+    for (const device_tile &t : p.for_device.tiles) x.tiles.push_back(t.cells);
     device_exchange &d = x.device;
     d.tiles_count_ = static_cast<std::int32_t>(p.for_device.tiles.size());
     d.boundary_count_ = static_cast<std::int32_t>(

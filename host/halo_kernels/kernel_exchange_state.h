@@ -13,11 +13,20 @@
 
 #include <mpix/halo.hpp>
 
-#include "host/halo_kernels/device_memory.h"
 #include "host/halo/grid_state.h"
+#include "host/halo_kernels/device_memory.h"
+#include "host/halo_kernels/tiles.h"
 #include "transport/select.h"
 
 namespace mpix::halo {
+
+// What is known of a parcel in the device's table, to say which call has failed.
+struct known_parcel {
+    int tile;      // this rank's, as kernels number it
+    bool is_sent;  // by that tile; otherwise it waits for it
+    int peer;      // rank
+    int parcel;    // among those of parcels_between
+};
 
 struct kernel_exchange_state {
     kernel_exchange_state() = default;
@@ -33,8 +42,12 @@ struct kernel_exchange_state {
 
     std::shared_ptr<const grid_state> grid;
     transport::placement where;
-    std::vector<std::array<void *, 2>>
-        data;  // of each field: which exchange 0 of the first activation uses, and the other
+    exchanged_fields fields;
+    index3 tile{};  // the option
+    std::vector<box> tiles;
+    std::vector<known_parcel> parcels;
+    // Of each field: the allocation that exchange 0 of the first activation uses, and the other one.
+    std::vector<std::array<void *, 2>> data;
     std::int64_t bytes_sent = 0;
     device_memory messages_memory, tables;
     std::vector<MPI_Request> requests;   // of each set the receives, then the sends

@@ -76,8 +76,11 @@ struct device_exchange {
     std::int32_t receives_, sends_;  // messages in each exchange
     std::int32_t sets_;
 
-    // Among the words. From begun_at on there is one for each set, then there are two for each claim.
-    static constexpr int arrivals_at = 0, failed_at = 1, begun_at = 2;
+    // Among the words: arrivals at the barrier; which call has failed first (0: none, no_parcel: next, otherwise
+    // first_parcel + the parcel of a send or wait), and in which step; of each set, which exchange next() has begun last;
+    // of each claim, for which exchange the ghost cells are claimed, and for which they are there.
+    static constexpr int arrivals_at = 0, failed_at = 1, failed_step_at = 2, begun_at = 3;
+    static constexpr std::uint64_t no_parcel = 1, first_parcel = 2;
 };
 
 }  // namespace mpix::halo

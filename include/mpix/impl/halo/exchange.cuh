@@ -26,8 +26,6 @@ MPIX_FN const MPIX_Prequest *requests_of(const device_exchange &x, int set) {
     return x.requests_ + set * (x.receives_ + x.sends_);
 }
 
-// The words: arrivals at the barrier; whether a call has failed; of each set, the last exchange that next() has begun;
-// of each claim, for which exchange the ghost cells are claimed, and for which they are there.
 MPIX_FN std::uint64_t *arrivals_of(const device_exchange &x) { return x.words_ + device_exchange::arrivals_at; }
 MPIX_FN std::uint64_t *failed_of(const device_exchange &x) { return x.words_ + device_exchange::failed_at; }
 MPIX_FN std::uint64_t *begun_of(const device_exchange &x, int set) {
@@ -51,13 +49,17 @@ MPIX_FN bool look_until(const device_exchange &x, const Reached &reached) {
     return true;
 }
 
-// What a call returns to all members. An error is told to the other groups, but for the end of a wait that the caller
-// has bounded, and may repeat.
+// What a call returns to all members that has failed in a step. The other groups are told, and the host learns which call
+// it was, but for a wait that the caller has bounded, and may repeat.
 template <class Group>
-MPIX_FN int ended(const Group &group, const device_exchange &x, int code, bool may_be_repeated = false) {
-    if (code != MPI_SUCCESS && !may_be_repeated && group.thread_rank() == 0)
-        mpix::detail::store_relaxed(failed_of(x), 1);
+MPIX_FN int failed(const Group &group, const device_exchange &x, int code, std::uint64_t which, std::int64_t step,
+                   bool may_be_repeated = false) {
+    if (!may_be_repeated && group.thread_rank() == 0 && mpix::detail::cas_relaxed_gpu(failed_of(x), 0, which))
+        mpix::detail::store_relaxed(x.words_ + device_exchange::failed_step_at, static_cast<std::uint64_t>(step));
     return code;
+}
+MPIX_FN std::uint64_t number_of_parcel(int parcel) {
+    return device_exchange::first_parcel + static_cast<std::uint64_t>(parcel);
 }
 
 // Until next() has begun the exchange; those of the first activation of each set are begun by the host. It is a barrier
@@ -138,7 +140,8 @@ MPIX_FN int send(const Group &group, const device_exchange &x, int tile, std::in
         }
         const MPIX_Prequest request = detail::requests_of(x, set)[x.receives_ + p.message];
         for (int k = p.first; k <= p.last; ++k)
-            if (const int code = pready(group, k, request); code != MPI_SUCCESS) return detail::ended(group, x, code);
+            if (const int code = pready(group, k, request); code != MPI_SUCCESS)
+                return detail::failed(group, x, code, detail::number_of_parcel(i), step);
     }
     return MPI_SUCCESS;
 }
@@ -155,7 +158,8 @@ MPIX_FN int wait(const Group &group, const device_exchange &x, int tile, std::in
             const MPIX_Prequest request = detail::requests_of(x, detail::set_of(x, step))[p.message];
             const int code = detail::await_parcel(group, p, request, timeout_ns);
             if (code != MPI_SUCCESS)
-                return detail::ended(group, x, code, code == MPI_ERR_PENDING && timeout_ns != default_timeout);
+                return detail::failed(group, x, code, detail::number_of_parcel(i), step,
+                                      code == MPI_ERR_PENDING && timeout_ns != default_timeout);
         }
         detail::fill(group, x, p, step);
     }
@@ -174,7 +178,8 @@ MPIX_FN int next(const Group &group, const device_exchange &x, std::int64_t step
     const int set = detail::set_of(x, step);
     const int code = next_epoch(group, x.receives_ + x.sends_, detail::requests_of(x, set), timeout_ns);
     if (code != MPI_SUCCESS)
-        return detail::ended(group, x, code, code == MPI_ERR_PENDING && timeout_ns != default_timeout);
+        return detail::failed(group, x, code, device_exchange::no_parcel, step,
+                              code == MPI_ERR_PENDING && timeout_ns != default_timeout);
     group.sync();  // all members have started their requests
     if (group.thread_rank() == 0)
         mpix::detail::store_release_gpu(detail::begun_of(x, set), detail::number_of(x, later));  // pairs: X1

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// What the calls of an exchange by kernels answer, and what is wrong gets a sentence that names it. On two ranks; host
+// threads play the kernels.
+#include <cstdio>
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <mpix/halo.cuh>
+#include <mpix/halo.hpp>
+#include <mpix/host_group.hpp>
+
+namespace halo = mpix::halo;
+using halo::radius;
+
+namespace {
+
+int rank = 0, failures = 0;
+
+void check(bool good, const char *what) {
+    if (good) return;
+    std::printf("rank %d: %s\n", rank, what);
+    ++failures;
+}
+
+// The sentence, after "mpix::halo::kernel_exchange"; * stands for anything at the end.
+void refused(const char *what, int error_class, std::string sentence, const std::function<void()> &call) {
+    std::string got = "nothing";
+    int got_class = MPI_SUCCESS;
+    try {
+        call();
+    } catch (const halo::error &e) {
+        got = e.what();
+        got_class = e.error_class();
+    }
+    sentence = "mpix::halo::kernel_exchange" + sentence;
+    const bool begins = sentence.back() == '*' && got.starts_with(sentence.substr(0, sentence.size() - 1));
+    if (got_class == error_class && (begins || got == sentence)) return;
+    std::printf("rank %d: %s: class %d, \"%s\"\n    expected class %d, \"%s\"\n", rank, what, got_class, got.c_str(),
+                error_class, sentence.c_str());
+    ++failures;
+}
+
+void construction(const halo::grid &g) {
+    std::vector<double> u(36), v(36);
+    const auto made = [&](const halo::kernel_exchange_options &options, void *data) {
+        halo::field f(u.data(), radius::faces(1));
+        f.data = data;
+        halo::kernel_exchange(g, {f}, options);
+    };
+    refused("tile", MPI_ERR_ARG, ", rank 0: options.tile[1] is -1; it is at least 0", [&] {
+        made({.tile = {0, -1, 0}}, u.data());
+    });
+    refused("axis", MPI_ERR_ARG, ", rank 0: options.tile[2] is 2; the domain has 2 axes", [&] {
+        made({.tile = {0, 0, 2}}, u.data());
+    });
+    refused("sets", MPI_ERR_ARG, ", rank 0: options.sets is 1; it is at least 2", [&] { made({.sets = 1}, u.data()); });
+    refused("tiles differ", MPI_ERR_ARG,
+            ", rank 1: options.tile is 2, 0, 0 here, and 0, 0, 0 on rank 0; all ranks give the same", [&] {
+                made({.tile = {2 * rank, 0, 0}}, u.data());
+            });
+    refused("null", MPI_ERR_BUFFER, ", rank 1: fields[0].data is null",
+            [&] { made({}, rank == 1 ? nullptr : u.data()); });
+}
+
+void states(const halo::grid &g) {
+    std::vector<double> u(36), v(36);
+    const radius faces = radius::faces(1);
+    const halo::field both = halo::double_buffered(halo::field(u.data(), faces), halo::field(v.data(), faces));
+    halo::kernel_exchange h(g, {both});
+    refused("finish", MPI_ERR_REQUEST, "::finish: the exchange is not active; start it first", [&] { h.finish(); });
+    refused("steps", MPI_ERR_ARG, "::start: steps is -1; it is at least 0", [&] { h.start(-1); });
+    refused("field", MPI_ERR_ARG, "::data: field is 1; there are 1", [&] { h.data(1); });
+    check(h.messages_sent() == 1 && h.bytes_sent() >= 4 * 8 && h.bytes_sent() < 64, "one message of four cells");
+    check(h.data(0) == u.data() && !h.active(), "before the first activation");
+    h.start(0);
+    check(h.active(), "active");
+    refused("twice", MPI_ERR_REQUEST, "::start: the exchange is active; finish it first", [&] { h.start(1); });
+    h.finish();
+    check(h.data(0) == u.data() && !h.active(), "after no exchange");
+    halo::kernel_exchange moved = std::move(h);
+    refused("moved", MPI_ERR_REQUEST, "::start: the exchange has been moved from", [&] { h.start(1); });
+    // One exchange, by one group.
+    const halo::device_exchange x = moved.start(1);
+    check(x.tiles() == 1 && x.boundary_tiles() == 1 && x.tile(0) == g.local() && x.steps() == 1, "one tile");
+    check(x.data(0, 0) == u.data() && x.data(0, 1) == v.data() && x.data(0, 2) == u.data(), "allocations take turns");
+    mpix::host_launch(1, 1, [&](const mpix::host_group &block) {
+        check(halo::send(block, x, 0, 0) == MPI_SUCCESS && halo::send(block, x, 0, 1) == MPI_SUCCESS, "send");
+        check(halo::wait(block, x, 0, 0) == MPI_SUCCESS && halo::wait(block, x, 0, 1) == MPI_SUCCESS, "wait");
+        check(halo::next(block, x, 0) == MPI_SUCCESS, "next");
+    });
+    moved.finish();
+    check(moved.data(0) == v.data(), "after one exchange");
+}
+
+// Rank 1 does not send its tile of exchange 1.
+void stalls(const halo::grid &g) {
+    std::vector<double> u(36);
+    halo::kernel_exchange h(g, {halo::field(u.data(), radius::faces(1))}, {.sets = 2});
+    const halo::device_exchange x = h.start(2);
+    int later = MPI_SUCCESS;
+    mpix::host_launch(1, 1, [&](const mpix::host_group &block) {
+        check(halo::send(block, x, 0, 0) == MPI_SUCCESS && halo::wait(block, x, 0, 0) == MPI_SUCCESS, "exchange 0");
+        if (rank == 1) return;
+        check(halo::send(block, x, 0, 1) == MPI_SUCCESS, "send of exchange 1");
+        // A bounded wait may be repeated.
+        check(halo::wait(block, x, 0, 1, 1000) == MPI_ERR_PENDING, "a bounded wait");
+        later = halo::wait(block, x, 0, 1);
+    });
+    if (rank == 0) {
+        check(later == MPI_ERR_PENDING, "the wait ends");
+        const std::string cells = "[0, 2, 0] to [4, 3, 1]";
+        refused("a tile that is not sent", MPI_ERR_PENDING,
+                "::finish: rank 0: exchange 1: tile 0, [0, 0, 0] to [4, 2, 1], waits for the ghost cells " + cells +
+                    " of fields[0], from rank 1: *",
+                [&] { h.finish(); });
+        refused("start after that", MPI_ERR_REQUEST,
+                "::start: an earlier call has failed; the exchange can only be destroyed", [&] { h.start(1); });
+    }
+    // Rank 1 makes up for it, so that all requests can be freed.
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (rank == 1) {
+        mpix::host_launch(1, 1, [&](const mpix::host_group &block) {
+            check(halo::send(block, x, 0, 1) == MPI_SUCCESS && halo::wait(block, x, 0, 1) == MPI_SUCCESS, "exchange 1");
+        });
+        h.finish();
+    }
+}
+
+}  // namespace
+
+// kernel_calls [stall]
+int main(int argc, char **argv) {
+    int provided = 0;
+    MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &provided);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    {
+        const halo::grid g(MPI_COMM_WORLD, {4, 4});  // [0, 0] to [4, 2], and the rest
+        if (argc > 1) {
+            stalls(g);
+        } else {
+            construction(g);
+            states(g);
+        }
+    }
+    int all = 0;
+    MPI_Allreduce(&failures, &all, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+    MPI_Finalize();
+    return all > 0;
+}
