@@ -113,13 +113,13 @@ status field_view::measure(const field &f, const box &local, int dimensions, fie
     for (int number = 0; number < directions; ++number) {
         bool exists = number != no_direction;
         for (int a = dimensions; a < 3; ++a) exists = exists && direction(number)[a] == 0;
-        const int depth = f.reach.cells[number];
-        made.reach_.cells[number] = exists ? depth : 0;
+        const int depth = f.radius.cells[number];
+        made.radius_.cells[number] = exists ? depth : 0;
         if (depth < 0 && number != no_direction)
             return failure(MPI_ERR_ARG,
-                           format("reach is {} in direction {}; it is at least 0", depth, direction_name(number)));
+                           format("radius is {} in direction {}; it is at least 0", depth, direction_name(number)));
     }
-    auto [below, above] = ghost_depth(made.reach_, dimensions);
+    auto [below, above] = ghost_depth(made.radius_, dimensions);
     const auto settled = [](const index3 &given, index3 &needed, const char *name) -> status {
         for (int a = 0; a < 3; ++a) {
             if (given[a] == -1) continue;

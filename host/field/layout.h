@@ -48,7 +48,7 @@ public:
     // From the first allocated cell to the last; 0 if the box is empty.
     std::int64_t bytes() const { return bytes_; }
     // In directions of the grid's dimensions only.
-    const radius &reach() const { return reach_; }
+    const halo::radius &radius() const { return radius_; }
     std::int64_t value_bytes() const { return value_; }
     value_type type() const { return type_; }
     std::int64_t components() const { return components_; }
@@ -64,7 +64,7 @@ private:
     std::int64_t row_ = 0, plane_ = 0, component_ = 0;  // distances in bytes
     std::int64_t bytes_ = 0;
     box allocated_;
-    radius reach_{};
+    halo::radius radius_{};
 };
 
 }  // namespace mpix::halo

@@ -42,12 +42,12 @@ box ghosts_of(const box &local, int number, int depth) {
     return ghosts;
 }
 
-std::vector<piece> pieces_between(const domain &d, int receiver, int owner, const radius &reach) {
+std::vector<piece> pieces_between(const domain &d, int receiver, int owner, const radius &r) {
     std::vector<piece> pieces;
     const box &local = d.boxes[receiver], &owned = d.boxes[owner];
     if (local.empty() || owned.empty()) return pieces;
     for (int number = 0; number < directions; ++number) {
-        const int depth = number == no_direction ? 0 : reach.cells[number];
+        const int depth = number == no_direction ? 0 : r.cells[number];
         if (depth == 0) continue;
         const box ghosts = ghosts_of(local, number, depth);
         index3 first{}, last{};  // the periods that the ghost cells lie in

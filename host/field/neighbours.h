@@ -36,7 +36,7 @@ struct piece {
 box ghosts_of(const box &local, int direction, int depth);
 
 // What `receiver` gets from `owner`. Both of them compute the same list, in the same order.
-std::vector<piece> pieces_between(const domain &d, int receiver, int owner, const radius &reach);
+std::vector<piece> pieces_between(const domain &d, int receiver, int owner, const radius &r);
 
 // Why the boxes do not cover the domain exactly once; empty if they do.
 std::string why_not_a_cover(const domain &d);

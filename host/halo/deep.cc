@@ -9,7 +9,7 @@
 
 namespace mpix::halo {
 
-deep_halo::deep_halo(const grid &g, const radius &stencil, int every)
+deep_halo::deep_halo(const grid &g, const halo::radius &stencil, int every)
     : every_(every), depth_(ghost_depth(stencil, g.dimensions())), local_(g.local()) {
     constexpr const char *where = "mpix::halo::deep_halo";
     if (every < 1) throw error(MPI_ERR_ARG, format("{}: every is {}; it is at least 1", where, every));
@@ -30,7 +30,7 @@ deep_halo::deep_halo(const grid &g, const radius &stencil, int every)
                 least = std::min(least, depth_[step[a] > 0][a]);
                 most = std::max(most, depth_[step[a] > 0][a]);
             }
-        if (number != no_direction && least > 0) reach_.cells[number] = static_cast<int>(every * most);
+        if (number != no_direction && least > 0) radius_.cells[number] = static_cast<int>(every * most);
     }
     // Along periodic axes the domain has no end.
     for (int a = 0; a < 3; ++a) {

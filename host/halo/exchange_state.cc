@@ -91,7 +91,7 @@ std::vector<argument> arguments(const exchange_state &x) {
         if (x.reversed()) all.push_back(named(format("fields[{}].type", f), field.type(), name_of_type));
         all.push_back({format("fields[{}].layout.components", f), {field.components()}});
         all.push_back({format("fields[{}].layout.interleaved", f), {field.interleaved()}});
-        append_radius(all, format("fields[{}].reach", f), field.reach());
+        append_radius(all, format("fields[{}].radius", f), field.radius());
     }
     return all;
 }
@@ -102,7 +102,7 @@ std::vector<std::vector<runs>> parts(const exchange_state &x, int receiver, int 
     bool some = false;
     for (const field_view &field : x.fields) {
         all.emplace_back();
-        for (const piece &p : pieces_between(x.grid->domain, receiver, owner, field.reach()))
+        for (const piece &p : pieces_between(x.grid->domain, receiver, owner, field.radius()))
             all.back().push_back(field.of(p.*side));
         some = some || !all.back().empty();
     }
@@ -137,7 +137,7 @@ void make_own_copies(exchange_state &x) {
     for (const field_view &field : x.fields) {
         x.own.emplace_back();
         std::int64_t most = 0;
-        for (const piece &p : pieces_between(x.grid->domain, me, me, field.reach())) {
+        for (const piece &p : pieces_between(x.grid->domain, me, me, field.radius())) {
             x.own.back().push_back({field.of(p.source), field.of(p.ghosts)});
             if (x.reversed()) std::swap(x.own.back().back().from, x.own.back().back().to);
             most = std::max(most, x.own.back().back().from.total());
@@ -153,11 +153,11 @@ void find_interior(exchange_state &x) {
     const box &local = d.boxes[x.grid->rank];
     std::array<index3, 2> depth{};
     for (const field_view &field : x.fields) {
-        const std::array<index3, 2> most = ghost_depth(field.reach(), d.dimensions);
+        const std::array<index3, 2> most = ghost_depth(field.radius(), d.dimensions);
         for (int other = 0; other < x.grid->ranks; ++other) {
             const auto &[receiver, owner] =
                 x.reversed() ? std::pair(other, x.grid->rank) : std::pair(x.grid->rank, other);
-            for (const piece &p : pieces_between(d, receiver, owner, field.reach()))
+            for (const piece &p : pieces_between(d, receiver, owner, field.radius()))
                 for (int a = 0; a < 3; ++a)
                     if (const int step = direction(p.direction)[a]; step != 0) {
                         // Ghost cells above a box are cells at the lower side of their owner's.

@@ -259,11 +259,11 @@ std::vector<int> grid::neighbours(int direction, int depth) const {
         if (halo::direction(direction)[a] != 0)
             throw error(MPI_ERR_ARG, format("{}: direction is {} ({}); the domain has {} axes", here, direction,
                                             direction_name(direction), dimensions()));
-    radius reach;
-    reach.cells[direction] = depth;
+    radius only;
+    only.cells[direction] = depth;
     std::vector<int> owners;
     for (int r = 0; r < g.ranks; ++r)
-        if (!pieces_between(g.domain, g.rank, r, reach).empty()) owners.push_back(r);
+        if (!pieces_between(g.domain, g.rank, r, only).empty()) owners.push_back(r);
     return owners;
 }
 

@@ -28,7 +28,7 @@ status convert(const MPIX_Halo_field &f, field &made) {
     made.data = f.data;
     made.other = f.other;
     if (status s = halo::convert(f.type, made.value_bytes, made.type); !s.ok()) return s;
-    std::copy_n(f.reach, directions, made.reach.cells.begin());
+    std::copy_n(f.radius, directions, made.radius.cells.begin());
     const MPIX_Halo_layout &l = f.layout;
     made.layout.components = l.components;
     made.layout.interleaved = l.interleaved != 0;
@@ -80,7 +80,7 @@ MPIX_SYMBOL int MPIX_Halo_field_init(void *data, MPI_Datatype type, const int ra
         *field = {};
         field->data = data;
         field->type = type;
-        std::copy_n(radius, directions, field->reach);
+        std::copy_n(radius, directions, field->radius);
         field->layout.components = 1;
         std::fill_n(field->layout.below, 3, -1);
         std::fill_n(field->layout.above, 3, -1);

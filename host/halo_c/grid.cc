@@ -159,7 +159,7 @@ MPIX_SYMBOL int MPIX_Halo_deep_radius(MPIX_Halo_grid grid, const int stencil[MPI
     return answer("MPIX_Halo_deep_radius", errors_of(grid), [&] {
         const halo::grid &g = demand_handle(grid, "grid").grid;
         demand_argument(stencil, "stencil");
-        store(deep_halo(g, radius_of(stencil), every).reach(), radius);
+        store(deep_halo(g, radius_of(stencil), every).radius(), radius);
     });
 }
 MPIX_BOUNDARY("MPIX_Halo_deep_radius", of_comm(errors_of(grid)))

@@ -121,7 +121,7 @@ int MPIX_Halo_global_index(MPIX_Halo_grid grid, const int64_t local[3], int64_t 
  * The ranks that own ghost cells of the caller's box in a direction, in ascending order; perhaps the caller itself.
  *
  * direction  MPIX_HALO_DIRECTION(x, y, z)
- * depth      how far the ghost cells reach, in cells
+ * depth      of the ghost cells, in cells
  * size       entries of `ranks`; 0 and a null pointer ask for the number only
  * count      receives the number, which may be more than `size`; then the first ones are stored
  *
@@ -167,7 +167,7 @@ typedef struct MPIX_Halo_layout {
 typedef struct MPIX_Halo_field {
     void *data;        /* the lowest cell of the allocation, as of mpix::halo::field; the caller's */
     MPI_Datatype type; /* of a value: any without gaps. It may be freed once the exchange is made */
-    int reach[MPIX_HALO_DIRECTIONS];
+    int radius[MPIX_HALO_DIRECTIONS];
     MPIX_Halo_layout layout;
     void *other;       /* a second allocation of the same layout, or null; for MPIX_Halo_swap */
     int64_t allocated; /* bytes at data, and at other; 0: unknown, not checked */

@@ -131,8 +131,8 @@ static void wrong_exchanges(void) {
     EXCHANGE_REFUSED(MPI_ERR_TYPE, "rank 0: fields[0].type is MPI_DATATYPE_NULL", 1, &field, 0);
     field.type = with_gaps;
     EXCHANGE_REFUSED(MPI_ERR_TYPE, "rank 0: fields[0].type has 4 bytes, and an extent of 12", 1, &field, 0);
-    field.reach[MPIX_HALO_DIRECTION(1, 1, 0)] = -1;
-    EXCHANGE_REFUSED(MPI_ERR_ARG, "rank 0: fields[0].reach is -1 in direction +x+y; it is at least 0", 1, &field, 0);
+    field.radius[MPIX_HALO_DIRECTION(1, 1, 0)] = -1;
+    EXCHANGE_REFUSED(MPI_ERR_ARG, "rank 0: fields[0].radius is -1 in direction +x+y; it is at least 0", 1, &field, 0);
     field.layout.components = 0;
     EXCHANGE_REFUSED(MPI_ERR_ARG, "rank 0: fields[0].layout.components is 0; it is at least 1", 1, &field, 0);
     field.layout.above[1] = 0;

@@ -181,7 +181,7 @@ void exchanges() {
                      "rank 1: fields[0].layout.interleaved is 1 here, and 0 on rank 0; all ranks give the same",
                      {{u.data(), radius::all(1), {.components = 2, .interleaved = rank == 1}}});
     exchange_refused("radius", MPI_ERR_ARG,
-                     "rank 1: fields[0].reach in direction +x+y is 2 here, and 1 on rank 0; all ranks give the same",
+                     "rank 1: fields[0].radius in direction +x+y is 2 here, and 1 on rank 0; all ranks give the same",
                      {{u.data(), radius::all(1).set(1, 1, 0, 1 + rank)}});
     exchange_refused("transfer", MPI_ERR_ARG,
                      "rank 1: transfer is datatype here, and packed on rank 0; all ranks give the same",

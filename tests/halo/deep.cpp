@@ -85,7 +85,7 @@ private:
 // Some steps with an exchange in every k-th; returns the box of this rank. All that is not right is NaN.
 std::vector<double> run(const halo::grid &g, int steps, int every, const serial &reference) {
     const halo::deep_halo deep(g, radius::faces(1), every);
-    halo::array<double> u[2] = {{g, deep.reach()}, {g, deep.reach()}};
+    halo::array<double> u[2] = {{g, deep.radius()}, {g, deep.radius()}};
     halo::exchange exchange[2] = {{g, {u[0]}}, {g, {u[1]}}};
     const double nan = std::numeric_limits<double>::quiet_NaN();
     box allocated = g.local();
@@ -150,7 +150,7 @@ void filled_at_first() {
         const halo::grid g(MPI_COMM_WORLD, cells, {.periodic = {true, false, false}});
         for (const radius &stencil : stencils) {
             const halo::deep_halo deep(g, stencil, 2);
-            halo::array<std::int64_t> u(g, deep.reach());
+            halo::array<std::int64_t> u(g, deep.radius());
             halo::exchange x(g, {u});
             for_each_cell(deep.valid(0), [&](auto i, auto j, auto k) { u(i, j, k) = -1; });
             for_each_cell(g.local(), [&](auto i, auto j, auto k) { u(i, j, k) = i + 100 * j + 10000 * k; });

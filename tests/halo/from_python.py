@@ -34,7 +34,7 @@ class Options(ctypes.Structure):
 
 
 class Field(ctypes.Structure):
-    _fields_ = [("data", ctypes.c_void_p), ("type", Handle), ("reach", ctypes.c_int * 27), ("layout", Layout),
+    _fields_ = [("data", ctypes.c_void_p), ("type", Handle), ("radius", ctypes.c_int * 27), ("layout", Layout),
                 ("other", ctypes.c_void_p), ("allocated", ctypes.c_int64)]
 
 

@@ -77,7 +77,7 @@ struct test_field {
     std::uint64_t number = 0;
     std::size_t value = 1;
     halo::value_type type = halo::value_type::bytes;
-    halo::radius reach;
+    halo::radius radius;
     halo::field_layout layout;
     index3 below{}, above{};
     std::size_t row = 0, plane = 0, component = 0, cell = 0;
@@ -93,7 +93,7 @@ struct test_field {
                static_cast<std::size_t>(c) * (layout.interleaved ? value : component);
     }
     halo::field description() {
-        halo::field f{memory.data(), value, reach, layout};
+        halo::field f{memory.data(), value, radius, layout};
         f.type = type;
         if (!second.empty()) f.other = second.data();
         return f;
@@ -261,8 +261,8 @@ private:
                 continue;
             box ghosts = local;
             for (std::size_t a = 0; a < 3; ++a) {
-                if (step[a] < 0) ghosts.hi[a] = local.lo[a], ghosts.lo[a] = local.lo[a] - f.reach.cells[number];
-                if (step[a] > 0) ghosts.lo[a] = local.hi[a], ghosts.hi[a] = local.hi[a] + f.reach.cells[number];
+                if (step[a] < 0) ghosts.hi[a] = local.lo[a], ghosts.lo[a] = local.lo[a] - f.radius.cells[number];
+                if (step[a] > 0) ghosts.lo[a] = local.hi[a], ghosts.hi[a] = local.hi[a] + f.radius.cells[number];
             }
             for_each_cell(ghosts, [&](const index3 &where) {
                 index3 cell = where;
@@ -339,14 +339,14 @@ private:
         f.layout.components = pick(1, 3);
         switch (pick(0, 3)) {
             case 0:
-                f.reach = halo::radius::all(pick(0, 3));
+                f.radius = halo::radius::all(pick(0, 3));
                 break;
             case 1:
-                f.reach = halo::radius::faces(pick(1, 3));
+                f.radius = halo::radius::faces(pick(1, 3));
                 break;
             default:
-                for (int &depth : f.reach.cells) depth = pick(0, 1) * pick(0, 3);
-                f.reach.cells[halo::no_direction] = 0;
+                for (int &depth : f.radius.cells) depth = pick(0, 1) * pick(0, 3);
+                f.radius.cells[halo::no_direction] = 0;
         }
         f.layout.interleaved = pick(0, 1) == 1;
         // Padding and gaps are each rank's own.
@@ -354,7 +354,7 @@ private:
             for (int a = 0; a < dimensions_; ++a) {
                 bool exists = true;
                 for (int b = dimensions_; b < 3; ++b) exists = exists && halo::direction(number_of)[b] == 0;
-                const std::int64_t depth = exists ? f.reach.cells[number_of] : 0;
+                const std::int64_t depth = exists ? f.radius.cells[number_of] : 0;
                 if (halo::direction(number_of)[a] < 0) f.below[a] = std::max(f.below[a], depth);
                 if (halo::direction(number_of)[a] > 0) f.above[a] = std::max(f.above[a], depth);
             }
@@ -439,7 +439,7 @@ private:
                     if (options_.periodic[a]) cell[a] = ((cell[a] % extent_[a]) + extent_[a]) % extent_[a];
                     if (cell[a] < 0 || cell[a] >= extent_[a]) return;
                 }
-                if (distance > f.reach.cells[halo::direction_number(step[0], step[1], step[2])]) return;
+                if (distance > f.radius.cells[halo::direction_number(step[0], step[1], step[2])]) return;
                 for (int a = dimensions_; a < 3; ++a)
                     if (step[a] != 0) return;
                 put(f, expected, where, cell, epoch);
