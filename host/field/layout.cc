@@ -109,6 +109,7 @@ status field_view::measure(const field &f, const box &local, int dimensions, fie
                                             f.value_bytes));
     if (l.components < 1)
         return failure(MPI_ERR_ARG, format("layout.components is {}; it is at least 1", l.components));
+    if (status s = check_staggered(l.staggered, dimensions, "layout.staggered"); !s.ok()) return s;
 
     for (int number = 0; number < directions; ++number) {
         bool exists = number != no_direction;
@@ -148,6 +149,7 @@ status field_view::measure(const field &f, const box &local, int dimensions, fie
     made.type_ = f.type;
     made.components_ = l.components;
     made.interleaved_ = l.interleaved;
+    made.staggered_ = l.staggered;
     // Each distance is at least what lies between.
     const auto distance = [](std::size_t given, std::int64_t least, const char *name, std::int64_t &is) -> status {
         if (given > static_cast<std::size_t>(most_bytes))

@@ -15,6 +15,7 @@
 #include "host/halo/collective.h"
 #include "host/halo/grid_state.h"
 #include "host/halo/internals.h"
+#include "host/report.h"
 
 namespace mpix::halo {
 namespace {
@@ -227,6 +228,13 @@ const box &grid::box_of(int rank) const {
     if (rank < 0 || rank >= g.ranks)
         throw error(MPI_ERR_RANK, format("mpix::halo::grid::box_of: rank is {}; there are {}", rank, g.ranks));
     return g.domain.boxes[rank];
+}
+
+box grid::points(const box &cells, const std::array<bool, 3> &staggered) const {
+    const domain &d = state_of(*this, "points").domain;
+    if (const status bad = check_staggered(staggered, d.dimensions, "staggered"); !bad.ok())
+        throw error(class_of(bad), format("{}::points: {}", where, bad.message()));
+    return points_of(d, cells, staggered);
 }
 
 int grid::owner(const index3 &cell) const {

@@ -34,6 +34,7 @@ status convert(const MPIX_Halo_field &f, field &made) {
     made.layout.interleaved = l.interleaved != 0;
     made.layout.below = from_c(l.below);
     made.layout.above = from_c(l.above);
+    made.layout.staggered = axes_from_c(l.staggered);
     const auto distance = [](int64_t bytes, const char *name, std::size_t &to) {
         to = static_cast<std::size_t>(bytes);
         return bytes >= 0 ? status{} : failure(MPI_ERR_ARG, format("layout.{} is {}; it is at least 0", name, bytes));

@@ -81,8 +81,14 @@ static void wrong_grids(void) {
     EXPECT(MPI_ERR_ARG, "every is 0; it is at least 1", MPIX_Halo_deep_radius(grid, radius, 0, deep));
     EXPECT(MPI_ERR_ARG, "stencil is null", MPIX_Halo_deep_radius(grid, NULL, 2, deep));
     EXPECT(MPI_ERR_ARG, "radius is null", MPIX_Halo_deep_radius(grid, radius, 2, NULL));
-    EXPECT(MPI_ERR_ARG, "steps is 3; it is 0 to 2", MPIX_Halo_deep_valid(grid, radius, 2, 3, &box));
-    EXPECT(MPI_ERR_ARG, "box is null", MPIX_Halo_deep_valid(grid, radius, 2, 1, NULL));
+    EXPECT(MPI_ERR_ARG, "steps is 3; it is 0 to 2", MPIX_Halo_deep_valid(grid, radius, 2, 3, NULL, &box));
+    EXPECT(MPI_ERR_ARG, "box is null", MPIX_Halo_deep_valid(grid, radius, 2, 1, NULL, NULL));
+    const int missing[] = {0, 0, 1};
+    EXPECT(MPI_ERR_ARG, "staggered[2]: the domain has 2 axes", MPIX_Halo_deep_valid(grid, radius, 2, 1, missing, &box));
+    EXPECT(MPI_ERR_ARG, "staggered[2]: the domain has 2 axes", MPIX_Halo_points(grid, &box, missing, &box));
+    EXPECT(MPI_ERR_ARG, "cells is null", MPIX_Halo_points(grid, NULL, missing, &box));
+    EXPECT(MPI_ERR_ARG, "staggered is null", MPIX_Halo_points(grid, &box, NULL, &box));
+    EXPECT(MPI_ERR_ARG, "points is null", MPIX_Halo_points(grid, &box, missing, NULL));
     OK(MPIX_Halo_grid_free(&grid));
     EXPECT(MPI_ERR_ARG, "outer is null", MPIX_Halo_difference(NULL, &box, &box, &count));
     EXPECT(MPI_ERR_ARG, "inner is null", MPIX_Halo_difference(&box, NULL, &box, &count));
@@ -137,6 +143,8 @@ static void wrong_exchanges(void) {
     EXCHANGE_REFUSED(MPI_ERR_ARG, "rank 0: fields[0].layout.components is 0; it is at least 1", 1, &field, 0);
     field.layout.above[1] = 0;
     EXCHANGE_REFUSED(MPI_ERR_ARG, "rank 0: fields[0].layout.above[1] is 0; the radius needs 1", 1, &field, 0);
+    field.layout.staggered[2] = 1;
+    EXCHANGE_REFUSED(MPI_ERR_ARG, "rank 0: fields[0].layout.staggered[2]: the domain has 2 axes", 1, &field, 0);
     field.layout.row_bytes = 8;
     EXCHANGE_REFUSED(MPI_ERR_ARG, "rank 0: fields[0].layout.row_bytes is 8; its cells take", 1, &field, 0);
     field.layout.plane_bytes = -8;

@@ -21,7 +21,7 @@ else:  # numbers
 class Layout(ctypes.Structure):
     _fields_ = [("components", ctypes.c_int), ("interleaved", ctypes.c_int), ("below", ctypes.c_int64 * 3),
                 ("above", ctypes.c_int64 * 3), ("row_bytes", ctypes.c_int64), ("plane_bytes", ctypes.c_int64),
-                ("component_bytes", ctypes.c_int64)]
+                ("component_bytes", ctypes.c_int64), ("staggered", ctypes.c_int * 3)]
 
 
 class Links(ctypes.Structure):

@@ -82,7 +82,8 @@ struct test_field {
     index3 below{}, above{};
     std::size_t row = 0, plane = 0, component = 0, cell = 0;
     std::vector<std::byte> memory, second;  // second: of a field with two allocations
-    box local;
+    index3 extent{};                        // of the domain of its points, if it is staggered
+    box local;                              // likewise
 
     index3 size() const { return local.size(); }
     std::size_t at(const index3 &where, int c) const {
@@ -153,6 +154,7 @@ public:
         }
         const bool first_is_all = exchanges.size() == 3;
         int wrong = 0;
+        for (std::size_t i = 0; i < exchanges.size(); ++i) wrong += check_interior(g, exchanges[i], sets[i]);
         for (std::uint64_t epoch = 1; epoch <= 3; ++epoch) {
             swap(exchanges, sets);
             fill(epoch);
@@ -187,7 +189,7 @@ private:
         const std::vector<std::byte> before = f.memory;
         const int root = pick(0, ranks_ - 1);
         const auto components = static_cast<std::size_t>(f.layout.components);
-        const box all{{}, extent_};
+        const box all{{}, f.extent};
         const std::size_t cells = static_cast<std::size_t>(all.cells()), bytes = cells * components * f.value;
         std::vector<std::byte> gathered(bytes + 32, poison), expected(bytes + 32, poison);
         halo::gather(g, f.description(), rank_ == root ? gathered.data() : nullptr, root);
@@ -236,11 +238,47 @@ private:
                 wrong += expected[f] != set[f]->memory ||
                          std::any_of(set[f]->second.begin(), set[f]->second.end(), [](auto b) { return b != poison; });
         }
-        // A cell that gets something is not in the interior.
+        // A cell that gets something is not in the interior, nor is a point.
         for (const test_field *f : set)
             for (int holder = 0; holder < ranks_; ++holder)
-                for_each_ghost(*f, g.box_of(holder),
-                               [&](const index3 &, const index3 &cell) { wrong += inside(reverse.interior(), cell); });
+                for_each_ghost(*f, points_of(*f, g.box_of(holder)), [&](const index3 &, const index3 &cell) {
+                    wrong += inside(g.points(reverse.interior(), f->layout.staggered), cell);
+                });
+        return wrong;
+    }
+
+    // Those of a box of cells.
+    box points_of(const test_field &f, box cells) const {
+        for (int a = 0; a < 3; ++a)
+            if (cells.empty())
+                break;
+            else if (cells.hi[a] == extent_[a])
+                cells.hi[a] = f.extent[a];
+        return cells;
+    }
+
+    // The cells whose stencils, of these fields, read no ghost cell; also as points of the fields.
+    int check_interior(const halo::grid &g, const halo::exchange &x, const std::vector<int> &set) const {
+        int wrong = 0;
+        for (const int number : set) {
+            const test_field &f = fields_[static_cast<std::size_t>(number)];
+            const std::array<index3, 2> depth = halo::ghost_depth(f.radius, dimensions_);
+            const box inner = g.points(x.interior(), f.layout.staggered);
+            for_each_ghost(f, f.local, [&](const index3 &where, const index3 &) {
+                bool read = !inner.empty();
+                for (int a = 0; a < 3; ++a)
+                    read = read && where[a] >= inner.lo[a] - depth[0][a] && where[a] < inner.hi[a] + depth[1][a];
+                wrong += read;
+            });
+            // All points, each once.
+            std::int64_t points = inner.cells();
+            for (const box &b : x.boundary()) {
+                const box outer = g.points(b, f.layout.staggered);
+                for_each_cell(outer, [&](const index3 &at) { wrong += !inside(f.local, at) || inside(inner, at); });
+                points += outer.cells();
+            }
+            wrong += points != f.local.cells();
+        }
         return wrong;
     }
 
@@ -267,8 +305,8 @@ private:
             for_each_cell(ghosts, [&](const index3 &where) {
                 index3 cell = where;
                 for (int a = 0; a < 3; ++a) {
-                    if (options_.periodic[a]) cell[a] = ((cell[a] % extent_[a]) + extent_[a]) % extent_[a];
-                    if (cell[a] < 0 || cell[a] >= extent_[a]) return;
+                    if (options_.periodic[a]) cell[a] = ((cell[a] % f.extent[a]) + f.extent[a]) % f.extent[a];
+                    if (cell[a] < 0 || cell[a] >= f.extent[a]) return;
                 }
                 each(where, cell);
             });
@@ -295,7 +333,7 @@ private:
     void reduce(const halo::grid &g, const test_field &f, halo::reduction how, std::uint64_t epoch,
                 std::vector<std::byte> &memory) const {
         for (int holder = 0; holder < ranks_; ++holder)
-            for_each_ghost(f, g.box_of(holder), [&](const index3 &where, const index3 &cell) {
+            for_each_ghost(f, points_of(f, g.box_of(holder)), [&](const index3 &where, const index3 &cell) {
                 for (int c = 0; inside(f.local, cell) && c < f.layout.components; ++c) {
                     T sum;
                     std::memcpy(&sum, memory.data() + f.at(cell, c), sizeof sum);
@@ -327,7 +365,13 @@ private:
         fields_.emplace_back();
         test_field &f = fields_.back();
         f.number = static_cast<std::uint64_t>(number);
-        f.local = g.local();
+        f.extent = extent_;
+        for (int a = 0; a < dimensions_; ++a)
+            if (pick(0, 2) == 0) {
+                f.layout.staggered[a] = true;
+                f.extent[a] += !options_.periodic[a];
+            }
+        f.local = points_of(f, g.local());
         const std::size_t values[] = {1, 2, 4, 8, 12, 16};
         f.value = values[pick(0, 5)];
         std::vector<halo::value_type> types{halo::value_type::bytes};
@@ -436,8 +480,8 @@ private:
                     if (where[a] < f.local.lo[a]) step[a] = -1, distance = std::max(distance, f.local.lo[a] - where[a]);
                     if (where[a] >= f.local.hi[a])
                         step[a] = 1, distance = std::max(distance, where[a] - f.local.hi[a] + 1);
-                    if (options_.periodic[a]) cell[a] = ((cell[a] % extent_[a]) + extent_[a]) % extent_[a];
-                    if (cell[a] < 0 || cell[a] >= extent_[a]) return;
+                    if (options_.periodic[a]) cell[a] = ((cell[a] % f.extent[a]) + f.extent[a]) % f.extent[a];
+                    if (cell[a] < 0 || cell[a] >= f.extent[a]) return;
                 }
                 if (distance > f.radius.cells[halo::direction_number(step[0], step[1], step[2])]) return;
                 for (int a = dimensions_; a < 3; ++a)

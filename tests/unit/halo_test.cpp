@@ -67,6 +67,15 @@ TEST_CASE("each ghost cell within the domain has one source, its owner's cell") 
         }
         d.boxes = random_boxes({{}, d.extent}, between(random, 1, 6), random);
         REQUIRE(why_not_a_cover(d).empty());
+        std::array<bool, 3> staggered{};
+        index3 points = d.extent;
+        for (int a = 0; a < 3; ++a) {
+            staggered[a] = between(random, 0, 2) == 0;
+            points[a] += staggered[a] && !d.periodic[a];
+        }
+        d = points_of(d, staggered);
+        CHECK(d.extent == points);
+        REQUIRE(why_not_a_cover(d).empty());
         radius some;
         for (int &depth : some.cells)
             depth = between(random, 0, 9);  // also beyond the neighbour, and around the domain
@@ -276,6 +285,9 @@ TEST_CASE("a field that is wrong is named") {
     twice.other = reinterpret_cast<void *>(std::uintptr_t{64});
     CHECK(told(twice) == "other: the CPU cannot write there; fields are in host memory, as yet");
     CHECK(told(field(&value, radius::all(1), {.components = 0})) == "layout.components is 0; it is at least 1");
+    CHECK(told(field(&value, radius::all(1), {.staggered = {true, true, false}})).empty());
+    CHECK(told(field(&value, radius::all(1), {.staggered = {true, false, true}})) ==
+          "layout.staggered[2]: the domain has 2 axes");
     CHECK(told(field(&value, radius{}.set(-1, 1, 0, -2))) == "radius is -2 in direction -x+y; it is at least 0");
     // Also along an axis that the domain lacks.
     CHECK(told(field(&value, radius{}.set(0, 0, 1, -2))) == "radius is -2 in direction +z; it is at least 0");

@@ -59,6 +59,15 @@ struct field_layout {
     /** Bytes from a row (along x) to the next, from a plane to the next, and from a component's array to the next (0 if
         they are interleaved). 0: without a gap. */
     std::size_t row_bytes = 0, plane_bytes = 0, component_bytes = 0;
+    /**
+     * Along which axes the field is staggered: its values are not in the cells, but at points between them. Point i of
+     * such an axis is the lower face of cell i. With two such axes points are edges of the cells, with three corners.
+     *
+     * Along a periodic axis there are as many points as cells; the upper face of the last cell is the point 0 again.
+     * Along others there is one more, and belongs to the box at the upper end of the domain. grid::points() has the
+     * points of a box. Whatever is said of a field's cells holds for its points.
+     */
+    std::array<bool, 3> staggered{};
 
     friend bool operator==(const field_layout &, const field_layout &) = default;
 };
@@ -152,11 +161,14 @@ class array {
                   "std::vector<bool> holds bits, which have no address each; use array<char>");
 
 public:
-    array(const grid &g, const halo::radius &radius) : radius_(radius) {
+    /** `staggered`: as of field_layout. */
+    array(const grid &g, const halo::radius &radius, const std::array<bool, 3> &staggered = {})
+        : radius_(radius), staggered_(staggered) {
         const std::array<index3, 2> depth = ghost_depth(radius, g.dimensions());
+        const box local = g.points(g.local(), staggered);
         for (std::size_t a = 0; a < 3; ++a) {
-            lo_[a] = g.local().lo[a] - depth[0][a];
-            size_[a] = g.local().hi[a] + depth[1][a] - lo_[a];
+            lo_[a] = local.lo[a] - depth[0][a];
+            size_[a] = local.hi[a] + depth[1][a] - lo_[a];
         }
         values_.resize(static_cast<std::size_t>(size_[0] * size_[1] * size_[2]));
     }
@@ -166,7 +178,7 @@ public:
         return values_[place(x, y, z)];
     }
     /** Stays valid for as long as the array is neither moved nor destroyed. */
-    operator field() { return {std::span<T>(values_), radius_}; }  // NOLINT: implicit
+    operator field() { return {std::span<T>(values_), radius_, {.staggered = staggered_}}; }  // NOLINT: implicit
 
 private:
     std::size_t place(std::int64_t x, std::int64_t y, std::int64_t z) const {
@@ -174,6 +186,7 @@ private:
     }
 
     halo::radius radius_;
+    std::array<bool, 3> staggered_;
     index3 lo_{}, size_{};
     std::vector<T> values_;
 };
