@@ -42,7 +42,7 @@ traffic traffic_of(const decomposition &d, const stencil &s) {
                 to[a] = (to[a] + along[a]) % along[a];
                 // The receiver's ghost cells in the opposite direction, as seen from there.
                 bytes *= static_cast<double>(
-                    step[a] == 0 ? size[a] : std::min<std::int64_t>(s.reach.cells[opposite(number)], size[a]));
+                    step[a] == 0 ? size[a] : std::min<std::int64_t>(s.radius.cells[opposite(number)], size[a]));
             }
             if (!exists) continue;
             const int receiver = d.number(to) - first;

@@ -35,7 +35,7 @@ struct machine {
 
 // What is exchanged.
 struct stencil {
-    radius reach{};
+    halo::radius radius{};
     double bytes_per_cell = 0;  // of all fields
     std::array<bool, 3> periodic{};
 };

@@ -109,17 +109,18 @@ status field_view::measure(const field &f, const box &local, int dimensions, fie
                                             f.value_bytes));
     if (l.components < 1)
         return failure(MPI_ERR_ARG, format("layout.components is {}; it is at least 1", l.components));
+    if (status s = check_staggered(l.staggered, dimensions, "layout.staggered"); !s.ok()) return s;
 
     for (int number = 0; number < directions; ++number) {
         bool exists = number != no_direction;
         for (int a = dimensions; a < 3; ++a) exists = exists && direction(number)[a] == 0;
-        const int depth = f.reach.cells[number];
-        made.reach_.cells[number] = exists ? depth : 0;
+        const int depth = f.radius.cells[number];
+        made.radius_.cells[number] = exists ? depth : 0;
         if (depth < 0 && number != no_direction)
             return failure(MPI_ERR_ARG,
-                           format("reach is {} in direction {}; it is at least 0", depth, direction_name(number)));
+                           format("radius is {} in direction {}; it is at least 0", depth, direction_name(number)));
     }
-    auto [below, above] = ghost_depth(made.reach_, dimensions);
+    auto [below, above] = ghost_depth(made.radius_, dimensions);
     const auto settled = [](const index3 &given, index3 &needed, const char *name) -> status {
         for (int a = 0; a < 3; ++a) {
             if (given[a] == -1) continue;
@@ -148,6 +149,7 @@ status field_view::measure(const field &f, const box &local, int dimensions, fie
     made.type_ = f.type;
     made.components_ = l.components;
     made.interleaved_ = l.interleaved;
+    made.staggered_ = l.staggered;
     // Each distance is at least what lies between.
     const auto distance = [](std::size_t given, std::int64_t least, const char *name, std::int64_t &is) -> status {
         if (given > static_cast<std::size_t>(most_bytes))

@@ -36,8 +36,8 @@ void copy(const runs &from, const runs &to, std::byte *room);
 
 class field_view {
 public:
-    // A failure names the member of the field that is wrong. `for_kernels`: the CPU need not reach the memory, so runs are
-    // only addresses.
+    // A failure names the member of the field that is wrong. `local`: the points of the rank's box, if the field is
+    // staggered. `for_kernels`: the CPU need not reach the memory, so runs are only addresses.
     static status make(const field &f, const box &local, int dimensions, field_view &made, bool for_kernels = false);
     // The same of a field whose memory is not looked at: only bytes() of it may be used, and what it is made of.
     static status measure(const field &f, const box &local, int dimensions, field_view &made);
@@ -49,11 +49,12 @@ public:
     // From the first allocated cell to the last; 0 if the box is empty.
     std::int64_t bytes() const { return bytes_; }
     // In directions of the grid's dimensions only.
-    const radius &reach() const { return reach_; }
+    const halo::radius &radius() const { return radius_; }
     std::int64_t value_bytes() const { return value_; }
     value_type type() const { return type_; }
     std::int64_t components() const { return components_; }
     bool interleaved() const { return interleaved_; }
+    const std::array<bool, 3> &staggered() const { return staggered_; }
     bool has_second_allocation() const { return other_ != nullptr; }
 
 private:
@@ -62,10 +63,11 @@ private:
     std::int64_t value_ = 1, components_ = 1;
     value_type type_ = value_type::bytes;
     bool interleaved_ = false;
+    std::array<bool, 3> staggered_{};
     std::int64_t row_ = 0, plane_ = 0, component_ = 0;  // distances in bytes
     std::int64_t bytes_ = 0;
     box allocated_;
-    radius reach_{};
+    halo::radius radius_{};
 };
 
 }  // namespace mpix::halo

@@ -12,6 +12,26 @@ std::int64_t floor_divide(std::int64_t a, std::int64_t b) { return a >= 0 ? a / 
 
 }  // namespace
 
+box points_of(const domain &d, const box &cells, const std::array<bool, 3> &staggered) {
+    box points = cells;
+    for (int a = 0; !cells.empty() && a < 3; ++a)
+        if (staggered[a] && !d.periodic[a] && cells.hi[a] == d.extent[a]) ++points.hi[a];
+    return points;
+}
+
+domain points_of(const domain &d, const std::array<bool, 3> &staggered) {
+    domain points = d;
+    for (box &b : points.boxes) b = points_of(d, b, staggered);
+    points.extent = points_of(d, {{}, d.extent}, staggered).hi;
+    return points;
+}
+
+status check_staggered(const std::array<bool, 3> &staggered, int dimensions, std::string_view name) {
+    for (int a = dimensions; a < 3; ++a)
+        if (staggered[a]) return failure(MPI_ERR_ARG, format("{}[{}]: the domain has {} axes", name, a, dimensions));
+    return {};
+}
+
 std::string text_of(const box &b) {
     return format("[{}, {}, {}] to [{}, {}, {}]", b.lo[0], b.lo[1], b.lo[2], b.hi[0], b.hi[1], b.hi[2]);
 }
@@ -42,12 +62,12 @@ box ghosts_of(const box &local, int number, int depth) {
     return ghosts;
 }
 
-std::vector<piece> pieces_between(const domain &d, int receiver, int owner, const radius &reach) {
+std::vector<piece> pieces_between(const domain &d, int receiver, int owner, const radius &r) {
     std::vector<piece> pieces;
     const box &local = d.boxes[receiver], &owned = d.boxes[owner];
     if (local.empty() || owned.empty()) return pieces;
     for (int number = 0; number < directions; ++number) {
-        const int depth = number == no_direction ? 0 : reach.cells[number];
+        const int depth = number == no_direction ? 0 : r.cells[number];
         if (depth == 0) continue;
         const box ghosts = ghosts_of(local, number, depth);
         index3 first{}, last{};  // the periods that the ghost cells lie in

@@ -7,9 +7,12 @@
 
 #include <array>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <mpix/halo.hpp>
+
+#include "transport/status.h"
 
 namespace mpix::halo {
 
@@ -19,6 +22,13 @@ struct domain {
     std::array<bool, 3> periodic{};
     std::vector<box> boxes = {};  // of each rank
 };
+
+// Of a field that is staggered along these axes: the points of some cells, as grid::points() has them; and the domain of
+// its points, in which all else is as in one of cells.
+box points_of(const domain &d, const box &cells, const std::array<bool, 3> &staggered);
+domain points_of(const domain &d, const std::array<bool, 3> &staggered);
+// A failure, which begins with `name`, if an axis is staggered that the domain lacks.
+status check_staggered(const std::array<bool, 3> &staggered, int dimensions, std::string_view name);
 
 // "[0, 0, 0] to [4, 4, 1]", "-x+y"
 std::string text_of(const box &b);
@@ -36,7 +46,7 @@ struct piece {
 box ghosts_of(const box &local, int direction, int depth);
 
 // What `receiver` gets from `owner`. Both of them compute the same list, in the same order.
-std::vector<piece> pieces_between(const domain &d, int receiver, int owner, const radius &reach);
+std::vector<piece> pieces_between(const domain &d, int receiver, int owner, const radius &r);
 
 // Why the boxes do not cover the domain exactly once; empty if they do.
 std::string why_not_a_cover(const domain &d);

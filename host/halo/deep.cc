@@ -6,11 +6,12 @@
 
 #include "host/field/neighbours.h"
 #include "host/format.h"
+#include "host/report.h"
 
 namespace mpix::halo {
 
-deep_halo::deep_halo(const grid &g, const radius &stencil, int every)
-    : every_(every), depth_(ghost_depth(stencil, g.dimensions())), local_(g.local()) {
+deep_halo::deep_halo(const grid &g, const halo::radius &stencil, int every)
+    : every_(every), dimensions_(g.dimensions()), depth_(ghost_depth(stencil, g.dimensions())), local_(g.local()) {
     constexpr const char *where = "mpix::halo::deep_halo";
     if (every < 1) throw error(MPI_ERR_ARG, format("{}: every is {}; it is at least 1", where, every));
     for (int number = 0; number < directions; ++number) {
@@ -30,7 +31,7 @@ deep_halo::deep_halo(const grid &g, const radius &stencil, int every)
                 least = std::min(least, depth_[step[a] > 0][a]);
                 most = std::max(most, depth_[step[a] > 0][a]);
             }
-        if (number != no_direction && least > 0) reach_.cells[number] = static_cast<int>(every * most);
+        if (number != no_direction && least > 0) radius_.cells[number] = static_cast<int>(every * most);
     }
     // Along periodic axes the domain has no end.
     for (int a = 0; a < 3; ++a) {
@@ -39,15 +40,22 @@ deep_halo::deep_halo(const grid &g, const radius &stencil, int every)
     }
 }
 
-box deep_halo::valid(int steps) const {
+box deep_halo::valid(int steps, const std::array<bool, 3> &staggered) const {
+    constexpr const char *where = "mpix::halo::deep_halo::valid";
     if (steps < 0 || steps > every_)
-        throw error(MPI_ERR_ARG, format("mpix::halo::deep_halo::valid: steps is {}; it is 0 to {}", steps, every_));
-    box all = local_;
+        throw error(MPI_ERR_ARG, format("{}: steps is {}; it is 0 to {}", where, steps, every_));
+    if (const status bad = check_staggered(staggered, dimensions_, "staggered"); !bad.ok())
+        throw error(class_of(bad), format("{}: {}", where, bad.message()));
+    box all = local_, limits = limits_;
     for (int a = 0; a < 3; ++a) {
+        if (staggered[a] && limits.hi[a] != INT64_MAX) {
+            all.hi[a] += all.hi[a] == limits.hi[a];
+            ++limits.hi[a];
+        }
         all.lo[a] -= (every_ - steps) * depth_[0][a];
         all.hi[a] += (every_ - steps) * depth_[1][a];
     }
-    return local_.empty() ? local_ : intersection(all, limits_);
+    return local_.empty() ? local_ : intersection(all, limits);
 }
 
 }  // namespace mpix::halo

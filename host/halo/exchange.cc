@@ -225,8 +225,10 @@ void exchange::swap(int field) {  // NOLINT(bugprone-exception-escape): it does 
 }
 
 std::size_t field_bytes(const grid &g, const field &f) {
+    const box points =
+        points_of(internals::state_of(g, "mpix::halo::field_bytes")->domain, g.local(), f.layout.staggered);
     field_view view;
-    const status bad = field_view::measure(f, g.local(), g.dimensions(), view);
+    const status bad = field_view::measure(f, points, g.dimensions(), view);
     if (!bad.ok())
         throw error(class_of(bad), format("mpix::halo::field_bytes: field{}{}",
                                           class_of(bad) == MPI_ERR_COUNT ? ": " : ".", bad.message()));

@@ -26,9 +26,11 @@ status make_fields(exchange_state &x, const std::vector<field> &fields) {
     if (x.reversed() && x.how != transfer::packed)
         return failure(MPI_ERR_ARG, "transfer is datatype; a reverse exchange is packed");
     const domain &d = x.grid->domain;
+    const box &local = d.boxes[x.grid->rank];
     for (std::size_t f = 0; f < fields.size(); ++f) {
         x.fields.emplace_back();
-        const status s = field_view::make(fields[f], d.boxes[x.grid->rank], d.dimensions, x.fields.back());
+        const status s =
+            field_view::make(fields[f], points_of(d, local, fields[f].layout.staggered), d.dimensions, x.fields.back());
         if (!s.ok()) return s.in_context(format("fields[{}]{}", f, class_of(s) == MPI_ERR_COUNT ? ": " : "."));
         if (!x.reversed()) continue;
         x.combine.push_back(combine_function_of(fields[f].type, x.reduce));
@@ -37,7 +39,7 @@ status make_fields(exchange_state &x, const std::vector<field> &fields) {
                 MPI_ERR_TYPE,
                 format("fields[{}].type has no arithmetic; a reverse exchange needs integers or real numbers", f));
     }
-    if (d.boxes[x.grid->rank].empty()) return {};
+    if (local.empty()) return {};
     struct allocation {
         std::string name;
         runs cells;
@@ -91,32 +93,37 @@ std::vector<argument> arguments(const exchange_state &x) {
         if (x.reversed()) all.push_back(named(format("fields[{}].type", f), field.type(), name_of_type));
         all.push_back({format("fields[{}].layout.components", f), {field.components()}});
         all.push_back({format("fields[{}].layout.interleaved", f), {field.interleaved()}});
-        append_radius(all, format("fields[{}].reach", f), field.reach());
+        all.push_back({format("fields[{}].layout.staggered", f), {field.staggered().begin(), field.staggered().end()}});
+        append_radius(all, format("fields[{}].radius", f), field.radius());
     }
     return all;
 }
 
+// Of each field, who fills whose ghost cells.
+using domains = std::vector<domain>;
+
 // Of each field, what `receiver` gets from `owner`: the source cells, or the ghost cells. Empty if it gets nothing.
-std::vector<std::vector<runs>> parts(const exchange_state &x, int receiver, int owner, box piece::*side) {
+std::vector<std::vector<runs>> parts(const exchange_state &x, const domains &of, int receiver, int owner,
+                                     box piece::*side) {
     std::vector<std::vector<runs>> all;
     bool some = false;
-    for (const field_view &field : x.fields) {
+    for (std::size_t f = 0; f < x.fields.size(); ++f) {
         all.emplace_back();
-        for (const piece &p : pieces_between(x.grid->domain, receiver, owner, field.reach()))
-            all.back().push_back(field.of(p.*side));
+        for (const piece &p : pieces_between(of[f], receiver, owner, x.fields[f].radius()))
+            all.back().push_back(x.fields[f].of(p.*side));
         some = some || !all.back().empty();
     }
     if (!some) all.clear();
     return all;
 }
 
-void make_messages(exchange_state &x) {
+void make_messages(exchange_state &x, const domains &of) {
     const int me = x.grid->rank;
     for (int peer = 0; peer < x.grid->ranks; ++peer) {
         if (peer == me) continue;
-        if (auto ghosts = parts(x, me, peer, &piece::ghosts); !ghosts.empty())
+        if (auto ghosts = parts(x, of, me, peer, &piece::ghosts); !ghosts.empty())
             (x.reversed() ? x.sends : x.receives).emplace_back(peer, std::move(ghosts), x.how);
-        if (auto cells = parts(x, peer, me, &piece::source); !cells.empty())
+        if (auto cells = parts(x, of, peer, me, &piece::source); !cells.empty())
             (x.reversed() ? x.receives : x.sends).emplace_back(peer, std::move(cells), x.how);
     }
     // The longest are sent first.
@@ -132,12 +139,13 @@ void make_messages(exchange_state &x) {
     for (const message &m : x.sends) x.requests.push_back(m.request_for_send(x.grid->comm));
 }
 
-void make_own_copies(exchange_state &x) {
+void make_own_copies(exchange_state &x, const domains &of) {
     const int me = x.grid->rank;
-    for (const field_view &field : x.fields) {
+    for (std::size_t f = 0; f < x.fields.size(); ++f) {
+        const field_view &field = x.fields[f];
         x.own.emplace_back();
         std::int64_t most = 0;
-        for (const piece &p : pieces_between(x.grid->domain, me, me, field.reach())) {
+        for (const piece &p : pieces_between(of[f], me, me, field.radius())) {
             x.own.back().push_back({field.of(p.source), field.of(p.ghosts)});
             if (x.reversed()) std::swap(x.own.back().back().from, x.own.back().back().to);
             most = std::max(most, x.own.back().back().from.total());
@@ -147,17 +155,19 @@ void make_own_copies(exchange_state &x) {
 }
 
 // Each side on which somebody owns ghost cells is as deep as the field's radius, whichever of them are filled: a
-// stencil that reaches far in the direction of a corner reads ghost cells of the faces, too.
-void find_interior(exchange_state &x) {
+// stencil that reaches far in the direction of a corner reads ghost cells of the faces, too. Where a staggered field has
+// a point beyond the last cell, nobody owns ghost cells: the domain ends there.
+void find_interior(exchange_state &x, const domains &of) {
     const domain &d = x.grid->domain;
     const box &local = d.boxes[x.grid->rank];
     std::array<index3, 2> depth{};
-    for (const field_view &field : x.fields) {
-        const std::array<index3, 2> most = ghost_depth(field.reach(), d.dimensions);
+    for (std::size_t f = 0; f < x.fields.size(); ++f) {
+        const field_view &field = x.fields[f];
+        const std::array<index3, 2> most = ghost_depth(field.radius(), d.dimensions);
         for (int other = 0; other < x.grid->ranks; ++other) {
             const auto &[receiver, owner] =
                 x.reversed() ? std::pair(other, x.grid->rank) : std::pair(x.grid->rank, other);
-            for (const piece &p : pieces_between(d, receiver, owner, field.reach()))
+            for (const piece &p : pieces_between(of[f], receiver, owner, field.radius()))
                 for (int a = 0; a < 3; ++a)
                     if (const int step = direction(p.direction)[a]; step != 0) {
                         // Ghost cells above a box are cells at the lower side of their owner's.
@@ -185,11 +195,13 @@ std::unique_ptr<exchange_state> make_exchange_state(std::shared_ptr<const grid_s
     check_collectively(comm, where, made_fields, arguments(x));
     x.ready.resize(fields.size());
     for (const field &f : fields) x.data.push_back({f.data, f.other});
-    find_interior(x);
-    make_own_copies(x);
+    domains of;
+    for (const field_view &field : x.fields) of.push_back(points_of(x.grid->domain, field.staggered()));
+    find_interior(x, of);
+    make_own_copies(x, of);
     status s;
     try {
-        make_messages(x);
+        make_messages(x, of);
     } catch (const error &e) {
         s = failure(e.error_class(), e.what());
     }

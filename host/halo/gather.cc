@@ -28,8 +28,9 @@ void in_messages(std::vector<std::byte> &bytes, Each each) {
         each(bytes.data() + at, static_cast<int>(std::min(most_at_once, all - at)));
 }
 
-status make_views(const grid_state &g, const field &from, void *global, int root, field_view &mine, field_view &whole) {
-    const domain &d = g.domain;
+// `d`: of the field's points.
+status make_views(const grid_state &g, const domain &d, const field &from, void *global, int root, field_view &mine,
+                  field_view &whole) {
     if (root < 0 || root >= g.ranks)
         return failure(MPI_ERR_ROOT, format("root is {}; there are {} ranks", root, g.ranks));
     if (status s = field_view::make(from, d.boxes[g.rank], d.dimensions, mine); !s.ok())
@@ -46,14 +47,15 @@ status make_views(const grid_state &g, const field &from, void *global, int root
 
 void gather_checked(const grid &g, const field &from, void *global, int root, const status &given) {
     const grid_state &state = *internals::state_of(g, where);
-    const domain &d = state.domain;
+    const domain d = points_of(state.domain, from.layout.staggered);
     field_view mine, whole;
-    const status bad = given.ok() ? make_views(state, from, global, root, mine, whole) : given;
+    const status bad = given.ok() ? make_views(state, d, from, global, root, mine, whole) : given;
     check_collectively(state.comm, where, bad,
                        {{"root", {root}},
                         {.name = "from: values", .values = {mine.value_bytes()}, .verb = "have", .counted = " bytes"},
                         {"from.layout.components", {mine.components()}},
-                        {"from.layout.interleaved", {mine.interleaved()}}});
+                        {"from.layout.interleaved", {mine.interleaved()}},
+                        {"from.layout.staggered", {mine.staggered().begin(), mine.staggered().end()}}});
     std::vector<std::byte> packed;
     for (int owner = 0; owner < state.ranks; ++owner) {
         const box &cells = d.boxes[owner];

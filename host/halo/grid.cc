@@ -15,6 +15,7 @@
 #include "host/halo/collective.h"
 #include "host/halo/grid_state.h"
 #include "host/halo/internals.h"
+#include "host/report.h"
 
 namespace mpix::halo {
 namespace {
@@ -229,6 +230,13 @@ const box &grid::box_of(int rank) const {
     return g.domain.boxes[rank];
 }
 
+box grid::points(const box &cells, const std::array<bool, 3> &staggered) const {
+    const domain &d = state_of(*this, "points").domain;
+    if (const status bad = check_staggered(staggered, d.dimensions, "staggered"); !bad.ok())
+        throw error(class_of(bad), format("{}::points: {}", where, bad.message()));
+    return points_of(d, cells, staggered);
+}
+
 int grid::owner(const index3 &cell) const {
     const grid_state &g = state_of(*this, "owner");
     const box one{cell, {cell[0] + 1, cell[1] + 1, cell[2] + 1}};
@@ -259,11 +267,11 @@ std::vector<int> grid::neighbours(int direction, int depth) const {
         if (halo::direction(direction)[a] != 0)
             throw error(MPI_ERR_ARG, format("{}: direction is {} ({}); the domain has {} axes", here, direction,
                                             direction_name(direction), dimensions()));
-    radius reach;
-    reach.cells[direction] = depth;
+    radius only;
+    only.cells[direction] = depth;
     std::vector<int> owners;
     for (int r = 0; r < g.ranks; ++r)
-        if (!pieces_between(g.domain, g.rank, r, reach).empty()) owners.push_back(r);
+        if (!pieces_between(g.domain, g.rank, r, only).empty()) owners.push_back(r);
     return owners;
 }
 

@@ -28,12 +28,13 @@ status convert(const MPIX_Halo_field &f, field &made) {
     made.data = f.data;
     made.other = f.other;
     if (status s = halo::convert(f.type, made.value_bytes, made.type); !s.ok()) return s;
-    std::copy_n(f.reach, directions, made.reach.cells.begin());
+    std::copy_n(f.radius, directions, made.radius.cells.begin());
     const MPIX_Halo_layout &l = f.layout;
     made.layout.components = l.components;
     made.layout.interleaved = l.interleaved != 0;
     made.layout.below = from_c(l.below);
     made.layout.above = from_c(l.above);
+    made.layout.staggered = axes_from_c(l.staggered);
     const auto distance = [](int64_t bytes, const char *name, std::size_t &to) {
         to = static_cast<std::size_t>(bytes);
         return bytes >= 0 ? status{} : failure(MPI_ERR_ARG, format("layout.{} is {}; it is at least 0", name, bytes));
@@ -80,7 +81,7 @@ MPIX_SYMBOL int MPIX_Halo_field_init(void *data, MPI_Datatype type, const int ra
         *field = {};
         field->data = data;
         field->type = type;
-        std::copy_n(radius, directions, field->reach);
+        std::copy_n(radius, directions, field->radius);
         field->layout.components = 1;
         std::fill_n(field->layout.below, 3, -1);
         std::fill_n(field->layout.above, 3, -1);

@@ -144,6 +144,18 @@ MPIX_SYMBOL int MPIX_Halo_grid_owner(MPIX_Halo_grid grid, const int64_t cell[3],
 }
 MPIX_BOUNDARY("MPIX_Halo_grid_owner", of_comm(errors_of(grid)))
 
+MPIX_SYMBOL int MPIX_Halo_points(MPIX_Halo_grid grid, const MPIX_Halo_box *cells, const int staggered[3],
+                                 MPIX_Halo_box *points) try {
+    return answer("MPIX_Halo_points", errors_of(grid), [&] {
+        const halo::grid &g = demand_handle(grid, "grid").grid;
+        demand_argument(cells, "cells");
+        demand_argument(staggered, "staggered");
+        demand_argument(points, "points");
+        *points = to_c(g.points(from_c(*cells), axes_from_c(staggered)));
+    });
+}
+MPIX_BOUNDARY("MPIX_Halo_points", of_comm(errors_of(grid)))
+
 MPIX_SYMBOL int MPIX_Halo_global_index(MPIX_Halo_grid grid, const int64_t local[3], int64_t global[3]) try {
     return answer("MPIX_Halo_global_index", errors_of(grid), [&] {
         const halo::grid &g = demand_handle(grid, "grid").grid;
@@ -159,18 +171,19 @@ MPIX_SYMBOL int MPIX_Halo_deep_radius(MPIX_Halo_grid grid, const int stencil[MPI
     return answer("MPIX_Halo_deep_radius", errors_of(grid), [&] {
         const halo::grid &g = demand_handle(grid, "grid").grid;
         demand_argument(stencil, "stencil");
-        store(deep_halo(g, radius_of(stencil), every).reach(), radius);
+        store(deep_halo(g, radius_of(stencil), every).radius(), radius);
     });
 }
 MPIX_BOUNDARY("MPIX_Halo_deep_radius", of_comm(errors_of(grid)))
 
 MPIX_SYMBOL int MPIX_Halo_deep_valid(MPIX_Halo_grid grid, const int stencil[MPIX_HALO_DIRECTIONS], int every, int steps,
-                                     MPIX_Halo_box *box) try {
+                                     const int staggered[3], MPIX_Halo_box *box) try {
     return answer("MPIX_Halo_deep_valid", errors_of(grid), [&] {
         const halo::grid &g = demand_handle(grid, "grid").grid;
         demand_argument(stencil, "stencil");
         demand_argument(box, "box");
-        *box = to_c(deep_halo(g, radius_of(stencil), every).valid(steps));
+        *box = to_c(deep_halo(g, radius_of(stencil), every)
+                        .valid(steps, staggered == nullptr ? std::array<bool, 3>{} : axes_from_c(staggered)));
     });
 }
 MPIX_BOUNDARY("MPIX_Halo_deep_valid", of_comm(errors_of(grid)))

@@ -6,6 +6,7 @@
 
 #include <mpi.h>
 
+#include <array>
 #include <memory>
 #include <string>
 
@@ -77,6 +78,7 @@ int answer(const char *call, MPI_Comm errors, Work work) {
 
 inline box from_c(const MPIX_Halo_box &b) { return {{b.lo[0], b.lo[1], b.lo[2]}, {b.hi[0], b.hi[1], b.hi[2]}}; }
 inline MPIX_Halo_box to_c(const box &b) { return {{b.lo[0], b.lo[1], b.lo[2]}, {b.hi[0], b.hi[1], b.hi[2]}}; }
+inline std::array<bool, 3> axes_from_c(const int is[3]) { return {is[0] != 0, is[1] != 0, is[2] != 0}; }
 inline index3 from_c(const int64_t cell[3]) { return {cell[0], cell[1], cell[2]}; }
 
 }  // namespace mpix::halo

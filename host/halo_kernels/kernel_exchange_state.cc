@@ -68,12 +68,13 @@ status check_place(const void *memory, const transport::placement &first, const 
 }
 
 status make_fields(kernel_exchange_state &x, const std::vector<field> &fields, std::vector<field_view> &views) {
-    const box &local = x.grid->domain.boxes[x.grid->rank];
+    const domain &d = x.grid->domain;
+    const box &local = d.boxes[x.grid->rank];
     if (!fields.empty()) x.where = transport::locate(fields[0].data);
     for (std::size_t f = 0; f < fields.size(); ++f) {
         views.emplace_back();
-        const status s =
-            field_view::make(fields[f], local, x.grid->domain.dimensions, views.back(), x.where.owner != nullptr);
+        const status s = field_view::make(fields[f], points_of(d, local, fields[f].layout.staggered), d.dimensions,
+                                          views.back(), x.where.owner != nullptr);
         if (!s.ok()) return s.in_context(format("fields[{}]{}", f, class_of(s) == MPI_ERR_COUNT ? ": " : "."));
         x.data.push_back({fields[f].data, fields[f].other == nullptr ? fields[f].data : fields[f].other});
         if (local.empty()) continue;
@@ -95,7 +96,9 @@ std::vector<argument> arguments(const std::vector<field_view> &fields, const ker
                        .counted = " bytes"});
         all.push_back({format("fields[{}].layout.components", f), {fields[f].components()}});
         all.push_back({format("fields[{}].layout.interleaved", f), {fields[f].interleaved()}});
-        append_radius(all, format("fields[{}].reach", f), fields[f].reach());
+        const std::array<bool, 3> &staggered = fields[f].staggered();
+        all.push_back({format("fields[{}].layout.staggered", f), {staggered.begin(), staggered.end()}});
+        append_radius(all, format("fields[{}].radius", f), fields[f].radius());
     }
     return all;
 }
@@ -174,7 +177,7 @@ private:
         std::vector<int> waiting;
         for (const part &cells : p.parts) {
             const std::vector<int> readers =
-                readers_of(tiles_, cells.ghosts, x_.fields.reach[static_cast<std::size_t>(cells.field)]);
+                readers_of(x_.grid->domain, tiles_, cells.ghosts, x_.fields[static_cast<std::size_t>(cells.field)]);
             const int claim = readers.size() > 1 ? made_.for_device.claims++ : -1;
             const std::int64_t from = as_device.message < 0 ? offset_of(cells.field, cells.source) : cells.packed;
             for (const int t : readers) {
@@ -358,10 +361,8 @@ void upload(kernel_exchange_state &x, const tables &t, const std::vector<std::by
 }
 
 void make_all(kernel_exchange_state &x, const std::vector<field_view> &fields, const kernel_exchange_options &options) {
-    for (const field_view &f : fields) {
-        x.fields.cell_bytes.push_back(f.value_bytes() * f.components());
-        x.fields.reach.push_back(f.reach());
-    }
+    for (const field_view &f : fields)
+        x.fields.push_back({f.value_bytes() * f.components(), f.radius(), f.staggered()});
     x.tile = options.tile;
     const plan p = planner(x, fields).make();
     x.parcels = p.for_device.known;

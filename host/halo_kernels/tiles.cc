@@ -47,13 +47,20 @@ std::vector<int> tiling::touched(const box &part) const {
     return numbers;
 }
 
+std::vector<int> tiling::touched_by_points(box part) const {
+    for (int a = 0; a < 3; ++a)
+        if (part.lo[a] == whole_.hi[a] && part.hi[a] == whole_.hi[a] + 1) --part.lo[a];
+    return touched(part);
+}
+
 parcels parcels_between(const domain &d, int receiver, int owner, const tiling &tiles, const exchanged_fields &fields) {
     std::vector<parcel> by_tile(static_cast<std::size_t>(tiles.count()));
-    for (std::size_t f = 0; f < fields.reach.size(); ++f)
-        for (const piece &p : pieces_between(d, receiver, owner, fields.reach[f]))
-            for (const int t : tiles.touched(p.source)) {
+    for (std::size_t f = 0; f < fields.size(); ++f) {
+        const std::array<bool, 3> &staggered = fields[f].staggered;
+        for (const piece &p : pieces_between(points_of(d, staggered), receiver, owner, fields[f].radius))
+            for (const int t : tiles.touched_by_points(p.source)) {
                 part one{.field = static_cast<int>(f),
-                         .source = intersection(p.source, tiles.at(t)),
+                         .source = intersection(p.source, points_of(d, tiles.at(t), staggered)),
                          .ghosts = {},
                          .packed = 0};
                 for (int a = 0; a < 3; ++a) {
@@ -63,6 +70,7 @@ parcels parcels_between(const domain &d, int receiver, int owner, const tiling &
                 }
                 by_tile[static_cast<std::size_t>(t)].parts.push_back(one);
             }
+    }
     parcels made;
     std::vector<std::int64_t> bytes;
     for (int t = 0; t < tiles.count(); ++t) {
@@ -72,7 +80,7 @@ parcels parcels_between(const domain &d, int receiver, int owner, const tiling &
         bytes.push_back(0);
         for (part &one : p.parts) {
             one.packed = bytes.back();
-            bytes.back() += divide_up(one.source.cells() * fields.cell_bytes[static_cast<std::size_t>(one.field)],
+            bytes.back() += divide_up(one.source.cells() * fields[static_cast<std::size_t>(one.field)].cell_bytes,
                                       packed_alignment) *
                             packed_alignment;
         }
@@ -91,17 +99,19 @@ parcels parcels_between(const domain &d, int receiver, int owner, const tiling &
     return made;
 }
 
-std::vector<int> readers_of(const tiling &tiles, const box &ghosts, const radius &reach) {
+std::vector<int> readers_of(const domain &d, const tiling &tiles, const box &ghosts, const exchanged_field &field) {
     // A tile is near enough if it touches the ghost cells grown by the depth; then its own directions decide.
+    const halo::radius &radius = field.radius;
     std::int64_t most = 0;
-    for (const int depth : reach.cells) most = std::max<std::int64_t>(most, depth);
+    for (const int depth : radius.cells) most = std::max<std::int64_t>(most, depth);
     box near = ghosts;
-    for (int a = 0; a < 3; ++a) near.lo[a] -= most, near.hi[a] += most;
+    for (int a = 0; a < 3; ++a) near.lo[a] -= most + field.staggered[a], near.hi[a] += most;
     std::vector<int> readers = tiles.touched(near);
     std::erase_if(readers, [&](int t) {
+        const box points = points_of(d, tiles.at(t), field.staggered);
         for (int number = 0; number < directions; ++number)
-            if (number != no_direction && reach.cells[number] > 0 &&
-                !intersection(ghosts, ghosts_of(tiles.at(t), number, reach.cells[number])).empty())
+            if (number != no_direction && radius.cells[number] > 0 &&
+                !intersection(ghosts, ghosts_of(points, number, radius.cells[number])).empty())
                 return false;
         return true;
     });

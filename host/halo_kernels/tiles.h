@@ -5,6 +5,7 @@
 #ifndef MPIX_HOST_HALO_KERNELS_TILES_H
 #define MPIX_HOST_HALO_KERNELS_TILES_H
 
+#include <array>
 #include <cstdint>
 #include <vector>
 
@@ -24,6 +25,8 @@ public:
     box at(int number) const;
     // The numbers of the tiles that have cells of `part`, which may lie outside.
     std::vector<int> touched(const box &part) const;
+    // The same of points, of which one more than there are cells may belong to the box; it belongs to the last tile.
+    std::vector<int> touched_by_points(box part) const;
 
 private:
     box whole_;
@@ -51,17 +54,19 @@ struct parcels {
     std::int64_t bytes() const { return all.empty() ? 0 : cut.bytes * cut.count(); }
 };
 
-// cell_bytes, reach: of each field, of all its components.
-struct exchanged_fields {
-    std::vector<std::int64_t> cell_bytes;
-    std::vector<radius> reach;
+// What of a field decides what is exchanged.
+struct exchanged_field {
+    std::int64_t cell_bytes;  // of all components
+    halo::radius radius;
+    std::array<bool, 3> staggered{};
 };
+using exchanged_fields = std::vector<exchanged_field>;
 
 // What `receiver` gets from `owner`, whose box is cut into `tiles`.
 parcels parcels_between(const domain &d, int receiver, int owner, const tiling &tiles, const exchanged_fields &fields);
 
-// The numbers of the tiles that read some of those ghost cells.
-std::vector<int> readers_of(const tiling &tiles, const box &ghosts, const radius &reach);
+// The numbers of the tiles that read some of those ghost cells of a field.
+std::vector<int> readers_of(const domain &d, const tiling &tiles, const box &ghosts, const exchanged_field &field);
 
 }  // namespace mpix::halo
 

@@ -114,6 +114,9 @@ int MPIX_Halo_grid_get(MPIX_Halo_grid grid, int *dimensions, int64_t extent[3], 
 int MPIX_Halo_grid_box(MPIX_Halo_grid grid, int rank, MPIX_Halo_box *box);
 /** Which rank owns a cell of the domain. Errors: MPI_ERR_ARG (a cell outside of it). */
 int MPIX_Halo_grid_owner(MPIX_Halo_grid grid, const int64_t cell[3], int *rank);
+/** The points of a field that is staggered along these axes with the indices of these cells, and those beyond the last
+    cell at the upper end of a domain that is not periodic, as points() of mpix::halo::grid. Errors: MPI_ERR_ARG. */
+int MPIX_Halo_points(MPIX_Halo_grid grid, const MPIX_Halo_box *cells, const int staggered[3], MPIX_Halo_box *points);
 /** The global index of a cell that is counted from the lowest cell of the caller's box, as global_index() of
     mpix::halo::grid. Errors: MPI_ERR_ARG. */
 int MPIX_Halo_global_index(MPIX_Halo_grid grid, const int64_t local[3], int64_t global[3]);
@@ -121,7 +124,7 @@ int MPIX_Halo_global_index(MPIX_Halo_grid grid, const int64_t local[3], int64_t 
  * The ranks that own ghost cells of the caller's box in a direction, in ascending order; perhaps the caller itself.
  *
  * direction  MPIX_HALO_DIRECTION(x, y, z)
- * depth      how far the ghost cells reach, in cells
+ * depth      of the ghost cells, in cells
  * size       entries of `ranks`; 0 and a null pointer ask for the number only
  * count      receives the number, which may be more than `size`; then the first ones are stored
  *
@@ -136,10 +139,11 @@ int MPIX_Halo_grid_neighbours(MPIX_Halo_grid grid, int direction, int depth, int
 /** The radius that the fields need. Errors: MPI_ERR_ARG (every < 1, a radius below 0 or too large, a null pointer). */
 int MPIX_Halo_deep_radius(MPIX_Halo_grid grid, const int stencil[MPIX_HALO_DIRECTIONS], int every,
                           int radius[MPIX_HALO_DIRECTIONS]);
-/** The cells whose values are right so many steps after an exchange; what step `steps` is to compute. Errors: as above,
-    and MPI_ERR_ARG (steps not from 0 to every). */
+/** The cells whose values are right so many steps after an exchange; what step `steps` is to compute. `staggered`: the
+    points of a field that is staggered along these axes; null: along none. Errors: as above, and MPI_ERR_ARG (steps not
+    from 0 to every). */
 int MPIX_Halo_deep_valid(MPIX_Halo_grid grid, const int stencil[MPIX_HALO_DIRECTIONS], int every, int steps,
-                         MPIX_Halo_box *box);
+                         const int staggered[3], MPIX_Halo_box *box);
 
 /** The cells of `outer` that are not in `inner`, as `count` boxes, of which there are at most six; as the first step
     computes after an exchange of which it has computed the interior. Errors: MPI_ERR_ARG (a null pointer). */
@@ -155,26 +159,28 @@ int MPIX_Halo_difference(const MPIX_Halo_box *outer, const MPIX_Halo_box *inner,
  *         + ((x - lo[0] + below[0]) * components + c) * value_bytes           if they are interleaved
  *         + c * component_bytes + (x - lo[0] + below[0]) * value_bytes        if not
  *
- * value_bytes is the size of `type`. A distance of 0 and a `below` of -1 stand for what is computed.
+ * value_bytes is the size of `type`. A distance of 0 and a `below` of -1 stand for what is computed. Of a staggered
+ * field a cell is a point, and the box that of MPIX_Halo_points.
  */
 typedef struct MPIX_Halo_layout {
     int components;                                  /* values per cell */
     int interleaved;                                 /* whether those of a cell are next to each other */
     int64_t below[3], above[3];                      /* cells allocated beyond the box; -1: as the radius needs */
     int64_t row_bytes, plane_bytes, component_bytes; /* from one to the next; 0: without a gap */
+    int staggered[3]; /* whether the values are at points between the cells, along each axis */
 } MPIX_Halo_layout;
 
 typedef struct MPIX_Halo_field {
     void *data;        /* the lowest cell of the allocation, as of mpix::halo::field; the caller's */
     MPI_Datatype type; /* of a value: any without gaps. It may be freed once the exchange is made */
-    int reach[MPIX_HALO_DIRECTIONS];
+    int radius[MPIX_HALO_DIRECTIONS];
     MPIX_Halo_layout layout;
     void *other;       /* a second allocation of the same layout, or null; for MPIX_Halo_swap */
     int64_t allocated; /* bytes at data, and at other; 0: unknown, not checked */
 } MPIX_Halo_field;
 
-/** Fill a description: one component, as many ghost cells as the radius needs, no gaps, no second allocation, and
-    `allocated` unknown. The caller may change it then. Errors: MPI_ERR_ARG (a null pointer, other than `data`). */
+/** Fill a description: one component, as many ghost cells as the radius needs, no gaps, not staggered, no second
+    allocation, and `allocated` unknown. The caller may change it then. Errors: MPI_ERR_ARG (a null pointer, other than `data`). */
 int MPIX_Halo_field_init(void *data, MPI_Datatype type, const int radius[MPIX_HALO_DIRECTIONS], MPIX_Halo_field *field);
 
 /** The bytes that a field takes on this rank, from its first allocated cell to its last: what `allocated` is compared

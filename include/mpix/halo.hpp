@@ -145,8 +145,14 @@ public:
         (no such field). */
     void *data(int field) const;
 
-    /** The cells of this rank's box whose stencils read none of the ghost cells that this exchange fills; and the
-        others, as up to six boxes that do not overlap. Of a reverse exchange: the cells to which no ghost cells go. */
+    /**
+     * The cells of this rank's box whose stencils read none of the ghost cells that this exchange fills; and the
+     * others, as up to six boxes that do not overlap. Of a reverse exchange: the cells to which no ghost cells go.
+     *
+     * The stencil of a cell x reads of each field, staggered or not, values at x + d, where d is along each axis from
+     * minus the largest radius below to the largest above. For points x of a staggered field the same holds:
+     * grid::points() of the interior are its points that may be computed before finish().
+     */
     const box &interior() const;
     const std::vector<box> &boundary() const;
 

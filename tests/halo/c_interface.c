@@ -213,25 +213,29 @@ static void swaps(void) {
     OK(MPIX_Halo_grid_free(&grid));
 }
 
-// Interleaved pairs, gathered on the last rank, while an exchange of the same grid is active.
+// Interleaved pairs on the lower and upper faces of cells, gathered on the last rank, while an exchange of the same grid is active.
 static void gathers(void) {
-    static short cells[(nx + 2) * (ny + 2)][2];
+    enum { rows = ny + 1 };
+    static short cells[(nx + 2) * (rows + 2)][2];
     const int root = world_size - 1;
-    short all[nx * ny + 1][2], expected[nx * ny + 1][2];
+    short all[nx * rows + 1][2], expected[nx * rows + 1][2];
     double other[(nx + 2) * (ny + 2)];
     int radius[MPIX_HALO_DIRECTIONS];
     MPIX_Halo_grid grid = plane();
     MPIX_Halo_field field, busy;
     MPIX_Halo_exchange x;
-    MPIX_Halo_box local;
+    MPIX_Halo_box box, local;
     OK(MPIX_Halo_radius_all(1, radius));
     OK(MPIX_Halo_field_init(cells, MPI_SHORT, radius, &field));
     field.layout.components = 2;
     field.layout.interleaved = 1;
+    field.layout.staggered[1] = 1;
     OK(MPIX_Halo_field_init(other, MPI_DOUBLE, radius, &busy));
     OK(MPIX_Halo_exchange_create(grid, 1, &busy, MPIX_HALO_PACKED, &x));
     OK(MPIX_Halo_start(x));
-    OK(MPIX_Halo_grid_box(grid, world_rank, &local));
+    OK(MPIX_Halo_grid_box(grid, world_rank, &box));
+    OK(MPIX_Halo_points(grid, &box, field.layout.staggered, &local));
+    CHECK(local.hi[1] == box.hi[1] + (box.hi[1] == ny) && local.hi[0] == box.hi[0] && local.lo[1] == box.lo[1]);
     memset(cells, poison, sizeof cells);
     memset(all, poison, sizeof all);
     memset(expected, poison, sizeof expected);
@@ -243,7 +247,7 @@ static void gathers(void) {
             CHECK(to[0] == (local.lo[0] + x_local + nx) % nx && to[1] == local.lo[1] + y && to[2] == 0);
             for (int c = 0; c < 2; ++c) cells[(y + 1) * width + x_local + 1][c] = (short)(100 * to[1] + 2 * to[0] + c);
         }
-    for (int i = 0; i < nx * ny && world_rank == root; ++i)
+    for (int i = 0; i < nx * rows && world_rank == root; ++i)
         for (int c = 0; c < 2; ++c) expected[i][c] = (short)(100 * (i / nx) + 2 * (i % nx) + c);
     OK(MPIX_Halo_gather(grid, &field, world_rank == root ? all : NULL, root));
     CHECK(memcmp(all, expected, sizeof all) == 0);
@@ -295,7 +299,7 @@ static void queries(void) {
     int deep[MPIX_HALO_DIRECTIONS];
     OK(MPIX_Halo_deep_radius(grid, radius, 3, deep));
     CHECK(deep[MPIX_HALO_DIRECTION(1, 0, 0)] == 3 && deep[MPIX_HALO_DIRECTION(-1, 0, 0)] == 6);
-    OK(MPIX_Halo_deep_valid(grid, radius, 3, 1, &box));
+    OK(MPIX_Halo_deep_valid(grid, radius, 3, 1, NULL, &box));
     CHECK(box.lo[0] == 8 * world_rank - 4 && box.hi[0] == 8 * world_rank + 10 && box.lo[1] == 0 && box.hi[2] == 1);
 
     const MPIX_Halo_box outer = {{0, 0, 0}, {5, 4, 3}}, inner = {{1, 0, -9}, {5, 4, 2}};

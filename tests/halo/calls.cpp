@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // What the calls answer, and what is wrong gets a sentence that names it, on all ranks. On two ranks.
+#include <array>
 #include <cstdio>
 #include <cstring>
 #include <functional>
@@ -180,8 +181,18 @@ void exchanges() {
     exchange_refused("interleaved", MPI_ERR_ARG,
                      "rank 1: fields[0].layout.interleaved is 1 here, and 0 on rank 0; all ranks give the same",
                      {{u.data(), radius::all(1), {.components = 2, .interleaved = rank == 1}}});
+    exchange_refused(
+        "staggered", MPI_ERR_ARG,
+        "rank 1: fields[0].layout.staggered is 1, 1, 0 here, and 1, 0, 0 on rank 0; all ranks give the same",
+        {{u.data(), radius::all(1), {.staggered = {true, rank == 1, false}}}});
+    exchange_refused("staggered along no axis", MPI_ERR_ARG,
+                     "rank 0: fields[0].layout.staggered[2]: the domain has 2 axes",
+                     {{u.data(), radius::all(1), {.staggered = {false, false, true}}}});
+    refused("points", MPI_ERR_ARG, "mpix::halo::grid::points: staggered[2]: the domain has 2 axes", [&] {
+        static_cast<void>(g.points(g.local(), {false, false, true}));
+    });
     exchange_refused("radius", MPI_ERR_ARG,
-                     "rank 1: fields[0].reach in direction +x+y is 2 here, and 1 on rank 0; all ranks give the same",
+                     "rank 1: fields[0].radius in direction +x+y is 2 here, and 1 on rank 0; all ranks give the same",
                      {{u.data(), radius::all(1).set(1, 1, 0, 1 + rank)}});
     exchange_refused("transfer", MPI_ERR_ARG,
                      "rank 1: transfer is datatype here, and packed on rank 0; all ranks give the same",
@@ -231,6 +242,9 @@ void exchanges() {
     gather_refused("other components", MPI_ERR_ARG,
                    "rank 1: from.layout.components is 2 here, and 1 on rank 0; all ranks give the same",
                    {u.data(), radius::all(1), {.components = 1 + rank}}, all.data(), 0);
+    gather_refused("staggered", MPI_ERR_ARG,
+                   "rank 1: from.layout.staggered is 1, 0, 0 here, and 0, 0, 0 on rank 0; all ranks give the same",
+                   {u.data(), radius::all(1), {.staggered = {rank == 1, false, false}}}, all.data(), 0);
     gather_refused(
         "no memory", MPI_ERR_BUFFER,
         "rank 0: global, as a field without gaps: data: the CPU cannot write there; fields are in host memory, "
@@ -409,6 +423,46 @@ void arrays() {
     }
 }
 
+// Flow through the faces of cells: what a cell reads above itself is there, and nothing else in the interior.
+void staggered() {
+    const halo::grid g(MPI_COMM_WORLD, {5, 6}, {.periodic = {true, false, false}});
+    const std::array<bool, 3> in_x{true, false, false}, in_y{false, true, false};
+    halo::array<int> u(g, radius::of({{1, 0, 0}}), in_x), v(g, radius::of({{0, 1, 0}}), in_y);
+    halo::exchange x(g, {u, v});
+    const auto over = [](const box &b, const auto &each) {
+        for (auto j = b.lo[1]; j < b.hi[1]; ++j)
+            for (auto i = b.lo[0]; i < b.hi[0]; ++i) each(i, j);
+    };
+    const auto value = [](std::int64_t i, std::int64_t j) { return static_cast<int>(1 + i % 5 + 10 * j); };
+    const auto expect = [](bool right, const char *what) {
+        if (!right) std::printf("rank %d: staggered: %s\n", rank, what);
+        failures += !right;
+    };
+    const box &local = g.local();
+    box with_ends = local;
+    with_ends.hi[1] += rank == 1;
+    expect(g.points(local, in_x) == local && g.points(local, in_y) == with_ends, "the points");
+    expect(g.points({local.hi, local.hi}, in_y).empty(), "points of no cells");
+    over(g.points(local, in_x), [&](auto i, auto j) { u(i, j) = value(i, j); });
+    over(g.points(local, in_y), [&](auto i, auto j) { v(i, j) = value(i, j); });
+    int wrong = 0;
+    const auto check = [&](auto i, auto j) {
+        wrong += u(i + 1, j) != value(i + 1, j) || v(i, j + 1) != value(i, j + 1);
+    };
+    x.start();
+    over(x.interior(), check);
+    x.finish();
+    for (const box &b : x.boundary()) over(b, check);
+    expect(wrong == 0, "values on the faces");
+    // Rank 1 fills nothing above: what its last cells read there is the domain's end.
+    expect(x.interior() == box{local.lo, {4, local.hi[1] - (rank == 0), 1}}, "the interior");
+    std::vector<int> all(5 * 7), expected;
+    over({{}, {5, 7, 1}}, [&](auto i, auto j) { expected.push_back(value(i, j)); });
+    halo::gather(g, v, all.data(), 1);
+    expect(rank == 0 || all == expected, "gathered");
+    expect(halo::field_bytes(g, v) == 4U * 5 * (rank == 0 ? 4 : 5), "field_bytes");
+}
+
 // Rank 1 starts late, when rank 0 has given up once. What a reverse exchange gives is added once all the same.
 void stalls() {
     const halo::grid g(MPI_COMM_WORLD, {8, 8});
@@ -466,6 +520,7 @@ int main(int argc, char **argv) {
     answers();
     own_memory();
     arrays();
+    staggered();
     int all = 0;
     MPI_Allreduce(&failures, &all, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
     MPI_Finalize();

@@ -53,16 +53,18 @@ double start_value(std::int64_t x, std::int64_t y, std::int64_t z) {
 }
 
 const index3 extent{9, 8, 7};
+// That of the points of a field that is staggered along z.
+std::int64_t end_of(bool staggered) { return extent[2] + staggered; }
 
-// Periodic along x and y. Outside along z, at z = -1 and 7, values are fixed.
+// Periodic along x and y. Outside along z, below 0 and above the last cell or point, values are fixed.
 double outside(std::int64_t z) { return z < 0 ? 0.25 : -0.75; }
 std::int64_t wrapped(std::int64_t c, std::size_t axis) { return (c % extent[axis] + extent[axis]) % extent[axis]; }
 
 // After each of the steps, the whole domain.
 class serial {
 public:
-    explicit serial(int steps) {
-        const box all{{}, extent};
+    serial(int steps, bool staggered) : end_(end_of(staggered)) {
+        const box all{{}, {extent[0], extent[1], end_}};
         states_.resize(static_cast<std::size_t>(steps) + 1, std::vector<double>(static_cast<std::size_t>(all.cells())));
         for_each_cell(all, [&](auto x, auto y, auto z) { states_[0][place(x, y, z)] = start_value(x, y, z); });
         for (int s = 0; s < steps; ++s)
@@ -72,71 +74,78 @@ public:
             });
     }
     double at(int step, std::int64_t x, std::int64_t y, std::int64_t z) const {
-        return z < 0 || z >= extent[2] ? outside(z) : states_[static_cast<std::size_t>(step)][place(x, y, z)];
+        return z < 0 || z >= end_ ? outside(z) : states_[static_cast<std::size_t>(step)][place(x, y, z)];
     }
 
 private:
     static std::size_t place(std::int64_t x, std::int64_t y, std::int64_t z) {
         return static_cast<std::size_t>((z * extent[1] + wrapped(y, 1)) * extent[0] + wrapped(x, 0));
     }
+    std::int64_t end_;
     std::vector<std::vector<double>> states_;
 };
 
 // Some steps with an exchange in every k-th; returns the box of this rank. All that is not right is NaN.
-std::vector<double> run(const halo::grid &g, int steps, int every, const serial &reference) {
+std::vector<double> run(const halo::grid &g, int steps, int every, bool staggered, const serial &reference) {
+    const std::array<bool, 3> axes{false, false, staggered};
+    const box local = g.points(g.local(), axes);
     const halo::deep_halo deep(g, radius::faces(1), every);
-    halo::array<double> u[2] = {{g, deep.reach()}, {g, deep.reach()}};
+    halo::array<double> u[2] = {{g, deep.radius(), axes}, {g, deep.radius(), axes}};
     halo::exchange exchange[2] = {{g, {u[0]}}, {g, {u[1]}}};
     const double nan = std::numeric_limits<double>::quiet_NaN();
-    box allocated = g.local();
+    box allocated = local;
     for (int a = 0; a < 3; ++a) allocated.lo[a] -= every, allocated.hi[a] += every;
     const auto in = [](const box &b, auto x, auto y, auto z) {
         return x >= b.lo[0] && x < b.hi[0] && y >= b.lo[1] && y < b.hi[1] && z >= b.lo[2] && z < b.hi[2];
     };
     const auto fill = [&](halo::array<double> &array, const box &kept) {
         for_each_cell(allocated, [&](auto x, auto y, auto z) {
-            if (!in(kept, x, y, z)) array(x, y, z) = z < 0 || z >= extent[2] ? outside(z) : nan;
+            if (!in(kept, x, y, z)) array(x, y, z) = z < 0 || z >= end_of(staggered) ? outside(z) : nan;
         });
     };
     fill(u[0], {});
-    for_each_cell(g.local(), [&](auto x, auto y, auto z) { u[0](x, y, z) = start_value(x, y, z); });
+    for_each_cell(local, [&](auto x, auto y, auto z) { u[0](x, y, z) = start_value(x, y, z); });
     for (int s = 0; s < steps; ++s) {
         halo::array<double> &now = u[s % 2], &next = u[1 - s % 2];
         const int since = s % every;
         fill(next, {});
-        std::vector<box> rest{deep.valid(since + 1)};
+        std::vector<box> rest{deep.valid(since + 1, axes)};
         const auto compute = [&](const box &b) {
             for_each_cell(b, [&](auto x, auto y, auto z) { next(x, y, z) = step_at(now, x, y, z); });
         };
         if (since == 0) {
-            fill(now, g.local());
+            fill(now, local);
             halo::exchange &h = exchange[s % 2];
             h.start();
-            compute(h.interior());
+            const box inner = g.points(h.interior(), axes);
+            compute(inner);
             h.finish();
-            rest = halo::difference(deep.valid(1), h.interior());
+            rest = halo::difference(deep.valid(1, axes), inner);
         }
         int wrong = 0;
-        for_each_cell(deep.valid(since),
+        for_each_cell(deep.valid(since, axes),
                       [&](auto x, auto y, auto z) { wrong += !same_bits(now(x, y, z), reference.at(s, x, y, z)); });
         expect(wrong == 0, std::to_string(wrong) + " valid cells are wrong " + std::to_string(since) + " of " +
                                std::to_string(every) + " steps after an exchange");
         for (const box &b : rest) compute(b);
     }
     std::vector<double> result;
-    for_each_cell(g.local(), [&](auto x, auto y, auto z) { result.push_back(u[steps % 2](x, y, z)); });
+    for_each_cell(local, [&](auto x, auto y, auto z) { result.push_back(u[steps % 2](x, y, z)); });
     return result;
 }
 
 void same_bits_as_each_step() {
     const int steps = 12;
-    const serial reference(steps);
     const halo::grid g(MPI_COMM_WORLD, {extent[0], extent[1], extent[2]}, {.periodic = {true, true, false}});
-    const std::vector<double> each = run(g, steps, 1, reference);
-    for (const int every : {2, 3, 4}) {
-        const std::vector<double> deep = run(g, steps, every, reference);
-        expect(each.size() == deep.size() && std::memcmp(each.data(), deep.data(), each.size() * sizeof(double)) == 0,
-               "an exchange in every step " + std::to_string(every) + " gives other bits");
+    for (const bool staggered : {false, true}) {
+        const serial reference(steps, staggered);
+        const std::vector<double> each = run(g, steps, 1, staggered, reference);
+        for (const int every : {2, 3, 4}) {
+            const std::vector<double> deep = run(g, steps, every, staggered, reference);
+            expect(
+                each.size() == deep.size() && std::memcmp(each.data(), deep.data(), each.size() * sizeof(double)) == 0,
+                "an exchange in every step " + std::to_string(every) + " gives other bits");
+        }
     }
 }
 
@@ -150,7 +159,7 @@ void filled_at_first() {
         const halo::grid g(MPI_COMM_WORLD, cells, {.periodic = {true, false, false}});
         for (const radius &stencil : stencils) {
             const halo::deep_halo deep(g, stencil, 2);
-            halo::array<std::int64_t> u(g, deep.reach());
+            halo::array<std::int64_t> u(g, deep.radius());
             halo::exchange x(g, {u});
             for_each_cell(deep.valid(0), [&](auto i, auto j, auto k) { u(i, j, k) = -1; });
             for_each_cell(g.local(), [&](auto i, auto j, auto k) { u(i, j, k) = i + 100 * j + 10000 * k; });
@@ -192,6 +201,9 @@ void wrong_arguments() {
     const halo::deep_halo deep(g, radius::all(1), 3);
     refused("::valid: steps is 4; it is 0 to 3", [&] { static_cast<void>(deep.valid(4)); });
     refused("::valid: steps is -1; it is 0 to 3", [&] { static_cast<void>(deep.valid(-1)); });
+    refused("::valid: staggered[2]: the domain has 2 axes", [&] {
+        static_cast<void>(deep.valid(1, {false, false, true}));
+    });
 }
 
 }  // namespace

@@ -21,7 +21,7 @@ else:  # numbers
 class Layout(ctypes.Structure):
     _fields_ = [("components", ctypes.c_int), ("interleaved", ctypes.c_int), ("below", ctypes.c_int64 * 3),
                 ("above", ctypes.c_int64 * 3), ("row_bytes", ctypes.c_int64), ("plane_bytes", ctypes.c_int64),
-                ("component_bytes", ctypes.c_int64)]
+                ("component_bytes", ctypes.c_int64), ("staggered", ctypes.c_int * 3)]
 
 
 class Links(ctypes.Structure):
@@ -34,7 +34,7 @@ class Options(ctypes.Structure):
 
 
 class Field(ctypes.Structure):
-    _fields_ = [("data", ctypes.c_void_p), ("type", Handle), ("reach", ctypes.c_int * 27), ("layout", Layout),
+    _fields_ = [("data", ctypes.c_void_p), ("type", Handle), ("radius", ctypes.c_int * 27), ("layout", Layout),
                 ("other", ctypes.c_void_p), ("allocated", ctypes.c_int64)]
 
 

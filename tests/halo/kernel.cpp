@@ -34,20 +34,6 @@ MPIX_FN unsigned char value_at(std::uint64_t field, const index3 &cell, std::uin
     return static_cast<unsigned char>(h >> 56);
 }
 
-// A field as kernels and host find their way in it.
-struct view {
-    int reach[halo::directions];  // the radius: kernels cannot look into a std::array
-    index3 origin, size;          // of what is allocated
-    std::uint64_t cell_bytes;
-    std::uint64_t seed;
-
-    MPIX_FN std::int64_t at(const index3 &cell) const {
-        return static_cast<std::int64_t>(cell_bytes) *
-               (((cell[2] - origin[2]) * size[1] + cell[1] - origin[1]) * size[0] + cell[0] - origin[0]);
-    }
-    std::size_t bytes() const { return static_cast<std::size_t>(size[0] * size[1] * size[2]) * cell_bytes; }
-};
-
 struct domain {
     index3 extent;
     bool periodic[3];
@@ -62,19 +48,43 @@ struct domain {
     }
 };
 
+// A field as kernels and host find their way in it. Its cells are points, if it is staggered.
+struct view {
+    domain whole;
+    box local;
+    index3 more;                  // points beyond the last cell
+    int reach[halo::directions];  // the radius: kernels cannot look into a std::array
+    index3 origin, size;          // of what is allocated
+    std::uint64_t cell_bytes;
+    std::uint64_t seed;
+
+    MPIX_FN std::int64_t at(const index3 &cell) const {
+        return static_cast<std::int64_t>(cell_bytes) *
+               (((cell[2] - origin[2]) * size[1] + cell[1] - origin[1]) * size[0] + cell[0] - origin[0]);
+    }
+    // Of the cells of a tile.
+    MPIX_FN box points(const box &cells) const {
+        box all = cells;
+        for (std::size_t a = 0; a < 3; ++a)
+            if (cells.hi[a] == whole.extent[a] - more[a]) all.hi[a] += more[a];
+        return all;
+    }
+    std::size_t bytes() const { return static_cast<std::size_t>(size[0] * size[1] * size[2]) * cell_bytes; }
+};
+
 // Whether a cell is in the box, or a ghost cell that an exchange fills.
-MPIX_FN bool is_exchanged(const box &local, const view &field, const domain &whole, index3 cell) {
+MPIX_FN bool is_exchanged(const view &field, index3 cell) {
     int number = 0;
     std::int64_t beyond = 0;
     for (int a = 2; a >= 0; --a) {
         const auto axis = static_cast<std::size_t>(a);
-        const std::int64_t below = local.lo[axis] - cell[axis], above = cell[axis] - local.hi[axis] + 1;
+        const std::int64_t below = field.local.lo[axis] - cell[axis], above = cell[axis] - field.local.hi[axis] + 1;
         number = 3 * number + (below > 0 ? 0 : above > 0 ? 2 : 1);
         if (below > beyond) beyond = below;
         if (above > beyond) beyond = above;
     }
     if (number == halo::no_direction) return true;
-    return beyond <= field.reach[number] && whole.inside(cell);
+    return beyond <= field.reach[number] && field.whole.inside(cell);
 }
 
 // Calls each(cell) for this thread's cells of a box.
@@ -92,8 +102,6 @@ struct body {
     halo::device_exchange x;
     view fields[most_fields];
     int count;
-    domain whole;
-    box local;
     bool two_allocations[most_fields];
     std::uint64_t first_step;  // in the hash
     std::uint64_t *wrong;      // bytes, and failed calls
@@ -106,7 +114,7 @@ struct body {
     DEVICE_FN void write(const Block &block, int tile, std::int64_t step) const {
         for (int f = 0; f < count; ++f) {
             auto *const memory = static_cast<unsigned char *>(x.data(f, step));
-            for_cells(block, x.tile(tile), [&](const index3 &cell) {
+            for_cells(block, fields[f].points(x.tile(tile)), [&](const index3 &cell) {
                 for (std::uint64_t b = 0; b < fields[f].cell_bytes; ++b)
                     memory[fields[f].at(cell) + static_cast<std::int64_t>(b)] =
                         value_at(fields[f].seed, cell, b, first_step + static_cast<std::uint64_t>(step));
@@ -120,7 +128,7 @@ struct body {
         for (int f = 0; f < count; ++f) {
             const auto *const memory = static_cast<const unsigned char *>(x.data(f, step));
             for (int number = 0; number < halo::directions; ++number) {
-                box part = x.tile(tile);
+                box part = fields[f].points(x.tile(tile));
                 const int depth = number == halo::no_direction ? 0 : fields[f].reach[number];
                 if (number != halo::no_direction && depth == 0) continue;
                 const int steps[3] = {number % 3 - 1, number / 3 % 3 - 1, number / 9 - 1};
@@ -130,7 +138,7 @@ struct body {
                 }
                 for_cells(block, part, [&](const index3 &cell) {
                     index3 source = cell;
-                    if (!is_exchanged(local, fields[f], whole, cell) || !whole.inside(source)) return;
+                    if (!is_exchanged(fields[f], cell) || !fields[f].whole.inside(source)) return;
                     for (std::uint64_t b = 0; b < fields[f].cell_bytes; ++b)
                         tell(memory[fields[f].at(cell) + static_cast<std::int64_t>(b)] ==
                              value_at(fields[f].seed, source, b, first_step + static_cast<std::uint64_t>(step)));
@@ -190,11 +198,9 @@ public:
         for (int a = 0; a < dimensions_; ++a) how.tile[static_cast<std::size_t>(a)] = pick(0, 5);
 
         body kernel{};
-        kernel.whole = whole;
-        kernel.local = g.local();
         kernel.count = pick(1, most_fields);
         std::vector<halo::field> fields;
-        for (int f = 0; f < kernel.count; ++f) fields.push_back(make_field(g, kernel, f));
+        for (int f = 0; f < kernel.count; ++f) fields.push_back(make_field(g, whole, kernel, f));
         kernel.wrong = static_cast<std::uint64_t *>(where_.allocate_shared(sizeof(std::uint64_t)));
         std::uint64_t wrong = 0;
         {
@@ -236,8 +242,17 @@ private:
         return boxes;
     }
 
-    halo::field make_field(const halo::grid &g, body &kernel, int f) {
+    halo::field make_field(const halo::grid &g, const domain &cells, body &kernel, int f) {
         view &v = kernel.fields[f];
+        halo::field_layout layout;
+        v.whole = cells;
+        for (int a = 0; a < dimensions_; ++a) {
+            const auto axis = static_cast<std::size_t>(a);
+            layout.staggered[axis] = pick(0, 2) == 0;
+            v.more[axis] = layout.staggered[axis] && !cells.periodic[axis] ? 1 : 0;
+            v.whole.extent[axis] += v.more[axis];
+        }
+        v.local = g.points(g.local(), layout.staggered);
         v.seed = static_cast<std::uint64_t>(pick(1, 1000000));
         const int how = pick(0, 3);
         halo::radius reach = how == 0 ? halo::radius::faces(pick(1, 3)) : halo::radius::all(pick(1, 2));
@@ -248,15 +263,14 @@ private:
         const int value = pick(0, 4) == 0 ? pick(1, 9) : 1 << pick(0, 3), components = pick(1, 3);
         v.cell_bytes = static_cast<std::uint64_t>(value * components);
         const std::array<index3, 2> depth = halo::ghost_depth(reach, dimensions_);
-        halo::field_layout layout;
         layout.components = components;
         layout.interleaved = true;
         const int more = pick(0, 2);
         for (std::size_t a = 0; a < 3; ++a) {
             layout.below[a] = depth[0][a] + more;
             layout.above[a] = depth[1][a] + more;
-            v.origin[a] = g.local().lo[a] - layout.below[a];
-            v.size[a] = g.local().size()[a] + layout.below[a] + layout.above[a];
+            v.origin[a] = v.local.lo[a] - layout.below[a];
+            v.size[a] = v.local.size()[a] + layout.below[a] + layout.above[a];
         }
         kernel.two_allocations[f] = pick(0, 2) != 0;
         for (int number = 0; number < halo::directions; ++number) {
@@ -303,7 +317,7 @@ private:
                 for (std::int64_t i = 0; i < v.size[0] * v.size[1] * v.size[2]; ++i) {
                     index3 cell{v.origin[0] + i % v.size[0], v.origin[1] + i / v.size[0] % v.size[1],
                                 v.origin[2] + i / (v.size[0] * v.size[1])};
-                    if (is_exchanged(g.local(), v, kernel.whole, cell)) continue;
+                    if (is_exchanged(v, cell)) continue;
                     for (std::uint64_t b = 0; b < v.cell_bytes; ++b)
                         wrong += bytes[static_cast<std::size_t>(v.at(cell)) + b] != poison;
                 }

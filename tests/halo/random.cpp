@@ -77,12 +77,13 @@ struct test_field {
     std::uint64_t number = 0;
     std::size_t value = 1;
     halo::value_type type = halo::value_type::bytes;
-    halo::radius reach;
+    halo::radius radius;
     halo::field_layout layout;
     index3 below{}, above{};
     std::size_t row = 0, plane = 0, component = 0, cell = 0;
     std::vector<std::byte> memory, second;  // second: of a field with two allocations
-    box local;
+    index3 extent{};                        // of the domain of its points, if it is staggered
+    box local;                              // likewise
 
     index3 size() const { return local.size(); }
     std::size_t at(const index3 &where, int c) const {
@@ -93,7 +94,7 @@ struct test_field {
                static_cast<std::size_t>(c) * (layout.interleaved ? value : component);
     }
     halo::field description() {
-        halo::field f{memory.data(), value, reach, layout};
+        halo::field f{memory.data(), value, radius, layout};
         f.type = type;
         if (!second.empty()) f.other = second.data();
         return f;
@@ -153,6 +154,7 @@ public:
         }
         const bool first_is_all = exchanges.size() == 3;
         int wrong = 0;
+        for (std::size_t i = 0; i < exchanges.size(); ++i) wrong += check_interior(g, exchanges[i], sets[i]);
         for (std::uint64_t epoch = 1; epoch <= 3; ++epoch) {
             swap(exchanges, sets);
             fill(epoch);
@@ -187,7 +189,7 @@ private:
         const std::vector<std::byte> before = f.memory;
         const int root = pick(0, ranks_ - 1);
         const auto components = static_cast<std::size_t>(f.layout.components);
-        const box all{{}, extent_};
+        const box all{{}, f.extent};
         const std::size_t cells = static_cast<std::size_t>(all.cells()), bytes = cells * components * f.value;
         std::vector<std::byte> gathered(bytes + 32, poison), expected(bytes + 32, poison);
         halo::gather(g, f.description(), rank_ == root ? gathered.data() : nullptr, root);
@@ -236,11 +238,47 @@ private:
                 wrong += expected[f] != set[f]->memory ||
                          std::any_of(set[f]->second.begin(), set[f]->second.end(), [](auto b) { return b != poison; });
         }
-        // A cell that gets something is not in the interior.
+        // A cell that gets something is not in the interior, nor is a point.
         for (const test_field *f : set)
             for (int holder = 0; holder < ranks_; ++holder)
-                for_each_ghost(*f, g.box_of(holder),
-                               [&](const index3 &, const index3 &cell) { wrong += inside(reverse.interior(), cell); });
+                for_each_ghost(*f, points_of(*f, g.box_of(holder)), [&](const index3 &, const index3 &cell) {
+                    wrong += inside(g.points(reverse.interior(), f->layout.staggered), cell);
+                });
+        return wrong;
+    }
+
+    // Those of a box of cells.
+    box points_of(const test_field &f, box cells) const {
+        for (int a = 0; a < 3; ++a)
+            if (cells.empty())
+                break;
+            else if (cells.hi[a] == extent_[a])
+                cells.hi[a] = f.extent[a];
+        return cells;
+    }
+
+    // The cells whose stencils, of these fields, read no ghost cell; also as points of the fields.
+    int check_interior(const halo::grid &g, const halo::exchange &x, const std::vector<int> &set) const {
+        int wrong = 0;
+        for (const int number : set) {
+            const test_field &f = fields_[static_cast<std::size_t>(number)];
+            const std::array<index3, 2> depth = halo::ghost_depth(f.radius, dimensions_);
+            const box inner = g.points(x.interior(), f.layout.staggered);
+            for_each_ghost(f, f.local, [&](const index3 &where, const index3 &) {
+                bool read = !inner.empty();
+                for (int a = 0; a < 3; ++a)
+                    read = read && where[a] >= inner.lo[a] - depth[0][a] && where[a] < inner.hi[a] + depth[1][a];
+                wrong += read;
+            });
+            // All points, each once.
+            std::int64_t points = inner.cells();
+            for (const box &b : x.boundary()) {
+                const box outer = g.points(b, f.layout.staggered);
+                for_each_cell(outer, [&](const index3 &at) { wrong += !inside(f.local, at) || inside(inner, at); });
+                points += outer.cells();
+            }
+            wrong += points != f.local.cells();
+        }
         return wrong;
     }
 
@@ -261,14 +299,14 @@ private:
                 continue;
             box ghosts = local;
             for (std::size_t a = 0; a < 3; ++a) {
-                if (step[a] < 0) ghosts.hi[a] = local.lo[a], ghosts.lo[a] = local.lo[a] - f.reach.cells[number];
-                if (step[a] > 0) ghosts.lo[a] = local.hi[a], ghosts.hi[a] = local.hi[a] + f.reach.cells[number];
+                if (step[a] < 0) ghosts.hi[a] = local.lo[a], ghosts.lo[a] = local.lo[a] - f.radius.cells[number];
+                if (step[a] > 0) ghosts.lo[a] = local.hi[a], ghosts.hi[a] = local.hi[a] + f.radius.cells[number];
             }
             for_each_cell(ghosts, [&](const index3 &where) {
                 index3 cell = where;
                 for (int a = 0; a < 3; ++a) {
-                    if (options_.periodic[a]) cell[a] = ((cell[a] % extent_[a]) + extent_[a]) % extent_[a];
-                    if (cell[a] < 0 || cell[a] >= extent_[a]) return;
+                    if (options_.periodic[a]) cell[a] = ((cell[a] % f.extent[a]) + f.extent[a]) % f.extent[a];
+                    if (cell[a] < 0 || cell[a] >= f.extent[a]) return;
                 }
                 each(where, cell);
             });
@@ -295,7 +333,7 @@ private:
     void reduce(const halo::grid &g, const test_field &f, halo::reduction how, std::uint64_t epoch,
                 std::vector<std::byte> &memory) const {
         for (int holder = 0; holder < ranks_; ++holder)
-            for_each_ghost(f, g.box_of(holder), [&](const index3 &where, const index3 &cell) {
+            for_each_ghost(f, points_of(f, g.box_of(holder)), [&](const index3 &where, const index3 &cell) {
                 for (int c = 0; inside(f.local, cell) && c < f.layout.components; ++c) {
                     T sum;
                     std::memcpy(&sum, memory.data() + f.at(cell, c), sizeof sum);
@@ -327,7 +365,13 @@ private:
         fields_.emplace_back();
         test_field &f = fields_.back();
         f.number = static_cast<std::uint64_t>(number);
-        f.local = g.local();
+        f.extent = extent_;
+        for (int a = 0; a < dimensions_; ++a)
+            if (pick(0, 2) == 0) {
+                f.layout.staggered[a] = true;
+                f.extent[a] += !options_.periodic[a];
+            }
+        f.local = points_of(f, g.local());
         const std::size_t values[] = {1, 2, 4, 8, 12, 16};
         f.value = values[pick(0, 5)];
         std::vector<halo::value_type> types{halo::value_type::bytes};
@@ -339,14 +383,14 @@ private:
         f.layout.components = pick(1, 3);
         switch (pick(0, 3)) {
             case 0:
-                f.reach = halo::radius::all(pick(0, 3));
+                f.radius = halo::radius::all(pick(0, 3));
                 break;
             case 1:
-                f.reach = halo::radius::faces(pick(1, 3));
+                f.radius = halo::radius::faces(pick(1, 3));
                 break;
             default:
-                for (int &depth : f.reach.cells) depth = pick(0, 1) * pick(0, 3);
-                f.reach.cells[halo::no_direction] = 0;
+                for (int &depth : f.radius.cells) depth = pick(0, 1) * pick(0, 3);
+                f.radius.cells[halo::no_direction] = 0;
         }
         f.layout.interleaved = pick(0, 1) == 1;
         // Padding and gaps are each rank's own.
@@ -354,7 +398,7 @@ private:
             for (int a = 0; a < dimensions_; ++a) {
                 bool exists = true;
                 for (int b = dimensions_; b < 3; ++b) exists = exists && halo::direction(number_of)[b] == 0;
-                const std::int64_t depth = exists ? f.reach.cells[number_of] : 0;
+                const std::int64_t depth = exists ? f.radius.cells[number_of] : 0;
                 if (halo::direction(number_of)[a] < 0) f.below[a] = std::max(f.below[a], depth);
                 if (halo::direction(number_of)[a] > 0) f.above[a] = std::max(f.above[a], depth);
             }
@@ -436,10 +480,10 @@ private:
                     if (where[a] < f.local.lo[a]) step[a] = -1, distance = std::max(distance, f.local.lo[a] - where[a]);
                     if (where[a] >= f.local.hi[a])
                         step[a] = 1, distance = std::max(distance, where[a] - f.local.hi[a] + 1);
-                    if (options_.periodic[a]) cell[a] = ((cell[a] % extent_[a]) + extent_[a]) % extent_[a];
-                    if (cell[a] < 0 || cell[a] >= extent_[a]) return;
+                    if (options_.periodic[a]) cell[a] = ((cell[a] % f.extent[a]) + f.extent[a]) % f.extent[a];
+                    if (cell[a] < 0 || cell[a] >= f.extent[a]) return;
                 }
-                if (distance > f.reach.cells[halo::direction_number(step[0], step[1], step[2])]) return;
+                if (distance > f.radius.cells[halo::direction_number(step[0], step[1], step[2])]) return;
                 for (int a = dimensions_; a < 3; ++a)
                     if (step[a] != 0) return;
                 put(f, expected, where, cell, epoch);

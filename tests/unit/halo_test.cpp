@@ -67,13 +67,22 @@ TEST_CASE("each ghost cell within the domain has one source, its owner's cell") 
         }
         d.boxes = random_boxes({{}, d.extent}, between(random, 1, 6), random);
         REQUIRE(why_not_a_cover(d).empty());
-        radius reach;
-        for (int &depth : reach.cells)
+        std::array<bool, 3> staggered{};
+        index3 points = d.extent;
+        for (int a = 0; a < 3; ++a) {
+            staggered[a] = between(random, 0, 2) == 0;
+            points[a] += staggered[a] && !d.periodic[a];
+        }
+        d = points_of(d, staggered);
+        CHECK(d.extent == points);
+        REQUIRE(why_not_a_cover(d).empty());
+        radius some;
+        for (int &depth : some.cells)
             depth = between(random, 0, 9);  // also beyond the neighbour, and around the domain
         for (int me = 0; me < static_cast<int>(d.boxes.size()); ++me) {
             std::map<index3, int> filled;
             for (int owner = 0; owner < static_cast<int>(d.boxes.size()); ++owner)
-                for (const piece &p : pieces_between(d, me, owner, reach)) {
+                for (const piece &p : pieces_between(d, me, owner, some)) {
                     CHECK(p.ghosts.size() == p.source.size());
                     CHECK(intersection(p.source, d.boxes[owner]) == p.source);
                     for_each_cell(p.ghosts, [&](const index3 &cell) {
@@ -89,7 +98,7 @@ TEST_CASE("each ghost cell within the domain has one source, its owner's cell") 
             if (!d.boxes[me].empty())
                 for (int number = 0; number < directions; ++number)
                     if (number != no_direction)
-                        for_each_cell(ghosts_of(d.boxes[me], number, reach.cells[number]), [&](const index3 &cell) {
+                        for_each_cell(ghosts_of(d.boxes[me], number, some.cells[number]), [&](const index3 &cell) {
                             for (int a = 0; a < 3; ++a)
                                 if (!d.periodic[a] && (cell[a] < 0 || cell[a] >= d.extent[a])) return;
                             ++expected[cell];
@@ -139,10 +148,10 @@ TEST_CASE("the radius of a stencil is what its cells read beyond a box") {
                 depth = std::max(depth, static_cast<int>(deepest));
             }
         });
-        const radius reach = radius::of(offsets);
+        const radius needed = radius::of(offsets);
         for (int number = 0; number < directions; ++number) {
-            CHECK(reach.cells[number] >= read.cells[number]);
-            if (!small) CHECK(reach.cells[number] == read.cells[number]);  // all of which some cell reads
+            CHECK(needed.cells[number] >= read.cells[number]);
+            if (!small) CHECK(needed.cells[number] == read.cells[number]);  // all of which some cell reads
         }
     }
 }
@@ -276,9 +285,12 @@ TEST_CASE("a field that is wrong is named") {
     twice.other = reinterpret_cast<void *>(std::uintptr_t{64});
     CHECK(told(twice) == "other: the CPU cannot write there; kernel_exchange takes memory of a GPU");
     CHECK(told(field(&value, radius::all(1), {.components = 0})) == "layout.components is 0; it is at least 1");
-    CHECK(told(field(&value, radius{}.set(-1, 1, 0, -2))) == "reach is -2 in direction -x+y; it is at least 0");
+    CHECK(told(field(&value, radius::all(1), {.staggered = {true, true, false}})).empty());
+    CHECK(told(field(&value, radius::all(1), {.staggered = {true, false, true}})) ==
+          "layout.staggered[2]: the domain has 2 axes");
+    CHECK(told(field(&value, radius{}.set(-1, 1, 0, -2))) == "radius is -2 in direction -x+y; it is at least 0");
     // Also along an axis that the domain lacks.
-    CHECK(told(field(&value, radius{}.set(0, 0, 1, -2))) == "reach is -2 in direction +z; it is at least 0");
+    CHECK(told(field(&value, radius{}.set(0, 0, 1, -2))) == "radius is -2 in direction +z; it is at least 0");
     CHECK(told(field(&value, radius{}.set(0, 0, 1, INT_MAX))).empty());
     CHECK(told(field(&value, radius::all(2), {.above = {1, -1, -1}})) ==
           "layout.above[0] is 1; the radius needs 2 cells there");

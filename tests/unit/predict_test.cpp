@@ -35,7 +35,7 @@ matrix counted(const decomposition &d, const stencil &s) {
     for (int i = 0; i < d.boxes(); ++i) {
         const box b = d.at(i);
         for (int number = 0; number < directions; ++number) {
-            const int r = s.reach.cells[number];
+            const int r = s.radius.cells[number];
             if (number == no_direction || r == 0) continue;
             box ghosts = b;
             for (int a = 0; a < 3; ++a) {
@@ -70,7 +70,7 @@ TEST_CASE("a node's traffic is what its boxes' ghost cells hold") {
     for (int round = 0; round < 40; ++round) {
         const int nodes = between(1, 6), per_node = between(1, 6);
         stencil s{.bytes_per_cell = double(between(1, 64))};
-        for (int &r : s.reach.cells) r = between(0, 3);
+        for (int &r : s.radius.cells) r = between(0, 3);
         for (bool &p : s.periodic) p = between(0, 1);
         // Boxes are at least as long as any radius.
         const std::optional<decomposition> d = decompose({30, 25, 18}, nodes, per_node, {3, 3, 3});

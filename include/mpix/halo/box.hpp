@@ -124,14 +124,13 @@ struct radius {
 };
 
 /** How many cells the radius needs below and above a box, along each axis of a domain of that many dimensions. */
-inline std::array<index3, 2> ghost_depth(const radius &reach, int dimensions) {
+inline std::array<index3, 2> ghost_depth(const radius &r, int dimensions) {
     std::array<index3, 2> depth{};
     for (int number = 0; number < directions; ++number) {
         const std::array<int, 3> step = direction(number);
         if ((dimensions < 2 && step[1] != 0) || (dimensions < 3 && step[2] != 0)) continue;
         for (std::size_t a = 0; a < 3; ++a)
-            if (step[a] != 0 && depth[step[a] > 0][a] < reach.cells[number])
-                depth[step[a] > 0][a] = reach.cells[number];
+            if (step[a] != 0 && depth[step[a] > 0][a] < r.cells[number]) depth[step[a] > 0][a] = r.cells[number];
     }
     return depth;
 }

@@ -16,7 +16,7 @@ namespace mpix::halo {
  * cells themselves, so there are fewer messages, and some cells are computed more than once:
  *
  *     mpix::halo::deep_halo deep(g, radius::faces(1), k);
- *     ... fields of the radius deep.reach(), and their exchange ...
+ *     ... fields of the radius deep.radius(), and their exchange ...
  *     for (int step = 1;; step = step % k + 1) {
  *         if (step == 1) ... exchange ...
  *         ... compute deep.valid(step) ...
@@ -31,20 +31,20 @@ class MPIX_HALO_API deep_halo {
 public:
     /** `stencil`: what one step reads. `every`: steps for each exchange. Local. Errors: MPI_ERR_ARG (every < 1, a
         radius below 0 or too large). */
-    deep_halo(const grid &g, const radius &stencil, int every);
+    deep_halo(const grid &g, const halo::radius &stencil, int every);
 
     int every() const { return every_; }
     /** What the fields' radius must be: on each side `every` times what the stencil reads there, edges and corners
         included, as deep as the deepest of their axes. */
-    const radius &reach() const { return reach_; }
+    const halo::radius &radius() const { return radius_; }
     /** The cells whose values are those of a serial program so many steps after an exchange: at first the box and all
         ghost cells in the domain, after `every` steps the box alone. Those of step s can be computed from those of
-        s - 1. Errors: MPI_ERR_ARG (steps not from 0 to every). */
-    box valid(int steps) const;
+        s - 1. `staggered`: the points of a field that is staggered along these axes, as of field_layout. Errors: MPI_ERR_ARG (steps not from 0 to every, an axis that the domain lacks is staggered). */
+    box valid(int steps, const std::array<bool, 3> &staggered = {}) const;
 
 private:
-    int every_;
-    radius reach_;
+    int every_, dimensions_;
+    halo::radius radius_;
     std::array<index3, 2> depth_;  // of one step, below and above
     box local_, limits_;           // which the valid cells do not exceed
 };

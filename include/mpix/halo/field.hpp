@@ -59,6 +59,15 @@ struct field_layout {
     /** Bytes from a row (along x) to the next, from a plane to the next, and from a component's array to the next (0 if
         they are interleaved). 0: without a gap. */
     std::size_t row_bytes = 0, plane_bytes = 0, component_bytes = 0;
+    /**
+     * Along which axes the field is staggered: its values are not in the cells, but at points between them. Point i of
+     * such an axis is the lower face of cell i. With two such axes points are edges of the cells, with three corners.
+     *
+     * Along a periodic axis there are as many points as cells; the upper face of the last cell is the point 0 again.
+     * Along others there is one more, and belongs to the box at the upper end of the domain. grid::points() has the
+     * points of a box. Whatever is said of a field's cells holds for its points.
+     */
+    std::array<bool, 3> staggered{};
 
     friend bool operator==(const field_layout &, const field_layout &) = default;
 };
@@ -70,7 +79,7 @@ public:
      * data    the first value of the allocation: that of its lowest cell, `below` cells before the box. Remains the
      *         caller's, and must stay allocated until the exchange is destroyed. No cell of a
      *         field of an exchange, and of exchanges that are active at once, is one of another field
-     * reach   the ghost cells that an exchange fills. All that it covers are allocated, also those outside of a domain
+     * radius  the ghost cells that an exchange fills. All that it covers are allocated, also those outside of a domain
      *         that is not periodic, which an exchange does not touch
      * layout  by default one component, just the cells that the radius needs, and no gaps
      *
@@ -83,21 +92,21 @@ public:
      * value_bytes, and value is component_bytes.
      */
     template <class T>
-    field(T *data, const radius &reach, const field_layout &layout = {});
+    field(T *data, const halo::radius &radius, const field_layout &layout = {});
     template <class T>
-    field(const T *, const radius &, const field_layout & = {}) {
+    field(const T *, const halo::radius &, const field_layout & = {}) {
         static_assert(sizeof(T) == 0, "an exchange writes a field's ghost cells, so its memory cannot be const");
     }
     /** The same of memory whose length is known: an exchange refuses it if the box and its ghost cells do not fit. */
     template <class T>
-    field(std::span<T> memory, const radius &reach, const field_layout &layout = {});
+    field(std::span<T> memory, const halo::radius &radius, const field_layout &layout = {});
     /** The same of a type that is known by its size in bytes only. The caller may set the member `type`. */
-    field(void *data, std::size_t value_bytes, const radius &reach, const field_layout &layout = {});
+    field(void *data, std::size_t value_bytes, const halo::radius &radius, const field_layout &layout = {});
 
     void *data;
     std::size_t value_bytes;
     value_type type = value_type::bytes;
-    radius reach;
+    halo::radius radius;
     field_layout layout;
     /** A second allocation of the same layout, or null; for exchange::swap(). */
     void *other = nullptr;
@@ -112,7 +121,7 @@ MPIX_HALO_API std::size_t field_bytes(const grid &g, const field &f);
 /** A field of two allocations, which exchange::swap() alternates between; `now` is the first one. Errors: MPI_ERR_ARG
     (they differ in more than their address). */
 inline field double_buffered(const field &now, const field &other) {
-    if (now.value_bytes != other.value_bytes || now.type != other.type || now.reach.cells != other.reach.cells ||
+    if (now.value_bytes != other.value_bytes || now.type != other.type || now.radius.cells != other.radius.cells ||
         now.layout != other.layout)
         throw error(
             MPI_ERR_ARG,
@@ -125,7 +134,7 @@ inline field double_buffered(const field &now, const field &other) {
 }
 
 template <class T>
-field::field(T *first, const radius &wanted, const field_layout &lies)
+field::field(T *first, const halo::radius &wanted, const field_layout &lies)
     : field(static_cast<void *>(first), sizeof(T), wanted, lies) {
     type = value_type_of<T>();
     static_assert(std::is_trivially_copyable_v<T>,
@@ -133,12 +142,13 @@ field::field(T *first, const radius &wanted, const field_layout &lies)
 }
 
 template <class T>
-field::field(std::span<T> memory, const radius &wanted, const field_layout &lies) : field(memory.data(), wanted, lies) {
+field::field(std::span<T> memory, const halo::radius &wanted, const field_layout &lies)
+    : field(memory.data(), wanted, lies) {
     allocated = memory.size_bytes();
 }
 
-inline field::field(void *first, std::size_t bytes, const radius &wanted, const field_layout &lies)
-    : data(first), value_bytes(bytes), reach(wanted), layout(lies) {}
+inline field::field(void *first, std::size_t bytes, const halo::radius &wanted, const field_layout &lies)
+    : data(first), value_bytes(bytes), radius(wanted), layout(lies) {}
 
 /**
  * Memory for one value per cell of a rank's box and of its ghost cells, by global indices; for programs that have none
@@ -151,11 +161,14 @@ class array {
                   "std::vector<bool> holds bits, which have no address each; use array<char>");
 
 public:
-    array(const grid &g, const radius &reach) : reach_(reach) {
-        const std::array<index3, 2> depth = ghost_depth(reach, g.dimensions());
+    /** `staggered`: as of field_layout. */
+    array(const grid &g, const halo::radius &radius, const std::array<bool, 3> &staggered = {})
+        : radius_(radius), staggered_(staggered) {
+        const std::array<index3, 2> depth = ghost_depth(radius, g.dimensions());
+        const box local = g.points(g.local(), staggered);
         for (std::size_t a = 0; a < 3; ++a) {
-            lo_[a] = g.local().lo[a] - depth[0][a];
-            size_[a] = g.local().hi[a] + depth[1][a] - lo_[a];
+            lo_[a] = local.lo[a] - depth[0][a];
+            size_[a] = local.hi[a] + depth[1][a] - lo_[a];
         }
         values_.resize(static_cast<std::size_t>(size_[0] * size_[1] * size_[2]));
     }
@@ -165,14 +178,15 @@ public:
         return values_[place(x, y, z)];
     }
     /** Stays valid for as long as the array is neither moved nor destroyed. */
-    operator field() { return {std::span<T>(values_), reach_}; }  // NOLINT: implicit
+    operator field() { return {std::span<T>(values_), radius_, {.staggered = staggered_}}; }  // NOLINT: implicit
 
 private:
     std::size_t place(std::int64_t x, std::int64_t y, std::int64_t z) const {
         return static_cast<std::size_t>(((z - lo_[2]) * size_[1] + y - lo_[1]) * size_[0] + x - lo_[0]);
     }
 
-    radius reach_;
+    halo::radius radius_;
+    std::array<bool, 3> staggered_;
     index3 lo_{}, size_{};
     std::vector<T> values_;
 };

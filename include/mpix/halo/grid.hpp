@@ -71,6 +71,14 @@ public:
     /** The box of this rank, or of any. */
     const box &local() const;
     const box &box_of(int rank) const;
+    /**
+     * The points of a staggered field (field_layout::staggered) with the indices of these cells; and where the cells
+     * reach the upper end of a domain that is not periodic, also the points beyond the last cell. Of local() the points
+     * that this rank owns; of an exchange's interior() and boundary() all of them, without overlap. None for no cells.
+     *
+     * Errors: MPI_ERR_ARG (an axis that the domain lacks is staggered).
+     */
+    box points(const box &cells, const std::array<bool, 3> &staggered) const;
     /** Who owns a cell of the domain. Errors: MPI_ERR_ARG (a cell outside of it). */
     int owner(const index3 &cell) const;
     /**
