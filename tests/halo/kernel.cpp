@@ -27,8 +27,8 @@ constexpr unsigned char poison = 0xd5;
 constexpr int most_fields = 3;
 
 // What byte `byte` of a cell is in an exchange.
-MPIX_FN unsigned char value_at(std::uint64_t field, const index3 &cell, std::uint64_t byte, std::uint64_t step) {
-    std::uint64_t h = field * 1000003 + step * 7919 + byte;
+MPIX_FN unsigned char value_at(std::uint64_t field, const index3 &cell, std::int64_t byte, std::uint64_t step) {
+    std::uint64_t h = field * 1000003 + step * 7919 + static_cast<std::uint64_t>(byte);
     for (int a = 0; a < 3; ++a)
         h = (h ^ static_cast<std::uint64_t>(cell[static_cast<std::size_t>(a)])) * 0x9e3779b97f4a7c15 + (h >> 29);
     return static_cast<unsigned char>(h >> 56);
@@ -52,15 +52,18 @@ struct domain {
 struct view {
     domain whole;
     box local;
-    index3 more;                  // points beyond the last cell
-    int reach[halo::directions];  // the radius: kernels cannot look into a std::array
-    index3 origin, size;          // of what is allocated
-    std::uint64_t cell_bytes;
+    index3 more;                                      // points beyond the last cell
+    int reach[halo::directions];                      // the radius: kernels cannot look into a std::array
+    index3 origin, size;                              // of what is allocated
+    std::int64_t value, cell, row, plane, component;  // bytes of one, and from one to the next
+    std::int64_t cell_bytes;                          // of all components
+    std::int64_t all_bytes;
     std::uint64_t seed;
 
-    MPIX_FN std::int64_t at(const index3 &cell) const {
-        return static_cast<std::int64_t>(cell_bytes) *
-               (((cell[2] - origin[2]) * size[1] + cell[1] - origin[1]) * size[0] + cell[0] - origin[0]);
+    // Where byte `byte` of a cell lies, component by component.
+    MPIX_FN std::int64_t at(const index3 &c, std::int64_t byte) const {
+        return (c[2] - origin[2]) * plane + (c[1] - origin[1]) * row + (c[0] - origin[0]) * cell +
+               byte / value * component + byte % value;
     }
     // Of the cells of a tile.
     MPIX_FN box points(const box &cells) const {
@@ -69,7 +72,7 @@ struct view {
             if (cells.hi[a] == whole.extent[a] - more[a]) all.hi[a] += more[a];
         return all;
     }
-    std::size_t bytes() const { return static_cast<std::size_t>(size[0] * size[1] * size[2]) * cell_bytes; }
+    std::size_t bytes() const { return static_cast<std::size_t>(all_bytes); }
 };
 
 // Whether a cell is in the box, or a ghost cell that an exchange fills.
@@ -115,8 +118,8 @@ struct body {
         for (int f = 0; f < count; ++f) {
             auto *const memory = static_cast<unsigned char *>(x.data(f, step));
             for_cells(block, fields[f].points(x.tile(tile)), [&](const index3 &cell) {
-                for (std::uint64_t b = 0; b < fields[f].cell_bytes; ++b)
-                    memory[fields[f].at(cell) + static_cast<std::int64_t>(b)] =
+                for (std::int64_t b = 0; b < fields[f].cell_bytes; ++b)
+                    memory[fields[f].at(cell, b)] =
                         value_at(fields[f].seed, cell, b, first_step + static_cast<std::uint64_t>(step));
             });
         }
@@ -139,8 +142,8 @@ struct body {
                 for_cells(block, part, [&](const index3 &cell) {
                     index3 source = cell;
                     if (!is_exchanged(fields[f], cell) || !fields[f].whole.inside(source)) return;
-                    for (std::uint64_t b = 0; b < fields[f].cell_bytes; ++b)
-                        tell(memory[fields[f].at(cell) + static_cast<std::int64_t>(b)] ==
+                    for (std::int64_t b = 0; b < fields[f].cell_bytes; ++b)
+                        tell(memory[fields[f].at(cell, b)] ==
                              value_at(fields[f].seed, source, b, first_step + static_cast<std::uint64_t>(step)));
                 });
             }
@@ -257,14 +260,15 @@ private:
         const int how = pick(0, 3);
         halo::radius reach = how == 0 ? halo::radius::faces(pick(1, 3)) : halo::radius::all(pick(1, 2));
         if (how == 3) {
-            for (int &cells : reach.cells) cells = pick(0, 2);
+            for (int &depth : reach.cells) depth = pick(0, 2);
             reach.cells[halo::no_direction] = 0;
         }
         const int value = pick(0, 4) == 0 ? pick(1, 9) : 1 << pick(0, 3), components = pick(1, 3);
-        v.cell_bytes = static_cast<std::uint64_t>(value * components);
+        v.value = value;
+        v.cell_bytes = value * components;
         const std::array<index3, 2> depth = halo::ghost_depth(reach, dimensions_);
         layout.components = components;
-        layout.interleaved = true;
+        layout.interleaved = pick(0, 1) == 0;
         const int more = pick(0, 2);
         for (std::size_t a = 0; a < 3; ++a) {
             layout.below[a] = depth[0][a] + more;
@@ -272,6 +276,14 @@ private:
             v.origin[a] = v.local.lo[a] - layout.below[a];
             v.size[a] = v.local.size()[a] + layout.below[a] + layout.above[a];
         }
+        // Some rows and planes are longer than they need be.
+        v.cell = layout.interleaved ? v.cell_bytes : value;
+        v.row = v.size[0] * v.cell + (pick(0, 2) == 0 ? pick(1, 20) : 0);
+        v.plane = v.size[1] * v.row + (pick(0, 2) == 0 ? pick(1, 20) : 0);
+        v.component = layout.interleaved ? value : v.size[2] * v.plane;
+        layout.row_bytes = static_cast<std::size_t>(v.row);
+        layout.plane_bytes = static_cast<std::size_t>(v.plane);
+        v.all_bytes = v.size[2] * v.plane * (layout.interleaved ? 1 : components);
         kernel.two_allocations[f] = pick(0, 2) != 0;
         for (int number = 0; number < halo::directions; ++number) {
             bool exists = true;
@@ -313,18 +325,21 @@ private:
                 std::vector<unsigned char> bytes(v.bytes() + 1);
                 where_.download(bytes.data(), memory_[at], bytes.size());
                 wrong += bytes.back() != poison;
-                if (g.local().empty()) continue;
-                for (std::int64_t i = 0; i < v.size[0] * v.size[1] * v.size[2]; ++i) {
-                    index3 cell{v.origin[0] + i % v.size[0], v.origin[1] + i / v.size[0] % v.size[1],
-                                v.origin[2] + i / (v.size[0] * v.size[1])};
-                    if (is_exchanged(v, cell)) continue;
-                    for (std::uint64_t b = 0; b < v.cell_bytes; ++b)
-                        wrong += bytes[static_cast<std::size_t>(v.at(cell)) + b] != poison;
-                }
+                std::vector<char> may_change(v.bytes());
+                if (!g.local().empty())
+                    for (std::int64_t i = 0; i < v.size[0] * v.size[1] * v.size[2]; ++i) {
+                        const index3 cell{v.origin[0] + i % v.size[0], v.origin[1] + i / v.size[0] % v.size[1],
+                                          v.origin[2] + i / (v.size[0] * v.size[1])};
+                        if (!is_exchanged(v, cell)) continue;
+                        for (std::int64_t b = 0; b < v.cell_bytes; ++b)
+                            may_change[static_cast<std::size_t>(v.at(cell, b))] = 1;
+                    }
+                for (std::size_t i = 0; i < v.bytes(); ++i) wrong += !may_change[i] && bytes[i] != poison;
             }
         }
         return wrong;
     }
+
     std::mt19937 shared_;
     executor &where_;
     int dimensions_ = 3;
