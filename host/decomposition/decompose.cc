@@ -39,7 +39,7 @@ bool cut_by_primes(const index3 &extent, int n, const index3 &shortest, count3 &
         cut[best] *= prime;
         added[best] *= prime;
     }
-    return true;
+    return fits(extent, cut, shortest);
 }
 
 // Of one average box of a level.
@@ -99,6 +99,36 @@ box decomposition::at(int number) const {
         b.hi[a] = lo + begin_of(hi - lo, per_node[a], within + 1);
     }
     return b;
+}
+
+std::optional<count3> cut_further(const decomposition &d, int n, const index3 &shortest) {
+    count3 cut = d.along(), added{1, 1, 1};
+    if (cut_by_primes(d.extent, n, shortest, cut, added)) return added;
+
+    std::optional<count3> best;
+    double least = 0;
+    for (const count3 &more : all_splits(n)) {
+        const count3 along = d.along(), next{along[0] * more[0], along[1] * more[1], along[2] * more[2]};
+        if (!fits(d.extent, next, shortest) || (best && surface(d.extent, next) >= least)) continue;
+        best = more;
+        least = surface(d.extent, next);
+    }
+    return best;
+}
+
+std::vector<box> cut(const box &whole, const count3 &along) {
+    std::vector<box> boxes;
+    for (int number = 0; number < product(along); ++number) {
+        int rest = number;
+        boxes.push_back(whole);
+        for (int a = 0; a < 3; ++a) {
+            const std::int64_t length = whole.hi[a] - whole.lo[a];
+            boxes.back().lo[a] = whole.lo[a] + begin_of(length, along[a], rest % along[a]);
+            boxes.back().hi[a] = whole.lo[a] + begin_of(length, along[a], rest % along[a] + 1);
+            rest /= along[a];
+        }
+    }
+    return boxes;
 }
 
 bool feasible(const decomposition &d, const index3 &shortest) { return fits(d.extent, d.along(), shortest); }

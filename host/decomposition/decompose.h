@@ -44,6 +44,11 @@ struct decomposition {
 std::optional<decomposition> decompose(const index3 &extent, int nodes, int per_node,
                                        const index3 &shortest = {1, 1, 1});
 
+// Into how many boxes along each axis all boxes of `d` are cut further, n each, in the same way.
+std::optional<count3> cut_further(const decomposition &d, int n, const index3 &shortest = {1, 1, 1});
+// So many boxes along each axis, x fastest; their sizes differ by at most one cell.
+std::vector<box> cut(const box &whole, const count3 &along);
+
 // Whether no box gets shorter than that.
 bool feasible(const decomposition &d, const index3 &shortest);
 

@@ -100,7 +100,15 @@ void copy(const runs &from, const runs &to, std::byte *room) {
     unpack(room, to);
 }
 
-status field_view::measure(const field &f, const box &local, int dimensions, field_view &made) {
+allocation allocation_of(const field &f, std::size_t i) {
+    return f.allocations.empty() ? allocation{f.data, f.other, f.allocated} : f.allocations[i];
+}
+
+std::string allocation_name(const field &f, std::size_t i) {
+    return f.allocations.empty() ? "" : format("allocations[{}].", i);
+}
+
+status field_view::measure(const field &f, std::span<const box> local, int dimensions, field_view &made) {
     const field_layout &l = f.layout;
     if (f.value_bytes < 1 || f.value_bytes > static_cast<std::size_t>(most_bytes))
         return failure(MPI_ERR_ARG, format("value_bytes is {}; it is at least 1", f.value_bytes));
@@ -120,7 +128,7 @@ status field_view::measure(const field &f, const box &local, int dimensions, fie
             return failure(MPI_ERR_ARG,
                            format("radius is {} in direction {}; it is at least 0", depth, direction_name(number)));
     }
-    auto [below, above] = ghost_depth(made.radius_, dimensions);
+    std::array<index3, 2> depth = ghost_depth(made.radius_, dimensions);
     const auto settled = [](const index3 &given, index3 &needed, const char *name) -> status {
         for (int a = 0; a < 3; ++a) {
             if (given[a] == -1) continue;
@@ -133,16 +141,8 @@ status field_view::measure(const field &f, const box &local, int dimensions, fie
         }
         return {};
     };
-    if (status s = settled(l.below, below, "below"); !s.ok()) return s;
-    if (status s = settled(l.above, above, "above"); !s.ok()) return s;
-
-    index3 cells{};  // allocated
-    for (int a = 0; a < 3; ++a) {
-        cells[a] = local.size()[a] + below[a] + above[a];
-        made.origin_[a] = local.lo[a] - below[a];
-        made.allocated_.lo[a] = made.origin_[a];
-        made.allocated_.hi[a] = made.origin_[a] + cells[a];
-    }
+    if (status s = settled(l.below, depth[0], "below"); !s.ok()) return s;
+    if (status s = settled(l.above, depth[1], "above"); !s.ok()) return s;
     if (l.interleaved && l.component_bytes != 0)
         return failure(MPI_ERR_ARG, "layout.component_bytes is for components that are not interleaved; leave it 0");
     made.value_ = static_cast<std::int64_t>(f.value_bytes);
@@ -150,6 +150,18 @@ status field_view::measure(const field &f, const box &local, int dimensions, fie
     made.components_ = l.components;
     made.interleaved_ = l.interleaved;
     made.staggered_ = l.staggered;
+    made.boxes_.resize(local.size());
+    for (std::size_t i = 0; i < local.size(); ++i)
+        if (status s = measure_box(f, local[i], depth, made.boxes_[i]); !s.ok()) return s;
+    return {};
+}
+
+status field_view::measure_box(const field &f, const box &local, const std::array<index3, 2> &depth, box_memory &made) {
+    const field_layout &l = f.layout;
+    for (int a = 0; a < 3; ++a) {
+        made.allocated.lo[a] = local.lo[a] - depth[0][a];
+        made.allocated.hi[a] = local.hi[a] + depth[1][a];
+    }
     // Each distance is at least what lies between.
     const auto distance = [](std::size_t given, std::int64_t least, const char *name, std::int64_t &is) -> status {
         if (given > static_cast<std::size_t>(most_bytes))
@@ -159,47 +171,72 @@ status field_view::measure(const field &f, const box &local, int dimensions, fie
         if (is >= least) return {};
         return failure(MPI_ERR_ARG, format("layout.{} is {}; its cells take {} bytes", name, given, least));
     };
-    const std::int64_t cell = bounded(made.value_, l.interleaved ? l.components : 1);
-    if (status s = distance(l.row_bytes, bounded(cell, cells[0]), "row_bytes", made.row_); !s.ok()) return s;
-    if (status s = distance(l.plane_bytes, bounded(made.row_, cells[1]), "plane_bytes", made.plane_); !s.ok()) return s;
-    if (status s = distance(l.component_bytes, bounded(made.plane_, cells[2]), "component_bytes", made.component_);
+    const index3 cells = made.allocated.size();
+    const std::int64_t cell = bounded(static_cast<std::int64_t>(f.value_bytes), l.interleaved ? l.components : 1);
+    if (status s = distance(l.row_bytes, bounded(cell, cells[0]), "row_bytes", made.row); !s.ok()) return s;
+    if (status s = distance(l.plane_bytes, bounded(made.row, cells[1]), "plane_bytes", made.plane); !s.ok()) return s;
+    if (status s = distance(l.component_bytes, bounded(made.plane, cells[2]), "component_bytes", made.component);
         !s.ok())
         return s;
-    if (bounded(made.component_, l.interleaved ? 1 : l.components) > most_bytes) return too_long();
+    if (bounded(made.component, l.interleaved ? 1 : l.components) > most_bytes) return too_long();
     if (!local.empty())
-        made.bytes_ = (l.interleaved ? 0 : l.components - 1) * made.component_ + (cells[2] - 1) * made.plane_ +
-                      (cells[1] - 1) * made.row_ + cells[0] * cell;
+        made.bytes = (l.interleaved ? 0 : l.components - 1) * made.component + (cells[2] - 1) * made.plane +
+                     (cells[1] - 1) * made.row + cells[0] * cell;
     return {};
 }
 
-status field_view::make(const field &f, const box &local, int dimensions, field_view &made, bool for_kernels) {
+status field_view::make(const field &f, std::span<const box> local, int dimensions, field_view &made,
+                        bool for_kernels) {
     if (status s = measure(f, local, dimensions, made); !s.ok()) return s;
-    made.data_ = static_cast<std::byte *>(f.data);
-    if (local.empty()) return {};
-    if (made.data_ == nullptr) return failure(MPI_ERR_BUFFER, "data is null");
-    if (!for_kernels && !can_write(made.data_))
-        return failure(MPI_ERR_BUFFER, "data: the CPU cannot write there; kernel_exchange takes memory of a GPU");
-    if (f.allocated != 0 && f.allocated < static_cast<std::size_t>(made.bytes_))
+    if (f.allocations.size() != local.size() && (!f.allocations.empty() || local.size() > 1))
+        return failure(MPI_ERR_ARG, format("allocations has {} entries; this rank has {} boxes", f.allocations.size(),
+                                           local.size()));
+    const auto no_access = [](const std::string &name) {
         return failure(MPI_ERR_BUFFER,
-                       format("allocated is {} bytes; the box and its ghost cells take {}", f.allocated, made.bytes_));
-    made.other_ = static_cast<std::byte *>(f.other);
-    if (made.other_ == nullptr) return {};
-    if (!for_kernels && !can_write(made.other_))
-        return failure(MPI_ERR_BUFFER, "other: the CPU cannot write there; kernel_exchange takes memory of a GPU");
+                       format("{}: the CPU cannot write there; kernel_exchange takes memory of a GPU", name));
+    };
+    bool some = false, all = true;  // have a second allocation
+    for (std::size_t i = 0; i < local.size(); ++i) {
+        if (local[i].empty()) continue;
+        const allocation memory = allocation_of(f, i);
+        const std::string name = allocation_name(f, i);
+        box_memory &its = made.boxes_[i];
+        its.data = static_cast<std::byte *>(memory.data);
+        if (its.data == nullptr) return failure(MPI_ERR_BUFFER, format("{}data is null", name));
+        if (!for_kernels && !can_write(its.data)) return no_access(name + "data");
+        if (memory.allocated != 0 && memory.allocated < static_cast<std::size_t>(its.bytes))
+            return failure(MPI_ERR_BUFFER, format("{}allocated is {} bytes; the box and its ghost cells take {}", name,
+                                                  memory.allocated, its.bytes));
+        its.other = static_cast<std::byte *>(memory.other);
+        some = some || its.other != nullptr;
+        all = all && its.other != nullptr;
+        if (!for_kernels && its.other != nullptr && !can_write(its.other)) return no_access(name + "other");
+    }
+    if (some && !all) return failure(MPI_ERR_ARG, "allocations: some have `other`, and others have none");
     return {};
 }
 
-runs field_view::of(const box &part) const {
+bool field_view::has_second_allocation() const {
+    return std::any_of(boxes_.begin(), boxes_.end(), [](const box_memory &b) { return b.other != nullptr; });
+}
+
+runs field_view::rows_of(std::size_t i, const box &part) const {
+    const box_memory &b = boxes_[i];
     const std::int64_t cell = interleaved_ ? value_ * components_ : value_;
-    const index3 size = part.size();
+    const index3 size = part.size(), &origin = b.allocated.lo;
     runs r;
     const std::int64_t at =
-        (part.lo[0] - origin_[0]) * cell + (part.lo[1] - origin_[1]) * row_ + (part.lo[2] - origin_[2]) * plane_;
-    r.first = data_ + at;
-    if (other_ != nullptr) r.other = other_ + at;
+        (part.lo[0] - origin[0]) * cell + (part.lo[1] - origin[1]) * b.row + (part.lo[2] - origin[2]) * b.plane;
+    r.first = b.data + at;
+    if (b.other != nullptr) r.other = b.other + at;
     r.bytes = size[0] * cell;
     r.count = {size[1], size[2], interleaved_ ? 1 : components_};
-    r.stride = {row_, plane_, component_};
+    r.stride = {b.row, b.plane, b.component};
+    return r;
+}
+
+runs field_view::of(std::size_t i, const box &part) const {
+    runs r = rows_of(i, part);
     // What lies together becomes one run.
     for (int loops = 3; loops > 0 && (r.count[0] == 1 || r.stride[0] == r.bytes); --loops) {
         r.bytes *= r.count[0];

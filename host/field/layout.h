@@ -7,6 +7,9 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
 
 #include <mpix/halo.hpp>
 
@@ -31,23 +34,31 @@ std::int64_t unpack(const std::byte *from, const runs &to);
 std::int64_t combine(const std::byte *from, const runs &to, combine_function how);
 // Whether some byte is in both. May say so of those that only lie between each other, unless their distances agree.
 bool overlap(const runs &a, const runs &b);
+// The memory of a field for the box at this position of the rank's; and what comes before the name of its members.
+allocation allocation_of(const field &f, std::size_t i);
+std::string allocation_name(const field &f, std::size_t i);
+
 // From one to the other, which hold equally many bytes. They do not overlap. `room` is memory for all of them.
 void copy(const runs &from, const runs &to, std::byte *room);
 
+// A field on a rank. The `i` of its functions is the position of a box among the rank's.
 class field_view {
 public:
-    // A failure names the member of the field that is wrong. `local`: the points of the rank's box, if the field is
-    // staggered. `for_kernels`: the CPU need not reach the memory, so runs are only addresses.
-    static status make(const field &f, const box &local, int dimensions, field_view &made, bool for_kernels = false);
+    // `local`: the rank's boxes; of a staggered field, their points. A failure names the member of the field that is
+    // wrong. `for_kernels`: the CPU need not reach the memory, so runs are only addresses.
+    static status make(const field &f, std::span<const box> local, int dimensions, field_view &made,
+                       bool for_kernels = false);
     // The same of a field whose memory is not looked at: only bytes() of it may be used, and what it is made of.
-    static status measure(const field &f, const box &local, int dimensions, field_view &made);
+    static status measure(const field &f, std::span<const box> local, int dimensions, field_view &made);
 
     // All that is allocated for cells.
-    runs allocated() const { return of(allocated_); }
+    runs allocated(std::size_t i) const { return of(i, boxes_[i].allocated); }
     // All components of the cells of `part`, which lies within the allocation.
-    runs of(const box &part) const;
+    runs of(std::size_t i, const box &part) const;
+    // The same with a run for each row, even if rows lie together: of equal boxes equally many of equal length.
+    runs rows_of(std::size_t i, const box &part) const;
     // From the first allocated cell to the last; 0 if the box is empty.
-    std::int64_t bytes() const { return bytes_; }
+    std::int64_t bytes(std::size_t i) const { return boxes_[i].bytes; }
     // In directions of the grid's dimensions only.
     const halo::radius &radius() const { return radius_; }
     std::int64_t value_bytes() const { return value_; }
@@ -55,18 +66,22 @@ public:
     std::int64_t components() const { return components_; }
     bool interleaved() const { return interleaved_; }
     const std::array<bool, 3> &staggered() const { return staggered_; }
-    bool has_second_allocation() const { return other_ != nullptr; }
+    bool has_second_allocation() const;
 
 private:
-    std::byte *data_ = nullptr, *other_ = nullptr;
-    index3 origin_{};  // the first cell
+    struct box_memory {
+        std::byte *data = nullptr, *other = nullptr;
+        box allocated;                                   // cells
+        std::int64_t row = 0, plane = 0, component = 0;  // distances in bytes
+        std::int64_t bytes = 0;
+    };
+    static status measure_box(const field &f, const box &local, const std::array<index3, 2> &depth, box_memory &made);
+
+    std::vector<box_memory> boxes_;
     std::int64_t value_ = 1, components_ = 1;
     value_type type_ = value_type::bytes;
     bool interleaved_ = false;
     std::array<bool, 3> staggered_{};
-    std::int64_t row_ = 0, plane_ = 0, component_ = 0;  // distances in bytes
-    std::int64_t bytes_ = 0;
-    box allocated_;
     halo::radius radius_{};
 };
 

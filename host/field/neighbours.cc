@@ -10,27 +10,17 @@ namespace {
 
 std::int64_t floor_divide(std::int64_t a, std::int64_t b) { return a >= 0 ? a / b : -((b - 1 - a) / b); }
 
+// `b`, and the cells within that distance of it.
+box grown(const box &b, const index3 &below, const index3 &above) {
+    box all = b;
+    for (int a = 0; a < 3; ++a) {
+        all.lo[a] -= below[a];
+        all.hi[a] += above[a];
+    }
+    return all;
+}
+
 }  // namespace
-
-box points_of(const domain &d, const box &cells, const std::array<bool, 3> &staggered) {
-    box points = cells;
-    for (int a = 0; !cells.empty() && a < 3; ++a)
-        if (staggered[a] && !d.periodic[a] && cells.hi[a] == d.extent[a]) ++points.hi[a];
-    return points;
-}
-
-domain points_of(const domain &d, const std::array<bool, 3> &staggered) {
-    domain points = d;
-    for (box &b : points.boxes) b = points_of(d, b, staggered);
-    points.extent = points_of(d, {{}, d.extent}, staggered).hi;
-    return points;
-}
-
-status check_staggered(const std::array<bool, 3> &staggered, int dimensions, std::string_view name) {
-    for (int a = dimensions; a < 3; ++a)
-        if (staggered[a]) return failure(MPI_ERR_ARG, format("{}[{}]: the domain has {} axes", name, a, dimensions));
-    return {};
-}
 
 std::string text_of(const box &b) {
     return format("[{}, {}, {}] to [{}, {}, {}]", b.lo[0], b.lo[1], b.lo[2], b.hi[0], b.hi[1], b.hi[2]);
@@ -80,7 +70,7 @@ std::vector<piece> pieces_between(const domain &d, int receiver, int owner, cons
             for (auto y = first[1]; y <= last[1]; ++y)
                 for (auto x = first[0]; x <= last[0]; ++x) {
                     const index3 shift{x * d.extent[0], y * d.extent[1], z * d.extent[2]};
-                    piece p{number, owned, owned};
+                    piece p{receiver, owner, number, owned, owned};
                     for (int a = 0; a < 3; ++a) p.ghosts.lo[a] += shift[a], p.ghosts.hi[a] += shift[a];
                     p.ghosts = intersection(p.ghosts, ghosts);
                     if (p.ghosts.empty()) continue;
@@ -94,17 +84,44 @@ std::vector<piece> pieces_between(const domain &d, int receiver, int owner, cons
     return pieces;
 }
 
+std::vector<piece> pieces_to(const domain &d, const box_index &index, const std::vector<int> &boxes, const radius &r) {
+    const auto [below, above] = ghost_depth(r, d.dimensions);
+    std::vector<piece> all;
+    for (const int receiver : boxes)
+        for (const int owner : index.near(grown(d.boxes[receiver], below, above))) {
+            const std::vector<piece> some = pieces_between(d, receiver, owner, r);
+            all.insert(all.end(), some.begin(), some.end());
+        }
+    return all;
+}
+
+std::vector<piece> pieces_from(const domain &d, const box_index &index, const std::vector<int> &boxes,
+                               const radius &r) {
+    const auto [below, above] = ghost_depth(r, d.dimensions);
+    std::vector<piece> all;
+    for (const int owner : boxes)
+        for (const int receiver : index.near(grown(d.boxes[owner], above, below))) {
+            const std::vector<piece> some = pieces_between(d, receiver, owner, r);
+            all.insert(all.end(), some.begin(), some.end());
+        }
+    std::stable_sort(all.begin(), all.end(), [](const piece &a, const piece &b) { return a.receiver < b.receiver; });
+    return all;
+}
+
 std::string why_not_a_cover(const domain &d) {
     const box all{{}, d.extent};
     std::int64_t cells = 0;
     for (std::size_t i = 0; i < d.boxes.size(); ++i) {
         const box &b = d.boxes[i];
-        if (b.empty()) continue;
-        if (intersection(b, all) != b) return format("that of rank {}, {}, is not within the domain", i, text_of(b));
-        cells += b.cells();
-        for (std::size_t j = 0; j < i; ++j)
-            if (!intersection(b, d.boxes[j]).empty() && !d.boxes[j].empty())
-                return format("those of ranks {} and {} overlap, in {}", j, i, text_of(intersection(b, d.boxes[j])));
+        if (!b.empty() && intersection(b, all) != b)
+            return format("boxes[{}], {}, is not within the domain", i, text_of(b));
+    }
+    const box_index index(d);
+    for (std::size_t i = 0; i < d.boxes.size(); ++i) {
+        for (const int j : index.near(d.boxes[i]))
+            if (const box both = intersection(d.boxes[i], d.boxes[j]); j < static_cast<int>(i) && !both.empty())
+                return format("boxes[{}] and boxes[{}] overlap, in {}", j, i, text_of(both));
+        cells += d.boxes[i].cells();
     }
     if (cells == all.cells()) return {};
     const bool flat = std::any_of(d.boxes.begin(), d.boxes.end(), [&](const box &b) {

@@ -9,9 +9,14 @@
 #include "host/report.h"
 
 namespace mpix::halo {
+namespace {
+
+constexpr const char *where_valid = "mpix::halo::deep_halo::valid";
+
+}  // namespace
 
 deep_halo::deep_halo(const grid &g, const halo::radius &stencil, int every)
-    : every_(every), dimensions_(g.dimensions()), depth_(ghost_depth(stencil, g.dimensions())), local_(g.local()) {
+    : every_(every), dimensions_(g.dimensions()), depth_(ghost_depth(stencil, g.dimensions())) {
     constexpr const char *where = "mpix::halo::deep_halo";
     if (every < 1) throw error(MPI_ERR_ARG, format("{}: every is {}; it is at least 1", where, every));
     for (int number = 0; number < directions; ++number) {
@@ -33,6 +38,7 @@ deep_halo::deep_halo(const grid &g, const halo::radius &stencil, int every)
             }
         if (number != no_direction && least > 0) radius_.cells[number] = static_cast<int>(every * most);
     }
+    for (std::size_t i = 0; i < g.boxes().size(); ++i) local_.push_back(g.local(static_cast<int>(i)));
     // Along periodic axes the domain has no end.
     for (int a = 0; a < 3; ++a) {
         limits_.lo[a] = g.periodic()[a] ? INT64_MIN : 0;
@@ -41,12 +47,21 @@ deep_halo::deep_halo(const grid &g, const halo::radius &stencil, int every)
 }
 
 box deep_halo::valid(int steps, const std::array<bool, 3> &staggered) const {
-    constexpr const char *where = "mpix::halo::deep_halo::valid";
+    if (local_.size() != 1)
+        throw error(MPI_ERR_ARG, format("{}: this rank has {} boxes; say which is meant", where_valid, local_.size()));
+    return valid(steps, 0, staggered);
+}
+
+box deep_halo::valid(int steps, int i, const std::array<bool, 3> &staggered) const {
+    constexpr const char *where = where_valid;
+    if (i < 0 || i >= static_cast<int>(local_.size()))
+        throw error(MPI_ERR_ARG, format("{}: i is {}; this rank has {} boxes", where, i, local_.size()));
     if (steps < 0 || steps > every_)
         throw error(MPI_ERR_ARG, format("{}: steps is {}; it is 0 to {}", where, steps, every_));
     if (const status bad = check_staggered(staggered, dimensions_, "staggered"); !bad.ok())
         throw error(class_of(bad), format("{}: {}", where, bad.message()));
-    box all = local_, limits = limits_;
+    const box &local = local_[i];
+    box all = local, limits = limits_;
     for (int a = 0; a < 3; ++a) {
         if (staggered[a] && limits.hi[a] != INT64_MAX) {
             all.hi[a] += all.hi[a] == limits.hi[a];
@@ -55,7 +70,7 @@ box deep_halo::valid(int steps, const std::array<bool, 3> &staggered) const {
         all.lo[a] -= (every_ - steps) * depth_[0][a];
         all.hi[a] += (every_ - steps) * depth_[1][a];
     }
-    return local_.empty() ? local_ : intersection(all, limits);
+    return local.empty() ? local : intersection(all, limits);
 }
 
 }  // namespace mpix::halo

@@ -48,21 +48,17 @@ int wait_for_any(int count, MPI_Request *requests) {
     return which;
 }
 
-// What all ranks' ghost cells give to this rank's box, in the order of the ranks.
-void combine_by_rank(exchange_state &x) {
-    const auto from_me = [&] {
-        for (std::size_t f = 0; f < x.own.size(); ++f)
-            for (const own_copy &c : x.own[f]) {
-                pack(c.from, x.room[f].data());
-                combine(x.room[f].data(), c.to, x.combine[f]);
-            }
-    };
-    bool mine = false;
-    for (const message &m : x.receives) {
-        if (!mine && m.peer() > x.grid->rank) from_me(), mine = true;
-        m.combine(x.combine);
+// What all ghost cells give to this rank's boxes, in the order of the boxes that have them.
+void combine_in_order(exchange_state &x) {
+    for (const contribution &c : x.contributions) {
+        if (c.receive >= 0) {
+            x.receives[c.receive].combine(c.field, c.part, c.at, x.combine[c.field]);
+            continue;
+        }
+        const own_copy &mine = x.own[c.field][c.part];
+        pack(mine.from, x.room[c.field].data());
+        combine(x.room[c.field].data(), mine.to, x.combine[c.field]);
     }
-    if (!mine) from_me();
 }
 
 // What finish() waits for.
@@ -71,7 +67,7 @@ void wait_for_messages(exchange_state &x) {
     if (x.reversed()) {
         // Nothing is combined before all is there: finish() may fail, and be called again.
         wait_for_all(static_cast<int>(x.requests.size()), x.requests.data());
-        combine_by_rank(x);
+        combine_in_order(x);
     } else if (x.how == transfer::packed) {
         for (int i = 0; i < receives; ++i) {
             const int which = wait_for_any(receives, x.requests.data());
@@ -116,6 +112,14 @@ std::size_t demand_field(const exchange_state &x, const char *function, int fiel
     if (field < 0 || field >= static_cast<int>(x.fields.size()))
         throw error(MPI_ERR_ARG, format("{}::{}: field is {}; there are {}", where, function, field, x.fields.size()));
     return static_cast<std::size_t>(field);
+}
+
+// Positions of boxes of this rank.
+int the_box(const exchange_state &x, const char *function, int i) { return demand_box(*x.grid, i, where, function); }
+int the_box(const exchange_state &x, const char *function) { return demand_only_box(*x.grid, where, function); }
+
+bool has_cells(const grid_state &g) {
+    return std::any_of(g.mine.begin(), g.mine.end(), [&](int number) { return !g.domain.boxes[number].empty(); });
 }
 
 // begin(), as `function` calls it.
@@ -210,12 +214,12 @@ void exchange::finish() {
 void exchange::swap(int field) {  // NOLINT(bugprone-exception-escape): it does not swap two exchanges
     exchange_state &x = demand_state(state_, "swap");
     const auto which = demand_field(x, "swap", field);
-    if (x.data[which][1] == nullptr && !x.grid->domain.boxes[x.grid->rank].empty())
+    if (!x.fields[which].has_second_allocation() && has_cells(*x.grid))
         throw error(MPI_ERR_ARG, format("{}::swap: field {} has no second allocation; give its `other`", where, field));
     const std::lock_guard lock(x.mutex);
     demand_no_failure(x, "swap");
     if (x.active) throw wrong_state("swap", "the exchange is active; finish it first");
-    std::swap(x.data[which][0], x.data[which][1]);
+    for (auto &[now, other] : x.data[which]) std::swap(now, other);
     for (std::vector<message> *const messages : {&x.receives, &x.sends})
         for (message &m : *messages) m.swap(field);
     for (own_copy &c : x.own[which]) {
@@ -224,24 +228,54 @@ void exchange::swap(int field) {  // NOLINT(bugprone-exception-escape): it does 
     }
 }
 
-std::size_t field_bytes(const grid &g, const field &f) {
-    const box points =
-        points_of(internals::state_of(g, "mpix::halo::field_bytes")->domain, g.local(), f.layout.staggered);
+std::size_t field_bytes(const grid &g, const field &f, int i) {
+    constexpr const char *here = "mpix::halo::field_bytes";
+    const grid_state &state = *internals::state_of(g, here);
+    const box points = points_of(state.domain, state.local(demand_box(state, i, here)), f.layout.staggered);
     field_view view;
-    const status bad = field_view::measure(f, points, g.dimensions(), view);
+    const status bad = field_view::measure(f, {&points, 1}, state.domain.dimensions, view);
     if (!bad.ok())
-        throw error(class_of(bad), format("mpix::halo::field_bytes: field{}{}",
-                                          class_of(bad) == MPI_ERR_COUNT ? ": " : ".", bad.message()));
-    return static_cast<std::size_t>(view.bytes());
+        throw error(class_of(bad),
+                    format("{}: field{}{}", here, class_of(bad) == MPI_ERR_COUNT ? ": " : ".", bad.message()));
+    return static_cast<std::size_t>(view.bytes(0));
+}
+
+std::size_t field_bytes(const grid &g, const field &f) {
+    constexpr const char *here = "mpix::halo::field_bytes";
+    return field_bytes(g, f, demand_only_box(*internals::state_of(g, here), here));
 }
 
 void *exchange::data(int field) const {
     const exchange_state &x = demand_state(state_, "data");
-    return x.data[demand_field(x, "data", field)][0];
+    const std::size_t f = demand_field(x, "data", field);
+    return x.data[f][the_box(x, "data")][0];
 }
 
-const box &exchange::interior() const { return demand_state(state_, "interior").interior; }
-const std::vector<box> &exchange::boundary() const { return demand_state(state_, "boundary").boundary; }
+void *exchange::data(int field, int i) const {
+    const exchange_state &x = demand_state(state_, "data");
+    const std::size_t f = demand_field(x, "data", field);
+    return x.data[f][the_box(x, "data", i)][0];
+}
+
+const box &exchange::interior() const {
+    const exchange_state &x = demand_state(state_, "interior");
+    return x.interior[the_box(x, "interior")];
+}
+
+const box &exchange::interior(int i) const {
+    const exchange_state &x = demand_state(state_, "interior");
+    return x.interior[the_box(x, "interior", i)];
+}
+
+const std::vector<box> &exchange::boundary() const {
+    const exchange_state &x = demand_state(state_, "boundary");
+    return x.boundary[the_box(x, "boundary")];
+}
+
+const std::vector<box> &exchange::boundary(int i) const {
+    const exchange_state &x = demand_state(state_, "boundary");
+    return x.boundary[the_box(x, "boundary", i)];
+}
 
 int exchange::messages_sent() const { return static_cast<int>(demand_state(state_, "messages_sent").sends.size()); }
 

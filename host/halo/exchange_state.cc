@@ -3,9 +3,11 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 #include <string>
 #include <utility>
 
+#include "host/field/box_index.h"
 #include "host/field/neighbours.h"
 #include "host/format.h"
 #include "host/halo/collective.h"
@@ -16,6 +18,40 @@ namespace {
 
 constexpr const char *where = "mpix::halo::exchange";
 
+// No cell is in two allocations.
+status check_memory(const exchange_state &x, const std::vector<field> &fields) {
+    struct memory {
+        std::size_t field, box;
+        const char *member;
+        runs cells;
+        std::string name(const std::vector<mpix::halo::field> &of) const {
+            return format("fields[{}].{}{}", field, allocation_name(of[field], box), member);
+        }
+    };
+    std::vector<memory> seen;
+    for (std::size_t f = 0; f < fields.size(); ++f) {
+        if (x.fields[f].has_second_allocation() && x.how != transfer::packed)
+            return failure(
+                MPI_ERR_ARG,
+                format("transfer is datatype, and fields[{}].other is given; a field of two allocations is packed", f));
+        for (std::size_t i = 0; i < x.grid->mine.size(); ++i) {
+            if (x.grid->local(static_cast<int>(i)).empty()) continue;
+            memory one{f, i, "data", x.fields[f].allocated(i)};
+            std::vector<memory> mine{one};
+            one.member = "other";
+            one.cells.first = one.cells.other;
+            if (one.cells.first != nullptr) mine.push_back(one);
+            for (const memory &m : mine) {
+                for (const memory &earlier : seen)
+                    if (overlap(earlier.cells, m.cells))
+                        return failure(MPI_ERR_ARG, format("{} overlaps {}", m.name(fields), earlier.name(fields)));
+                seen.push_back(m);
+            }
+        }
+    }
+    return {};
+}
+
 status make_fields(exchange_state &x, const std::vector<field> &fields) {
     if (x.how != transfer::packed && x.how != transfer::datatype)
         return failure(MPI_ERR_ARG,
@@ -25,12 +61,10 @@ status make_fields(exchange_state &x, const std::vector<field> &fields) {
                                            static_cast<int>(x.reduce)));
     if (x.reversed() && x.how != transfer::packed)
         return failure(MPI_ERR_ARG, "transfer is datatype; a reverse exchange is packed");
-    const domain &d = x.grid->domain;
-    const box &local = d.boxes[x.grid->rank];
     for (std::size_t f = 0; f < fields.size(); ++f) {
         x.fields.emplace_back();
-        const status s =
-            field_view::make(fields[f], points_of(d, local, fields[f].layout.staggered), d.dimensions, x.fields.back());
+        const status s = field_view::make(fields[f], x.grid->local_points(fields[f].layout.staggered),
+                                          x.grid->domain.dimensions, x.fields.back());
         if (!s.ok()) return s.in_context(format("fields[{}]{}", f, class_of(s) == MPI_ERR_COUNT ? ": " : "."));
         if (!x.reversed()) continue;
         x.combine.push_back(combine_function_of(fields[f].type, x.reduce));
@@ -39,31 +73,7 @@ status make_fields(exchange_state &x, const std::vector<field> &fields) {
                 MPI_ERR_TYPE,
                 format("fields[{}].type has no arithmetic; a reverse exchange needs integers or real numbers", f));
     }
-    if (local.empty()) return {};
-    struct allocation {
-        std::string name;
-        runs cells;
-    };
-    std::vector<allocation> seen;
-    for (std::size_t f = 0; f < fields.size(); ++f) {
-        if (x.fields[f].has_second_allocation() && x.how != transfer::packed)
-            return failure(
-                MPI_ERR_ARG,
-                format("transfer is datatype, and fields[{}].other is given; a field of two allocations is packed", f));
-        const runs cells = x.fields[f].allocated();
-        std::vector<allocation> mine{{format("fields[{}].data", f), cells}};
-        if (cells.other != nullptr) {
-            mine.push_back({format("fields[{}].other", f), cells});
-            mine.back().cells.first = cells.other;
-        }
-        for (const allocation &one : mine) {
-            for (const allocation &earlier : seen)
-                if (overlap(earlier.cells, one.cells))
-                    return failure(MPI_ERR_ARG, format("{} overlaps {}", one.name, earlier.name));
-            seen.push_back(one);
-        }
-    }
-    return {};
+    return check_memory(x, fields);
 }
 
 template <class Enum>
@@ -99,33 +109,44 @@ std::vector<argument> arguments(const exchange_state &x) {
     return all;
 }
 
-// Of each field, who fills whose ghost cells.
-using domains = std::vector<domain>;
+// Of a field, what this rank's boxes get, and what they give.
+struct field_pieces {
+    std::vector<piece> ghosts, sources;
+};
 
-// Of each field, what `receiver` gets from `owner`: the source cells, or the ghost cells. Empty if it gets nothing.
-std::vector<std::vector<runs>> parts(const exchange_state &x, const domains &of, int receiver, int owner,
-                                     box piece::*side) {
-    std::vector<std::vector<runs>> all;
-    bool some = false;
-    for (std::size_t f = 0; f < x.fields.size(); ++f) {
-        all.emplace_back();
-        for (const piece &p : pieces_between(of[f], receiver, owner, x.fields[f].radius()))
-            all.back().push_back(x.fields[f].of(p.*side));
-        some = some || !all.back().empty();
+std::vector<field_pieces> find_pieces(const exchange_state &x) {
+    const box_index index(x.grid->domain);
+    std::vector<field_pieces> all;
+    for (const field_view &field : x.fields) {
+        const domain d = points_of(x.grid->domain, field.staggered());
+        all.push_back(
+            {pieces_to(d, index, x.grid->mine, field.radius()), pieces_from(d, index, x.grid->mine, field.radius())});
     }
-    if (!some) all.clear();
     return all;
 }
 
-void make_messages(exchange_state &x, const domains &of) {
-    const int me = x.grid->rank;
-    for (int peer = 0; peer < x.grid->ranks; ++peer) {
-        if (peer == me) continue;
-        if (auto ghosts = parts(x, of, me, peer, &piece::ghosts); !ghosts.empty())
-            (x.reversed() ? x.sends : x.receives).emplace_back(peer, std::move(ghosts), x.how);
-        if (auto cells = parts(x, of, peer, me, &piece::source); !cells.empty())
-            (x.reversed() ? x.receives : x.sends).emplace_back(peer, std::move(cells), x.how);
+// By rank, and of each field, the parts of a message.
+using parts = std::map<int, std::vector<std::vector<runs>>>;
+
+std::vector<runs> &parts_of(parts &all, const exchange_state &x, int rank, std::size_t field) {
+    std::vector<std::vector<runs>> &of_rank = all[rank];
+    of_rank.resize(x.fields.size());
+    return of_rank[field];
+}
+
+void make_messages(exchange_state &x, const std::vector<field_pieces> &pieces) {
+    const grid_state &g = *x.grid;
+    parts ghosts, sources;
+    for (std::size_t f = 0; f < x.fields.size(); ++f) {
+        for (const piece &p : pieces[f].ghosts)
+            if (const int rank = g.domain.owners[p.owner]; rank != g.rank)
+                parts_of(ghosts, x, rank, f).push_back(x.fields[f].of(g.position_of(p.receiver), p.ghosts));
+        for (const piece &p : pieces[f].sources)
+            if (const int rank = g.domain.owners[p.receiver]; rank != g.rank)
+                parts_of(sources, x, rank, f).push_back(x.fields[f].of(g.position_of(p.owner), p.source));
     }
+    for (auto &[rank, its] : x.reversed() ? sources : ghosts) x.receives.emplace_back(rank, std::move(its), x.how);
+    for (auto &[rank, its] : x.reversed() ? ghosts : sources) x.sends.emplace_back(rank, std::move(its), x.how);
     // The longest are sent first.
     std::vector<std::size_t> order(x.sends.size());
     for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
@@ -135,49 +156,67 @@ void make_messages(exchange_state &x, const domains &of) {
     for (const std::size_t i : order) sorted.push_back(std::move(x.sends[i]));
     x.sends.swap(sorted);
 
-    for (const message &m : x.receives) x.requests.push_back(m.request_for_receive(x.grid->comm));
-    for (const message &m : x.sends) x.requests.push_back(m.request_for_send(x.grid->comm));
+    for (const message &m : x.receives) x.requests.push_back(m.request_for_receive(g.comm));
+    for (const message &m : x.sends) x.requests.push_back(m.request_for_send(g.comm));
 }
 
-void make_own_copies(exchange_state &x, const domains &of) {
-    const int me = x.grid->rank;
+void make_own_copies(exchange_state &x, const std::vector<field_pieces> &pieces) {
+    const grid_state &g = *x.grid;
     for (std::size_t f = 0; f < x.fields.size(); ++f) {
-        const field_view &field = x.fields[f];
         x.own.emplace_back();
         std::int64_t most = 0;
-        for (const piece &p : pieces_between(of[f], me, me, field.radius())) {
-            x.own.back().push_back({field.of(p.source), field.of(p.ghosts)});
-            if (x.reversed()) std::swap(x.own.back().back().from, x.own.back().back().to);
-            most = std::max(most, x.own.back().back().from.total());
+        for (const piece &p : pieces[f].sources) {
+            if (g.domain.owners[p.receiver] != g.rank) continue;
+            own_copy c{x.fields[f].of(g.position_of(p.owner), p.source),
+                       x.fields[f].of(g.position_of(p.receiver), p.ghosts)};
+            if (x.reversed()) std::swap(c.from, c.to);
+            most = std::max(most, c.from.total());
+            x.own.back().push_back(c);
         }
         x.room.emplace_back(static_cast<std::size_t>(most));
+    }
+}
+
+// After make_messages(), of the same pieces, which are in the order of the boxes that have the ghost cells.
+void list_contributions(exchange_state &x, const std::vector<field_pieces> &pieces) {
+    for (std::size_t f = 0; f < x.fields.size(); ++f) {
+        std::map<int, std::size_t> seen;  // parts from each rank
+        for (const piece &p : pieces[f].sources) {
+            const int rank = x.grid->domain.owners[p.receiver];
+            contribution c{.field = static_cast<int>(f), .part = seen[rank]++};
+            if (rank != x.grid->rank) {
+                const auto m = std::partition_point(x.receives.begin(), x.receives.end(),
+                                                    [&](const message &some) { return some.peer() < rank; });
+                c.receive = static_cast<int>(m - x.receives.begin());
+                c.at = m->offset_of(c.field, c.part);
+            }
+            x.contributions.push_back(c);
+        }
     }
 }
 
 // Each side on which somebody owns ghost cells is as deep as the field's radius, whichever of them are filled: a
 // stencil that reaches far in the direction of a corner reads ghost cells of the faces, too. Where a staggered field has
 // a point beyond the last cell, nobody owns ghost cells: the domain ends there.
-void find_interior(exchange_state &x, const domains &of) {
-    const domain &d = x.grid->domain;
-    const box &local = d.boxes[x.grid->rank];
-    std::array<index3, 2> depth{};
+void find_interiors(exchange_state &x, const std::vector<field_pieces> &pieces) {
+    const grid_state &g = *x.grid;
+    std::vector<std::array<index3, 2>> depth(g.mine.size());
     for (std::size_t f = 0; f < x.fields.size(); ++f) {
-        const field_view &field = x.fields[f];
-        const std::array<index3, 2> most = ghost_depth(field.radius(), d.dimensions);
-        for (int other = 0; other < x.grid->ranks; ++other) {
-            const auto &[receiver, owner] =
-                x.reversed() ? std::pair(other, x.grid->rank) : std::pair(x.grid->rank, other);
-            for (const piece &p : pieces_between(of[f], receiver, owner, field.radius()))
-                for (int a = 0; a < 3; ++a)
-                    if (const int step = direction(p.direction)[a]; step != 0) {
-                        // Ghost cells above a box are cells at the lower side of their owner's.
-                        std::int64_t &here = depth[x.reversed() ? step < 0 : step > 0][a];
-                        here = std::max(here, most[step > 0][a]);
-                    }
-        }
+        const std::array<index3, 2> most = ghost_depth(x.fields[f].radius(), g.domain.dimensions);
+        for (const piece &p : x.reversed() ? pieces[f].sources : pieces[f].ghosts)
+            for (int a = 0; a < 3; ++a)
+                if (const int step = direction(p.direction)[a]; step != 0) {
+                    // Ghost cells above a box are cells at the lower side of their owner's.
+                    std::int64_t &here = x.reversed() ? depth[g.position_of(p.owner)][step < 0][a]
+                                                      : depth[g.position_of(p.receiver)][step > 0][a];
+                    here = std::max(here, most[step > 0][a]);
+                }
     }
-    x.interior = shrunk(local, depth);
-    x.boundary = difference(local, x.interior);
+    for (std::size_t i = 0; i < depth.size(); ++i) {
+        const box &local = g.local(static_cast<int>(i));
+        x.interior.push_back(shrunk(local, depth[i]));
+        x.boundary.push_back(difference(local, x.interior.back()));
+    }
 }
 
 }  // namespace
@@ -194,14 +233,20 @@ std::unique_ptr<exchange_state> make_exchange_state(std::shared_ptr<const grid_s
     const status made_fields = given.ok() ? make_fields(x, fields) : given;
     check_collectively(comm, where, made_fields, arguments(x));
     x.ready.resize(fields.size());
-    for (const field &f : fields) x.data.push_back({f.data, f.other});
-    domains of;
-    for (const field_view &field : x.fields) of.push_back(points_of(x.grid->domain, field.staggered()));
-    find_interior(x, of);
-    make_own_copies(x, of);
+    for (const field &f : fields) {
+        x.data.emplace_back();
+        for (std::size_t i = 0; i < x.grid->mine.size(); ++i) {
+            const allocation memory = allocation_of(f, i);
+            x.data.back().push_back({memory.data, memory.other});
+        }
+    }
+    const std::vector<field_pieces> pieces = find_pieces(x);
+    find_interiors(x, pieces);
+    make_own_copies(x, pieces);
     status s;
     try {
-        make_messages(x, of);
+        make_messages(x, pieces);
+        if (x.reversed()) list_contributions(x, pieces);
     } catch (const error &e) {
         s = failure(e.error_class(), e.what());
     }

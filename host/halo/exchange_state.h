@@ -21,9 +21,17 @@
 
 namespace mpix::halo {
 
-// A copy from a rank's own cells to its own ghost cells, or in a reverse exchange the other way.
+// A copy from cells of a rank to ghost cells of its own, or in a reverse exchange the other way.
 struct own_copy {
     runs from, to;
+};
+
+// In a reverse exchange, what the ghost cells of one box give to another one.
+struct contribution {
+    int field = 0;
+    int receive = -1;      // position of the message that brings it, or -1: the rank has both boxes
+    std::size_t part = 0;  // of the message's field, or of exchange_state::own
+    std::int64_t at = 0;   // bytes into the message
 };
 
 struct exchange_state {
@@ -41,13 +49,15 @@ struct exchange_state {
     reduction reduce = reduction::none;
     std::vector<combine_function> combine;  // of each field, in a reverse exchange
     std::vector<field_view> fields;
-    std::vector<std::array<void *, 2>> data;   // of each field, the present allocation and the other one
+    // Of each field, for each box of this rank, the present allocation and the other one.
+    std::vector<std::vector<std::array<void *, 2>>> data;
     std::vector<message> receives, sends;      // receives by rank
     std::vector<MPI_Request> requests;         // of the receives, then of the sends
     std::vector<std::vector<own_copy>> own;    // of each field
     std::vector<std::vector<std::byte>> room;  // for these
-    box interior;
-    std::vector<box> boundary;
+    std::vector<contribution> contributions;   // of a reverse exchange, in the order in which they are combined
+    std::vector<box> interior;                 // of each box of this rank
+    std::vector<std::vector<box>> boundary;    // likewise
 
     std::mutex mutex;  // of what follows
     bool active = false;

@@ -33,13 +33,14 @@ status make_views(const grid_state &g, const domain &d, const field &from, void 
                   field_view &whole) {
     if (root < 0 || root >= g.ranks)
         return failure(MPI_ERR_ROOT, format("root is {}; there are {} ranks", root, g.ranks));
-    if (status s = field_view::make(from, d.boxes[g.rank], d.dimensions, mine); !s.ok())
+    if (status s = field_view::make(from, g.local_points(from.layout.staggered), d.dimensions, mine); !s.ok())
         return s.in_context(class_of(s) == MPI_ERR_COUNT ? "from: " : "from.");
     if (g.rank != root) return {};
     if (global == nullptr) return failure(MPI_ERR_BUFFER, "global is null");
     field all(global, from.value_bytes, radius{},
               {.components = from.layout.components, .interleaved = from.layout.interleaved});
-    status s = field_view::make(all, {{}, d.extent}, d.dimensions, whole);
+    const box everywhere{{}, d.extent};
+    status s = field_view::make(all, {&everywhere, 1}, d.dimensions, whole);
     return s.in_context("global, as a field without gaps: ");
 }
 
@@ -57,11 +58,12 @@ void gather_checked(const grid &g, const field &from, void *global, int root, co
                         {"from.layout.interleaved", {mine.interleaved()}},
                         {"from.layout.staggered", {mine.staggered().begin(), mine.staggered().end()}}});
     std::vector<std::byte> packed;
-    for (int owner = 0; owner < state.ranks; ++owner) {
-        const box &cells = d.boxes[owner];
+    for (std::size_t number = 0; number < d.boxes.size(); ++number) {
+        const box &cells = d.boxes[number];
+        const int owner = d.owners[number];
         if (cells.empty() || (state.rank != root && state.rank != owner)) continue;
         packed.resize(static_cast<std::size_t>(cells.cells() * mine.components() * mine.value_bytes()));
-        if (state.rank == owner) pack(mine.of(cells), packed.data());
+        if (state.rank == owner) pack(mine.of(state.position_of(static_cast<int>(number)), cells), packed.data());
         if (owner != root)
             in_messages(packed, [&](std::byte *bytes, int count) {
                 if (state.rank == owner)
@@ -69,7 +71,7 @@ void gather_checked(const grid &g, const field &from, void *global, int root, co
                 else
                     demand(MPI_Recv(bytes, count, MPI_BYTE, owner, tag, state.comm, MPI_STATUS_IGNORE), "MPI_Recv");
             });
-        if (state.rank == root) unpack(packed.data(), whole.of(cells));
+        if (state.rank == root) unpack(packed.data(), whole.of(0, cells));
     }
 }
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <algorithm>
+#include <climits>
 #include <cmath>
+#include <cstddef>
 #include <iterator>
 #include <optional>
 #include <string>
@@ -11,6 +13,7 @@
 
 #include "host/decomposition/decompose.h"
 #include "host/decomposition/predict.h"
+#include "host/field/box_index.h"
 #include "host/format.h"
 #include "host/halo/collective.h"
 #include "host/halo/grid_state.h"
@@ -50,6 +53,13 @@ status check_options(const grid_options &o, int dimensions) {
                 return failure(MPI_ERR_ARG,
                                format("options.boxes[{}] is {}: hi is below lo; an empty box has hi equal to lo", i,
                                       text_of(o.boxes[i])));
+    if (o.boxes_per_rank < 1)
+        return failure(MPI_ERR_ARG, format("options.boxes_per_rank is {}; it is at least 1", o.boxes_per_rank));
+    if (!o.boxes.empty() && o.boxes_per_rank != 1)
+        return failure(MPI_ERR_ARG, format("options.boxes_per_rank is {}, and options.boxes are given; leave it 1",
+                                           o.boxes_per_rank));
+    if (o.boxes.empty() && !o.owners.empty())
+        return failure(MPI_ERR_ARG, "options.owners are those of options.boxes, of which there are none");
     for (std::size_t i = 0; i < o.links.within_node.size(); ++i)
         if (const double bandwidth = o.links.within_node[i]; !(bandwidth > 0) || !std::isfinite(bandwidth))
             return failure(MPI_ERR_ARG,
@@ -77,6 +87,9 @@ std::vector<argument> arguments(const std::vector<std::int64_t> &extent, const g
         all.push_back({format("options.boxes[{}].lo", i), whole(o.boxes[i].lo)});
         all.push_back({format("options.boxes[{}].hi", i), whole(o.boxes[i].hi)});
     }
+    all.push_back({.name = "options.owners", .values = count(o.owners.size()), .verb = "has", .counted = " entries"});
+    for (std::size_t i = 0; i < o.owners.size(); ++i) all.push_back({format("options.owners[{}]", i), {o.owners[i]}});
+    all.push_back({"options.boxes_per_rank", {o.boxes_per_rank}});
     const std::vector<double> &within = o.links.within_node;
     all.push_back(
         {.name = "options.links.within_node", .values = count(within.size()), .verb = "has", .counted = " entries"});
@@ -103,6 +116,27 @@ std::vector<std::vector<int>> nodes_of(const grid_state &g) {
     std::copy_if(by_lowest.begin(), by_lowest.end(), std::back_inserter(nodes),
                  [](const auto &n) { return !n.empty(); });
     return nodes;
+}
+
+// Whether there are as many boxes and owners as there must be.
+status check_counts(const grid_state &g, const grid_options &o) {
+    constexpr int most = INT_MAX / 6;  // the boxes' numbers are in one message
+    if (o.boxes.empty()) {
+        if (o.boxes_per_rank <= most / g.ranks) return {};
+        return failure(MPI_ERR_ARG, format("options.boxes_per_rank is {}; {} ranks can have {} boxes together",
+                                           o.boxes_per_rank, g.ranks, most));
+    }
+    if (o.owners.empty() && o.boxes.size() != static_cast<std::size_t>(g.ranks))
+        return failure(MPI_ERR_ARG, format("options.boxes has {} boxes; there are {} ranks, and no options.owners",
+                                           o.boxes.size(), g.ranks));
+    if (!o.owners.empty() && o.owners.size() != o.boxes.size())
+        return failure(MPI_ERR_ARG, format("options.owners has {} entries; options.boxes has {} boxes", o.owners.size(),
+                                           o.boxes.size()));
+    for (std::size_t i = 0; i < o.owners.size(); ++i)
+        if (o.owners[i] < 0 || o.owners[i] >= g.ranks)
+            return failure(MPI_ERR_ARG,
+                           format("options.owners[{}] is {}; there are {} ranks", i, o.owners[i], g.ranks));
+    return {};
 }
 
 // The boxes of all ranks.
@@ -132,15 +166,31 @@ status compute_boxes(grid_state &g, const grid_options &o, std::vector<std::vect
         chosen = plan{*d, trivial_placement(per_node)};
     }
     const index3 &e = g.domain.extent;
-    if (!chosen)
+    const std::optional<count3> more = chosen ? cut_further(chosen->boxes, o.boxes_per_rank, o.shortest) : std::nullopt;
+    if (!more)
         return failure(MPI_ERR_ARG,
                        format("{} x {} x {} cells cannot be cut into {} boxes (options.shortest: {} x {} x {}); use "
-                              "fewer ranks, or give options.boxes",
-                              e[0], e[1], e[2], g.ranks, o.shortest[0], o.shortest[1], o.shortest[2]));
+                              "fewer {}, or give options.boxes",
+                              e[0], e[1], e[2], g.domain.boxes.size(), o.shortest[0], o.shortest[1], o.shortest[2],
+                              o.boxes_per_rank > 1 ? "ranks or options.boxes_per_rank" : "ranks"));
     for (int node = 0; node < count; ++node)
-        for (int i = 0; i < per_node; ++i)
-            g.domain.boxes[nodes[node][chosen->gpu_of[i]]] = chosen->boxes.at(node * per_node + i);
+        for (int i = 0; i < per_node; ++i) {
+            const std::vector<box> boxes = cut(chosen->boxes.at(node * per_node + i), *more);
+            const std::ptrdiff_t first = std::ptrdiff_t{nodes[node][chosen->gpu_of[i]]} * o.boxes_per_rank;
+            std::copy(boxes.begin(), boxes.end(), g.domain.boxes.begin() + first);
+        }
     return {};
+}
+
+std::string name_of(const char *caller, const char *function) {
+    return function != nullptr ? format("{}::{}", caller, function) : caller;
+}
+
+int demand_number(const grid_state &g, const char *function, int number) {
+    if (number < 0 || number >= static_cast<int>(g.domain.boxes.size()))
+        throw error(MPI_ERR_ARG,
+                    format("{}::{}: number is {}; there are {} boxes", where, function, number, g.domain.boxes.size()));
+    return number;
 }
 
 // For a function of the grid.
@@ -149,9 +199,7 @@ const grid_state &state_of(const grid &g, const char *function) { return *intern
 }  // namespace
 
 const std::shared_ptr<const grid_state> &internals::state_of(const grid &g, const char *caller, const char *function) {
-    if (!g.state_)
-        throw error(MPI_ERR_ARG, format("{}{}{}: the grid has been moved from", caller, function != nullptr ? "::" : "",
-                                        function != nullptr ? function : ""));
+    if (!g.state_) throw error(MPI_ERR_ARG, format("{}: the grid has been moved from", name_of(caller, function)));
     return g.state_;
 }
 
@@ -159,6 +207,30 @@ grid_state::~grid_state() {
     int finalized = 0;
     MPI_Finalized(&finalized);
     if (comm != MPI_COMM_NULL && !finalized) MPI_Comm_free(&comm);
+}
+
+std::vector<box> grid_state::local_points(const std::array<bool, 3> &staggered) const {
+    std::vector<box> points;
+    for (const int number : mine) points.push_back(points_of(domain, domain.boxes[number], staggered));
+    return points;
+}
+
+int grid_state::position_of(int number) const {
+    return static_cast<int>(std::lower_bound(mine.begin(), mine.end(), number) - mine.begin());
+}
+
+int demand_box(const grid_state &g, int i, const char *caller, const char *function) {
+    if (i < 0 || i >= static_cast<int>(g.mine.size()))
+        throw error(MPI_ERR_ARG,
+                    format("{}: i is {}; this rank has {} boxes", name_of(caller, function), i, g.mine.size()));
+    return i;
+}
+
+int demand_only_box(const grid_state &g, const char *caller, const char *function) {
+    if (g.mine.size() != 1)
+        throw error(MPI_ERR_ARG,
+                    format("{}: this rank has {} boxes; say which is meant", name_of(caller, function), g.mine.size()));
+    return 0;
 }
 
 void check_communicator(MPI_Comm comm) {
@@ -191,19 +263,25 @@ std::shared_ptr<const grid_state> make_grid_state(MPI_Comm comm, const std::vect
     std::copy(extent.begin(), extent.end(), d.extent.along);
     d.periodic = options.periodic;
     d.boxes = options.boxes;
-    if (options.boxes.empty()) {
-        d.boxes.resize(static_cast<std::size_t>(g->ranks));
+    d.owners = options.owners;
+    const int per_rank = options.boxes_per_rank;
+    if (s = check_counts(*g, options); s.ok() && options.boxes.empty()) {
+        d.boxes.resize(static_cast<std::size_t>(g->ranks) * per_rank);
         const std::vector<std::vector<int>> nodes = nodes_of(*g);
         if (g->rank == 0) s = compute_boxes(*g, options, nodes);
-    } else if (options.boxes.size() != static_cast<std::size_t>(g->ranks)) {
-        s = failure(MPI_ERR_ARG, format("options.boxes has {} boxes; there are {} ranks", d.boxes.size(), g->ranks));
-    } else if (const std::string why = why_not_a_cover(d); !why.empty()) {
-        s = failure(MPI_ERR_ARG, format("options.boxes do not cover the domain once: {}", why));
+    } else if (s.ok()) {
+        if (const std::string why = why_not_a_cover(d); !why.empty())
+            s = failure(MPI_ERR_ARG, format("options.boxes do not cover the domain once: {}", why));
     }
     check_collectively(g->comm, where, s);
     // Computed once, so that predictions in floating point decide the same on all nodes.
     static_assert(sizeof(box) == 6 * sizeof(std::int64_t));
-    if (options.boxes.empty()) demand(MPI_Bcast(d.boxes.data(), 6 * g->ranks, MPI_INT64_T, 0, g->comm), "MPI_Bcast");
+    if (options.boxes.empty())
+        demand(MPI_Bcast(d.boxes.data(), 6 * g->ranks * per_rank, MPI_INT64_T, 0, g->comm), "MPI_Bcast");
+    if (d.owners.empty())
+        for (std::size_t i = 0; i < d.boxes.size(); ++i) d.owners.push_back(static_cast<int>(i) / per_rank);
+    for (std::size_t i = 0; i < d.boxes.size(); ++i)
+        if (d.owners[i] == g->rank) g->mine.push_back(static_cast<int>(i));
     return g;
 }
 
@@ -218,16 +296,27 @@ const std::array<bool, 3> &grid::periodic() const { return state_of(*this, "peri
 int grid::rank() const { return state_of(*this, "rank").rank; }
 int grid::ranks() const { return state_of(*this, "ranks").ranks; }
 
+const std::vector<int> &grid::boxes() const { return state_of(*this, "boxes").mine; }
+int grid::total_boxes() const { return static_cast<int>(state_of(*this, "total_boxes").domain.boxes.size()); }
+
 const box &grid::local() const {
     const grid_state &g = state_of(*this, "local");
-    return g.domain.boxes[g.rank];
+    return g.local(demand_only_box(g, where, "local"));
 }
 
-const box &grid::box_of(int rank) const {
+const box &grid::local(int i) const {
+    const grid_state &g = state_of(*this, "local");
+    return g.local(demand_box(g, i, where, "local"));
+}
+
+const box &grid::box_of(int number) const {
     const grid_state &g = state_of(*this, "box_of");
-    if (rank < 0 || rank >= g.ranks)
-        throw error(MPI_ERR_RANK, format("mpix::halo::grid::box_of: rank is {}; there are {}", rank, g.ranks));
-    return g.domain.boxes[rank];
+    return g.domain.boxes[demand_number(g, "box_of", number)];
+}
+
+int grid::rank_of(int number) const {
+    const grid_state &g = state_of(*this, "rank_of");
+    return g.domain.owners[demand_number(g, "rank_of", number)];
 }
 
 box grid::points(const box &cells, const std::array<bool, 3> &staggered) const {
@@ -240,16 +329,21 @@ box grid::points(const box &cells, const std::array<bool, 3> &staggered) const {
 int grid::owner(const index3 &cell) const {
     const grid_state &g = state_of(*this, "owner");
     const box one{cell, {cell[0] + 1, cell[1] + 1, cell[2] + 1}};
-    for (int r = 0; r < g.ranks; ++r)
-        if (!intersection(g.domain.boxes[r], one).empty()) return r;
+    for (std::size_t i = 0; i < g.domain.boxes.size(); ++i)
+        if (!intersection(g.domain.boxes[i], one).empty()) return g.domain.owners[i];
     throw error(MPI_ERR_ARG,
                 format("mpix::halo::grid::owner: [{}, {}, {}] is not in the domain", cell[0], cell[1], cell[2]));
 }
 
 index3 grid::global_index(const index3 &local) const {
     const grid_state &g = state_of(*this, "global_index");
+    return global_index(local, demand_only_box(g, where, "global_index"));
+}
+
+index3 grid::global_index(const index3 &local, int i) const {
+    const grid_state &g = state_of(*this, "global_index");
     const domain &d = g.domain;
-    index3 global = d.boxes[g.rank].lo;
+    index3 global = g.local(demand_box(g, i, where, "global_index")).lo;
     for (int a = 0; a < 3; ++a) {
         global[a] += local[a];
         if (d.periodic[a]) global[a] = (global[a] % d.extent[a] + d.extent[a]) % d.extent[a];
@@ -270,8 +364,10 @@ std::vector<int> grid::neighbours(int direction, int depth) const {
     radius only;
     only.cells[direction] = depth;
     std::vector<int> owners;
-    for (int r = 0; r < g.ranks; ++r)
-        if (!pieces_between(g.domain, g.rank, r, only).empty()) owners.push_back(r);
+    for (const piece &p : pieces_to(g.domain, box_index(g.domain), g.mine, only))
+        owners.push_back(g.domain.owners[p.owner]);
+    std::sort(owners.begin(), owners.end());
+    owners.erase(std::unique(owners.begin(), owners.end()), owners.end());
     return owners;
 }
 

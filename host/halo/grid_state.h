@@ -6,6 +6,7 @@
 
 #include <mpi.h>
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <vector>
@@ -26,7 +27,19 @@ struct grid_state {
     MPI_Comm comm = MPI_COMM_NULL;  // ours, returns errors
     int rank = 0, ranks = 1;
     halo::domain domain;
+    std::vector<int> mine;  // the numbers of this rank's boxes, in ascending order
+
+    const box &local(int i) const { return domain.boxes[mine[i]]; }
+    // Of a staggered field, the points of all of this rank's boxes.
+    std::vector<box> local_points(const std::array<bool, 3> &staggered) const;
+    // Where a box of this rank is among them, by its number.
+    int position_of(int number) const;
 };
+
+// The position of one of this rank's boxes, or of the only one. Throw error, if there is none. `caller`, or its member
+// `function`, needs it.
+int demand_box(const grid_state &g, int i, const char *caller, const char *function = nullptr);
+int demand_only_box(const grid_state &g, const char *caller, const char *function = nullptr);
 
 // Throws error, if no grid can be made over it.
 void check_communicator(MPI_Comm comm);

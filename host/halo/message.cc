@@ -138,11 +138,14 @@ void message::swap(int field) {
     for (runs &r : parts_[field]) std::swap(r.first, r.other);
 }
 
-void message::combine(const std::vector<combine_function> &how) const {
-    for (std::size_t f = 0; f < parts_.size(); ++f) {
-        const std::byte *from = packed_.get() + cut_.offset(static_cast<int>(f));
-        for (const runs &r : parts_[f]) from += halo::combine(from, r, how[f]);
-    }
+void message::combine(int field, std::size_t part, std::int64_t at, combine_function how) const {
+    halo::combine(packed_.get() + at, parts_[field][part], how);
+}
+
+std::int64_t message::offset_of(int field, std::size_t part) const {
+    std::int64_t at = cut_.offset(field);
+    for (std::size_t i = 0; i < part; ++i) at += parts_[field][i].total();
+    return at;
 }
 
 }  // namespace mpix::halo

@@ -31,11 +31,12 @@ public:
     MPI_Request request_for_send(MPI_Comm comm) const;
     MPI_Request request_for_receive(MPI_Comm comm) const;
 
-    // Of transfer::packed. Send a field, by its partitions of the active request; or unpack all fields, or combine each
-    // with what is there, by its own function.
+    // Of transfer::packed. Send a field, by its partitions of the active request; or unpack all fields.
     void send(int field, MPI_Request request) const;
     void unpack() const;
-    void combine(const std::vector<combine_function> &how) const;
+    // Combine a part of a field, which begins so many bytes behind the message's beginning, with what is there.
+    void combine(int field, std::size_t part, std::int64_t at, combine_function how) const;
+    std::int64_t offset_of(int field, std::size_t part) const;
 
     // Of fields with two allocations: go on with the other one.
     void swap(int field);

@@ -41,6 +41,15 @@ status convert(const MPIX_Halo_field &f, field &made) {
     };
     if (f.allocated < 0) return failure(MPI_ERR_ARG, format("allocated is {}; it is at least 0", f.allocated));
     made.allocated = static_cast<std::size_t>(f.allocated);
+    if (f.allocation_count < 0 || (f.allocations == nullptr && f.allocation_count > 0))
+        return failure(MPI_ERR_ARG, format("allocation_count is {}, and allocations is {}", f.allocation_count,
+                                           f.allocations == nullptr ? "null" : "not null"));
+    for (int i = 0; i < f.allocation_count; ++i) {
+        const MPIX_Halo_allocation &a = f.allocations[i];
+        if (a.allocated < 0)
+            return failure(MPI_ERR_ARG, format("allocations[{}].allocated is {}; it is at least 0", i, a.allocated));
+        made.allocations.push_back({a.data, a.other, static_cast<std::size_t>(a.allocated)});
+    }
     status s = distance(l.row_bytes, "row_bytes", made.layout.row_bytes);
     if (s.ok()) s = distance(l.plane_bytes, "plane_bytes", made.layout.plane_bytes);
     if (s.ok()) s = distance(l.component_bytes, "component_bytes", made.layout.component_bytes);
@@ -89,7 +98,7 @@ MPIX_SYMBOL int MPIX_Halo_field_init(void *data, MPI_Datatype type, const int ra
 }
 MPIX_BOUNDARY("MPIX_Halo_field_init", of_world())
 
-MPIX_SYMBOL int MPIX_Halo_field_bytes(MPIX_Halo_grid grid, const MPIX_Halo_field *field, int64_t *bytes) try {
+MPIX_SYMBOL int MPIX_Halo_field_bytes(MPIX_Halo_grid grid, int i, const MPIX_Halo_field *field, int64_t *bytes) try {
     return answer("MPIX_Halo_field_bytes", errors_of(grid), [&] {
         const halo::grid &g = demand_handle(grid, "grid").grid;
         demand_argument(field, "field");
@@ -97,7 +106,7 @@ MPIX_SYMBOL int MPIX_Halo_field_bytes(MPIX_Halo_grid grid, const MPIX_Halo_field
         halo::field converted(nullptr, 1, radius{});
         if (const status bad = convert(*field, converted); !bad.ok())
             throw error(class_of(bad), format("field.{}", bad.message()));
-        *bytes = static_cast<int64_t>(field_bytes(g, converted));
+        *bytes = static_cast<int64_t>(field_bytes(g, converted, i));
     });
 }
 MPIX_BOUNDARY("MPIX_Halo_field_bytes", of_comm(errors_of(grid)))
@@ -185,27 +194,27 @@ MPIX_SYMBOL int MPIX_Halo_swap(int field, MPIX_Halo_exchange exchange) try {
 }
 MPIX_BOUNDARY("MPIX_Halo_swap", of_comm(errors_of(exchange)))
 
-MPIX_SYMBOL int MPIX_Halo_data(int field, MPIX_Halo_exchange exchange, void **data) try {
+MPIX_SYMBOL int MPIX_Halo_data(int field, int i, MPIX_Halo_exchange exchange, void **data) try {
     return answer("MPIX_Halo_data", errors_of(exchange), [&] {
         const halo::exchange &x = of(exchange);
         demand_argument(data, "data");
-        *data = x.data(field);
+        *data = x.data(field, i);
     });
 }
 MPIX_BOUNDARY("MPIX_Halo_data", of_comm(errors_of(exchange)))
 
-MPIX_SYMBOL int MPIX_Halo_interior(MPIX_Halo_exchange exchange, MPIX_Halo_box *box) try {
+MPIX_SYMBOL int MPIX_Halo_interior(int i, MPIX_Halo_exchange exchange, MPIX_Halo_box *box) try {
     return answer("MPIX_Halo_interior", errors_of(exchange), [&] {
-        const halo::box &inner = of(exchange).interior();
+        const halo::box &inner = of(exchange).interior(i);
         demand_argument(box, "box");
         *box = to_c(inner);
     });
 }
 MPIX_BOUNDARY("MPIX_Halo_interior", of_comm(errors_of(exchange)))
 
-MPIX_SYMBOL int MPIX_Halo_boundary(MPIX_Halo_exchange exchange, MPIX_Halo_box boxes[6], int *count) try {
+MPIX_SYMBOL int MPIX_Halo_boundary(int i, MPIX_Halo_exchange exchange, MPIX_Halo_box boxes[6], int *count) try {
     return answer("MPIX_Halo_boundary", errors_of(exchange), [&] {
-        const std::vector<box> &outer = of(exchange).boundary();
+        const std::vector<box> &outer = of(exchange).boundary(i);
         demand_argument(boxes, "boxes");
         demand_argument(count, "count");
         std::transform(outer.begin(), outer.end(), boxes, to_c);

@@ -35,6 +35,15 @@ void store(const radius &r, int cells[directions]) {
     std::copy(r.cells.begin(), r.cells.end(), cells);
 }
 
+// The first ones, if there is no room for all.
+void store_list(const std::vector<int> &all, int size, int *to, const char *name, int *count) {
+    if (size < 0) throw error(MPI_ERR_COUNT, format("size is {}; it is at least 0", size));
+    if (size > 0) demand_argument(to, name);
+    demand_argument(count, "count");
+    *count = static_cast<int>(all.size());
+    std::copy_n(all.begin(), std::min(size, *count), to);
+}
+
 // What C++ cannot be given is a failure, which the collective function tells all ranks.
 status convert(int dimensions, const int64_t *extent, const MPIX_Halo_grid_options *given, int ranks,
                std::vector<std::int64_t> &cells, grid_options &options) {
@@ -48,7 +57,15 @@ status convert(int dimensions, const int64_t *extent, const MPIX_Halo_grid_optio
         options.periodic[a] = o.periodic[a] != 0;
         options.shortest[a] = o.shortest[a] == 0 ? 1 : o.shortest[a];
     }
-    for (int r = 0; o.boxes != nullptr && r < ranks; ++r) options.boxes.push_back(from_c(o.boxes[r]));
+    if (o.box_count < 0 || (o.boxes == nullptr && o.box_count > 0))
+        return failure(MPI_ERR_ARG, format("options.box_count is {}, and options.boxes is {}", o.box_count,
+                                           o.boxes == nullptr ? "null" : "not null"));
+    if (o.boxes == nullptr && o.owners != nullptr)
+        return failure(MPI_ERR_ARG, "options.owners are those of options.boxes, which is null");
+    const int boxes = o.box_count > 0 ? o.box_count : ranks;
+    for (int i = 0; o.boxes != nullptr && i < boxes; ++i) options.boxes.push_back(from_c(o.boxes[i]));
+    if (o.owners != nullptr) options.owners.assign(o.owners, o.owners + boxes);
+    if (o.boxes_per_rank != 0) options.boxes_per_rank = o.boxes_per_rank;
     if (o.links.entries < 0)
         return failure(MPI_ERR_ARG, format("options.links.entries is {}; it is at least 0", o.links.entries));
     if (o.links.within_node == nullptr && o.links.entries > 0)
@@ -113,7 +130,7 @@ MPIX_SYMBOL int MPIX_Halo_grid_free(MPIX_Halo_grid *grid) try {
 MPIX_BOUNDARY("MPIX_Halo_grid_free", of_world())
 
 MPIX_SYMBOL int MPIX_Halo_grid_get(MPIX_Halo_grid grid, int *dimensions, int64_t extent[3], int periodic[3], int *rank,
-                                   int *ranks) try {
+                                   int *ranks, int *boxes) try {
     return answer("MPIX_Halo_grid_get", errors_of(grid), [&] {
         const halo::grid &g = demand_handle(grid, "grid").grid;
         if (dimensions != nullptr) *dimensions = g.dimensions();
@@ -121,15 +138,25 @@ MPIX_SYMBOL int MPIX_Halo_grid_get(MPIX_Halo_grid grid, int *dimensions, int64_t
         if (periodic != nullptr) std::copy_n(g.periodic().begin(), 3, periodic);
         if (rank != nullptr) *rank = g.rank();
         if (ranks != nullptr) *ranks = g.ranks();
+        if (boxes != nullptr) *boxes = g.total_boxes();
     });
 }
 MPIX_BOUNDARY("MPIX_Halo_grid_get", of_comm(errors_of(grid)))
 
-MPIX_SYMBOL int MPIX_Halo_grid_box(MPIX_Halo_grid grid, int rank, MPIX_Halo_box *box) try {
+MPIX_SYMBOL int MPIX_Halo_grid_boxes(MPIX_Halo_grid grid, int size, int numbers[], int *count) try {
+    return answer("MPIX_Halo_grid_boxes", errors_of(grid), [&] {
+        const halo::grid &g = demand_handle(grid, "grid").grid;
+        store_list(g.boxes(), size, numbers, "numbers", count);
+    });
+}
+MPIX_BOUNDARY("MPIX_Halo_grid_boxes", of_comm(errors_of(grid)))
+
+MPIX_SYMBOL int MPIX_Halo_grid_box(MPIX_Halo_grid grid, int number, MPIX_Halo_box *box, int *rank) try {
     return answer("MPIX_Halo_grid_box", errors_of(grid), [&] {
         const halo::grid &g = demand_handle(grid, "grid").grid;
         demand_argument(box, "box");
-        *box = to_c(g.box_of(rank));
+        *box = to_c(g.box_of(number));
+        if (rank != nullptr) *rank = g.rank_of(number);
     });
 }
 MPIX_BOUNDARY("MPIX_Halo_grid_box", of_comm(errors_of(grid)))
@@ -156,12 +183,12 @@ MPIX_SYMBOL int MPIX_Halo_points(MPIX_Halo_grid grid, const MPIX_Halo_box *cells
 }
 MPIX_BOUNDARY("MPIX_Halo_points", of_comm(errors_of(grid)))
 
-MPIX_SYMBOL int MPIX_Halo_global_index(MPIX_Halo_grid grid, const int64_t local[3], int64_t global[3]) try {
+MPIX_SYMBOL int MPIX_Halo_global_index(MPIX_Halo_grid grid, int i, const int64_t local[3], int64_t global[3]) try {
     return answer("MPIX_Halo_global_index", errors_of(grid), [&] {
         const halo::grid &g = demand_handle(grid, "grid").grid;
         demand_argument(local, "local");
         demand_argument(global, "global");
-        std::copy_n(g.global_index(from_c(local)).along, 3, global);
+        std::copy_n(g.global_index(from_c(local), i).along, 3, global);
     });
 }
 MPIX_BOUNDARY("MPIX_Halo_global_index", of_comm(errors_of(grid)))
@@ -176,14 +203,14 @@ MPIX_SYMBOL int MPIX_Halo_deep_radius(MPIX_Halo_grid grid, const int stencil[MPI
 }
 MPIX_BOUNDARY("MPIX_Halo_deep_radius", of_comm(errors_of(grid)))
 
-MPIX_SYMBOL int MPIX_Halo_deep_valid(MPIX_Halo_grid grid, const int stencil[MPIX_HALO_DIRECTIONS], int every, int steps,
-                                     const int staggered[3], MPIX_Halo_box *box) try {
+MPIX_SYMBOL int MPIX_Halo_deep_valid(MPIX_Halo_grid grid, int i, const int stencil[MPIX_HALO_DIRECTIONS], int every,
+                                     int steps, const int staggered[3], MPIX_Halo_box *box) try {
     return answer("MPIX_Halo_deep_valid", errors_of(grid), [&] {
         const halo::grid &g = demand_handle(grid, "grid").grid;
         demand_argument(stencil, "stencil");
         demand_argument(box, "box");
         *box = to_c(deep_halo(g, radius_of(stencil), every)
-                        .valid(steps, staggered == nullptr ? std::array<bool, 3>{} : axes_from_c(staggered)));
+                        .valid(steps, i, staggered == nullptr ? std::array<bool, 3>{} : axes_from_c(staggered)));
     });
 }
 MPIX_BOUNDARY("MPIX_Halo_deep_valid", of_comm(errors_of(grid)))
@@ -206,12 +233,7 @@ MPIX_SYMBOL int MPIX_Halo_grid_neighbours(MPIX_Halo_grid grid, int direction, in
                                           int *count) try {
     return answer("MPIX_Halo_grid_neighbours", errors_of(grid), [&] {
         const halo::grid &g = demand_handle(grid, "grid").grid;
-        if (size < 0) throw error(MPI_ERR_COUNT, format("size is {}; it is at least 0", size));
-        if (size > 0) demand_argument(ranks, "ranks");
-        demand_argument(count, "count");
-        const std::vector<int> all = g.neighbours(direction, depth);
-        *count = static_cast<int>(all.size());
-        std::copy_n(all.begin(), std::min(size, *count), ranks);
+        store_list(g.neighbours(direction, depth), size, ranks, "ranks", count);
     });
 }
 MPIX_BOUNDARY("MPIX_Halo_grid_neighbours", of_comm(errors_of(grid)))

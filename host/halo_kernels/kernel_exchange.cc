@@ -50,10 +50,9 @@ void reset_words(kernel_exchange_state &x) {
 std::string describe(const kernel_exchange_state &x, std::uint64_t which, std::uint64_t step) {
     if (which == device_exchange::no_parcel) return format("exchange {}: next", step);
     const known_parcel &known = x.parcels.at(which - device_exchange::first_parcel);
-    const int me = x.grid->rank, owner = known.is_sent ? me : known.peer, receiver = known.is_sent ? known.peer : me;
-    const domain &d = x.grid->domain;
-    const parcels all = parcels_between(d, receiver, owner, tiling(d.boxes[owner], x.tile), x.fields);
-    const part &first = all.all.at(static_cast<std::size_t>(known.parcel)).parts.front();
+    const std::map<int, parcels> all =
+        (known.is_sent ? parcels_from : parcels_to)(x.grid->domain, x.grid->mine, x.tile, x.fields);
+    const part &first = all.at(known.peer).all.at(static_cast<std::size_t>(known.parcel)).parts.front();
     return format("exchange {}: tile {}, {}, {} {} of fields[{}], {} rank {}", step, known.tile,
                   text_of(x.tiles.at(static_cast<std::size_t>(known.tile))),
                   known.is_sent ? "sends the cells" : "waits for the ghost cells",
@@ -139,9 +138,16 @@ void kernel_exchange::finish() {
 
 void *kernel_exchange::data(int field) const {
     const kernel_exchange_state &x = demand_state(state_, "data");
-    if (field < 0 || field >= static_cast<int>(x.data.size()))
-        throw wrong(MPI_ERR_ARG, "data", format("field is {}; there are {}", field, x.data.size()));
-    return x.data[static_cast<std::size_t>(field)][static_cast<std::size_t>(x.device.phase_)];
+    return data(field, demand_only_box(*x.grid, where, "data"));
+}
+
+void *kernel_exchange::data(int field, int box) const {
+    const kernel_exchange_state &x = demand_state(state_, "data");
+    if (field < 0 || field >= static_cast<int>(x.fields.size()))
+        throw wrong(MPI_ERR_ARG, "data", format("field is {}; there are {}", field, x.fields.size()));
+    demand_box(*x.grid, box, where, "data");
+    return x.data[static_cast<std::size_t>(field) * x.grid->mine.size() + static_cast<std::size_t>(box)]
+                 [static_cast<std::size_t>(x.device.phase_)];
 }
 
 int kernel_exchange::messages_sent() const { return demand_state(state_, "messages_sent").device.sends_; }

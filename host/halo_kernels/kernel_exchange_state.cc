@@ -68,19 +68,22 @@ status check_place(const void *memory, const transport::placement &first, const 
 }
 
 status make_fields(kernel_exchange_state &x, const std::vector<field> &fields, std::vector<field_view> &views) {
-    const domain &d = x.grid->domain;
-    const box &local = d.boxes[x.grid->rank];
-    if (!fields.empty()) x.where = transport::locate(fields[0].data);
+    const grid_state &g = *x.grid;
+    if (!fields.empty()) x.where = transport::locate(allocation_of(fields[0], 0).data);
     for (std::size_t f = 0; f < fields.size(); ++f) {
         views.emplace_back();
-        const status s = field_view::make(fields[f], points_of(d, local, fields[f].layout.staggered), d.dimensions,
+        const status s = field_view::make(fields[f], g.local_points(fields[f].layout.staggered), g.domain.dimensions,
                                           views.back(), x.where.owner != nullptr);
         if (!s.ok()) return s.in_context(format("fields[{}]{}", f, class_of(s) == MPI_ERR_COUNT ? ": " : "."));
-        x.data.push_back({fields[f].data, fields[f].other == nullptr ? fields[f].data : fields[f].other});
-        if (local.empty()) continue;
-        if (status bad = check_place(fields[f].data, x.where, format("fields[{}].data", f)); !bad.ok()) return bad;
-        if (fields[f].other == nullptr) continue;
-        if (status bad = check_place(fields[f].other, x.where, format("fields[{}].other", f)); !bad.ok()) return bad;
+        for (std::size_t i = 0; i < g.mine.size(); ++i) {
+            const allocation its = allocation_of(fields[f], i);
+            x.data.push_back({its.data, its.other == nullptr ? its.data : its.other});
+            if (g.local(static_cast<int>(i)).empty()) continue;
+            const std::string name = format("fields[{}].{}", f, allocation_name(fields[f], i));
+            if (status bad = check_place(its.data, x.where, name + "data"); !bad.ok()) return bad;
+            if (its.other == nullptr) continue;
+            if (status bad = check_place(its.other, x.where, name + "other"); !bad.ok()) return bad;
+        }
     }
     return {};
 }
@@ -106,24 +109,22 @@ std::vector<argument> arguments(const std::vector<field_view> &fields, const ker
 // Makes the tables of one rank.
 class planner {
 public:
-    planner(const kernel_exchange_state &x, const std::vector<field_view> &fields)
-        : x_(x), fields_(fields), tiles_(x.grid->domain.boxes[x.grid->rank], x.tile) {
-        for (int t = 0; t < tiles_.count(); ++t) of_tile_.emplace_back();
+    planner(const kernel_exchange_state &x, const std::vector<field_view> &fields) : x_(x), fields_(fields) {
+        int tiles = 0;
+        for (const int number : x.grid->mine) {
+            tilings_.emplace_back(x.grid->domain.boxes[number], x.tile);
+            first_tile_.push_back(tiles);
+            tiles += tilings_.back().count();
+        }
+        of_tile_.resize(static_cast<std::size_t>(tiles));
     }
 
     plan make() {
-        const domain &d = x_.grid->domain;
-        const int me = x_.grid->rank;
-        for (int peer = 0; peer < x_.grid->ranks; ++peer) {
-            if (peer == me) {
-                add_own(parcels_between(d, me, me, tiles_, x_.fields));
-                continue;
-            }
-            if (const parcels to = parcels_between(d, peer, me, tiles_, x_.fields); !to.all.empty()) add_send(peer, to);
-            const tiling theirs(d.boxes[peer], x_.tile);
-            if (const parcels from = parcels_between(d, me, peer, theirs, x_.fields); !from.all.empty())
-                add_receive(peer, from);
-        }
+        const grid_state &g = *x_.grid;
+        for (const auto &[rank, from] : parcels_to(g.domain, g.mine, x_.tile, x_.fields))
+            rank == g.rank ? add_own(from) : add_receive(rank, from);
+        for (const auto &[rank, to] : parcels_from(g.domain, g.mine, x_.tile, x_.fields))
+            if (rank != g.rank) add_send(rank, to);
         write_tables();
         return std::move(made_);
     }
@@ -147,9 +148,13 @@ private:
             of_parcel one{{.message = message, .first = p.first, .last = p.last, .copies = 0, .copies_end = 0},
                           static_cast<int>(i),
                           {}};
+            const int owner = position_of(p.owner);
             for (const part &cells : p.parts)
-                one.copies.push_back(copy_of(cells.field, cells.source, cells.packed, -1));
-            of_tile_[static_cast<std::size_t>(p.tile)].sends.push_back(std::move(one));
+                one.copies.push_back(copy_between_message(
+                    fields_[static_cast<std::size_t>(cells.field)].of(static_cast<std::size_t>(owner), cells.source),
+                    allocation_number(cells.field, owner), cells.packed, -1));
+            of_tile_[static_cast<std::size_t>(first_tile_[static_cast<std::size_t>(owner)] + p.tile)].sends.push_back(
+                std::move(one));
         }
     }
 
@@ -176,39 +181,74 @@ private:
     int add_waits(const parcel &p, const device_parcel &as_device, int number) {
         std::vector<int> waiting;
         for (const part &cells : p.parts) {
-            const std::vector<int> readers =
-                readers_of(x_.grid->domain, tiles_, cells.ghosts, x_.fields[static_cast<std::size_t>(cells.field)]);
+            const auto receiver = static_cast<std::size_t>(position_of(cells.receiver));
+            const std::vector<int> readers = readers_of(x_.grid->domain, tilings_[receiver], cells.ghosts,
+                                                        x_.fields[static_cast<std::size_t>(cells.field)]);
             const int claim = readers.size() > 1 ? made_.for_device.claims++ : -1;
-            const std::int64_t from = as_device.message < 0 ? offset_of(cells.field, cells.source) : cells.packed;
-            for (const int t : readers) {
+            const device_copy copy = as_device.message < 0 ? own_copy_of(cells, claim) : copy_in(cells, claim);
+            for (const int reader : readers) {
+                const int t = first_tile_[receiver] + reader;
                 std::vector<of_parcel> &waits = of_tile_[static_cast<std::size_t>(t)].waits;
                 if (std::find(waiting.begin(), waiting.end(), t) == waiting.end()) {
                     waiting.push_back(t);
                     waits.push_back({as_device, number, {}});
                 }
-                waits.back().copies.push_back(copy_of(cells.field, cells.ghosts, from, claim));
+                waits.back().copies.push_back(copy);
             }
         }
         return static_cast<int>(waiting.size());
     }
 
-    std::int64_t offset_of(int field, const box &cells) const {
-        const auto f = static_cast<std::size_t>(field);
-        return fields_[f].of(cells).first - static_cast<std::byte *>(x_.data[f][0]);
+    int position_of(int number) const { return x_.grid->position_of(number); }
+    int allocation_number(int field, int box) const { return field * static_cast<int>(x_.grid->mine.size()) + box; }
+    // In bytes behind its allocation.
+    std::int64_t offset_of(const runs &r, int allocation) const {
+        return r.first - static_cast<std::byte *>(x_.data[static_cast<std::size_t>(allocation)][0]);
     }
 
-    device_copy copy_of(int field, const box &cells, std::int64_t from, int claim) const {
-        const auto f = static_cast<std::size_t>(field);
-        const runs r = fields_[f].of(cells);
+    device_copy copy_in(const part &cells, int claim) const {
+        const int receiver = position_of(cells.receiver);
+        return copy_between_message(
+            fields_[static_cast<std::size_t>(cells.field)].of(static_cast<std::size_t>(receiver), cells.ghosts),
+            allocation_number(cells.field, receiver), cells.packed, claim);
+    }
+
+    device_copy copy_between_message(const runs &r, int allocation, std::int64_t from, int claim) const {
         device_copy c{};
-        c.at = offset_of(field, cells);
         c.from = from;
-        c.field = field;
+        std::uint64_t together = static_cast<std::uint64_t>(from);
+        describe(c, r, allocation, claim, together);
+        return c;
+    }
+
+    device_copy own_copy_of(const part &cells, int claim) const {
+        const field_view &field = fields_[static_cast<std::size_t>(cells.field)];
+        const int owner = position_of(cells.owner), receiver = position_of(cells.receiver);
+        const runs source = field.rows_of(static_cast<std::size_t>(owner), cells.source);
+        device_copy c{};
+        c.from_allocation = allocation_number(cells.field, owner);
+        c.from = offset_of(source, c.from_allocation);
+        std::uint64_t together = static_cast<std::uint64_t>(c.from);
+        for (void *const memory : x_.data[static_cast<std::size_t>(c.from_allocation)])
+            together |= reinterpret_cast<std::uintptr_t>(memory);
+        for (std::size_t loop = 0; loop < 3; ++loop) {
+            c.from_stride[loop] = source.stride[loop];
+            if (source.count[loop] > 1) together |= static_cast<std::uint64_t>(source.stride[loop]);
+        }
+        describe(c, field.rows_of(static_cast<std::size_t>(receiver), cells.ghosts),
+                 allocation_number(cells.field, receiver), claim, together);
+        return c;
+    }
+
+    // Of the cells in the field, and the widest words of which the pieces consist, wherever they are. `together`: the
+    // bits of the other side's addresses and distances.
+    void describe(device_copy &c, const runs &r, int allocation, int claim, std::uint64_t together) const {
+        c.allocation = allocation;
         c.claim = claim;
-        // The widest words of which the pieces consist, wherever they are.
-        std::uint64_t together = static_cast<std::uint64_t>(r.bytes) | static_cast<std::uint64_t>(c.at) |
-                                 static_cast<std::uint64_t>(from) | 16;
-        for (void *const allocation : x_.data[f]) together |= reinterpret_cast<std::uintptr_t>(allocation);
+        c.at = offset_of(r, allocation);
+        together |= static_cast<std::uint64_t>(r.bytes) | static_cast<std::uint64_t>(c.at) | 16;
+        for (void *const memory : x_.data[static_cast<std::size_t>(allocation)])
+            together |= reinterpret_cast<std::uintptr_t>(memory);
         for (std::size_t loop = 0; loop < 3; ++loop) {
             c.count[loop] = static_cast<std::uint32_t>(r.count[loop]);
             c.stride[loop] = r.stride[loop];
@@ -217,27 +257,27 @@ private:
         c.word_bytes = static_cast<std::int32_t>(together & (~together + 1));
         c.words = static_cast<std::uint32_t>(r.bytes / c.word_bytes);
         if (r.total() / c.word_bytes > std::numeric_limits<std::uint32_t>::max())
-            throw error(MPI_ERR_COUNT,
-                        format("a tile has more than 2^32 words of fields[{}] on a side; use smaller tiles", field));
-        return c;
+            throw error(MPI_ERR_COUNT, "options.tile: a tile has more than 2^32 words on a side; use smaller tiles");
     }
 
     // Tiles that send or wait come first.
     void write_tables() {
         tables &t = made_.for_device;
-        std::vector<int> order;
         for (const bool at_boundary : {true, false})
-            for (int i = 0; i < tiles_.count(); ++i) {
-                const tile_parcels &p = of_tile_[static_cast<std::size_t>(i)];
-                if ((p.sends.empty() && p.waits.empty()) != at_boundary) order.push_back(i);
-            }
-        for (const int i : order) {
-            const tile_parcels &p = of_tile_[static_cast<std::size_t>(i)];
-            device_tile tile{.cells = tiles_.at(i), .sends = 0, .sends_end = 0, .waits = 0, .waits_end = 0};
-            tile.sends = write(p.sends, tile.sends_end, true);
-            tile.waits = write(p.waits, tile.waits_end, false);
-            t.tiles.push_back(tile);
-        }
+            for (std::size_t box = 0; box < tilings_.size(); ++box)
+                for (int i = 0; i < tilings_[box].count(); ++i) {
+                    const tile_parcels &p = of_tile_[static_cast<std::size_t>(first_tile_[box] + i)];
+                    if ((p.sends.empty() && p.waits.empty()) == at_boundary) continue;
+                    device_tile tile{.cells = tilings_[box].at(i),
+                                     .box_number = static_cast<std::int32_t>(box),
+                                     .sends = 0,
+                                     .sends_end = 0,
+                                     .waits = 0,
+                                     .waits_end = 0};
+                    tile.sends = write(p.sends, tile.sends_end, true);
+                    tile.waits = write(p.waits, tile.waits_end, false);
+                    t.tiles.push_back(tile);
+                }
     }
     int write(const std::vector<of_parcel> &all, std::int32_t &end, bool are_sent) {
         tables &t = made_.for_device;
@@ -260,7 +300,8 @@ private:
 
     const kernel_exchange_state &x_;
     const std::vector<field_view> &fields_;
-    tiling tiles_;
+    std::vector<tiling> tilings_;  // of this rank's boxes
+    std::vector<int> first_tile_;  // likewise: the number of its first tile
     std::vector<tile_parcels> of_tile_;
     plan made_;
 };
@@ -372,6 +413,7 @@ void make_all(kernel_exchange_state &x, const std::vector<field_view> &fields, c
     d.boundary_count_ = static_cast<std::int32_t>(
         std::count_if(p.for_device.tiles.begin(), p.for_device.tiles.end(),
                       [](const device_tile &t) { return t.sends != t.sends_end || t.waits != t.waits_end; }));
+    d.boxes_count_ = static_cast<std::int32_t>(x.grid->mine.size());
     d.receives_ = static_cast<std::int32_t>(p.receives.size());
     d.sends_ = static_cast<std::int32_t>(p.sends.size());
     d.sets_ = options.sets;

@@ -25,7 +25,7 @@ struct known_parcel {
     int tile;      // this rank's, as kernels number it
     bool is_sent;  // by that tile; otherwise it waits for it
     int peer;      // rank
-    int parcel;    // among those of parcels_between
+    int parcel;    // among those of that rank
 };
 
 struct kernel_exchange_state {
@@ -46,7 +46,7 @@ struct kernel_exchange_state {
     index3 tile{};  // the option
     std::vector<box> tiles;
     std::vector<known_parcel> parcels;
-    // Of each field: the allocation that exchange 0 of the first activation uses, and the other one.
+    // Of each field, of each box: the allocation that exchange 0 of the first activation uses, and the other one.
     std::vector<std::array<void *, 2>> data;
     std::int64_t bytes_sent = 0;
     device_memory messages_memory, tables;

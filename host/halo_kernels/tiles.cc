@@ -2,6 +2,7 @@
 #include "host/halo_kernels/tiles.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace mpix::halo {
 namespace {
@@ -53,50 +54,92 @@ std::vector<int> tiling::touched_by_points(box part) const {
     return touched(part);
 }
 
-parcels parcels_between(const domain &d, int receiver, int owner, const tiling &tiles, const exchanged_fields &fields) {
-    std::vector<parcel> by_tile(static_cast<std::size_t>(tiles.count()));
-    for (std::size_t f = 0; f < fields.size(); ++f) {
-        const std::array<bool, 3> &staggered = fields[f].staggered;
-        for (const piece &p : pieces_between(points_of(d, staggered), receiver, owner, fields[f].radius))
-            for (const int t : tiles.touched_by_points(p.source)) {
-                part one{.field = static_cast<int>(f),
-                         .source = intersection(p.source, points_of(d, tiles.at(t), staggered)),
-                         .ghosts = {},
-                         .packed = 0};
-                for (int a = 0; a < 3; ++a) {
-                    const std::int64_t shift = p.ghosts.lo[a] - p.source.lo[a];
-                    one.ghosts.lo[a] = one.source.lo[a] + shift;
-                    one.ghosts.hi[a] = one.source.hi[a] + shift;
-                }
-                by_tile[static_cast<std::size_t>(t)].parts.push_back(one);
+namespace {
+
+// Both ends of a message have the same pieces in the same order, so they make the same parcels of them.
+class collector {
+public:
+    collector(const domain &d, const index3 &tile, const exchanged_fields &fields)
+        : d_(d), tile_(tile), fields_(fields) {}
+
+    void add(const piece &p, int field, int rank) {
+        const std::array<bool, 3> &staggered = fields_[static_cast<std::size_t>(field)].staggered;
+        const tiling tiles(d_.boxes[p.owner], tile_);
+        for (const int t : tiles.touched_by_points(p.source)) {
+            part one{.field = field,
+                     .owner = p.owner,
+                     .receiver = p.receiver,
+                     .source = intersection(p.source, points_of(d_, tiles.at(t), staggered)),
+                     .ghosts = {},
+                     .packed = 0};
+            for (int a = 0; a < 3; ++a) {
+                const std::int64_t shift = p.ghosts.lo[a] - p.source.lo[a];
+                one.ghosts.lo[a] = one.source.lo[a] + shift;
+                one.ghosts.hi[a] = one.source.hi[a] + shift;
             }
-    }
-    parcels made;
-    std::vector<std::int64_t> bytes;
-    for (int t = 0; t < tiles.count(); ++t) {
-        parcel &p = by_tile[static_cast<std::size_t>(t)];
-        if (p.parts.empty()) continue;
-        p.tile = t;
-        bytes.push_back(0);
-        for (part &one : p.parts) {
-            one.packed = bytes.back();
-            bytes.back() += divide_up(one.source.cells() * fields[static_cast<std::size_t>(one.field)].cell_bytes,
-                                      packed_alignment) *
-                            packed_alignment;
+            by_rank_[rank][{p.owner, t}].push_back(one);
         }
-        made.all.push_back(std::move(p));
     }
-    if (made.all.empty()) return made;
-    made.cut = choose_partitions(bytes);
-    // Of whole words, so that each parcel begins at one.
-    made.cut.bytes = divide_up(made.cut.bytes, packed_alignment) * packed_alignment;
-    for (std::size_t i = 0; i < made.all.size(); ++i) {
-        parcel &p = made.all[i];
-        p.first = made.cut.first[i];
-        p.last = made.cut.first[i + 1] - 1;
-        for (part &one : p.parts) one.packed += made.cut.offset(static_cast<int>(i));
+
+    std::map<int, parcels> made() {
+        std::map<int, parcels> all;
+        for (auto &[rank, by_tile] : by_rank_) {
+            parcels &its = all[rank];
+            for (auto &[where, parts] : by_tile)
+                its.all.push_back({.owner = where.first, .tile = where.second, .parts = std::move(parts)});
+            lay_out(its);
+        }
+        return all;
     }
-    return made;
+
+private:
+    void lay_out(parcels &p) const {
+        std::vector<std::int64_t> bytes;
+        for (parcel &one : p.all) {
+            bytes.push_back(0);
+            for (part &cells : one.parts) {
+                cells.packed = bytes.back();
+                const std::int64_t its =
+                    cells.source.cells() * fields_[static_cast<std::size_t>(cells.field)].cell_bytes;
+                bytes.back() += divide_up(its, packed_alignment) * packed_alignment;
+            }
+        }
+        p.cut = choose_partitions(bytes);
+        // Of whole words, so that each parcel begins at one.
+        p.cut.bytes = divide_up(p.cut.bytes, packed_alignment) * packed_alignment;
+        for (std::size_t i = 0; i < p.all.size(); ++i) {
+            p.all[i].first = p.cut.first[i];
+            p.all[i].last = p.cut.first[i + 1] - 1;
+            for (part &cells : p.all[i].parts) cells.packed += p.cut.offset(static_cast<int>(i));
+        }
+    }
+
+    const domain &d_;
+    const index3 &tile_;
+    const exchanged_fields &fields_;
+    std::map<int, std::map<std::pair<int, int>, std::vector<part>>> by_rank_;  // by box and tile of the owner
+};
+
+}  // namespace
+
+std::map<int, parcels> parcels_to(const domain &d, const std::vector<int> &boxes, const index3 &tile,
+                                  const exchanged_fields &fields) {
+    const box_index index(d);
+    collector all(d, tile, fields);
+    for (std::size_t f = 0; f < fields.size(); ++f)
+        for (const piece &p : pieces_to(points_of(d, fields[f].staggered), index, boxes, fields[f].radius))
+            all.add(p, static_cast<int>(f), d.owners[p.owner]);
+    return all.made();
+}
+
+std::map<int, parcels> parcels_from(const domain &d, const std::vector<int> &boxes, const index3 &tile,
+                                    const exchanged_fields &fields) {
+    const box_index index(d);
+    collector all(d, tile, fields);
+    for (std::size_t f = 0; f < fields.size(); ++f)
+        for (const piece &p : pieces_from(points_of(d, fields[f].staggered), index, boxes, fields[f].radius))
+            all.add(p, static_cast<int>(f), d.owners[p.receiver]);
+    return all.made();
 }
 
 std::vector<int> readers_of(const domain &d, const tiling &tiles, const box &ghosts, const exchanged_field &field) {

@@ -7,6 +7,7 @@
 
 #include <array>
 #include <cstdint>
+#include <map>
 #include <vector>
 
 #include <mpix/halo.hpp>
@@ -36,16 +37,16 @@ private:
 // Cells of a field, at their owner and as ghost cells.
 struct part {
     int field;
+    int owner, receiver;  // numbers of the boxes
     box source, ghosts;
     std::int64_t packed;  // where they are among the message's bytes; of own cells unused
-    int claim = -1;       // the receiver's: which number, if several of its tiles read them
 };
 
 // What one tile of the sender has for one receiver.
 struct parcel {
-    int tile;  // the sender's
+    int owner, tile;  // the box, and which of its tiles
     std::vector<part> parts;
-    int first = 0, last = -1;  // partitions; of own cells none
+    int first = 0, last = -1;  // partitions
 };
 
 struct parcels {
@@ -62,8 +63,12 @@ struct exchanged_field {
 };
 using exchanged_fields = std::vector<exchanged_field>;
 
-// What `receiver` gets from `owner`, whose box is cut into `tiles`.
-parcels parcels_between(const domain &d, int receiver, int owner, const tiling &tiles, const exchanged_fields &fields);
+// By the rank at the other end, what boxes with these numbers, in ascending order, get from others, or give to them.
+// All boxes are cut into tiles of one size.
+std::map<int, parcels> parcels_to(const domain &d, const std::vector<int> &boxes, const index3 &tile,
+                                  const exchanged_fields &fields);
+std::map<int, parcels> parcels_from(const domain &d, const std::vector<int> &boxes, const index3 &tile,
+                                    const exchanged_fields &fields);
 
 // The numbers of the tiles that read some of those ghost cells of a field.
 std::vector<int> readers_of(const domain &d, const tiling &tiles, const box &ghosts, const exchanged_field &field);

@@ -78,7 +78,10 @@ typedef struct MPIX_Halo_links {
 /** Zeros are the defaults: MPIX_Halo_grid_options options = {0}. */
 typedef struct MPIX_Halo_grid_options {
     int periodic[3];
-    const MPIX_Halo_box *boxes; /* of each rank; null: computed */
+    const MPIX_Halo_box *boxes; /* by their numbers; null: computed */
+    int box_count;              /* of them; 0: as many as there are ranks */
+    const int *owners;          /* the rank of each; null: box r is that of rank r */
+    int boxes_per_rank;         /* if they are computed; 0: 1 */
     int64_t shortest[3];        /* of a computed box; 0: 1 */
     MPIX_Halo_links links;
     const int *typical_radius;     /* MPIX_HALO_DIRECTIONS entries; null: 1 everywhere */
@@ -107,21 +110,27 @@ int MPIX_Halo_grid_create(MPI_Comm comm, int dimensions, const int64_t extent[],
  */
 int MPIX_Halo_grid_free(MPIX_Halo_grid *grid);
 
-/** The arguments that the grid was made with, and the caller's rank in it. Each pointer may be null. `extent` has three
-    entries. Errors: MPI_ERR_ARG (a null grid, as in all functions below). */
-int MPIX_Halo_grid_get(MPIX_Halo_grid grid, int *dimensions, int64_t extent[3], int periodic[3], int *rank, int *ranks);
-/** The box of a rank. Errors: MPI_ERR_RANK, MPI_ERR_ARG. */
-int MPIX_Halo_grid_box(MPIX_Halo_grid grid, int rank, MPIX_Halo_box *box);
+/** The arguments that the grid was made with, the caller's rank in it, and the number of boxes of all ranks. Each
+    pointer may be null. `extent` has three entries. Errors: MPI_ERR_ARG (a null grid, as in all functions below). */
+int MPIX_Halo_grid_get(MPIX_Halo_grid grid, int *dimensions, int64_t extent[3], int periodic[3], int *rank, int *ranks,
+                       int *boxes);
+/** The numbers of the caller's boxes, in ascending order. Where a function takes a position `i`, it is that of one of
+    them in this list, from 0: always 0, if each rank has one box. `size` and `count`: as of MPIX_Halo_grid_neighbours.
+    Errors: MPI_ERR_ARG, MPI_ERR_COUNT (size < 0). */
+int MPIX_Halo_grid_boxes(MPIX_Halo_grid grid, int size, int numbers[], int *count);
+/** A box, and the rank that owns it, which may be a null pointer. If each rank has one box, its number is the rank.
+    Errors: MPI_ERR_ARG. */
+int MPIX_Halo_grid_box(MPIX_Halo_grid grid, int number, MPIX_Halo_box *box, int *rank);
 /** Which rank owns a cell of the domain. Errors: MPI_ERR_ARG (a cell outside of it). */
 int MPIX_Halo_grid_owner(MPIX_Halo_grid grid, const int64_t cell[3], int *rank);
 /** The points of a field that is staggered along these axes with the indices of these cells, and those beyond the last
     cell at the upper end of a domain that is not periodic, as points() of mpix::halo::grid. Errors: MPI_ERR_ARG. */
 int MPIX_Halo_points(MPIX_Halo_grid grid, const MPIX_Halo_box *cells, const int staggered[3], MPIX_Halo_box *points);
-/** The global index of a cell that is counted from the lowest cell of the caller's box, as global_index() of
+/** The global index of a cell that is counted from the lowest cell of a box of the caller, as global_index() of
     mpix::halo::grid. Errors: MPI_ERR_ARG. */
-int MPIX_Halo_global_index(MPIX_Halo_grid grid, const int64_t local[3], int64_t global[3]);
+int MPIX_Halo_global_index(MPIX_Halo_grid grid, int i, const int64_t local[3], int64_t global[3]);
 /**
- * The ranks that own ghost cells of the caller's box in a direction, in ascending order; perhaps the caller itself.
+ * The ranks that own ghost cells of the caller's boxes in a direction, in ascending order; perhaps the caller itself.
  *
  * direction  MPIX_HALO_DIRECTION(x, y, z)
  * depth      of the ghost cells, in cells
@@ -142,7 +151,7 @@ int MPIX_Halo_deep_radius(MPIX_Halo_grid grid, const int stencil[MPIX_HALO_DIREC
 /** The cells whose values are right so many steps after an exchange; what step `steps` is to compute. `staggered`: the
     points of a field that is staggered along these axes; null: along none. Errors: as above, and MPI_ERR_ARG (steps not
     from 0 to every). */
-int MPIX_Halo_deep_valid(MPIX_Halo_grid grid, const int stencil[MPIX_HALO_DIRECTIONS], int every, int steps,
+int MPIX_Halo_deep_valid(MPIX_Halo_grid grid, int i, const int stencil[MPIX_HALO_DIRECTIONS], int every, int steps,
                          const int staggered[3], MPIX_Halo_box *box);
 
 /** The cells of `outer` that are not in `inner`, as `count` boxes, of which there are at most six; as the first step
@@ -153,7 +162,7 @@ int MPIX_Halo_difference(const MPIX_Halo_box *outer, const MPIX_Halo_box *inner,
 
 /**
  * How a field lies in memory, as mpix::halo::field_layout. Value c of the cell (x, y, z) lies this many bytes behind
- * `data`, where lo is that of the caller's box:
+ * `data`, where lo is that of the box:
  *
  *     (z - lo[2] + below[2]) * plane_bytes + (y - lo[1] + below[1]) * row_bytes
  *         + ((x - lo[0] + below[0]) * components + c) * value_bytes           if they are interleaved
@@ -170,6 +179,12 @@ typedef struct MPIX_Halo_layout {
     int staggered[3]; /* whether the values are at points between the cells, along each axis */
 } MPIX_Halo_layout;
 
+/** A field's memory for one box. */
+typedef struct MPIX_Halo_allocation {
+    void *data, *other; /* as of MPIX_Halo_field */
+    int64_t allocated;
+} MPIX_Halo_allocation;
+
 typedef struct MPIX_Halo_field {
     void *data;        /* the lowest cell of the allocation, as of mpix::halo::field; the caller's */
     MPI_Datatype type; /* of a value: any without gaps. It may be freed once the exchange is made */
@@ -177,16 +192,21 @@ typedef struct MPIX_Halo_field {
     MPIX_Halo_layout layout;
     void *other;       /* a second allocation of the same layout, or null; for MPIX_Halo_swap */
     int64_t allocated; /* bytes at data, and at other; 0: unknown, not checked */
+    /* Where the caller has several boxes, or none, of each of them; then data, other and allocated are not used. Null
+       otherwise. */
+    const MPIX_Halo_allocation *allocations;
+    int allocation_count;
 } MPIX_Halo_field;
 
 /** Fill a description: one component, as many ghost cells as the radius needs, no gaps, not staggered, no second
-    allocation, and `allocated` unknown. The caller may change it then. Errors: MPI_ERR_ARG (a null pointer, other than `data`). */
+    allocation, and `allocated` unknown. The caller may change it then. Errors: MPI_ERR_ARG (a null pointer, other than
+    `data`). */
 int MPIX_Halo_field_init(void *data, MPI_Datatype type, const int radius[MPIX_HALO_DIRECTIONS], MPIX_Halo_field *field);
 
-/** The bytes that a field takes on this rank, from its first allocated cell to its last: what `allocated` is compared
-    with. `data` is not used. 0 if the rank's box is empty. Local. Errors: MPI_ERR_ARG, MPI_ERR_COUNT, MPI_ERR_TYPE as
-    of MPIX_Halo_exchange_create. */
-int MPIX_Halo_field_bytes(MPIX_Halo_grid grid, const MPIX_Halo_field *field, int64_t *bytes);
+/** The bytes that a field takes for a box of the caller, from its first allocated cell to its last: what `allocated` is
+    compared with. The field's memory is not used. 0 if the box is empty. Local. Errors: MPI_ERR_ARG, MPI_ERR_COUNT,
+    MPI_ERR_TYPE as of MPIX_Halo_exchange_create. */
+int MPIX_Halo_field_bytes(MPIX_Halo_grid grid, int i, const MPIX_Halo_field *field, int64_t *bytes);
 
 /** Copy the cells of all boxes into one array without gaps on rank `root`, as mpix::halo::gather. Collective. `global`
     is not used on other ranks. Errors: MPI_ERR_ROOT, and those of MPIX_Halo_exchange_create. */
@@ -248,13 +268,14 @@ int MPIX_Halo_active(MPIX_Halo_exchange exchange, int *flag);
 /** Go on with the other allocation of a field, as swap() of mpix::halo::exchange. Local. Errors: MPI_ERR_ARG (no such
     field, or one without a second allocation), MPI_ERR_REQUEST (the exchange is active). */
 int MPIX_Halo_swap(int field, MPIX_Halo_exchange exchange);
-/** The allocation of a field that is in use. Errors: MPI_ERR_ARG (no such field, or a null pointer). */
-int MPIX_Halo_data(int field, MPIX_Halo_exchange exchange, void **data);
+/** The allocation of a field for a box of the caller that is in use. Errors: MPI_ERR_ARG (no such field or box, or a
+    null pointer). */
+int MPIX_Halo_data(int field, int i, MPIX_Halo_exchange exchange, void **data);
 
-/** The cells of the caller's box whose stencils read no ghost cell that the exchange fills; and the others, as `count`
-    boxes, of which there are at most six. */
-int MPIX_Halo_interior(MPIX_Halo_exchange exchange, MPIX_Halo_box *box);
-int MPIX_Halo_boundary(MPIX_Halo_exchange exchange, MPIX_Halo_box boxes[6], int *count);
+/** The cells of a box of the caller whose stencils read no ghost cell that the exchange fills; and the others, as
+    `count` boxes, of which there are at most six. */
+int MPIX_Halo_interior(int i, MPIX_Halo_exchange exchange, MPIX_Halo_box *box);
+int MPIX_Halo_boundary(int i, MPIX_Halo_exchange exchange, MPIX_Halo_box boxes[6], int *count);
 /** Messages that this rank sends in each exchange, and their bytes. Each pointer may be null. */
 int MPIX_Halo_sent(MPIX_Halo_exchange exchange, int *messages, int64_t *bytes);
 

@@ -2,17 +2,17 @@
 /**
  * mpix::halo: halo exchange for stencil codes, on MPI-4 partitioned communication.
  *
- *     mpix::halo::grid g(MPI_COMM_WORLD, {nx, ny});             // cuts the domain into one box per rank
+ *     mpix::halo::grid g(MPI_COMM_WORLD, {nx, ny});             // cuts the domain into a box for each rank
  *     mpix::halo::exchange h(g, {{u, mpix::halo::radius::faces(1)}});
  *     h.start();                                                // send what the neighbours need of u
  *     ... compute h.interior() ...
  *     h.finish();                                               // the ghost cells are there
  *     ... compute h.boundary() ...
  *
- * Words. The *domain* is a regular grid of cells in one to three dimensions. Each rank owns one *box* of it. *Ghost
- * cells* lie beyond a box, in one of 26 *directions*, and hold copies of cells that other ranks own, or the same rank
- * through a periodic boundary. A *field* is the user's memory for the box and its ghost cells. Cells are counted, and
- * boxes given, in global indices. Sizes in memory are in bytes.
+ * Words. The *domain* is a regular grid of cells in one to three dimensions. Each rank owns a *box* of it, or several.
+ * *Ghost cells* lie beyond a box, in one of 26 *directions*, and hold copies of cells of other boxes, or of the same one
+ * through a periodic boundary. A *field* is the user's memory for the boxes of a rank and their ghost cells. Cells are
+ * counted, and boxes given, in global indices. Sizes in memory are in bytes.
  *
  * Errors. Functions throw mpix::halo::error, which has an MPI error class and a sentence that names the argument.
  * Collective functions throw on all ranks of the communicator if they throw on one, so that none waits for another one;
@@ -69,13 +69,13 @@ struct exchange_options {
 struct exchange_state;
 
 /**
- * The exchange of some fields of a grid: one message to, and one from, each neighbour, whatever the number of fields
- * and of directions in which the neighbour lies. A rank that is its own neighbour copies. To exchange a subset of the
- * fields at times, make a second exchange of these; they may run at the same time if their fields differ.
+ * The exchange of some fields of a grid: one message to, and one from, each neighbour, whatever the number of fields,
+ * of boxes, and of directions in which the neighbour lies. What a rank has to give to itself it copies. To exchange a
+ * subset of the fields at times, make a second exchange of these; they may run at the same time if their fields differ.
  *
  * A reverse exchange (exchange_options::reduce) goes the other way: start() sends the ghost cells, and finish()
- * combines those of other ranks with the cells of this rank's box. Each cell's own value comes first, then the ghost
- * cells by the rank that holds them, so that all runs on one decomposition give the same bits.
+ * combines those of all ranks with the cells of this rank's boxes. Each cell's own value comes first, then the ghost
+ * cells by the number of the box beside which they lie, so that all runs on one decomposition give the same bits.
  */
 class MPIX_HALO_API exchange {
 public:
@@ -141,12 +141,14 @@ public:
      * active).
      */
     void swap(int field);  // NOLINT(bugprone-exception-escape): it does not swap two exchanges
-    /** The allocation of a field (its position in the constructor's list, from 0) that is in use. Errors: MPI_ERR_ARG
-        (no such field). */
+    /** The allocation of a field (its position in the constructor's list, from 0) that is in use. Here and below, `i` is
+        the position of a box of this rank in grid::boxes(), from 0; without it the only one is meant. Errors:
+        MPI_ERR_ARG (no such field, no such box, or no box given and this rank has not exactly one). */
     void *data(int field) const;
+    void *data(int field, int i) const;
 
     /**
-     * The cells of this rank's box whose stencils read none of the ghost cells that this exchange fills; and the
+     * The cells of a box of this rank whose stencils read none of the ghost cells that this exchange fills; and the
      * others, as up to six boxes that do not overlap. Of a reverse exchange: the cells to which no ghost cells go.
      *
      * The stencil of a cell x reads of each field, staggered or not, values at x + d, where d is along each axis from
@@ -154,7 +156,9 @@ public:
      * grid::points() of the interior are its points that may be computed before finish().
      */
     const box &interior() const;
+    const box &interior(int i) const;
     const std::vector<box> &boundary() const;
+    const std::vector<box> &boundary(int i) const;
 
     /** Messages that this rank sends in each exchange, and their bytes. */
     int messages_sent() const;

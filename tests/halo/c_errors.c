@@ -45,6 +45,12 @@ static void wrong_grids(void) {
     options.links.within_node = bandwidth;
     options.links.entries = 3;
     GRID_REFUSED(MPI_ERR_ARG, "rank 0: options.links.within_node has 3 entries", 2, extent);
+    options.box_count = 2;
+    GRID_REFUSED(MPI_ERR_ARG, "rank 0: options.box_count is 2, and options.boxes is null", 2, extent);
+    options.owners = &world_rank;
+    GRID_REFUSED(MPI_ERR_ARG, "rank 0: options.owners are those of options.boxes, which is null", 2, extent);
+    options.boxes_per_rank = -1;
+    GRID_REFUSED(MPI_ERR_ARG, "rank 0: options.boxes_per_rank is -1; it is at least 1", 2, extent);
     options.links.entries = -1;
     GRID_REFUSED(MPI_ERR_ARG, "rank 0: options.links.entries is -1; it is at least 0", 2, extent);
     // One rank alone.
@@ -60,11 +66,11 @@ static void wrong_grids(void) {
     MPIX_Halo_box box;
     int radius[MPIX_HALO_DIRECTIONS], deep[MPIX_HALO_DIRECTIONS];
     EXPECT(MPI_ERR_ARG, "grid is null", MPIX_Halo_grid_free(NULL));
-    EXPECT(MPI_ERR_ARG, "grid is null", MPIX_Halo_grid_box(MPIX_HALO_GRID_NULL, 0, &box));
-    EXPECT(MPI_ERR_ARG, "grid is null", MPIX_Halo_grid_get(MPIX_HALO_GRID_NULL, &rank, NULL, NULL, NULL, NULL));
+    EXPECT(MPI_ERR_ARG, "grid is null", MPIX_Halo_grid_box(MPIX_HALO_GRID_NULL, 0, &box, NULL));
+    EXPECT(MPI_ERR_ARG, "grid is null", MPIX_Halo_grid_get(MPIX_HALO_GRID_NULL, &rank, NULL, NULL, NULL, NULL, NULL));
     OK(MPIX_Halo_grid_create(MPI_COMM_WORLD, 2, extent, NULL, &grid));
-    EXPECT(MPI_ERR_RANK, "rank is -1; there are", MPIX_Halo_grid_box(grid, -1, &box));
-    EXPECT(MPI_ERR_ARG, "box is null", MPIX_Halo_grid_box(grid, 0, NULL));
+    EXPECT(MPI_ERR_ARG, "number is -1; there are", MPIX_Halo_grid_box(grid, -1, &box, NULL));
+    EXPECT(MPI_ERR_ARG, "box is null", MPIX_Halo_grid_box(grid, 0, NULL, NULL));
     EXPECT(MPI_ERR_ARG, "[16, 0, 0] is not in the domain", MPIX_Halo_grid_owner(grid, cell, &rank));
     EXPECT(MPI_ERR_ARG, "cell is null", MPIX_Halo_grid_owner(grid, NULL, &rank));
     EXPECT(MPI_ERR_ARG, "rank is null", MPIX_Halo_grid_owner(grid, cell, NULL));
@@ -81,10 +87,16 @@ static void wrong_grids(void) {
     EXPECT(MPI_ERR_ARG, "every is 0; it is at least 1", MPIX_Halo_deep_radius(grid, radius, 0, deep));
     EXPECT(MPI_ERR_ARG, "stencil is null", MPIX_Halo_deep_radius(grid, NULL, 2, deep));
     EXPECT(MPI_ERR_ARG, "radius is null", MPIX_Halo_deep_radius(grid, radius, 2, NULL));
-    EXPECT(MPI_ERR_ARG, "steps is 3; it is 0 to 2", MPIX_Halo_deep_valid(grid, radius, 2, 3, NULL, &box));
-    EXPECT(MPI_ERR_ARG, "box is null", MPIX_Halo_deep_valid(grid, radius, 2, 1, NULL, NULL));
+    EXPECT(MPI_ERR_ARG, "steps is 3; it is 0 to 2", MPIX_Halo_deep_valid(grid, 0, radius, 2, 3, NULL, &box));
+    EXPECT(MPI_ERR_ARG, "box is null", MPIX_Halo_deep_valid(grid, 0, radius, 2, 1, NULL, NULL));
+    EXPECT(MPI_ERR_ARG, "i is 1; this rank has 1 boxes", MPIX_Halo_deep_valid(grid, 1, radius, 2, 1, NULL, &box));
+    EXPECT(MPI_ERR_ARG, "i is -1; this rank has 1 boxes", MPIX_Halo_global_index(grid, -1, cell, cell));
+    EXPECT(MPI_ERR_COUNT, "size is -1; it is at least 0", MPIX_Halo_grid_boxes(grid, -1, &rank, &count));
+    EXPECT(MPI_ERR_ARG, "numbers is null", MPIX_Halo_grid_boxes(grid, 1, NULL, &count));
+    EXPECT(MPI_ERR_ARG, "count is null", MPIX_Halo_grid_boxes(grid, 1, &rank, NULL));
     const int missing[] = {0, 0, 1};
-    EXPECT(MPI_ERR_ARG, "staggered[2]: the domain has 2 axes", MPIX_Halo_deep_valid(grid, radius, 2, 1, missing, &box));
+    EXPECT(MPI_ERR_ARG, "staggered[2]: the domain has 2 axes",
+           MPIX_Halo_deep_valid(grid, 0, radius, 2, 1, missing, &box));
     EXPECT(MPI_ERR_ARG, "staggered[2]: the domain has 2 axes", MPIX_Halo_points(grid, &box, missing, &box));
     EXPECT(MPI_ERR_ARG, "cells is null", MPIX_Halo_points(grid, NULL, missing, &box));
     EXPECT(MPI_ERR_ARG, "staggered is null", MPIX_Halo_points(grid, &box, NULL, &box));
@@ -151,19 +163,33 @@ static void wrong_exchanges(void) {
     EXCHANGE_REFUSED(MPI_ERR_ARG, "rank 0: fields[0].layout.plane_bytes is -8; it is at least 0", 1, &field, 0);
     field.allocated = -1;
     EXCHANGE_REFUSED(MPI_ERR_ARG, "rank 0: fields[0].allocated is -1; it is at least 0", 1, &field, 0);
+    field.allocation_count = 1;
+    EXCHANGE_REFUSED(MPI_ERR_ARG, "rank 0: fields[0].allocation_count is 1, and allocations is null", 1, &field, 0);
+    MPIX_Halo_allocation several[] = {{values[0], NULL, -1}, {values[1], NULL, 0}};
+    field.allocations = several;
+    field.allocation_count = 2;
+    EXCHANGE_REFUSED(MPI_ERR_ARG, "rank 0: fields[0].allocations[0].allocated is -1; it is at least 0", 1, &field, 0);
+    several[0].allocated = 0;
+    field.allocations = several;
+    field.allocation_count = 2;
+    EXCHANGE_REFUSED(MPI_ERR_ARG, "rank 0: fields[0].allocations has 2 entries; this rank has 1 boxes", 1, &field, 0);
+    several[0].data = NULL;
+    field.allocations = several;
+    field.allocation_count = 1;
+    EXCHANGE_REFUSED(MPI_ERR_BUFFER, "rank 0: fields[0].allocations[0].data is null", 1, &field, 0);
     int64_t bytes = 0;
-    OK(MPIX_Halo_field_bytes(grid, &good, &bytes));
+    OK(MPIX_Halo_field_bytes(grid, 0, &good, &bytes));
     CHECK(world_size > 1 || bytes == sizeof values[0]);
     field.allocated = bytes - 1;
     EXCHANGE_REFUSED(MPI_ERR_BUFFER, "rank 0: fields[0].allocated is ", 1, &field, 0);
     field.allocated = bytes;
     OK(MPIX_Halo_exchange_create(grid, 1, &field, MPIX_HALO_PACKED, &x));
     OK(MPIX_Halo_exchange_free(&x));
-    EXPECT(MPI_ERR_ARG, "grid is null", MPIX_Halo_field_bytes(MPIX_HALO_GRID_NULL, &good, &bytes));
-    EXPECT(MPI_ERR_ARG, "field is null", MPIX_Halo_field_bytes(grid, NULL, &bytes));
-    EXPECT(MPI_ERR_ARG, "bytes is null", MPIX_Halo_field_bytes(grid, &good, NULL));
+    EXPECT(MPI_ERR_ARG, "grid is null", MPIX_Halo_field_bytes(MPIX_HALO_GRID_NULL, 0, &good, &bytes));
+    EXPECT(MPI_ERR_ARG, "field is null", MPIX_Halo_field_bytes(grid, 0, NULL, &bytes));
+    EXPECT(MPI_ERR_ARG, "bytes is null", MPIX_Halo_field_bytes(grid, 0, &good, NULL));
     field.type = none;
-    EXPECT(MPI_ERR_TYPE, "field.type is MPI_DATATYPE_NULL", MPIX_Halo_field_bytes(grid, &field, &bytes));
+    EXPECT(MPI_ERR_TYPE, "field.type is MPI_DATATYPE_NULL", MPIX_Halo_field_bytes(grid, 0, &field, &bytes));
     field = good;
     const MPIX_Halo_field twice[] = {good, good};
     EXCHANGE_REFUSED(MPI_ERR_ARG, "rank 0: fields[1].data overlaps fields[0].data", 2, twice, 0);
@@ -189,23 +215,23 @@ static void wrong_exchanges(void) {
     MPIX_Halo_box box;
     EXPECT(MPI_ERR_ARG, "exchange is null", MPIX_Halo_start(MPIX_HALO_EXCHANGE_NULL));
     EXPECT(MPI_ERR_ARG, "exchange is null", MPIX_Halo_ready(0, MPIX_HALO_EXCHANGE_NULL));
-    EXPECT(MPI_ERR_ARG, "exchange is null", MPIX_Halo_interior(MPIX_HALO_EXCHANGE_NULL, &box));
+    EXPECT(MPI_ERR_ARG, "exchange is null", MPIX_Halo_interior(0, MPIX_HALO_EXCHANGE_NULL, &box));
     EXPECT(MPI_ERR_ARG, "exchange is null", MPIX_Halo_exchange_free(NULL));
     OK(MPIX_Halo_exchange_create(grid, 1, &good, MPIX_HALO_PACKED, &x));
     EXPECT(MPI_ERR_ARG, "flag is null", MPIX_Halo_active(x, NULL));
-    EXPECT(MPI_ERR_ARG, "box is null", MPIX_Halo_interior(x, NULL));
-    EXPECT(MPI_ERR_ARG, "boxes is null", MPIX_Halo_boundary(x, NULL, &flag));
-    EXPECT(MPI_ERR_ARG, "count is null", MPIX_Halo_boundary(x, &box, NULL));
+    EXPECT(MPI_ERR_ARG, "box is null", MPIX_Halo_interior(0, x, NULL));
+    EXPECT(MPI_ERR_ARG, "boxes is null", MPIX_Halo_boundary(0, x, NULL, &flag));
+    EXPECT(MPI_ERR_ARG, "count is null", MPIX_Halo_boundary(0, x, &box, NULL));
     EXPECT(MPI_ERR_REQUEST, "the exchange is not active; start it first", MPIX_Halo_finish(x));
     EXPECT(MPI_ERR_REQUEST, "the exchange is not active; begin it first", MPIX_Halo_ready(0, x));
     EXPECT(MPI_ERR_ARG, "field 0 has no second allocation", MPIX_Halo_swap(0, x));
     EXPECT(MPI_ERR_ARG, "field is 1; there are 1", MPIX_Halo_swap(1, x));
     void *data = NULL;
-    OK(MPIX_Halo_data(0, x, &data));
+    OK(MPIX_Halo_data(0, 0, x, &data));
     CHECK(data == good.data);
-    EXPECT(MPI_ERR_ARG, "field is 1; there are 1", MPIX_Halo_data(1, x, &data));
-    EXPECT(MPI_ERR_ARG, "data is null", MPIX_Halo_data(0, x, NULL));
-    EXPECT(MPI_ERR_ARG, "exchange is null", MPIX_Halo_data(0, MPIX_HALO_EXCHANGE_NULL, &data));
+    EXPECT(MPI_ERR_ARG, "field is 1; there are 1", MPIX_Halo_data(1, 0, x, &data));
+    EXPECT(MPI_ERR_ARG, "data is null", MPIX_Halo_data(0, 0, x, NULL));
+    EXPECT(MPI_ERR_ARG, "exchange is null", MPIX_Halo_data(0, 0, MPIX_HALO_EXCHANGE_NULL, &data));
     EXPECT(MPI_ERR_ARG, "exchange is null", MPIX_Halo_swap(0, MPIX_HALO_EXCHANGE_NULL));
     OK(MPIX_Halo_begin(x));
     EXPECT(MPI_ERR_REQUEST, "the exchange is active; finish it first", MPIX_Halo_begin(x));
@@ -235,8 +261,8 @@ static void wrong_gathers(void) {
     EXPECT(MPI_ERR_TYPE, "rank 0: from.type is MPI_DATATYPE_NULL", MPIX_Halo_gather(grid, &field, all, 0));
     EXPECT(MPI_ERR_ARG, "grid is null", MPIX_Halo_gather(MPIX_HALO_GRID_NULL, &field, all, 0));
     int64_t cell[3] = {0, 0, 0};
-    EXPECT(MPI_ERR_ARG, "local is null", MPIX_Halo_global_index(grid, NULL, cell));
-    EXPECT(MPI_ERR_ARG, "global is null", MPIX_Halo_global_index(grid, cell, NULL));
+    EXPECT(MPI_ERR_ARG, "local is null", MPIX_Halo_global_index(grid, 0, NULL, cell));
+    EXPECT(MPI_ERR_ARG, "global is null", MPIX_Halo_global_index(grid, 0, cell, NULL));
     OK(MPIX_Halo_grid_free(&grid));
 }
 
@@ -247,7 +273,7 @@ static int handled;
 static void count_error(MPI_Comm *comm, int *code, ...) {
     int size = 0;
     MPI_Comm_size(*comm, &size);
-    handled += *code == MPI_ERR_REQUEST || *code == MPI_ERR_RANK;
+    handled += *code == MPI_ERR_REQUEST || *code == MPI_ERR_ARG;
 }
 
 // Of the communicator, also when that has been freed.
@@ -265,7 +291,7 @@ static void handlers(void) {
     OK(MPI_Errhandler_free(&counts));
     OK(MPI_Comm_free(&comm));
     OK(MPIX_Halo_exchange_create(grid, 0, NULL, MPIX_HALO_PACKED, &x));
-    EXPECT(MPI_ERR_RANK, "rank is", MPIX_Halo_grid_box(grid, world_size, &box));
+    EXPECT(MPI_ERR_ARG, "number is", MPIX_Halo_grid_box(grid, world_size, &box, NULL));
     OK(MPIX_Halo_grid_free(&grid));
     EXPECT(MPI_ERR_REQUEST, "the exchange is not active; start it first", MPIX_Halo_finish(x));
     OK(MPIX_Halo_exchange_free(&x));

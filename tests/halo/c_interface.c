@@ -109,7 +109,7 @@ static void exchanges(void) {
     MPIX_Halo_exchange x[2];
     MPIX_Halo_box local;
     MPI_Datatype three_bytes;
-    OK(MPIX_Halo_grid_box(grid, world_rank, &local));
+    OK(MPIX_Halo_grid_box(grid, world_rank, &local, NULL));
     OK(MPI_Type_contiguous(3, MPI_BYTE, &three_bytes));
     describe(&m[0], MPI_INT, 2, 0, 1, 3, local);
     describe(&m[1], three_bytes, 1, 1, 0, 2, local);
@@ -136,7 +136,7 @@ static void reverse_exchanges(void) {
     int radius[MPIX_HALO_DIRECTIONS];
     OK(MPIX_Halo_radius_all(ghosts, radius));
     MPIX_Halo_box local;
-    OK(MPIX_Halo_grid_box(grid, world_rank, &local));
+    OK(MPIX_Halo_grid_box(grid, world_rank, &local, NULL));
     for (int op = 0; op < 3; ++op) {
         short whole[all], whole_expected[all];
         double real[all], real_expected[all];
@@ -233,7 +233,7 @@ static void gathers(void) {
     OK(MPIX_Halo_field_init(other, MPI_DOUBLE, radius, &busy));
     OK(MPIX_Halo_exchange_create(grid, 1, &busy, MPIX_HALO_PACKED, &x));
     OK(MPIX_Halo_start(x));
-    OK(MPIX_Halo_grid_box(grid, world_rank, &box));
+    OK(MPIX_Halo_grid_box(grid, world_rank, &box, NULL));
     OK(MPIX_Halo_points(grid, &box, field.layout.staggered, &local));
     CHECK(local.hi[1] == box.hi[1] + (box.hi[1] == ny) && local.hi[0] == box.hi[0] && local.lo[1] == box.lo[1]);
     memset(cells, poison, sizeof cells);
@@ -243,7 +243,7 @@ static void gathers(void) {
         for (int64_t x_local = -1; x_local <= local.hi[0] - local.lo[0]; ++x_local) {
             const int64_t from[] = {x_local, y, 0}, width = local.hi[0] - local.lo[0] + 2;
             int64_t to[3];
-            OK(MPIX_Halo_global_index(grid, from, to));
+            OK(MPIX_Halo_global_index(grid, 0, from, to));
             CHECK(to[0] == (local.lo[0] + x_local + nx) % nx && to[1] == local.lo[1] + y && to[2] == 0);
             for (int c = 0; c < 2; ++c) cells[(y + 1) * width + x_local + 1][c] = (short)(100 * to[1] + 2 * to[0] + c);
         }
@@ -254,6 +254,73 @@ static void gathers(void) {
     OK(MPIX_Halo_finish(x));
     OK(MPIX_Halo_exchange_free(&x));
     OK(MPIX_Halo_grid_free(&grid));
+}
+
+// Two boxes of each rank in a ring, those of rank r numbers r and r + the number of ranks. Also cut by the library.
+static void several_boxes(void) {
+    enum { cells = 3, all = cells + 2 };
+    const int64_t extent[] = {2 * cells * world_size};
+    int owners[16], radius[MPIX_HALO_DIRECTIONS];
+    MPIX_Halo_box slabs[16];
+    MPIX_Halo_grid_options options = {.periodic = {1, 0, 0}};
+    CHECK(world_size <= 8);
+    for (int number = 0; number < 2 * world_size; ++number) {
+        slabs[number] = (MPIX_Halo_box){{cells * number, 0, 0}, {cells * number + cells, 1, 1}};
+        owners[number] = number % world_size;
+    }
+    OK(MPIX_Halo_radius_all(1, radius));
+    for (int given = 0; given < 2; ++given) {
+        options.boxes = given ? slabs : NULL;
+        options.box_count = given ? 2 * world_size : 0;
+        options.owners = given ? owners : NULL;
+        options.boxes_per_rank = given ? 0 : 2;
+        MPIX_Halo_grid grid;
+        OK(MPIX_Halo_grid_create(MPI_COMM_WORLD, 1, extent, &options, &grid));
+        int numbers[2] = {-1, -1}, count = -1, rank = -1, boxes = -1;
+        OK(MPIX_Halo_grid_boxes(grid, 2, numbers, &count));
+        OK(MPIX_Halo_grid_get(grid, NULL, NULL, NULL, NULL, NULL, &boxes));
+        CHECK(count == 2 && boxes == 2 * world_size);
+        int u[2][all], expected[2][all], now = 0;
+        MPIX_Halo_allocation allocations[2] = {{u[0], NULL, sizeof u[0]}, {u[1], NULL, sizeof u[1]}};
+        MPIX_Halo_field field;
+        OK(MPIX_Halo_field_init(NULL, MPI_INT, radius, &field));
+        CHECK(field.allocations == NULL && field.allocation_count == 0);
+        field.allocations = allocations;
+        field.allocation_count = 2;
+        MPIX_Halo_exchange x;
+        OK(MPIX_Halo_exchange_create(grid, 1, &field, MPIX_HALO_PACKED, &x));
+        for (int i = 0; i < 2; ++i) {
+            MPIX_Halo_box box, inner, valid, sides[6];
+            CHECK(numbers[i] == (given ? world_rank + i * world_size : 2 * world_rank + i));
+            OK(MPIX_Halo_grid_box(grid, numbers[i], &box, &rank));
+            CHECK(rank == world_rank && memcmp(&box, &slabs[numbers[i]], sizeof box) == 0);
+            OK(MPIX_Halo_interior(i, x, &inner));
+            OK(MPIX_Halo_boundary(i, x, sides, &count));
+            CHECK(inner.lo[0] == box.lo[0] + 1 && inner.hi[0] == box.hi[0] - 1 && count == 2);
+            OK(MPIX_Halo_deep_valid(grid, i, radius, 2, 1, NULL, &valid));
+            CHECK(valid.lo[0] == box.lo[0] - 1 && valid.hi[0] == box.hi[0] + 1);
+            const int64_t below[] = {-1, 0, 0};
+            int64_t global[3], bytes = 0;
+            OK(MPIX_Halo_global_index(grid, i, below, global));
+            CHECK(global[0] == (box.lo[0] + extent[0] - 1) % extent[0]);
+            OK(MPIX_Halo_field_bytes(grid, i, &field, &bytes));
+            CHECK(bytes == sizeof u[i]);
+            void *data = NULL;
+            OK(MPIX_Halo_data(0, i, x, &data));
+            CHECK(data == u[i]);
+            for (int c = 0; c < all; ++c) {
+                expected[i][c] = (int)((box.lo[0] + c - 1 + extent[0]) % extent[0]);
+                u[i][c] = c == 0 || c == all - 1 ? poison : expected[i][c];
+            }
+        }
+        OK(MPIX_Halo_start(x));
+        OK(MPIX_Halo_finish(x));
+        CHECK(memcmp(u, expected, sizeof u) == 0);
+        OK(MPIX_Halo_sent(x, &now, NULL));
+        CHECK(now == (world_size > 2 ? 2 : world_size - 1));
+        OK(MPIX_Halo_exchange_free(&x));
+        OK(MPIX_Halo_grid_free(&grid));
+    }
 }
 
 // ---- queries -------------------------------------------------------------------------------------------
@@ -267,16 +334,17 @@ static void queries(void) {
     for (int r = 0; r < world_size; ++r) slabs[r] = (MPIX_Halo_box){{8 * r, 0, 0}, {8 * r + 8, 1, 1}};
     OK(MPIX_Halo_grid_create(MPI_COMM_WORLD, 1, extent, &options, &grid));
 
-    int dimensions = 0, periodic[3], rank = -1, ranks = -1, count = -1, neighbours[8];
+    int dimensions = 0, periodic[3], rank = -1, ranks = -1, boxes = -1, count = -1, neighbours[8];
     int64_t all[3];
-    OK(MPIX_Halo_grid_get(grid, &dimensions, all, periodic, &rank, &ranks));
+    OK(MPIX_Halo_grid_get(grid, &dimensions, all, periodic, &rank, &ranks, &boxes));
     CHECK(dimensions == 1 && all[0] == extent[0] && all[1] == 1 && all[2] == 1);
     CHECK(periodic[0] == 1 && periodic[1] == 0 && rank == world_rank && ranks == world_size);
-    OK(MPIX_Halo_grid_get(grid, NULL, NULL, NULL, NULL, NULL));
+    CHECK(boxes == world_size);
+    OK(MPIX_Halo_grid_get(grid, NULL, NULL, NULL, NULL, NULL, NULL));
     for (int r = 0; r < world_size; ++r) {
         const int64_t cell[] = {8 * r + 3, 0, 0};
-        OK(MPIX_Halo_grid_box(grid, r, &box));
-        CHECK(memcmp(&box, &slabs[r], sizeof box) == 0);
+        OK(MPIX_Halo_grid_box(grid, r, &box, &rank));
+        CHECK(memcmp(&box, &slabs[r], sizeof box) == 0 && rank == r);
         OK(MPIX_Halo_grid_owner(grid, cell, &rank));
         CHECK(rank == r);
     }
@@ -299,7 +367,7 @@ static void queries(void) {
     int deep[MPIX_HALO_DIRECTIONS];
     OK(MPIX_Halo_deep_radius(grid, radius, 3, deep));
     CHECK(deep[MPIX_HALO_DIRECTION(1, 0, 0)] == 3 && deep[MPIX_HALO_DIRECTION(-1, 0, 0)] == 6);
-    OK(MPIX_Halo_deep_valid(grid, radius, 3, 1, NULL, &box));
+    OK(MPIX_Halo_deep_valid(grid, 0, radius, 3, 1, NULL, &box));
     CHECK(box.lo[0] == 8 * world_rank - 4 && box.hi[0] == 8 * world_rank + 10 && box.lo[1] == 0 && box.hi[2] == 1);
 
     const MPIX_Halo_box outer = {{0, 0, 0}, {5, 4, 3}}, inner = {{1, 0, -9}, {5, 4, 2}};
@@ -313,9 +381,9 @@ static void queries(void) {
     int64_t bytes = -1;
     OK(MPIX_Halo_field_init(values, MPI_DOUBLE, radius, &field));
     OK(MPIX_Halo_exchange_create(grid, 1, &field, MPIX_HALO_PACKED, &x));
-    OK(MPIX_Halo_interior(x, &box));
+    OK(MPIX_Halo_interior(0, x, &box));
     CHECK(box.lo[0] == 8 * world_rank + 2 && box.hi[0] == 8 * world_rank + 7);
-    OK(MPIX_Halo_boundary(x, sides, &count));
+    OK(MPIX_Halo_boundary(0, x, sides, &count));
     CHECK(count == 2 && sides[0].hi[0] == box.lo[0] && sides[1].lo[0] == box.hi[0]);
     OK(MPIX_Halo_sent(x, &messages, &bytes));
     CHECK(messages == (world_size > 2 ? 2 : world_size - 1) && bytes == (world_size > 1 ? 24 : 0));
@@ -331,9 +399,8 @@ static void queries(void) {
 
 int main(int argc, char **argv) {
     static const struct test_case cases[] = {
-        {"exchanges", 1, exchanges}, {"reverse exchanges", 1, reverse_exchanges},
-        {"swaps", 1, swaps},         {"gathers", 1, gathers},
-        {"queries", 1, queries},
+        {"exchanges", 1, exchanges}, {"reverse exchanges", 1, reverse_exchanges}, {"swaps", 1, swaps},
+        {"gathers", 1, gathers},     {"several boxes", 1, several_boxes},         {"queries", 1, queries},
     };
     return RUN_CASES(argc, argv, MPI_THREAD_SINGLE, cases);
 }

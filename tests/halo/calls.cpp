@@ -9,6 +9,7 @@
 #include <span>
 #include <string>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include <mpix/halo.hpp>
@@ -56,11 +57,11 @@ void grids() {
         "rank 0: 1 x 1 x 1 cells cannot be cut into 2 boxes (options.shortest: 1 x 1 x 1); use fewer ranks, or give "
         "options.boxes",
         {1, 1, 1});
-    grid_refused("boxes", MPI_ERR_ARG, "rank 0: options.boxes has 1 boxes; there are 2 ranks", {4},
-                 {.boxes = {{{}, {4, 1, 1}}}});
+    grid_refused("boxes", MPI_ERR_ARG, "rank 0: options.boxes has 1 boxes; there are 2 ranks, and no options.owners",
+                 {4}, {.boxes = {{{}, {4, 1, 1}}}});
     grid_refused(
         "overlap", MPI_ERR_ARG,
-        "rank 0: options.boxes do not cover the domain once: those of ranks 0 and 1 overlap, in [0, 0, 0] to [4, 1, 1]",
+        "rank 0: options.boxes do not cover the domain once: boxes[0] and boxes[1] overlap, in [0, 0, 0] to [4, 1, 1]",
         {4}, {.boxes = {{{}, {4, 1, 1}}, {{}, {4, 1, 1}}}});
     grid_refused("links", MPI_ERR_ARG, "rank 0: options.links.within_node has 3 entries; 2 ranks of a node need 4", {4},
                  {.links = {.within_node = {1, 1, 1}}});
@@ -110,6 +111,30 @@ void grids() {
         "typical radius", MPI_ERR_ARG,
         "rank 1: options.typical_radius in direction +x+y+z is 2 here, and 0 on rank 0; all ranks give the same", {4},
         {.typical_radius = radius::faces(1).set(1, 1, 1, 2 * rank)});
+    grid_refused("no boxes per rank", MPI_ERR_ARG, "rank 0: options.boxes_per_rank is 0; it is at least 1", {4},
+                 {.boxes_per_rank = 0});
+    grid_refused("many boxes per rank", MPI_ERR_ARG,
+                 "rank 0: options.boxes_per_rank is 2000000000; 2 ranks can have 357913941 boxes together", {4},
+                 {.boxes_per_rank = 2000000000});
+    grid_refused("too few cells for all boxes", MPI_ERR_ARG,
+                 "rank 0: 5 x 1 x 1 cells cannot be cut into 6 boxes (options.shortest: 1 x 1 x 1); use fewer ranks or "
+                 "options.boxes_per_rank, or give options.boxes",
+                 {5}, {.boxes_per_rank = 3});
+    grid_refused("boxes and boxes per rank", MPI_ERR_ARG,
+                 "rank 0: options.boxes_per_rank is 2, and options.boxes are given; leave it 1", {4},
+                 {.boxes = {{{}, {4, 1, 1}}}, .boxes_per_rank = 2});
+    grid_refused("other boxes per rank", MPI_ERR_ARG,
+                 "rank 1: options.boxes_per_rank is 2 here, and 1 on rank 0; all ranks give the same", {4},
+                 {.boxes_per_rank = 1 + rank});
+    grid_refused("owners without boxes", MPI_ERR_ARG,
+                 "rank 0: options.owners are those of options.boxes, of which there are none", {4}, {.owners = {0, 1}});
+    grid_refused("number of owners", MPI_ERR_ARG, "rank 0: options.owners has 2 entries; options.boxes has 1 boxes",
+                 {4}, {.boxes = {{{}, {4, 1, 1}}}, .owners = {0, 1}});
+    grid_refused("no such owner", MPI_ERR_ARG, "rank 0: options.owners[0] is 2; there are 2 ranks", {4},
+                 {.boxes = {{{}, {4, 1, 1}}}, .owners = {2}});
+    grid_refused("other owner", MPI_ERR_ARG,
+                 "rank 1: options.owners[0] is 1 here, and 0 on rank 0; all ranks give the same", {4},
+                 {.boxes = {{{}, {4, 1, 1}}}, .owners = {rank}});
     refused("no direction", MPI_ERR_ARG,
             "mpix::halo::radius::set: there is no direction (2, 0, 0); each of x, y, z is -1, 0 or 1",
             [] { radius().set(2, 0, 0, 1); });
@@ -273,7 +298,9 @@ void exchanges() {
     refused("data", MPI_ERR_ARG, at + "data: field is -1; there are 2", [&] { static_cast<void>(x.data(-1)); });
     const halo::field both = halo::double_buffered(plain, {v.data(), radius::all(1)});
     refused("differ", MPI_ERR_ARG,
-            "mpix::halo::double_buffered: now and other differ in the size or type of values, radius, or layout", [&] {
+            "mpix::halo::double_buffered: now and other differ in the size or type of values, radius, layout, or "
+            "number of allocations",
+            [&] {
                 static_cast<void>(halo::double_buffered(plain, {v.data(), radius::all(2)}));
             });
     exchange_refused("one address twice", MPI_ERR_ARG, "rank 0: fields[0].other overlaps fields[0].data",
@@ -300,8 +327,10 @@ void exchanges() {
     refused("owner", MPI_ERR_ARG, "mpix::halo::grid::owner: [4, 0, 0] is not in the domain", [&] {
         static_cast<void>(g.owner({4, 0, 0}));
     });
-    refused("box_of", MPI_ERR_RANK, "mpix::halo::grid::box_of: rank is 2; there are 2",
+    refused("box_of", MPI_ERR_ARG, "mpix::halo::grid::box_of: number is 2; there are 2 boxes",
             [&] { static_cast<void>(g.box_of(2)); });
+    refused("rank_of", MPI_ERR_ARG, "mpix::halo::grid::rank_of: number is -1; there are 2 boxes",
+            [&] { static_cast<void>(g.rank_of(-1)); });
 }
 
 // What the grid and the exchange say of themselves.
@@ -463,6 +492,101 @@ void staggered() {
     expect(halo::field_bytes(g, v) == 4U * 5 * (rank == 0 ? 4 : 5), "field_bytes");
 }
 
+// Rank 1 has the first and the last of three boxes. The library's arrays, and what the grid and the exchange say.
+void several_boxes() {
+    const auto expect = [](bool right, const char *what) {
+        if (!right) std::printf("rank %d: several boxes: %s\n", rank, what);
+        failures += !right;
+    };
+    const std::vector<box> boxes{{{0, 0, 0}, {3, 1, 1}}, {{3, 0, 0}, {5, 1, 1}}, {{5, 0, 0}, {9, 1, 1}}};
+    const halo::grid g(MPI_COMM_WORLD, {9}, {.periodic = {true}, .boxes = boxes, .owners = {1, 0, 1}});
+    expect(g.boxes() == (rank == 0 ? std::vector<int>{1} : std::vector<int>{0, 2}) && g.total_boxes() == 3, "numbers");
+    expect(g.box_of(2) == boxes[2] && g.rank_of(2) == 1 && g.rank_of(1) == 0 && g.owner({8, 0, 0}) == 1, "owners");
+    expect(g.neighbours(halo::direction_number(1, 0, 0)) == (rank == 0 ? std::vector<int>{1} : std::vector<int>{0, 1}),
+           "neighbours");
+    halo::arrays<int> u(g, radius::all(1));
+    halo::exchange x(g, {u});
+    expect(u.size() == g.boxes().size() && x.messages_sent() == 1 && x.bytes_sent() == 2 * 4, "one message");
+    const halo::deep_halo deep(g, radius::all(1), 2);
+    for (std::size_t i = 0; i < u.size(); ++i) {
+        const int n = static_cast<int>(i);
+        const box &local = g.local(n);
+        expect(local == boxes[static_cast<std::size_t>(g.boxes()[i])] &&
+                   g.global_index({-1, 0, 0}, n)[0] == (local.lo[0] + 8) % 9,
+               "the boxes");
+        expect(x.data(0, n) == &u[i](local.lo[0] - 1) &&
+                   halo::field_bytes(g, u, n) == 4U * (static_cast<unsigned>(local.cells()) + 2),
+               "memory");
+        expect(x.interior(n) == box{{local.lo[0] + 1, 0, 0}, {local.hi[0] - 1, 1, 1}} ||
+                   (local.cells() < 3 && x.interior(n).empty()),
+               "the interior");
+        expect(deep.valid(1, n) == box{{local.lo[0] - 1, 0, 0}, {local.hi[0] + 1, 1, 1}}, "what is valid");
+        for (auto c = local.lo[0]; c < local.hi[0]; ++c) u[i](c) = static_cast<int>(c) + 10;
+    }
+    x.start();
+    x.finish();
+    for (std::size_t i = 0; i < u.size(); ++i) {
+        const box &local = g.local(static_cast<int>(i));
+        for (auto c = local.lo[0] - 1; c <= local.hi[0]; ++c)
+            expect(u[i](c) == static_cast<int>((c + 9) % 9) + 10, "a cell");
+    }
+    if (rank == 1) {
+        const auto all_refuse = [&](const std::string &sentence,
+                                    const std::vector<std::pair<const char *, std::function<void()>>> &calls) {
+            for (const auto &[name, call] : calls)
+                refused(name, MPI_ERR_ARG, std::string("mpix::halo::") + name + sentence, call);
+        };
+        all_refuse(": this rank has 2 boxes; say which is meant",
+                   {{"grid::local", [&] { static_cast<void>(g.local()); }},
+                    {"grid::global_index", [&] { static_cast<void>(g.global_index({})); }},
+                    {"exchange::interior", [&] { static_cast<void>(x.interior()); }},
+                    {"exchange::boundary", [&] { static_cast<void>(x.boundary()); }},
+                    {"exchange::data", [&] { static_cast<void>(x.data(0)); }},
+                    {"deep_halo::valid", [&] { static_cast<void>(deep.valid(1)); }},
+                    {"field_bytes", [&] { static_cast<void>(halo::field_bytes(g, u)); }}});
+        all_refuse(": i is 2; this rank has 2 boxes",
+                   {{"grid::local", [&] { static_cast<void>(g.local(2)); }},
+                    {"grid::global_index", [&] { static_cast<void>(g.global_index({}, 2)); }},
+                    {"exchange::interior", [&] { static_cast<void>(x.interior(2)); }},
+                    {"exchange::boundary", [&] { static_cast<void>(x.boundary(2)); }},
+                    {"exchange::data", [&] { static_cast<void>(x.data(0, 2)); }},
+                    {"deep_halo::valid", [&] { static_cast<void>(deep.valid(1, 2)); }},
+                    {"field_bytes", [&] { static_cast<void>(halo::field_bytes(g, u, 2)); }}});
+    }
+    std::vector<int> v(30);
+    refused("one allocation", MPI_ERR_ARG,
+            "mpix::halo::exchange, rank 1: fields[0].allocations has 0 entries; this rank has 2 boxes", [&] {
+                halo::exchange(g, {{v.data(), radius::all(1)}});
+            });
+    // Two boxes of rank 1 in the same memory.
+    std::vector<int *> each{v.data()};
+    if (rank == 1) each.push_back(v.data() + 4);
+    refused("boxes overlap", MPI_ERR_ARG,
+            "mpix::halo::exchange, rank 1: fields[0].allocations[1].data overlaps fields[0].allocations[0].data", [&] {
+                halo::exchange(g, {{each, radius::all(1)}});
+            });
+
+    // All on rank 1.
+    const halo::grid lonely(MPI_COMM_WORLD, {9}, {.periodic = {true}, .boxes = boxes, .owners = {1, 1, 1}});
+    halo::arrays<int> w(lonely, radius::all(1));
+    halo::exchange none(lonely, {w});
+    expect(none.messages_sent() == 0 && w.size() == (rank == 0 ? 0U : 3U), "all on one rank");
+    none.start();
+    none.finish();
+    none.begin();
+    none.ready(0);
+    none.finish();
+    if (rank == 0)
+        refused("no box", MPI_ERR_ARG, "mpix::halo::grid::local: this rank has 0 boxes; say which is meant",
+                [&] { static_cast<void>(lonely.local()); });
+
+    // Each rank's part is cut across its longest axis; rank r owns the boxes 2 r and 2 r + 1.
+    const halo::grid cut(MPI_COMM_WORLD, {4, 12}, {.boxes_per_rank = 2});
+    expect(cut.boxes() == std::vector<int>{2 * rank, 2 * rank + 1}, "the numbers of computed boxes");
+    for (int i = 0; i < 2; ++i)
+        expect(cut.local(i) == box{{0, 6 * rank + 3 * i, 0}, {4, 6 * rank + 3 * i + 3, 1}}, "computed boxes");
+}
+
 // Rank 1 starts late, when rank 0 has given up once. What a reverse exchange gives is added once all the same.
 void stalls() {
     const halo::grid g(MPI_COMM_WORLD, {8, 8});
@@ -521,6 +645,7 @@ int main(int argc, char **argv) {
     own_memory();
     arrays();
     staggered();
+    several_boxes();
     int all = 0;
     MPI_Allreduce(&failures, &all, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
     MPI_Finalize();

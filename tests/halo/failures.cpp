@@ -45,7 +45,7 @@ struct faulty {
     explicit faulty(bool is_short) {
         auto made = make_exchange_state(internals::state_of(g, "faulty"), {u}, {});
         x = made.get();
-        const std::vector<std::vector<runs>> cells{{x->fields[0].of({{}, {2, 1, 1}})}};
+        const std::vector<std::vector<runs>> cells{{x->fields[0].of(0, {{}, {2, 1, 1}})}};
         x->receives.emplace_back(0, cells, transfer::packed);
         x->sends.emplace_back(0, cells, transfer::packed);
         const MPI_Comm comm = x->grid->comm;
@@ -165,6 +165,11 @@ void moved_from() {
     no_grid("grid::ranks", [&] { static_cast<void>(g.ranks()); });
     no_grid("grid::local", [&] { static_cast<void>(g.local()); });
     no_grid("grid::box_of", [&] { static_cast<void>(g.box_of(0)); });
+    no_grid("grid::boxes", [&] { static_cast<void>(g.boxes()); });
+    no_grid("grid::total_boxes", [&] { static_cast<void>(g.total_boxes()); });
+    no_grid("grid::rank_of", [&] { static_cast<void>(g.rank_of(0)); });
+    no_grid("grid::points", [&] { static_cast<void>(g.points({}, {})); });
+    no_grid("field_bytes", [&] { static_cast<void>(field_bytes(g, u, 0)); });
     no_grid("grid::owner", [&] { static_cast<void>(g.owner({})); });
     no_grid("grid::global_index", [&] { static_cast<void>(g.global_index({})); });
     no_grid("grid::neighbours", [&] { static_cast<void>(g.neighbours(0)); });

@@ -29,13 +29,15 @@ class Links(ctypes.Structure):
 
 
 class Options(ctypes.Structure):
-    _fields_ = [("periodic", ctypes.c_int * 3), ("boxes", ctypes.c_void_p), ("shortest", ctypes.c_int64 * 3),
+    _fields_ = [("periodic", ctypes.c_int * 3), ("boxes", ctypes.c_void_p), ("box_count", ctypes.c_int),
+                ("owners", ctypes.c_void_p), ("boxes_per_rank", ctypes.c_int), ("shortest", ctypes.c_int64 * 3),
                 ("links", Links), ("typical_radius", ctypes.c_void_p), ("typical_bytes_per_cell", ctypes.c_double)]
 
 
 class Field(ctypes.Structure):
     _fields_ = [("data", ctypes.c_void_p), ("type", Handle), ("radius", ctypes.c_int * 27), ("layout", Layout),
-                ("other", ctypes.c_void_p), ("allocated", ctypes.c_int64)]
+                ("other", ctypes.c_void_p), ("allocated", ctypes.c_int64), ("allocations", ctypes.c_void_p),
+                ("allocation_count", ctypes.c_int)]
 
 
 def call(name, *arguments):

@@ -35,7 +35,7 @@ std::byte value_at(std::uint64_t field, const index3 &cell, std::uint64_t byte, 
 }
 
 // The same for values of an arithmetic type; of real numbers such that each order of a sum gives other bits. `holder`:
-// the rank that has it.
+// the number of the box beside which it lies, or whose it is.
 template <class T>
 T number_at(std::uint64_t field, const index3 &cell, std::uint64_t component, std::uint64_t epoch, int holder) {
     std::uint64_t bits = 0;
@@ -73,6 +73,14 @@ void with_type(halo::value_type type, Each each) {
            std::uint32_t{}, std::uint64_t{}, float{}, double{});
 }
 
+// Of a field, for one box of this rank.
+struct test_box {
+    int number = 0;
+    box local{};  // its points, if the field is staggered
+    std::size_t row = 0, plane = 0, component = 0;
+    std::vector<std::byte> memory{}, second{};  // second: of a field with two allocations
+};
+
 struct test_field {
     std::uint64_t number = 0;
     std::size_t value = 1;
@@ -80,23 +88,30 @@ struct test_field {
     halo::radius radius;
     halo::field_layout layout;
     index3 below{}, above{};
-    std::size_t row = 0, plane = 0, component = 0, cell = 0;
-    std::vector<std::byte> memory, second;  // second: of a field with two allocations
-    index3 extent{};                        // of the domain of its points, if it is staggered
-    box local;                              // likewise
+    std::size_t cell = 0;
+    index3 extent{};  // of the domain of its points, if it is staggered
+    bool two_allocations = false;
+    std::vector<test_box> boxes;
 
-    index3 size() const { return local.size(); }
-    std::size_t at(const index3 &where, int c) const {
+    std::size_t at(const test_box &b, const index3 &where, int c) const {
         index3 o{};
-        for (int a = 0; a < 3; ++a) o[a] = where[a] - local.lo[a] + below[a];
-        return static_cast<std::size_t>(o[0]) * cell + static_cast<std::size_t>(o[1]) * row +
-               static_cast<std::size_t>(o[2]) * plane +
-               static_cast<std::size_t>(c) * (layout.interleaved ? value : component);
+        for (int a = 0; a < 3; ++a) o[a] = where[a] - b.local.lo[a] + below[a];
+        return static_cast<std::size_t>(o[0]) * cell + static_cast<std::size_t>(o[1]) * b.row +
+               static_cast<std::size_t>(o[2]) * b.plane +
+               static_cast<std::size_t>(c) * (layout.interleaved ? value : b.component);
     }
+    // Of one box in both ways.
     halo::field description() {
-        halo::field f{memory.data(), value, radius, layout};
+        halo::field f{nullptr, value, radius, layout};
         f.type = type;
-        if (!second.empty()) f.other = second.data();
+        for (test_box &b : boxes)
+            f.allocations.push_back({b.memory.data(), two_allocations ? b.second.data() : nullptr, b.memory.size()});
+        if (boxes.size() == 1 && number % 2 == 0) {
+            f.data = f.allocations[0].data;
+            f.other = f.allocations[0].other;
+            f.allocated = f.allocations[0].allocated;
+            f.allocations.clear();
+        }
         return f;
     }
 };
@@ -122,8 +137,14 @@ public:
             extent_[a] = extent.back();
             options_.periodic[a] = pick(0, 1) == 1;
         }
-        const int how = pick(0, 3);
-        if (how == 1) options_.boxes = random_boxes();
+        const int how = pick(0, 4);
+        if (how == 1) options_.boxes = random_boxes(ranks_);
+        if (how == 4) {
+            options_.boxes = random_boxes(pick(1, 3 * ranks_));
+            for (std::size_t i = 0; i < options_.boxes.size(); ++i) options_.owners.push_back(pick(0, ranks_ - 1));
+        }
+        // So many fit along x.
+        if (options_.boxes.empty()) options_.boxes_per_rank = pick(1, std::clamp(8 / ranks_, 1, 3));
         if (how == 2) {  // nodes have equally many ranks in all runs of this program
             options_.links.within_node.assign(static_cast<std::size_t>(node_ranks_ * node_ranks_), 1e9);
             options_.links.network = 1e9;
@@ -144,8 +165,8 @@ public:
             std::vector<halo::field> described;
             for (const int f : set) described.push_back(fields_[static_cast<std::size_t>(f)].description());
             auto transfer = static_cast<halo::transfer>(pick(0, 1));
-            for (const halo::field &f : described)
-                if (f.other != nullptr) transfer = halo::transfer::packed;
+            for (const int f : set)
+                if (fields_[static_cast<std::size_t>(f)].two_allocations) transfer = halo::transfer::packed;
             exchanges.emplace_back(g, described, halo::exchange_options{transfer});
         }
         if (pick(0, 3) == 0) {  // freed without a start
@@ -157,6 +178,7 @@ public:
         for (std::size_t i = 0; i < exchanges.size(); ++i) wrong += check_interior(g, exchanges[i], sets[i]);
         for (std::uint64_t epoch = 1; epoch <= 3; ++epoch) {
             swap(exchanges, sets);
+            wrong += check_data(exchanges, sets);
             fill(epoch);
             if (first_is_all && pick(0, 1)) {
                 exchange(exchanges[0], sets[0].size());
@@ -177,16 +199,28 @@ private:
     void swap(std::vector<halo::exchange> &exchanges, const std::vector<std::vector<int>> &sets) {
         for (int f = 0; f < static_cast<int>(fields_.size()); ++f) {
             test_field &field = fields_[static_cast<std::size_t>(f)];
-            if (field.second.empty() || pick_own(0, 1)) continue;
-            std::swap(field.memory, field.second);
+            if (!field.two_allocations || pick_own(0, 1)) continue;
+            for (test_box &b : field.boxes) std::swap(b.memory, b.second);
             for (std::size_t x = 0; x < exchanges.size(); ++x)
                 for (std::size_t i = 0; i < sets[x].size(); ++i)
                     if (sets[x][i] == f) exchanges[x].swap(static_cast<int>(i));
         }
     }
 
+    int check_data(const std::vector<halo::exchange> &exchanges, const std::vector<std::vector<int>> &sets) const {
+        int wrong = 0;
+        for (std::size_t x = 0; x < exchanges.size(); ++x)
+            for (std::size_t f = 0; f < sets[x].size(); ++f) {
+                const std::vector<test_box> &boxes = fields_[static_cast<std::size_t>(sets[x][f])].boxes;
+                for (std::size_t i = 0; i < boxes.size(); ++i)
+                    wrong += exchanges[x].data(static_cast<int>(f), static_cast<int>(i)) != boxes[i].memory.data();
+            }
+        return wrong;
+    }
+
     int check_gather(const halo::grid &g, test_field &f, std::uint64_t epoch) {
-        const std::vector<std::byte> before = f.memory;
+        std::vector<std::vector<std::byte>> before;
+        for (const test_box &b : f.boxes) before.push_back(b.memory);
         const int root = pick(0, ranks_ - 1);
         const auto components = static_cast<std::size_t>(f.layout.components);
         const box all{{}, f.extent};
@@ -203,7 +237,8 @@ private:
         });
         int wrong = 0;
         for (std::size_t i = 0; i < expected.size(); ++i) wrong += expected[i] != gathered[i];
-        return wrong + (before != f.memory);
+        for (std::size_t i = 0; i < before.size(); ++i) wrong += before[i] != f.boxes[i].memory;
+        return wrong;
     }
 
     // Of the fields that have arithmetic.
@@ -219,31 +254,36 @@ private:
             std::vector<std::vector<std::byte>> expected;
             for (std::size_t i = 0; i < set.size(); ++i) {
                 test_field *const f = set[i];
-                if (!f->second.empty() && pick_own(0, 1)) {
-                    std::swap(f->memory, f->second);
+                if (f->two_allocations && pick_own(0, 1)) {
+                    for (test_box &b : f->boxes) std::swap(b.memory, b.second);
                     reverse.swap(static_cast<int>(i));
                 }
-                std::fill(f->second.begin(), f->second.end(), poison);
-                std::fill(f->memory.begin(), f->memory.end(), poison);
+                poison_all(*f);
                 with_type(f->type, [&](auto zero) {
-                    for_each_held(*f, f->local, [&](const index3 &where, const index3 &) {
-                        put_numbers<decltype(zero)>(*f, where, epoch);
-                    });
-                    expected.push_back(f->memory);
-                    reduce<decltype(zero)>(g, *f, how, epoch, expected.back());
+                    for (test_box &b : f->boxes) {
+                        for_each_held(*f, b.local, [&](const index3 &where, const index3 &) {
+                            put_numbers<decltype(zero)>(*f, b, where, epoch);
+                        });
+                        expected.push_back(b.memory);
+                        reduce<decltype(zero)>(g, *f, b, how, epoch, expected.back());
+                    }
                 });
             }
             exchange(reverse, set.size());
-            for (std::size_t f = 0; f < set.size(); ++f)
-                wrong += expected[f] != set[f]->memory ||
-                         std::any_of(set[f]->second.begin(), set[f]->second.end(), [](auto b) { return b != poison; });
+            std::size_t at = 0;
+            for (const test_field *f : set)
+                for (const test_box &b : f->boxes)
+                    wrong += expected[at++] != b.memory ||
+                             std::any_of(b.second.begin(), b.second.end(), [](auto c) { return c != poison; });
         }
         // A cell that gets something is not in the interior, nor is a point.
         for (const test_field *f : set)
-            for (int holder = 0; holder < ranks_; ++holder)
-                for_each_ghost(*f, points_of(*f, g.box_of(holder)), [&](const index3 &, const index3 &cell) {
-                    wrong += inside(g.points(reverse.interior(), f->layout.staggered), cell);
-                });
+            for (std::size_t i = 0; i < f->boxes.size(); ++i) {
+                const box inner = g.points(reverse.interior(static_cast<int>(i)), f->layout.staggered);
+                for (int holder = 0; holder < g.total_boxes(); ++holder)
+                    for_each_ghost(*f, points_of(*f, g.box_of(holder)),
+                                   [&](const index3 &, const index3 &cell) { wrong += inside(inner, cell); });
+            }
         return wrong;
     }
 
@@ -263,21 +303,24 @@ private:
         for (const int number : set) {
             const test_field &f = fields_[static_cast<std::size_t>(number)];
             const std::array<index3, 2> depth = halo::ghost_depth(f.radius, dimensions_);
-            const box inner = g.points(x.interior(), f.layout.staggered);
-            for_each_ghost(f, f.local, [&](const index3 &where, const index3 &) {
-                bool read = !inner.empty();
-                for (int a = 0; a < 3; ++a)
-                    read = read && where[a] >= inner.lo[a] - depth[0][a] && where[a] < inner.hi[a] + depth[1][a];
-                wrong += read;
-            });
-            // All points, each once.
-            std::int64_t points = inner.cells();
-            for (const box &b : x.boundary()) {
-                const box outer = g.points(b, f.layout.staggered);
-                for_each_cell(outer, [&](const index3 &at) { wrong += !inside(f.local, at) || inside(inner, at); });
-                points += outer.cells();
+            for (std::size_t i = 0; i < f.boxes.size(); ++i) {
+                const box &local = f.boxes[i].local;
+                const box inner = g.points(x.interior(static_cast<int>(i)), f.layout.staggered);
+                for_each_ghost(f, local, [&](const index3 &where, const index3 &) {
+                    bool read = !inner.empty();
+                    for (int a = 0; a < 3; ++a)
+                        read = read && where[a] >= inner.lo[a] - depth[0][a] && where[a] < inner.hi[a] + depth[1][a];
+                    wrong += read;
+                });
+                // All points, each once.
+                std::int64_t points = inner.cells();
+                for (const box &b : x.boundary(static_cast<int>(i))) {
+                    const box outer = g.points(b, f.layout.staggered);
+                    for_each_cell(outer, [&](const index3 &at) { wrong += !inside(local, at) || inside(inner, at); });
+                    points += outer.cells();
+                }
+                wrong += points != local.cells();
             }
-            wrong += points != f.local.cells();
         }
         return wrong;
     }
@@ -321,25 +364,25 @@ private:
     }
 
     template <class T>
-    void put_numbers(test_field &f, const index3 &where, std::uint64_t epoch) const {
+    static void put_numbers(const test_field &f, test_box &b, const index3 &where, std::uint64_t epoch) {
         for (int c = 0; c < f.layout.components; ++c) {
-            const T number = number_at<T>(f.number, where, static_cast<std::uint64_t>(c), epoch, rank_);
-            std::memcpy(f.memory.data() + f.at(where, c), &number, sizeof number);
+            const T number = number_at<T>(f.number, where, static_cast<std::uint64_t>(c), epoch, b.number);
+            std::memcpy(b.memory.data() + f.at(b, where, c), &number, sizeof number);
         }
     }
 
-    // What a serial program makes of this rank's cells.
+    // What a serial program makes of a box's cells.
     template <class T>
-    void reduce(const halo::grid &g, const test_field &f, halo::reduction how, std::uint64_t epoch,
+    void reduce(const halo::grid &g, const test_field &f, const test_box &b, halo::reduction how, std::uint64_t epoch,
                 std::vector<std::byte> &memory) const {
-        for (int holder = 0; holder < ranks_; ++holder)
+        for (int holder = 0; holder < g.total_boxes(); ++holder)
             for_each_ghost(f, points_of(f, g.box_of(holder)), [&](const index3 &where, const index3 &cell) {
-                for (int c = 0; inside(f.local, cell) && c < f.layout.components; ++c) {
+                for (int c = 0; inside(b.local, cell) && c < f.layout.components; ++c) {
                     T sum;
-                    std::memcpy(&sum, memory.data() + f.at(cell, c), sizeof sum);
+                    std::memcpy(&sum, memory.data() + f.at(b, cell, c), sizeof sum);
                     sum =
                         combined(how, sum, number_at<T>(f.number, where, static_cast<std::uint64_t>(c), epoch, holder));
-                    std::memcpy(memory.data() + f.at(cell, c), &sum, sizeof sum);
+                    std::memcpy(memory.data() + f.at(b, cell, c), &sum, sizeof sum);
                 }
             });
     }
@@ -348,9 +391,9 @@ private:
     int pick(int lo, int hi) { return std::uniform_int_distribution<int>(lo, hi)(shared_); }
     int pick_own(int lo, int hi) { return std::uniform_int_distribution<int>(lo, hi)(own_); }
 
-    std::vector<box> random_boxes() {
+    std::vector<box> random_boxes(int n) {
         std::vector<box> boxes{{{}, extent_}};
-        while (static_cast<int>(boxes.size()) < ranks_) {
+        while (static_cast<int>(boxes.size()) < n) {
             box &cut = boxes[static_cast<std::size_t>(pick(0, static_cast<int>(boxes.size()) - 1))];
             const int a = pick(0, dimensions_ - 1);
             box other = cut;
@@ -371,7 +414,6 @@ private:
                 f.layout.staggered[a] = true;
                 f.extent[a] += !options_.periodic[a];
             }
-        f.local = points_of(f, g.local());
         const std::size_t values[] = {1, 2, 4, 8, 12, 16};
         f.value = values[pick(0, 5)];
         std::vector<halo::value_type> types{halo::value_type::bytes};
@@ -407,18 +449,32 @@ private:
                 f.layout.below[a] = f.below[a] += pick_own(0, 2);
                 f.layout.above[a] = f.above[a] += pick_own(0, 2);
             }
-        index3 cells = f.size();
-        for (int a = 0; a < 3; ++a) cells[a] += f.below[a] + f.above[a];
         f.cell = f.value * static_cast<std::size_t>(f.layout.interleaved ? f.layout.components : 1);
-        f.row = f.cell * static_cast<std::size_t>(cells[0]);
-        if (pick_own(0, 1)) f.layout.row_bytes = f.row += static_cast<std::size_t>(pick_own(1, 20));
-        f.plane = f.row * static_cast<std::size_t>(cells[1]);
-        if (pick_own(0, 1) && f.plane > 0) f.layout.plane_bytes = f.plane += static_cast<std::size_t>(pick_own(1, 20));
-        f.component = f.plane * static_cast<std::size_t>(cells[2]);
-        if (pick_own(0, 1) && f.component > 0 && !f.layout.interleaved)
-            f.layout.component_bytes = f.component += static_cast<std::size_t>(pick_own(1, 20));
-        f.memory.resize(f.component * static_cast<std::size_t>(f.layout.interleaved ? 1 : f.layout.components) + 1);
-        if (pick(0, 2) == 0) f.second.resize(f.memory.size());
+        for (std::size_t i = 0; i < g.boxes().size(); ++i)
+            f.boxes.push_back({.number = g.boxes()[i], .local = points_of(f, g.local(static_cast<int>(i)))});
+        // Each distance, of `unit` bytes for each of the cells along an axis; given ones are the same for all boxes.
+        const auto distance = [&](std::size_t test_box::*which, int a, const auto &unit, bool may_be_given) {
+            std::size_t longest = 0;
+            for (test_box &b : f.boxes) {
+                b.*which = unit(b) * static_cast<std::size_t>(b.local.size()[a] + f.below[a] + f.above[a]);
+                longest = std::max(longest, b.*which);
+            }
+            if (!pick_own(0, 1) || longest == 0 || !may_be_given) return std::size_t{0};
+            longest += static_cast<std::size_t>(pick_own(1, 20));
+            for (test_box &b : f.boxes) b.*which = longest;
+            return longest;
+        };
+        f.layout.row_bytes = distance(
+            &test_box::row, 0, [&](const test_box &) { return f.cell; }, true);
+        f.layout.plane_bytes = distance(
+            &test_box::plane, 1, [](const test_box &b) { return b.row; }, true);
+        f.layout.component_bytes = distance(
+            &test_box::component, 2, [](const test_box &b) { return b.plane; }, !f.layout.interleaved);
+        f.two_allocations = pick(0, 2) == 0;
+        for (test_box &b : f.boxes) {
+            b.memory.resize(b.component * static_cast<std::size_t>(f.layout.interleaved ? 1 : f.layout.components) + 1);
+            if (f.two_allocations) b.second.resize(b.memory.size());
+        }
     }
 
     template <class Each>
@@ -428,19 +484,26 @@ private:
                 for (auto x = b.lo[0]; x < b.hi[0]; ++x) each(index3{x, y, z});
     }
 
-    static void put(const test_field &f, std::vector<std::byte> &memory, const index3 &where, const index3 &cell,
-                    std::uint64_t epoch) {
+    static void put(const test_field &f, const test_box &b, std::vector<std::byte> &memory, const index3 &where,
+                    const index3 &cell, std::uint64_t epoch) {
         for (int c = 0; c < f.layout.components; ++c)
             for (std::size_t byte = 0; byte < f.value; ++byte)
-                memory[f.at(where, c) + byte] =
+                memory[f.at(b, where, c) + byte] =
                     value_at(f.number, cell, static_cast<std::uint64_t>(c) * f.value + byte, epoch);
+    }
+
+    static void poison_all(test_field &f) {
+        for (test_box &b : f.boxes) {
+            std::fill(b.memory.begin(), b.memory.end(), poison);
+            std::fill(b.second.begin(), b.second.end(), poison);
+        }
     }
 
     void fill(std::uint64_t epoch) {
         for (test_field &f : fields_) {
-            std::fill(f.memory.begin(), f.memory.end(), poison);
-            std::fill(f.second.begin(), f.second.end(), poison);
-            for_each_cell(f.local, [&](const index3 &cell) { put(f, f.memory, cell, cell, epoch); });
+            poison_all(f);
+            for (test_box &b : f.boxes)
+                for_each_cell(b.local, [&](const index3 &cell) { put(f, b, b.memory, cell, cell, epoch); });
         }
     }
 
@@ -464,33 +527,39 @@ private:
         x.finish();
     }
 
-    int check(const test_field &f, std::uint64_t epoch) {
-        std::vector<std::byte> expected(f.memory.size(), poison);
-        box all = f.local;
+    int check(const test_field &f, std::uint64_t epoch) const {
+        int wrong = 0;
+        for (const test_box &b : f.boxes) wrong += check(f, b, epoch);
+        return wrong;
+    }
+
+    int check(const test_field &f, const test_box &b, std::uint64_t epoch) const {
+        std::vector<std::byte> expected(b.memory.size(), poison);
+        const box &local = b.local;
+        box all = local;
         for (int a = 0; a < 3; ++a) {
             all.lo[a] -= f.below[a];
             all.hi[a] += f.above[a];
         }
-        if (!f.local.empty())
+        if (!local.empty())
             for_each_cell(all, [&](const index3 &where) {
                 std::array<int, 3> step{};
                 std::int64_t distance = 0;
                 index3 cell = where;
                 for (int a = 0; a < 3; ++a) {
-                    if (where[a] < f.local.lo[a]) step[a] = -1, distance = std::max(distance, f.local.lo[a] - where[a]);
-                    if (where[a] >= f.local.hi[a])
-                        step[a] = 1, distance = std::max(distance, where[a] - f.local.hi[a] + 1);
+                    if (where[a] < local.lo[a]) step[a] = -1, distance = std::max(distance, local.lo[a] - where[a]);
+                    if (where[a] >= local.hi[a]) step[a] = 1, distance = std::max(distance, where[a] - local.hi[a] + 1);
                     if (options_.periodic[a]) cell[a] = ((cell[a] % f.extent[a]) + f.extent[a]) % f.extent[a];
                     if (cell[a] < 0 || cell[a] >= f.extent[a]) return;
                 }
                 if (distance > f.radius.cells[halo::direction_number(step[0], step[1], step[2])]) return;
                 for (int a = dimensions_; a < 3; ++a)
                     if (step[a] != 0) return;
-                put(f, expected, where, cell, epoch);
+                put(f, b, expected, where, cell, epoch);
             });
         int wrong = 0;
-        for (std::size_t i = 0; i < expected.size(); ++i) wrong += expected[i] != f.memory[i];
-        for (const std::byte b : f.second) wrong += b != poison;
+        for (std::size_t i = 0; i < expected.size(); ++i) wrong += expected[i] != b.memory[i];
+        for (const std::byte c : b.second) wrong += c != poison;
         return wrong;
     }
 

@@ -112,3 +112,51 @@ TEST_CASE("boxes of a very large domain") {
     CHECK(d->along() == count3{32768, 1, 1});
     CHECK(d->at(32767).hi[0] == length);
 }
+
+TEST_CASE("boxes are cut further, all in the same way") {
+    const auto d = decompose({100, 40, 10}, 5, 1);  // 20 x 40 x 10
+    REQUIRE(d);
+    CHECK(cut_further(*d, 6) == count3{2, 3, 1});
+    CHECK(cut_further(*d, 1) == count3{1, 1, 1});
+    const auto rows = decompose({5, 6, 1}, 1, 1);
+    CHECK(cut_further(*rows, 30) == count3{5, 6, 1});  // 5 along y would leave no 3 anywhere
+    CHECK_FALSE(cut_further(*rows, 7));
+    CHECK_FALSE(cut_further(*rows, 30, {1, 2, 1}));
+    CHECK(cut({{1, 2, 3}, {6, 4, 4}}, {2, 2, 1}) ==
+          std::vector<box>{
+              {{1, 2, 3}, {4, 3, 4}}, {{4, 2, 3}, {6, 3, 4}}, {{1, 3, 3}, {4, 4, 4}}, {{4, 3, 3}, {6, 4, 4}}});
+
+    std::mt19937 random(2);
+    const auto between = [&](int lo, int hi) { return std::uniform_int_distribution<int>(lo, hi)(random); };
+    int feasible_ones = 0;
+    for (int round = 0; round < 500; ++round) {
+        const index3 extent{between(1, 20), between(1, 20), between(1, 20)};
+        const index3 shortest{between(1, 3), between(1, 3), between(1, 3)};
+        const auto some = decompose(extent, between(1, 3), between(1, 4), shortest);
+        if (!some) continue;
+        const int n = between(1, 12);
+        const auto more = cut_further(*some, n, shortest);
+        const count3 along = some->along();
+        bool possible = false;
+        for (const count3 &split : all_splits(n)) {
+            bool fits = true;
+            for (int a = 0; a < 3; ++a) fits = fits && extent[a] / (along[a] * split[a]) >= shortest[a];
+            possible = possible || fits;
+        }
+        CHECK(more.has_value() == possible);
+        if (!more) continue;
+        ++feasible_ones;
+        CHECK(product(*more) == n);
+        std::vector<int> owned(static_cast<std::size_t>(extent[0] * extent[1] * extent[2]));
+        for (int number = 0; number < some->boxes(); ++number)
+            for (const box &b : cut(some->at(number), *more)) {
+                for (int a = 0; a < 3; ++a) CHECK(b.size()[a] >= shortest[a]);
+                for (auto z = b.lo[2]; z < b.hi[2]; ++z)
+                    for (auto y = b.lo[1]; y < b.hi[1]; ++y)
+                        for (auto x = b.lo[0]; x < b.hi[0]; ++x)
+                            ++owned[static_cast<std::size_t>((z * extent[1] + y) * extent[0] + x)];
+            }
+        CHECK(std::all_of(owned.begin(), owned.end(), [](int times) { return times == 1; }));
+    }
+    CHECK(feasible_ones > 100);
+}

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // What an exchange is made of, without MPI: who fills which ghost cells, runs of memory, partitions.
+#include "host/field/box_index.h"
 #include "host/field/layout.h"
 #include "host/field/neighbours.h"
 #include "host/halo/partitions.h"
@@ -46,6 +47,13 @@ std::vector<box> random_boxes(const box &all, int n, std::mt19937 &random) {
     }
     std::shuffle(boxes.begin(), boxes.end(), random);
     return boxes;
+}
+
+bool same(const std::vector<piece> &a, const std::vector<piece> &b) {
+    return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](const piece &p, const piece &q) {
+        return p.receiver == q.receiver && p.owner == q.owner && p.direction == q.direction && p.ghosts == q.ghosts &&
+               p.source == q.source;
+    });
 }
 
 template <class Each>
@@ -108,16 +116,47 @@ TEST_CASE("each ghost cell within the domain has one source, its owner's cell") 
     }
 }
 
+TEST_CASE("an index finds all pieces, in the order of the receivers and then of the owners") {
+    std::mt19937 random(8);
+    for (int round = 0; round < 200; ++round) {
+        domain cells;
+        for (int a = 0; a < 3; ++a) {
+            cells.extent[a] = between(random, 1, 9);
+            cells.periodic[a] = between(random, 0, 1) == 1;
+        }
+        cells.boxes = random_boxes({{}, cells.extent}, between(random, 1, 9), random);
+        const int n = static_cast<int>(cells.boxes.size());
+        const domain d =
+            points_of(cells, {between(random, 0, 1) == 1, between(random, 0, 1) == 1, between(random, 0, 1) == 1});
+        radius some;
+        for (int &depth : some.cells) depth = between(random, 0, 1) * between(random, 0, round % 2 == 0 ? 2 : 20);
+        std::vector<int> mine;
+        for (int number = 0; number < n; ++number)
+            if (between(random, 0, 1)) mine.push_back(number);
+        const auto is_mine = [&](int number) { return std::find(mine.begin(), mine.end(), number) != mine.end(); };
+        std::vector<piece> to, from;
+        for (int receiver = 0; receiver < n; ++receiver)
+            for (int owner = 0; owner < n; ++owner)
+                for (const piece &p : pieces_between(d, receiver, owner, some)) {
+                    if (is_mine(receiver)) to.push_back(p);
+                    if (is_mine(owner)) from.push_back(p);
+                }
+        const box_index index(cells);
+        CHECK(same(pieces_to(d, index, mine, some), to));
+        CHECK(same(pieces_from(d, index, mine, some), from));
+    }
+}
+
 TEST_CASE("boxes that do not cover the domain are told") {
     domain d{.extent = {4, 4, 1}};
     d.boxes = {{{0, 0, 0}, {4, 2, 1}}, {{0, 2, 0}, {4, 4, 1}}};
     CHECK(why_not_a_cover(d).empty());
     d.boxes[1].lo[1] = 1;
-    CHECK(why_not_a_cover(d) == "those of ranks 0 and 1 overlap, in [0, 1, 0] to [4, 2, 1]");
+    CHECK(why_not_a_cover(d) == "boxes[0] and boxes[1] overlap, in [0, 1, 0] to [4, 2, 1]");
     d.boxes[1].lo[1] = 3;
     CHECK(why_not_a_cover(d) == "they hold 12 of the domain's 16 cells");
     d.boxes[1] = {{0, 2, 0}, {5, 4, 1}};
-    CHECK(why_not_a_cover(d) == "that of rank 1, [0, 2, 0] to [5, 4, 1], is not within the domain");
+    CHECK(why_not_a_cover(d) == "boxes[1], [0, 2, 0] to [5, 4, 1], is not within the domain");
     d.boxes = {{{0, 0, 0}, {4, 4, 1}}, {{9, 9, 9}, {9, 9, 9}}};
     CHECK(why_not_a_cover(d).empty());
     d.dimensions = 2;
@@ -223,7 +262,7 @@ TEST_CASE("runs are a box's bytes in order, and nothing else") {
         for (std::byte &b : memory) b = static_cast<std::byte>(random());
 
         field_view view;
-        REQUIRE(field_view::make(field(memory.data(), value, radius::all(depth), l), local, 3, view).ok());
+        REQUIRE(field_view::make(field(memory.data(), value, radius::all(depth), l), {&local, 1}, 3, view).ok());
         box part = local;
         for (int a = 0; a < 3; ++a) {
             part.lo[a] =
@@ -245,7 +284,7 @@ TEST_CASE("runs are a box's bytes in order, and nothing else") {
             });
         };
         for (int c = 0; c < (l.interleaved ? 1 : components); ++c) add(c);
-        const runs r = view.of(part);
+        const runs r = view.of(0, part);
         REQUIRE(r.total() == static_cast<std::int64_t>(places.size()));
         std::vector<std::byte> packed(places.size());
         CHECK(pack(r, packed.data()) == r.total());
@@ -262,10 +301,11 @@ TEST_CASE("runs are a box's bytes in order, and nothing else") {
 TEST_CASE("a box without gaps is one run") {
     std::vector<float> memory(6 * 4 * 3);
     field_view view;
-    REQUIRE(field_view::make(field(memory.data(), radius::faces(1)), {{}, {4, 2, 1}}, 3, view).ok());
-    CHECK(view.of({{-1, -1, -1}, {5, 3, 2}}).bytes == 6 * 4 * 3 * 4);
-    CHECK(view.of({{-1, -1, 1}, {5, 3, 2}}).count == std::array<std::int64_t, 3>{1, 1, 1});
-    const runs rows = view.of({{0, 0, 0}, {4, 2, 1}});
+    const box local{{}, {4, 2, 1}};
+    REQUIRE(field_view::make(field(memory.data(), radius::faces(1)), {&local, 1}, 3, view).ok());
+    CHECK(view.of(0, {{-1, -1, -1}, {5, 3, 2}}).bytes == 6 * 4 * 3 * 4);
+    CHECK(view.of(0, {{-1, -1, 1}, {5, 3, 2}}).count == std::array<std::int64_t, 3>{1, 1, 1});
+    const runs rows = view.of(0, {{0, 0, 0}, {4, 2, 1}});
     CHECK(rows.bytes == 16);
     CHECK(rows.count == std::array<std::int64_t, 3>{2, 1, 1});
 }
@@ -274,7 +314,8 @@ TEST_CASE("a field that is wrong is named") {
     double value = 0;
     const auto told = [&](const field &f) {
         field_view view;
-        return field_view::make(f, {{}, {4, 4, 1}}, 2, view).message();
+        const box local{{}, {4, 4, 1}};
+        return field_view::make(f, {&local, 1}, 2, view).message();
     };
     CHECK(told(field(&value, radius::all(1))).empty());
     CHECK(told(field(static_cast<double *>(nullptr), radius::all(1))) == "data is null");
@@ -304,6 +345,42 @@ TEST_CASE("a field that is wrong is named") {
     CHECK(told(field(&value, std::size_t{1} << 58, radius::all(1))) == "more than 2^60 bytes, ghost cells included");
     CHECK(told(field(&value, radius::all(1), {.interleaved = true, .component_bytes = 4096})) ==
           "layout.component_bytes is for components that are not interleaved; leave it 0");
+}
+
+TEST_CASE("a field of several boxes has memory for each") {
+    std::vector<float> memory(600);
+    const std::vector<box> boxes{
+        {{}, {4, 4, 1}}, {{4, 0, 0}, {4, 4, 1}}, {{4, 0, 0}, {6, 4, 1}}};  // the second is empty
+    field_view view;
+    const auto told = [&](const field &f) { return field_view::make(f, boxes, 2, view).message(); };
+    float *const first = memory.data();
+    const field good(std::vector<float *>{first, nullptr, first + 100}, radius::all(1));
+    CHECK(told(good).empty());
+    CHECK(view.bytes(0) == 6 * 6 * 4);
+    CHECK(view.bytes(1) == 0);
+    CHECK(view.bytes(2) == 4 * 6 * 4);
+    CHECK(view.of(2, {{4, 0, 0}, {6, 1, 1}}).first == reinterpret_cast<std::byte *>(first + 100 + 4 + 1));
+    CHECK_FALSE(view.has_second_allocation());
+    CHECK(told(field(first, radius::all(1))) == "allocations has 0 entries; this rank has 3 boxes");
+    CHECK(told(field(std::vector<float *>{first}, radius::all(1))) ==
+          "allocations has 1 entries; this rank has 3 boxes");
+    CHECK(told(field(std::vector<float *>{first, nullptr, nullptr}, radius::all(1))) == "allocations[2].data is null");
+    const std::span<float> all(memory);
+    const std::vector<std::span<float>> spans{all.first(36), {}, all.subspan(100, 23)};
+    CHECK(told(field(spans, radius::all(1))) ==
+          "allocations[2].allocated is 92 bytes; the box and its ghost cells take 96");
+    // The distance that is given holds for all boxes.
+    CHECK(told(field(spans, radius::all(1), {.row_bytes = 20})) == "layout.row_bytes is 20; its cells take 24 bytes");
+    const field second(std::vector<float *>{first + 200, nullptr, first + 300}, radius::all(1));
+    const field both = double_buffered(good, second);
+    CHECK(told(both).empty());
+    CHECK(view.has_second_allocation());
+    CHECK(view.of(2, {{4, 0, 0}, {6, 1, 1}}).other == reinterpret_cast<std::byte *>(first + 300 + 4 + 1));
+    field half = both;
+    half.allocations[0].other = nullptr;
+    CHECK(told(half) == "allocations: some have `other`, and others have none");
+    CHECK(field_view::make(field(first, radius::all(1)), {}, 2, view).ok());  // a rank without boxes
+    CHECK(field_view::make(good, {}, 2, view).message() == "allocations has 3 entries; this rank has 0 boxes");
 }
 
 TEST_CASE("fields overlap if they have a byte in common") {
@@ -349,11 +426,11 @@ TEST_CASE("fields overlap if they have a byte in common") {
     field_view even, odd;
     const box local{{}, {4, 3, 1}};
     const field_layout alternating{.row_bytes = 48, .plane_bytes = 240};
-    REQUIRE(field_view::make(field(memory.data(), 4, radius::faces(1), alternating), local, 2, even).ok());
-    REQUIRE(field_view::make(field(memory.data() + 24, 4, radius::faces(1), alternating), local, 2, odd).ok());
-    CHECK_FALSE(overlap(even.allocated(), odd.allocated()));
-    REQUIRE(field_view::make(field(memory.data() + 20, 4, radius::faces(1), alternating), local, 2, odd).ok());
-    CHECK(overlap(even.allocated(), odd.allocated()));
+    REQUIRE(field_view::make(field(memory.data(), 4, radius::faces(1), alternating), {&local, 1}, 2, even).ok());
+    REQUIRE(field_view::make(field(memory.data() + 24, 4, radius::faces(1), alternating), {&local, 1}, 2, odd).ok());
+    CHECK_FALSE(overlap(even.allocated(0), odd.allocated(0)));
+    REQUIRE(field_view::make(field(memory.data() + 20, 4, radius::faces(1), alternating), {&local, 1}, 2, odd).ok());
+    CHECK(overlap(even.allocated(0), odd.allocated(0)));
 }
 
 TEST_CASE("a field's memory is as long as its cells need") {
@@ -364,8 +441,8 @@ TEST_CASE("a field's memory is as long as its cells need") {
             field f(memory.data(), radius::all(1), layout);
             f.allocated = static_cast<std::size_t>(bytes - less);
             field_view view;
-            const std::string told = field_view::make(f, local, 3, view).message();
-            CHECK(view.bytes() == bytes);
+            const std::string told = field_view::make(f, {&local, 1}, 3, view).message();
+            CHECK(view.bytes(0) == bytes);
             CHECK(told == (less == 0 ? ""
                                      : "allocated is " + std::to_string(bytes - 1) +
                                            " bytes; the box and its ghost cells take " + std::to_string(bytes)));
@@ -383,8 +460,9 @@ TEST_CASE("a field's memory is as long as its cells need") {
     field f(memory.data(), radius::all(1));
     f.allocated = 1;
     field_view none;
-    CHECK(field_view::make(f, {local.lo, local.lo}, 3, none).ok());
-    CHECK(none.bytes() == 0);
+    const box empty{local.lo, local.lo};
+    CHECK(field_view::make(f, {&empty, 1}, 3, none).ok());
+    CHECK(none.bytes(0) == 0);
     CHECK(field(std::span<float>(memory), radius::all(1)).allocated == 4000);
     CHECK(field(memory.data(), radius::all(1)).allocated == 0);
     // The shorter of two allocations; an unknown one is not checked.

@@ -5,6 +5,7 @@
 #define MPIX_HALO_DEEP_HPP
 
 #include <array>
+#include <vector>
 
 #include <mpix/halo/box.hpp>
 #include <mpix/halo/grid.hpp>
@@ -39,14 +40,18 @@ public:
     const halo::radius &radius() const { return radius_; }
     /** The cells whose values are those of a serial program so many steps after an exchange: at first the box and all
         ghost cells in the domain, after `every` steps the box alone. Those of step s can be computed from those of
-        s - 1. `staggered`: the points of a field that is staggered along these axes, as of field_layout. Errors: MPI_ERR_ARG (steps not from 0 to every, an axis that the domain lacks is staggered). */
+        s - 1. `staggered`: the points of a field that is staggered along these axes, as of field_layout. `i`: the
+        position of a box of this rank in grid::boxes(), from 0; without it the only one. Errors: MPI_ERR_ARG (steps not
+        from 0 to every, no such box, an axis that the domain lacks is staggered). */
     box valid(int steps, const std::array<bool, 3> &staggered = {}) const;
+    box valid(int steps, int i, const std::array<bool, 3> &staggered = {}) const;
 
 private:
     int every_, dimensions_;
     halo::radius radius_;
     std::array<index3, 2> depth_;  // of one step, below and above
-    box local_, limits_;           // which the valid cells do not exceed
+    std::vector<box> local_;
+    box limits_;  // which the valid cells do not exceed
 };
 
 }  // namespace mpix::halo

@@ -13,16 +13,17 @@ namespace mpix::halo {
 
 namespace detail {
 
-// A copy of cells of one field: between the field and a message, or from own cells to own ghost cells. Pieces of equal
-// length at regular distances; [2] is the outermost loop.
+// A copy of cells of one field: between an allocation and a message, or from own cells to own ghost cells. Pieces of
+// equal length at regular distances; [2] is the outermost loop.
 struct device_copy {
-    std::int64_t at;         // where the first one is, in bytes behind the field's allocation
-    std::int64_t from;       // in bytes behind the message's buffer; of own cells, behind the field's allocation
-    std::int64_t stride[3];  // in the field
+    std::int64_t at;              // where the first one is, in bytes behind the allocation
+    std::int64_t from;            // in bytes behind the message's buffer; of own cells, behind their allocation
+    std::int64_t stride[3];       // in the allocation
+    std::int64_t from_stride[3];  // of own cells, in theirs
     std::uint32_t count[3];
     std::uint32_t words;  // of each piece, which is aligned to them wherever it is
     std::int32_t word_bytes;
-    std::int32_t field;
+    std::int32_t allocation, from_allocation;  // numbers, see device_exchange::allocation_
     std::int32_t claim;  // which of the claims, if several tiles read these ghost cells; -1: one does
 };
 
@@ -35,6 +36,7 @@ struct device_parcel {
 
 struct device_tile {
     box cells;
+    std::int32_t box_number;        // which of this rank's
     std::int32_t sends, sends_end;  // parcels
     std::int32_t waits, waits_end;
 };
@@ -48,23 +50,29 @@ struct device_tile {
  * The members that end in _ are the library's. They point to memory of the device that has the fields.
  */
 struct device_exchange {
-    /** Tiles of this rank's box, from 0. The first ones, boundary_tiles() of them, send or read ghost cells. */
+    /** Tiles of this rank's boxes, from 0. The first ones, boundary_tiles() of them, send or read ghost cells. */
     MPIX_FN int tiles() const { return tiles_count_; }
     MPIX_FN int boundary_tiles() const { return boundary_count_; }
     /** The cells of a tile, in global indices. */
     MPIX_FN const box &tile(int number) const { return tiles_[number].cells; }
+    /** Which of this rank's boxes a tile is a part of, from 0. */
+    MPIX_FN int box_of(int number) const { return tiles_[number].box_number; }
     /** Exchanges of this activation, numbered from 0. */
     MPIX_FN std::int64_t steps() const { return steps_; }
     /** The first value of the allocation that exchange `step` uses of a field, given by its position in the
-        constructor's list. A field of two allocations uses them in turn. */
-    MPIX_FN void *data(int field, std::int64_t step) const {
-        return data_[2 * field + static_cast<int>((phase_ + step) & 1)];
+        constructor's list, for a box of this rank. A field of two allocations uses them in turn. */
+    MPIX_FN void *data(int field, std::int64_t step, int box = 0) const {
+        return allocation_(field * boxes_count_ + box, step);
+    }
+
+    MPIX_FN std::byte *allocation_(int number, std::int64_t step) const {
+        return data_[2 * number + static_cast<int>((phase_ + step) & 1)];
     }
 
     const detail::device_tile *tiles_;
     const detail::device_parcel *parcels_;
     const detail::device_copy *copies_;
-    std::byte *const *data_;           // of each field, both allocations, which may be the same one
+    std::byte *const *data_;           // of each field, of each box, both allocations, which may be the same one
     std::byte *const *send_buffers_;   // of each set, of each send
     std::byte *const *ghost_buffers_;  // of each set, of each receive
     const MPIX_Prequest *requests_;    // of each set, the receives, then the sends
@@ -72,7 +80,7 @@ struct device_exchange {
     std::int64_t steps_;
     std::int64_t done_;   // exchanges of earlier activations
     std::int32_t phase_;  // 0 or 1: which allocation exchange 0 uses
-    std::int32_t tiles_count_, boundary_count_;
+    std::int32_t tiles_count_, boundary_count_, boxes_count_;
     std::int32_t receives_, sends_;  // messages in each exchange
     std::int32_t sets_;
 

@@ -47,7 +47,7 @@ constexpr value_type value_type_of() {
     }
 }
 
-/** How a field lies in memory: the box, with some cells on each side of it, x fastest. */
+/** How a field lies in memory: a box, with some cells on each side of it, x fastest. */
 struct field_layout {
     /** Values per cell. */
     int components = 1;
@@ -57,7 +57,8 @@ struct field_layout {
     /** Cells that are allocated below and above the box, along each axis. -1: as many as the radius needs. */
     index3 below{-1, -1, -1}, above{-1, -1, -1};
     /** Bytes from a row (along x) to the next, from a plane to the next, and from a component's array to the next (0 if
-        they are interleaved). 0: without a gap. */
+        they are interleaved). 0: without a gap. Of several boxes of a rank all have the same distances, unless they are
+        0. */
     std::size_t row_bytes = 0, plane_bytes = 0, component_bytes = 0;
     /**
      * Along which axes the field is staggered: its values are not in the cells, but at points between them. Point i of
@@ -72,6 +73,15 @@ struct field_layout {
     friend bool operator==(const field_layout &, const field_layout &) = default;
 };
 
+/** A field's memory for one box. */
+struct allocation {
+    /** The first value: that of the lowest cell, `below` cells before the box. */
+    void *data = nullptr;
+    /** A second allocation of the same layout, or null; for exchange::swap(). */
+    void *other = nullptr;
+    std::size_t allocated = 0;  ///< bytes at data, and at other; 0: unknown, not checked
+};
+
 /** A field of an exchange: memory that the caller owns. */
 class field {
 public:
@@ -83,7 +93,7 @@ public:
      *         that is not periodic, which an exchange does not touch
      * layout  by default one component, just the cells that the radius needs, and no gaps
      *
-     * Value c of the cell (x, y, z) lies so many bytes behind `data`, where lo is that of the rank's box:
+     * Value c of the cell (x, y, z) lies so many bytes behind `data`, where lo is that of the box:
      *
      *     (z - lo[2] + below[2]) * plane_bytes + (y - lo[1] + below[1]) * row_bytes + (x - lo[0] + below[0]) * cell
      *         + c * value
@@ -100,6 +110,11 @@ public:
     /** The same of memory whose length is known: an exchange refuses it if the box and its ghost cells do not fit. */
     template <class T>
     field(std::span<T> memory, const halo::radius &radius, const field_layout &layout = {});
+    /** The same on a rank that has several boxes, or none: memory for each of them, in the order of grid::boxes(). */
+    template <class T>
+    field(const std::vector<T *> &each, const halo::radius &radius, const field_layout &layout = {});
+    template <class T>
+    field(const std::vector<std::span<T>> &each, const halo::radius &radius, const field_layout &layout = {});
     /** The same of a type that is known by its size in bytes only. The caller may set the member `type`. */
     field(void *data, std::size_t value_bytes, const halo::radius &radius, const field_layout &layout = {});
 
@@ -111,25 +126,34 @@ public:
     /** A second allocation of the same layout, or null; for exchange::swap(). */
     void *other = nullptr;
     std::size_t allocated = 0;  ///< bytes at data, and at other; 0: unknown, not checked
+    /** On a rank that has several boxes, or none: of each of them. Then `data`, `other` and `allocated` are not
+        used. */
+    std::vector<allocation> allocations;
 };
 
-/** The bytes that a field takes on this rank, from its first allocated cell to its last: what `allocated` is compared
-    with. `data` is not used. 0 if the rank's box is empty. Local. Errors: MPI_ERR_ARG, MPI_ERR_COUNT, MPI_ERR_TYPE as
-    of an exchange. */
+/** The bytes that a field takes for a box of this rank, from its first allocated cell to its last: what `allocated` is
+    compared with. The field's memory is not used. 0 if the box is empty. `i`: the box's position in grid::boxes(), from
+    0; without it the only one. Local. Errors: MPI_ERR_ARG, MPI_ERR_COUNT, MPI_ERR_TYPE as of an exchange. */
 MPIX_HALO_API std::size_t field_bytes(const grid &g, const field &f);
+MPIX_HALO_API std::size_t field_bytes(const grid &g, const field &f, int i);
 
 /** A field of two allocations, which exchange::swap() alternates between; `now` is the first one. Errors: MPI_ERR_ARG
     (they differ in more than their address). */
 inline field double_buffered(const field &now, const field &other) {
     if (now.value_bytes != other.value_bytes || now.type != other.type || now.radius.cells != other.radius.cells ||
-        now.layout != other.layout)
+        now.layout != other.layout || now.allocations.size() != other.allocations.size())
         throw error(
             MPI_ERR_ARG,
-            "mpix::halo::double_buffered: now and other differ in the size or type of values, radius, or layout");
+            "mpix::halo::double_buffered: now and other differ in the size or type of values, radius, layout, or "
+            "number of allocations");
+    const auto add = [](auto &to, const auto &second) {
+        to.other = second.data;
+        if (to.allocated == 0 || (second.allocated != 0 && second.allocated < to.allocated))
+            to.allocated = second.allocated;
+    };
     field both = now;
-    both.other = other.data;
-    if (both.allocated == 0 || (other.allocated != 0 && other.allocated < both.allocated))
-        both.allocated = other.allocated;
+    add(both, other);
+    for (std::size_t i = 0; i < both.allocations.size(); ++i) add(both.allocations[i], other.allocations[i]);
     return both;
 }
 
@@ -147,13 +171,29 @@ field::field(std::span<T> memory, const halo::radius &wanted, const field_layout
     allocated = memory.size_bytes();
 }
 
+template <class T>
+field::field(const std::vector<T *> &each, const halo::radius &wanted, const field_layout &lies)
+    : field(static_cast<T *>(nullptr), wanted, lies) {
+    for (T *const first : each) allocations.push_back({.data = first});
+}
+
+template <class T>
+field::field(const std::vector<std::span<T>> &each, const halo::radius &wanted, const field_layout &lies)
+    : field(static_cast<T *>(nullptr), wanted, lies) {
+    for (const std::span<T> memory : each)
+        allocations.push_back({.data = memory.data(), .allocated = memory.size_bytes()});
+}
+
 inline field::field(void *first, std::size_t bytes, const halo::radius &wanted, const field_layout &lies)
     : data(first), value_bytes(bytes), radius(wanted), layout(lies) {}
 
+template <class T>
+class arrays;
+
 /**
- * Memory for one value per cell of a rank's box and of its ghost cells, by global indices; for programs that have none
- * of their own. An exchange takes it in place of a field. Ghost cells of a box at the lower end of a periodic domain
- * have negative indices.
+ * Memory for one value per cell of a box of this rank and of its ghost cells, by global indices; for programs that have
+ * none of their own. An exchange takes it in place of a field. Ghost cells of a box at the lower end of a periodic
+ * domain have negative indices.
  */
 template <class T>
 class array {
@@ -161,17 +201,9 @@ class array {
                   "std::vector<bool> holds bits, which have no address each; use array<char>");
 
 public:
-    /** `staggered`: as of field_layout. */
+    /** For this rank's only box. `staggered`: as of field_layout. */
     array(const grid &g, const halo::radius &radius, const std::array<bool, 3> &staggered = {})
-        : radius_(radius), staggered_(staggered) {
-        const std::array<index3, 2> depth = ghost_depth(radius, g.dimensions());
-        const box local = g.points(g.local(), staggered);
-        for (std::size_t a = 0; a < 3; ++a) {
-            lo_[a] = local.lo[a] - depth[0][a];
-            size_[a] = local.hi[a] + depth[1][a] - lo_[a];
-        }
-        values_.resize(static_cast<std::size_t>(size_[0] * size_[1] * size_[2]));
-    }
+        : array(g, g.local(), radius, staggered) {}
 
     T &operator()(std::int64_t x, std::int64_t y = 0, std::int64_t z = 0) { return values_[place(x, y, z)]; }
     const T &operator()(std::int64_t x, std::int64_t y = 0, std::int64_t z = 0) const {
@@ -181,6 +213,18 @@ public:
     operator field() { return {std::span<T>(values_), radius_, {.staggered = staggered_}}; }  // NOLINT: implicit
 
 private:
+    friend class arrays<T>;
+
+    array(const grid &g, const box &cells, const halo::radius &radius, const std::array<bool, 3> &staggered)
+        : radius_(radius), staggered_(staggered) {
+        const std::array<index3, 2> depth = ghost_depth(radius, g.dimensions());
+        const box local = g.points(cells, staggered);
+        for (std::size_t a = 0; a < 3; ++a) {
+            lo_[a] = local.lo[a] - depth[0][a];
+            size_[a] = local.hi[a] + depth[1][a] - lo_[a];
+        }
+        values_.resize(static_cast<std::size_t>(size_[0] * size_[1] * size_[2]));
+    }
     std::size_t place(std::int64_t x, std::int64_t y, std::int64_t z) const {
         return static_cast<std::size_t>(((z - lo_[2]) * size_[1] + y - lo_[1]) * size_[0] + x - lo_[0]);
     }
@@ -189,6 +233,33 @@ private:
     std::array<bool, 3> staggered_;
     index3 lo_{}, size_{};
     std::vector<T> values_;
+};
+
+/** An array for each of this rank's boxes, of which there may be any number; one field of an exchange. */
+template <class T>
+class arrays {
+public:
+    arrays(const grid &g, const halo::radius &radius, const std::array<bool, 3> &staggered = {})
+        : radius_(radius), staggered_(staggered) {
+        for (std::size_t i = 0; i < g.boxes().size(); ++i)
+            each_.push_back(array<T>(g, g.local(static_cast<int>(i)), radius, staggered));
+    }
+
+    /** That of the box at this position in grid::boxes(). */
+    array<T> &operator[](std::size_t i) { return each_[i]; }
+    const array<T> &operator[](std::size_t i) const { return each_[i]; }
+    std::size_t size() const { return each_.size(); }
+    /** Stays valid for as long as the arrays are neither moved nor destroyed. */
+    operator field() {  // NOLINT: implicit
+        std::vector<std::span<T>> memory;
+        for (array<T> &one : each_) memory.emplace_back(one.values_);
+        return {memory, radius_, {.staggered = staggered_}};
+    }
+
+private:
+    halo::radius radius_;
+    std::array<bool, 3> staggered_;
+    std::vector<array<T>> each_;
 };
 
 }  // namespace mpix::halo

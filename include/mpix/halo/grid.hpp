@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Of <mpix/halo.hpp>: the domain, and which rank owns which box of it.
+// Of <mpix/halo.hpp>: the domain, and which rank owns which boxes of it.
 #ifndef MPIX_HALO_GRID_HPP
 #define MPIX_HALO_GRID_HPP
 
@@ -26,13 +26,19 @@ struct grid_options {
     /** Whether the domain goes on at its other end, along each axis. */
     std::array<bool, 3> periodic{};
     /**
-     * The box of each rank, if the program decides. Together they cover the domain, without overlap; they may be
+     * The boxes, by their numbers, if the program decides. Together they cover the domain, without overlap; they may be
      * unequal, and some may be empty (hi equal to lo). Along axes that the domain lacks, lo is 0 and hi is 1.
      *
      * By default the domain is cut by prime factors, for nodes first and then for the ranks of each, always across the
      * longest axis, so that the boxes of a node's ranks are neighbours.
      */
     std::vector<box> boxes = {};
+    /** The rank that owns each of `boxes`. A rank may own any number of them, and none. Empty: there are as many boxes
+        as ranks, and box r is that of rank r. */
+    std::vector<int> owners = {};
+    /** How many boxes each rank owns, if they are computed: what would be its only box is cut further, like that of a
+        node for its ranks. Rank r owns the boxes from r * boxes_per_rank on. */
+    int boxes_per_rank = 1;
     /** No box of a computed decomposition is shorter than this. */
     index3 shortest{1, 1, 1};
     /**
@@ -48,7 +54,11 @@ struct internals;  // of the library
 struct grid_state;
 
 /**
- * A domain, and who owns which box of it. What has been moved from may be destroyed or assigned to; all else throws
+ * A domain, and who owns which boxes of it. Boxes are numbered from 0. Where a function takes a position `i`, it is
+ * that of one of this rank's boxes in boxes(), from 0; without it the only one is meant, and MPI_ERR_ARG is thrown if
+ * this rank has none, or several.
+ *
+ * What has been moved from may be destroyed or assigned to; all else throws
  * MPI_ERR_ARG, also what is given such a grid. Copies share their state. The last of a grid and its exchanges to be
  * freed frees a communicator, which is collective. Free them in the same order on all ranks, and before MPI_Finalize.
  */
@@ -58,8 +68,8 @@ public:
      * Collective over `comm`, an intracommunicator, which the grid duplicates. `extent`: cells of the domain, along one
      * to three axes, each at least 1. All ranks give the same arguments.
      *
-     * Errors: MPI_ERR_COMM, MPI_ERR_DIMS (extent), MPI_ERR_ARG (options; the domain cannot be cut into as many boxes as
-     * there are ranks; ranks that disagree on an argument).
+     * Errors: MPI_ERR_COMM, MPI_ERR_DIMS (extent), MPI_ERR_ARG (options; the domain cannot be cut into so many boxes;
+     * ranks that disagree on an argument).
      */
     grid(MPI_Comm comm, const std::vector<std::int64_t> &extent, const grid_options &options = {});
 
@@ -68,27 +78,34 @@ public:
     const std::array<bool, 3> &periodic() const;
     int rank() const;
     int ranks() const;
-    /** The box of this rank, or of any. */
+    /** The numbers of this rank's boxes, in ascending order; and how many there are of all ranks. */
+    const std::vector<int> &boxes() const;
+    int total_boxes() const;
+    /** A box of this rank. */
     const box &local() const;
-    const box &box_of(int rank) const;
+    const box &local(int i) const;
+    /** Any box, and the rank that owns it. Errors: MPI_ERR_ARG (no such number). */
+    const box &box_of(int number) const;
+    int rank_of(int number) const;
     /**
      * The points of a staggered field (field_layout::staggered) with the indices of these cells; and where the cells
-     * reach the upper end of a domain that is not periodic, also the points beyond the last cell. Of local() the points
-     * that this rank owns; of an exchange's interior() and boundary() all of them, without overlap. None for no cells.
+     * reach the upper end of a domain that is not periodic, also the points beyond the last cell. Of a box the points
+     * that its rank owns; of an exchange's interior() and boundary() all of them, without overlap. None for no cells.
      *
      * Errors: MPI_ERR_ARG (an axis that the domain lacks is staggered).
      */
     box points(const box &cells, const std::array<bool, 3> &staggered) const;
-    /** Who owns a cell of the domain. Errors: MPI_ERR_ARG (a cell outside of it). */
+    /** Which rank owns a cell of the domain. Errors: MPI_ERR_ARG (a cell outside of it). */
     int owner(const index3 &cell) const;
     /**
-     * The global index of a cell that is counted from the lowest cell of this rank's box. Ghost cells may be asked for,
-     * too: along periodic axes they get the index of the cell in the domain that they are copies of; along others they
-     * may be outside of the domain.
+     * The global index of a cell that is counted from the lowest cell of a box of this rank. Ghost cells may be asked
+     * for, too: along periodic axes they get the index of the cell in the domain that they are copies of; along others
+     * they may be outside of the domain.
      */
     index3 global_index(const index3 &local) const;
-    /** The ranks that own ghost cells of this rank's box in a direction (its number) up to a depth, in ascending order;
-        perhaps this rank itself. Errors: MPI_ERR_ARG (no such direction, or depth < 0). */
+    index3 global_index(const index3 &local, int i) const;
+    /** The ranks that own ghost cells of this rank's boxes in a direction (its number) up to a depth, in ascending
+        order; perhaps this rank itself. Errors: MPI_ERR_ARG (no such direction, or depth < 0). */
     std::vector<int> neighbours(int direction, int depth = 1) const;
 
 private:

@@ -76,8 +76,10 @@ public:
     bool active() const;
 
     /** The allocation of a field (its position in the constructor's list, from 0) that the next exchange, or exchange 0
-        of this activation, uses. Errors: MPI_ERR_ARG (no such field). */
+        of this activation, uses: for a box of this rank, or for the only one. Errors: MPI_ERR_ARG (no such field, no
+        such box, or there is not just one). */
     void *data(int field) const;
+    void *data(int field, int box) const;
 
     /** Messages that this rank sends in each exchange, and their bytes, padding included. */
     int messages_sent() const;

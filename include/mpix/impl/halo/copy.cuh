@@ -22,26 +22,30 @@ __device__ __forceinline__ void copy_word(std::byte *to, const std::byte *from) 
 }
 #endif
 
-// Calls each(bytes behind the first piece in the field, number of bytes before it in all pieces) for this thread's
-// share: its words on a GPU, its pieces on the host.
+// Where a piece is behind the first one.
+struct piece_number {
+    std::uint32_t at[3];
+    MPIX_FN std::int64_t behind(const std::int64_t stride[3]) const {
+        return at[0] * stride[0] + at[1] * stride[1] + at[2] * stride[2];
+    }
+};
+
+// Calls each(piece, bytes into it, bytes before these in all pieces) for this thread's share: its words on a GPU, its
+// pieces on the host.
 template <class Group, class Each>
 MPIX_FN void for_each_part(const Group &group, const device_copy &c, const Each &each) {
 #ifdef __CUDA_ARCH__
-    const std::uint32_t words = c.words;
+    const std::uint32_t parts = c.words;
+    const std::int64_t bytes = c.word_bytes;
 #else
-    const std::uint32_t words = 1;
+    const std::uint32_t parts = 1;
+    const std::int64_t bytes = static_cast<std::int64_t>(c.words) * c.word_bytes;
 #endif
-    const std::uint32_t all = words * c.count[0] * c.count[1] * c.count[2];
+    const std::uint32_t all = parts * c.count[0] * c.count[1] * c.count[2];
     const auto step = static_cast<std::uint32_t>(group.num_threads());
     for (auto i = static_cast<std::uint32_t>(group.thread_rank()); i < all; i += step) {
-        const std::uint32_t piece = i / words, plane = piece / c.count[0];
-        std::int64_t at = piece % c.count[0] * c.stride[0];
-        if (plane != 0) at += plane % c.count[1] * c.stride[1] + plane / c.count[1] * c.stride[2];
-#ifdef __CUDA_ARCH__
-        each(at + static_cast<std::int64_t>(i % words) * c.word_bytes, static_cast<std::int64_t>(i) * c.word_bytes);
-#else
-        each(at, static_cast<std::int64_t>(i) * c.words * c.word_bytes);
-#endif
+        const std::uint32_t piece = i / parts, plane = piece / c.count[0];
+        each(piece_number{{piece % c.count[0], plane % c.count[1], plane / c.count[1]}}, i % parts * bytes, i * bytes);
     }
 }
 
@@ -68,22 +72,24 @@ MPIX_FN void copy_part(std::byte *to, const std::byte *from, const device_copy &
 // From the field into a message.
 template <class Group>
 MPIX_FN void gather(const Group &group, const device_copy &c, const std::byte *field, std::byte *message) {
-    for_each_part(group, c, [&](std::int64_t at, std::int64_t before) {
-        copy_part(message + c.from + before, field + c.at + at, c);
+    for_each_part(group, c, [&](const piece_number &piece, std::int64_t into, std::int64_t before) {
+        copy_part(message + c.from + before, field + c.at + piece.behind(c.stride) + into, c);
     });
 }
 // From a message into the field.
 template <class Group>
 MPIX_FN void scatter(const Group &group, const device_copy &c, const std::byte *message, std::byte *field) {
-    for_each_part(group, c, [&](std::int64_t at, std::int64_t before) {
-        copy_part(field + c.at + at, message + c.from + before, c);
+    for_each_part(group, c, [&](const piece_number &piece, std::int64_t into, std::int64_t before) {
+        copy_part(field + c.at + piece.behind(c.stride) + into, message + c.from + before, c);
     });
 }
 // From own cells to own ghost cells.
 template <class Group>
-MPIX_FN void copy_own(const Group &group, const device_copy &c, std::byte *field) {
-    for_each_part(group, c,
-                  [&](std::int64_t at, std::int64_t) { copy_part(field + c.at + at, field + c.from + at, c); });
+MPIX_FN void copy_own(const Group &group, const device_copy &c, const std::byte *cells, std::byte *ghosts) {
+    for_each_part(group, c, [&](const piece_number &piece, std::int64_t into, std::int64_t) {
+        copy_part(ghosts + c.at + piece.behind(c.stride) + into, cells + c.from + piece.behind(c.from_stride) + into,
+                  c);
+    });
 }
 
 }  // namespace mpix::halo::detail

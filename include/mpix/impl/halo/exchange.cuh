@@ -100,9 +100,9 @@ MPIX_FN void fill(const Group &group, const device_exchange &x, const device_par
     for (int i = p.copies; i < p.copies_end; ++i) {
         const device_copy &c = x.copies_[i];
         if (!is_ours(group, x, c.claim, number)) continue;
-        auto *const field = static_cast<std::byte *>(x.data(c.field, step));
+        std::byte *const field = x.allocation_(c.allocation, step);
         if (p.message < 0)
-            copy_own(group, c, field);
+            copy_own(group, c, x.allocation_(c.from_allocation, step), field);
         else
             scatter(group, c, x.ghost_buffers_[set_of(x, step) * x.receives_ + p.message], field);
         if (c.claim < 0) continue;
@@ -135,7 +135,7 @@ MPIX_FN int send(const Group &group, const device_exchange &x, int tile, std::in
         const detail::device_parcel &p = x.parcels_[i];
         for (int k = p.copies; k < p.copies_end; ++k) {
             const detail::device_copy &c = x.copies_[k];
-            detail::gather(group, c, static_cast<const std::byte *>(x.data(c.field, step)),
+            detail::gather(group, c, x.allocation_(c.allocation, step),
                            x.send_buffers_[set * x.sends_ + p.message]);
         }
         const MPIX_Prequest request = detail::requests_of(x, set)[x.receives_ + p.message];
