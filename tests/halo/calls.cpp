@@ -587,6 +587,32 @@ void several_boxes() {
         expect(cut.local(i) == box{{0, 6 * rank + 3 * i, 0}, {4, 6 * rank + 3 * i + 3, 1}}, "computed boxes");
 }
 
+// Sums in the order of the boxes that hold the ghost cells, whichever rank owns them: cell 5, of rank 1, gets one of each
+// box, the second from rank 0.
+void order_of_sums() {
+    const std::vector<box> boxes{{{0, 0, 0}, {3, 1, 1}}, {{3, 0, 0}, {5, 1, 1}}, {{5, 0, 0}, {9, 1, 1}}};
+    const halo::grid g(MPI_COMM_WORLD, {9}, {.periodic = {true}, .boxes = boxes, .owners = {1, 0, 1}});
+    halo::arrays<double> u(g, radius::faces(0).set(1, 0, 0, 6));
+    halo::exchange x(g, {u}, {.reduce = halo::reduction::sum});
+    struct sum {
+        double own, ghosts[3], result;
+    };
+    // What is right in one order of the three is wrong in another: 1e16 + 1 is 1e16.
+    for (const sum &one : {sum{0, {1e16, 1, -1e16}, 0}, sum{1, {1, 1e16, -1e16}, 2}}) {
+        for (std::size_t i = 0; i < u.size(); ++i) {
+            const int number = g.boxes()[i];
+            const box &local = g.local(static_cast<int>(i));
+            for (auto c = local.lo[0]; c < local.hi[0]; ++c) u[i](c) = one.own;
+            for (auto c = local.hi[0]; c < local.hi[0] + 6; ++c) u[i](c) = one.ghosts[number];
+        }
+        x.start();
+        x.finish();
+        if (rank == 0 || u[1](5) == one.result) continue;
+        std::printf("rank %d: a sum in another order is %g, not %g\n", rank, u[1](5), one.result);
+        ++failures;
+    }
+}
+
 // Rank 1 starts late, when rank 0 has given up once. What a reverse exchange gives is added once all the same.
 void stalls() {
     const halo::grid g(MPI_COMM_WORLD, {8, 8});
@@ -646,6 +672,7 @@ int main(int argc, char **argv) {
     arrays();
     staggered();
     several_boxes();
+    order_of_sums();
     int all = 0;
     MPI_Allreduce(&failures, &all, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
     MPI_Finalize();
