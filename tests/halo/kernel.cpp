@@ -5,6 +5,7 @@
 // step's cells, and send them. The host compares every byte of all allocations at the end.
 //
 //   kernel [--seed N] [--programs N | --seconds N]
+#include <algorithm>
 #include <array>
 #include <cstring>
 #include <random>
@@ -24,7 +25,7 @@ using halo::index3;
 namespace {
 
 constexpr unsigned char poison = 0xd5;
-constexpr int most_fields = 3;
+constexpr int most_fields = 3, most_boxes = 3;
 
 // What byte `byte` of a cell is in an exchange.
 MPIX_FN unsigned char value_at(std::uint64_t field, const index3 &cell, std::int64_t byte, std::uint64_t step) {
@@ -103,7 +104,7 @@ DEVICE_FN void for_cells(const Block &block, const box &b, const Each &each) {
 
 struct body {
     halo::device_exchange x;
-    view fields[most_fields];
+    view fields[most_fields][most_boxes];
     int count;
     bool two_allocations[most_fields];
     std::uint64_t first_step;  // in the hash
@@ -115,12 +116,13 @@ struct body {
 
     template <class Block>
     DEVICE_FN void write(const Block &block, int tile, std::int64_t step) const {
+        const int box = x.box_of(tile);
         for (int f = 0; f < count; ++f) {
-            auto *const memory = static_cast<unsigned char *>(x.data(f, step));
-            for_cells(block, fields[f].points(x.tile(tile)), [&](const index3 &cell) {
-                for (std::int64_t b = 0; b < fields[f].cell_bytes; ++b)
-                    memory[fields[f].at(cell, b)] =
-                        value_at(fields[f].seed, cell, b, first_step + static_cast<std::uint64_t>(step));
+            const view &v = fields[f][box];
+            auto *const memory = static_cast<unsigned char *>(x.data(f, step, box));
+            for_cells(block, v.points(x.tile(tile)), [&](const index3 &cell) {
+                for (std::int64_t b = 0; b < v.cell_bytes; ++b)
+                    memory[v.at(cell, b)] = value_at(v.seed, cell, b, first_step + static_cast<std::uint64_t>(step));
             });
         }
     }
@@ -128,11 +130,13 @@ struct body {
     // The tile's cells, and of those that a stencil of the field's radius reads around it, what the exchange fills.
     template <class Block>
     DEVICE_FN void check(const Block &block, int tile, std::int64_t step) const {
+        const int box_number = x.box_of(tile);
         for (int f = 0; f < count; ++f) {
-            const auto *const memory = static_cast<const unsigned char *>(x.data(f, step));
+            const view &v = fields[f][box_number];
+            const auto *const memory = static_cast<const unsigned char *>(x.data(f, step, box_number));
             for (int number = 0; number < halo::directions; ++number) {
-                box part = fields[f].points(x.tile(tile));
-                const int depth = number == halo::no_direction ? 0 : fields[f].reach[number];
+                box part = v.points(x.tile(tile));
+                const int depth = number == halo::no_direction ? 0 : v.reach[number];
                 if (number != halo::no_direction && depth == 0) continue;
                 const int steps[3] = {number % 3 - 1, number / 3 % 3 - 1, number / 9 - 1};
                 for (std::size_t a = 0; a < 3; ++a) {
@@ -141,10 +145,10 @@ struct body {
                 }
                 for_cells(block, part, [&](const index3 &cell) {
                     index3 source = cell;
-                    if (!is_exchanged(fields[f], cell) || !fields[f].whole.inside(source)) return;
-                    for (std::int64_t b = 0; b < fields[f].cell_bytes; ++b)
-                        tell(memory[fields[f].at(cell, b)] ==
-                             value_at(fields[f].seed, source, b, first_step + static_cast<std::uint64_t>(step)));
+                    if (!is_exchanged(v, cell) || !v.whole.inside(source)) return;
+                    for (std::int64_t b = 0; b < v.cell_bytes; ++b)
+                        tell(memory[v.at(cell, b)] ==
+                             value_at(v.seed, source, b, first_step + static_cast<std::uint64_t>(step)));
                 });
             }
         }
@@ -195,7 +199,7 @@ public:
             options.periodic[axis] = whole.periodic[axis] = pick(0, 1) == 1;
             whole.extent[axis] = extent.back();
         }
-        if (pick(0, 3) == 0) options.boxes = random_boxes(whole.extent);
+        if (pick(0, 1) == 0) choose_boxes(whole.extent, options);
         const halo::grid g(MPI_COMM_WORLD, extent, options);
         halo::kernel_exchange_options how{.tile = {}, .sets = pick(2, 4)};
         for (int a = 0; a < dimensions_; ++a) how.tile[static_cast<std::size_t>(a)] = pick(0, 5);
@@ -219,7 +223,7 @@ public:
                 where_.synchronise();
                 h.finish();
                 done += static_cast<std::uint64_t>(steps);
-                wrong += check_data(h, kernel, done);
+                wrong += check_data(g, h, kernel, done);
             }
         }
         wrong += *kernel.wrong;
@@ -232,21 +236,22 @@ public:
 private:
     int pick(int low, int high) { return std::uniform_int_distribution<int>(low, high)(shared_); }
 
-    // Cut along x, of random lengths, of which some may be 0.
-    std::vector<box> random_boxes(const index3 &extent) {
+    // Cut along x, of random lengths, of which some may be 0; up to most_boxes for each rank, in any order.
+    void choose_boxes(const index3 &extent, halo::grid_options &options) {
         int ranks = 0;
         MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+        for (int r = 0; r < ranks; ++r)
+            options.owners.insert(options.owners.end(), static_cast<std::size_t>(pick(r == 0, most_boxes)), r);
+        std::shuffle(options.owners.begin(), options.owners.end(), shared_);
         std::vector<std::int64_t> cuts{0, extent[0]};
-        for (int r = 1; r < ranks; ++r) cuts.push_back(pick(0, static_cast<int>(extent[0])));
+        for (std::size_t i = 1; i < options.owners.size(); ++i) cuts.push_back(pick(0, static_cast<int>(extent[0])));
         std::sort(cuts.begin(), cuts.end());
-        std::vector<box> boxes;
-        for (std::size_t r = 0; r + 1 < cuts.size(); ++r)
-            boxes.push_back({{cuts[r], 0, 0}, {cuts[r + 1], extent[1], extent[2]}});
-        return boxes;
+        for (std::size_t i = 0; i + 1 < cuts.size(); ++i)
+            options.boxes.push_back({{cuts[i], 0, 0}, {cuts[i + 1], extent[1], extent[2]}});
     }
 
     halo::field make_field(const halo::grid &g, const domain &cells, body &kernel, int f) {
-        view &v = kernel.fields[f];
+        view v{};
         halo::field_layout layout;
         v.whole = cells;
         for (int a = 0; a < dimensions_; ++a) {
@@ -255,7 +260,6 @@ private:
             v.more[axis] = layout.staggered[axis] && !cells.periodic[axis] ? 1 : 0;
             v.whole.extent[axis] += v.more[axis];
         }
-        v.local = g.points(g.local(), layout.staggered);
         v.seed = static_cast<std::uint64_t>(pick(1, 1000000));
         const int how = pick(0, 3);
         halo::radius reach = how == 0 ? halo::radius::faces(pick(1, 3)) : halo::radius::all(pick(1, 2));
@@ -263,55 +267,67 @@ private:
             for (int &depth : reach.cells) depth = pick(0, 2);
             reach.cells[halo::no_direction] = 0;
         }
+        for (int number = 0; number < halo::directions; ++number) {
+            bool exists = true;
+            for (auto a = static_cast<std::size_t>(dimensions_); a < 3; ++a)
+                exists = exists && halo::direction(number)[a] == 0;
+            v.reach[number] = exists ? reach.cells[static_cast<std::size_t>(number)] : 0;
+        }
         const int value = pick(0, 4) == 0 ? pick(1, 9) : 1 << pick(0, 3), components = pick(1, 3);
         v.value = value;
         v.cell_bytes = value * components;
-        const std::array<index3, 2> depth = halo::ghost_depth(reach, dimensions_);
         layout.components = components;
         layout.interleaved = pick(0, 1) == 0;
+        v.cell = layout.interleaved ? v.cell_bytes : value;
+        const std::array<index3, 2> depth = halo::ghost_depth(reach, dimensions_);
         const int more = pick(0, 2);
         for (std::size_t a = 0; a < 3; ++a) {
             layout.below[a] = depth[0][a] + more;
             layout.above[a] = depth[1][a] + more;
-            v.origin[a] = v.local.lo[a] - layout.below[a];
-            v.size[a] = v.local.size()[a] + layout.below[a] + layout.above[a];
         }
-        // Some rows and planes are longer than they need be.
-        v.cell = layout.interleaved ? v.cell_bytes : value;
-        v.row = v.size[0] * v.cell + (pick(0, 2) == 0 ? pick(1, 20) : 0);
-        v.plane = v.size[1] * v.row + (pick(0, 2) == 0 ? pick(1, 20) : 0);
-        v.component = layout.interleaved ? value : v.size[2] * v.plane;
-        layout.row_bytes = static_cast<std::size_t>(v.row);
-        layout.plane_bytes = static_cast<std::size_t>(v.plane);
-        v.all_bytes = v.size[2] * v.plane * (layout.interleaved ? 1 : components);
         kernel.two_allocations[f] = pick(0, 2) != 0;
-        for (int number = 0; number < halo::directions; ++number) {
-            bool exists = true;
-            for (std::size_t a = static_cast<std::size_t>(dimensions_); a < 3; ++a)
-                exists = exists && halo::direction(number)[a] == 0;
-            v.reach[number] = exists ? reach.cells[static_cast<std::size_t>(number)] : 0;
+
+        const int boxes = static_cast<int>(g.boxes().size());
+        // Of the only box, some rows and planes are longer than they need be.
+        const int longer_row = pick(0, 2) == 0 ? pick(1, 20) : 0, longer_plane = pick(0, 2) == 0 ? pick(1, 20) : 0;
+        halo::field made(nullptr, static_cast<std::size_t>(value), reach, layout);
+        for (int i = 0; i < boxes; ++i) {
+            v.local = g.points(g.local(i), layout.staggered);
+            for (std::size_t a = 0; a < 3; ++a) {
+                v.origin[a] = v.local.lo[a] - layout.below[a];
+                v.size[a] = v.local.size()[a] + layout.below[a] + layout.above[a];
+            }
+            v.row = v.size[0] * v.cell + (boxes == 1 ? longer_row : 0);
+            v.plane = v.size[1] * v.row + (boxes == 1 ? longer_plane : 0);
+            v.component = layout.interleaved ? value : v.size[2] * v.plane;
+            v.all_bytes = v.size[2] * v.plane * (layout.interleaved ? 1 : components);
+            if (boxes == 1) {
+                made.layout.row_bytes = static_cast<std::size_t>(v.row);
+                made.layout.plane_bytes = static_cast<std::size_t>(v.plane);
+            }
+            void *both[2] = {};
+            for (int copy = 0; copy < (kernel.two_allocations[f] ? 2 : 1); ++copy) {
+                both[copy] = where_.allocate(v.bytes() + 1);
+                where_.set(both[copy], poison, v.bytes() + 1);
+                memory_.push_back(both[copy]);
+            }
+            made.allocations.push_back({.data = both[0], .other = both[1], .allocated = v.bytes()});
+            kernel.fields[f][i] = v;
         }
-        void *both[2] = {};
-        for (int i = 0; i < (kernel.two_allocations[f] ? 2 : 1); ++i) {
-            both[i] = where_.allocate(v.bytes() + 1);
-            where_.set(both[i], poison, v.bytes() + 1);
-            memory_.push_back(both[i]);
-        }
-        halo::field made(both[0], static_cast<std::size_t>(value), reach, layout);
-        made.other = both[1];
-        made.allocated = v.bytes();
         return made;
     }
 
     // After `done` exchanges of the field, data() is what the next one would use.
-    std::uint64_t check_data(const halo::kernel_exchange &h, const body &kernel, std::uint64_t done) {
+    std::uint64_t check_data(const halo::grid &g, const halo::kernel_exchange &h, const body &kernel,
+                             std::uint64_t done) {
         std::uint64_t wrong = 0;
         std::size_t at = 0;
-        for (int f = 0; f < kernel.count; ++f) {
-            const int copies = kernel.two_allocations[f] ? 2 : 1;
-            wrong += h.data(f) != memory_[at + (copies == 2 ? done & 1 : 0)];
-            at += static_cast<std::size_t>(copies);
-        }
+        for (int f = 0; f < kernel.count; ++f)
+            for (int i = 0; i < static_cast<int>(g.boxes().size()); ++i) {
+                const int copies = kernel.two_allocations[f] ? 2 : 1;
+                wrong += h.data(f, i) != memory_[at + (copies == 2 ? done & 1 : 0)];
+                at += static_cast<std::size_t>(copies);
+            }
         return wrong;
     }
 
@@ -319,24 +335,25 @@ private:
     std::uint64_t check_outside(const halo::grid &g, const body &kernel) {
         std::uint64_t wrong = 0;
         std::size_t at = 0;
-        for (int f = 0; f < kernel.count; ++f) {
-            const view &v = kernel.fields[f];
-            for (int copy = 0; copy < (kernel.two_allocations[f] ? 2 : 1); ++copy, ++at) {
-                std::vector<unsigned char> bytes(v.bytes() + 1);
-                where_.download(bytes.data(), memory_[at], bytes.size());
-                wrong += bytes.back() != poison;
-                std::vector<char> may_change(v.bytes());
-                if (!g.local().empty())
-                    for (std::int64_t i = 0; i < v.size[0] * v.size[1] * v.size[2]; ++i) {
-                        const index3 cell{v.origin[0] + i % v.size[0], v.origin[1] + i / v.size[0] % v.size[1],
-                                          v.origin[2] + i / (v.size[0] * v.size[1])};
-                        if (!is_exchanged(v, cell)) continue;
-                        for (std::int64_t b = 0; b < v.cell_bytes; ++b)
-                            may_change[static_cast<std::size_t>(v.at(cell, b))] = 1;
-                    }
-                for (std::size_t i = 0; i < v.bytes(); ++i) wrong += !may_change[i] && bytes[i] != poison;
+        for (int f = 0; f < kernel.count; ++f)
+            for (int box = 0; box < static_cast<int>(g.boxes().size()); ++box)
+                for (int copy = 0; copy < (kernel.two_allocations[f] ? 2 : 1); ++copy)
+                    wrong += check_allocation(kernel.fields[f][box], memory_[at++]);
+        return wrong;
+    }
+    std::uint64_t check_allocation(const view &v, void *memory) {
+        std::vector<unsigned char> bytes(v.bytes() + 1);
+        where_.download(bytes.data(), memory, bytes.size());
+        std::vector<char> may_change(bytes.size());
+        if (!v.local.empty())
+            for (std::int64_t i = 0; i < v.size[0] * v.size[1] * v.size[2]; ++i) {
+                const index3 cell{v.origin[0] + i % v.size[0], v.origin[1] + i / v.size[0] % v.size[1],
+                                  v.origin[2] + i / (v.size[0] * v.size[1])};
+                if (!is_exchanged(v, cell)) continue;
+                for (std::int64_t b = 0; b < v.cell_bytes; ++b) may_change[static_cast<std::size_t>(v.at(cell, b))] = 1;
             }
-        }
+        std::uint64_t wrong = 0;
+        for (std::size_t i = 0; i < bytes.size(); ++i) wrong += !may_change[i] && bytes[i] != poison;
         return wrong;
     }
 

@@ -17,9 +17,9 @@ namespace mpix::halo {
 
 struct kernel_exchange_options {
     /**
-     * The shape of a tile in cells, along the grid's axes; 0: as long as the box. A rank's box is cut from its lowest
-     * cell on, so tiles at its upper sides may be smaller. Each tile that has cells on a side of the box sends
-     * partitions of its own to the neighbour there.
+     * The shape of a tile in cells, along the grid's axes; 0: as long as the box. A box is cut from its lowest cell on,
+     * so tiles at its upper sides may be smaller. Each tile that has cells on a side of the box sends partitions of its
+     * own to the neighbour there.
      */
     index3 tile{};
     /**
@@ -57,7 +57,7 @@ public:
     /**
      * Begin an activation of `steps` exchanges; 0 are none. Returns what kernels take, when the neighbours have called
      * start() with as many steps, too. Kernels must make all sends and waits of all of them, and next() of all but the
-     * last `sets`.
+     * last `sets`. A rank without cells has no tiles; it launches no kernel on a GPU.
      *
      * Errors: MPI_ERR_ARG (steps < 0), MPI_ERR_REQUEST (it is active), MPI_ERR_PENDING (after MPIX_STALL_SECONDS), and
      * what MPI_Start gives.

@@ -135,8 +135,7 @@ MPIX_FN int send(const Group &group, const device_exchange &x, int tile, std::in
         const detail::device_parcel &p = x.parcels_[i];
         for (int k = p.copies; k < p.copies_end; ++k) {
             const detail::device_copy &c = x.copies_[k];
-            detail::gather(group, c, x.allocation_(c.allocation, step),
-                           x.send_buffers_[set * x.sends_ + p.message]);
+            detail::gather(group, c, x.allocation_(c.allocation, step), x.send_buffers_[set * x.sends_ + p.message]);
         }
         const MPIX_Prequest request = detail::requests_of(x, set)[x.receives_ + p.message];
         for (int k = p.first; k <= p.last; ++k)
