@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Activations of several epochs: the host has started requests, and a kernel ends their epochs and starts the next ones.
+// Activations of several epochs: the host has started requests, and a kernel, or what is enqueued to a stream, ends their
+// epochs and starts the next ones.
 #include <algorithm>
 #include <random>
 
@@ -8,7 +9,7 @@
 
 namespace random_test {
 
-// What the kernel does in its epochs, drawn from the step's number.
+// What the kernel, or the stream, does in its epochs, drawn from the step's number.
 class execution::kernel_writer {
 public:
     kernel_writer(execution &all, const step &s) : all_(all), p_(all.p_), s_(s), random_(s.order) {}
@@ -21,6 +22,7 @@ private:
             *data;      // the messages of the epochs, one behind the other; of the one before, too, if it begins
         bool direct;    // goes on by next_epoch, and not by wait and start
         bool prepared;  // there is an epoch handle
+        bool by_host;   // the host has started the epoch that runs
     };
 
     void prepare_data();
@@ -57,10 +59,10 @@ void execution::kernel_writer::prepare_data() {
         const int all = one.epochs + one.begins, first = l.epoch;
         unsigned char *const data = all_.device_.allocate_shared(bytes * program::at(all) + 1);
         all_.memory_of_kernel_.push_back(data);
-        shares_.push_back({&one, one.begins ? data + bytes : data, false, false});
+        shares_.push_back({&one, one.begins ? data + bytes : data, false, false, !one.begins && l.epoch == l.started});
         l.epoch += all - 1;
         all_.done_.epochs += static_cast<std::uint64_t>(all - 1);
-        all_.done_.kernel_epochs += static_cast<std::uint64_t>(all - 1);
+        (s_.by_stream ? all_.done_.stream_epochs : all_.done_.kernel_epochs) += static_cast<std::uint64_t>(all - 1);
         if (null_receive(shares_.back())) continue;
         for (int k = 0; k < all; ++k) {
             const memory message = message_of(p_, pair_of(one.request), first + k);
@@ -75,9 +77,9 @@ kernel_plan execution::kernel_writer::plan() {
     prepare_data();
     int epochs = 0;
     for (const activation &one : s_.activations) epochs = std::max(epochs, one.epochs);
-    // Before the first: what begins then.
-    const bool begins =
-        std::any_of(s_.activations.begin(), s_.activations.end(), [](const activation &one) { return one.begins; });
+    // Before the first: what begins then. A stream's first start after the host's does nothing.
+    const bool begins = s_.by_stream || std::any_of(s_.activations.begin(), s_.activations.end(),
+                                                    [](const activation &one) { return one.begins; });
     for (int k = begins ? -1 : 0; k < epochs; ++k) plan_.epochs.push_back(epoch(k));
     plan_.slots = static_cast<int>(shares_.size());
     return std::move(plan_);
@@ -88,9 +90,13 @@ kernel_epoch execution::kernel_writer::epoch(int k) {
     const int mixture = below(3);
     std::vector<share *> nexts, waits, starts;
     for (share &one : shares_) {
-        if (one.what->epochs <= k || (k < 0 && !one.what->begins)) continue;
+        if (one.what->epochs <= k) continue;
+        if (k < 0 && !one.what->begins) {
+            if (s_.by_stream && one.by_host && below(2) == 0) starts.push_back(&one);
+            continue;
+        }
         // The memory of a send that overlaps itself is written between wait and start.
-        one.direct = goes_on(one, k) && !p_.end_of(one.what->request).self_overlapping &&
+        one.direct = !s_.by_stream && goes_on(one, k) && !p_.end_of(one.what->request).self_overlapping &&
                      (mixture == 0 || (mixture == 1 && below(2) == 0));
         if (one.direct)
             nexts.push_back(&one);
@@ -122,7 +128,12 @@ void execution::kernel_writer::add_tasks(int k) {
         const activation &a = *one.what;
         for (int n = 0; n < p_.end_of(a.request).partitions && k < a.epochs; ++n) {
             const bool left = !goes_on(one, k) && std::find(a.left.begin(), a.left.end(), n) != a.left.end();
-            if (is_send(a.request) && (k > 0 || a.begins) && !left) p_.slice({a.request, n}, ready);
+            if (is_send(a.request) && (k > 0 || a.begins) && !left) {
+                if (s_.by_stream)
+                    ready.push_back({a.request, n});
+                else
+                    p_.slice({a.request, n}, ready);
+            }
             // Once the next epoch is started, nobody can look at the bytes any more.
             if (!is_send(a.request) && (one.direct || ((goes_on(one, k) || a.waits) && below(2) == 0)))
                 wait.push_back({a.request, n});
@@ -149,7 +160,8 @@ kernel_turn execution::kernel_writer::turn(const share &one, int k) const {
     const end &e = p_.end_of(request);
     const std::int64_t bytes = null_receive(one) ? 0 : p_.bytes(request);
     const unsigned char *const now = one.data + k * bytes;
-    return {l.exported,
+    return {l.handle,
+            l.exported,
             request,
             static_cast<int>(&one - shares_.data()),
             is_send(request),
@@ -170,7 +182,11 @@ int execution::kernel_writer::add_turns(int k, std::vector<share *> those) {
 }
 
 void execution::launch_epochs(const step &s) {
-    device_.launch(kernel_writer(*this, s).plan(), s.blocks, s.threads, s.whole_blocks);
+    const kernel_plan plan = kernel_writer(*this, s).plan();
+    if (s.by_stream)
+        device_.enqueue(plan, s.blocks, s.whole_blocks);
+    else
+        device_.launch(plan, s.blocks, s.threads, s.whole_blocks);
 }
 
 }  // namespace random_test

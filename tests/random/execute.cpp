@@ -278,8 +278,8 @@ std::vector<kernel_task> execution::tasks_of(const std::vector<part> &parts, con
         // By calls or by bytes, all contributions to a partition alike.
         const bool share = one.slices > 1 && (one.request / 2 + one.partition + s.blocks + s.threads) % 2 == 0;
         tasks.push_back(
-            {l.exported, one.request, one.partition, one.partition, is_send(one.request), one.slices > 1, share,
-             static_cast<std::uint64_t>(first - offset(one)),
+            {l.handle, l.exported, one.request, one.partition, one.partition, is_send(one.request), one.slices > 1,
+             share, static_cast<std::uint64_t>(first - offset(one)),
              l.places != nullptr ? l.on_device : l.on_device + p_.end_of(one.request).origin + first,
              l.places != nullptr ? l.places + first : nullptr,
              p_.end_of(one.request).self_overlapping ? nullptr : packed(one.request) + first,

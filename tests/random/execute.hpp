@@ -16,7 +16,8 @@
 namespace random_test {
 
 struct totals {
-    std::uint64_t programs = 0, requests = 0, epochs = 0, kernel_epochs = 0, partitions = 0, bytes = 0;
+    std::uint64_t programs = 0, requests = 0, epochs = 0, kernel_epochs = 0, stream_epochs = 0, partitions = 0,
+                  bytes = 0;
 };
 
 class execution {

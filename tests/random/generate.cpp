@@ -273,7 +273,7 @@ private:
         add_kernel(action::launch, rank, parts);
     }
 
-    // A kernel for requests that are active on a rank, and for some that are started now.
+    // A kernel, or a stream, for requests that are active on a rank, and for some that are started now.
     void launch_epochs(int rank) {
         // Where nothing but calls makes progress, the host may not wait for a GPU's kernel that waits for others.
         if (by(rank).kernel || (p_.where.gpu && p_.where.calls_only)) return;
@@ -303,14 +303,22 @@ private:
                 return;
         if (all.empty()) return;
         d_.shuffle(all);
+        const bool by_stream = d_.one_in(2);
         std::vector<part> parts;
         for (const activation &one : all)
-            for (const part &missing : lacking(one.request))
-                if (one.epochs > 1 || std::find(one.left.begin(), one.left.end(), missing.partition) == one.left.end())
+            for (const part &missing : lacking(one.request)) {
+                if (one.epochs == 1 && std::find(one.left.begin(), one.left.end(), missing.partition) != one.left.end())
+                    continue;
+                if (by_stream)
+                    parts.push_back(missing);
+                else
                     p_.slice(missing, parts);
+            }
         d_.shuffle(parts);
         begin_epochs(rank, all);
-        add_kernel(action::launch_epochs, rank, parts).activations = all;
+        step &s = add_kernel(action::launch_epochs, rank, parts);
+        s.activations = all;
+        s.by_stream = by_stream;
     }
 
     step &add_kernel(action what, int rank, const std::vector<part> &parts) {

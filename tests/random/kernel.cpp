@@ -3,17 +3,20 @@
 
 #include "tests/device/grid_barrier.hpp"
 #include "tests/device/harness.hpp"
+#include "tests/device/stream.hpp"
 
 namespace random_test {
 
 using device_test::as_group;
 using device_test::complain;
+using device_test::enqueued_list;
 using device_test::executor;
 using device_test::expect_code;
 using device_test::grid_barrier;
 using device_test::patience_ns;
 using device_test::report;
 using device_test::scope;
+using device_test::stream;
 using device_test::wrong;
 
 namespace {
@@ -40,13 +43,20 @@ DEVICE_FN int ready(const Group &group, const kernel_task &t, const prepared *va
 }
 
 template <class Group>
+DEVICE_FN void fill(const Group &group, const kernel_task &t) {
+    const auto first = static_cast<std::uint64_t>(group.thread_rank());
+    const auto step = static_cast<std::uint64_t>(group.num_threads());
+    for (std::uint64_t n = first; t.data != nullptr && n < t.bytes; n += step)
+        t.buffer[place(t.at, n)] = static_cast<char>(t.data[n]);
+}
+
+template <class Group>
 DEVICE_FN void run(const Group &group, const kernel_task &t, const prepared *values, report *errors) {
     const auto first = static_cast<std::uint64_t>(group.thread_rank());
     const auto step = static_cast<std::uint64_t>(group.num_threads());
     const auto number = static_cast<std::uint64_t>(t.request);
     if (t.send) {
-        for (std::uint64_t n = first; t.data != nullptr && n < t.bytes; n += step)
-            t.buffer[place(t.at, n)] = static_cast<char>(t.data[n]);
+        fill(group, t);
         expect_code(errors, number, t.partition, MPI_SUCCESS, ready(group, t, values));
         return;
     }
@@ -82,8 +92,43 @@ struct body {
     }
 };
 
+// Sends whose partitions are readied by the stream.
+struct fill_body {
+    const kernel_task *tasks;
+    int count;
+    template <class Block>
+    DEVICE_FN void operator()(const Block &block, int block_index, int blocks) const {
+        for (int n = block_index; n < count; n += blocks) fill(block, tasks[n]);
+    }
+};
+
 // What is said for the partition in complaints of calls that have none.
 constexpr int in_next = 1001, in_wait = 1002, in_start = 1003, behind_wait = 1004;
+
+// What the epoch has left in the memory, and then what no later look may find there: other bytes than those that come
+// next. Each byte by one thread.
+template <class Block>
+DEVICE_FN void look_at_memory(const Block &block, const kernel_turn &t, report *errors) {
+    const auto first = static_cast<std::uint64_t>(block.thread_rank());
+    const auto step = t.alone ? 1 : static_cast<std::uint64_t>(block.num_threads());
+    if (t.alone && first != 0) return;
+    for (std::uint64_t n = first; t.now != nullptr && n < t.bytes; n += step) {
+        const unsigned char found = static_cast<unsigned char>(t.buffer[place(t.at, n)]);
+        if (found != t.now[n])
+            complain(errors, wrong::byte, static_cast<std::uint64_t>(t.request), behind_wait, n, t.now[n], found);
+    }
+    for (std::uint64_t n = first; t.next != nullptr && n < t.bytes; n += step)
+        t.buffer[place(t.at, n)] = static_cast<char>(t.alone ? t.next[n] : ~t.next[n]);
+}
+struct look_body {
+    const kernel_turn *turns;
+    int count;
+    report *errors;
+    template <class Block>
+    DEVICE_FN void operator()(const Block &block, int block_index, int blocks) const {
+        for (int n = block_index; n < count; n += blocks) look_at_memory(block, turns[n], errors);
+    }
+};
 
 struct epochs_body {
     const kernel_task *tasks;
@@ -133,22 +178,6 @@ struct epochs_body {
         return code;
     }
 
-    // What the epoch has left in the memory, and then what no later look may find there: other bytes than those that
-    // come next. Each byte by one thread.
-    template <class Block>
-    DEVICE_FN void look_at_memory(const Block &block, const kernel_turn &t) const {
-        const auto first = static_cast<std::uint64_t>(block.thread_rank());
-        const auto step = t.alone ? 1 : static_cast<std::uint64_t>(block.num_threads());
-        if (t.alone && first != 0) return;
-        for (std::uint64_t n = first; t.now != nullptr && n < t.bytes; n += step) {
-            const unsigned char found = static_cast<unsigned char>(t.buffer[place(t.at, n)]);
-            if (found != t.now[n])
-                complain(errors, wrong::byte, static_cast<std::uint64_t>(t.request), behind_wait, n, t.now[n], found);
-        }
-        for (std::uint64_t n = first; t.next != nullptr && n < t.bytes; n += step)
-            t.buffer[place(t.at, n)] = static_cast<char>(t.alone ? t.next[n] : ~t.next[n]);
-    }
-
     template <class Block>
     DEVICE_FN void operator()(const Block &block, int block_index, int blocks) const {
         for (int k = 0; k < count; ++k) {
@@ -173,7 +202,7 @@ struct epochs_body {
                 });
             meet(block);
             if (e.waits[0] == e.waits[1]) continue;
-            for (int n = e.waits[0] + block_index; n < e.waits[1]; n += blocks) look_at_memory(block, turns[n]);
+            for (int n = e.waits[0] + block_index; n < e.waits[1]; n += blocks) look_at_memory(block, turns[n], errors);
             meet(block);
             if (e.start.block % blocks == block_index)
                 call(block, e.start, e.starts, e.start.each, [&](const auto &group, int n, int all) {
@@ -206,6 +235,7 @@ struct device::inside {
     // Behind a kernel, copies from and to pageable memory would wait for it within CUDA's call, and that may keep mpix
     // from copying what the kernel waits for.
     executor copies;
+    stream order{stream::kind::own};
     report *errors = nullptr;
     std::uint64_t *arrived = nullptr;  // of the blocks' barrier
     std::vector<void *> shared;        // memory of the kernel that runs
@@ -224,6 +254,21 @@ struct device::inside {
         return whole_blocks ? scope::block : executor::is_gpu ? parts[tasks % 4] : scope::thread;
     }
     static int block_size(int threads) { return executor::is_gpu ? 32 * threads : threads; }
+
+    static enqueued_list enqueued_of(const kernel_plan &plan, const int (&range)[2]) {
+        enqueued_list list;
+        for (int n = range[0]; n < range[1]; ++n) {
+            const kernel_turn &t = plan.turns[static_cast<std::size_t>(n)];
+            list.push_back({t.whole, t.handle});
+        }
+        return list;
+    }
+    // Calls list() with all at once, or with each.
+    template <class List>
+    static void call(const enqueued_list &all, bool each, const List &list) {
+        if (!each && !all.empty()) return list(all);
+        for (const auto &one : all) list({one});
+    }
 };
 
 bool device::available() { return executor::available(); }
@@ -234,6 +279,9 @@ device::device(int local_rank) : in_(std::make_unique<inside>(local_rank)) {
     in_->by.set(in_->errors, 0, sizeof(report));
     in_->arrived = static_cast<std::uint64_t *>(in_->by.allocate(sizeof(std::uint64_t)));
     scatter(nullptr, nullptr, nullptr, 0);  // loads the kernel, which may wait for others
+    in_->by.load<fill_body>();
+    in_->by.load<body>();
+    in_->by.load<look_body>();
 }
 device::~device() {
     join();
@@ -285,8 +333,34 @@ void device::launch(const kernel_plan &plan, int blocks, int threads, bool whole
                     grid_barrier{in_->arrived, blocks}, in_->errors});
 }
 
+void device::enqueue(const kernel_plan &plan, int blocks, bool whole_blocks) {
+    constexpr int threads = 64;  // of a GPU's blocks
+    const kernel_task *const tasks = in_->share(plan.tasks);
+    const kernel_turn *const turns = in_->share(plan.turns);
+    for (const kernel_epoch &e : plan.epochs) {
+        int sends = e.tasks[0];
+        while (sends < e.tasks[1] && plan.tasks[static_cast<std::size_t>(sends)].send) ++sends;
+        if (sends > e.tasks[0]) in_->order.launch(blocks, threads, fill_body{tasks + e.tasks[0], sends - e.tasks[0]});
+        for (int n = e.tasks[0]; n < sends; ++n) {
+            const kernel_task &t = plan.tasks[static_cast<std::size_t>(n)];
+            in_->order.ready({t.whole, t.handle}, t.partition, t.last);
+        }
+        if (sends < e.tasks[1]) {
+            const int receives = e.tasks[1] - sends;
+            in_->order.launch(blocks, threads,
+                              body{tasks + sends, receives,
+                                   in_->groups_of(static_cast<std::size_t>(receives), whole_blocks), in_->errors});
+        }
+        in_->call(in_->enqueued_of(plan, e.waits), e.wait.each, [&](const enqueued_list &l) { in_->order.wait(l); });
+        if (e.waits[0] < e.waits[1])
+            in_->order.launch(blocks, threads, look_body{turns + e.waits[0], e.waits[1] - e.waits[0], in_->errors});
+        in_->call(in_->enqueued_of(plan, e.starts), e.start.each, [&](const enqueued_list &l) { in_->order.start(l); });
+    }
+}
+
 std::string device::join() {
     in_->by.synchronise();
+    in_->order.synchronise();
     for (void *memory : in_->shared) in_->by.release_shared(memory);
     in_->shared.clear();
     in_->by.release(in_->values);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // What the device does in a program: groups of a kernel ready partitions and wait for others. The device is a GPU or
-// host threads, as in tests/device; only kernel.cpp knows which.
+// host threads, as in tests/device; only kernel.cpp knows which. So is its stream, to which epochs are enqueued.
 #ifndef MPIX_TESTS_RANDOM_KERNEL_HPP
 #define MPIX_TESTS_RANDOM_KERNEL_HPP
 
@@ -16,6 +16,7 @@ namespace random_test {
 
 // One partition, neighbours to be readied as a range, or a slice of a partition, for one group.
 struct kernel_task {
+    MPI_Request whole;  // for calls that enqueue; else the handle
     MPIX_Prequest handle;
     int request, partition;  // the number is for messages only
     int last;                // of the range; else as `partition`
@@ -33,7 +34,8 @@ struct kernel_task {
 
 // What a kernel that runs epochs does with a request between two of them.
 struct kernel_turn {
-    MPIX_Prequest handle;  // null: nothing
+    MPI_Request whole = MPI_REQUEST_NULL;
+    MPIX_Prequest handle = MPIX_PREQUEST_NULL;  // null: nothing
     int request, slot;
     bool send;
     bool prepared;  // there is an epoch handle of the epoch that ends
@@ -54,7 +56,7 @@ struct kernel_caller {
 
 // An epoch: tasks on all blocks, and the calls behind them. The numbers are first and one past the last, of the plan's.
 struct kernel_epoch {
-    int tasks[2];
+    int tasks[2];   // sends' first
     int nexts[2];   // turns: next_epoch
     int waits[2];   // turns: wait; then, on all blocks, their memory is checked, and poisoned for the next epoch
     int starts[2];  // turns: start
@@ -94,6 +96,8 @@ public:
     void launch(const std::vector<kernel_task> &tasks, int blocks, int threads, bool whole_blocks);
     // The same for the tasks of each epoch.
     void launch(const kernel_plan &plan, int blocks, int threads, bool whole_blocks);
+    // The same by a stream: what sends and receives do is enqueued, and so are kernels that write and check their memory.
+    void enqueue(const kernel_plan &plan, int blocks, bool whole_blocks);
     // Wait for it: what went wrong, or nothing.
     std::string join();
 

@@ -85,9 +85,10 @@ options parse(int argc, char **argv) {
 }
 
 void add_up(totals &all) {
-    std::uint64_t mine[] = {all.requests, all.epochs, all.kernel_epochs, all.partitions, all.bytes}, sum[5];
-    MPI_Reduce(mine, sum, 5, MPI_UINT64_T, MPI_SUM, 0, MPI_COMM_WORLD);
-    all = {all.programs, sum[0], sum[1], sum[2], sum[3], sum[4]};
+    std::uint64_t mine[] = {all.requests, all.epochs, all.kernel_epochs, all.stream_epochs, all.partitions, all.bytes},
+                  sum[6];
+    MPI_Reduce(mine, sum, 6, MPI_UINT64_T, MPI_SUM, 0, MPI_COMM_WORLD);
+    all = {all.programs, sum[0], sum[1], sum[2], sum[3], sum[4], sum[5]};
 }
 
 int run(int argc, char **argv) {
@@ -143,11 +144,11 @@ int run(int argc, char **argv) {
     if (world_rank == 0)
         std::printf(
             "random: %d ranks, seeds from %llu: %llu programs, %llu requests, %llu epochs, %llu of them started by "
-            "kernels, %llu partitions, %llu bytes checked\n",
+            "kernels and %llu in a stream, %llu partitions, %llu bytes checked\n",
             ranks, static_cast<unsigned long long>(given.first_seed), static_cast<unsigned long long>(done.programs),
             static_cast<unsigned long long>(done.requests), static_cast<unsigned long long>(done.epochs),
-            static_cast<unsigned long long>(done.kernel_epochs), static_cast<unsigned long long>(done.partitions),
-            static_cast<unsigned long long>(done.bytes));
+            static_cast<unsigned long long>(done.kernel_epochs), static_cast<unsigned long long>(done.stream_epochs),
+            static_cast<unsigned long long>(done.partitions), static_cast<unsigned long long>(done.bytes));
     MPI_Finalize();
     return 0;
 }

@@ -92,6 +92,7 @@ std::string describe(const program &p) {
             out += " " + std::to_string(s.index);
         if (s.what == action::complete || s.what == action::look || s.what == action::unready)
             out += std::string(" by ") + name_of(s.call);
+        if (s.by_stream) out += " by a stream";
         if (!s.requests.empty()) out += " requests " + list(s.requests);
         for (const part &one : s.parts) {
             out += " " + std::to_string(one.request) + "/" + std::to_string(one.partition);

@@ -130,7 +130,8 @@ enum class action {
     ready_beside,  // parts, shared out to threads; goes on
     join_threads,
     launch,         // parts: a kernel readies sends' and waits for receives'; goes on
-    launch_epochs,  // activations: a kernel runs several epochs; parts: what it readies in a first one that runs
+    launch_epochs,  // activations: a kernel, or a stream, runs several epochs; parts: what it readies in a first one
+                    // that runs
     join_kernel,
     arrived,   // parts of receives: Parrived; until it says yes, if `must`
     prepare,   // MPIX_Pbuf_prepare of requests
@@ -150,7 +151,7 @@ struct part {
     bool there = false;         // at a checkpoint: whether it has been readied
 };
 
-// What a kernel does of an activation, after the host's Start.
+// What a kernel, or a stream, does of an activation, after the host's Start.
 struct activation {
     int request;
     bool begins;  // it starts the first of its epochs, too; the one before has been waited for by a kernel
@@ -177,6 +178,7 @@ struct step {
     bool must = false;
     int threads = 1, blocks = 1;
     bool whole_blocks = false;  // groups are blocks, not threads
+    bool by_stream = false;     // epochs are enqueued
 };
 
 // ---- the program ---------------------------------------------------------------------------------------------
