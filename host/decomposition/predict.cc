@@ -2,26 +2,49 @@
 #include "host/decomposition/predict.h"
 
 #include <algorithm>
+#include <cstddef>
+#include <utility>
+#include <vector>
 
 namespace mpix::halo {
 namespace {
 
 // Another plan is taken only if it is predicted to be faster by more than this.
 constexpr double worth_while = 1e-3;
+// Decompositions whose boxes are placed, on nodes of so many GPUs that one placement takes more than a millisecond.
+constexpr std::size_t most_compared = 4;
 
-plan with_placement(const decomposition &d, const machine &m, const stencil &s, bool exactly) {
-    const traffic t = traffic_of(d, s);
-    const matrix distance = distances(m.bandwidth);
-    plan p{d, exactly ? place(t.within, distance)
-                      : place_by_swaps(t.within, distance, trivial_placement(t.within.size()))};
-    p.seconds = predicted_seconds(t, m, p.gpu_of);
-    return p;
+plan placed(const decomposition &d, const traffic &t, const machine &m, placement gpu_of) {
+    const double seconds = predicted_seconds(t, m, gpu_of);
+    return {d, std::move(gpu_of), seconds};
 }
+
+// What no placement is faster than: all boxes have the fastest links.
+class fastest_links {
+public:
+    explicit fastest_links(const machine &m) : network_(m.network) {
+        for (int a = 0; a < m.gpus(); ++a)
+            for (int b = 0; b < m.gpus(); ++b) {
+                double &most = a == b ? within_ : between_;
+                most = std::max(most, m.bandwidth(a, b));
+            }
+    }
+    double seconds(const traffic &t) const {
+        double most = t.out_of_node > 0 ? t.out_of_node / network_ : 0;
+        for (int i = 0; i < t.within.size(); ++i)
+            for (const flows::flow &f : t.within.from(i))
+                most = std::max(most, f.bytes / (f.to == i ? within_ : between_));
+        return most;
+    }
+
+private:
+    double network_, within_ = 0, between_ = 0;
+};
 
 }  // namespace
 
 traffic traffic_of(const decomposition &d, const stencil &s) {
-    traffic t{.within = matrix(d.boxes_per_node())};
+    traffic t{.within = flows(d.boxes_per_node())};
     // With three nodes along an axis the second has neighbours on both sides.
     count3 middle, along = d.along();
     for (int a = 0; a < 3; ++a) middle[a] = d.nodes[a] > 2 ? 1 : 0;
@@ -47,7 +70,7 @@ traffic traffic_of(const decomposition &d, const stencil &s) {
             if (!exists) continue;
             const int receiver = d.number(to) - first;
             if (receiver >= 0 && receiver < d.boxes_per_node())
-                t.within(i, receiver) += bytes;
+                t.within.add(i, receiver, bytes);
             else
                 t.out_of_node += bytes;
         }
@@ -57,17 +80,16 @@ traffic traffic_of(const decomposition &d, const stencil &s) {
 
 double predicted_seconds(const traffic &t, const machine &m, const placement &gpu_of) {
     const int n = t.within.size();
-    matrix sent(n);  // by GPU
     double most = t.out_of_node > 0 ? t.out_of_node / m.network : 0;
     for (int i = 0; i < n; ++i)
-        for (int j = 0; j < n; ++j) {
-            const int from = gpu_of[i], to = gpu_of[j];
-            sent(from, to) = t.within(i, j);
-            if (sent(from, to) > 0) most = std::max(most, sent(from, to) / m.bandwidth(from, to));
-        }
+        for (const flows::flow &f : t.within.from(i))
+            most = std::max(most, f.bytes / m.bandwidth(gpu_of[i], gpu_of[f.to]));
+    if (m.shared.empty()) return most;
+    placement box_on(gpu_of.size());
+    for (int i = 0; i < n; ++i) box_on[gpu_of[i]] = i;
     for (const machine::shared_link &link : m.shared) {
         double bytes = 0;
-        for (const auto &[from, to] : link.pairs) bytes += sent(from, to);
+        for (const auto &[from, to] : link.pairs) bytes += t.within(box_on[from], box_on[to]);
         most = std::max(most, bytes / link.bandwidth);
     }
     return most;
@@ -76,23 +98,45 @@ double predicted_seconds(const traffic &t, const machine &m, const placement &gp
 std::optional<plan> plan_by_primes(const index3 &extent, const machine &m, const stencil &s, const index3 &shortest) {
     const std::optional<decomposition> d = decompose(extent, m.nodes, m.gpus(), shortest);
     if (!d) return {};
-    return with_placement(*d, m, s, true);
+    const traffic t = traffic_of(*d, s);
+    return placed(*d, t, m, place(t.within, distances(m.bandwidth)));
 }
 
 std::optional<plan> plan_by_time(const index3 &extent, const machine &m, const stencil &s, const index3 &shortest) {
     std::optional<plan> best = plan_by_primes(extent, m, s, shortest);
     if (!best) return {};
+    struct candidate {
+        decomposition boxes;
+        double at_least;
+    };
+    std::vector<candidate> candidates;
+    const fastest_links fastest(m);
+    const auto promising = [&](double at_least) { return at_least < best->seconds * (1 - worth_while); };
     const std::vector<count3> of_nodes = all_splits(m.nodes), of_gpus = all_splits(m.gpus());
     for (const count3 &nodes : of_nodes)
         for (const count3 &per_node : of_gpus) {
             const decomposition d{extent, nodes, per_node};
             if (!feasible(d, shortest)) continue;
-            // Swaps suffice to compare; exact placements of some hundred candidates would cost more than milliseconds.
-            plan next = with_placement(d, m, s, false);
-            if (next.seconds < best->seconds * (1 - worth_while)) best = std::move(next);
+            const double at_least = fastest.seconds(traffic_of(d, s));
+            if (promising(at_least)) candidates.push_back({d, at_least});
         }
-    plan exact = with_placement(best->boxes, m, s, true);
-    return exact.seconds <= best->seconds ? std::move(exact) : std::move(*best);
+    std::stable_sort(candidates.begin(), candidates.end(),
+                     [](const candidate &a, const candidate &b) { return a.at_least < b.at_least; });
+
+    if (m.gpus() > best_swaps_up_to && candidates.size() > most_compared) candidates.resize(most_compared);
+    const matrix distance = distances(m.bandwidth);
+    bool stretched = false;
+    for (const candidate &c : candidates) {
+        if (!promising(c.at_least)) break;
+        const traffic t = traffic_of(c.boxes, s);
+        // Swaps suffice to compare.
+        plan next = placed(c.boxes, t, m, improve(t.within, distance, trivial_placement(m.gpus())));
+        if (promising(next.seconds)) best = std::move(next), stretched = true;
+    }
+    if (!stretched) return best;
+    const traffic t = traffic_of(best->boxes, s);
+    plan better = placed(best->boxes, t, m, place(t.within, distance));
+    return better.seconds <= best->seconds ? std::move(better) : std::move(*best);
 }
 
 }  // namespace mpix::halo

@@ -12,6 +12,7 @@
 #include <mpix/halo.hpp>
 
 #include "host/decomposition/decompose.h"
+#include "host/decomposition/flows.h"
 #include "host/decomposition/placement.h"
 
 namespace mpix::halo {
@@ -42,7 +43,7 @@ struct stencil {
 
 // What one node sends in one exchange, in bytes.
 struct traffic {
-    matrix within;           // from one of its boxes to another, or to itself
+    flows within;            // from one of its boxes to another, or to itself
     double out_of_node = 0;  // of all its boxes
 };
 // Of a node in the middle of the domain, or the nearest to one that there is.
@@ -60,8 +61,8 @@ struct plan {
 // By prime factors (decompose), placed on the GPUs.
 std::optional<plan> plan_by_primes(const index3 &extent, const machine &m, const stencil &s,
                                    const index3 &shortest = {1, 1, 1});
-// The least predicted time of all regular decompositions: boxes are stretched until slow links carry little. If another
-// one is not faster, that by prime factors.
+// The least predicted time of all regular decompositions (on nodes of more than best_swaps_up_to GPUs: of those that
+// promise most): boxes are stretched until slow links carry little. If another one is not faster, that by prime factors.
 std::optional<plan> plan_by_time(const index3 &extent, const machine &m, const stencil &s,
                                  const index3 &shortest = {1, 1, 1});
 

@@ -93,6 +93,47 @@ TEST_CASE("of a swap each step is the best one") {
     CHECK(place_by_swaps(flow, distance, trivial_placement(n)) == p);
 }
 
+TEST_CASE("flows are those of a matrix") {
+    std::mt19937 random(10);
+    const matrix bytes = random_matrix(9, random, true);
+    flows all(9);
+    for (int round = 0; round < 2; ++round)  // half of it each time
+        for (int j = 8; j >= 0; --j)
+            for (int i = 0; i < 9; ++i) all.add(i, j, bytes(i, j) / 2);
+    const flows same(bytes);
+    for (int i = 0; i < 9; ++i) {
+        REQUIRE(all.from(i).size() == same.from(i).size());
+        for (int j = 0; j < 9; ++j) {
+            CHECK(all(i, j) == bytes(i, j));
+            CHECK(same(i, j) == bytes(i, j));
+        }
+        for (const flows::flow &f : all.from(i)) CHECK(f.bytes > 0);
+    }
+}
+
+TEST_CASE("passes lower the cost until no swap does") {
+    std::mt19937 random(11);
+    for (const int n : {1, 2, 7, 20, 40}) {
+        const matrix flow = random_matrix(n, random, true), distance = random_matrix(n, random, false);
+        placement p = trivial_placement(n);
+        CHECK(place_by_passes(flow, distance, p, 0) == p);
+        for (bool ended = false; !ended;) {
+            const placement next = place_by_passes(flow, distance, p, 1);
+            REQUIRE(is_permutation(next));
+            ended = next == p;
+            if (!ended) CHECK(cost(flow, distance, next) < cost(flow, distance, p));
+            p = next;
+        }
+        CHECK(place_by_passes(flow, distance, trivial_placement(n), 1000) == p);
+        for (int r = 0; r < n; ++r)
+            for (int s = r + 1; s < n; ++s) {
+                placement q = p;
+                std::swap(q[r], q[s]);
+                CHECK(cost(flow, distance, q) >= cost(flow, distance, p) * (1 - 1e-9));
+            }
+    }
+}
+
 TEST_CASE("pairs that exchange much come to fast links") {
     // Two sockets of two GPUs; boxes 0 and 2 exchange much, and so do 1 and 3.
     matrix bandwidth(4, 1);
@@ -106,9 +147,9 @@ TEST_CASE("pairs that exchange much come to fast links") {
 }
 
 TEST_CASE("many GPUs are placed by swaps") {
-    // A ring of 64 whose numbers are shuffled, on sockets of 8.
+    // A ring whose numbers are shuffled, on sockets of 8.
     std::mt19937 random(6);
-    const int n = 64;
+    const int n = GENERATE(64, 160);
     placement shuffled = trivial_placement(n);
     std::shuffle(shuffled.begin(), shuffled.end(), random);
     matrix flow(n), bandwidth(n, 1);
@@ -117,7 +158,8 @@ TEST_CASE("many GPUs are placed by swaps") {
         for (int j = 0; j < n; ++j)
             if (i / 8 == j / 8) bandwidth(i, j) = 10;
     const matrix distance = distances(bandwidth);
-    const placement p = place(flow, distance);
-    CHECK(is_permutation(p));
-    CHECK(cost(flow, distance, p) < cost(flow, distance, trivial_placement(n)) / 2);
+    for (const placement &p : {place(flow, distance), improve(flow, distance, trivial_placement(n))}) {
+        CHECK(is_permutation(p));
+        CHECK(cost(flow, distance, p) < cost(flow, distance, trivial_placement(n)) / 2);
+    }
 }

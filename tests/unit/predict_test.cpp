@@ -179,6 +179,26 @@ TEST_CASE("the plan of least time is never slower than that by prime factors, an
     }
 }
 
+TEST_CASE("no decomposition that is left out is faster") {
+    std::mt19937 random(12);
+    const auto between = [&](int lo, int hi) { return std::uniform_int_distribution<int>(lo, hi)(random); };
+    for (int round = 0; round < 12; ++round) {
+        machine m{.nodes = between(1, 8), .bandwidth = matrix(between(2, 12)), .network = 1e9 * between(5, 500)};
+        for (int a = 0; a < m.gpus(); ++a)
+            for (int b = 0; b < m.gpus(); ++b) m.bandwidth(a, b) = 1e9 * between(10, round % 2 ? 400 : 15);
+        const stencil s{radius::all(1), 8, {between(0, 1) == 1, between(0, 1) == 1, between(0, 1) == 1}};
+        const index3 extent{between(100, 1000), between(100, 1000), between(50, 500)};
+        const auto chosen = plan_by_time(extent, m, s);
+        REQUIRE(chosen);
+        for (const count3 &nodes : all_splits(m.nodes))
+            for (const count3 &per_node : all_splits(m.gpus())) {
+                const traffic t = traffic_of({extent, nodes, per_node}, s);
+                const placement p = improve(t.within, distances(m.bandwidth), trivial_placement(m.gpus()));
+                CHECK(chosen->seconds <= predicted_seconds(t, m, p) * 1.002);
+            }
+    }
+}
+
 TEST_CASE("what cannot be cut has no plan") {
     const stencil s{radius::faces(1), 1, {}};
     CHECK_FALSE(plan_by_time({4, 4, 4}, machine{.nodes = 7, .bandwidth = matrix(1, 1), .network = 1}, s));
