@@ -8,7 +8,6 @@
 // scheme, and all bits with those of one rank alone.
 //
 //   mpirun -n 4 elastic_wave
-#include <array>
 #include <cmath>
 #include <numbers>
 
@@ -20,11 +19,8 @@ namespace {
 
 // In a cell of size 1: velocity a lies half a cell further along axis a, the stresses aa at the centre, and ab half a
 // cell further along a and b.
-// The velocities are fields 0 to 2, the stresses xx, yy, zz, yz, xz, xy 3 to 8.
-BOTH_FN constexpr int stress(int a, int b) { return a == b ? a : 6 - a - b; }  // which of the six
-constexpr bool has_difference(int field, int axis) {
-    return field < 3 || (field < 6 ? field - 3 == axis : field - 6 != axis);
-}
+constexpr int axes[6][2] = {{0, 0}, {1, 1}, {2, 2}, {1, 2}, {0, 2}, {0, 1}};   // of each stress
+BOTH_FN constexpr int stress(int a, int b) { return a == b ? a : 6 - a - b; }  // its number
 constexpr double dt = 0.3, density = 1.3, lambda = 1.1, mu = 0.9;
 constexpr int nx = 24, ny = 20, nz = 16, steps = 24;
 
@@ -92,35 +88,39 @@ struct propagate {
     }
 };
 
-using vector = std::array<double, 3>;
+struct vector {
+    double along[3];
+    double &operator[](int axis) { return along[axis]; }
+    const double &operator[](int axis) const { return along[axis]; }
+};
 
 // A plane wave: velocity along `polarisation`. In space the differences multiply by `slope` in place of `number`.
 struct plane_wave {
     vector number, slope, polarisation;
-    double modulus, frequency = 0, rate = 0;  // of the exact solution: sin(frequency dt / 2) = rate dt / 2
+    double frequency, rate;  // sin(frequency dt / 2) = rate dt / 2
 
-    plane_wave(vector k, bool pressure) : number(k), modulus(pressure ? lambda + 2 * mu : mu) {
-        for (std::size_t a = 0; a < 3; ++a) {
+    plane_wave(vector k, bool pressure) : number(k) {
+        for (int a = 0; a < 3; ++a) {
             slope[a] = 0;
             for (int i = 0; i < 4; ++i) slope[a] += 2 * weight(i) * std::sin((i + 0.5) * k[a]);
         }
         const double all = std::hypot(slope[0], slope[1], slope[2]), flat = std::hypot(slope[0], slope[1]);
         polarisation = pressure ? vector{slope[0] / all, slope[1] / all, slope[2] / all}
                                 : vector{slope[1] / flat, -slope[0] / flat, 0};
-        rate = std::sqrt(modulus / density) * all;
+        rate = std::sqrt((pressure ? lambda + 2 * mu : mu) / density) * all;
         frequency = 2 / dt * std::asin(rate * dt / 2);
     }
     double phase(vector at, double time) const {
         return std::cos(number[0] * at[0] + number[1] * at[1] + number[2] * at[2] - frequency * time);
     }
-    double velocity(std::size_t a, vector at, double time) const {
+    double velocity(int a, vector at, double time) const {
         at[a] += 0.5;
         return polarisation[a] * phase(at, time);
     }
-    double stress(std::size_t a, std::size_t b, vector at, double time) const {
+    double stress(int a, int b, vector at, double time) const {
         if (a != b) at[a] += 0.5, at[b] += 0.5;
         double all = 0;
-        for (std::size_t c = 0; c < 3; ++c) all += slope[c] * polarisation[c];
+        for (int c = 0; c < 3; ++c) all += slope[c] * polarisation[c];
         const double sheared = mu * (slope[a] * polarisation[b] + slope[b] * polarisation[a]);
         return -((a == b ? lambda * all : 0) + sheared) / rate * phase(at, time);
     }
@@ -135,17 +135,14 @@ result compute(const halo::grid &g) {
     constexpr double pi = std::numbers::pi;
     const plane_wave waves[] = {{{2 * pi / nx, 2 * pi / ny, 2 * pi / nz}, true},
                                 {{4 * pi / nx, -2 * pi / ny, 2 * pi / nz}, false}};
-    const auto exact = [&](int field, auto x, auto y, auto z, double step) {  // after so many steps
+    // After so many steps. Fields 0 to 2 are the velocities, 3 to 8 the stresses.
+    const auto exact = [&](int f, auto x, auto y, auto z, double step) {
         const vector at{static_cast<double>(x), static_cast<double>(y), static_cast<double>(z)};
-        double sum = 0;
-        for (const plane_wave &w : waves) {
-            if (field < 3) sum += w.velocity(static_cast<std::size_t>(field), at, dt * (step - 0.5));
-            for (std::size_t a = 0; a < 3 && field >= 3; ++a)
-                for (std::size_t b = 0; b <= a; ++b)
-                    if (3 + stress(static_cast<int>(a), static_cast<int>(b)) == field)
-                        sum += w.stress(a, b, at, dt * step);
-        }
-        return sum;
+        const auto of = [&](const plane_wave &w) {
+            return f < 3 ? w.velocity(f, at, dt * (step - 0.5))
+                         : w.stress(axes[f - 3][0], axes[f - 3][1], at, dt * step);
+        };
+        return of(waves[0]) + of(waves[1]);
     };
 
     std::vector<values> memory;
@@ -155,7 +152,8 @@ result compute(const halo::grid &g) {
         memory.back().set([&](auto x, auto y, auto z) { return exact(f, x, y, z, 0); });
         halo::radius reach;
         for (int a = 0; a < 3; ++a) {
-            if (!has_difference(f, a)) continue;
+            // The stresses ab are differentiated along a and b only.
+            if (f >= 3 && axes[f - 3][0] != a && axes[f - 3][1] != a) continue;
             reach.set(a == 0, a == 1, a == 2, 4).set(-(a == 0), -(a == 1), -(a == 2), 4);
         }
         (f < 3 ? velocities : stresses).push_back(memory.back().field(reach));

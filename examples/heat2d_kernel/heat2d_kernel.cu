@@ -39,7 +39,7 @@ struct heat {
 };
 
 int run() {
-    const int nx = 240, ny = 180, steps = 200;
+    const int nx = 240, ny = 180, steps = 100;
     const double a = 2 * std::numbers::pi / nx, b = 2 * std::numbers::pi / ny, k = 0.2;
     const halo::grid g(MPI_COMM_WORLD, {nx, ny}, {.periodic = {true, true, false}});
     // Two arrays, written in turn.
