@@ -6,7 +6,7 @@
 #ifndef TUTORIAL_HEAT_CUH
 #define TUTORIAL_HEAT_CUH
 
-#include "run.cuh"
+#include "barrier.cuh"
 
 #include <algorithm>
 #include <cstdint>

@@ -5,6 +5,7 @@
 // step's cells, and send them. The host compares every byte of all allocations at the end.
 //
 //   kernel [--seed N] [--programs N | --seconds N]
+//   kernel --late yes    two ranks; needs a short MPIX_STALL_SECONDS
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -363,14 +364,85 @@ private:
     std::vector<void *> memory_;
 };
 
+// Sends some tiles of exchange 0, and may then wait for all. One block.
+struct late_body {
+    enum { succeeded, pending, other, others };
+    halo::device_exchange x;
+    int left_out;         // a tile that is not sent; -1: none
+    bool only_left_out;   // that was not sent before
+    std::uint64_t *ends;  // how the waits have ended, by the names above
+
+    template <class Block>
+    DEVICE_FN void operator()(const Block &block, int, int blocks) const {
+        for (int t = 0; t < x.tiles(); ++t)
+            if ((t == left_out) == only_left_out) halo::send(block, x, t, 0);
+        if (left_out >= 0 && !only_left_out) return;
+        halo::sync_blocks(block, x, blocks);
+        for (int t = 0; t < x.tiles(); ++t) {
+            const int code = halo::wait(block, x, t, 0);
+            if (block.thread_rank() == 0)
+                device_test::add_one(ends + (code == MPI_SUCCESS       ? succeeded
+                                             : code == MPI_ERR_PENDING ? pending
+                                             : code == MPI_ERR_OTHER   ? other
+                                                                       : others));
+        }
+    }
+};
+
+// Rank 1 sends a tile when rank 0 has given up. Three tiles of rank 0 read it, but only the first of them waits until its
+// deadline; all waits behind it fail at once. Returns what main does.
+int late(executor &where, int rank) {
+    const halo::grid g(MPI_COMM_WORLD, {8, 8});
+    const halo::radius all = halo::radius::all(1);
+    const halo::field shape(static_cast<void *>(nullptr), sizeof(int), all);
+    halo::field u = shape;
+    u.data = where.allocate(halo::field_bytes(g, shape));
+    auto *const ends =
+        static_cast<std::uint64_t *>(where.allocate_shared((late_body::others + 1) * sizeof(std::uint64_t)));
+    bool right = false;
+    {
+        halo::kernel_exchange h(g, {u}, {.tile = {2, 2, 0}});
+        const halo::device_exchange x = h.start(1);
+        const auto launch = [&](const late_body &body) {
+            where.launch_cooperative(1, executor::is_gpu ? 64 : 2, body);
+            where.synchronise();
+        };
+        if (rank == 1) launch({x, 1, false, ends});
+        MPI_Barrier(MPI_COMM_WORLD);
+        if (rank == 0) launch({x, -1, false, ends});
+        MPI_Barrier(MPI_COMM_WORLD);
+        if (rank == 1) launch({x, 1, true, ends});
+        std::string got;
+        try {
+            h.finish();
+        } catch (const halo::error &e) {
+            got = e.error_class() == MPI_ERR_PENDING ? e.what() : "another class";
+        }
+        // Half of the eight tiles are at the other rank.
+        if (rank == 0)
+            right = ends[late_body::succeeded] == 4 && ends[late_body::pending] == 1 && ends[late_body::other] == 3 &&
+                    got.find("wait_arrived of partition 1: timed out") != std::string::npos && !h.active();
+        if (rank == 1) right = ends[late_body::succeeded] == 8 && got.empty();
+        if (!right)
+            std::printf("rank %d: %d succeeded, %d timed out, %d failed, %d others; finish() says \"%s\"\n", rank,
+                        static_cast<int>(ends[0]), static_cast<int>(ends[1]), static_cast<int>(ends[2]),
+                        static_cast<int>(ends[3]), got.c_str());
+    }
+    where.release_shared(ends);
+    where.release(u.data);
+    return right ? 0 : 1;
+}
+
 int run(int argc, char **argv) {
     unsigned seed = 1;
     int programs = 20, seconds = 0, rank = 0, local_rank = 0;
+    bool is_late = false;
     for (int i = 1; i + 1 < argc; i += 2) {
         const std::string option = argv[i];
         if (option == "--seed") seed = static_cast<unsigned>(std::atoi(argv[i + 1]));
         if (option == "--programs") programs = std::atoi(argv[i + 1]);
         if (option == "--seconds") seconds = std::atoi(argv[i + 1]);
+        if (option == "--late") is_late = true;
     }
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm node = MPI_COMM_NULL;
@@ -378,6 +450,7 @@ int run(int argc, char **argv) {
     MPI_Comm_rank(node, &local_rank);
     MPI_Comm_free(&node);
     executor where(local_rank);
+    if (is_late) return late(where, rank);
     const double begin = MPI_Wtime();
     for (int i = 0;; ++i) {
         int more = seconds != 0 ? MPI_Wtime() - begin < seconds : i < programs;

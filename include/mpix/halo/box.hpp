@@ -41,6 +41,8 @@ struct index3 {
 
     MPIX_FN constexpr std::int64_t &operator[](std::size_t axis) { return along[axis]; }
     MPIX_FN constexpr const std::int64_t &operator[](std::size_t axis) const { return along[axis]; }
+    // Not left to the line below: nvcc 13.0 would use it, but not define it.
+    friend bool operator==(const index3 &, const index3 &) = default;
     friend auto operator<=>(const index3 &, const index3 &) = default;
 };
 

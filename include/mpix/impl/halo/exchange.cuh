@@ -62,16 +62,20 @@ MPIX_FN std::uint64_t number_of_parcel(int parcel) {
     return device_exchange::first_parcel + static_cast<std::uint64_t>(parcel);
 }
 
-// Until next() has begun the exchange; those of the first activation of each set are begun by the host. It is a barrier
-// of the group.
+// Until next() has begun the exchange; those of the first activation of each set are begun by the host. False if a call
+// has failed before. It is a barrier of the group.
 template <class Group>
 MPIX_FN bool await_begin(const Group &group, const device_exchange &x, std::int64_t step) {
     bool begun = true;
-    if (group.thread_rank() == 0 && step >= x.sets_)
-        begun = look_until(x, [&] {
-            // pairs: X1
-            return mpix::detail::load_acquire_gpu(begun_of(x, set_of(x, step))) >= number_of(x, step);
-        });
+    if (group.thread_rank() == 0) {
+        const bool failed = has_failed(x);  // first, so that both loads are under way together
+        if (step >= x.sets_)
+            begun = look_until(x, [&] {
+                // pairs: X1
+                return mpix::detail::load_acquire_gpu(begun_of(x, set_of(x, step))) >= number_of(x, step);
+            });
+        begun = begun && !failed;
+    }
     return mpix::detail::broadcast_bool(group, begun);
 }
 

@@ -1,32 +1,28 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Where the programs of the tutorial run: on GPUs if nvcc compiles them, else on host threads that play the blocks.
-#ifndef TUTORIAL_RUN_CUH
-#define TUTORIAL_RUN_CUH
+// Where a program runs its kernels: on GPUs if nvcc compiles it, else on host threads that play the blocks.
+#ifndef EXAMPLES_GPU_OR_HOST_CUH
+#define EXAMPLES_GPU_OR_HOST_CUH
 
 #include <mpi.h>
-#include <mpix/device.cuh>
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdio>
 #include <cstdlib>
 
 #ifdef __CUDACC__
 #include <cooperative_groups.h>
-#include <cuda/atomic>
 #include <mpix/launch.h>
 #define KERNEL_FN __device__
 #define BOTH_FN __host__ __device__
 #else
 #include <mpix/host_group.hpp>
-
-#include <atomic>
-#include <thread>
 #define KERNEL_FN
 #define BOTH_FN
 #endif
 
-namespace tutorial {
+namespace example {
 
 [[noreturn]] inline void give_up(const char *what, const char *why) {
     std::fprintf(stderr, "%s: %s\n", what, why);
@@ -35,10 +31,6 @@ namespace tutorial {
 }
 
 #ifdef __CUDACC__
-
-using word = cuda::atomic_ref<int, cuda::thread_scope_device>;
-inline constexpr auto acquire = cuda::memory_order_acquire, release = cuda::memory_order_release;
-__device__ inline void pause() {}
 
 inline void check(cudaError_t error, const char *what) {
     if (error != cudaSuccess) give_up(what, cudaGetErrorString(error));
@@ -77,21 +69,18 @@ __global__ void kernel(Body body) {
     body(cooperative_groups::this_thread_block(), static_cast<int>(blockIdx.x));
 }
 
+inline constexpr int threads_per_block = 128;
+
 /** Runs body(block, index) in each of `blocks` blocks, all of them at the same time, and waits for the end. */
 template <class Body>
 void launch(int blocks, const Body &body) {
-    constexpr unsigned threads = 128;
-    const mpix::launch_status launched =
-        mpix::launch_cooperative(kernel<Body>, dim3(static_cast<unsigned>(blocks)), dim3(threads), 0, nullptr, body);
+    const mpix::launch_status launched = mpix::launch_cooperative(kernel<Body>, dim3(static_cast<unsigned>(blocks)),
+                                                                  dim3(threads_per_block), 0, nullptr, body);
     if (!launched.ok()) give_up("launch", launched.message.c_str());
     check(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
 }
 
 #else
-
-using word = std::atomic_ref<int>;
-inline constexpr auto acquire = std::memory_order_acquire, release = std::memory_order_release;
-inline void pause() { std::this_thread::yield(); }
 
 inline void choose_gpu() {}
 template <class T>
@@ -108,35 +97,27 @@ template <class T>
 void copy(T *to, const T *from, std::size_t count) {
     std::copy_n(from, count, to);
 }
+
+inline constexpr int threads_per_block = 2;
+
 template <class Body>
 void launch(int blocks, const Body &body) {
-    constexpr int threads = 2;
-    mpix::host_launch(blocks, threads, [&](const mpix::host_group &block) { body(block, block.group_rank()); });
+    mpix::host_launch(blocks, threads_per_block,
+                      [&](const mpix::host_group &block) { body(block, block.group_rank()); });
 }
 
 #endif
 
-/** One thread: waits until *at is at least `value`. What was written before that was released is visible then. */
-KERNEL_FN inline void await(int *at, int value) {
-    while (word(*at).load(acquire) < value) pause();
+/** A program: MPI, and a GPU for this rank if it runs on GPUs, around run(). Returns what main does. */
+inline int with_mpi(int argc, char **argv, int (*run)()) {
+    int provided;
+    MPI_Init_thread(&argc, &argv, MPI_THREAD_FUNNELED, &provided);
+    choose_gpu();
+    const int status = run();
+    MPI_Finalize();
+    return status;
 }
 
-/** A barrier of all blocks of a kernel. */
-struct grid_barrier {
-    int *arrived;  // counts up from 0
-    int blocks;
+}  // namespace example
 
-    template <class Block>
-    KERNEL_FN void operator()(const Block &block) const {
-        block.sync();
-        if (block.thread_rank() == 0) {
-            const int mine = word(*arrived).fetch_add(1);
-            await(arrived, (mine / blocks + 1) * blocks);
-        }
-        block.sync();
-    }
-};
-
-}  // namespace tutorial
-
-#endif  // TUTORIAL_RUN_CUH
+#endif  // EXAMPLES_GPU_OR_HOST_CUH
