@@ -186,6 +186,33 @@ int MPIX_Halo_field_bytes(MPIX_Halo_grid grid, const MPIX_Halo_field *field, int
     is not used on other ranks. Errors: MPI_ERR_ROOT, and those of MPIX_Halo_exchange_create. */
 int MPIX_Halo_gather(MPIX_Halo_grid grid, const MPIX_Halo_field *from, void *global, int root);
 
+/* ---- files ------------------------------------------------------------------------------------ */
+
+/** A field to be written to a file, or read from one, as mpix::halo::named_field. */
+typedef struct MPIX_Halo_named_field {
+    const char *name; /* 1 to 255 printable characters of ASCII */
+    MPIX_Halo_field field;
+} MPIX_Halo_named_field;
+
+/**
+ * Write fields to one file, from which any number of ranks can go on, as mpix::halo::write_checkpoint. Collective over
+ * the grid's ranks. The file is complete, or the one that was there before is still there.
+ *
+ * path    of the file, on a file system that all ranks share
+ * count   of fields; 0 is allowed
+ * step    any number of the program's
+ *
+ * Errors: MPI_ERR_ARG, MPI_ERR_COUNT; MPI_ERR_NO_SUCH_FILE, MPI_ERR_ACCESS, MPI_ERR_NO_SPACE, MPI_ERR_IO and the like;
+ * and those of MPIX_Halo_exchange_create.
+ */
+int MPIX_Halo_write_checkpoint(MPIX_Halo_grid grid, const char *path, int count, const MPIX_Halo_named_field fields[],
+                               int64_t step);
+/** Read fields by their names from such a file, as mpix::halo::read_checkpoint. Collective. `step` receives that of the
+    file, and may be null. Errors: as above, and MPI_ERR_ARG (the file has another domain, or other fields), MPI_ERR_IO
+    (it is no such file, or damaged). */
+int MPIX_Halo_read_checkpoint(MPIX_Halo_grid grid, const char *path, int count, const MPIX_Halo_named_field fields[],
+                              int64_t *step);
+
 /* ---- the exchange ----------------------------------------------------------------------------- */
 
 /** How a message's bytes are gathered and scattered, as mpix::halo::transfer. */

@@ -34,10 +34,12 @@
 #include <vector>
 
 #include <mpix/halo/box.hpp>
+#include <mpix/halo/checkpoint.hpp>
 #include <mpix/halo/deep.hpp>
 #include <mpix/halo/field.hpp>
 #include <mpix/halo/gather.hpp>
 #include <mpix/halo/grid.hpp>
+#include <mpix/halo/named_field.hpp>
 
 namespace mpix::halo {
 

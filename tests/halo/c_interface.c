@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // <mpix/halo.h> from C: small exchanges and gathers, of which every byte is compared, and what the queries say.
+#include <stdio.h>
 #include <string.h>
 
 #include <mpix/halo.h>
@@ -252,6 +253,42 @@ static void gathers(void) {
     OK(MPIX_Halo_grid_free(&grid));
 }
 
+// ---- files ---------------------------------------------------------------------------------------------
+
+static void checkpoints(void) {
+    static short cells[(nx + 2) * (ny + 2)][2], expected[(nx + 2) * (ny + 2)][2];
+    char path[40];
+    int radius[MPIX_HALO_DIRECTIONS];
+    int64_t step = -1;
+    MPIX_Halo_box local;
+    MPIX_Halo_grid grid = plane();
+    MPIX_Halo_named_field field = {.name = "velocity"};
+    OK(MPIX_Halo_grid_box(grid, world_rank, &local));
+    OK(MPIX_Halo_radius_all(1, radius));
+    OK(MPIX_Halo_field_init(cells, MPI_SHORT, radius, &field.field));
+    field.field.layout.components = 2;
+    field.field.layout.interleaved = 1;
+    memset(cells, poison, sizeof cells);
+    memset(expected, poison, sizeof expected);
+    for (int64_t y = local.lo[1]; y < local.hi[1]; ++y)
+        for (int64_t x = local.lo[0]; x < local.hi[0]; ++x)
+            for (int c = 0; c < 2; ++c) {
+                const int64_t at = (y - local.lo[1] + 1) * (local.hi[0] - local.lo[0] + 2) + x - local.lo[0] + 1;
+                expected[at][c] = cells[at][c] = (short)(100 * y + 2 * x + c);
+            }
+    snprintf(path, sizeof path, "c_interface.np%d.checkpoint", world_size);
+    OK(MPIX_Halo_write_checkpoint(grid, path, 1, &field, 77));
+    memset(cells, poison, sizeof cells);
+    OK(MPIX_Halo_read_checkpoint(grid, path, 1, &field, &step));
+    CHECK(step == 77);
+    CHECK(memcmp(cells, expected, sizeof cells) == 0);
+    OK(MPIX_Halo_write_checkpoint(grid, path, 0, NULL, 78));
+    OK(MPIX_Halo_read_checkpoint(grid, path, 0, NULL, NULL));
+    OK(MPI_Barrier(MPI_COMM_WORLD));
+    if (world_rank == 0) remove(path);
+    OK(MPIX_Halo_grid_free(&grid));
+}
+
 // ---- queries -------------------------------------------------------------------------------------------
 
 static void queries(void) {
@@ -327,8 +364,11 @@ static void queries(void) {
 
 int main(int argc, char **argv) {
     static const struct test_case cases[] = {
-        {"exchanges", 1, exchanges}, {"reverse exchanges", 1, reverse_exchanges},
-        {"swaps", 1, swaps},         {"gathers", 1, gathers},
+        {"exchanges", 1, exchanges},
+        {"reverse exchanges", 1, reverse_exchanges},
+        {"swaps", 1, swaps},
+        {"gathers", 1, gathers},
+        {"checkpoints", 1, checkpoints},
         {"queries", 1, queries},
     };
     return RUN_CASES(argc, argv, MPI_THREAD_SINGLE, cases);

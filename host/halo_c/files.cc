@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Files of fields in C.
+#include <string>
+#include <vector>
+
+#include <mpix/halo.h>
+#include <mpix/halo.hpp>
+
+#include "host/format.h"
+#include "host/halo_c/exchange.h"
+#include "host/halo_c/handles.h"
+#include "host/halo_files/checkpoint.h"
+#include "host/mpi/boundary.h"
+#include "host/mpi/symbol.h"
+#include "host/mpi/thread_check.h"
+
+using namespace mpix;
+using namespace mpix::halo;
+
+namespace {
+
+// What C++ cannot be given is a failure, which the collective function tells all ranks.
+status convert(const char *path, int count, const MPIX_Halo_named_field *fields, std::string &name,
+               std::vector<named_field> &made) {
+    if (path == nullptr) return failure(MPI_ERR_ARG, "path is null");
+    name = path;
+    if (count < 0) return failure(MPI_ERR_COUNT, format("count is {}; it is at least 0", count));
+    if (count > 0 && fields == nullptr) return failure(MPI_ERR_ARG, "fields is null");
+    for (int f = 0; f < count; ++f) {
+        if (fields[f].name == nullptr) return failure(MPI_ERR_ARG, format("fields[{}].name is null", f));
+        made.push_back({fields[f].name, field(nullptr, 1, radius{})});
+        if (status s = halo::convert(fields[f].field, made.back().field); !s.ok())
+            return s.in_context(format("fields[{}].field.", f));
+    }
+    return {};
+}
+
+}  // namespace
+
+MPIX_SYMBOL int MPIX_Halo_write_checkpoint(MPIX_Halo_grid grid, const char *path, int count,
+                                           const MPIX_Halo_named_field fields[], int64_t step) try {
+    MPIX_CHECK_THREAD("MPIX_Halo_write_checkpoint", of_comm(errors_of(grid)));
+    return answer("MPIX_Halo_write_checkpoint", errors_of(grid), [&] {
+        const halo::grid &g = demand_handle(grid, "grid").grid;
+        std::string name;
+        std::vector<named_field> converted;
+        const status bad = ::convert(path, count, fields, name, converted);
+        write_checkpoint_checked(g, name, converted, step, bad);
+    });
+}
+MPIX_BOUNDARY("MPIX_Halo_write_checkpoint", of_comm(errors_of(grid)))
+
+MPIX_SYMBOL int MPIX_Halo_read_checkpoint(MPIX_Halo_grid grid, const char *path, int count,
+                                          const MPIX_Halo_named_field fields[], int64_t *step) try {
+    MPIX_CHECK_THREAD("MPIX_Halo_read_checkpoint", of_comm(errors_of(grid)));
+    return answer("MPIX_Halo_read_checkpoint", errors_of(grid), [&] {
+        const halo::grid &g = demand_handle(grid, "grid").grid;
+        std::string name;
+        std::vector<named_field> converted;
+        const status bad = ::convert(path, count, fields, name, converted);
+        const std::int64_t found = read_checkpoint_checked(g, name, converted, bad);
+        if (step != nullptr) *step = found;
+    });
+}
+MPIX_BOUNDARY("MPIX_Halo_read_checkpoint", of_comm(errors_of(grid)))
