@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Files of fields in C.
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -11,6 +12,7 @@
 #include "host/halo_c/exchange.h"
 #include "host/halo_c/handles.h"
 #include "host/halo_files/checkpoint.h"
+#include "host/halo_files/vti.h"
 #include "host/mpi/boundary.h"
 #include "host/mpi/symbol.h"
 #include "host/mpi/thread_check.h"
@@ -64,3 +66,20 @@ MPIX_SYMBOL int MPIX_Halo_read_checkpoint(MPIX_Halo_grid grid, const char *path,
     });
 }
 MPIX_BOUNDARY("MPIX_Halo_read_checkpoint", of_comm(errors_of(grid)))
+
+MPIX_SYMBOL int MPIX_Halo_write_vti(MPIX_Halo_grid grid, const char *path, int count,
+                                    const MPIX_Halo_named_field fields[], const MPIX_Halo_vti_options *options) try {
+    MPIX_CHECK_THREAD("MPIX_Halo_write_vti", of_comm(errors_of(grid)));
+    return answer("MPIX_Halo_write_vti", errors_of(grid), [&] {
+        const halo::grid &g = demand_handle(grid, "grid").grid;
+        std::string name;
+        std::vector<named_field> converted;
+        const status bad = ::convert(path, count, fields, name, converted);
+        vti_options place;
+        if (options != nullptr) std::copy_n(options->origin, 3, place.origin.begin());
+        for (int a = 0; options != nullptr && a < 3; ++a)
+            if (options->spacing[a] != 0) place.spacing[a] = options->spacing[a];
+        write_vti_checked(g, name, converted, place, bad);
+    });
+}
+MPIX_BOUNDARY("MPIX_Halo_write_vti", of_comm(errors_of(grid)))

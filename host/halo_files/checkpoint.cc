@@ -26,21 +26,6 @@ void note(status &first, const status &next) {
     if (first.ok()) first = next;
 }
 
-// The fields, or all ranks throw. `more`: arguments that all ranks give alike.
-std::vector<file_field> checked_fields(const grid_state &g, const char *where, const std::string &path,
-                                       const std::vector<named_field> &fields, const status &given,
-                                       std::vector<argument> more) {
-    std::vector<file_field> made;
-    status bad = given;
-    if (bad.ok() && path.empty()) bad = failure(MPI_ERR_ARG, "path is empty");
-    if (bad.ok() && path.find('\0') != std::string::npos) bad = failure(MPI_ERR_ARG, "path has a null character");
-    if (bad.ok()) bad = make_file_fields(g, fields, made);
-    more.push_back(argument::text("path", path));
-    append_fields(more, made);
-    check_collectively(g.comm, where, bad, more);
-    return made;
-}
-
 // ---- writing -------------------------------------------------------------------------------------------
 
 // Collective; what went wrong on this rank.
@@ -69,7 +54,7 @@ void write_checkpoint_checked(const grid &g, const std::string &path, const std:
                               std::int64_t step, const status &given, std::int64_t piece_bytes) {
     const grid_state &state = *internals::state_of(g, to_write);
     const bool first = state.rank == 0;
-    const std::vector<file_field> checked = checked_fields(state, to_write, path, fields, given, {{"step", {step}}});
+    const std::vector<file_field> checked = check_file_fields(state, to_write, path, fields, given, {{"step", {step}}});
     const std::string partial = path + ".partial";
     status s;
     if (first) s = remove_file(partial);
@@ -171,7 +156,7 @@ status find_all(const checkpoint_header &header, const std::vector<file_field> &
 std::int64_t read_checkpoint_checked(const grid &g, const std::string &path, const std::vector<named_field> &fields,
                                      const status &given, std::int64_t piece_bytes) {
     const grid_state &state = *internals::state_of(g, to_read);
-    const std::vector<file_field> checked = checked_fields(state, to_read, path, fields, given, {});
+    const std::vector<file_field> checked = check_file_fields(state, to_read, path, fields, given, {});
     const checkpoint_header header = share_header(state, path);
     const std::string name = path + ": ";
     std::vector<std::size_t> found;

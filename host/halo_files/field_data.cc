@@ -26,16 +26,14 @@ field_data::field_data(const grid_state &g, const field_view &view, std::int64_t
 }
 
 cell_range field_data::piece_of(int rank, std::int64_t round) const {
-    const index3 &e = grid_.domain.extent;
-    const std::int64_t cells = e[0] * e[1] * e[2], least = cells / grid_.ranks, longer = cells % grid_.ranks;
+    const std::int64_t cells = cells_of(grid_.domain.extent), least = cells / grid_.ranks, longer = cells % grid_.ranks;
     const auto begin = [&](std::int64_t r) { return r * least + std::min(r, longer); };
     const std::int64_t first = begin(rank) + round * piece_cells_;
     return {first, std::min(first + piece_cells_, begin(rank + 1))};
 }
 
 std::int64_t field_data::rounds() const {
-    const index3 &e = grid_.domain.extent;
-    const std::int64_t part = (e[0] * e[1] * e[2] + grid_.ranks - 1) / grid_.ranks;
+    const std::int64_t part = (cells_of(grid_.domain.extent) + grid_.ranks - 1) / grid_.ranks;
     return (part + piece_cells_ - 1) / piece_cells_;
 }
 

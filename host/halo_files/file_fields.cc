@@ -9,7 +9,9 @@
 #include "host/report.h"
 
 namespace mpix::halo {
+namespace {
 
+// A failure names the member that is wrong, as "fields[1].name".
 status make_file_fields(const grid_state &g, const std::vector<named_field> &fields, std::vector<file_field> &made) {
     if (fields.size() > most_fields)
         return failure(MPI_ERR_ARG, format("there are {} fields; at most {}", fields.size(), most_fields));
@@ -33,6 +35,7 @@ status make_file_fields(const grid_state &g, const std::vector<named_field> &fie
     return {};
 }
 
+// What all ranks give alike.
 void append_fields(std::vector<argument> &to, const std::vector<file_field> &fields) {
     to.push_back(
         {.name = "fields", .values = {static_cast<std::int64_t>(fields.size())}, .verb = "has", .counted = " entries"});
@@ -47,6 +50,22 @@ void append_fields(std::vector<argument> &to, const std::vector<file_field> &fie
                       .name_of = [](std::int64_t type) { return name_of(static_cast<value_type>(type)); }});
         to.push_back({prefix + "field.layout.components", {view.components()}});
     }
+}
+
+}  // namespace
+
+std::vector<file_field> check_file_fields(const grid_state &g, const char *where, const std::string &path,
+                                          const std::vector<named_field> &fields, const status &given,
+                                          std::vector<argument> more) {
+    std::vector<file_field> made;
+    status bad = given;
+    if (bad.ok() && path.empty()) bad = failure(MPI_ERR_ARG, "path is empty");
+    if (bad.ok() && path.find('\0') != std::string::npos) bad = failure(MPI_ERR_ARG, "path has a null character");
+    if (bad.ok()) bad = make_file_fields(g, fields, made);
+    more.push_back(argument::text("path", path));
+    append_fields(more, made);
+    check_collectively(g.comm, where, bad, more);
+    return made;
 }
 
 }  // namespace mpix::halo

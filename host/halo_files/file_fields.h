@@ -21,10 +21,11 @@ struct file_field {
     field_view view;
 };
 
-// A failure names the member that is wrong, as "fields[1].name".
-status make_file_fields(const grid_state &g, const std::vector<named_field> &fields, std::vector<file_field> &made);
-// What all ranks give alike.
-void append_fields(std::vector<argument> &to, const std::vector<file_field> &fields);
+// What `path` and `fields` give, or throws error on all ranks. Collective. `given`: what was wrong on this rank before.
+// `more`: other arguments that all ranks give alike.
+std::vector<file_field> check_file_fields(const grid_state &g, const char *where, const std::string &path,
+                                          const std::vector<named_field> &fields, const status &given,
+                                          std::vector<argument> more);
 
 }  // namespace mpix::halo
 

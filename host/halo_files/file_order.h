@@ -15,6 +15,8 @@
 
 namespace mpix::halo {
 
+inline std::int64_t cells_of(const index3 &extent) { return extent[0] * extent[1] * extent[2]; }
+
 // Cells by their number, which is (z * ny + y) * nx + x.
 struct cell_range {
     std::int64_t first = 0, end = 0;

@@ -106,10 +106,7 @@ status posix_file::write(const void *from, std::size_t bytes) {
     return {};
 }
 
-status posix_file::close_durably() {
-    if (retried([&] { return ::fsync(file_); }) != 0) return failed("fsync");
-    return ::close(std::exchange(file_, -1)) == 0 ? status{} : failed("close");
-}
+status posix_file::close() { return ::close(std::exchange(file_, -1)) == 0 ? status{} : failed("close"); }
 
 status remove_file(const std::string &path) {
     if (::unlink(path.c_str()) == 0 || errno == ENOENT) return {};

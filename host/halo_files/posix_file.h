@@ -28,8 +28,7 @@ public:
     status size(std::int64_t &bytes);
     status read(void *to, std::size_t bytes);
     status write(const void *from, std::size_t bytes);
-    // What has been written survives a loss of power; of a file for writing.
-    status close_durably();
+    status close();
 
 private:
     status failed(const char *what) const;

@@ -213,6 +213,24 @@ int MPIX_Halo_write_checkpoint(MPIX_Halo_grid grid, const char *path, int count,
 int MPIX_Halo_read_checkpoint(MPIX_Halo_grid grid, const char *path, int count, const MPIX_Halo_named_field fields[],
                               int64_t *step);
 
+/** Zeros are the defaults: MPIX_Halo_vti_options options = {0}. */
+typedef struct MPIX_Halo_vti_options {
+    double origin[3];  /* where the lower corner of the cell (0, 0, 0) lies */
+    double spacing[3]; /* how long a cell is along each axis; 0: 1 */
+} MPIX_Halo_vti_options;
+
+/**
+ * Write fields for ParaView and other programs on VTK, as mpix::halo::write_vti. Collective over the grid's ranks.
+ *
+ * path     ends in ".pvti"; that of rank r's file is `path` with "_r.vti" in place of it
+ * fields   of arithmetic types other than long double
+ * options  may be null
+ *
+ * Errors: as of MPIX_Halo_write_checkpoint, and MPI_ERR_TYPE.
+ */
+int MPIX_Halo_write_vti(MPIX_Halo_grid grid, const char *path, int count, const MPIX_Halo_named_field fields[],
+                        const MPIX_Halo_vti_options *options);
+
 /* ---- the exchange ----------------------------------------------------------------------------- */
 
 /** How a message's bytes are gathered and scattered, as mpix::halo::transfer. */

@@ -241,6 +241,17 @@ static void wrong_files(void) {
     EXPECT(MPI_ERR_TYPE, words, MPIX_Halo_write_checkpoint(grid, "a", 1, &field, 0));
     EXPECT(MPI_ERR_TYPE, words, MPIX_Halo_read_checkpoint(grid, "a", 1, &field, &step));
     CHECK(step == 5);
+    EXPECT(MPI_ERR_TYPE, words, MPIX_Halo_write_vti(grid, "a.pvti", 1, &field, NULL));
+    field.field.type = MPI_BYTE;
+    EXPECT(MPI_ERR_ARG, "grid is null", MPIX_Halo_write_vti(MPIX_HALO_GRID_NULL, "a.pvti", 1, &field, NULL));
+    EXPECT(MPI_ERR_ARG, "rank 0: path is null", MPIX_Halo_write_vti(grid, NULL, 1, &field, NULL));
+    EXPECT(MPI_ERR_ARG, "rank 0: path is a.vti; it ends in .pvti", MPIX_Halo_write_vti(grid, "a.vti", 1, &field, NULL));
+    EXPECT(MPI_ERR_TYPE, "rank 0: fields[0].field.type is bytes; VTK has integers",
+           MPIX_Halo_write_vti(grid, "a.pvti", 1, &field, NULL));
+    MPIX_Halo_vti_options options = {{0}, {0}};
+    options.spacing[1] = -1;
+    EXPECT(MPI_ERR_ARG, "rank 0: options.spacing[1] is -1; it is above 0 and finite",
+           MPIX_Halo_write_vti(grid, "a.pvti", 1, &field, &options));
     OK(MPIX_Halo_grid_free(&grid));
 }
 

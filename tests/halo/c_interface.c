@@ -289,6 +289,33 @@ static void checkpoints(void) {
     OK(MPIX_Halo_grid_free(&grid));
 }
 
+// The place in the list, and that each rank has a file; halo.vti compares all bytes.
+static void vtk_files(void) {
+    static double cells[nx * ny];
+    char path[40], piece[40], list[4000] = "";
+    int radius[MPIX_HALO_DIRECTIONS];
+    MPIX_Halo_grid grid = plane();
+    MPIX_Halo_named_field field = {.name = "u"};
+    const MPIX_Halo_vti_options options = {.origin = {1.5, 0, -2}, .spacing = {0, 0.25, 0}};
+    OK(MPIX_Halo_radius_all(0, radius));
+    OK(MPIX_Halo_field_init(cells, MPI_DOUBLE, radius, &field.field));
+    snprintf(path, sizeof path, "c_interface.np%d.pvti", world_size);
+    snprintf(piece, sizeof piece, "c_interface.np%d_%d.vti", world_size, world_rank);
+    for (int with_options = 0; with_options < 2; ++with_options) {
+        OK(MPIX_Halo_write_vti(grid, path, 1, &field, with_options ? &options : NULL));
+        FILE *const file = fopen(path, "r");
+        CHECK(file != NULL && fread(list, 1, sizeof list - 1, file) > 0);
+        fclose(file);
+        CHECK(strstr(list, with_options ? "Origin=\"1.5 0 -2\" Spacing=\"1 0.25 1\""
+                                        : "Origin=\"0 0 0\" Spacing=\"1 1 1\"") != NULL);
+        CHECK(strstr(list, piece) != NULL);
+        OK(MPI_Barrier(MPI_COMM_WORLD));
+    }
+    CHECK(remove(piece) == 0);
+    CHECK(world_rank != 0 || remove(path) == 0);
+    OK(MPIX_Halo_grid_free(&grid));
+}
+
 // ---- queries -------------------------------------------------------------------------------------------
 
 static void queries(void) {
@@ -369,6 +396,7 @@ int main(int argc, char **argv) {
         {"swaps", 1, swaps},
         {"gathers", 1, gathers},
         {"checkpoints", 1, checkpoints},
+        {"files of VTK", 1, vtk_files},
         {"queries", 1, queries},
     };
     return RUN_CASES(argc, argv, MPI_THREAD_SINGLE, cases);
