@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Files of fields in C.
+// Files and pictures of fields in C.
 #include <algorithm>
 #include <string>
 #include <vector>
@@ -13,6 +13,7 @@
 #include "host/halo_c/handles.h"
 #include "host/halo_files/checkpoint.h"
 #include "host/halo_files/vti.h"
+#include "host/halo_pictures/slice.h"
 #include "host/mpi/boundary.h"
 #include "host/mpi/symbol.h"
 #include "host/mpi/thread_check.h"
@@ -83,3 +84,25 @@ MPIX_SYMBOL int MPIX_Halo_write_vti(MPIX_Halo_grid grid, const char *path, int c
     });
 }
 MPIX_BOUNDARY("MPIX_Halo_write_vti", of_comm(errors_of(grid)))
+
+MPIX_SYMBOL int MPIX_Halo_write_png(MPIX_Halo_grid grid, const char *path, const MPIX_Halo_field *from,
+                                    const MPIX_Halo_slice *shown) try {
+    MPIX_CHECK_THREAD("MPIX_Halo_write_png", of_comm(errors_of(grid)));
+    return answer("MPIX_Halo_write_png", errors_of(grid), [&] {
+        const halo::grid &g = demand_handle(grid, "grid").grid;
+        field converted(nullptr, 1, radius{});
+        status bad;
+        if (path == nullptr)
+            bad = failure(MPI_ERR_ARG, "path is null");
+        else if (from == nullptr)
+            bad = failure(MPI_ERR_ARG, "from is null");
+        else
+            bad = halo::convert(*from, converted).in_context("from.");
+        slice which;
+        if (shown != nullptr)
+            which = {shown->axis, shown->at,   shown->component,
+                     shown->low,  shown->high, static_cast<color_map>(shown->colors)};
+        write_png_checked(g, path == nullptr ? "" : path, converted, which, bad);
+    });
+}
+MPIX_BOUNDARY("MPIX_Halo_write_png", of_comm(errors_of(grid)))

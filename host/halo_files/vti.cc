@@ -24,7 +24,7 @@ namespace {
 
 constexpr const char *where = "mpix::halo::write_vti";
 constexpr std::string_view ending = ".pvti";
-constexpr std::size_t buffered = std::size_t{1} << 20;  // bytes of each write
+constexpr std::size_t buffered = std::size_t{1} << 16;  // bytes of each write
 
 // Null if VTK has none.
 const char *vtk_name_of(value_type type) {

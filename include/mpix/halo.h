@@ -231,6 +231,28 @@ typedef struct MPIX_Halo_vti_options {
 int MPIX_Halo_write_vti(MPIX_Halo_grid grid, const char *path, int count, const MPIX_Halo_named_field fields[],
                         const MPIX_Halo_vti_options *options);
 
+/** Which cells a picture shows, and how, as mpix::halo::slice. */
+enum { MPIX_HALO_GREY = 0, MPIX_HALO_BLUE_RED = 1 };
+typedef struct MPIX_Halo_slice {
+    int axis;         /* the plane lies across it: 0, 1 or 2 for x, y, z */
+    int64_t at;       /* its cell along that axis */
+    int component;    /* of the field */
+    double low, high; /* the values that get the first and the last colour; both 0: the least and the greatest */
+    int colors;       /* MPIX_HALO_GREY or MPIX_HALO_BLUE_RED */
+} MPIX_Halo_slice;
+
+/**
+ * Write a plane of a field as a picture (PNG), as mpix::halo::write_png. Collective over the grid's ranks.
+ *
+ * from   of an arithmetic type
+ * shown  null: across z, at 0, component 0, grey, from the least to the greatest value
+ *
+ * Errors: MPI_ERR_UNSUPPORTED_OPERATION (mpix was built without libpng), MPI_ERR_ARG, MPI_ERR_COUNT, MPI_ERR_TYPE; and
+ * as of MPIX_Halo_write_checkpoint.
+ */
+int MPIX_Halo_write_png(MPIX_Halo_grid grid, const char *path, const MPIX_Halo_field *from,
+                        const MPIX_Halo_slice *shown);
+
 /* ---- the exchange ----------------------------------------------------------------------------- */
 
 /** How a message's bytes are gathered and scattered, as mpix::halo::transfer. */

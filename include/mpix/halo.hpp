@@ -40,6 +40,7 @@
 #include <mpix/halo/gather.hpp>
 #include <mpix/halo/grid.hpp>
 #include <mpix/halo/named_field.hpp>
+#include <mpix/halo/slice.hpp>
 #include <mpix/halo/vti.hpp>
 
 namespace mpix::halo {

@@ -252,6 +252,20 @@ static void wrong_files(void) {
     options.spacing[1] = -1;
     EXPECT(MPI_ERR_ARG, "rank 0: options.spacing[1] is -1; it is above 0 and finite",
            MPIX_Halo_write_vti(grid, "a.pvti", 1, &field, &options));
+
+    EXPECT(MPI_ERR_ARG, "grid is null", MPIX_Halo_write_png(MPIX_HALO_GRID_NULL, "a.png", &field.field, NULL));
+    EXPECT(MPI_ERR_ARG, "rank 0: path is null", MPIX_Halo_write_png(grid, NULL, &field.field, NULL));
+    EXPECT(MPI_ERR_ARG, "rank 0: from is null", MPIX_Halo_write_png(grid, "a.png", NULL, NULL));
+    field.field.type = MPI_DATATYPE_NULL;
+    EXPECT(MPI_ERR_TYPE, "rank 0: from.type is MPI_DATATYPE_NULL",
+           MPIX_Halo_write_png(grid, "a.png", &field.field, NULL));
+    field.field.type = MPI_DOUBLE;
+    const MPIX_Halo_slice outside = {.axis = 1, .at = ny};
+    const int code = MPIX_Halo_write_png(grid, "a.png", &field.field, &outside);
+    CHECK(code == MPI_ERR_ARG || code == MPI_ERR_UNSUPPORTED_OPERATION);  // without libpng
+    if (code == MPI_ERR_ARG)
+        EXPECT(MPI_ERR_ARG, "rank 0: shown.at is 7; it is 0 to 6",
+               MPIX_Halo_write_png(grid, "a.png", &field.field, &outside));
     OK(MPIX_Halo_grid_free(&grid));
 }
 

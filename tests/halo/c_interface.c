@@ -316,6 +316,33 @@ static void vtk_files(void) {
     OK(MPIX_Halo_grid_free(&grid));
 }
 
+// That there is a picture; halo.png compares all pixels.
+static void pictures(void) {
+    static double cells[nx * ny];
+    char path[40];
+    int radius[MPIX_HALO_DIRECTIONS];
+    unsigned char head[24] = {0};
+    MPIX_Halo_grid grid = plane();
+    MPIX_Halo_field field;
+    const MPIX_Halo_slice row = {.axis = 1, .at = 3, .high = 1, .colors = MPIX_HALO_BLUE_RED};
+    OK(MPIX_Halo_radius_all(0, radius));
+    OK(MPIX_Halo_field_init(cells, MPI_DOUBLE, radius, &field));
+    snprintf(path, sizeof path, "c_interface.np%d.png", world_size);
+    for (int one_row = 0; one_row < 2; ++one_row) {
+        const int code = MPIX_Halo_write_png(grid, path, &field, one_row ? &row : NULL);
+        if (code == MPI_ERR_UNSUPPORTED_OPERATION) break;  // without libpng
+        OK(code);
+        FILE *const file = fopen(path, "rb");
+        CHECK(file != NULL && fread(head, 1, sizeof head, file) == sizeof head);
+        fclose(file);
+        CHECK(memcmp(head + 1, "PNG", 3) == 0 && head[19] == nx && head[23] == (one_row ? 1 : ny));
+        OK(MPI_Barrier(MPI_COMM_WORLD));
+        CHECK(world_rank != 0 || remove(path) == 0);
+        OK(MPI_Barrier(MPI_COMM_WORLD));
+    }
+    OK(MPIX_Halo_grid_free(&grid));
+}
+
 // ---- queries -------------------------------------------------------------------------------------------
 
 static void queries(void) {
@@ -397,6 +424,7 @@ int main(int argc, char **argv) {
         {"gathers", 1, gathers},
         {"checkpoints", 1, checkpoints},
         {"files of VTK", 1, vtk_files},
+        {"pictures", 1, pictures},
         {"queries", 1, queries},
     };
     return RUN_CASES(argc, argv, MPI_THREAD_SINGLE, cases);

@@ -26,7 +26,10 @@
 
 #include <mpix/halo.hpp>
 
+#include "host/halo/internals.h"
 #include "host/halo_files/checkpoint.h"
+#include "host/halo_files/field_data.h"
+#include "host/halo_files/shared_file.h"
 #include "tests/halo/sample_fields.hpp"
 
 using namespace sample_fields;
@@ -323,6 +326,25 @@ void wrong_files(const std::string &path) {
     if (world_rank == 0) ::rmdir(path.c_str());
 }
 
+// What is read is not all there, though it was when the header was checked: the rank whose part it is says so.
+void missing_data(const std::string &path) {
+    const halo::grid g(MPI_COMM_WORLD, {7 * world_size});
+    const halo::grid_state &state = *halo::internals::state_of(g, "missing_data");
+    bytes values(7 * 8, poison);
+    halo::field_view view;
+    const halo::field f(values.data(), 8, halo::radius{});
+    expect(halo::field_view::make(f, g.local(), 1, view).ok(), "no field");
+    if (world_rank == 0) store(path, bytes(values.size() * static_cast<std::size_t>(world_size) - 3));
+    MPI_Barrier(MPI_COMM_WORLD);
+    halo::shared_file file;
+    expect(file.open(MPI_COMM_WORLD, path, MPI_MODE_RDONLY).ok(), "not opened");
+    const mpix::status s = halo::field_data(state, view, halo::usual_piece_bytes).read(file, 0);
+    expect(s.message() == (world_rank == world_size - 1 ? "MPI_File_read_at: 53 of 56 bytes" : ""), s.message());
+    expect(world_rank == world_size - 1 || values == bytes(values.size()), "reading gives other bytes");
+    expect(file.close().ok(), "not closed");
+    if (world_rank == 0) std::remove(path.c_str());
+}
+
 // Files are no longer than this, in this process.
 void limit_files(std::size_t length) {
     rlimit limit{};
@@ -405,6 +427,7 @@ int all(int argc, char **argv) {
     }
     wrong_arguments(path);
     wrong_files(path);
+    missing_data(path);
     unwritable(path);
     return failures;
 }

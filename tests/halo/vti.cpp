@@ -60,7 +60,8 @@ void write_random(const std::string &path, unsigned seed) {
         return least + static_cast<int>(shared() % static_cast<unsigned>(most - least + 1));
     };
     std::vector<std::int64_t> extent;
-    for (int a = 0, dimensions = pick(1, 3); a < dimensions; ++a) extent.push_back(pick(a == 0 ? 4 : 1, 9));
+    for (int a = 0, dimensions = pick(1, 3); a < dimensions; ++a)
+        extent.push_back(pick(a == 0 ? 4 : 1, a == 0 ? 40 : 14));
     halo::grid_options options;
     if (pick(0, 2) > 0) options.boxes = random_boxes(extent, world_size, shared);
     const halo::grid g(MPI_COMM_WORLD, extent, options);
