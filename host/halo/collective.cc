@@ -14,6 +14,7 @@ namespace {
 
 // "4, 5"
 std::string text_of(const argument &a) {
+    if (a.is_text) return {a.values.begin(), a.values.end()};
     if (a.name_of != nullptr && a.values.size() == 1) return a.name_of(a.values[0]);
     if (a.is_real && a.values.size() == 1) return format("{}", std::bit_cast<double>(a.values[0]));
     std::string text;

@@ -31,10 +31,14 @@ struct argument {
     std::string_view verb = "is";
     std::string_view counted = {};                   // " boxes", if the value is a number of these
     bool is_real = false;                            // the value is the bit pattern of a double
+    bool is_text = false;                            // the values are characters
     const char *(*name_of)(std::int64_t) = nullptr;  // of an enumerator
 
     static argument real(std::string name, double value) {
         return {.name = std::move(name), .values = {std::bit_cast<std::int64_t>(value)}, .is_real = true};
+    }
+    static argument text(std::string name, const std::string &text) {
+        return {.name = std::move(name), .values = {text.begin(), text.end()}, .is_text = true};
     }
 };
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Fields and exchanges in C.
+#include "host/halo_c/exchange.h"
+
 #include <algorithm>
 #include <memory>
 #include <utility>
@@ -22,7 +24,7 @@
 using namespace mpix;
 using namespace mpix::halo;
 
-namespace {
+namespace mpix::halo {
 
 status convert(const MPIX_Halo_field &f, field &made) {
     made.data = f.data;
@@ -55,6 +57,10 @@ status convert(const MPIX_Halo_field &f, field &made) {
     if (s.ok()) s = distance(l.component_bytes, "component_bytes", made.layout.component_bytes);
     return s;
 }
+
+}  // namespace mpix::halo
+
+namespace {
 
 status convert(int count, const MPIX_Halo_field *fields, std::vector<field> &made) {
     if (count < 0) return failure(MPI_ERR_COUNT, format("count is {}; it is at least 0", count));

@@ -212,6 +212,73 @@ int MPIX_Halo_field_bytes(MPIX_Halo_grid grid, int i, const MPIX_Halo_field *fie
     is not used on other ranks. Errors: MPI_ERR_ROOT, and those of MPIX_Halo_exchange_create. */
 int MPIX_Halo_gather(MPIX_Halo_grid grid, const MPIX_Halo_field *from, void *global, int root);
 
+/* ---- files ------------------------------------------------------------------------------------ */
+
+/** A field to be written to a file, or read from one, as mpix::halo::named_field. */
+typedef struct MPIX_Halo_named_field {
+    const char *name; /* 1 to 255 printable characters of ASCII */
+    MPIX_Halo_field field;
+} MPIX_Halo_named_field;
+
+/**
+ * Write fields to one file, from which any number of ranks can go on, as mpix::halo::write_checkpoint. Collective over
+ * the grid's ranks. The file is complete, or the one that was there before is still there.
+ *
+ * path    of the file, on a file system that all ranks share
+ * count   of fields; 0 is allowed
+ * step    any number of the program's
+ *
+ * Errors: MPI_ERR_ARG, MPI_ERR_COUNT; MPI_ERR_NO_SUCH_FILE, MPI_ERR_ACCESS, MPI_ERR_NO_SPACE, MPI_ERR_IO and the like;
+ * and those of MPIX_Halo_exchange_create.
+ */
+int MPIX_Halo_write_checkpoint(MPIX_Halo_grid grid, const char *path, int count, const MPIX_Halo_named_field fields[],
+                               int64_t step);
+/** Read fields by their names from such a file, as mpix::halo::read_checkpoint. Collective. `step` receives that of the
+    file, and may be null. Errors: as above, and MPI_ERR_ARG (the file has another domain, or other fields), MPI_ERR_IO
+    (it is no such file, or damaged). */
+int MPIX_Halo_read_checkpoint(MPIX_Halo_grid grid, const char *path, int count, const MPIX_Halo_named_field fields[],
+                              int64_t *step);
+
+/** Zeros are the defaults: MPIX_Halo_vti_options options = {0}. */
+typedef struct MPIX_Halo_vti_options {
+    double origin[3];  /* where the lower corner of the cell (0, 0, 0) lies */
+    double spacing[3]; /* how long a cell is along each axis; 0: 1 */
+} MPIX_Halo_vti_options;
+
+/**
+ * Write fields for ParaView and other programs on VTK, as mpix::halo::write_vti. Collective over the grid's ranks.
+ *
+ * path     ends in ".pvti"; that of rank r's file is `path` with "_r.vti" in place of it
+ * fields   of arithmetic types other than long double
+ * options  may be null
+ *
+ * Errors: as of MPIX_Halo_write_checkpoint, and MPI_ERR_TYPE.
+ */
+int MPIX_Halo_write_vti(MPIX_Halo_grid grid, const char *path, int count, const MPIX_Halo_named_field fields[],
+                        const MPIX_Halo_vti_options *options);
+
+/** Which cells a picture shows, and how, as mpix::halo::slice. */
+enum { MPIX_HALO_GREY = 0, MPIX_HALO_BLUE_RED = 1 };
+typedef struct MPIX_Halo_slice {
+    int axis;         /* the plane lies across it: 0, 1 or 2 for x, y, z */
+    int64_t at;       /* its cell along that axis */
+    int component;    /* of the field */
+    double low, high; /* the values that get the first and the last colour; both 0: the least and the greatest */
+    int colors;       /* MPIX_HALO_GREY or MPIX_HALO_BLUE_RED */
+} MPIX_Halo_slice;
+
+/**
+ * Write a plane of a field as a picture (PNG), as mpix::halo::write_png. Collective over the grid's ranks.
+ *
+ * from   of an arithmetic type
+ * shown  null: across z, at 0, component 0, grey, from the least to the greatest value
+ *
+ * Errors: MPI_ERR_UNSUPPORTED_OPERATION (mpix was built without libpng), MPI_ERR_ARG, MPI_ERR_COUNT, MPI_ERR_TYPE; and
+ * as of MPIX_Halo_write_checkpoint.
+ */
+int MPIX_Halo_write_png(MPIX_Halo_grid grid, const char *path, const MPIX_Halo_field *from,
+                        const MPIX_Halo_slice *shown);
+
 /* ---- the exchange ----------------------------------------------------------------------------- */
 
 /** How a message's bytes are gathered and scattered, as mpix::halo::transfer. */

@@ -34,11 +34,15 @@
 #include <vector>
 
 #include <mpix/halo/box.hpp>
+#include <mpix/halo/checkpoint.hpp>
 #include <mpix/halo/deep.hpp>
 #include <mpix/halo/field.hpp>
 #include <mpix/halo/gather.hpp>
 #include <mpix/halo/grid.hpp>
 #include <mpix/halo/kernel_exchange.hpp>
+#include <mpix/halo/named_field.hpp>
+#include <mpix/halo/slice.hpp>
+#include <mpix/halo/vti.hpp>
 
 namespace mpix::halo {
 

@@ -247,6 +247,62 @@ static void wrong_exchanges(void) {
     OK(MPI_Type_free(&with_gaps));
 }
 
+static void wrong_files(void) {
+    static double values[(nx + 2) * (ny + 2)];
+    int radius[MPIX_HALO_DIRECTIONS];
+    char words[100];
+    int64_t step = 5;
+    MPIX_Halo_grid grid = plane();
+    OK(MPIX_Halo_radius_all(1, radius));
+    MPIX_Halo_named_field field = {.name = "u"};
+    OK(MPIX_Halo_field_init(values, MPI_DOUBLE, radius, &field.field));
+    EXPECT(MPI_ERR_ARG, "grid is null", MPIX_Halo_write_checkpoint(MPIX_HALO_GRID_NULL, "a", 1, &field, 0));
+    EXPECT(MPI_ERR_ARG, "grid is null", MPIX_Halo_read_checkpoint(MPIX_HALO_GRID_NULL, "a", 1, &field, &step));
+    EXPECT(MPI_ERR_ARG, "rank 0: path is null", MPIX_Halo_write_checkpoint(grid, NULL, 1, &field, 0));
+    EXPECT(MPI_ERR_ARG, "rank 0: path is empty", MPIX_Halo_read_checkpoint(grid, "", 1, &field, &step));
+    EXPECT(MPI_ERR_COUNT, "rank 0: count is -1; it is at least 0",
+           MPIX_Halo_write_checkpoint(grid, "a", -1, &field, 0));
+    EXPECT(MPI_ERR_ARG, "rank 0: fields is null", MPIX_Halo_read_checkpoint(grid, "a", 1, NULL, &step));
+    EXPECT(MPI_ERR_NO_SUCH_FILE, "rank 0: none/a: open: No such file or directory",
+           MPIX_Halo_read_checkpoint(grid, "none/a", 1, &field, &step));
+    EXPECT(MPI_ERR_NO_SUCH_FILE, "rank 0: none/a.partial: create: No such file or directory",
+           MPIX_Halo_write_checkpoint(grid, "none/a", 1, &field, 0));
+    field.name = NULL;
+    EXPECT(MPI_ERR_ARG, "rank 0: fields[0].name is null", MPIX_Halo_write_checkpoint(grid, "a", 1, &field, 0));
+    field.name = "u";
+    snprintf(words, sizeof words, "rank %d: fields[0].field.type is MPI_DATATYPE_NULL", world_size - 1);
+    if (world_rank == world_size - 1) field.field.type = MPI_DATATYPE_NULL;
+    EXPECT(MPI_ERR_TYPE, words, MPIX_Halo_write_checkpoint(grid, "a", 1, &field, 0));
+    EXPECT(MPI_ERR_TYPE, words, MPIX_Halo_read_checkpoint(grid, "a", 1, &field, &step));
+    CHECK(step == 5);
+    EXPECT(MPI_ERR_TYPE, words, MPIX_Halo_write_vti(grid, "a.pvti", 1, &field, NULL));
+    field.field.type = MPI_BYTE;
+    EXPECT(MPI_ERR_ARG, "grid is null", MPIX_Halo_write_vti(MPIX_HALO_GRID_NULL, "a.pvti", 1, &field, NULL));
+    EXPECT(MPI_ERR_ARG, "rank 0: path is null", MPIX_Halo_write_vti(grid, NULL, 1, &field, NULL));
+    EXPECT(MPI_ERR_ARG, "rank 0: path is a.vti; it ends in .pvti", MPIX_Halo_write_vti(grid, "a.vti", 1, &field, NULL));
+    EXPECT(MPI_ERR_TYPE, "rank 0: fields[0].field.type is bytes; VTK has integers",
+           MPIX_Halo_write_vti(grid, "a.pvti", 1, &field, NULL));
+    MPIX_Halo_vti_options options = {{0}, {0}};
+    options.spacing[1] = -1;
+    EXPECT(MPI_ERR_ARG, "rank 0: options.spacing[1] is -1; it is above 0 and finite",
+           MPIX_Halo_write_vti(grid, "a.pvti", 1, &field, &options));
+
+    EXPECT(MPI_ERR_ARG, "grid is null", MPIX_Halo_write_png(MPIX_HALO_GRID_NULL, "a.png", &field.field, NULL));
+    EXPECT(MPI_ERR_ARG, "rank 0: path is null", MPIX_Halo_write_png(grid, NULL, &field.field, NULL));
+    EXPECT(MPI_ERR_ARG, "rank 0: from is null", MPIX_Halo_write_png(grid, "a.png", NULL, NULL));
+    field.field.type = MPI_DATATYPE_NULL;
+    EXPECT(MPI_ERR_TYPE, "rank 0: from.type is MPI_DATATYPE_NULL",
+           MPIX_Halo_write_png(grid, "a.png", &field.field, NULL));
+    field.field.type = MPI_DOUBLE;
+    const MPIX_Halo_slice outside = {.axis = 1, .at = ny};
+    const int code = MPIX_Halo_write_png(grid, "a.png", &field.field, &outside);
+    CHECK(code == MPI_ERR_ARG || code == MPI_ERR_UNSUPPORTED_OPERATION);  // without libpng
+    if (code == MPI_ERR_ARG)
+        EXPECT(MPI_ERR_ARG, "rank 0: shown.at is 7; it is 0 to 6",
+               MPIX_Halo_write_png(grid, "a.png", &field.field, &outside));
+    OK(MPIX_Halo_grid_free(&grid));
+}
+
 static void wrong_gathers(void) {
     static short cells[(nx + 2) * (ny + 2)], all[nx * ny];
     int radius[MPIX_HALO_DIRECTIONS];
@@ -303,6 +359,7 @@ int main(int argc, char **argv) {
         {"wrong grids", 1, wrong_grids},
         {"wrong exchanges", 1, wrong_exchanges},
         {"wrong gathers", 1, wrong_gathers},
+        {"wrong files", 1, wrong_files},
         {"the communicator's error handler", 1, handlers},
     };
     return RUN_CASES(argc, argv, MPI_THREAD_SINGLE, cases);

@@ -175,6 +175,10 @@ void moved_from() {
     no_grid("grid::neighbours", [&] { static_cast<void>(g.neighbours(0)); });
     no_grid("exchange", [&] { exchange(g, {u}); });
     no_grid("gather", [&] { gather(g, u, nullptr); });
+    no_grid("write_checkpoint", [&] { write_checkpoint(g, "none", {}); });
+    no_grid("write_vti", [&] { write_vti(g, "none.pvti", {}); });
+    no_grid("write_png", [&] { write_png(g, "none.png", u); });
+    no_grid("read_checkpoint", [&] { read_checkpoint(g, "none", {}); });
     expect(taken.ranks() == 1, "a grid that has been moved");
 }
 // NOLINTEND(bugprone-use-after-move)

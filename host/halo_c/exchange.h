@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Fields of the C interface in the C++ interface's terms.
+#ifndef MPIX_HOST_HALO_C_EXCHANGE_H
+#define MPIX_HOST_HALO_C_EXCHANGE_H
+
+#include <mpix/halo.h>
+#include <mpix/halo.hpp>
+
+#include "transport/status.h"
+
+namespace mpix::halo {
+
+// A failure begins with the member that is wrong.
+status convert(const MPIX_Halo_field &f, field &made);
+
+}  // namespace mpix::halo
+
+#endif  // MPIX_HOST_HALO_C_EXCHANGE_H

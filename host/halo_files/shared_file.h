@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// A file that all ranks of a communicator have open, by MPI-IO. Failures name the MPI function. Reads and writes are of
+// one rank: a collective write of Open MPI 4.1 that fails half-way returns MPI_SUCCESS on all ranks, and a single one
+// says at least that fewer bytes were written.
+#ifndef MPIX_HOST_HALO_FILES_SHARED_FILE_H
+#define MPIX_HOST_HALO_FILES_SHARED_FILE_H
+
+#include <mpi.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "transport/status.h"
+
+namespace mpix::halo {
+
+class shared_file {
+public:
+    // Collective. `mode`: MPI_MODE_RDONLY or MPI_MODE_WRONLY.
+    status open(MPI_Comm comm, const std::string &path, int mode);
+    // At most 2^30 bytes.
+    status read_at(std::int64_t place, std::byte *to, std::int64_t bytes);
+    status write_at(std::int64_t place, const std::byte *from, std::int64_t bytes);
+    // Collective: to the storage device, and the end.
+    status sync();
+    status close();
+
+private:
+    MPI_File file_ = MPI_FILE_NULL;
+};
+
+}  // namespace mpix::halo
+
+#endif  // MPIX_HOST_HALO_FILES_SHARED_FILE_H
