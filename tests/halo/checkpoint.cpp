@@ -124,7 +124,8 @@ private:
     // Runs on the ranks that are `in`; all ranks wait for them.
     void on(int ranks, bool in, int key, const std::function<void(const halo::grid &)> &work) {
         halo::grid_options options;
-        if (pick(0, 1)) options.boxes = random_boxes(extent_, ranks, shared_);
+        // Not all domains can be cut into more than four boxes that are not empty.
+        if (pick(0, 1) || ranks > 4) options.boxes = random_boxes(extent_, ranks, shared_);
         MPI_Comm comm = MPI_COMM_NULL;
         MPI_Comm_split(MPI_COMM_WORLD, in ? 0 : MPI_UNDEFINED, key, &comm);
         if (in) {
