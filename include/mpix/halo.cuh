@@ -37,7 +37,8 @@
 //   - next(step) comes after all send(., step) and wait(., step) have returned, by one group.
 // Each tile is sent and waited for once in each exchange, by one group each.
 //
-// Groups, errors and thread safety are those of <mpix/device.cuh>. All groups that wait must be resident together.
+// Groups, errors and thread safety are those of <mpix/device.cuh>. After a call has failed, later ones that
+// have something to do return MPI_ERR_OTHER. All groups that wait must be resident together.
 #ifndef MPIX_HALO_CUH
 #define MPIX_HALO_CUH
 
@@ -54,7 +55,7 @@ namespace mpix::halo {
  * partitions ready. Does not wait for neighbours, beyond what mpix::pready does; waits for next(step - sets) of this
  * rank. Does nothing if there is no such exchange (step >= steps()), or nobody needs cells of the tile.
  *
- * Returns MPI_SUCCESS, or what mpix::pready does; MPI_ERR_OTHER if another group's call has failed before.
+ * Returns MPI_SUCCESS, or what mpix::pready does; MPI_ERR_OTHER if a call has failed before.
  *
  * Memory order: the group is synchronised first, and so the call covers what any of its threads has written.
  */
@@ -67,7 +68,7 @@ MPIX_FN int send(const Group &group, const device_exchange &x, int tile, std::in
  *
  * timeout_ns  as of mpix::wait_arrived, for each partition
  *
- * Returns MPI_SUCCESS, or what mpix::wait_arrived does; MPI_ERR_OTHER if another group's call has failed before.
+ * Returns MPI_SUCCESS, or what mpix::wait_arrived does; MPI_ERR_OTHER if a call has failed before.
  *
  * Memory order: with MPI_SUCCESS, every thread of the group may read those ghost cells.
  */
@@ -79,7 +80,7 @@ MPIX_FN int wait(const Group &group, const device_exchange &x, int tile, std::in
  * End exchange `step`, and let exchange step + sets begin, if there is one. By one group; those of different steps may
  * be called by different groups, also at the same time.
  *
- * Returns MPI_SUCCESS, or what mpix::next_epoch does; then all later calls of other groups fail.
+ * Returns MPI_SUCCESS, or what mpix::next_epoch does; MPI_ERR_OTHER if a call has failed before.
  */
 template <class Group>
 MPIX_FN int next(const Group &group, const device_exchange &x, std::int64_t step,

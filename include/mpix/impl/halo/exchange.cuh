@@ -178,6 +178,8 @@ template <class Group>
 MPIX_FN int next(const Group &group, const device_exchange &x, std::int64_t step, std::uint64_t timeout_ns) {
     const std::int64_t later = step + x.sets_;
     if (later >= x.steps_) return MPI_SUCCESS;  // the host ends it
+    // One thread looks, so that all members go the same way.
+    if (mpix::detail::broadcast_bool(group, group.thread_rank() == 0 && detail::has_failed(x))) return MPI_ERR_OTHER;
     const int set = detail::set_of(x, step);
     const int code = next_epoch(group, x.receives_ + x.sends_, detail::requests_of(x, set), timeout_ns);
     if (code != MPI_SUCCESS)
