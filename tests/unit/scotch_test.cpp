@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 #include <random>
 #include <vector>
 
@@ -146,6 +147,15 @@ TEST_CASE("Scotch gives equal placements for equal arguments") {
     REQUIRE(place_by_scotch(other.flow, other.distance));
     CHECK(place_by_scotch(p.flow, p.distance) == first);
     CHECK(place(p.flow, p.distance) == place(p.flow, p.distance));
+}
+
+TEST_CASE("boxes that share a GPU move to the nearest free ones") {
+    matrix line(6);
+    for (int a = 0; a < 6; ++a)
+        for (int b = 0; b < 6; ++b) line(a, b) = std::abs(a - b);
+    CHECK(one_to_one({3, 0, 5, 1, 2, 4}, line) == placement{3, 0, 5, 1, 2, 4});
+    CHECK(one_to_one({3, 3, 0, 3, 5, 0}, line) == placement{3, 2, 0, 4, 5, 1});
+    CHECK(one_to_one({5, 5, 5, 5, 5, 5}, line) == placement{5, 4, 3, 2, 1, 0});
 }
 
 TEST_CASE("Scotch places any number of boxes, with any flows and bandwidths") {
