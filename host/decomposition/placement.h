@@ -30,6 +30,8 @@ placement place_by_swaps(const flows &flow, const matrix &distance, placement st
 // most so many times for all boxes. Time of each pass grows as n^2.
 placement place_by_passes(const flows &flow, const matrix &distance, placement start, int passes);
 
+// A second of computing is too much, a few milliseconds are not: the best of all placements takes 1 ms for 8 boxes, the
+// best swaps 1 ms for 64 boxes, but 0.7 s for 512, for which passes take 0.07 s and end about as low.
 constexpr int exact_up_to = 8, best_swaps_up_to = 64, most_passes = 4;
 // By swaps from `start`: the best ones up to best_swaps_up_to boxes, most_passes for more.
 placement improve(const flows &flow, const matrix &distance, placement start);

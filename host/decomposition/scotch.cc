@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "host/decomposition/scotch.h"
 
+#include <vector>
+
 #ifdef MPIX_HAVE_SCOTCH
 
 #include <dlfcn.h>
@@ -12,7 +14,6 @@
 #include <mutex>
 #include <string>
 #include <utility>
-#include <vector>
 
 #include <scotch.h>
 
@@ -214,24 +215,6 @@ bool fill_with_links(graph &gpus, const matrix &distance) {
     return true;
 }
 
-// Of the boxes that got the same GPU all but one move to the nearest free ones.
-void make_one_to_one(placement &gpu_of, const matrix &distance) {
-    const int n = static_cast<int>(gpu_of.size());
-    std::vector<bool> taken(gpu_of.size());
-    std::vector<int> homeless;
-    for (int i = 0; i < n; ++i) {
-        if (taken[gpu_of[i]]) homeless.push_back(i);
-        taken[gpu_of[i]] = true;
-    }
-    for (const int i : homeless) {
-        int nearest = -1;
-        for (int gpu = 0; gpu < n; ++gpu)
-            if (!taken[gpu] && (nearest < 0 || distance(gpu_of[i], gpu) < distance(gpu_of[i], nearest))) nearest = gpu;
-        gpu_of[i] = nearest;
-        taken[nearest] = true;
-    }
-}
-
 }  // namespace
 
 std::optional<placement> place_by_scotch(const flows &flow, const matrix &distance) {
@@ -261,9 +244,7 @@ std::optional<placement> place_by_scotch(const flows &flow, const matrix &distan
     scotch->SCOTCH_stratExit(&mapping);
     scotch->SCOTCH_stratExit(&bipartitioning);
     if (!ok) return {};
-    placement p(mapped.begin(), mapped.end());
-    make_one_to_one(p, distance);
-    return p;
+    return one_to_one({mapped.begin(), mapped.end()}, distance);
 }
 
 }  // namespace mpix::halo
@@ -277,3 +258,25 @@ std::optional<placement> place_by_scotch(const flows & /*flow*/, const matrix & 
 }  // namespace mpix::halo
 
 #endif
+
+namespace mpix::halo {
+
+placement one_to_one(placement gpu_of, const matrix &distance) {
+    const int n = static_cast<int>(gpu_of.size());
+    std::vector<bool> taken(gpu_of.size());
+    std::vector<int> homeless;
+    for (int i = 0; i < n; ++i) {
+        if (taken[gpu_of[i]]) homeless.push_back(i);
+        taken[gpu_of[i]] = true;
+    }
+    for (const int i : homeless) {
+        int nearest = -1;
+        for (int gpu = 0; gpu < n; ++gpu)
+            if (!taken[gpu] && (nearest < 0 || distance(gpu_of[i], gpu) < distance(gpu_of[i], nearest))) nearest = gpu;
+        gpu_of[i] = nearest;
+        taken[nearest] = true;
+    }
+    return gpu_of;
+}
+
+}  // namespace mpix::halo

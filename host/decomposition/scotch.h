@@ -16,6 +16,10 @@ namespace mpix::halo {
 // than 1024 boxes, or if Scotch fails. Thread-safe; the program's own use of Scotch is not disturbed.
 std::optional<placement> place_by_scotch(const flows &flow, const matrix &distance);
 
+// Of boxes that have the same GPU, the first keeps it, and the others move to the nearest free ones. (Scotch balances
+// loads, but does not promise one box for each GPU.)
+placement one_to_one(placement gpu_of, const matrix &distance);
+
 }  // namespace mpix::halo
 
 #endif  // MPIX_HOST_DECOMPOSITION_SCOTCH_H

@@ -160,6 +160,21 @@ TEST_CASE("square boxes are stretched along fast links") {
     std::printf("stretched boxes: %.2f of the square boxes' time\n", stretched->seconds / square->seconds);
 }
 
+// The same in two groups of 64, where not all decompositions are compared.
+TEST_CASE("boxes of many GPUs are stretched, too") {
+    machine groups{.bandwidth = matrix(128, 1e9)};
+    for (int a = 0; a < 128; ++a)
+        for (int b = 0; b < 128; ++b)
+            if (a / 64 == b / 64) groups.bandwidth(a, b) = 10e9;
+    const stencil s{radius::faces(1), 1, {}};
+    const auto primes = plan_by_primes({4000, 4000, 1}, groups, s),
+               stretched = plan_by_time({4000, 4000, 1}, groups, s);
+    REQUIRE((primes && stretched));
+    CHECK(primes->boxes.per_node == count3{8, 16, 1});
+    CHECK(stretched->seconds <= Approx(125 / 1e9));  // 32 x 4 boxes, or as many the other way
+    CHECK(stretched->seconds < primes->seconds * 0.6);
+}
+
 TEST_CASE("the plan of least time is never slower than that by prime factors, and always the same") {
     std::mt19937 random(8);
     const auto between = [&](int lo, int hi) { return std::uniform_int_distribution<int>(lo, hi)(random); };
