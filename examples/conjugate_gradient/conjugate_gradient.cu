@@ -45,7 +45,7 @@ struct multiply {
 
     template <class Block>
     KERNEL_FN void operator()(const Block &block, int index) const {
-        double *const p = static_cast<double *>(x.data(0, step));
+        double *const p = x.data<double>(0, step);
         const auto new_direction = [&](auto i, auto j, auto k) {
             const std::int64_t c = at(i, j, k);
             p[c] = r[c] + beta * p[c];
@@ -57,14 +57,17 @@ struct multiply {
             sum += p[c] * q[c];
         };
         const int boundary = x.boundary_tiles();
-        for (int t = index; t < x.tiles(); t += blocks) {  // those of the boundary are the first
+        for (int i = index; i < x.tiles(); i += blocks) {
+            const int t = x.boundary_first(i);
             for_each_cell(block, x.tile(t), new_direction);
-            if (t < boundary) halo::send(block, x, t, step);
+            halo::send(block, x, t, step);
         }
         halo::sync_blocks(block, x, blocks);
         if (index == 0 && step > 0) halo::next(block, x, step - 1);
-        for (int t = boundary + index; t < x.tiles(); t += blocks) for_each_cell(block, x.tile(t), product);
-        for (int t = index; t < boundary; t += blocks) {
+        for (int i = boundary + index; i < x.tiles(); i += blocks)
+            for_each_cell(block, x.tile(x.boundary_first(i)), product);
+        for (int i = index; i < boundary; i += blocks) {
+            const int t = x.boundary_first(i);
             halo::wait(block, x, t, step);
             for_each_cell(block, x.tile(t), product);
         }

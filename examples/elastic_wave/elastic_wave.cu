@@ -41,9 +41,7 @@ struct propagate {
     halo::device_exchange v, s;  // the exchanges of the velocities and of the stresses
     shape at;
 
-    static KERNEL_FN double *data(const halo::device_exchange &x, int field) {
-        return static_cast<double *>(x.data(field, 0));
-    }
+    static KERNEL_FN double *data(const halo::device_exchange &x, int field) { return x.data<double>(field, 0); }
     KERNEL_FN void compute_velocities(std::int64_t c) const {
         for (int a = 0; a < 3; ++a) {
             double force = 0;

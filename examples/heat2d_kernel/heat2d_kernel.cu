@@ -24,8 +24,8 @@ struct heat {
         for (std::int64_t step = 0; step < x.steps(); ++step) {
             halo::sync_blocks(block, x, blocks);
             if (index == 0 && step > 0) halo::next(block, x, step - 1);
-            const double *const now = static_cast<double *>(x.data(0, step));
-            double *const later = static_cast<double *>(x.data(0, step + 1));
+            const double *const now = x.data<double>(0, step);
+            double *const later = x.data<double>(0, step + 1);
             for (int t = index; t < x.tiles(); t += blocks) {
                 halo::wait(block, x, t, step);
                 for_each_cell(block, x.tile(t), [&](auto i, auto j, auto) {

@@ -55,7 +55,7 @@ struct lattice {
     shape at;
     double relaxation_time;  // in steps
 
-    KERNEL_FN double *population(int i, std::int64_t step) const { return static_cast<double *>(x.data(i, step)); }
+    KERNEL_FN double *population(int i, std::int64_t step) const { return x.data<double>(i, step); }
 
     KERNEL_FN void compute(std::int64_t c, std::int64_t step) const {
         double f[q];

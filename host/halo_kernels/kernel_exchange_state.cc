@@ -25,6 +25,8 @@ constexpr int tag = 1;
 // What the tables are made from.
 struct tables {
     std::vector<device_tile> tiles;
+    std::vector<std::int32_t> order;  // of the tiles: those that send or wait come first
+    int boundary = 0;                 // how many these are
     std::vector<device_parcel> parcels;
     std::vector<device_copy> copies;
     int claims = 0;
@@ -260,24 +262,29 @@ private:
             throw error(MPI_ERR_COUNT, "options.tile: a tile has more than 2^32 words on a side; use smaller tiles");
     }
 
-    // Tiles that send or wait come first.
     void write_tables() {
         tables &t = made_.for_device;
-        for (const bool at_boundary : {true, false})
-            for (std::size_t box = 0; box < tilings_.size(); ++box)
-                for (int i = 0; i < tilings_[box].count(); ++i) {
-                    const tile_parcels &p = of_tile_[static_cast<std::size_t>(first_tile_[box] + i)];
-                    if ((p.sends.empty() && p.waits.empty()) == at_boundary) continue;
-                    device_tile tile{.cells = tilings_[box].at(i),
-                                     .box_number = static_cast<std::int32_t>(box),
-                                     .sends = 0,
-                                     .sends_end = 0,
-                                     .waits = 0,
-                                     .waits_end = 0};
-                    tile.sends = write(p.sends, tile.sends_end, true);
-                    tile.waits = write(p.waits, tile.waits_end, false);
-                    t.tiles.push_back(tile);
-                }
+        for (std::size_t box = 0; box < tilings_.size(); ++box)
+            for (int i = 0; i < tilings_[box].count(); ++i) {
+                const tile_parcels &p = of_tile_[static_cast<std::size_t>(first_tile_[box] + i)];
+                device_tile tile{.cells = tilings_[box].at(i),
+                                 .box_number = static_cast<std::int32_t>(box),
+                                 .sends = 0,
+                                 .sends_end = 0,
+                                 .waits = 0,
+                                 .waits_end = 0};
+                tile.sends = write(p.sends, tile.sends_end, true);
+                tile.waits = write(p.waits, tile.waits_end, false);
+                t.tiles.push_back(tile);
+            }
+        for (std::size_t i = 0; i < of_tile_.size(); ++i) t.order.push_back(static_cast<std::int32_t>(i));
+        t.boundary = static_cast<int>(std::stable_partition(t.order.begin(), t.order.end(),
+                                                            [&](std::int32_t i) {
+                                                                const tile_parcels &p =
+                                                                    of_tile_[static_cast<std::size_t>(i)];
+                                                                return !p.sends.empty() || !p.waits.empty();
+                                                            }) -
+                                      t.order.begin());
     }
     int write(const std::vector<of_parcel> &all, std::int32_t &end, bool are_sent) {
         tables &t = made_.for_device;
@@ -384,14 +391,16 @@ void upload(kernel_exchange_state &x, const tables &t, const std::vector<std::by
         all.push_back({values.data(), values.size() * sizeof(T), layout.place<T>(values.size())});
         return all.size() - 1;
     };
-    const std::size_t tiles = place(t.tiles), parcels = place(t.parcels), copies = place(t.copies), bases = place(data),
-                      sends = place(send_buffers), ghosts = place(ghost_buffers), handles = place(x.handles);
+    const std::size_t tiles = place(t.tiles), order = place(t.order), parcels = place(t.parcels),
+                      copies = place(t.copies), bases = place(data), sends = place(send_buffers),
+                      ghosts = place(ghost_buffers), handles = place(x.handles);
     demand_ok(x.tables.allocate(x.where, layout.bytes()));
     for (const table &one : all)
         if (one.bytes != 0) demand_ok(x.tables.write(one.at, one.from, one.bytes));
     const auto address = [&](std::size_t number) { return x.tables.address() + all[number].at; };
     device_exchange &d = x.device;
     d.tiles_ = reinterpret_cast<const device_tile *>(address(tiles));
+    d.order_ = reinterpret_cast<const std::int32_t *>(address(order));
     d.parcels_ = reinterpret_cast<const device_parcel *>(address(parcels));
     d.copies_ = reinterpret_cast<const device_copy *>(address(copies));
     d.data_ = reinterpret_cast<std::byte *const *>(address(bases));
@@ -410,9 +419,7 @@ void make_all(kernel_exchange_state &x, const std::vector<field_view> &fields, c
     for (const device_tile &t : p.for_device.tiles) x.tiles.push_back(t.cells);
     device_exchange &d = x.device;
     d.tiles_count_ = static_cast<std::int32_t>(p.for_device.tiles.size());
-    d.boundary_count_ = static_cast<std::int32_t>(
-        std::count_if(p.for_device.tiles.begin(), p.for_device.tiles.end(),
-                      [](const device_tile &t) { return t.sends != t.sends_end || t.waits != t.waits_end; }));
+    d.boundary_count_ = p.for_device.boundary;
     d.boxes_count_ = static_cast<std::int32_t>(x.grid->mine.size());
     d.receives_ = static_cast<std::int32_t>(p.receives.size());
     d.sends_ = static_cast<std::int32_t>(p.sends.size());

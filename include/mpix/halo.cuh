@@ -18,7 +18,7 @@
 //             if (blockIdx.x == 0 && step > 0) mpix::halo::next(block, x, step - 1);
 //             for (int t = blockIdx.x; t < x.tiles(); t += blocks) {
 //                 mpix::halo::wait(block, x, t, step);
-//                 ... compute x.tile(t) from x.data(0, step) to x.data(0, step + 1) ...
+//                 ... compute x.tile(t) from x.data<double>(0, step) to x.data<double>(0, step + 1) ...
 //                 mpix::halo::send(block, x, t, step + 1);
 //             }
 //         }

@@ -24,7 +24,8 @@
  * MPI_THREAD_SERIALIZED, any thread, but one at a time, ready() included. Collective functions as MPI says: in one
  * order on each communicator.
  *
- * Host memory only, as yet. The interface is C++ within libmpix: the program needs the same C++ standard library.
+ * Exchanges that the host makes are for host memory only, as yet; kernel_exchange is for GPUs, and for host threads, too.
+ * The interface is C++ within libmpix: the program needs the same C++ standard library.
  */
 #ifndef MPIX_HALO_HPP
 #define MPIX_HALO_HPP

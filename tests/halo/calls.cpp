@@ -270,11 +270,10 @@ void exchanges() {
     gather_refused("staggered", MPI_ERR_ARG,
                    "rank 1: from.layout.staggered is 1, 0, 0 here, and 0, 0, 0 on rank 0; all ranks give the same",
                    {u.data(), radius::all(1), {.staggered = {rank == 1, false, false}}}, all.data(), 0);
-    gather_refused(
-        "no memory", MPI_ERR_BUFFER,
-        "rank 0: global, as a field without gaps: data: the CPU cannot write there; fields are in host memory, "
-        "as yet",
-        plain, reinterpret_cast<void *>(std::uintptr_t{64}), 0);
+    gather_refused("no memory", MPI_ERR_BUFFER,
+                   "rank 0: global, as a field without gaps: data: the CPU cannot write there; kernel_exchange takes "
+                   "memory of a GPU",
+                   plain, reinterpret_cast<void *>(std::uintptr_t{64}), 0);
 
     halo::exchange x(g, {{u.data(), radius::all(1)}, {v.data(), radius::all(1)}});
     const std::string at = "mpix::halo::exchange::";

@@ -120,7 +120,7 @@ struct body {
         const int box = x.box_of(tile);
         for (int f = 0; f < count; ++f) {
             const view &v = fields[f][box];
-            auto *const memory = static_cast<unsigned char *>(x.data(f, step, box));
+            auto *const memory = x.data<unsigned char>(f, step, box);
             for_cells(block, v.points(x.tile(tile)), [&](const index3 &cell) {
                 for (std::int64_t b = 0; b < v.cell_bytes; ++b)
                     memory[v.at(cell, b)] = value_at(v.seed, cell, b, first_step + static_cast<std::uint64_t>(step));
@@ -134,7 +134,7 @@ struct body {
         const int box_number = x.box_of(tile);
         for (int f = 0; f < count; ++f) {
             const view &v = fields[f][box_number];
-            const auto *const memory = static_cast<const unsigned char *>(x.data(f, step, box_number));
+            const auto *const memory = x.data<const unsigned char>(f, step, box_number);
             for (int number = 0; number < halo::directions; ++number) {
                 box part = v.points(x.tile(tile));
                 const int depth = number == halo::no_direction ? 0 : v.reach[number];
@@ -159,6 +159,12 @@ struct body {
     DEVICE_FN void operator()(const Block &block, int index, int blocks) const {
         // Blocks take tiles in turn, in another order in each step.
         const auto tile_of = [&](int i, std::int64_t step) { return static_cast<int>((i + step * 5) % x.tiles()); };
+        // Each tile is once in the order that begins with the boundary.
+        if (index == 0 && block.thread_rank() == 0) {
+            std::int64_t sum = 0;
+            for (int i = 0; i < x.tiles(); ++i) sum += x.boundary_first(i);
+            tell(sum == std::int64_t{x.tiles()} * (x.tiles() - 1) / 2 && x.boundary_tiles() <= x.tiles());
+        }
         for (int i = index; i < x.tiles(); i += blocks) {
             write(block, tile_of(i, 0), 0);
             tell(halo::send(block, x, tile_of(i, 0), 0) == MPI_SUCCESS);
@@ -380,7 +386,7 @@ struct late_body {
         halo::sync_blocks(block, x, blocks);
         for (int t = 0; t < x.tiles(); ++t) count(block, halo::wait(block, x, t, 0));
         count(block, halo::next(block, x, 0));
-        count(block, halo::send(block, x, 0, 1));
+        count(block, halo::send(block, x, x.boundary_first(0), 1));
     }
     template <class Block>
     DEVICE_FN void count(const Block &block, int code) const {

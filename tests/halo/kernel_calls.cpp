@@ -85,7 +85,8 @@ void states(const halo::grid &g) {
     // One exchange, by one group.
     const halo::device_exchange x = moved.start(1);
     check(x.tiles() == 1 && x.boundary_tiles() == 1 && x.tile(0) == g.local() && x.steps() == 1, "one tile");
-    check(x.data(0, 0) == u.data() && x.data(0, 1) == v.data() && x.data(0, 2) == u.data(), "allocations take turns");
+    check(x.data<double>(0, 0) == u.data() && x.data<double>(0, 1) == v.data() && x.data<double>(0, 2) == u.data(),
+          "allocations take turns");
     mpix::host_launch(1, 1, [&](const mpix::host_group &block) {
         check(halo::send(block, x, 0, 0) == MPI_SUCCESS && halo::send(block, x, 0, 1) == MPI_SUCCESS, "send");
         check(halo::wait(block, x, 0, 0) == MPI_SUCCESS && halo::wait(block, x, 0, 1) == MPI_SUCCESS, "wait");

@@ -50,9 +50,12 @@ struct device_tile {
  * The members that end in _ are the library's. They point to memory of the device that has the fields.
  */
 struct device_exchange {
-    /** Tiles of this rank's boxes, from 0. The first ones, boundary_tiles() of them, send or read ghost cells. */
+    /** Tiles of this rank's boxes, from 0: box by box, x fastest. All exchanges of a grid with tiles of one shape number
+        them alike. */
     MPIX_FN int tiles() const { return tiles_count_; }
+    /** How many tiles send or read ghost cells in this exchange; and the number of the i-th tile, if these come first. */
     MPIX_FN int boundary_tiles() const { return boundary_count_; }
+    MPIX_FN int boundary_first(int i) const { return order_[i]; }
     /** The cells of a tile, in global indices. */
     MPIX_FN const box &tile(int number) const { return tiles_[number].cells; }
     /** Which of this rank's boxes a tile is a part of, from 0. */
@@ -60,9 +63,11 @@ struct device_exchange {
     /** Exchanges of this activation, numbered from 0. */
     MPIX_FN std::int64_t steps() const { return steps_; }
     /** The first value of the allocation that exchange `step` uses of a field, given by its position in the
-        constructor's list, for a box of this rank. A field of two allocations uses them in turn. */
-    MPIX_FN void *data(int field, std::int64_t step, int box = 0) const {
-        return allocation_(field * boxes_count_ + box, step);
+        constructor's list, for a box of this rank. A field of two allocations uses them in turn. T is the type of the
+        values, which is not checked. */
+    template <class T>
+    MPIX_FN T *data(int field, std::int64_t step, int box = 0) const {
+        return reinterpret_cast<T *>(allocation_(field * boxes_count_ + box, step));
     }
 
     MPIX_FN std::byte *allocation_(int number, std::int64_t step) const {
@@ -70,6 +75,7 @@ struct device_exchange {
     }
 
     const detail::device_tile *tiles_;
+    const std::int32_t *order_;  // numbers of tiles
     const detail::device_parcel *parcels_;
     const detail::device_copy *copies_;
     std::byte *const *data_;           // of each field, of each box, both allocations, which may be the same one
