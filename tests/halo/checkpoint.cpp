@@ -116,6 +116,7 @@ private:
         s.value = sizes[static_cast<std::size_t>(pick(0, 5))];
         s.components = pick(1, 3);
         s.key = shared_();
+        for (std::size_t a = 0; a < extent_.size(); ++a) s.staggered[a] = pick(0, 2) == 0;
         if (s.value == 4 && pick(0, 1)) s.type = halo::value_type::float32;
         if (s.value == 8 && pick(0, 1)) s.type = halo::value_type::uint64;
         return s;
@@ -125,7 +126,7 @@ private:
     void on(int ranks, bool in, int key, const std::function<void(const halo::grid &)> &work) {
         halo::grid_options options;
         // Not all domains can be cut into more than four boxes that are not empty.
-        if (pick(0, 1) || ranks > 4) options.boxes = random_boxes(extent_, ranks, shared_);
+        if (pick(0, 1) || ranks > 4) choose_boxes(extent_, ranks, shared_, options);
         MPI_Comm comm = MPI_COMM_NULL;
         MPI_Comm_split(MPI_COMM_WORLD, in ? 0 : MPI_UNDEFINED, key, &comm);
         if (in) {
@@ -153,10 +154,9 @@ private:
         if (file.size() < 64) return;
         bytes expected(static_cast<std::size_t>(number_at(file, 16)));
         std::copy_n(file.begin(), std::min(expected.size(), file.size()), expected.begin());
-        const box all = domain_of(extent_);
         for (const shape &s : shapes_) {
             expected.resize((expected.size() + 63) / 64 * 64);
-            for_each_cell(all, [&](const index3 &cell) {
+            for_each_cell(domain_of(extent_, s.staggered), [&](const index3 &cell) {
                 for (std::size_t byte = 0; byte < s.cell(); ++byte) expected.push_back(s.at(cell, byte));
             });
         }

@@ -49,15 +49,16 @@ void write_random(const std::string &path, unsigned seed) {
     std::vector<std::int64_t> extent;
     for (int a = 0, dimensions = pick(1, 3); a < dimensions; ++a) extent.push_back(pick(a == 0 ? 4 : 1, 15));
     halo::grid_options options;
-    if (pick(0, 2) > 0) options.boxes = random_boxes(extent, world_size, shared);
+    if (pick(0, 2) > 0) choose_boxes(extent, world_size, shared, options);
     const halo::grid g(MPI_COMM_WORLD, extent, options);
     // Of random floats every 256th is none.
     const number_type &type = types[pick(0, 1) ? 8 : pick(0, 9)];
-    const shape s{"u", type.bytes, type.number, pick(1, 3), shared()};
+    shape s{"u", type.bytes, type.number, pick(1, 3), shared()};
+    for (std::size_t a = 0; a < extent.size(); ++a) s.staggered[a] = pick(0, 2) == 0;
     memory u(g, s, own);
     u.fill();
 
-    box cells = domain_of(extent);
+    box cells = domain_of(extent, s.staggered);
     halo::slice shown;
     shown.axis = pick(0, 2);
     shown.at = pick(0, static_cast<int>(cells.hi[static_cast<std::size_t>(shown.axis)]) - 1);

@@ -6,6 +6,7 @@
 #define MPIX_TESTS_HALO_SAMPLE_FIELDS_HPP
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <random>
@@ -29,6 +30,7 @@ struct shape {
     halo::value_type type = halo::value_type::bytes;
     int components = 1;
     std::uint64_t key = 0;
+    std::array<bool, 3> staggered{};
 
     std::size_t cell() const { return value * static_cast<std::size_t>(components); }
     std::byte at(const index3 &cell, std::size_t byte) const {
@@ -49,17 +51,21 @@ void for_each_cell(const box &b, Each each) {
 // A field's memory on one rank, in a layout of its own.
 class memory {
 public:
-    memory(const halo::grid &g, const shape &s, std::mt19937 &random) : shape_(s), local_(g.local()) {
+    memory(const halo::grid &g, const shape &s, std::mt19937 &random) : shape_(s) {
         const auto pick = [&](int most) { return static_cast<int>(random() % static_cast<unsigned>(most + 1)); };
         layout_.components = s.components;
         layout_.interleaved = pick(1) == 1;
+        layout_.staggered = s.staggered;
         radius_ = pick(1) ? halo::radius::faces(pick(2)) : halo::radius::all(pick(2));
         const auto depth = halo::ghost_depth(radius_, g.dimensions());
-        index3 cells{};
+        index3 cells{};  // of the longest box
+        for (int i = 0; i < static_cast<int>(g.boxes().size()); ++i)
+            local_.push_back(g.points(g.local(i), s.staggered));
         for (std::size_t a = 0; a < 3; ++a) {
             layout_.below[a] = depth[0][a] + pick(1);
             layout_.above[a] = depth[1][a] + pick(1);
-            cells[a] = local_.size()[a] + layout_.below[a] + layout_.above[a];
+            for (const box &b : local_)
+                cells[a] = std::max(cells[a], b.size()[a] + layout_.below[a] + layout_.above[a]);
         }
         const auto n = [](std::int64_t count) { return static_cast<std::size_t>(count); };
         layout_.row_bytes = n(cells[0]) * (layout_.interleaved ? s.cell() : s.value) + n(pick(9));
@@ -69,28 +75,35 @@ public:
             layout_.component_bytes = all + n(pick(9));
             all = layout_.component_bytes * n(s.components);
         }
-        bytes_.assign(all + 1, poison);
+        bytes_.assign(local_.size(), bytes(all + 1, poison));
     }
 
     void fill() { fill(bytes_); }
     // Whether it holds what fill() makes of fresh memory; or only poison.
     bool is_filled() const {
-        bytes all(bytes_.size(), poison);
+        std::vector<bytes> all = fresh();
         fill(all);
         return all == bytes_;
     }
-    bool is_fresh() const { return bytes_ == bytes(bytes_.size(), poison); }
+    bool is_fresh() const { return bytes_ == fresh(); }
     halo::named_field description() {
-        halo::field f(bytes_.data(), shape_.value, radius_, layout_);
+        halo::field f(nullptr, shape_.value, radius_, layout_);
         f.type = shape_.type;
+        if (bytes_.size() == 1) f.data = bytes_[0].data();
+        if (bytes_.size() > 1)
+            for (bytes &b : bytes_) f.allocations.push_back({.data = b.data()});
         return {shape_.name, f};
     }
 
 private:
-    void fill(bytes &to) const {
-        for_each_cell(local_, [&](const index3 &where) {
+    std::vector<bytes> fresh() const { return {bytes_.size(), bytes(bytes_.empty() ? 0 : bytes_[0].size(), poison)}; }
+    void fill(std::vector<bytes> &to) const {
+        for (std::size_t i = 0; i < to.size(); ++i) fill(local_[i], to[i]);
+    }
+    void fill(const box &local, bytes &to) const {
+        for_each_cell(local, [&](const index3 &where) {
             index3 o{};
-            for (std::size_t a = 0; a < 3; ++a) o[a] = where[a] - local_.lo[a] + layout_.below[a];
+            for (std::size_t a = 0; a < 3; ++a) o[a] = where[a] - local.lo[a] + layout_.below[a];
             const auto n = [](std::int64_t count) { return static_cast<std::size_t>(count); };
             const std::size_t cell = layout_.interleaved ? shape_.cell() : shape_.value;
             const std::size_t at = n(o[0]) * cell + n(o[1]) * layout_.row_bytes + n(o[2]) * layout_.plane_bytes;
@@ -103,29 +116,36 @@ private:
     }
 
     shape shape_;
-    box local_;
+    std::vector<box> local_;  // of the field's points
     halo::radius radius_;
     halo::field_layout layout_;
-    bytes bytes_;
+    std::vector<bytes> bytes_;
 };
 
-inline box domain_of(const std::vector<std::int64_t> &extent) {
+// Of a domain that is not periodic, in which a staggered field has one point more.
+inline box domain_of(const std::vector<std::int64_t> &extent, const std::array<bool, 3> &staggered = {}) {
     box all{{}, {1, 1, 1}};
     std::copy(extent.begin(), extent.end(), all.hi.along);
+    for (std::size_t a = 0; a < 3; ++a) all.hi[a] += staggered[a] ? 1 : 0;
     return all;
 }
 
-// One for each rank; some may be empty.
-inline std::vector<box> random_boxes(const std::vector<std::int64_t> &extent, int ranks, std::mt19937 &random) {
-    std::vector<box> boxes{domain_of(extent)};
-    while (static_cast<int>(boxes.size()) < ranks) {
+// Boxes of which some may be empty; for some grids one of each rank, for others any number.
+inline void choose_boxes(const std::vector<std::int64_t> &extent, int ranks, std::mt19937 &random,
+                         halo::grid_options &options) {
+    std::vector<box> &boxes = options.boxes;
+    boxes = {domain_of(extent)};
+    const auto wanted = static_cast<std::size_t>(ranks) * (1 + random() % 2);
+    if (wanted != static_cast<std::size_t>(ranks))
+        for (std::size_t i = 0; i < wanted; ++i)
+            options.owners.push_back(static_cast<int>(random() % static_cast<unsigned>(ranks)));
+    while (boxes.size() < wanted) {
         const std::size_t cut = random() % boxes.size(), a = random() % extent.size();
         box &low = boxes[cut], high = low;
         low.hi[a] = high.lo[a] = low.lo[a] + static_cast<std::int64_t>(random() % (low.size()[a] + 1));
         boxes.push_back(high);
     }
     std::shuffle(boxes.begin(), boxes.end(), random);
-    return boxes;
 }
 
 }  // namespace sample_fields

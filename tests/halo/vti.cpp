@@ -63,7 +63,7 @@ void write_random(const std::string &path, unsigned seed) {
     for (int a = 0, dimensions = pick(1, 3); a < dimensions; ++a) extent.push_back(pick(a == 0 ? 4 : 1, 9));
     if (seed == 1) extent = {40, 30, 20};  // more than is written at once
     halo::grid_options options;
-    if (pick(0, 2) > 0) options.boxes = random_boxes(extent, world_size, shared);
+    if (pick(0, 2) > 0) choose_boxes(extent, world_size, shared, options);
     const halo::grid g(MPI_COMM_WORLD, extent, options);
     halo::vti_options place;
     for (std::size_t a = 0; a < 3; ++a) {
@@ -159,6 +159,14 @@ void refuse(const std::string &path) {
          [](auto &, auto &, auto &o) { o.spacing[1] = 0; });
     with(MPI_ERR_TYPE, in + "rank 0: fields[0].field.type is bytes; VTK has integers of 1 to 8 bytes, float and double",
          [](auto &, auto &f, auto &) { f[0].field.type = halo::value_type::bytes; });
+    with(MPI_ERR_ARG, in + "rank 0: fields[1].field.layout.staggered[0]: a file of VTK has values of cells",
+         [](auto &, auto &f, auto &) {
+             f.push_back(f[0]);
+             f[1].name = "staggered";
+             f[1].field.radius = halo::radius{};
+             f[1].field.layout = {.staggered = {true, false, false}};
+             f[1].field.type = halo::value_type::float64;
+         });
     with(MPI_ERR_BUFFER, last + "fields[0].field.data is null", [&](auto &, auto &f, auto &) {
         if (am_last) f[0].field.data = nullptr;
     });
