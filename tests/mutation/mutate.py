@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Shows that every ordered access around the work queue is needed.
+"""Shows that every ordered access around the work queue, and of epochs that kernels start, is needed.
 
 Replaces one call at a time by the same access without order (relaxed.h), one memory order by the relaxed one, or leaves
 one lock out, in a copy; compiles the program for that file with ThreadSanitizer, and expects a race; of the unchanged
@@ -21,20 +21,41 @@ PROGRAMS = {  # and what each is to show races in
     "queue": ["include/mpix/impl/work_queue/queue.cuh", "transport/workqueue/software_hca.cc",
               "transport/workqueue/software_hca.h"],
     "posting": ["include/mpix/impl/work_queue/post.cuh", "transport/workqueue/network_queue.cc"],
+    "kernel_epochs": ["include/mpix/impl/kernel_epoch/start.cuh", "include/mpix/impl/kernel_epoch/wait.cuh",
+                      "include/mpix/impl/handle/epoch_handle.cuh", "include/mpix/impl/epoch/host_epoch.cuh",
+                      "include/mpix/impl/epoch/errors.cuh", "include/mpix/impl/send/admit.cuh",
+                      "include/mpix/impl/send/count.cuh", "include/mpix/impl/send/store.cuh"],
 }
 FILES = [file for files in PROGRAMS.values() for file in files]
+# Of these only the accesses that belong to epochs of kernels: with such a tag (docs/dev/memory-order.md).
+TAGGED = {"include/mpix/impl/send/" + file: re.compile(r"pairs:[^\n]*\bK\d") for file in
+          ("admit.cuh", "count.cuh", "store.cuh")}
 ORDERED = ["load_acquire", "load_acquire_pair", "load_acquire_gpu", "store_release", "store_release_gpu",
            "store_release_after_fence", "fetch_add_acq_rel_gpu", "cas_acq_rel_gpu", "set_flag_seq_cst",
            "test_flag_seq_cst", "compare_exchange_acq_rel_gpu", "store_release_record", "load_acquire_record",
-           "fence_acquire", "store_release_mmio", "fence_acq_rel", "load_pointer"]
+           "fence_acquire", "reached_acquire", "store_release_mmio", "fence_acq_rel", "load_pointer"]
 # Not tried, and why. What is not needed at all belongs in the code as load_relaxed or store_relaxed, not here.
 EXEMPT = {
     "store_release_mmio": "orders for a hardware NIC, which looks at the record when it is rung; the software one takes the record "
                           "alone for true",
     "set_flag_seq_cst": "is about which of two parties comes first: without it both may poll at once, but only if the processor "
                         "lets the load pass the store, within nanoseconds; its counterpart test_flag_seq_cst is tried",
-    "load_pointer": "the request's postings are read behind the gate, which is an acquire already",
-    "fence_acq_rel": "a fence on GPUs only; on the host store_release_after_fence is a release by itself, and is tried",
+    "load_pointer": "orders on the host only, and what it points to is behind an acquire already: the request's postings "
+                    "behind the gate, the route behind the epoch",
+    "fence_acq_rel": "a fence on GPUs only; on the host store_release_after_fence is a release by itself, and is tried. Models "
+                     "leave it out (docs/protocol-proofs.md), and tests/ptx looks for it",
+}
+# Where threads play a GPU's.
+FLAGS = {"kernel_epochs": ["-DMPIX_FAKE_GPU", "-DOMPI_SKIP_MPICXX", "-DMPICH_SKIP_MPICXX"]}
+HOLDS = {"#ifdef __CUDA_ARCH__": False, "#ifdef __CUDACC__": False, "#if defined(MPIX_CHECK)": False,
+         "#if MPIX_ON_GPU": True, "#if MPIX_ON_GPU && !defined(MPIX_CHECK)": True, "#if !MPIX_ON_GPU": False}
+# The same for one access: by its file, and what its line contains.
+EXEMPT_HERE = {
+    ("start.cuh", "load_acquire(&r->words->epoch)"): "the number alone counts: who has waited for this epoch has acquired it",
+    ("host_epoch.cuh", "*turn = load_acquire_gpu"): "the loop behind it looks again, and its end acquires",
+    ("host_epoch.cuh", "cas_acq_rel_gpu"): "who reads the host's words acquires them; others acquire the end of that read",
+    ("errors.cuh", "load_acquire(&r->words->epoch)"): "the number alone counts",
+    ("errors.cuh", "store_release(&r->words->error"): "the word is complete in itself; the host reads nothing by it",
 }
 # Pattern, whose group is the name of the site and is replaced, and by what.
 WEAKER = [
@@ -45,22 +66,52 @@ WEAKER = [
 SEEDS = 6
 
 
+def on_host(code):
+    """The same without what only a GPU's compiler sees, or where no threads play a GPU."""
+    branches, out = [], []  # of each condition: whether it holds; None: not known
+    for line in code.splitlines(keepends=True):
+        words = " ".join(line.split())
+        if words.startswith("#if"):
+            branches.append(HOLDS.get(words))
+        elif words == "#else":
+            branches[-1] = None if branches[-1] is None else not branches[-1]
+        elif words == "#endif":
+            branches.pop()
+        out.append(" " * (len(line) - 1) + "\n" if False in branches else line)
+    return "".join(out)
+
+
+def exemption(site):
+    """Why it is not tried, or None."""
+    for (file, part), why in EXEMPT_HERE.items():
+        if Path(site[1]).name == file and part in site[6]:
+            return why
+    return EXEMPT.get(site[4])
+
+
 def sites(root):
-    """(program, file, offset, line, name, replacement) of each ordered access; comments do not count."""
+    """(program, file, offset, line number, name, replacement, line) of each ordered access; comments do not count."""
     for program, files in PROGRAMS.items():
         for file in files:
             text = (root / file).read_text(encoding="utf-8")
             code = re.sub(r"//[^\n]*", lambda comment: " " * len(comment.group()), text)
+            code = on_host(code) if program in FLAGS else code
+            lines = text.splitlines()
             for pattern, weaker in WEAKER:
                 for match in pattern.finditer(code):
                     name = match.group(1)
-                    yield (program, file, match.start(1), text.count("\n", 0, match.start()) + 1, name,
-                           weaker.replace(r"\g<0>", name))
+                    at = text.count("\n", 0, match.start())
+                    tag = TAGGED.get(file)
+                    if tag and not any(tag.search(line) for line in lines[max(at - 1, 0):at + 1]):
+                        continue
+                    yield (program, file, match.start(1), at + 1, name, weaker.replace(r"\g<0>", name), lines[at])
 
 
-def build(compiler, root, overlay, program, folder):
+def build(arguments, overlay, program, folder):
     """None, or what the compiler says. Files of `overlay` come before the repository's own."""
-    command = [compiler, "-std=c++20", "-O1", "-g", "-fsanitize=thread", "-pthread"]
+    root = arguments.root
+    command = [arguments.compiler, "-std=c++20", "-O1", "-g", "-fsanitize=thread", "-pthread", *FLAGS.get(program, [])]
+    command += ["-isystem%s" % where for where in arguments.mpi_include]
     for base in (overlay, root):
         if base:
             command += ["-I%s" % base, "-I%s" % (base / "include")]
@@ -84,7 +135,7 @@ def run(program, seed, epochs):
 
 
 def try_site(arguments, site, folder):
-    program, file, offset, _, name, weaker = site
+    program, file, offset, _, name, weaker, _ = site
     text = (arguments.root / file).read_text(encoding="utf-8")
     overlay = folder / ("%s.%d" % (Path(file).name, offset))
     # All of them, so that the quoted includes among them find each other.
@@ -93,7 +144,7 @@ def try_site(arguments, site, folder):
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(arguments.root / other, target)
     (overlay / file).write_text(text[:offset] + weaker + text[offset + len(name):], encoding="utf-8")
-    problem = build(arguments.compiler, arguments.root, overlay, program, overlay)
+    problem = build(arguments, overlay, program, overlay)
     if problem:
         return "does not compile:\n" + problem
     said = "clean"
@@ -117,19 +168,22 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--root", type=Path, default=Path(__file__).resolve().parents[2], help="repository root")
     parser.add_argument("--compiler", default="c++")
+    parser.add_argument("--mpi-include", action="append", default=[], help="where mpi.h is")
+    parser.add_argument("--program", action="append", choices=sorted(PROGRAMS), help="only what this one shows races in")
     parser.add_argument("--epochs", type=int, default=500)
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--only", default="", help="sites whose file, line or name contains this")
     arguments = parser.parse_args()
     arguments.root = arguments.root.resolve()
+    programs = arguments.program or list(PROGRAMS)
     failures = 0
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
         if not sanitizer_works(arguments.compiler, folder):
             print("skipped: ThreadSanitizer does not work here")
             return 77
-        for program in PROGRAMS:
-            problem = build(arguments.compiler, arguments.root, None, program, folder)
+        for program in programs:
+            problem = build(arguments, None, program, folder)
             if problem:
                 print(problem)
                 return 1
@@ -138,12 +192,15 @@ def main():
                 if said != "clean":
                     failures += 1
                 print("%s unchanged, seed %d: %s" % (program, seed, said), flush=True)
-        every = [s for s in sites(arguments.root) if arguments.only in "%s:%d %s" % (s[1], s[3], s[4])]
-        for name in EXEMPT:
-            if not arguments.only and name not in [s[4] for s in every]:
-                failures += 1
-                print("%s is exempt, but is not there" % name)
-        tried = [s for s in every if s[4] not in EXEMPT]
+        all_sites = list(sites(arguments.root))
+        for name in [n for n in EXEMPT if n not in [s[4] for s in all_sites]] + \
+                [" ".join(here) for here in EXEMPT_HERE
+                 if not any(Path(s[1]).name == here[0] and here[1] in s[6] for s in all_sites)]:
+            failures += 1
+            print("%s is exempt, but is not there" % name)
+        every = [s for s in all_sites if arguments.only in "%s:%d %s" % (s[1], s[3], s[4])
+                 and s[0] in programs]
+        tried = [s for s in every if exemption(s) is None]
         with concurrent.futures.ThreadPoolExecutor(arguments.jobs) as pool:
             for site, said in zip(tried, pool.map(lambda s: try_site(arguments, s, folder), tried)):
                 good = said.startswith("race")

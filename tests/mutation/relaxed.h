@@ -27,6 +27,11 @@ inline bool relaxed_test_flag_seq_cst(const uint64_t *others) { return load_rela
 inline void relaxed_store_release_record(uint32_t *record, uint32_t value) { store_relaxed(record, value); }
 inline uint32_t relaxed_load_acquire_record(const uint32_t *record) { return load_relaxed(record); }
 inline void relaxed_fence_acquire(const uint64_t *) {}
+inline bool relaxed_reached_acquire(const uint64_t *word, uint64_t value) { return load_relaxed(word) >= value; }
+inline void relaxed_load_acquire_pair(const uint64_t *words, uint64_t *first, uint64_t *second) {
+    *first = load_relaxed(words);
+    *second = load_relaxed(words + 1);
+}
 
 }  // namespace mpix::detail
 
