@@ -35,10 +35,7 @@ int run() {
             next(x, y) =
                 now(x, y) + k * (now(x - 1, y) + now(x + 1, y) + now(x, y - 1) + now(x, y + 1) - 4 * now(x, y));
         };
-        h.start();
-        for_each_cell(h.interior(), cell);
-        h.finish();
-        for (const halo::box &side : h.boundary()) for_each_cell(side, cell);
+        halo::overlap(h, [&](const halo::box &cells) { for_each_cell(cells, cell); });
         h.swap(0);
     }
 

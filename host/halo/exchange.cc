@@ -277,6 +277,8 @@ const std::vector<box> &exchange::boundary(int i) const {
     return x.boundary[the_box(x, "boundary", i)];
 }
 
+int exchange::boxes() const { return static_cast<int>(demand_state(state_, "boxes").grid->mine.size()); }
+
 int exchange::messages_sent() const { return static_cast<int>(demand_state(state_, "messages_sent").sends.size()); }
 
 std::int64_t exchange::bytes_sent() const {

@@ -248,7 +248,7 @@ typedef struct MPIX_Halo_vti_options {
 /**
  * Write fields for ParaView and other programs on VTK, as mpix::halo::write_vti. Collective over the grid's ranks.
  *
- * path     ends in ".pvti"; that of rank r's file is `path` with "_r.vti" in place of it
+ * path     ends in ".pvti"; that of box b's file is `path` with "_b.vti" in place of it
  * fields   of arithmetic types other than long double
  * options  may be null
  *

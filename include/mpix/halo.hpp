@@ -30,151 +30,17 @@
 #ifndef MPIX_HALO_HPP
 #define MPIX_HALO_HPP
 
-#include <cstdint>
-#include <memory>
-#include <vector>
-
 #include <mpix/halo/box.hpp>
 #include <mpix/halo/checkpoint.hpp>
 #include <mpix/halo/deep.hpp>
+#include <mpix/halo/exchange.hpp>
 #include <mpix/halo/field.hpp>
 #include <mpix/halo/gather.hpp>
 #include <mpix/halo/grid.hpp>
 #include <mpix/halo/kernel_exchange.hpp>
 #include <mpix/halo/named_field.hpp>
+#include <mpix/halo/overlap.hpp>
 #include <mpix/halo/slice.hpp>
 #include <mpix/halo/vti.hpp>
-
-namespace mpix::halo {
-
-/** How a message's bytes are gathered and scattered. The ghost cells get the same bytes. */
-enum class transfer {
-    packed,    ///< the library packs each field into partitions of its own, so each may leave by itself
-    datatype,  ///< one partition with a derived datatype, which leaves when all fields are ready
-};
-
-/** What a reverse exchange does with a cell's value and those of its ghost cells. */
-enum class reduction {
-    none,  ///< no reverse exchange: ghost cells are filled
-    sum,   ///< of integers modulo 2^bits
-    min,
-    max,
-};
-
-struct exchange_options {
-    halo::transfer transfer = halo::transfer::packed;
-    /**
-     * Other than none: the exchange is a reverse one. Ghost cells go to the ranks that own these cells, which combine
-     * them with their own values, as particle codes and adjoints need it. Needs fields of arithmetic types, and
-     * transfer::packed. Ghost cells are not changed.
-     */
-    halo::reduction reduce = halo::reduction::none;
-};
-
-struct exchange_state;
-
-/**
- * The exchange of some fields of a grid: one message to, and one from, each neighbour, whatever the number of fields,
- * of boxes, and of directions in which the neighbour lies. What a rank has to give to itself it copies. To exchange a
- * subset of the fields at times, make a second exchange of these; they may run at the same time if their fields differ.
- *
- * A reverse exchange (exchange_options::reduce) goes the other way: start() sends the ghost cells, and finish()
- * combines those of all ranks with the cells of this rank's boxes. Each cell's own value comes first, then the ghost
- * cells by the number of the box beside which they lie, so that all runs on one decomposition give the same bits.
- */
-class MPIX_HALO_API exchange {
-public:
-    /**
-     * Collective over the grid's ranks. All give as many fields, in the same order, with the same value sizes,
-     * components, interleaving and radii; addresses, padding and gaps may differ.
-     *
-     * Errors: MPI_ERR_ARG (a radius or layout, or ranks that disagree), MPI_ERR_BUFFER (a null address, or no host
-     * memory), MPI_ERR_COUNT (too many bytes), MPI_ERR_TYPE (a reverse exchange of a field that is of no arithmetic
-     * type); and what the MPI calls give.
-     */
-    exchange(const grid &g, const std::vector<field> &fields, const exchange_options &options = {});
-    /** Not active, and before MPI_Finalize. An active exchange is reported on stderr, and its memory kept. The last of
-        a grid and its exchanges to be freed frees a communicator, which is collective. Free them in the same order on
-        all ranks. */
-    ~exchange();
-    /** An exchange that has been moved from is not active, and may be destroyed or assigned to. All else throws
-        MPI_ERR_REQUEST. */
-    exchange(exchange &&) noexcept;
-    exchange &operator=(exchange &&) noexcept;
-
-    /**
-     * Begin an exchange of all fields, and send. Does not wait for other ranks.
-     *
-     * From start() to finish() do not write the allocations in use, nor read their ghost cells. Compute interior() into
-     * another array: the field's second allocation, or memory outside the exchange. Of a reverse exchange: do not write
-     * the ghost cells; the box may be read and written until finish() is called.
-     *
-     * The program fills ghost cells outside of the domain before start(), if its stencil reads them: interior() reaches
-     * up to the edge of the domain there.
-     *
-     * Errors: MPI_ERR_REQUEST (it is active), and what MPI_Start and MPI_Pready give.
-     */
-    void start();
-    /**
-     * The same in steps, for fields that are computed one after the other: begin an exchange, then send each field when
-     * it is ready. `field` is its position in the constructor's list, from 0. Errors of ready(): MPI_ERR_ARG (no such
-     * field), MPI_ERR_REQUEST (not active, or the field is ready).
-     */
-    void begin();
-    void ready(int field);
-    /**
-     * Wait until the ghost cells of all fields are there, and until what was sent may be written again. Of a reverse
-     * exchange: until the box has what the ghost cells of all ranks give to it.
-     *
-     * Errors: MPI_ERR_REQUEST (not active, or a field is not ready), MPI_ERR_PENDING (after MPIX_STALL_SECONDS), and
-     * what MPI_Wait gives. After MPI_ERR_PENDING the exchange is still active; finish() may be called again.
-     *
-     * After any other error that MPI gives to start(), begin(), ready() or finish(), the exchange has failed: these and
-     * swap() throw MPI_ERR_REQUEST ("an earlier call has failed"), active() is false, and it can only be destroyed.
-     * Messages that are still active keep their memory; with transfer::datatype that is the fields'.
-     */
-    void finish();
-    /** Whether it has begun, is not finished, and has not failed. */
-    bool active() const;
-
-    /**
-     * Go on with the field's other allocation, and with the present one after the next swap; for programs that write
-     * two arrays in turn. `field` is its position in the constructor's list, from 0. Local, and makes no new requests.
-     * Needs transfer::packed.
-     *
-     * Errors: MPI_ERR_ARG (no such field, or one without a second allocation), MPI_ERR_REQUEST (the exchange is
-     * active).
-     */
-    void swap(int field);  // NOLINT(bugprone-exception-escape): it does not swap two exchanges
-    /** The allocation of a field (its position in the constructor's list, from 0) that is in use. Here and below, `i` is
-        the position of a box of this rank in grid::boxes(), from 0; without it the only one is meant. Errors:
-        MPI_ERR_ARG (no such field, no such box, or no box given and this rank has not exactly one). */
-    void *data(int field) const;
-    void *data(int field, int i) const;
-
-    /**
-     * The cells of a box of this rank whose stencils read none of the ghost cells that this exchange fills; and the
-     * others, as up to six boxes that do not overlap. Of a reverse exchange: the cells to which no ghost cells go.
-     *
-     * The stencil of a cell x reads of each field, staggered or not, values at x + d, where d is along each axis from
-     * minus the largest radius below to the largest above. For points x of a staggered field the same holds:
-     * grid::points() of the interior are its points that may be computed before finish().
-     */
-    const box &interior() const;
-    const box &interior(int i) const;
-    const std::vector<box> &boundary() const;
-    const std::vector<box> &boundary(int i) const;
-
-    /** Messages that this rank sends in each exchange, and their bytes. */
-    int messages_sent() const;
-    std::int64_t bytes_sent() const;
-
-private:
-    friend struct internals;
-    explicit exchange(std::unique_ptr<exchange_state> made);
-    std::unique_ptr<exchange_state> state_;
-};
-
-}  // namespace mpix::halo
 
 #endif  // MPIX_HALO_HPP

@@ -21,14 +21,14 @@ struct vti_options {
 
 /**
  * Write fields for ParaView, VisIt and other programs on VTK, as cell data of a regular grid: one file of raw numbers for
- * each rank that has cells, written by that rank alone, and one that lists these. Collective over the grid's ranks.
+ * each box that has cells, written by its rank alone, and one that lists these. Collective over the grid's ranks.
  *
- * path     of the latter, which ends in ".pvti". That of rank r is `path` with "_r.vti" in place of ".pvti"
- * fields   of distinct names, as of write_checkpoint, and of arithmetic types other than long double
+ * path     of the latter, which ends in ".pvti". That of box b is `path` with "_b.vti" in place of ".pvti"
+ * fields   of distinct names, as of write_checkpoint, of arithmetic types other than long double, and not staggered
  * options  all ranks give the same
  *
  * The files are written beside these names, with ".partial" behind them, and renamed when all ranks have written theirs:
- * if that fails, the files that were there before are still there. Files of ranks that there are no longer remain, and
+ * if that fails, the files that were there before are still there. Files of boxes that there are no longer remain, and
  * are not listed. No two calls may write the same path at once. Not while an exchange of the fields is active.
  *
  * Errors: MPI_ERR_ARG (path, options, a name, or ranks that disagree), MPI_ERR_TYPE (a field's type is not one of VTK's);
