@@ -58,16 +58,16 @@ struct multiply {
         };
         const int boundary = x.boundary_tiles();
         for (int i = index; i < x.tiles(); i += blocks) {
-            const int t = x.boundary_first(i);
+            const int t = x.tile_boundary_first(i);
             for_each_cell(block, x.tile(t), new_direction);
             halo::send(block, x, t, step);
         }
         halo::sync_blocks(block, x, blocks);
         if (index == 0 && step > 0) halo::next(block, x, step - 1);
         for (int i = boundary + index; i < x.tiles(); i += blocks)
-            for_each_cell(block, x.tile(x.boundary_first(i)), product);
+            for_each_cell(block, x.tile(x.tile_boundary_first(i)), product);
         for (int i = index; i < boundary; i += blocks) {
-            const int t = x.boundary_first(i);
+            const int t = x.tile_boundary_first(i);
             halo::wait(block, x, t, step);
             for_each_cell(block, x.tile(t), product);
         }

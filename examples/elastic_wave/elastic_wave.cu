@@ -62,8 +62,7 @@ struct propagate {
         }
     }
 
-    // Both exchanges cut the box into the same tiles, and have ghost cells on the same sides of it. So a number means the
-    // same tile to both.
+    // Exchanges of a grid with tiles of one shape number them alike, so a number means the same tile to both.
     template <class Block>
     KERNEL_FN void operator()(const Block &block, int index) const {
         for (int t = index; t < s.tiles(); t += blocks) halo::send(block, s, t, 0);

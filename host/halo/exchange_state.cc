@@ -11,46 +11,13 @@
 #include "host/field/neighbours.h"
 #include "host/format.h"
 #include "host/halo/collective.h"
+#include "host/halo/exchanged_fields.h"
 #include "host/report.h"
 
 namespace mpix::halo {
 namespace {
 
 constexpr const char *where = "mpix::halo::exchange";
-
-// No cell is in two allocations.
-status check_memory(const exchange_state &x, const std::vector<field> &fields) {
-    struct memory {
-        std::size_t field, box;
-        const char *member;
-        runs cells;
-        std::string name(const std::vector<mpix::halo::field> &of) const {
-            return format("fields[{}].{}{}", field, allocation_name(of[field], box), member);
-        }
-    };
-    std::vector<memory> seen;
-    for (std::size_t f = 0; f < fields.size(); ++f) {
-        if (x.fields[f].has_second_allocation() && x.how != transfer::packed)
-            return failure(
-                MPI_ERR_ARG,
-                format("transfer is datatype, and fields[{}].other is given; a field of two allocations is packed", f));
-        for (std::size_t i = 0; i < x.grid->mine.size(); ++i) {
-            if (x.grid->local(static_cast<int>(i)).empty()) continue;
-            memory one{f, i, "data", x.fields[f].allocated(i)};
-            std::vector<memory> mine{one};
-            one.member = "other";
-            one.cells.first = one.cells.other;
-            if (one.cells.first != nullptr) mine.push_back(one);
-            for (const memory &m : mine) {
-                for (const memory &earlier : seen)
-                    if (overlap(earlier.cells, m.cells))
-                        return failure(MPI_ERR_ARG, format("{} overlaps {}", m.name(fields), earlier.name(fields)));
-                seen.push_back(m);
-            }
-        }
-    }
-    return {};
-}
 
 status make_fields(exchange_state &x, const std::vector<field> &fields) {
     if (x.how != transfer::packed && x.how != transfer::datatype)
@@ -73,7 +40,12 @@ status make_fields(exchange_state &x, const std::vector<field> &fields) {
                 MPI_ERR_TYPE,
                 format("fields[{}].type has no arithmetic; a reverse exchange needs integers or real numbers", f));
     }
-    return check_memory(x, fields);
+    for (std::size_t f = 0; f < fields.size(); ++f)
+        if (x.fields[f].has_second_allocation() && x.how != transfer::packed)
+            return failure(
+                MPI_ERR_ARG,
+                format("transfer is datatype, and fields[{}].other is given; a field of two allocations is packed", f));
+    return check_memory(*x.grid, x.fields, fields);
 }
 
 template <class Enum>
@@ -95,16 +67,8 @@ std::vector<argument> arguments(const exchange_state &x) {
                               named("transfer", x.how, name_of_transfer),
                               named("the reduction", x.reduce, name_of_reduction)};
     for (std::size_t f = 0; f < x.fields.size(); ++f) {
-        const field_view &field = x.fields[f];
-        all.push_back({.name = format("fields[{}]: values", f),
-                       .values = {field.value_bytes()},
-                       .verb = "have",
-                       .counted = " bytes"});
-        if (x.reversed()) all.push_back(named(format("fields[{}].type", f), field.type(), name_of_type));
-        all.push_back({format("fields[{}].layout.components", f), {field.components()}});
-        all.push_back({format("fields[{}].layout.interleaved", f), {field.interleaved()}});
-        all.push_back({format("fields[{}].layout.staggered", f), {field.staggered().begin(), field.staggered().end()}});
-        append_radius(all, format("fields[{}].radius", f), field.radius());
+        append_field(all, f, x.fields[f]);
+        if (x.reversed()) all.push_back(named(format("fields[{}].type", f), x.fields[f].type(), name_of_type));
     }
     return all;
 }

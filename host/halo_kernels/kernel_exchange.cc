@@ -48,7 +48,7 @@ void reset_words(kernel_exchange_state &x) {
 
 // "exchange 7: tile 3, [0, 0, 0] to [8, 8, 1], waited for the ghost cells [8, 0, 0] to [9, 8, 1] of fields[0], from rank 1"
 std::string describe(const kernel_exchange_state &x, std::uint64_t which, std::uint64_t step) {
-    if (which == device_exchange::no_parcel) return format("exchange {}: next", step);
+    if (which == device_exchange::next_failed) return format("exchange {}: next", step);
     const known_parcel &known = x.parcels.at(which - device_exchange::first_parcel);
     const std::map<int, parcels> all =
         (known.is_sent ? parcels_from : parcels_to)(x.grid->domain, x.grid->mine, x.tile, x.fields);

@@ -9,6 +9,7 @@
 #include "host/field/layout.h"
 #include "host/format.h"
 #include "host/halo/collective.h"
+#include "host/halo/exchanged_fields.h"
 #include "host/report.h"
 
 namespace mpix::halo {
@@ -87,24 +88,14 @@ status make_fields(kernel_exchange_state &x, const std::vector<field> &fields, s
             if (status bad = check_place(its.other, x.where, name + "other"); !bad.ok()) return bad;
         }
     }
-    return {};
+    return check_memory(g, views, fields);
 }
 
 std::vector<argument> arguments(const std::vector<field_view> &fields, const kernel_exchange_options &o) {
     std::vector<argument> all{{"the number of fields", {static_cast<std::int64_t>(fields.size())}},
                               {"options.tile", {o.tile[0], o.tile[1], o.tile[2]}},
                               {"options.sets", {o.sets}}};
-    for (std::size_t f = 0; f < fields.size(); ++f) {
-        all.push_back({.name = format("fields[{}]: values", f),
-                       .values = {fields[f].value_bytes()},
-                       .verb = "have",
-                       .counted = " bytes"});
-        all.push_back({format("fields[{}].layout.components", f), {fields[f].components()}});
-        all.push_back({format("fields[{}].layout.interleaved", f), {fields[f].interleaved()}});
-        const std::array<bool, 3> &staggered = fields[f].staggered();
-        all.push_back({format("fields[{}].layout.staggered", f), {staggered.begin(), staggered.end()}});
-        append_radius(all, format("fields[{}].radius", f), fields[f].radius());
-    }
+    for (std::size_t f = 0; f < fields.size(); ++f) append_field(all, f, fields[f]);
     return all;
 }
 
@@ -218,8 +209,8 @@ private:
     device_copy copy_between_message(const runs &r, int allocation, std::int64_t from, int claim) const {
         device_copy c{};
         c.from = from;
-        std::uint64_t together = static_cast<std::uint64_t>(from);
-        describe(c, r, allocation, claim, together);
+        std::uint64_t address_bits = static_cast<std::uint64_t>(from);
+        set_cells_and_words(c, r, allocation, claim, address_bits);
         return c;
     }
 
@@ -230,33 +221,34 @@ private:
         device_copy c{};
         c.from_allocation = allocation_number(cells.field, owner);
         c.from = offset_of(source, c.from_allocation);
-        std::uint64_t together = static_cast<std::uint64_t>(c.from);
+        std::uint64_t address_bits = static_cast<std::uint64_t>(c.from);
         for (void *const memory : x_.data[static_cast<std::size_t>(c.from_allocation)])
-            together |= reinterpret_cast<std::uintptr_t>(memory);
+            address_bits |= reinterpret_cast<std::uintptr_t>(memory);
         for (std::size_t loop = 0; loop < 3; ++loop) {
             c.from_stride[loop] = source.stride[loop];
-            if (source.count[loop] > 1) together |= static_cast<std::uint64_t>(source.stride[loop]);
+            if (source.count[loop] > 1) address_bits |= static_cast<std::uint64_t>(source.stride[loop]);
         }
-        describe(c, field.rows_of(static_cast<std::size_t>(receiver), cells.ghosts),
-                 allocation_number(cells.field, receiver), claim, together);
+        set_cells_and_words(c, field.rows_of(static_cast<std::size_t>(receiver), cells.ghosts),
+                            allocation_number(cells.field, receiver), claim, address_bits);
         return c;
     }
 
-    // Of the cells in the field, and the widest words of which the pieces consist, wherever they are. `together`: the
+    // Of the cells in the field, and the widest words of which the pieces consist, wherever they are. `address_bits`: the
     // bits of the other side's addresses and distances.
-    void describe(device_copy &c, const runs &r, int allocation, int claim, std::uint64_t together) const {
+    void set_cells_and_words(device_copy &c, const runs &r, int allocation, int claim,
+                             std::uint64_t address_bits) const {
         c.allocation = allocation;
         c.claim = claim;
         c.at = offset_of(r, allocation);
-        together |= static_cast<std::uint64_t>(r.bytes) | static_cast<std::uint64_t>(c.at) | 16;
+        address_bits |= static_cast<std::uint64_t>(r.bytes) | static_cast<std::uint64_t>(c.at) | 16;
         for (void *const memory : x_.data[static_cast<std::size_t>(allocation)])
-            together |= reinterpret_cast<std::uintptr_t>(memory);
+            address_bits |= reinterpret_cast<std::uintptr_t>(memory);
         for (std::size_t loop = 0; loop < 3; ++loop) {
             c.count[loop] = static_cast<std::uint32_t>(r.count[loop]);
             c.stride[loop] = r.stride[loop];
-            if (r.count[loop] > 1) together |= static_cast<std::uint64_t>(r.stride[loop]);
+            if (r.count[loop] > 1) address_bits |= static_cast<std::uint64_t>(r.stride[loop]);
         }
-        c.word_bytes = static_cast<std::int32_t>(together & (~together + 1));
+        c.word_bytes = static_cast<std::int32_t>(address_bits & (~address_bits + 1));
         c.words = static_cast<std::uint32_t>(r.bytes / c.word_bytes);
         if (r.total() / c.word_bytes > std::numeric_limits<std::uint32_t>::max())
             throw error(MPI_ERR_COUNT, "options.tile: a tile has more than 2^32 words on a side; use smaller tiles");
@@ -268,7 +260,7 @@ private:
             for (int i = 0; i < tilings_[box].count(); ++i) {
                 const tile_parcels &p = of_tile_[static_cast<std::size_t>(first_tile_[box] + i)];
                 device_tile tile{.cells = tilings_[box].at(i),
-                                 .box_number = static_cast<std::int32_t>(box),
+                                 .box_position = static_cast<std::int32_t>(box),
                                  .sends = 0,
                                  .sends_end = 0,
                                  .waits = 0,

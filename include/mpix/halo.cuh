@@ -5,7 +5,7 @@
 // threads, too (<mpix/host_group.hpp>).
 //
 //     mpix::halo::kernel_exchange h(g, {mpix::halo::double_buffered(u, v)}, {.tile = {32, 8, 8}});   // on the host
-//     run<<<blocks, threads>>>(h.start(steps), ...);                     // all blocks resident: <mpix/launch.h>
+//     mpix::launch_cooperative(run, blocks, threads, 0, stream, h.start(steps), ...);   // all blocks are resident
 //     cudaStreamSynchronize(stream);
 //     h.finish();
 //
@@ -25,9 +25,9 @@
 //     }
 //
 // Words. Exchange `step`, from 0, fills the ghost cells that step `step` of the stencil reads. A *tile* is a part of
-// the rank's box; exchanges and computations are divided by tiles.
+// one of the rank's boxes; exchanges and computations are divided by tiles.
 //
-// Order. The program keeps to this order, by sync_blocks() or a barrier of its own, where no call does:
+// Order. The program ensures this order, by sync_blocks() or a barrier of its own:
 //   - send(tile, step) comes after the tile's cells of that exchange have been written, by any threads that are
 //     ordered before the group's;
 //   - a barrier of all groups lies between the last send(., step) and the first wait(., step). (Tiles read each other's
@@ -35,7 +35,8 @@
 //   - the cells that an exchange sends are not written before all wait(., step) have returned. With two allocations
 //     this is so by itself;
 //   - next(step) comes after all send(., step) and wait(., step) have returned, by one group.
-// Each tile is sent and waited for once in each exchange, by one group each.
+// Each tile is sent and waited for once in each exchange, by one group each. Only a wait that has ended by its own
+// timeout_ns, with MPI_ERR_PENDING, is repeated; that is no failure.
 //
 // Groups, errors and thread safety are those of <mpix/device.cuh>. After a call has failed, later ones that
 // have something to do return MPI_ERR_OTHER. All groups that wait must be resident together.
@@ -66,7 +67,8 @@ MPIX_FN int send(const Group &group, const device_exchange &x, int tile, std::in
  * Wait until the ghost cells that a tile reads are there, and put them into the field. Ghost cells that several tiles
  * read are put there by the first group that finds them arrived; the others wait for it.
  *
- * timeout_ns  as of mpix::wait_arrived, for each partition
+ * timeout_ns  as of mpix::wait_arrived, for each partition. It does not limit the waits for next(step - sets) of this
+ *             rank, and for other groups that fill shared ghost cells
  *
  * Returns MPI_SUCCESS, or what mpix::wait_arrived does; MPI_ERR_OTHER if a call has failed before.
  *
@@ -77,8 +79,11 @@ MPIX_FN int wait(const Group &group, const device_exchange &x, int tile, std::in
                  std::uint64_t timeout_ns = default_timeout);
 
 /**
- * End exchange `step`, and let exchange step + sets begin, if there is one. By one group; those of different steps may
- * be called by different groups, also at the same time.
+ * End exchange `step`: wait until its messages have arrived, and its send buffers are free. Then exchange step + sets
+ * begins, for send() and wait() of all groups. Does nothing if there is no such exchange. One group calls it for a step;
+ * different groups may call it for different steps, also at the same time.
+ *
+ * timeout_ns  as of mpix::next_epoch
  *
  * Returns MPI_SUCCESS, or what mpix::next_epoch does; MPI_ERR_OTHER if a call has failed before.
  */
@@ -87,11 +92,11 @@ MPIX_FN int next(const Group &group, const device_exchange &x, std::int64_t step
                  std::uint64_t timeout_ns = default_timeout);
 
 /**
- * A barrier of `blocks` groups, all of this rank's that use `x`. Behind it each may read what any of them has written
+ * A barrier of `groups` groups, all of this rank's that use `x`; each brings what its threads have written. Behind it each may read what any of them has written
  * before it. Goes on at once after a call has failed in any of them. The same number in all calls of an activation.
  */
 template <class Group>
-MPIX_FN void sync_blocks(const Group &group, const device_exchange &x, int blocks);
+MPIX_FN void sync_blocks(const Group &group, const device_exchange &x, int groups);
 
 }  // namespace mpix::halo
 

@@ -2,7 +2,7 @@
 /**
  * Halo exchange in C, for Fortran and Python too: <mpix/halo.hpp> with opaque handles and plain structures. That
  * header, and docs/halo.md, have the words (domain, box, ghost cell, direction, radius), and say at length what the
- * functions do.
+ * functions do. Kernel exchanges are not in C.
  *
  *     MPIX_Halo_grid grid;
  *     MPIX_Halo_exchange exchange;

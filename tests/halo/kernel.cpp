@@ -117,7 +117,7 @@ struct body {
 
     template <class Block>
     DEVICE_FN void write(const Block &block, int tile, std::int64_t step) const {
-        const int box = x.box_of(tile);
+        const int box = x.box_position(tile);
         for (int f = 0; f < count; ++f) {
             const view &v = fields[f][box];
             auto *const memory = x.data<unsigned char>(f, step, box);
@@ -131,7 +131,7 @@ struct body {
     // The tile's cells, and of those that a stencil of the field's radius reads around it, what the exchange fills.
     template <class Block>
     DEVICE_FN void check(const Block &block, int tile, std::int64_t step) const {
-        const int box_number = x.box_of(tile);
+        const int box_number = x.box_position(tile);
         for (int f = 0; f < count; ++f) {
             const view &v = fields[f][box_number];
             const auto *const memory = x.data<const unsigned char>(f, step, box_number);
@@ -162,7 +162,7 @@ struct body {
         // Each tile is once in the order that begins with the boundary.
         if (index == 0 && block.thread_rank() == 0) {
             std::int64_t sum = 0;
-            for (int i = 0; i < x.tiles(); ++i) sum += x.boundary_first(i);
+            for (int i = 0; i < x.tiles(); ++i) sum += x.tile_boundary_first(i);
             tell(sum == std::int64_t{x.tiles()} * (x.tiles() - 1) / 2 && x.boundary_tiles() <= x.tiles());
         }
         for (int i = index; i < x.tiles(); i += blocks) {
@@ -386,7 +386,7 @@ struct late_body {
         halo::sync_blocks(block, x, blocks);
         for (int t = 0; t < x.tiles(); ++t) count(block, halo::wait(block, x, t, 0));
         count(block, halo::next(block, x, 0));
-        count(block, halo::send(block, x, x.boundary_first(0), 1));
+        count(block, halo::send(block, x, x.tile_boundary_first(0), 1));
     }
     template <class Block>
     DEVICE_FN void count(const Block &block, int code) const {

@@ -61,6 +61,14 @@ void construction(const halo::grid &g) {
             ", rank 1: options.tile is 2, 0, 0 here, and 0, 0, 0 on rank 0; all ranks give the same", [&] {
                 made({.tile = {2 * rank, 0, 0}}, u.data());
             });
+    refused("one field twice", MPI_ERR_ARG, ", rank 0: fields[1].data overlaps fields[0].data", [&] {
+        const halo::field f(u.data(), radius::faces(1));
+        halo::kernel_exchange(g, {f, f});
+    });
+    refused("both allocations", MPI_ERR_ARG, ", rank 0: fields[0].other overlaps fields[0].data", [&] {
+        const halo::field f(u.data(), radius::faces(1));
+        halo::kernel_exchange(g, {halo::double_buffered(f, f)});
+    });
     refused("null", MPI_ERR_BUFFER, ", rank 1: fields[0].data is null",
             [&] { made({}, rank == 1 ? nullptr : u.data()); });
 }

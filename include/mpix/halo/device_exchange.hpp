@@ -36,7 +36,7 @@ struct device_parcel {
 
 struct device_tile {
     box cells;
-    std::int32_t box_number;        // which of this rank's
+    std::int32_t box_position;      // which of this rank's
     std::int32_t sends, sends_end;  // parcels
     std::int32_t waits, waits_end;
 };
@@ -55,19 +55,19 @@ struct device_exchange {
     MPIX_FN int tiles() const { return tiles_count_; }
     /** How many tiles send or read ghost cells in this exchange; and the number of the i-th tile, if these come first. */
     MPIX_FN int boundary_tiles() const { return boundary_count_; }
-    MPIX_FN int boundary_first(int i) const { return order_[i]; }
+    MPIX_FN int tile_boundary_first(int i) const { return order_[i]; }
     /** The cells of a tile, in global indices. */
     MPIX_FN const box &tile(int number) const { return tiles_[number].cells; }
-    /** Which of this rank's boxes a tile is a part of, from 0. */
-    MPIX_FN int box_of(int number) const { return tiles_[number].box_number; }
+    /** The position, in grid::boxes(), of the box that a tile is a part of. */
+    MPIX_FN int box_position(int number) const { return tiles_[number].box_position; }
     /** Exchanges of this activation, numbered from 0. */
     MPIX_FN std::int64_t steps() const { return steps_; }
     /** The first value of the allocation that exchange `step` uses of a field, given by its position in the
-        constructor's list, for a box of this rank. A field of two allocations uses them in turn. T is the type of the
-        values, which is not checked. */
+        constructor's list, for this rank's box at position i. A field of two allocations uses them in turn. T is the type
+        of the values, which is not checked. */
     template <class T>
-    MPIX_FN T *data(int field, std::int64_t step, int box = 0) const {
-        return reinterpret_cast<T *>(allocation_(field * boxes_count_ + box, step));
+    MPIX_FN T *data(int field, std::int64_t step, int i = 0) const {
+        return reinterpret_cast<T *>(allocation_(field * boxes_count_ + i, step));
     }
 
     MPIX_FN std::byte *allocation_(int number, std::int64_t step) const {
@@ -90,11 +90,11 @@ struct device_exchange {
     std::int32_t receives_, sends_;  // messages in each exchange
     std::int32_t sets_;
 
-    // Among the words: arrivals at the barrier; which call has failed first (0: none, no_parcel: next, otherwise
+    // Among the words: arrivals at the barrier; which call has failed first (0: none, next_failed: next, otherwise
     // first_parcel + the parcel of a send or wait), and in which step; of each set, which exchange next() has begun last;
     // of each claim, for which exchange the ghost cells are claimed, and for which they are there.
     static constexpr int arrivals_at = 0, failed_at = 1, failed_step_at = 2, begun_at = 3;
-    static constexpr std::uint64_t no_parcel = 1, first_parcel = 2;
+    static constexpr std::uint64_t next_failed = 1, first_parcel = 2;
 };
 
 }  // namespace mpix::halo

@@ -53,7 +53,7 @@ class MPIX_HALO_API exchange {
 public:
     /**
      * Collective over the grid's ranks. All give as many fields, in the same order, with the same value sizes,
-     * components, interleaving and radii; addresses, padding and gaps may differ.
+     * components, interleaving, staggering and radii; addresses, padding and gaps may differ.
      *
      * Errors: MPI_ERR_ARG (a radius or layout, or ranks that disagree), MPI_ERR_BUFFER (a null address, or no host
      * memory), MPI_ERR_COUNT (too many bytes), MPI_ERR_TYPE (a reverse exchange of a field that is of no arithmetic

@@ -43,7 +43,7 @@ class MPIX_HALO_API kernel_exchange {
 public:
     /**
      * Collective over the grid's ranks. All give as many fields, in the same order, with the same value sizes,
-     * components, interleaving and radii, and the same options.
+     * components, interleaving, staggering and radii, and the same options.
      *
      * Errors: as of exchange; MPI_ERR_ARG for options; MPI_ERR_BUFFER for fields of which some are not where the first
      * one is; MPI_ERR_NO_MEM; and what MPIX_Prequest_create gives.
@@ -51,16 +51,17 @@ public:
     kernel_exchange(const grid &g, const std::vector<field> &fields, const kernel_exchange_options &options = {});
     /** As of exchange; and no kernel may still use it. */
     ~kernel_exchange();
+    /** As of exchange. */
     kernel_exchange(kernel_exchange &&) noexcept;
     kernel_exchange &operator=(kernel_exchange &&) noexcept;
 
     /**
-     * Begin an activation of `steps` exchanges; 0 are none. Returns what kernels take, when the neighbours have called
-     * start() with as many steps, too. Kernels must make all sends and waits of all of them, and next() of all but the
+     * Begin an activation of `steps` exchanges, which may be 0. Returns what kernels take, when all neighbours have
+     * called start(), too. All ranks give the same `steps`, which is not checked. Kernels must make all sends and waits of all of them, and next() of all but the
      * last `sets`. A rank without cells has no tiles; it launches no kernel on a GPU.
      *
      * Errors: MPI_ERR_ARG (steps < 0), MPI_ERR_REQUEST (it is active), MPI_ERR_PENDING (after MPIX_STALL_SECONDS), and
-     * what MPI_Start gives.
+     * what MPI_Start gives. After any but the first two it has failed, and can only be destroyed.
      */
     device_exchange start(std::int64_t steps);
     /**
@@ -76,10 +77,10 @@ public:
     bool active() const;
 
     /** The allocation of a field (its position in the constructor's list, from 0) that the next exchange, or exchange 0
-        of this activation, uses: for a box of this rank, or for the only one. Errors: MPI_ERR_ARG (no such field, no
+        of this activation, uses: for this rank's box at position i in grid::boxes(), or for the only one. Errors: MPI_ERR_ARG (no such field, no
         such box, or there is not just one). */
     void *data(int field) const;
-    void *data(int field, int box) const;
+    void *data(int field, int i) const;
 
     /** Messages that this rank sends in each exchange, and their bytes, padding included. */
     int messages_sent() const;

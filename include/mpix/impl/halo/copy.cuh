@@ -71,14 +71,14 @@ MPIX_FN void copy_part(std::byte *to, const std::byte *from, const device_copy &
 
 // From the field into a message.
 template <class Group>
-MPIX_FN void gather(const Group &group, const device_copy &c, const std::byte *field, std::byte *message) {
+MPIX_FN void pack(const Group &group, const device_copy &c, const std::byte *field, std::byte *message) {
     for_each_part(group, c, [&](const piece_number &piece, std::int64_t into, std::int64_t before) {
         copy_part(message + c.from + before, field + c.at + piece.behind(c.stride) + into, c);
     });
 }
 // From a message into the field.
 template <class Group>
-MPIX_FN void scatter(const Group &group, const device_copy &c, const std::byte *message, std::byte *field) {
+MPIX_FN void unpack(const Group &group, const device_copy &c, const std::byte *message, std::byte *field) {
     for_each_part(group, c, [&](const piece_number &piece, std::int64_t into, std::int64_t before) {
         copy_part(field + c.at + piece.behind(c.stride) + into, message + c.from + before, c);
     });

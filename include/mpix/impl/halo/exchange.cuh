@@ -52,8 +52,8 @@ MPIX_FN bool look_until(const device_exchange &x, const Reached &reached) {
 // What a call returns to all members that has failed in a step. The other groups are told, and the host learns which call
 // it was, but for a wait that the caller has bounded, and may repeat.
 template <class Group>
-MPIX_FN int failed(const Group &group, const device_exchange &x, int code, std::uint64_t which, std::int64_t step,
-                   bool may_be_repeated = false) {
+MPIX_FN int record_failure(const Group &group, const device_exchange &x, int code, std::uint64_t which,
+                           std::int64_t step, bool may_be_repeated = false) {
     if (!may_be_repeated && group.thread_rank() == 0 && mpix::detail::cas_relaxed_gpu(failed_of(x), 0, which))
         mpix::detail::store_relaxed(x.words_ + device_exchange::failed_step_at, static_cast<std::uint64_t>(step));
     return code;
@@ -62,19 +62,19 @@ MPIX_FN std::uint64_t number_of_parcel(int parcel) {
     return device_exchange::first_parcel + static_cast<std::uint64_t>(parcel);
 }
 
-// Until next() has begun the exchange; those of the first activation of each set are begun by the host. False if a call
+// Until next() has begun the exchange; the first `sets` of an activation are begun by the host. False if a call
 // has failed before. It is a barrier of the group.
 template <class Group>
 MPIX_FN bool await_begin(const Group &group, const device_exchange &x, std::int64_t step) {
     bool begun = true;
     if (group.thread_rank() == 0) {
-        const bool failed = has_failed(x);  // first, so that both loads are under way together
+        const bool given_up = has_failed(x);  // first, so that both loads are under way together
         if (step >= x.sets_)
             begun = look_until(x, [&] {
                 // pairs: X1
                 return mpix::detail::load_acquire_gpu(begun_of(x, set_of(x, step))) >= number_of(x, step);
             });
-        begun = begun && !failed;
+        begun = begun && !given_up;
     }
     return mpix::detail::broadcast_bool(group, begun);
 }
@@ -90,7 +90,7 @@ MPIX_FN int await_parcel(const Group &group, const device_parcel &p, MPIX_Preque
 // Whether this group is to fill ghost cells that others read as well. Relaxed: who claims them has seen itself that they
 // have come.
 template <class Group>
-MPIX_FN bool is_ours(const Group &group, const device_exchange &x, int claim, std::uint64_t number) {
+MPIX_FN bool claim_ghosts(const Group &group, const device_exchange &x, int claim, std::uint64_t number) {
     if (claim < 0) return true;
     bool first = false;
     if (group.thread_rank() == 0) first = mpix::detail::fetch_max_relaxed_gpu(claimed_of(x, claim), number) < number;
@@ -103,12 +103,12 @@ MPIX_FN void fill(const Group &group, const device_exchange &x, const device_par
     const std::uint64_t number = number_of(x, step);
     for (int i = p.copies; i < p.copies_end; ++i) {
         const device_copy &c = x.copies_[i];
-        if (!is_ours(group, x, c.claim, number)) continue;
+        if (!claim_ghosts(group, x, c.claim, number)) continue;
         std::byte *const field = x.allocation_(c.allocation, step);
         if (p.message < 0)
             copy_own(group, c, x.allocation_(c.from_allocation, step), field);
         else
-            scatter(group, c, x.ghost_buffers_[set_of(x, step) * x.receives_ + p.message], field);
+            unpack(group, c, x.ghost_buffers_[set_of(x, step) * x.receives_ + p.message], field);
         if (c.claim < 0) continue;
         group.sync();  // the leader releases what all members have stored
         if (group.thread_rank() == 0) mpix::detail::store_release_gpu(filled_of(x, c.claim), number);  // pairs: X2
@@ -139,12 +139,12 @@ MPIX_FN int send(const Group &group, const device_exchange &x, int tile, std::in
         const detail::device_parcel &p = x.parcels_[i];
         for (int k = p.copies; k < p.copies_end; ++k) {
             const detail::device_copy &c = x.copies_[k];
-            detail::gather(group, c, x.allocation_(c.allocation, step), x.send_buffers_[set * x.sends_ + p.message]);
+            detail::pack(group, c, x.allocation_(c.allocation, step), x.send_buffers_[set * x.sends_ + p.message]);
         }
         const MPIX_Prequest request = detail::requests_of(x, set)[x.receives_ + p.message];
         for (int k = p.first; k <= p.last; ++k)
             if (const int code = pready(group, k, request); code != MPI_SUCCESS)
-                return detail::failed(group, x, code, detail::number_of_parcel(i), step);
+                return detail::record_failure(group, x, code, detail::number_of_parcel(i), step);
     }
     return MPI_SUCCESS;
 }
@@ -161,8 +161,8 @@ MPIX_FN int wait(const Group &group, const device_exchange &x, int tile, std::in
             const MPIX_Prequest request = detail::requests_of(x, detail::set_of(x, step))[p.message];
             const int code = detail::await_parcel(group, p, request, timeout_ns);
             if (code != MPI_SUCCESS)
-                return detail::failed(group, x, code, detail::number_of_parcel(i), step,
-                                      code == MPI_ERR_PENDING && timeout_ns != default_timeout);
+                return detail::record_failure(group, x, code, detail::number_of_parcel(i), step,
+                                              code == MPI_ERR_PENDING && timeout_ns != default_timeout);
         }
         detail::fill(group, x, p, step);
     }
@@ -183,8 +183,8 @@ MPIX_FN int next(const Group &group, const device_exchange &x, std::int64_t step
     const int set = detail::set_of(x, step);
     const int code = next_epoch(group, x.receives_ + x.sends_, detail::requests_of(x, set), timeout_ns);
     if (code != MPI_SUCCESS)
-        return detail::failed(group, x, code, device_exchange::no_parcel, step,
-                              code == MPI_ERR_PENDING && timeout_ns != default_timeout);
+        return detail::record_failure(group, x, code, device_exchange::next_failed, step,
+                                      code == MPI_ERR_PENDING && timeout_ns != default_timeout);
     group.sync();  // all members have started their requests
     if (group.thread_rank() == 0)
         mpix::detail::store_release_gpu(detail::begun_of(x, set), detail::number_of(x, later));  // pairs: X1
@@ -192,10 +192,10 @@ MPIX_FN int next(const Group &group, const device_exchange &x, std::int64_t step
 }
 
 template <class Group>
-MPIX_FN void sync_blocks(const Group &group, const device_exchange &x, int blocks) {
+MPIX_FN void sync_blocks(const Group &group, const device_exchange &x, int groups) {
     group.sync();  // the leader releases what all members have written
     if (group.thread_rank() == 0) {
-        const auto each = static_cast<std::uint64_t>(blocks);
+        const auto each = static_cast<std::uint64_t>(groups);
         std::uint64_t *const arrivals = detail::arrivals_of(x);
         const std::uint64_t all = (mpix::detail::fetch_add_acq_rel_gpu(arrivals) / each + 1) * each;  // pairs: X3
         // pairs: X3
