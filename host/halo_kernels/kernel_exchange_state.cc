@@ -250,8 +250,9 @@ private:
         }
         c.word_bytes = static_cast<std::int32_t>(address_bits & (~address_bits + 1));
         c.words = static_cast<std::uint32_t>(r.bytes / c.word_bytes);
-        if (r.total() / c.word_bytes > std::numeric_limits<std::uint32_t>::max())
-            throw error(MPI_ERR_COUNT, "options.tile: a tile has more than 2^32 words on a side; use smaller tiles");
+        // Threads count them, and go on by as many as there are threads.
+        if (r.total() / c.word_bytes > std::numeric_limits<std::int32_t>::max())
+            throw error(MPI_ERR_COUNT, "options.tile: a tile has more than 2^31 words on a side; use smaller tiles");
     }
 
     void write_tables() {

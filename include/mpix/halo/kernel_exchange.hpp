@@ -57,7 +57,8 @@ public:
 
     /**
      * Begin an activation of `steps` exchanges, which may be 0. Returns what kernels take, when all neighbours have
-     * called start(), too. All ranks give the same `steps`, which is not checked. Kernels must make all sends and waits of all of them, and next() of all but the
+     * called start(), too: ranks start their kernel exchanges in one order. All ranks give the same `steps`, which is
+     * not checked. Kernels must make all sends and waits of all of them, and next() of all but the
      * last `sets`. A rank without cells has no tiles; it launches no kernel on a GPU.
      *
      * Errors: MPI_ERR_ARG (steps < 0), MPI_ERR_REQUEST (it is active), MPI_ERR_PENDING (after MPIX_STALL_SECONDS), and
