@@ -56,6 +56,8 @@ struct library {
 
 private:
     library() {
+        // The functions of Scotch that the program is linked with would be called by those that are loaded here.
+        if (dlsym(RTLD_DEFAULT, "SCOTCH_graphInit") != nullptr) return;
         // As Debian names it, and as Scotch itself does. It brings libscotcherr, which prints errors and goes on.
         const std::string version = std::to_string(SCOTCH_VERSION) + "." + std::to_string(SCOTCH_RELEASE);
         void *handle = nullptr;

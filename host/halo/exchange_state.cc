@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <new>
 #include <string>
 #include <utility>
 
@@ -213,6 +214,8 @@ std::unique_ptr<exchange_state> make_exchange_state(std::shared_ptr<const grid_s
         if (x.reversed()) list_contributions(x, pieces);
     } catch (const error &e) {
         s = failure(e.error_class(), e.what());
+    } catch (const std::bad_alloc &) {
+        s = failure(MPI_ERR_NO_MEM, "no memory");
     }
     check_collectively(comm, where, s);
     return made;

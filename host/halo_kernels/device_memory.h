@@ -33,8 +33,8 @@ private:
         void operator()(std::byte *memory) const;
     };
     std::unique_ptr<std::byte, aligned_free> host_;
-    transport::transport *owner_ = nullptr;
-    transport::region region_;
+    transport::placement where_;
+    void *on_gpu_ = nullptr;
 };
 
 // Where parts of one such memory lie, which are placed one after the other before it is allocated.

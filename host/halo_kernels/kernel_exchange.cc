@@ -48,11 +48,17 @@ void reset_words(kernel_exchange_state &x) {
 
 // "exchange 7: tile 3, [0, 0, 0] to [8, 8, 1], waited for the ghost cells [8, 0, 0] to [9, 8, 1] of fields[0], from rank 1"
 std::string describe(const kernel_exchange_state &x, std::uint64_t which, std::uint64_t step) {
-    if (which == device_exchange::next_failed) return format("exchange {}: next", step);
+    if (which == device_exchange::next_failed) return format("next of exchange {}", step);
+    if (which == device_exchange::next_missing)
+        return format("exchange {} has not begun: next of exchange {} was not called", step,
+                      static_cast<std::int64_t>(step) - x.device.sets_);
+    if (which == device_exchange::barrier_failed) return "not all groups have come to sync_blocks";
     const known_parcel &known = x.parcels.at(which - device_exchange::first_parcel);
     const std::map<int, parcels> all =
         (known.is_sent ? parcels_from : parcels_to)(x.grid->domain, x.grid->mine, x.tile, x.fields);
-    const part &first = all.at(known.peer).all.at(static_cast<std::size_t>(known.parcel)).parts.front();
+    const part &first = all.at(known.peer)
+                            .all.at(static_cast<std::size_t>(known.parcel))
+                            .parts.at(static_cast<std::size_t>(known.part));
     return format("exchange {}: tile {}, {}, {} {} of fields[{}], {} rank {}", step, known.tile,
                   text_of(x.tiles.at(static_cast<std::size_t>(known.tile))),
                   known.is_sent ? "sends the cells" : "waits for the ghost cells",
@@ -110,14 +116,26 @@ device_exchange kernel_exchange::start(std::int64_t steps) {
     demand_no_failure(x, "start");
     if (x.active) throw wrong(MPI_ERR_REQUEST, "start", "the exchange is active; finish it first");
     if (steps < 0) throw wrong(MPI_ERR_ARG, "start", format("steps is {}; it is at least 0", steps));
-    or_failed(x, [&] {
-        reset_words(x);
-        const int count = x.requests_of(steps);
-        if (count == 0) return;
-        demand(MPI_Startall(count, x.requests.data()), "MPI_Startall");
-        demand(MPIX_Pbuf_prepare_all(count, x.requests.data()), "MPIX_Pbuf_prepare_all");
-    });
-    x.device.steps_ = steps;
+    if (x.starting && steps != x.device.steps_)
+        throw wrong(MPI_ERR_ARG, "start",
+                    format("steps is {}; the activation of {} steps is under way", steps, x.device.steps_));
+    const int count = x.requests_of(steps);
+    if (!x.starting) {
+        or_failed(x, [&] {
+            reset_words(x);
+            if (count != 0) demand(MPI_Startall(count, x.requests.data()), "MPI_Startall");
+        });
+        x.device.steps_ = steps;
+        x.starting = true;
+    }
+    if (count != 0)
+        if (const int code = MPIX_Pbuf_prepare_all(count, x.requests.data()); code != MPI_SUCCESS) {
+            int error_class = MPI_SUCCESS;
+            MPI_Error_class(code, &error_class);
+            x.failed = error_class != MPI_ERR_PENDING;
+            throw wrong(error_class, "start", text_of(code, "MPIX_Pbuf_prepare_all"));
+        }
+    x.starting = false;
     x.active = true;
     return x.device;
 }

@@ -3,9 +3,11 @@
 
 #include <algorithm>
 #include <limits>
+#include <new>
 #include <string>
 #include <utility>
 
+#include "host/config.h"
 #include "host/field/layout.h"
 #include "host/format.h"
 #include "host/halo/collective.h"
@@ -64,16 +66,24 @@ std::string text_of(const transport::placement &where) {
     return where.owner == nullptr ? std::string("host memory") : format("memory of GPU {}", where.device);
 }
 
-status check_place(const void *memory, const transport::placement &first, const std::string &name) {
+status check_place(const void *memory, const transport::placement &wanted, const std::string &name,
+                   const std::string &first) {
     const transport::placement here = transport::locate(memory);
-    if (here.owner == first.owner && here.device == first.device) return {};
-    return failure(MPI_ERR_BUFFER, format("{} is {}, and fields[0].data is {}", name, text_of(here), text_of(first)));
+    if (here.owner == wanted.owner && here.device == wanted.device) return {};
+    return failure(MPI_ERR_BUFFER, format("{} is {}, and {} is {}", name, text_of(here), first, text_of(wanted)));
 }
 
 status make_fields(kernel_exchange_state &x, const std::vector<field> &fields, std::vector<field_view> &views) {
     const grid_state &g = *x.grid;
-    if (!fields.empty()) x.where = transport::locate(allocation_of(fields[0], 0).data);
+    if (fields.empty()) return failure(MPI_ERR_ARG, "fields is empty");
+    // Where the first allocation is that has cells.
+    std::string first;
     for (std::size_t f = 0; f < fields.size(); ++f) {
+        for (std::size_t i = 0; i < g.mine.size() && first.empty(); ++i) {
+            if (g.local(static_cast<int>(i)).empty()) continue;
+            x.where = transport::locate(allocation_of(fields[f], i).data);
+            first = format("fields[{}].{}data", f, allocation_name(fields[f], i));
+        }
         views.emplace_back();
         const status s = field_view::make(fields[f], g.local_points(fields[f].layout.staggered), g.domain.dimensions,
                                           views.back(), x.where.owner != nullptr);
@@ -83,9 +93,9 @@ status make_fields(kernel_exchange_state &x, const std::vector<field> &fields, s
             x.data.push_back({its.data, its.other == nullptr ? its.data : its.other});
             if (g.local(static_cast<int>(i)).empty()) continue;
             const std::string name = format("fields[{}].{}", f, allocation_name(fields[f], i));
-            if (status bad = check_place(its.data, x.where, name + "data"); !bad.ok()) return bad;
+            if (status bad = check_place(its.data, x.where, name + "data", first); !bad.ok()) return bad;
             if (its.other == nullptr) continue;
-            if (status bad = check_place(its.other, x.where, name + "other"); !bad.ok()) return bad;
+            if (status bad = check_place(its.other, x.where, name + "other", first); !bad.ok()) return bad;
         }
     }
     return check_memory(g, views, fields);
@@ -103,11 +113,14 @@ std::vector<argument> arguments(const std::vector<field_view> &fields, const ker
 class planner {
 public:
     planner(const kernel_exchange_state &x, const std::vector<field_view> &fields) : x_(x), fields_(fields) {
-        int tiles = 0;
+        std::int64_t tiles = 0;
         for (const int number : x.grid->mine) {
             tilings_.emplace_back(x.grid->domain.boxes[number], x.tile);
-            first_tile_.push_back(tiles);
+            first_tile_.push_back(static_cast<int>(tiles));
             tiles += tilings_.back().count();
+            // Some for parcels and copies, of which a tile has several.
+            if (tiles > std::numeric_limits<int>::max() / 64)
+                throw error(MPI_ERR_COUNT, format("options.tile: {} tiles; use larger ones", tiles));
         }
         of_tile_.resize(static_cast<std::size_t>(tiles));
     }
@@ -126,7 +139,8 @@ private:
     // A parcel that one of this rank's tiles sends, or waits for some parts of.
     struct of_parcel {
         device_parcel parcel;
-        int number;  // of the parcel, among those of the peer
+        int number;      // of the parcel, among those of the peer
+        int first_part;  // of these copies
         std::vector<device_copy> copies;
     };
     struct tile_parcels {
@@ -140,6 +154,7 @@ private:
             const parcel &p = to.all[i];
             of_parcel one{{.message = message, .first = p.first, .last = p.last, .copies = 0, .copies_end = 0},
                           static_cast<int>(i),
+                          0,
                           {}};
             const int owner = position_of(p.owner);
             for (const part &cells : p.parts)
@@ -173,7 +188,8 @@ private:
     // How many tiles wait for the parcel.
     int add_waits(const parcel &p, const device_parcel &as_device, int number) {
         std::vector<int> waiting;
-        for (const part &cells : p.parts) {
+        for (std::size_t n = 0; n < p.parts.size(); ++n) {
+            const part &cells = p.parts[n];
             const auto receiver = static_cast<std::size_t>(position_of(cells.receiver));
             const std::vector<int> readers = readers_of(x_.grid->domain, tilings_[receiver], cells.ghosts,
                                                         x_.fields[static_cast<std::size_t>(cells.field)]);
@@ -184,7 +200,7 @@ private:
                 std::vector<of_parcel> &waits = of_tile_[static_cast<std::size_t>(t)].waits;
                 if (std::find(waiting.begin(), waiting.end(), t) == waiting.end()) {
                     waiting.push_back(t);
-                    waits.push_back({as_device, number, {}});
+                    waits.push_back({as_device, number, static_cast<int>(n), {}});
                 }
                 waits.back().copies.push_back(copy);
             }
@@ -292,7 +308,8 @@ private:
             t.known.push_back({.tile = static_cast<int>(t.tiles.size()),
                                .is_sent = are_sent,
                                .peer = message < 0 ? x_.grid->rank : messages[static_cast<std::size_t>(message)].peer,
-                               .parcel = p.number});
+                               .parcel = p.number,
+                               .part = p.first_part});
         }
         end = static_cast<std::int32_t>(t.parcels.size());
         return begin;
@@ -371,7 +388,8 @@ void upload(kernel_exchange_state &x, const tables &t, const std::vector<std::by
             const std::vector<std::byte *> &ghost_buffers) {
     memory_layout layout;
     // The words come first: the host finds them there.
-    const auto words = static_cast<std::uint64_t>(device_exchange::begun_at + x.device.sets_ + 2 * t.claims);
+    const auto words =
+        static_cast<std::uint64_t>(device_exchange::begun_at + x.device.sets_ + 2 * t.claims * x.device.sets_);
     layout.place<std::uint64_t>(words);
     std::vector<void *> data;
     for (const std::array<void *, 2> &both : x.data) data.insert(data.end(), both.begin(), both.end());
@@ -417,6 +435,8 @@ void make_all(kernel_exchange_state &x, const std::vector<field_view> &fields, c
     d.receives_ = static_cast<std::int32_t>(p.receives.size());
     d.sends_ = static_cast<std::int32_t>(p.sends.size());
     d.sets_ = options.sets;
+    d.claims_ = p.for_device.claims;
+    d.stall_ns_ = static_cast<std::uint64_t>(config().stall_seconds * 1e9);
     for (const peer_message &m : p.sends) x.bytes_sent += m.bytes();
     std::vector<std::byte *> send_buffers, ghost_buffers;
     make_messages(x, p, send_buffers, ghost_buffers);
@@ -439,6 +459,8 @@ std::unique_ptr<kernel_exchange_state> make_kernel_exchange_state(std::shared_pt
         make_all(x, views, options);
     } catch (const error &e) {
         s = failure(e.error_class(), e.what());
+    } catch (const std::bad_alloc &) {
+        s = failure(MPI_ERR_NO_MEM, "no memory");
     }
     check_collectively(x.grid->comm, where_made, s);
     return made;

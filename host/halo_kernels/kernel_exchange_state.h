@@ -26,6 +26,7 @@ struct known_parcel {
     bool is_sent;  // by that tile; otherwise it waits for it
     int peer;      // rank
     int parcel;    // among those of that rank
+    int part;      // the first one of the parcel that the tile has to do with
 };
 
 struct kernel_exchange_state {
@@ -53,6 +54,7 @@ struct kernel_exchange_state {
     std::vector<MPI_Request> requests;   // of each set the receives, then the sends
     std::vector<MPIX_Prequest> handles;  // of these
     device_exchange device{};            // what the next activation's kernels get
+    bool starting = false;               // the requests are active, and neighbours are waited for
     bool active = false;
     bool failed = false;
 };

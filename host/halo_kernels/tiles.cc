@@ -22,6 +22,11 @@ tiling::tiling(const box &whole, const index3 &size) : whole_(whole), size_(size
     }
 }
 
+std::int64_t tiling::count() const {
+    // Not more than it can hold: a box has at most 2^60 cells.
+    return along_[0] * along_[1] * along_[2];
+}
+
 box tiling::at(int number) const {
     const index3 where{number % along_[0], number / along_[0] % along_[1], number / (along_[0] * along_[1])};
     box tile;

@@ -22,7 +22,7 @@ class tiling {
 public:
     // size: 0 along an axis is the whole box.
     tiling(const box &whole, const index3 &size);
-    int count() const { return static_cast<int>(along_[0] * along_[1] * along_[2]); }
+    std::int64_t count() const;
     box at(int number) const;
     // The numbers of the tiles that have cells of `part`, which may lie outside.
     std::vector<int> touched(const box &part) const;

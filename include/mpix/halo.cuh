@@ -34,6 +34,7 @@
 //     cells, so a stencil needs it anyway);
 //   - the cells that an exchange sends are not written before all wait(., step) have returned. With two allocations
 //     this is so by itself;
+//   - the ghost cells of an exchange have been read before a later one, of the same allocation, is waited for;
 //   - next(step) comes after all send(., step) and wait(., step) have returned, by one group.
 // Each tile is sent and waited for once in each exchange, by one group each. Only a wait that has ended by its own
 // timeout_ns, with MPI_ERR_PENDING, is repeated; that is no failure.
@@ -67,8 +68,8 @@ MPIX_FN int send(const Group &group, const device_exchange &x, int tile, std::in
  * Wait until the ghost cells that a tile reads are there, and put them into the field. Ghost cells that several tiles
  * read are put there by the first group that finds them arrived; the others wait for it.
  *
- * timeout_ns  as of mpix::wait_arrived, for each partition. It does not limit the waits for next(step - sets) of this
- *             rank, and for other groups that fill shared ghost cells
+ * timeout_ns  as of mpix::wait_arrived, for each partition; also for next(step - sets) of this rank, and for other groups
+ *             that fill shared ghost cells
  *
  * Returns MPI_SUCCESS, or what mpix::wait_arrived does; MPI_ERR_OTHER if a call has failed before.
  *
@@ -93,7 +94,8 @@ MPIX_FN int next(const Group &group, const device_exchange &x, std::int64_t step
 
 /**
  * A barrier of `groups` groups, all of this rank's that use `x`; each brings what its threads have written. Behind it each may read what any of them has written
- * before it. Goes on at once after a call has failed in any of them. The same number in all calls of an activation.
+ * before it. Goes on at once after a call has failed in any of them; after MPIX_STALL_SECONDS it is a failure itself. Does
+ * nothing on a rank without tiles. The same number in all calls of an activation.
  */
 template <class Group>
 MPIX_FN void sync_blocks(const Group &group, const device_exchange &x, int groups);

@@ -2,6 +2,7 @@
 //
 // What the calls of an exchange by kernels answer, and what is wrong gets a sentence that names it. On two ranks; host
 // threads play the kernels.
+#include <algorithm>
 #include <cstdio>
 #include <functional>
 #include <string>
@@ -69,6 +70,11 @@ void construction(const halo::grid &g) {
         const halo::field f(u.data(), radius::faces(1));
         halo::kernel_exchange(g, {halo::double_buffered(f, f)});
     });
+    refused("no fields", MPI_ERR_ARG, ", rank 0: fields is empty", [&] { halo::kernel_exchange(g, {}); });
+    refused("many tiles", MPI_ERR_COUNT, ", rank 0: options.tile: 4295032832 tiles; use larger ones", [&] {
+        const halo::grid large(MPI_COMM_WORLD, {65536, 2 * 65537});
+        halo::kernel_exchange(large, {halo::field(u.data(), radius::faces(1))}, {.tile = {1, 1, 0}});
+    });
     refused("null", MPI_ERR_BUFFER, ", rank 1: fields[0].data is null",
             [&] { made({}, rank == 1 ? nullptr : u.data()); });
 }
@@ -102,6 +108,85 @@ void states(const halo::grid &g) {
     });
     moved.finish();
     check(moved.data(0) == v.data(), "after one exchange");
+}
+
+// On one rank that is its own neighbour. A box of 8 x 8 cells in tiles of 2 x 2, with one ghost cell around it.
+struct own_neighbour {
+    explicit own_neighbour(int sets) : h(g, {both()}, {.tile = {2, 2, 0}, .sets = sets}) {}
+    halo::field both() {
+        const radius all = radius::all(1);
+        return halo::double_buffered(halo::field(u.data(), all), halo::field(v.data(), all));
+    }
+    // How many ghost cells of an allocation have not been written.
+    static int unfilled(const std::vector<double> &memory) {
+        return static_cast<int>(std::count(memory.begin(), memory.end(), -1.0));
+    }
+
+    halo::grid g{MPI_COMM_SELF, {8, 8}, {.periodic = {true, true, false}}};
+    std::vector<double> u = cells(), v = cells();
+    halo::kernel_exchange h;
+
+private:
+    static std::vector<double> cells() {
+        std::vector<double> all(100, -1.0);
+        for (std::size_t y = 1; y < 9; ++y) std::fill_n(all.begin() + static_cast<std::ptrdiff_t>(10 * y + 1), 8, 1.0);
+        return all;
+    }
+};
+
+// Waits for two exchanges that are under way at the same time, the later one first.
+void out_of_order() {
+    own_neighbour o(4);
+    const halo::device_exchange x = o.h.start(2);
+    mpix::host_launch(1, 2, [&](const mpix::host_group &block) {
+        for (int step = 0; step < 2; ++step)
+            for (int t = 0; t < x.tiles(); ++t) halo::send(block, x, t, step);
+        halo::sync_blocks(block, x, 1);
+        for (int step = 1; step >= 0; --step)
+            for (int t = 0; t < x.tiles(); ++t)
+                check(halo::wait(block, x, t, step) == MPI_SUCCESS, "a wait for exchanges under way");
+    });
+    o.h.finish();
+    check(own_neighbour::unfilled(o.u) == 0 && own_neighbour::unfilled(o.v) == 0, "all ghost cells are filled");
+}
+
+// next(0) is not called, and one group stays away from a barrier.
+void forgotten() {
+    {
+        own_neighbour o(2);
+        const halo::device_exchange x = o.h.start(3);
+        mpix::host_launch(1, 2, [&](const mpix::host_group &block) {
+            check(halo::wait(block, x, 0, 2, 0) == MPI_ERR_PENDING, "a wait that asks once");
+            check(halo::wait(block, x, 0, 2) == MPI_ERR_PENDING, "the wait ends");
+        });
+        refused("no next", MPI_ERR_OTHER,
+                "::finish: rank 0: exchange 2 has not begun: next of exchange 0 was not called: a call of a kernel has "
+                "failed",
+                [&] { o.h.finish(); });
+    }
+    own_neighbour o(2);
+    const halo::device_exchange x = o.h.start(1);
+    mpix::host_launch(1, 1, [&](const mpix::host_group &block) { halo::sync_blocks(block, x, 2); });
+    refused("a barrier", MPI_ERR_OTHER,
+            "::finish: rank 0: not all groups have come to sync_blocks: a call of a kernel has failed",
+            [&] { o.h.finish(); });
+}
+
+// Rank 1 starts when rank 0 has given up once.
+void late_start(const halo::grid &g) {
+    std::vector<double> u(36);
+    halo::kernel_exchange h(g, {halo::field(u.data(), radius::faces(1))});
+    if (rank == 0) {
+        refused("a late neighbour", MPI_ERR_PENDING, "::start: *", [&] { h.start(1); });
+        refused("other steps", MPI_ERR_ARG, "::start: steps is 2; the activation of 1 steps is under way",
+                [&] { h.start(2); });
+    }
+    MPI_Barrier(MPI_COMM_WORLD);
+    const halo::device_exchange x = h.start(1);
+    mpix::host_launch(1, 1, [&](const mpix::host_group &block) {
+        check(halo::send(block, x, 0, 0) == MPI_SUCCESS && halo::wait(block, x, 0, 0) == MPI_SUCCESS, "late exchange");
+    });
+    h.finish();
 }
 
 // Rank 1 does not send its tile of exchange 1.
@@ -149,9 +234,12 @@ int main(int argc, char **argv) {
         const halo::grid g(MPI_COMM_WORLD, {4, 4});  // [0, 0] to [4, 2], and the rest
         if (argc > 1) {
             stalls(g);
+            late_start(g);
+            if (rank == 0) forgotten();
         } else {
             construction(g);
             states(g);
+            out_of_order();
         }
     }
     int all = 0;

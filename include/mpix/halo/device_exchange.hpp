@@ -13,15 +13,15 @@ namespace mpix::halo {
 
 namespace detail {
 
-// A copy of cells of one field: between an allocation and a message, or from own cells to own ghost cells. Pieces of
-// equal length at regular distances; [2] is the outermost loop.
+// A copy of cells of one field: between an allocation and a message, or from own cells to own ghost cells. Runs of equal
+// length at regular distances; [2] is the outermost loop.
 struct device_copy {
     std::int64_t at;              // where the first one is, in bytes behind the allocation
     std::int64_t from;            // in bytes behind the message's buffer; of own cells, behind their allocation
     std::int64_t stride[3];       // in the allocation
     std::int64_t from_stride[3];  // of own cells, in theirs
     std::uint32_t count[3];
-    std::uint32_t words;  // of each piece, which is aligned to them wherever it is
+    std::uint32_t words;  // of each run, which is aligned to them wherever it is
     std::int32_t word_bytes;
     std::int32_t allocation, from_allocation;  // numbers, see device_exchange::allocation_
     std::int32_t claim;  // which of the claims, if several tiles read these ghost cells; -1: one does
@@ -88,13 +88,14 @@ struct device_exchange {
     std::int32_t phase_;  // 0 or 1: which allocation exchange 0 uses
     std::int32_t tiles_count_, boundary_count_, boxes_count_;
     std::int32_t receives_, sends_;  // messages in each exchange
-    std::int32_t sets_;
+    std::int32_t sets_, claims_;     // claims: of each set
+    std::uint64_t stall_ns_;         // how long calls wait by default; 0: for ever
 
-    // Among the words: arrivals at the barrier; which call has failed first (0: none, next_failed: next, otherwise
+    // Among the words: arrivals at the barrier; which call has failed first (0: none, or by these names, otherwise
     // first_parcel + the parcel of a send or wait), and in which step; of each set, which exchange next() has begun last;
-    // of each claim, for which exchange the ghost cells are claimed, and for which they are there.
+    // of each set, of each claim, for which exchange the ghost cells are claimed, and for which they are there.
     static constexpr int arrivals_at = 0, failed_at = 1, failed_step_at = 2, begun_at = 3;
-    static constexpr std::uint64_t next_failed = 1, first_parcel = 2;
+    static constexpr std::uint64_t next_failed = 1, next_missing = 2, barrier_failed = 3, first_parcel = 4;
 };
 
 }  // namespace mpix::halo

@@ -36,7 +36,8 @@ struct kernel_exchange_state;
  * one from, each neighbour in each exchange, with partitions for each tile. start() gives the kernels what they need,
  * for any number of exchanges; finish() ends them. In between the host takes no part.
  *
- * Fields are in memory of one GPU, or in host memory, of any kind: messages have memory of their own. A field of two
+ * Fields are in memory of one GPU, of any kind, for kernels there; or in host memory, for host threads only. Messages have
+ * memory of their own. A field of two
  * allocations (double_buffered) uses them in turn: exchange 0 data(), exchange 1 the other one, and so on.
  */
 class MPIX_HALO_API kernel_exchange {
@@ -57,12 +58,13 @@ public:
 
     /**
      * Begin an activation of `steps` exchanges, which may be 0. Returns what kernels take, when all neighbours have
-     * called start(), too: ranks start their kernel exchanges in one order. All ranks give the same `steps`, which is
-     * not checked. Kernels must make all sends and waits of all of them, and next() of all but the
+     * called start(), too: as for a collective call, all ranks start kernel exchanges, and finish other exchanges, in
+     * one order. All ranks give the same `steps`, which is not checked. Kernels must make all sends and waits of all of them, and next() of all but the
      * last `sets`. A rank without cells has no tiles; it launches no kernel on a GPU.
      *
-     * Errors: MPI_ERR_ARG (steps < 0), MPI_ERR_REQUEST (it is active), MPI_ERR_PENDING (after MPIX_STALL_SECONDS), and
-     * what MPI_Start gives. After any but the first two it has failed, and can only be destroyed.
+     * Errors: MPI_ERR_ARG (steps < 0), MPI_ERR_REQUEST (it is active), MPI_ERR_PENDING (after MPIX_STALL_SECONDS; call it
+     * again with the same `steps`, to go on waiting), and what MPI_Start gives. After any other it has failed, and can
+     * only be destroyed.
      */
     device_exchange start(std::int64_t steps);
     /**

@@ -29,7 +29,7 @@ struct vti_options {
  *
  * The files are written beside these names, with ".partial" behind them, and renamed when all ranks have written theirs:
  * if that fails, the files that were there before are still there. Files of boxes that there are no longer remain, and
- * are not listed. No two calls may write the same path at once. Not while an exchange of the fields is active.
+ * are not listed. A program that is killed while they are renamed leaves pieces of two times. No two calls may write the same path at once. Not while an exchange of the fields is active.
  *
  * Errors: MPI_ERR_ARG (path, options, a name, or ranks that disagree), MPI_ERR_TYPE (a field's type is not one of VTK's);
  * and as of write_checkpoint.

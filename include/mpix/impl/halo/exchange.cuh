@@ -31,22 +31,32 @@ MPIX_FN std::uint64_t *failed_of(const device_exchange &x) { return x.words_ + d
 MPIX_FN std::uint64_t *begun_of(const device_exchange &x, int set) {
     return x.words_ + device_exchange::begun_at + set;
 }
-MPIX_FN std::uint64_t *claimed_of(const device_exchange &x, int claim) {
-    return x.words_ + device_exchange::begun_at + x.sets_ + 2 * claim;
+// Each set has claims of its own: exchanges of other sets may be under way.
+MPIX_FN std::uint64_t *claimed_of(const device_exchange &x, std::int64_t step, int claim) {
+    return x.words_ + device_exchange::begun_at + x.sets_ + 2 * (set_of(x, step) * x.claims_ + claim);
 }
-MPIX_FN std::uint64_t *filled_of(const device_exchange &x, int claim) { return claimed_of(x, claim) + 1; }
+MPIX_FN std::uint64_t *filled_of(const device_exchange &x, std::int64_t step, int claim) {
+    return claimed_of(x, step, claim) + 1;
+}
 
 // It orders no data.
 MPIX_FN bool has_failed(const device_exchange &x) { return mpix::detail::load_relaxed(failed_of(x)) != 0; }
 
-// Looks until `reached` says so. False if a call has failed before. One thread.
+// Looks until `reached` says so: MPI_SUCCESS; MPI_ERR_OTHER if a call has failed before; MPI_ERR_PENDING if timeout_ns
+// went by first. One thread.
 template <class Reached>
-MPIX_FN bool look_until(const device_exchange &x, const Reached &reached) {
+MPIX_FN int look_until(const device_exchange &x, std::uint64_t timeout_ns, const Reached &reached) {
+    if (reached()) return MPI_SUCCESS;
+    if (timeout_ns == default_timeout && x.stall_ns_ != 0) timeout_ns = x.stall_ns_;
+    const std::uint64_t begin = mpix::detail::now_ns();
     for (unsigned looks = 1; !reached(); ++looks) {
-        if (looks % 32 == 0 && has_failed(x)) return false;
+        if (looks % 32 == 0 || timeout_ns == 0) {
+            if (has_failed(x)) return MPI_ERR_OTHER;
+            if (timeout_ns != default_timeout && mpix::detail::now_ns() - begin >= timeout_ns) return MPI_ERR_PENDING;
+        }
         mpix::detail::give_way();
     }
-    return true;
+    return MPI_SUCCESS;
 }
 
 // What a call returns to all members that has failed in a step. The other groups are told, and the host learns which call
@@ -62,21 +72,30 @@ MPIX_FN std::uint64_t number_of_parcel(int parcel) {
     return device_exchange::first_parcel + static_cast<std::uint64_t>(parcel);
 }
 
-// Until next() has begun the exchange; the first `sets` of an activation are begun by the host. False if a call
-// has failed before. It is a barrier of the group.
+// Whether the caller may repeat a wait that has ended so.
+MPIX_FN bool may_repeat(int code, std::uint64_t timeout_ns) {
+    return code == MPI_ERR_PENDING && timeout_ns != default_timeout;
+}
+
+// Until next() has begun the exchange; the first `sets` of an activation are begun by the host. Returns as look_until. It
+// is a barrier of the group.
 template <class Group>
-MPIX_FN bool await_begin(const Group &group, const device_exchange &x, std::int64_t step) {
-    bool begun = true;
+MPIX_FN int await_begin(const Group &group, const device_exchange &x, std::int64_t step, std::uint64_t timeout_ns) {
+    int code = MPI_SUCCESS;
     if (group.thread_rank() == 0) {
         const bool given_up = has_failed(x);  // first, so that both loads are under way together
         if (step >= x.sets_)
-            begun = look_until(x, [&] {
+            code = look_until(x, timeout_ns, [&] {
                 // pairs: X1
                 return mpix::detail::load_acquire_gpu(begun_of(x, set_of(x, step))) >= number_of(x, step);
             });
-        begun = begun && !given_up;
+        if (given_up) code = MPI_ERR_OTHER;
     }
-    return mpix::detail::broadcast_bool(group, begun);
+    if (mpix::detail::broadcast_bool(group, code == MPI_SUCCESS)) return MPI_SUCCESS;
+    code = mpix::detail::broadcast_code(group, code);
+    return code == MPI_ERR_OTHER
+               ? code
+               : record_failure(group, x, code, device_exchange::next_missing, step, may_repeat(code, timeout_ns));
 }
 
 // All partitions of a parcel.
@@ -90,20 +109,21 @@ MPIX_FN int await_parcel(const Group &group, const device_parcel &p, MPIX_Preque
 // Whether this group is to fill ghost cells that others read as well. Relaxed: who claims them has seen itself that they
 // have come.
 template <class Group>
-MPIX_FN bool claim_ghosts(const Group &group, const device_exchange &x, int claim, std::uint64_t number) {
+MPIX_FN bool claim_ghosts(const Group &group, const device_exchange &x, std::int64_t step, int claim) {
     if (claim < 0) return true;
+    const std::uint64_t number = number_of(x, step);
     bool first = false;
-    if (group.thread_rank() == 0) first = mpix::detail::fetch_max_relaxed_gpu(claimed_of(x, claim), number) < number;
+    if (group.thread_rank() == 0)
+        first = mpix::detail::fetch_max_relaxed_gpu(claimed_of(x, step, claim), number) < number;
     return mpix::detail::broadcast_bool(group, first);
 }
 
 // The ghost cells that a tile gets from one parcel.
 template <class Group>
 MPIX_FN void fill(const Group &group, const device_exchange &x, const device_parcel &p, std::int64_t step) {
-    const std::uint64_t number = number_of(x, step);
     for (int i = p.copies; i < p.copies_end; ++i) {
         const device_copy &c = x.copies_[i];
-        if (!claim_ghosts(group, x, c.claim, number)) continue;
+        if (!claim_ghosts(group, x, step, c.claim)) continue;
         std::byte *const field = x.allocation_(c.allocation, step);
         if (p.message < 0)
             copy_own(group, c, x.allocation_(c.from_allocation, step), field);
@@ -111,19 +131,24 @@ MPIX_FN void fill(const Group &group, const device_exchange &x, const device_par
             unpack(group, c, x.ghost_buffers_[set_of(x, step) * x.receives_ + p.message], field);
         if (c.claim < 0) continue;
         group.sync();  // the leader releases what all members have stored
-        if (group.thread_rank() == 0) mpix::detail::store_release_gpu(filled_of(x, c.claim), number);  // pairs: X2
+        if (group.thread_rank() == 0)
+            mpix::detail::store_release_gpu(filled_of(x, step, c.claim), number_of(x, step));  // pairs: X2
     }
 }
 
-// Until the ghost cells of a parcel that other groups have claimed are there. One thread.
-MPIX_FN bool await_others(const device_exchange &x, const device_parcel &p, std::uint64_t number) {
+// Until the ghost cells of a parcel that other groups have claimed are there. Returns as look_until. One thread.
+MPIX_FN int await_others(const device_exchange &x, const device_parcel &p, std::int64_t step,
+                         std::uint64_t timeout_ns) {
     for (int i = p.copies; i < p.copies_end; ++i) {
         const int claim = x.copies_[i].claim;
-        // pairs: X2
-        const auto filled = [&] { return mpix::detail::load_acquire_gpu(filled_of(x, claim)) >= number; };
-        if (claim >= 0 && !look_until(x, filled)) return false;
+        if (claim < 0) continue;
+        const int code = look_until(x, timeout_ns, [&] {
+            // pairs: X2
+            return mpix::detail::load_acquire_gpu(filled_of(x, step, claim)) >= number_of(x, step);
+        });
+        if (code != MPI_SUCCESS) return code;
     }
-    return true;
+    return MPI_SUCCESS;
 }
 
 }  // namespace detail
@@ -133,7 +158,7 @@ MPIX_FN int send(const Group &group, const device_exchange &x, int tile, std::in
     if (step >= x.steps_) return MPI_SUCCESS;
     const detail::device_tile &t = x.tiles_[tile];
     if (t.sends == t.sends_end) return MPI_SUCCESS;
-    if (!detail::await_begin(group, x, step)) return MPI_ERR_OTHER;
+    if (const int code = detail::await_begin(group, x, step, default_timeout); code != MPI_SUCCESS) return code;
     const int set = detail::set_of(x, step);
     for (int i = t.sends; i < t.sends_end; ++i) {
         const detail::device_parcel &p = x.parcels_[i];
@@ -154,7 +179,7 @@ MPIX_FN int wait(const Group &group, const device_exchange &x, int tile, std::in
     if (step >= x.steps_) return MPI_SUCCESS;
     const detail::device_tile &t = x.tiles_[tile];
     if (t.waits == t.waits_end) return MPI_SUCCESS;
-    if (!detail::await_begin(group, x, step)) return MPI_ERR_OTHER;
+    if (const int code = detail::await_begin(group, x, step, timeout_ns); code != MPI_SUCCESS) return code;
     for (int i = t.waits; i < t.waits_end; ++i) {
         const detail::device_parcel &p = x.parcels_[i];
         if (p.message >= 0) {
@@ -162,29 +187,33 @@ MPIX_FN int wait(const Group &group, const device_exchange &x, int tile, std::in
             const int code = detail::await_parcel(group, p, request, timeout_ns);
             if (code != MPI_SUCCESS)
                 return detail::record_failure(group, x, code, detail::number_of_parcel(i), step,
-                                              code == MPI_ERR_PENDING && timeout_ns != default_timeout);
+                                              detail::may_repeat(code, timeout_ns));
         }
         detail::fill(group, x, p, step);
     }
     // Behind this barrier all members may read what any of them, or another group, has filled.
-    bool filled = true;
+    int code = MPI_SUCCESS, i = t.waits;
     if (group.thread_rank() == 0)
-        for (int i = t.waits; i < t.waits_end && filled; ++i)
-            filled = detail::await_others(x, x.parcels_[i], detail::number_of(x, step));
-    return mpix::detail::broadcast_bool(group, filled) ? MPI_SUCCESS : MPI_ERR_OTHER;
+        for (; i < t.waits_end && code == MPI_SUCCESS; ++i)
+            code = detail::await_others(x, x.parcels_[i], step, timeout_ns);
+    if (mpix::detail::broadcast_bool(group, code == MPI_SUCCESS)) return MPI_SUCCESS;
+    code = mpix::detail::broadcast_code(group, code);
+    return code == MPI_ERR_OTHER ? code
+                                 : detail::record_failure(group, x, code, detail::number_of_parcel(i - 1), step,
+                                                          detail::may_repeat(code, timeout_ns));
 }
 
 template <class Group>
 MPIX_FN int next(const Group &group, const device_exchange &x, std::int64_t step, std::uint64_t timeout_ns) {
     const std::int64_t later = step + x.sets_;
-    if (later >= x.steps_) return MPI_SUCCESS;  // the host ends it
+    if (later >= x.steps_ || x.tiles_count_ == 0) return MPI_SUCCESS;  // the host ends it
     // One thread looks, so that all members go the same way.
     if (mpix::detail::broadcast_bool(group, group.thread_rank() == 0 && detail::has_failed(x))) return MPI_ERR_OTHER;
     const int set = detail::set_of(x, step);
     const int code = next_epoch(group, x.receives_ + x.sends_, detail::requests_of(x, set), timeout_ns);
     if (code != MPI_SUCCESS)
         return detail::record_failure(group, x, code, device_exchange::next_failed, step,
-                                      code == MPI_ERR_PENDING && timeout_ns != default_timeout);
+                                      detail::may_repeat(code, timeout_ns));
     group.sync();  // all members have started their requests
     if (group.thread_rank() == 0)
         mpix::detail::store_release_gpu(detail::begun_of(x, set), detail::number_of(x, later));  // pairs: X1
@@ -193,13 +222,17 @@ MPIX_FN int next(const Group &group, const device_exchange &x, std::int64_t step
 
 template <class Group>
 MPIX_FN void sync_blocks(const Group &group, const device_exchange &x, int groups) {
-    group.sync();  // the leader releases what all members have written
+    if (x.tiles_count_ == 0) return;  // and the words may be where this device cannot reach them
+    group.sync();                     // the leader releases what all members have written
     if (group.thread_rank() == 0) {
         const auto each = static_cast<std::uint64_t>(groups);
         std::uint64_t *const arrivals = detail::arrivals_of(x);
         const std::uint64_t all = (mpix::detail::fetch_add_acq_rel_gpu(arrivals) / each + 1) * each;  // pairs: X3
-        // pairs: X3
-        detail::look_until(x, [&] { return mpix::detail::load_acquire_gpu(arrivals) >= all; });
+        const int code = detail::look_until(x, default_timeout, [&] {
+            // pairs: X3
+            return mpix::detail::load_acquire_gpu(arrivals) >= all;
+        });
+        if (code == MPI_ERR_PENDING) detail::record_failure(group, x, code, device_exchange::barrier_failed, 0);
     }
     group.sync();
 }

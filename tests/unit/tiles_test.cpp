@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Boxes cut into tiles, and what each of them sends and reads (host/halo_kernels/tiles.cc).
+#include "host/halo_kernels/tiles.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "tests/catch.hpp"
+
+using namespace mpix::halo;
+
+namespace {
+
+// Two boxes side by side along x, of ranks 0 and 1.
+domain two_boxes(bool periodic) {
+    domain d;
+    d.dimensions = 2;
+    d.extent = {8, 5, 1};
+    d.periodic = {periodic, false, false};
+    d.boxes = {{{0, 0, 0}, {4, 5, 1}}, {{4, 0, 0}, {8, 5, 1}}};
+    d.owners = {0, 1};
+    return d;
+}
+
+exchanged_fields one_field(const radius &r, std::array<bool, 3> staggered = {}) { return {{8, r, staggered}}; }
+
+}  // namespace
+
+TEST_CASE("tiles of a box") {
+    const tiling tiles({{1, 2, 0}, {8, 6, 1}}, {3, 0, 1});
+    REQUIRE(tiles.count() == 3);
+    CHECK(tiles.at(0) == box{{1, 2, 0}, {4, 6, 1}});
+    CHECK(tiles.at(2) == box{{7, 2, 0}, {8, 6, 1}});
+    CHECK(tiles.touched({{3, 0, 0}, {5, 9, 1}}) == std::vector<int>{0, 1});
+    CHECK(tiles.touched({{8, 2, 0}, {9, 6, 1}}).empty());
+    // A point beyond the last cell is the last tile's.
+    CHECK(tiles.touched_by_points({{8, 2, 0}, {9, 6, 1}}) == std::vector<int>{2});
+    CHECK(tiling({{1, 2, 0}, {8, 6, 1}}, {100, 100, 100}).count() == 1);
+    CHECK(tiling({{1, 2, 0}, {1, 6, 1}}, {2, 2, 1}).count() == 0);
+    // More than 2^31.
+    CHECK(tiling({{0, 0, 0}, {65536, 65537, 1}}, {1, 1, 1}).count() == std::int64_t{65536} * 65537);
+}
+
+TEST_CASE("both ends of a message make the same parcels") {
+    for (const bool periodic : {false, true})
+        for (const radius &r : {radius::faces(1), radius::all(2), radius::all(6)}) {
+            const domain d = two_boxes(periodic);
+            const exchanged_fields fields = one_field(r, {true, false, false});
+            const auto to = parcels_to(d, {1}, {2, 2, 1}, fields), from = parcels_from(d, {0}, {2, 2, 1}, fields);
+            REQUIRE(to.count(0) == 1);
+            REQUIRE(from.count(1) == 1);
+            const parcels &received = to.at(0), &sent = from.at(1);
+            REQUIRE(received.all.size() == sent.all.size());
+            CHECK(received.cut.bytes == sent.cut.bytes);
+            CHECK(received.cut.first == sent.cut.first);
+            for (std::size_t i = 0; i < sent.all.size(); ++i) {
+                const parcel &a = received.all[i], &b = sent.all[i];
+                CHECK((a.tile == b.tile && a.first == b.first && a.last == b.last));
+                REQUIRE(a.parts.size() == b.parts.size());
+                for (std::size_t k = 0; k < a.parts.size(); ++k)
+                    CHECK((a.parts[k].source == b.parts[k].source && a.parts[k].ghosts == b.parts[k].ghosts &&
+                           a.parts[k].packed == b.parts[k].packed));
+            }
+        }
+}
+
+TEST_CASE("a tile sends what lies at its sides") {
+    const domain d = two_boxes(false);
+    const auto from = parcels_from(d, {0}, {2, 2, 1}, one_field(radius::faces(1)));
+    REQUIRE(from.size() == 1);
+    // Tiles 1, 3 and 5 are at the upper side along x.
+    const parcels &all = from.at(1);
+    REQUIRE(all.all.size() == 3);
+    for (std::size_t i = 0; i < 3; ++i) CHECK(all.all[i].tile == static_cast<int>(2 * i + 1));
+    CHECK(all.all[2].parts.at(0).source == box{{3, 4, 0}, {4, 5, 1}});
+    CHECK(all.all[2].parts.at(0).ghosts == box{{3, 4, 0}, {4, 5, 1}});
+}
+
+TEST_CASE("the tiles that read ghost cells") {
+    const domain d = two_boxes(false);
+    const tiling tiles(d.boxes[1], {2, 2, 1});
+    const box beside{{3, 2, 0}, {4, 3, 1}};  // the lower side along x, at the second row of tiles
+    const auto readers = [&](const radius &r) { return readers_of(d, tiles, beside, one_field(r).front()); };
+    CHECK(readers(radius::faces(1)) == std::vector<int>{2});
+    CHECK(readers(radius::all(1)) == std::vector<int>{0, 2});
+    CHECK(readers(radius::faces(3)) == std::vector<int>{2, 3});
+    CHECK(readers(radius::faces(0)).empty());
+}
