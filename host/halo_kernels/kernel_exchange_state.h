@@ -15,19 +15,11 @@
 
 #include "host/halo/grid_state.h"
 #include "host/halo_kernels/device_memory.h"
+#include "host/halo_kernels/tables.h"
 #include "host/halo_kernels/tiles.h"
 #include "transport/select.h"
 
 namespace mpix::halo {
-
-// What is known of a parcel in the device's table, to say which call has failed.
-struct known_parcel {
-    int tile;      // this rank's, as kernels number it
-    bool is_sent;  // by that tile; otherwise it waits for it
-    int peer;      // rank
-    int parcel;    // among those of that rank
-    int part;      // the first one of the parcel that the tile has to do with
-};
 
 struct kernel_exchange_state {
     kernel_exchange_state() = default;

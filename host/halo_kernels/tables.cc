@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "host/halo_kernels/tables.h"
+
+#include <mpi.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <limits>
+#include <utility>
+
+#include "host/format.h"
+#include "host/halo_kernels/tiles.h"
+
+namespace mpix::halo {
+namespace {
+
+using detail::device_copy;
+using detail::device_parcel;
+using detail::device_tile;
+
+// Makes the tables of one rank.
+class planner {
+public:
+    explicit planner(const kernel_fields &x) : x_(x) {
+        std::int64_t tiles = 0;
+        for (const int number : x.grid.mine) {
+            tilings_.emplace_back(x.grid.domain.boxes[number], x.tile);
+            first_tile_.push_back(static_cast<int>(tiles));
+            tiles += tilings_.back().count();
+            // Some for parcels and copies, of which a tile has several.
+            if (tiles > std::numeric_limits<int>::max() / 64)
+                throw error(MPI_ERR_COUNT, format("options.tile: {} tiles; use larger ones", tiles));
+        }
+        of_tile_.resize(static_cast<std::size_t>(tiles));
+    }
+
+    kernel_plan make() {
+        const grid_state &g = x_.grid;
+        for (const auto &[rank, from] : parcels_to(g.domain, g.mine, x_.tile, x_.fields))
+            rank == g.rank ? add_own(from) : add_receive(rank, from);
+        for (const auto &[rank, to] : parcels_from(g.domain, g.mine, x_.tile, x_.fields))
+            if (rank != g.rank) add_send(rank, to);
+        write_tables();
+        return std::move(made_);
+    }
+
+private:
+    // A parcel that one of this rank's tiles sends, or waits for some parts of.
+    struct of_parcel {
+        device_parcel parcel;
+        int number;      // of the parcel, among those of the peer
+        int first_part;  // of these copies
+        std::vector<device_copy> copies;
+    };
+    struct tile_parcels {
+        std::vector<of_parcel> sends, waits;
+    };
+
+    void add_send(int peer, const parcels &to) {
+        const int message = static_cast<int>(made_.sends.size());
+        made_.sends.push_back({.peer = peer, .cut = to.cut});
+        for (std::size_t i = 0; i < to.all.size(); ++i) {
+            const parcel &p = to.all[i];
+            of_parcel one{{.message = message, .first = p.first, .last = p.last, .copies = 0, .copies_end = 0},
+                          static_cast<int>(i),
+                          0,
+                          {}};
+            const int owner = position_of(p.owner);
+            for (const part &cells : p.parts)
+                one.copies.push_back(copy_between_message(
+                    x_.views[static_cast<std::size_t>(cells.field)].of(static_cast<std::size_t>(owner), cells.source),
+                    allocation_number(cells.field, owner), cells.packed, -1));
+            of_tile_[static_cast<std::size_t>(first_tile_[static_cast<std::size_t>(owner)] + p.tile)].sends.push_back(
+                std::move(one));
+        }
+    }
+
+    void add_receive(int peer, const parcels &from) {
+        const int message = static_cast<int>(made_.receives.size());
+        made_.receives.push_back({.peer = peer, .cut = from.cut});
+        bool one_reader = true;
+        for (std::size_t i = 0; i < from.all.size(); ++i) {
+            const parcel &p = from.all[i];
+            const device_parcel as_device{
+                .message = message, .first = p.first, .last = p.last, .copies = 0, .copies_end = 0};
+            one_reader = add_waits(p, as_device, static_cast<int>(i)) <= 1 && one_reader;
+        }
+        made_.receives.back().one_reader = one_reader;
+    }
+
+    void add_own(const parcels &own) {
+        for (std::size_t i = 0; i < own.all.size(); ++i)
+            add_waits(own.all[i], {.message = -1, .first = 0, .last = -1, .copies = 0, .copies_end = 0},
+                      static_cast<int>(i));
+    }
+
+    // How many tiles wait for the parcel.
+    int add_waits(const parcel &p, const device_parcel &as_device, int number) {
+        std::vector<int> waiting;
+        for (std::size_t n = 0; n < p.parts.size(); ++n) {
+            const part &cells = p.parts[n];
+            const auto receiver = static_cast<std::size_t>(position_of(cells.receiver));
+            const std::vector<int> readers = readers_of(x_.grid.domain, tilings_[receiver], cells.ghosts,
+                                                        x_.fields[static_cast<std::size_t>(cells.field)]);
+            const int claim = readers.size() > 1 ? made_.for_device.claims++ : -1;
+            const device_copy copy = as_device.message < 0 ? own_copy_of(cells, claim) : copy_in(cells, claim);
+            for (const int reader : readers) {
+                const int t = first_tile_[receiver] + reader;
+                std::vector<of_parcel> &waits = of_tile_[static_cast<std::size_t>(t)].waits;
+                if (std::find(waiting.begin(), waiting.end(), t) == waiting.end()) {
+                    waiting.push_back(t);
+                    waits.push_back({as_device, number, static_cast<int>(n), {}});
+                }
+                waits.back().copies.push_back(copy);
+            }
+        }
+        return static_cast<int>(waiting.size());
+    }
+
+    int position_of(int number) const { return x_.grid.position_of(number); }
+    int allocation_number(int field, int box) const { return field * static_cast<int>(x_.grid.mine.size()) + box; }
+    // In bytes behind its allocation.
+    std::int64_t offset_of(const runs &r, int allocation) const {
+        return r.first - static_cast<std::byte *>(x_.data[static_cast<std::size_t>(allocation)][0]);
+    }
+
+    device_copy copy_in(const part &cells, int claim) const {
+        const int receiver = position_of(cells.receiver);
+        return copy_between_message(
+            x_.views[static_cast<std::size_t>(cells.field)].of(static_cast<std::size_t>(receiver), cells.ghosts),
+            allocation_number(cells.field, receiver), cells.packed, claim);
+    }
+
+    device_copy copy_between_message(const runs &r, int allocation, std::int64_t from, int claim) const {
+        device_copy c{};
+        c.from = from;
+        std::uint64_t address_bits = static_cast<std::uint64_t>(from);
+        set_cells_and_words(c, r, allocation, claim, address_bits);
+        return c;
+    }
+
+    device_copy own_copy_of(const part &cells, int claim) const {
+        const field_view &field = x_.views[static_cast<std::size_t>(cells.field)];
+        const int owner = position_of(cells.owner), receiver = position_of(cells.receiver);
+        const runs source = field.rows_of(static_cast<std::size_t>(owner), cells.source);
+        device_copy c{};
+        c.from_allocation = allocation_number(cells.field, owner);
+        c.from = offset_of(source, c.from_allocation);
+        std::uint64_t address_bits = static_cast<std::uint64_t>(c.from);
+        for (void *const memory : x_.data[static_cast<std::size_t>(c.from_allocation)])
+            address_bits |= reinterpret_cast<std::uintptr_t>(memory);
+        for (std::size_t loop = 0; loop < 3; ++loop) {
+            c.from_stride[loop] = source.stride[loop];
+            if (source.count[loop] > 1) address_bits |= static_cast<std::uint64_t>(source.stride[loop]);
+        }
+        set_cells_and_words(c, field.rows_of(static_cast<std::size_t>(receiver), cells.ghosts),
+                            allocation_number(cells.field, receiver), claim, address_bits);
+        return c;
+    }
+
+    // Of the cells in the field, and the widest words of which the pieces consist, wherever they are. `address_bits`: the
+    // bits of the other side's addresses and distances.
+    void set_cells_and_words(device_copy &c, const runs &r, int allocation, int claim,
+                             std::uint64_t address_bits) const {
+        c.allocation = allocation;
+        c.claim = claim;
+        c.at = offset_of(r, allocation);
+        address_bits |= static_cast<std::uint64_t>(r.bytes) | static_cast<std::uint64_t>(c.at) | 16;
+        for (void *const memory : x_.data[static_cast<std::size_t>(allocation)])
+            address_bits |= reinterpret_cast<std::uintptr_t>(memory);
+        for (std::size_t loop = 0; loop < 3; ++loop) {
+            c.count[loop] = static_cast<std::uint32_t>(r.count[loop]);
+            c.stride[loop] = r.stride[loop];
+            if (r.count[loop] > 1) address_bits |= static_cast<std::uint64_t>(r.stride[loop]);
+        }
+        c.word_bytes = static_cast<std::int32_t>(address_bits & (~address_bits + 1));
+        c.words = static_cast<std::uint32_t>(r.bytes / c.word_bytes);
+        // Threads count them, and go on by as many as there are threads.
+        if (r.total() / c.word_bytes > std::numeric_limits<std::int32_t>::max())
+            throw error(MPI_ERR_COUNT, "options.tile: a tile has more than 2^31 words on a side; use smaller tiles");
+    }
+
+    void write_tables() {
+        device_tables &t = made_.for_device;
+        for (std::size_t box = 0; box < tilings_.size(); ++box)
+            for (int i = 0; i < tilings_[box].count(); ++i) {
+                const tile_parcels &p = of_tile_[static_cast<std::size_t>(first_tile_[box] + i)];
+                device_tile tile{.cells = tilings_[box].at(i),
+                                 .box_position = static_cast<std::int32_t>(box),
+                                 .sends = 0,
+                                 .sends_end = 0,
+                                 .waits = 0,
+                                 .waits_end = 0};
+                tile.sends = write(p.sends, tile.sends_end, true);
+                tile.waits = write(p.waits, tile.waits_end, false);
+                t.tiles.push_back(tile);
+            }
+        for (std::size_t i = 0; i < of_tile_.size(); ++i) t.order.push_back(static_cast<std::int32_t>(i));
+        t.boundary = static_cast<int>(std::stable_partition(t.order.begin(), t.order.end(),
+                                                            [&](std::int32_t i) {
+                                                                const tile_parcels &p =
+                                                                    of_tile_[static_cast<std::size_t>(i)];
+                                                                return !p.sends.empty() || !p.waits.empty();
+                                                            }) -
+                                      t.order.begin());
+    }
+    int write(const std::vector<of_parcel> &all, std::int32_t &end, bool are_sent) {
+        device_tables &t = made_.for_device;
+        const auto begin = static_cast<int>(t.parcels.size());
+        for (const of_parcel &p : all) {
+            t.parcels.push_back(p.parcel);
+            t.parcels.back().copies = static_cast<std::int32_t>(t.copies.size());
+            t.copies.insert(t.copies.end(), p.copies.begin(), p.copies.end());
+            t.parcels.back().copies_end = static_cast<std::int32_t>(t.copies.size());
+            const std::vector<peer_message> &messages = are_sent ? made_.sends : made_.receives;
+            const int message = p.parcel.message;
+            t.known.push_back({.tile = static_cast<int>(t.tiles.size()),
+                               .is_sent = are_sent,
+                               .peer = message < 0 ? x_.grid.rank : messages[static_cast<std::size_t>(message)].peer,
+                               .parcel = p.number,
+                               .part = p.first_part});
+        }
+        end = static_cast<std::int32_t>(t.parcels.size());
+        return begin;
+    }
+
+    const kernel_fields &x_;
+    std::vector<tiling> tilings_;  // of this rank's boxes
+    std::vector<int> first_tile_;  // likewise: the number of its first tile
+    std::vector<tile_parcels> of_tile_;
+    kernel_plan made_;
+};
+
+}  // namespace
+
+kernel_plan plan_kernel_exchange(const kernel_fields &x) { return planner(x).make(); }
+
+}  // namespace mpix::halo

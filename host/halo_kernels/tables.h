@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// The tables by which kernels send and wait, before they are where kernels find them.
+#ifndef MPIX_HOST_HALO_KERNELS_TABLES_H
+#define MPIX_HOST_HALO_KERNELS_TABLES_H
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include <mpix/halo.hpp>
+
+#include "host/field/layout.h"
+#include "host/halo/grid_state.h"
+#include "host/halo/partitions.h"
+#include "host/halo_kernels/tiles.h"
+
+namespace mpix::halo {
+
+// What is known of a parcel in the device's table, to say which call has failed.
+struct known_parcel {
+    int tile;      // this rank's, as kernels number it
+    bool is_sent;  // by that tile; otherwise it waits for it
+    int peer;      // rank
+    int parcel;    // among those of that rank
+    int part;      // the first one of the parcel that the tile has to do with
+};
+
+struct device_tables {
+    std::vector<detail::device_tile> tiles;
+    std::vector<std::int32_t> order;  // of the tiles: those that send or wait come first
+    int boundary = 0;                 // how many these are
+    std::vector<detail::device_parcel> parcels;
+    std::vector<detail::device_copy> copies;
+    int claims = 0;
+    std::vector<known_parcel> known;  // of each parcel
+};
+
+// A message to or from a peer.
+struct peer_message {
+    int peer;
+    partitions cut;
+    bool one_reader = true;  // of a receive: each partition is waited for by one tile
+
+    std::int64_t bytes() const { return cut.bytes * cut.count(); }
+};
+
+struct kernel_plan {
+    std::vector<peer_message> receives, sends;
+    device_tables for_device;
+};
+
+// What an exchange is planned from.
+struct kernel_fields {
+    const grid_state &grid;
+    const exchanged_fields &fields;
+    const std::vector<field_view> &views;  // of these
+    const index3 &tile;
+    const std::vector<std::array<void *, 2>> &data;  // of each field, of each box, its allocations
+};
+
+// Throws error.
+kernel_plan plan_kernel_exchange(const kernel_fields &x);
+
+}  // namespace mpix::halo
+
+#endif  // MPIX_HOST_HALO_KERNELS_TABLES_H
