@@ -109,7 +109,7 @@ kernel_exchange &kernel_exchange::operator=(kernel_exchange &&other) noexcept {
     return *this;
 }
 
-bool kernel_exchange::active() const { return state_ && state_->active && !state_->failed; }
+bool kernel_exchange::active() const { return state_ && (state_->active || state_->starting) && !state_->failed; }
 
 device_exchange kernel_exchange::start(std::int64_t steps) {
     kernel_exchange_state &x = demand_state(state_, "start");

@@ -180,6 +180,7 @@ void late_start(const halo::grid &g) {
         refused("a late neighbour", MPI_ERR_PENDING, "::start: *", [&] { h.start(1); });
         refused("other steps", MPI_ERR_ARG, "::start: steps is 2; the activation of 1 steps is under way",
                 [&] { h.start(2); });
+        check(h.active(), "active while it starts");
     }
     MPI_Barrier(MPI_COMM_WORLD);
     const halo::device_exchange x = h.start(1);
