@@ -61,6 +61,11 @@ void combine_in_order(exchange_state &x) {
     }
 }
 
+void start_all(std::size_t count, MPI_Request *requests) {
+    // Open MPI refuses an empty array without an address.
+    if (count != 0) demand(MPI_Startall(static_cast<int>(count), requests), "MPI_Startall");
+}
+
 // What finish() waits for.
 void wait_for_messages(exchange_state &x) {
     const int receives = static_cast<int>(x.receives.size());
@@ -68,7 +73,7 @@ void wait_for_messages(exchange_state &x) {
         // Nothing is combined before all is there: finish() may fail, and be called again.
         wait_for_all(static_cast<int>(x.requests.size()), x.requests.data());
         combine_in_order(x);
-    } else if (x.how == transfer::packed) {
+    } else if (x.how != transfer::datatype) {
         for (int i = 0; i < receives; ++i) {
             const int which = wait_for_any(receives, x.requests.data());
             if (which == MPI_UNDEFINED) break;  // an earlier finish() has completed some, and failed
@@ -132,9 +137,9 @@ void begin_for(exchange_state &x, const char *function) {
         x.ready.assign(x.ready.size(), false);
         x.unready = static_cast<int>(x.ready.size());
     }
-    // Open MPI refuses an empty array without an address.
-    if (x.requests.empty()) return;
-    or_failed(x, [&] { demand(MPI_Startall(static_cast<int>(x.requests.size()), x.requests.data()), "MPI_Startall"); });
+    // Plain sends are started when all fields are ready.
+    or_failed(x,
+              [&] { start_all(x.how == transfer::plain ? x.receives.size() : x.requests.size(), x.requests.data()); });
 }
 
 }  // namespace
@@ -178,6 +183,8 @@ void exchange::ready(int field) {
         x.ready[field] = true;
     }
     or_failed(x, [&] {
+        if (x.how == transfer::plain)
+            for (const message &m : x.sends) m.pack_field(field);
         if (x.how == transfer::packed)
             for (std::size_t i = 0; i < x.sends.size(); ++i) x.sends[i].send(field, send_requests(x)[i]);
         if (!x.reversed())
@@ -187,6 +194,7 @@ void exchange::ready(int field) {
         const std::lock_guard lock(x.mutex);
         if (--x.unready == 0 && x.how == transfer::datatype)
             for (std::size_t i = 0; i < x.sends.size(); ++i) demand(MPI_Pready(0, send_requests(x)[i]), "MPI_Pready");
+        if (x.unready == 0 && x.how == transfer::plain) start_all(x.sends.size(), send_requests(x));
     });
 }
 

@@ -20,15 +20,21 @@ namespace {
 
 constexpr const char *where = "mpix::halo::exchange";
 
+const char *name_of_transfer(std::int64_t how) {
+    constexpr const char *names[] = {"packed", "datatype", "plain"};
+    return names[how];
+}
+
 status make_fields(exchange_state &x, const std::vector<field> &fields) {
-    if (x.how != transfer::packed && x.how != transfer::datatype)
+    if (x.how < transfer::packed || x.how > transfer::plain)
         return failure(MPI_ERR_ARG,
-                       format("transfer is {}; it is 0 (packed) or 1 (datatype)", static_cast<int>(x.how)));
+                       format("transfer is {}; it is 0 (packed), 1 (datatype) or 2 (plain)", static_cast<int>(x.how)));
     if (x.reduce < reduction::none || x.reduce > reduction::max)
         return failure(MPI_ERR_ARG, format("options.reduce is {}; it is none, sum, min or max (0 to 3)",
                                            static_cast<int>(x.reduce)));
     if (x.reversed() && x.how != transfer::packed)
-        return failure(MPI_ERR_ARG, "transfer is datatype; a reverse exchange is packed");
+        return failure(MPI_ERR_ARG, format("transfer is {}; a reverse exchange is packed",
+                                           name_of_transfer(static_cast<std::int64_t>(x.how))));
     for (std::size_t f = 0; f < fields.size(); ++f) {
         x.fields.emplace_back();
         const status s = field_view::make(fields[f], x.grid->local_points(fields[f].layout.staggered),
@@ -42,7 +48,7 @@ status make_fields(exchange_state &x, const std::vector<field> &fields) {
                 format("fields[{}].type has no arithmetic; a reverse exchange needs integers or real numbers", f));
     }
     for (std::size_t f = 0; f < fields.size(); ++f)
-        if (x.fields[f].has_second_allocation() && x.how != transfer::packed)
+        if (x.fields[f].has_second_allocation() && x.how == transfer::datatype)
             return failure(
                 MPI_ERR_ARG,
                 format("transfer is datatype, and fields[{}].other is given; a field of two allocations is packed", f));
@@ -53,8 +59,6 @@ template <class Enum>
 argument named(std::string name, Enum value, const char *(*name_of)(std::int64_t)) {
     return {.name = std::move(name), .values = {static_cast<std::int64_t>(value)}, .name_of = name_of};
 }
-
-const char *name_of_transfer(std::int64_t how) { return how == 0 ? "packed" : "datatype"; }
 
 const char *name_of_reduction(std::int64_t how) {
     constexpr const char *names[] = {"none", "sum", "min", "max"};
@@ -225,6 +229,7 @@ bool exchange_state::free_requests() {
     int finalized = 0;
     MPI_Finalized(&finalized);
     if (finalized) return true;
+    if (how == transfer::plain && failed) return false;  // MPI would free active ones, which use the memory
     // It refuses those that are active, which return errors, as the grid's communicator does.
     std::erase_if(requests, [](MPI_Request &request) { return MPI_Request_free(&request) == MPI_SUCCESS; });
     return requests.empty();

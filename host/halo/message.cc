@@ -66,7 +66,8 @@ const runs &first_of(const std::vector<std::vector<runs>> &parts) {
 
 }  // namespace
 
-message::message(int peer, std::vector<std::vector<runs>> parts, transfer how) : peer_(peer), parts_(std::move(parts)) {
+message::message(int peer, std::vector<std::vector<runs>> parts, transfer how)
+    : peer_(peer), parts_(std::move(parts)), plain_(how == transfer::plain) {
     std::vector<std::int64_t> field_bytes;
     for (const std::vector<runs> &field : parts_) {
         field_bytes.push_back(0);
@@ -88,6 +89,7 @@ message::message(message &&other) noexcept
       bytes_(other.bytes_),
       cut_(std::move(other.cut_)),
       packed_(std::move(other.packed_)),
+      plain_(other.plain_),
       type_(std::exchange(other.type_, MPI_DATATYPE_NULL)) {}
 
 message::~message() {
@@ -98,7 +100,9 @@ message::~message() {
 
 MPI_Request message::request_for_send(MPI_Comm comm) const {
     MPI_Request request = MPI_REQUEST_NULL;
-    if (packed_)
+    if (plain_)
+        demand(MPI_Send_init(packed_.get(), plain_count(), MPI_BYTE, peer_, tag, comm, &request), "MPI_Send_init");
+    else if (packed_)
         demand(MPI_Psend_init(packed_.get(), cut_.count(), cut_.bytes, MPI_BYTE, peer_, tag, comm, MPI_INFO_NULL,
                               &request),
                "MPI_Psend_init");
@@ -110,7 +114,9 @@ MPI_Request message::request_for_send(MPI_Comm comm) const {
 
 MPI_Request message::request_for_receive(MPI_Comm comm) const {
     MPI_Request request = MPI_REQUEST_NULL;
-    if (packed_)
+    if (plain_)
+        demand(MPI_Recv_init(packed_.get(), plain_count(), MPI_BYTE, peer_, tag, comm, &request), "MPI_Recv_init");
+    else if (packed_)
         demand(MPI_Precv_init(packed_.get(), cut_.count(), cut_.bytes, MPI_BYTE, peer_, tag, comm, MPI_INFO_NULL,
                               &request),
                "MPI_Precv_init");
@@ -120,10 +126,16 @@ MPI_Request message::request_for_receive(MPI_Comm comm) const {
     return request;
 }
 
-void message::send(int field, MPI_Request request) const {
-    if (parts_[field].empty()) return;
+int message::plain_count() const { return as_count(cut_.bytes * cut_.count()); }
+
+void message::pack_field(int field) const {
     std::byte *to = packed_.get() + cut_.offset(field);
     for (const runs &r : parts_[field]) to += pack(r, to);
+}
+
+void message::send(int field, MPI_Request request) const {
+    if (parts_[field].empty()) return;
+    pack_field(field);
     demand(MPI_Pready_range(cut_.first[field], cut_.first[field + 1] - 1, request), "MPI_Pready_range");
 }
 

@@ -31,8 +31,10 @@ public:
     MPI_Request request_for_send(MPI_Comm comm) const;
     MPI_Request request_for_receive(MPI_Comm comm) const;
 
-    // Of transfer::packed. Send a field, by its partitions of the active request; or unpack all fields.
+    // Not of transfer::datatype: pack a field. Of transfer::packed: also send it, by its partitions of the active request.
+    void pack_field(int field) const;
     void send(int field, MPI_Request request) const;
+    // Not of transfer::datatype: unpack all fields, or combine a part of one with what is there.
     void unpack() const;
     // Combine a part of a field, which begins so many bytes behind the message's beginning, with what is there.
     void combine(int field, std::size_t part, std::int64_t at, combine_function how) const;
@@ -42,11 +44,14 @@ public:
     void swap(int field);
 
 private:
+    int plain_count() const;  // in bytes, with padding
+
     int peer_;
     std::vector<std::vector<runs>> parts_;
     std::int64_t bytes_ = 0;
     partitions cut_;
-    std::unique_ptr<std::byte[]> packed_;    // with packed
+    std::unique_ptr<std::byte[]> packed_;  // with packed and plain
+    bool plain_ = false;
     MPI_Datatype type_ = MPI_DATATYPE_NULL;  // with datatype: of all parts, relative to the first one
 };
 

@@ -164,9 +164,10 @@ public:
         for (const std::vector<int> &set : sets) {
             std::vector<halo::field> described;
             for (const int f : set) described.push_back(fields_[static_cast<std::size_t>(f)].description());
-            auto transfer = static_cast<halo::transfer>(pick(0, 1));
+            auto transfer = static_cast<halo::transfer>(pick(0, 2));
             for (const int f : set)
-                if (fields_[static_cast<std::size_t>(f)].two_allocations) transfer = halo::transfer::packed;
+                if (fields_[static_cast<std::size_t>(f)].two_allocations && transfer == halo::transfer::datatype)
+                    transfer = halo::transfer::packed;
             exchanges.emplace_back(g, described, halo::exchange_options{transfer});
         }
         if (pick(0, 3) == 0) {  // freed without a start

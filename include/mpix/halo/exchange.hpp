@@ -18,6 +18,8 @@ namespace mpix::halo {
 enum class transfer {
     packed,    ///< the library packs each field into partitions of its own, so each may leave by itself
     datatype,  ///< one partition with a derived datatype, which leaves when all fields are ready
+    plain,  ///< packed, and sent by MPI_Send_init, without partitions, when all fields are ready; to compare with. No
+            ///< stall is noticed
 };
 
 /** What a reverse exchange does with a cell's value and those of its ghost cells. */
