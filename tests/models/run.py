@@ -282,7 +282,7 @@ def main():
     parser.add_argument("--only", metavar="NAME", help="one variant or one mutation")
     parser.add_argument("--quick", action="store_true", help="the variants as they stand, and one mutation of each")
     parser.add_argument("--jobs", type=int, default=2, help="searches side by side (2)")
-    parser.add_argument("--seconds", type=float, default=120, help="limit of one step of one search (120)")
+    parser.add_argument("--seconds", type=float, default=900, help="limit of one step of one search (900)")
     parser.add_argument("--megabytes", type=int, default=1500, help="limit of one search (1500)")
     parser.add_argument("--compiler", default=shutil.which("gcc") or shutil.which("cc"), help="C compiler")
     arguments = parser.parse_args()
