@@ -108,4 +108,15 @@ void check_collectively(MPI_Comm comm, const char *where, const status &mine, co
     throw_from(first, comm, where, differs);
 }
 
+int wait_all(int count, MPI_Request *requests, int &error_class) {
+    std::vector<MPI_Status> statuses(static_cast<std::size_t>(count));
+    const int code = MPI_Waitall(count, requests, statuses.data());
+    MPI_Error_class(code, &error_class);
+    if (error_class != MPI_ERR_IN_STATUS) return code;
+    error_class = MPI_ERR_PENDING;
+    for (const MPI_Status &s : statuses)
+        if (s.MPI_ERROR != MPI_SUCCESS && s.MPI_ERROR != MPI_ERR_PENDING) MPI_Error_class(s.MPI_ERROR, &error_class);
+    return code;
+}
+
 }  // namespace mpix::halo

@@ -24,6 +24,9 @@ void demand(int code, const char *call);
 // What MPI says of the code that `call` returned, without the name of the call.
 std::string text_of(int code, std::string_view call);
 
+// MPI_Waitall, and the class of the request that has failed: MPI_ERR_PENDING, unless another one has.
+int wait_all(int count, MPI_Request *requests, int &error_class);
+
 // An argument that all ranks give alike, or an entry of one.
 struct argument {
     std::string name;

@@ -27,16 +27,8 @@ void demand_completion(int code, int error_class, const char *call) {
 
 void wait_for_all(int count, MPI_Request *requests) {
     if (count == 0) return;
-    std::vector<MPI_Status> statuses(static_cast<std::size_t>(count));
-    const int code = MPI_Waitall(count, requests, statuses.data());
     int error_class = MPI_SUCCESS;
-    MPI_Error_class(code, &error_class);
-    if (error_class == MPI_ERR_IN_STATUS) {
-        error_class = MPI_ERR_PENDING;  // unless another one has failed
-        for (const MPI_Status &s : statuses)
-            if (s.MPI_ERROR != MPI_SUCCESS && s.MPI_ERROR != MPI_ERR_PENDING)
-                MPI_Error_class(s.MPI_ERROR, &error_class);
-    }
+    const int code = wait_all(count, requests, error_class);
     demand_completion(code, error_class, "MPI_Waitall");
 }
 

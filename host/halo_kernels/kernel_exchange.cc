@@ -73,19 +73,27 @@ void demand_no_kernel_error(kernel_exchange_state &x) {
         throw wrong(class_of(s), "finish", s.message());
     const std::uint64_t which = words[device_exchange::failed_at];
     if (which == 0) return;
-    std::string why = "a call of a kernel has failed";
-    int error_class = MPI_ERR_OTHER;
-    for (int i = 0; i < x.requests_of(x.device.steps_); ++i) {
+    const std::uint64_t step = words[device_exchange::failed_step_at];
+    // Those of the set that the call has used.
+    const int set = static_cast<int>(step % static_cast<std::uint64_t>(x.device.sets_)) * x.messages();
+    int begin = set, end = set;
+    if (which == device_exchange::next_failed) end += x.messages();
+    if (which >= device_exchange::first_parcel) {
+        const known_parcel &known = x.parcels.at(which - device_exchange::first_parcel);
+        begin += known.message + (known.is_sent ? x.device.receives_ : 0);
+        end = begin + 1;
+        if (known.message < 0) begin = end = set;
+    }
+    std::string why;
+    int error_class = MPI_ERR_PENDING;
+    for (int i = begin; i < end && why.empty(); ++i) {
         int flag = 0;
         const int code = MPI_Test(&x.requests[static_cast<std::size_t>(i)], &flag, MPI_STATUS_IGNORE);
         if (code == MPI_SUCCESS) continue;
-        why = text_of(code, "MPI_Test");
+        why = ": " + text_of(code, "MPI_Test");
         MPI_Error_class(code, &error_class);
-        break;
     }
-    throw wrong(
-        error_class, "finish",
-        format("rank {}: {}: {}", x.grid->rank, describe(x, which, words[device_exchange::failed_step_at]), why));
+    throw wrong(error_class, "finish", format("rank {}: {}{}", x.grid->rank, describe(x, which, step), why));
 }
 
 }  // namespace
@@ -147,7 +155,9 @@ void kernel_exchange::finish() {
     or_failed(x, [&] {
         demand_no_kernel_error(x);
         const int count = x.requests_of(x.device.steps_);
-        if (count != 0) demand(MPI_Waitall(count, x.requests.data(), MPI_STATUSES_IGNORE), "MPI_Waitall");
+        int error_class = MPI_SUCCESS;
+        const int code = count == 0 ? MPI_SUCCESS : wait_all(count, x.requests.data(), error_class);
+        if (code != MPI_SUCCESS) throw wrong(error_class, "finish", text_of(code, "MPI_Waitall"));
     });
     x.device.done_ += x.device.steps_;
     x.device.phase_ = static_cast<std::int32_t>((x.device.phase_ + x.device.steps_) & 1);

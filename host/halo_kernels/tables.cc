@@ -217,6 +217,7 @@ private:
             t.known.push_back({.tile = static_cast<int>(t.tiles.size()),
                                .is_sent = are_sent,
                                .peer = message < 0 ? x_.grid.rank : messages[static_cast<std::size_t>(message)].peer,
+                               .message = message,
                                .parcel = p.number,
                                .part = p.first_part});
         }

@@ -22,6 +22,7 @@ struct known_parcel {
     int tile;      // this rank's, as kernels number it
     bool is_sent;  // by that tile; otherwise it waits for it
     int peer;      // rank
+    int message;   // the number of the send, or of the receive, in each set; -1: own cells
     int parcel;    // among those of that rank
     int part;      // the first one of the parcel that the tile has to do with
 };

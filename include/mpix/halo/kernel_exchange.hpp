@@ -72,8 +72,7 @@ public:
      * exchange `steps` would have used.
      *
      * Errors: MPI_ERR_REQUEST (not active), MPI_ERR_PENDING (after MPIX_STALL_SECONDS), and what a kernel's call has
-     * returned; MPI_ERR_OTHER if one has failed and MPI knows no reason. After any but MPI_ERR_REQUEST it has failed,
-     * and can only be destroyed.
+     * returned. After any but MPI_ERR_REQUEST it has failed, and can only be destroyed.
      */
     void finish();
     /** Whether it has begun, is not finished, and has not failed. */
