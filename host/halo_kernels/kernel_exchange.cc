@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
+#include <map>
 #include <string>
 #include <utility>
 #include <vector>
@@ -46,11 +47,11 @@ void reset_words(kernel_exchange_state &x) {
         throw wrong(class_of(s), "start", s.message());
 }
 
-// "exchange 7: tile 3, [0, 0, 0] to [8, 8, 1], waited for the ghost cells [8, 0, 0] to [9, 8, 1] of fields[0], from rank 1"
+// "exchange 7: tile 3, [0, 0, 0] to [8, 8, 1], waits for the ghost cells [8, 0, 0] to [9, 8, 1] of fields[0], from rank 1"
 std::string describe(const kernel_exchange_state &x, std::uint64_t which, std::uint64_t step) {
     if (which == device_exchange::next_failed) return format("next of exchange {}", step);
     if (which == device_exchange::next_missing)
-        return format("exchange {} has not begun: next of exchange {} was not called", step,
+        return format("exchange {} has not begun: next of exchange {} was not called, or has not returned", step,
                       static_cast<std::int64_t>(step) - x.device.sets_);
     if (which == device_exchange::barrier_failed) return "not all groups have come to sync_blocks";
     const known_parcel &known = x.parcels.at(which - device_exchange::first_parcel);
@@ -169,12 +170,12 @@ void *kernel_exchange::data(int field) const {
     return data(field, demand_only_box(*x.grid, where, "data"));
 }
 
-void *kernel_exchange::data(int field, int box) const {
+void *kernel_exchange::data(int field, int i) const {
     const kernel_exchange_state &x = demand_state(state_, "data");
     if (field < 0 || field >= static_cast<int>(x.fields.size()))
         throw wrong(MPI_ERR_ARG, "data", format("field is {}; there are {}", field, x.fields.size()));
-    demand_box(*x.grid, box, where, "data");
-    return x.data[static_cast<std::size_t>(field) * x.grid->mine.size() + static_cast<std::size_t>(box)]
+    demand_box(*x.grid, i, where, "data");
+    return x.data[static_cast<std::size_t>(field) * x.grid->mine.size() + static_cast<std::size_t>(i)]
                  [static_cast<std::size_t>(x.device.phase_)];
 }
 

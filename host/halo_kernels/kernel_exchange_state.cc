@@ -2,7 +2,6 @@
 #include "host/halo_kernels/kernel_exchange_state.h"
 
 #include <algorithm>
-#include <limits>
 #include <new>
 #include <string>
 #include <utility>

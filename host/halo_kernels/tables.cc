@@ -158,7 +158,7 @@ private:
         return c;
     }
 
-    // Of the cells in the field, and the widest words of which the pieces consist, wherever they are. `address_bits`: the
+    // Of the cells in the field, and the widest words of which the runs consist, wherever they are. `address_bits`: the
     // bits of the other side's addresses and distances.
     void set_cells_and_words(device_copy &c, const runs &r, int allocation, int claim,
                              std::uint64_t address_bits) const {

@@ -160,7 +160,8 @@ void forgotten() {
             check(halo::wait(block, x, 0, 2) == MPI_ERR_PENDING, "the wait ends");
         });
         refused("no next", MPI_ERR_PENDING,
-                "::finish: rank 0: exchange 2 has not begun: next of exchange 0 was not called", [&] { o.h.finish(); });
+                "::finish: rank 0: exchange 2 has not begun: next of exchange 0 was not called, or has not returned",
+                [&] { o.h.finish(); });
     }
     own_neighbour o(2);
     const halo::device_exchange x = o.h.start(1);

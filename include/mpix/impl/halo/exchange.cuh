@@ -16,7 +16,8 @@
 namespace mpix::halo {
 namespace detail {
 
-// Exchanges have numbers that no activation repeats, so no word but `arrivals` is ever set back.
+// Exchanges have numbers that no activation repeats, so no word from begun_at on is ever set back. (The host sets the others
+// to 0 when an activation starts.)
 MPIX_FN std::uint64_t number_of(const device_exchange &x, std::int64_t step) {
     return static_cast<std::uint64_t>(x.done_ + step + 1);
 }
