@@ -30,29 +30,16 @@
 #include "host/halo_files/checkpoint.h"
 #include "host/halo_files/field_data.h"
 #include "host/halo_files/shared_file.h"
+#include "tests/halo/file_test.hpp"
 #include "tests/halo/sample_fields.hpp"
 
+using namespace file_test;
 using namespace sample_fields;
 
 namespace {
 
-int world_rank = 0, world_size = 1, failures = 0;
-
-void expect(bool right, const std::string &what) {
-    if (right) return;
-    std::printf("rank %d: %s\n", world_rank, what.c_str());
-    ++failures;
-}
-
 // ---- files ---------------------------------------------------------------------------------------------
 
-bytes content_of(const std::string &path) {
-    std::ifstream file(path, std::ios::binary);
-    const std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-    bytes all(text.size());
-    std::memcpy(all.data(), text.data(), text.size());
-    return all;
-}
 void store(const std::string &path, const bytes &content) {
     std::ofstream file(path, std::ios::binary | std::ios::trunc);
     file.write(reinterpret_cast<const char *>(content.data()), static_cast<std::streamsize>(content.size()));
@@ -344,14 +331,6 @@ void missing_data(const std::string &path) {
     expect(world_rank == world_size - 1 || values == bytes(values.size()), "reading gives other bytes");
     expect(file.close().ok(), "not closed");
     if (world_rank == 0) std::remove(path.c_str());
-}
-
-// Files are no longer than this, in this process.
-void limit_files(std::size_t length) {
-    rlimit limit{};
-    getrlimit(RLIMIT_FSIZE, &limit);
-    limit.rlim_cur = length == 0 ? limit.rlim_max : length;
-    setrlimit(RLIMIT_FSIZE, &limit);
 }
 
 // The file that was there remains, and no other one.

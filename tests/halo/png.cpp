@@ -15,19 +15,13 @@
 
 #include <mpix/halo.hpp>
 
+#include "tests/halo/file_test.hpp"
 #include "tests/halo/sample_fields.hpp"
 
+using namespace file_test;
 using namespace sample_fields;
 
 namespace {
-
-int world_rank = 0, world_size = 1, failures = 0;
-
-void expect(bool right, const std::string &what) {
-    if (right) return;
-    std::printf("rank %d: %s\n", world_rank, what.c_str());
-    ++failures;
-}
 
 // How Python's struct calls a type, its size, and its number here.
 struct number_type {

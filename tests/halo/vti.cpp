@@ -22,19 +22,13 @@
 
 #include <mpix/halo.hpp>
 
+#include "tests/halo/file_test.hpp"
 #include "tests/halo/sample_fields.hpp"
 
+using namespace file_test;
 using namespace sample_fields;
 
 namespace {
-
-int world_rank = 0, world_size = 1, failures = 0;
-
-void expect(bool right, const std::string &what) {
-    if (right) return;
-    std::printf("rank %d: %s\n", world_rank, what.c_str());
-    ++failures;
-}
 
 struct vtk_type {
     const char *name;
@@ -113,23 +107,6 @@ void refused(int error_class, const std::string &words, const std::function<void
         found = e.error_class();
     }
     expect(found == error_class && told.find(words) != std::string::npos, "not \"" + words + "\" but \"" + told + "\"");
-}
-
-bytes content_of(const std::string &path) {
-    std::ifstream file(path, std::ios::binary);
-    std::ostringstream text;
-    text << file.rdbuf();
-    const std::string all = text.str();
-    return {reinterpret_cast<const std::byte *>(all.data()),
-            reinterpret_cast<const std::byte *>(all.data()) + all.size()};
-}
-
-// Files are no longer than this, in this process.
-void limit_files(rlim_t length) {
-    rlimit limit{};
-    getrlimit(RLIMIT_FSIZE, &limit);
-    limit.rlim_cur = length == 0 ? limit.rlim_max : length;
-    setrlimit(RLIMIT_FSIZE, &limit);
 }
 
 void refuse(const std::string &path) {
