@@ -13,7 +13,7 @@ namespace mpix::halo {
 namespace {
 
 // "4, 5"
-std::string text_of(const argument &a) {
+std::string values_text(const argument &a) {
     if (a.is_text) return {a.values.begin(), a.values.end()};
     if (a.name_of != nullptr && a.values.size() == 1) return a.name_of(a.values[0]);
     if (a.is_real && a.values.size() == 1) return format("{}", std::bit_cast<double>(a.values[0]));
@@ -60,7 +60,7 @@ status first_disagreement(MPI_Comm comm, const std::vector<argument> &mine) {
         demand(MPI_Bcast(theirs.values.data(), count, MPI_INT64_T, 0, comm), "MPI_Bcast");
         if (theirs.values != a.values && first.ok())
             first = failure(MPI_ERR_ARG, format("{} {} {}{} here, and {} on rank 0; all ranks give the same", a.name,
-                                                a.verb, text_of(a), a.counted, text_of(theirs)));
+                                                a.verb, values_text(a), a.counted, values_text(theirs)));
     }
     return first;
 }

@@ -16,13 +16,13 @@
 namespace mpix::halo {
 namespace {
 
-constexpr const char *where = "mpix::halo::exchange";
+constexpr const char *exchange_call = "mpix::halo::exchange";
 
 MPI_Request *send_requests(exchange_state &x) { return x.requests.data() + x.receives.size(); }
 
 // Throws, if `call` of finish() has failed. `error_class`: of the request that has.
 void demand_completion(int code, int error_class, const char *call) {
-    if (code != MPI_SUCCESS) throw error(error_class, format("{}::finish: {}", where, text_of(code, call)));
+    if (code != MPI_SUCCESS) throw error(error_class, format("{}::finish: {}", exchange_call, text_of(code, call)));
 }
 
 void wait_for_all(int count, MPI_Request *requests) {
@@ -78,7 +78,7 @@ void wait_for_messages(exchange_state &x) {
 }
 
 error wrong_state(const char *function, const std::string &what) {
-    return {MPI_ERR_REQUEST, format("{}::{}: {}", where, function, what)};
+    return {MPI_ERR_REQUEST, format("{}::{}: {}", exchange_call, function, what)};
 }
 
 template <class State>
@@ -107,13 +107,16 @@ void or_failed(exchange_state &x, Work work) {
 // Its number, if there is such a field.
 std::size_t demand_field(const exchange_state &x, const char *function, int field) {
     if (field < 0 || field >= static_cast<int>(x.fields.size()))
-        throw error(MPI_ERR_ARG, format("{}::{}: field is {}; there are {}", where, function, field, x.fields.size()));
+        throw error(MPI_ERR_ARG,
+                    format("{}::{}: field is {}; there are {}", exchange_call, function, field, x.fields.size()));
     return static_cast<std::size_t>(field);
 }
 
 // Positions of boxes of this rank.
-int the_box(const exchange_state &x, const char *function, int i) { return demand_box(*x.grid, i, where, function); }
-int the_box(const exchange_state &x, const char *function) { return demand_only_box(*x.grid, where, function); }
+int the_box(const exchange_state &x, const char *function, int i) {
+    return demand_box(*x.grid, i, exchange_call, function);
+}
+int the_box(const exchange_state &x, const char *function) { return demand_only_box(*x.grid, exchange_call, function); }
 
 bool has_cells(const grid_state &g) {
     return std::any_of(g.mine.begin(), g.mine.end(), [&](int number) { return !g.domain.boxes[number].empty(); });
@@ -137,7 +140,7 @@ void begin_for(exchange_state &x, const char *function) {
 }  // namespace
 
 exchange::exchange(const grid &g, const std::vector<field> &fields, const exchange_options &options)
-    : state_(make_exchange_state(internals::state_of(g, where), fields, options)) {}
+    : state_(make_exchange_state(internals::state_of(g, exchange_call), fields, options)) {}
 
 exchange::exchange(std::unique_ptr<exchange_state> made) : state_(std::move(made)) {}
 
@@ -215,7 +218,8 @@ void exchange::swap(int field) {  // NOLINT(bugprone-exception-escape): it does 
     exchange_state &x = demand_state(state_, "swap");
     const auto which = demand_field(x, "swap", field);
     if (!x.fields[which].has_second_allocation() && has_cells(*x.grid))
-        throw error(MPI_ERR_ARG, format("{}::swap: field {} has no second allocation; give its `other`", where, field));
+        throw error(MPI_ERR_ARG,
+                    format("{}::swap: field {} has no second allocation; give its `other`", exchange_call, field));
     const std::lock_guard lock(x.mutex);
     demand_no_failure(x, "swap");
     if (x.active) throw wrong_state("swap", "the exchange is active; finish it first");

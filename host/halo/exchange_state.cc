@@ -18,7 +18,7 @@
 namespace mpix::halo {
 namespace {
 
-constexpr const char *where = "mpix::halo::exchange";
+constexpr const char *making_call = "mpix::halo::exchange";
 
 const char *name_of_transfer(std::int64_t how) {
     constexpr const char *names[] = {"packed", "datatype", "plain"};
@@ -200,7 +200,7 @@ std::unique_ptr<exchange_state> make_exchange_state(std::shared_ptr<const grid_s
     x.reduce = options.reduce;
     const MPI_Comm comm = x.grid->comm;
     const status made_fields = given.ok() ? make_fields(x, fields) : given;
-    check_collectively(comm, where, made_fields, arguments(x));
+    check_collectively(comm, making_call, made_fields, arguments(x));
     x.ready.resize(fields.size());
     for (const field &f : fields) {
         x.data.emplace_back();
@@ -221,7 +221,7 @@ std::unique_ptr<exchange_state> make_exchange_state(std::shared_ptr<const grid_s
     } catch (const std::bad_alloc &) {
         s = failure(MPI_ERR_NO_MEM, "no memory");
     }
-    check_collectively(comm, where, s);
+    check_collectively(comm, making_call, s);
     return made;
 }
 

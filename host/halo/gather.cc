@@ -14,11 +14,11 @@
 namespace mpix::halo {
 namespace {
 
-constexpr const char *where = "mpix::halo::gather";
+constexpr const char *gather_call = "mpix::halo::gather";
 
 // Ordinary messages, of this many bytes at most: a count is an int.
 constexpr std::int64_t most_at_once = std::int64_t{1} << 30;
-constexpr int tag = 0;
+constexpr int gather_tag = 0;
 
 // Calls each(address, count) for each message that these bytes are sent in.
 template <class Each>
@@ -47,11 +47,11 @@ status make_views(const grid_state &g, const domain &d, const field &from, void 
 }  // namespace
 
 void gather_checked(const grid &g, const field &from, void *global, int root, const status &given) {
-    const grid_state &state = *internals::state_of(g, where);
+    const grid_state &state = *internals::state_of(g, gather_call);
     const domain d = points_of(state.domain, from.layout.staggered);
     field_view mine, whole;
     const status bad = given.ok() ? make_views(state, d, from, global, root, mine, whole) : given;
-    check_collectively(state.comm, where, bad,
+    check_collectively(state.comm, gather_call, bad,
                        {{"root", {root}},
                         {.name = "from: values", .values = {mine.value_bytes()}, .verb = "have", .counted = " bytes"},
                         {"from.layout.components", {mine.components()}},
@@ -67,9 +67,10 @@ void gather_checked(const grid &g, const field &from, void *global, int root, co
         if (owner != root)
             in_messages(packed, [&](std::byte *bytes, int count) {
                 if (state.rank == owner)
-                    demand(MPI_Send(bytes, count, MPI_BYTE, root, tag, state.comm), "MPI_Send");
+                    demand(MPI_Send(bytes, count, MPI_BYTE, root, gather_tag, state.comm), "MPI_Send");
                 else
-                    demand(MPI_Recv(bytes, count, MPI_BYTE, owner, tag, state.comm, MPI_STATUS_IGNORE), "MPI_Recv");
+                    demand(MPI_Recv(bytes, count, MPI_BYTE, owner, gather_tag, state.comm, MPI_STATUS_IGNORE),
+                           "MPI_Recv");
             });
         if (state.rank == root) unpack(packed.data(), whole.of(0, cells));
     }

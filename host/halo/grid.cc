@@ -23,7 +23,7 @@
 namespace mpix::halo {
 namespace {
 
-constexpr const char *where = "mpix::halo::grid";
+constexpr const char *grid_call = "mpix::halo::grid";
 
 constexpr std::int64_t most_cells = std::int64_t{1} << 60;
 
@@ -188,13 +188,13 @@ std::string name_of(const char *caller, const char *function) {
 
 int demand_number(const grid_state &g, const char *function, int number) {
     if (number < 0 || number >= static_cast<int>(g.domain.boxes.size()))
-        throw error(MPI_ERR_ARG,
-                    format("{}::{}: number is {}; there are {} boxes", where, function, number, g.domain.boxes.size()));
+        throw error(MPI_ERR_ARG, format("{}::{}: number is {}; there are {} boxes", grid_call, function, number,
+                                        g.domain.boxes.size()));
     return number;
 }
 
 // For a function of the grid.
-const grid_state &state_of(const grid &g, const char *function) { return *internals::state_of(g, where, function); }
+const grid_state &state_of(const grid &g, const char *function) { return *internals::state_of(g, grid_call, function); }
 
 }  // namespace
 
@@ -238,10 +238,10 @@ void check_communicator(MPI_Comm comm) {
     MPI_Initialized(&initialized);
     MPI_Finalized(&finalized);
     if (!initialized || finalized)
-        throw error(MPI_ERR_OTHER, format("{}: call it between MPI_Init and MPI_Finalize", where));
-    if (comm == MPI_COMM_NULL) throw error(MPI_ERR_COMM, format("{}: comm is MPI_COMM_NULL", where));
+        throw error(MPI_ERR_OTHER, format("{}: call it between MPI_Init and MPI_Finalize", grid_call));
+    if (comm == MPI_COMM_NULL) throw error(MPI_ERR_COMM, format("{}: comm is MPI_COMM_NULL", grid_call));
     demand(MPI_Comm_test_inter(comm, &inter), "MPI_Comm_test_inter");
-    if (inter) throw error(MPI_ERR_COMM, format("{}: comm is an intercommunicator", where));
+    if (inter) throw error(MPI_ERR_COMM, format("{}: comm is an intercommunicator", grid_call));
 }
 
 std::shared_ptr<const grid_state> make_grid_state(MPI_Comm comm, const std::vector<std::int64_t> &extent,
@@ -256,7 +256,7 @@ std::shared_ptr<const grid_state> make_grid_state(MPI_Comm comm, const std::vect
     status s = given;
     if (s.ok()) s = check_extent(extent);
     if (s.ok()) s = check_options(options, static_cast<int>(extent.size()));
-    check_collectively(g->comm, where, s, arguments(extent, options));
+    check_collectively(g->comm, grid_call, s, arguments(extent, options));
 
     domain &d = g->domain;
     d.dimensions = static_cast<int>(extent.size());
@@ -273,7 +273,7 @@ std::shared_ptr<const grid_state> make_grid_state(MPI_Comm comm, const std::vect
         if (const std::string why = why_not_a_cover(d); !why.empty())
             s = failure(MPI_ERR_ARG, format("options.boxes do not cover the domain once: {}", why));
     }
-    check_collectively(g->comm, where, s);
+    check_collectively(g->comm, grid_call, s);
     // Computed once, so that predictions in floating point decide the same on all nodes.
     static_assert(sizeof(box) == 6 * sizeof(std::int64_t));
     if (options.boxes.empty())
@@ -301,12 +301,12 @@ int grid::total_boxes() const { return static_cast<int>(state_of(*this, "total_b
 
 const box &grid::local() const {
     const grid_state &g = state_of(*this, "local");
-    return g.local(demand_only_box(g, where, "local"));
+    return g.local(demand_only_box(g, grid_call, "local"));
 }
 
 const box &grid::local(int i) const {
     const grid_state &g = state_of(*this, "local");
-    return g.local(demand_box(g, i, where, "local"));
+    return g.local(demand_box(g, i, grid_call, "local"));
 }
 
 const box &grid::box_of(int number) const {
@@ -322,7 +322,7 @@ int grid::rank_of(int number) const {
 box grid::points(const box &cells, const std::array<bool, 3> &staggered) const {
     const domain &d = state_of(*this, "points").domain;
     if (const status bad = check_staggered(staggered, d.dimensions, "staggered"); !bad.ok())
-        throw error(class_of(bad), format("{}::points: {}", where, bad.message()));
+        throw error(class_of(bad), format("{}::points: {}", grid_call, bad.message()));
     return points_of(d, cells, staggered);
 }
 
@@ -337,13 +337,13 @@ int grid::owner(const index3 &cell) const {
 
 index3 grid::global_index(const index3 &local) const {
     const grid_state &g = state_of(*this, "global_index");
-    return global_index(local, demand_only_box(g, where, "global_index"));
+    return global_index(local, demand_only_box(g, grid_call, "global_index"));
 }
 
 index3 grid::global_index(const index3 &local, int i) const {
     const grid_state &g = state_of(*this, "global_index");
     const domain &d = g.domain;
-    index3 global = g.local(demand_box(g, i, where, "global_index")).lo;
+    index3 global = g.local(demand_box(g, i, grid_call, "global_index")).lo;
     for (int a = 0; a < 3; ++a) {
         global[a] += local[a];
         if (d.periodic[a]) global[a] = (global[a] % d.extent[a] + d.extent[a]) % d.extent[a];

@@ -12,7 +12,7 @@ namespace mpix::halo {
 namespace {
 
 // Exchanges are constructed in one order on all ranks, and MPI matches in the order of the init calls.
-constexpr int tag = 0;
+constexpr int message_tag = 0;
 
 int as_count(std::int64_t n) {
     if (n > INT_MAX)
@@ -101,13 +101,14 @@ message::~message() {
 MPI_Request message::request_for_send(MPI_Comm comm) const {
     MPI_Request request = MPI_REQUEST_NULL;
     if (plain_)
-        demand(MPI_Send_init(packed_.get(), plain_count(), MPI_BYTE, peer_, tag, comm, &request), "MPI_Send_init");
+        demand(MPI_Send_init(packed_.get(), plain_count(), MPI_BYTE, peer_, message_tag, comm, &request),
+               "MPI_Send_init");
     else if (packed_)
-        demand(MPI_Psend_init(packed_.get(), cut_.count(), cut_.bytes, MPI_BYTE, peer_, tag, comm, MPI_INFO_NULL,
-                              &request),
+        demand(MPI_Psend_init(packed_.get(), cut_.count(), cut_.bytes, MPI_BYTE, peer_, message_tag, comm,
+                              MPI_INFO_NULL, &request),
                "MPI_Psend_init");
     else
-        demand(MPI_Psend_init(first_of(parts_).first, 1, 1, type_, peer_, tag, comm, MPI_INFO_NULL, &request),
+        demand(MPI_Psend_init(first_of(parts_).first, 1, 1, type_, peer_, message_tag, comm, MPI_INFO_NULL, &request),
                "MPI_Psend_init");
     return request;
 }
@@ -115,13 +116,14 @@ MPI_Request message::request_for_send(MPI_Comm comm) const {
 MPI_Request message::request_for_receive(MPI_Comm comm) const {
     MPI_Request request = MPI_REQUEST_NULL;
     if (plain_)
-        demand(MPI_Recv_init(packed_.get(), plain_count(), MPI_BYTE, peer_, tag, comm, &request), "MPI_Recv_init");
+        demand(MPI_Recv_init(packed_.get(), plain_count(), MPI_BYTE, peer_, message_tag, comm, &request),
+               "MPI_Recv_init");
     else if (packed_)
-        demand(MPI_Precv_init(packed_.get(), cut_.count(), cut_.bytes, MPI_BYTE, peer_, tag, comm, MPI_INFO_NULL,
-                              &request),
+        demand(MPI_Precv_init(packed_.get(), cut_.count(), cut_.bytes, MPI_BYTE, peer_, message_tag, comm,
+                              MPI_INFO_NULL, &request),
                "MPI_Precv_init");
     else
-        demand(MPI_Precv_init(first_of(parts_).first, 1, 1, type_, peer_, tag, comm, MPI_INFO_NULL, &request),
+        demand(MPI_Precv_init(first_of(parts_).first, 1, 1, type_, peer_, message_tag, comm, MPI_INFO_NULL, &request),
                "MPI_Precv_init");
     return request;
 }

@@ -19,7 +19,7 @@ namespace {
 
 constexpr const char *to_write = "mpix::halo::write_checkpoint", *to_read = "mpix::halo::read_checkpoint";
 
-std::string text_of(const index3 &cells) { return format("{} x {} x {}", cells[0], cells[1], cells[2]); }
+std::string cells_text(const index3 &cells) { return format("{} x {} x {}", cells[0], cells[1], cells[2]); }
 
 // Keeps the first failure.
 void note(status &first, const status &next) {
@@ -125,8 +125,8 @@ status find(const checkpoint_header &header, const file_field &wanted, std::size
     const field_view &view = wanted.view;
     const index3 &extent = wanted.points.extent;
     if (at->extent != extent)
-        return failure(MPI_ERR_ARG, format("field has {} cells; {} has {} in the file", text_of(extent), at->name,
-                                           text_of(at->extent)));
+        return failure(MPI_ERR_ARG, format("field has {} cells; {} has {} in the file", cells_text(extent), at->name,
+                                           cells_text(at->extent)));
     if (at->value_bytes != view.value_bytes())
         return failure(MPI_ERR_ARG, format("field: values have {} bytes; those of {} have {} in the file",
                                            view.value_bytes(), at->name, at->value_bytes));
@@ -144,7 +144,7 @@ status find_all(const checkpoint_header &header, const std::vector<file_field> &
                 std::vector<std::size_t> &found) {
     if (header.extent != extent)
         return failure(MPI_ERR_ARG, format("the file's domain has {} cells, and that of the grid {}",
-                                           text_of(header.extent), text_of(extent)));
+                                           cells_text(header.extent), cells_text(extent)));
     found.resize(fields.size());
     for (std::size_t f = 0; f < fields.size(); ++f)
         if (status s = find(header, fields[f], found[f]); !s.ok()) return s.in_context(format("fields[{}].", f));

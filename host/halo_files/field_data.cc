@@ -11,7 +11,7 @@
 namespace mpix::halo {
 namespace {
 
-constexpr int tag = 0;
+constexpr int field_tag = 0;
 
 }  // namespace
 
@@ -73,7 +73,7 @@ status field_data::write(shared_file &file, std::int64_t place) {
         std::vector<MPI_Request> requests;
         for (int owner = 0; owner < grid_.ranks; ++owner)
             if (const std::int64_t bytes = begin[owner + 1] - begin[owner]; bytes > 0 && owner != grid_.rank)
-                demand(MPI_Irecv(by_rank_.data() + begin[owner], static_cast<int>(bytes), MPI_BYTE, owner, tag,
+                demand(MPI_Irecv(by_rank_.data() + begin[owner], static_cast<int>(bytes), MPI_BYTE, owner, field_tag,
                                  grid_.comm, &requests.emplace_back()),
                        "MPI_Irecv");
         // All ranks have posted their receives, or will without waiting for anybody: so these calls return.
@@ -85,7 +85,7 @@ status field_data::write(shared_file &file, std::int64_t place) {
                 bytes += rows_.to_file(position_of(number), row, into + bytes);
             });
             if (bytes > 0 && to != grid_.rank)
-                demand(MPI_Send(into, static_cast<int>(bytes), MPI_BYTE, to, tag, grid_.comm), "MPI_Send");
+                demand(MPI_Send(into, static_cast<int>(bytes), MPI_BYTE, to, field_tag, grid_.comm), "MPI_Send");
         }
         demand(MPI_Waitall(static_cast<int>(requests.size()), requests.data(), MPI_STATUSES_IGNORE), "MPI_Waitall");
         for (int owner = 0; owner < grid_.ranks; ++owner) {
@@ -119,7 +119,7 @@ status field_data::read(shared_file &file, std::int64_t place) {
                 to += bytes;
             });
             if (const std::int64_t bytes = begin[owner + 1] - begin[owner]; bytes > 0 && owner != grid_.rank)
-                demand(MPI_Isend(by_rank_.data() + begin[owner], static_cast<int>(bytes), MPI_BYTE, owner, tag,
+                demand(MPI_Isend(by_rank_.data() + begin[owner], static_cast<int>(bytes), MPI_BYTE, owner, field_tag,
                                  grid_.comm, &requests.emplace_back()),
                        "MPI_Isend");
         }
@@ -128,7 +128,7 @@ status field_data::read(shared_file &file, std::int64_t place) {
             const cell_range piece = piece_of(from, round);
             const std::int64_t bytes = bytes_in(grid_.rank, piece);
             if (bytes > 0 && from != grid_.rank)
-                demand(MPI_Recv(message_.data(), static_cast<int>(bytes), MPI_BYTE, from, tag, grid_.comm,
+                demand(MPI_Recv(message_.data(), static_cast<int>(bytes), MPI_BYTE, from, field_tag, grid_.comm,
                                 MPI_STATUS_IGNORE),
                        "MPI_Recv");
             const std::byte *at = from == grid_.rank ? by_rank_.data() + begin[from] : message_.data();

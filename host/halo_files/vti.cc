@@ -22,7 +22,7 @@
 namespace mpix::halo {
 namespace {
 
-constexpr const char *where = "mpix::halo::write_vti";
+constexpr const char *vti_call = "mpix::halo::write_vti";
 constexpr std::string_view ending = ".pvti";
 constexpr std::size_t buffered = std::size_t{1} << 16;  // bytes of each write
 
@@ -210,15 +210,15 @@ status check(const std::vector<file_field> &fields) {
 
 void write_vti_checked(const grid &g, const std::string &path, const std::vector<named_field> &fields,
                        const vti_options &options, const status &given) {
-    const grid_state &state = *internals::state_of(g, where);
+    const grid_state &state = *internals::state_of(g, vti_call);
     std::vector<argument> more;
     for (std::size_t a = 0; a < 3; ++a) {
         more.push_back(argument::real(format("options.origin[{}]", a), options.origin[a]));
         more.push_back(argument::real(format("options.spacing[{}]", a), options.spacing[a]));
     }
     const std::vector<file_field> checked =
-        check_file_fields(state, where, path, fields, given.ok() ? check(path, options) : given, std::move(more));
-    check_collectively(state.comm, where, check(checked));
+        check_file_fields(state, vti_call, path, fields, given.ok() ? check(path, options) : given, std::move(more));
+    check_collectively(state.comm, vti_call, check(checked));
 
     const image all{state, options, checked};
     const std::string stem = path.substr(0, path.size() - ending.size());
@@ -242,12 +242,12 @@ void write_vti_checked(const grid &g, const std::string &path, const std::vector
         }
         if (s.ok() && first) s = remove_file(partial_list);
         if (s.ok() && first) s = write_text(partial_list, all.list(stem));
-        check_collectively(state.comm, where, s);
+        check_collectively(state.comm, vti_call, s);
         for (const piece_file &p : pieces)
             if (s.ok()) s = rename_file(p.partial, p.path);
-        check_collectively(state.comm, where, s);
+        check_collectively(state.comm, vti_call, s);
         if (first) s = rename_file(partial_list, path);
-        check_collectively(state.comm, where, s);
+        check_collectively(state.comm, vti_call, s);
     } catch (...) {
         for (const piece_file &p : pieces) static_cast<void>(remove_file(p.partial));
         if (first) static_cast<void>(remove_file(partial_list));

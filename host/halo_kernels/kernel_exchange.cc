@@ -15,10 +15,10 @@
 namespace mpix::halo {
 namespace {
 
-constexpr const char *where = "mpix::halo::kernel_exchange";
+constexpr const char *kernel_exchange_call = "mpix::halo::kernel_exchange";
 
 error wrong(int error_class, const char *function, const std::string &what) {
-    return {error_class, format("{}::{}: {}", where, function, what)};
+    return {error_class, format("{}::{}: {}", kernel_exchange_call, function, what)};
 }
 
 template <class State>
@@ -101,7 +101,7 @@ void demand_no_kernel_error(kernel_exchange_state &x) {
 
 kernel_exchange::kernel_exchange(const grid &g, const std::vector<field> &fields,
                                  const kernel_exchange_options &options)
-    : state_(make_kernel_exchange_state(internals::state_of(g, where), fields, options)) {}
+    : state_(make_kernel_exchange_state(internals::state_of(g, kernel_exchange_call), fields, options)) {}
 
 kernel_exchange::~kernel_exchange() {
     if (active())
@@ -167,14 +167,14 @@ void kernel_exchange::finish() {
 
 void *kernel_exchange::data(int field) const {
     const kernel_exchange_state &x = demand_state(state_, "data");
-    return data(field, demand_only_box(*x.grid, where, "data"));
+    return data(field, demand_only_box(*x.grid, kernel_exchange_call, "data"));
 }
 
 void *kernel_exchange::data(int field, int i) const {
     const kernel_exchange_state &x = demand_state(state_, "data");
     if (field < 0 || field >= static_cast<int>(x.fields.size()))
         throw wrong(MPI_ERR_ARG, "data", format("field is {}; there are {}", field, x.fields.size()));
-    demand_box(*x.grid, i, where, "data");
+    demand_box(*x.grid, i, kernel_exchange_call, "data");
     return x.data[static_cast<std::size_t>(field) * x.grid->mine.size() + static_cast<std::size_t>(i)]
                  [static_cast<std::size_t>(x.device.phase_)];
 }

@@ -20,9 +20,9 @@ using detail::device_copy;
 using detail::device_parcel;
 using detail::device_tile;
 
-constexpr const char *where_made = "mpix::halo::kernel_exchange";
+constexpr const char *making_kernels_call = "mpix::halo::kernel_exchange";
 // As exchanges on the host, these are made in one order on all ranks; MPI matches in the order of the init calls.
-constexpr int tag = 1;
+constexpr int kernel_tag = 1;
 
 status check_options(const kernel_exchange_options &o, int dimensions) {
     for (int a = 0; a < 3; ++a) {
@@ -36,7 +36,7 @@ status check_options(const kernel_exchange_options &o, int dimensions) {
     return {};
 }
 
-std::string text_of(const transport::placement &where) {
+std::string place_text(const transport::placement &where) {
     return where.owner == nullptr ? std::string("host memory") : format("memory of GPU {}", where.device);
 }
 
@@ -44,7 +44,7 @@ status check_place(const void *memory, const transport::placement &wanted, const
                    const std::string &first) {
     const transport::placement here = transport::locate(memory);
     if (here.owner == wanted.owner && here.device == wanted.device) return {};
-    return failure(MPI_ERR_BUFFER, format("{} is {}, and {} is {}", name, text_of(here), first, text_of(wanted)));
+    return failure(MPI_ERR_BUFFER, format("{} is {}, and {} is {}", name, place_text(here), first, place_text(wanted)));
 }
 
 status make_fields(kernel_exchange_state &x, const std::vector<field> &fields, std::vector<field_view> &views) {
@@ -123,7 +123,7 @@ void make_messages(kernel_exchange_state &x, const kernel_plan &p, std::vector<s
         for (const peer_message &m : p.receives) {
             std::byte *const buffer = x.messages_memory.address() + *next++;
             ghost_buffers.push_back(buffer);
-            demand(MPI_Precv_init(buffer, m.cut.count(), m.cut.bytes, MPI_BYTE, m.peer, tag, comm, MPI_INFO_NULL,
+            demand(MPI_Precv_init(buffer, m.cut.count(), m.cut.bytes, MPI_BYTE, m.peer, kernel_tag, comm, MPI_INFO_NULL,
                                   &x.requests.emplace_back(MPI_REQUEST_NULL)),
                    "MPI_Precv_init");
             of_receives.set("mpix_waiters", m.one_reader ? "1" : "any");
@@ -134,7 +134,7 @@ void make_messages(kernel_exchange_state &x, const kernel_plan &p, std::vector<s
         for (const peer_message &m : p.sends) {
             std::byte *const buffer = x.messages_memory.address() + *next++;
             send_buffers.push_back(buffer);
-            demand(MPI_Psend_init(buffer, m.cut.count(), m.cut.bytes, MPI_BYTE, m.peer, tag, comm, MPI_INFO_NULL,
+            demand(MPI_Psend_init(buffer, m.cut.count(), m.cut.bytes, MPI_BYTE, m.peer, kernel_tag, comm, MPI_INFO_NULL,
                                   &x.requests.emplace_back(MPI_REQUEST_NULL)),
                    "MPI_Psend_init");
             demand(MPIX_Prequest_create(x.requests.back(), of_sends.get(), &x.handles.emplace_back(MPIX_PREQUEST_NULL)),
@@ -214,7 +214,7 @@ std::unique_ptr<kernel_exchange_state> make_kernel_exchange_state(std::shared_pt
     std::vector<field_view> views;
     status s = check_options(options, x.grid->domain.dimensions);
     if (s.ok()) s = make_fields(x, fields, views);
-    check_collectively(x.grid->comm, where_made, s, arguments(views, options));
+    check_collectively(x.grid->comm, making_kernels_call, s, arguments(views, options));
     try {
         make_all(x, views, options);
     } catch (const error &e) {
@@ -222,7 +222,7 @@ std::unique_ptr<kernel_exchange_state> make_kernel_exchange_state(std::shared_pt
     } catch (const std::bad_alloc &) {
         s = failure(MPI_ERR_NO_MEM, "no memory");
     }
-    check_collectively(x.grid->comm, where_made, s);
+    check_collectively(x.grid->comm, making_kernels_call, s);
     return made;
 }
 

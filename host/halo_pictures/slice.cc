@@ -20,8 +20,8 @@
 namespace mpix::halo {
 namespace {
 
-constexpr const char *where = "mpix::halo::write_png";
-constexpr int tag = 0;
+constexpr const char *png_call = "mpix::halo::write_png";
+constexpr int png_tag = 0;
 constexpr std::int64_t most_pixels = std::int64_t{1} << 28;
 
 // to[i] = the value at from + i * distance.
@@ -122,11 +122,11 @@ std::vector<double> gathered(const grid_state &g, const domain &d, const field_v
             values =
                 values_of(d, view, static_cast<std::size_t>(g.position_of(static_cast<int>(number))), cells, component);
         if (g.rank != 0) {
-            demand(MPI_Send(values.data(), count, MPI_DOUBLE, 0, tag, g.comm), "MPI_Send");
+            demand(MPI_Send(values.data(), count, MPI_DOUBLE, 0, png_tag, g.comm), "MPI_Send");
             continue;
         }
         if (owner != 0)
-            demand(MPI_Recv(values.data(), count, MPI_DOUBLE, owner, tag, g.comm, MPI_STATUS_IGNORE), "MPI_Recv");
+            demand(MPI_Recv(values.data(), count, MPI_DOUBLE, owner, png_tag, g.comm, MPI_STATUS_IGNORE), "MPI_Recv");
         const double *from = values.data();
         index3 c{};
         for (c[2] = cells.lo[2]; c[2] < cells.hi[2]; ++c[2])
@@ -173,11 +173,11 @@ status write_file(const std::string &path, const std::vector<std::byte> &bytes) 
 
 void write_png_checked(const grid &g, const std::string &path, const field &from, const slice &shown,
                        const status &given) {
-    const grid_state &state = *internals::state_of(g, where);
+    const grid_state &state = *internals::state_of(g, png_call);
     const domain points = points_of(state.domain, from.layout.staggered);
     field_view view;
     const status bad = given.ok() ? check(state, points, path, from, shown, view) : given;
-    check_collectively(state.comm, where, bad,
+    check_collectively(state.comm, png_call, bad,
                        {argument::text("path", path),
                         {"from.layout.staggered", {view.staggered().begin(), view.staggered().end()}},
                         {"shown.axis", {shown.axis}},
@@ -194,7 +194,7 @@ void write_png_checked(const grid &g, const std::string &path, const field &from
         s = to_png(pixels_of(all, shown), p.width(), p.height(), bytes);
         if (s.ok()) s = write_file(path, bytes);
     }
-    check_collectively(state.comm, where, s);
+    check_collectively(state.comm, png_call, s);
 }
 
 void write_png(const grid &g, const std::string &path, const field &from, const slice &shown) {

@@ -12,11 +12,6 @@
 #include "host/format.h"
 
 namespace mpix {
-namespace {
-
-constexpr std::uint64_t largest_group = 1024;  // threads of a block
-
-}  // namespace
 
 std::uint64_t bytes_with_rts(std::uint64_t partitions) {
     return (detail::words_before_rts(partitions) + partitions) * sizeof(std::uint64_t);
@@ -42,9 +37,9 @@ std::string why_no_rget(const rget_end &end) {
         return "its partitions are not made of whole words of 8 bytes";
     if (end.partition_bytes < end.least || end.partition_bytes == 0)
         return format("a partition has less than {} bytes (MPIX_PULL_BYTES)", end.least);
-    if (end.partition_bytes > detail::most_read_per_thread * largest_group)
+    if (end.partition_bytes > detail::most_read_per_thread * most_block_threads)
         return format("a partition has more than {} bytes for each of {} threads", detail::most_read_per_thread,
-                      largest_group);
+                      most_block_threads);
     return {};
 }
 

@@ -10,6 +10,9 @@
 
 namespace mpix {
 
+// The most threads that a block has on any GPU.
+constexpr std::uint64_t most_block_threads = 1024;
+
 // Size of the region that begins with the arrival flags. Both sides compute it. (The kernels know where its RTS words
 // are.)
 std::uint64_t bytes_with_rts(std::uint64_t partitions);

@@ -6,12 +6,11 @@
 #include <algorithm>
 
 #include "host/format.h"
+#include "host/protocol/rget.h"
 #include "host/staging/chunks.h"
 
 namespace mpix {
 namespace {
-
-constexpr std::uint64_t largest_group = 1024;  // threads of a block
 
 std::string why_not_posted(const outgoing_route &route) {
     if (!route.remote) return "it is for peers on other nodes";
@@ -20,9 +19,9 @@ std::string why_not_posted(const outgoing_route &route) {
     if (route.to_gpu) return "the network puts it into GPU memory";
     if (route.in_chunks)
         return format("the receiver's GPU is given the message in chunks of {} KiB", chunk_bytes / 1024);
-    if (route.from_gpu && least_posting_threads(route.partition_bytes) > largest_group)
+    if (route.from_gpu && least_posting_threads(route.partition_bytes) > most_block_threads)
         return format("a partition has more than {} bytes for each of {} threads", detail::most_staged_per_thread,
-                      largest_group);
+                      most_block_threads);
     if ((route.from_gpu || route.gaps) && route.bytes > most_staged)
         return format("the message has more than the {} MiB that are put into page-locked memory for it",
                       most_staged / (1024 * 1024));
