@@ -97,9 +97,8 @@ int raise_for(const request &r, raised what) {
 
 }  // namespace
 
-int class_of(const status &what) {
+int class_of_failure(const status &what) {
     static const std::string_view by_system = std::strerror(ENOMEM);
-    if (what.ok()) return MPI_SUCCESS;
     if (what.given_class() != 0) return what.given_class();
     const bool memory_ran_out = what.out_of_memory() || std::string_view(what.message()).ends_with(by_system);
     return memory_ran_out ? MPI_ERR_NO_MEM : MPI_ERR_OTHER;

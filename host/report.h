@@ -28,7 +28,8 @@ constexpr int process_failed = MPI_ERR_OTHER;
 
 // The class of a failure: the one that it was made with, else MPI_ERR_NO_MEM if memory ran out, here or in a system
 // call, else MPI_ERR_OTHER. Of success: MPI_SUCCESS.
-int class_of(const status &what);
+int class_of_failure(const status &what);
+inline int class_of(const status &what) { return what.ok() ? MPI_SUCCESS : class_of_failure(what); }
 
 // Where the errors of a request are raised, and what it is. The user may have freed its communicator: then
 // `last_handler` is the one that this had last, to be called with `stand_in`.

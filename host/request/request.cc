@@ -219,6 +219,8 @@ void request::follow_kernels_locked() {
 
 // Kernels take the epoch that they have started last for the running one, without asking the host, until this.
 status request::end_kernel_epochs() {
+    // Kernels have started none since the host's Start, so no lock is waited for. Nobody else looks at the epoch any more.
+    if (detail::load_relaxed(&words->kernel_epoch) <= host_started_) return {};
     const std::lock_guard lock(engine);
     if (epoch_ == host_started_) return {};
     if (device != nullptr) return device->forget_started_epoch();
@@ -296,9 +298,9 @@ std::uint64_t request::error_period(std::uint64_t word) {
     return kept != 0 && kept_error::has_period(word, kept) ? kept : 2 * epoch + (active() ? 1 : 2);
 }
 
-status request::device_error() {
+status request::take_device_error() {
     const std::uint64_t word = detail::load_acquire(&words->error);  // pairs: E1
-    if (word == 0) return {};
+    if (word == 0) return {};                                        // another thread has taken it
     detail::store_relaxed(&words->error, 0);
     const kept_error error(word, error_period(word));
     std::string sentence =
@@ -330,6 +332,7 @@ void request::fill_status(MPI_Status *status) { fill_status(status, !ending().ok
 status request::ending() {
     try {
         status bad = outcome();
+        if (bad.ok()) return bad;
         if (class_of(bad) != MPI_ERR_OTHER || null_peer() || !process_has_ended(peer_world())) return bad;
         // That is why, whatever has failed because of it.
         const std::lock_guard lock(engine);
