@@ -34,25 +34,24 @@ MPIX_BOUNDARY("MPI_Start", of_request(request))
 MPIX_SYMBOL int MPI_Startall(int count, MPI_Request array_of_requests[]) try {
     MPIX_CHECK_THREAD("MPI_Startall", of_requests(count, array_of_requests));
     const char *const call = "MPI_Startall";
+    if (!any_of_ours(count, array_of_requests)) return from_library(next.Startall(count, array_of_requests));
+    scratch<request *> mine(count), sorted(count);
+    if (!mine || !sorted)
+        return raise(MPI_COMM_NULL, call, failure(MPI_ERR_NO_MEM, "no memory for the array of requests"));
     int n_ours = 0;
-    for (int i = 0; may_be_ours() && array_of_requests != nullptr && i < count; ++i) {
-        request *r = find_request(array_of_requests[i]);
+    for (int i = 0; i < count; ++i) {
+        request *const r = mine[i] = find_request(array_of_requests[i]);
         if (r == nullptr) continue;
         if (r->active())
             return raise(*r, call, failure(MPI_ERR_REQUEST, format("array_of_requests[{}] is active already", i)));
         if (const status bad = r->device_error(); !bad.ok())
             return raise(*r, call, bad.in_context(format("array_of_requests[{}]: ", i)));
-        ++n_ours;
+        sorted[n_ours++] = r;
     }
-    if (n_ours == 0) return from_library(next.Startall(count, array_of_requests));
-    scratch<const request *> sorted(n_ours);
-    if (!sorted) return raise(MPI_COMM_NULL, call, failure(MPI_ERR_NO_MEM, "no memory for the array of requests"));
-    for (int i = 0, n = 0; i < count; ++i)
-        if (const request *r = find_request(array_of_requests[i]); r != nullptr) sorted[n++] = r;
     std::sort(sorted.get(), sorted.get() + n_ours);
     if (const auto twice = std::adjacent_find(sorted.get(), sorted.get() + n_ours); twice != sorted.get() + n_ours) {
         int i = count - 1;
-        while (find_request(array_of_requests[i]) != *twice) --i;
+        while (mine[i] != *twice) --i;
         return raise(**twice, call, failure(MPI_ERR_REQUEST, format("array_of_requests[{}] is in the array twice", i)));
     }
     transport::require_reserve();  // so that none fails for want of memory when others have been started
@@ -62,16 +61,15 @@ MPIX_SYMBOL int MPI_Startall(int count, MPI_Request array_of_requests[]) try {
         if (!library) return raise(MPI_COMM_NULL, call, failure(MPI_ERR_NO_MEM, "no memory for the array of requests"));
         int n = 0;
         for (int i = 0; i < count; ++i)
-            if (find_request(array_of_requests[i]) == nullptr) library[n++] = array_of_requests[i];
+            if (mine[i] == nullptr) library[n++] = array_of_requests[i];
         const int code = from_library(next.Startall(n, library.get()));
         n = 0;
         for (int i = 0; i < count; ++i)  // it may have exchanged them
-            if (find_request(array_of_requests[i]) == nullptr) array_of_requests[i] = library[n++];
+            if (mine[i] == nullptr) array_of_requests[i] = library[n++];
         if (code != MPI_SUCCESS) return code;
     }
-    for (int i = 0; i < count; ++i) {
-        if (request *r = find_request(array_of_requests[i]); r != nullptr) r->start();
-    }
+    for (int i = 0; i < count; ++i)
+        if (mine[i] != nullptr) mine[i]->start();
     return MPI_SUCCESS;
 }
 MPIX_BOUNDARY("MPI_Startall", of_requests(count, array_of_requests))
