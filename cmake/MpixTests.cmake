@@ -156,7 +156,8 @@ function(mpix_add_unit_program program kind alone)
         target_precompile_headers(${program} PRIVATE "$<$<COMPILE_LANGUAGE:CXX>:${PROJECT_SOURCE_DIR}/tests/catch.hpp>")
     endif()
     if(NOT alone AND NOT kind STREQUAL "PLAYED_GPU")
-        # Takes less than half of the time to compile. The others contain device functions, which are tested with optimisation, as they are used.
+        # Takes less than half of the time to compile. The others contain device functions, which are tested with
+        # optimisation, as they are used.
         target_compile_options(${program} PRIVATE -O0 -g1)
     endif()
 endfunction()

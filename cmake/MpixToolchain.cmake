@@ -6,11 +6,8 @@
 
 add_library(mpix_options INTERFACE)
 
-set(warnings -Wall -Wextra)
 # Where source files are compiled together, a local name would shadow what another one has in its unnamed namespace.
-if(NOT MPIX_FAST_BUILD)
-    list(APPEND warnings -Wshadow)
-endif()
+set(warnings -Wall -Wextra "$<$<NOT:$<BOOL:$<TARGET_PROPERTY:UNITY_BUILD>>>:-Wshadow>")
 target_compile_options(mpix_options INTERFACE
     "$<$<COMPILE_LANGUAGE:C,CXX>:${warnings};-Wpedantic>"
     # GCC takes MPICH's MPI_STATUSES_IGNORE, which is (MPI_Status *)1, for an array that is too short.

@@ -27,8 +27,9 @@ constexpr int process_failed = MPI_ERR_OTHER;
 #endif
 
 // The class of a failure: the one that it was made with, else MPI_ERR_NO_MEM if memory ran out, here or in a system
-// call, else MPI_ERR_OTHER. Of success: MPI_SUCCESS.
+// call, else MPI_ERR_OTHER.
 int class_of_failure(const status &what);
+// The same, or MPI_SUCCESS.
 inline int class_of(const status &what) { return what.ok() ? MPI_SUCCESS : class_of_failure(what); }
 
 // Where the errors of a request are raised, and what it is. The user may have freed its communicator: then

@@ -31,7 +31,7 @@ static_assert(sizeof(device_route) == offsetof(mpix_prequest, seen_epoch) - offs
 
 namespace {
 std::mutex copies_mutex;  // held while mappings are closed, so that no request is exported meanwhile
-unsigned copies = 0;
+unsigned copies = 0;      // in use by kernels of the user
 std::mutex views_mutex;
 transport::safe_vector<transport::region> &views_to_close() {
     static auto *const views = new transport::safe_vector<transport::region>;
@@ -42,6 +42,11 @@ transport::safe_vector<transport::region> &views_to_close() {
 device_copy::device_copy(transport::transport &gpus, int device) : gpus_(gpus), device_(device) {
     const std::lock_guard lock(copies_mutex);
     ++copies;
+}
+
+bool device_copy::any_in_use() {
+    const std::lock_guard lock(copies_mutex);
+    return copies != 0;
 }
 
 device_copy::~device_copy() {

@@ -60,6 +60,9 @@ public:
     device_copy(const device_copy &) = delete;
     device_copy &operator=(const device_copy &) = delete;
 
+    // Whether this process has any, so that its kernels may wait for what the library is to do.
+    static bool any_in_use();
+
     // Makes the copy from the host's instance, as of the end of epoch `epoch`.
     status make(const copy_source &r, std::uint64_t epoch, std::uint32_t contributors);
     // No kernel of the user works with it any more, though one of the library may.

@@ -219,7 +219,8 @@ void request::follow_kernels_locked() {
 
 // Kernels take the epoch that they have started last for the running one, without asking the host, until this.
 status request::end_kernel_epochs() {
-    // Kernels have started none since the host's Start, so no lock is waited for. Nobody else looks at the epoch any more.
+    // Kernels have started none since the host's Start, so no lock is waited for. Relaxed: outcome() has held `engine` since
+    // any later epoch was taken over, so this finds that epoch's number, or a later one.
     if (detail::load_relaxed(&words->kernel_epoch) <= host_started_) return {};
     const std::lock_guard lock(engine);
     if (epoch_ == host_started_) return {};
@@ -298,9 +299,7 @@ std::uint64_t request::error_period(std::uint64_t word) {
     return kept != 0 && kept_error::has_period(word, kept) ? kept : 2 * epoch + (active() ? 1 : 2);
 }
 
-status request::take_device_error() {
-    const std::uint64_t word = detail::load_acquire(&words->error);  // pairs: E1
-    if (word == 0) return {};                                        // another thread has taken it
+status request::take_device_error(std::uint64_t word) {
     detail::store_relaxed(&words->error, 0);
     const kept_error error(word, error_period(word));
     std::string sentence =

@@ -7,6 +7,7 @@
 #include "device/kernels/gpu_pack.h"
 #include "host/datatype/host_copy.h"
 #include "host/datatype/typemap.h"
+#include "host/export/device_request.h"
 #include "host/gpu_pending.h"
 #include "host/staging/chunked_put.h"
 
@@ -22,6 +23,9 @@ struct packing final : transport::transfer {
         return copy != nullptr ? copy->finished(bad) : kernel == nullptr || is_finished(*kernel, bad);
     }
 };
+
+// Longer copies within a GPU do not go by way of host memory, which takes them many times as long.
+constexpr std::uint64_t most_by_host = 256 * 1024;
 
 std::vector<char> packed(const request &send, int partition) {
     std::vector<char> out(send.partition_bytes);
@@ -64,8 +68,13 @@ status start_copy(const request &send, const send_route &route, int partition, s
         from = made->packed.data();
     }
     if (bytes == 0 || route.how.engine != mover::kernel) {
-        auto bad = (from_gpu ? send.place.owner : transport::devices())
-                       ->start(route.landing_of(epoch) + offset, from, bytes, on, made->copy);
+        transport::transport *const gpus = from_gpu ? send.place.owner : transport::devices();
+        char *const to = route.landing_of(epoch) + offset;
+        // To the rank itself: a kernel of its own may fill the GPU, and wait for this.
+        const bool within = from_gpu && send.peer_world() == this_world_rank() && route.landing.device == on &&
+                            bytes <= most_by_host && device_copy::any_in_use();
+        auto bad =
+            within ? gpus->start_within(to, from, bytes, on, made->copy) : gpus->start(to, from, bytes, on, made->copy);
         out = std::move(made);
         return bad;
     }
