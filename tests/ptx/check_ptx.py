@@ -25,7 +25,7 @@ ACCESS = re.compile(r"^\s*(?:@!?%p\d+\s+)?((?:ld|st|atom|red|fence|membar|bar|ba
 FENCE = "fence.acq_rel.sys"
 ACQUIRE = "fence.acquire.sys"  # since PTX 8.6
 LINE_OUT, LINE_IN = "st.relaxed.sys.global.v2.u64", "ld.relaxed.sys.global.v2.u64"
-BLOCK_SYNC, ALL, ANY = "bar.sync", "bar.red.and.pred", "bar.red.or.pred"
+BLOCK_SYNC, ALL, ANY = "barrier.sync", "bar.red.and.pred", "bar.red.or.pred"
 PEEK = "ld.relaxed.sys.global.u64"
 CLAIM = "atom.relaxed.gpu.global.max.u64"
 # Ordinary loads and stores of results and arguments are not looked at.
