@@ -44,7 +44,7 @@ struct all_steps {
             update(block, index, mine, step, 1, 1);
             update(block, index, mine, step, mine.rows, mine.rows);
             block.sync();
-            if (block.thread_rank() == 0) word(now.done[index]).store(step + 1, release);
+            if (block.thread_rank() == 0) tell(now.done + index, step + 1);
         }
     }
 
@@ -53,13 +53,13 @@ struct all_steps {
         const bool leader = block.thread_rank() == 0;
         for (int step = 0; step < steps; ++step) {
             mpix::wait(block, 2, all.sets[step % 2]);  // the two sends
-            if (leader) word(*now.sent).store(step + 1, release);
+            if (leader) tell(now.sent, step + 1);
             if (step + 2 >= steps) continue;
             if (leader)
                 for (int i = 0; i < blocks; ++i) await(now.done + i, step + 1);  // the ghost rows have been read
             block.sync();
             mpix::next_epoch(block, 4, all.sets[step % 2]);
-            if (leader) word(*now.started).store(step + 3, release);
+            if (leader) tell(now.started, step + 3);
         }
     }
 };
