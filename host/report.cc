@@ -65,10 +65,13 @@ struct raised {
 // The handler may make errors of its own, on any communicator; what is told afterwards is this one.
 int raise_on(MPI_Comm comm, const raised &what) {
     last_error mine{what.returned, what.in_status, ""};
-    std::snprintf(mine.sentence, sizeof mine.sentence, "%s: %.*s", what.call, static_cast<int>(what.sentence.size()),
-                  what.sentence.data());
+    const int length = std::snprintf(mine.sentence, sizeof mine.sentence, "%s: %.*s", what.call,
+                                     static_cast<int>(what.sentence.size()), what.sentence.data());
+    // MPI_Error_string has no room for all of it, so stderr has the end.
+    const bool cut = length >= static_cast<int>(sizeof mine.sentence);
+    if (cut) std::strcpy(mine.sentence + sizeof mine.sentence - sizeof "...", "...");
     last = mine;
-    if (!what.printed && fatal(comm)) print(what.call, ": ", what.sentence);
+    if (!what.printed && (cut || fatal(comm))) print(what.call, ": ", what.sentence);
     try {
         PMPI_Comm_call_errhandler(comm, mine.returned);
     } catch (...) {
