@@ -27,7 +27,7 @@ namespace {
 // is asked now and then for an error of another request of the call.
 template <class Beside>
 status await(request &r, const char *call, wait_clock::time_point since, const Beside &beside) {
-    if (!r.active()) return {};
+    if (!r.active() || r.done()) return {};
     status early;
     bool of_another = false;
     unsigned looks = 0;

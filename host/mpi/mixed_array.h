@@ -22,11 +22,20 @@ inline request *ours(const MPI_Request *handle) {
     return handle == nullptr || !may_be_ours() ? nullptr : find_request(*handle);
 }
 
-inline bool any_of_ours(int n, const MPI_Request *handles) {
-    if (!may_be_ours() || handles == nullptr || requests().size() == 0) return false;
+// The first request of ours in the array; null if there is none. `place` becomes its index, or n.
+inline request *first_of_ours(int n, const MPI_Request *handles, int &place) {
+    place = n;
+    if (!may_be_ours() || handles == nullptr || requests().size() == 0) return nullptr;
     for (int i = 0; i < n; ++i)
-        if (ours(&handles[i]) != nullptr) return true;
-    return false;
+        if (request *const r = ours(&handles[i]); r != nullptr) {
+            place = i;
+            return r;
+        }
+    return nullptr;
+}
+inline bool any_of_ours(int n, const MPI_Request *handles) {
+    int place = 0;
+    return first_of_ours(n, handles, place) != nullptr;
 }
 
 // The library, or a tool behind mpix, gets only the library's requests, in a separate array without gaps: MPICH 4.0
@@ -34,39 +43,39 @@ inline bool any_of_ours(int n, const MPI_Request *handles) {
 class mixed_array {
 public:
     mixed_array(int count, const MPI_Request *handles)
-        : count_(any_of_ours(count, handles) ? count : 0),
-          mine_(count_),
+        : first_(first_of_ours(count, handles, first_place_)),
+          count_(first_ != nullptr ? count : 0),
+          elements_(count_),
           place_(count_),
-          is_library_(count_),
           library_(count_) {
         if (count_ == 0 || !enough_memory()) return;
         for (int i = 0; i < count; ++i) {
-            request *const r = ours(&handles[i]);
-            mine_[i] = r != nullptr && r->concerns_caller() ? r : nullptr;
-            is_library_[i] = r == nullptr && handles[i] != MPI_REQUEST_NULL;
-            if (!is_library_[i]) continue;
+            request *const r = i < first_place_ ? nullptr : i == first_place_ ? first_ : ours(&handles[i]);
+            const bool of_library = r == nullptr && handles[i] != MPI_REQUEST_NULL;
+            elements_[i] = {r != nullptr && r->concerns_caller() ? r : nullptr, of_library};
+            if (!of_library) continue;
             place_[library_count_] = i;
             library_[library_count_++] = handles[i];
         }
     }
     // If not, the whole array is the library's affair.
     bool any_ours() const { return count_ > 0; }
-    bool enough_memory() const { return mine_ && place_ && is_library_ && library_; }
+    bool enough_memory() const { return elements_ && place_ && library_; }
     status no_memory() const {
         return failure(MPI_ERR_NO_MEM, format("no memory for an array of {} requests", count_));
     }
     int count() const { return count_; }
     // A partitioned request that is active or has a kept error of device code; else null.
-    request *mine(int i) const { return mine_[i]; }
+    request *mine(int i) const { return elements_[i].mine; }
     // One of ours that is still active: the others have been completed by this very call.
     request *first_active() const {
         for (int i = 0; i < count_; ++i)
-            if (mine_[i] != nullptr && mine_[i]->concerns_caller()) return mine_[i];
+            if (mine(i) != nullptr && mine(i)->concerns_caller()) return mine(i);
         return nullptr;
     }
     int library_count() const { return library_count_; }
     MPI_Request *library() { return library_.get(); }
-    bool is_library(int i) const { return is_library_[i]; }
+    bool is_library(int i) const { return elements_[i].of_library; }
     // Where the library's k-th request is in the user's array.
     int place(int k) const { return place_[k]; }
     // The library has set completed requests of its own to null; pass that on.
@@ -76,10 +85,17 @@ public:
     }
 
 private:
-    int count_, library_count_ = 0;
-    scratch<request *> mine_;
+    struct element {
+        request *mine;
+        bool of_library;
+    };
+
+    int first_place_ = 0;  // of `first_`, which is the first of ours
+    request *const first_;
+    const int count_;
+    int library_count_ = 0;
+    scratch<element> elements_;
     scratch<int> place_;
-    scratch<bool> is_library_;
     scratch<MPI_Request> library_;
 };
 
