@@ -62,6 +62,20 @@ bool parse(const std::string &value, pack_mode &out) {
     return true;
 }
 
+bool parse(const std::string &value, halo_transfer &out) {
+    if (value == "program")
+        out = halo_transfer::program;
+    else if (value == "packed")
+        out = halo_transfer::packed;
+    else if (value == "datatype")
+        out = halo_transfer::datatype;
+    else if (value == "plain")
+        out = halo_transfer::plain;
+    else
+        return false;
+    return true;
+}
+
 // What parse() takes.
 constexpr const char *takes(const count &) { return "a whole number, at least 0"; }
 constexpr const char *takes(const count_or_auto &) { return "auto, or a whole number, at least 0"; }
@@ -70,6 +84,7 @@ constexpr const char *takes(const seconds &) { return "a number of seconds, at l
 constexpr const char *takes(const text &) { return "any text"; }
 constexpr const char *takes(const progress_mode &) { return "auto, always or never"; }
 constexpr const char *takes(const pack_mode &) { return "auto, kernel or copy"; }
+constexpr const char *takes(const halo_transfer &) { return "program, packed, datatype or plain"; }
 
 template <class Knob>
 void read_knob(const char *(*lookup)(const char *), const char *variable, const char *initial, Knob &knob,

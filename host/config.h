@@ -19,6 +19,7 @@ using seconds = double;
 using text = std::string;
 enum class progress_mode { automatic, always, never };
 using gpu::pack_mode;
+enum class halo_transfer { program, packed, datatype, plain };
 // A number, or what the library works out for itself.
 struct count_or_auto {
     bool automatic = false;

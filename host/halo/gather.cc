@@ -8,7 +8,7 @@
 #include "host/field/neighbours.h"
 #include "host/format.h"
 #include "host/halo/collective.h"
-#include "host/halo/internals.h"
+#include "host/halo/grid_internals.h"
 #include "host/report.h"
 
 namespace mpix::halo {
@@ -47,7 +47,7 @@ status make_views(const grid_state &g, const domain &d, const field &from, void 
 }  // namespace
 
 void gather_checked(const grid &g, const field &from, void *global, int root, const status &given) {
-    const grid_state &state = *internals::state_of(g, gather_call);
+    const grid_state &state = *grid_internals::state_of(g, gather_call);
     const domain d = points_of(state.domain, from.layout.staggered);
     field_view mine, whole;
     const status bad = given.ok() ? make_views(state, d, from, global, root, mine, whole) : given;

@@ -17,7 +17,7 @@
 #include "host/format.h"
 #include "host/halo/collective.h"
 #include "host/halo/grid_state.h"
-#include "host/halo/internals.h"
+#include "host/halo/grid_internals.h"
 #include "host/report.h"
 
 namespace mpix::halo {
@@ -182,6 +182,14 @@ status compute_boxes(grid_state &g, const grid_options &o, std::vector<std::vect
     return {};
 }
 
+void keep_links(grid_state &g, const measured_links &links, const std::vector<std::vector<int>> &nodes) {
+    g.links = links;
+    g.ranks_per_node = static_cast<int>(nodes[0].size());
+    g.places.resize(static_cast<std::size_t>(g.ranks));
+    for (int n = 0; n < static_cast<int>(nodes.size()); ++n)
+        for (int i = 0; i < static_cast<int>(nodes[n].size()); ++i) g.places[nodes[n][i]] = {n, i};
+}
+
 std::string name_of(const char *caller, const char *function) {
     return function != nullptr ? format("{}::{}", caller, function) : caller;
 }
@@ -194,11 +202,14 @@ int demand_number(const grid_state &g, const char *function, int number) {
 }
 
 // For a function of the grid.
-const grid_state &state_of(const grid &g, const char *function) { return *internals::state_of(g, grid_call, function); }
+const grid_state &state_of(const grid &g, const char *function) {
+    return *grid_internals::state_of(g, grid_call, function);
+}
 
 }  // namespace
 
-const std::shared_ptr<const grid_state> &internals::state_of(const grid &g, const char *caller, const char *function) {
+const std::shared_ptr<const grid_state> &grid_internals::state_of(const grid &g, const char *caller,
+                                                                  const char *function) {
     if (!g.state_) throw error(MPI_ERR_ARG, format("{}: the grid has been moved from", name_of(caller, function)));
     return g.state_;
 }
@@ -213,6 +224,13 @@ std::vector<box> grid_state::local_points(const std::array<bool, 3> &staggered) 
     std::vector<box> points;
     for (const int number : mine) points.push_back(points_of(domain, domain.boxes[number], staggered));
     return points;
+}
+
+double grid_state::bandwidth(int from, int to) const {
+    if (places.empty()) return 0;
+    const auto [from_node, i] = places[from];
+    const auto [to_node, j] = places[to];
+    return from_node != to_node ? links.network : links.within_node[std::ptrdiff_t{i} * ranks_per_node + j];
 }
 
 int grid_state::position_of(int number) const {
@@ -269,6 +287,7 @@ std::shared_ptr<const grid_state> make_grid_state(MPI_Comm comm, const std::vect
         d.boxes.resize(static_cast<std::size_t>(g->ranks) * per_rank);
         const std::vector<std::vector<int>> nodes = nodes_of(*g);
         if (g->rank == 0) s = compute_boxes(*g, options, nodes);
+        if (!options.links.within_node.empty()) keep_links(*g, options.links, nodes);
     } else if (s.ok()) {
         if (const std::string why = why_not_a_cover(d); !why.empty())
             s = failure(MPI_ERR_ARG, format("options.boxes do not cover the domain once: {}", why));

@@ -28,10 +28,16 @@ struct grid_state {
     int rank = 0, ranks = 1;
     halo::domain domain;
     std::vector<int> mine;  // the numbers of this rank's boxes, in ascending order
+    // With measured links: these, the ranks of each node, and each rank's node and position among the node's ranks.
+    measured_links links;
+    int ranks_per_node = 0;
+    std::vector<std::array<int, 2>> places;
 
     const box &local(int i) const { return domain.boxes[mine[i]]; }
     // Of a staggered field, the points of all of this rank's boxes.
     std::vector<box> local_points(const std::array<bool, 3> &staggered) const;
+    // Of the link from one rank to another, in bytes per second; 0 if it has not been measured.
+    double bandwidth(int from, int to) const;
     // Where a box of this rank is among them, by its number.
     int position_of(int number) const;
 };

@@ -12,11 +12,12 @@
 #include <mpix/halo.hpp>
 
 #include "host/format.h"
-#include "host/halo/exchange_state.h"
 #include "host/halo/gather.h"
-#include "host/halo/internals.h"
+#include "host/halo/grid_internals.h"
 #include "host/halo_c/handles.h"
 #include "host/halo_c/types.h"
+#include "host/halo_exchange/exchange_internals.h"
+#include "host/halo_exchange/exchange_report.h"
 #include "host/mpi/boundary.h"
 #include "host/mpi/symbol.h"
 #include "host/mpi/thread_check.h"
@@ -80,8 +81,8 @@ void create(MPIX_Halo_grid grid, int count, const MPIX_Halo_field *fields, const
     std::vector<field> converted;
     if (made == nullptr) bad = failure(MPI_ERR_ARG, "exchange is null");
     if (bad.ok()) bad = convert(count, fields, converted);
-    auto state = make_exchange_state(internals::state_of(g.grid, "mpix::halo::exchange"), converted, options, bad);
-    *made = new mpix_halo_exchange{internals::exchange_of(std::move(state)), g.errors};
+    auto state = make_exchange_state(grid_internals::state_of(g.grid, "mpix::halo::exchange"), converted, options, bad);
+    *made = new mpix_halo_exchange{exchange_internals::exchange_of(std::move(state)), g.errors};
 }
 
 exchange &of(MPIX_Halo_exchange handle) { return demand_handle(handle, "exchange").exchange; }
@@ -237,3 +238,35 @@ MPIX_SYMBOL int MPIX_Halo_sent(MPIX_Halo_exchange exchange, int *messages, int64
     });
 }
 MPIX_BOUNDARY("MPIX_Halo_sent", of_comm(errors_of(exchange)))
+
+MPIX_SYMBOL int MPIX_Halo_measure(int flag, MPIX_Halo_exchange exchange) try {
+    return answer("MPIX_Halo_measure", errors_of(exchange), [&] { of(exchange).measure(flag != 0); });
+}
+MPIX_BOUNDARY("MPIX_Halo_measure", of_comm(errors_of(exchange)))
+
+MPIX_SYMBOL int MPIX_Halo_report(MPIX_Halo_exchange exchange, char *text, int size) try {
+    return answer("MPIX_Halo_report", errors_of(exchange), [&] {
+        const std::string all = of(exchange).report().text();
+        demand_argument(text, "text");
+        if (size < 1) throw error(MPI_ERR_ARG, format("size is {}; it is at least 1", size));
+        text[all.copy(text, static_cast<std::size_t>(size) - 1)] = '\0';
+    });
+}
+MPIX_BOUNDARY("MPIX_Halo_report", of_comm(errors_of(exchange)))
+
+MPIX_SYMBOL int MPIX_Halo_compare_transfers(MPIX_Halo_grid grid, int count, const MPIX_Halo_field fields[],
+                                            int exchanges, double seconds[3], int *fastest) try {
+    MPIX_CHECK_THREAD("MPIX_Halo_compare_transfers", of_comm(errors_of(grid)));
+    return answer("MPIX_Halo_compare_transfers", errors_of(grid), [&] {
+        const mpix_halo_grid &g = demand_handle(grid, "grid");
+        std::vector<field> converted;
+        status bad;
+        if (seconds == nullptr) bad = failure(MPI_ERR_ARG, "seconds is null");
+        if (fastest == nullptr) bad = failure(MPI_ERR_ARG, "fastest is null");
+        if (bad.ok()) bad = convert(count, fields, converted);
+        const transfer_times times = compare_transfers_checked(g.grid, converted, exchanges, bad);
+        std::copy(times.seconds.begin(), times.seconds.end(), seconds);
+        *fastest = static_cast<int>(times.fastest);
+    });
+}
+MPIX_BOUNDARY("MPIX_Halo_compare_transfers", of_comm(errors_of(grid)))

@@ -12,7 +12,7 @@
 
 #include "host/format.h"
 #include "host/halo/grid_state.h"
-#include "host/halo/internals.h"
+#include "host/halo/grid_internals.h"
 #include "host/halo_c/handles.h"
 #include "host/mpi/boundary.h"
 #include "host/mpi/symbol.h"
@@ -115,7 +115,7 @@ MPIX_SYMBOL int MPIX_Halo_grid_create(MPI_Comm comm, int dimensions, const int64
         const status bad = grid == nullptr ? failure(MPI_ERR_ARG, "grid is null")
                                            : convert(dimensions, extent, options, ranks, cells, converted);
         auto state = make_grid_state(comm, cells, converted, bad);
-        *grid = new mpix_halo_grid{internals::grid_of(std::move(state)), std::make_shared<const error_comm>(comm)};
+        *grid = new mpix_halo_grid{grid_internals::grid_of(std::move(state)), std::make_shared<const error_comm>(comm)};
     });
 }
 MPIX_BOUNDARY("MPIX_Halo_grid_create", of_comm(comm))

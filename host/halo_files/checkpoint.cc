@@ -8,7 +8,7 @@
 #include "host/field/reduction.h"
 #include "host/format.h"
 #include "host/halo/collective.h"
-#include "host/halo/internals.h"
+#include "host/halo/grid_internals.h"
 #include "host/halo_files/checkpoint_header.h"
 #include "host/halo_files/file_fields.h"
 #include "host/halo_files/posix_file.h"
@@ -52,7 +52,7 @@ status write_all(const grid_state &g, const std::string &path, const std::vector
 
 void write_checkpoint_checked(const grid &g, const std::string &path, const std::vector<named_field> &fields,
                               std::int64_t step, const status &given, std::int64_t piece_bytes) {
-    const grid_state &state = *internals::state_of(g, to_write);
+    const grid_state &state = *grid_internals::state_of(g, to_write);
     const bool first = state.rank == 0;
     const std::vector<file_field> checked = check_file_fields(state, to_write, path, fields, given, {{"step", {step}}});
     const std::string partial = path + ".partial";
@@ -155,7 +155,7 @@ status find_all(const checkpoint_header &header, const std::vector<file_field> &
 
 std::int64_t read_checkpoint_checked(const grid &g, const std::string &path, const std::vector<named_field> &fields,
                                      const status &given, std::int64_t piece_bytes) {
-    const grid_state &state = *internals::state_of(g, to_read);
+    const grid_state &state = *grid_internals::state_of(g, to_read);
     const std::vector<file_field> checked = check_file_fields(state, to_read, path, fields, given, {});
     const checkpoint_header header = share_header(state, path);
     const std::string name = path + ": ";

@@ -14,7 +14,7 @@
 #include "host/field/reduction.h"
 #include "host/format.h"
 #include "host/halo/collective.h"
-#include "host/halo/internals.h"
+#include "host/halo/grid_internals.h"
 #include "host/halo_files/file_fields.h"
 #include "host/halo_files/file_order.h"
 #include "host/halo_files/posix_file.h"
@@ -210,7 +210,7 @@ status check(const std::vector<file_field> &fields) {
 
 void write_vti_checked(const grid &g, const std::string &path, const std::vector<named_field> &fields,
                        const vti_options &options, const status &given) {
-    const grid_state &state = *internals::state_of(g, vti_call);
+    const grid_state &state = *grid_internals::state_of(g, vti_call);
     std::vector<argument> more;
     for (std::size_t a = 0; a < 3; ++a) {
         more.push_back(argument::real(format("options.origin[{}]", a), options.origin[a]));

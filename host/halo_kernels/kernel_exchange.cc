@@ -8,7 +8,7 @@
 
 #include "host/format.h"
 #include "host/halo/collective.h"
-#include "host/halo/internals.h"
+#include "host/halo/grid_internals.h"
 #include "host/halo_kernels/kernel_exchange_state.h"
 #include "host/report.h"
 
@@ -101,7 +101,7 @@ void demand_no_kernel_error(kernel_exchange_state &x) {
 
 kernel_exchange::kernel_exchange(const grid &g, const std::vector<field> &fields,
                                  const kernel_exchange_options &options)
-    : state_(make_kernel_exchange_state(internals::state_of(g, kernel_exchange_call), fields, options)) {}
+    : state_(make_kernel_exchange_state(grid_internals::state_of(g, kernel_exchange_call), fields, options)) {}
 
 kernel_exchange::~kernel_exchange() {
     if (active())

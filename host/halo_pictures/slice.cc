@@ -12,7 +12,7 @@
 #include "host/field/reduction.h"
 #include "host/format.h"
 #include "host/halo/collective.h"
-#include "host/halo/internals.h"
+#include "host/halo/grid_internals.h"
 #include "host/halo_files/file_order.h"
 #include "host/halo_files/posix_file.h"
 #include "host/report.h"
@@ -173,7 +173,7 @@ status write_file(const std::string &path, const std::vector<std::byte> &bytes) 
 
 void write_png_checked(const grid &g, const std::string &path, const field &from, const slice &shown,
                        const status &given) {
-    const grid_state &state = *internals::state_of(g, png_call);
+    const grid_state &state = *grid_internals::state_of(g, png_call);
     const domain points = points_of(state.domain, from.layout.staggered);
     field_view view;
     const status bad = given.ok() ? check(state, points, path, from, shown, view) : given;

@@ -346,6 +346,26 @@ int MPIX_Halo_boundary(int i, MPIX_Halo_exchange exchange, MPIX_Halo_box boxes[6
 /** Messages that this rank sends in each exchange, and their bytes. Each pointer may be null. */
 int MPIX_Halo_sent(MPIX_Halo_exchange exchange, int *messages, int64_t *bytes);
 
+/** Time the exchanges from now on, or no longer, as measure() of mpix::halo::exchange. Errors: MPI_ERR_REQUEST (the
+    exchange is active). */
+int MPIX_Halo_measure(int flag, MPIX_Halo_exchange exchange);
+/** What is sent and received, by what path, and how long it takes, for people: text() of mpix::halo::exchange_report,
+    with a line for each message, cut to `size` bytes including the zero at its end. Errors: MPI_ERR_ARG (a null pointer,
+    size < 1), MPI_ERR_REQUEST (the exchange is active). */
+int MPIX_Halo_report(MPIX_Halo_exchange exchange, char *text, int size);
+/**
+ * Exchange the fields by each transfer, and tell how long that takes, as mpix::halo::compare_transfers. Collective over
+ * the grid's ranks. Fills ghost cells.
+ *
+ * exchanges  by each transfer, at least 1
+ * seconds    receives the time of one exchange by each transfer, by the transfer's number; 0: not possible
+ * fastest    receives the number of the fastest transfer
+ *
+ * Errors: as of MPIX_Halo_exchange_create, and MPI_ERR_ARG (a null pointer, exchanges).
+ */
+int MPIX_Halo_compare_transfers(MPIX_Halo_grid grid, int count, const MPIX_Halo_field fields[], int exchanges,
+                                double seconds[3], int *fastest);
+
 #ifdef __cplusplus
 }
 #endif

@@ -40,6 +40,7 @@
 #include <mpix/halo/kernel_exchange.hpp>
 #include <mpix/halo/named_field.hpp>
 #include <mpix/halo/overlap.hpp>
+#include <mpix/halo/report.hpp>
 #include <mpix/halo/slice.hpp>
 #include <mpix/halo/vti.hpp>
 

@@ -6,7 +6,7 @@ import sys
 
 source, language, out = sys.argv[1:]
 with open(source, encoding="utf-8") as f:
-    blocks = re.findall(rf"^```{re.escape(language)}\n(.*?)^```$", f.read(), re.MULTILINE | re.DOTALL)
+    blocks = re.findall(rf"(?<!-->\n)^```{re.escape(language)}\n(.*?)^```$", f.read(), re.MULTILINE | re.DOTALL)
 if len(blocks) != 1:
     sys.exit(f"{source} has {len(blocks)} blocks of {language}, not one")
 with open(out, "w", encoding="utf-8") as f:

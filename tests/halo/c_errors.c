@@ -322,6 +322,33 @@ static void wrong_gathers(void) {
     OK(MPIX_Halo_grid_free(&grid));
 }
 
+// ---- reports -------------------------------------------------------------------------------------------
+
+static void wrong_reports(void) {
+    MPIX_Halo_grid grid = plane();
+    MPIX_Halo_exchange x;
+    char text[10];
+    double seconds[3];
+    int fastest;
+    OK(MPIX_Halo_exchange_create(grid, 0, NULL, MPIX_HALO_PACKED, &x));
+    EXPECT(MPI_ERR_ARG, "text is null", MPIX_Halo_report(x, NULL, 10));
+    EXPECT(MPI_ERR_ARG, "size is 0; it is at least 1", MPIX_Halo_report(x, text, 0));
+    EXPECT(MPI_ERR_ARG, "exchange is null", MPIX_Halo_report(MPIX_HALO_EXCHANGE_NULL, text, 10));
+    EXPECT(MPI_ERR_ARG, "exchange is null", MPIX_Halo_measure(1, MPIX_HALO_EXCHANGE_NULL));
+    OK(MPIX_Halo_start(x));
+    EXPECT(MPI_ERR_REQUEST, "the exchange is active; finish it first", MPIX_Halo_report(x, text, 10));
+    EXPECT(MPI_ERR_REQUEST, "the exchange is active; finish it first", MPIX_Halo_measure(1, x));
+    OK(MPIX_Halo_finish(x));
+    EXPECT(MPI_ERR_ARG, "rank 0: exchanges is 0; it is at least 1",
+           MPIX_Halo_compare_transfers(grid, 0, NULL, 0, seconds, &fastest));
+    EXPECT(MPI_ERR_ARG, "rank 0: seconds is null", MPIX_Halo_compare_transfers(grid, 0, NULL, 1, NULL, &fastest));
+    EXPECT(MPI_ERR_ARG, "rank 0: fastest is null", MPIX_Halo_compare_transfers(grid, 0, NULL, 1, seconds, NULL));
+    EXPECT(MPI_ERR_COUNT, "rank 0: count is -1; it is at least 0",
+           MPIX_Halo_compare_transfers(grid, -1, NULL, 1, seconds, &fastest));
+    OK(MPIX_Halo_exchange_free(&x));
+    OK(MPIX_Halo_grid_free(&grid));
+}
+
 // ---- error handlers ------------------------------------------------------------------------------------
 
 static int handled;
@@ -356,11 +383,9 @@ static void handlers(void) {
 
 int main(int argc, char **argv) {
     static const struct test_case cases[] = {
-        {"wrong grids", 1, wrong_grids},
-        {"wrong exchanges", 1, wrong_exchanges},
-        {"wrong gathers", 1, wrong_gathers},
-        {"wrong files", 1, wrong_files},
-        {"the communicator's error handler", 1, handlers},
+        {"wrong grids", 1, wrong_grids},     {"wrong exchanges", 1, wrong_exchanges},
+        {"wrong gathers", 1, wrong_gathers}, {"wrong files", 1, wrong_files},
+        {"wrong reports", 1, wrong_reports}, {"the communicator's error handler", 1, handlers},
     };
     return RUN_CASES(argc, argv, MPI_THREAD_SINGLE, cases);
 }

@@ -26,7 +26,7 @@
 
 #include <mpix/halo.hpp>
 
-#include "host/halo/internals.h"
+#include "host/halo/grid_internals.h"
 #include "host/halo_files/checkpoint.h"
 #include "host/halo_files/field_data.h"
 #include "host/halo_files/shared_file.h"
@@ -317,7 +317,7 @@ void wrong_files(const std::string &path) {
 // What is read is not all there, though it was when the header was checked: the rank whose part it is says so.
 void missing_data(const std::string &path) {
     const halo::grid g(MPI_COMM_WORLD, {7 * world_size});
-    const halo::grid_state &state = *halo::internals::state_of(g, "missing_data");
+    const halo::grid_state &state = *halo::grid_internals::state_of(g, "missing_data");
     bytes values(7 * 8, poison);
     halo::file_field field{.name = {}, .view = {}, .points = state.domain};
     const halo::field f(values.data(), 8, halo::radius{});

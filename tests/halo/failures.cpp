@@ -2,8 +2,8 @@
 //
 // Exchanges that cannot be used any more: an MPI call of theirs has failed, or they have been moved from. Linked with
 // the library's own parts. On one rank.
-#include "host/halo/exchange_state.h"
-#include "host/halo/internals.h"
+#include "host/halo_exchange/exchange_state.h"
+#include "host/halo/grid_internals.h"
 #include "host/halo_c/handles.h"
 
 #include <mpi.h>
@@ -43,7 +43,7 @@ bool refused(Call call) {
 // One message of this process to itself, whose receive may be shorter.
 struct faulty {
     explicit faulty(bool is_short) {
-        auto made = make_exchange_state(internals::state_of(g, "faulty"), {u}, {});
+        auto made = make_exchange_state(grid_internals::state_of(g, "faulty"), {u}, {});
         x = made.get();
         const std::vector<std::vector<runs>> cells{{x->fields[0].of(0, {{}, {2, 1, 1}})}};
         x->receives.emplace_back(0, cells, transfer::packed);
@@ -53,7 +53,7 @@ struct faulty {
         const int ints = is_short ? 1 : 2;
         must(MPI_Precv_init(in, 1, ints, MPI_INT, 0, 5, comm, MPI_INFO_NULL, &x->requests[0]));
         must(MPI_Psend_init(out, 1, 2, MPI_INT, 0, 5, comm, MPI_INFO_NULL, &x->requests[1]));
-        h = std::make_unique<exchange>(internals::exchange_of(std::move(made)));
+        h = std::make_unique<exchange>(exchange_internals::exchange_of(std::move(made)));
     }
     // Calls that find the exchange failed.
     void check_failed() {

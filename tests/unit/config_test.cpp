@@ -49,6 +49,7 @@ TEST_CASE("an empty environment gives the defaults") {
     CHECK(c.single_copy_bytes == 131072);
     CHECK(c.landing_bytes == 1048576);
     CHECK(c.pack == pack_mode::none);
+    CHECK(c.transfer == halo_transfer::program);
     CHECK(c.copy_engine_bytes.automatic);
     CHECK(c.inline_bytes.automatic);
     CHECK(c.pull_bytes.automatic);
@@ -75,9 +76,10 @@ TEST_CASE("numbers have a decimal point in every locale") {
 }
 
 TEST_CASE("good values are taken") {
-    environment = {{"MPIX_PROGRESS", "never"},    {"MPIX_PROGRESS_CPUS", "3,8-11"}, {"MPIX_STALL_SECONDS", "0.25"},
-                   {"MPIX_EAGER_BYTES", "0"},     {"MPIX_PACK", "kernel"},          {"MPIX_EXPLAIN", "1"},
-                   {"MPIX_ENGINE_BYTES", "4096"}, {"MPIX_INLINE_BYTES", "0"},       {"MPIX_PULL_BYTES", "0"}};
+    environment = {{"MPIX_PROGRESS", "never"},     {"MPIX_PROGRESS_CPUS", "3,8-11"}, {"MPIX_STALL_SECONDS", "0.25"},
+                   {"MPIX_EAGER_BYTES", "0"},      {"MPIX_PACK", "kernel"},          {"MPIX_EXPLAIN", "1"},
+                   {"MPIX_ENGINE_BYTES", "4096"},  {"MPIX_INLINE_BYTES", "0"},       {"MPIX_PULL_BYTES", "0"},
+                   {"MPIX_HALO_TRANSFER", "plain"}};
     configuration c;
     CHECK(read(c).ok());
     CHECK(c.progress == progress_mode::never);
@@ -85,6 +87,7 @@ TEST_CASE("good values are taken") {
     CHECK(c.stall_seconds == 0.25);
     CHECK(c.eager_bytes == 0);
     CHECK(c.pack == pack_mode::kernel);
+    CHECK(c.transfer == halo_transfer::plain);
     CHECK(c.explain);
     CHECK_FALSE(c.copy_engine_bytes.automatic);
     CHECK(c.copy_engine_bytes.number == 4096);
@@ -140,7 +143,8 @@ TEST_CASE("a malformed value is refused, with the variable's name and the value"
                                                                   {"MPIX_INLINE_BYTES", ""},
                                                                   {"MPIX_PULL_BYTES", ""},
                                                                   {"MPIX_PULL_BYTES", "-1"},
-                                                                  {"MPIX_PACK", "rows"}};
+                                                                  {"MPIX_PACK", "rows"},
+                                                                  {"MPIX_HALO_TRANSFER", "Packed"}};
     for (const auto &[name, value] : bad) {
         CAPTURE(name, value);
         environment = {{name, value}};

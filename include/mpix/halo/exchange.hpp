@@ -31,6 +31,7 @@ enum class reduction {
 };
 
 struct exchange_options {
+    /** The environment variable MPIX_HALO_TRANSFER takes its place, where the fields can be exchanged so. */
     halo::transfer transfer = halo::transfer::packed;
     /**
      * Other than none: the exchange is a reverse one. Ghost cells go to the ranks that own these cells, which combine
@@ -41,6 +42,8 @@ struct exchange_options {
 };
 
 struct exchange_state;
+struct exchange_report;
+struct exchange_internals;  // of the library
 
 /**
  * The exchange of some fields of a grid: one message to, and one from, each neighbour, whatever the number of fields,
@@ -139,9 +142,15 @@ public:
     /** Messages that this rank sends in each exchange, and their bytes. */
     int messages_sent() const;
     std::int64_t bytes_sent() const;
+    /** Time the exchanges from now on, for report(), or no longer; with each call and each received message a look at the
+        clock. Forgets the times before. Errors: MPI_ERR_REQUEST (it is active). */
+    void measure(bool on);
+    /** What is sent and received, by what path, and how long it takes (<mpix/halo/report.hpp>). Errors: MPI_ERR_REQUEST
+        (it is active). */
+    exchange_report report() const;
 
 private:
-    friend struct internals;
+    friend struct exchange_internals;
     explicit exchange(std::unique_ptr<exchange_state> made);
     std::unique_ptr<exchange_state> state_;
 };

@@ -50,7 +50,7 @@ struct grid_options {
     double typical_bytes_per_cell = 8;
 };
 
-struct internals;  // of the library
+struct grid_internals;  // of the library
 struct grid_state;
 
 /**
@@ -109,7 +109,7 @@ public:
     std::vector<int> neighbours(int direction, int depth = 1) const;
 
 private:
-    friend struct internals;
+    friend struct grid_internals;
     explicit grid(std::shared_ptr<const grid_state> made);
     std::shared_ptr<const grid_state> state_;
 };

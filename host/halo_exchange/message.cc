@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "host/halo/message.h"
+#include "host/halo_exchange/message.h"
 
 #include <climits>
 #include <utility>
@@ -66,8 +66,8 @@ const runs &first_of(const std::vector<std::vector<runs>> &parts) {
 
 }  // namespace
 
-message::message(int peer, std::vector<std::vector<runs>> parts, transfer how)
-    : peer_(peer), parts_(std::move(parts)), plain_(how == transfer::plain) {
+message::message(int peer, std::vector<std::vector<runs>> parts, std::uint32_t directions, transfer how)
+    : peer_(peer), parts_(std::move(parts)), directions_(directions), plain_(how == transfer::plain) {
     std::vector<std::int64_t> field_bytes;
     for (const std::vector<runs> &field : parts_) {
         field_bytes.push_back(0);
@@ -86,6 +86,7 @@ message::message(int peer, std::vector<std::vector<runs>> parts, transfer how)
 message::message(message &&other) noexcept
     : peer_(other.peer_),
       parts_(std::move(other.parts_)),
+      directions_(other.directions_),
       bytes_(other.bytes_),
       cut_(std::move(other.cut_)),
       packed_(std::move(other.packed_)),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "host/halo/exchange_state.h"
+#include "host/halo_exchange/exchange_state.h"
 
 #include <algorithm>
 #include <array>
@@ -8,6 +8,7 @@
 #include <string>
 #include <utility>
 
+#include "host/config.h"
 #include "host/field/box_index.h"
 #include "host/field/neighbours.h"
 #include "host/format.h"
@@ -18,11 +19,22 @@
 namespace mpix::halo {
 namespace {
 
-constexpr const char *making_call = "mpix::halo::exchange";
-
-const char *name_of_transfer(std::int64_t how) {
-    constexpr const char *names[] = {"packed", "datatype", "plain"};
-    return names[how];
+// What MPIX_HALO_TRANSFER asks for, if the fields can be exchanged so; otherwise what the program does.
+transfer transfer_in_use(const exchange_state &x) {
+    if (x.reversed()) return x.how;
+    const bool two_allocations =
+        std::any_of(x.fields.begin(), x.fields.end(), [](const field_view &f) { return f.has_second_allocation(); });
+    switch (config().transfer) {
+        case halo_transfer::program:
+            break;
+        case halo_transfer::packed:
+            return transfer::packed;
+        case halo_transfer::datatype:
+            return two_allocations ? x.how : transfer::datatype;
+        case halo_transfer::plain:
+            return transfer::plain;
+    }
+    return x.how;
 }
 
 status make_fields(exchange_state &x, const std::vector<field> &fields) {
@@ -47,6 +59,7 @@ status make_fields(exchange_state &x, const std::vector<field> &fields) {
                 MPI_ERR_TYPE,
                 format("fields[{}].type has no arithmetic; a reverse exchange needs integers or real numbers", f));
     }
+    x.how = transfer_in_use(x);
     for (std::size_t f = 0; f < fields.size(); ++f)
         if (x.fields[f].has_second_allocation() && x.how == transfer::datatype)
             return failure(
@@ -94,28 +107,36 @@ std::vector<field_pieces> find_pieces(const exchange_state &x) {
     return all;
 }
 
-// By rank, and of each field, the parts of a message.
-using parts = std::map<int, std::vector<std::vector<runs>>>;
+// A message to be: of each field, its parts, and the directions, as bits.
+struct gathered {
+    std::vector<std::vector<runs>> parts;
+    std::uint32_t directions = 0;
+};
+using gathered_by_rank = std::map<int, gathered>;
 
-std::vector<runs> &parts_of(parts &all, const exchange_state &x, int rank, std::size_t field) {
-    std::vector<std::vector<runs>> &of_rank = all[rank];
-    of_rank.resize(x.fields.size());
-    return of_rank[field];
+void add(gathered_by_rank &all, const exchange_state &x, int rank, std::size_t field, const runs &part, int direction) {
+    gathered &of_rank = all[rank];
+    of_rank.parts.resize(x.fields.size());
+    of_rank.parts[field].push_back(part);
+    of_rank.directions |= std::uint32_t{1} << direction;
 }
 
 void make_messages(exchange_state &x, const std::vector<field_pieces> &pieces) {
     const grid_state &g = *x.grid;
-    parts ghosts, sources;
+    gathered_by_rank ghosts, sources;
     for (std::size_t f = 0; f < x.fields.size(); ++f) {
         for (const piece &p : pieces[f].ghosts)
             if (const int rank = g.domain.owners[p.owner]; rank != g.rank)
-                parts_of(ghosts, x, rank, f).push_back(x.fields[f].of(g.position_of(p.receiver), p.ghosts));
+                add(ghosts, x, rank, f, x.fields[f].of(g.position_of(p.receiver), p.ghosts), p.direction);
         for (const piece &p : pieces[f].sources)
             if (const int rank = g.domain.owners[p.receiver]; rank != g.rank)
-                parts_of(sources, x, rank, f).push_back(x.fields[f].of(g.position_of(p.owner), p.source));
+                add(sources, x, rank, f, x.fields[f].of(g.position_of(p.owner), p.source), opposite(p.direction));
     }
-    for (auto &[rank, its] : x.reversed() ? sources : ghosts) x.receives.emplace_back(rank, std::move(its), x.how);
-    for (auto &[rank, its] : x.reversed() ? ghosts : sources) x.sends.emplace_back(rank, std::move(its), x.how);
+    for (auto &[rank, its] : x.reversed() ? sources : ghosts)
+        x.receives.emplace_back(rank, std::move(its.parts), its.directions, x.how);
+    for (auto &[rank, its] : x.reversed() ? ghosts : sources)
+        x.sends.emplace_back(rank, std::move(its.parts), its.directions, x.how);
+    x.arrival_seconds.resize(x.receives.size());
     // The longest are sent first.
     std::vector<std::size_t> order(x.sends.size());
     for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
@@ -190,6 +211,11 @@ void find_interiors(exchange_state &x, const std::vector<field_pieces> &pieces) 
 
 }  // namespace
 
+const char *name_of_transfer(std::int64_t how) {
+    constexpr const char *names[] = {"packed", "datatype", "plain"};
+    return names[how];
+}
+
 std::unique_ptr<exchange_state> make_exchange_state(std::shared_ptr<const grid_state> grid,
                                                     const std::vector<field> &fields, const exchange_options &options,
                                                     const status &given) {
@@ -200,7 +226,7 @@ std::unique_ptr<exchange_state> make_exchange_state(std::shared_ptr<const grid_s
     x.reduce = options.reduce;
     const MPI_Comm comm = x.grid->comm;
     const status made_fields = given.ok() ? make_fields(x, fields) : given;
-    check_collectively(comm, making_call, made_fields, arguments(x));
+    check_collectively(comm, exchange_call, made_fields, arguments(x));
     x.ready.resize(fields.size());
     for (const field &f : fields) {
         x.data.emplace_back();
@@ -221,7 +247,7 @@ std::unique_ptr<exchange_state> make_exchange_state(std::shared_ptr<const grid_s
     } catch (const std::bad_alloc &) {
         s = failure(MPI_ERR_NO_MEM, "no memory");
     }
-    check_collectively(comm, making_call, s);
+    check_collectively(comm, exchange_call, s);
     return made;
 }
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // A message between two ranks: the parts of all fields that one of them owns, and the other has as ghost cells.
-#ifndef MPIX_HOST_HALO_MESSAGE_H
-#define MPIX_HOST_HALO_MESSAGE_H
+#ifndef MPIX_HOST_HALO_EXCHANGE_MESSAGE_H
+#define MPIX_HOST_HALO_EXCHANGE_MESSAGE_H
 
 #include <mpi.h>
 
@@ -20,18 +20,20 @@ namespace mpix::halo {
 
 class message {
 public:
-    // `parts`: of each field, what is sent, or where it is received.
-    message(int peer, std::vector<std::vector<runs>> parts, transfer how);
+    // `parts`: of each field, what is sent, or where it is received. `directions`: where the peer's cells lie, as bits.
+    message(int peer, std::vector<std::vector<runs>> parts, std::uint32_t directions, transfer how);
     ~message();
     message(message &&other) noexcept;
     message &operator=(message &&) = delete;
 
     int peer() const { return peer_; }
     std::int64_t bytes() const { return bytes_; }  // without padding
+    std::uint32_t directions() const { return directions_; }
     MPI_Request request_for_send(MPI_Comm comm) const;
     MPI_Request request_for_receive(MPI_Comm comm) const;
 
-    // Not of transfer::datatype: pack a field. Of transfer::packed: also send it, by its partitions of the active request.
+    // Not of transfer::datatype: pack a field. Of transfer::packed: send it, too, by its partitions of the active
+    // request.
     void pack_field(int field) const;
     void send(int field, MPI_Request request) const;
     // Not of transfer::datatype: unpack all fields, or combine a part of one with what is there.
@@ -48,6 +50,7 @@ private:
 
     int peer_;
     std::vector<std::vector<runs>> parts_;
+    std::uint32_t directions_;
     std::int64_t bytes_ = 0;
     partitions cut_;
     std::unique_ptr<std::byte[]> packed_;  // with packed and plain
@@ -57,4 +60,4 @@ private:
 
 }  // namespace mpix::halo
 
-#endif  // MPIX_HOST_HALO_MESSAGE_H
+#endif  // MPIX_HOST_HALO_EXCHANGE_MESSAGE_H

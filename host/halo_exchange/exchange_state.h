@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // What an exchange consists of, and how it is made.
-#ifndef MPIX_HOST_HALO_EXCHANGE_STATE_H
-#define MPIX_HOST_HALO_EXCHANGE_STATE_H
+#ifndef MPIX_HOST_HALO_EXCHANGE_EXCHANGE_STATE_H
+#define MPIX_HOST_HALO_EXCHANGE_EXCHANGE_STATE_H
 
 #include <mpi.h>
 
 #include <array>
+#include <chrono>
 #include <cstddef>
 #include <memory>
 #include <mutex>
@@ -16,10 +17,14 @@
 
 #include "host/field/layout.h"
 #include "host/halo/grid_state.h"
-#include "host/halo/message.h"
+#include "host/halo_exchange/message.h"
 #include "transport/status.h"
 
 namespace mpix::halo {
+
+constexpr const char *exchange_call = "mpix::halo::exchange";
+
+const char *name_of_transfer(std::int64_t how);
 
 // A copy from cells of a rank to ghost cells of its own, or in a reverse exchange the other way.
 struct own_copy {
@@ -33,6 +38,8 @@ struct contribution {
     std::size_t part = 0;  // of the message's field, or of exchange_state::own
     std::int64_t at = 0;   // bytes into the message
 };
+
+using exchange_clock = std::chrono::steady_clock;
 
 struct exchange_state {
     exchange_state() = default;
@@ -64,6 +71,14 @@ struct exchange_state {
     bool failed = false;      // a call has, so some requests may be active and others not
     std::vector<bool> ready;  // fields, in this exchange
     int unready = 0;          // fields whose bytes have not been sent
+    bool first_is_over = false;
+    bool timed = false;
+    std::int64_t exchanges = 0;  // finished, since measure()
+    // If it is timed: when the present exchange began; and of all exchanges together, the seconds in calls that send, in
+    // finish(), and until each message was found.
+    exchange_clock::time_point begun;
+    double sending_seconds = 0, waiting_seconds = 0;
+    std::vector<double> arrival_seconds;
 };
 
 // Collective. `given`: what was wrong on this rank before; then all ranks throw.
@@ -73,4 +88,4 @@ std::unique_ptr<exchange_state> make_exchange_state(std::shared_ptr<const grid_s
 
 }  // namespace mpix::halo
 
-#endif  // MPIX_HOST_HALO_EXCHANGE_STATE_H
+#endif  // MPIX_HOST_HALO_EXCHANGE_EXCHANGE_STATE_H

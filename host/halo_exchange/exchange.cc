@@ -7,16 +7,16 @@
 
 #include <mpix/halo.hpp>
 
+#include "host/config.h"
 #include "host/format.h"
 #include "host/halo/collective.h"
-#include "host/halo/exchange_state.h"
-#include "host/halo/internals.h"
+#include "host/halo_exchange/exchange_report.h"
+#include "host/halo_exchange/exchange_state.h"
+#include "host/halo/grid_internals.h"
 #include "host/report.h"
 
 namespace mpix::halo {
 namespace {
-
-constexpr const char *exchange_call = "mpix::halo::exchange";
 
 MPI_Request *send_requests(exchange_state &x) { return x.requests.data() + x.receives.size(); }
 
@@ -58,21 +58,52 @@ void start_all(std::size_t count, MPI_Request *requests) {
     if (count != 0) demand(MPI_Startall(static_cast<int>(count), requests), "MPI_Startall");
 }
 
+// Adds the time until its end to a sum of a timed exchange, which its mutex guards.
+class stopwatch {
+public:
+    stopwatch(exchange_state &x, double exchange_state::*sum) : x_(x), sum_(sum) {
+        if (x.timed) since_ = exchange_clock::now();
+    }
+    ~stopwatch() {
+        if (!x_.timed) return;
+        const std::chrono::duration<double> passed = exchange_clock::now() - since_;
+        const std::lock_guard lock(x_.mutex);
+        x_.*sum_ += passed.count();
+    }
+    stopwatch(const stopwatch &) = delete;
+    stopwatch &operator=(const stopwatch &) = delete;
+
+private:
+    exchange_state &x_;
+    double exchange_state::*const sum_;
+    exchange_clock::time_point since_;
+};
+
+void note_arrival(exchange_state &x, int message) {
+    if (x.timed) x.arrival_seconds[message] += std::chrono::duration<double>(exchange_clock::now() - x.begun).count();
+}
+void note_all_arrivals(exchange_state &x) {
+    for (int i = 0; i < static_cast<int>(x.receives.size()); ++i) note_arrival(x, i);
+}
+
 // What finish() waits for.
 void wait_for_messages(exchange_state &x) {
     const int receives = static_cast<int>(x.receives.size());
     if (x.reversed()) {
         // Nothing is combined before all is there: finish() may fail, and be called again.
         wait_for_all(static_cast<int>(x.requests.size()), x.requests.data());
+        note_all_arrivals(x);
         combine_in_order(x);
     } else if (x.how != transfer::datatype) {
         for (int i = 0; i < receives; ++i) {
             const int which = wait_for_any(receives, x.requests.data());
             if (which == MPI_UNDEFINED) break;  // an earlier finish() has completed some, and failed
+            note_arrival(x, which);
             x.receives[which].unpack();
         }
     } else {
         wait_for_all(receives, x.requests.data());
+        note_all_arrivals(x);
     }
     if (!x.reversed()) wait_for_all(static_cast<int>(x.sends.size()), send_requests(x));
 }
@@ -124,6 +155,7 @@ bool has_cells(const grid_state &g) {
 
 // begin(), as `function` calls it.
 void begin_for(exchange_state &x, const char *function) {
+    const stopwatch sending(x, &exchange_state::sending_seconds);
     {
         const std::lock_guard lock(x.mutex);
         demand_no_failure(x, function);
@@ -131,6 +163,7 @@ void begin_for(exchange_state &x, const char *function) {
         x.active = true;
         x.ready.assign(x.ready.size(), false);
         x.unready = static_cast<int>(x.ready.size());
+        if (x.timed) x.begun = exchange_clock::now();
     }
     // Plain sends are started when all fields are ready.
     or_failed(x,
@@ -140,7 +173,7 @@ void begin_for(exchange_state &x, const char *function) {
 }  // namespace
 
 exchange::exchange(const grid &g, const std::vector<field> &fields, const exchange_options &options)
-    : state_(make_exchange_state(internals::state_of(g, exchange_call), fields, options)) {}
+    : state_(make_exchange_state(grid_internals::state_of(g, exchange_call), fields, options)) {}
 
 exchange::exchange(std::unique_ptr<exchange_state> made) : state_(std::move(made)) {}
 
@@ -169,6 +202,7 @@ void exchange::begin() { begin_for(demand_state(state_, "begin"), "begin"); }
 
 void exchange::ready(int field) {
     exchange_state &x = demand_state(state_, "ready");
+    const stopwatch sending(x, &exchange_state::sending_seconds);
     {
         const std::lock_guard lock(x.mutex);
         demand_no_failure(x, "ready");
@@ -209,9 +243,14 @@ void exchange::finish() {
             throw wrong_state("finish", format("field {} is not ready",
                                                std::find(x.ready.begin(), x.ready.end(), false) - x.ready.begin()));
     }
-    or_failed(x, [&] { wait_for_messages(x); });
+    {
+        const stopwatch waiting(x, &exchange_state::waiting_seconds);
+        or_failed(x, [&] { wait_for_messages(x); });
+    }
     const std::lock_guard lock(x.mutex);
     x.active = false;
+    ++x.exchanges;
+    if (!std::exchange(x.first_is_over, true) && config().explain) explain(x);
 }
 
 void exchange::swap(int field) {  // NOLINT(bugprone-exception-escape): it does not swap two exchanges
@@ -234,7 +273,7 @@ void exchange::swap(int field) {  // NOLINT(bugprone-exception-escape): it does 
 
 std::size_t field_bytes(const grid &g, const field &f, int i) {
     constexpr const char *here = "mpix::halo::field_bytes";
-    const grid_state &state = *internals::state_of(g, here);
+    const grid_state &state = *grid_internals::state_of(g, here);
     const box points = points_of(state.domain, state.local(demand_box(state, i, here)), f.layout.staggered);
     field_view view;
     const status bad = field_view::measure(f, {&points, 1}, state.domain.dimensions, view);
@@ -246,7 +285,7 @@ std::size_t field_bytes(const grid &g, const field &f, int i) {
 
 std::size_t field_bytes(const grid &g, const field &f) {
     constexpr const char *here = "mpix::halo::field_bytes";
-    return field_bytes(g, f, demand_only_box(*internals::state_of(g, here), here));
+    return field_bytes(g, f, demand_only_box(*grid_internals::state_of(g, here), here));
 }
 
 void *exchange::data(int field) const {
@@ -279,6 +318,23 @@ const std::vector<box> &exchange::boundary() const {
 const std::vector<box> &exchange::boundary(int i) const {
     const exchange_state &x = demand_state(state_, "boundary");
     return x.boundary[the_box(x, "boundary", i)];
+}
+
+void exchange::measure(bool on) {
+    exchange_state &x = demand_state(state_, "measure");
+    const std::lock_guard lock(x.mutex);
+    if (x.active && !x.failed) throw wrong_state("measure", "the exchange is active; finish it first");
+    x.timed = on;
+    x.exchanges = 0;
+    x.sending_seconds = x.waiting_seconds = 0;
+    x.arrival_seconds.assign(x.receives.size(), 0);
+}
+
+exchange_report exchange::report() const {
+    exchange_state &x = demand_state(state_, "report");
+    const std::lock_guard lock(x.mutex);
+    if (x.active && !x.failed) throw wrong_state("report", "the exchange is active; finish it first");
+    return report_of(x);
 }
 
 int exchange::boxes() const { return static_cast<int>(demand_state(state_, "boxes").grid->mine.size()); }

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Of <mpix/halo.hpp>: what an exchange sends, by what, and how long it takes; and which transfer is the fastest.
+#ifndef MPIX_HALO_REPORT_HPP
+#define MPIX_HALO_REPORT_HPP
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <mpix/halo/exchange.hpp>
+#include <mpix/halo/field.hpp>
+#include <mpix/halo/grid.hpp>
+
+namespace mpix::halo {
+
+/** A message of an exchange. */
+struct message_report {
+    int rank = 0;  ///< the other rank
+    std::vector<int>
+        directions;          ///< where the other rank's cells lie, seen from this rank's boxes, by number; ascending
+    std::int64_t bytes = 0;  ///< without padding
+    /** As MPIX_Request_path says, so "unmatched" at first; "MPI" with transfer::plain. */
+    std::string path;
+    /** By the bandwidths of grid_options::links, nothing else being under way; 0 without these. */
+    double predicted_seconds = 0;
+    /** Of a received message, if it is measured: the mean from begin() or start() until finish() found the
+        message there, and so never less than what the program does in between; otherwise 0. */
+    double mean_seconds = 0;
+};
+
+/** What exchange::report() returns, of this rank. */
+struct exchange_report {
+    int rank = 0;
+    halo::transfer transfer = halo::transfer::packed;
+    std::vector<message_report> sent, received;
+    std::int64_t own_bytes = 0;       ///< copied in each exchange from boxes of this rank to boxes of this rank
+    std::int64_t exchanges = 0;       ///< finished, since measure() if that was called
+    double mean_sending_seconds = 0;  ///< in begin(), start() and ready() of one exchange; 0 if it is not measured
+    double mean_waiting_seconds = 0;  ///< in finish(); 0 if it is not measured
+
+    /** For people: a line for the exchange, and one for each message, without a line feed at the end. */
+    MPIX_HALO_API std::string text() const;
+};
+
+/** What compare_transfers() has measured. */
+struct transfer_times {
+    /** Of one exchange, by the number of the transfer; 0: these fields cannot be exchanged so. The mean of the slowest
+        rank. */
+    std::array<double, 3> seconds{};
+    halo::transfer fastest = halo::transfer::packed;
+
+    MPIX_HALO_API std::string text() const;
+};
+
+/**
+ * Exchange the fields `exchanges` times by each transfer, with nothing to compute meanwhile, and tell how long that takes.
+ * Collective over the grid's ranks; all get the same answer. Which transfer is the fastest depends on the machine, the
+ * MPI library and the fields' shapes: a derived datatype copies less, and packing lets each field leave by itself.
+ *
+ * Fills the fields' ghost cells. A field of two allocations is exchanged in the first one, and not by
+ * transfer::datatype.
+ *
+ * Errors: as of exchange, of which lengths that only one transfer refuses are no error; MPI_ERR_ARG (exchanges < 1).
+ */
+MPIX_HALO_API transfer_times compare_transfers(const grid &g, const std::vector<field> &fields, int exchanges = 50);
+
+}  // namespace mpix::halo
+
+#endif  // MPIX_HALO_REPORT_HPP

@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// What an exchange tells of itself, and the comparison of transfers. On two ranks; with MPIX_HALO_TRANSFER=plain what
+// changes is checked.
+//
+//   report [plain]
+#include <cstdio>
+#include <cstring>
+#include <functional>
+#include <limits>
+#include <regex>
+#include <string>
+#include <vector>
+
+#include <mpix/halo.hpp>
+
+namespace halo = mpix::halo;
+using halo::radius;
+
+namespace {
+
+int rank = 0, failures = 0;
+
+void expect(bool right, const std::string &what) {
+    if (right) return;
+    std::printf("rank %d: %s\n", rank, what.c_str());
+    ++failures;
+}
+
+void expect_text(const std::string &text, const std::string &pattern) {
+    expect(std::regex_match(text, std::regex(pattern)), "\"" + text + "\" is not \"" + pattern + "\"");
+}
+
+void refused(int error_class, const std::string &sentence, const std::function<void()> &call) {
+    std::string got = "nothing";
+    int got_class = MPI_SUCCESS;
+    try {
+        call();
+    } catch (const halo::error &e) {
+        got = e.what();
+        got_class = e.error_class();
+    }
+    expect(got_class == error_class && got == sentence, "\"" + got + "\" is not \"" + sentence + "\"");
+}
+
+// One box above the other. From rank 0 to rank 1 a byte takes a microsecond, back half of that.
+halo::grid two_boxes() {
+    return {MPI_COMM_WORLD,
+            {16, 12},
+            {.periodic = {true, false, false}, .links = {.within_node = {1e9, 1e6, 2e6, 1e9}, .network = 0}}};
+}
+
+void reports(bool plain) {
+    const halo::grid g = two_boxes();
+    halo::array<double> u(g, radius::faces(2));
+    halo::exchange untimed(g, {u}), timed(g, {u});
+    timed.measure(true);
+    const int other = 1 - rank;
+    const bool below = g.local().lo[1] == 0;
+    const std::string early = untimed.report().sent.at(0).path;  // it may be matched already
+    expect(plain ? early == "MPI" : early == "unmatched" || early == "shm", "before the first exchange: " + early);
+    for (int i = 0; i < 3; ++i)
+        for (halo::exchange *const x : {&untimed, &timed}) {
+            x->start();
+            refused(MPI_ERR_REQUEST, "mpix::halo::exchange::report: the exchange is active; finish it first",
+                    [&] { static_cast<void>(x->report()); });
+            refused(MPI_ERR_REQUEST, "mpix::halo::exchange::measure: the exchange is active; finish it first",
+                    [&] { x->measure(false); });
+            x->finish();
+        }
+    for (halo::exchange *const x : {&untimed, &timed}) {
+        const halo::exchange_report r = x->report();
+        expect(r.rank == rank && r.exchanges == 3, "rank and exchanges");
+        expect(r.transfer == (plain ? halo::transfer::plain : halo::transfer::packed), "the transfer");
+        expect(r.own_bytes == 2 * 2 * 6 * 8, "bytes from and to this rank");
+        expect(r.sent.size() == 1 && r.received.size() == 1, "one message each way");
+        for (const halo::message_report &m : {r.sent.at(0), r.received.at(0)}) {
+            expect(m.rank == other && m.bytes == 2 * 16 * 8, "a message's rank and bytes");
+            expect(m.directions == std::vector<int>{halo::direction_number(0, below ? 1 : -1, 0)}, "its directions");
+            expect(m.path == (plain ? "MPI" : "shm"), "its path: " + m.path);
+        }
+        const double slow = 256e-6, fast = 128e-6;
+        expect(r.sent[0].predicted_seconds == (rank == 0 ? slow : fast), "predicted for what is sent");
+        expect(r.received[0].predicted_seconds == (rank == 0 ? fast : slow), "predicted for what is received");
+        const bool times = x == &timed;
+        expect((r.received[0].mean_seconds > 0) == times && r.sent[0].mean_seconds == 0, "the time of a message");
+        expect((r.mean_sending_seconds > 0) == times && (r.mean_waiting_seconds > 0) == times, "the times of calls");
+        if (times) expect(r.received[0].mean_seconds < 60, "a message does not take a minute");
+        const std::string n = std::to_string(rank), o = std::to_string(other), us = "[0-9.]+ us";
+        const std::string message =
+            "(" + std::string(below ? "\\+y" : "-y") + "\\): 256 bytes by " + (plain ? "MPI" : "shm");
+        expect_text(r.text(), "mpix::halo::exchange, rank " + n + ": " + (plain ? "plain" : "packed") + ", 3 finished" +
+                                  (times ? ", " + us + " in start\\(\\) and " + us + " in finish\\(\\)" : "") +
+                                  "; 192 bytes from and to this rank\n  to rank " + o + " \\" + message +
+                                  ", predicted " + (rank == 0 ? "256" : "128") + "\\.0 us\n  from rank " + o + " \\" +
+                                  message + ", predicted " + (rank == 0 ? "128" : "256") + "\\.0 us" +
+                                  (times ? ", there after " + us : ""));
+    }
+}
+
+void measures_anew() {
+    const halo::grid g = two_boxes();
+    halo::array<double> u(g, radius::faces(2));
+    halo::exchange x(g, {u});
+    for (const bool on : {true, false}) {
+        x.measure(on);
+        x.start();
+        x.finish();
+        const halo::exchange_report r = x.report();
+        expect(r.exchanges == 1 && (r.mean_waiting_seconds > 0) == on && (r.received.at(0).mean_seconds > 0) == on,
+               "what was measured before is forgotten");
+    }
+}
+
+// Fields in one message that lies in several directions; no measured links; a reverse exchange.
+void directions() {
+    const halo::grid g(MPI_COMM_WORLD, {8}, {.periodic = {true, false, false}});
+    halo::array<int> u(g, radius::all(1));
+    for (const halo::reduction reduce : {halo::reduction::none, halo::reduction::sum}) {
+        halo::exchange x(g, {u}, {.reduce = reduce});
+        const halo::exchange_report r = x.report();
+        const std::vector<int> both{halo::direction_number(-1, 0, 0), halo::direction_number(1, 0, 0)};
+        expect(r.sent.at(0).directions == both && r.received.at(0).directions == both, "both directions");
+        expect(r.sent[0].bytes == 2 * 4 && r.sent[0].predicted_seconds == 0, "two cells, nothing predicted");
+    }
+    const halo::grid open(MPI_COMM_WORLD, {8});
+    halo::array<int> v(open, radius::faces(0).set(-1, 0, 0, 1));
+    for (const halo::reduction reduce : {halo::reduction::none, halo::reduction::sum}) {
+        // Rank 0 has the ghost cells of rank 1, below it.
+        const halo::exchange_report r = halo::exchange(open, {v}, {.reduce = reduce}).report();
+        const bool sends = (rank == 0) == (reduce == halo::reduction::none);
+        expect(r.sent.size() == (sends ? 1U : 0U) && r.received.size() == (sends ? 0U : 1U), "who sends");
+        const int towards = halo::direction_number(rank == 0 ? 1 : -1, 0, 0);
+        for (const auto &all : {r.sent, r.received})
+            for (const halo::message_report &m : all) expect(m.directions == std::vector{towards}, "the other's side");
+    }
+}
+
+void comparison(bool plain) {
+    const halo::grid g = two_boxes();
+    halo::array<double> u(g, radius::faces(2)), other(g, radius::faces(2));
+    const halo::box &local = g.local();
+    for (auto y = local.lo[1]; y < local.hi[1]; ++y)
+        for (auto x = local.lo[0]; x < local.hi[0]; ++x) u(x, y) = static_cast<double>(100 * y + x);
+    const std::vector<halo::field> fields{u};
+    const halo::transfer_times times = halo::compare_transfers(g, fields, 5);
+    double least = std::numeric_limits<double>::max();
+    for (const double seconds : times.seconds) {
+        expect(seconds > 0, "each has a time");
+        least = std::min(least, seconds);
+    }
+    expect(times.seconds[static_cast<std::size_t>(times.fastest)] == least, "the fastest");
+    halo::transfer_times of_0 = times;
+    MPI_Bcast(of_0.seconds.data(), 3, MPI_DOUBLE, 0, MPI_COMM_WORLD);
+    expect(of_0.seconds == times.seconds, "all ranks have the same times");
+    expect_text(times.text(), "packed [0-9.]+ us, datatype [0-9.]+ us, plain [0-9.]+ us");
+    const auto beyond = local.lo[1] == 0 ? local.hi[1] : local.lo[1] - 1;
+    for (auto x = local.lo[0]; x < local.hi[0]; ++x)
+        expect(u(x, beyond) == static_cast<double>(100 * beyond + x), "ghost cells are filled");
+
+    const halo::transfer_times two = halo::compare_transfers(g, {halo::double_buffered(u, other)}, 1);
+    if (plain) return;
+    expect(two.seconds[1] == 0 && two.fastest != halo::transfer::datatype, "two allocations go by no datatype");
+    expect_text(two.text(), "packed [0-9.]+ us, datatype not possible, plain [0-9.]+ us");
+    refused(MPI_ERR_ARG, "mpix::halo::compare_transfers, rank 0: exchanges is 0; it is at least 1",
+            [&] { halo::compare_transfers(g, fields, 0); });
+    refused(MPI_ERR_ARG,
+            "mpix::halo::compare_transfers, rank 1: exchanges is 2 here, and 1 on rank 0; all ranks give the same",
+            [&] { halo::compare_transfers(g, fields, 1 + rank); });
+}
+
+void example(const halo::grid &g, const std::vector<halo::field> &fields, int steps) {
+    const halo::transfer_times times = halo::compare_transfers(g, fields);
+    if (g.rank() == 0) std::printf("%s\n", times.text().c_str());
+    halo::exchange h(g, fields, {.transfer = times.fastest});
+    h.measure(true);
+    for (int step = 0; step < steps; ++step) {
+        h.start();
+        h.finish();
+    }
+    std::printf("%s\n", h.report().text().c_str());
+}
+
+}  // namespace
+
+int main(int argc, char **argv) {
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    const bool plain = argc > 1 && std::strcmp(argv[1], "plain") == 0;
+    reports(plain);
+    measures_anew();
+    if (!plain) directions();
+    comparison(plain);
+    {
+        const halo::grid g(MPI_COMM_WORLD, {64, 64, 64}, {.periodic = {true, true, true}});
+        halo::array<double> u(g, radius::faces(1));
+        example(g, {u}, 10);
+    }
+    int all = 0;
+    MPI_Allreduce(&failures, &all, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+    MPI_Finalize();
+    return all > 0;
+}
