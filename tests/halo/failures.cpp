@@ -4,6 +4,7 @@
 // the library's own parts. On one rank.
 #include "host/halo_exchange/exchange_state.h"
 #include "host/halo/grid_internals.h"
+#include "host/halo_exchange/exchange_internals.h"
 #include "host/halo_c/handles.h"
 
 #include <mpi.h>
@@ -46,8 +47,8 @@ struct faulty {
         auto made = make_exchange_state(grid_internals::state_of(g, "faulty"), {u}, {});
         x = made.get();
         const std::vector<std::vector<runs>> cells{{x->fields[0].of(0, {{}, {2, 1, 1}})}};
-        x->receives.emplace_back(0, cells, transfer::packed);
-        x->sends.emplace_back(0, cells, transfer::packed);
+        x->receives.emplace_back(0, cells, 0, transfer::packed);
+        x->sends.emplace_back(0, cells, 0, transfer::packed);
         const MPI_Comm comm = x->grid->comm;
         x->requests.resize(2);
         const int ints = is_short ? 1 : 2;
