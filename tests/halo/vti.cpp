@@ -164,6 +164,7 @@ void refuse(const std::string &path) {
     MPI_Barrier(MPI_COMM_WORLD);
     if (world_rank == 0 && (std::remove(path.c_str()) != 0 || ::mkdir(path.c_str(), 0777) != 0)) ++failures;
     with(MPI_ERR_BAD_FILE, in + "rank 0: " + path + ": rename: Is a directory", [](auto &, auto &, auto &) {});
+    MPI_Barrier(MPI_COMM_WORLD);  // rank 0 removes it
     expect(content_of(path + ".partial").empty(), "a temporary file is left");
 }
 
