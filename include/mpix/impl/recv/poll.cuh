@@ -6,6 +6,7 @@
 #define MPIX_IMPL_RECV_POLL_CUH
 
 #include <mpix/detail/abi.h>
+#include <mpix/detail/give_way.h>
 #include <mpix/detail/order.h>
 
 #include <mpix/impl/epoch/errors.cuh>
@@ -13,7 +14,6 @@
 #include <mpix/impl/group/group.cuh>
 
 #if !defined(__CUDA_ARCH__)
-#include <sched.h>
 #include <unistd.h>
 #endif
 
@@ -219,14 +219,12 @@ MPIX_FN looked examine(mpix_prequest *r, int j) {
 }
 
 // Called between two looks of a host thread: the writer may need this core. Yielding is not enough if many threads
-// yield to each other, so a thread that has waited long sleeps, for a small part of the time that has passed. A GPU
-// thread continues at once.
+// yield to each other, so a thread that has waited long sleeps, for a small part of the time that has passed; and so it
+// does where yields are slow. A GPU thread continues at once.
 MPIX_FN void pause_waiting(bool long_already) {
 #if !defined(__CUDA_ARCH__)
-    if (long_already)
-        usleep(50);
-    else
-        sched_yield();
+    if (!long_already && try_yield()) return;
+    usleep(50);
 #else
     (void)long_already;
 #endif
