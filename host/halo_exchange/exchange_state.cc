@@ -37,7 +37,7 @@ transfer transfer_in_use(const exchange_state &x) {
     return x.how;
 }
 
-status make_fields(exchange_state &x, const std::vector<field> &fields) {
+status make_fields(exchange_state &x, const std::vector<field> &fields, transfer_choice choice) {
     if (x.how < transfer::packed || x.how > transfer::plain)
         return failure(MPI_ERR_ARG,
                        format("transfer is {}; it is 0 (packed), 1 (datatype) or 2 (plain)", static_cast<int>(x.how)));
@@ -59,7 +59,7 @@ status make_fields(exchange_state &x, const std::vector<field> &fields) {
                 MPI_ERR_TYPE,
                 format("fields[{}].type has no arithmetic; a reverse exchange needs integers or real numbers", f));
     }
-    x.how = transfer_in_use(x);
+    if (choice == transfer_choice::by_environment) x.how = transfer_in_use(x);
     for (std::size_t f = 0; f < fields.size(); ++f)
         if (x.fields[f].has_second_allocation() && x.how == transfer::datatype)
             return failure(
@@ -218,14 +218,14 @@ const char *name_of_transfer(std::int64_t how) {
 
 std::unique_ptr<exchange_state> make_exchange_state(std::shared_ptr<const grid_state> grid,
                                                     const std::vector<field> &fields, const exchange_options &options,
-                                                    const status &given) {
+                                                    const status &given, transfer_choice choice) {
     auto made = std::make_unique<exchange_state>();
     exchange_state &x = *made;
     x.grid = std::move(grid);
     x.how = options.transfer;
     x.reduce = options.reduce;
     const MPI_Comm comm = x.grid->comm;
-    const status made_fields = given.ok() ? make_fields(x, fields) : given;
+    const status made_fields = given.ok() ? make_fields(x, fields, choice) : given;
     check_collectively(comm, exchange_call, made_fields, arguments(x));
     x.ready.resize(fields.size());
     for (const field &f : fields) {

@@ -81,10 +81,14 @@ struct exchange_state {
     std::vector<double> arrival_seconds;
 };
 
+// Whether MPIX_HALO_TRANSFER may take the place of options.transfer.
+enum class transfer_choice { by_environment, as_given };
+
 // Collective. `given`: what was wrong on this rank before; then all ranks throw.
 std::unique_ptr<exchange_state> make_exchange_state(std::shared_ptr<const grid_state> grid,
                                                     const std::vector<field> &fields, const exchange_options &options,
-                                                    const status &given = {});
+                                                    const status &given = {},
+                                                    transfer_choice choice = transfer_choice::by_environment);
 
 }  // namespace mpix::halo
 

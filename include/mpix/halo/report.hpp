@@ -18,8 +18,8 @@ namespace mpix::halo {
 /** A message of an exchange. */
 struct message_report {
     int rank = 0;  ///< the other rank
-    std::vector<int>
-        directions;          ///< where the other rank's cells lie, seen from this rank's boxes, by number; ascending
+    /** Where the other rank's cells lie, seen from this rank's boxes, by number; ascending. */
+    std::vector<int> directions;
     std::int64_t bytes = 0;  ///< without padding
     /** As MPIX_Request_path says, so "unmatched" at first; "MPI" with transfer::plain. */
     std::string path;
@@ -59,7 +59,7 @@ struct transfer_times {
  * Collective over the grid's ranks; all get the same answer. Which transfer is the fastest depends on the machine, the
  * MPI library and the fields' shapes: a derived datatype copies less, and packing lets each field leave by itself.
  *
- * Fills the fields' ghost cells. A field of two allocations is exchanged in the first one, and not by
+ * Each transfer is measured, whatever MPIX_HALO_TRANSFER says. Fills the fields' ghost cells. A field of two allocations is exchanged in the first one, and not by
  * transfer::datatype.
  *
  * Errors: as of exchange, of which lengths that only one transfer refuses are no error; MPI_ERR_ARG (exchanges < 1).
