@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "device/cuda/module_loading.h"
+#include "device/cuda/driver_settings.h"
 #include "host/config.h"
 #include "host/format.h"
 #include "transport/select.h"
@@ -71,6 +71,7 @@ int describe() {
     print(format("built in: CUDA {}, pack kernels {}, UCX {}, verbs {}\n", MPIX_HAVE_CUDA ? "yes" : "no",
                  MPIX_HAVE_NVCC ? "yes" : "no", MPIX_HAVE_UCX ? "yes" : "no", MPIX_HAVE_VERBS ? "yes" : "no"));
     print(format("loading of kernels: {}\n", mpix::gpu::module_loading_setting()));
+    print(format("hardware queues of streams: {}\n", mpix::gpu::connections_setting()));
     print("environment:\n");
 #define MPIX_KNOB(member, type, variable, initial, meaning) print_knob(variable, initial, meaning);
 #include "host/config.def"

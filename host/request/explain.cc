@@ -9,7 +9,7 @@
 #include <new>
 #include <string_view>
 
-#include "device/cuda/module_loading.h"
+#include "device/cuda/driver_settings.h"
 #include "host/config.h"
 #include "host/explain_text.h"
 #include "host/format.h"
@@ -38,11 +38,12 @@ public:
         line(format("  {} partitions of {} {}: {} bytes, {}, {} memory", r.op.partitions, r.op.count,
                     r.op.names->datatype, r.total_bytes(), r.gapless ? "in one piece" : "with gaps",
                     r.place.owner == nullptr ? "host" : format("GPU {}", r.place.device)));
-        if (r.place.owner != nullptr)
-            line(format("  kernels are loaded {}: {}",
-                        gpu::loads_lazily() ? "at their first launch, which may wait for kernels that run"
-                                            : "with the CUDA context",
-                        gpu::module_loading_setting()));
+        if (r.place.owner == nullptr) return;
+        line(format(
+            "  kernels are loaded {}: {}",
+            gpu::loads_lazily() ? "at their first launch, which may wait for kernels that run" : "with the CUDA context",
+            gpu::module_loading_setting()));
+        line(format("  hardware queues of the streams: {}", gpu::connections_setting()));
     }
 
     void row(const std::string &first, const char *second, const std::string &third) {

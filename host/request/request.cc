@@ -12,7 +12,7 @@
 #include <unordered_map>
 #include <utility>
 
-#include "device/cuda/module_loading.h"
+#include "device/cuda/driver_settings.h"
 #include "device/kernels/gpu_pack.h"
 #include "host/config.h"
 #include "host/datatype/typemap.h"
