@@ -39,10 +39,10 @@ public:
                     r.op.names->datatype, r.total_bytes(), r.gapless ? "in one piece" : "with gaps",
                     r.place.owner == nullptr ? "host" : format("GPU {}", r.place.device)));
         if (r.place.owner == nullptr) return;
-        line(format(
-            "  kernels are loaded {}: {}",
-            gpu::loads_lazily() ? "at their first launch, which may wait for kernels that run" : "with the CUDA context",
-            gpu::module_loading_setting()));
+        line(format("  kernels are loaded {}: {}",
+                    gpu::loads_lazily() ? "at their first launch, which may wait for kernels that run"
+                                        : "with the CUDA context",
+                    gpu::module_loading_setting()));
         line(format("  hardware queues of the streams: {}", gpu::connections_setting()));
     }
 

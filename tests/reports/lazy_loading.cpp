@@ -55,7 +55,7 @@ void expect_advice(const std::string &said, const char *call) {
                 said.c_str());
 }
 
-// A wait that fails. stderr has the whole sentence, which is longer than an error string may be.
+// A wait that fails. A sentence that is longer than an error string may be is whole on stderr.
 void fails(MPI_Request &request, const char *call) {
     std::FILE *const file = std::tmpfile();
     const int kept = dup(STDERR_FILENO);
@@ -68,7 +68,7 @@ void fails(MPI_Request &request, const char *call) {
     for (int c; (c = std::fgetc(file)) != EOF;) said += static_cast<char>(c);
     std::fclose(file);
     must_refuse(code, MPI_ERR_PENDING, call);
-    expect_advice(said, call);
+    expect_advice(said + error_name(code), call);
 }
 
 // The kernel that waits first, on a stream of its own, as the others are. What the wait returned.
