@@ -8,6 +8,7 @@
 #include <mpix/impl/pack/typed_copy.cuh>
 
 #include "device/enqueue/enqueue.h"
+#include "device/halo/launch.h"
 #include "device/kernels/drain.h"
 #include "device/kernels/launch.h"
 
@@ -271,7 +272,8 @@ int load_kernels() {
     load(error, unpack_expecting<16>);
     load_maps<detail::grid_map, detail::run_map, detail::box_map>(error);
     if (error == cudaSuccess) error = static_cast<cudaError_t>(load_inline_kernels());
-    return error == cudaSuccess ? load_enqueue_kernels() : error;
+    if (error == cudaSuccess) error = static_cast<cudaError_t>(load_enqueue_kernels());
+    return error == cudaSuccess ? load_exchange_kernels() : error;
 }
 
 int launch_move(const passage &p, stream_handle order) {

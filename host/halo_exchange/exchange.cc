@@ -302,22 +302,22 @@ void *exchange::data(int field, int i) const {
 
 const box &exchange::interior() const {
     const exchange_state &x = demand_state(state_, "interior");
-    return x.interior[the_box(x, "interior")];
+    return x.areas.interior[the_box(x, "interior")];
 }
 
 const box &exchange::interior(int i) const {
     const exchange_state &x = demand_state(state_, "interior");
-    return x.interior[the_box(x, "interior", i)];
+    return x.areas.interior[the_box(x, "interior", i)];
 }
 
 const std::vector<box> &exchange::boundary() const {
     const exchange_state &x = demand_state(state_, "boundary");
-    return x.boundary[the_box(x, "boundary")];
+    return x.areas.boundary[the_box(x, "boundary")];
 }
 
 const std::vector<box> &exchange::boundary(int i) const {
     const exchange_state &x = demand_state(state_, "boundary");
-    return x.boundary[the_box(x, "boundary", i)];
+    return x.areas.boundary[the_box(x, "boundary", i)];
 }
 
 void exchange::measure(bool on) {

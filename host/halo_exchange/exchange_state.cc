@@ -9,11 +9,11 @@
 #include <utility>
 
 #include "host/config.h"
-#include "host/field/box_index.h"
 #include "host/field/neighbours.h"
 #include "host/format.h"
 #include "host/halo/collective.h"
 #include "host/halo/exchanged_fields.h"
+#include "host/halo/regions.h"
 #include "host/report.h"
 
 namespace mpix::halo {
@@ -87,22 +87,6 @@ std::vector<argument> arguments(const exchange_state &x) {
     for (std::size_t f = 0; f < x.fields.size(); ++f) {
         append_field(all, f, x.fields[f]);
         if (x.reversed()) all.push_back(named(format("fields[{}].type", f), x.fields[f].type(), name_of_type));
-    }
-    return all;
-}
-
-// Of a field, what this rank's boxes get, and what they give.
-struct field_pieces {
-    std::vector<piece> ghosts, sources;
-};
-
-std::vector<field_pieces> find_pieces(const exchange_state &x) {
-    const box_index index(x.grid->domain);
-    std::vector<field_pieces> all;
-    for (const field_view &field : x.fields) {
-        const domain d = points_of(x.grid->domain, field.staggered());
-        all.push_back(
-            {pieces_to(d, index, x.grid->mine, field.radius()), pieces_from(d, index, x.grid->mine, field.radius())});
     }
     return all;
 }
@@ -185,30 +169,6 @@ void list_contributions(exchange_state &x, const std::vector<field_pieces> &piec
     }
 }
 
-// Each side on which somebody owns ghost cells is as deep as the field's radius, whichever of them are filled: a
-// stencil that reaches far in the direction of a corner reads ghost cells of the faces, too. Where a staggered field has
-// a point beyond the last cell, nobody owns ghost cells: the domain ends there.
-void find_interiors(exchange_state &x, const std::vector<field_pieces> &pieces) {
-    const grid_state &g = *x.grid;
-    std::vector<std::array<index3, 2>> depth(g.mine.size());
-    for (std::size_t f = 0; f < x.fields.size(); ++f) {
-        const std::array<index3, 2> most = ghost_depth(x.fields[f].radius(), g.domain.dimensions);
-        for (const piece &p : x.reversed() ? pieces[f].sources : pieces[f].ghosts)
-            for (int a = 0; a < 3; ++a)
-                if (const int step = direction(p.direction)[a]; step != 0) {
-                    // Ghost cells above a box are cells at the lower side of their owner's.
-                    std::int64_t &here = x.reversed() ? depth[g.position_of(p.owner)][step < 0][a]
-                                                      : depth[g.position_of(p.receiver)][step > 0][a];
-                    here = std::max(here, most[step > 0][a]);
-                }
-    }
-    for (std::size_t i = 0; i < depth.size(); ++i) {
-        const box &local = g.local(static_cast<int>(i));
-        x.interior.push_back(shrunk(local, depth[i]));
-        x.boundary.push_back(difference(local, x.interior.back()));
-    }
-}
-
 }  // namespace
 
 const char *name_of_transfer(std::int64_t how) {
@@ -235,8 +195,10 @@ std::unique_ptr<exchange_state> make_exchange_state(std::shared_ptr<const grid_s
             x.data.back().push_back({memory.data, memory.other});
         }
     }
-    const std::vector<field_pieces> pieces = find_pieces(x);
-    find_interiors(x, pieces);
+    std::vector<field_reach> reaches;
+    for (const field_view &field : x.fields) reaches.push_back({field.radius(), field.staggered()});
+    const std::vector<field_pieces> pieces = find_pieces(*x.grid, reaches);
+    x.areas = find_regions(*x.grid, reaches, pieces, x.reversed());
     make_own_copies(x, pieces);
     status s;
     try {

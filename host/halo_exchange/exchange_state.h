@@ -17,6 +17,7 @@
 
 #include "host/field/layout.h"
 #include "host/halo/grid_state.h"
+#include "host/halo/regions.h"
 #include "host/halo_exchange/message.h"
 #include "transport/status.h"
 
@@ -63,8 +64,7 @@ struct exchange_state {
     std::vector<std::vector<own_copy>> own;    // of each field
     std::vector<std::vector<std::byte>> room;  // for these
     std::vector<contribution> contributions;   // of a reverse exchange, in the order in which they are combined
-    std::vector<box> interior;                 // of each box of this rank
-    std::vector<std::vector<box>> boundary;    // likewise
+    regions areas;
 
     std::mutex mutex;  // of what follows
     bool active = false;

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include <map>
 #include <string>
 #include <utility>
 #include <vector>
@@ -9,6 +8,7 @@
 #include "host/format.h"
 #include "host/halo/collective.h"
 #include "host/halo/grid_internals.h"
+#include "host/halo_kernels/kernel_error.h"
 #include "host/halo_kernels/kernel_exchange_state.h"
 #include "host/report.h"
 
@@ -47,61 +47,12 @@ void reset_words(kernel_exchange_state &x) {
         throw wrong(class_of(s), "start", s.message());
 }
 
-// "exchange 7: tile 3, [0, 0, 0] to [8, 8, 1], waits for the ghost cells [8, 0, 0] to [9, 8, 1] of fields[0], from rank 1"
-std::string describe(const kernel_exchange_state &x, std::uint64_t which, std::uint64_t step) {
-    if (which == device_exchange::next_failed) return format("next of exchange {}", step);
-    if (which == device_exchange::next_missing)
-        return format("exchange {} has not begun: next of exchange {} was not called, or has not returned", step,
-                      static_cast<std::int64_t>(step) - x.device.sets_);
-    if (which == device_exchange::barrier_failed) return "not all groups have come to sync_blocks";
-    const known_parcel &known = x.parcels.at(which - device_exchange::first_parcel);
-    const std::map<int, parcels> all =
-        (known.is_sent ? parcels_from : parcels_to)(x.grid->domain, x.grid->mine, x.tile, x.fields);
-    const part &first = all.at(known.peer)
-                            .all.at(static_cast<std::size_t>(known.parcel))
-                            .parts.at(static_cast<std::size_t>(known.part));
-    return format("exchange {}: tile {}, {}, {} {} of fields[{}], {} rank {}", step, known.tile,
-                  text_of(x.tiles.at(static_cast<std::size_t>(known.tile))),
-                  known.is_sent ? "sends the cells" : "waits for the ghost cells",
-                  text_of(known.is_sent ? first.source : first.ghosts), first.field, known.is_sent ? "to" : "from",
-                  known.peer);
-}
-
-// Throws the reason, if a kernel's call has returned an error. Its requests may never complete.
-void demand_no_kernel_error(kernel_exchange_state &x) {
-    std::uint64_t words[device_exchange::begun_at] = {};
-    if (const status s = x.tables.read(0, words, sizeof words); !s.ok())
-        throw wrong(class_of(s), "finish", s.message());
-    const std::uint64_t which = words[device_exchange::failed_at];
-    if (which == 0) return;
-    const std::uint64_t step = words[device_exchange::failed_step_at];
-    // Those of the set that the call has used.
-    const int set = static_cast<int>(step % static_cast<std::uint64_t>(x.device.sets_)) * x.messages();
-    int begin = set, end = set;
-    if (which == device_exchange::next_failed) end += x.messages();
-    if (which >= device_exchange::first_parcel) {
-        const known_parcel &known = x.parcels.at(which - device_exchange::first_parcel);
-        begin += known.message + (known.is_sent ? x.device.receives_ : 0);
-        end = begin + 1;
-        if (known.message < 0) begin = end = set;
-    }
-    std::string why;
-    int error_class = MPI_ERR_PENDING;
-    for (int i = begin; i < end && why.empty(); ++i) {
-        int flag = 0;
-        const int code = MPI_Test(&x.requests[static_cast<std::size_t>(i)], &flag, MPI_STATUS_IGNORE);
-        if (code == MPI_SUCCESS) continue;
-        why = ": " + text_of(code, "MPI_Test");
-        MPI_Error_class(code, &error_class);
-    }
-    throw wrong(error_class, "finish", format("rank {}: {}{}", x.grid->rank, describe(x, which, step), why));
-}
-
 }  // namespace
 
 kernel_exchange::kernel_exchange(const grid &g, const std::vector<field> &fields,
                                  const kernel_exchange_options &options)
-    : state_(make_kernel_exchange_state(grid_internals::state_of(g, kernel_exchange_call), fields, options)) {}
+    : state_(make_kernel_exchange_state(grid_internals::state_of(g, kernel_exchange_call), fields, options,
+                                        kernel_exchange_call)) {}
 
 kernel_exchange::~kernel_exchange() {
     if (active())
@@ -154,7 +105,7 @@ void kernel_exchange::finish() {
     demand_no_failure(x, "finish");
     if (!x.active) throw wrong(MPI_ERR_REQUEST, "finish", "the exchange is not active; start it first");
     or_failed(x, [&] {
-        demand_no_kernel_error(x);
+        demand_no_kernel_error(x, format("{}::finish", kernel_exchange_call));
         const int count = x.requests_of(x.device.steps_);
         int error_class = MPI_SUCCESS;
         const int code = count == 0 ? MPI_SUCCESS : wait_all(count, x.requests.data(), error_class);

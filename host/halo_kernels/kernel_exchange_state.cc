@@ -20,7 +20,6 @@ using detail::device_copy;
 using detail::device_parcel;
 using detail::device_tile;
 
-constexpr const char *making_kernels_call = "mpix::halo::kernel_exchange";
 // As exchanges on the host, these are made in one order on all ranks; MPI matches in the order of the init calls.
 constexpr int kernel_tag = 1;
 
@@ -207,14 +206,15 @@ void make_all(kernel_exchange_state &x, const std::vector<field_view> &fields, c
 
 std::unique_ptr<kernel_exchange_state> make_kernel_exchange_state(std::shared_ptr<const grid_state> grid,
                                                                   const std::vector<field> &fields,
-                                                                  const kernel_exchange_options &options) {
+                                                                  const kernel_exchange_options &options,
+                                                                  const char *caller) {
     auto made = std::make_unique<kernel_exchange_state>();
     kernel_exchange_state &x = *made;
     x.grid = std::move(grid);
     std::vector<field_view> views;
     status s = check_options(options, x.grid->domain.dimensions);
     if (s.ok()) s = make_fields(x, fields, views);
-    check_collectively(x.grid->comm, making_kernels_call, s, arguments(views, options));
+    check_collectively(x.grid->comm, caller, s, arguments(views, options));
     try {
         make_all(x, views, options);
     } catch (const error &e) {
@@ -222,7 +222,7 @@ std::unique_ptr<kernel_exchange_state> make_kernel_exchange_state(std::shared_pt
     } catch (const std::bad_alloc &) {
         s = failure(MPI_ERR_NO_MEM, "no memory");
     }
-    check_collectively(x.grid->comm, making_kernels_call, s);
+    check_collectively(x.grid->comm, caller, s);
     return made;
 }
 

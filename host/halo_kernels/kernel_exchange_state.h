@@ -51,10 +51,11 @@ struct kernel_exchange_state {
     bool failed = false;
 };
 
-// Collective.
+// Collective. `caller`: for errors.
 std::unique_ptr<kernel_exchange_state> make_kernel_exchange_state(std::shared_ptr<const grid_state> grid,
                                                                   const std::vector<field> &fields,
-                                                                  const kernel_exchange_options &options);
+                                                                  const kernel_exchange_options &options,
+                                                                  const char *caller);
 
 }  // namespace mpix::halo
 

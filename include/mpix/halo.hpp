@@ -24,7 +24,8 @@
  * MPI_THREAD_SERIALIZED, any thread, but one at a time, ready() included. Collective functions as MPI says: in one
  * order on each communicator.
  *
- * Exchanges that the host makes are for host memory only, as yet; kernel_exchange is for GPUs, and for host threads, too.
+ * An exchange is for host memory. stream_exchange, in the order of a CUDA stream, and kernel_exchange, inside kernels, are for
+ * GPUs, and for host memory, too.
  * The interface is C++ within libmpix: the program needs the same C++ standard library.
  */
 #ifndef MPIX_HALO_HPP
@@ -42,6 +43,7 @@
 #include <mpix/halo/overlap.hpp>
 #include <mpix/halo/report.hpp>
 #include <mpix/halo/slice.hpp>
+#include <mpix/halo/stream_exchange.hpp>
 #include <mpix/halo/vti.hpp>
 
 #endif  // MPIX_HALO_HPP

@@ -137,6 +137,22 @@ public:
         check_cuda(launch.error, launch.message.c_str());
     }
     void synchronise() { check_cuda(cudaStreamSynchronize(stream_), "cudaStreamSynchronize"); }
+    // Of the launches, for what the library is to do behind them.
+    cudaStream_t stream() { return stream_; }
+    // What `enqueue` launches, so many times, as a graph.
+    template <class Enqueue>
+    void repeat(int times, const Enqueue &enqueue) {
+        cudaGraph_t captured = nullptr;
+        cudaGraphExec_t graph = nullptr;
+        check_cuda(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeThreadLocal), "cudaStreamBeginCapture");
+        enqueue();
+        check_cuda(cudaStreamEndCapture(stream_, &captured), "cudaStreamEndCapture");
+        check_cuda(cudaGraphInstantiate(&graph, captured, 0), "cudaGraphInstantiate");
+        check_cuda(cudaGraphDestroy(captured), "cudaGraphDestroy");
+        for (int i = 0; i < times; ++i) check_cuda(cudaGraphLaunch(graph, stream_), "cudaGraphLaunch");
+        synchronise();
+        check_cuda(cudaGraphExecDestroy(graph), "cudaGraphExecDestroy");
+    }
 
 private:
     void copy(void *to, const void *from, std::size_t bytes) {
@@ -193,6 +209,15 @@ public:
     }
     void synchronise() {
         if (kernel_.joinable()) kernel_.join();
+    }
+    // As on a GPU: when what was launched has ended, since the library does its part at once.
+    CUstream_st *stream() {
+        synchronise();
+        return nullptr;
+    }
+    template <class Enqueue>
+    void repeat(int times, const Enqueue &enqueue) {
+        for (int i = 0; i < times; ++i) enqueue();
     }
 
 private:

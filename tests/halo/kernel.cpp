@@ -2,7 +2,8 @@
 //
 // Random exchanges by kernels: grids, periods, decompositions, tiles, fields, radii, sets, blocks, steps. In each step
 // the blocks of a persistent kernel wait for a tile's ghost cells, compare every byte around the tile, write the next
-// step's cells, and send them. The host compares every byte of all allocations at the end.
+// step's cells, and send them. The host compares every byte of all allocations at the end. Or exchanges in the order of a
+// stream: kernels before start() write the cells, and kernels behind finish() compare them.
 //
 //   kernel [--seed N] [--programs N | --seconds N]
 //   kernel --late yes    two ranks; needs a short MPIX_STALL_SECONDS
@@ -190,6 +191,58 @@ struct body {
     }
 };
 
+// Kernels of one step of an exchange in a stream, of one box. The number of the step is in memory, so that a graph of them
+// can run several times.
+struct step_of_box {
+    view fields[most_fields];
+    unsigned char *memory[most_fields];  // of each field, the allocation of this step
+    int count;
+    std::uint64_t *step, *wrong;
+};
+struct write_box {
+    step_of_box s;
+    template <class Block>
+    DEVICE_FN void operator()(const Block &block, int, int) const {
+        for (int f = 0; f < s.count; ++f) {
+            const view &v = s.fields[f];
+            for_cells(block, v.local, [&](const index3 &cell) {
+                for (std::int64_t b = 0; b < v.cell_bytes; ++b)
+                    s.memory[f][v.at(cell, b)] = value_at(v.seed, cell, b, *s.step);
+            });
+        }
+    }
+};
+// The box, and all ghost cells that the exchange fills.
+struct check_box {
+    step_of_box s;
+    template <class Block>
+    DEVICE_FN void operator()(const Block &block, int, int) const {
+        for (int f = 0; f < s.count; ++f) {
+            const view &v = s.fields[f];
+            if (v.local.empty()) continue;
+            box all;
+            for (std::size_t a = 0; a < 3; ++a) {
+                all.lo[a] = v.origin[a];
+                all.hi[a] = v.origin[a] + v.size[a];
+            }
+            for_cells(block, all, [&](const index3 &cell) {
+                index3 source = cell;
+                if (!is_exchanged(v, cell) || !v.whole.inside(source)) return;
+                for (std::int64_t b = 0; b < v.cell_bytes; ++b)
+                    if (s.memory[f][v.at(cell, b)] != value_at(v.seed, source, b, *s.step))
+                        device_test::add_one(s.wrong);
+            });
+        }
+    }
+};
+struct next_step_of_boxes {
+    std::uint64_t *step;
+    template <class Block>
+    DEVICE_FN void operator()(const Block &block, int, int) const {
+        if (block.thread_rank() == 0) ++*step;
+    }
+};
+
 class program {
 public:
     program(unsigned seed, executor &where) : shared_(seed), where_(where) {}
@@ -217,7 +270,9 @@ public:
         for (int f = 0; f < kernel.count; ++f) fields.push_back(make_field(g, whole, kernel, f));
         kernel.wrong = static_cast<std::uint64_t *>(where_.allocate_shared(sizeof(std::uint64_t)));
         std::uint64_t wrong = 0;
-        {
+        if (pick(0, 2) == 0) {
+            run_in_stream(g, fields, how.tile, kernel);
+        } else {
             halo::kernel_exchange h(g, fields, how);
             std::uint64_t done = 0;
             const int activations = pick(1, 3), blocks = pick(1, 4),
@@ -242,6 +297,45 @@ public:
 
 private:
     int pick(int low, int high) { return std::uniform_int_distribution<int>(low, high)(shared_); }
+
+    // Counts what is wrong in kernel.wrong.
+    void run_in_stream(const halo::grid &g, const std::vector<halo::field> &fields, const index3 &tile,
+                       const body &kernel) {
+        halo::stream_exchange h(g, fields, {.tile = tile});
+        auto *const step = static_cast<std::uint64_t *>(where_.allocate_shared(sizeof(std::uint64_t)));
+        const int threads = executor::is_gpu ? 64 : 2;
+        const auto of_each_box = [&](const auto &launch) {
+            for (int i = 0; i < h.boxes(); ++i) {
+                step_of_box s{};
+                s.count = kernel.count;
+                s.step = step;
+                s.wrong = kernel.wrong;
+                for (int f = 0; f < kernel.count; ++f) {
+                    s.fields[f] = kernel.fields[f][i];
+                    s.memory[f] = static_cast<unsigned char *>(h.data(f, i));
+                }
+                launch(s);
+            }
+        };
+        const auto one_step = [&] {
+            of_each_box([&](const step_of_box &s) { where_.launch(1, threads, write_box{s}); });
+            h.start(where_.stream());
+            h.finish(where_.stream());
+            of_each_box([&](const step_of_box &s) { where_.launch(1, threads, check_box{s}); });
+            where_.launch(1, threads, next_step_of_boxes{step});
+            h.swap();
+        };
+        for (int steps = pick(0, 9); steps > 0; --steps) one_step();
+        // Graphs of an even number of steps, which end with the allocations with which they began.
+        if (const int replays = pick(0, 3); replays != 0)
+            where_.repeat(replays, [&] {
+                one_step();
+                one_step();
+            });
+        where_.synchronise();
+        h.check();
+        where_.release_shared(step);
+    }
 
     // Cut along x, of random lengths, of which some may be 0; up to most_boxes for each rank, in any order.
     void choose_boxes(const index3 &extent, halo::grid_options &options) {

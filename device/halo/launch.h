@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Kernels by which the library itself runs a halo exchange, in the order of a stream. Not for kernels; needs no CUDA header.
+#ifndef MPIX_DEVICE_HALO_LAUNCH_H
+#define MPIX_DEVICE_HALO_LAUNCH_H
+
+#include <mpix/mpix.h>
+
+#include <mpix/halo/device_exchange.hpp>
+
+#include <cstdint>
+#include <string>
+
+namespace mpix::halo {
+
+// What the kernels of one exchange get.
+struct ordered_exchange {
+    device_exchange x;
+    std::int32_t phase;  // which allocation of each field, 0 or 1
+    // In memory of the device: the number of the exchange that is started next, or under way; and the groups of the present
+    // finish that have ended.
+    std::uint64_t *words;
+    static constexpr int next_at = 0, ended_at = 1, words_count = 2;
+};
+
+enum class ordered_call { start, finish, drain };
+
+}  // namespace mpix::halo
+
+namespace mpix::gpu {
+
+#if MPIX_HAVE_NVCC
+// Enqueues the kernel of a call. Returns one sentence for the user, empty for success. The caller's current device is left as it
+// was.
+std::string enqueue_exchange(halo::ordered_call call, const halo::ordered_exchange &o, int device, CUstream_st *order);
+// Waits for all work on the device, runs the kernel, and waits for it.
+std::string run_exchange(halo::ordered_call call, const halo::ordered_exchange &o, int device);
+
+// For enqueue_exchange, of the part that only nvcc can compile; a cudaError_t.
+int launch_exchange(halo::ordered_call call, const halo::ordered_exchange &o, int blocks, CUstream_st *order);
+// Have these kernels loaded on the current device.
+int load_exchange_kernels();
+#else
+inline std::string enqueue_exchange(halo::ordered_call, const halo::ordered_exchange &, int, CUstream_st *) {
+    return "this libmpix was built without nvcc";
+}
+inline std::string run_exchange(halo::ordered_call, const halo::ordered_exchange &, int) {
+    return "this libmpix was built without nvcc";
+}
+#endif
+
+}  // namespace mpix::gpu
+
+#endif  // MPIX_DEVICE_HALO_LAUNCH_H

@@ -1,0 +1,270 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Kernel exchanges whose kernels are the library's own (device/halo). All their steps are one activation, from the constructor to
+// the destructor.
+#include <algorithm>
+#include <cstdint>
+#include <exception>
+#include <limits>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <mpix/halo.hpp>
+
+#include "device/halo/exchange_in_order.cuh"
+#include "device/halo/launch.h"
+#include "host/format.h"
+#include "host/halo/collective.h"
+#include "host/halo/grid_internals.h"
+#include "host/halo/regions.h"
+#include "host/halo_kernels/device_memory.h"
+#include "host/halo_kernels/kernel_error.h"
+#include "host/halo_kernels/kernel_exchange_state.h"
+#include "host/report.h"
+
+namespace mpix::halo {
+namespace {
+
+constexpr const char *stream_exchange_call = "mpix::halo::stream_exchange";
+// One exchange is under way while the next one begins.
+constexpr int sets = 2;
+
+error wrong(int error_class, const char *function, const std::string &what) {
+    return {error_class, format("{}::{}: {}", stream_exchange_call, function, what)};
+}
+
+// So that a face of the largest box has some sixteen tiles, for as many blocks; of large boxes more.
+index3 choose_tile(const grid_state &g, const index3 &given) {
+    constexpr std::int64_t parts = 4, least = 8, most = 64;
+    index3 tile = given;
+    for (std::size_t a = 0; a < static_cast<std::size_t>(g.domain.dimensions); ++a) {
+        if (tile[a] != 0) continue;
+        std::int64_t longest = 0;
+        for (const box &b : g.domain.boxes) longest = std::max(longest, b.empty() ? 0 : b.size()[a]);
+        tile[a] = std::clamp((longest + parts - 1) / parts, least, most);
+    }
+    return tile;
+}
+
+}  // namespace
+
+struct stream_exchange_state {
+    std::unique_ptr<kernel_exchange_state> kernels;
+    regions areas;
+    device_memory words;
+    ordered_exchange ordered{};
+    bool started = false, failed = false;
+
+    bool on_gpu() const { return kernels->where.owner != nullptr; }
+    // A rank without cells has nothing to do, wherever the others' are.
+    bool has_tiles() const { return kernels->device.tiles_count_ != 0; }
+    int requests() const { return static_cast<int>(kernels->requests.size()); }
+
+    void call(ordered_call which, CUstream_st *stream, const char *function);
+    void drain();
+};
+
+namespace {
+
+void play(ordered_call which, const ordered_exchange &o) {
+    const thread_group group = this_thread();
+    const std::int64_t step = next_step(o);
+    const device_exchange x = in_phase(o, step);
+    switch (which) {
+        case ordered_call::start:
+            return start_in_order(group, x, step, 0, 1);
+        case ordered_call::finish:
+            for (int index = 0; index < 2; ++index) finish_in_order(group, o, x, step, index, 2);
+            return;
+        case ordered_call::drain:
+            return drain_in_order(group, x, step, 0, 1);
+    }
+}
+
+template <class State>
+auto &demand_state(const State &state, const char *function) {
+    if (!state) throw wrong(MPI_ERR_REQUEST, function, "the exchange has been moved from");
+    return *state;
+}
+
+void demand_no_failure(const stream_exchange_state &x, const char *function) {
+    if (x.failed)
+        throw wrong(MPI_ERR_REQUEST, function, "an earlier call has failed; the exchange can only be destroyed");
+}
+
+std::size_t demand_field(const stream_exchange_state &x, const char *function, int field) {
+    const auto count = x.kernels->fields.size();
+    if (field < 0 || static_cast<std::size_t>(field) >= count)
+        throw wrong(MPI_ERR_ARG, function, format("field is {}; there are {}", field, count));
+    return static_cast<std::size_t>(field);
+}
+
+// Begins the first exchanges, of each set. Collective.
+void begin(stream_exchange_state &x) {
+    kernel_exchange_state &k = *x.kernels;
+    status s;
+    if (x.on_gpu() && !MPIX_HAVE_NVCC)
+        s = failure(MPI_ERR_OTHER, "the fields are in GPU memory, and this libmpix was built without nvcc");
+    if (s.ok()) s = x.words.allocate(k.where, ordered_exchange::words_count * sizeof(std::uint64_t));
+    check_collectively(k.grid->comm, stream_exchange_call, s);
+    k.device.steps_ = std::numeric_limits<std::int64_t>::max() / 2;
+    x.ordered = {k.device, 0, reinterpret_cast<std::uint64_t *>(x.words.address())};
+    if (x.requests() == 0) return;
+    demand(MPI_Startall(x.requests(), k.requests.data()), "MPI_Startall");
+    demand(MPIX_Pbuf_prepare_all(x.requests(), k.requests.data()), "MPIX_Pbuf_prepare_all");
+}
+
+}  // namespace
+
+void stream_exchange_state::call(ordered_call which, CUstream_st *stream, const char *function) {
+    if (!has_tiles()) return;
+    if (on_gpu()) {
+        const std::string problem = gpu::enqueue_exchange(which, ordered, kernels->where.device, stream);
+        failed = !problem.empty();
+        if (failed) throw wrong(MPI_ERR_OTHER, function, problem);
+        return;
+    }
+    if (stream != nullptr) throw wrong(MPI_ERR_ARG, function, "stream is not null, and the fields are in host memory");
+    play(which, ordered);
+    failed = true;
+    demand_no_kernel_error(*kernels, format("{}::{}", stream_exchange_call, function));
+    failed = false;
+}
+
+// Ends the activation.
+void stream_exchange_state::drain() {
+    if (requests() == 0) return;
+    if (on_gpu()) {
+        if (const std::string problem = gpu::run_exchange(ordered_call::drain, ordered, kernels->where.device);
+            !problem.empty())
+            throw error(MPI_ERR_OTHER, format("{}: {}", stream_exchange_call, problem));
+    } else {
+        play(ordered_call::drain, ordered);
+    }
+    demand_no_kernel_error(*kernels, stream_exchange_call);
+    int error_class = MPI_SUCCESS;
+    if (const int code = wait_all(requests(), kernels->requests.data(), error_class); code != MPI_SUCCESS)
+        throw error(error_class, format("{}: {}", stream_exchange_call, text_of(code, "MPI_Waitall")));
+}
+
+stream_exchange::stream_exchange(const grid &g, const std::vector<field> &fields,
+                                 const stream_exchange_options &options)
+    : state_(std::make_unique<stream_exchange_state>()) {
+    const auto &grid = grid_internals::state_of(g, stream_exchange_call);
+    stream_exchange_state &x = *state_;
+    x.kernels = make_kernel_exchange_state(grid, fields, {.tile = choose_tile(*grid, options.tile), .sets = sets},
+                                           stream_exchange_call);
+    std::vector<field_reach> reaches;
+    for (const exchanged_field &f : x.kernels->fields) reaches.push_back({f.radius, f.staggered});
+    x.areas = find_regions(*grid, reaches, find_pieces(*grid, reaches), false);
+    begin(x);
+}
+
+stream_exchange::~stream_exchange() {
+    if (!state_) return;
+    int finalized = 0;
+    MPI_Finalized(&finalized);
+    std::string why = state_->started ? "between start() and finish()"
+                      : finalized     ? "after MPI_Finalize"
+                                      : "while an exception is thrown";
+    if (!state_->started && !finalized && std::uncaught_exceptions() == 0) {
+        if (state_->failed) {
+            if (state_->kernels->free_requests()) return;
+            why = "after a failure";
+        } else {
+            try {
+                state_->drain();
+                return;
+            } catch (const error &e) {
+                why = format("and failed: {}", e.what());
+            }
+        }
+    }
+    say(format("{}: destroyed {}. Its memory is kept", stream_exchange_call, why));
+    static_cast<void>(state_.release());  // messages may still come
+}
+
+stream_exchange::stream_exchange(stream_exchange &&) noexcept = default;
+
+stream_exchange &stream_exchange::operator=(stream_exchange &&other) noexcept {
+    std::swap(state_, other.state_);
+    return *this;
+}
+
+void stream_exchange::start(CUstream_st *stream) {
+    stream_exchange_state &x = demand_state(state_, "start");
+    demand_no_failure(x, "start");
+    if (x.started) throw wrong(MPI_ERR_REQUEST, "start", "the exchange is started; finish it first");
+    x.call(ordered_call::start, stream, "start");
+    x.started = true;
+}
+
+void stream_exchange::finish(CUstream_st *stream) {
+    stream_exchange_state &x = demand_state(state_, "finish");
+    demand_no_failure(x, "finish");
+    if (!x.started) throw wrong(MPI_ERR_REQUEST, "finish", "the exchange is not started");
+    x.call(ordered_call::finish, stream, "finish");
+    x.started = false;
+}
+
+void stream_exchange::check() {
+    stream_exchange_state &x = demand_state(state_, "check");
+    demand_no_failure(x, "check");
+    if (!x.has_tiles()) return;
+    x.failed = true;
+    demand_no_kernel_error(*x.kernels, format("{}::check", stream_exchange_call));
+    x.failed = false;
+}
+
+void stream_exchange::swap() {  // NOLINT(bugprone-exception-escape): it does not swap two exchanges
+    stream_exchange_state &x = demand_state(state_, "swap");
+    demand_no_failure(x, "swap");
+    if (x.started) throw wrong(MPI_ERR_REQUEST, "swap", "the exchange is started; finish it first");
+    x.ordered.phase ^= 1;
+}
+
+void *stream_exchange::data(int field) const {
+    const stream_exchange_state &x = demand_state(state_, "data");
+    return data(field, demand_only_box(*x.kernels->grid, stream_exchange_call, "data"));
+}
+
+void *stream_exchange::data(int field, int i) const {
+    const stream_exchange_state &x = demand_state(state_, "data");
+    const std::size_t f = demand_field(x, "data", field);
+    const grid_state &g = *x.kernels->grid;
+    const auto box = static_cast<std::size_t>(demand_box(g, i, stream_exchange_call, "data"));
+    return x.kernels->data[f * g.mine.size() + box][static_cast<std::size_t>(x.ordered.phase)];
+}
+
+const box &stream_exchange::interior() const {
+    const stream_exchange_state &x = demand_state(state_, "interior");
+    return interior(demand_only_box(*x.kernels->grid, stream_exchange_call, "interior"));
+}
+
+const box &stream_exchange::interior(int i) const {
+    const stream_exchange_state &x = demand_state(state_, "interior");
+    return x.areas
+        .interior[static_cast<std::size_t>(demand_box(*x.kernels->grid, i, stream_exchange_call, "interior"))];
+}
+
+const std::vector<box> &stream_exchange::boundary() const {
+    const stream_exchange_state &x = demand_state(state_, "boundary");
+    return boundary(demand_only_box(*x.kernels->grid, stream_exchange_call, "boundary"));
+}
+
+const std::vector<box> &stream_exchange::boundary(int i) const {
+    const stream_exchange_state &x = demand_state(state_, "boundary");
+    return x.areas
+        .boundary[static_cast<std::size_t>(demand_box(*x.kernels->grid, i, stream_exchange_call, "boundary"))];
+}
+
+int stream_exchange::boxes() const {
+    return static_cast<int>(demand_state(state_, "boxes").kernels->grid->mine.size());
+}
+
+int stream_exchange::messages_sent() const { return demand_state(state_, "messages_sent").kernels->device.sends_; }
+
+std::int64_t stream_exchange::bytes_sent() const { return demand_state(state_, "bytes_sent").kernels->bytes_sent; }
+
+}  // namespace mpix::halo

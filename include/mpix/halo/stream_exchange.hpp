@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Of <mpix/halo.hpp>: an exchange in the order of a CUDA stream.
+#ifndef MPIX_HALO_STREAM_EXCHANGE_HPP
+#define MPIX_HALO_STREAM_EXCHANGE_HPP
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include <mpix/halo/box.hpp>
+#include <mpix/halo/field.hpp>
+#include <mpix/halo/grid.hpp>
+
+struct CUstream_st;  // what cudaStream_t and CUstream point to
+
+namespace mpix::halo {
+
+struct stream_exchange_options {
+    /** As of kernel_exchange_options: one block packs or unpacks the cells of a tile. 0: about a quarter of the largest box
+        along that axis, from 8 to 64 cells. */
+    index3 tile{};
+};
+
+struct stream_exchange_state;
+
+/**
+ * The exchange of some fields of a grid in the order of a CUDA stream: start() and finish() enqueue a kernel each, and
+ * return at once. The host takes no part in the exchange, and need not wait for the stream in between.
+ *
+ *     mpix::halo::stream_exchange h(g, {mpix::halo::double_buffered(u, v)});
+ *     for (...) {
+ *         h.start(stream);
+ *         ... a kernel in `stream` that computes h.interior() ...
+ *         h.finish(stream);
+ *         ... a kernel in `stream` that computes h.boundary() ...
+ *         h.swap();
+ *     }
+ *
+ * start() and finish() can be captured in a CUDA graph; so can a sequence with swap(), if it holds an even number of
+ * these. All ranks run as many exchanges, by the calls or by graphs.
+ *
+ * Fields are in memory of one GPU, of any kind. Or they are in host memory: then the stream is null, start() sends, and
+ * finish() waits, before they return.
+ *
+ * Thread safety: one thread at a time uses an exchange.
+ */
+class MPIX_HALO_API stream_exchange {
+public:
+    /**
+     * Collective over the grid's ranks, and waits for all neighbours. All give as many fields, in the same order, with the
+     * same value sizes, components, interleaving, staggering and radii, and the same options.
+     *
+     * Errors: as of kernel_exchange; MPI_ERR_OTHER if the fields are in GPU memory and libmpix was built without nvcc; and
+     * MPI_ERR_PENDING if a neighbour does not come within MPIX_STALL_SECONDS.
+     */
+    stream_exchange(const grid &g, const std::vector<field> &fields, const stream_exchange_options &options = {});
+    /**
+     * Waits for the device; and, collective, for the neighbours, with whom it ends an exchange that nobody has started. It
+     * neither reads nor writes the fields. Not between start() and finish(), nor while an exception is thrown, nor after
+     * MPI_Finalize: the exchange is then reported on stderr, and its memory kept.
+     */
+    ~stream_exchange();
+    stream_exchange(stream_exchange &&) noexcept;
+    stream_exchange &operator=(stream_exchange &&) noexcept;
+
+    /**
+     * Enqueue: send what the neighbours need. Until finish(), work in the stream does not write the allocations in use, nor
+     * read their ghost cells; see exchange::start().
+     *
+     * stream  of the fields' device; null: the legacy default stream. Of fields in host memory: null
+     *
+     * Errors: MPI_ERR_REQUEST (it is started already, or has failed), MPI_ERR_ARG (stream), MPI_ERR_OTHER (CUDA).
+     */
+    void start(CUstream_st *stream = nullptr);
+    /**
+     * Enqueue: wait for the neighbours, and fill the ghost cells. Later work in the stream may read them, and write what was
+     * sent. The kernel stays on the GPU until all has come. In the stream of start(), or in one that comes after it.
+     *
+     * Errors: as of start(); MPI_ERR_REQUEST (not started).
+     */
+    void finish(CUstream_st *stream = nullptr);
+    /**
+     * Throws the error of a kernel of this exchange, if one has failed: MPI_ERR_PENDING (no data within
+     * MPIX_STALL_SECONDS), and what mpix::pready and mpix::wait_arrived return. After it the exchange can only be
+     * destroyed. Waits for nothing: call it when the stream has been synchronised.
+     */
+    void check();
+
+    /** Go on with the other allocation of each field that has two. Errors: MPI_ERR_REQUEST (started, not finished). */
+    void swap();  // NOLINT(bugprone-exception-escape): it does not swap two exchanges
+    /** As of exchange. */
+    void *data(int field) const;
+    void *data(int field, int i) const;
+    const box &interior() const;
+    const box &interior(int i) const;
+    const std::vector<box> &boundary() const;
+    const std::vector<box> &boundary(int i) const;
+    int boxes() const;
+
+    /** Messages that this rank sends in each exchange, and their bytes, padding included. */
+    int messages_sent() const;
+    std::int64_t bytes_sent() const;
+
+private:
+    std::unique_ptr<stream_exchange_state> state_;
+};
+
+}  // namespace mpix::halo
+
+#endif  // MPIX_HALO_STREAM_EXCHANGE_HPP
