@@ -80,6 +80,14 @@ void launch(int blocks, const Body &body) {
     check(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
 }
 
+/** The same in the order of the default stream; returns at once. The blocks wait for nothing. */
+template <class Body>
+void enqueue(int blocks, const Body &body) {
+    kernel<<<static_cast<unsigned>(blocks), threads_per_block>>>(body);
+    check(cudaGetLastError(), "launch");
+}
+inline void synchronise() { check(cudaDeviceSynchronize(), "cudaDeviceSynchronize"); }
+
 #else
 
 inline void choose_gpu() {}
@@ -105,6 +113,11 @@ void launch(int blocks, const Body &body) {
     mpix::host_launch(blocks, threads_per_block,
                       [&](const mpix::host_group &block) { body(block, block.group_rank()); });
 }
+template <class Body>
+void enqueue(int blocks, const Body &body) {
+    launch(blocks, body);
+}
+inline void synchronise() {}
 
 #endif
 

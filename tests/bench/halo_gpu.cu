@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// What a halo exchange of one field takes on GPUs, without computing: in the order of a stream, the same as a graph of two
+// exchanges, and inside a persistent kernel. Beside them two empty kernels for each exchange, the least that a stream can take. By
+// turns, in one run.
+//
+//   halo_gpu [--rounds N] [--csv FILE]
+#include <cooperative_groups.h>
+#include <mpi.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include <mpix/halo.cuh>
+#include <mpix/halo.hpp>
+#include <mpix/launch.h>
+
+#include "tests/bench/csv_file.hpp"
+#include "tests/bench/machine.hpp"
+#include "tests/bench/median.hpp"
+
+namespace halo = mpix::halo;
+using bench::check;
+
+namespace {
+
+constexpr int threads = 256, exchanges = 400, warm_up = 40;
+
+__global__ void nothing() {}
+
+// All tiles of each exchange, by blocks that are resident together.
+__global__ void __launch_bounds__(threads) exchange_all(const __grid_constant__ halo::device_exchange x) {
+    const auto block = cooperative_groups::this_thread_block();
+    const int index = static_cast<int>(blockIdx.x), blocks = static_cast<int>(gridDim.x);
+    for (std::int64_t step = 0; step < x.steps(); ++step) {
+        for (int i = index; i < x.boundary_tiles(); i += blocks) halo::send(block, x, x.tile_boundary_first(i), step);
+        halo::sync_blocks(block, x, blocks);
+        if (index == 0 && step > 0) halo::next(block, x, step - 1);
+        for (int i = index; i < x.boundary_tiles(); i += blocks) halo::wait(block, x, x.tile_boundary_first(i), step);
+    }
+}
+
+cudaGraphExec_t graph_of(cudaStream_t stream, const std::function<void()> &enqueue) {
+    cudaGraph_t captured;
+    cudaGraphExec_t made;
+    check(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal), "cudaStreamBeginCapture");
+    enqueue();
+    check(cudaStreamEndCapture(stream, &captured), "cudaStreamEndCapture");
+    check(cudaGraphInstantiate(&made, captured, 0), "cudaGraphInstantiate");
+    check(cudaGraphDestroy(captured), "cudaGraphDestroy");
+    return made;
+}
+
+// Microseconds of one of `count` exchanges that `enqueue` puts into the stream; of the slowest rank.
+double time_of(cudaStream_t stream, int count, const std::function<void()> &enqueue) {
+    check(cudaStreamSynchronize(stream), "cudaStreamSynchronize");
+    MPI_Barrier(MPI_COMM_WORLD);
+    const double begin = MPI_Wtime();
+    enqueue();
+    check(cudaStreamSynchronize(stream), "cudaStreamSynchronize");
+    double mine = (MPI_Wtime() - begin) * 1e6 / count, slowest = 0;
+    MPI_Allreduce(&mine, &slowest, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
+    return slowest;
+}
+
+struct way {
+    const char *name;
+    std::function<void(int count)> enqueue;
+    std::vector<double> us = {};
+};
+
+// One row for each way.
+void measure(std::FILE *csv, cudaStream_t stream, int n, int rounds, const std::string &columns) {
+    const halo::radius faces = halo::radius::faces(1);
+    int ranks = 0;
+    MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+    const halo::grid g(MPI_COMM_WORLD, {n, n, std::int64_t{n} * ranks}, {.periodic = {true, true, true}});
+    halo::field u(static_cast<double *>(nullptr), faces);
+    const std::size_t bytes = halo::field_bytes(g, u);
+    check(cudaMalloc(&u.data, bytes), "cudaMalloc");
+    check(cudaMemset(u.data, 0, bytes), "cudaMemset");
+    check(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
+    {
+        halo::stream_exchange in_stream(g, {u});
+        const int edge = std::clamp((n + 3) / 4, 8, 64);
+        halo::kernel_exchange in_kernel(g, {u}, {.tile = {edge, edge, edge}});
+        const auto both = [&] {
+            in_stream.start(stream);
+            in_stream.finish(stream);
+        };
+        cudaGraphExec_t const two = graph_of(stream, [&] {
+            both();
+            both();
+        });
+        std::vector<way> ways;
+        ways.push_back({"two empty kernels", [&](int count) {
+                            for (int i = 0; i < 2 * count; ++i) nothing<<<1, 32, 0, stream>>>();
+                        }});
+        ways.push_back({"stream", [&](int count) {
+                            for (int i = 0; i < count; ++i) both();
+                        }});
+        ways.push_back({"graph", [&](int count) {
+                            for (int i = 0; i < count; i += 2) check(cudaGraphLaunch(two, stream), "cudaGraphLaunch");
+                        }});
+        for (int round = -1; round < rounds; ++round) {
+            const int count = round < 0 ? warm_up : exchanges;
+            for (way &w : ways) {
+                const double us = time_of(stream, count, [&] { w.enqueue(count); });
+                if (round >= 0) w.us.push_back(us);
+            }
+        }
+        in_stream.check();
+        way persistent{"kernel", {}};
+        for (int round = -1; round < rounds; ++round) {
+            const int count = round < 0 ? warm_up : exchanges;
+            const halo::device_exchange x = in_kernel.start(count);
+            const double us = time_of(stream, count, [&] {
+                const mpix::launch_status launched =
+                    mpix::launch_cooperative(exchange_all, dim3(64), dim3(threads), 0, stream, x);
+                check(launched.error, launched.message.c_str());
+            });
+            in_kernel.finish();
+            if (round >= 0) persistent.us.push_back(us);
+        }
+        ways.push_back(std::move(persistent));
+        check(cudaGraphExecDestroy(two), "cudaGraphExecDestroy");
+        for (way &w : ways) {
+            if (csv != nullptr)
+                std::fprintf(csv, "%d,%d,%s,%.2f,%.2f,%lld,%d,%s\n", ranks, n, w.name, bench::median(w.us),
+                             *std::min_element(w.us.begin(), w.us.end()),
+                             static_cast<long long>(in_stream.bytes_sent()), in_stream.messages_sent(),
+                             columns.c_str());
+        }
+        if (csv != nullptr) std::fflush(csv);
+    }
+    check(cudaFree(u.data), "cudaFree");
+}
+
+}  // namespace
+
+int main(int argc, char **argv) {
+    if (bench::without_gpu()) return 77;
+    int provided = 0, rank = 0, local_rank = 0, devices = 0, rounds = 9;
+    const char *path = "-";
+    for (int i = 1; i + 1 < argc; i += 2) {
+        if (std::string(argv[i]) == "--rounds") rounds = std::atoi(argv[i + 1]);
+        if (std::string(argv[i]) == "--csv") path = argv[i + 1];
+    }
+    MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &provided);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm node = MPI_COMM_NULL;
+    MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &node);
+    MPI_Comm_rank(node, &local_rank);
+    MPI_Comm_free(&node);
+    check(cudaGetDeviceCount(&devices), "cudaGetDeviceCount");
+    check(cudaSetDevice(local_rank % devices), "cudaSetDevice");
+    const std::string columns = bench::machine_columns(local_rank % devices);
+    const bench::csv_file file(rank == 0 ? path : nullptr);
+    std::FILE *const csv = file.get();
+    if (csv != nullptr)
+        std::fprintf(csv, "ranks,cells,way,median_us,least_us,bytes,messages,%s\n", bench::machine_names);
+    cudaStream_t stream;
+    check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "cudaStreamCreateWithFlags");
+    try {
+        for (const int n : {32, 64, 128, 256, 512}) measure(csv, stream, n, rounds, columns);
+    } catch (const halo::error &e) {
+        std::fprintf(stderr, "%s\n", e.what());
+        MPI_Abort(MPI_COMM_WORLD, 1);
+    }
+    check(cudaStreamDestroy(stream), "cudaStreamDestroy");
+    MPI_Finalize();
+    return 0;
+}
