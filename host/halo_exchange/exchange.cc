@@ -13,6 +13,7 @@
 #include "host/halo_exchange/exchange_report.h"
 #include "host/halo_exchange/exchange_state.h"
 #include "host/halo/grid_internals.h"
+#include "host/halo/usable.h"
 #include "host/report.h"
 
 namespace mpix::halo {
@@ -112,12 +113,6 @@ error wrong_state(const char *function, const std::string &what) {
     return {MPI_ERR_REQUEST, format("{}::{}: {}", exchange_call, function, what)};
 }
 
-template <class State>
-auto &demand_state(const State &state, const char *function) {
-    if (!state) throw wrong_state(function, "the exchange has been moved from");
-    return *state;
-}
-
 // Throws, if a call has failed, after which nobody knows which requests are active. The caller holds the mutex.
 void demand_no_failure(const exchange_state &x, const char *function) {
     if (x.failed) throw wrong_state(function, "an earlier call has failed; the exchange can only be freed");
@@ -125,14 +120,11 @@ void demand_no_failure(const exchange_state &x, const char *function) {
 
 // Does `work`, of which MPI_ERR_PENDING is the only error that leaves the exchange as it was.
 template <class Work>
-void or_failed(exchange_state &x, Work work) {
-    try {
-        work();
-    } catch (const error &e) {
+void or_failed(exchange_state &x, const Work &work) {
+    do_or_fail(work, [&](int error_class) {
         const std::lock_guard lock(x.mutex);
-        x.failed = x.failed || e.error_class() != MPI_ERR_PENDING;
-        throw;
-    }
+        x.failed = x.failed || error_class != MPI_ERR_PENDING;
+    });
 }
 
 // Its number, if there is such a field.
@@ -198,10 +190,10 @@ bool exchange::active() const {
     return state_->active && !state_->failed;
 }
 
-void exchange::begin() { begin_for(demand_state(state_, "begin"), "begin"); }
+void exchange::begin() { begin_for(demand_state(state_, exchange_call, "begin"), "begin"); }
 
 void exchange::ready(int field) {
-    exchange_state &x = demand_state(state_, "ready");
+    exchange_state &x = demand_state(state_, exchange_call, "ready");
     const stopwatch sending(x, &exchange_state::sending_seconds);
     {
         const std::lock_guard lock(x.mutex);
@@ -228,13 +220,13 @@ void exchange::ready(int field) {
 }
 
 void exchange::start() {
-    exchange_state &x = demand_state(state_, "start");
+    exchange_state &x = demand_state(state_, exchange_call, "start");
     begin_for(x, "start");
     for (int f = 0; f < static_cast<int>(x.fields.size()); ++f) ready(f);
 }
 
 void exchange::finish() {
-    exchange_state &x = demand_state(state_, "finish");
+    exchange_state &x = demand_state(state_, exchange_call, "finish");
     {
         const std::lock_guard lock(x.mutex);
         demand_no_failure(x, "finish");
@@ -254,7 +246,7 @@ void exchange::finish() {
 }
 
 void exchange::swap(int field) {  // NOLINT(bugprone-exception-escape): it does not swap two exchanges
-    exchange_state &x = demand_state(state_, "swap");
+    exchange_state &x = demand_state(state_, exchange_call, "swap");
     const auto which = demand_field(x, "swap", field);
     if (!x.fields[which].has_second_allocation() && has_cells(*x.grid))
         throw error(MPI_ERR_ARG,
@@ -289,39 +281,39 @@ std::size_t field_bytes(const grid &g, const field &f) {
 }
 
 void *exchange::data(int field) const {
-    const exchange_state &x = demand_state(state_, "data");
+    const exchange_state &x = demand_state(state_, exchange_call, "data");
     const std::size_t f = demand_field(x, "data", field);
     return x.data[f][the_box(x, "data")][0];
 }
 
 void *exchange::data(int field, int i) const {
-    const exchange_state &x = demand_state(state_, "data");
+    const exchange_state &x = demand_state(state_, exchange_call, "data");
     const std::size_t f = demand_field(x, "data", field);
     return x.data[f][the_box(x, "data", i)][0];
 }
 
 const box &exchange::interior() const {
-    const exchange_state &x = demand_state(state_, "interior");
+    const exchange_state &x = demand_state(state_, exchange_call, "interior");
     return x.areas.interior[the_box(x, "interior")];
 }
 
 const box &exchange::interior(int i) const {
-    const exchange_state &x = demand_state(state_, "interior");
+    const exchange_state &x = demand_state(state_, exchange_call, "interior");
     return x.areas.interior[the_box(x, "interior", i)];
 }
 
 const std::vector<box> &exchange::boundary() const {
-    const exchange_state &x = demand_state(state_, "boundary");
+    const exchange_state &x = demand_state(state_, exchange_call, "boundary");
     return x.areas.boundary[the_box(x, "boundary")];
 }
 
 const std::vector<box> &exchange::boundary(int i) const {
-    const exchange_state &x = demand_state(state_, "boundary");
+    const exchange_state &x = demand_state(state_, exchange_call, "boundary");
     return x.areas.boundary[the_box(x, "boundary", i)];
 }
 
 void exchange::measure(bool on) {
-    exchange_state &x = demand_state(state_, "measure");
+    exchange_state &x = demand_state(state_, exchange_call, "measure");
     const std::lock_guard lock(x.mutex);
     if (x.active && !x.failed) throw wrong_state("measure", "the exchange is active; finish it first");
     x.timed = on;
@@ -331,19 +323,21 @@ void exchange::measure(bool on) {
 }
 
 exchange_report exchange::report() const {
-    exchange_state &x = demand_state(state_, "report");
+    exchange_state &x = demand_state(state_, exchange_call, "report");
     const std::lock_guard lock(x.mutex);
     if (x.active && !x.failed) throw wrong_state("report", "the exchange is active; finish it first");
     return report_of(x);
 }
 
-int exchange::boxes() const { return static_cast<int>(demand_state(state_, "boxes").grid->mine.size()); }
+int exchange::boxes() const { return static_cast<int>(demand_state(state_, exchange_call, "boxes").grid->mine.size()); }
 
-int exchange::messages_sent() const { return static_cast<int>(demand_state(state_, "messages_sent").sends.size()); }
+int exchange::messages_sent() const {
+    return static_cast<int>(demand_state(state_, exchange_call, "messages_sent").sends.size());
+}
 
 std::int64_t exchange::bytes_sent() const {
     std::int64_t bytes = 0;
-    for (const message &m : demand_state(state_, "bytes_sent").sends) bytes += m.bytes();
+    for (const message &m : demand_state(state_, exchange_call, "bytes_sent").sends) bytes += m.bytes();
     return bytes;
 }
 

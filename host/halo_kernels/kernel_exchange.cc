@@ -8,6 +8,7 @@
 #include "host/format.h"
 #include "host/halo/collective.h"
 #include "host/halo/grid_internals.h"
+#include "host/halo/usable.h"
 #include "host/halo_kernels/kernel_error.h"
 #include "host/halo_kernels/kernel_exchange_state.h"
 #include "host/report.h"
@@ -21,12 +22,6 @@ error wrong(int error_class, const char *function, const std::string &what) {
     return {error_class, format("{}::{}: {}", kernel_exchange_call, function, what)};
 }
 
-template <class State>
-auto &demand_state(const State &state, const char *function) {
-    if (!state) throw wrong(MPI_ERR_REQUEST, function, "the exchange has been moved from");
-    return *state;
-}
-
 void demand_no_failure(const kernel_exchange_state &x, const char *function) {
     if (x.failed)
         throw wrong(MPI_ERR_REQUEST, function, "an earlier call has failed; the exchange can only be destroyed");
@@ -35,9 +30,7 @@ void demand_no_failure(const kernel_exchange_state &x, const char *function) {
 // Does `work`; if it throws, the exchange has failed.
 template <class Work>
 void or_failed(kernel_exchange_state &x, const Work &work) {
-    x.failed = true;
-    work();
-    x.failed = false;
+    do_or_fail(work, [&](int) { x.failed = true; });
 }
 
 // No arrivals, and no failure.
@@ -72,7 +65,7 @@ kernel_exchange &kernel_exchange::operator=(kernel_exchange &&other) noexcept {
 bool kernel_exchange::active() const { return state_ && (state_->active || state_->starting) && !state_->failed; }
 
 device_exchange kernel_exchange::start(std::int64_t steps) {
-    kernel_exchange_state &x = demand_state(state_, "start");
+    kernel_exchange_state &x = demand_state(state_, kernel_exchange_call, "start");
     demand_no_failure(x, "start");
     if (x.active) throw wrong(MPI_ERR_REQUEST, "start", "the exchange is active; finish it first");
     if (steps < 0) throw wrong(MPI_ERR_ARG, "start", format("steps is {}; it is at least 0", steps));
@@ -101,7 +94,7 @@ device_exchange kernel_exchange::start(std::int64_t steps) {
 }
 
 void kernel_exchange::finish() {
-    kernel_exchange_state &x = demand_state(state_, "finish");
+    kernel_exchange_state &x = demand_state(state_, kernel_exchange_call, "finish");
     demand_no_failure(x, "finish");
     if (!x.active) throw wrong(MPI_ERR_REQUEST, "finish", "the exchange is not active; start it first");
     or_failed(x, [&] {
@@ -117,12 +110,12 @@ void kernel_exchange::finish() {
 }
 
 void *kernel_exchange::data(int field) const {
-    const kernel_exchange_state &x = demand_state(state_, "data");
+    const kernel_exchange_state &x = demand_state(state_, kernel_exchange_call, "data");
     return data(field, demand_only_box(*x.grid, kernel_exchange_call, "data"));
 }
 
 void *kernel_exchange::data(int field, int i) const {
-    const kernel_exchange_state &x = demand_state(state_, "data");
+    const kernel_exchange_state &x = demand_state(state_, kernel_exchange_call, "data");
     if (field < 0 || field >= static_cast<int>(x.fields.size()))
         throw wrong(MPI_ERR_ARG, "data", format("field is {}; there are {}", field, x.fields.size()));
     demand_box(*x.grid, i, kernel_exchange_call, "data");
@@ -130,8 +123,12 @@ void *kernel_exchange::data(int field, int i) const {
                  [static_cast<std::size_t>(x.device.phase_)];
 }
 
-int kernel_exchange::messages_sent() const { return demand_state(state_, "messages_sent").device.sends_; }
+int kernel_exchange::messages_sent() const {
+    return demand_state(state_, kernel_exchange_call, "messages_sent").device.sends_;
+}
 
-std::int64_t kernel_exchange::bytes_sent() const { return demand_state(state_, "bytes_sent").bytes_sent; }
+std::int64_t kernel_exchange::bytes_sent() const {
+    return demand_state(state_, kernel_exchange_call, "bytes_sent").bytes_sent;
+}
 
 }  // namespace mpix::halo

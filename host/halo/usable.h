@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Whether an exchange, of whichever kind, can be used: not after it has been moved from, nor after a call has failed.
+#ifndef MPIX_HOST_HALO_USABLE_H
+#define MPIX_HOST_HALO_USABLE_H
+
+#include <mpi.h>
+
+#include <mpix/halo.hpp>
+
+#include "host/format.h"
+
+namespace mpix::halo {
+
+// What an exchange of class `kind` consists of, for one of its functions.
+template <class State>
+auto &demand_state(const State &state, const char *kind, const char *function) {
+    if (!state) throw error(MPI_ERR_REQUEST, format("{}::{}: the exchange has been moved from", kind, function));
+    return *state;
+}
+
+// Does `work`. If it throws, fail(error class) notes first that the exchange has failed.
+template <class Work, class Fail>
+void do_or_fail(const Work &work, const Fail &fail) {
+    try {
+        work();
+    } catch (const error &e) {
+        fail(e.error_class());
+        throw;
+    } catch (...) {
+        fail(MPI_ERR_NO_MEM);
+        throw;
+    }
+}
+
+}  // namespace mpix::halo
+
+#endif  // MPIX_HOST_HALO_USABLE_H
