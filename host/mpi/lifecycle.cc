@@ -34,13 +34,17 @@ MPIX_BOUNDARY("MPI_Start", of_request(request))
 MPIX_SYMBOL int MPI_Startall(int count, MPI_Request array_of_requests[]) try {
     MPIX_CHECK_THREAD("MPI_Startall", of_requests(count, array_of_requests));
     const char *const call = "MPI_Startall";
-    if (!any_of_ours(count, array_of_requests)) return from_library(next.Startall(count, array_of_requests));
+    int first_place = 0;
+    mpix::request *const first = first_of_ours(count, array_of_requests, first_place);
+    if (first == nullptr) return from_library(next.Startall(count, array_of_requests));
     scratch<request *> mine(count), sorted(count);
     if (!mine || !sorted)
         return raise(MPI_COMM_NULL, call, failure(MPI_ERR_NO_MEM, "no memory for the array of requests"));
     int n_ours = 0;
     for (int i = 0; i < count; ++i) {
-        request *const r = mine[i] = find_request(array_of_requests[i]);
+        request *const r = mine[i] = i < first_place    ? nullptr
+                                     : i == first_place ? first
+                                                        : find_request(array_of_requests[i]);
         if (r == nullptr) continue;
         if (r->active())
             return raise(*r, call, failure(MPI_ERR_REQUEST, format("array_of_requests[{}] is active already", i)));

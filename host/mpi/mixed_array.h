@@ -33,10 +33,6 @@ inline request *first_of_ours(int n, const MPI_Request *handles, int &place) {
         }
     return nullptr;
 }
-inline bool any_of_ours(int n, const MPI_Request *handles) {
-    int place = 0;
-    return first_of_ours(n, handles, place) != nullptr;
-}
 
 // The library, or a tool behind mpix, gets only the library's requests, in a separate array without gaps: MPICH 4.0
 // fails if a null request is beside an incomplete generalized one. Inactive partitioned requests count as null.
