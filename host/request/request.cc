@@ -299,8 +299,9 @@ std::uint64_t request::error_period(std::uint64_t word) {
     return kept != 0 && kept_error::has_period(word, kept) ? kept : 2 * epoch + (active() ? 1 : 2);
 }
 
-status request::take_device_error(std::uint64_t word) {
-    detail::store_relaxed(&words->error, 0);
+status request::take_device_error() {
+    const std::uint64_t word = detail::exchange_acquire(&words->error, 0);  // pairs: E1
+    if (word == 0) return {};                                               // another thread has taken it
     const kept_error error(word, error_period(word));
     std::string sentence =
         format("in device code, {} {}, tag {}, {}", kind == MPIX_KIND_SEND ? "send to" : "receive from",

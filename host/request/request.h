@@ -91,10 +91,7 @@ public:
     // The same without making it inactive.
     void fill_status(MPI_Status *status);
     // An error that device code left behind, once.
-    status device_error() {
-        const std::uint64_t word = detail::load_acquire(&words->error);  // pairs: E1
-        return word == 0 ? status{} : take_device_error(word);
-    }
+    status device_error() { return detail::load_relaxed(&words->error) == 0 ? status{} : take_device_error(); }
     // The error of an epoch that has ended with one. The request stays active.
     status failed_already() { return active() && done() ? ending() : status{}; }
     // Whether completion calls concern it: it is active, or device code has left an error.
@@ -212,7 +209,7 @@ protected:
     virtual std::string done_so_far() { return {}; }  // in a running epoch, after standing(); `engine` is held
     virtual status outcome() = 0;                     // of a complete epoch
     status ending();                                  // the same, also where there is no memory for its sentence
-    status take_device_error(std::uint64_t word);
+    status take_device_error();
     std::string obstacle();
     static void invalidate(mpix_prequest *handle);
     virtual void status_of(MPI_Status *status) const = 0;

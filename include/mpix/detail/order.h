@@ -426,6 +426,15 @@ MPIX_FN void store_relaxed_pair(uint64_t *words, uint64_t first, uint64_t second
 #endif
 }
 
+// exchange_acquire: the host takes a word that kernels may store to at any time: what is stored later is not lost.
+inline uint64_t exchange_acquire(uint64_t *word, uint64_t value) {
+#ifdef __CUDA_ARCH__
+    return 0;  // host only
+#else
+    return std::atomic_ref<uint64_t>(*word).exchange(value, std::memory_order_acquire);
+#endif
+}
+
 // A clock in nanoseconds, for deadlines.
 MPIX_FN uint64_t now_ns();
 
