@@ -188,6 +188,7 @@ void make_all(kernel_exchange_state &x, const std::vector<field_view> &fields, c
     x.parcels = p.for_device.known;
     for (const device_tile &t : p.for_device.tiles) x.tiles.push_back(t.cells);
     device_exchange &d = x.device;
+    d.version_ = MPIX_ABI_VERSION;
     d.tiles_count_ = static_cast<std::int32_t>(p.for_device.tiles.size());
     d.boundary_count_ = p.for_device.boundary;
     d.boxes_count_ = static_cast<std::int32_t>(x.grid->mine.size());

@@ -40,7 +40,8 @@
 // timeout_ns, with MPI_ERR_PENDING, is repeated; that is no failure.
 //
 // Groups, errors and thread safety are those of <mpix/device.cuh>. After a call has failed, later ones that
-// have something to do return MPI_ERR_OTHER. All groups that wait must be resident together.
+// have something to do return MPI_ERR_OTHER. In a kernel that was compiled with the headers of another mpix, calls return
+// MPI_ERR_REQUEST and do nothing, unless both have the same MPIX_ABI_VERSION. All groups that wait must be resident together.
 #ifndef MPIX_HALO_CUH
 #define MPIX_HALO_CUH
 

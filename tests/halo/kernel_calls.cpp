@@ -108,6 +108,20 @@ void states(const halo::grid &g) {
     });
     moved.finish();
     check(moved.data(0) == v.data(), "after one exchange");
+
+    // As a kernel sees it that was compiled with other headers: it does nothing, and waits for nobody.
+    const halo::device_exchange again = moved.start(1);
+    halo::device_exchange other = again;
+    other.version_ += 1;
+    mpix::host_launch(1, 1, [&](const mpix::host_group &block) {
+        halo::sync_blocks(block, other, 2);
+        check(halo::send(block, other, 0, 0) == MPI_ERR_REQUEST, "send of another version");
+        check(halo::wait(block, other, 0, 0) == MPI_ERR_REQUEST, "wait of another version");
+        check(halo::next(block, other, 0) == MPI_ERR_REQUEST, "next of another version");
+        check(halo::send(block, again, 0, 0) == MPI_SUCCESS && halo::wait(block, again, 0, 0) == MPI_SUCCESS,
+               "the same version");
+    });
+    moved.finish();
 }
 
 // On one rank that is its own neighbour. A box of 8 x 8 cells in tiles of 2 x 2, with one ghost cell around it.

@@ -74,6 +74,9 @@ struct device_exchange {
         return data_[2 * number + static_cast<int>((phase_ + step) & 1)];
     }
 
+    // MPIX_ABI_VERSION of the library: calls of kernels that were compiled with another one return MPI_ERR_REQUEST. It
+    // stays the first.
+    std::uint64_t version_;
     const detail::device_tile *tiles_;
     const std::int32_t *order_;  // numbers of tiles
     const detail::device_parcel *parcels_;

@@ -156,6 +156,7 @@ MPIX_FN int await_others(const device_exchange &x, const device_parcel &p, std::
 
 template <class Group>
 MPIX_FN int send(const Group &group, const device_exchange &x, int tile, std::int64_t step) {
+    if (x.version_ != MPIX_ABI_VERSION) return MPI_ERR_REQUEST;
     if (step >= x.steps_) return MPI_SUCCESS;
     const detail::device_tile &t = x.tiles_[tile];
     if (t.sends == t.sends_end) return MPI_SUCCESS;
@@ -177,6 +178,7 @@ MPIX_FN int send(const Group &group, const device_exchange &x, int tile, std::in
 
 template <class Group>
 MPIX_FN int wait(const Group &group, const device_exchange &x, int tile, std::int64_t step, std::uint64_t timeout_ns) {
+    if (x.version_ != MPIX_ABI_VERSION) return MPI_ERR_REQUEST;
     if (step >= x.steps_) return MPI_SUCCESS;
     const detail::device_tile &t = x.tiles_[tile];
     if (t.waits == t.waits_end) return MPI_SUCCESS;
@@ -206,6 +208,7 @@ MPIX_FN int wait(const Group &group, const device_exchange &x, int tile, std::in
 
 template <class Group>
 MPIX_FN int next(const Group &group, const device_exchange &x, std::int64_t step, std::uint64_t timeout_ns) {
+    if (x.version_ != MPIX_ABI_VERSION) return MPI_ERR_REQUEST;
     const std::int64_t later = step + x.sets_;
     if (later >= x.steps_ || x.tiles_count_ == 0) return MPI_SUCCESS;  // the host ends it
     // One thread looks, so that all members go the same way.
@@ -223,6 +226,7 @@ MPIX_FN int next(const Group &group, const device_exchange &x, std::int64_t step
 
 template <class Group>
 MPIX_FN void sync_blocks(const Group &group, const device_exchange &x, int groups) {
+    if (x.version_ != MPIX_ABI_VERSION) return;
     if (x.tiles_count_ == 0) return;  // and the words may be where this device cannot reach them
     group.sync();                     // the leader releases what all members have written
     if (group.thread_rank() == 0) {
