@@ -12,20 +12,15 @@
 
 #include <mpix/halo.hpp>
 
+#include "tests/halo/expectations.hpp"
+
 namespace halo = mpix::halo;
 using halo::box;
 using halo::index3;
 using halo::radius;
+using halo_test::expect;
 
 namespace {
-
-int rank = 0, failures = 0;
-
-void expect(bool right, const std::string &what) {
-    if (right) return;
-    std::printf("rank %d: %s\n", rank, what.c_str());
-    ++failures;
-}
 
 template <class Each>
 void for_each_cell(const box &b, Each each) {
@@ -184,24 +179,18 @@ void filled_at_first() {
 
 void wrong_arguments() {
     const halo::grid g(MPI_COMM_WORLD, {12, 4});
-    const auto refused = [](const std::string &sentence, const std::function<void()> &call) {
-        std::string got = "nothing";
-        try {
-            call();
-        } catch (const halo::error &e) {
-            got = e.error_class() == MPI_ERR_ARG ? e.what() : "another class";
-        }
-        expect(got == "mpix::halo::deep_halo" + sentence, got);
+    const auto deep_refused = [](const std::string &sentence, const std::function<void()> &call) {
+        halo_test::refused("deep_halo", MPI_ERR_ARG, "mpix::halo::deep_halo" + sentence, call);
     };
-    refused(": every is 0; it is at least 1", [&] { halo::deep_halo(g, radius::all(1), 0); });
-    refused(": stencil is -1 in direction +x; it is at least 0, and every times that is at most 2^31 - 1",
-            [&] { halo::deep_halo(g, radius::all(1).set(1, 0, 0, -1), 1); });
-    refused(": stencil is 2000000000 in direction -y; it is at least 0, and every times that is at most 2^31 - 1",
-            [&] { halo::deep_halo(g, radius::all(1).set(0, -1, 0, 2000000000), 2); });
+    deep_refused(": every is 0; it is at least 1", [&] { halo::deep_halo(g, radius::all(1), 0); });
+    deep_refused(": stencil is -1 in direction +x; it is at least 0, and every times that is at most 2^31 - 1",
+                 [&] { halo::deep_halo(g, radius::all(1).set(1, 0, 0, -1), 1); });
+    deep_refused(": stencil is 2000000000 in direction -y; it is at least 0, and every times that is at most 2^31 - 1",
+                 [&] { halo::deep_halo(g, radius::all(1).set(0, -1, 0, 2000000000), 2); });
     const halo::deep_halo deep(g, radius::all(1), 3);
-    refused("::valid: steps is 4; it is 0 to 3", [&] { static_cast<void>(deep.valid(4)); });
-    refused("::valid: steps is -1; it is 0 to 3", [&] { static_cast<void>(deep.valid(-1)); });
-    refused("::valid: staggered[2]: the domain has 2 axes", [&] {
+    deep_refused("::valid: steps is 4; it is 0 to 3", [&] { static_cast<void>(deep.valid(4)); });
+    deep_refused("::valid: steps is -1; it is 0 to 3", [&] { static_cast<void>(deep.valid(-1)); });
+    deep_refused("::valid: staggered[2]: the domain has 2 axes", [&] {
         static_cast<void>(deep.valid(1, {false, false, true}));
     });
 }
@@ -210,12 +199,11 @@ void wrong_arguments() {
 
 int main(int argc, char **argv) {
     MPI_Init(&argc, &argv);
-    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_rank(MPI_COMM_WORLD, &halo_test::rank);
     same_bits_as_each_step();
     filled_at_first();
     wrong_arguments();
-    int all = 0;
-    MPI_Allreduce(&failures, &all, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+    const int status = halo_test::any_failures();
     MPI_Finalize();
-    return all > 0;
+    return status;
 }

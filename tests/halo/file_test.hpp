@@ -1,29 +1,26 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// What the programs that test files have in common: ranks, failures, the content of a file, and a limit of its length.
+// What the programs that test files have in common: expectations, the content of a file, and a limit of its length.
 #ifndef MPIX_TESTS_HALO_FILE_TEST_HPP
 #define MPIX_TESTS_HALO_FILE_TEST_HPP
 
 #include <sys/resource.h>
 
 #include <cstddef>
-#include <cstdio>
 #include <cstring>
 #include <fstream>
 #include <iterator>
 #include <string>
 
+#include "tests/halo/expectations.hpp"
 #include "tests/halo/sample_fields.hpp"
 
 namespace file_test {
 
-inline int world_rank = 0, world_size = 1, failures = 0;
-
-inline void expect(bool right, const std::string &what) {
-    if (right) return;
-    std::printf("rank %d: %s\n", world_rank, what.c_str());
-    ++failures;
-}
+using halo_test::expect;
+using halo_test::failures;
+inline int &world_rank = halo_test::rank;
+inline int world_size = 1;
 
 // Empty, if it is not there.
 inline sample_fields::bytes content_of(const std::string &path) {

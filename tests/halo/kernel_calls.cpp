@@ -3,7 +3,6 @@
 // What the calls of an exchange by kernels answer, and what is wrong gets a sentence that names it. On two ranks; host
 // threads play the kernels.
 #include <algorithm>
-#include <cstdio>
 #include <functional>
 #include <string>
 #include <utility>
@@ -13,35 +12,18 @@
 #include <mpix/halo.hpp>
 #include <mpix/host_group.hpp>
 
+#include "tests/halo/expectations.hpp"
+
 namespace halo = mpix::halo;
 using halo::radius;
+using halo_test::expect;
+using halo_test::rank;
 
 namespace {
 
-int rank = 0, failures = 0;
-
-void check(bool good, const char *what) {
-    if (good) return;
-    std::printf("rank %d: %s\n", rank, what);
-    ++failures;
-}
-
-// The sentence, after "mpix::halo::kernel_exchange"; * stands for anything at the end.
-void refused(const char *what, int error_class, std::string sentence, const std::function<void()> &call) {
-    std::string got = "nothing";
-    int got_class = MPI_SUCCESS;
-    try {
-        call();
-    } catch (const halo::error &e) {
-        got = e.what();
-        got_class = e.error_class();
-    }
-    sentence = "mpix::halo::kernel_exchange" + sentence;
-    const bool begins = sentence.back() == '*' && got.starts_with(sentence.substr(0, sentence.size() - 1));
-    if (got_class == error_class && (begins || got == sentence)) return;
-    std::printf("rank %d: %s: class %d, \"%s\"\n    expected class %d, \"%s\"\n", rank, what, got_class, got.c_str(),
-                error_class, sentence.c_str());
-    ++failures;
+// The sentence, after "mpix::halo::kernel_exchange".
+void refused(const char *what, int error_class, const std::string &sentence, const std::function<void()> &call) {
+    halo_test::refused(what, error_class, "mpix::halo::kernel_exchange" + sentence, call);
 }
 
 void construction(const halo::grid &g) {
@@ -87,27 +69,27 @@ void states(const halo::grid &g) {
     refused("finish", MPI_ERR_REQUEST, "::finish: the exchange is not active; start it first", [&] { h.finish(); });
     refused("steps", MPI_ERR_ARG, "::start: steps is -1; it is at least 0", [&] { h.start(-1); });
     refused("field", MPI_ERR_ARG, "::data: field is 1; there are 1", [&] { h.data(1); });
-    check(h.messages_sent() == 1 && h.bytes_sent() >= 4 * 8 && h.bytes_sent() < 64, "one message of four cells");
-    check(h.data(0) == u.data() && !h.active(), "before the first activation");
+    expect(h.messages_sent() == 1 && h.bytes_sent() >= 4 * 8 && h.bytes_sent() < 64, "one message of four cells");
+    expect(h.data(0) == u.data() && !h.active(), "before the first activation");
     h.start(0);
-    check(h.active(), "active");
+    expect(h.active(), "active");
     refused("twice", MPI_ERR_REQUEST, "::start: the exchange is active; finish it first", [&] { h.start(1); });
     h.finish();
-    check(h.data(0) == u.data() && !h.active(), "after no exchange");
+    expect(h.data(0) == u.data() && !h.active(), "after no exchange");
     halo::kernel_exchange moved = std::move(h);
     refused("moved", MPI_ERR_REQUEST, "::start: the exchange has been moved from", [&] { h.start(1); });
     // One exchange, by one group.
     const halo::device_exchange x = moved.start(1);
-    check(x.tiles() == 1 && x.boundary_tiles() == 1 && x.tile(0) == g.local() && x.steps() == 1, "one tile");
-    check(x.data<double>(0, 0) == u.data() && x.data<double>(0, 1) == v.data() && x.data<double>(0, 2) == u.data(),
-          "allocations take turns");
+    expect(x.tiles() == 1 && x.boundary_tiles() == 1 && x.tile(0) == g.local() && x.steps() == 1, "one tile");
+    expect(x.data<double>(0, 0) == u.data() && x.data<double>(0, 1) == v.data() && x.data<double>(0, 2) == u.data(),
+           "allocations take turns");
     mpix::host_launch(1, 1, [&](const mpix::host_group &block) {
-        check(halo::send(block, x, 0, 0) == MPI_SUCCESS && halo::send(block, x, 0, 1) == MPI_SUCCESS, "send");
-        check(halo::wait(block, x, 0, 0) == MPI_SUCCESS && halo::wait(block, x, 0, 1) == MPI_SUCCESS, "wait");
-        check(halo::next(block, x, 0) == MPI_SUCCESS, "next");
+        expect(halo::send(block, x, 0, 0) == MPI_SUCCESS && halo::send(block, x, 0, 1) == MPI_SUCCESS, "send");
+        expect(halo::wait(block, x, 0, 0) == MPI_SUCCESS && halo::wait(block, x, 0, 1) == MPI_SUCCESS, "wait");
+        expect(halo::next(block, x, 0) == MPI_SUCCESS, "next");
     });
     moved.finish();
-    check(moved.data(0) == v.data(), "after one exchange");
+    expect(moved.data(0) == v.data(), "after one exchange");
 
     // As a kernel sees it that was compiled with other headers: it does nothing, and waits for nobody.
     const halo::device_exchange again = moved.start(1);
@@ -115,10 +97,10 @@ void states(const halo::grid &g) {
     other.version_ += 1;
     mpix::host_launch(1, 1, [&](const mpix::host_group &block) {
         halo::sync_blocks(block, other, 2);
-        check(halo::send(block, other, 0, 0) == MPI_ERR_REQUEST, "send of another version");
-        check(halo::wait(block, other, 0, 0) == MPI_ERR_REQUEST, "wait of another version");
-        check(halo::next(block, other, 0) == MPI_ERR_REQUEST, "next of another version");
-        check(halo::send(block, again, 0, 0) == MPI_SUCCESS && halo::wait(block, again, 0, 0) == MPI_SUCCESS,
+        expect(halo::send(block, other, 0, 0) == MPI_ERR_REQUEST, "send of another version");
+        expect(halo::wait(block, other, 0, 0) == MPI_ERR_REQUEST, "wait of another version");
+        expect(halo::next(block, other, 0) == MPI_ERR_REQUEST, "next of another version");
+        expect(halo::send(block, again, 0, 0) == MPI_SUCCESS && halo::wait(block, again, 0, 0) == MPI_SUCCESS,
                "the same version");
     });
     moved.finish();
@@ -158,10 +140,10 @@ void out_of_order() {
         halo::sync_blocks(block, x, 1);
         for (int step = 1; step >= 0; --step)
             for (int t = 0; t < x.tiles(); ++t)
-                check(halo::wait(block, x, t, step) == MPI_SUCCESS, "a wait for exchanges under way");
+                expect(halo::wait(block, x, t, step) == MPI_SUCCESS, "a wait for exchanges under way");
     });
     o.h.finish();
-    check(own_neighbour::unfilled(o.u) == 0 && own_neighbour::unfilled(o.v) == 0, "all ghost cells are filled");
+    expect(own_neighbour::unfilled(o.u) == 0 && own_neighbour::unfilled(o.v) == 0, "all ghost cells are filled");
 }
 
 // next(0) is not called, and one group stays away from a barrier.
@@ -170,8 +152,8 @@ void forgotten() {
         own_neighbour o(2);
         const halo::device_exchange x = o.h.start(3);
         mpix::host_launch(1, 2, [&](const mpix::host_group &block) {
-            check(halo::wait(block, x, 0, 2, 0) == MPI_ERR_PENDING, "a wait that asks once");
-            check(halo::wait(block, x, 0, 2) == MPI_ERR_PENDING, "the wait ends");
+            expect(halo::wait(block, x, 0, 2, 0) == MPI_ERR_PENDING, "a wait that asks once");
+            expect(halo::wait(block, x, 0, 2) == MPI_ERR_PENDING, "the wait ends");
         });
         refused("no next", MPI_ERR_PENDING,
                 "::finish: rank 0: exchange 2 has not begun: next of exchange 0 was not called, or has not returned",
@@ -192,12 +174,12 @@ void late_start(const halo::grid &g) {
         refused("a late neighbour", MPI_ERR_PENDING, "::start: *", [&] { h.start(1); });
         refused("other steps", MPI_ERR_ARG, "::start: steps is 2; the activation of 1 steps is under way",
                 [&] { h.start(2); });
-        check(h.active(), "active while it starts");
+        expect(h.active(), "active while it starts");
     }
     MPI_Barrier(MPI_COMM_WORLD);
     const halo::device_exchange x = h.start(1);
     mpix::host_launch(1, 1, [&](const mpix::host_group &block) {
-        check(halo::send(block, x, 0, 0) == MPI_SUCCESS && halo::wait(block, x, 0, 0) == MPI_SUCCESS, "late exchange");
+        expect(halo::send(block, x, 0, 0) == MPI_SUCCESS && halo::wait(block, x, 0, 0) == MPI_SUCCESS, "late exchange");
     });
     h.finish();
 }
@@ -209,15 +191,15 @@ void stalls(const halo::grid &g) {
     const halo::device_exchange x = h.start(2);
     int later = MPI_SUCCESS;
     mpix::host_launch(1, 1, [&](const mpix::host_group &block) {
-        check(halo::send(block, x, 0, 0) == MPI_SUCCESS && halo::wait(block, x, 0, 0) == MPI_SUCCESS, "exchange 0");
+        expect(halo::send(block, x, 0, 0) == MPI_SUCCESS && halo::wait(block, x, 0, 0) == MPI_SUCCESS, "exchange 0");
         if (rank == 1) return;
-        check(halo::send(block, x, 0, 1) == MPI_SUCCESS, "send of exchange 1");
+        expect(halo::send(block, x, 0, 1) == MPI_SUCCESS, "send of exchange 1");
         // A bounded wait may be repeated.
-        check(halo::wait(block, x, 0, 1, 1000) == MPI_ERR_PENDING, "a bounded wait");
+        expect(halo::wait(block, x, 0, 1, 1000) == MPI_ERR_PENDING, "a bounded wait");
         later = halo::wait(block, x, 0, 1);
     });
     if (rank == 0) {
-        check(later == MPI_ERR_PENDING, "the wait ends");
+        expect(later == MPI_ERR_PENDING, "the wait ends");
         const std::string cells = "[0, 2, 0] to [4, 3, 1]";
         refused("a tile that is not sent", MPI_ERR_PENDING,
                 "::finish: rank 0: exchange 1: tile 0, [0, 0, 0] to [4, 2, 1], waits for the ghost cells " + cells +
@@ -230,7 +212,8 @@ void stalls(const halo::grid &g) {
     MPI_Barrier(MPI_COMM_WORLD);
     if (rank == 1) {
         mpix::host_launch(1, 1, [&](const mpix::host_group &block) {
-            check(halo::send(block, x, 0, 1) == MPI_SUCCESS && halo::wait(block, x, 0, 1) == MPI_SUCCESS, "exchange 1");
+            expect(halo::send(block, x, 0, 1) == MPI_SUCCESS && halo::wait(block, x, 0, 1) == MPI_SUCCESS,
+                   "exchange 1");
         });
         h.finish();
     }
@@ -255,8 +238,7 @@ int main(int argc, char **argv) {
             out_of_order();
         }
     }
-    int all = 0;
-    MPI_Allreduce(&failures, &all, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+    const int status = halo_test::any_failures();
     MPI_Finalize();
-    return all > 0;
+    return status;
 }

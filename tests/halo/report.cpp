@@ -6,7 +6,6 @@
 //   report [plain]
 #include <cstdio>
 #include <cstring>
-#include <functional>
 #include <limits>
 #include <regex>
 #include <string>
@@ -14,33 +13,18 @@
 
 #include <mpix/halo.hpp>
 
+#include "tests/halo/expectations.hpp"
+
 namespace halo = mpix::halo;
 using halo::radius;
+using halo_test::expect;
+using halo_test::rank;
+using halo_test::refused;
 
 namespace {
 
-int rank = 0, failures = 0;
-
-void expect(bool right, const std::string &what) {
-    if (right) return;
-    std::printf("rank %d: %s\n", rank, what.c_str());
-    ++failures;
-}
-
 void expect_text(const std::string &text, const std::string &pattern) {
     expect(std::regex_match(text, std::regex(pattern)), "\"" + text + "\" is not \"" + pattern + "\"");
-}
-
-void refused(int error_class, const std::string &sentence, const std::function<void()> &call) {
-    std::string got = "nothing";
-    int got_class = MPI_SUCCESS;
-    try {
-        call();
-    } catch (const halo::error &e) {
-        got = e.what();
-        got_class = e.error_class();
-    }
-    expect(got_class == error_class && got == sentence, "\"" + got + "\" is not \"" + sentence + "\"");
 }
 
 // One box above the other. From rank 0 to rank 1 a byte takes a microsecond, back half of that.
@@ -62,9 +46,10 @@ void reports(bool plain) {
     for (int i = 0; i < 3; ++i)
         for (halo::exchange *const x : {&untimed, &timed}) {
             x->start();
-            refused(MPI_ERR_REQUEST, "mpix::halo::exchange::report: the exchange is active; finish it first",
+            refused("report", MPI_ERR_REQUEST, "mpix::halo::exchange::report: the exchange is active; finish it first",
                     [&] { static_cast<void>(x->report()); });
-            refused(MPI_ERR_REQUEST, "mpix::halo::exchange::measure: the exchange is active; finish it first",
+            refused("measure", MPI_ERR_REQUEST,
+                    "mpix::halo::exchange::measure: the exchange is active; finish it first",
                     [&] { x->measure(false); });
             x->finish();
         }
@@ -161,9 +146,9 @@ void comparison() {
     const halo::transfer_times two = halo::compare_transfers(g, {halo::double_buffered(u, other)}, 1);
     expect(two.seconds[1] == 0 && two.fastest != halo::transfer::datatype, "two allocations go by no datatype");
     expect_text(two.text(), "packed [0-9.]+ us, datatype not possible, plain [0-9.]+ us");
-    refused(MPI_ERR_ARG, "mpix::halo::compare_transfers, rank 0: exchanges is 0; it is at least 1",
+    refused("exchanges", MPI_ERR_ARG, "mpix::halo::compare_transfers, rank 0: exchanges is 0; it is at least 1",
             [&] { halo::compare_transfers(g, fields, 0); });
-    refused(MPI_ERR_ARG,
+    refused("other exchanges", MPI_ERR_ARG,
             "mpix::halo::compare_transfers, rank 1: exchanges is 2 here, and 1 on rank 0; all ranks give the same",
             [&] { halo::compare_transfers(g, fields, 1 + rank); });
 }
@@ -195,8 +180,7 @@ int main(int argc, char **argv) {
         halo::array<double> u(g, radius::faces(1));
         example(g, {u}, 10);
     }
-    int all = 0;
-    MPI_Allreduce(&failures, &all, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+    const int status = halo_test::any_failures();
     MPI_Finalize();
-    return all > 0;
+    return status;
 }

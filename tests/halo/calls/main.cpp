@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// What the calls answer, and what is wrong gets a sentence that names it, on all ranks. On two ranks.
+//
+//   calls [stall]
+#include <mpi.h>
+
+#include "tests/halo/calls/calls.hpp"
+#include "tests/halo/expectations.hpp"
+
+int main(int argc, char **argv) {
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &halo_test::rank);
+    if (argc > 1) {
+        stalls();
+    } else {
+        grids();
+        exchanges();
+        answers();
+        own_memory();
+        arrays();
+        staggered();
+        several_boxes();
+        order_of_sums();
+    }
+    const int status = halo_test::any_failures();
+    MPI_Finalize();
+    return status;
+}
