@@ -154,6 +154,19 @@ CONTAINS.update({
                           BLOCK_SYNC, FENCE],
                          [BLOCK_SYNC, PEEK], LOOKED, ENDED, GOT, [*GIVEN, ALL], [ALL, PEEK]],
 })
+# Halo exchanges. Whether a call has failed; that next() has begun the exchange, acquired, at once or after some looks; for all.
+BEGUN = [PEEK, *2 * ["ld.acquire.gpu.global.u64"], PEEK, "ld.acquire.gpu.global.u64", ANY]
+CONTAINS.update({
+    # Of the partitions that Pready stores: all members' payload, then the leader's claim, its fence and the flag.
+    "size_halo_send_block": [BEGUN, [BLOCK_SYNC, CLAIM, FENCE, "st.relaxed.sys.global.u64"]],
+    # The claim to ghost cells that others read, too, for all; all members' stores, then the release that they are there. Those that
+    # other groups fill, acquired, at once or after some looks; for all.
+    "size_halo_wait_block": [BEGUN, [CLAIM, ANY, BLOCK_SYNC, "st.release.gpu.global.u64", *2 * ["ld.acquire.gpu.global.u64"],
+                                     PEEK, ANY]],
+    # Whether a call has failed, for all; as way_next_list; all members have started their requests, then the release of the next
+    # exchange.
+    "size_halo_next_block": [[PEEK, ANY, BLOCK_SYNC], LOOKED, ENDED, GOT, [BLOCK_SYNC, "st.release.gpu.global.u64"]],
+})
 # The epoch, all members agree; it again, the whole message's flag, the claim; the flag and lines (four of a member, or one), an
 # acquire for a claim that was given back, all agree; a barrier, then the flag, with a release if others may wait, and the host's
 # word. Or the claim is given back, and what came with a flag is acquired before all agree.
@@ -166,7 +179,8 @@ PAYLOAD = r"st\.(global\.)?v[24]\."
 FIRST = {"way_stored_at_once": [(ALL, PAYLOAD), (FENCE, r"st\.relaxed\.sys")],
          "way_inline_send": [(ALL, re.escape(LINE_OUT))],
          # The end of the epoch, for all, before the start of the next.
-         "way_next_list": [(ALL, re.escape(FENCE))], "way_next_receive": [(ALL, re.escape(FENCE))]}
+         "way_next_list": [(ALL, re.escape(FENCE))], "way_next_receive": [(ALL, re.escape(FENCE))],
+         "size_halo_next_block": [(ALL, re.escape(FENCE)), (ALL, r"st\.release\.gpu")]}
 COUNTED = {name: (ACQUIRE, 2) for name in ("way_inline_take", "way_inline_take_sole", "way_inline_at_once", "way_inline_at_once_sole")}
 NEVER = {"way_inline_send": "fence|release|acquire", "way_inline_take": "fence|acquire",
          "way_inline_take_sole": r"fence|acquire|\bst\.release", "way_inline_at_once": "fence|acquire",
@@ -182,7 +196,9 @@ MOST_REGISTERS = {"size_pready_thread": 48, "size_pready_block": 48, "size_pread
                   "size_pready_prepared_block": 48, "size_parrived_prepared_thread": 64,
                   "size_wait_block": 88, "size_start_block": 32, "size_next_epoch_thread": 80, "size_next_epoch_warp": 80,
                   "size_next_epoch_block": 88, "size_next_epoch_list_block": 98,
-                  "size_parrived_prepared_block": 64, "size_wait_arrived_prepared_block": 64}
+                  "size_parrived_prepared_block": 64, "size_wait_arrived_prepared_block": 64,
+                  "size_halo_send_warp": 64, "size_halo_send_block": 80, "size_halo_wait_warp": 74,
+                  "size_halo_wait_block": 84, "size_halo_next_block": 108}
 
 
 def bodies_of(ptx):

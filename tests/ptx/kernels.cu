@@ -5,6 +5,7 @@
 #include <cooperative_groups.h>
 #include <mpi.h>
 #include <mpix/device.cuh>
+#include <mpix/halo.cuh>
 #include <mpix/impl/work_queue/queue.cuh>
 
 namespace cg = cooperative_groups;
@@ -192,4 +193,19 @@ KERNEL size_next_epoch_block(MPIX_Prequest r, int, int *out) { *out = mpix::next
 KERNEL size_next_epoch_list_block(MPIX_Prequest r, int n, int *out) {
     const MPIX_Prequest list[] = {r, r};
     *out = mpix::next_epoch(cg::this_thread_block(), n, list);
+}
+KERNEL size_halo_send_block(mpix::halo::device_exchange x, int tile, int *out) {
+    *out = mpix::halo::send(cg::this_thread_block(), x, tile, 1);
+}
+KERNEL size_halo_wait_block(mpix::halo::device_exchange x, int tile, int *out) {
+    *out = mpix::halo::wait(cg::this_thread_block(), x, tile, 1);
+}
+KERNEL size_halo_next_block(mpix::halo::device_exchange x, int, int *out) {
+    *out = mpix::halo::next(cg::this_thread_block(), x, 1);
+}
+KERNEL size_halo_send_warp(mpix::halo::device_exchange x, int tile, int *out) {
+    *out = mpix::halo::send(this_warp(), x, tile, 1);
+}
+KERNEL size_halo_wait_warp(mpix::halo::device_exchange x, int tile, int *out) {
+    *out = mpix::halo::wait(this_warp(), x, tile, 1);
 }
