@@ -35,7 +35,7 @@ status write_all(const grid_state &g, const std::string &path, const std::vector
     for (const auto &[name, view, points] : fields)
         header.fields.push_back({name, points.extent, view.value_bytes(), view.components(), view.type()});
     shared_file file;
-    check_collectively(g.comm, to_write, file.open(g.comm, path, MPI_MODE_WRONLY).in_context(path + ": "));
+    check_collectively(g.comm, to_write, file.open(path, MPI_MODE_WRONLY).in_context(path + ": "));
     status failed;
     if (g.rank == 0) {
         const std::vector<std::byte> bytes = to_bytes(header);
@@ -162,7 +162,7 @@ std::int64_t read_checkpoint_checked(const grid &g, const std::string &path, con
     std::vector<std::size_t> found;
     check_collectively(state.comm, to_read, find_all(header, checked, state.domain.extent, found).in_context(name));
     shared_file file;
-    check_collectively(state.comm, to_read, file.open(state.comm, path, MPI_MODE_RDONLY).in_context(name));
+    check_collectively(state.comm, to_read, file.open(path, MPI_MODE_RDONLY).in_context(name));
     status failed;
     for (std::size_t f = 0; f < checked.size(); ++f)
         note(failed, field_data(state, checked[f], piece_bytes).read(file, header.place_of(found[f])));

@@ -24,8 +24,12 @@ status outcome_of(int code, const char *call, MPI_Status &done, std::int64_t byt
 
 }  // namespace
 
-status shared_file::open(MPI_Comm comm, const std::string &path, int mode) {
-    const int code = MPI_File_open(comm, path.c_str(), mode, MPI_INFO_NULL, &file_);
+shared_file::~shared_file() {
+    if (file_ != MPI_FILE_NULL) static_cast<void>(close());
+}
+
+status shared_file::open(const std::string &path, int mode) {
+    const int code = MPI_File_open(MPI_COMM_SELF, path.c_str(), mode, MPI_INFO_NULL, &file_);
     if (code == MPI_SUCCESS) MPI_File_set_errhandler(file_, MPI_ERRORS_RETURN);
     return outcome_of(code, "MPI_File_open");
 }

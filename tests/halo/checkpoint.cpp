@@ -6,6 +6,7 @@
 //
 //   checkpoint [--seed N] [--programs N]
 //   checkpoint write|end|read PATH STEP        for killed.py; end: of the program, in the middle of writing
+#include <fcntl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -17,6 +18,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <functional>
 #include <iterator>
@@ -158,20 +160,6 @@ private:
 };
 
 // ---- failures ------------------------------------------------------------------------------------------
-
-// On all ranks, with this class (or any, if it is -1) and words.
-void refused(int error_class, const std::string &words, const std::function<void()> &call) {
-    std::string told = "nothing";
-    int found = -1;
-    try {
-        call();
-    } catch (const halo::error &e) {
-        told = e.what();
-        found = e.error_class();
-    }
-    const bool right = found != -1 && (error_class == -1 || found == error_class);
-    expect(right && told.find(words) != std::string::npos, "not \"" + words + "\" but \"" + told + "\"");
-}
 
 constexpr std::int64_t nx = 30, ny = 20;
 
@@ -325,11 +313,12 @@ void missing_data(const std::string &path) {
     if (world_rank == 0) store(path, bytes(values.size() * static_cast<std::size_t>(world_size) - 3));
     MPI_Barrier(MPI_COMM_WORLD);
     halo::shared_file file;
-    expect(file.open(MPI_COMM_WORLD, path, MPI_MODE_RDONLY).ok(), "not opened");
+    expect(file.open(path, MPI_MODE_RDONLY).ok(), "not opened");
     const mpix::status s = halo::field_data(state, field, halo::usual_piece_bytes).read(file, 0);
     expect(s.message() == (world_rank == world_size - 1 ? "MPI_File_read_at: 53 of 56 bytes" : ""), s.message());
     expect(world_rank == world_size - 1 || values == bytes(values.size()), "reading gives other bytes");
     expect(file.close().ok(), "not closed");
+    MPI_Barrier(MPI_COMM_WORLD);
     if (world_rank == 0) std::remove(path.c_str());
 }
 
@@ -367,6 +356,38 @@ void unwritable(const std::string &path) {
     if (world_rank == 0) store(path + ".partial", bytes(100000, poison));
     halo::write_checkpoint(s.g, path, s.fields(), 1);
     check("a file of another program");
+    if (world_rank == 0) std::remove(path.c_str());
+}
+
+// Opened on all ranks but the last, which looks into another folder: all ranks throw, and no rank keeps a file open.
+void opened_by_some(const std::string &path) {
+    if (world_size == 1) return;
+    sample s;
+    s.fill();
+    halo::write_checkpoint(s.g, path, s.fields(), 1);
+    const bytes before = content_of(path);
+    const bool am_last = world_rank == world_size - 1;
+    const std::string last = "rank " + std::to_string(world_size - 1) + ": " + path, folder = path + ".elsewhere";
+    const int here = ::open(".", O_RDONLY | O_DIRECTORY);
+    if (am_last) {
+        // A folder in place of the file that is written, and none that is read.
+        std::filesystem::create_directories(folder + "/" + path + ".partial");
+        expect(::chdir(folder.c_str()) == 0, "no folder");
+    }
+    refused(-1, last + ".partial: MPI_File_open: ", [&] { halo::write_checkpoint(s.g, path, s.fields(), 2); });
+    refused(MPI_ERR_NO_SUCH_FILE, last + ": MPI_File_open: ", [&] { halo::read_checkpoint(s.g, path, s.fields()); });
+    expect(open_files(path) == 0, "a file is still open");
+    if (am_last) expect(::fchdir(here) == 0, "no way back");
+    ::close(here);
+    MPI_Barrier(MPI_COMM_WORLD);  // rank 0 removes what is left
+    expect(content_of(path) == before && !is_there(path + ".partial"), "the file has changed, or another one is left");
+    MPI_Barrier(MPI_COMM_WORLD);
+    // The same grid goes on.
+    halo::write_checkpoint(s.g, path, s.fields(), 3);
+    expect(halo::read_checkpoint(s.g, path, s.fields()) == 3, "another step");
+    expect(open_files(path) == 0, "a file is still open");
+    if (am_last) std::filesystem::remove_all(folder);
+    MPI_Barrier(MPI_COMM_WORLD);
     if (world_rank == 0) std::remove(path.c_str());
 }
 
@@ -409,6 +430,7 @@ int all(int argc, char **argv) {
     wrong_files(path);
     missing_data(path);
     unwritable(path);
+    opened_by_some(path);
     return failures;
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// What the programs that test files have in common: expectations, the content of a file, and a limit of its length.
+// What the programs that test files have in common: expectations, the content of a file, a limit of its length, and calls that
+// refuse.
 #ifndef MPIX_TESTS_HALO_FILE_TEST_HPP
 #define MPIX_TESTS_HALO_FILE_TEST_HPP
 
@@ -8,9 +9,12 @@
 
 #include <cstddef>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
+#include <functional>
 #include <iterator>
 #include <string>
+#include <system_error>
 
 #include "tests/halo/expectations.hpp"
 #include "tests/halo/sample_fields.hpp"
@@ -29,6 +33,30 @@ inline sample_fields::bytes content_of(const std::string &path) {
     sample_fields::bytes all(text.size());
     std::memcpy(all.data(), text.data(), text.size());
     return all;
+}
+
+// On all ranks, with this class (or any, if it is -1) and words.
+inline void refused(int error_class, const std::string &words, const std::function<void()> &call) {
+    std::string told = "nothing";
+    int found = -1;
+    try {
+        call();
+    } catch (const mpix::halo::error &e) {
+        told = e.what();
+        found = e.error_class();
+    }
+    const bool right = found != -1 && (error_class == -1 || found == error_class);
+    expect(right && told.find(words) != std::string::npos, "not \"" + words + "\" but \"" + told + "\"");
+}
+
+// How many files this process has open whose path contains that.
+inline int open_files(const std::string &path) {
+    int count = 0;
+    for (const auto &entry : std::filesystem::directory_iterator("/proc/self/fd")) {
+        std::error_code gone;  // that of the iteration itself
+        count += std::filesystem::read_symlink(entry, gone).string().find(path) != std::string::npos;
+    }
+    return count;
 }
 
 // Files are no longer than this, in this process; 0: as long as the system allows.

@@ -13,6 +13,7 @@
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <functional>
 #include <random>
@@ -97,18 +98,6 @@ void write_random(const std::string &path, unsigned seed) {
 
 // ---- refused -------------------------------------------------------------------------------------------
 
-void refused(int error_class, const std::string &words, const std::function<void()> &call) {
-    std::string told = "nothing";
-    int found = -1;
-    try {
-        call();
-    } catch (const halo::error &e) {
-        told = e.what();
-        found = e.error_class();
-    }
-    expect(found == error_class && told.find(words) != std::string::npos, "not \"" + words + "\" but \"" + told + "\"");
-}
-
 void refuse(const std::string &path) {
     const std::string in = "mpix::halo::write_vti, ", last = in + "rank " + std::to_string(world_size - 1) + ": ";
     const bool am_last = world_rank == world_size - 1;
@@ -124,7 +113,10 @@ void refuse(const std::string &path) {
         refused(error_class, words, [&] { halo::write_vti(g, where, fields, place); });
     };
     halo::write_vti(g, path, {u.description()});
-    const std::string piece = path.substr(0, path.size() - 5) + "_" + std::to_string(world_rank) + ".vti";
+    const auto piece_of = [&](int rank) {
+        return path.substr(0, path.size() - 5) + "_" + std::to_string(rank) + ".vti";
+    };
+    const std::string piece = piece_of(world_rank);
     const bytes list = content_of(path), mine = content_of(piece);
 
     with(MPI_ERR_ARG, in + "rank 0: path is none.vti; it ends in .pvti",
@@ -160,6 +152,14 @@ void refuse(const std::string &path) {
     MPI_Barrier(MPI_COMM_WORLD);
     expect(content_of(path) == list && content_of(piece) == mine, "a file has changed");
     expect(content_of(piece + ".partial").empty() && content_of(path + ".partial").empty(), "a temporary file is left");
+    // Where it would write its file there is a folder.
+    if (am_last) std::filesystem::create_directory(piece + ".partial");
+    with(-1, last + piece_of(world_size - 1) + ".partial: ", [](auto &, auto &, auto &) {});
+    if (am_last) std::filesystem::remove(piece + ".partial");
+    MPI_Barrier(MPI_COMM_WORLD);
+    expect(content_of(path) == list && content_of(piece) == mine, "a file has changed");
+    expect(open_files(piece) == 0 && content_of(path + ".partial").empty(), "a temporary file is left, or open");
+    MPI_Barrier(MPI_COMM_WORLD);
     // In place of the list there is a folder.
     MPI_Barrier(MPI_COMM_WORLD);
     if (world_rank == 0 && (std::remove(path.c_str()) != 0 || ::mkdir(path.c_str(), 0777) != 0)) ++failures;
