@@ -19,14 +19,18 @@ std::string describe(const kernel_exchange_state &x, std::uint64_t which, std::u
         return format("exchange {} has not begun: next of exchange {} was not called, or has not returned", step,
                       static_cast<std::int64_t>(step) - x.device.sets_);
     if (which == device_exchange::barrier_failed) return "not all groups have come to sync_blocks";
+    if (which == device_exchange::no_box_waits)
+        return format("exchange {}: a kernel waits for a box; set options.box_waits", step);
     const known_parcel &known = x.parcels.at(which - device_exchange::first_parcel);
     const std::map<int, parcels> all =
         (known.is_sent ? parcels_from : parcels_to)(x.grid->domain, x.grid->mine, x.tile, x.fields);
     const part &first = all.at(known.peer)
                             .all.at(static_cast<std::size_t>(known.parcel))
                             .parts.at(static_cast<std::size_t>(known.part));
-    return format("exchange {}: tile {}, {}, {} {} of fields[{}], {} rank {}", step, known.tile,
-                  text_of(x.tiles.at(static_cast<std::size_t>(known.tile))),
+    const std::string who =
+        known.tile < 0 ? std::string("a box")
+                       : format("tile {}, {},", known.tile, text_of(x.tiles.at(static_cast<std::size_t>(known.tile))));
+    return format("exchange {}: {} {} {} of fields[{}], {} rank {}", step, who,
                   known.is_sent ? "sends the cells" : "waits for the ghost cells",
                   text_of(known.is_sent ? first.source : first.ghosts), first.field, known.is_sent ? "to" : "from",
                   known.peer);
@@ -52,7 +56,7 @@ void demand_no_kernel_error(kernel_exchange_state &x, const std::string &caller)
         if (known.message < 0) begin = end = set;
     }
     std::string why;
-    int error_class = MPI_ERR_PENDING;
+    int error_class = which == device_exchange::no_box_waits ? MPI_ERR_ARG : MPI_ERR_PENDING;
     for (int i = begin; i < end && why.empty(); ++i) {
         int flag = 0;
         const int code = MPI_Test(&x.requests[static_cast<std::size_t>(i)], &flag, MPI_STATUS_IGNORE);

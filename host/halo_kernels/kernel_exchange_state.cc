@@ -163,7 +163,8 @@ void upload(kernel_exchange_state &x, const device_tables &t, const std::vector<
     };
     const std::size_t tiles = place(t.tiles), order = place(t.order), parcels = place(t.parcels),
                       copies = place(t.copies), bases = place(data), sends = place(send_buffers),
-                      ghosts = place(ghost_buffers), handles = place(x.handles);
+                      ghosts = place(ghost_buffers), handles = place(x.handles), of_boxes = place(t.ghosts),
+                      reach = place(t.reach);
     demand_ok(x.tables.allocate(x.where, layout.bytes()));
     for (const table &one : all)
         if (one.bytes != 0) demand_ok(x.tables.write(one.at, one.from, one.bytes));
@@ -177,6 +178,8 @@ void upload(kernel_exchange_state &x, const device_tables &t, const std::vector<
     d.send_buffers_ = reinterpret_cast<std::byte *const *>(address(sends));
     d.ghost_buffers_ = reinterpret_cast<std::byte *const *>(address(ghosts));
     d.requests_ = reinterpret_cast<const MPIX_Prequest *>(address(handles));
+    d.ghosts_ = reinterpret_cast<const detail::device_ghosts *>(address(of_boxes));
+    d.reach_ = reinterpret_cast<const detail::device_reach *>(address(reach));
     d.words_ = reinterpret_cast<std::uint64_t *>(x.tables.address());
 }
 
@@ -184,7 +187,7 @@ void make_all(kernel_exchange_state &x, const std::vector<field_view> &fields, c
     for (const field_view &f : fields)
         x.fields.push_back({f.value_bytes() * f.components(), f.radius(), f.staggered()});
     x.tile = options.tile;
-    const kernel_plan p = plan_kernel_exchange({*x.grid, x.fields, fields, x.tile, x.data});
+    const kernel_plan p = plan_kernel_exchange({*x.grid, x.fields, fields, x.tile, options.box_waits, x.data});
     x.parcels = p.for_device.known;
     for (const device_tile &t : p.for_device.tiles) x.tiles.push_back(t.cells);
     device_exchange &d = x.device;
@@ -196,6 +199,10 @@ void make_all(kernel_exchange_state &x, const std::vector<field_view> &fields, c
     d.sends_ = static_cast<std::int32_t>(p.sends.size());
     d.sets_ = options.sets;
     d.claims_ = p.for_device.claims;
+    d.box_waits_ = options.box_waits;
+    d.box_parcels_ = p.for_device.box_parcels;
+    d.box_parcels_end_ = p.for_device.box_parcels_end;
+    d.box_copies_ = p.for_device.box_copies;
     d.stall_ns_ = static_cast<std::uint64_t>(config().stall_seconds * 1e9);
     for (const peer_message &m : p.sends) x.bytes_sent += m.bytes();
     std::vector<std::byte *> send_buffers, ghost_buffers;

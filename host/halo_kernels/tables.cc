@@ -15,7 +15,9 @@ namespace mpix::halo {
 namespace {
 
 using detail::device_copy;
+using detail::device_ghosts;
 using detail::device_parcel;
+using detail::device_reach;
 using detail::device_tile;
 
 // Makes the tables of one rank.
@@ -97,13 +99,18 @@ private:
     // How many tiles wait for the parcel.
     int add_waits(const parcel &p, const device_parcel &as_device, int number) {
         std::vector<int> waiting;
+        of_parcel by_boxes{as_device, number, 0, {}};
         for (std::size_t n = 0; n < p.parts.size(); ++n) {
             const part &cells = p.parts[n];
             const auto receiver = static_cast<std::size_t>(position_of(cells.receiver));
             const std::vector<int> readers = readers_of(x_.grid.domain, tilings_[receiver], cells.ghosts,
                                                         x_.fields[static_cast<std::size_t>(cells.field)]);
-            const int claim = readers.size() > 1 ? made_.for_device.claims++ : -1;
+            const int claim = readers.size() > 1 || x_.box_waits ? made_.for_device.claims++ : -1;
             const device_copy copy = as_device.message < 0 ? own_copy_of(cells, claim) : copy_in(cells, claim);
+            if (x_.box_waits) {
+                by_boxes.copies.push_back(copy);
+                made_.for_device.ghosts.push_back(ghosts_of_copy(cells));
+            }
             for (const int reader : readers) {
                 const int t = first_tile_[receiver] + reader;
                 std::vector<of_parcel> &waits = of_tile_[static_cast<std::size_t>(t)].waits;
@@ -114,7 +121,23 @@ private:
                 waits.back().copies.push_back(copy);
             }
         }
-        return static_cast<int>(waiting.size());
+        if (!x_.box_waits) return static_cast<int>(waiting.size());
+        by_boxes_.push_back(std::move(by_boxes));
+        return std::numeric_limits<int>::max();  // any number of boxes
+    }
+
+    device_ghosts ghosts_of_copy(const part &cells) const {
+        const exchanged_field &field = x_.fields[static_cast<std::size_t>(cells.field)];
+        return {.points = cells.ghosts,
+                .near = intersection(x_.grid.domain.boxes[cells.receiver], near(cells.ghosts, field)),
+                .field = cells.field};
+    }
+
+    static device_reach reach_of(const exchanged_field &field) {
+        device_reach reach{};
+        for (int number = 0; number < directions; ++number)
+            reach.depth[number] = number == no_direction ? 0 : field.radius.cells[number];
+        return reach;
     }
 
     int position_of(int number) const { return x_.grid.position_of(number); }
@@ -191,10 +214,14 @@ private:
                                  .sends_end = 0,
                                  .waits = 0,
                                  .waits_end = 0};
-                tile.sends = write(p.sends, tile.sends_end, true);
-                tile.waits = write(p.waits, tile.waits_end, false);
+                const int number = first_tile_[box] + i;
+                tile.sends = write(p.sends, tile.sends_end, number, true);
+                tile.waits = write(p.waits, tile.waits_end, number, false);
                 t.tiles.push_back(tile);
             }
+        t.box_copies = static_cast<std::int32_t>(t.copies.size());
+        t.box_parcels = write(by_boxes_, t.box_parcels_end, -1, false);
+        for (const exchanged_field &f : x_.fields) t.reach.push_back(reach_of(f));
         for (std::size_t i = 0; i < of_tile_.size(); ++i) t.order.push_back(static_cast<std::int32_t>(i));
         t.boundary = static_cast<int>(std::stable_partition(t.order.begin(), t.order.end(),
                                                             [&](std::int32_t i) {
@@ -204,7 +231,7 @@ private:
                                                             }) -
                                       t.order.begin());
     }
-    int write(const std::vector<of_parcel> &all, std::int32_t &end, bool are_sent) {
+    int write(const std::vector<of_parcel> &all, std::int32_t &end, int tile, bool are_sent) {
         device_tables &t = made_.for_device;
         const auto begin = static_cast<int>(t.parcels.size());
         for (const of_parcel &p : all) {
@@ -214,7 +241,7 @@ private:
             t.parcels.back().copies_end = static_cast<std::int32_t>(t.copies.size());
             const std::vector<peer_message> &messages = are_sent ? made_.sends : made_.receives;
             const int message = p.parcel.message;
-            t.known.push_back({.tile = static_cast<int>(t.tiles.size()),
+            t.known.push_back({.tile = tile,
                                .is_sent = are_sent,
                                .peer = message < 0 ? x_.grid.rank : messages[static_cast<std::size_t>(message)].peer,
                                .message = message,
@@ -229,6 +256,7 @@ private:
     std::vector<tiling> tilings_;  // of this rank's boxes
     std::vector<int> first_tile_;  // likewise: the number of its first tile
     std::vector<tile_parcels> of_tile_;
+    std::vector<of_parcel> by_boxes_;  // all that boxes may wait for
     kernel_plan made_;
 };
 

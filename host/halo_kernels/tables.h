@@ -19,7 +19,7 @@ namespace mpix::halo {
 
 // What is known of a parcel in the device's table, to say which call has failed.
 struct known_parcel {
-    int tile;      // this rank's, as kernels number it
+    int tile;      // this rank's, as kernels number it; -1: it is waited for by boxes
     bool is_sent;  // by that tile; otherwise it waits for it
     int peer;      // rank
     int message;   // the number of the send, or of the receive, in each set; -1: own cells
@@ -34,7 +34,11 @@ struct device_tables {
     std::vector<detail::device_parcel> parcels;
     std::vector<detail::device_copy> copies;
     int claims = 0;
-    std::vector<known_parcel> known;  // of each parcel
+    // For waits by boxes: these parcels, the first one's first copy, and of each copy from there on its ghost cells.
+    std::int32_t box_parcels = 0, box_parcels_end = 0, box_copies = 0;
+    std::vector<detail::device_ghosts> ghosts;
+    std::vector<detail::device_reach> reach;  // of each field
+    std::vector<known_parcel> known;          // of each parcel
 };
 
 // A message to or from a peer.
@@ -57,6 +61,7 @@ struct kernel_fields {
     const exchanged_fields &fields;
     const std::vector<field_view> &views;  // of these
     const index3 &tile;
+    bool box_waits;                                  // the option
     const std::vector<std::array<void *, 2>> &data;  // of each field, of each box, its allocations
 };
 

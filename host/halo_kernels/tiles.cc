@@ -147,14 +147,18 @@ std::map<int, parcels> parcels_from(const domain &d, const std::vector<int> &box
     return all.made();
 }
 
-std::vector<int> readers_of(const domain &d, const tiling &tiles, const box &ghosts, const exchanged_field &field) {
-    // A tile is near enough if it touches the ghost cells grown by the depth; then its own directions decide.
-    const halo::radius &radius = field.radius;
+box near(const box &ghosts, const exchanged_field &field) {
     std::int64_t most = 0;
-    for (const int depth : radius.cells) most = std::max<std::int64_t>(most, depth);
-    box near = ghosts;
-    for (int a = 0; a < 3; ++a) near.lo[a] -= most + field.staggered[a], near.hi[a] += most;
-    std::vector<int> readers = tiles.touched(near);
+    for (const int depth : field.radius.cells) most = std::max<std::int64_t>(most, depth);
+    box grown = ghosts;
+    for (int a = 0; a < 3; ++a) grown.lo[a] -= most + field.staggered[a], grown.hi[a] += most;
+    return grown;
+}
+
+std::vector<int> readers_of(const domain &d, const tiling &tiles, const box &ghosts, const exchanged_field &field) {
+    // A tile that is near enough reads some if its own directions say so.
+    const halo::radius &radius = field.radius;
+    std::vector<int> readers = tiles.touched(near(ghosts, field));
     std::erase_if(readers, [&](int t) {
         const box points = points_of(d, tiles.at(t), field.staggered);
         for (int number = 0; number < directions; ++number)

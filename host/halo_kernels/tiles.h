@@ -70,6 +70,8 @@ std::map<int, parcels> parcels_to(const domain &d, const std::vector<int> &boxes
 std::map<int, parcels> parcels_from(const domain &d, const std::vector<int> &boxes, const index3 &tile,
                                     const exchanged_fields &fields);
 
+// Cells, and others, that are near enough to read some of those ghost cells of a field if the direction is right.
+box near(const box &ghosts, const exchanged_field &field);
 // The numbers of the tiles that read some of those ghost cells of a field.
 std::vector<int> readers_of(const domain &d, const tiling &tiles, const box &ghosts, const exchanged_field &field);
 

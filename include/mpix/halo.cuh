@@ -36,8 +36,8 @@
 //     this is so by itself;
 //   - the ghost cells of an exchange have been read before a later one, of the same allocation, is waited for;
 //   - next(step) comes after all send(., step) and wait(., step) have returned, by one group.
-// Each tile is sent and waited for once in each exchange, by one group each. Only a wait that has ended by its own
-// timeout_ns, with MPI_ERR_PENDING, is repeated; that is no failure.
+// Each tile is sent and waited for once in each exchange, by one group each, unless boxes are waited for. Only a wait that
+// has ended by its own timeout_ns, with MPI_ERR_PENDING, is repeated; that is no failure.
 //
 // Groups, errors and thread safety are those of <mpix/device.cuh>. After a call has failed, later ones that
 // have something to do return MPI_ERR_OTHER. In a kernel that was compiled with the headers of another mpix, calls return
@@ -78,6 +78,25 @@ MPIX_FN int send(const Group &group, const device_exchange &x, int tile, std::in
  */
 template <class Group>
 MPIX_FN int wait(const Group &group, const device_exchange &x, int tile, std::int64_t step,
+                 std::uint64_t timeout_ns = default_timeout);
+
+/**
+ * The same for the ghost cells that a box of cells reads: wait for the neighbours' cells that lie, in each of the box's
+ * 26 directions, within the radius of a field. For computations that are not divided by tiles, such as the cells beside
+ * one side of the rank's box. The exchange was made with kernel_exchange_options::box_waits. The call looks at all that the
+ * rank receives, for each box: that of a tile is faster.
+ *
+ * cells       in global indices, of one of this rank's boxes; none is success. Several waits of an exchange may have cells
+ *             in common, and tiles may be waited for as well. All together cover the rank's boxes: each of its cells is in
+ *             a tile, or a box, that is waited for.
+ * timeout_ns  as above
+ *
+ * Returns as above; MPI_ERR_ARG without box_waits, which is a failure of the exchange.
+ *
+ * Memory order: as above.
+ */
+template <class Group>
+MPIX_FN int wait(const Group &group, const device_exchange &x, const box &cells, std::int64_t step,
                  std::uint64_t timeout_ns = default_timeout);
 
 /**

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Random exchanges by kernels: grids, periods, decompositions, tiles, fields, radii, sets, blocks, steps. In each step
-// the blocks of a persistent kernel wait for a tile's ghost cells, compare every byte around the tile, write the next
-// step's cells, and send them. The host compares every byte of all allocations at the end. Or exchanges in the order of a
-// stream: kernels before start() write the cells, and kernels behind finish() compare them.
+// the blocks of a persistent kernel wait for the ghost cells of a tile, or of a box, compare every byte around it, write
+// the next step's cells, and send them. The host compares every byte of all allocations at the end. Or exchanges in the
+// order of a stream: kernels before start() write the cells, and kernels behind finish() compare them.
 //
 //   kernel [--seed N] [--programs N | --seconds N]
 //   kernel --late yes    two ranks; needs a short MPIX_STALL_SECONDS
@@ -27,7 +27,7 @@ using halo::index3;
 namespace {
 
 constexpr unsigned char poison = 0xd5;
-constexpr int most_fields = 3, most_boxes = 3;
+constexpr int most_fields = 3, most_boxes = 3, most_areas = 24;
 
 // What byte `byte` of a cell is in an exchange.
 MPIX_FN unsigned char value_at(std::uint64_t field, const index3 &cell, std::int64_t byte, std::uint64_t step) {
@@ -109,6 +109,13 @@ struct body {
     view fields[most_fields][most_boxes];
     int count;
     bool two_allocations[most_fields];
+    // What is waited for by boxes instead of tiles, or beside these: each is a part of one of the rank's boxes.
+    bool by_tiles;
+    int areas;
+    struct {
+        box cells;
+        int in;  // the box's position
+    } area[most_areas];
     std::uint64_t first_step;  // in the hash
     std::uint64_t *wrong;      // bytes, and failed calls
 
@@ -129,15 +136,14 @@ struct body {
         }
     }
 
-    // The tile's cells, and of those that a stencil of the field's radius reads around it, what the exchange fills.
+    // These cells, and of those that a stencil of the field's radius reads around them, what the exchange fills.
     template <class Block>
-    DEVICE_FN void check(const Block &block, int tile, std::int64_t step) const {
-        const int box_number = x.box_position(tile);
+    DEVICE_FN void check(const Block &block, const box &cells, int box_number, std::int64_t step) const {
         for (int f = 0; f < count; ++f) {
             const view &v = fields[f][box_number];
             const auto *const memory = x.data<const unsigned char>(f, step, box_number);
-            for (int number = 0; number < halo::directions; ++number) {
-                box part = v.points(x.tile(tile));
+            for (int number = 0; number < halo::directions && !cells.empty(); ++number) {
+                box part = v.points(cells);
                 const int depth = number == halo::no_direction ? 0 : v.reach[number];
                 if (number != halo::no_direction && depth == 0) continue;
                 const int steps[3] = {number % 3 - 1, number / 3 % 3 - 1, number / 9 - 1};
@@ -174,9 +180,15 @@ struct body {
             halo::sync_blocks(block, x, blocks);
             if (index == static_cast<int>(step) % blocks && step > 0)
                 tell(halo::next(block, x, step - 1) == MPI_SUCCESS);
-            for (int i = index; i < x.tiles(); i += blocks) {
-                tell(halo::wait(block, x, tile_of(i, step), step) == MPI_SUCCESS);
-                check(block, tile_of(i, step), step);
+            for (int i = index; i < areas; i += blocks) {
+                const auto &one = area[(i + step * 7) % areas];
+                tell(halo::wait(block, x, one.cells, step) == MPI_SUCCESS);
+                check(block, one.cells, one.in, step);
+            }
+            for (int i = index; by_tiles && i < x.tiles(); i += blocks) {
+                const int t = tile_of(i, step);
+                tell(halo::wait(block, x, t, step) == MPI_SUCCESS);
+                check(block, x.tile(t), x.box_position(t), step);
             }
             bool in_place = false;
             for (int f = 0; f < count; ++f) in_place = in_place || !two_allocations[f];
@@ -245,7 +257,8 @@ struct next_step_of_boxes {
 
 class program {
 public:
-    program(unsigned seed, executor &where) : shared_(seed), where_(where) {}
+    program(unsigned seed, int rank, executor &where)
+        : shared_(seed), own_(64 * seed + static_cast<unsigned>(rank)), where_(where) {}
 
     // Returns how many bytes, or calls, were wrong.
     std::uint64_t run() {
@@ -265,6 +278,9 @@ public:
         for (int a = 0; a < dimensions_; ++a) how.tile[static_cast<std::size_t>(a)] = pick(0, 5);
 
         body kernel{};
+        how.box_waits = pick(0, 1) == 1;
+        kernel.by_tiles = !how.box_waits || pick(0, 2) == 0;
+        if (how.box_waits) choose_areas(g, kernel);
         kernel.count = pick(1, most_fields);
         std::vector<halo::field> fields;
         for (int f = 0; f < kernel.count; ++f) fields.push_back(make_field(g, whole, kernel, f));
@@ -297,6 +313,7 @@ public:
 
 private:
     int pick(int low, int high) { return std::uniform_int_distribution<int>(low, high)(shared_); }
+    int pick_own(int low, int high) { return std::uniform_int_distribution<int>(low, high)(own_); }
 
     // Counts what is wrong in kernel.wrong.
     void run_in_stream(const halo::grid &g, const std::vector<halo::field> &fields, const index3 &tile,
@@ -349,6 +366,32 @@ private:
         std::sort(cuts.begin(), cuts.end());
         for (std::size_t i = 0; i + 1 < cuts.size(); ++i)
             options.boxes.push_back({{cuts[i], 0, 0}, {cuts[i + 1], extent[1], extent[2]}});
+    }
+
+    // Cuts this rank's boxes at random places; some areas overlap these.
+    void choose_areas(const halo::grid &g, body &kernel) {
+        const auto add = [&](const box &cells, int position) {
+            kernel.area[kernel.areas].cells = cells;
+            kernel.area[kernel.areas++].in = position;
+        };
+        const int boxes = static_cast<int>(g.boxes().size());
+        for (int i = 0; i < boxes; ++i) {
+            const int first = kernel.areas, areas = pick_own(1, most_areas / most_boxes - 1);
+            add(g.local(i), i);
+            while (kernel.areas < first + areas) {
+                box &cut = kernel.area[pick_own(first, kernel.areas - 1)].cells, other = cut;
+                const auto axis = static_cast<std::size_t>(pick_own(0, dimensions_ - 1));
+                cut.hi[axis] = other.lo[axis] = cut.lo[axis] + pick_own(0, static_cast<int>(cut.size()[axis]));
+                add(other, i);
+            }
+            box more = g.local(i);
+            for (int a = 0; a < dimensions_; ++a) {
+                const auto axis = static_cast<std::size_t>(a);
+                more.lo[axis] += pick_own(0, static_cast<int>(more.size()[axis]));
+                more.hi[axis] -= pick_own(0, static_cast<int>(more.size()[axis]));
+            }
+            add(more, i);
+        }
     }
 
     halo::field make_field(const halo::grid &g, const domain &cells, body &kernel, int f) {
@@ -458,7 +501,7 @@ private:
         return wrong;
     }
 
-    std::mt19937 shared_;
+    std::mt19937 shared_, own_;  // the same on all ranks; this rank's
     executor &where_;
     int dimensions_ = 3;
     std::vector<void *> memory_;
@@ -558,7 +601,7 @@ int run(int argc, char **argv) {
         int more = seconds != 0 ? MPI_Wtime() - begin < seconds : i < programs;
         MPI_Bcast(&more, 1, MPI_INT, 0, MPI_COMM_WORLD);
         if (!more) break;
-        std::uint64_t wrong = program(seed + static_cast<unsigned>(i), where).run(), all = 0;
+        std::uint64_t wrong = program(seed + static_cast<unsigned>(i), rank, where).run(), all = 0;
         MPI_Allreduce(&wrong, &all, 1, MPI_UINT64_T, MPI_SUM, MPI_COMM_WORLD);
         if (all != 0) {
             if (rank == 0)

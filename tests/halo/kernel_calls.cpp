@@ -15,6 +15,7 @@
 #include "tests/halo/expectations.hpp"
 
 namespace halo = mpix::halo;
+using halo::box;
 using halo::radius;
 using halo_test::expect;
 using halo_test::rank;
@@ -104,6 +105,65 @@ void states(const halo::grid &g) {
                "the same version");
     });
     moved.finish();
+}
+
+// Boxes wait for what their cells read, and for nothing else. Rank 1 lies above rank 0, and beyond the periodic boundary
+// below.
+void waits_for_boxes() {
+    const halo::grid g(MPI_COMM_WORLD, {4, 6}, {.periodic = {false, true, false}});
+    std::vector<double> u(6 * 5, -1), v(6 * 5, -1);
+    const box &local = g.local();
+    const auto at = [&](std::int64_t i, std::int64_t j) -> double & {
+        return u[static_cast<std::size_t>((j - local.lo[1] + 1) * 6 + i + 1)];
+    };
+    const auto row = [&](std::int64_t n) { return box{{0, local.lo[1] + n, 0}, {4, local.lo[1] + n + 1, 1}}; };
+    for (auto j = local.lo[1]; j < local.hi[1]; ++j)
+        for (std::int64_t i = 0; i < 4; ++i) at(i, j) = static_cast<double>(10 * j + i);
+    {
+        halo::kernel_exchange h(g, {halo::field(u.data(), radius::faces(1))}, {.tile = {2, 0, 0}, .box_waits = true});
+        const halo::device_exchange x = h.start(1);
+        const auto by_one = [&](const auto &body) { mpix::host_launch(1, 1, body); };
+        const auto send_all = [&] {
+            by_one([&](const mpix::host_group &block) {
+                for (int t = 0; t < x.tiles(); ++t) expect(halo::send(block, x, t, 0) == MPI_SUCCESS, "send");
+            });
+        };
+        if (rank == 1) send_all();
+        if (rank == 0)
+            by_one([&](const mpix::host_group &block) {
+                expect(halo::wait(block, x, box{}, 0) == MPI_SUCCESS, "no cells");
+                expect(halo::wait(block, x, row(0), 1) == MPI_SUCCESS, "no such exchange");
+            });
+        if (rank == 1)
+            by_one([&](const mpix::host_group &block) {  // before rank 0 sends
+                expect(halo::wait(block, x, row(1), 0, 0) == MPI_SUCCESS, "cells that read no ghost cells");
+                expect(halo::wait(block, x, row(0), 0, 0) == MPI_ERR_PENDING, "the lowest row reads ghost cells");
+                expect(halo::wait(block, x, row(2), 0, 0) == MPI_ERR_PENDING, "the highest row reads ghost cells");
+            });
+        MPI_Barrier(MPI_COMM_WORLD);
+        if (rank == 0) send_all();
+        by_one([&](const mpix::host_group &block) {
+            expect(halo::wait(block, x, row(2), 0) == MPI_SUCCESS, "the highest row");
+            expect(at(1, local.hi[1]) == static_cast<double>(10 * (local.hi[1] % 6) + 1), "the ghost cells above");
+            expect(at(1, local.lo[1] - 1) == -1, "those below are not there yet");
+            // Next to the cells that are copies of the other tile's.
+            expect(halo::wait(block, x, box{{2, local.lo[1], 0}, {3, local.lo[1] + 1, 1}}, 0) == MPI_SUCCESS, "a cell");
+            expect(at(2, local.lo[1] - 1) == static_cast<double>(10 * ((local.lo[1] + 5) % 6) + 2), "the cell below");
+            expect(at(1, local.lo[1] - 1) == -1, "the cell beside it");
+            expect(halo::wait(block, x, local, 0) == MPI_SUCCESS && halo::wait(block, x, 0, 0) == MPI_SUCCESS, "again");
+            expect(at(1, local.lo[1] - 1) == static_cast<double>(10 * ((local.lo[1] + 5) % 6) + 1), "all are there");
+        });
+        h.finish();
+    }
+    halo::kernel_exchange h(g, {halo::field(v.data(), radius::faces(1))});
+    const halo::device_exchange x = h.start(1);
+    mpix::host_launch(1, 1, [&](const mpix::host_group &block) {
+        expect(halo::send(block, x, 0, 0) == MPI_SUCCESS && halo::wait(block, x, 0, 0) == MPI_SUCCESS, "by tiles");
+        expect(halo::wait(block, x, local, 0) == MPI_ERR_ARG, "a box without the option");
+    });
+    refused("no boxes", MPI_ERR_ARG,
+            "::finish: rank " + std::to_string(rank) + ": exchange 0: a kernel waits for a box; set options.box_waits",
+            [&] { h.finish(); });
 }
 
 // On one rank that is its own neighbour. A box of 8 x 8 cells in tiles of 2 x 2, with one ghost cell around it.
@@ -235,6 +295,7 @@ int main(int argc, char **argv) {
         } else {
             construction(g);
             states(g);
+            waits_for_boxes();
             out_of_order();
         }
     }

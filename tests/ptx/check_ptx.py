@@ -167,6 +167,7 @@ CONTAINS.update({
     # exchange.
     "size_halo_next_block": [[PEEK, ANY, BLOCK_SYNC], LOOKED, ENDED, GOT, [BLOCK_SYNC, "st.release.gpu.global.u64"]],
 })
+CONTAINS["size_halo_wait_box_block"] = CONTAINS["size_halo_wait_block"]
 # The epoch, all members agree; it again, the whole message's flag, the claim; the flag and lines (four of a member, or one), an
 # acquire for a claim that was given back, all agree; a barrier, then the flag, with a release if others may wait, and the host's
 # word. Or the claim is given back, and what came with a flag is acquired before all agree.
@@ -198,7 +199,7 @@ MOST_REGISTERS = {"size_pready_thread": 48, "size_pready_block": 48, "size_pread
                   "size_next_epoch_block": 88, "size_next_epoch_list_block": 98,
                   "size_parrived_prepared_block": 64, "size_wait_arrived_prepared_block": 64,
                   "size_halo_send_warp": 64, "size_halo_send_block": 80, "size_halo_wait_warp": 74,
-                  "size_halo_wait_block": 84, "size_halo_next_block": 108}
+                  "size_halo_wait_block": 78, "size_halo_wait_box_block": 76, "size_halo_next_block": 108}
 
 
 def bodies_of(ptx):

@@ -209,3 +209,6 @@ KERNEL size_halo_send_warp(mpix::halo::device_exchange x, int tile, int *out) {
 KERNEL size_halo_wait_warp(mpix::halo::device_exchange x, int tile, int *out) {
     *out = mpix::halo::wait(this_warp(), x, tile, 1);
 }
+KERNEL size_halo_wait_box_block(mpix::halo::device_exchange x, mpix::halo::box cells, int *out) {
+    *out = mpix::halo::wait(cg::this_thread_block(), x, cells, 1);
+}

@@ -34,6 +34,18 @@ struct device_parcel {
     std::int32_t copies, copies_end;
 };
 
+// Where the ghost cells of a copy are, for waits that a box decides.
+struct device_ghosts {
+    box points;  // the ghost cells
+    box near;    // cells of this rank's box so near that their stencils may read some of these
+    std::int32_t field;
+};
+
+// How far the stencils of a field read.
+struct device_reach {
+    std::int32_t depth[directions];
+};
+
 struct device_tile {
     box cells;
     std::int32_t box_position;      // which of this rank's
@@ -92,13 +104,19 @@ struct device_exchange {
     std::int32_t tiles_count_, boundary_count_, boxes_count_;
     std::int32_t receives_, sends_;  // messages in each exchange
     std::int32_t sets_, claims_;     // claims: of each set
-    std::uint64_t stall_ns_;         // how long calls wait by default; 0: for ever
+    // What wait(box) may have to wait for: parcels, whose copies are described by the ghosts, from the first one on. Only
+    // with kernel_exchange_options::box_waits.
+    const detail::device_ghosts *ghosts_;
+    const detail::device_reach *reach_;  // of each field
+    std::int32_t box_waits_, box_parcels_, box_parcels_end_, box_copies_;
+    std::uint64_t stall_ns_;  // how long calls wait by default; 0: for ever
 
     // Among the words: arrivals at the barrier; which call has failed first (0: none, or by these names, otherwise
     // first_parcel + the parcel of a send or wait), and in which step; of each set, which exchange next() has begun last;
     // of each set, of each claim, for which exchange the ghost cells are claimed, and for which they are there.
     static constexpr int arrivals_at = 0, failed_at = 1, failed_step_at = 2, begun_at = 3;
-    static constexpr std::uint64_t next_failed = 1, next_missing = 2, barrier_failed = 3, first_parcel = 4;
+    static constexpr std::uint64_t next_failed = 1, next_missing = 2, barrier_failed = 3, no_box_waits = 4,
+                                   first_parcel = 5;
 };
 
 }  // namespace mpix::halo

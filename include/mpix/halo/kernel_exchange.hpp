@@ -27,6 +27,12 @@ struct kernel_exchange_options {
      * own until next(step - sets) of <mpix/halo.cuh> has returned.
      */
     int sets = 4;
+    /**
+     * Whether kernels wait for boxes of cells: wait(group, x, box, step) of <mpix/halo.cuh>. Ghost cells that one tile
+     * reads may then be read by several boxes, so each wait has to ask whether another group has put them there. May differ
+     * between ranks.
+     */
+    bool box_waits = false;
 };
 
 struct kernel_exchange_state;

@@ -119,30 +119,29 @@ MPIX_FN bool claim_ghosts(const Group &group, const device_exchange &x, std::int
     return mpix::detail::broadcast_bool(group, first);
 }
 
-// The ghost cells that a tile gets from one parcel.
+// The ghost cells of one copy, from a parcel that has arrived.
 template <class Group>
-MPIX_FN void fill(const Group &group, const device_exchange &x, const device_parcel &p, std::int64_t step) {
-    for (int i = p.copies; i < p.copies_end; ++i) {
-        const device_copy &c = x.copies_[i];
-        if (!claim_ghosts(group, x, step, c.claim)) continue;
-        std::byte *const field = x.allocation_(c.allocation, step);
-        if (p.message < 0)
-            copy_own(group, c, x.allocation_(c.from_allocation, step), field);
-        else
-            unpack(group, c, x.ghost_buffers_[set_of(x, step) * x.receives_ + p.message], field);
-        if (c.claim < 0) continue;
-        group.sync();  // the leader releases what all members have stored
-        if (group.thread_rank() == 0)
-            mpix::detail::store_release_gpu(filled_of(x, step, c.claim), number_of(x, step));  // pairs: X2
-    }
+MPIX_FN void fill(const Group &group, const device_exchange &x, const device_parcel &p, const device_copy &c,
+                  std::int64_t step) {
+    if (!claim_ghosts(group, x, step, c.claim)) return;
+    std::byte *const field = x.allocation_(c.allocation, step);
+    if (p.message < 0)
+        copy_own(group, c, x.allocation_(c.from_allocation, step), field);
+    else
+        unpack(group, c, x.ghost_buffers_[set_of(x, step) * x.receives_ + p.message], field);
+    if (c.claim < 0) return;
+    group.sync();  // the leader releases what all members have stored
+    if (group.thread_rank() == 0)
+        mpix::detail::store_release_gpu(filled_of(x, step, c.claim), number_of(x, step));  // pairs: X2
 }
 
-// Until the ghost cells of a parcel that other groups have claimed are there. Returns as look_until. One thread.
-MPIX_FN int await_others(const device_exchange &x, const device_parcel &p, std::int64_t step,
-                         std::uint64_t timeout_ns) {
+// Until the ghost cells of a parcel's copies that other groups have claimed are there. Returns as look_until. One thread.
+template <class Wanted>
+MPIX_FN int await_others(const device_exchange &x, const device_parcel &p, std::int64_t step, std::uint64_t timeout_ns,
+                         const Wanted &wanted) {
     for (int i = p.copies; i < p.copies_end; ++i) {
         const int claim = x.copies_[i].claim;
-        if (claim < 0) continue;
+        if (claim < 0 || !wanted(i)) continue;
         const int code = look_until(x, timeout_ns, [&] {
             // pairs: X2
             return mpix::detail::load_acquire_gpu(filled_of(x, step, claim)) >= number_of(x, step);
@@ -150,6 +149,64 @@ MPIX_FN int await_others(const device_exchange &x, const device_parcel &p, std::
         if (code != MPI_SUCCESS) return code;
     }
     return MPI_SUCCESS;
+}
+
+// Of parcels `begin` to `end` - 1: waits for those with copies of which wanted(number of the copy) is true, the same for
+// all members, and puts these into the fields.
+template <class Group, class Wanted>
+MPIX_FN int await_ghosts(const Group &group, const device_exchange &x, int begin, int end, std::int64_t step,
+                         std::uint64_t timeout_ns, const Wanted &wanted) {
+    bool begun = false;
+    for (int i = begin; i < end; ++i) {
+        const device_parcel &p = x.parcels_[i];
+        int k = p.copies;
+        while (k < p.copies_end && !wanted(k)) ++k;
+        if (k == p.copies_end) continue;
+        if (!begun)
+            if (const int code = await_begin(group, x, step, timeout_ns); code != MPI_SUCCESS) return code;
+        begun = true;
+        if (p.message >= 0) {
+            const MPIX_Prequest request = requests_of(x, set_of(x, step))[p.message];
+            const int code = await_parcel(group, p, request, timeout_ns);
+            if (code != MPI_SUCCESS)
+                return record_failure(group, x, code, number_of_parcel(i), step, may_repeat(code, timeout_ns));
+        }
+        for (; k < p.copies_end; ++k)
+            if (wanted(k)) fill(group, x, p, x.copies_[k], step);
+    }
+    if (!begun) return MPI_SUCCESS;
+    // Behind this barrier all members may read what any of them, or another group, has filled.
+    int code = MPI_SUCCESS, i = begin;
+    if (group.thread_rank() == 0)
+        for (; i < end && code == MPI_SUCCESS; ++i) code = await_others(x, x.parcels_[i], step, timeout_ns, wanted);
+    if (mpix::detail::broadcast_bool(group, code == MPI_SUCCESS)) return MPI_SUCCESS;
+    code = mpix::detail::broadcast_code(group, code);
+    return code == MPI_ERR_OTHER
+               ? code
+               : record_failure(group, x, code, number_of_parcel(i - 1), step, may_repeat(code, timeout_ns));
+}
+
+// Whether stencils of cells of a box read some of these ghost cells: of the box's 26 directions, each as deep as the radius.
+// (A point beyond the domain's last cell travels with that of the cell.)
+MPIX_FN bool reads(const device_exchange &x, const box &cells, const device_ghosts &ghosts) {
+    const device_reach &reach = x.reach_[ghosts.field];
+    std::int64_t needed[3]
+                       [3];  // along each axis, for steps -1, 0, 1: how deep the nearest of them is; -1: none is there
+    for (int a = 0; a < 3; ++a) {
+        if (cells.lo[a] >= ghosts.near.hi[a] || cells.hi[a] <= ghosts.near.lo[a]) return false;
+        const std::int64_t lo = cells.lo[a], hi = cells.hi[a];
+        const std::int64_t from = ghosts.points.lo[a], to = ghosts.points.hi[a];
+        needed[a][0] = from >= lo ? -1 : to >= lo ? 1 : lo - to + 1;
+        needed[a][1] = to <= lo || from >= hi ? -1 : 0;
+        needed[a][2] = to <= hi ? -1 : from <= hi ? 1 : from - hi + 1;
+    }
+    for (int number = 0; number < directions; ++number) {
+        const std::int64_t along[] = {needed[0][number % 3], needed[1][number / 3 % 3], needed[2][number / 9]};
+        bool is = number != no_direction && reach.depth[number] > 0;
+        for (int a = 0; a < 3; ++a) is = is && along[a] >= 0 && along[a] <= reach.depth[number];
+        if (is) return true;
+    }
+    return false;
 }
 
 }  // namespace detail
@@ -181,29 +238,17 @@ MPIX_FN int wait(const Group &group, const device_exchange &x, int tile, std::in
     if (x.version_ != MPIX_ABI_VERSION) return MPI_ERR_REQUEST;
     if (step >= x.steps_) return MPI_SUCCESS;
     const detail::device_tile &t = x.tiles_[tile];
-    if (t.waits == t.waits_end) return MPI_SUCCESS;
-    if (const int code = detail::await_begin(group, x, step, timeout_ns); code != MPI_SUCCESS) return code;
-    for (int i = t.waits; i < t.waits_end; ++i) {
-        const detail::device_parcel &p = x.parcels_[i];
-        if (p.message >= 0) {
-            const MPIX_Prequest request = detail::requests_of(x, detail::set_of(x, step))[p.message];
-            const int code = detail::await_parcel(group, p, request, timeout_ns);
-            if (code != MPI_SUCCESS)
-                return detail::record_failure(group, x, code, detail::number_of_parcel(i), step,
-                                              detail::may_repeat(code, timeout_ns));
-        }
-        detail::fill(group, x, p, step);
-    }
-    // Behind this barrier all members may read what any of them, or another group, has filled.
-    int code = MPI_SUCCESS, i = t.waits;
-    if (group.thread_rank() == 0)
-        for (; i < t.waits_end && code == MPI_SUCCESS; ++i)
-            code = detail::await_others(x, x.parcels_[i], step, timeout_ns);
-    if (mpix::detail::broadcast_bool(group, code == MPI_SUCCESS)) return MPI_SUCCESS;
-    code = mpix::detail::broadcast_code(group, code);
-    return code == MPI_ERR_OTHER ? code
-                                 : detail::record_failure(group, x, code, detail::number_of_parcel(i - 1), step,
-                                                          detail::may_repeat(code, timeout_ns));
+    return detail::await_ghosts(group, x, t.waits, t.waits_end, step, timeout_ns, [](int) { return true; });
+}
+
+template <class Group>
+MPIX_FN int wait(const Group &group, const device_exchange &x, const box &cells, std::int64_t step,
+                 std::uint64_t timeout_ns) {
+    if (x.version_ != MPIX_ABI_VERSION) return MPI_ERR_REQUEST;
+    if (step >= x.steps_ || cells.empty()) return MPI_SUCCESS;
+    if (!x.box_waits_) return detail::record_failure(group, x, MPI_ERR_ARG, device_exchange::no_box_waits, step);
+    return detail::await_ghosts(group, x, x.box_parcels_, x.box_parcels_end_, step, timeout_ns,
+                                [&](int copy) { return detail::reads(x, cells, x.ghosts_[copy - x.box_copies_]); });
 }
 
 template <class Group>
