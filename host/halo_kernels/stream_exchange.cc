@@ -18,6 +18,7 @@
 #include "host/halo/collective.h"
 #include "host/halo/grid_internals.h"
 #include "host/halo/regions.h"
+#include "host/halo/usable.h"
 #include "host/halo_kernels/device_memory.h"
 #include "host/halo_kernels/kernel_error.h"
 #include "host/halo_kernels/kernel_exchange_state.h"
@@ -62,6 +63,8 @@ struct stream_exchange_state {
     int requests() const { return static_cast<int>(kernels->requests.size()); }
 
     void call(ordered_call which, CUstream_st *stream, const char *function);
+    // Throws what a kernel's call has returned.
+    void demand_no_error(const char *function);
     void drain();
 };
 
@@ -80,12 +83,6 @@ void play(ordered_call which, const ordered_exchange &o) {
         case ordered_call::drain:
             return drain_in_order(group, x, step, 0, 1);
     }
-}
-
-template <class State>
-auto &demand_state(const State &state, const char *function) {
-    if (!state) throw wrong(MPI_ERR_REQUEST, function, "the exchange has been moved from");
-    return *state;
 }
 
 void demand_no_failure(const stream_exchange_state &x, const char *function) {
@@ -127,9 +124,12 @@ void stream_exchange_state::call(ordered_call which, CUstream_st *stream, const 
     }
     if (stream != nullptr) throw wrong(MPI_ERR_ARG, function, "stream is not null, and the fields are in host memory");
     play(which, ordered);
-    failed = true;
-    demand_no_kernel_error(*kernels, format("{}::{}", stream_exchange_call, function));
-    failed = false;
+    demand_no_error(function);
+}
+
+void stream_exchange_state::demand_no_error(const char *function) {
+    do_or_fail([&] { demand_no_kernel_error(*kernels, format("{}::{}", stream_exchange_call, function)); },
+               [&](int) { failed = true; });
 }
 
 // Ends the activation.
@@ -193,7 +193,7 @@ stream_exchange &stream_exchange::operator=(stream_exchange &&other) noexcept {
 }
 
 void stream_exchange::start(CUstream_st *stream) {
-    stream_exchange_state &x = demand_state(state_, "start");
+    stream_exchange_state &x = demand_state(state_, stream_exchange_call, "start");
     demand_no_failure(x, "start");
     if (x.started) throw wrong(MPI_ERR_REQUEST, "start", "the exchange is started; finish it first");
     x.call(ordered_call::start, stream, "start");
@@ -201,7 +201,7 @@ void stream_exchange::start(CUstream_st *stream) {
 }
 
 void stream_exchange::finish(CUstream_st *stream) {
-    stream_exchange_state &x = demand_state(state_, "finish");
+    stream_exchange_state &x = demand_state(state_, stream_exchange_call, "finish");
     demand_no_failure(x, "finish");
     if (!x.started) throw wrong(MPI_ERR_REQUEST, "finish", "the exchange is not started");
     x.call(ordered_call::finish, stream, "finish");
@@ -209,28 +209,26 @@ void stream_exchange::finish(CUstream_st *stream) {
 }
 
 void stream_exchange::check() {
-    stream_exchange_state &x = demand_state(state_, "check");
+    stream_exchange_state &x = demand_state(state_, stream_exchange_call, "check");
     demand_no_failure(x, "check");
     if (!x.has_tiles()) return;
-    x.failed = true;
-    demand_no_kernel_error(*x.kernels, format("{}::check", stream_exchange_call));
-    x.failed = false;
+    x.demand_no_error("check");
 }
 
 void stream_exchange::swap() {  // NOLINT(bugprone-exception-escape): it does not swap two exchanges
-    stream_exchange_state &x = demand_state(state_, "swap");
+    stream_exchange_state &x = demand_state(state_, stream_exchange_call, "swap");
     demand_no_failure(x, "swap");
     if (x.started) throw wrong(MPI_ERR_REQUEST, "swap", "the exchange is started; finish it first");
     x.ordered.phase ^= 1;
 }
 
 void *stream_exchange::data(int field) const {
-    const stream_exchange_state &x = demand_state(state_, "data");
+    const stream_exchange_state &x = demand_state(state_, stream_exchange_call, "data");
     return data(field, demand_only_box(*x.kernels->grid, stream_exchange_call, "data"));
 }
 
 void *stream_exchange::data(int field, int i) const {
-    const stream_exchange_state &x = demand_state(state_, "data");
+    const stream_exchange_state &x = demand_state(state_, stream_exchange_call, "data");
     const std::size_t f = demand_field(x, "data", field);
     const grid_state &g = *x.kernels->grid;
     const auto box = static_cast<std::size_t>(demand_box(g, i, stream_exchange_call, "data"));
@@ -238,33 +236,37 @@ void *stream_exchange::data(int field, int i) const {
 }
 
 const box &stream_exchange::interior() const {
-    const stream_exchange_state &x = demand_state(state_, "interior");
+    const stream_exchange_state &x = demand_state(state_, stream_exchange_call, "interior");
     return interior(demand_only_box(*x.kernels->grid, stream_exchange_call, "interior"));
 }
 
 const box &stream_exchange::interior(int i) const {
-    const stream_exchange_state &x = demand_state(state_, "interior");
+    const stream_exchange_state &x = demand_state(state_, stream_exchange_call, "interior");
     return x.areas
         .interior[static_cast<std::size_t>(demand_box(*x.kernels->grid, i, stream_exchange_call, "interior"))];
 }
 
 const std::vector<box> &stream_exchange::boundary() const {
-    const stream_exchange_state &x = demand_state(state_, "boundary");
+    const stream_exchange_state &x = demand_state(state_, stream_exchange_call, "boundary");
     return boundary(demand_only_box(*x.kernels->grid, stream_exchange_call, "boundary"));
 }
 
 const std::vector<box> &stream_exchange::boundary(int i) const {
-    const stream_exchange_state &x = demand_state(state_, "boundary");
+    const stream_exchange_state &x = demand_state(state_, stream_exchange_call, "boundary");
     return x.areas
         .boundary[static_cast<std::size_t>(demand_box(*x.kernels->grid, i, stream_exchange_call, "boundary"))];
 }
 
 int stream_exchange::boxes() const {
-    return static_cast<int>(demand_state(state_, "boxes").kernels->grid->mine.size());
+    return static_cast<int>(demand_state(state_, stream_exchange_call, "boxes").kernels->grid->mine.size());
 }
 
-int stream_exchange::messages_sent() const { return demand_state(state_, "messages_sent").kernels->device.sends_; }
+int stream_exchange::messages_sent() const {
+    return demand_state(state_, stream_exchange_call, "messages_sent").kernels->device.sends_;
+}
 
-std::int64_t stream_exchange::bytes_sent() const { return demand_state(state_, "bytes_sent").kernels->bytes_sent; }
+std::int64_t stream_exchange::bytes_sent() const {
+    return demand_state(state_, stream_exchange_call, "bytes_sent").kernels->bytes_sent;
+}
 
 }  // namespace mpix::halo
