@@ -12,6 +12,7 @@ void arrays();
 void staggered();
 void several_boxes();
 void order_of_sums();
+void in_stream();
 void stalls();
 
 #endif  // MPIX_TESTS_HALO_CALLS_CALLS_HPP

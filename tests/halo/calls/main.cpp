@@ -22,6 +22,7 @@ int main(int argc, char **argv) {
         staggered();
         several_boxes();
         order_of_sums();
+        in_stream();
     }
     const int status = halo_test::any_failures();
     MPI_Finalize();
