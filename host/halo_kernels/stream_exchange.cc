@@ -31,7 +31,7 @@ constexpr const char *stream_exchange_call = "mpix::halo::stream_exchange";
 // One exchange is under way while the next one begins.
 constexpr int sets = 2;
 
-error wrong(int error_class, const char *function, const std::string &what) {
+error refusal(int error_class, const char *function, const std::string &what) {
     return {error_class, format("{}::{}: {}", stream_exchange_call, function, what)};
 }
 
@@ -87,13 +87,13 @@ void play(ordered_call which, const ordered_exchange &o) {
 
 void demand_no_failure(const stream_exchange_state &x, const char *function) {
     if (x.failed)
-        throw wrong(MPI_ERR_REQUEST, function, "an earlier call has failed; the exchange can only be destroyed");
+        throw refusal(MPI_ERR_REQUEST, function, "an earlier call has failed; the exchange can only be destroyed");
 }
 
 std::size_t demand_field(const stream_exchange_state &x, const char *function, int field) {
     const auto count = x.kernels->fields.size();
     if (field < 0 || static_cast<std::size_t>(field) >= count)
-        throw wrong(MPI_ERR_ARG, function, format("field is {}; there are {}", field, count));
+        throw refusal(MPI_ERR_ARG, function, format("field is {}; there are {}", field, count));
     return static_cast<std::size_t>(field);
 }
 
@@ -119,10 +119,11 @@ void stream_exchange_state::call(ordered_call which, CUstream_st *stream, const 
     if (on_gpu()) {
         const std::string problem = gpu::enqueue_exchange(which, ordered, kernels->where.device, stream);
         failed = !problem.empty();
-        if (failed) throw wrong(MPI_ERR_OTHER, function, problem);
+        if (failed) throw refusal(MPI_ERR_OTHER, function, problem);
         return;
     }
-    if (stream != nullptr) throw wrong(MPI_ERR_ARG, function, "stream is not null, and the fields are in host memory");
+    if (stream != nullptr)
+        throw refusal(MPI_ERR_ARG, function, "stream is not null, and the fields are in host memory");
     play(which, ordered);
     demand_no_error(function);
 }
@@ -195,7 +196,7 @@ stream_exchange &stream_exchange::operator=(stream_exchange &&other) noexcept {
 void stream_exchange::start(CUstream_st *stream) {
     stream_exchange_state &x = demand_state(state_, stream_exchange_call, "start");
     demand_no_failure(x, "start");
-    if (x.started) throw wrong(MPI_ERR_REQUEST, "start", "the exchange is started; finish it first");
+    if (x.started) throw refusal(MPI_ERR_REQUEST, "start", "the exchange is started; finish it first");
     x.call(ordered_call::start, stream, "start");
     x.started = true;
 }
@@ -203,7 +204,7 @@ void stream_exchange::start(CUstream_st *stream) {
 void stream_exchange::finish(CUstream_st *stream) {
     stream_exchange_state &x = demand_state(state_, stream_exchange_call, "finish");
     demand_no_failure(x, "finish");
-    if (!x.started) throw wrong(MPI_ERR_REQUEST, "finish", "the exchange is not started");
+    if (!x.started) throw refusal(MPI_ERR_REQUEST, "finish", "the exchange is not started");
     x.call(ordered_call::finish, stream, "finish");
     x.started = false;
 }
@@ -218,7 +219,7 @@ void stream_exchange::check() {
 void stream_exchange::swap() {  // NOLINT(bugprone-exception-escape): it does not swap two exchanges
     stream_exchange_state &x = demand_state(state_, stream_exchange_call, "swap");
     demand_no_failure(x, "swap");
-    if (x.started) throw wrong(MPI_ERR_REQUEST, "swap", "the exchange is started; finish it first");
+    if (x.started) throw refusal(MPI_ERR_REQUEST, "swap", "the exchange is started; finish it first");
     x.ordered.phase ^= 1;
 }
 
