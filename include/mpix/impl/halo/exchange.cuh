@@ -246,6 +246,7 @@ MPIX_FN int wait(const Group &group, const device_exchange &x, const box &cells,
                  std::uint64_t timeout_ns) {
     if (x.version_ != MPIX_ABI_VERSION) return MPI_ERR_REQUEST;
     if (step >= x.steps_ || cells.empty()) return MPI_SUCCESS;
+    if (x.tiles_count_ == 0) return MPI_SUCCESS;  // as in sync_blocks
     if (!x.box_waits_) return detail::record_failure(group, x, MPI_ERR_ARG, device_exchange::no_box_waits, step);
     return detail::await_ghosts(group, x, x.box_parcels_, x.box_parcels_end_, step, timeout_ns,
                                 [&](int copy) { return detail::reads(x, cells, x.ghosts_[copy - x.box_copies_]); });
