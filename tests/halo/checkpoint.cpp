@@ -349,6 +349,7 @@ void unwritable(const std::string &path) {
     if (world_rank == 0) ::mkdir(folder.c_str(), 0777);
     refused(MPI_ERR_BAD_FILE, "rank 0: " + folder + ": rename: Is a directory",
             [&] { halo::write_checkpoint(s.g, folder, s.fields(), 2); });
+    MPI_Barrier(MPI_COMM_WORLD);  // rank 0 removes the temporary file before it returns, others may return earlier
     expect(!is_there(folder + ".partial"), "the temporary file is left");
     MPI_Barrier(MPI_COMM_WORLD);
     if (world_rank == 0) ::rmdir(folder.c_str());
