@@ -41,8 +41,10 @@ extern "C" {
 
 typedef struct mpix_halo_grid *MPIX_Halo_grid;
 typedef struct mpix_halo_exchange *MPIX_Halo_exchange;
+typedef struct mpix_halo_step_report *MPIX_Halo_step_report;
 #define MPIX_HALO_GRID_NULL ((MPIX_Halo_grid)0)
 #define MPIX_HALO_EXCHANGE_NULL ((MPIX_Halo_exchange)0)
+#define MPIX_HALO_STEP_REPORT_NULL ((MPIX_Halo_step_report)0)
 
 /** The cells lo <= c < hi along each axis, in global indices. */
 typedef struct MPIX_Halo_box {
@@ -365,6 +367,22 @@ int MPIX_Halo_report(MPIX_Halo_exchange exchange, char *text, int size);
  */
 int MPIX_Halo_compare_transfers(MPIX_Halo_grid grid, int count, const MPIX_Halo_field fields[], int exchanges,
                                 double seconds[3], int *fastest);
+
+/**
+ * Tell on rank 0 how far a long run is, by at most one line in a second, as mpix::halo::step_report: make the report before
+ * the loop, call MPIX_Halo_step_report_done in each step, and free it behind the loop, which prints the last line.
+ * MPIX_Halo_step_report_create is collective over the grid's ranks, the others are local.
+ *
+ * steps       of the run, the same on all ranks; 0: not known. Of MPIX_Halo_step_report_done: how many more are done
+ * bytes_sent  by this rank in a step, such as those of MPIX_Halo_sent; 0 on all ranks: none are told
+ * report      receives the handle; MPIX_HALO_STEP_REPORT_NULL if the call fails
+ *
+ * Errors: MPI_ERR_ARG (a null pointer or handle, a negative number, other steps than rank 0).
+ */
+int MPIX_Halo_step_report_create(MPIX_Halo_grid grid, int64_t steps, int64_t bytes_sent, MPIX_Halo_step_report *report);
+int MPIX_Halo_step_report_done(int64_t steps, MPIX_Halo_step_report report);
+/** Sets the handle to MPIX_HALO_STEP_REPORT_NULL. Does nothing for a null handle. */
+int MPIX_Halo_step_report_free(MPIX_Halo_step_report *report);
 
 #ifdef __cplusplus
 }

@@ -43,6 +43,7 @@
 #include <mpix/halo/overlap.hpp>
 #include <mpix/halo/report.hpp>
 #include <mpix/halo/slice.hpp>
+#include <mpix/halo/step_report.hpp>
 #include <mpix/halo/stream_exchange.hpp>
 #include <mpix/halo/vti.hpp>
 

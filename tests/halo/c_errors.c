@@ -339,6 +339,17 @@ static void wrong_reports(void) {
     EXPECT(MPI_ERR_REQUEST, "the exchange is active; finish it first", MPIX_Halo_report(x, text, 10));
     EXPECT(MPI_ERR_REQUEST, "the exchange is active; finish it first", MPIX_Halo_measure(1, x));
     OK(MPIX_Halo_finish(x));
+    MPIX_Halo_step_report report;
+    EXPECT(MPI_ERR_ARG, "rank 0: report is null", MPIX_Halo_step_report_create(grid, 1, 0, NULL));
+    EXPECT(MPI_ERR_ARG, "rank 0: options.steps is -1; it is at least 0",
+           MPIX_Halo_step_report_create(grid, -1, 0, &report));
+    CHECK(report == MPIX_HALO_STEP_REPORT_NULL);
+    EXPECT(MPI_ERR_ARG, "grid is null", MPIX_Halo_step_report_create(MPIX_HALO_GRID_NULL, 1, 0, &report));
+    EXPECT(MPI_ERR_ARG, "report is null", MPIX_Halo_step_report_done(1, MPIX_HALO_STEP_REPORT_NULL));
+    EXPECT(MPI_ERR_ARG, "report is null", MPIX_Halo_step_report_free(NULL));
+    OK(MPIX_Halo_step_report_create(grid, 1, 0, &report));
+    EXPECT(MPI_ERR_ARG, "steps is -1; it is at least 0", MPIX_Halo_step_report_done(-1, report));
+    OK(MPIX_Halo_step_report_free(&report));
     EXPECT(MPI_ERR_ARG, "rank 0: exchanges is 0; it is at least 1",
            MPIX_Halo_compare_transfers(grid, 0, NULL, 0, seconds, &fastest));
     EXPECT(MPI_ERR_ARG, "rank 0: seconds is null", MPIX_Halo_compare_transfers(grid, 0, NULL, 1, NULL, &fastest));

@@ -496,6 +496,13 @@ static void queries(void) {
     OK(MPIX_Halo_compare_transfers(grid, 1, &field, 3, seconds, &fastest));
     CHECK(fastest >= 0 && fastest < 3);
     for (int how = 0; how < 3; ++how) CHECK(seconds[how] >= seconds[fastest] && seconds[fastest] > 0);
+    MPIX_Halo_step_report report;
+    OK(MPIX_Halo_step_report_create(grid, 100, bytes, &report));
+    OK(MPIX_Halo_step_report_done(0, report));
+    OK(MPIX_Halo_step_report_done(3, report));
+    OK(MPIX_Halo_step_report_free(&report)); /* rank 0 prints a line */
+    CHECK(report == MPIX_HALO_STEP_REPORT_NULL);
+    OK(MPIX_Halo_step_report_free(&report));
     OK(MPIX_Halo_exchange_free(&x));
     OK(MPIX_Halo_exchange_create(grid, 0, NULL, MPIX_HALO_PACKED, &x));
     OK(MPIX_Halo_start(x));

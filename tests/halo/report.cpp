@@ -1,14 +1,23 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// What an exchange tells of itself, and the comparison of transfers. On two ranks; with MPIX_HALO_TRANSFER=plain what
-// changes is checked.
+// What an exchange tells of itself, the comparison of transfers, and lines on a long run. On two ranks; with
+// MPIX_HALO_TRANSFER=plain what changes is checked.
 //
 //   report [plain]
+#include <fcntl.h>
+#include <poll.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdint>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
+#include <functional>
 #include <limits>
 #include <regex>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <mpix/halo.hpp>
@@ -158,11 +167,79 @@ void example(const halo::grid &g, const std::vector<halo::field> &fields, int st
     if (g.rank() == 0) std::printf("%s\n", times.text().c_str());
     halo::exchange h(g, fields, {.transfer = times.fastest});
     h.measure(true);
+    halo::step_report report(g, {.steps = steps, .bytes_sent = h.bytes_sent()});
     for (int step = 0; step < steps; ++step) {
         h.start();
         h.finish();
+        report.done();
     }
     std::printf("%s\n", h.report().text().c_str());
+}
+
+// What `work` writes to standard error, which leads into a file, or to a terminal.
+std::string errors_of(bool to_terminal, const std::function<void()> &work) {
+    const int before = dup(STDERR_FILENO), near = posix_openpt(O_RDWR | O_NOCTTY);
+    expect(near >= 0 && grantpt(near) == 0 && unlockpt(near) == 0, "no terminal");
+    std::FILE *const file = std::tmpfile();
+    const int far = to_terminal ? open(ptsname(near), O_RDWR | O_NOCTTY) : fileno(file);
+    dup2(far, STDERR_FILENO);
+    work();
+    dup2(before, STDERR_FILENO);
+    char text[1000];
+    if (!to_terminal) lseek(far, 0, SEEK_SET);
+    // A terminal has what was written to it until the other end is closed, and would wait if that is nothing.
+    pollfd waiting{near, POLLIN, 0};
+    const bool any = !to_terminal || poll(&waiting, 1, 0) == 1;
+    const ssize_t length = any ? read(to_terminal ? near : far, text, sizeof text) : 0;
+    if (to_terminal) close(far);
+    std::fclose(file);
+    close(near);
+    close(before);
+    return {text, static_cast<std::size_t>(std::max<ssize_t>(length, 0))};
+}
+
+// Lines on a run of many steps; what they say at which time, unit.step_line checks.
+void step_lines() {
+    const halo::grid g = two_boxes();
+    halo::array<double> u(g, radius::faces(2));
+    halo::exchange h(g, {u});
+    for (const bool to_terminal : {false, true}) {
+        const std::string told = errors_of(to_terminal, [&] {
+            constexpr std::int64_t steps = 20;
+            halo::step_report report(g, {.steps = steps, .bytes_sent = h.bytes_sent()});
+            for (std::int64_t step = 0; step < steps; ++step) {
+                h.start();
+                h.finish();
+                report.done();
+            }
+        });
+        const std::string rates = "[0-9.]+ [kMG]?steps/s, [0-9.]+ [kMG]?cells/s, [0-9.]+ [kMG]?B/s",
+                          last = "20 steps in [0-9.]+ s, " + rates;
+        // In between there is a line in each second, if it takes so long.
+        const std::string line = "step [0-9]+ of 20 \\([0-9]+ %\\), " + rates + "(, [0-9hmins ]+ left)?";
+        if (rank == 1)
+            expect(told.empty(), "rank 1 writes \"" + told + "\"");
+        else if (to_terminal)
+            expect_text(told, "(\r" + line + "\x1b\\[K)*\r" + last + "\x1b\\[K\r\n");
+        else
+            expect_text(told, "(" + line + "\n)*" + last + "\n");
+    }
+    const std::string nothing = errors_of(false, [&] {
+        halo::step_report none(g);
+        halo::step_report moved = std::move(none);
+        refused("moved", MPI_ERR_REQUEST, "mpix::halo::step_report::done: the report has been moved from",
+                [&] { none.done(); });  // NOLINT(bugprone-use-after-move): that is what is tested
+        refused("done", MPI_ERR_ARG, "mpix::halo::step_report::done: steps is -1; it is at least 0",
+                [&] { moved.done(-1); });
+        refused("steps", MPI_ERR_ARG, "mpix::halo::step_report, rank 1: options.steps is -1; it is at least 0",
+                [&] { halo::step_report(g, {.steps = -rank}); });
+        refused("bytes", MPI_ERR_ARG, "mpix::halo::step_report, rank 1: options.bytes_sent is -1; it is at least 0",
+                [&] { halo::step_report(g, {.bytes_sent = -rank}); });
+        refused("other steps", MPI_ERR_ARG,
+                "mpix::halo::step_report, rank 1: options.steps is 1 here, and 0 on rank 0; all ranks give the same",
+                [&] { halo::step_report(g, {.steps = rank}); });
+    });
+    expect(nothing.empty(), "without a step: \"" + nothing + "\"");
 }
 
 }  // namespace
@@ -174,6 +251,7 @@ int main(int argc, char **argv) {
     reports(plain);
     measures_anew();
     if (!plain) directions();
+    if (plain) step_lines();  // MPIX_EXPLAIN would write, too
     comparison();
     {
         const halo::grid g(MPI_COMM_WORLD, {64, 64, 64}, {.periodic = {true, true, true}});
