@@ -15,6 +15,7 @@
 #include "host/mpi/symbol.h"
 #include "host/mpi/thread_check.h"
 #include "host/mpi/tools.h"
+#include "host/profiled_range.h"
 #include "host/progress.h"
 
 using namespace mpix;
@@ -82,6 +83,7 @@ namespace {
 [[gnu::noinline]] int wait_for(MPI_Request *request, MPI_Status *status) {
     mpix::request *r = ours(request);
     if (r == nullptr) return wait_library(request, status);
+    const profiled_range shown(range_name::wait);
     if (is_null(status)) return raise_null(r, "MPI_Wait", "status");
     if (!r->active()) return inactive(*r, "MPI_Wait", status);
     mpix::status bad = await(*r, "MPI_Wait", wait_clock::now(), [] { return mpix::status{}; });
@@ -233,6 +235,7 @@ MPIX_SYMBOL int MPI_Waitall(int count, MPI_Request array_of_requests[], MPI_Stat
     const char *const call = "MPI_Waitall";
     mixed_array array(count, array_of_requests);
     if (!array.any_ours()) return waitall_library(count, array_of_requests, array_of_statuses);
+    const profiled_range shown(range_name::waitall);
     if (!array.enough_memory()) return raise(MPI_COMM_NULL, call, array.no_memory());
     if (is_null(array_of_statuses)) return raise_null(array.first_active(), call, "array_of_statuses");
     library_statuses found(array, array_of_statuses);
@@ -389,6 +392,7 @@ MPIX_SYMBOL int MPI_Waitany(int count, MPI_Request array_of_requests[], int *ind
     const char *const call = "MPI_Waitany";
     mixed_array array(count, array_of_requests);
     if (!array.any_ours()) return waitany_library(count, array_of_requests, index, status);
+    const profiled_range shown(range_name::waitany);
     if (!array.enough_memory()) return raise(MPI_COMM_NULL, call, array.no_memory());
     if (index == nullptr) return raise_null(array.first_active(), call, "index");
     if (is_null(status)) return raise_null(array.first_active(), call, "status");
@@ -469,6 +473,7 @@ MPIX_SYMBOL int MPI_Waitsome(int incount, MPI_Request array_of_requests[], int *
     mixed_array array(incount, array_of_requests);
     if (!array.any_ours())
         return waitsome_library(incount, array_of_requests, outcount, array_of_indices, array_of_statuses);
+    const profiled_range shown(range_name::waitsome);
     scratch<int> classes(incount);
     if (!array.enough_memory() || !classes) return raise(MPI_COMM_NULL, call, array.no_memory());
     if (const char *const argument = null_of_some(outcount, array_of_indices, array_of_statuses))

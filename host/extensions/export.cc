@@ -17,6 +17,7 @@
 #include "host/extensions/request_argument.h"
 #include "host/mpi/symbol.h"
 #include "host/mpi/thread_check.h"
+#include "host/profiled_range.h"
 #include "host/progress.h"
 #include "host/transfer/receive.h"
 #include "host/transfer/send.h"
@@ -125,6 +126,7 @@ status prepare(const char *call, wait_clock::time_point since, request &r) {
 
 MPIX_SYMBOL int MPIX_Prequest_create(MPI_Request request, MPI_Info info, MPIX_Prequest *preq) try {
     MPIX_CHECK_THREAD("MPIX_Prequest_create", of_request(&request));
+    const profiled_range shown(range_name::prequest_create);
     mpix::request *r = nullptr;
     status bad = find_partitioned(request, r);
     export_options options;
@@ -140,6 +142,7 @@ MPIX_BOUNDARY("MPIX_Prequest_create", of_request(&request))
 
 MPIX_SYMBOL int MPIX_Prequest_free(MPIX_Prequest *preq) try {
     MPIX_CHECK_THREAD("MPIX_Prequest_free", of_world());
+    const profiled_range shown(range_name::prequest_free);
     if (preq == nullptr)
         return raise_for(nullptr, "MPIX_Prequest_free", failure(MPI_ERR_ARG, "preq is a null pointer"));
     if (*preq == MPIX_PREQUEST_NULL) return MPI_SUCCESS;
@@ -178,6 +181,7 @@ MPIX_BOUNDARY("MPIX_Prequest_free", of_world())
 
 MPIX_SYMBOL int MPIX_Pbuf_prepare(MPI_Request request) try {
     MPIX_CHECK_THREAD("MPIX_Pbuf_prepare", of_request(&request));
+    const profiled_range shown(range_name::pbuf_prepare);
     mpix::request *r = nullptr;
     status bad = find_partitioned(request, r);
     if (bad.ok() && !r->active()) bad = failure(MPI_ERR_REQUEST, "the request has not been started");
@@ -188,6 +192,7 @@ MPIX_BOUNDARY("MPIX_Pbuf_prepare", of_request(&request))
 
 MPIX_SYMBOL int MPIX_Pbuf_prepare_all(int count, MPI_Request array_of_requests[]) try {
     MPIX_CHECK_THREAD("MPIX_Pbuf_prepare_all", of_requests(count, array_of_requests));
+    const profiled_range shown(range_name::pbuf_prepare_all);
     const char *const call = "MPIX_Pbuf_prepare_all";
     const auto since = wait_clock::now();  // one deadline for all
     if (count < 0) return raise_for(nullptr, call, failure(MPI_ERR_ARG, format("count is {}", count)));

@@ -14,6 +14,7 @@
 #include "host/halo_exchange/exchange_state.h"
 #include "host/halo/grid_internals.h"
 #include "host/halo/usable.h"
+#include "host/profiled_range.h"
 #include "host/report.h"
 
 namespace mpix::halo {
@@ -43,6 +44,7 @@ int wait_for_any(int count, MPI_Request *requests) {
 
 // What all ghost cells give to this rank's boxes, in the order of the boxes that have them.
 void combine_in_order(exchange_state &x) {
+    const profiled_range shown(range_name::halo_combine);
     for (const contribution &c : x.contributions) {
         if (c.receive >= 0) {
             x.receives[c.receive].combine(c.field, c.part, c.at, x.combine[c.field]);
@@ -190,9 +192,13 @@ bool exchange::active() const {
     return state_->active && !state_->failed;
 }
 
-void exchange::begin() { begin_for(demand_state(state_, exchange_call, "begin"), "begin"); }
+void exchange::begin() {
+    const profiled_range shown(range_name::halo_begin);
+    begin_for(demand_state(state_, exchange_call, "begin"), "begin");
+}
 
 void exchange::ready(int field) {
+    const profiled_range shown(range_name::halo_ready);
     exchange_state &x = demand_state(state_, exchange_call, "ready");
     const stopwatch sending(x, &exchange_state::sending_seconds);
     {
@@ -220,12 +226,14 @@ void exchange::ready(int field) {
 }
 
 void exchange::start() {
+    const profiled_range shown(range_name::halo_start);
     exchange_state &x = demand_state(state_, exchange_call, "start");
     begin_for(x, "start");
     for (int f = 0; f < static_cast<int>(x.fields.size()); ++f) ready(f);
 }
 
 void exchange::finish() {
+    const profiled_range shown(range_name::halo_finish);
     exchange_state &x = demand_state(state_, exchange_call, "finish");
     {
         const std::lock_guard lock(x.mutex);

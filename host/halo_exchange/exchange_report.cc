@@ -16,6 +16,7 @@
 #include "host/halo/collective.h"
 #include "host/halo/grid_internals.h"
 #include "host/halo_exchange/exchange_internals.h"
+#include "host/profiled_range.h"
 #include "host/report.h"
 
 namespace mpix::halo {
@@ -116,6 +117,7 @@ transfer_times compare_transfers(const grid &g, const std::vector<field> &fields
 
 transfer_times compare_transfers_checked(const grid &g, const std::vector<field> &fields, int exchanges,
                                          const status &given) {
+    const profiled_range shown(range_name::halo_compare_transfers);
     const grid_state &state = *grid_internals::state_of(g, comparing_call);
     status bad = given;
     if (bad.ok() && exchanges < 1) bad = failure(MPI_ERR_ARG, format("exchanges is {}; it is at least 1", exchanges));

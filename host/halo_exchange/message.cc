@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "host/halo_exchange/message.h"
+#include "host/profiled_range.h"
 
 #include <climits>
 #include <utility>
@@ -132,6 +133,7 @@ MPI_Request message::request_for_receive(MPI_Comm comm) const {
 int message::plain_count() const { return as_count(cut_.bytes * cut_.count()); }
 
 void message::pack_field(int field) const {
+    const profiled_range shown(range_name::halo_pack);
     std::byte *to = packed_.get() + cut_.offset(field);
     for (const runs &r : parts_[field]) to += pack(r, to);
 }
@@ -143,6 +145,7 @@ void message::send(int field, MPI_Request request) const {
 }
 
 void message::unpack() const {
+    const profiled_range shown(range_name::halo_unpack);
     for (std::size_t f = 0; f < parts_.size(); ++f) {
         const std::byte *from = packed_.get() + cut_.offset(static_cast<int>(f));
         for (const runs &r : parts_[f]) from += halo::unpack(from, r);

@@ -11,6 +11,7 @@
 #include "host/halo/usable.h"
 #include "host/halo_kernels/kernel_error.h"
 #include "host/halo_kernels/kernel_exchange_state.h"
+#include "host/profiled_range.h"
 #include "host/report.h"
 
 namespace mpix::halo {
@@ -65,6 +66,7 @@ kernel_exchange &kernel_exchange::operator=(kernel_exchange &&other) noexcept {
 bool kernel_exchange::active() const { return state_ && (state_->active || state_->starting) && !state_->failed; }
 
 device_exchange kernel_exchange::start(std::int64_t steps) {
+    const profiled_range shown(range_name::halo_kernel_start);
     kernel_exchange_state &x = demand_state(state_, kernel_exchange_call, "start");
     demand_no_failure(x, "start");
     if (x.active) throw wrong(MPI_ERR_REQUEST, "start", "the exchange is active; finish it first");
@@ -94,6 +96,7 @@ device_exchange kernel_exchange::start(std::int64_t steps) {
 }
 
 void kernel_exchange::finish() {
+    const profiled_range shown(range_name::halo_kernel_finish);
     kernel_exchange_state &x = demand_state(state_, kernel_exchange_call, "finish");
     demand_no_failure(x, "finish");
     if (!x.active) throw wrong(MPI_ERR_REQUEST, "finish", "the exchange is not active; start it first");

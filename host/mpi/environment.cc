@@ -18,6 +18,7 @@
 #include "host/control/message.h"
 #include "host/format.h"
 #include "host/mpi/boundary.h"
+#include "host/profiled_range.h"
 #include "host/mpi/launcher.h"
 #include "host/mpi/symbol.h"
 #include "host/mpi/thread_check.h"
@@ -122,6 +123,7 @@ enum class init_call { plain, threads };
 int begin(init_call asked, int *argc, char ***argv, int required, int *provided) {
     refuse_foreign_library();
     find_tools();
+    open_ranges();
     status bad = read_environment();
     // The setup of exported requests must get on while the user's thread sits in a kernel or in cudaStreamSynchronize.
     // Between nodes it goes by MPI, so there the progress thread needs MPI_THREAD_MULTIPLE, which makes all traffic

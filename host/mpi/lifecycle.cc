@@ -12,6 +12,7 @@
 #include "host/mpi/symbol.h"
 #include "host/mpi/thread_check.h"
 #include "host/mpi/tools.h"
+#include "host/profiled_range.h"
 #include "host/progress.h"
 #include "host/request/request.h"
 #include "host/wireup/wireup.h"
@@ -23,6 +24,7 @@ MPIX_SYMBOL int MPI_Start(MPI_Request *request) try {
     MPIX_CHECK_THREAD("MPI_Start", of_request(request));
     mpix::request *r = ours(request);
     if (r == nullptr) return from_library(next.Start(request));
+    const profiled_range shown(range_name::start);
     if (r->active()) return raise(*r, "MPI_Start", failure(MPI_ERR_REQUEST, "the request is active already"));
     // An error of the inactive time before this call; it must not count as one of the new epoch.
     if (const status bad = r->device_error(); !bad.ok()) return raise(*r, "MPI_Start", bad);
@@ -37,6 +39,7 @@ MPIX_SYMBOL int MPI_Startall(int count, MPI_Request array_of_requests[]) try {
     int first_place = 0;
     mpix::request *const first = first_of_ours(count, array_of_requests, first_place);
     if (first == nullptr) return from_library(next.Startall(count, array_of_requests));
+    const profiled_range shown(range_name::startall);
     scratch<request *> mine(count), sorted(count);
     if (!mine || !sorted)
         return raise(MPI_COMM_NULL, call, failure(MPI_ERR_NO_MEM, "no memory for the array of requests"));

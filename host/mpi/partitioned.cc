@@ -14,6 +14,7 @@
 #include "host/mpi/symbol.h"
 #include "host/mpi/thread_check.h"
 #include "host/mpi/tools.h"
+#include "host/profiled_range.h"
 #include "host/progress.h"
 #include "host/request/explain.h"
 #include "host/transfer/layout_check.h"
@@ -166,6 +167,7 @@ using partition_list = second_argument<decltype(MPI_Pready_list)>::type;
 MPIX_SYMBOL int MPI_Psend_init(const void *buf, int partitions, MPI_Count count, MPI_Datatype datatype, int dest,
                                int tag, MPI_Comm comm, MPI_Info info, MPI_Request *request) try {
     MPIX_CHECK_THREAD("MPI_Psend_init", of_comm(comm));
+    const profiled_range shown(range_name::psend_init);
     warn_of_unknown_keys("MPI_Psend_init", info, {});
     return init<send_request>("MPI_Psend_init", "dest",
                               {const_cast<void *>(buf), partitions, count, datatype, dest, tag, comm, request});
@@ -175,6 +177,7 @@ MPIX_BOUNDARY("MPI_Psend_init", of_comm(comm))
 MPIX_SYMBOL int MPI_Precv_init(void *buf, int partitions, MPI_Count count, MPI_Datatype datatype, int source, int tag,
                                MPI_Comm comm, MPI_Info info, MPI_Request *request) try {
     MPIX_CHECK_THREAD("MPI_Precv_init", of_comm(comm));
+    const profiled_range shown(range_name::precv_init);
     warn_of_unknown_keys("MPI_Precv_init", info, {});
     return init<receive_request>("MPI_Precv_init", "source",
                                  {buf, partitions, count, datatype, source, tag, comm, request});
