@@ -55,7 +55,7 @@ status check(const arguments &a, const char *peer_name, operation &op) {
     if (op.members == nullptr)
         return failure(MPI_ERR_COMM,
                        "comm was made by a call that mpix did not see, or has members of another MPI_COMM_WORLD; use "
-                       "MPI_COMM_WORLD, or make a communicator from it in C (MPI_Comm_dup, MPI_Comm_split, ...)");
+                       "MPI_COMM_WORLD, or make a communicator from it (MPI_Comm_dup, MPI_Comm_split, ...)");
     if (a.partitions < 1) return failure(MPI_ERR_ARG, format("partitions is {}; it must be at least 1", a.partitions));
     if (a.count < 0) return failure(MPI_ERR_COUNT, format("count is {}", static_cast<long long>(a.count)));
     if (a.datatype == MPI_DATATYPE_NULL) return failure(MPI_ERR_TYPE, "datatype is MPI_DATATYPE_NULL");

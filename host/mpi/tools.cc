@@ -134,8 +134,9 @@ status init_unseen() {
             return failure(format("mpix did not see {}: {} comes before mpix and has it; {}", name, name_of(object),
                                   remedy(object)));
     return failure(
-        "mpix did not see MPI_Init: it was called as PMPI_Init, as MPICH's mpi_f08 module and Open MPI's Fortran "
-        "bindings do, which mpix does not interpose; call MPI_Init and the partitioned calls from C");
+        "mpix did not see MPI_Init: it was called as PMPI_Init; call it, and all others, by their names that begin "
+        "with "
+        "MPI_");
 }
 
 }  // namespace mpix

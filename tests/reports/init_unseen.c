@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// MPI is initialised behind mpix's back, as by Fortran bindings that call PMPI_Init. The first partitioned call says
-// so.
+// MPI is initialised behind mpix's back, by PMPI_Init. The first partitioned call says so.
 #include <mpi.h>
 #include <mpix/mpix.h>
 
