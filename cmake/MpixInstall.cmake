@@ -29,35 +29,58 @@ file(RELATIVE_PATH MPIX_PC_TO_PREFIX
     "/prefix/${CMAKE_INSTALL_LIBDIR}/pkgconfig" "/prefix")
 configure_file("${PROJECT_SOURCE_DIR}/cmake/mpix.pc.in" "${PROJECT_BINARY_DIR}/package/mpix.pc" @ONLY)
 install(FILES "${PROJECT_BINARY_DIR}/package/mpix.pc" DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig")
+if(MPIX_HAVE_FORTRAN)
+    configure_file("${PROJECT_SOURCE_DIR}/cmake/mpix-fortran.pc.in" "${PROJECT_BINARY_DIR}/package/mpix-fortran.pc" @ONLY)
+    install(FILES "${PROJECT_BINARY_DIR}/package/mpix-fortran.pc" DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig")
+endif()
 
 # ---- compiler wrappers ---------------------------------------------------------------------------------
 
-# One pair for the installed tree, one that runs in place from the build tree.
+set(wrapper_permissions OWNER_READ OWNER_WRITE OWNER_EXECUTE GROUP_READ GROUP_EXECUTE WORLD_READ WORLD_EXECUTE)
+
+# mpixcc, mpixcxx and mpixfort in a folder, which find the library, the headers and the module at these places.
 function(mpix_configure_wrappers destination)
-    set(MPIX_WRAPPER_LANGUAGE C)
-    set(MPIX_WRAPPER_VARIABLE MPIX_CC)
-    set(MPIX_WRAPPER_COMPILER "${MPI_C_COMPILER}")
-    configure_file("${PROJECT_SOURCE_DIR}/scripts/mpixcc.in" "${destination}/mpixcc" @ONLY
-        FILE_PERMISSIONS OWNER_READ OWNER_WRITE OWNER_EXECUTE GROUP_READ GROUP_EXECUTE
-        WORLD_READ WORLD_EXECUTE)
-    set(MPIX_WRAPPER_LANGUAGE C++)
-    set(MPIX_WRAPPER_VARIABLE MPIX_CXX)
-    set(MPIX_WRAPPER_COMPILER "${MPI_CXX_COMPILER}")
-    configure_file("${PROJECT_SOURCE_DIR}/scripts/mpixcc.in" "${destination}/mpixcxx" @ONLY
-        FILE_PERMISSIONS OWNER_READ OWNER_WRITE OWNER_EXECUTE GROUP_READ GROUP_EXECUTE
-        WORLD_READ WORLD_EXECUTE)
+    cmake_parse_arguments(PARSE_ARGV 1 MPIX_WRAPPER "" "LIBDIR;INCLUDES;COMPAT;MODULES" "")
+    set(MPIX_WRAPPER_INCLUDES "\"${MPIX_WRAPPER_INCLUDES}\"")
+    set(MPIX_WRAPPER_FIRST "${MPIX_WRAPPER_COMPAT}")
+    set(MPIX_WRAPPER_LIBRARIES -lmpix)
+    set(MPIX_WRAPPER_EFFECT "includes nothing but <mpi.h> sees the MPI-4 partitioned calls")
+    foreach(wrapper "mpixcc|C|MPIX_CC|${MPI_C_COMPILER}" "mpixcxx|C++|MPIX_CXX|${MPI_CXX_COMPILER}"
+            "mpixfort|Fortran|MPIX_FC|${MPI_Fortran_COMPILER}")
+        string(REPLACE "|" ";" wrapper "${wrapper}")
+        list(GET wrapper 0 name)
+        list(GET wrapper 1 MPIX_WRAPPER_LANGUAGE)
+        list(GET wrapper 2 MPIX_WRAPPER_VARIABLE)
+        list(GET wrapper 3 MPIX_WRAPPER_COMPILER)
+        if(MPIX_WRAPPER_LANGUAGE STREQUAL "Fortran")
+            if(NOT MPIX_HAVE_FORTRAN)
+                continue()
+            endif()
+            set(MPIX_WRAPPER_FIRST "${MPIX_WRAPPER_MODULES}")
+            set(MPIX_WRAPPER_INCLUDES "")
+            set(MPIX_WRAPPER_LIBRARIES "-lmpix_fortran -lmpix")
+            set(MPIX_WRAPPER_EFFECT "uses the module mpix finds it")
+        endif()
+        configure_file("${PROJECT_SOURCE_DIR}/scripts/mpixcc.in" "${destination}/${name}" @ONLY
+            FILE_PERMISSIONS ${wrapper_permissions})
+    endforeach()
 endfunction()
 
+# For the installed tree, and to run in place from the build tree.
 file(RELATIVE_PATH bin_to_prefix "/prefix/${CMAKE_INSTALL_BINDIR}" "/prefix")
 string(REGEX REPLACE "/$" "" bin_to_prefix "${bin_to_prefix}")
-set(MPIX_WRAPPER_COMPAT "$here/${bin_to_prefix}/${CMAKE_INSTALL_INCLUDEDIR}/mpix/compat")
-set(MPIX_WRAPPER_INCLUDES "\"$here/${bin_to_prefix}/${CMAKE_INSTALL_INCLUDEDIR}\"")
-set(MPIX_WRAPPER_LIBDIR "$here/${bin_to_prefix}/${CMAKE_INSTALL_LIBDIR}")
-mpix_configure_wrappers("${PROJECT_BINARY_DIR}/package")
+mpix_configure_wrappers("${PROJECT_BINARY_DIR}/package"
+    LIBDIR "$here/${bin_to_prefix}/${CMAKE_INSTALL_LIBDIR}"
+    INCLUDES "$here/${bin_to_prefix}/${CMAKE_INSTALL_INCLUDEDIR}"
+    COMPAT "$here/${bin_to_prefix}/${CMAKE_INSTALL_INCLUDEDIR}/mpix/compat"
+    MODULES "$here/${bin_to_prefix}/${CMAKE_INSTALL_INCLUDEDIR}/mpix/fortran")
 install(PROGRAMS "${PROJECT_BINARY_DIR}/package/mpixcc" "${PROJECT_BINARY_DIR}/package/mpixcxx"
     DESTINATION "${CMAKE_INSTALL_BINDIR}")
-
-set(MPIX_WRAPPER_COMPAT "${PROJECT_SOURCE_DIR}/include/mpix/compat")
-set(MPIX_WRAPPER_INCLUDES "\"${PROJECT_SOURCE_DIR}/include\"")
-set(MPIX_WRAPPER_LIBDIR "$here/../lib")
-mpix_configure_wrappers("${PROJECT_BINARY_DIR}/bin")
+if(MPIX_HAVE_FORTRAN)
+    install(PROGRAMS "${PROJECT_BINARY_DIR}/package/mpixfort" DESTINATION "${CMAKE_INSTALL_BINDIR}")
+endif()
+mpix_configure_wrappers("${PROJECT_BINARY_DIR}/bin"
+    LIBDIR "$here/../lib"
+    INCLUDES "${PROJECT_SOURCE_DIR}/include"
+    COMPAT "${PROJECT_SOURCE_DIR}/include/mpix/compat"
+    MODULES "$here/../bindings/fortran/modules")

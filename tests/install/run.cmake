@@ -16,13 +16,18 @@ step("${CMAKE_COMMAND}" --install "${BUILD_DIR}" --prefix "${WORK_DIR}/packed" -
 file(RENAME "${WORK_DIR}/packed" "${WORK_DIR}/prefix")
 
 # The MPI compiler is not named: the package must know its own.
+set(programs ring ring_mpi_first standard standard_mpi_first device_ring)
+if(FORTRAN_COMPILER)
+    list(APPEND programs fortran_ring)
+endif()
 step("${CMAKE_COMMAND}" -S "${SOURCE_DIR}" -B "${WORK_DIR}/build" -G "${GENERATOR}"
+    "-DCMAKE_Fortran_COMPILER=${FORTRAN_COMPILER}"
     "-DCMAKE_PREFIX_PATH=${WORK_DIR}/prefix"
     "-DSTANDARD_SOURCE=${STANDARD_SOURCE}"
     "-DCMAKE_C_COMPILER=${C_COMPILER}"
     "-DCMAKE_CXX_COMPILER=${CXX_COMPILER}")
 step("${CMAKE_COMMAND}" --build "${WORK_DIR}/build")
-foreach(program ring ring_mpi_first standard standard_mpi_first device_ring)
+foreach(program IN LISTS programs)
     step(${MPIRUN} "${WORK_DIR}/build/${program}")
 endforeach()
 
@@ -41,4 +46,13 @@ if(PKG_CONFIG)
     step("${MPI_C_COMPILER}" -Werror=implicit-function-declaration "${STANDARD_SOURCE}"
         -o "${WORK_DIR}/standard_pkg_config" ${flags})
     step(${MPIRUN} "${WORK_DIR}/standard_pkg_config")
+    if(FORTRAN_COMPILER)
+        execute_process(COMMAND "${PKG_CONFIG}" --cflags --libs mpix-fortran
+            OUTPUT_VARIABLE flags OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
+        separate_arguments(flags UNIX_COMMAND "${flags}")
+        step("${MPI_Fortran_COMPILER}" "${SOURCE_DIR}/fortran_ring.f90" -o "${WORK_DIR}/fortran_ring_pkg_config" ${flags})
+        step(${MPIRUN} "${WORK_DIR}/fortran_ring_pkg_config")
+        step("${WORK_DIR}/prefix/bin/mpixfort" "${SOURCE_DIR}/fortran_ring.f90" -o "${WORK_DIR}/fortran_ring_mpixfort")
+        step(${MPIRUN} "${WORK_DIR}/fortran_ring_mpixfort")
+    endif()
 endif()
