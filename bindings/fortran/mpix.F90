@@ -4,7 +4,7 @@
 ! and, where the MPI library's modules lack them, the partitioned calls of MPI-4. Each takes the handles of mpi_f08, and
 ! then `ierror` may be left out, or those of the module mpi.
 !
-! A stream is a cudaStream_t as CUDA Fortran and OpenACC have it, an integer. Addresses of GPU memory are of type(c_ptr).
+! A stream is a cudaStream_t as CUDA Fortran and OpenACC have it: an integer. Addresses of GPU memory are type(c_ptr).
 ! Array sections with gaps are refused as buffers (MPI_ERR_BUFFER): give their first element, and a datatype.
 #define MPIX_LIBRARY_IS_PARTITIONED @MPIX_FORTRAN_LIBRARY_IS_PARTITIONED@
 

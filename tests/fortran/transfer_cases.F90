@@ -84,7 +84,7 @@ contains
     type(MPI_Status) :: status
     type(MPI_Request) :: both(2)
     type(MPI_Status) :: all(2)
-    integer :: epoch, count, left, size
+    integer :: epoch, count, left, size, ignored
     logical :: flag
     subject = 'statuses'
     call MPI_Comm_size(MPI_COMM_WORLD, size)
@@ -103,7 +103,9 @@ contains
         call MPI_Waitall(2, both, all)
         status = all(2)
       else
+        ignored = MPI_STATUS_IGNORE%MPI_TAG
         call MPI_Wait(t%both(1), MPI_STATUS_IGNORE)
+        call check(MPI_STATUS_IGNORE%MPI_TAG == ignored, 'nothing is written to MPI_STATUS_IGNORE')
         flag = .false.
         do while (.not. flag)
           call MPI_Request_get_status(t%both(2), flag, status)
