@@ -4,7 +4,7 @@
 ! and the errors that they return. Each call is there for a thread, for a warp (_warp) and for a block (_block), whose
 ! threads all call with the same arguments. `preq` is the component `address` of a type(MPIX_Prequest).
 !
-! Neither compiled nor run as CUDA Fortran yet. In other Fortran the interfaces are those of host functions: compiled as
+! Never run as CUDA Fortran yet. In other Fortran the interfaces are those of host functions: compiled as
 ! C++, mpix_device.cu has the ones for a thread, for requests that are exported to host threads.
 #if defined(_CUDA)
 #define MPIX_DEVICE attributes(device)
