@@ -9,25 +9,39 @@
 #ifndef MPIX_HOST_FORTRAN_NAMES_H
 #define MPIX_HOST_FORTRAN_NAMES_H
 
+#include <mpi.h>
+
 #include "host/mpi/symbol.h"
 
 #define MPIX_FORTRAN_ALIAS(name, of, parameters) MPIX_SYMBOL void name parameters __attribute__((alias(#of)))
 
-// MPIX_FORTRAN_OURS(mpi_start, MPI_START, (parameters)) { body } defines a routine by all its names: those that compilers
-// give to an external procedure, and that of the specific procedure of mpi_f08 or of the module mpix.
-#define MPIX_FORTRAN_OURS(lower, UPPER, parameters)         \
-    MPIX_SYMBOL void lower##_ parameters;                   \
-    MPIX_FORTRAN_ALIAS(lower, lower##_, parameters);        \
-    MPIX_FORTRAN_ALIAS(lower##__, lower##_, parameters);    \
-    MPIX_FORTRAN_ALIAS(UPPER, lower##_, parameters);        \
-    MPIX_FORTRAN_ALIAS(lower##_f08_, lower##_, parameters); \
+// MPIX_FORTRAN_EXTERNAL(mpi_start, MPI_START, (parameters)) { body } defines a routine by the names that compilers give to
+// an external procedure.
+#define MPIX_FORTRAN_EXTERNAL(lower, UPPER, parameters)  \
+    MPIX_SYMBOL void lower##_ parameters;                \
+    MPIX_FORTRAN_ALIAS(lower, lower##_, parameters);     \
+    MPIX_FORTRAN_ALIAS(lower##__, lower##_, parameters); \
+    MPIX_FORTRAN_ALIAS(UPPER, lower##_, parameters);     \
     MPIX_SYMBOL void lower##_ parameters
 
-// The same for a routine of MPI without a buffer: by those of its names that mpix would not see otherwise.
+// And by that of the specific procedure in mpi_f08, or in the module mpix.
+#define MPIX_FORTRAN_OURS(lower, UPPER, parameters)         \
+    MPIX_SYMBOL void lower##_ parameters;                   \
+    MPIX_FORTRAN_ALIAS(lower##_f08_, lower##_, parameters); \
+    MPIX_FORTRAN_EXTERNAL(lower, UPPER, parameters)
+
+// A routine of MPI without a buffer: by those of its names that mpix would not see otherwise.
 #if defined(OPEN_MPI)
 #define MPIX_FORTRAN(lower, UPPER, parameters) MPIX_FORTRAN_OURS(lower, UPPER, parameters)
 #else
 #define MPIX_FORTRAN(lower, UPPER, parameters) MPIX_SYMBOL void lower##_f08_ parameters
+#endif
+
+// Open MPI's with a buffer. From version 6 on mpi_f08 passes a descriptor in place of the address.
+#if defined(OPEN_MPI) && OMPI_MAJOR_VERSION >= 6
+#define MPIX_FORTRAN_BUFFER(lower, UPPER, parameters) MPIX_FORTRAN_EXTERNAL(lower, UPPER, parameters)
+#elif defined(OPEN_MPI)
+#define MPIX_FORTRAN_BUFFER(lower, UPPER, parameters) MPIX_FORTRAN_OURS(lower, UPPER, parameters)
 #endif
 
 #endif  // MPIX_HOST_FORTRAN_NAMES_H

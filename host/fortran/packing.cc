@@ -14,16 +14,16 @@ MPIX_FORTRAN(mpi_pack_size, MPI_PACK_SIZE, (fint * incount, fint *datatype, fint
 
 #if defined(OPEN_MPI)
 
-MPIX_FORTRAN(mpi_pack, MPI_PACK,
-             (void *inbuf, fint *incount, fint *datatype, void *outbuf, fint *outsize, fint *position, fint *comm,
-              fint *ierror)) {
+MPIX_FORTRAN_BUFFER(mpi_pack, MPI_PACK,
+                    (void *inbuf, fint *incount, fint *datatype, void *outbuf, fint *outsize, fint *position,
+                     fint *comm, fint *ierror)) {
     give(ierror, MPI_Pack(address_of(inbuf), *incount, type_of(datatype), address_of(outbuf), *outsize, position,
                           comm_of(comm)));
 }
 
-MPIX_FORTRAN(mpi_unpack, MPI_UNPACK,
-             (void *inbuf, fint *insize, fint *position, void *outbuf, fint *outcount, fint *datatype, fint *comm,
-              fint *ierror)) {
+MPIX_FORTRAN_BUFFER(mpi_unpack, MPI_UNPACK,
+                    (void *inbuf, fint *insize, fint *position, void *outbuf, fint *outcount, fint *datatype,
+                     fint *comm, fint *ierror)) {
     give(ierror, MPI_Unpack(address_of(inbuf), *insize, position, address_of(outbuf), *outcount, type_of(datatype),
                             comm_of(comm)));
 }

@@ -11,18 +11,18 @@ using namespace mpix::fortran;
 
 #if defined(OPEN_MPI)
 
-MPIX_FORTRAN(mpi_psend_init, MPI_PSEND_INIT,
-             (void *buf, fint *partitions, MPI_Count *count, fint *datatype, fint *dest, fint *tag, fint *comm,
-              fint *info, fint *request, fint *ierror)) {
+MPIX_FORTRAN_BUFFER(mpi_psend_init, MPI_PSEND_INIT,
+                    (void *buf, fint *partitions, MPI_Count *count, fint *datatype, fint *dest, fint *tag, fint *comm,
+                     fint *info, fint *request, fint *ierror)) {
     MPI_Request made = MPI_REQUEST_NULL;
     const int code = MPI_Psend_init(address_of(buf), *partitions, *count, type_of(datatype), *dest, *tag, comm_of(comm),
                                     info_of(info), &made);
     give_request(ierror, code, request, made);
 }
 
-MPIX_FORTRAN(mpi_precv_init, MPI_PRECV_INIT,
-             (void *buf, fint *partitions, MPI_Count *count, fint *datatype, fint *source, fint *tag, fint *comm,
-              fint *info, fint *request, fint *ierror)) {
+MPIX_FORTRAN_BUFFER(mpi_precv_init, MPI_PRECV_INIT,
+                    (void *buf, fint *partitions, MPI_Count *count, fint *datatype, fint *source, fint *tag, fint *comm,
+                     fint *info, fint *request, fint *ierror)) {
     MPI_Request made = MPI_REQUEST_NULL;
     const int code = MPI_Precv_init(address_of(buf), *partitions, *count, type_of(datatype), *source, *tag,
                                     comm_of(comm), info_of(info), &made);
