@@ -13,20 +13,19 @@
 #include <limits>
 #include <type_traits>
 
-#include "host/mpi/mixed_array.h"
 #include "host/mpi/scratch.h"
 #include "host/report.h"
 
 namespace mpix::fortran {
 
 using fint = MPI_Fint;
-static_assert(std::is_same_v<fint, int>, "an MPI library whose Fortran has INTEGERs of another size than C's int");
+static_assert(std::is_same_v<fint, int>, "Fortran's INTEGER is to be as large as C's int");
 
 inline void give(fint *ierror, int code) {
     if (ierror != nullptr) *ierror = code;
 }
-[[gnu::cold]] inline int no_memory(const char *call, int count) {
-    return raise(MPI_COMM_NULL, call, failure(MPI_ERR_NO_MEM, format("no memory for an array of {} elements", count)));
+[[gnu::cold]] inline int no_memory(const char *call) {
+    return raise(MPI_COMM_NULL, call, MPI_ERR_NO_MEM, "no memory for an argument that is an array");
 }
 
 // ---- handles ------------------------------------------------------------------------------------

@@ -83,7 +83,7 @@ MPIX_FORTRAN(mpi_comm_create_group, MPI_COMM_CREATE_GROUP,
 MPIX_FORTRAN(mpi_cart_create, MPI_CART_CREATE,
              (fint * comm_old, fint *ndims, fint *dims, fint *periods, fint *reorder, fint *comm_cart, fint *ierror)) {
     logicals periodic(*ndims, periods);
-    if (!periodic) return give(ierror, no_memory("MPI_Cart_create", *ndims));
+    if (!periodic) return give(ierror, no_memory("MPI_Cart_create"));
     MPI_Comm made = MPI_COMM_NULL;
     const int code = MPI_Cart_create(comm_of(comm_old), *ndims, dims, periodic.get(), logical_of(reorder), &made);
     give_comm(ierror, code, comm_cart, made);
@@ -93,7 +93,7 @@ MPIX_FORTRAN(mpi_cart_sub, MPI_CART_SUB, (fint * comm, fint *remain_dims, fint *
     int dims = 0;
     if (const int code = PMPI_Cartdim_get(comm_of(comm), &dims); code != MPI_SUCCESS) return give(ierror, code);
     logicals remain(dims, remain_dims);
-    if (!remain) return give(ierror, no_memory("MPI_Cart_sub", dims));
+    if (!remain) return give(ierror, no_memory("MPI_Cart_sub"));
     MPI_Comm made = MPI_COMM_NULL;
     const int code = MPI_Cart_sub(comm_of(comm), remain.get(), &made);
     give_comm(ierror, code, newcomm, made);
@@ -156,7 +156,7 @@ MPIX_FORTRAN(mpi_comm_create_from_group, MPI_COMM_CREATE_FROM_GROUP,
              (fint * group, char *stringtag, fint *info, fint *errhandler, fint *newcomm, fint *ierror,
               std::size_t length)) {
     text tag(stringtag, length);
-    if (!tag) return give(ierror, no_memory("MPI_Comm_create_from_group", static_cast<int>(length)));
+    if (!tag) return give(ierror, no_memory("MPI_Comm_create_from_group"));
     MPI_Comm made = MPI_COMM_NULL;
     const int code =
         MPI_Comm_create_from_group(group_of(group), tag.get(), info_of(info), MPI_Errhandler_f2c(*errhandler), &made);
@@ -167,7 +167,7 @@ MPIX_FORTRAN(mpi_intercomm_create_from_groups, MPI_INTERCOMM_CREATE_FROM_GROUPS,
              (fint * local_group, fint *local_leader, fint *remote_group, fint *remote_leader, char *stringtag,
               fint *info, fint *errhandler, fint *newintercomm, fint *ierror, std::size_t length)) {
     text tag(stringtag, length);
-    if (!tag) return give(ierror, no_memory("MPI_Intercomm_create_from_groups", static_cast<int>(length)));
+    if (!tag) return give(ierror, no_memory("MPI_Intercomm_create_from_groups"));
     MPI_Comm made = MPI_COMM_NULL;
     const int code =
         MPI_Intercomm_create_from_groups(group_of(local_group), *local_leader, group_of(remote_group), *remote_leader,

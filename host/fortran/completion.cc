@@ -30,7 +30,7 @@ MPIX_FORTRAN(mpi_request_get_status, MPI_REQUEST_GET_STATUS, (fint * request, fi
 MPIX_FORTRAN(mpi_waitall, MPI_WAITALL, (fint * count, fint *array_of_requests, fint *array_of_statuses, fint *ierror)) {
     changed_requests r(*count, array_of_requests);
     changed_statuses s(*count, array_of_statuses);
-    give(ierror, r && s ? MPI_Waitall(*count, r.get(), s.get()) : no_memory("MPI_Waitall", *count));
+    give(ierror, r && s ? MPI_Waitall(*count, r.get(), s.get()) : no_memory("MPI_Waitall"));
 }
 
 MPIX_FORTRAN(mpi_testall, MPI_TESTALL,
@@ -38,7 +38,7 @@ MPIX_FORTRAN(mpi_testall, MPI_TESTALL,
     changed_requests r(*count, array_of_requests);
     changed_logical done(flag);
     changed_statuses s(*count, array_of_statuses);
-    give(ierror, r && s ? MPI_Testall(*count, r.get(), done, s.get()) : no_memory("MPI_Testall", *count));
+    give(ierror, r && s ? MPI_Testall(*count, r.get(), done, s.get()) : no_memory("MPI_Testall"));
 }
 
 MPIX_FORTRAN(mpi_waitany, MPI_WAITANY,
@@ -46,7 +46,7 @@ MPIX_FORTRAN(mpi_waitany, MPI_WAITANY,
     changed_requests r(*count, array_of_requests);
     made_index i(index);
     changed_status s(status);
-    give(ierror, r ? MPI_Waitany(*count, r.get(), i, s) : no_memory("MPI_Waitany", *count));
+    give(ierror, r ? MPI_Waitany(*count, r.get(), i, s) : no_memory("MPI_Waitany"));
 }
 
 MPIX_FORTRAN(mpi_testany, MPI_TESTANY,
@@ -55,7 +55,7 @@ MPIX_FORTRAN(mpi_testany, MPI_TESTANY,
     made_index i(index);
     changed_logical done(flag);
     changed_status s(status);
-    give(ierror, r ? MPI_Testany(*count, r.get(), i, done, s) : no_memory("MPI_Testany", *count));
+    give(ierror, r ? MPI_Testany(*count, r.get(), i, done, s) : no_memory("MPI_Testany"));
 }
 
 MPIX_FORTRAN(mpi_waitsome, MPI_WAITSOME,
@@ -64,8 +64,7 @@ MPIX_FORTRAN(mpi_waitsome, MPI_WAITSOME,
     changed_requests r(*incount, array_of_requests);
     made_indices i(outcount, array_of_indices);
     changed_statuses s(*incount, array_of_statuses);
-    give(ierror,
-         r && s ? MPI_Waitsome(*incount, r.get(), i.count(), i.get(), s.get()) : no_memory("MPI_Waitsome", *incount));
+    give(ierror, r && s ? MPI_Waitsome(*incount, r.get(), i.count(), i.get(), s.get()) : no_memory("MPI_Waitsome"));
 }
 
 MPIX_FORTRAN(mpi_testsome, MPI_TESTSOME,
@@ -74,6 +73,5 @@ MPIX_FORTRAN(mpi_testsome, MPI_TESTSOME,
     changed_requests r(*incount, array_of_requests);
     made_indices i(outcount, array_of_indices);
     changed_statuses s(*incount, array_of_statuses);
-    give(ierror,
-         r && s ? MPI_Testsome(*incount, r.get(), i.count(), i.get(), s.get()) : no_memory("MPI_Testsome", *incount));
+    give(ierror, r && s ? MPI_Testsome(*incount, r.get(), i.count(), i.get(), s.get()) : no_memory("MPI_Testsome"));
 }

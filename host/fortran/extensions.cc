@@ -29,7 +29,7 @@ MPIX_FORTRAN_OURS(mpix_pbuf_prepare, MPIX_PBUF_PREPARE, (fint * request, fint *i
 
 MPIX_FORTRAN_OURS(mpix_pbuf_prepare_all, MPIX_PBUF_PREPARE_ALL, (fint * count, fint *array_of_requests, fint *ierror)) {
     changed_requests r(*count, array_of_requests);
-    give(ierror, r ? MPIX_Pbuf_prepare_all(*count, r.get()) : no_memory("MPIX_Pbuf_prepare_all", *count));
+    give(ierror, r ? MPIX_Pbuf_prepare_all(*count, r.get()) : no_memory("MPIX_Pbuf_prepare_all"));
 }
 
 MPIX_FORTRAN_OURS(mpix_request_path, MPIX_REQUEST_PATH, (fint * request, char *path, fint *ierror, std::size_t room)) {
@@ -48,7 +48,7 @@ MPIX_FORTRAN_OURS(mpix_start_enqueue, MPIX_START_ENQUEUE, (fint * request, CUstr
 MPIX_FORTRAN_OURS(mpix_startall_enqueue, MPIX_STARTALL_ENQUEUE,
                   (fint * count, fint *array_of_requests, CUstream_st **stream, fint *ierror)) {
     changed_requests r(*count, array_of_requests);
-    give(ierror, r ? MPIX_Startall_enqueue(*count, r.get(), *stream) : no_memory("MPIX_Startall_enqueue", *count));
+    give(ierror, r ? MPIX_Startall_enqueue(*count, r.get(), *stream) : no_memory("MPIX_Startall_enqueue"));
 }
 
 MPIX_FORTRAN_OURS(mpix_pready_enqueue, MPIX_PREADY_ENQUEUE,
@@ -68,7 +68,7 @@ MPIX_FORTRAN_OURS(mpix_pwait_enqueue, MPIX_PWAIT_ENQUEUE, (fint * request, CUstr
 MPIX_FORTRAN_OURS(mpix_pwaitall_enqueue, MPIX_PWAITALL_ENQUEUE,
                   (fint * count, fint *array_of_requests, CUstream_st **stream, fint *ierror)) {
     changed_requests r(*count, array_of_requests);
-    give(ierror, r ? MPIX_Pwaitall_enqueue(*count, r.get(), *stream) : no_memory("MPIX_Pwaitall_enqueue", *count));
+    give(ierror, r ? MPIX_Pwaitall_enqueue(*count, r.get(), *stream) : no_memory("MPIX_Pwaitall_enqueue"));
 }
 
 // ---- packing ------------------------------------------------------------------------------------
@@ -100,8 +100,7 @@ MPIX_FORTRAN_OURS(mpix_typemap_free, MPIX_TYPEMAP_FREE, (MPIX_Typemap * map, fin
 
 // An array section whose elements are not next to each other: the compiler would pass a copy, which ends with the call.
 MPIX_FORTRAN_OURS(mpix_refuse_section, MPIX_REFUSE_SECTION, (fint * comm, fint *sends, fint *ierror)) {
-    const mpix::status bad = mpix::failure(
-        MPI_ERR_BUFFER,
-        "buf is an array section with gaps; pass its first element, and a datatype that describes the gaps");
-    give(ierror, mpix::raise(comm_of(comm), logical_of(sends) ? "MPI_Psend_init" : "MPI_Precv_init", bad));
+    give(ierror,
+         mpix::raise(comm_of(comm), *sends != 0 ? "MPI_Psend_init" : "MPI_Precv_init", MPI_ERR_BUFFER,
+                     "buf is an array section with gaps; pass its first element, and a datatype with the gaps"));
 }

@@ -15,7 +15,7 @@ MPIX_FORTRAN(mpi_start, MPI_START, (fint * request, fint *ierror)) {
 
 MPIX_FORTRAN(mpi_startall, MPI_STARTALL, (fint * count, fint *array_of_requests, fint *ierror)) {
     changed_requests r(*count, array_of_requests);
-    give(ierror, r ? MPI_Startall(*count, r.get()) : no_memory("MPI_Startall", *count));
+    give(ierror, r ? MPI_Startall(*count, r.get()) : no_memory("MPI_Startall"));
 }
 
 MPIX_FORTRAN(mpi_request_free, MPI_REQUEST_FREE, (fint * request, fint *ierror)) {
