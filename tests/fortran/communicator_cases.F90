@@ -81,12 +81,15 @@ contains
       call MPI_Graph_create(parent, ranks, [(i, i = 1, ranks)], [(mod(i + 1, ranks), i = 0, ranks - 1)], .false., comm)
       call use_and_free('MPI_Graph_create', 13, comm)
 
-      call MPI_Dist_graph_create(parent, 1, [own_rank], [1], [right], MPI_UNWEIGHTED, MPI_INFO_NULL, .false., comm)
-      call check(.not. weighted(comm), 'a graph without weights')
-      call use_and_free('MPI_Dist_graph_create', 14, comm)
-      call MPI_Dist_graph_create(parent, 1, [own_rank], [1], [right], [7], MPI_INFO_NULL, .false., comm)
-      call check(weighted(comm), 'a graph with weights')
-      call use_and_free('MPI_Dist_graph_create with weights', 15, comm)
+      ! Of several ranks Open MPI 4.1 hangs there now and then, also without mpix.
+      if (ranks == 1 .or. MPIX_MPI_VERSION >= 4) then
+        call MPI_Dist_graph_create(parent, 1, [own_rank], [1], [right], MPI_UNWEIGHTED, MPI_INFO_NULL, .false., comm)
+        call check(.not. weighted(comm), 'a graph without weights')
+        call use_and_free('MPI_Dist_graph_create', 14, comm)
+        call MPI_Dist_graph_create(parent, 1, [own_rank], [1], [right], [7], MPI_INFO_NULL, .false., comm)
+        call check(weighted(comm), 'a graph with weights')
+        call use_and_free('MPI_Dist_graph_create with weights', 15, comm)
+      end if
 
       call MPI_Dist_graph_create_adjacent(parent, 1, [left], MPI_UNWEIGHTED, 1, [right], MPI_UNWEIGHTED, &
                                           MPI_INFO_NULL, .false., comm)
