@@ -171,6 +171,7 @@ struct body {
             std::int64_t sum = 0;
             for (int i = 0; i < x.tiles(); ++i) sum += x.tile_boundary_first(i);
             tell(sum == std::int64_t{x.tiles()} * (x.tiles() - 1) / 2 && x.boundary_tiles() <= x.tiles());
+            tell(x.tiles() != 0 || x.data<unsigned char>(0, 0) == nullptr);
         }
         for (int i = index; i < x.tiles(); i += blocks) {
             write(block, tile_of(i, 0), 0);

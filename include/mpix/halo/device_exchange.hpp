@@ -76,9 +76,10 @@ struct device_exchange {
     MPIX_FN std::int64_t steps() const { return steps_; }
     /** The first value of the allocation that exchange `step` uses of a field, given by its position in the
         constructor's list, for this rank's box at position i. A field of two allocations uses them in turn. T is the type
-        of the values, which is not checked. */
+        of the values, which is not checked. Null on a rank without cells. */
     template <class T>
     MPIX_FN T *data(int field, std::int64_t step, int i = 0) const {
+        if (tiles_count_ == 0) return nullptr;  // the tables may be where this device cannot reach them
         return reinterpret_cast<T *>(allocation_(field * boxes_count_ + i, step));
     }
 
