@@ -255,7 +255,7 @@ def search(model, flags, cycles, expected, limits):
         if not (Path(folder) / "pan.c").exists():
             raise Failed("spin: " + said)
         kind = ["-DNP"] if cycles else ["-DSAFETY"]
-        code, said = step(limits.compiler, "-O0" if expected or model.stem in FEW_STATES else "-O2", "-w", "-DCOLLAPSE", "-DNOFAIR",
+        code, said = step(limits.compiler, "-O0" if expected or model.stem in FEW_STATES else "-O1", "-w", "-DNOFAIR",
                           "-DMEMLIM=%d" % limits.megabytes, *kind, "-o", "pan", "pan.c")
         if code != 0:
             raise Failed("compiler: " + said)
@@ -283,7 +283,7 @@ def main():
     parser.add_argument("--quick", action="store_true", help="the variants as they stand, and one mutation of each")
     parser.add_argument("--jobs", type=int, default=2, help="searches side by side (2)")
     parser.add_argument("--seconds", type=float, default=900, help="limit of one step of one search (900)")
-    parser.add_argument("--megabytes", type=int, default=1500, help="limit of one search (1500)")
+    parser.add_argument("--megabytes", type=int, default=2000, help="limit of one search (2000)")
     parser.add_argument("--compiler", default=shutil.which("gcc") or shutil.which("cc"), help="C compiler")
     arguments = parser.parse_args()
     if shutil.which("spin") is None or not arguments.compiler:
