@@ -45,7 +45,7 @@ message_report report_of(const exchange_state &x, const message &m, MPI_Request 
 
 std::string microseconds(double seconds) { return format("{:.1f} us", seconds * 1e6); }
 
-std::string text_of(const message_report &m, const char *to_or_from) {
+std::string message_line(const message_report &m, const char *to_or_from) {
     std::string where;
     for (const int number : m.directions)
         where += (where.empty() ? "" : ", ") + (number == no_direction ? "within the box" : direction_name(number));
@@ -104,8 +104,8 @@ std::string exchange_report::text() const {
         all += format(", {} in start() and {} in finish()", microseconds(mean_sending_seconds),
                       microseconds(mean_waiting_seconds));
     if (own_bytes > 0) all += format("; {} bytes from and to this rank", own_bytes);
-    for (const message_report &m : sent) all += "\n  " + text_of(m, "to");
-    for (const message_report &m : received) all += "\n  " + text_of(m, "from");
+    for (const message_report &m : sent) all += "\n  " + message_line(m, "to");
+    for (const message_report &m : received) all += "\n  " + message_line(m, "from");
     return all;
 }
 
