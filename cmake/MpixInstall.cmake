@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# What is installed: library, headers, CMake package, pkg-config file, compiler wrappers, mpix_info, man page. All of it finds
-# the rest from its own place, so an installed tree may be moved.
+# What is installed: library, headers, CMake package, pkg-config file, compiler wrappers, mpix_info, man page, module file.
+# All of it finds the rest from its own place, so an installed tree may be moved.
 
 include(CMakePackageConfigHelpers)
 
@@ -9,6 +9,9 @@ install(TARGETS mpix mpix_device EXPORT mpixTargets)
 install(TARGETS mpix_info DESTINATION "${CMAKE_INSTALL_BINDIR}")
 install(DIRECTORY "${PROJECT_SOURCE_DIR}/include/mpix" DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}")
 install(FILES "${PROJECT_SOURCE_DIR}/docs/man/mpix-environment.7" DESTINATION "${CMAKE_INSTALL_MANDIR}/man7")
+install(FILES "${PROJECT_SOURCE_DIR}/LICENSE" DESTINATION "${CMAKE_INSTALL_DOCDIR}")
+configure_file("${PROJECT_SOURCE_DIR}/packaging/modulefile.in" "${PROJECT_BINARY_DIR}/package/${PROJECT_VERSION}" @ONLY)
+install(FILES "${PROJECT_BINARY_DIR}/package/${PROJECT_VERSION}" DESTINATION "${CMAKE_INSTALL_DATADIR}/modulefiles/mpix")
 
 set(package_dir "${CMAKE_INSTALL_LIBDIR}/cmake/mpix")
 configure_package_config_file("${PROJECT_SOURCE_DIR}/cmake/mpixConfig.cmake.in"
