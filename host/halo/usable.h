@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Whether an exchange, of whichever kind, can be used: not after it has been moved from, nor after a call has failed.
+// Whether an exchange, of whichever kind, can be used: not after it has been moved from, nor after a call has failed. And what
+// becomes of it if messages may come after its destructor.
 #ifndef MPIX_HOST_HALO_USABLE_H
 #define MPIX_HOST_HALO_USABLE_H
 
 #include <mpi.h>
+
+#include <atomic>
+#include <memory>
 
 #include <mpix/halo.hpp>
 
@@ -31,6 +35,15 @@ void do_or_fail(const Work &work, const Fail &fail) {
         fail(MPI_ERR_NO_MEM);
         throw;
     }
+}
+
+// Keeps what an exchange consists of until the process ends, since messages may still come. It remains reachable, and so is no
+// leak to those who look for leaks.
+template <class State>
+void keep(std::unique_ptr<State> state) {
+    static std::atomic<State *> last{nullptr};
+    State *const kept = state.release();
+    kept->kept_before = last.exchange(kept, std::memory_order_relaxed);  // nobody follows it
 }
 
 }  // namespace mpix::halo

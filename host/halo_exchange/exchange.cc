@@ -176,7 +176,7 @@ exchange::~exchange() {
         say("mpix::halo::exchange: destroyed while active; finish() it first. Its memory is kept");
     else if (!state_ || !state_->failed || state_->free_requests())
         return;
-    static_cast<void>(state_.release());  // messages may still come
+    keep(std::move(state_));
 }
 
 exchange::exchange(exchange &&) noexcept = default;

@@ -65,6 +65,7 @@ struct exchange_state {
     std::vector<std::vector<std::byte>> room;  // for these
     std::vector<contribution> contributions;   // of a reverse exchange, in the order in which they are combined
     regions areas;
+    exchange_state *kept_before = nullptr;  // see keep()
 
     std::mutex mutex;  // of what follows
     bool active = false;

@@ -53,7 +53,7 @@ kernel_exchange::~kernel_exchange() {
         say("mpix::halo::kernel_exchange: destroyed while active; finish() it first. Its memory is kept");
     else if (!state_ || !state_->failed || state_->free_requests())
         return;
-    static_cast<void>(state_.release());  // messages may still come
+    keep(std::move(state_));
 }
 
 kernel_exchange::kernel_exchange(kernel_exchange &&) noexcept = default;

@@ -49,6 +49,7 @@ struct kernel_exchange_state {
     bool starting = false;               // the requests are active, and neighbours are waited for
     bool active = false;
     bool failed = false;
+    kernel_exchange_state *kept_before = nullptr;  // see keep()
 };
 
 // Collective. `caller`: for errors.

@@ -56,6 +56,7 @@ struct stream_exchange_state {
     device_memory words;
     ordered_exchange ordered{};
     bool started = false, failed = false;
+    stream_exchange_state *kept_before = nullptr;  // see keep()
 
     bool on_gpu() const { return kernels->where.owner != nullptr; }
     // A rank without cells has nothing to do, wherever the others' are.
@@ -183,7 +184,7 @@ stream_exchange::~stream_exchange() {
         }
     }
     say(format("{}: destroyed {}. Its memory is kept", stream_exchange_call, why));
-    static_cast<void>(state_.release());  // messages may still come
+    keep(std::move(state_));
 }
 
 stream_exchange::stream_exchange(stream_exchange &&) noexcept = default;
