@@ -281,7 +281,7 @@ void stalls(const halo::grid &g) {
 
 }  // namespace
 
-// kernel_calls [stall]
+// calls [stall]
 int main(int argc, char **argv) {
     int provided = 0;
     MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &provided);
