@@ -2,6 +2,7 @@
 #include "device/cuda/driver_settings.h"
 
 #include <cuda.h>
+#include <dlfcn.h>
 #include <mpix/detail/cuda_host.h>
 
 #include <cstdlib>
@@ -11,6 +12,9 @@ namespace mpix::gpu {
 namespace {
 
 constexpr const char *eager_loading_knob = "MPIX_CUDA_EAGER_LOADING";
+
+// Whether the driver was in the process before libmpix. Then it may have read the variables.
+bool driver_was_first = false;
 
 struct setting {
     const char *variable, *value;
@@ -22,7 +26,11 @@ struct setting {
     std::string text() const {
         const char *const now = std::getenv(variable);
         if (now == nullptr) return std::string(variable) + " is not set";
-        return std::string(variable) + "=" + now + (set_here ? ", set by mpix" : ", from the environment");
+        const char *const whose = !set_here ? ", from the environment"
+                                  : driver_was_first
+                                      ? ", set by mpix, perhaps too late: the CUDA driver was loaded before"
+                                      : ", set by mpix";
+        return std::string(variable) + "=" + now + whose;
     }
 };
 
@@ -32,6 +40,10 @@ constinit setting connections{"CUDA_DEVICE_MAX_CONNECTIONS", "32"};
 // The driver reads the variables once, in cuInit. So this runs before the library's other constructors, before main, and before
 // the constructors of a program that is linked with the library. MPI_Init reports a malformed knob.
 [[gnu::constructor(101)]] void set_for_driver() {
+    if (void *const driver = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD)) {
+        driver_was_first = true;
+        dlclose(driver);
+    }
     const char *const eager_loading = std::getenv(eager_loading_knob);
     if (eager_loading == nullptr || std::strcmp(eager_loading, "0") != 0) module_loading.set();
     connections.set();

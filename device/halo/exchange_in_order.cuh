@@ -52,15 +52,19 @@ MPIX_FN void finish_in_order(const Group &group, const ordered_exchange &o, cons
     mpix::detail::store_relaxed(o.words + ordered_exchange::next_at, static_cast<std::uint64_t>(step + 1));
 }
 
-// Calls move(parcel, its request) for all that the group's tiles send, or all that they wait for, in exchanges `step` to
-// `begun` - 1. False if a call has failed, which is kept for the host.
+// Calls move(parcel, its request) for all that the group's tiles send, or all that they wait for, in the exchanges that have begun
+// and that nobody has started. Ends early after a failure, which is kept for the host.
 template <class Group, class Move>
-MPIX_FN bool move_parcels(const Group &group, const device_exchange &x, std::int64_t step, std::int64_t begun,
-                          int index, int groups, bool are_sent, const Move &move) {
+MPIX_FN void move_parcels(const Group &group, const device_exchange &x, std::int64_t step, int index, int groups,
+                          bool are_sent, const Move &move) {
+    // The host has begun as many as there are sets, and each finish one more.
+    const std::int64_t begun = step + 1 > x.sets_ ? step + 1 : x.sets_;
     for (std::int64_t s = step; s < begun; ++s) {
         const MPIX_Prequest *const requests =
             detail::requests_of(x, detail::set_of(x, s)) + (are_sent ? x.receives_ : 0);
         for (int i = index; i < x.boundary_tiles(); i += groups) {
+            // One thread looks, so that all members go the same way.
+            if (mpix::detail::broadcast_bool(group, group.thread_rank() == 0 && detail::has_failed(x))) return;
             const detail::device_tile &t = x.tiles_[x.tile_boundary_first(i)];
             const int end = are_sent ? t.sends_end : t.waits_end;
             for (int k = are_sent ? t.sends : t.waits; k < end; ++k) {
@@ -69,30 +73,30 @@ MPIX_FN bool move_parcels(const Group &group, const device_exchange &x, std::int
                 const int code = move(p, requests[p.message]);
                 if (code == MPI_SUCCESS) continue;
                 detail::record_failure(group, x, code, detail::number_of_parcel(k), s);
-                return false;
+                return;
             }
         }
     }
-    return true;
 }
 
-// Ends the exchanges that have begun, and that nobody has started: sends whatever the messages hold, and waits for the same from
-// the neighbours. Nothing of the fields is read or written.
+// Both together end the exchanges that have begun, and that nobody has started: the first sends whatever the messages hold, and
+// the second waits for the same from the neighbours. Nothing of the fields is read or written. All groups send before any waits:
+// a group that does not run yet may be the one for which a neighbour waits.
 template <class Group>
-MPIX_FN void drain_in_order(const Group &group, const device_exchange &x, std::int64_t step, int index, int groups) {
-    // The host has begun as many as there are sets, and each finish one more.
-    const std::int64_t begun = step + 1 > x.sets_ ? step + 1 : x.sets_;
-    const auto send_it = [&](const detail::device_parcel &p, MPIX_Prequest request) {
+MPIX_FN void drain_sends_in_order(const Group &group, const device_exchange &x, std::int64_t step, int index,
+                                  int groups) {
+    move_parcels(group, x, step, index, groups, true, [&](const detail::device_parcel &p, MPIX_Prequest request) {
         int code = MPI_SUCCESS;
         for (int part = p.first; part <= p.last && code == MPI_SUCCESS; ++part) code = pready(group, part, request);
         return code;
-    };
-    const auto await_it = [&](const detail::device_parcel &p, MPIX_Prequest request) {
+    });
+}
+template <class Group>
+MPIX_FN void drain_receives_in_order(const Group &group, const device_exchange &x, std::int64_t step, int index,
+                                     int groups) {
+    move_parcels(group, x, step, index, groups, false, [&](const detail::device_parcel &p, MPIX_Prequest request) {
         return detail::await_parcel(group, p, request, default_timeout);
-    };
-    // A group that waits has sent all its own, so neighbours that do the same never wait for each other.
-    if (move_parcels(group, x, step, begun, index, groups, true, send_it))
-        move_parcels(group, x, step, begun, index, groups, false, await_it);
+    });
 }
 
 }  // namespace mpix::halo

@@ -35,36 +35,39 @@ __global__ void __launch_bounds__(threads) finish_exchange(const __grid_constant
     });
 }
 
-__global__ void __launch_bounds__(threads) drain_exchange(const __grid_constant__ ordered_exchange o) {
+__global__ void __launch_bounds__(threads) drain_sends(const __grid_constant__ ordered_exchange o) {
     with_exchange(o, [](const auto &block, const device_exchange &x, std::int64_t step) {
-        halo::drain_in_order(block, x, step, static_cast<int>(blockIdx.x), static_cast<int>(gridDim.x));
+        halo::drain_sends_in_order(block, x, step, static_cast<int>(blockIdx.x), static_cast<int>(gridDim.x));
     });
 }
+
+__global__ void __launch_bounds__(threads) drain_receives(const __grid_constant__ ordered_exchange o) {
+    with_exchange(o, [](const auto &block, const device_exchange &x, std::int64_t step) {
+        halo::drain_receives_in_order(block, x, step, static_cast<int>(blockIdx.x), static_cast<int>(gridDim.x));
+    });
+}
+
+using kernel = void (*)(ordered_exchange);
+constexpr kernel all_kernels[] = {start_exchange, finish_exchange, drain_sends,
+                                  drain_receives};  // in ordered_call's order
 
 }  // namespace
 
 int launch_exchange(halo::ordered_call call, const ordered_exchange &o, int blocks, CUstream_st *order) {
-    const auto grid = static_cast<unsigned>(blocks);
-    switch (call) {
-        case halo::ordered_call::start:
-            start_exchange<<<grid, threads, 0, order>>>(o);
-            break;
-        case halo::ordered_call::finish:
-            finish_exchange<<<grid, threads, 0, order>>>(o);
-            break;
-        case halo::ordered_call::drain:
-            drain_exchange<<<grid, threads, 0, order>>>(o);
-            break;
-    }
-    return cudaGetLastError();
+    cudaLaunchConfig_t config{};
+    config.gridDim = dim3(static_cast<unsigned>(blocks));
+    config.blockDim = dim3(threads);
+    config.stream = order;
+    // Its own result: the last error may be of an earlier call of the program.
+    return cudaLaunchKernelEx(&config, all_kernels[static_cast<int>(call)], o);
 }
 
 int load_exchange_kernels() {
-    cudaFuncAttributes attributes;
-    cudaError_t error = cudaFuncGetAttributes(&attributes, start_exchange);
-    if (error == cudaSuccess) error = cudaFuncGetAttributes(&attributes, finish_exchange);
-    if (error == cudaSuccess) error = cudaFuncGetAttributes(&attributes, drain_exchange);
-    return error;
+    for (const kernel one : all_kernels) {
+        cudaFuncAttributes attributes;
+        if (const cudaError_t error = cudaFuncGetAttributes(&attributes, one); error != cudaSuccess) return error;
+    }
+    return cudaSuccess;
 }
 
 }  // namespace mpix::gpu

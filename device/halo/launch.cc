@@ -9,21 +9,31 @@
 namespace mpix::gpu {
 
 #if MPIX_HAVE_NVCC
-std::string enqueue_exchange(halo::ordered_call call, const halo::ordered_exchange &o, int device, CUstream_st *order) {
+launch_result enqueue_exchange(halo::ordered_call call, const halo::ordered_exchange &o, int device,
+                               CUstream_st *order) {
     // A block for each tile of the boundary, as far as they run side by side. More would only take turns.
     constexpr int most_blocks = 256;
     const detail::device_scope scope(device);
     const int tiles = std::clamp(static_cast<int>(o.x.boundary_count_), 1, most_blocks);
     const int blocks = call == halo::ordered_call::finish ? tiles + 1 : tiles;  // one begins the next exchange
     const auto error = static_cast<cudaError_t>(launch_exchange(call, o, blocks, order));
-    return error == cudaSuccess ? std::string() : detail::cuda_error("launch of a halo exchange's kernel", error);
+    if (error == cudaSuccess) return {};
+    // Of another device, or destroyed; the legacy default stream while another one is captured; a capture that has failed.
+    const bool is_of_stream = error == cudaErrorInvalidResourceHandle || error == cudaErrorContextIsDestroyed ||
+                              error == cudaErrorStreamCaptureImplicit || error == cudaErrorStreamCaptureUnsupported ||
+                              error == cudaErrorStreamCaptureInvalidated;
+    return {detail::cuda_error(is_of_stream ? "stream" : "launch of a halo exchange's kernel", error), is_of_stream};
+}
+
+std::string finish_device(int device) {
+    const detail::device_scope scope(device);
+    const cudaError_t error = cudaDeviceSynchronize();
+    return error == cudaSuccess ? std::string() : detail::cuda_error("cudaDeviceSynchronize", error);
 }
 
 std::string run_exchange(halo::ordered_call call, const halo::ordered_exchange &o, int device) {
     const detail::device_scope scope(device);
-    if (const cudaError_t error = cudaDeviceSynchronize(); error != cudaSuccess)
-        return detail::cuda_error("cudaDeviceSynchronize", error);
-    std::string problem = enqueue_exchange(call, o, device, cudaStreamPerThread);
+    std::string problem = enqueue_exchange(call, o, device, cudaStreamPerThread).problem;
     const cudaError_t error = cudaStreamSynchronize(cudaStreamPerThread);
     if (problem.empty() && error != cudaSuccess) problem = detail::cuda_error("cudaStreamSynchronize", error);
     return problem;

@@ -23,17 +23,26 @@ struct ordered_exchange {
     static constexpr int next_at = 0, ended_at = 1, words_count = 2;
 };
 
-enum class ordered_call { start, finish, drain };
+enum class ordered_call { start, finish, drain_sends, drain_receives };
 
 }  // namespace mpix::halo
 
 namespace mpix::gpu {
 
+// What has become of a launch: one sentence for the user, empty for success; and whether it is the stream that it was refused for,
+// so that nothing has been enqueued, and another stream may do.
+struct launch_result {
+    std::string problem;
+    bool is_of_stream = false;
+};
+
 #if MPIX_HAVE_NVCC
-// Enqueues the kernel of a call. Returns one sentence for the user, empty for success. The caller's current device is left as it
-// was.
-std::string enqueue_exchange(halo::ordered_call call, const halo::ordered_exchange &o, int device, CUstream_st *order);
-// Waits for all work on the device, runs the kernel, and waits for it.
+// Enqueues the kernel of a call. The caller's current device is left as it was, and so is CUDA's last error.
+launch_result enqueue_exchange(halo::ordered_call call, const halo::ordered_exchange &o, int device,
+                               CUstream_st *order);
+// Waits for all work on the device. One sentence for the user, empty for success.
+std::string finish_device(int device);
+// Runs the kernel of a call, and waits for it. Likewise.
 std::string run_exchange(halo::ordered_call call, const halo::ordered_exchange &o, int device);
 
 // For enqueue_exchange, of the part that only nvcc can compile; a cudaError_t.
@@ -41,12 +50,13 @@ int launch_exchange(halo::ordered_call call, const halo::ordered_exchange &o, in
 // Have these kernels loaded on the current device.
 int load_exchange_kernels();
 #else
-inline std::string enqueue_exchange(halo::ordered_call, const halo::ordered_exchange &, int, CUstream_st *) {
-    return "this libmpix was built without nvcc";
+inline launch_result enqueue_exchange(halo::ordered_call, const halo::ordered_exchange &, int, CUstream_st *) {
+    return {"this libmpix was built without nvcc"};
 }
 inline std::string run_exchange(halo::ordered_call, const halo::ordered_exchange &, int) {
     return "this libmpix was built without nvcc";
 }
+inline std::string finish_device(int) { return "this libmpix was built without nvcc"; }
 #endif
 
 }  // namespace mpix::gpu

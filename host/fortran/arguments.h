@@ -192,20 +192,21 @@ private:
 
 inline int logical_of(const fint *f) { return *f != 0; }
 
-class changed_logical {
+// One that the call may set. What it was before does not matter: Fortran's intent(out) may have any bits.
+class made_logical {
 public:
-    explicit changed_logical(fint *f) : f_(f), c_(logical_of(f)), before_(c_) {}
-    changed_logical(const changed_logical &) = delete;
-    changed_logical &operator=(const changed_logical &) = delete;
-    ~changed_logical() {
-        if (c_ != before_) *f_ = c_ != 0;
+    explicit made_logical(fint *f) : f_(f) {}
+    made_logical(const made_logical &) = delete;
+    made_logical &operator=(const made_logical &) = delete;
+    ~made_logical() {
+        if (c_ != untouched) *f_ = c_ != 0;
     }
     operator int *() { return &c_; }
 
 private:
+    static constexpr int untouched = std::numeric_limits<int>::min();
     fint *const f_;
-    int c_;
-    const int before_;
+    int c_ = untouched;
 };
 
 class logicals {

@@ -16,13 +16,13 @@ MPIX_FORTRAN(mpi_wait, MPI_WAIT, (fint * request, fint *status, fint *ierror)) {
 
 MPIX_FORTRAN(mpi_test, MPI_TEST, (fint * request, fint *flag, fint *status, fint *ierror)) {
     changed_request r(request);
-    changed_logical done(flag);
+    made_logical done(flag);
     changed_status s(status);
     give(ierror, MPI_Test(r, done, s));
 }
 
 MPIX_FORTRAN(mpi_request_get_status, MPI_REQUEST_GET_STATUS, (fint * request, fint *flag, fint *status, fint *ierror)) {
-    changed_logical done(flag);
+    made_logical done(flag);
     changed_status s(status);
     give(ierror, MPI_Request_get_status(request_of(request), done, s));
 }
@@ -36,7 +36,7 @@ MPIX_FORTRAN(mpi_waitall, MPI_WAITALL, (fint * count, fint *array_of_requests, f
 MPIX_FORTRAN(mpi_testall, MPI_TESTALL,
              (fint * count, fint *array_of_requests, fint *flag, fint *array_of_statuses, fint *ierror)) {
     changed_requests r(*count, array_of_requests);
-    changed_logical done(flag);
+    made_logical done(flag);
     changed_statuses s(*count, array_of_statuses);
     give(ierror, r && s ? MPI_Testall(*count, r.get(), done, s.get()) : no_memory("MPI_Testall"));
 }
@@ -53,7 +53,7 @@ MPIX_FORTRAN(mpi_testany, MPI_TESTANY,
              (fint * count, fint *array_of_requests, fint *index, fint *flag, fint *status, fint *ierror)) {
     changed_requests r(*count, array_of_requests);
     made_index i(index);
-    changed_logical done(flag);
+    made_logical done(flag);
     changed_status s(status);
     give(ierror, r ? MPI_Testany(*count, r.get(), i, done, s) : no_memory("MPI_Testany"));
 }

@@ -46,6 +46,6 @@ MPIX_FORTRAN(mpi_pready_list, MPI_PREADY_LIST,
 }
 
 MPIX_FORTRAN(mpi_parrived, MPI_PARRIVED, (fint * request, fint *partition, fint *flag, fint *ierror)) {
-    changed_logical arrived(flag);
+    made_logical arrived(flag);
     give(ierror, MPI_Parrived(request_of(request), *partition, arrived));
 }

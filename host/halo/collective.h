@@ -8,6 +8,7 @@
 
 #include <bit>
 #include <cstdint>
+#include <new>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -52,6 +53,19 @@ void append_radius(std::vector<argument> &to, const std::string &name, const rad
 // rank whose arguments are not those of rank 0. `where` is the function. Collective: one reduction, if all is well.
 void check_collectively(MPI_Comm comm, const char *where, const status &mine,
                         const std::vector<argument> &arguments = {});
+
+// What `work` has thrown, as a status, for the collective check that comes next: the other ranks wait in it.
+template <class Work>
+status outcome_of(const Work &work) {
+    try {
+        work();
+    } catch (const error &e) {
+        return failure(e.error_class(), e.what());
+    } catch (const std::bad_alloc &) {
+        return failure(MPI_ERR_NO_MEM, "no memory");
+    }
+    return {};
+}
 
 }  // namespace mpix::halo
 

@@ -187,28 +187,23 @@ std::unique_ptr<exchange_state> make_exchange_state(std::shared_ptr<const grid_s
     const MPI_Comm comm = x.grid->comm;
     const status made_fields = given.ok() ? make_fields(x, fields, choice) : given;
     check_collectively(comm, exchange_call, made_fields, arguments(x));
-    x.ready.resize(fields.size());
-    for (const field &f : fields) {
-        x.data.emplace_back();
-        for (std::size_t i = 0; i < x.grid->mine.size(); ++i) {
-            const allocation memory = allocation_of(f, i);
-            x.data.back().push_back({memory.data, memory.other});
+    const status s = outcome_of([&] {
+        x.ready.resize(fields.size());
+        for (const field &f : fields) {
+            x.data.emplace_back();
+            for (std::size_t i = 0; i < x.grid->mine.size(); ++i) {
+                const allocation memory = allocation_of(f, i);
+                x.data.back().push_back({memory.data, memory.other});
+            }
         }
-    }
-    std::vector<field_reach> reaches;
-    for (const field_view &field : x.fields) reaches.push_back({field.radius(), field.staggered()});
-    const std::vector<field_pieces> pieces = find_pieces(*x.grid, reaches);
-    x.areas = find_regions(*x.grid, reaches, pieces, x.reversed());
-    make_own_copies(x, pieces);
-    status s;
-    try {
+        std::vector<field_reach> reaches;
+        for (const field_view &field : x.fields) reaches.push_back({field.radius(), field.staggered()});
+        const std::vector<field_pieces> pieces = find_pieces(*x.grid, reaches);
+        x.areas = find_regions(*x.grid, reaches, pieces, x.reversed());
+        make_own_copies(x, pieces);
         make_messages(x, pieces);
         if (x.reversed()) list_contributions(x, pieces);
-    } catch (const error &e) {
-        s = failure(e.error_class(), e.what());
-    } catch (const std::bad_alloc &) {
-        s = failure(MPI_ERR_NO_MEM, "no memory");
-    }
+    });
     check_collectively(comm, exchange_call, s);
     return made;
 }

@@ -2,7 +2,6 @@
 #include "host/halo_kernels/kernel_exchange_state.h"
 
 #include <algorithm>
-#include <new>
 #include <string>
 #include <utility>
 
@@ -223,13 +222,7 @@ std::unique_ptr<kernel_exchange_state> make_kernel_exchange_state(std::shared_pt
     status s = check_options(options, x.grid->domain.dimensions);
     if (s.ok()) s = make_fields(x, fields, views);
     check_collectively(x.grid->comm, caller, s, arguments(views, options));
-    try {
-        make_all(x, views, options);
-    } catch (const error &e) {
-        s = failure(e.error_class(), e.what());
-    } catch (const std::bad_alloc &) {
-        s = failure(MPI_ERR_NO_MEM, "no memory");
-    }
+    s = outcome_of([&] { make_all(x, views, options); });
     check_collectively(x.grid->comm, caller, s);
     return made;
 }

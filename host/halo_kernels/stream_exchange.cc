@@ -81,8 +81,10 @@ void play(ordered_call which, const ordered_exchange &o) {
         case ordered_call::finish:
             for (int index = 0; index < 2; ++index) finish_in_order(group, o, x, step, index, 2);
             return;
-        case ordered_call::drain:
-            return drain_in_order(group, x, step, 0, 1);
+        case ordered_call::drain_sends:
+            return drain_sends_in_order(group, x, step, 0, 1);
+        case ordered_call::drain_receives:
+            return drain_receives_in_order(group, x, step, 0, 1);
     }
 }
 
@@ -98,19 +100,13 @@ std::size_t demand_field(const stream_exchange_state &x, const char *function, i
     return static_cast<std::size_t>(field);
 }
 
-// Begins the first exchanges, of each set. Collective.
-void begin(stream_exchange_state &x) {
-    kernel_exchange_state &k = *x.kernels;
-    status s;
-    if (x.on_gpu() && !MPIX_HAVE_NVCC)
-        s = failure(MPI_ERR_OTHER, "the fields are in GPU memory, and this libmpix was built without nvcc");
-    if (s.ok()) s = x.words.allocate(k.where, ordered_exchange::words_count * sizeof(std::uint64_t));
-    check_collectively(k.grid->comm, stream_exchange_call, s);
-    k.device.steps_ = std::numeric_limits<std::int64_t>::max() / 2;
-    x.ordered = {k.device, 0, reinterpret_cast<std::uint64_t *>(x.words.address())};
-    if (x.requests() == 0) return;
-    demand(MPI_Startall(x.requests(), k.requests.data()), "MPI_Startall");
-    demand(MPIX_Pbuf_prepare_all(x.requests(), k.requests.data()), "MPIX_Pbuf_prepare_all");
+// Begins the first exchanges, of each set. Waits for the neighbours.
+status begin(stream_exchange_state &x) {
+    if (x.requests() == 0) return {};
+    return outcome_of([&] {
+        demand(MPI_Startall(x.requests(), x.kernels->requests.data()), "MPI_Startall");
+        demand(MPIX_Pbuf_prepare_all(x.requests(), x.kernels->requests.data()), "MPIX_Pbuf_prepare_all");
+    });
 }
 
 }  // namespace
@@ -118,10 +114,10 @@ void begin(stream_exchange_state &x) {
 void stream_exchange_state::call(ordered_call which, CUstream_st *stream, const char *function) {
     if (!has_tiles()) return;
     if (on_gpu()) {
-        const std::string problem = gpu::enqueue_exchange(which, ordered, kernels->where.device, stream);
-        failed = !problem.empty();
-        if (failed) throw refusal(MPI_ERR_OTHER, function, problem);
-        return;
+        const gpu::launch_result launched = gpu::enqueue_exchange(which, ordered, kernels->where.device, stream);
+        if (launched.problem.empty()) return;
+        failed = !launched.is_of_stream;
+        throw refusal(failed ? MPI_ERR_OTHER : MPI_ERR_ARG, function, launched.problem);
     }
     if (stream != nullptr)
         throw refusal(MPI_ERR_ARG, function, "stream is not null, and the fields are in host memory");
@@ -134,15 +130,21 @@ void stream_exchange_state::demand_no_error(const char *function) {
                [&](int) { failed = true; });
 }
 
-// Ends the activation.
+// Ends the activation. The device is waited for even if there is nothing to end: kernels in its streams use the tables.
 void stream_exchange_state::drain() {
-    if (requests() == 0) return;
-    if (on_gpu()) {
-        if (const std::string problem = gpu::run_exchange(ordered_call::drain, ordered, kernels->where.device);
-            !problem.empty())
+    if (!has_tiles()) return;
+    if (on_gpu())
+        if (const std::string problem = gpu::finish_device(kernels->where.device); !problem.empty())
             throw error(MPI_ERR_OTHER, format("{}: {}", stream_exchange_call, problem));
-    } else {
-        play(ordered_call::drain, ordered);
+    demand_no_kernel_error(*kernels, stream_exchange_call);
+    if (requests() == 0) return;
+    for (const ordered_call part : {ordered_call::drain_sends, ordered_call::drain_receives}) {
+        if (!on_gpu()) {
+            play(part, ordered);
+            continue;
+        }
+        if (const std::string problem = gpu::run_exchange(part, ordered, kernels->where.device); !problem.empty())
+            throw error(MPI_ERR_OTHER, format("{}: {}", stream_exchange_call, problem));
     }
     demand_no_kernel_error(*kernels, stream_exchange_call);
     int error_class = MPI_SUCCESS;
@@ -157,10 +159,25 @@ stream_exchange::stream_exchange(const grid &g, const std::vector<field> &fields
     stream_exchange_state &x = *state_;
     x.kernels = make_kernel_exchange_state(grid, fields, {.tile = choose_tile(*grid, options.tile), .sets = sets},
                                            stream_exchange_call);
-    std::vector<field_reach> reaches;
-    for (const exchanged_field &f : x.kernels->fields) reaches.push_back({f.radius, f.staggered});
-    x.areas = find_regions(*grid, reaches, find_pieces(*grid, reaches), false);
-    begin(x);
+    kernel_exchange_state &k = *x.kernels;
+    status s = outcome_of([&] {
+        if (x.on_gpu() && !MPIX_HAVE_NVCC)
+            throw error(MPI_ERR_OTHER, "the fields are in GPU memory, and this libmpix was built without nvcc");
+        std::vector<field_reach> reaches;
+        for (const exchanged_field &f : k.fields) reaches.push_back({f.radius, f.staggered});
+        x.areas = find_regions(*grid, reaches, find_pieces(*grid, reaches), false);
+    });
+    if (s.ok()) s = x.words.allocate(k.where, ordered_exchange::words_count * sizeof(std::uint64_t));
+    check_collectively(grid->comm, stream_exchange_call, s);
+    k.device.steps_ = std::numeric_limits<std::int64_t>::max() / 2;
+    x.ordered = {k.device, 0, reinterpret_cast<std::uint64_t *>(x.words.address())};
+    s = begin(x);
+    try {
+        check_collectively(grid->comm, stream_exchange_call, s);
+    } catch (...) {
+        if (!k.free_requests()) keep(std::move(state_));  // the active ones; messages may still come
+        throw;
+    }
 }
 
 stream_exchange::~stream_exchange() {
@@ -172,6 +189,7 @@ stream_exchange::~stream_exchange() {
                                       : "while an exception is thrown";
     if (!state_->started && !finalized && std::uncaught_exceptions() == 0) {
         if (state_->failed) {
+            if (state_->on_gpu()) static_cast<void>(gpu::finish_device(state_->kernels->where.device));
             if (state_->kernels->free_requests()) return;
             why = "after a failure";
         } else {

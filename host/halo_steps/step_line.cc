@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "host/halo_steps/step_line.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <limits>
 
 #include "host/format.h"
 
@@ -32,11 +34,14 @@ std::string time_text(double seconds) {
 }  // namespace
 
 std::string step_line::after(std::int64_t steps, double now) {
-    done_ += steps;
+    done_ = steps > std::numeric_limits<std::int64_t>::max() - done_ ? std::numeric_limits<std::int64_t>::max()
+                                                                     : done_ + steps;
     if (now - last_ < 1) return {};
     std::string text = format("step {}", done_);
-    if (run_.steps > 0)
-        text += format(" of {} ({} %)", run_.steps, done_ < run_.steps ? 100 * done_ / run_.steps : 100);
+    if (run_.steps > 0) {
+        const double percent = 100 * (static_cast<double>(done_) / static_cast<double>(run_.steps));
+        text += format(" of {} ({} %)", run_.steps, done_ < run_.steps ? std::min(static_cast<int>(percent), 99) : 100);
+    }
     text += ", " + rates(done_ - told_, now - last_);
     if (run_.steps > done_ && done_ > 0)
         text += format(", {} left", time_text((now - begin_) / static_cast<double>(done_) *

@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <cstdio>
+#include <exception>
 #include <memory>
 #include <optional>
 #include <string>
@@ -71,7 +72,10 @@ step_report::step_report(const grid &g, const step_report_options &options) : st
 step_report::step_report(std::unique_ptr<step_report_state> made) : state_(std::move(made)) {}
 
 step_report::~step_report() {
-    if (state_ && state_->line) write_line(state_->line->end(now()));
+    try {
+        if (state_ && state_->line) write_line(state_->line->end(now()));
+    } catch (const std::exception &) {  // no memory for the line, which is no loss
+    }
 }
 
 step_report::step_report(step_report &&) noexcept = default;

@@ -1,6 +1,6 @@
 ! SPDX-License-Identifier: BSD-3-Clause
 !
-! The completion calls on arrays that mix partitioned, ordinary and null requests.
+! The completion calls on arrays that mix partitioned, ordinary and null requests; and logicals that had any bits before.
 module array_cases
   use mpi_f08
 #if !MPIX_LIBRARY_IS_PARTITIONED
@@ -34,6 +34,7 @@ contains
       end do
     end do
     call long_array
+    call any_bits_before
   end subroutine
 
   subroutine mixed(way, round)
@@ -166,6 +167,67 @@ contains
         call MPI_Get_count(status, MPI_INTEGER, count)
         call check(count == 1, 'the status has the count of the ordinary receive')
       end if
+    end subroutine
+
+  end subroutine
+
+  ! A flag is an intent(out): whatever bits it had, it is .true. or .false. afterwards.
+  subroutine any_bits_before
+    integer, parameter :: before(5) = [0, 1, 2, -1, 256]
+    type(MPI_Request) :: requests(2)
+    type(transfer), target :: t
+    integer :: i, index, bits
+    logical :: flag
+    equivalence(bits, flag)
+    subject = 'flags'
+    call make(t, 2, 2, 4, MPI_COMM_WORLD)
+    do i = 1, size(before)
+      requests = MPI_REQUEST_NULL
+      bits = before(i)
+      call MPI_Test(requests(1), flag, MPI_STATUS_IGNORE)
+      call check_flag('MPI_Test', .true.)
+      bits = before(i)
+      call MPI_Testall(2, requests, flag, MPI_STATUSES_IGNORE)
+      call check_flag('MPI_Testall', .true.)
+      bits = before(i)
+      call MPI_Testany(2, requests, index, flag, MPI_STATUS_IGNORE)
+      call check_flag('MPI_Testany', .true.)
+      bits = before(i)
+      call MPI_Request_get_status(requests(1), flag, MPI_STATUS_IGNORE)
+      call check_flag('MPI_Request_get_status', .true.)
+
+      call fill_both(t, 300, i)
+      requests = t%both
+      call MPI_Start(requests(2))
+      bits = before(i)
+      call MPI_Parrived(requests(2), 0, flag)
+      call check_flag('MPI_Parrived', .false.)
+      bits = before(i)
+      call MPI_Test(requests(2), flag, MPI_STATUS_IGNORE)
+      call check_flag('MPI_Test', .false.)
+      bits = before(i)
+      call MPI_Testall(1, requests(2:2), flag, MPI_STATUSES_IGNORE)
+      call check_flag('MPI_Testall', .false.)
+      bits = before(i)
+      call MPI_Testany(1, requests(2:2), index, flag, MPI_STATUS_IGNORE)
+      call check_flag('MPI_Testany', .false.)
+      bits = before(i)
+      call MPI_Request_get_status(requests(2), flag, MPI_STATUS_IGNORE)
+      call check_flag('MPI_Request_get_status', .false.)
+      call MPI_Barrier(MPI_COMM_WORLD)  ! nobody has sent before it
+      call MPI_Start(requests(1))
+      call ready_all(t)
+      call MPI_Waitall(2, requests, MPI_STATUSES_IGNORE)
+      call check_all(t, 300, i)
+    end do
+    call free_transfer(t)
+
+  contains
+
+    subroutine check_flag(call_name, wanted)
+      character(len=*), intent(in) :: call_name
+      logical, intent(in) :: wanted
+      call check(bits == merge(1, 0, wanted), call_name//' sets the whole flag')
     end subroutine
 
   end subroutine

@@ -4,6 +4,7 @@
 #include "host/halo_steps/step_line.h"
 
 #include <cstdint>
+#include <limits>
 #include <random>
 #include <string>
 
@@ -50,6 +51,13 @@ TEST_CASE("long times are in minutes and hours") {
     CHECK(left(3599.5) == "1 h 0 min left\n");
     CHECK(left(7261) == "2 h 2 min left\n");
     CHECK(left(1e16) == "very long left\n");
+}
+
+TEST_CASE("more steps than a number holds are as many as it holds") {
+    constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max();
+    step_line line({.steps = most, .cells = 1, .bytes = 0}, 0);
+    CHECK(line.after(most / 2, 2).starts_with("step 4611686018427387903 of 9223372036854775807 (50 %), "));
+    CHECK(line.after(most, 4).starts_with("step 9223372036854775807 of 9223372036854775807 (100 %), "));
 }
 
 TEST_CASE("there is at most one line in a second, and they tell all steps") {

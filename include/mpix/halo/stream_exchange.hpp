@@ -68,14 +68,18 @@ public:
      * Enqueue: send what the neighbours need. Until finish(), work in the stream does not write the allocations in use, nor
      * read their ghost cells; see exchange::start().
      *
-     * stream  of the fields' device; null: the legacy default stream. Of fields in host memory: null
+     * stream  of the fields' device; null: the legacy default stream. Of fields in host memory: null. It exists until the
+     *         kernel has run
      *
-     * Errors: MPI_ERR_REQUEST (it is started already, or has failed), MPI_ERR_ARG (stream), MPI_ERR_OTHER (CUDA).
+     * Errors: MPI_ERR_REQUEST (it is started already, or has failed); MPI_ERR_ARG (stream), which changes nothing;
+     * MPI_ERR_OTHER (CUDA), after which the exchange can only be destroyed.
      */
     void start(CUstream_st *stream = nullptr);
     /**
      * Enqueue: wait for the neighbours, and fill the ghost cells. Later work in the stream may read them, and write what was
-     * sent. The kernel stays on the GPU until all has come. In the stream of start(), or in one that comes after it.
+     * sent. The kernel stays on the GPU until all has come, with up to 257 blocks of 256 threads.
+     *
+     * stream  that of start(), or one that waits for it (cudaStreamWaitEvent); as there
      *
      * Errors: as of start(); MPI_ERR_REQUEST (not started).
      */
@@ -83,7 +87,8 @@ public:
     /**
      * Throws the error of a kernel of this exchange, if one has failed: MPI_ERR_PENDING (no data within
      * MPIX_STALL_SECONDS), and what mpix::pready and mpix::wait_arrived return. After it the exchange can only be
-     * destroyed. Waits for nothing: call it when the stream has been synchronised.
+     * destroyed. Waits for nothing: call it when the stream has been synchronised. Before, it may miss an error, or name
+     * another step.
      */
     void check();
 

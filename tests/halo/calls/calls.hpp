@@ -14,5 +14,7 @@ void several_boxes();
 void order_of_sums();
 void in_stream();
 void stalls();
+void made_late();
+void never_started();
 
 #endif  // MPIX_TESTS_HALO_CALLS_CALLS_HPP

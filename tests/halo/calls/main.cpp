@@ -13,6 +13,8 @@ int main(int argc, char **argv) {
     MPI_Comm_rank(MPI_COMM_WORLD, &halo_test::rank);
     if (argc > 1) {
         stalls();
+        made_late();
+        never_started();
     } else {
         grids();
         exchanges();
