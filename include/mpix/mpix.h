@@ -8,8 +8,8 @@
  *
  * Errors. All functions but MPIX_Progress return MPI_SUCCESS or an MPI error class (MPI_ERR_*), raised through an error
  * handler. MPI_Error_string() of the class gives, in the thread that saw the error, a sentence that names the argument.
- * The library's next error ends that; on an MPI library whose error codes are the classes (Open MPI), only an error of
- * a call that mpix sees does.
+ * The sentence is valid until the library's next error in that thread; on an MPI library whose error codes are the
+ * classes (Open MPI), until the next error of a call that mpix sees.
  *
  * Which error handler. That of the argument `comm`, or of the request's communicator (in an array, of the request that
  * the error is about; of a freed communicator, the handler that it had last). That of MPI_COMM_WORLD if there is
@@ -210,7 +210,7 @@ int MPIX_Pbuf_prepare(MPI_Request request);
 int MPIX_Pbuf_prepare_all(int count, MPI_Request array_of_requests[]);
 
 /**
- * Get the path that a matched request's bytes take, as a word: "shm", "cuda_ipc", "ucx", "verbs", "null" for
+ * Get the transport of the path that a matched request's bytes take, as a word: "shm", "cuda_ipc", "ucx", "verbs", "null" for
  * MPI_PROC_NULL, or "unmatched" while the peer is not known yet.
  *
  * path  room for `size` bytes, owned by the caller; the word is cut to fit, and always terminated

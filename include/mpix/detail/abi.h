@@ -120,10 +120,11 @@ struct mpix_far_memory {
 // The arrays that depend on the number of partitions lie behind the struct (see mpix_prequest_size).
 struct mpix_prequest {
     // Fixed when the request is made.
-    uint64_t head;             // MPIX_ABI_VERSION | kind << 32, and MPIX_HEAD_NULL_PEER: one word, checked by
-                               // every device call
-    int32_t partitions;        // this side's
-    uint32_t contributors;     // calls of pready_contribute per partition
+    uint64_t head;          // MPIX_ABI_VERSION | kind << 32, and MPIX_HEAD_NULL_PEER: one word. Checked by wait, start,
+                            // and every call that asks the host, so by all in a handle's first epoch; the store
+                            // core, and waits that know the epoch, rely on that and do not look at it
+    int32_t partitions;     // this side's
+    uint32_t contributors;  // calls of pready_contribute per partition
     uint64_t partition_bytes;  // packed bytes of one partition of this side
     char *buffer;              // the user's buffer: element 0
     struct mpix_words *words;  // as this executor (host or GPU) reaches it
