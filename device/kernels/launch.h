@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// What the sources of this room ask of the part that only nvcc can compile.
+// What the sources of this folder ask of the part that only nvcc can compile.
 #ifndef MPIX_DEVICE_KERNELS_LAUNCH_H
 #define MPIX_DEVICE_KERNELS_LAUNCH_H
 
