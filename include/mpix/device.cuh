@@ -16,7 +16,8 @@
 // Common parameters.
 //   preq       handle from MPIX_Prequest_create, valid on this device
 //   partition  from 0 to the request's partitions - 1
-// An epoch is what lies between MPI_Start and the completion of the request. A kernel always acts on the epoch that the
+// An epoch begins with a start, by the host or in a kernel, and ends when it is waited for; an activation is what lies
+// between MPI_Start and the completion of the request, one epoch or several. A kernel always acts on the epoch that the
 // host has started, or that a kernel has started since (start, next_epoch); nothing needs to be told to it.
 //
 // Errors. Every function but parrived, prepare_* and follow_epoch returns MPI_SUCCESS (0) or an MPI error class, the same
@@ -243,7 +244,7 @@ MPIX_FN int wait_arrived(const Group &group, const prepared_receive &receive, in
 
 /**
  * Epochs without the host. After the host's MPI_Start, kernels may end the running epoch of a request and start the
- * next one, any number of times. To the host that is one long activation: its MPI_Wait completes the last epoch, at
+ * next one, any number of times. To the host that is one activation: its MPI_Wait completes the last epoch, at
  * once if a kernel has waited for it. Its status is the last epoch's; of errors in several epochs it raises the last
  * epoch's, with the epoch's number.
  *
