@@ -43,17 +43,17 @@ __global__ void __launch_bounds__(threads) drain_exchange(const __grid_constant_
 
 }  // namespace
 
-int launch_exchange(halo::ordered_call call, const ordered_exchange &o, int blocks, CUstream_st *order) {
+int launch_exchange(halo::ordered_call call, const ordered_exchange &o, int blocks, CUstream_st *stream) {
     const auto grid = static_cast<unsigned>(blocks);
     switch (call) {
         case halo::ordered_call::start:
-            start_exchange<<<grid, threads, 0, order>>>(o);
+            start_exchange<<<grid, threads, 0, stream>>>(o);
             break;
         case halo::ordered_call::finish:
-            finish_exchange<<<grid, threads, 0, order>>>(o);
+            finish_exchange<<<grid, threads, 0, stream>>>(o);
             break;
         case halo::ordered_call::drain:
-            drain_exchange<<<grid, threads, 0, order>>>(o);
+            drain_exchange<<<grid, threads, 0, stream>>>(o);
             break;
     }
     return cudaGetLastError();

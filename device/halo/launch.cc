@@ -9,13 +9,14 @@
 namespace mpix::gpu {
 
 #if MPIX_HAVE_NVCC
-std::string enqueue_exchange(halo::ordered_call call, const halo::ordered_exchange &o, int device, CUstream_st *order) {
+std::string enqueue_exchange(halo::ordered_call call, const halo::ordered_exchange &o, int device,
+                             CUstream_st *stream) {
     // A block for each tile of the boundary, as far as they run side by side. More would only take turns.
     constexpr int most_blocks = 256;
     const detail::device_scope scope(device);
     const int tiles = std::clamp(static_cast<int>(o.x.boundary_count_), 1, most_blocks);
     const int blocks = call == halo::ordered_call::finish ? tiles + 1 : tiles;  // one begins the next exchange
-    const auto error = static_cast<cudaError_t>(launch_exchange(call, o, blocks, order));
+    const auto error = static_cast<cudaError_t>(launch_exchange(call, o, blocks, stream));
     return error == cudaSuccess ? std::string() : detail::cuda_error("launch of a halo exchange's kernel", error);
 }
 

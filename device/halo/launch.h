@@ -32,12 +32,12 @@ namespace mpix::gpu {
 #if MPIX_HAVE_NVCC
 // Enqueues the kernel of a call. Returns one sentence for the user, empty for success. The caller's current device is left as it
 // was.
-std::string enqueue_exchange(halo::ordered_call call, const halo::ordered_exchange &o, int device, CUstream_st *order);
+std::string enqueue_exchange(halo::ordered_call call, const halo::ordered_exchange &o, int device, CUstream_st *stream);
 // Waits for all work on the device, runs the kernel, and waits for it.
 std::string run_exchange(halo::ordered_call call, const halo::ordered_exchange &o, int device);
 
 // For enqueue_exchange, of the part that only nvcc can compile; a cudaError_t.
-int launch_exchange(halo::ordered_call call, const halo::ordered_exchange &o, int blocks, CUstream_st *order);
+int launch_exchange(halo::ordered_call call, const halo::ordered_exchange &o, int blocks, CUstream_st *stream);
 // Have these kernels loaded on the current device.
 int load_exchange_kernels();
 #else
