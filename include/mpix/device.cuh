@@ -79,7 +79,7 @@ MPIX_FN thread_group this_thread();
  * library may need room on the GPU for a kernel of its own, beside the kernels that run.
  *
  * A large partition that few threads mark ready may be left to the progress engine (MPIX_ENGINE_BYTES), or to a group
- * of the receiver that is in wait_arrived for it and reads it (MPIX_PULL_BYTES). MPI_Wait of the send then returns
+ * of the receiver that is in wait_arrived for it and reads it (MPIX_RGET_BYTES). MPI_Wait of the send then returns
  * after the copy, or the reading. The engine moves what that group has not read by its deadline.
  *
  * If the datatype has gaps, here or at the receiver, and the partition does not go inline, a GPU's group leaves it to
@@ -95,7 +95,7 @@ MPIX_FN int pready(const Group &group, int partition, MPIX_Prequest preq);
  * returns, so only one group at a time may pass it, after a barrier of the groups that share it.
  *
  * Bytes  1024 or more, a multiple of 512. Partitions of up to 8 times as many, and up to 64 KiB, are copied that way,
- *        whatever MPIX_ENGINE_BYTES and MPIX_PULL_BYTES are; from the second epoch on.
+ *        whatever MPIX_ENGINE_BYTES and MPIX_RGET_BYTES are; from the second epoch on.
  */
 template <unsigned Bytes>
 struct bulk_buffer;

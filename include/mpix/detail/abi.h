@@ -159,7 +159,7 @@ struct mpix_prequest {
         left_bytes;  // send: a group that has at least so many bytes of a partition for each of its threads may leave
                      // it to others; 0: none does
     uint32_t copy_engine_bytes;  // with so many or more, to the progress engine; 0: never
-    uint32_t pull_bytes;         // with so many or more, to a group of the receiver, if one waits for it; 0: never
+    uint32_t rget_bytes;         // with so many or more, to a group of the receiver, if one waits for it; 0: never
     // Where the receiver's kernels may read the send buffer (rget.cuh), else null.
     uint64_t *wanted;  // in the sender's GPU, per sender partition: the last epoch in which a group has asked for it
     const char *peer_buffer;  // receive: the send buffer
