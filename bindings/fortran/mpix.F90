@@ -37,7 +37,7 @@ module mpix
   ! As a device: host threads use the map.
   integer, parameter, public :: MPIX_ON_HOST = -1
 
-  ! The specific procedures are those of libmpix, but for those that look at a buffer, and have the names that MPI
+  ! The specific procedures are those of libmpix, except for those that look at a buffer, and have the names that MPI
   ! libraries give such calls.
 
 #if !MPIX_LIBRARY_IS_PARTITIONED

@@ -39,22 +39,22 @@ std::string launch_lists(const requests_on &requests, const Launch &launch) {
 
 }  // namespace
 
-std::string enqueue_start(const requests_on &requests, CUstream_st *order) {
-    return launch_lists(requests, [order](const request_list &list) { return launch_start(list, order); });
+std::string enqueue_start(const requests_on &requests, CUstream_st *stream) {
+    return launch_lists(requests, [stream](const request_list &list) { return launch_start(list, stream); });
 }
 
-std::string enqueue_wait(const requests_on &requests, CUstream_st *order) {
-    return launch_lists(requests, [order](const request_list &list) { return launch_wait(list, order); });
+std::string enqueue_wait(const requests_on &requests, CUstream_st *stream) {
+    return launch_lists(requests, [stream](const request_list &list) { return launch_wait(list, stream); });
 }
 
-std::string enqueue_pready(const partitions_of &send, int device, CUstream_st *order) {
-    return launch_on(device, [&] { return launch_pready(send, order); });
+std::string enqueue_pready(const partitions_of &send, int device, CUstream_st *stream) {
+    return launch_on(device, [&] { return launch_pready(send, stream); });
 }
 
-bool may_run_now(int device, CUstream_st *order) {
+bool may_run_now(int device, CUstream_st *stream) {
     const detail::device_scope scope(device);
     cudaStreamCaptureStatus capture = cudaStreamCaptureStatusNone;
-    const cudaError_t error = cudaStreamIsCapturing(order, &capture);
+    const cudaError_t error = cudaStreamIsCapturing(stream, &capture);
     if (error != cudaSuccess) cudaGetLastError();  // then the launch says what is wrong
     return error == cudaSuccess && capture == cudaStreamCaptureStatusNone;
 }

@@ -28,12 +28,12 @@ struct partitions_of {
     bool gaps;      // the send buffer has gaps, which are not to be left to the progress engine
 };
 
-std::string enqueue_start(const requests_on &requests, CUstream_st *order);
-std::string enqueue_wait(const requests_on &requests, CUstream_st *order);
-std::string enqueue_pready(const partitions_of &send, int device, CUstream_st *order);
+std::string enqueue_start(const requests_on &requests, CUstream_st *stream);
+std::string enqueue_wait(const requests_on &requests, CUstream_st *stream);
+std::string enqueue_pready(const partitions_of &send, int device, CUstream_st *stream);
 
 // Whether the next kernel in the stream may run now, as far as the host can tell: the stream is not being captured.
-bool may_run_now(int device, CUstream_st *order);
+bool may_run_now(int device, CUstream_st *stream);
 
 // What enqueue.cc asks of the part that only nvcc can compile; a cudaError_t.
 constexpr int most_listed = 126;  // with their number, 1 KiB of a kernel's arguments
@@ -41,9 +41,9 @@ struct request_list {
     int count;
     MPIX_Prequest handles[most_listed];
 };
-int launch_start(const request_list &list, CUstream_st *order);
-int launch_wait(const request_list &list, CUstream_st *order);
-int launch_pready(const partitions_of &send, CUstream_st *order);
+int launch_start(const request_list &list, CUstream_st *stream);
+int launch_wait(const request_list &list, CUstream_st *stream);
+int launch_pready(const partitions_of &send, CUstream_st *stream);
 // Have these kernels loaded on the current device.
 int load_enqueue_kernels();
 #endif

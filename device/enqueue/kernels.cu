@@ -31,21 +31,21 @@ __global__ void __launch_bounds__(threads) make_ready(MPIX_Prequest send, int lo
 
 }  // namespace
 
-int launch_start(const request_list &list, CUstream_st *order) {
-    start_requests<<<1, threads_to_start, 0, order>>>(list);
+int launch_start(const request_list &list, CUstream_st *stream) {
+    start_requests<<<1, threads_to_start, 0, stream>>>(list);
     return cudaGetLastError();
 }
 
-int launch_wait(const request_list &list, CUstream_st *order) {
-    wait_for_requests<<<1, threads, 0, order>>>(list);
+int launch_wait(const request_list &list, CUstream_st *stream) {
+    wait_for_requests<<<1, threads, 0, stream>>>(list);
     return cudaGetLastError();
 }
 
-int launch_pready(const partitions_of &send, CUstream_st *order) {
+int launch_pready(const partitions_of &send, CUstream_st *stream) {
     if (send.gaps)
-        make_ready<true><<<1, threads, 0, order>>>(send.handle, send.low, send.high);
+        make_ready<true><<<1, threads, 0, stream>>>(send.handle, send.low, send.high);
     else
-        make_ready<false><<<1, threads, 0, order>>>(send.handle, send.low, send.high);
+        make_ready<false><<<1, threads, 0, stream>>>(send.handle, send.low, send.high);
     return cudaGetLastError();
 }
 

@@ -53,11 +53,11 @@ constexpr kernel all_kernels[] = {start_exchange, finish_exchange, drain_sends,
 
 }  // namespace
 
-int launch_exchange(halo::ordered_call call, const ordered_exchange &o, int blocks, CUstream_st *order) {
+int launch_exchange(halo::ordered_call call, const ordered_exchange &o, int blocks, CUstream_st *stream) {
     cudaLaunchConfig_t config{};
     config.gridDim = dim3(static_cast<unsigned>(blocks));
     config.blockDim = dim3(threads);
-    config.stream = order;
+    config.stream = stream;
     // Its own result: the last error may be of an earlier call of the program.
     return cudaLaunchKernelEx(&config, all_kernels[static_cast<int>(call)], o);
 }

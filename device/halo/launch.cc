@@ -10,13 +10,13 @@ namespace mpix::gpu {
 
 #if MPIX_HAVE_NVCC
 launch_result enqueue_exchange(halo::ordered_call call, const halo::ordered_exchange &o, int device,
-                               CUstream_st *order) {
+                               CUstream_st *stream) {
     // A block for each tile of the boundary, as far as they run side by side. More would only take turns.
     constexpr int most_blocks = 256;
     const detail::device_scope scope(device);
     const int tiles = std::clamp(static_cast<int>(o.x.boundary_count_), 1, most_blocks);
     const int blocks = call == halo::ordered_call::finish ? tiles + 1 : tiles;  // one begins the next exchange
-    const auto error = static_cast<cudaError_t>(launch_exchange(call, o, blocks, order));
+    const auto error = static_cast<cudaError_t>(launch_exchange(call, o, blocks, stream));
     if (error == cudaSuccess) return {};
     // Of another device, or destroyed; the legacy default stream while another one is captured; a capture that has failed.
     const bool is_of_stream = error == cudaErrorInvalidResourceHandle || error == cudaErrorContextIsDestroyed ||

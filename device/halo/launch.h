@@ -39,14 +39,14 @@ struct launch_result {
 #if MPIX_HAVE_NVCC
 // Enqueues the kernel of a call. The caller's current device is left as it was, and so is CUDA's last error.
 launch_result enqueue_exchange(halo::ordered_call call, const halo::ordered_exchange &o, int device,
-                               CUstream_st *order);
+                               CUstream_st *stream);
 // Waits for all work on the device. One sentence for the user, empty for success.
 std::string finish_device(int device);
 // Runs the kernel of a call, and waits for it. Likewise.
 std::string run_exchange(halo::ordered_call call, const halo::ordered_exchange &o, int device);
 
 // For enqueue_exchange, of the part that only nvcc can compile; a cudaError_t.
-int launch_exchange(halo::ordered_call call, const halo::ordered_exchange &o, int blocks, CUstream_st *order);
+int launch_exchange(halo::ordered_call call, const halo::ordered_exchange &o, int blocks, CUstream_st *stream);
 // Have these kernels loaded on the current device.
 int load_exchange_kernels();
 #else

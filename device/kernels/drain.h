@@ -19,10 +19,10 @@ namespace mpix::gpu {
 outcome start_inline_drain(mpix_prequest *receive, int device, std::unique_ptr<pending> &out);
 
 // One thread that copies, as a kernel's lone thread does in pready. For calibration; a cudaError_t.
-int launch_lone_copy(char *to, const char *from, int64_t bytes, stream_handle order);
+int launch_lone_copy(char *to, const char *from, int64_t bytes, stream_handle stream);
 
 // What kernels/drain.cc asks of the part that only nvcc can compile; a cudaError_t.
-int launch_inline_drain(mpix_prequest *receive, stream_handle order);
+int launch_inline_drain(mpix_prequest *receive, stream_handle stream);
 // Have the kernels of inline_kernels.cu loaded on the current device.
 int load_inline_kernels();
 #endif

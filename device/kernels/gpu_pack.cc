@@ -23,8 +23,8 @@ using detail::device_scope;
 // Packed bytes that kernels cannot reach go through device memory in pieces of this size.
 constexpr int64_t staging_bytes = int64_t{32} << 20;
 
-outcome copy_in_order(void *to, const void *from, int64_t bytes, cudaStream_t order) {
-    const cudaError_t error = cudaMemcpyAsync(to, from, static_cast<std::size_t>(bytes), cudaMemcpyDefault, order);
+outcome copy_in_order(void *to, const void *from, int64_t bytes, cudaStream_t stream) {
+    const cudaError_t error = cudaMemcpyAsync(to, from, static_cast<std::size_t>(bytes), cudaMemcpyDefault, stream);
     return error == cudaSuccess ? outcome{} : cuda_error("cudaMemcpyAsync", error);
 }
 
@@ -59,14 +59,14 @@ pack_shape shape_of(const message &m, packed_place packed) {
 }
 
 // By the copy engine, all rows at once.
-outcome move_rows(const message &m, const pitched_rows &rows, cudaStream_t order) {
+outcome move_rows(const message &m, const pitched_rows &rows, cudaStream_t stream) {
     const auto width = static_cast<std::size_t>(rows.width), pitch = static_cast<std::size_t>(rows.pitch),
                height = static_cast<std::size_t>(rows.height), depth = static_cast<std::size_t>(rows.depth);
     char *const memory = m.memory + rows.offset;
     cudaError_t error = cudaSuccess;
     if (depth == 1) {
-        error = m.unpack ? cudaMemcpy2DAsync(memory, pitch, m.packed, width, width, height, cudaMemcpyDefault, order)
-                         : cudaMemcpy2DAsync(m.packed, width, memory, pitch, width, height, cudaMemcpyDefault, order);
+        error = m.unpack ? cudaMemcpy2DAsync(memory, pitch, m.packed, width, width, height, cudaMemcpyDefault, stream)
+                         : cudaMemcpy2DAsync(m.packed, width, memory, pitch, width, height, cudaMemcpyDefault, stream);
     } else {
         const cudaPitchedPtr there = make_cudaPitchedPtr(memory, pitch, width, static_cast<std::size_t>(rows.slice)),
                              dense = make_cudaPitchedPtr(m.packed, width, width, height);
@@ -75,40 +75,40 @@ outcome move_rows(const message &m, const pitched_rows &rows, cudaStream_t order
         p.dstPtr = m.unpack ? there : dense;
         p.extent = make_cudaExtent(width, height, depth);
         p.kind = cudaMemcpyDefault;
-        error = cudaMemcpy3DAsync(&p, order);
+        error = cudaMemcpy3DAsync(&p, stream);
     }
     return error == cudaSuccess ? outcome{} : cuda_error("cannot copy rows", error);
 }
 
 #if MPIX_HAVE_NVCC
-outcome move(const message &m, cudaStream_t order) {
-    const int error = launch_pack(m, order);
+outcome move(const message &m, cudaStream_t stream) {
+    const int error = launch_pack(m, stream);
     return error == cudaSuccess ? outcome{} : cuda_error("kernel launch", static_cast<cudaError_t>(error));
 }
 #else
 template <class Map>
-outcome move_runs(const message &m, const Map &map, cudaStream_t order) {
+outcome move_runs(const message &m, const Map &map, cudaStream_t stream) {
     detail::cursor c = map.locate(m.begin);
     for (int64_t at = 0;;) {
         const int64_t n = std::min(c.left, m.bytes - at);
         char *const memory = m.memory + c.offset, *const packed = m.packed + at;
-        outcome problem = copy_in_order(m.unpack ? memory : packed, m.unpack ? packed : memory, n, order);
+        outcome problem = copy_in_order(m.unpack ? memory : packed, m.unpack ? packed : memory, n, stream);
         at += n;
         if (!problem.empty() || at == m.bytes) return problem;
         map.advance(c, n);
     }
 }
 // Built without nvcc: the copy engine, run by run. Right, and slow.
-outcome move(const message &m, cudaStream_t order) {
-    if (m.type->kind == MPIX_TYPEMAP_GRID) return move_runs(m, detail::grid_map(*m.type), order);
-    if (m.type->kind == MPIX_TYPEMAP_RUNS) return move_runs(m, detail::run_map(*m.type), order);
-    return move_runs(m, detail::box_map(*m.type), order);
+outcome move(const message &m, cudaStream_t stream) {
+    if (m.type->kind == MPIX_TYPEMAP_GRID) return move_runs(m, detail::grid_map(*m.type), stream);
+    if (m.type->kind == MPIX_TYPEMAP_RUNS) return move_runs(m, detail::run_map(*m.type), stream);
+    return move_runs(m, detail::box_map(*m.type), stream);
 }
 #endif
 
 #if MPIX_HAVE_NVCC
-outcome move_across(const passage &p, cudaStream_t order) {
-    const int error = launch_move(p, order);
+outcome move_across(const passage &p, cudaStream_t stream) {
+    const int error = launch_move(p, stream);
     return error == cudaSuccess ? outcome{} : cuda_error("kernel launch", static_cast<cudaError_t>(error));
 }
 #else
@@ -118,34 +118,34 @@ outcome move_across(const passage &, cudaStream_t) {
 #endif
 
 // The message's packed bytes by way of device memory.
-outcome move_staged(device_state &device, message m, cudaStream_t order) {
+outcome move_staged(device_state &device, message m, cudaStream_t stream) {
     void *staging = nullptr;
-    if (outcome problem = device.allocate(&staging, std::min(m.bytes, staging_bytes), order); !problem.empty())
+    if (outcome problem = device.allocate(&staging, std::min(m.bytes, staging_bytes), stream); !problem.empty())
         return problem;
     outcome problem;
     for (int64_t left = m.bytes; left > 0 && problem.empty(); left -= m.bytes, m.begin += m.bytes) {
         char *const outside = m.packed;
         m.bytes = std::min(left, staging_bytes);
         m.packed = static_cast<char *>(staging);
-        if (m.unpack) problem = copy_in_order(staging, outside, m.bytes, order);
-        if (problem.empty()) problem = move(m, order);
-        if (problem.empty() && !m.unpack) problem = copy_in_order(outside, staging, m.bytes, order);
+        if (m.unpack) problem = copy_in_order(staging, outside, m.bytes, stream);
+        if (problem.empty()) problem = move(m, stream);
+        if (problem.empty() && !m.unpack) problem = copy_in_order(outside, staging, m.bytes, stream);
         m.packed = outside + m.bytes;
     }
-    cudaFreeAsync(staging, order);
+    cudaFreeAsync(staging, stream);
     return problem;
 }
 
 // Every message goes through here.
-outcome submit(device_state &device, message m, cudaStream_t order) {
+outcome submit(device_state &device, message m, cudaStream_t stream) {
     const packed_place packed = find_packed(m.packed, m.device);
     const pack_shape shape = shape_of(m, packed);
     const pack_choice choice = consider(shape, device.costs(), mode.load(std::memory_order_relaxed));
     if (choice.taken == pack_way::copy) {
         char *const memory = m.memory + m.type->grid.offset + m.begin;
-        return copy_in_order(m.unpack ? memory : m.packed, m.unpack ? m.packed : memory, m.bytes, order);
+        return copy_in_order(m.unpack ? memory : m.packed, m.unpack ? m.packed : memory, m.bytes, stream);
     }
-    if (pitched_rows rows; choice.taken == pack_way::rows && as_rows(shape, rows)) return move_rows(m, rows, order);
+    if (pitched_rows rows; choice.taken == pack_way::rows && as_rows(shape, rows)) return move_rows(m, rows, stream);
     mpix_typemap type{};
 #if MPIX_HAVE_NVCC
     if (outcome problem = device.find_tables(*m.type, type); !problem.empty()) return problem;
@@ -154,12 +154,12 @@ outcome submit(device_state &device, message m, cudaStream_t order) {
 #endif
     const mpix_typemap *const tables = m.type;
     m.type = &type;
-    outcome problem = choice.taken == pack_way::staged ? move_staged(device, m, order) : move(m, order);
-    return problem.empty() ? device.note_use(*tables, order) : problem;
+    outcome problem = choice.taken == pack_way::staged ? move_staged(device, m, stream) : move(m, stream);
+    return problem.empty() ? device.note_use(*tables, stream) : problem;
 }
 
 // By the packing kernels where one side is packed, otherwise in one pass.
-outcome submit(device_state &device, const passage &p, cudaStream_t order) {
+outcome submit(device_state &device, const passage &p, cudaStream_t stream) {
     if (p.to_type == nullptr || p.from_type == nullptr) {
         const bool unpack = p.from_type == nullptr;
         const message m{unpack ? p.to_type : p.from_type,
@@ -169,7 +169,7 @@ outcome submit(device_state &device, const passage &p, cudaStream_t order) {
                         p.begin,
                         p.bytes,
                         unpack};
-        return submit(device, m, order);
+        return submit(device, m, stream);
     }
     mpix_typemap to{}, from{};
     outcome problem = device.find_tables(*p.to_type, to);
@@ -177,9 +177,9 @@ outcome submit(device_state &device, const passage &p, cudaStream_t order) {
     passage placed = p;
     placed.to_type = &to;
     placed.from_type = &from;
-    if (problem.empty()) problem = move_across(placed, order);
-    if (problem.empty()) problem = device.note_use(*p.to_type, order);
-    if (problem.empty()) problem = device.note_use(*p.from_type, order);
+    if (problem.empty()) problem = move_across(placed, stream);
+    if (problem.empty()) problem = device.note_use(*p.to_type, stream);
+    if (problem.empty()) problem = device.note_use(*p.from_type, stream);
     return problem;
 }
 
@@ -219,11 +219,11 @@ outcome start(const passage &p, std::unique_ptr<pending> &out) {
         [&](device_state &device, cudaStream_t stream) { return submit(device, p, stream); }, out);
 }
 
-outcome enqueue(const message &m, stream_handle order) {
+outcome enqueue(const message &m, stream_handle stream) {
     const device_scope scope(m.device);
     device_state &device = devices().at(static_cast<std::size_t>(m.device));
     if (outcome problem = device.open(); !problem.empty()) return problem;
-    return submit(device, m, order);
+    return submit(device, m, stream);
 }
 
 pack_costs costs_of(int device) { return devices().at(static_cast<std::size_t>(device)).costs(); }

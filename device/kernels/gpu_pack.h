@@ -33,7 +33,7 @@ outcome start(const passage &p, std::unique_ptr<pending> &out);
 // Done on return.
 outcome run(const message &m);
 // In the order of a stream of the message's device.
-outcome enqueue(const message &m, stream_handle order);
+outcome enqueue(const message &m, stream_handle stream);
 // A contiguous copy between any two places, by the copy engine of `device`; done on return.
 outcome copy(void *to, const void *from, int64_t bytes, int device);
 // A copy of the type map, with its tables, for the user's kernels on `device`; and its end, after which no kernel uses it.

@@ -81,18 +81,18 @@ __global__ void __launch_bounds__(timed_threads) time_inline(char *at_peer, char
 
 }  // namespace
 
-int launch_lone_copy(char *to, const char *from, int64_t bytes, stream_handle order) {
-    lone_copy<<<1, 1, 0, order>>>(to, from, bytes);
+int launch_lone_copy(char *to, const char *from, int64_t bytes, stream_handle stream) {
+    lone_copy<<<1, 1, 0, stream>>>(to, from, bytes);
     return cudaGetLastError();
 }
 
-int launch_inline_drain(mpix_prequest *receive, stream_handle order) {
-    take<<<blocks, threads, 0, order>>>(receive);
+int launch_inline_drain(mpix_prequest *receive, stream_handle stream) {
+    take<<<blocks, threads, 0, stream>>>(receive);
     return cudaGetLastError();
 }
 
-int launch_timing(char *at_peer, char *here, uint64_t *words, stream_handle order) {
-    time_inline<<<1, timed_threads, 0, order>>>(at_peer, here, words);
+int launch_timing(char *at_peer, char *here, uint64_t *words, stream_handle stream) {
+    time_inline<<<1, timed_threads, 0, stream>>>(at_peer, here, words);
     return cudaGetLastError();
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// What the sources of this room ask of the part that only nvcc can compile.
+// What the sources of this folder ask of the part that only nvcc can compile.
 #ifndef MPIX_DEVICE_KERNELS_LAUNCH_H
 #define MPIX_DEVICE_KERNELS_LAUNCH_H
 
@@ -12,9 +12,9 @@ namespace mpix::gpu {
 
 // One kernel for all of the message, on the current device. The tables of the message's type and its packed side are
 // memory that this device can reach. Returns a cudaError_t.
-int launch_pack(const message &m, stream_handle order);
+int launch_pack(const message &m, stream_handle stream);
 // The same from one type to another.
-int launch_move(const passage &p, stream_handle order);
+int launch_move(const passage &p, stream_handle stream);
 
 // One block, and how many packets of an inline buffer it stores, or takes out.
 constexpr unsigned timed_threads = 512, few_packets = 32, many_packets = 4 * timed_threads;
@@ -25,7 +25,7 @@ constexpr unsigned timed_ways = 6, ticks_of_all = timed_ways, ns_of_all = timed_
 // Memory of this GPU that it takes packets out of, and puts them into.
 constexpr std::uint64_t timing_bytes = many_packets * (timed_packet_bytes + timed_packet_payload);
 
-int launch_timing(char *at_peer, char *here, std::uint64_t *words, stream_handle order);
+int launch_timing(char *at_peer, char *here, std::uint64_t *words, stream_handle stream);
 
 // Have all of these kernels loaded on the current device.
 int load_kernels();

@@ -36,12 +36,12 @@ const char *readable_end(const message &m) {
 }
 
 template <int W, int U, bool Unpack, class Map>
-cudaError_t start(const message &m, stream_handle order) {
+cudaError_t start(const message &m, stream_handle stream) {
     const detail::packing_job<Map> job{Map(*m.type), m.memory, m.packed, m.begin, m.bytes, nullptr};
     const int64_t blocks = detail::number_of_tiles<W, U, Unpack>(job, threads);
     if (blocks > 0x7fffffff) return cudaErrorInvalidConfiguration;
-    move<W, U, Unpack, Map><<<static_cast<unsigned>(blocks), threads, 0, order>>>(*m.type, m.memory, m.packed, m.begin,
-                                                                                  m.bytes, readable_end(m));
+    move<W, U, Unpack, Map><<<static_cast<unsigned>(blocks), threads, 0, stream>>>(*m.type, m.memory, m.packed, m.begin,
+                                                                                   m.bytes, readable_end(m));
     return cudaGetLastError();
 }
 
@@ -88,7 +88,7 @@ __global__ void __launch_bounds__(pack_shape<How>::threads, pack_shape<How>::blo
 }
 
 template <detail::staging How>
-cudaError_t start_staged_pack(const message &m, stream_handle order) {
+cudaError_t start_staged_pack(const message &m, stream_handle stream) {
     using shape = pack_shape<How>;
     const detail::packing_job<detail::grid_map> job{
         detail::grid_map(*m.type), m.memory, m.packed, m.begin, m.bytes, readable_end(m)};
@@ -96,7 +96,7 @@ cudaError_t start_staged_pack(const message &m, stream_handle order) {
     const int64_t blocks = (job.words<16>() + words - 1) / words;
     if (blocks > 0x7fffffff) return cudaErrorInvalidConfiguration;
     const int stage = detail::staged_pack<How>::stage_bytes(m.type->grid, shape::tile);
-    pack_staged<How><<<static_cast<unsigned>(blocks), shape::threads, dynamic_bytes(stage), order>>>(
+    pack_staged<How><<<static_cast<unsigned>(blocks), shape::threads, dynamic_bytes(stage), stream>>>(
         *m.type, m.memory, m.packed, m.begin, m.bytes, job.readable_end);
     return cudaGetLastError();
 }
@@ -121,7 +121,7 @@ __global__ void __launch_bounds__(cell_threads<N>, 1536 / cell_threads<N>)
 }
 
 template <int N, bool Expect>
-cudaError_t start_staged_unpack(const message &m, int word, stream_handle order) {
+cudaError_t start_staged_unpack(const message &m, int word, stream_handle stream) {
     using staged = detail::staged_unpack<N>;
     const detail::packing_job<detail::grid_map> job{
         detail::grid_map(*m.type), m.memory, m.packed, m.begin, m.bytes, readable_end(m)};
@@ -130,7 +130,7 @@ cudaError_t start_staged_unpack(const message &m, int word, stream_handle order)
     if (blocks > 0x7fffffff) return cudaErrorInvalidConfiguration;
     unpack_staged<N, Expect>
         <<<static_cast<unsigned>(blocks), cell_threads<N>, dynamic_bytes(staged::stage_bytes(cells_per_tile<N>)),
-           order>>>(*m.type, m.memory, m.packed, m.begin, m.bytes, job.readable_end, by_cells);
+           stream>>>(*m.type, m.memory, m.packed, m.begin, m.bytes, job.readable_end, by_cells);
     return cudaGetLastError();
 }
 
@@ -145,18 +145,18 @@ __global__ void __launch_bounds__(threads, at_once<W, true, detail::grid_map>)
     detail::do_tile<W, 4, true>(job, blockIdx.x, threadIdx.x, threads);
 }
 template <int W>
-cudaError_t start_expecting(const message &m, stream_handle order) {
+cudaError_t start_expecting(const message &m, stream_handle stream) {
     const detail::packing_job<detail::grid_map> job{
         detail::grid_map(*m.type), m.memory, m.packed, m.begin, m.bytes, readable_end(m)};
     const int64_t blocks = detail::number_of_tiles<W, 4, true>(job, threads);
     if (blocks > 0x7fffffff) return cudaErrorInvalidConfiguration;
-    unpack_expecting<W><<<static_cast<unsigned>(blocks), threads, 0, order>>>(*m.type, m.memory, m.packed, m.begin,
-                                                                              m.bytes, job.readable_end);
+    unpack_expecting<W><<<static_cast<unsigned>(blocks), threads, 0, stream>>>(*m.type, m.memory, m.packed, m.begin,
+                                                                               m.bytes, job.readable_end);
     return cudaGetLastError();
 }
 
 // False where that is not the way.
-bool start_staged(const message &m, stream_handle order, cudaError_t &error) {
+bool start_staged(const message &m, stream_handle stream, cudaError_t &error) {
     using detail::pack_way;
     using detail::unpack_way;
     if (m.unpack) {
@@ -165,16 +165,16 @@ bool start_staged(const message &m, stream_handle order, cudaError_t &error) {
             case unpack_way::plain:
                 return false;
             case unpack_way::expecting:
-                error = word == 16 ? start_expecting<16>(m, order) : start_expecting<1>(m, order);
+                error = word == 16 ? start_expecting<16>(m, stream) : start_expecting<1>(m, stream);
                 return true;
             case unpack_way::words:
-                error = start_staged_unpack<4, false>(m, word, order);
+                error = start_staged_unpack<4, false>(m, word, stream);
                 return true;
             case unpack_way::words_expecting:
-                error = start_staged_unpack<4, true>(m, word, order);
+                error = start_staged_unpack<4, true>(m, word, stream);
                 return true;
             case unpack_way::cells:
-                error = start_staged_unpack<16, true>(m, word, order);
+                error = start_staged_unpack<16, true>(m, word, stream);
                 return true;
         }
     }
@@ -183,13 +183,13 @@ bool start_staged(const message &m, stream_handle order, cudaError_t &error) {
         case pack_way::plain:
             return false;
         case pack_way::rows:
-            error = start_staged_pack<detail::staging::rows>(m, order);
+            error = start_staged_pack<detail::staging::rows>(m, stream);
             return true;
         case pack_way::span:
-            error = start_staged_pack<detail::staging::span>(m, order);
+            error = start_staged_pack<detail::staging::span>(m, stream);
             return true;
         case pack_way::bytes:
-            error = start_staged_pack<detail::staging::bytes>(m, order);
+            error = start_staged_pack<detail::staging::bytes>(m, stream);
             return true;
     }
     return false;
@@ -198,37 +198,37 @@ bool start_staged(const message &m, stream_handle order, cudaError_t &error) {
 // ---- the choice -------------------------------------------------------------------------------------------------
 
 template <int W, bool Unpack, class Map>
-cudaError_t start_words(const message &m, stream_handle order) {
-    if (m.bytes >= many_bytes) return start<W, 4, Unpack, Map>(m, order);
-    return start<W, 1, Unpack, Map>(m, order);
+cudaError_t start_words(const message &m, stream_handle stream) {
+    if (m.bytes >= many_bytes) return start<W, 4, Unpack, Map>(m, stream);
+    return start<W, 1, Unpack, Map>(m, stream);
 }
 
 template <bool Unpack, class Map>
-cudaError_t start_map(const message &m, stream_handle order) {
+cudaError_t start_map(const message &m, stream_handle stream) {
     switch (detail::kernel_word<Unpack>(*m.type, m.memory, m.packed, m.begin, m.bytes)) {
         case 16:
-            return start_words<16, Unpack, Map>(m, order);
+            return start_words<16, Unpack, Map>(m, stream);
         case 8:
-            return start_words<8, Unpack, Map>(m, order);
+            return start_words<8, Unpack, Map>(m, stream);
         case 4:
-            return start_words<4, Unpack, Map>(m, order);
+            return start_words<4, Unpack, Map>(m, stream);
         default:
-            return start_words<1, Unpack, Map>(m, order);
+            return start_words<1, Unpack, Map>(m, stream);
     }
 }
 
 template <bool Unpack>
-cudaError_t start_way(const message &m, stream_handle order) {
+cudaError_t start_way(const message &m, stream_handle stream) {
     switch (m.type->kind) {
         case MPIX_TYPEMAP_GRID: {
             cudaError_t error = cudaSuccess;
-            if (m.bytes >= many_bytes && start_staged(m, order, error)) return error;
-            return start_map<Unpack, detail::grid_map>(m, order);
+            if (m.bytes >= many_bytes && start_staged(m, stream, error)) return error;
+            return start_map<Unpack, detail::grid_map>(m, stream);
         }
         case MPIX_TYPEMAP_RUNS:
-            return start_map<Unpack, detail::run_map>(m, order);
+            return start_map<Unpack, detail::run_map>(m, stream);
         default:
-            return start_map<Unpack, detail::box_map>(m, order);
+            return start_map<Unpack, detail::box_map>(m, stream);
     }
 }
 
@@ -276,15 +276,15 @@ int load_kernels() {
     return error == cudaSuccess ? load_exchange_kernels() : error;
 }
 
-int launch_move(const passage &p, stream_handle order) {
+int launch_move(const passage &p, stream_handle stream) {
     const int64_t blocks = (p.bytes + bytes_per_block - 1) / bytes_per_block;
-    move_across<<<static_cast<unsigned>(blocks < most_blocks ? blocks : most_blocks), threads, 0, order>>>(
+    move_across<<<static_cast<unsigned>(blocks < most_blocks ? blocks : most_blocks), threads, 0, stream>>>(
         *p.to_type, p.to, *p.from_type, p.from, p.begin, p.bytes);
     return cudaGetLastError();
 }
 
-int launch_pack(const message &m, stream_handle order) {
-    return m.unpack ? start_way<true>(m, order) : start_way<false>(m, order);
+int launch_pack(const message &m, stream_handle stream) {
+    return m.unpack ? start_way<true>(m, stream) : start_way<false>(m, stream);
 }
 
 }  // namespace mpix::gpu

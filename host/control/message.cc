@@ -66,7 +66,7 @@ const char *fault(const accept_body &b) {
     };
     if (!alone(accept_flag::inline_buffer)) return "with an impossible inline buffer";
     if (!alone(accept_flag::in_place)) return "with an impossible receive buffer";
-    if (!alone(accept_flag::rget)) return "with an impossible pull";
+    if (!alone(accept_flag::rget)) return "with an impossible rget";
     return nullptr;
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Which box goes to which GPU of a node, as a quadratic assignment problem: boxes that exchange many bytes go to GPUs
-// with a fast link between them. Ties are broken by the numbers, so equal arguments give equal placements, but for
+// with a fast link between them. Ties are broken by the numbers, so equal arguments give equal placements, except for
 // those that Scotch finds, if it is there.
 #ifndef MPIX_HOST_DECOMPOSITION_PLACEMENT_H
 #define MPIX_HOST_DECOMPOSITION_PLACEMENT_H

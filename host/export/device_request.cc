@@ -21,8 +21,8 @@ static_assert(offsetof(device_route, told) == offsetof(mpix_prequest, told) - of
               offsetof(device_route, layouts) == offsetof(mpix_prequest, layouts) - offsetof(mpix_prequest, landing) &&
               offsetof(device_route, copy_engine_bytes) ==
                   offsetof(mpix_prequest, copy_engine_bytes) - offsetof(mpix_prequest, landing) &&
-              offsetof(device_route, pull_bytes) ==
-                  offsetof(mpix_prequest, pull_bytes) - offsetof(mpix_prequest, landing) &&
+              offsetof(device_route, rget_bytes) ==
+                  offsetof(mpix_prequest, rget_bytes) - offsetof(mpix_prequest, landing) &&
               offsetof(device_route, answers) == offsetof(mpix_prequest, answers) - offsetof(mpix_prequest, landing) &&
               offsetof(device_route, peer_clear_to_send) ==
                   offsetof(mpix_prequest, peer_clear_to_send) - offsetof(mpix_prequest, landing));

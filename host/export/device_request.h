@@ -32,7 +32,7 @@ struct device_route {
     char *inline_buffer = nullptr;
     std::uint64_t *told = nullptr;
     std::uint64_t left_bytes = 0;
-    std::uint32_t copy_engine_bytes = 0, pull_bytes = 0;
+    std::uint32_t copy_engine_bytes = 0, rget_bytes = 0;
     std::uint64_t *wanted = nullptr;
     const char *peer_buffer = nullptr;
     std::uint64_t *answers = nullptr;

@@ -26,8 +26,8 @@ std::uint64_t words_with_answers(std::uint64_t partitions) {
 }
 
 std::string why_no_rget(const rget_end &end) {
-    const count_or_auto &knob = config().pull_bytes;
-    if (!knob.automatic && knob.number == 0) return "MPIX_PULL_BYTES is 0";
+    const count_or_auto &knob = config().rget_bytes;
+    if (!knob.automatic && knob.number == 0) return "MPIX_RGET_BYTES is 0";
     // Without a progress thread, nobody may tell the receiver of the epoch's end while the sender's host waits for a
     // kernel.
     if (config().progress == progress_mode::never) return "MPIX_PROGRESS is never";
@@ -36,7 +36,7 @@ std::string why_no_rget(const rget_end &end) {
     if (((reinterpret_cast<std::uintptr_t>(end.buffer) | end.partition_bytes) & 7) != 0)
         return "its partitions are not made of whole words of 8 bytes";
     if (end.partition_bytes < end.least || end.partition_bytes == 0)
-        return format("a partition has less than {} bytes (MPIX_PULL_BYTES)", end.least);
+        return format("a partition has less than {} bytes (MPIX_RGET_BYTES)", end.least);
     if (end.partition_bytes > detail::most_read_per_thread * most_block_threads)
         return format("a partition has more than {} bytes for each of {} threads", detail::most_read_per_thread,
                       most_block_threads);
@@ -44,7 +44,7 @@ std::string why_no_rget(const rget_end &end) {
 }
 
 std::uint64_t rget_threshold(double thread_bytes_per_us) {
-    const count_or_auto &knob = config().pull_bytes;
+    const count_or_auto &knob = config().rget_bytes;
     constexpr std::uint64_t most = std::numeric_limits<std::uint32_t>::max();
     if (!knob.automatic) return std::min(knob.number, most);
     if (!(thread_bytes_per_us > 0)) return 0;

@@ -30,7 +30,7 @@ struct rget_end {
 // Why they may not; empty: they may.
 std::string why_no_rget(const rget_end &end);
 
-// The bytes per thread of the sender's group from which rget takes less time; 0: never. By MPIX_PULL_BYTES, or else
+// The bytes per thread of the sender's group from which rget takes less time; 0: never. By MPIX_RGET_BYTES, or else
 // by how fast one thread stores.
 std::uint64_t rget_threshold(double thread_bytes_per_us);
 

@@ -77,7 +77,7 @@ movement choose_movement(const outgoing_route &route) {
     m.typed_only = m.by_kernels && (route.gaps || route.landing_gaps);
     m.by_inline = m.by_kernels && route.inline_buffer;
     m.no_rget = route.no_rget;
-    if (m.by_kernels && m.no_rget.empty()) m.pull_bytes = route.pull_bytes;
+    if (m.by_kernels && m.no_rget.empty()) m.rget_bytes = route.rget_bytes;
     if (route.remote && route.from_gpu) m.staged = route.staged;
     if (m.engine == mover::cpu) m.two_copies = route.two_copies;
     m.not_posted = why_not_posted(route);

@@ -62,7 +62,7 @@ struct outgoing_route {
     std::string staged = {};       // from GPU memory to a network, through host memory: why
     bool inline_buffer = false;    // the receiver has one, and an exported copy could use it
     std::string no_rget = {};      // from GPU to GPU: why the receiver's kernels do not read it; empty: they may
-    std::uint64_t pull_bytes = 0;  // and from how many bytes per thread on, see mpix_prequest
+    std::uint64_t rget_bytes = 0;  // and from how many bytes per thread on, see mpix_prequest
 };
 
 enum class mover { cpu, system, copy_engine, kernel, network };
@@ -76,7 +76,7 @@ struct movement {
     bool packed_first = false;        // the progress engine packs into a buffer of its own first
     mover engine = mover::cpu;        // how the progress engine moves the rest
     copy_engine_threshold to_engine;  // which partitions kernels leave to the engine
-    std::uint64_t pull_bytes = 0;     // from which size on the receiver's kernels read, as in mpix_prequest
+    std::uint64_t rget_bytes = 0;     // from which size on the receiver's kernels read, as in mpix_prequest
     std::string no_rget;              // why they do not read; empty: they do
     std::string two_copies;           // why there are two copies, where one might do; empty: there is one
     bool copied_on = false;           // the receiver copies from its landing in GPU memory to the receive buffer

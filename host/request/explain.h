@@ -25,7 +25,7 @@ struct argument_names {
 // Null unless MPIX_EXPLAIN is set; then nothing below prints either.
 std::shared_ptr<const argument_names> names_of(MPI_Comm comm, MPI_Datatype datatype);
 
-// One table each, by one write. setup_mutex is held, but for a null peer. `refusal`: why there is no path after all.
+// One table each, by one write. setup_mutex is held, except for a null peer. `refusal`: why there is no path after all.
 void explain_send(const request &r, const transport::choice &choice, const movement &how, std::uint64_t slots,
                   const std::string &refusal);
 // Of an exported send: who executes the queue that it is posted to.

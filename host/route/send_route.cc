@@ -121,7 +121,7 @@ status fill_in(const request &send, const send_offer &offered, const accept_body
                            .staged = offered.why_staged,
                            .inline_buffer = route.inline_buffer && offered.goes_inline(),
                            .no_rget = no_rget,
-                           .pull_bytes = offered.rget.least});
+                           .rget_bytes = offered.rget.least});
     if (place.owner != nullptr && how.staged.empty()) route.reads_gpu = offered.gpu_wire;
     if (how.by_kernels && total != 0) {
         const bool gaps = !send.gapless || route.landing_type != nullptr;

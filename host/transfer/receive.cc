@@ -185,10 +185,10 @@ bool receive_request::done() {
 // `engine` is held.
 bool receive_request::look_at_flags(bool by_progress) {
     if (verdict_ == verdict::provisional) return false;
-    if (verdict_ != verdict::none) verdict_ = verdict::told;  // the user is told now, so the match stays
+    if (verdict_ != verdict::none) verdict_ = verdict::raised;  // the user is told now, so the match stays
     staged_delivery *const staged = delivery();
     // After an error, too, the buffer is the user's only when no copy to it is under way.
-    if (verdict_ == verdict::told || peer_ended_ || !engine_failure_.ok()) return staged == nullptr || staged->idle();
+    if (verdict_ == verdict::raised || peer_ended_ || !engine_failure_.ok()) return staged == nullptr || staged->idle();
     if (route_ == nullptr) return false;  // not matched yet
     if (staged != nullptr) {
         deliver();

@@ -75,8 +75,8 @@ private:
     enum class verdict {
         none,         // it can
         provisional,  // while the match may be undone
-        final,
-        told  // a completion call has returned it
+        refused,      // a refusal that stays
+        raised        // a completion call has returned it
     };
 
     // Of epochs that kernels start. Otherwise they do it themselves (peer_clear_to_send). `engine` is held.

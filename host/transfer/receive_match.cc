@@ -33,7 +33,7 @@ void receive_request::bind(std::uint64_t from, const offer_body &sender) {
     peer_number = from;
     accept_body answer{.partitions = op.partitions, .bytes = total_bytes()};
     const auto reply = [&] { send_control(peer_world(), {.from = number, .to = peer_number, .body = answer}); };
-    if (verdict_ == verdict::told) {  // that there is no path to that process
+    if (verdict_ == verdict::raised) {  // that there is no path to that process
         answer.refusal = refused_unreachable;
         answer.reason = reason_for_peer(failure_);
         return reply();
@@ -81,10 +81,10 @@ void receive_request::refuse(const offer_body &sender, const transport::choice *
             peer_link link;
             return reach_words(*this, sender, link, words_);
         }));
-    verdict_ = words_ != nullptr ? verdict::provisional : verdict::final;
+    verdict_ = words_ != nullptr ? verdict::provisional : verdict::refused;
     answer.refusal = words_ != nullptr ? refusal_ : refused_unreachable;
     answer.reason = reason_for_peer(failure_);
-    if (verdict_ == verdict::final) give_up();
+    if (verdict_ == verdict::refused) give_up();
     explain_receive(*this, choice, {}, failure_.message().c_str());
 }
 
@@ -147,7 +147,7 @@ void receive_request::make_final() {
     const std::lock_guard lock(engine);
     bond_ = bond::final;
     if (verdict_ != verdict::provisional) return;
-    verdict_ = verdict::final;
+    verdict_ = verdict::refused;
     give_up();
 }
 
@@ -164,11 +164,11 @@ void receive_request::take_connect(std::uint64_t from, const connect_body &m) {
     if (m.refusal != refused_not && refusal_ == refused_not) {
         refusal_ = refused_path;
         failure_ = attempt([&m] { return from_sentence(m.reason.c_str()); });
-        verdict_ = bond_ == bond::final ? verdict::final : verdict::provisional;
+        verdict_ = bond_ == bond::final ? verdict::refused : verdict::provisional;
     }
     // Before kernels are told that nothing will come: after that they may start epochs, and tell the sender of these.
     if (gives_clear_to_send() && epoch_ != 0) tell_clear_to_send();
-    if (refusal_ != refused_not && verdict_ == verdict::final) give_up();
+    if (refusal_ != refused_not && verdict_ == verdict::refused) give_up();
 }
 
 landing_kind receive_request::landing() const {
@@ -192,7 +192,7 @@ bool receive_request::unbind() {
 bool receive_request::undo_match() {
     bond_ = bond::loose;
     takes_inline_ = false;
-    if (verdict_ == verdict::told) return false;
+    if (verdict_ == verdict::raised) return false;
     verdict_ = verdict::none;
     if (device != nullptr)
         if (auto bad = device->install({}); !bad.ok()) engine_failure_ = bad;
@@ -245,7 +245,7 @@ void receive_request::peer_ended() {
     take_back_buffer();
     // All of the peer's writes that will arrive are here now, and a message that is whole is complete.
     const bool refused = verdict_ == verdict::provisional;
-    if (refused) verdict_ = verdict::final;
+    if (refused) verdict_ = verdict::refused;
     // What is still in the inline buffer, the host takes out at its next look.
     const bool sent_inline = takes_inline_ && detail::load_acquire(&words->complete) >= epoch_;  // pairs: D3, N1
     // pairs: D3, N1

@@ -33,16 +33,16 @@ status send_request::install_on_device() {
         }
         given.landing = route_->landing_at;
         given.copy_engine_bytes = static_cast<std::uint32_t>(how.to_engine.bytes);
-        given.pull_bytes = static_cast<std::uint32_t>(how.pull_bytes);
+        given.rget_bytes = static_cast<std::uint32_t>(how.rget_bytes);
         given.left_bytes =
-            given.pull_bytes == 0 || (given.copy_engine_bytes != 0 && given.copy_engine_bytes < given.pull_bytes)
+            given.rget_bytes == 0 || (given.copy_engine_bytes != 0 && given.copy_engine_bytes < given.rget_bytes)
                 ? given.copy_engine_bytes
-                : given.pull_bytes;
+                : given.rget_bytes;
         // Where the receiver's engine copies on, it also gives clear-to-send, to our host.
         if (offer_->kernel_words && !how.copied_on) {
             char *const kernel_words = static_cast<char *>(offer_->kernel_words.address);
             given.kernel_clear_to_send = reinterpret_cast<std::uint64_t *>(kernel_words);
-            if (given.pull_bytes != 0)
+            if (given.rget_bytes != 0)
                 given.wanted = reinterpret_cast<std::uint64_t *>(kernel_words + wanted_in_kernel_words);
         }
         if (how.by_inline)

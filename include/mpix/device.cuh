@@ -16,11 +16,12 @@
 // Common parameters.
 //   preq       handle from MPIX_Prequest_create, valid on this device
 //   partition  from 0 to the request's partitions - 1
-// An epoch is what lies between MPI_Start and the completion of the request. A kernel always acts on the epoch that the
+// An epoch begins with a start, by the host or in a kernel, and ends when it is waited for; an activation is what lies
+// between MPI_Start and the completion of the request, one epoch or several. A kernel always acts on the epoch that the
 // host has started, or that a kernel has started since (start, next_epoch); nothing needs to be told to it.
 //
-// Errors. Every function but parrived and prepare_* returns MPI_SUCCESS (0) or an MPI error class, the same for all
-// threads of the group. The first error of an epoch is also kept with the request, and the host's MPI_Wait raises it
+// Errors. Every function but parrived, prepare_* and follow_epoch returns MPI_SUCCESS (0) or an MPI error class, the same
+// for all threads of the group. The first error of an epoch is also kept with the request, and the host's MPI_Wait raises it
 // with the call, the partition and the reason. An error on an inactive request is raised by the host's next call on it;
 // if that is MPI_Start, nothing is started. An error on a null request is only returned. Ranges and lists stop at the
 // first error, and partitions before it stay ready. If a range is empty or goes beyond the partitions (MPI_ERR_ARG),
@@ -31,7 +32,7 @@
 //                    left
 //   MPI_ERR_REQUEST  a null or inactive request; a send where the call takes receives, or the reverse; a handle of
 //                    another version of mpix
-//   MPI_ERR_PENDING  wait_arrived, wait: timed out
+//   MPI_ERR_PENDING  wait_arrived, wait, next_epoch: timed out
 //
 // parrived and MPI_Parrived answer true for null and inactive requests, as in MPI; wait_arrived returns MPI_SUCCESS at
 // once for a null one.
@@ -62,8 +63,8 @@ MPIX_FN thread_group this_thread();
 
 /**
  * Mark `partition` of an active send ready (MPI-4.1, 4.2.1): its bytes move now or, if the receiver has not started the
- * epoch yet, as soon as it has. Does not wait for the receiver, but in an epoch that a kernel has started for its
- * clear-to-send, at most 8 us. All threads of `group` help to move the data.
+ * epoch yet, as soon as it has. Does not wait for the receiver's host. In an epoch that a kernel has started it waits up
+ * to 8 us for the receiver's clear-to-send. All threads of `group` help to move the data.
  *
  * Returns MPI_ERR_ARG (index out of range, or already ready in this epoch), MPI_ERR_REQUEST (null or inactive request,
  * or a receive). On a GPU, a call for a partition that is already ready may move its bytes once more before it finds
@@ -78,7 +79,7 @@ MPIX_FN thread_group this_thread();
  * library may need room on the GPU for a kernel of its own, beside the kernels that run.
  *
  * A large partition that few threads mark ready may be left to the progress engine (MPIX_ENGINE_BYTES), or to a group
- * of the receiver that is in wait_arrived for it and reads it (MPIX_PULL_BYTES). MPI_Wait of the send then returns
+ * of the receiver that is in wait_arrived for it and reads it (MPIX_RGET_BYTES). MPI_Wait of the send then returns
  * after the copy, or the reading. The engine moves what that group has not read by its deadline.
  *
  * If the datatype has gaps, here or at the receiver, and the partition does not go inline, a GPU's group leaves it to
@@ -94,7 +95,7 @@ MPIX_FN int pready(const Group &group, int partition, MPIX_Prequest preq);
  * returns, so only one group at a time may pass it, after a barrier of the groups that share it.
  *
  * Bytes  1024 or more, a multiple of 512. Partitions of up to 8 times as many, and up to 64 KiB, are copied that way,
- *        whatever MPIX_ENGINE_BYTES and MPIX_PULL_BYTES are; from the second epoch on.
+ *        whatever MPIX_ENGINE_BYTES and MPIX_RGET_BYTES are; from the second epoch on.
  */
 template <unsigned Bytes>
 struct bulk_buffer;
@@ -243,7 +244,7 @@ MPIX_FN int wait_arrived(const Group &group, const prepared_receive &receive, in
 
 /**
  * Epochs without the host. After the host's MPI_Start, kernels may end the running epoch of a request and start the
- * next one, any number of times. To the host that is one long activation: its MPI_Wait completes the last epoch, at
+ * next one, any number of times. To the host that is one activation: its MPI_Wait completes the last epoch, at
  * once if a kernel has waited for it. Its status is the last epoch's; of errors in several epochs it raises the last
  * epoch's, with the epoch's number.
  *
@@ -304,9 +305,9 @@ MPIX_FN int next_epoch(const Group &group, prepared_send &send, prepared_receive
  * Changes the value only: no memory access, no barrier. Each thread with a copy calls it; of a copy in shared memory one
  * thread does, between two barriers. The start must happen before the calls that use the value (see above).
  *
- * A value that found nothing stays so. A send's value also becomes one if the receiver's kernels cannot give
- * clear-to-send to this GPU. Calls with it are correct, but no faster than with the request. prepare_* may be called
- * again at any time.
+ * A handle for which prepare_* found nothing stays without effect: calls with it are correct, but no faster than with the
+ * request. So does a send's, from then on, if the receiver's kernels cannot give clear-to-send to this GPU. prepare_* may
+ * be called again at any time.
  */
 MPIX_FN void follow_epoch(prepared_send &send, uint64_t epochs = 1);
 MPIX_FN void follow_epoch(prepared_receive &receive, uint64_t epochs = 1);

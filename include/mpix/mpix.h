@@ -4,12 +4,15 @@
  *
  * Host interface. Including this header gives `mpi.h`, the MPI-4 partitioned calls under their standard names (also
  * where the MPI library's own `mpi.h` lacks them, as Open MPI 4.1's does), and our extensions under `MPIX_`. Section
- * numbers are those of MPI-4.1. An *epoch* of a request is what lies between MPI_Start and its completion.
+ * numbers are those of MPI-4.1.
+ *
+ * An *epoch* of a request begins with a start, by the host or in a kernel, and ends when it is waited for. An *activation*
+ * is what lies between MPI_Start and the completion of the request: one epoch or several.
  *
  * Errors. All functions but MPIX_Progress return MPI_SUCCESS or an MPI error class (MPI_ERR_*), raised through an error
  * handler. MPI_Error_string() of the class gives, in the thread that saw the error, a sentence that names the argument.
- * The library's next error ends that; on an MPI library whose error codes are the classes (Open MPI), only an error of
- * a call that mpix sees does.
+ * The sentence is valid until the library's next error in that thread; on an MPI library whose error codes are the
+ * classes (Open MPI), until the next error of a call that mpix sees.
  *
  * Which error handler. That of the argument `comm`, or of the request's communicator (in an array, of the request that
  * the error is about; of a freed communicator, the handler that it had last). That of MPI_COMM_WORLD if there is
@@ -89,7 +92,7 @@ int MPI_Psend_init(const void *buf, int partitions, MPI_Count count, MPI_Datatyp
  *
  * buf          a buffer on a GPU must come from cudaMalloc, in one allocation, if the sender is on the same node
  *              (MPI_ERR_BUFFER). The caller owns it, and must not touch it between starting and completing the request,
- *              but for reading a partition that has arrived (MPI_Parrived; in kernels mpix::parrived,
+ *              except for reading a partition that has arrived (MPI_Parrived; in kernels mpix::parrived,
  *              mpix::wait_arrived)
  * source, tag  wildcards are erroneous (MPI_ERR_RANK, MPI_ERR_TAG); source may be MPI_PROC_NULL
  */
@@ -210,7 +213,7 @@ int MPIX_Pbuf_prepare(MPI_Request request);
 int MPIX_Pbuf_prepare_all(int count, MPI_Request array_of_requests[]);
 
 /**
- * Get the path that a matched request's bytes take, as a word: "shm", "cuda_ipc", "ucx", "verbs", "null" for
+ * Get the transport of the path that a matched request's bytes take, as a word: "shm", "cuda_ipc", "ucx", "verbs", "null" for
  * MPI_PROC_NULL, or "unmatched" while the peer is not known yet.
  *
  * path  room for `size` bytes, owned by the caller; the word is cut to fit, and always terminated

@@ -10,7 +10,7 @@
 //                 messages; the receiver polls them all and copies the bytes out. Each half of the store is
 //                 single-copy atomic.
 //
-// line_port and pull_port have files of their own.
+// line_port and rget_port have files of their own.
 #ifndef MPIX_TESTS_BENCH_FLOOR_CUH
 #define MPIX_TESTS_BENCH_FLOOR_CUH
 

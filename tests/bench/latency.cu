@@ -2,7 +2,7 @@
 //
 // One-way latency between two GPUs, from a kernel's pready to the data's use after wait_arrived: half of a round trip,
 // over many partitions of one epoch, inside one kernel a rank. In the same run, with the same numbers of threads: what
-// the hardware allows by hand (floor.cuh, line_port.cuh, pull_port.cuh), NVSHMEM, NCCL's device interface, and what a
+// the hardware allows by hand (floor.cuh, line_port.cuh, rget_port.cuh), NVSHMEM, NCCL's device interface, and what a
 // program does that knows none of these: kernel, copy to the host, MPI_Send, MPI_Recv, copy to the device.
 //
 // A row is of one size, one scope and one number of threads of a block; of several numbers (--threads) the best one is
@@ -26,7 +26,7 @@
 #include "tests/bench/mpix_port.cuh"
 #include "tests/bench/nccl_device_pair.cuh"
 #include "tests/bench/nvshmem_pair.cuh"
-#include "tests/bench/pull_port.cuh"
+#include "tests/bench/rget_port.cuh"
 #include "tests/bench/table.hpp"
 
 using namespace bench;
@@ -47,7 +47,7 @@ struct options {
     std::vector<int> threads = {usual_threads};
     std::vector<scope> scopes;
     bool blocks = false;
-    bool prepared = true, sole = true, bulk = true, floor = true, in_data = true, lines = true, pull = true,
+    bool prepared = true, sole = true, bulk = true, floor = true, in_data = true, lines = true, rget = true,
          nvshmem = true, nccl = true, host = true;
     const char *csv = nullptr;
 
@@ -70,7 +70,7 @@ bool parse(int argc, char **argv, options &o) {
         "[--min BYTES] [--max BYTES] [--step FACTOR] [--threads N,...] [--epochs N]\n"
         "           [--scope all|block|warp|thread|thread-block|blocks,...] [--csv FILE]\n"
         "           [--without-prepared] [--without-sole] [--without-bulk] [--without-floor]\n"
-        "           [--without-flag-in-data] [--without-ll128] [--without-pull] [--without-nvshmem]\n"
+        "           [--without-flag-in-data] [--without-ll128] [--without-rget] [--without-nvshmem]\n"
         "           [--without-nccl] [--without-host]\n"
         "BYTES from 8 to 64 MiB, powers of two. --threads: of a block, up to 1024; a row for each number, of\n"
         "which every way has its own best. --csv -: CSV instead of text on the standard output.");
@@ -85,7 +85,7 @@ bool parse(int argc, char **argv, options &o) {
     line.without("without-floor", o.floor);
     line.without("without-flag-in-data", o.in_data);
     line.without("without-ll128", o.lines);
-    line.without("without-pull", o.pull);
+    line.without("without-rget", o.rget);
     line.without("without-nvshmem", o.nvshmem);
     line.without("without-nccl", o.nccl);
     line.without("without-host", o.host);
@@ -110,12 +110,12 @@ double push_us(pair &c, const exchange_shape &s, char *out, const char *what) {
 }
 
 // The mapped payloads are those that are sent.
-double pull_us(pair &c, const exchange_shape &s, char *in) {
+double rget_us(pair &c, const exchange_shape &s, char *in) {
     const floor_channel channel(c.peer, s.bytes, s.count, 0);
-    return c.measure(s.epochs, "pull", channel.payloads(), in, s.total(), [&](int e) {
+    return c.measure(s.epochs, "rget", channel.payloads(), in, s.total(), [&](int e) {
         const floor_end end = channel.end(nullptr, e);
-        const pull_port port{in, end.peer_in, end.flags, end.peer_flags, s.bytes, end.epoch};
-        return ping_pong_us(c, s, port, "pull");
+        const rget_port port{in, end.peer_in, end.flags, end.peer_flags, s.bytes, end.epoch};
+        return ping_pong_us(c, s, port, "rget");
     });
 }
 
@@ -132,7 +132,7 @@ struct best {
 // What a row has, as far as it has been measured.
 struct figures {
     best mpix, prepared, floor, nvshmem;
-    std::optional<double> sole, sole_prepared, bulk, in_data, lines, pull, nccl;
+    std::optional<double> sole, sole_prepared, bulk, in_data, lines, rget, nccl;
     std::string path;
 };
 
@@ -150,7 +150,7 @@ const std::vector<column> columns = {"size",
                                      "floor_blocks",
                                      "flag_in_data_us",
                                      "ll128_us",
-                                     "pull_us",
+                                     "rget_us",
                                      "ratio",
                                      "nvshmem_us",
                                      "nvshmem_blocks",
@@ -219,7 +219,7 @@ private:
         if (o_.in_data && in_data) f.in_data = push_us<inline_port>(c_, s, buffer_, "flag-in-data");
         if (o_.lines && in_data && (s.by == scope::block || s.by == scope::warp))
             f.lines = push_us<line_port>(c_, s, buffer_, "ll128");
-        if (o_.pull && s.by == scope::thread_block) f.pull = pull_us(c_, s, buffer_);
+        if (o_.rget && s.by == scope::thread_block) f.rget = rget_us(c_, s, buffer_);
         if (nvshmem_ && pushes) f.nvshmem.offer(nvshmem_->measure(c_, s), 1);
         if (nccl_ && by_nccl(s.by)) f.nccl = nccl_->measure(c_, s, buffer_);
         return f;
@@ -254,7 +254,7 @@ private:
         if (o_.host) host_us = host(bytes);
         if (table_ == nullptr) return;
         if (f.floor.blocks != 0) least = f.floor.us;
-        for (const std::optional<double> &us : {f.in_data, f.lines, f.pull})
+        for (const std::optional<double> &us : {f.in_data, f.lines, f.rget})
             if (us) least = least ? std::min(*least, *us) : *us;
         const auto blocks = [](const best &b) { return b.blocks == 0 ? unmeasured : cell(b.blocks); };
         const auto us = [](const best &b) { return b.blocks == 0 ? unmeasured : cell(b.us); };
@@ -272,7 +272,7 @@ private:
                      blocks(f.floor),
                      cell_of(f.in_data),
                      cell_of(f.lines),
-                     cell_of(f.pull),
+                     cell_of(f.rget),
                      least ? cell(f.mpix.us / *least) : unmeasured,
                      nvshmem_ || !o_.nvshmem ? us(f.nvshmem) : absent,
                      blocks(f.nvshmem),

@@ -83,7 +83,7 @@ void free_side(struct side *s);
 
 // Fill the whole memory from a key (to send it, or to poison it).
 void fill_side(struct side *s, uint64_t key);
-// Check that the memory is as fill_side(poison) left it, but for the message that fill_side(key) put into
+// Check that the memory is as fill_side(poison) left it, except for the message that fill_side(key) put into
 // the sender's memory: all of it, or the partition `only` alone and nothing else of it.
 void check_received(const struct side *receiver, uint64_t poison, const struct side *sender, uint64_t key);
 void check_partition(const struct side *receiver, const struct side *sender, uint64_t key, int only);
@@ -96,7 +96,7 @@ int covered(const struct side *sender, const char *readied, const struct side *r
 
 // ---- datatypes -----------------------------------------------------------------------------------------
 
-// Committed types of 12 bytes each (but for the plain ones of which they are made), some with gaps.
+// Committed types of 12 bytes each (except for the plain ones of which they are made), some with gaps.
 enum type_kind {
     plain_bytes,       // 12 bytes in a row
     three_ints,        // the same as ints

@@ -18,7 +18,7 @@
 // MPIX_INLINE_BYTES=0 in the environment makes the small ones direct too; another number is a limit, and without one it
 // is 8192.
 //
-// With MPIX_PULL_BYTES=1 half of the blocks send and the other half waits, so that the receiver's groups mostly ask
+// With MPIX_RGET_BYTES=1 half of the blocks send and the other half waits, so that the receiver's groups mostly ask
 // before a partition is ready, and read it; in every second epoch one thread marks it, after its group has filled it.
 // What is read is chance each time; who reads leaves a word too, and those are counted. What is no whole words of 8
 // bytes is not read, and not tried.
@@ -202,8 +202,8 @@ struct hand_over {
     }
 };
 
-enum class path { inline_, fence, pull, host };  // fence: direct
-constexpr const char *path_names[] = {"inline", "direct", "pull", "host"};
+enum class path { inline_, fence, rget, host };  // fence: direct
+constexpr const char *path_names[] = {"inline", "direct", "rget", "host"};
 constexpr int paths = 4;
 
 // Which way the sender's partitions came in the epoch that is not completed yet.
@@ -223,7 +223,7 @@ struct audit {
             const bool sent_inline = told != nullptr && mpix::detail::load_relaxed(&told[i]) == p.epoch;
             if (sent_inline != (expected == path::inline_))
                 complain(p.errors, wrong::path, p.epoch, i, 0, expected == path::inline_, sent_inline);
-            if (expected != path::pull) continue;
+            if (expected != path::rget) continue;
             if (p.epoch > 1 && r->wanted == nullptr) complain(p.errors, wrong::path, p.epoch, i, 0, 1, 0);
             const std::uint64_t *const taken =
                 mpix::detail::taken_of(r->flags, static_cast<std::uint64_t>(senders)) + i;
@@ -259,13 +259,13 @@ struct trial {
 // As docs/dev/architecture.md has it: eight bytes a line, at most four lines for each thread, no more partitions than
 // the receiver has.
 std::uint64_t inline_limit() { return std::strtoull(std::getenv("MPIX_INLINE_BYTES"), nullptr, 0); }
-bool pulls() {
-    const char *const least = std::getenv("MPIX_PULL_BYTES");
+bool by_rget() {
+    const char *const least = std::getenv("MPIX_RGET_BYTES");
     return executor::is_gpu && least != nullptr && std::strtoull(least, nullptr, 0) == 1;
 }
 path expected_path(const trial &t) {
     if (!executor::is_gpu) return path::host;
-    if (t.apart) return path::pull;
+    if (t.apart) return path::rget;
     std::uint64_t threads = 1;
     while (threads * 32 < t.bytes) threads *= 2;
     const bool enough = static_cast<std::uint64_t>(t.group_threads()) >= threads && t.sends() <= t.receives();
@@ -274,8 +274,8 @@ path expected_path(const trial &t) {
 
 std::vector<trial> trials(bool quick, int most_blocks) {
     using alignments = std::vector<std::array<int, 2>>;
-    const alignments skews = pulls() ? alignments{{0, 0}, {8, 0}, {0, 8}, {8, 8}}
-                                     : alignments{{0, 0}, {1, 3}, {3, 1}, {4, 8}, {8, 4}, {0, 1}, {3, 0}, {8, 8}};
+    const alignments skews = by_rget() ? alignments{{0, 0}, {8, 0}, {0, 8}, {8, 8}}
+                                       : alignments{{0, 0}, {1, 3}, {3, 1}, {4, 8}, {8, 4}, {0, 1}, {3, 0}, {8, 8}};
     constexpr ratio odd[] = {{1, 1}, {3, 1}}, even[] = {{1, 1}, {3, 2}, {1, 2}};
     struct kind {
         scope by;
@@ -297,7 +297,7 @@ std::vector<trial> trials(bool quick, int most_blocks) {
     if (!executor::is_gpu)
         kinds = {{scope::thread, 2, 3, 3, {0, 1, 3, 8, 16, 100}},
                  {scope::block, 2, 3, 3, {0, 1, 3, 8, 16, 1000, 8200}}};
-    if (pulls())
+    if (by_rget())
         kinds = {{scope::warp, 256, 64, 2, {32, 112, 512, 1008, 4096, 8208, 16384}},
                  {scope::block, 256, 96, 2, {256, 1008, 4096, 16384, 65552}},
                  {scope::block, 1024, 96, 2, {262144}}};
@@ -314,7 +314,7 @@ std::vector<trial> trials(bool quick, int most_blocks) {
                                     : bytes % 2 == 0 ? even[turn % std::size(even)]
                                                      : odd[turn % std::size(odd)];
                 all.push_back({k.by, k.threads, std::min(k.blocks, quick ? 16 : most_blocks / 2 * 2),
-                               quick ? 1 : k.turns, bytes, parts, skew[0], skew[1], pulls()});
+                               quick ? 1 : k.turns, bytes, parts, skew[0], skew[1], by_rget()});
             }
     return all;
 }
@@ -344,7 +344,7 @@ outcome run(session &s, const trial &t, std::uint64_t wanted, double seconds) {
     s.device->set(found, 0, sizeof(seen));
     seen each{}, both{};
     std::uint64_t epochs = 0, read_before = 0;
-    const bool by_reads = way == path::pull && s.epochs == 0;
+    const bool by_reads = way == path::rget && s.epochs == 0;
     int idle = 0;  // rounds in which nothing was read
     const double start = MPI_Wtime();
     {
@@ -404,8 +404,8 @@ int main(int argc, char **argv) {
         std::puts("skipped: there are not two GPUs");
         return 77;
     }
-    setenv("MPIX_INLINE_BYTES", pulls() ? "0" : "8192", 0);
-    REQUIRE(!pulls() || inline_limit() == 0, "MPIX_PULL_BYTES=1 takes MPIX_INLINE_BYTES=0");
+    setenv("MPIX_INLINE_BYTES", by_rget() ? "0" : "8192", 0);
+    REQUIRE(!by_rget() || inline_limit() == 0, "MPIX_RGET_BYTES=1 takes MPIX_INLINE_BYTES=0");
     session s(argc, argv, "device litmus");
     REQUIRE(s.size == 2, "this test takes two ranks");
     std::signal(SIGALRM, give_up);
@@ -418,7 +418,7 @@ int main(int argc, char **argv) {
         const path way = expected_path(t);
         // Of both ranks. In all of them far more than is asked for below.
         std::uint64_t wanted = way == path::inline_ ? 400000 : t.bytes <= 8200 ? 100000 : 20000;
-        if (way == path::pull) wanted = 80000;  // read; more than a million in all
+        if (way == path::rget) wanted = 80000;  // read; more than a million in all
         if (s.quick || !executor::is_gpu) wanted = 1;
         if (s.epochs != 0) wanted = 2 * static_cast<std::uint64_t>(s.epochs) * static_cast<std::uint64_t>(t.receives());
         const outcome o = run(s, t, wanted, s.seconds / static_cast<double>(all.size()));
@@ -433,7 +433,7 @@ int main(int argc, char **argv) {
     }
     for (int i = 0; s.rank == 0 && i < paths; ++i)
         std::printf("%s: %llu hand-overs, 0 wrong bytes\n", path_names[i], s.as_ull(of_path[i]));
-    if (s.rank == 0 && pulls()) {
+    if (s.rank == 0 && by_rget()) {
         std::printf("%llu partitions were read\n", s.as_ull(read));
     } else if (executor::is_gpu && !s.quick && s.epochs == 0 && s.rank == 0) {
         REQUIRE(inline_limit() != 8192 || of_path[0] >= 10000000, "too few hand-overs inline");

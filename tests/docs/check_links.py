@@ -3,7 +3,9 @@
 """check_links.py <source directory> | --self-test: what the Markdown pages name is there.
 
 Links within the repository lead to a file or folder, and their anchors to a heading. Paths in backticks that begin with a
-folder of the repository exist; those with <, *, { or ... in them are patterns. The README has at most 150 lines.
+folder of the repository exist; those with <, *, { or ... in them are patterns. Where a page says "`name` in `file`", or
+"`one`, `two` and `three` in `file`", the file has these names; of a file without its folder, one file of that name has.
+The README has at most 150 lines.
 """
 import re
 import sys
@@ -12,6 +14,8 @@ from pathlib import Path
 
 FOLDERS = ("include", "host", "device", "transport", "tests", "examples", "docs", "cmake", "scripts", ".ci")
 LINK = re.compile(r"!?\[[^\]]*\]\(([^)\s]+)\)")
+NAMES_IN_FILE = re.compile(r"((?:`[^`\n]+`(?:,\s+and\s+|,\s+|\s+and\s+|\s+or\s+))*`[^`\n]+`)\s+in\s+`([\w./-]+\.[a-zA-Z]+)`")
+NAME = re.compile(r"(?:[\w~]+::)*(~?[A-Za-z_]\w*)(?:\(\))?")
 MOST_README_LINES = 150
 
 
@@ -57,9 +61,33 @@ def wrong_in(source, page):
                 yield number, f"{name} is not in the repository"
 
 
+def source_files(source, known={}):
+    """Name without folder -> its files, of all folders but the pages'."""
+    if source not in known:
+        known[source] = {}
+        for folder in FOLDERS:
+            if folder != "docs":
+                for path in (source / folder).rglob("*.*"):
+                    known[source].setdefault(path.name, []).append(path)
+    return known[source]
+
+
+def missing_names(source, page):
+    text = without_blocks(page.read_text(encoding="utf-8"))
+    for match in NAMES_IN_FILE.finditer(text):
+        names, file = match.groups()
+        # A file that is not there is reported by wrong_in, if the page gives its folder.
+        files = [source / file] if "/" in file else source_files(source).get(file, [])
+        texts = [path.read_text(encoding="utf-8", errors="replace") for path in files if path.is_file()]
+        for name in re.findall(r"`([^`]+)`", names):
+            word = NAME.fullmatch(name)
+            if word and texts and not any(re.search(r"(?<![\w~])%s\b" % re.escape(word[1]), one) for one in texts):
+                yield text.count("\n", 0, match.start()) + 1, f"{file} has no {name}"
+
+
 def check(source):
     wrong = [f"{page.relative_to(source)}:{number}: {why}" for page in pages(source)
-             for number, why in wrong_in(source, page)]
+             for number, why in sorted([*wrong_in(source, page), *missing_names(source, page)])]
     lines = len((source / "README.md").read_text(encoding="utf-8").splitlines())
     if lines > MOST_README_LINES:
         wrong.append(f"README.md has {lines} lines, of at most {MOST_README_LINES}")
@@ -71,13 +99,15 @@ def self_test():
         source = Path(folder)
         (source / "docs").mkdir()
         (source / "host").mkdir()
+        (source / "host/there.cc").write_text("int one, two_and_more; three::four(); ~five();\n")
         (source / "README.md").write_text(
             "# A, `b` and c\n[good](docs/a.md#two-words) [good](#a-b-and-c) [out](https://example.org/x) `host` `host/`\n"
             "[gone](docs/b.md)\n[no heading](docs/a.md#three)\n`host/gone.cc`\n```\n[in a block](x.md) `host/x`\n```\n"
-            "`host/<name>.cc` `host/*.cc`\n" + "\n" * MOST_README_LINES)
+            "`host/<name>.cc` `host/*.cc`\n`one`, `x::four` and\n`~five` in `host/there.cc`; `two` in `there.cc`, and `five` or `--csv FILE` "
+            "in `host/there.cc`\n" + "\n" * MOST_README_LINES)
         (source / "docs/a.md").write_text("## Two words\n[up](../README.md)\n```\n# three\n```\n")
         found = check(source)
-    expected = ["README.md:3:", "README.md:4:", "README.md:5:", "README.md has"]
+    expected = ["README.md:3:", "README.md:4:", "README.md:5:", "README.md:11:", "README.md:11:", "README.md has"]
     good = len(found) == len(expected) and all(line.startswith(start) for line, start in zip(found, expected))
     print("\n".join(found) if not good else f"{len(expected)} of {len(found)} faults found")
     return [] if good else ["self-test failed"]

@@ -28,7 +28,7 @@ static void tear_down(void) {
     for (int i = 0; i < 5; ++i) OK(MPI_Request_free(&requests[persistent[i]]));
 }
 
-// Everything is complete afterwards, but for the call that says so.
+// Everything is complete afterwards, except for the call that says so.
 static void start_epoch(int library_fails, int epoch) {
     for (int i = 0; i < 4; ++i) data[i] = bad_data[i] = world_rank * 1000 + epoch * 10 + i, more[i] = -1;
     MPI_Request ours[] = {requests[good_send], requests[good_receive], requests[bad_send], requests[bad_receive]};

@@ -158,7 +158,7 @@ void receive_epochs(message &m, const shape &s, generator random) {
     }
 }
 
-// An activation whose last epoch ends quietly, on both sides, but for the hosts' completion; that of the receiver's
+// An activation whose last epoch ends quietly, on both sides, except for the hosts' completion; that of the receiver's
 // kernel is over before it.
 constexpr std::uint64_t quiet_epochs = 4;
 void run_to_quiet_end(message &m) {

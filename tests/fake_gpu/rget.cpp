@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// pull [refused | twice | ends]: messages from the first rank to the last between GPUs whose memory and kernels host
+// rget [refused | twice | ends]: messages from the first rank to the last between GPUs whose memory and kernels host
 // memory and threads play: a lone thread sends, groups wait, and read out of the send buffer. The hosts' part is the
 // library's: setup, mappings, progress engine, Wait. On one rank, or two. `refused`: groups give up waiting; `twice`:
 // what was offered is marked ready again; `ends`: the receiver's process ends before it has read.

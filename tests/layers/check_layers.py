@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Checks the include lines, and the folders, against the architecture page ("Layers" and "Rooms").
+"""Checks the include lines, and the folders, against the architecture page ("Layers" and "Folders").
 
 1. include/mpix includes nothing of ours outside itself; <mpix/impl/...>, the inline bodies, is for device.cuh, for
    halo.cuh, and for itself.
@@ -10,10 +10,10 @@
 4. host/ sees <mpix/...>, device/, itself, transport/transport.h, transport/select.h, transport/service_thread.h,
    transport/reserve.h and transport/status.h, never a backend.
 5. Examples see <mpix/...> and their own folder, as a program outside the project does.
-6. No two modules (a header and its sources) include each other, by whatever detour; nor do two rooms of host/,
+6. No two headers, each with its sources, include each other, by whatever detour; nor do two folders of host/,
    transport/, device/, or include/mpix/impl/.
-7. The table of rooms has each folder of include/mpix, host, device and transport, with one sentence, and nothing that is
-   not there. No room has more than MOST_FILES files. A room of host/ includes only rooms that stand above it in the table.
+7. The table of folders has each folder of include/mpix, host, device, transport and bindings, with one sentence, and
+   nothing that is not there. No folder has more than MOST_FILES files. A folder of host/ includes only folders of earlier rows.
 
 Includes of anything that is not ours (system, MPI, CUDA) are nobody's business here.
 """
@@ -31,7 +31,7 @@ HOST_SEES = ("transport/transport.h", "transport/select.h", "transport/service_t
 SHARED_BY_BACKENDS = ("wqe",)
 DEVICE_HEADERS = ("include/mpix/device.cuh", "include/mpix/halo.cuh")
 OURS = ("mpix/", "host/", "transport/", "device/", "include/", "tests/", "examples/")
-IN_ROOMS = ("include/mpix", "host", "device", "transport")
+IN_TABLE = ("include/mpix", "host", "device", "transport", "bindings")
 MOST_FILES = 17
 ROW = re.compile(r"^\| `([\w/]+)` \| (.*?) \|$")
 
@@ -123,7 +123,7 @@ def file_of(target):
     return "include/" + target if is_public(target) else target
 
 
-def room_of(path):
+def folder_of(path):
     return path.rsplit("/", 1)[0]
 
 
@@ -132,7 +132,7 @@ def module_of(path, text):
     stem = path.rsplit(".", 1)[0]
     if path.endswith((".cc", ".cu")):
         first = next((t for _, _, q, t in includes_of(text) if q == '"'), None)
-        if first and room_of(first) == room_of(path):
+        if first and folder_of(first) == folder_of(path):
             name = first.rsplit(".", 1)[0]
             if stem == name or stem.startswith(name + "_"):
                 return name
@@ -169,8 +169,8 @@ def check_cycles(files):
     """`files`: path -> text."""
     module = {path: module_of(path, text) for path, text in files.items()}
     for what, name_of, of_interest in (
-            ("modules", lambda p: module.get(p, p.rsplit(".", 1)[0]), lambda p: True),
-            ("rooms", room_of, lambda p: p.startswith(("host/", "transport/", "device/", "include/mpix/impl/")))):
+            ("headers and sources", lambda p: module.get(p, p.rsplit(".", 1)[0]), lambda p: True),
+            ("folders", folder_of, lambda p: p.startswith(("host/", "transport/", "device/", "include/mpix/impl/")))):
         edges, lines = {}, {}
         for path, text in files.items():
             for number, _, _, target in includes_of(text):
@@ -187,41 +187,41 @@ def check_cycles(files):
 
 
 def rows_of(page):
-    section = re.search(r"^#+ Rooms\n(.*?)(?=^#+ |\Z)", page, re.M | re.S)
+    section = re.search(r"^#+ Folders\n(.*?)(?=^#+ |\Z)", page, re.M | re.S)
     return section and [match.groups() for match in map(ROW.match, section.group(1).splitlines()) if match]
 
 
 def check_order(page, files):
-    """`files`: path -> text. Of host/: rooms include rooms above them in the table."""
-    order = [room for room, _ in rows_of(page) or [] if room.split("/")[0] == "host"]
+    """`files`: path -> text. Of host/: folders include folders above them in the table."""
+    order = [folder for folder, _ in rows_of(page) or [] if folder.split("/")[0] == "host"]
     for path, text in files.items():
         for number, line, _, target in includes_of(text):
-            if room_of(path) in order and room_of(target) in order and order.index(room_of(target)) > order.index(room_of(path)):
-                yield "%s:%d: %s stands below %s in the table of rooms\n    %s" % (path, number, room_of(target), room_of(path), line.strip())
+            if folder_of(path) in order and folder_of(target) in order and order.index(folder_of(target)) > order.index(folder_of(path)):
+                yield "%s:%d: %s comes before %s in the table of folders\n    %s" % (path, number, folder_of(target), folder_of(path), line.strip())
 
 
-def check_rooms(page, paths):
-    """`page`: the architecture page's text; `paths`: all files in IN_ROOMS."""
+def check_folders(page, paths):
+    """`page`: the architecture page's text; `paths`: all files in IN_TABLE."""
     rows = rows_of(page)
     if rows is None:
-        yield "the architecture page has no section \"Rooms\""
+        yield "the architecture page has no section \"Folders\""
         return
-    listed = [room for room, _ in rows]
+    listed = [folder for folder, _ in rows]
     files = {}
     for path in paths:
-        files.setdefault(room_of(path), []).append(path)
-    for room in sorted(set(files) - set(listed)):
-        yield "%s is not in the table of rooms" % room
-    for room in sorted(set(listed) - set(files)):
-        yield "the table of rooms has %s, where no file lies" % room
-    for room in sorted(room for room in set(listed) if listed.count(room) > 1):
-        yield "the table of rooms has %s twice" % room
-    for room, subject in rows:
+        files.setdefault(folder_of(path), []).append(path)
+    for folder in sorted(set(files) - set(listed)):
+        yield "%s is not in the table of folders" % folder
+    for folder in sorted(set(listed) - set(files)):
+        yield "the table of folders has %s, where no file lies" % folder
+    for folder in sorted(folder for folder in set(listed) if listed.count(folder) > 1):
+        yield "the table of folders has %s twice" % folder
+    for folder, subject in rows:
         if not re.fullmatch(r"[A-Z`].*[^.]\.", subject) or ". " in re.sub(r"`[^`]*`", "", subject):
-            yield "%s: its subject is to be one sentence, not \"%s\"" % (room, subject)
-    for room, inside in sorted(files.items()):
+            yield "%s: its subject is to be one sentence, not \"%s\"" % (folder, subject)
+    for folder, inside in sorted(files.items()):
         if len(inside) > MOST_FILES:
-            yield "%s has %d files, more than %d: it is more than one subject" % (room, len(inside), MOST_FILES)
+            yield "%s has %d files, more than %d: it is more than one subject" % (folder, len(inside), MOST_FILES)
 
 
 def read_tree(root, folders):
@@ -234,16 +234,16 @@ def read_tree(root, folders):
 
 
 def check_tree(root):
-    files = read_tree(root, ("include", "device", "transport", "host", "examples"))
+    files = read_tree(root, ("include", "device", "transport", "host", "bindings", "examples"))
     breaches = []
     for path, text in files.items():
         breaches += check_text(path, text)
-    of_ours = {path: text for path, text in files.items() if path.startswith(tuple(f + "/" for f in IN_ROOMS))}
+    of_ours = {path: text for path, text in files.items() if path.startswith(tuple(f + "/" for f in IN_TABLE))}
     breaches += check_cycles(of_ours)
     pages = sorted((root / "docs").rglob("architecture.md"))
     if len(pages) == 1:
         page = pages[0].read_text(encoding="utf-8")
-        breaches += check_rooms(page, of_ours)
+        breaches += check_folders(page, of_ours)
         breaches += check_order(page, of_ours)
     else:
         breaches.append("there is to be one docs/.../architecture.md, not %d" % len(pages))
@@ -308,7 +308,7 @@ SELF_TEST = [
 # (files, how many cycles)
 CYCLES = [
     ({"host/a/x.h": "", "host/b/y.h": '#include "host/a/x.h"'}, 0),
-    # A module of its own, and one of rooms.
+    # One of headers, and one of folders.
     ({"host/a/x.h": '#include "host/b/y.h"', "host/b/y.h": "", "host/b/y.cc": '#include "host/b/y.h"\n#include "host/a/x.h"'}, 2),
     ({"host/a/x.h": '#include "host/b/y.h"', "host/b/y.h": "", "host/b/z.h": '#include "host/a/x.h"'}, 1),
     ({"host/a/x.h": '#include "host/a/y.h"', "host/a/y.h": "",
@@ -320,19 +320,19 @@ CYCLES = [
 ]
 
 # (page, files, how many breaches)
-PAGE = "# Architecture\n\n## Rooms\n\n| room | subject |\n|---|---|\n| `host/a` | What a does. |\n\n## More\n\n| `host/c` | X. |\n"
-ROOMS = [
+PAGE = "# Architecture\n\n## Folders\n\n| folder | subject |\n|---|---|\n| `host/a` | What a does. |\n\n## More\n\n| `host/c` | X. |\n"
+FOLDERS = [
     (PAGE, ["host/a/x.h"], 0),
     (PAGE, ["host/a/x.h", "host/b/y.h"], 1),
     (PAGE, [], 1),
     (PAGE, ["host/a/%d.h" % n for n in range(MOST_FILES + 1)], 1),
     (PAGE.replace("does.", "does"), ["host/a/x.h"], 1),
     (PAGE.replace("What a does.", "One. Two."), ["host/a/x.h"], 1),
-    (PAGE.replace("## Rooms", "## Rums"), ["host/a/x.h"], 1),
+    (PAGE.replace("## Folders", "## Fodders"), ["host/a/x.h"], 1),
     (PAGE.replace("| `host/a`", "| `host/a` | It. |\n| `host/a`"), ["host/a/x.h"], 1),
 ]
 
-# (files, how many breaches), by PAGE with two rooms
+# (files, how many breaches), by PAGE with two folders
 ORDER = [
     ({"host/a/x.h": "", "host/b/y.h": '#include "host/a/x.h"'}, 0),
     ({"host/a/x.h": '#include "host/b/y.h"', "host/b/y.h": ""}, 1),
@@ -351,17 +351,17 @@ def self_test():
         if len(found) != expected:
             failures += 1
             print("self-test: %s: %d cycles, not %d: %s" % (sorted(files), len(found), expected, found))
-    for page, paths, expected in ROOMS:
-        found = list(check_rooms(page, paths))
+    for page, paths, expected in FOLDERS:
+        found = list(check_folders(page, paths))
         if len(found) != expected:
             failures += 1
-            print("self-test: rooms: %d breaches, not %d: %s" % (len(found), expected, found))
+            print("self-test: folders: %d breaches, not %d: %s" % (len(found), expected, found))
     for files, expected in ORDER:
         found = list(check_order(PAGE.replace("does. |", "does. |\n| `host/b` | B. |"), files))
         if len(found) != expected:
             failures += 1
             print("self-test: order: %d breaches, not %d: %s" % (len(found), expected, found))
-    print("%d cases tried, %d judged wrongly" % (len(SELF_TEST) + len(CYCLES) + len(ROOMS) + len(ORDER), failures))
+    print("%d cases tried, %d judged wrongly" % (len(SELF_TEST) + len(CYCLES) + len(FOLDERS) + len(ORDER), failures))
     return failures
 
 

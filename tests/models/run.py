@@ -170,7 +170,7 @@ MODELS = {
             "LOOK_FOR_BOTH": "both",
         },
     ),
-    "pulling": (
+    "rget": (
         {
             "two_groups": ("TEST", True),
             "three_groups": ("G=3", False),

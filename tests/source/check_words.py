@@ -38,6 +38,7 @@ RETIRED = {
     r"\b(?:(?:why_)?not_pulled|why_no_pull|least_pulled|pull_(?:end|terms))\b": "why_no_rget, rget_*",
     r"\b(?:find_offered|read_offered|refuse_offers|reads_offers|await_offers|offers_of|MPIX_RING_OFFERED)\b": "*_rts",
     r"\b(?:words_before|bytes_with)_offers\b": "words_before_rts, bytes_with_rts",
+    r"\bMPIX_PULL_BYTES\b|\bpull_(?:bytes|port)\b|\bpulling\b|\badmission::offered\b|\bfound::offered\b": "rget, RTS",
     # Errors, clear-to-send, the end of a request.
     r"\btransport::outcome\b|\bproblem\{\}": "status",
     r"\b(?:give|gives|tell)_gate\b|\bgate_(?:open|discard)\b": "tell_clear_to_send, clear_to_send",

@@ -52,7 +52,7 @@ TEST_CASE("an empty environment gives the defaults") {
     CHECK(c.transfer == halo_transfer::program);
     CHECK(c.copy_engine_bytes.automatic);
     CHECK(c.inline_bytes.automatic);
-    CHECK(c.pull_bytes.automatic);
+    CHECK(c.rget_bytes.automatic);
     CHECK_FALSE(c.explain);
 }
 
@@ -78,7 +78,7 @@ TEST_CASE("numbers have a decimal point in every locale") {
 TEST_CASE("good values are taken") {
     environment = {{"MPIX_PROGRESS", "never"},     {"MPIX_PROGRESS_CPUS", "3,8-11"}, {"MPIX_STALL_SECONDS", "0.25"},
                    {"MPIX_EAGER_BYTES", "0"},      {"MPIX_PACK", "kernel"},          {"MPIX_EXPLAIN", "1"},
-                   {"MPIX_ENGINE_BYTES", "4096"},  {"MPIX_INLINE_BYTES", "0"},       {"MPIX_PULL_BYTES", "0"},
+                   {"MPIX_ENGINE_BYTES", "4096"},  {"MPIX_INLINE_BYTES", "0"},       {"MPIX_RGET_BYTES", "0"},
                    {"MPIX_HALO_TRANSFER", "plain"}};
     configuration c;
     CHECK(read(c).ok());
@@ -93,18 +93,18 @@ TEST_CASE("good values are taken") {
     CHECK(c.copy_engine_bytes.number == 4096);
     CHECK_FALSE(c.inline_bytes.automatic);
     CHECK(c.inline_bytes.number == 0);
-    CHECK_FALSE(c.pull_bytes.automatic);
-    CHECK(c.pull_bytes.number == 0);
+    CHECK_FALSE(c.rget_bytes.automatic);
+    CHECK(c.rget_bytes.number == 0);
     environment = {{"MPIX_PROGRESS", "always"}, {"MPIX_STALL_SECONDS", "1e3"}, {"MPIX_PACK", "copy"},
                    {"MPIX_EXPLAIN", "0"},       {"MPIX_ENGINE_BYTES", "auto"}, {"MPIX_INLINE_BYTES", "auto"},
-                   {"MPIX_PULL_BYTES", "auto"}};
+                   {"MPIX_RGET_BYTES", "auto"}};
     CHECK(read(c).ok());
     CHECK(c.progress == progress_mode::always);
     CHECK(c.stall_seconds == 1000);
     CHECK(c.pack == pack_mode::rows);
     CHECK(c.copy_engine_bytes.automatic);
     CHECK(c.inline_bytes.automatic);
-    CHECK(c.pull_bytes.automatic);
+    CHECK(c.rget_bytes.automatic);
     CHECK(c.eager_bytes == 1048576);  // back to its default
     CHECK_FALSE(c.explain);
 }
@@ -141,8 +141,8 @@ TEST_CASE("a malformed value is refused, with the variable's name and the value"
                                                                   {"MPIX_ENGINE_BYTES", "4k"},
                                                                   {"MPIX_INLINE_BYTES", "automatic"},
                                                                   {"MPIX_INLINE_BYTES", ""},
-                                                                  {"MPIX_PULL_BYTES", ""},
-                                                                  {"MPIX_PULL_BYTES", "-1"},
+                                                                  {"MPIX_RGET_BYTES", ""},
+                                                                  {"MPIX_RGET_BYTES", "-1"},
                                                                   {"MPIX_PACK", "rows"},
                                                                   {"MPIX_HALO_TRANSFER", "Packed"}};
     for (const auto &[name, value] : bad) {

@@ -112,7 +112,7 @@ TEST_CASE("each of a GPU's buffers is registered by itself, and until it is forg
     }
 }
 
-TEST_CASE("a mapping of host memory is registered once, and until it is forgotten, but for those that last") {
+TEST_CASE("a mapping of host memory is registered once, and until it is forgotten, except for those that last") {
     bench b;
     region first, second;
     first.address = bytes;

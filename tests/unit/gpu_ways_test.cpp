@@ -58,7 +58,7 @@ void sends(const mpix::host_group &group, const scenario &s, fake_pair &pair, tu
             const int p = mine[k];
             // Only what is waited for is offered; who is asked for something else meanwhile goes on.
             backoff wait;
-            for (int look = 0; group.thread_rank() == knows && s.pull_bytes != 0 && look < 32; ++look) {
+            for (int look = 0; group.thread_rank() == knows && s.rget_bytes != 0 && look < 32; ++look) {
                 if (pair.wanted(p) == epoch) break;
                 wait.pause();
             }
@@ -98,7 +98,7 @@ void receives(const mpix::host_group &group, const scenario &s, fake_pair &pair,
         };
         for (const int j : all) {
             bool there = false;
-            switch (s.pull_bytes != 0 && random() % 4 != 0 ? 0 : random() % 3) {
+            switch (s.rget_bytes != 0 && random() % 4 != 0 ? 0 : random() % 3) {
                 case 0:
                     // The longest limit is more than the clock can say.
                     there = wait(j, random() % 2 == 0 ? mpix::default_timeout : ~std::uint64_t{0} - 1) == MPI_SUCCESS;
@@ -259,7 +259,7 @@ TEST_CASE("groups that ready, wait and watch over many epochs, as threads of a G
         s.piece_in = piece();
         s.copy_engine_bytes = random() % 3 == 0 ? 1 + random() % 264 : 0;
         if (!s.inline_buffer && random() % 2 == 0) {  // the receiver reads what is in whole words, in one piece
-            s.pull_bytes = 1 + static_cast<std::uint32_t>(random() % 100);
+            s.rget_bytes = 1 + static_cast<std::uint32_t>(random() % 100);
             s.maybe_inline = random() % 2 == 0;
             s.bytes = (s.bytes + 7) / 8 * 8 * static_cast<unsigned>(s.receivers);
             s.skew = s.skew / 8 * 8;
@@ -269,7 +269,7 @@ TEST_CASE("groups that ready, wait and watch over many epochs, as threads of a G
         const bool gaps = s.piece_out != 0 || s.piece_in != 0;
         CAPTURE(round, s.senders, s.receivers, s.bytes, s.skew, s.inline_buffer, s.inline_from, s.sending_groups,
                 s.receiving_groups, s.sending_threads, s.receiving_threads, s.watched, s.matched_late, s.piece_out,
-                s.piece_in, s.copy_engine_bytes, s.pull_bytes);
+                s.piece_in, s.copy_engine_bytes, s.rget_bytes);
         const std::uint64_t inline_before = done.sent_inline;
         const char *const failure = play(s, 12, random(), done);
         if (gaps) inline_with_gaps += done.sent_inline - inline_before;

@@ -72,13 +72,13 @@ cudaError_t CUDARTAPI cudaOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks,
     return cudaSuccess;
 }
 cudaError_t CUDARTAPI cudaLaunchCooperativeKernel(const void *what, dim3 grid, dim3 block, void **arguments,
-                                                  std::size_t shared, cudaStream_t order) {
+                                                  std::size_t shared, cudaStream_t stream) {
     ++played.launches;
     played.kernel = what;
     played.grid = grid;
     played.block = block;
     played.shared = shared;
-    played.stream = order;
+    played.stream = stream;
     if (what == reinterpret_cast<const void *>(kernel))
         played.values = {static_cast<double>(*static_cast<int *>(arguments[0])), *static_cast<double *>(arguments[1]),
                          static_cast<double>((*static_cast<const large **>(arguments[2]))->words[99]),

@@ -54,7 +54,7 @@ struct side {
         }
         if (high - low > 200000) return false;
         memory.resize(static_cast<std::size_t>(high - low) + 160);
-        // Element 0 is aligned, but for the skew.
+        // Element 0 is aligned, except for the skew.
         const auto begin = static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(memory.data())) + 64 - low;
         buffer_ = static_cast<std::uintptr_t>((begin + 15) / 16 * 16 + skew);
         std::vector<bool> used(memory.size());

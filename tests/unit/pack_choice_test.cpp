@@ -109,7 +109,7 @@ TEST_CASE("no copy of rows for what is none") {
 
 TEST_CASE("an H200's choices") {
     const std::int64_t MiB = 1 << 20;
-    // Within the GPU kernels win, but for rows so long that both take what it takes to launch.
+    // Within the GPU kernels win, except for rows so long that both take what it takes to launch.
     for (const std::int64_t width : {1, 4, 16, 64})
         CHECK(taken(shape(rows(width, 1024, 64), 0, MiB)) == pack_way::kernel);
     for (const std::int64_t width : {16, 512, 4096})

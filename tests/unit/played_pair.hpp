@@ -34,7 +34,7 @@ struct pair_shape {
     bool gaps;                          // as far as kernels see: without an inline buffer they leave all to the engine
     std::uint64_t copy_engine_bytes;    // as in mpix_prequest
     std::uint64_t piece_out, piece_in;  // of buffers with gaps; 0: none
-    std::uint32_t pull_bytes;           // as in mpix_prequest; 0: the receiver does not read the send buffer
+    std::uint32_t rget_bytes;           // as in mpix_prequest; 0: the receiver does not read the send buffer
     bool maybe_inline;                  // what the receiver reads might have had an inline buffer
     bool sole;                          // nobody but one group waits for what comes inline
 };
@@ -136,7 +136,7 @@ public:
     }
     MPIX_Prequest receive() const {
         // What is small enough for an inline buffer, but has none, says so by the handle all the same.
-        if (s_.pull_bytes != 0)
+        if (s_.rget_bytes != 0)
             return s_.maybe_inline ? inline_capable_receive(receive_.get(), false, 1) : reading_receive(receive_.get());
         return s_.inline_buffer
                    ? inline_capable_receive(receive_.get(), s_.sole, least_inline_threads(receive_->partition_bytes))
@@ -154,12 +154,12 @@ public:
         store_pointer(&receive_->taken, taken_of(flags_.data(), ring_.size()));
         receive_->told = told_.data();
         store_pointer(&receive_->inline_buffer, inline_buffer_);
-        if (s_.pull_bytes != 0) {
+        if (s_.rget_bytes != 0) {
             store_pointer(&receive_->wanted, wanted_.data());
             store_pointer(&receive_->answers, answers_.data());
             store_pointer(&receive_->peer_buffer, static_cast<const char *>(out_.begin()));
             store_pointer(&send_->wanted, wanted_.data());
-            store_relaxed(&send_->pull_bytes, s_.pull_bytes);
+            store_relaxed(&send_->rget_bytes, s_.rget_bytes);
         }
         store_pointer(&receive_->flags, flags_.data());
         store_release(&receive_words_.gate, 1);
@@ -172,8 +172,8 @@ public:
         store_pointer(&send_->flags, reinterpret_cast<std::uint64_t *>(at | (gaps ? MPIX_FLAGS_WITH_LAYOUTS : 0)));
         store_relaxed(&send_->copy_engine_bytes, static_cast<std::uint32_t>(s_.copy_engine_bytes));
         store_relaxed(&send_->left_bytes,
-                      s_.copy_engine_bytes == 0 || (s_.pull_bytes != 0 && s_.pull_bytes < s_.copy_engine_bytes)
-                          ? s_.pull_bytes
+                      s_.copy_engine_bytes == 0 || (s_.rget_bytes != 0 && s_.rget_bytes < s_.copy_engine_bytes)
+                          ? s_.rget_bytes
                           : s_.copy_engine_bytes);
         store_pointer(&receive_->kernel_clear_to_send, &kernel_clear_to_send_);
         store_pointer(&send_->kernel_clear_to_send, &kernel_clear_to_send_);
@@ -230,7 +230,7 @@ public:
         if (load_acquire(&receive_words_.complete) < epoch) return false;
         // Of what was read, the answers have told; the sender's side sees no flags.
         return std::all_of(flags_.data(), flags_.data() + ring_.size() + 1, [&](const std::uint64_t &flag) {
-            return (s_.pull_bytes != 0 ? load_relaxed(&flag) : load_acquire(&flag)) >= epoch;
+            return (s_.rget_bytes != 0 ? load_relaxed(&flag) : load_acquire(&flag)) >= epoch;
         });
     }
     // The same in an activation in which kernels start epochs, from `first` on.

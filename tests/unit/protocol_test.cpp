@@ -244,16 +244,16 @@ TEST_CASE(
     CHECK(refused([](rget_end &e) { e.buffer = memory + 4; }) == words);
     CHECK(refused([](rget_end &e) { e.buffer = memory + 8; }) == "");
     CHECK(refused([](rget_end &e) { e.partition_bytes = 992; }) ==
-          "a partition has less than 1000 bytes (MPIX_PULL_BYTES)");
+          "a partition has less than 1000 bytes (MPIX_RGET_BYTES)");
     CHECK(refused([](rget_end &e) { e.partition_bytes = e.least = 0; }) != "");
     CHECK(refused([](rget_end &e) { e.partition_bytes = 1024 * 1024; }) == "");
     CHECK(refused([](rget_end &e) { e.partition_bytes = 1024 * 1024 + 8; }) != "");
-    config().pull_bytes = {false, 0};
-    CHECK(why_no_rget(large) == "MPIX_PULL_BYTES is 0");
-    config().pull_bytes = {false, 500};
+    config().rget_bytes = {false, 0};
+    CHECK(why_no_rget(large) == "MPIX_RGET_BYTES is 0");
+    config().rget_bytes = {false, 500};
     CHECK(why_no_rget(large) == "");
     CHECK(rget_threshold(300) == 500);
-    config().pull_bytes = {true, 0};
+    config().rget_bytes = {true, 0};
     config().progress = progress_mode::never;
     CHECK(why_no_rget(large) == "MPIX_PROGRESS is never");
     config().progress = progress_mode::automatic;
@@ -264,12 +264,12 @@ TEST_CASE(
 
 TEST_CASE("kernels leave to the receiver's what these may read, where they store at all") {
     outgoing_route r = route(true, false, true, false);
-    r.pull_bytes = 1000;
-    CHECK(choose_movement(r).pull_bytes == 1000);
+    r.rget_bytes = 1000;
+    CHECK(choose_movement(r).rget_bytes == 1000);
     r.spent = true;
-    CHECK(choose_movement(r).pull_bytes == 0);
+    CHECK(choose_movement(r).rget_bytes == 0);
     r.spent = false;
     r.no_rget = "some reason";
-    CHECK(choose_movement(r).pull_bytes == 0);
+    CHECK(choose_movement(r).rget_bytes == 0);
     CHECK(choose_movement(r).no_rget == "some reason");
 }

@@ -31,12 +31,12 @@ constexpr bool thread_sanitizer = false;
 constexpr mpix::thread_group self;
 constexpr std::uint64_t patience = patience_ns;
 
-pair_shape of(int senders, int receivers, std::uint64_t bytes, std::uint32_t pull_bytes = 72) {
+pair_shape of(int senders, int receivers, std::uint64_t bytes, std::uint32_t rget_bytes = 72) {
     pair_shape s{};
     s.senders = senders;
     s.receivers = receivers;
     s.bytes = bytes;
-    s.pull_bytes = pull_bytes;
+    s.rget_bytes = rget_bytes;
     return s;
 }
 

@@ -120,10 +120,11 @@ struct mpix_far_memory {
 // The arrays that depend on the number of partitions lie behind the struct (see mpix_prequest_size).
 struct mpix_prequest {
     // Fixed when the request is made.
-    uint64_t head;             // MPIX_ABI_VERSION | kind << 32, and MPIX_HEAD_NULL_PEER: one word, checked by
-                               // every device call
-    int32_t partitions;        // this side's
-    uint32_t contributors;     // calls of pready_contribute per partition
+    uint64_t head;          // MPIX_ABI_VERSION | kind << 32, and MPIX_HEAD_NULL_PEER: one word. Checked by wait, start,
+                            // and every call that asks the host, so by all in a handle's first epoch; the store
+                            // core, and waits that know the epoch, rely on that and do not look at it
+    int32_t partitions;     // this side's
+    uint32_t contributors;  // calls of pready_contribute per partition
     uint64_t partition_bytes;  // packed bytes of one partition of this side
     char *buffer;              // the user's buffer: element 0
     struct mpix_words *words;  // as this executor (host or GPU) reaches it
@@ -158,7 +159,7 @@ struct mpix_prequest {
         left_bytes;  // send: a group that has at least so many bytes of a partition for each of its threads may leave
                      // it to others; 0: none does
     uint32_t copy_engine_bytes;  // with so many or more, to the progress engine; 0: never
-    uint32_t pull_bytes;         // with so many or more, to a group of the receiver, if one waits for it; 0: never
+    uint32_t rget_bytes;         // with so many or more, to a group of the receiver, if one waits for it; 0: never
     // Where the receiver's kernels may read the send buffer (rget.cuh), else null.
     uint64_t *wanted;  // in the sender's GPU, per sender partition: the last epoch in which a group has asked for it
     const char *peer_buffer;  // receive: the send buffer

@@ -61,7 +61,7 @@ MPIX_FN int look_until(const device_exchange &x, std::uint64_t timeout_ns, const
 }
 
 // What a call returns to all members that has failed in a step. The other groups are told, and the host learns which call
-// it was, but for a wait that the caller has bounded, and may repeat.
+// it was, except for a wait that the caller has bounded, and may repeat.
 template <class Group>
 MPIX_FN int record_failure(const Group &group, const device_exchange &x, int code, std::uint64_t which,
                            std::int64_t step, bool may_be_repeated = false) {

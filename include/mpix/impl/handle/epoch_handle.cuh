@@ -165,7 +165,7 @@ MPIX_FN prepared_receive prepare_receive(const Group &group, MPIX_Prequest preq)
 MPIX_FN void follow_epoch(prepared_send &send, uint64_t epochs) {
     detail::send_state &s = send.state;
     if (epochs == 0 || s.epoch == 0) return;
-    // All is known but for clear-to-send, which calls look for where the receiver's kernels give it, if they do.
+    // All is known except for clear-to-send, which calls look for where the receiver's kernels give it, if they do.
     s.clear = s.clear_to_send == nullptr;
     s.epoch = s.clear ? 0 : s.epoch + epochs;
     if (s.epoch >> 32 != 0) s.inline_buffer = nullptr;

@@ -157,7 +157,7 @@ MPIX_COLD_FN waited look_together(const Group &group, reading &s, bool ask_first
 template <class Group>
 MPIX_FN waited await_rts(const Group &group, reading &s) {
     found next;
-    while ((next = find_rts(group, s)) == found::offered) {
+    while ((next = find_rts(group, s)) == found::rts) {
         if (!read_rts(group, s)) return waited::unknown;
         if (s.w.count == 1) return waited::there;
     }

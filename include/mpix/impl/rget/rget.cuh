@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Pull. A large partition is made ready by few threads, often by one alone. Instead of storing it, they offer it to a
+// Rget. A large partition is made ready by few threads, often by one alone. Instead of storing it, they offer it to a
 // group of the receiver that waits for it. Many threads of that group read it out of the send buffer at once. In short:
 // the waiting group asks (`wanted`), the sender offers (RTS, ready-to-send), the group claims the partition (`taken`),
 // reads it, sets its flag, and answers (`answers`).
@@ -193,7 +193,7 @@ MPIX_COLD_FN void refuse_rts(const Group &group, const reading &s) {
 
 // Waits until one of the sender's partitions is this group's to read (offered); or all are there; or the wait has ended
 // before that.
-enum class found { offered, all, none };
+enum class found { rts, all, none };
 template <class Group>
 MPIX_COLD_FN found find_rts(const Group &group, reading &s) {
     const awaited &w = s.w;
@@ -236,7 +236,7 @@ MPIX_COLD_FN found find_rts(const Group &group, reading &s) {
             if (broadcast_bool(group, mine)) {
                 s.offered = w.first + n;
                 s.from = from;
-                return found::offered;
+                return found::rts;
             }
         }
     }

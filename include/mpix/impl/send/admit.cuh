@@ -42,7 +42,7 @@ MPIX_FN bool for_others(uint64_t partition_bytes, uint64_t least, uint64_t threa
     return least != 0 && partition_bytes >= least * threads;
 }
 
-enum class admission { refused, now, later, offered, nothing };
+enum class admission { refused, now, later, rts, nothing };
 
 struct admitted {
     admission what;
@@ -225,8 +225,8 @@ MPIX_FN bool claim(mpix_prequest *r, int p, uint64_t epoch) {
 
 #if MPIX_ON_GPU
 MPIX_COLD_FN admission left_to(const mpix_prequest *r, int p, uint64_t epoch, uint64_t threads) {
-    const uint64_t bytes = r->partition_bytes, least = load_relaxed(&r->pull_bytes);
-    if (for_others(bytes, least, threads) && is_wanted(r, p, epoch, least * threads)) return admission::offered;
+    const uint64_t bytes = r->partition_bytes, least = load_relaxed(&r->rget_bytes);
+    if (for_others(bytes, least, threads) && is_wanted(r, p, epoch, least * threads)) return admission::rts;
     return for_others(bytes, load_relaxed(&r->copy_engine_bytes), threads) ? admission::later : admission::now;
 }
 #endif

@@ -94,7 +94,7 @@ MPIX_COLD_FN int put_off(const Group &group, int p, mpix_prequest *r, admitted a
                    may_post(r, packs, static_cast<uint64_t>(group.num_threads()));
         if (a.what == admission::later && !by_queue) defer(r, p, a.epoch);
 #if MPIX_ON_GPU
-        if (a.what == admission::offered) send_rts(r, p, a.epoch);
+        if (a.what == admission::rts) send_rts(r, p, a.epoch);
 #endif
     }
     if (broadcast_bool(group, by_queue)) {

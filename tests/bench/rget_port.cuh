@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Pull by hand: the payload stays in the sender's buffer, which the receiver has mapped. One thread of the sender
+// Rget by hand: the payload stays in the sender's buffer, which the receiver has mapped. One thread of the sender
 // fences and stores a flag; the receiver polls it and reads the payload with all its threads into its own buffer. When
 // the sender may write its buffer again it would have to be told; here each message has a place of its own.
-#ifndef MPIX_TESTS_BENCH_PULL_PORT_CUH
-#define MPIX_TESTS_BENCH_PULL_PORT_CUH
+#ifndef MPIX_TESTS_BENCH_RGET_PORT_CUH
+#define MPIX_TESTS_BENCH_RGET_PORT_CUH
 
 #include "tests/bench/floor.cuh"
 
 namespace bench {
 
-struct pull_port {
+struct rget_port {
     char *in;  // `bytes` of each message, multiples of 16
     const char *peer_out;
     uint64_t *flags, *peer_flags;  // one a message
@@ -48,4 +48,4 @@ private:
 
 }  // namespace bench
 
-#endif  // MPIX_TESTS_BENCH_PULL_PORT_CUH
+#endif  // MPIX_TESTS_BENCH_RGET_PORT_CUH
