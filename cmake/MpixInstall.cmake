@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# What is installed: library, headers, CMake package, pkg-config file, compiler wrappers, mpix_info, man page. All of it finds
+# What is installed: library, headers, CMake package, pkg-config file, compiler wrappers, mpix_info, completion of its
+# arguments, man pages. All of it finds
 # the rest from its own place, so an installed tree may be moved.
 
 include(CMakePackageConfigHelpers)
@@ -8,6 +9,8 @@ include(CMakePackageConfigHelpers)
 install(TARGETS mpix mpix_device EXPORT mpixTargets)
 install(TARGETS mpix_info DESTINATION "${CMAKE_INSTALL_BINDIR}")
 install(DIRECTORY "${PROJECT_SOURCE_DIR}/include/mpix" DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}")
+install(FILES "${PROJECT_SOURCE_DIR}/scripts/bash-completion/mpix_info"
+    DESTINATION "${CMAKE_INSTALL_DATADIR}/bash-completion/completions")
 install(FILES "${PROJECT_SOURCE_DIR}/docs/man/mpix-environment.7" DESTINATION "${CMAKE_INSTALL_MANDIR}/man7")
 
 set(package_dir "${CMAKE_INSTALL_LIBDIR}/cmake/mpix")
