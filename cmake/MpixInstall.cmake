@@ -19,7 +19,7 @@ if(Python3_Interpreter_FOUND)
     file(REMOVE_RECURSE "${MPIX_MAN_PAGES}")
     file(GLOB headers CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/include/mpix/*.h")
     set_property(DIRECTORY "${PROJECT_SOURCE_DIR}" APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${headers}
-        "${PROJECT_SOURCE_DIR}/scripts/man-pages")
+        "${PROJECT_SOURCE_DIR}/scripts/man-pages" "${PROJECT_SOURCE_DIR}/host/info/mpix_info.cc")
     execute_process(COMMAND "${Python3_EXECUTABLE}" "${PROJECT_SOURCE_DIR}/scripts/man-pages" "${MPIX_MAN_PAGES}"
         COMMAND_ERROR_IS_FATAL ANY)
     install(DIRECTORY "${MPIX_MAN_PAGES}/" DESTINATION "${CMAKE_INSTALL_MANDIR}")

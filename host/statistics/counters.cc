@@ -42,6 +42,14 @@ const std::vector<direction> &directions() {
     return *all;
 }
 
+// Those that stand behind the figures of traffic.
+std::array<std::uint64_t, 4> read_waits() {
+    const waits_so_far waits = count_waits();
+    const stalls_so_far stalls = count_stalls();
+    return {waits.calls, waits.nanoseconds, stalls.notices, stalls.reports};
+}
+std::size_t first_of_waits() { return counters().size() - 1 - read_waits().size(); }
+
 std::vector<counter> make_counters() {
     std::vector<counter> all;
     for (const char *const path : traffic_paths)
@@ -76,10 +84,15 @@ std::vector<std::uint64_t> read_counters() {
         for (const direction &way : directions())
             for (const figure_of_traffic &figure : way.figures)
                 values.push_back((moved.*way.by_path)[path].*figure.value);
-    const waits_so_far waits = count_waits();
-    const stalls_so_far stalls = count_stalls();
-    values.insert(values.end(), {waits.calls, waits.nanoseconds, stalls.notices, stalls.reports, moved.requests});
+    for (const std::uint64_t value : read_waits()) values.push_back(value);
+    values.push_back(moved.requests);
     return values;
+}
+
+std::uint64_t read_counter(std::size_t index) {
+    const std::size_t first = first_of_waits();
+    const auto waits = read_waits();
+    return index >= first && index < first + waits.size() ? waits[index - first] : read_counters()[index];
 }
 
 }  // namespace mpix

@@ -28,8 +28,10 @@ struct counter {
 
 // All of them, in the order of the values.
 const std::vector<counter> &counters();
-// The values now. Takes locks that setup and progress take.
+// The values now. Looks at all requests, and takes locks that setup and progress take.
 std::vector<std::uint64_t> read_counters();
+// One of them. That of waits and stalls takes no lock.
+std::uint64_t read_counter(std::size_t index);
 
 }  // namespace mpix
 

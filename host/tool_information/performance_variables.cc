@@ -20,8 +20,6 @@ using namespace mpix::tool_information;
 
 namespace {
 
-std::uint64_t value_of(std::size_t index) { return read_counters()[index]; }
-
 int class_of(counter_kind kind) {
     switch (kind) {
         case counter_kind::events:
@@ -47,23 +45,23 @@ struct counter_handle {
 
     const counter &what() const { return counters()[index]; }
     std::uint64_t value() const {
-        const std::uint64_t now = running ? value_of(index) : since;
+        const std::uint64_t now = running ? read_counter(index) : since;
         return what().kind == counter_kind::level ? now : before + (now - since);
     }
     void set(std::uint64_t value) {
         before = value;
-        since = value_of(index);
+        since = read_counter(index);
     }
     void start() {
         if (running) return;
         time_waits(+1);
-        since = value_of(index);
+        since = read_counter(index);
         running = true;
     }
     void stop() {
         if (!running) return;
         before = value();
-        since = value_of(index);
+        since = read_counter(index);
         running = false;
         time_waits(-1);
     }
@@ -314,7 +312,7 @@ MPIX_SYMBOL int MPI_T_pvar_readreset(MPI_T_pvar_session session, MPI_T_pvar_hand
             if (mine.what().kind == counter_kind::level) return MPI_T_ERR_PVAR_NO_ATOMIC;
             if (buf == nullptr) return MPI_ERR_ARG;
             // What is counted between the two is counted as from now on.
-            const std::uint64_t now = value_of(mine.index);
+            const std::uint64_t now = read_counter(mine.index);
             counter_handle as_of_now = mine;
             as_of_now.running = false;
             as_of_now.before = mine.running ? mine.before + (now - mine.since) : mine.before;

@@ -58,8 +58,9 @@ def warnings_of(folder, page):
 def main():
     folder, library, nm, headers = Path(sys.argv[1]), sys.argv[2], sys.argv[3], sys.argv[4:]
     calls = exported(nm, library) | declared(headers)
-    pages = sorted(folder.glob("man[37]/*"))
+    pages = sorted(folder.glob("man[137]/*"))
     found = ["%s: %s" % (call, what) for call in sorted(calls) for what in problems_of(folder, call)]
+    found += ["mpix_info: no page"] if not (folder / "man1/mpix_info.1").is_file() else []
     found += [line for page in pages for line in warnings_of(folder, page)]
     surplus = {page.name.split(".")[0] for page in pages if page.parent.name == "man3"} - calls
     found += ["%s has a page, and is no call" % name for name in sorted(surplus)]
