@@ -117,6 +117,16 @@ const char *value_of(const char *variable) {
     return set != by_tools().values.end() ? set->second.c_str() : std::getenv(variable);
 }
 
+// Into that configuration alone.
+status assign(configuration &to, const char *variable, const std::string &value) {
+    status bad = failure(format("{} is no variable of mpix", variable));
+#define MPIX_KNOB(member, type, name, initial, meaning) \
+    if (std::strcmp(variable, name) == 0) bad = parse_knob(name, value, to.member);
+#include "host/config.def"
+#undef MPIX_KNOB
+    return bad;
+}
+
 }  // namespace
 
 bool parse_cpu_list(const std::string &list, std::vector<int> &cpus) {
@@ -185,12 +195,9 @@ configuration configuration_so_far() {
 }
 
 status set_knob(const char *variable, const std::string &value) {
-    configuration alone = config();
-    status bad = failure(format("{} is no variable of mpix", variable));
-#define MPIX_KNOB(member, type, name, initial, meaning) \
-    if (std::strcmp(variable, name) == 0) bad = parse_knob(name, value, alone.member);
-#include "host/config.def"
-#undef MPIX_KNOB
+    configuration alone;
+    status bad = read_configuration([](const char *) -> const char * { return nullptr; }, alone);
+    if (bad.ok()) bad = assign(alone, variable, value);
     if (bad.ok()) bad = check_cpus(alone);
     if (!bad.ok()) return bad;
     const std::lock_guard lock(by_tools().mutex);
@@ -198,6 +205,19 @@ status set_knob(const char *variable, const std::string &value) {
     bad = restrict_transports(alone);  // to be repeated by MPI_Init, before which nothing asks for them
     if (bad.ok()) by_tools().values[variable] = value;
     return bad;
+}
+
+bool may_change_later(std::string_view variable) {
+    for (const std::string_view one :
+         {"MPIX_EAGER_BYTES", "MPIX_LANDING_BYTES", "MPIX_SINGLE_COPY_BYTES", "MPIX_ENGINE_BYTES"})
+        if (variable == one) return true;
+    return false;
+}
+
+status change_knob(const char *variable, const std::string &value) {
+    if (!may_change_later(variable)) return failure(format("{} cannot be set after MPI_Init", variable));
+    const std::lock_guard lock(by_tools().mutex);
+    return assign(config(), variable, value);
 }
 
 }  // namespace mpix

@@ -7,6 +7,7 @@
 #include <array>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "device/kernels/pack_choice.h"
@@ -50,13 +51,16 @@ configuration &config();
 // Reads the environment of this process into it, and what tools have set, and lets the transports know what they are
 // restricted to.
 status read_environment();
-// Whether that has been done: nothing changes any more.
+// Whether that has been done: nothing changes any more, but for what may_change_later.
 bool environment_is_read();
 // What config() has, or will have after MPI_Init.
 configuration configuration_so_far();
 // By a tool, before the environment is read: a value in place of the environment's. Of a malformed one, and of one that
 // comes too late, the failure says so, and nothing changes. `variable`: its name in the environment.
 status set_knob(const char *variable, const std::string &value);
+// The same afterwards, for a knob that is only read where setup_mutex is held, as it is here.
+bool may_change_later(std::string_view variable);
+status change_knob(const char *variable, const std::string &value);
 
 }  // namespace mpix
 

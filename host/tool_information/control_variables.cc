@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// MPI_T_cvar_*: the knobs. A tool may set them until MPI_Init; what it sets takes the place of the environment's.
+// MPI_T_cvar_*: the knobs. A tool may set them until MPI_Init; what it sets takes the place of the environment's. Some may
+// be set later as well, for pairs of requests that are matched from then on.
 #include <mpi.h>
 
 #include <algorithm>
@@ -10,6 +11,7 @@
 #include <vector>
 
 #include "host/config.h"
+#include "host/control/setup_mutex.h"
 #include "host/mpi/symbol.h"
 #include "host/mpi/tools.h"
 #include "host/tool_information/entry.h"
@@ -42,7 +44,7 @@ struct knob_handles {
         return at == all.end() ? nullptr : (*at)->knob;
     }
 };
-knob_handles &handles() {
+knob_handles &handles_of_knobs() {
     static auto *const all = new knob_handles;
     return *all;
 }
@@ -92,8 +94,8 @@ MPIX_SYMBOL int MPI_T_cvar_handle_alloc(int cvar_index, void *obj_handle, MPI_T_
     const knob_variable &knob = knob_variables()[static_cast<std::size_t>(at.index)];
     auto made = std::make_unique<knob_handle>(knob_handle{&knob});
     const auto shown = reinterpret_cast<MPI_T_cvar_handle>(made.get());
-    const std::lock_guard lock(handles().mutex);
-    handles().all.push_back(std::move(made));
+    const std::lock_guard lock(handles_of_knobs().mutex);
+    handles_of_knobs().all.push_back(std::move(made));
     *handle = shown;
     *count = knob.elements;
     return MPI_SUCCESS;
@@ -101,17 +103,17 @@ MPIX_SYMBOL int MPI_T_cvar_handle_alloc(int cvar_index, void *obj_handle, MPI_T_
 MPIX_TOOL_BOUNDARY
 
 MPIX_SYMBOL int MPI_T_cvar_handle_free(MPI_T_cvar_handle *handle) try {
-    if (handle == nullptr || handles().find(*handle) == nullptr) return next.T_cvar_handle_free(handle);
+    if (handle == nullptr || handles_of_knobs().find(*handle) == nullptr) return next.T_cvar_handle_free(handle);
     if (const int code = ready(); code != MPI_SUCCESS) return code;
-    const std::lock_guard lock(handles().mutex);
-    handles().all.erase(handles().place_of(*handle));
+    const std::lock_guard lock(handles_of_knobs().mutex);
+    handles_of_knobs().all.erase(handles_of_knobs().place_of(*handle));
     *handle = MPI_T_CVAR_HANDLE_NULL;
     return MPI_SUCCESS;
 }
 MPIX_TOOL_BOUNDARY
 
 MPIX_SYMBOL int MPI_T_cvar_read(MPI_T_cvar_handle handle, void *buf) try {
-    const knob_variable *const knob = handles().find(handle);
+    const knob_variable *const knob = handles_of_knobs().find(handle);
     if (knob == nullptr) return next.T_cvar_read(handle, buf);
     if (const int code = ready(); code != MPI_SUCCESS) return code;
     if (buf == nullptr) return MPI_ERR_ARG;
@@ -121,14 +123,17 @@ MPIX_SYMBOL int MPI_T_cvar_read(MPI_T_cvar_handle handle, void *buf) try {
 MPIX_TOOL_BOUNDARY
 
 MPIX_SYMBOL int MPI_T_cvar_write(MPI_T_cvar_handle handle, const void *buf) try {
-    const knob_variable *const knob = handles().find(handle);
+    const knob_variable *const knob = handles_of_knobs().find(handle);
     if (knob == nullptr) return next.T_cvar_write(handle, buf);
     if (const int code = ready(); code != MPI_SUCCESS) return code;
     if (knob->scope == MPI_T_SCOPE_CONSTANT) return MPI_T_ERR_CVAR_SET_NEVER;
-    if (environment_is_read()) return MPI_T_ERR_CVAR_SET_NOT_NOW;
+    const bool late = environment_is_read();
+    if (late && !may_change_later(knob->variable)) return MPI_T_ERR_CVAR_SET_NOT_NOW;
     if (buf == nullptr) return MPI_ERR_ARG;
     std::string value;
-    const bool sensible = knob->written(buf, knob->elements, value) && set_knob(knob->variable, value).ok();
-    return sensible ? MPI_SUCCESS : MPI_T_ERR_INVALID;
+    if (!knob->written(buf, knob->elements, value)) return MPI_T_ERR_INVALID;
+    if (!late) return set_knob(knob->variable, value).ok() ? MPI_SUCCESS : MPI_T_ERR_INVALID;
+    const std::lock_guard lock(setup_mutex());
+    return change_knob(knob->variable, value).ok() ? MPI_SUCCESS : MPI_T_ERR_INVALID;
 }
 MPIX_TOOL_BOUNDARY

@@ -81,7 +81,7 @@ struct counter_handles {
         return std::find(sessions.begin(), sessions.end(), session) != sessions.end();
     }
 };
-counter_handles &handles() {
+counter_handles &handles_of_counters() {
     static auto *const all = new counter_handles;
     return *all;
 }
@@ -90,10 +90,10 @@ counter_handles &handles() {
 template <class Own, class OfLibrary>
 int with_handle(MPI_T_pvar_session session, MPI_T_pvar_handle handle, const Own &own, const OfLibrary &of_library) {
     {
-        const std::lock_guard lock(handles().mutex);
-        if (const auto at = handles().place_of(handle); at != handles().all.end()) {
+        const std::lock_guard lock(handles_of_counters().mutex);
+        if (const auto at = handles_of_counters().place_of(handle); at != handles_of_counters().all.end()) {
             if (const int code = ready(); code != MPI_SUCCESS) return code;
-            if (!handles().has(session)) return MPI_T_ERR_INVALID_SESSION;
+            if (!handles_of_counters().has(session)) return MPI_T_ERR_INVALID_SESSION;
             if ((*at)->session != session) return MPI_T_ERR_INVALID_HANDLE;
             return own(**at);
         }
@@ -104,8 +104,8 @@ int with_handle(MPI_T_pvar_session session, MPI_T_pvar_handle handle, const Own 
 // Of all in the session that can be, as MPI_T_PVAR_ALL_HANDLES asks for; after the library's.
 template <class Do>
 int with_all(MPI_T_pvar_session session, int code, const Do &act) {
-    const std::lock_guard lock(handles().mutex);
-    for (const auto &one : handles().all)
+    const std::lock_guard lock(handles_of_counters().mutex);
+    for (const auto &one : handles_of_counters().all)
         if (one->session == session) act(*one);
     return code;
 }
@@ -167,10 +167,10 @@ MPIX_SYMBOL int MPI_T_pvar_get_index(const char *name, int var_class, int *pvar_
 MPIX_TOOL_BOUNDARY
 
 MPIX_SYMBOL int MPI_T_pvar_session_create(MPI_T_pvar_session *session) try {
-    const std::lock_guard lock(handles().mutex);
-    handles().sessions.reserve(handles().sessions.size() + 1);
+    const std::lock_guard lock(handles_of_counters().mutex);
+    handles_of_counters().sessions.reserve(handles_of_counters().sessions.size() + 1);
     const int code = next.T_pvar_session_create(session);
-    if (code == MPI_SUCCESS) handles().sessions.push_back(*session);
+    if (code == MPI_SUCCESS) handles_of_counters().sessions.push_back(*session);
     return code;
 }
 MPIX_TOOL_BOUNDARY
@@ -179,9 +179,9 @@ MPIX_SYMBOL int MPI_T_pvar_session_free(MPI_T_pvar_session *session) try {
     const MPI_T_pvar_session freed = session == nullptr ? MPI_T_PVAR_SESSION_NULL : *session;
     const int code = next.T_pvar_session_free(session);
     if (code != MPI_SUCCESS) return code;
-    const std::lock_guard lock(handles().mutex);
-    std::erase(handles().sessions, freed);
-    std::erase_if(handles().all, [freed](const auto &one) {
+    const std::lock_guard lock(handles_of_counters().mutex);
+    std::erase(handles_of_counters().sessions, freed);
+    std::erase_if(handles_of_counters().all, [freed](const auto &one) {
         if (one->session != freed) return false;
         if (is_timer(one->what())) one->stop();
         return true;
@@ -196,13 +196,13 @@ MPIX_SYMBOL int MPI_T_pvar_handle_alloc(MPI_T_pvar_session session, int pvar_ind
     if (const int code = performance_indices().find(pvar_index, at); code != MPI_SUCCESS) return code;
     if (!at.ours) return next.T_pvar_handle_alloc(session, at.index, obj_handle, handle, count);
     if (handle == nullptr || count == nullptr) return MPI_ERR_ARG;
-    const std::lock_guard lock(handles().mutex);
-    if (!handles().has(session)) return MPI_T_ERR_INVALID_SESSION;
+    const std::lock_guard lock(handles_of_counters().mutex);
+    if (!handles_of_counters().has(session)) return MPI_T_ERR_INVALID_SESSION;
     auto made = std::make_unique<counter_handle>(counter_handle{session, static_cast<std::size_t>(at.index)});
     made->running = !is_timer(made->what());
     made->set(0);
     const auto shown = reinterpret_cast<MPI_T_pvar_handle>(made.get());
-    handles().all.push_back(std::move(made));
+    handles_of_counters().all.push_back(std::move(made));
     *handle = shown;
     *count = 1;
     return MPI_SUCCESS;
@@ -215,7 +215,7 @@ MPIX_SYMBOL int MPI_T_pvar_handle_free(MPI_T_pvar_session session, MPI_T_pvar_ha
         session, *handle,
         [handle](counter_handle &mine) {
             if (is_timer(mine.what())) mine.stop();
-            handles().all.erase(handles().place_of(*handle));
+            handles_of_counters().all.erase(handles_of_counters().place_of(*handle));
             *handle = MPI_T_PVAR_HANDLE_NULL;
             return MPI_SUCCESS;
         },
