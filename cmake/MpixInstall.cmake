@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# What is installed: library, headers, CMake package, pkg-config file, compiler wrappers, mpix_info, completion of its
-# arguments, man pages. All of it finds
+# What is installed: library, headers, CMake package, pkg-config file, compiler wrappers, mpix_info, man page. All of it finds
 # the rest from its own place, so an installed tree may be moved.
 
 include(CMakePackageConfigHelpers)
