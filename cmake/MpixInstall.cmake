@@ -8,6 +8,23 @@ include(CMakePackageConfigHelpers)
 install(TARGETS mpix mpix_device EXPORT mpixTargets)
 install(TARGETS mpix_info DESTINATION "${CMAKE_INSTALL_BINDIR}")
 install(DIRECTORY "${PROJECT_SOURCE_DIR}/include/mpix" DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}")
+install(FILES "${PROJECT_SOURCE_DIR}/scripts/bash-completion/mpix_info"
+    DESTINATION "${CMAKE_INSTALL_DATADIR}/bash-completion/completions")
+# A page for each call, from the headers, when CMake configures: that takes no time.
+find_package(Python3 3.8 QUIET COMPONENTS Interpreter)
+set(MPIX_MAN_PAGES "")
+if(Python3_Interpreter_FOUND)
+    set(MPIX_MAN_PAGES "${PROJECT_BINARY_DIR}/man")
+    file(REMOVE_RECURSE "${MPIX_MAN_PAGES}")
+    file(GLOB headers CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/include/mpix/*.h")
+    set_property(DIRECTORY "${PROJECT_SOURCE_DIR}" APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${headers}
+        "${PROJECT_SOURCE_DIR}/scripts/man-pages" "${PROJECT_SOURCE_DIR}/host/info/mpix_info.cc")
+    execute_process(COMMAND "${Python3_EXECUTABLE}" "${PROJECT_SOURCE_DIR}/scripts/man-pages" "${MPIX_MAN_PAGES}"
+        COMMAND_ERROR_IS_FATAL ANY)
+    install(DIRECTORY "${MPIX_MAN_PAGES}/" DESTINATION "${CMAKE_INSTALL_MANDIR}")
+else()
+    message(STATUS "mpix: no man pages of calls, which take Python 3.8")
+endif()
 install(FILES "${PROJECT_SOURCE_DIR}/docs/man/mpix-environment.7" DESTINATION "${CMAKE_INSTALL_MANDIR}/man7")
 install(FILES "${PROJECT_SOURCE_DIR}/LICENSE" DESTINATION "${CMAKE_INSTALL_DOCDIR}")
 configure_file("${PROJECT_SOURCE_DIR}/packaging/modulefile.in" "${PROJECT_BINARY_DIR}/package/${PROJECT_VERSION}" @ONLY)

@@ -1,10 +1,16 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "host/config.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <cstdlib>
+#include <cstring>
+#include <functional>
+#include <map>
 #include <memory>
+#include <mutex>
+#include <type_traits>
 
 #include "host/format.h"
 #include "transport/select.h"
@@ -38,42 +44,13 @@ bool parse(const std::string &value, text &out) {
     return true;
 }
 
-bool parse(const std::string &value, progress_mode &out) {
-    if (value == "auto")
-        out = progress_mode::automatic;
-    else if (value == "always")
-        out = progress_mode::always;
-    else if (value == "never")
-        out = progress_mode::never;
-    else
-        return false;
-    return true;
-}
-
-bool parse(const std::string &value, pack_mode &out) {
-    if (value == "auto")
-        out = pack_mode::none;
-    else if (value == "kernel")
-        out = pack_mode::kernel;
-    else if (value == "copy")
-        out = pack_mode::rows;
-    else
-        return false;
-    return true;
-}
-
-bool parse(const std::string &value, halo_transfer &out) {
-    if (value == "program")
-        out = halo_transfer::program;
-    else if (value == "packed")
-        out = halo_transfer::packed;
-    else if (value == "datatype")
-        out = halo_transfer::datatype;
-    else if (value == "plain")
-        out = halo_transfer::plain;
-    else
-        return false;
-    return true;
+template <class Named>
+requires std::is_enum_v<Named>
+bool parse(const std::string &value, Named &out) {
+    constexpr std::array names = names_of(Named{});
+    const auto found = std::find(names.begin(), names.end(), value);
+    if (found != names.end()) out = static_cast<Named>(found - names.begin());
+    return found != names.end();
 }
 
 // What parse() takes.
@@ -86,13 +63,68 @@ constexpr const char *takes(const progress_mode &) { return "auto, always or nev
 constexpr const char *takes(const pack_mode &) { return "auto, kernel or copy"; }
 constexpr const char *takes(const halo_transfer &) { return "program, packed, datatype or plain"; }
 
+status malformed(const char *variable, const std::string &value, const std::string &why) {
+    return failure(format("{}=\"{}\" is malformed: {}", variable, value, why));
+}
+
+template <class Knob>
+status parse_knob(const char *variable, const std::string &value, Knob &knob) {
+    if (parse(value, knob)) return {};
+    return malformed(variable, value, std::string("it takes ") + takes(knob));
+}
+
 template <class Knob>
 void read_knob(const char *(*lookup)(const char *), const char *variable, const char *initial, Knob &knob,
                status &bad) {
     parse(initial, knob);
-    const char *value = lookup(variable);
-    if (value == nullptr || parse(value, knob) || !bad.ok()) return;
-    bad = failure(format("{}=\"{}\" is malformed: it takes {}", variable, value, takes(knob)));
+    const char *const value = lookup(variable);
+    if (value == nullptr) return;
+    if (const status why = parse_knob(variable, value, knob); bad.ok()) bad = why;
+}
+
+status check_cpus(const configuration &c) {
+    std::vector<int> cpus;
+    if (parse_cpu_list(c.progress_cpus, cpus)) return {};
+    return malformed("MPIX_PROGRESS_CPUS", c.progress_cpus, "it takes a list of CPUs such as 3,8-11");
+}
+
+// Lets the transports know what they are restricted to.
+status restrict_transports(const configuration &c) {
+    status bad;
+    const auto keep = [&bad](const char *variable, const std::string &value, const status &why) {
+        if (bad.ok() && !why.ok()) bad = malformed(variable, value, why.message());
+    };
+    keep("MPIX_TRANSPORTS", c.transports, transport::use_only(c.transports));
+    keep("MPIX_VERBS_DEVICE", c.verbs_device, transport::use_rdma_device(c.verbs_device));
+    keep("MPIX_UCX_EAGER_BYTES", std::to_string(c.ucx_eager_bytes), transport::use_ucx(c.ucx_gpu, c.ucx_eager_bytes));
+    return bad;
+}
+
+// What tools have set, by variable; and whether MPI_Init has come.
+struct set_by_tools {
+    std::mutex mutex;
+    std::map<std::string, std::string, std::less<>> values;
+    bool too_late = false;
+};
+set_by_tools &by_tools() {
+    static auto *const all = new set_by_tools;
+    return *all;
+}
+
+// The mutex is held.
+const char *value_of(const char *variable) {
+    const auto set = by_tools().values.find(variable);
+    return set != by_tools().values.end() ? set->second.c_str() : std::getenv(variable);
+}
+
+// Into that configuration alone.
+status assign(configuration &to, const char *variable, const std::string &value) {
+    status bad = failure(format("{} is no variable of mpix", variable));
+#define MPIX_KNOB(member, type, name, initial, meaning) \
+    if (std::strcmp(variable, name) == 0) bad = parse_knob(name, value, to.member);
+#include "host/config.def"
+#undef MPIX_KNOB
+    return bad;
 }
 
 }  // namespace
@@ -127,10 +159,7 @@ status read_configuration(const char *(*lookup)(const char *), configuration &ou
 #define MPIX_KNOB(member, type, variable, initial, meaning) read_knob(lookup, variable, initial, out.member, bad);
 #include "host/config.def"
 #undef MPIX_KNOB
-    std::vector<int> cpus;
-    if (bad.ok() && !parse_cpu_list(out.progress_cpus, cpus))
-        bad = failure(format("MPIX_PROGRESS_CPUS=\"{}\" is malformed: it takes a list of CPUs such as 3,8-11",
-                             out.progress_cpus));
+    if (bad.ok()) bad = check_cpus(out);
     return bad;
 }
 
@@ -146,15 +175,49 @@ configuration &config() {
 }
 
 status read_environment() {
-    status bad = read_configuration([](const char *name) -> const char * { return std::getenv(name); }, config());
-    const auto malformed = [&bad](const char *variable, const std::string &value, const status &why) {
-        if (bad.ok()) bad = why.in_context(format("{}=\"{}\" is malformed: ", variable, value));
-    };
-    malformed("MPIX_TRANSPORTS", config().transports, transport::use_only(config().transports));
-    malformed("MPIX_VERBS_DEVICE", config().verbs_device, transport::use_rdma_device(config().verbs_device));
-    malformed("MPIX_UCX_EAGER_BYTES", std::to_string(config().ucx_eager_bytes),
-              transport::use_ucx(config().ucx_gpu, config().ucx_eager_bytes));
+    const std::lock_guard lock(by_tools().mutex);
+    by_tools().too_late = true;
+    const status bad = read_configuration(value_of, config()), restricted = restrict_transports(config());
+    return bad.ok() ? restricted : bad;
+}
+
+bool environment_is_read() {
+    const std::lock_guard lock(by_tools().mutex);
+    return by_tools().too_late;
+}
+
+configuration configuration_so_far() {
+    const std::lock_guard lock(by_tools().mutex);
+    if (by_tools().too_late) return config();
+    configuration out;
+    static_cast<void>(read_configuration(value_of, out));  // MPI_Init says what is malformed
+    return out;
+}
+
+status set_knob(const char *variable, const std::string &value) {
+    configuration alone;
+    status bad = read_configuration([](const char *) -> const char * { return nullptr; }, alone);
+    if (bad.ok()) bad = assign(alone, variable, value);
+    if (bad.ok()) bad = check_cpus(alone);
+    if (!bad.ok()) return bad;
+    const std::lock_guard lock(by_tools().mutex);
+    if (by_tools().too_late) return failure(format("{} cannot be set after MPI_Init", variable));
+    bad = restrict_transports(alone);  // to be repeated by MPI_Init, before which nothing asks for them
+    if (bad.ok()) by_tools().values[variable] = value;
     return bad;
+}
+
+bool may_change_later(std::string_view variable) {
+    for (const std::string_view one :
+         {"MPIX_EAGER_BYTES", "MPIX_LANDING_BYTES", "MPIX_SINGLE_COPY_BYTES", "MPIX_ENGINE_BYTES"})
+        if (variable == one) return true;
+    return false;
+}
+
+status change_knob(const char *variable, const std::string &value) {
+    if (!may_change_later(variable)) return failure(format("{} cannot be set after MPI_Init", variable));
+    const std::lock_guard lock(by_tools().mutex);
+    return assign(config(), variable, value);
 }
 
 }  // namespace mpix

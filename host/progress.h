@@ -5,6 +5,7 @@
 #define MPIX_HOST_PROGRESS_H
 
 #include <chrono>
+#include <cstdint>
 #include <functional>
 #include <memory>
 
@@ -40,6 +41,15 @@ double seconds_since(wait_clock::time_point start);
 // state. Success once `done`.
 status progress_until(const char *call, wait_clock::time_point since, const std::function<bool()> &done,
                       const std::function<request &()> &waits_for);
+
+// Calls of this process that have had to wait in it, those that still do included; and for how long, as far as
+// time_waits() was asked for.
+struct waits_so_far {
+    std::uint64_t calls, nanoseconds;
+};
+waits_so_far count_waits();
+// The time of waits that begin from now on is measured, as long as anybody wants that: +1 to begin with, -1 to end.
+void time_waits(int more);
 
 // Wait for what ends by itself, a copy of the engine or a kernel of ours, but no longer than the configured deadline;
 // then it is said that `what` has not ended, and the answer is false: what it works with must not be given back.

@@ -33,6 +33,7 @@ struct last_error {
 static_assert(std::is_trivially_destructible_v<last_error>);
 constinit thread_local last_error last{MPI_SUCCESS, MPI_SUCCESS, ""};
 constinit thread_local bool handler_threw = false;
+constinit std::atomic<std::uint64_t> notices{0}, stall_reports{0};
 
 bool fatal(MPI_Comm comm) {
     MPI_Errhandler handler = MPI_ERRHANDLER_NULL;
@@ -243,17 +244,24 @@ double notice_seconds() {
     return limit > 0 ? std::min(most, limit / 4) : most;
 }
 
+stalls_so_far count_stalls() {
+    return {notices.load(std::memory_order_relaxed), stall_reports.load(std::memory_order_relaxed)};
+}
+
 void notice_stall(const char *call, double waited, const stall &s) {
+    notices.fetch_add(1, std::memory_order_relaxed);
     const double limit = config().stall_seconds;
     const std::string end = limit > 0 ? format("it gives up after {} s", limit) : "it does not give up";
     say(format("WAITING in {} for {:.1f} s: {}; {} (MPIX_STALL_SECONDS)", call, waited, describe(s), end));
 }
 
 void notice_unmatched(double waited, const stall &s) {
+    notices.fetch_add(1, std::memory_order_relaxed);
     say(format("WAITING for {:.1f} s, in a kernel or not at all, for no MPI call waits: {}", waited, describe(s)));
 }
 
 status report_stall(const char *call, double waited, const stall &s) {
+    stall_reports.fetch_add(1, std::memory_order_relaxed);
     const std::string sentence = format("no completion after {:.1f} s: {}", waited, describe(s));
     say(format("STALL in {}: {}", call, sentence));
     return failure(MPI_ERR_PENDING, sentence).after_printing();

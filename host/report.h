@@ -102,6 +102,11 @@ double notice_seconds();
 void notice_stall(const char *call, double waited, const stall &s);
 // The same where no call of the host waits: a kernel may.
 void notice_unmatched(double waited, const stall &s);
+// How many of these lines this process has printed, notices of whatever kind and stall reports.
+struct stalls_so_far {
+    std::uint64_t notices, reports;
+};
+stalls_so_far count_stalls();
 // Print the stall report, one line on stderr, and make the error that the waiting call gives.
 status report_stall(const char *call, double waited, const stall &s);
 

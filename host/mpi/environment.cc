@@ -26,6 +26,7 @@
 #include "host/progress.h"
 #include "host/protocol/pack_explain.h"
 #include "host/report.h"
+#include "host/statistics/end_report.h"
 #include "host/unknown_names.h"
 #include "host/wireup/wireup.h"
 #include "transport/select.h"
@@ -150,6 +151,7 @@ int begin(init_call asked, int *argc, char ***argv, int required, int *provided)
     if (config().pack != gpu::pack_mode::none) gpu::prefer(config().pack);
     warn_of_unknown_variables();
     start_setup(thread_safe, told_level == MPI_THREAD_SINGLE);
+    agree_on_report();
     start_progress();
     return MPI_SUCCESS;
 }
@@ -179,6 +181,7 @@ MPIX_SYMBOL int MPI_Finalize(void) try {
     // In the callbacks MPICH takes the process for one with a single thread.
     stop_progress();
     if (config().explain) tell_pack_times();
+    report_at_end();
     if (!ends_with_self && setup_running()) end_setup(MPI_COMM_SELF, MPI_KEYVAL_INVALID, nullptr, nullptr);
     return next.Finalize();
 }

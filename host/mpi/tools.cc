@@ -17,6 +17,9 @@ next_functions next;
 
 namespace {
 
+// Calls that mpix must see. Without those of the tool information interface, a program only does not find our variables.
+bool must_be_seen(std::string_view name) { return name.substr(0, 6) != "MPI_T_"; }
+
 constexpr const char *interposed[] = {
 #define MPIX_PASSED_ON(name) "MPI_" #name,
 #define MPIX_OWN(name) "MPI_" #name,
@@ -62,7 +65,7 @@ bool calls_library(const link_map *object) {
         const char *const name = names + symbols[i].st_name;
         if (*name != 'P') continue;
         for (const char *const ours : interposed)
-            if (std::strcmp(name + 1, ours) == 0) return true;
+            if (std::strcmp(name + 1, ours) == 0 && must_be_seen(ours)) return true;
     }
     return false;
 }
@@ -117,7 +120,7 @@ status tool_in_front(const char *init) {
     std::string names;
     for (const std::string_view name : interposed) {
         // We have been called by one of these, so they are passed on.
-        if (name == "MPI_Init" || name == "MPI_Init_thread") continue;
+        if (name == "MPI_Init" || name == "MPI_Init_thread" || !must_be_seen(name)) continue;
         const link_map *const object = in_front_of(name.data());
         if (object == nullptr || object == passes_on || (first != nullptr && object != first)) continue;
         names += first == nullptr ? std::string(name) : format(", {}", name);

@@ -38,9 +38,12 @@ struct progress_state {
     std::atomic<bool> any{false};                    // attended is not empty
     std::atomic<std::uint64_t> news{0};
     std::atomic<std::size_t> requests{0};  // that may come to be attended: there is room for all
-    std::atomic<int> waits{0};             // callers that wait, and print notices themselves
-    std::atomic<bool> noticed{false};      // a notice has been printed
-    std::atomic<std::uint64_t> polls{0};   // by callers of MPI; about so many
+    // Callers that wait, and print notices themselves: all so far, and those that have ended.
+    std::atomic<std::uint64_t> waits_begun{0}, waits_ended{0};
+    std::atomic<int> timed{0};  // who wants to know how long
+    std::atomic<std::uint64_t> waited_ns{0};
+    std::atomic<bool> noticed{false};     // a notice has been printed
+    std::atomic<std::uint64_t> polls{0};  // by callers of MPI; about so many
     bool stop = false;
     bool enabled = false;  // between start and stop, with a mode that allows a thread
     transport::service_thread thread;
@@ -128,7 +131,9 @@ bool round() {
 // the time. Half-way there it asks the peer which requests the peer has.
 void notice_unmatched_request() {
     static std::uint64_t asked_for = 0;
-    if (state().noticed.load(std::memory_order_relaxed) || state().waits.load(std::memory_order_relaxed) != 0) return;
+    if (state().noticed.load(std::memory_order_relaxed)) return;
+    if (state().waits_begun.load(std::memory_order_relaxed) != state().waits_ended.load(std::memory_order_relaxed))
+        return;
     double seconds = 0;
     const std::shared_ptr<request> r = longest_unmatched(notice_seconds(), seconds);
     if (r == nullptr) return;
@@ -290,6 +295,37 @@ bool outlast(const char *what, const std::function<bool()> &ended) {
     return true;
 }
 
+namespace {
+
+class waiting_caller {
+public:
+    waiting_caller() {
+        state().waits_begun.fetch_add(1, std::memory_order_relaxed);
+        if (state().timed.load(std::memory_order_relaxed) != 0) [[unlikely]]
+            since_ = wait_clock::now();
+    }
+    ~waiting_caller() {
+        state().waits_ended.fetch_add(1, std::memory_order_relaxed);
+        if (since_ == wait_clock::time_point{}) [[likely]]
+            return;
+        const auto waited = std::chrono::duration_cast<std::chrono::nanoseconds>(wait_clock::now() - since_);
+        state().waited_ns.fetch_add(static_cast<std::uint64_t>(waited.count()), std::memory_order_relaxed);
+    }
+    waiting_caller(const waiting_caller &) = delete;
+    waiting_caller &operator=(const waiting_caller &) = delete;
+
+private:
+    wait_clock::time_point since_{};
+};
+
+}  // namespace
+
+waits_so_far count_waits() {
+    return {state().waits_begun.load(std::memory_order_relaxed), state().waited_ns.load(std::memory_order_relaxed)};
+}
+
+void time_waits(int more) { state().timed.fetch_add(more, std::memory_order_relaxed); }
+
 status progress_until(const char *call, wait_clock::time_point since, const std::function<bool()> &done,
                       const std::function<request &()> &waits_for) {
     // The start of the call that has printed a notice: a call on several requests comes here for each, but prints only
@@ -300,10 +336,7 @@ status progress_until(const char *call, wait_clock::time_point since, const std:
     const std::atomic<bool> &needs_setup = waits_for().waiting;
     for (int spin = 1; spin < 64 && !needs_setup.load(std::memory_order_relaxed); ++spin)
         if (done()) return {};
-    struct waiting {
-        waiting() { state().waits.fetch_add(1, std::memory_order_relaxed); }
-        ~waiting() { state().waits.fetch_sub(1, std::memory_order_relaxed); }
-    } const waiting;
+    const waiting_caller waiting;
     const double limit = config().stall_seconds, notice = notice_seconds();
     double next_question = notice / 2;
     for (unsigned round = 0;; ++round) {

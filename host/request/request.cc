@@ -4,6 +4,7 @@
 #include <mpix/detail/host_launch.h>
 #include <mpix/detail/order.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <cstring>
@@ -30,6 +31,7 @@ namespace {
 struct owners_state {
     std::mutex mutex;
     std::unordered_map<request *, std::shared_ptr<request>> map;
+    traffic_by_path of_disowned;
 };
 owners_state &owners() {
     static auto *const state = new owners_state;
@@ -49,9 +51,19 @@ void own(const std::shared_ptr<request> &r) {
 
 std::shared_ptr<request> disown(request *r) {
     requests().remove(handle_key(r->handle));
-    const std::lock_guard lock(owners().mutex);
+    const std::scoped_lock lock(setup_mutex(), owners().mutex);
     const auto owned = owners().map.extract(r);
-    return owned.empty() ? nullptr : owned.mapped();
+    if (owned.empty()) return nullptr;
+    r->add_to(owners().of_disowned);
+    return owned.mapped();
+}
+
+traffic_by_path traffic_so_far() {
+    const std::scoped_lock lock(setup_mutex(), owners().mutex);
+    traffic_by_path sum = owners().of_disowned;
+    for (const auto &[r, owner] : owners().map) r->add_to(sum);
+    sum.requests = owners().map.size();
+    return sum;
 }
 
 void forget_handles() {
@@ -163,6 +175,21 @@ gpu_end request::end_for(transport::network &network, transport::gpu_puts *&gpus
     if (gpus != nullptr && end.on_gpu && !end.gaps && !end.empty)
         end.network_cannot = place.owner->adopt(op.buffer, total_bytes(), ignored);
     return end;
+}
+
+void request::add_to(traffic_by_path &sum) {
+    if (null_peer()) return;
+    const auto *const path = std::find(traffic_paths.begin(), traffic_paths.end(), std::string_view(path_now()));
+    if (path == traffic_paths.end()) return;
+    const auto i = static_cast<std::size_t>(path - traffic_paths.begin());
+    traffic &all = kind == MPIX_KIND_SEND ? sum.sent[i] : sum.received[i];
+    const std::uint64_t word = detail::load_relaxed(&words->epoch);
+    const std::uint64_t epochs = (word >> 1) - (word & 1) - failed_.load(std::memory_order_relaxed);
+    all.messages += epochs;
+    all.bytes += epochs * total_bytes();
+    all.partitions += epochs * static_cast<std::uint64_t>(op.partitions);
+    const std::lock_guard lock(engine);
+    all.deferred += deferred();
 }
 
 match_key request::key() const {
@@ -350,6 +377,7 @@ status request::retire(MPI_Status *status) {
         return device_error();
     }
     mpix::status result = ending();
+    if (!result.ok()) failed_.fetch_add(1, std::memory_order_relaxed);
     fill_status(status, !result.ok());
     if (result.ok()) result = device_error();
     if (mpix::status bad = end_kernel_epochs(); !bad.ok() && result.ok()) result = bad;

@@ -32,6 +32,7 @@
 #include "host/request/handle_table.h"
 #include "host/request/inquiry.h"
 #include "host/request/look_pace.h"
+#include "host/request/traffic.h"
 #include "transport/select.h"
 
 namespace mpix {
@@ -140,6 +141,8 @@ public:
     int peer_world() const { return op.members->peers[static_cast<std::size_t>(op.peer)]; }
     bool null_peer() const { return op.peer == MPI_PROC_NULL; }
     std::uint64_t epoch() const { return epoch_; }
+    // Adds what it has moved in the epochs that have ended well. setup_mutex is held.
+    void add_to(traffic_by_path &sum);
     bool refused() const { return refusal_ != refused_not; }  // setup_mutex is held
     match_key key() const;
     // Whether an exported copy may go inline, if its route has one.
@@ -206,9 +209,10 @@ protected:
     // (say_all_ready). `engine` is held.
     bool may_end_quietly() const { return device != nullptr && epoch_ != host_started_; }
     bool quiet_look_due() { return may_end_quietly() && pace_.due(host_started_, epoch_); }
-    virtual std::string done_so_far() { return {}; }  // in a running epoch, after standing(); `engine` is held
-    virtual status outcome() = 0;                     // of a complete epoch
-    status ending();                                  // the same, also where there is no memory for its sentence
+    virtual std::uint64_t deferred() const { return 0; }  // partitions, in all epochs; `engine` is held
+    virtual std::string done_so_far() { return {}; }      // in a running epoch, after standing(); `engine` is held
+    virtual status outcome() = 0;                         // of a complete epoch
+    status ending();                                      // the same, also where there is no memory for its sentence
     status take_device_error();
     std::string obstacle();
     static void invalidate(mpix_prequest *handle);
@@ -221,10 +225,11 @@ protected:
     status ended_peer() const;
 
     std::atomic<bool> active_{false};
-    std::uint64_t epoch_ = 0;         // the host's last, or a later one that kernels have started
-    std::uint64_t host_started_ = 0;  // the last one that the host has started
-    look_pace pace_;                  // guarded by engine
-    status failure_;                  // the pair cannot work; guarded by setup_mutex until clear-to-send
+    std::uint64_t epoch_ = 0;               // the host's last, or a later one that kernels have started
+    std::uint64_t host_started_ = 0;        // the last one that the host has started
+    std::atomic<std::uint64_t> failed_{0};  // epochs that have ended with an error
+    look_pace pace_;                        // guarded by engine
+    status failure_;                        // the pair cannot work; guarded by setup_mutex until clear-to-send
     refusal_reason refusal_ = refused_not;
     bool peer_ended_ = false;              // and so its epoch has failed, and all later ones will; guarded by `engine`
     std::uint64_t watched_word_ = 0;       // the epoch word, when it was last looked at; guarded by setup_mutex

@@ -163,6 +163,7 @@ void send_request::start_move(int partition, bool for_host) {
     make_room();
     carry_out({partition, for_host, nullptr});
     ++engine_moves_;
+    ++deferred_;
 }
 
 void send_request::carry_out(move m) {

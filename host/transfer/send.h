@@ -56,6 +56,7 @@ protected:
     void on_start() override;
     void on_kernel_start() override;
     status outcome() override;
+    std::uint64_t deferred() const override { return deferred_; }
     std::string done_so_far() override;
     void status_of(MPI_Status *) const override {}
 
@@ -126,6 +127,7 @@ private:
     std::vector<move> moving_;
     std::unique_ptr<transport::transfer> departing_;  // a flush behind the last epoch's words
     std::uint64_t engine_moves_ = 0;                  // in this epoch
+    std::uint64_t deferred_ = 0;                      // partitions that the engine has taken over, in all epochs
     std::uint64_t concluded_ = 0;                     // last epoch that the engine has completed
     status engine_failure_;
 };
