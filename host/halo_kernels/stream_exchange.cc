@@ -22,6 +22,7 @@
 #include "host/halo_kernels/device_memory.h"
 #include "host/halo_kernels/kernel_error.h"
 #include "host/halo_kernels/kernel_exchange_state.h"
+#include "host/halo_kernels/stream_exchange_internals.h"
 #include "host/report.h"
 
 namespace mpix::halo {
@@ -149,18 +150,27 @@ void stream_exchange_state::drain() {
         throw error(error_class, format("{}: {}", stream_exchange_call, text_of(code, "MPI_Waitall")));
 }
 
-stream_exchange::stream_exchange(const grid &g, const std::vector<field> &fields,
-                                 const stream_exchange_options &options)
-    : state_(std::make_unique<stream_exchange_state>()) {
+stream_exchange stream_exchange_internals::make(const grid &g, const std::vector<field> &fields,
+                                                const stream_exchange_options &options, const status &given) {
+    auto made = std::make_unique<stream_exchange_state>();
     const auto &grid = grid_internals::state_of(g, stream_exchange_call);
-    stream_exchange_state &x = *state_;
+    stream_exchange_state &x = *made;
     x.kernels = make_kernel_exchange_state(grid, fields, {.tile = choose_tile(*grid, options.tile), .sets = sets},
-                                           stream_exchange_call);
+                                           stream_exchange_call, given);
     std::vector<field_reach> reaches;
     for (const exchanged_field &f : x.kernels->fields) reaches.push_back({f.radius, f.staggered});
     x.areas = find_regions(*grid, reaches, find_pieces(*grid, reaches), false);
     begin(x);
+    return stream_exchange(std::move(made));
 }
+
+bool stream_exchange_internals::is_started(const stream_exchange &x) { return x.state_ && x.state_->started; }
+
+stream_exchange::stream_exchange(std::unique_ptr<stream_exchange_state> made) : state_(std::move(made)) {}
+
+stream_exchange::stream_exchange(const grid &g, const std::vector<field> &fields,
+                                 const stream_exchange_options &options)
+    : stream_exchange(stream_exchange_internals::make(g, fields, options, {})) {}
 
 stream_exchange::~stream_exchange() {
     if (!state_) return;

@@ -25,14 +25,26 @@ def relax(now, later, box):
                                                 + now[box.shift(0, 1)])
 
 
+class Interface:
+    """An array that claims to be in GPU memory."""
+
+    def __init__(self, array):
+        self.array = array
+        self.__cuda_array_interface__ = array.__array_interface__
+
+
+def in_serial(values, steps):
+    for _ in range(steps):
+        left, right = numpy.roll(values, 1, 1), numpy.roll(values, -1, 1)
+        values = 0.5 * values + 0.125 * (left + right + numpy.roll(values, 1, 0) + numpy.roll(values, -1, 0))
+    return values
+
+
 def stencil():
     """Each step by two arrays in turn; bit by bit as in serial."""
     ny, nx, steps = 19, 24, 8
     start = draw.random((ny, nx))
-    expected = start.copy()
-    for _ in range(steps):
-        left, right = numpy.roll(expected, 1, 1), numpy.roll(expected, -1, 1)
-        expected = 0.5 * expected + 0.125 * (left + right + numpy.roll(expected, 1, 0) + numpy.roll(expected, -1, 0))
+    expected = in_serial(start, steps)
     with halo.Grid(world, (nx, ny), periodic=(True, True)) as grid:
         u, v = (halo.Field.zeros(grid, halo.Radius.faces(1)) for _ in range(2))
         for field in (u, v):
@@ -61,6 +73,34 @@ def stencil():
                 relax(u, v, grid.deep_valid(halo.Radius.faces(1), 2, 1))
                 relax(v, u, grid.deep_valid(halo.Radius.faces(1), 2, 2))
         assert numpy.array_equal(u[grid.local()], part(expected, grid.local()))
+
+
+def in_order():
+    """A stencil in the order of a stream, which for host memory is 0. One array claims to be a GPU's."""
+    nx, ny, steps = 24, 19, 5
+    start = draw.random((ny, nx))
+    expected = in_serial(start, steps)
+    with halo.Grid(world, (nx, ny), periodic=(True, True)) as grid:
+        u, v = (halo.Field.zeros(grid, halo.Radius.faces(1)) for _ in range(2))
+        u[grid.local()][...] = part(start, grid.local())
+        claimed = halo.Field(grid, Interface(numpy.full(u.array.shape, 3.0)), u.radius)
+        assert claimed.on_gpu
+        with halo.StreamExchange(grid, [(u, v), claimed], tile=(5, 4)) as exchange:
+            for step in range(steps):
+                now, later = (u, v) if step % 2 == 0 else (v, u)
+                assert exchange.current(0) is now and exchange.current(1) is claimed
+                exchange.overlap(0, lambda box: relax(now, later, box))
+                exchange.check()
+                exchange.swap()
+            assert (exchange.bytes_sent > 0) == (exchange.messages_sent > 0) == (world.size > 1)
+            needed.fails(mpix.Error, "MPIX_Halo_stream_finish: the exchange is not started", exchange.finish, 0)
+            needed.fails(mpix.Error, "stream is not null, and the fields are in host memory", exchange.start, 8)
+            needed.fails(TypeError, "stream is None", exchange.start, None)
+            needed.fails(TypeError, "stream", exchange.start)
+        later = u if steps % 2 == 0 else v
+        assert numpy.array_equal(later[grid.local()], part(expected, grid.local()))
+        needed.fails(TypeError, "fields[0] is int", halo.StreamExchange, grid, [5])
+        needed.fails(mpix.Error, "options.tile[0] is -1", halo.StreamExchange, grid, [u], tile=(-1,))
 
 
 def sums():
@@ -154,13 +194,6 @@ def reports():
         assert world.rank in grid.neighbours((1, 0, 0), 8 * world.size)
 
 
-class Interface:
-    """An array with an interface of its own, as of a GPU."""
-
-    def __init__(self, array, name="__cuda_array_interface__", **changes):
-        setattr(self, name, {**array.__array_interface__, **changes})
-
-
 def errors():
     fails, faces, zeros = needed.fails, halo.Radius.faces(1), numpy.zeros
     fails(TypeError, "comm is 5", halo.Grid, 5, (4, 4))
@@ -220,6 +253,7 @@ def errors():
 
 def main():
     stencil()
+    in_order()
     sums()
     files()
     reports()

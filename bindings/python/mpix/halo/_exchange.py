@@ -19,7 +19,51 @@ def grid_in_c(grid):
     return grid.handle
 
 
-class Exchange(Handle):
+class Fields(Handle):
+    """What all kinds of exchanges tell of their fields. Subclasses name the functions in C."""
+
+    grid, fields = None, []
+
+    def current(self, field=0):
+        """The Field in use: of a pair, the one that the next exchange is of."""
+        pair = self.fields[field]
+        if not isinstance(pair, tuple):
+            return pair
+        address = c_void_p()
+        if not pair[0].memories:
+            return pair[0]
+        self._data(field, 0, self.handle, byref(address))
+        return pair[0] if pair[0].memories[0].address == address.value else pair[1]
+
+    def interior(self, i=None):
+        """The cells of a box whose stencils read no ghost cell that the exchange fills."""
+        box = _c.Box()
+        self._interior(self.grid.position(i), self.handle, byref(box))
+        return Box.of(box)
+
+    def boundary(self, i=None):
+        """The others, as a list of boxes."""
+        boxes, count = (_c.Box * 6)(), c_int()
+        self._boundary(self.grid.position(i), self.handle, boxes, byref(count))
+        return [Box.of(boxes[n]) for n in range(count.value)]
+
+    @property
+    def messages_sent(self):
+        """Messages that this rank sends in each exchange."""
+        return self._sent()[0]
+
+    @property
+    def bytes_sent(self):
+        """Their bytes."""
+        return self._sent()[1]
+
+    def _sent(self):
+        messages, size = c_int(), c_int64()
+        self._sizes(self.handle, byref(messages), byref(size))
+        return messages.value, size.value
+
+
+class Exchange(Fields):
     """Fills the ghost cells of fields in host memory, by one message to and from each neighbour. As mpix::halo::exchange.
 
     Collective over the grid's ranks.
@@ -38,6 +82,8 @@ class Exchange(Handle):
     Raises TypeError, ValueError, or mpix.Error, on all ranks if on one.
     """
 
+    _data, _interior, _boundary, _sizes = map(staticmethod, (_c.data, _c.interior, _c.boundary, _c.sent))
+
     def __init__(self, grid, fields, *, transfer="packed", reduce=None):
         communicates, handle = grid_in_c(grid), c_void_p()
         self.grid, self.fields = grid, list(fields)
@@ -48,7 +94,7 @@ class Exchange(Handle):
                 raise ValueError(f"reduce is {reduce!r}; it is None or one of {', '.join(REDUCTIONS)}")
             if reduce is not None and transfer != "packed":
                 raise ValueError(f"transfer is {transfer!r}; an exchange that reduces is packed")
-            refuse_gpu(self.fields, "an Exchange takes host memory")
+            refuse_gpu(self.fields, "an Exchange takes host memory, a StreamExchange that of GPUs")
             made = fields_in_c(grid, self.fields)
         if reduce is None:
             _c.exchange_create(communicates, len(self.fields), made, TRANSFERS.index(transfer), byref(handle))
@@ -95,44 +141,6 @@ class Exchange(Handle):
     def swap(self, field=0):
         """Go on with the other one of a pair of fields."""
         _c.swap(field, self.handle)
-
-    def current(self, field=0):
-        """The Field in use: of a pair, the one that the next exchange is of."""
-        pair = self.fields[field]
-        if not isinstance(pair, tuple):
-            return pair
-        address = c_void_p()
-        if not pair[0].memories:
-            return pair[0]
-        _c.data(field, 0, self.handle, byref(address))
-        return pair[0] if pair[0].memories[0].address == address.value else pair[1]
-
-    def interior(self, i=None):
-        """The cells of a box whose stencils read no ghost cell that the exchange fills."""
-        box = _c.Box()
-        _c.interior(self.grid.position(i), self.handle, byref(box))
-        return Box.of(box)
-
-    def boundary(self, i=None):
-        """The others, as a list of boxes."""
-        boxes, count = (_c.Box * 6)(), c_int()
-        _c.boundary(self.grid.position(i), self.handle, boxes, byref(count))
-        return [Box.of(boxes[n]) for n in range(count.value)]
-
-    @property
-    def messages_sent(self):
-        """Messages that this rank sends in each exchange."""
-        return self._sent()[0]
-
-    @property
-    def bytes_sent(self):
-        """Their bytes."""
-        return self._sent()[1]
-
-    def _sent(self):
-        messages, size = c_int(), c_int64()
-        _c.sent(self.handle, byref(messages), byref(size))
-        return messages.value, size.value
 
     def measure(self, flag=True):
         """Time the exchanges from now on, or no longer."""
