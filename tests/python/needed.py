@@ -29,7 +29,7 @@ def load(partitioned=True):
         raise
     from mpi4py import MPI
 
-    if partitioned and not hasattr(MPI, "Prequest"):
+    if partitioned and not hasattr(MPI.Comm, "Psend_init"):
         import mpi4py
         skip(f"mpi4py {mpi4py.__version__} has no partitioned requests, which are in it since version 4")
     return mpix, MPI
