@@ -235,6 +235,14 @@ def errors():
             exchange.finish()
         fails(mpix.Error, "MPIX_Halo_start: exchange is null", exchange.start)
         exchange.free()
+        try:
+            with halo.Exchange(grid, [u]) as exchange:
+                exchange.start()
+                raise KeyError("of the program")
+        except KeyError:
+            assert exchange.active  # freeing it would have raised an error
+        exchange.finish()
+        exchange.free()
         if world.size > 1:  # one rank's error is one on all: none waits for it
             fields = [array] if world.rank == 1 else [u]
             fails(TypeError if world.rank == 1 else mpix.Error, "fields", halo.Exchange, grid, fields)

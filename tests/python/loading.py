@@ -57,6 +57,7 @@ mpi4py, mpix, folder = "from mpi4py import MPI\n", "import mpix\n", os.path.dirn
 RECEIVED = "received sent by"
 check("mpix first", run(mpix + mpi4py + REACHES), 0, RECEIVED)
 check("preloaded, mpi4py first", run(mpi4py + mpix + REACHES, LD_PRELOAD=library), 0, RECEIVED)
+check("python -m mpi4py", run(None, "-m", "mpi4py", "-c", mpix + mpi4py + REACHES), 0, RECEIVED)
 check("mpi4py first", run(mpi4py + mpix), 1,
       "ImportError: mpi4py.MPI was imported before mpix, so its calls do not reach libmpix: import mpix first", library)
 check("an MPI library first", run(GLOBAL_MPI.format(folder=folder, library=library) + mpix), 1,
@@ -64,9 +65,15 @@ check("an MPI library first", run(GLOBAL_MPI.format(folder=folder, library=libra
 check("no such library", run(mpix, MPIX_LIBRARY="/nowhere/libmpix.so.0"), 1,
       "ImportError: MPIX_LIBRARY is /nowhere/libmpix.so.0, which is not a file")
 check("no library at all", run(mpix, MPIX_LIBRARY=__file__), 1, "ImportError: libmpix cannot be loaded")
-check("another MPI library's", run(mpix, MPI4PY_MPIABI=other_kind()), 1, f"ImportError: mpi4py is built for {other_kind()}, and ")
+check("another MPI library's", run(mpix, MPI4PY_MPIABI=other_kind()), 1,
+      f"ImportError: mpi4py is built for {other_kind()}, and ")
 check("another MPI library's, preloaded", run(mpix, MPI4PY_MPIABI=other_kind(), LD_PRELOAD=library), 1,
       f"but mpi4py is built for {other_kind()}")
 check("info", run(None, "-m", "mpix", "info"), 0, "MPIX_PROGRESS=", "built for")
 check("library", run(None, "-m", "mpix", "library"), 0, library)
+folder, name = os.path.split(library)
+if os.path.exists(os.path.join(folder, "libmpix.so.0")):
+    paths = os.pathsep.join([folder] + [p for p in [os.environ.get("LD_LIBRARY_PATH")] if p])
+    check("where the loader looks", run(None, "-m", "mpix", "library", MPIX_LIBRARY="", LD_LIBRARY_PATH=paths), 0,
+          os.path.join(folder, "libmpix.so.0"))
 check("no such command", run(None, "-m", "mpix", "infos"), 2, "python -m mpix info")

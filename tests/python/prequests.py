@@ -68,6 +68,14 @@ def exports():
         again.free()
         assert handle and again.handle is None
     assert device.handle is None
+    try:
+        with mpix.export(send) as device:
+            MPI.Prequest.Startall([receive, send])
+            raise KeyError("of the program")
+    except KeyError:  # and not that an active request cannot be freed
+        send.Pready_range(0, 3)
+        MPI.Prequest.Waitall([receive, send])
+        device.free()
     error = needed.fails(mpix.Error, "mpix_contributors", mpix.export, send, contributors=-3)
     assert error.error_class == MPI.ERR_INFO_VALUE
     needed.fails(mpix.Error, "mpix_device", mpix.export, send, device="elsewhere")

@@ -12,7 +12,7 @@ from ._library import near
 def main():
     command = sys.argv[1] if len(sys.argv) > 1 else ""
     if command == "library" and len(sys.argv) == 2:
-        print(os.path.abspath(library_path))
+        print(library_path)
         return 0
     if command != "info":
         print(__doc__.strip(), file=sys.stderr)

@@ -60,10 +60,11 @@ def _load():
     if _address(process.MPI_Init) != _address(library.MPI_Init):
         raise ImportError(f"{_file_of(_address(process.MPI_Init))} was loaded for all to see before mpix, so calls of MPI do "
                           f"not reach libmpix: import mpix before it, or preload libmpix (env LD_PRELOAD={path})")
-    return library, path
+    return library
 
 
-library, path = _load()
+library = _load()
+path = os.path.abspath(_file_of(_address(library.MPIX_Request_path)))
 IS_OPENMPI = hasattr(library, "ompi_mpi_comm_world")
 # An MPI_Comm, MPI_Request and so on: an address with Open MPI, a number with MPICH.
 Handle = ctypes.c_void_p if IS_OPENMPI else ctypes.c_int
@@ -92,7 +93,7 @@ def function(name, *arguments):
 
 def near(*names):
     """A file of the prefix that libmpix is in: that of a wheel, an installed one, or a build's; or None."""
-    folder = os.path.dirname(os.path.abspath(os.path.realpath(_file_of(_address(library.MPIX_Request_path)))))
+    folder = os.path.dirname(os.path.realpath(path))
     for _ in range(4):
         found = os.path.join(folder, *names)
         if os.path.exists(found):

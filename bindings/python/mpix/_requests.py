@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """mpi4py's partitioned requests: exported to kernels, prepared, and in the order of a CUDA stream."""
+import contextlib
 import ctypes
 
 from . import _handles, _library
@@ -52,8 +53,9 @@ class DeviceRequest:
     def __enter__(self):
         return self
 
-    def __exit__(self, *_):
-        self.free()
+    def __exit__(self, exception, *_):
+        with contextlib.suppress(*([] if exception is None else [_library.Error])):
+            self.free()
 
 
 def export(request, *, device=None, contributors=None, waiters=None):

@@ -11,5 +11,5 @@ from ._files import gather, read_checkpoint, write_checkpoint, write_png, write_
 from ._grid import Grid
 from ._stream_exchange import StreamExchange
 
-__all__ = ["Box", "Exchange", "Field", "Grid", "Radius", "StepReport", "StreamExchange", "compare_transfers", "gather", "read_checkpoint",
-           "write_checkpoint", "write_png", "write_vti"]
+__all__ = ["Box", "Exchange", "Field", "Grid", "Radius", "StepReport", "StreamExchange", "compare_transfers", "gather",
+           "read_checkpoint", "write_checkpoint", "write_png", "write_vti"]

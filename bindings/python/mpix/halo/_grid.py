@@ -11,8 +11,9 @@ from ._box import Box, axes, direction, radius_in_c, three
 
 
 class Handle:
-    """What is freed by free(), or at the end of a `with` block. Freeing may be collective: in the same order on all ranks,
-    and before MPI_Finalize. What is never freed is kept until the program ends.
+    """What is freed by free(), or at the end of a `with` block, but for one that an exception leaves: other ranks may not
+    come to free it. Freeing may be collective: in the same order on all ranks, and before MPI_Finalize. What is never freed
+    is kept until the program ends.
 
     Members of `kept` are not collected before: the library uses their memory.
     """
@@ -36,8 +37,9 @@ class Handle:
     def __enter__(self):
         return self
 
-    def __exit__(self, *_):
-        self.free()
+    def __exit__(self, exception, *_):
+        if exception is None:
+            self.free()
 
 
 class Grid(Handle):
