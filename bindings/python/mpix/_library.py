@@ -92,11 +92,12 @@ def function(name, *arguments):
 
 
 def near(*names):
-    """A file of the prefix that libmpix is in: that of a wheel, an installed one, or a build's; or None."""
-    folder = os.path.dirname(os.path.realpath(path))
-    for _ in range(4):
-        found = os.path.join(folder, *names)
-        if os.path.exists(found):
-            return found
-        folder = os.path.dirname(folder)
+    """A file of the prefix that libmpix is in: that of a wheel, an installed one, or a build's. Or of the source tree that this
+    package is in. Or None."""
+    for folder in (os.path.dirname(os.path.realpath(path)), os.path.dirname(os.path.realpath(__file__))):
+        for _ in range(4):
+            found = os.path.join(folder, *names)
+            if os.path.exists(found):
+                return found
+            folder = os.path.dirname(folder)
     return None
