@@ -24,9 +24,10 @@ const std::vector<std::string_view> &knobs() {
     return all;
 }
 
-// Variables that the library does not read: those of build systems, environment modules and the tests.
+// Variables that the library does not read: those of build systems, environment modules, the Python package and the tests.
 bool is_for_others(std::string_view name) {
-    for (const std::string_view other : {"MPIX_DIR", "MPIX_HOME", "MPIX_PREFIX", "MPIX_ROOT", "MPIX_VERSION"})
+    for (const std::string_view other :
+         {"MPIX_DIR", "MPIX_HOME", "MPIX_LIBRARY", "MPIX_PREFIX", "MPIX_ROOT", "MPIX_VERSION"})
         if (name == other) return true;
     return name.substr(0, 9) == "MPIX_TEST";
 }

@@ -59,10 +59,6 @@ status convert(const MPIX_Halo_field &f, field &made) {
     return s;
 }
 
-}  // namespace mpix::halo
-
-namespace {
-
 status convert(int count, const MPIX_Halo_field *fields, std::vector<field> &made) {
     if (count < 0) return failure(MPI_ERR_COUNT, format("count is {}; it is at least 0", count));
     if (count > 0 && fields == nullptr) return failure(MPI_ERR_ARG, "fields is null");
@@ -72,6 +68,10 @@ status convert(int count, const MPIX_Halo_field *fields, std::vector<field> &mad
     }
     return {};
 }
+
+}  // namespace mpix::halo
+
+namespace {
 
 // `bad`: what was wrong before. Collective, unless grid is null.
 void create(MPIX_Halo_grid grid, int count, const MPIX_Halo_field *fields, const exchange_options &options, status bad,

@@ -4,6 +4,8 @@
 #ifndef MPIX_HOST_HALO_C_EXCHANGE_H
 #define MPIX_HOST_HALO_C_EXCHANGE_H
 
+#include <vector>
+
 #include <mpix/halo.h>
 #include <mpix/halo.hpp>
 
@@ -13,6 +15,7 @@ namespace mpix::halo {
 
 // A failure begins with the member that is wrong.
 status convert(const MPIX_Halo_field &f, field &made);
+status convert(int count, const MPIX_Halo_field *fields, std::vector<field> &made);
 
 }  // namespace mpix::halo
 

@@ -214,12 +214,12 @@ void make_all(kernel_exchange_state &x, const std::vector<field_view> &fields, c
 std::unique_ptr<kernel_exchange_state> make_kernel_exchange_state(std::shared_ptr<const grid_state> grid,
                                                                   const std::vector<field> &fields,
                                                                   const kernel_exchange_options &options,
-                                                                  const char *caller) {
+                                                                  const char *caller, const status &given) {
     auto made = std::make_unique<kernel_exchange_state>();
     kernel_exchange_state &x = *made;
     x.grid = std::move(grid);
     std::vector<field_view> views;
-    status s = check_options(options, x.grid->domain.dimensions);
+    status s = given.ok() ? check_options(options, x.grid->domain.dimensions) : given;
     if (s.ok()) s = make_fields(x, fields, views);
     check_collectively(x.grid->comm, caller, s, arguments(views, options));
     s = outcome_of([&] { make_all(x, views, options); });

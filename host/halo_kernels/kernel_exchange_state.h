@@ -18,6 +18,7 @@
 #include "host/halo_kernels/tables.h"
 #include "host/halo_kernels/tiles.h"
 #include "transport/select.h"
+#include "transport/status.h"
 
 namespace mpix::halo {
 
@@ -52,11 +53,11 @@ struct kernel_exchange_state {
     kernel_exchange_state *kept_before = nullptr;  // see keep()
 };
 
-// Collective. `caller`: for errors.
+// Collective. `caller`: for errors. `given`: what was wrong before.
 std::unique_ptr<kernel_exchange_state> make_kernel_exchange_state(std::shared_ptr<const grid_state> grid,
                                                                   const std::vector<field> &fields,
                                                                   const kernel_exchange_options &options,
-                                                                  const char *caller);
+                                                                  const char *caller, const status &given = {});
 
 }  // namespace mpix::halo
 

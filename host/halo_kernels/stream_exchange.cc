@@ -22,6 +22,7 @@
 #include "host/halo_kernels/device_memory.h"
 #include "host/halo_kernels/kernel_error.h"
 #include "host/halo_kernels/kernel_exchange_state.h"
+#include "host/halo_kernels/stream_exchange_internals.h"
 #include "host/report.h"
 
 namespace mpix::halo {
@@ -152,13 +153,13 @@ void stream_exchange_state::drain() {
         throw error(error_class, format("{}: {}", stream_exchange_call, text_of(code, "MPI_Waitall")));
 }
 
-stream_exchange::stream_exchange(const grid &g, const std::vector<field> &fields,
-                                 const stream_exchange_options &options)
-    : state_(std::make_unique<stream_exchange_state>()) {
+stream_exchange stream_exchange_internals::make(const grid &g, const std::vector<field> &fields,
+                                                const stream_exchange_options &options, const status &given) {
+    auto made = std::make_unique<stream_exchange_state>();
     const auto &grid = grid_internals::state_of(g, stream_exchange_call);
-    stream_exchange_state &x = *state_;
+    stream_exchange_state &x = *made;
     x.kernels = make_kernel_exchange_state(grid, fields, {.tile = choose_tile(*grid, options.tile), .sets = sets},
-                                           stream_exchange_call);
+                                           stream_exchange_call, given);
     kernel_exchange_state &k = *x.kernels;
     status s = outcome_of([&] {
         if (x.on_gpu() && !MPIX_HAVE_NVCC)
@@ -175,10 +176,19 @@ stream_exchange::stream_exchange(const grid &g, const std::vector<field> &fields
     try {
         check_collectively(grid->comm, stream_exchange_call, s);
     } catch (...) {
-        if (!k.free_requests()) keep(std::move(state_));  // the active ones; messages may still come
+        if (!k.free_requests()) keep(std::move(made));  // the active ones; messages may still come
         throw;
     }
+    return stream_exchange(std::move(made));
 }
+
+bool stream_exchange_internals::is_started(const stream_exchange &x) { return x.state_ && x.state_->started; }
+
+stream_exchange::stream_exchange(std::unique_ptr<stream_exchange_state> made) : state_(std::move(made)) {}
+
+stream_exchange::stream_exchange(const grid &g, const std::vector<field> &fields,
+                                 const stream_exchange_options &options)
+    : stream_exchange(stream_exchange_internals::make(g, fields, options, {})) {}
 
 stream_exchange::~stream_exchange() {
     if (!state_) return;

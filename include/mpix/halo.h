@@ -2,7 +2,7 @@
 /**
  * Halo exchange in C, for Fortran and Python too: <mpix/halo.hpp> with opaque handles and plain structures. That
  * header, and docs/halo.md, have the words (domain, box, ghost cell, direction, radius), and say at length what the
- * functions do. Kernel exchanges are not in C.
+ * functions do. Kernel exchanges are not in C; exchanges in the order of a stream are (MPIX_Halo_stream_create).
  *
  *     MPIX_Halo_grid grid;
  *     MPIX_Halo_exchange exchange;
@@ -41,9 +41,11 @@ extern "C" {
 
 typedef struct mpix_halo_grid *MPIX_Halo_grid;
 typedef struct mpix_halo_exchange *MPIX_Halo_exchange;
+typedef struct mpix_halo_stream_exchange *MPIX_Halo_stream_exchange;
 typedef struct mpix_halo_step_report *MPIX_Halo_step_report;
 #define MPIX_HALO_GRID_NULL ((MPIX_Halo_grid)0)
 #define MPIX_HALO_EXCHANGE_NULL ((MPIX_Halo_exchange)0)
+#define MPIX_HALO_STREAM_EXCHANGE_NULL ((MPIX_Halo_stream_exchange)0)
 #define MPIX_HALO_STEP_REPORT_NULL ((MPIX_Halo_step_report)0)
 
 /** The cells lo <= c < hi along each axis, in global indices. */
@@ -367,6 +369,48 @@ int MPIX_Halo_report(MPIX_Halo_exchange exchange, char *text, int size);
  */
 int MPIX_Halo_compare_transfers(MPIX_Halo_grid grid, int count, const MPIX_Halo_field fields[], int exchanges,
                                 double seconds[3], int *fastest);
+
+/* ---- the exchange in the order of a CUDA stream ------------------------------------------------
+ *
+ * As mpix::halo::stream_exchange: for fields in the memory of one GPU. MPIX_Halo_stream_start and _finish enqueue a
+ * kernel each, and return at once; all ranks run as many exchanges. Fields in host memory are taken to try a program
+ * without a GPU: the stream is null then, and both do their part before they return. */
+
+/**
+ * Collective over the grid's ranks, and waits for all neighbours.
+ *
+ * count, fields  as of MPIX_Halo_exchange_create; all in memory of one GPU, or of the host
+ * tile           the cells along each axis that one block packs or unpacks; null, or a 0: chosen
+ * exchange       receives the handle; MPIX_HALO_STREAM_EXCHANGE_NULL if the call fails
+ *
+ * Errors: as of MPIX_Halo_exchange_create; MPI_ERR_ARG (tile), MPI_ERR_BUFFER (fields in different places),
+ * MPI_ERR_OTHER (GPU memory, and mpix was built without nvcc), MPI_ERR_PENDING (after MPIX_STALL_SECONDS).
+ */
+int MPIX_Halo_stream_create(MPIX_Halo_grid grid, int count, const MPIX_Halo_field fields[], const int64_t tile[3],
+                            MPIX_Halo_stream_exchange *exchange);
+/** Wait for the device and, collectively, for the neighbours; free the exchange, and set the handle to
+    MPIX_HALO_STREAM_EXCHANGE_NULL. Does nothing for a null handle. Errors: as of MPIX_Halo_exchange_free. */
+int MPIX_Halo_stream_free(MPIX_Halo_stream_exchange *exchange);
+
+/** Enqueue: send what the neighbours need; wait for them, and fill the ghost cells. As start() and finish() of
+    mpix::halo::stream_exchange. Both can be captured in a CUDA graph.
+
+    stream  a cudaStream_t of the fields' device, of any kind; null is the legacy default stream
+
+    Errors: MPI_ERR_ARG (a null exchange, as in all functions below; the stream), MPI_ERR_REQUEST (it is started
+    already, or not; it has failed), MPI_ERR_OTHER (CUDA's). */
+int MPIX_Halo_stream_start(MPIX_Halo_stream_exchange exchange, struct CUstream_st *stream);
+int MPIX_Halo_stream_finish(MPIX_Halo_stream_exchange exchange, struct CUstream_st *stream);
+/** The error of a kernel of this exchange, if one has failed; call it when the stream has been synchronised. Errors:
+    MPI_ERR_PENDING (no data within MPIX_STALL_SECONDS), and what mpix::pready and mpix::wait_arrived return. */
+int MPIX_Halo_stream_check(MPIX_Halo_stream_exchange exchange);
+/** Go on with the other allocation of all fields that have two. Errors: MPI_ERR_REQUEST (started, not finished). */
+int MPIX_Halo_stream_swap(MPIX_Halo_stream_exchange exchange);
+/** As of an exchange without "stream_" in the name. */
+int MPIX_Halo_stream_data(int field, int i, MPIX_Halo_stream_exchange exchange, void **data);
+int MPIX_Halo_stream_interior(int i, MPIX_Halo_stream_exchange exchange, MPIX_Halo_box *box);
+int MPIX_Halo_stream_boundary(int i, MPIX_Halo_stream_exchange exchange, MPIX_Halo_box boxes[6], int *count);
+int MPIX_Halo_stream_sent(MPIX_Halo_stream_exchange exchange, int *messages, int64_t *bytes);
 
 /**
  * Tell on rank 0 how far a long run is, by at most one line in a second, as mpix::halo::step_report: make the report before

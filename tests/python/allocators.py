@@ -3,34 +3,32 @@
 
 Usage: allocators.py numpy | cupy | cupy-async | cupy-managed | torch | torch-expandable
 
-Runs by mpi4py with libmpix preloaded. Buffers of random sizes begin anywhere in their allocations, are freed, and so come to lie
-at addresses of earlier ones. Fresh random data in each epoch, and every byte of the receiver's allocation is checked. Every second
-pair of requests is exported to the GPU. Exit status 77: what it needs is not installed.
+Buffers of random sizes begin anywhere in their allocations, are freed, and so come to lie at addresses of earlier ones. Fresh
+random data in each epoch, and every byte of the receiver's allocation is checked. Every second pair of requests is exported to
+the GPU. Exit status 77: what it needs is not installed.
 """
-import ctypes
 import gc
 import os
 import sys
 
+import needed
+
 allocator = sys.argv[1] if len(sys.argv) == 2 else sys.exit(__doc__)
 if allocator == "torch-expandable":
     os.environ["PYTORCH_CUDA_ALLOC_CONF"] = "expandable_segments:True"
-try:
-    import numpy
-    from mpi4py import MPI
+mpix, MPI = needed.load()
+import numpy
 
+try:
     if allocator.startswith("cupy"):
         import cupy
     elif allocator.startswith("torch"):
         import torch
-    MPI.Prequest  # mpi4py 4
-except (ImportError, AttributeError) as missing:
-    print("skipped:", missing)
-    sys.exit(77)
+except ImportError as missing:
+    needed.skip(missing)
 
 world = MPI.COMM_WORLD
 rank, peer = world.rank, 1 - world.rank
-mpix = ctypes.CDLL(None)
 poison = 0x5A
 
 
@@ -92,22 +90,8 @@ def make_memory():
         return Numpy()
     count = cupy.cuda.runtime.getDeviceCount() if allocator.startswith("cupy") else torch.cuda.device_count()
     if count == 0:
-        print("skipped: no GPU")
-        sys.exit(77)
+        needed.skip("no GPU")
     return Cupy(rank % count) if allocator.startswith("cupy") else Torch(rank % count)
-
-
-def exported(request):
-    """MPIX_Prequest_create's handle of the request."""
-    handle = ctypes.c_void_p()
-    # An MPI_Request is a pointer with Open MPI and an int with MPICH.
-    type_of_request = ctypes.c_void_p if MPI._sizeof(MPI.Request) == ctypes.sizeof(ctypes.c_void_p) else ctypes.c_int
-    value = type_of_request.from_address(MPI._addressof(request))
-    type_of_info = ctypes.c_void_p if MPI._sizeof(MPI.Info) == ctypes.sizeof(ctypes.c_void_p) else ctypes.c_int
-    info = type_of_info.from_address(MPI._addressof(MPI.INFO_NULL))
-    code = mpix.MPIX_Prequest_create(value, info, ctypes.byref(handle))
-    assert code == 0, f"MPIX_Prequest_create: {code}"
-    return handle
 
 
 def run(memory, draw, tag):
@@ -123,7 +107,7 @@ def run(memory, draw, tag):
     receive_to = memory.allocate(end + size + begin)
     send = world.Psend_init(send_from[begin : begin + size], sends, peer, tag)
     receive = world.Precv_init(receive_to[end : end + size], receives, peer, tag)
-    handles = [exported(request) for request in (send, receive)] if memory.exports and tag % 2 else []
+    handles = [mpix.export(request) for request in (send, receive)] if memory.exports and tag % 2 else []
     for _ in range(3):
         data = own.integers(0, 256, begin + size + end, dtype=numpy.uint8)
         expected = world.sendrecv(data[begin : begin + size], peer, tag, None, peer, tag)
@@ -141,8 +125,7 @@ def run(memory, draw, tag):
         outside = numpy.count_nonzero(here[:end] != poison) + numpy.count_nonzero(here[end + size :] != poison)
         assert wrong == 0 and outside == 0, f"tag {tag}, {size} bytes: {wrong} wrong, {outside} outside"
     for handle in handles:
-        code = mpix.MPIX_Prequest_free(ctypes.byref(handle))
-        assert code == 0, f"MPIX_Prequest_free: {code}"
+        handle.free()
     send.Free()
     receive.Free()
     return (send_from.data_ptr() if allocator.startswith("torch") else
@@ -164,8 +147,4 @@ def main():
     print(f"rank {rank}: 40 pairs of requests, 120 epochs, {again} send buffers at the address of an earlier one")
 
 
-try:
-    main()
-except Exception as error:  # pylint: disable=broad-except  # the other rank would wait for ever
-    print(f"rank {rank}: {error!r}", file=sys.stderr, flush=True)
-    world.Abort(1)
+needed.run(main, MPI)

@@ -17,7 +17,9 @@ namespace mpix::detail {
 
 // ---- big-endian numbers, of a type of their own so that none is read unswapped -------------------------------------
 
+#ifdef __BYTE_ORDER__  // not with NVRTC, which compiles for GPUs only
 static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "swapping makes little-endian big-endian");
+#endif
 
 struct be16 {
     uint16_t raw;

@@ -108,6 +108,9 @@ public:
     std::int64_t bytes_sent() const;
 
 private:
+    friend struct stream_exchange_internals;
+    explicit stream_exchange(std::unique_ptr<stream_exchange_state> made);
+
     std::unique_ptr<stream_exchange_state> state_;
 };
 

@@ -17,6 +17,7 @@ MPIX_Halo_grid plane(void);
 void exchanges(void);
 void reverse_exchanges(void);
 void swaps(void);
+void stream_exchanges(void);
 void gathers(void);
 void several_boxes(void);
 void checkpoints(void);

@@ -303,6 +303,55 @@ static void wrong_files(void) {
     OK(MPIX_Halo_grid_free(&grid));
 }
 
+static void wrong_stream_exchanges(void) {
+    static short cells[(nx + 2) * (ny + 2)];
+    int radius[MPIX_HALO_DIRECTIONS], count = 0;
+    MPIX_Halo_grid grid = plane();
+    MPIX_Halo_field field;
+    MPIX_Halo_stream_exchange x = MPIX_HALO_STREAM_EXCHANGE_NULL;
+    MPIX_Halo_box box;
+    void *data = NULL;
+    const int64_t tile[] = {4, -1, 0};
+    OK(MPIX_Halo_radius_all(1, radius));
+    OK(MPIX_Halo_field_init(cells, MPI_SHORT, radius, &field));
+    EXPECT(MPI_ERR_ARG, "rank 0: exchange is null", MPIX_Halo_stream_create(grid, 1, &field, NULL, NULL));
+    EXPECT(MPI_ERR_ARG, "rank 0: fields is null", MPIX_Halo_stream_create(grid, 1, NULL, NULL, &x));
+    EXPECT(MPI_ERR_COUNT, "rank 0: count is -1; it is at least 0", MPIX_Halo_stream_create(grid, -1, NULL, NULL, &x));
+    EXPECT(MPI_ERR_ARG, "rank 0: options.tile[1] is -1; it is at least 0",
+           MPIX_Halo_stream_create(grid, 1, &field, tile, &x));
+    EXPECT(MPI_ERR_ARG, "grid is null", MPIX_Halo_stream_create(MPIX_HALO_GRID_NULL, 1, &field, NULL, &x));
+    field.type = MPI_DATATYPE_NULL;
+    EXPECT(MPI_ERR_TYPE, "rank 0: fields[0].type is MPI_DATATYPE_NULL",
+           MPIX_Halo_stream_create(grid, 1, &field, NULL, &x));
+    CHECK(x == MPIX_HALO_STREAM_EXCHANGE_NULL);
+    EXPECT(MPI_ERR_ARG, "exchange is null", MPIX_Halo_stream_start(x, NULL));
+    EXPECT(MPI_ERR_ARG, "exchange is null", MPIX_Halo_stream_finish(x, NULL));
+    EXPECT(MPI_ERR_ARG, "exchange is null", MPIX_Halo_stream_check(x));
+    EXPECT(MPI_ERR_ARG, "exchange is null", MPIX_Halo_stream_swap(x));
+    EXPECT(MPI_ERR_ARG, "exchange is null", MPIX_Halo_stream_data(0, 0, x, &data));
+    EXPECT(MPI_ERR_ARG, "exchange is null", MPIX_Halo_stream_interior(0, x, &box));
+    EXPECT(MPI_ERR_ARG, "exchange is null", MPIX_Halo_stream_boundary(0, x, &box, &count));
+    EXPECT(MPI_ERR_ARG, "exchange is null", MPIX_Halo_stream_sent(x, &count, NULL));
+    EXPECT(MPI_ERR_ARG, "exchange is null", MPIX_Halo_stream_free(NULL));
+    field.type = MPI_SHORT;
+    OK(MPIX_Halo_stream_create(grid, 1, &field, NULL, &x));
+    EXPECT(MPI_ERR_REQUEST, "the exchange is not started", MPIX_Halo_stream_finish(x, NULL));
+    EXPECT(MPI_ERR_ARG, "stream is not null, and the fields are in host memory",
+           MPIX_Halo_stream_start(x, (struct CUstream_st *)cells));
+    EXPECT(MPI_ERR_ARG, "field is 1; there are 1", MPIX_Halo_stream_data(1, 0, x, &data));
+    EXPECT(MPI_ERR_ARG, "data is null", MPIX_Halo_stream_data(0, 0, x, NULL));
+    EXPECT(MPI_ERR_ARG, "box is null", MPIX_Halo_stream_interior(0, x, NULL));
+    EXPECT(MPI_ERR_ARG, "boxes is null", MPIX_Halo_stream_boundary(0, x, NULL, &count));
+    EXPECT(MPI_ERR_ARG, "count is null", MPIX_Halo_stream_boundary(0, x, &box, NULL));
+    OK(MPIX_Halo_stream_start(x, NULL));
+    EXPECT(MPI_ERR_REQUEST, "the exchange is started; finish it first", MPIX_Halo_stream_start(x, NULL));
+    EXPECT(MPI_ERR_REQUEST, "the exchange is started; finish it first", MPIX_Halo_stream_swap(x));
+    EXPECT(MPI_ERR_REQUEST, "the exchange is started; finish it first", MPIX_Halo_stream_free(&x));
+    OK(MPIX_Halo_stream_finish(x, NULL));
+    OK(MPIX_Halo_stream_free(&x));
+    OK(MPIX_Halo_grid_free(&grid));
+}
+
 static void wrong_gathers(void) {
     static short cells[(nx + 2) * (ny + 2)], all[nx * ny];
     int radius[MPIX_HALO_DIRECTIONS];
@@ -394,9 +443,13 @@ static void handlers(void) {
 
 int main(int argc, char **argv) {
     static const struct test_case cases[] = {
-        {"wrong grids", 1, wrong_grids},     {"wrong exchanges", 1, wrong_exchanges},
-        {"wrong gathers", 1, wrong_gathers}, {"wrong files", 1, wrong_files},
-        {"wrong reports", 1, wrong_reports}, {"the communicator's error handler", 1, handlers},
+        {"wrong grids", 1, wrong_grids},
+        {"wrong exchanges", 1, wrong_exchanges},
+        {"wrong stream exchanges", 1, wrong_stream_exchanges},
+        {"wrong gathers", 1, wrong_gathers},
+        {"wrong files", 1, wrong_files},
+        {"wrong reports", 1, wrong_reports},
+        {"the communicator's error handler", 1, handlers},
     };
     return RUN_CASES(argc, argv, MPI_THREAD_SINGLE, cases);
 }

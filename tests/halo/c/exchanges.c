@@ -198,6 +198,57 @@ void swaps(void) {
     OK(MPIX_Halo_grid_free(&grid));
 }
 
+// In the order of a stream, which is null for host memory: two fields of one allocation each, and one of two.
+void stream_exchanges(void) {
+    static struct memory m[2], other;
+    MPIX_Halo_grid grid = plane();
+    MPIX_Halo_exchange same;
+    MPIX_Halo_stream_exchange x;
+    MPIX_Halo_box local, inner, expected_inner, boxes[6], expected_boxes[6];
+    int count = -1, expected_count = -1, messages = -1;
+    int64_t bytes = -1;
+    void *data = NULL;
+    OK(MPIX_Halo_grid_box(grid, world_rank, &local, NULL));
+    describe(&m[0], MPI_INT, 2, 0, 1, 3, local);
+    describe(&m[1], MPI_SHORT, 1, 1, 0, 2, local);
+    other = m[1];
+    m[1].field.other = other.bytes;
+    const MPIX_Halo_field fields[] = {m[0].field, m[1].field};
+    const int64_t tile[] = {4, 3, 0};
+    OK(MPIX_Halo_exchange_create(grid, 2, fields, MPIX_HALO_PACKED, &same));
+    OK(MPIX_Halo_stream_create(grid, 2, fields, tile, &x));
+    OK(MPIX_Halo_grid_free(&grid));
+    OK(MPIX_Halo_interior(0, same, &expected_inner));
+    OK(MPIX_Halo_stream_interior(0, x, &inner));
+    CHECK(memcmp(&inner, &expected_inner, sizeof inner) == 0);
+    OK(MPIX_Halo_boundary(0, same, expected_boxes, &expected_count));
+    OK(MPIX_Halo_stream_boundary(0, x, boxes, &count));
+    CHECK(count == expected_count && memcmp(boxes, expected_boxes, (size_t)count * sizeof *boxes) == 0);
+    OK(MPIX_Halo_stream_sent(x, &messages, &bytes));
+    CHECK((messages > 0) == (world_size > 1) && (bytes > 0) == (world_size > 1));
+    OK(MPIX_Halo_stream_sent(x, NULL, NULL));
+    for (int epoch = 0; epoch < 4; ++epoch) {
+        struct memory *const used[] = {&m[0], epoch % 2 == 0 ? &m[1] : &other};
+        OK(MPIX_Halo_stream_data(1, 0, x, &data));
+        CHECK(data == used[1]->bytes);
+        for (int f = 0; f < 2; ++f) {
+            memset(used[f]->bytes, poison, most_bytes);
+            memset(used[f]->expected, poison, most_bytes);
+            store(used[f], used[f]->bytes, local, 0, epoch);
+            store(used[f], used[f]->expected, local, 1, epoch);
+        }
+        OK(MPIX_Halo_stream_start(x, NULL));
+        OK(MPIX_Halo_stream_finish(x, NULL));
+        OK(MPIX_Halo_stream_check(x));
+        for (int f = 0; f < 2; ++f) CHECK(memcmp(used[f]->bytes, used[f]->expected, most_bytes) == 0);
+        OK(MPIX_Halo_stream_swap(x));
+    }
+    OK(MPIX_Halo_exchange_free(&same));
+    OK(MPIX_Halo_stream_free(&x));
+    CHECK(x == MPIX_HALO_STREAM_EXCHANGE_NULL);
+    OK(MPIX_Halo_stream_free(&x));
+}
+
 // Two boxes of each rank in a ring, those of rank r numbers r and r + the number of ranks. Also cut by the library.
 void several_boxes(void) {
     enum { cells = 3, all = cells + 2 };

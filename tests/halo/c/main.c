@@ -25,6 +25,7 @@ int main(int argc, char **argv) {
         {"exchanges", 1, exchanges},
         {"reverse exchanges", 1, reverse_exchanges},
         {"swaps", 1, swaps},
+        {"stream exchanges", 1, stream_exchanges},
         {"gathers", 1, gathers},
         {"several boxes", 1, several_boxes},
         {"checkpoints", 1, checkpoints},

@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Boxes of cells, and radii."""
+import ctypes
+import operator
+from dataclasses import dataclass
+
+from . import _c
+
+
+def three(given, name, fill):
+    """One to three whole numbers, with `fill` for the others."""
+    try:
+        numbers = tuple(operator.index(n) for n in given)
+    except TypeError:
+        raise TypeError(f"{name} is {given!r}; it is one to three whole numbers") from None
+    if not 1 <= len(numbers) <= 3:
+        raise ValueError(f"{name} has {len(numbers)} numbers; it has one to three")
+    return numbers + (fill,) * (3 - len(numbers))
+
+
+def axes(given, name):
+    """One flag for each axis, the others 0; none at all for ()."""
+    numbers = [bool(n) for n in given]
+    if len(numbers) > 3:
+        raise ValueError(f"{name} has {len(numbers)} entries; it has at most three")
+    return (ctypes.c_int * 3)(*numbers)
+
+
+@dataclass(frozen=True)
+class Box:
+    """The cells lo <= c < hi along x, y and z, in global indices: three numbers each, whatever the dimensions."""
+
+    lo: tuple
+    hi: tuple
+
+    @property
+    def size(self):
+        return tuple(h - l for l, h in zip(self.lo, self.hi))
+
+    @property
+    def cells(self):
+        x, y, z = (max(n, 0) for n in self.size)
+        return x * y * z
+
+    def shift(self, x=0, y=0, z=0):
+        """The same box, so many cells further."""
+        by = (x, y, z)
+        return Box(tuple(c + d for c, d in zip(self.lo, by)), tuple(c + d for c, d in zip(self.hi, by)))
+
+    def difference(self, inner):
+        """The cells that are not in `inner`, as a list of boxes that do not overlap."""
+        boxes, count = (_c.Box * 6)(), ctypes.c_int()
+        _c.difference(ctypes.byref(self.c()), ctypes.byref(inner.c()), boxes, ctypes.byref(count))
+        return [Box.of(boxes[i]) for i in range(count.value)]
+
+    def c(self):
+        return _c.Box(three(self.lo, "lo", 0), three(self.hi, "hi", 1))
+
+    @classmethod
+    def of(cls, box):
+        return cls(tuple(box.lo), tuple(box.hi))
+
+
+class Radius:
+    """How many ghost cells a stencil reads in each of the 26 directions: as mpix::halo::radius."""
+
+    def __init__(self):
+        """None in any direction."""
+        self.cells = (ctypes.c_int * _c.DIRECTIONS)()
+
+    @classmethod
+    def all(cls, cells):
+        """The same in all directions, edges and corners included."""
+        made = cls()
+        _c.radius_all(cells, made.cells)
+        return made
+
+    @classmethod
+    def faces(cls, cells):
+        """The same across all faces, and nothing at edges and corners."""
+        made = cls()
+        _c.radius_faces(cells, made.cells)
+        return made
+
+    @classmethod
+    def of(cls, offsets):
+        """What a stencil needs that reads the cells at these offsets, of one to three numbers each."""
+        numbers = [n for i, offset in enumerate(offsets) for n in three(offset, f"offsets[{i}]", 0)]
+        made = cls()
+        _c.radius_of(len(numbers) // 3, (ctypes.c_int * len(numbers))(*numbers), made.cells)
+        return made
+
+    def set(self, x, y, z, cells):
+        """In one direction, whose numbers are -1, 0 or 1. Returns the radius."""
+        self.cells[direction((x, y, z))] = cells
+        return self
+
+    def depth(self, dimensions):
+        """The ghost cells below and above a box, along each axis."""
+        below, above = [0] * 3, [0] * 3
+        for number, cells in enumerate(self.cells):
+            step = number % 3 - 1, number // 3 % 3 - 1, number // 9 - 1
+            if any(step[dimensions:]):
+                continue
+            for axis in range(3):
+                if step[axis] < 0:
+                    below[axis] = max(below[axis], cells)
+                elif step[axis] > 0:
+                    above[axis] = max(above[axis], cells)
+        return tuple(below), tuple(above)
+
+
+def radius_in_c(radius, name="radius"):
+    if not isinstance(radius, Radius):
+        raise TypeError(f"{name} is {radius!r}; it is a Radius, such as Radius.faces(1)")
+    return radius.cells
+
+
+def direction(given):
+    """The number of a direction of one to three numbers."""
+    step = three(given, "direction", 0)
+    if any(n not in (-1, 0, 1) for n in step):
+        raise ValueError(f"direction is {step}; each number is -1, 0 or 1")
+    return step[0] + 1 + 3 * (step[1] + 1) + 9 * (step[2] + 1)

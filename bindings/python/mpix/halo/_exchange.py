@@ -1,0 +1,183 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Exchanges that the host makes, and what they tell of themselves."""
+import ctypes
+from ctypes import byref, c_int, c_int64, c_void_p
+
+from .._handles import mpi, value_of
+from . import _c
+from ._box import Box
+from ._field import fields_in_c, refuse_gpu
+from ._grid import Grid, Handle
+
+TRANSFERS = ("packed", "datatype", "plain")
+REDUCTIONS = {"sum": "SUM", "min": "MIN", "max": "MAX"}
+
+
+def grid_in_c(grid):
+    if not isinstance(grid, Grid):
+        raise TypeError(f"grid is {type(grid).__name__}; it is a Grid")
+    return grid.handle
+
+
+class Fields(Handle):
+    """What all kinds of exchanges tell of their fields. Subclasses name the functions in C."""
+
+    grid, fields = None, []
+
+    def current(self, field=0):
+        """The Field in use: of a pair, the one that the next exchange is of."""
+        pair = self.fields[field]
+        if not isinstance(pair, tuple):
+            return pair
+        address = c_void_p()
+        if not pair[0].memories:
+            return pair[0]
+        self._data(field, 0, self.handle, byref(address))
+        return pair[0] if pair[0].memories[0].address == address.value else pair[1]
+
+    def interior(self, i=None):
+        """The cells of a box whose stencils read no ghost cell that the exchange fills."""
+        box = _c.Box()
+        self._interior(self.grid.position(i), self.handle, byref(box))
+        return Box.of(box)
+
+    def boundary(self, i=None):
+        """The others, as a list of boxes."""
+        boxes, count = (_c.Box * 6)(), c_int()
+        self._boundary(self.grid.position(i), self.handle, boxes, byref(count))
+        return [Box.of(boxes[n]) for n in range(count.value)]
+
+    @property
+    def messages_sent(self):
+        """Messages that this rank sends in each exchange."""
+        return self._sent()[0]
+
+    @property
+    def bytes_sent(self):
+        """Their bytes."""
+        return self._sent()[1]
+
+    def _sent(self):
+        messages, size = c_int(), c_int64()
+        self._sizes(self.handle, byref(messages), byref(size))
+        return messages.value, size.value
+
+
+class Exchange(Fields):
+    """Fills the ghost cells of fields in host memory, by one message to and from each neighbour. As mpix::halo::exchange.
+
+    Collective over the grid's ranks.
+
+    Parameters
+    ----------
+    grid : Grid
+    fields : list of Field, or of pairs of Field
+        Each is a Field, or a pair of them, which is one field of two allocations, for swap(). They are kept until the
+        exchange is freed.
+    transfer : "packed", "datatype" or "plain"
+        How a message's bytes are gathered and scattered.
+    reduce : None, "sum", "min" or "max"
+        If given, the exchange goes the other way: ghost cells are combined with the cells that they are copies of.
+
+    Raises TypeError, ValueError, or mpix.Error, on all ranks if on one.
+    """
+
+    _data, _interior, _boundary, _sizes = map(staticmethod, (_c.data, _c.interior, _c.boundary, _c.sent))
+
+    def __init__(self, grid, fields, *, transfer="packed", reduce=None):
+        communicates, handle = grid_in_c(grid), c_void_p()
+        self.grid, self.fields = grid, list(fields)
+        with _c.collective(lambda: _c.exchange_create(communicates, 1, None, 0, byref(handle))):
+            if transfer not in TRANSFERS:
+                raise ValueError(f"transfer is {transfer!r}; it is one of {', '.join(TRANSFERS)}")
+            if reduce is not None and reduce not in REDUCTIONS:
+                raise ValueError(f"reduce is {reduce!r}; it is None or one of {', '.join(REDUCTIONS)}")
+            if reduce is not None and transfer != "packed":
+                raise ValueError(f"transfer is {transfer!r}; an exchange that reduces is packed")
+            refuse_gpu(self.fields, "an Exchange takes host memory, a StreamExchange that of GPUs")
+            made = fields_in_c(grid, self.fields)
+        if reduce is None:
+            _c.exchange_create(communicates, len(self.fields), made, TRANSFERS.index(transfer), byref(handle))
+        else:
+            op = value_of(getattr(mpi(), REDUCTIONS[reduce]), "Op", "reduce")
+            _c.reverse_create(communicates, len(self.fields), made, op, byref(handle))
+        super().__init__(handle, _c.exchange_free, (grid, self.fields, made))
+
+    def start(self):
+        """Begin an exchange of all fields, and send. Until finish(), do not write the arrays in use, nor read their ghost
+        cells."""
+        _c.start(self.handle)
+
+    def finish(self):
+        """Wait until all ghost cells are there."""
+        _c.finish(self.handle)
+
+    def begin(self):
+        """Begin an exchange of which each field is sent when ready(field) says so."""
+        _c.begin(self.handle)
+
+    def ready(self, field):
+        """Send a field, by its position in the list."""
+        _c.ready(field, self.handle)
+
+    def overlap(self, compute):
+        """Exchange, and meanwhile compute(box) of the interior; then compute(box) of each box of the boundary. For each box of
+        this rank."""
+        self.start()
+        for i in range(len(self.grid.boxes)):
+            compute(self.interior(i))
+        self.finish()
+        for i in range(len(self.grid.boxes)):
+            for box in self.boundary(i):
+                compute(box)
+
+    @property
+    def active(self):
+        """Whether it has begun, is not finished, and has not failed."""
+        flag = c_int()
+        _c.active(self.handle, byref(flag))
+        return flag.value != 0
+
+    def swap(self, field=0):
+        """Go on with the other one of a pair of fields."""
+        _c.swap(field, self.handle)
+
+    def measure(self, flag=True):
+        """Time the exchanges from now on, or no longer."""
+        _c.measure(bool(flag), self.handle)
+
+    def report(self):
+        """What is sent and received, by what path, and how long it takes, with a line for each message."""
+        size = 1 << 16
+        while True:
+            text = ctypes.create_string_buffer(size)
+            _c.report(self.handle, text, size)
+            if len(text.value) < size - 1:
+                return text.value.decode()
+            size *= 4
+
+
+def compare_transfers(grid, fields, exchanges=10):
+    """Exchange the fields by each transfer. Returns a dictionary of the seconds that one exchange takes by each one that is
+    possible, and the name of the fastest. Collective; fills ghost cells."""
+    communicates, fields = grid_in_c(grid), list(fields)
+    seconds, fastest = (ctypes.c_double * 3)(), c_int()
+    with _c.collective(lambda: _c.compare_transfers(communicates, 1, None, 1, seconds, byref(fastest))):
+        refuse_gpu(fields, "only host memory is compared")
+        made = fields_in_c(grid, fields)
+    _c.compare_transfers(communicates, len(fields), made, exchanges, seconds, byref(fastest))
+    return {name: seconds[i] for i, name in enumerate(TRANSFERS) if seconds[i] > 0}, TRANSFERS[fastest.value]
+
+
+class StepReport(Handle):
+    """Tells on rank 0 how far a long run is, by at most one line in a second on standard error. Collective over the grid's
+    ranks. `steps`: of the run, or 0; `bytes_sent`: by this rank in a step, or 0. free() prints the last line."""
+
+    def __init__(self, grid, steps=0, bytes_sent=0):
+        handle = c_void_p()
+        _c.step_report_create(grid_in_c(grid), steps, bytes_sent, byref(handle))
+        super().__init__(handle, _c.step_report_free)
+
+    def done(self, steps=1):
+        """So many steps more are done. Local."""
+        _c.step_report_done(steps, self.handle)

@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A kernel in Python that sends and receives, on two ranks with a GPU each. Skipped without the package or a GPU.
+
+Usage: gpu_kernel.py cupy | numba
+"""
+import sys
+
+import needed
+
+package = sys.argv[1] if len(sys.argv) == 2 else sys.exit(__doc__)
+mpix, MPI = needed.load()
+import numpy
+
+try:
+    if package == "cupy":
+        import cupy
+    else:
+        from numba import cuda
+
+        import mpix.numba
+except ImportError as missing:
+    needed.skip(missing)
+
+world = MPI.COMM_WORLD
+peer, partitions, n, epochs = 1 - world.rank, 16, 1000, 20
+
+SOURCE = r"""
+#include <mpix/device.cuh>
+#include <cooperative_groups.h>
+
+extern "C" __global__ void step(double *out, double *into, int n, double first, MPIX_Prequest send, MPIX_Prequest receive) {
+    const auto block = cooperative_groups::this_thread_block();
+    const int p = blockIdx.x;                       // one partition per block
+    for (int i = threadIdx.x; i < n; i += blockDim.x) out[p * n + i] = first + p * n + i;
+    mpix::pready(block, p, send);                   // the partition moves now
+    if (mpix::wait_arrived(block, receive, p) != MPI_SUCCESS) return;  // the host's wait says why
+    for (int i = threadIdx.x; i < n; i += blockDim.x) into[p * n + i] += 0.5;
+}
+"""
+
+
+class Cupy:
+    def __init__(self):
+        count = cupy.cuda.runtime.getDeviceCount()
+        if count == 0:
+            needed.skip("no GPU")
+        cupy.cuda.Device(world.rank % count).use()
+        self.stream = cupy.cuda.Stream(non_blocking=True)
+        self.kernel = cupy.RawKernel(SOURCE, "step", options=mpix.nvrtc_options())
+
+    def zeros(self):
+        return cupy.zeros(partitions * n)
+
+    def launch(self, out, into, first, send, receive):
+        arguments = out, into, numpy.int32(n), numpy.float64(first), numpy.uint64(send.handle), numpy.uint64(receive.handle)
+        self.kernel((partitions,), (256,), arguments, stream=self.stream)
+
+    def synchronize(self):
+        self.stream.synchronize()
+
+    def on_host(self, array):
+        return cupy.asnumpy(array)
+
+
+class Numba:
+    def __init__(self):
+        if not cuda.is_available():
+            needed.skip("no GPU")
+        cuda.select_device(world.rank % len(cuda.gpus))
+        self.stream = cuda.stream()
+
+        @cuda.jit
+        def step(out, into, n, first, send, receive):
+            p = cuda.blockIdx.x                     # one partition per block
+            for i in range(cuda.threadIdx.x, n, cuda.blockDim.x):
+                out[p * n + i] = first + p * n + i
+            mpix.numba.pready_block(p, send)        # the partition moves now
+            if mpix.numba.wait_arrived_block(receive, p) != 0:
+                return                              # the host's wait says why
+            for i in range(cuda.threadIdx.x, n, cuda.blockDim.x):
+                into[p * n + i] += 0.5
+
+        self.kernel = step
+
+    def zeros(self):
+        return cuda.to_device(numpy.zeros(partitions * n))
+
+    def launch(self, out, into, first, send, receive):
+        arguments = out, into, numpy.int32(n), numpy.float64(first), numpy.uint64(send.handle), numpy.uint64(receive.handle)
+        self.kernel[partitions, 256, self.stream](*arguments)
+
+    def synchronize(self):
+        self.stream.synchronize()
+
+    def on_host(self, array):
+        return array.copy_to_host()
+
+
+def main():
+    assert world.size == 2, "run it on two ranks"
+    gpu = Cupy() if package == "cupy" else Numba()
+    out, into = gpu.zeros(), gpu.zeros()
+    send, receive = world.Psend_init(out, partitions, peer, tag=0), world.Precv_init(into, partitions, peer, tag=0)
+    with mpix.export(send) as sending, mpix.export(receive) as receiving:
+        for epoch in range(epochs):
+            first = 1000000.0 * epoch + 50000 * world.rank
+            MPI.Prequest.Startall([receive, send])
+            gpu.launch(out, into, first, sending, receiving)
+            MPI.Prequest.Waitall([receive, send])
+            gpu.synchronize()  # the kernel has read what has come; the peer may send again
+            expected = 1000000.0 * epoch + 50000 * peer + numpy.arange(partitions * n) + 0.5
+            assert numpy.array_equal(gpu.on_host(into), expected), f"epoch {epoch}"
+    send.Free()
+    receive.Free()
+    print(f"rank {world.rank}: {epochs} epochs, right")
+
+
+needed.run(main, MPI)

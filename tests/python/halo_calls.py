@@ -1,0 +1,267 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""mpix.halo on any number of ranks: stencils against the same in serial, sums into owners, files, reports and errors."""
+import os
+import struct
+import tempfile
+import zlib
+
+import needed
+
+mpix, MPI = needed.load(partitioned=False)
+import numpy
+from mpix import halo
+
+world = MPI.COMM_WORLD
+draw = numpy.random.default_rng(world.bcast(int(numpy.random.SeedSequence().entropy % 2**32)))  # the same on all ranks
+
+
+def part(whole, box):
+    """Of an array of the whole domain: the cells of a box."""
+    return whole[tuple(slice(box.lo[a], box.hi[a]) for a in reversed(range(whole.ndim)))]
+
+
+def relax(now, later, box):
+    later[box][...] = 0.5 * now[box] + 0.125 * (now[box.shift(-1)] + now[box.shift(1)] + now[box.shift(0, -1)]
+                                                + now[box.shift(0, 1)])
+
+
+class Interface:
+    """An array that claims to be in GPU memory."""
+
+    def __init__(self, array):
+        self.array = array
+        self.__cuda_array_interface__ = array.__array_interface__
+
+
+def in_serial(values, steps):
+    for _ in range(steps):
+        left, right = numpy.roll(values, 1, 1), numpy.roll(values, -1, 1)
+        values = 0.5 * values + 0.125 * (left + right + numpy.roll(values, 1, 0) + numpy.roll(values, -1, 0))
+    return values
+
+
+def stencil():
+    """Each step by two arrays in turn; bit by bit as in serial."""
+    ny, nx, steps = 19, 24, 8
+    start = draw.random((ny, nx))
+    expected = in_serial(start, steps)
+    with halo.Grid(world, (nx, ny), periodic=(True, True)) as grid:
+        u, v = (halo.Field.zeros(grid, halo.Radius.faces(1)) for _ in range(2))
+        for field in (u, v):
+            field.array[...] = numpy.nan
+        u[grid.local()][...] = part(start, grid.local())
+        with halo.Exchange(grid, [(u, v)]) as exchange, halo.StepReport(grid, steps) as report:
+            for step in range(steps):
+                now, later = (u, v) if step % 2 == 0 else (v, u)
+                assert exchange.current() is now
+                exchange.overlap(lambda box: relax(now, later, box))
+                exchange.swap()
+                report.done()
+        assert numpy.array_equal(u[grid.local()], part(expected, grid.local()))
+        result = halo.gather(grid, u)
+        assert (result is None) == (world.rank != 0)
+        assert result is None or numpy.array_equal(result, expected)
+
+        # Two steps for each exchange, by deeper ghost cells.
+        deep = grid.deep_radius(u.radius, 2)
+        u, v = (halo.Field.zeros(grid, deep) for _ in range(2))
+        u[grid.local()][...] = part(start, grid.local())
+        with halo.Exchange(grid, [u]) as exchange:
+            for _ in range(steps // 2):
+                exchange.start()
+                exchange.finish()
+                relax(u, v, grid.deep_valid(halo.Radius.faces(1), 2, 1))
+                relax(v, u, grid.deep_valid(halo.Radius.faces(1), 2, 2))
+        assert numpy.array_equal(u[grid.local()], part(expected, grid.local()))
+
+
+def stream_exchanges():
+    """Arguments of exchanges in the order of a stream; halo_stream.py computes with one. An array claims to be a GPU's."""
+    with halo.Grid(world, (24, 19), periodic=(True, True)) as grid:
+        u, v = (halo.Field.zeros(grid, halo.Radius.faces(1)) for _ in range(2))
+        claimed = halo.Field(grid, Interface(numpy.full(u.array.shape, 3.0)), u.radius)
+        assert claimed.on_gpu
+        with halo.StreamExchange(grid, [(u, v), claimed], tile=(5, 4)) as exchange:
+            assert exchange.current(0) is u and exchange.current(1) is claimed
+            exchange.start(0)
+            needed.fails(mpix.Error, "MPIX_Halo_stream_swap: the exchange is started", exchange.swap)
+            exchange.finish(0)
+            exchange.swap()
+            assert exchange.current(0) is v
+            assert (exchange.bytes_sent > 0) == (exchange.messages_sent > 0) == (world.size > 1)
+            needed.fails(mpix.Error, "MPIX_Halo_stream_finish: the exchange is not started", exchange.finish, 0)
+            needed.fails(mpix.Error, "stream is not null, and the fields are in host memory", exchange.start, 8)
+            needed.fails(TypeError, "stream is None", exchange.start, None)
+            needed.fails(TypeError, "stream", exchange.start)
+        needed.fails(TypeError, "fields[0] is int", halo.StreamExchange, grid, [5])
+        needed.fails(mpix.Error, "options.tile[0] is -1", halo.StreamExchange, grid, [u], tile=(-1,))
+
+
+def sums():
+    """Ghost cells are summed into the cells that they are copies of, on one axis."""
+    extent, depth = 7 * world.size, 2
+    with halo.Grid(world, (extent,), periodic=(True,)) as grid:
+        u = halo.Field.zeros(grid, halo.Radius.all(depth), dtype=numpy.int64)
+        local = grid.local()
+        mine = numpy.random.default_rng().integers(-2**62, 2**62, u.array.size)
+        u.array[...] = mine
+        total = numpy.zeros(extent, dtype=numpy.int64)
+        for lo, theirs in world.allgather((local.lo[0], mine)):
+            numpy.add.at(total, (lo - depth + numpy.arange(theirs.size)) % extent, theirs)
+        with halo.Exchange(grid, [u], reduce="sum") as exchange:
+            exchange.start()
+            exchange.finish()
+        assert numpy.array_equal(u[local], part(total, local))
+
+
+def pixels(data):
+    """Of a grey picture in PNG, row by row from above."""
+    assert data[:8] == b"\x89PNG\r\n\x1a\n"
+    width, height, depth, kind = struct.unpack(">IIBB", data[16:26])
+    at, body = 8, b""
+    while at < len(data):
+        length = struct.unpack(">I", data[at : at + 4])[0]
+        body += data[at + 8 : at + 8 + length] if data[at + 4 : at + 8] == b"IDAT" else b""
+        at += length + 12
+    assert depth == 8
+    lines = numpy.frombuffer(zlib.decompress(body), numpy.uint8)
+    return (width, height), kind, lines
+
+
+def files():
+    folder = world.bcast(tempfile.mkdtemp() if world.rank == 0 else None)
+    whole, vector = draw.random((6, 7, 9)), draw.integers(-100, 100, (6, 7, 9, 3)).astype(numpy.float32)
+    checkpoint = os.path.join(folder, "run.checkpoint")
+    with halo.Grid(world, (9, 7, 6)) as grid:
+        local = grid.local()
+        scalar = halo.Field.zeros(grid, halo.Radius.faces(1))
+        velocity = halo.Field.zeros(grid, halo.Radius.all(1), numpy.float32, components="last", count=3)
+        scalar[local][...] = part(whole, local)
+        velocity[local][...] = numpy.moveaxis(numpy.array([part(vector[..., c], local) for c in range(3)]), 0, -1)
+        result = halo.gather(grid, velocity)
+        assert result is None or numpy.array_equal(result, vector)
+        halo.write_checkpoint(grid, checkpoint, {"scalar": scalar, "velocity": velocity}, step=41)
+        halo.write_vti(grid, os.path.join(folder, "now.pvti"), {"scalar": scalar}, spacing=(0.5, 0.25, 2))
+        text = open(os.path.join(folder, f"now_{world.rank}.vti"), "rb").read()
+        assert part(whole, local).tobytes() in text and b'Spacing="0.5 0.25 2"' in text
+        try:
+            halo.write_png(grid, os.path.join(folder, "plane.png"), scalar, at=3, colors="blue_red")
+        except mpix.Error as error:  # built without libpng
+            assert "libpng" in str(error), error
+        else:
+            assert pixels(open(os.path.join(folder, "plane.png"), "rb").read())[0] == (9, 7)
+    # Other boxes, another order of axes.
+    boxes = [halo.Box((0, 0, 3 * r), (9, 7, 3 * r + 3)) for r in range(2)]
+    with halo.Grid(world, (9, 7, 6), boxes=boxes, owners=[world.size - 1] * 2) as grid:
+        again = halo.Field.zeros(grid, halo.Radius.faces(2), order="F")
+        assert halo.read_checkpoint(grid, checkpoint, {"scalar": again}) == 41
+        for i in range(len(grid.boxes)):
+            assert numpy.array_equal(again[grid.local(i), i], part(whole, grid.local(i)).T)
+        result = halo.gather(grid, again, root=world.size - 1)
+        assert result is None or numpy.array_equal(result, whole.T)
+        needed.fails(mpix.Error, "pressure", halo.read_checkpoint, grid, checkpoint, {"pressure": again})
+    world.barrier()
+    if world.rank == 0:
+        for name in os.listdir(folder):
+            os.remove(os.path.join(folder, name))
+        os.rmdir(folder)
+
+
+def reports():
+    with halo.Grid(world, (8, 8, 8), periodic=(True, True, True)) as grid:
+        u = halo.Field.zeros(grid, halo.Radius.all(1))
+        with halo.Exchange(grid, [u]) as exchange:
+            exchange.measure()
+            for _ in range(3):
+                exchange.start()
+                exchange.finish()
+            text = exchange.report()
+            assert "3 finished" in text and "packed" in text, text
+            assert (exchange.messages_sent > 0) == (world.size > 1) and (exchange.bytes_sent > 0) == (world.size > 1)
+            if world.size > 1:
+                assert f"by {os.environ.get('MPIX_TRANSPORTS') or 'shm'}" in text, text
+        seconds, fastest = halo.compare_transfers(grid, [u], 2)
+        assert set(seconds) == {"packed", "datatype", "plain"} and fastest in seconds
+        inner, box = exchange.grid.local(), grid.local()
+        assert sum(b.cells for b in halo.Box((0, 0, 0), (4, 4, 4)).difference(halo.Box((1, 1, 1), (3, 3, 3)))) == 64 - 8
+        assert grid.owner(inner.lo) == world.rank and grid.global_index((-1, 0, 0))[1:] == box.lo[1:]
+        assert world.rank in grid.neighbours((1, 0, 0), 8 * world.size)
+
+
+def errors():
+    fails, faces, zeros = needed.fails, halo.Radius.faces(1), numpy.zeros
+    fails(TypeError, "comm is 5", halo.Grid, 5, (4, 4))
+    fails(TypeError, "extent is 4", halo.Grid, world, 4)
+    fails(ValueError, "extent has 4 numbers", halo.Grid, world, (4, 4, 4, 4))
+    error = fails(mpix.Error, "extent[1] is 0", halo.Grid, world, (64, 0))
+    assert error.error_class == MPI.ERR_DIMS
+    fails(ValueError, "owners are as many", halo.Grid, world, (64, 4), owners=[0])
+    with halo.Grid(world, (64, 8)) as grid:
+        nx, ny = (n + 2 for n in grid.local().size[:2])
+        array = zeros((ny, nx))
+        fails(TypeError, "radius is 1", halo.Field, grid, array, 1)
+        fails(TypeError, "array[0] is list", halo.Field, grid, [[1.0]], faces)
+        fails(ValueError, "array has 3 axes; a grid of 2 dimensions needs 2, or components", halo.Field, grid,
+              zeros((ny, nx, 2)), faces)
+        fails(ValueError, "cells along y; the box has 8, and 1 lie below it", halo.Field, grid, zeros((8, nx)), faces)
+        fails(ValueError, "array has 16 bytes along x; mpix needs 8", halo.Field, grid, zeros((ny, 2 * nx))[:, ::2], faces)
+        fails(ValueError, "is order right?", halo.Field, grid, zeros((nx, ny)), faces, order="F")
+        fails(ValueError, "must not run backwards", halo.Field, grid, array[::-1], faces)
+        read_only = array.copy()
+        read_only.flags.writeable = False
+        fails(ValueError, "array is read-only", halo.Field, grid, read_only, faces)
+        fails(TypeError, "byte order", halo.Field, grid, array.astype(">f8"), faces)
+        fails(ValueError, "order is 'A'", halo.Field, grid, array, faces, order="A")
+        fails(ValueError, "this rank has 1 boxes, and 2 arrays", halo.Field, grid, [array, array], faces)
+        u, other = halo.Field(grid, array, faces), halo.Field(grid, zeros((ny, nx + 1)), faces)
+        fails(IndexError, "is not within the array along x", u.__getitem__, grid.local().shift(2))
+        fails(TypeError, "is not a Box", u.__getitem__, 3)
+        fails(ValueError, "fields[0]: its two fields differ", halo.Exchange, grid, [(u, other)])
+        fails(ValueError, "transfer is 'fast'", halo.Exchange, grid, [u], transfer="fast")
+        fails(ValueError, "reduce is 'mean'", halo.Exchange, grid, [u], reduce="mean")
+        fails(TypeError, "fields[1] is ndarray", halo.Exchange, grid, [u, array])
+        small = halo.Field(grid, zeros((10, nx)), faces)
+        small.memories[0].shape = (9, nx)  # as if it were smaller: what C says of it
+        fails(mpix.Error, "MPIX_Halo_exchange_create: ", halo.Exchange, grid, [small])
+        on_gpu = halo.Field(grid, Interface(array), faces)
+        fails(ValueError, "fields[0] is in GPU memory", halo.Exchange, grid, [on_gpu])
+        fails(TypeError, "fields is list", halo.write_checkpoint, grid, "nowhere", [u])
+        fails(ValueError, "colors is 'red'", halo.write_png, grid, "nowhere", u, colors="red")
+        with halo.Exchange(grid, [u]) as exchange:
+            fails(mpix.Error, "MPIX_Halo_finish: the exchange is not active; start it first", exchange.finish)
+            fails(mpix.Error, "MPIX_Halo_swap: ", exchange.swap)
+            exchange.start()
+            assert fails(mpix.Error, "active", exchange.free).error_class == MPI.ERR_REQUEST
+            exchange.finish()
+        fails(mpix.Error, "MPIX_Halo_start: exchange is null", exchange.start)
+        exchange.free()
+        try:
+            with halo.Exchange(grid, [u]) as exchange:
+                exchange.start()
+                raise KeyError("of the program")
+        except KeyError:
+            assert exchange.active  # freeing it would have raised an error
+        exchange.finish()
+        exchange.free()
+        if world.size > 1:  # one rank's error is one on all: none waits for it
+            fields = [array] if world.rank == 1 else [u]
+            fails(TypeError if world.rank == 1 else mpix.Error, "fields", halo.Exchange, grid, fields)
+            fields = {"u": u} if world.rank else [u]
+            fails((mpix.Error, TypeError), "fields", halo.write_checkpoint, grid, "nowhere", fields)
+            fails((mpix.Error, TypeError), "from" if world.rank else "field", halo.gather, grid, u if world.rank else array)
+    if world.size > 1:
+        fails((mpix.Error, TypeError), "", halo.Grid, world, (64, 4) if world.rank else 64)
+
+
+def main():
+    stencil()
+    stream_exchanges()
+    sums()
+    files()
+    reports()
+    errors()
+    if world.rank == 0:
+        print("right")
+
+
+needed.run(main, MPI)

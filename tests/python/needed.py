@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What the tests of the Python package need: without it they are skipped, by exit status 77."""
+import importlib.util
+import os
+import sys
+import traceback
+
+
+def skip(sentence):
+    print("skipped:", sentence, flush=True)
+    sys.stdout.flush()
+    os._exit(77)  # not by MPI_Finalize, in which a rank would wait for others
+
+
+def check_packages():
+    for package in ("numpy", "mpi4py"):
+        if importlib.util.find_spec(package) is None:
+            skip(f"{sys.executable} has no {package}")
+
+
+def load(partitioned=True):
+    """mpix and mpi4py.MPI. `partitioned`: with partitioned requests, which are in mpi4py since version 4."""
+    check_packages()
+    try:
+        import mpix
+    except ImportError as error:
+        if str(error).startswith("mpi4py is built for"):  # such as Debian's, for Open MPI
+            skip(error)
+        raise
+    from mpi4py import MPI
+
+    if partitioned and not hasattr(MPI.Comm, "Psend_init"):
+        import mpi4py
+        skip(f"mpi4py {mpi4py.__version__} has no partitioned requests, which are in it since version 4")
+    return mpix, MPI
+
+
+def run(main, MPI):
+    """Run a test on all ranks. One that fails ends the others."""
+    try:
+        main()
+    except BaseException:  # pylint: disable=broad-except
+        print(f"rank {MPI.COMM_WORLD.rank}:\n{traceback.format_exc()}", file=sys.stderr, flush=True)
+        MPI.COMM_WORLD.Abort(1)
+
+
+def fails(error, sentence, call, *arguments, **named):
+    """The call raises such an error, which says so."""
+    try:
+        call(*arguments, **named)
+    except error as raised:
+        assert sentence in str(raised), f"{raised!s}, without {sentence!r}"
+        return raised
+    raise AssertionError(f"no {error.__name__}: {sentence}")
