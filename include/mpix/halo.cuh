@@ -39,6 +39,8 @@
 // Each tile is sent and waited for once in each exchange, by one group each, unless boxes are waited for. Only a wait that
 // has ended by its own timeout_ns, with MPI_ERR_PENDING, is repeated; that is no failure.
 //
+// Arguments are not checked: `tile` is 0 to x.tiles() - 1, and `step` at least 0.
+//
 // Groups, errors and thread safety are those of <mpix/device.cuh>. After a call has failed, later ones that
 // have something to do return MPI_ERR_OTHER. In a kernel that was compiled with the headers of another mpix, calls return
 // MPI_ERR_REQUEST and do nothing, unless both have the same MPIX_ABI_VERSION. All groups that wait must be resident together.
@@ -113,9 +115,10 @@ MPIX_FN int next(const Group &group, const device_exchange &x, std::int64_t step
                  std::uint64_t timeout_ns = default_timeout);
 
 /**
- * A barrier of `groups` groups, all of this rank's that use `x`; each brings what its threads have written. Behind it each may read what any of them has written
- * before it. Goes on at once after a call has failed in any of them; after MPIX_STALL_SECONDS it is a failure itself. Does
- * nothing on a rank without tiles. The same number in all calls of an activation.
+ * Waits until `groups` groups have called it: all groups of this rank that use `x`, the same number in all calls of an
+ * activation. Then each may read what any thread of them has written before. It returns nothing: look at what wait() returns.
+ * After a call of any group has failed it does not wait, nor in a kernel that was compiled with the headers of another mpix, nor
+ * on a rank without tiles. Waiting longer than MPIX_STALL_SECONDS is a failure itself.
  */
 template <class Group>
 MPIX_FN void sync_blocks(const Group &group, const device_exchange &x, int groups);

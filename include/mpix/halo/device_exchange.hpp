@@ -59,6 +59,9 @@ struct device_tile {
  * An exchange as kernels see it; passed to them by value. Made by kernel_exchange::start(), and valid until finish().
  * The calls are in <mpix/halo.cuh>.
  *
+ * Arguments are not checked: a tile is 0 to tiles() - 1, i of tile_boundary_first() likewise, a field, a box and a step are
+ * at least 0, and fields and boxes are those of the constructor and the grid.
+ *
  * The members that end in _ are the library's. They point to memory of the device that has the fields.
  */
 struct device_exchange {
