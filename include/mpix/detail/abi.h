@@ -62,7 +62,8 @@ enum mpix_cause {
 // 2*epoch + (1 while the epoch is active), so one word tells both.
 struct mpix_words {
     uint64_t epoch;          // epoch word; written by the owner's host only
-    uint64_t gate;           // send: clear-to-send, the last epoch the receiver has started (written by the peer)
+    uint64_t gate;           // Two meanings, since executors of both kinds read it in one pair with `epoch`.
+                             // send: clear-to-send, the last epoch the receiver has started (written by the peer)
                              // receive: 1 once matched, and the route below is filled in (owner's host);
                              // MPIX_GATE_NEVER: nothing will ever come, the pair cannot work
     uint64_t all_ready;      // send: last epoch in which every partition was readied (last caller of Pready)
