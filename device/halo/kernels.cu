@@ -63,11 +63,12 @@ int launch_exchange(halo::ordered_call call, const ordered_exchange &o, int bloc
 }
 
 int load_exchange_kernels() {
-    for (const kernel one : all_kernels) {
-        cudaFuncAttributes attributes;
-        if (const cudaError_t error = cudaFuncGetAttributes(&attributes, one); error != cudaSuccess) return error;
-    }
-    return cudaSuccess;
+    cudaFuncAttributes attributes;
+    cudaError_t error = cudaFuncGetAttributes(&attributes, start_exchange);
+    if (error == cudaSuccess) error = cudaFuncGetAttributes(&attributes, finish_exchange);
+    if (error == cudaSuccess) error = cudaFuncGetAttributes(&attributes, drain_sends);
+    if (error == cudaSuccess) error = cudaFuncGetAttributes(&attributes, drain_receives);
+    return error;
 }
 
 }  // namespace mpix::gpu
