@@ -138,8 +138,7 @@ status init_unseen() {
                                   remedy(object)));
     return failure(
         "mpix did not see MPI_Init: it was called as PMPI_Init; call it, and all others, by their names that begin "
-        "with "
-        "MPI_");
+        "with MPI_");
 }
 
 }  // namespace mpix

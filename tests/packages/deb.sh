@@ -21,16 +21,17 @@ for needed in libc6 "lib$mpi-dev"; do
     [[ $(field Depends) == *"$needed"* ]] || { echo "Depends has no $needed: $(field Depends)"; exit 1; }
 done
 
-dpkg-deb --extract "${package[0]}" "$work/root"
+dpkg-deb --extract "${package[0]}" "$work/unpacked"
+prefix=$work/unpacked/usr
 for file in bin/mpix_info bin/mpixcc include/mpix/mpix.h share/doc/mpix/LICENSE; do
-    [ -e "$work/root/usr/$file" ] || { echo "no $file"; exit 1; }
+    [ -e "$prefix/$file" ] || { echo "no $file"; exit 1; }
 done
-"$work/root/usr/bin/mpix_info" >/dev/null
-"$work/root/usr/bin/mpixcc" "$source/tests/install/consumer/ring.c" -o "$work/ring"
+"$prefix/bin/mpix_info" >/dev/null
+"$prefix/bin/mpixcc" "$source/tests/install/consumer/ring.c" -o "$work/ring"
 "$@" "$work/ring"
 
-# The module file, as Environment Modules read it.
-modulefile=$(find "$work/root/usr/share/modulefiles/mpix" -type f)
+# The module file, as Environment Modules read it. Not without Tcl, which scripts/install-packages installs.
+modulefile=$(find "$prefix/share/modulefiles/mpix" -type f)
 if command -v tclsh >/dev/null; then
     tclsh >"$work/module.txt" <<TCL
 proc module-whatis {text} {}
@@ -42,6 +43,8 @@ TCL
     while read -r variable path; do
         [ -d "$path" ] || { echo "the module file sets $variable to $path, which is not there"; exit 1; }
     done <"$work/module.txt"
-    grep -q "^LD_LIBRARY_PATH $work/root/usr/lib" "$work/module.txt"
+    grep -q "^LD_LIBRARY_PATH $prefix/lib" "$work/module.txt"
     [ -e "$(sed -n 's/^LD_LIBRARY_PATH //p' "$work/module.txt")/libmpix.so" ]
+else
+    echo "no tclsh: the module file was not read"
 fi
