@@ -2,7 +2,6 @@
 //
 // Kernel exchanges whose kernels are the library's own (device/halo). All their steps are one activation, from the constructor to
 // the destructor.
-#include <algorithm>
 #include <cstdint>
 #include <exception>
 #include <limits>
@@ -23,6 +22,7 @@
 #include "host/halo_kernels/kernel_error.h"
 #include "host/halo_kernels/kernel_exchange_state.h"
 #include "host/halo_kernels/stream_exchange_internals.h"
+#include "host/halo_kernels/tiles.h"
 #include "host/report.h"
 
 namespace mpix::halo {
@@ -34,19 +34,6 @@ constexpr int sets = 2;
 
 error refusal(int error_class, const char *function, const std::string &what) {
     return {error_class, format("{}::{}: {}", stream_exchange_call, function, what)};
-}
-
-// So that a face of the largest box has some sixteen tiles, for as many blocks; of large boxes more.
-index3 choose_tile(const grid_state &g, const index3 &given) {
-    constexpr std::int64_t parts = 4, least = 8, most = 64;
-    index3 tile = given;
-    for (std::size_t a = 0; a < static_cast<std::size_t>(g.domain.dimensions); ++a) {
-        if (tile[a] != 0) continue;
-        std::int64_t longest = 0;
-        for (const box &b : g.domain.boxes) longest = std::max(longest, b.empty() ? 0 : b.size()[a]);
-        tile[a] = std::clamp((longest + parts - 1) / parts, least, most);
-    }
-    return tile;
 }
 
 }  // namespace
@@ -158,8 +145,9 @@ stream_exchange stream_exchange_internals::make(const grid &g, const std::vector
     auto made = std::make_unique<stream_exchange_state>();
     const auto &grid = grid_internals::state_of(g, stream_exchange_call);
     stream_exchange_state &x = *made;
-    x.kernels = make_kernel_exchange_state(grid, fields, {.tile = choose_tile(*grid, options.tile), .sets = sets},
-                                           stream_exchange_call, given);
+    x.kernels = make_kernel_exchange_state(
+        grid, fields, {.tile = choose_tile(grid->domain.boxes, grid->domain.dimensions, options.tile), .sets = sets},
+        stream_exchange_call, given);
     kernel_exchange_state &k = *x.kernels;
     status s = outcome_of([&] {
         if (x.on_gpu() && !MPIX_HAVE_NVCC)

@@ -59,6 +59,19 @@ std::vector<int> tiling::touched_by_points(box part) const {
     return touched(part);
 }
 
+// A face of the longest box then has some sixteen tiles, for as many blocks; of long boxes more.
+index3 choose_tile(const std::vector<box> &boxes, int dimensions, const index3 &given) {
+    constexpr std::int64_t parts = 4, least = 8, most = 64;
+    index3 tile = given;
+    for (std::size_t a = 0; a < static_cast<std::size_t>(dimensions); ++a) {
+        if (tile[a] != 0) continue;
+        std::int64_t longest = 0;
+        for (const box &b : boxes) longest = std::max(longest, b.empty() ? 0 : b.size()[a]);
+        tile[a] = std::clamp(divide_up(longest, parts), least, most);
+    }
+    return tile;
+}
+
 namespace {
 
 // Both ends of a message have the same pieces in the same order, so they make the same parcels of them.

@@ -34,6 +34,10 @@ private:
     index3 size_, along_;
 };
 
+// The shape of tiles by which the library's own kernels exchange all ranks' boxes, in a domain with so many axes: that of `given`,
+// and where it is 0, of the longest box along that axis a quarter.
+index3 choose_tile(const std::vector<box> &boxes, int dimensions, const index3 &given);
+
 // Cells of a field, at their owner and as ghost cells.
 struct part {
     int field;

@@ -4,6 +4,7 @@
 #include "host/halo_kernels/tiles.h"
 
 #include <algorithm>
+#include <random>
 #include <vector>
 
 #include "tests/catch.hpp"
@@ -86,4 +87,27 @@ TEST_CASE("the tiles that read ghost cells") {
     CHECK(readers(radius::all(1)) == std::vector<int>{0, 2});
     CHECK(readers(radius::faces(3)) == std::vector<int>{2, 3});
     CHECK(readers(radius::faces(0)).empty());
+}
+
+TEST_CASE("tiles of the library's kernels are a quarter of the longest box, from 8 to 64 cells") {
+    const auto chosen = [](const std::vector<box> &boxes, const index3 &given = {}, int dimensions = 3) {
+        return choose_tile(boxes, dimensions, given);
+    };
+    CHECK(chosen({{{0, 0, 0}, {128, 40, 33}}}) == index3{32, 10, 9});
+    CHECK(chosen({{{0, 0, 0}, {31, 256, 257}}}) == index3{8, 64, 64});
+    CHECK(chosen({{{0, 0, 0}, {5, 1, 100000}}}) == index3{8, 8, 64});
+    // Along each axis of the box that is longest there, of all ranks' boxes; those without cells do not count.
+    CHECK(chosen({{{0, 0, 0}, {40, 60, 1}}, {{40, 0, 0}, {100, 48, 1}}}) == index3{15, 15, 8});
+    CHECK(chosen({{{0, 0, 0}, {40, 40, 1}}, {{40, 0, 0}, {40, 200, 1}}}) == index3{10, 10, 8});
+    // What is given stays, and so do axes that the domain lacks.
+    CHECK(chosen({{{0, 0, 0}, {128, 128, 128}}}, {0, 3, 500}) == index3{32, 3, 500});
+    CHECK(chosen({{{0, 0, 0}, {128, 128, 1}}}, {}, 2) == index3{32, 32, 0});
+
+    std::mt19937 random(17);
+    for (int round = 0; round < 100; ++round) {
+        const std::int64_t length = std::uniform_int_distribution<std::int64_t>(1, 600)(random);
+        const tiling tiles({{0, 0, 0}, {length, 1, 1}}, chosen({{{0, 0, 0}, {length, 1, 1}}}));
+        CAPTURE(length);
+        CHECK(tiles.count() == (length < 32 ? (length + 7) / 8 : length <= 256 ? 4 : (length + 63) / 64));
+    }
 }
