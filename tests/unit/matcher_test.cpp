@@ -241,7 +241,7 @@ TEST_CASE("random histories agree with the reference") {
     CAPTURE(seed);
     std::mt19937 random(seed);
     const auto below = [&](std::size_t n) { return static_cast<std::size_t>(random() % n); };
-    for (int history = 0; history < 20000; ++history) {
+    for (int history = 0; history < 8000; ++history) {
         matcher m;
         reference r;
         pairs p;
