@@ -52,7 +52,7 @@ struct outgoing_route {
     bool from_gpu = false, gaps = false;        // the send buffer
     bool to_gpu = false, landing_gaps = false;  // where the bytes land
     bool remote = false;                        // the landing is not mapped here
-    bool spent = false;                         // callers may remember an earlier route, so they get no other
+    bool rematched = false;                     // callers may remember an earlier route, so they get no other
     bool in_chunks = false;                     // chunks have flags, partitions have none
     bool copied_on = false;                     // from GPU memory of the receiver's that is not the receive buffer
     bool flags_far = false;                     // our kernels do not reach the arrival flags

@@ -43,7 +43,7 @@ status attach_landing(const send_offer &offered, const accept_body &m, int user,
 }
 
 status fill_in(const request &send, const send_offer &offered, const accept_body &m, const transport::choice &choice,
-               bool spent, send_route &route) {
+               bool rematched, send_route &route) {
     const auto partitions = static_cast<std::uint64_t>(send.op.partitions);
     const std::uint64_t total = send.total_bytes();
     // GPU memory of the receiver's that is not its buffer: its progress engine looks at the flags, in host memory.
@@ -110,7 +110,7 @@ status fill_in(const request &send, const send_offer &offered, const accept_body
                            .to_gpu = route.to_gpu(),
                            .landing_gaps = route.landing_type != nullptr,
                            .remote = route.landing.remote,
-                           .spent = spent,
+                           .rematched = rematched,
                            .in_chunks = route.chunks.per_partition > 1,
                            .copied_on = copied_on,
                            .flags_far = copied_on && !route.arrival.lasting,
@@ -155,9 +155,9 @@ transport::choice choose_transport(const request &send, const accept_body &accep
 }
 
 status make_send_route(const request &send, const send_offer &offered, const accept_body &accepted,
-                       const transport::choice &choice, bool spent, std::shared_ptr<const send_route> &out) {
+                       const transport::choice &choice, bool rematched, std::shared_ptr<const send_route> &out) {
     const auto made = std::make_shared<send_route>(offered.link, send.total_bytes());
-    auto bad = fill_in(send, offered, accepted, choice, spent, *made);
+    auto bad = fill_in(send, offered, accepted, choice, rematched, *made);
     if (bad.ok()) out = made;
     return bad;
 }
