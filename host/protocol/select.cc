@@ -71,7 +71,7 @@ movement choose_movement(const outgoing_route &route) {
     // A CPU packs while it stores; the other movers cannot, and need packed bytes.
     m.packed_first = route.gaps && !route.from_gpu && m.engine != mover::cpu;
     m.by_caller = (m.engine == mover::cpu || m.engine == mover::system) && !route.rematched;
-    m.copied_on = route.copied_on;
+    m.forwarded = route.forwarded;
     m.by_kernels = route.from_gpu && route.to_gpu && !route.remote && !route.rematched && !route.flags_far;
     m.too_many = route.from_gpu && route.flags_far;
     m.typed_only = m.by_kernels && (route.gaps || route.landing_gaps);

@@ -47,13 +47,12 @@ status fill_in(const request &send, const send_offer &offered, const accept_body
     const auto partitions = static_cast<std::uint64_t>(send.op.partitions);
     const std::uint64_t total = send.total_bytes();
     // GPU memory of the receiver's that is not its buffer: its progress engine looks at the flags, in host memory.
-    const bool copied_on = m.landing.transport == transport::id_cuda_ipc && m.arrival.transport == transport::id_shm;
-    if (m.arrival.transport != m.landing.transport && !copied_on)
+    const bool forwarded = m.landing.transport == transport::id_cuda_ipc && m.arrival.transport == transport::id_shm;
+    if (m.arrival.transport != m.landing.transport && !forwarded)
         return failure("the receiver's landing and its flags are of different transports");
-    if (copied_on && (m.landing.device == transport::on_host || m.arrival.device != transport::on_host ||
+    if (forwarded && (m.landing.device == transport::on_host || m.arrival.device != transport::on_host ||
                       m.slots != 1 || m.flags.bits != 0 || m.landing_supplement.bytes != 0))
-        return failure(
-            "the receiver's landing, which it copies on from, does not go with the rest of what it asks for");
+        return failure("the receiver's landing, which it forwards from, does not go with the rest of what it asks for");
     if (choice.taken() == nullptr) return choice.why_not;
     if (choice.taken()->id != m.landing.transport) return failure("the receiver's landing has an impossible transport");
     route.slots = m.slots;
@@ -69,7 +68,7 @@ status fill_in(const request &send, const send_offer &offered, const accept_body
     const std::uint64_t flags_bytes = route.inline_buffer ? route.inline_buffer.all
                                       : by_rget           ? bytes_with_rts(partitions)
                                                           : (route.chunks.all() + 1) * sizeof(std::uint64_t);
-    std::uint64_t landing_bytes = copied_on ? std::max(total, least_copied_on) : route.slots * total;
+    std::uint64_t landing_bytes = forwarded ? std::max(total, least_forwarded) : route.slots * total;
     memory_span span{0, 0};
     const bool remote = transport::by_network(m.landing.transport), to_gpu = m.landing.device != transport::on_host;
     if (remote && to_gpu && (!offered.gpu_put() || route.slots != 1 || route.chunks.per_partition != 1))
@@ -112,8 +111,8 @@ status fill_in(const request &send, const send_offer &offered, const accept_body
                            .remote = route.landing.remote,
                            .rematched = rematched,
                            .in_chunks = route.chunks.per_partition > 1,
-                           .copied_on = copied_on,
-                           .flags_far = copied_on && !route.arrival.lasting,
+                           .forwarded = forwarded,
+                           .flags_far = forwarded && !route.arrival.lasting,
                            .bytes = total,
                            .partition_bytes = send.partition_bytes,
                            .in_place = route.in_place(),
@@ -125,9 +124,9 @@ status fill_in(const request &send, const send_offer &offered, const accept_body
     if (place.owner != nullptr && how.staged.empty()) route.reads_gpu = offered.gpu_wire;
     if (how.by_kernels && total != 0) {
         const bool gaps = !send.gapless || route.landing_type != nullptr;
-        const transport::region &in_gpu = copied_on ? route.landing : route.arrival;
+        const transport::region &in_gpu = forwarded ? route.landing : route.arrival;
         how.to_engine = choose_copy_engine_threshold(in_gpu, place.device, route.link.world_rank, partitions, gaps);
-        if (!copied_on)
+        if (!forwarded)
             how.sent_inline =
                 gaps ? choose_inline_threshold(place.device, route.link.world_rank, true) : offered.threshold;
         measure_inline(in_gpu, place.device, route.link.world_rank);

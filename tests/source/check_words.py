@@ -43,6 +43,8 @@ RETIRED = {
     r"\btransport::outcome\b|\bproblem\{\}": "status",
     r"\b(?:give|gives|tell)_gate\b|\bgate_(?:open|discard)\b": "tell_clear_to_send, clear_to_send",
     r"\bbur(?:y|ied)\b": "invalidate, forget_request",
+    # Who moves a partition.
+    r"copied_on\b|\bcopied on into\b": "forwarded",
     # Others.
     r"(?<!copy_)\bengine_(?:bytes|share|costs)\b|\bchoose_engine_share\b": "copy_engine_*",
     r"\bspread_(?:of|message|buffer)\b|\bplaces_in\b|\bplace_bits\b|\bmost_places\b": "packed_view, offset_table, offsets",
