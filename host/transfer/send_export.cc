@@ -34,7 +34,7 @@ status send_request::install_on_device() {
         given.landing = route_->landing_at;
         given.copy_engine_bytes = static_cast<std::uint32_t>(how.to_engine.bytes);
         given.rget_bytes = static_cast<std::uint32_t>(how.rget_bytes);
-        given.left_bytes =
+        given.offload_bytes =
             given.rget_bytes == 0 || (given.copy_engine_bytes != 0 && given.copy_engine_bytes < given.rget_bytes)
                 ? given.copy_engine_bytes
                 : given.rget_bytes;

@@ -157,8 +157,8 @@ struct mpix_prequest {
     uint64_t *told;       // receive with an inline buffer, in host memory: per sender partition the last epoch
                           // in which a kernel took it out of there
     uint64_t
-        left_bytes;  // send: a group that has at least so many bytes of a partition for each of its threads may leave
-                     // it to others; 0: none does
+        offload_bytes;  // send: a group that has at least so many bytes of a partition for each of its threads may leave
+                        // it to others; 0: none does
     uint32_t copy_engine_bytes;  // with so many or more, to the progress engine; 0: never
     uint32_t rget_bytes;         // with so many or more, to a group of the receiver, if one waits for it; 0: never
     // Where the receiver's kernels may read the send buffer (rget.cuh), else null.

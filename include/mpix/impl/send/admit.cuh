@@ -38,7 +38,7 @@ MPIX_FN uint64_t open_epoch(const mpix_prequest *r, uint64_t open_word, uint64_t
 
 // Whether others move a partition faster than so many threads store it: the copy engine, including the hand-over to the
 // progress engine, or a group of the receiver.
-MPIX_FN bool for_others(uint64_t partition_bytes, uint64_t least, uint64_t threads) {
+MPIX_FN bool should_offload(uint64_t partition_bytes, uint64_t least, uint64_t threads) {
     return least != 0 && partition_bytes >= least * threads;
 }
 
@@ -226,8 +226,8 @@ MPIX_FN bool claim(mpix_prequest *r, int p, uint64_t epoch) {
 #if MPIX_ON_GPU
 MPIX_COLD_FN admission left_to(const mpix_prequest *r, int p, uint64_t epoch, uint64_t threads) {
     const uint64_t bytes = r->partition_bytes, least = load_relaxed(&r->rget_bytes);
-    if (for_others(bytes, least, threads) && is_wanted(r, p, epoch, least * threads)) return admission::rts;
-    return for_others(bytes, load_relaxed(&r->copy_engine_bytes), threads) ? admission::later : admission::now;
+    if (should_offload(bytes, least, threads) && is_wanted(r, p, epoch, least * threads)) return admission::rts;
+    return should_offload(bytes, load_relaxed(&r->copy_engine_bytes), threads) ? admission::later : admission::now;
 }
 #endif
 

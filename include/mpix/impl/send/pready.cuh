@@ -152,7 +152,7 @@ MPIX_FN int ready_by_leader(const Group &group, int p, mpix_prequest *r, bool in
     const bool leader = group.thread_rank() == 0;
 #if MPIX_ON_GPU
     outgoing o{r->buffer, r->partition_bytes, load_pointer_weak(&r->landing), load_pointer_weak(&r->flags)};
-    const uint64_t left_bytes = load_weak(&r->left_bytes);  // under way with these loads, too
+    const uint64_t offload_bytes = load_weak(&r->offload_bytes);  // under way with these loads, too
 #endif
     admitted a{admission::refused, MPI_SUCCESS, 0};
     bool sent_inline = false;
@@ -160,7 +160,7 @@ MPIX_FN int ready_by_leader(const Group &group, int p, mpix_prequest *r, bool in
         a = admit<Mover::call, Mover::heard>(r, p);
 #if MPIX_ON_GPU
         if (a.what == admission::now &&
-            for_others(o.partition_bytes, left_bytes, static_cast<uint64_t>(group.num_threads())))
+            should_offload(o.partition_bytes, offload_bytes, static_cast<uint64_t>(group.num_threads())))
             a.what = left_to(r, p, a.epoch, static_cast<uint64_t>(group.num_threads()));
         sent_inline = inline_capable && a.what == admission::now && may_send_inline(r, a.epoch) &&
                       (Mover::gaps || r->offsets == nullptr);

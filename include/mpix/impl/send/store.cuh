@@ -26,7 +26,7 @@ struct send_state {
     uint64_t *flags;
     // Where the receiver's kernels give clear-to-send; to be looked at in each call unless the epoch is `clear`.
     const uint64_t *clear_to_send;
-    uint64_t partition_bytes, left_bytes;  // as in mpix_prequest
+    uint64_t partition_bytes, offload_bytes;  // as in mpix_prequest
     int partitions;
     bool in_words;  // whether packets can be loaded and stored as whole words
     bool clear;
@@ -60,7 +60,7 @@ MPIX_FN stored store_direct(const Group &group, const mpix_prequest *, int p, co
     group.sync();
     if (known.epoch == 0 || known.landing == nullptr ||
         static_cast<unsigned>(p) >= static_cast<unsigned>(known.partitions) ||
-        for_others(bytes, known.left_bytes, static_cast<uint64_t>(group.num_threads())))
+        should_offload(bytes, known.offload_bytes, static_cast<uint64_t>(group.num_threads())))
         return {};
     if (!known.clear) {
         uint64_t given = load_relaxed(known.clear_to_send);
@@ -78,7 +78,7 @@ MPIX_FN stored store_direct(const Group &group, const mpix_prequest *r, int p) {
                    threads = static_cast<uint64_t>(group.num_threads());
     char *const landing = load_pointer_weak(&r->landing), *const buffer = r->buffer;
     const uint64_t *const flags = load_pointer_weak(&r->flags);
-    const uint64_t left_bytes = load_weak(&r->left_bytes);
+    const uint64_t offload_bytes = load_weak(&r->offload_bytes);
     const unsigned partitions = static_cast<unsigned>(r->partitions);
     // After this barrier the members' writes to the partition are visible to all. The look at the epoch comes after it,
     // too: a member with nothing to write may have come before the host's Start, of which another member knows, and
@@ -87,10 +87,11 @@ MPIX_FN stored store_direct(const Group &group, const mpix_prequest *r, int p) {
     uint64_t word, readied;
     load_relaxed_pair(&r->open_word, &word, &readied);
     if (((reinterpret_cast<uint64_t>(buffer) | bytes) & (width - 1)) != 0) return {};
-    if (threads == 1 && for_others(bytes, left_bytes, threads)) return {};  // no other member has to find the same
+    if (threads == 1 && should_offload(bytes, offload_bytes, threads))
+        return {};  // no other member has to find the same
     const bool valid = static_cast<unsigned>(p) < partitions && landing != nullptr && flags != nullptr &&
                        !has_layouts(flags) && (reinterpret_cast<uint64_t>(landing) & (width - 1)) == 0 &&
-                       !for_others(bytes, left_bytes, threads);
+                       !should_offload(bytes, offload_bytes, threads);
     const uint64_t offset = valid ? static_cast<uint64_t>(p) * bytes : 0;
     const char *const from = buffer + offset;
     char *const to = landing + offset;
