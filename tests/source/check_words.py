@@ -45,6 +45,7 @@ RETIRED = {
     r"\bbur(?:y|ied)\b": "invalidate, forget_request",
     # Who moves a partition.
     r"copied_on\b|\bcopied on into\b": "forwarded",
+    r"\bteller\b": "the last member",
     r"\bleft_bytes\b": "offload_bytes, should_offload",
     # Others.
     r"(?<!copy_)\bengine_(?:bytes|share|costs)\b|\bchoose_engine_share\b": "copy_engine_*",

@@ -118,8 +118,8 @@ MPIX_FN stored store_direct(const Group &group, const mpix_prequest *r, int p) {
 }
 
 // As store_direct, for a partition that consists of whole 8-byte words, few for each thread. Stores packets if the
-// inline buffer is in use; otherwise the words themselves, with a fence and the flag to follow. If Known, the teller, the
-// last member, claims a partition that goes inline under way with all else.
+// inline buffer is in use; otherwise the words themselves, with a fence and the flag to follow. If Known, the last
+// member claims a partition that goes inline under way with all else.
 template <bool Known, class Group>
 MPIX_FN stored store_small(const Group &group, mpix_prequest *r, int p, const send_state &known) {
     constexpr unsigned ahead = most_packets_per_thread;
@@ -201,21 +201,21 @@ MPIX_FN stored store_small(const Group &group, mpix_prequest *r, int p, const se
     return {epoch, sent_inline};
 }
 
-// All members have stored packets of a partition, which tell the receiver themselves. The teller, one of the members,
-// claims the partition after them, and counts it if it has the claim. Claimed: it has done so before.
+// All members have stored packets of a partition, which tell the receiver themselves. One member, of which `counts`
+// is true, claims the partition after them, and counts it if it has the claim. Claimed: it has done so before.
 template <mpix_device_call Call, bool Claimed = false, class Group>
-MPIX_FN int conclude_inline(const Group &group, int p, mpix_prequest *r, uint64_t epoch, bool teller) {
+MPIX_FN int conclude_inline(const Group &group, int p, mpix_prequest *r, uint64_t epoch, bool counts) {
     if constexpr (Claimed) {
         group.sync();  // all members have read the partition
-        if (teller) count_ready<false, true>(r, epoch);
+        if (counts) count_ready<false, true>(r, epoch);
         return MPI_SUCCESS;
     }
-    const bool mine = !teller || fetch_max_relaxed_gpu(partition_states(r) + p, epoch) < epoch;
+    const bool mine = !counts || fetch_max_relaxed_gpu(partition_states(r) + p, epoch) < epoch;
     if (!vote_all(group, mine)) {  // a barrier: all members have read the partition
-        if (teller) refuse<Call>(r, MPIX_CAUSE_READY, p);
+        if (counts) refuse<Call>(r, MPIX_CAUSE_READY, p);
         return MPI_ERR_ARG;
     }
-    if (teller) count_ready<false, true>(r, epoch);
+    if (counts) count_ready<false, true>(r, epoch);
     return MPI_SUCCESS;
 }
 
