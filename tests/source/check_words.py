@@ -45,6 +45,7 @@ RETIRED = {
     r"\bbur(?:y|ied)\b": "invalidate, forget_request",
     # Who moves a partition.
     r"copied_on\b|\bcopied on into\b": "forwarded",
+    r"\bhear_clear_to_send\b|\bheard_(?:word|gate)\b|\bbool (?:Hears|Heard)\b": "await_clear_to_send, host_*, Retries, Waited",
     r"\bteller\b": "the last member",
     r"\bleft_bytes\b": "offload_bytes, should_offload",
     # Others.

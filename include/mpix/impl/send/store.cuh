@@ -254,9 +254,9 @@ MPIX_COLD_FN bool is_ready_already(const Group &group, int p, mpix_prequest *r, 
 }
 
 // Stores partition p, tells the receiver, and counts. Or does nothing, and returns what `otherwise` does. `handle` is
-// the user's; `known` is used only if Known. Hears: tries again once clear-to-send is there; calls that do more than
+// the user's; `known` is used only if Known. Retries: tries again once clear-to-send is there; calls that do more than
 // store a partition would need more registers for that.
-template <bool Known, bool Hears, mpix_device_call Call, class Group, class Otherwise>
+template <bool Known, bool Retries, mpix_device_call Call, class Group, class Otherwise>
 MPIX_FN int store(const Group &group, int p, const mpix_prequest *handle, const send_state &known,
                   const Otherwise &otherwise) {
     mpix_prequest *const r = request_of(const_cast<mpix_prequest *>(handle));
@@ -283,7 +283,7 @@ MPIX_FN int store(const Group &group, int p, const mpix_prequest *handle, const 
         if constexpr (Known)
             if (known.epoch != 0 && is_ready_already<Call>(group, p, r, known.epoch)) return MPI_ERR_ARG;
         // In a loop of kernel epochs, clear-to-send may have come after the sender's start, or be about to come.
-        if (!Hears || again || !broadcast_bool(group, group.thread_rank() == 0 && hear_clear_to_send(r)))
+        if (!Retries || again || !broadcast_bool(group, group.thread_rank() == 0 && await_clear_to_send(r)))
             return otherwise();
     }
 }
