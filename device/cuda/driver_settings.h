@@ -3,9 +3,7 @@
 // What the CUDA driver reads from the environment when it starts, and libmpix sets when it is loaded, unless the variable is set
 // already.
 //
-// CUDA_MODULE_LOADING: by default (LAZY) CUDA loads a kernel at its first launch, which may wait for running kernels. If one of
-// those waits for a peer, or for the kernel that is launched, they deadlock. So libmpix sets EAGER, unless MPIX_CUDA_EAGER_LOADING
-// is 0.
+// CUDA_MODULE_LOADING: EAGER, unless MPIX_CUDA_EAGER_LOADING is 0, since lazy loading can deadlock (docs/troubleshooting.md).
 //
 // CUDA_DEVICE_MAX_CONNECTIONS: a stream with work takes one of this many hardware queues (8 by default). While kernels wait in all
 // of them, work in any other stream begins only when one of those kernels has ended, whatever the priority of the streams. If a

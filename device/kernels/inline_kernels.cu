@@ -44,7 +44,7 @@ __device__ void take_packets_out(char *to, const char *box, unsigned packets) {
 // Nobody looks at what is stored at the peer, or here, nor waits for it; the fences are what is measured.
 __global__ void __launch_bounds__(timed_threads) time_inline(char *at_peer, char *here, uint64_t *words) {
     constexpr int turns = 12;
-    const bool leader = threadIdx.x == 0, teller = threadIdx.x == timed_threads - 1;
+    const bool leader = threadIdx.x == 0, last = threadIdx.x == timed_threads - 1;
     char *const to = here + many_packets * timed_packet_bytes;
     const uint64_t begin_ns = mpix::detail::now_ns();
     const long long begin = clock64();
@@ -63,7 +63,7 @@ __global__ void __launch_bounds__(timed_threads) time_inline(char *at_peer, char
             } else {
                 take_packets_out(to, here, packets);
                 __syncthreads();
-                if (teller && !at_once)  // as tell_taken has it; to a word that is taken out again
+                if (last && !at_once)  // as tell_taken has it; to a word that is taken out again
                     mpix::detail::store_release_gpu(reinterpret_cast<uint64_t *>(here), 0);  // pairs: M1
             }
             __syncthreads();

@@ -31,7 +31,7 @@ struct device_route {
     const mpix_posting *postings = nullptr;
     char *inline_buffer = nullptr;
     std::uint64_t *told = nullptr;
-    std::uint64_t left_bytes = 0;
+    std::uint64_t offload_bytes = 0;
     std::uint32_t copy_engine_bytes = 0, rget_bytes = 0;
     std::uint64_t *wanted = nullptr;
     const char *peer_buffer = nullptr;

@@ -14,7 +14,7 @@ namespace {
 
 std::string why_not_posted(const outgoing_route &route) {
     if (!route.remote) return "it is for peers on other nodes";
-    if (route.spent) return "callers may remember an earlier route";
+    if (route.rematched) return "callers may remember an earlier route";
     if (route.bytes == 0) return "the message is empty";
     if (route.to_gpu) return "the network puts it into GPU memory";
     if (route.in_chunks)
@@ -70,9 +70,9 @@ movement choose_movement(const outgoing_route &route) {
         m.engine = mover::copy_engine;
     // A CPU packs while it stores; the other movers cannot, and need packed bytes.
     m.packed_first = route.gaps && !route.from_gpu && m.engine != mover::cpu;
-    m.by_caller = (m.engine == mover::cpu || m.engine == mover::system) && !route.spent;
-    m.copied_on = route.copied_on;
-    m.by_kernels = route.from_gpu && route.to_gpu && !route.remote && !route.spent && !route.flags_far;
+    m.by_caller = (m.engine == mover::cpu || m.engine == mover::system) && !route.rematched;
+    m.forwarded = route.forwarded;
+    m.by_kernels = route.from_gpu && route.to_gpu && !route.remote && !route.rematched && !route.flags_far;
     m.too_many = route.from_gpu && route.flags_far;
     m.typed_only = m.by_kernels && (route.gaps || route.landing_gaps);
     m.by_inline = m.by_kernels && route.inline_buffer;

@@ -44,7 +44,7 @@ struct landing_kind {
     std::string staged;     // why a buffer in GPU memory is reached through host memory
     std::uint64_t slots = 0;
     std::string no_rget = {};    // in GPU memory that the sender maps: why our kernels do not read the send buffer
-    std::string copied_on = {};  // why that is other GPU memory than the receive buffer; empty: it is the buffer
+    std::string forwarded = {};  // why that is other GPU memory than the receive buffer; empty: it is the buffer
 };
 
 // What a send's route is.
@@ -52,9 +52,9 @@ struct outgoing_route {
     bool from_gpu = false, gaps = false;        // the send buffer
     bool to_gpu = false, landing_gaps = false;  // where the bytes land
     bool remote = false;                        // the landing is not mapped here
-    bool spent = false;                         // callers may remember an earlier route, so they get no other
+    bool rematched = false;                     // callers may remember an earlier route, so they get no other
     bool in_chunks = false;                     // chunks have flags, partitions have none
-    bool copied_on = false;                     // from GPU memory of the receiver's that is not the receive buffer
+    bool forwarded = false;                     // from GPU memory of the receiver's that is not the receive buffer
     bool flags_far = false;                     // our kernels do not reach the arrival flags
     std::uint64_t bytes = 0, partition_bytes = 0;
     bool in_place = false;         // the landing is the receiver's own host memory
@@ -79,8 +79,8 @@ struct movement {
     std::uint64_t rget_bytes = 0;     // from which size on the receiver's kernels read, as in mpix_prequest
     std::string no_rget;              // why they do not read; empty: they do
     std::string two_copies;           // why there are two copies, where one might do; empty: there is one
-    bool copied_on = false;           // the receiver copies from its landing in GPU memory to the receive buffer
-    bool too_many = false;            // partitions for kernels to flag what is copied on, so by_kernels is false
+    bool forwarded = false;           // the receiver copies from its landing in GPU memory to the receive buffer
+    bool too_many = false;            // partitions for kernels to flag what is forwarded, so by_kernels is false
     std::string staged;      // why a network does not read the GPU's memory itself; empty: it does, or there is none
     std::string not_posted;  // once exported: why its executor posts to no work queue; empty: it does
 };
@@ -95,7 +95,7 @@ std::uint64_t least_posting_threads(std::uint64_t partition_bytes);
 
 // The least landing in GPU memory of the receiver's that is not its buffer: a word is stored there to see how long that
 // takes.
-constexpr std::uint64_t least_copied_on = sizeof(std::uint64_t);
+constexpr std::uint64_t least_forwarded = sizeof(std::uint64_t);
 
 // How many epochs a landing has room for, by the message's size. Not for bytes that land in the receive buffer.
 struct slot_range {

@@ -3,7 +3,7 @@
 // How many epochs a landing within a node has room for, beyond the two that the protocol needs.
 //
 // A store to a line in another core's cache waits until that core has given the line up. So the slots of a landing are
-// written in turn, and the receiver has read something else since it last read a slot (docs/performance.md: "Slots, and
+// written in turn, and the receiver has read something else since it last read a slot (docs/performance/host-memory.md: "Slots, and
 // one copy or two").
 #ifndef MPIX_HOST_PROTOCOL_SLOT_BUDGET_H
 #define MPIX_HOST_PROTOCOL_SLOT_BUDGET_H

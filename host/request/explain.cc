@@ -68,7 +68,7 @@ void add_progress(table &out) {
 
 // Where the sender's bytes go.
 const char *destination(const movement &how, const transport::ends &pair) {
-    return pair.receiver_on_gpu && !how.copied_on ? "the receive buffer" : "the receiver's landing";
+    return pair.receiver_on_gpu && !how.forwarded ? "the receive buffer" : "the receiver's landing";
 }
 
 std::string engine_moves(const movement &how, const transport::ends &pair) {
@@ -197,9 +197,9 @@ void add_receiver(table &out, const request &r, const transport::choice &choice,
     if (kind.in_place)
         return out.line(
             "  landing: the receive buffer itself, which the sender has the system write to: nothing is copied out");
-    if (!kind.copied_on.empty()) {
-        out.line("  landing: GPU memory of the library's, which the sender maps: " + kind.copied_on);
-        return out.line(format("  copied on into the receive buffer{} by the progress engine, as partitions come",
+    if (!kind.forwarded.empty()) {
+        out.line("  landing: GPU memory of the library's, which the sender maps: " + kind.forwarded);
+        return out.line(format("  forwarded into the receive buffer{} by the progress engine, as partitions come",
                                r.gapless ? "" : ", into its gaps by a kernel,"));
     }
     if (choice.pair.receiver_on_gpu && !choice.pair.by_network) {
@@ -234,7 +234,7 @@ void add_receiver(table &out, const request &r, const transport::choice &choice,
         out.line(
             "  not more: others of this process have what MPIX_LANDING_BYTES allows, or an earlier match was undone");
     if (choice.pair.receiver_on_gpu) {
-        out.line(format("  copied on into the GPU{} by the progress engine, up to {} KiB at a time as it comes",
+        out.line(format("  forwarded into the GPU{} by the progress engine, up to {} KiB at a time as it comes",
                         r.gapless ? "" : ", into its gaps by a kernel,", chunk_bytes / 1024));
         out.line("  not straight into the GPU's memory: " + kind.staged);
         return;
@@ -265,8 +265,8 @@ void explain_send(const request &r, const transport::choice &choice, const movem
         out.line("  no path: " + refusal);
     } else {
         add_sender(out, r, how, choice);
-        if (how.copied_on)
-            out.line("  landing: GPU memory of the receiver's library, which copies it on into the receive buffer");
+        if (how.forwarded)
+            out.line("  landing: GPU memory of the receiver's library, which forwards it into the receive buffer");
         else if (choice.pair.receiver_on_gpu || how.engine == mover::system)
             out.line("  landing: the receive buffer itself; nothing is copied out");
         else

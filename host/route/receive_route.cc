@@ -111,7 +111,7 @@ status land_beside_buffer(const request &r, receive_route &route) {
     route.slots = 1;
     route.why_no_rget = "the sender does not map the receive buffer";
     const chunking chunks = chunks_for(route, true);
-    const std::uint64_t bytes = std::max(route.bytes, least_copied_on);
+    const std::uint64_t bytes = std::max(route.bytes, least_forwarded);
     if (auto bad = route.owner->allocate(bytes, r.place.device, route.landing); !bad.ok()) return bad;
     if (auto bad = allocate_flags(transport::node_memory(), chunks, route); !bad.ok()) return bad;
     return deliver_from_landing(r, chunks, route);
@@ -121,8 +121,8 @@ status land_beside_buffer(const request &r, receive_route &route) {
 status land_in_gpu(const receive_match &match, receive_route &route,
                    std::unique_ptr<const sender_gpu_memory> &sender_gpu) {
     const request &r = match.receive;
-    route.why_copied_on = why_not_mapped(r);
-    if (!route.why_copied_on.empty()) return land_beside_buffer(r, route);
+    route.why_forwarded = why_not_mapped(r);
+    if (!route.why_forwarded.empty()) return land_beside_buffer(r, route);
     route.slots = 1;
     if (!r.gapless) {
         const std::vector<char> plan = to_bytes(*r.op.type);
@@ -225,7 +225,7 @@ status check_sharing(const request &receive) {
     transport::transport &gpus = *receive.place.owner;
     transport::region landing;
     transport::wire_region described;
-    status bad = gpus.allocate(least_copied_on, receive.place.device, landing);
+    status bad = gpus.allocate(least_forwarded, receive.place.device, landing);
     if (bad.ok()) bad = gpus.describe(landing, described);
     give_back_memory(landing);
     return bad;

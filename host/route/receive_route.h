@@ -56,7 +56,7 @@ struct receive_route {
 
     const char *path() const { return choice->taken()->name; }
     bool by_puts() const { return registered != nullptr; }
-    landing_kind kind() const { return {in_place, by_puts(), why_staged, slots, why_no_rget, why_copied_on}; }
+    landing_kind kind() const { return {in_place, by_puts(), why_staged, slots, why_no_rget, why_forwarded}; }
 
     const peer_link link;
     const std::shared_ptr<const transport::choice> choice;
@@ -77,7 +77,7 @@ struct receive_route {
     bool in_place = false;      // no landing: the sender writes into the user's buffer, in our memory
     bool by_rget = false;       // our kernels may read the send buffer
     std::string why_staged;     // why the network does not put into the user's buffer, in GPU memory
-    std::string why_copied_on;  // why a sender of this node does not map that buffer
+    std::string why_forwarded;  // why a sender of this node does not map that buffer
     std::string why_no_rget;    // why our kernels do not read the send buffer
     // By sender's partition: which are copied out. Allocated without being touched: an empty message may have very
     // many.

@@ -43,17 +43,16 @@ status attach_landing(const send_offer &offered, const accept_body &m, int user,
 }
 
 status fill_in(const request &send, const send_offer &offered, const accept_body &m, const transport::choice &choice,
-               bool spent, send_route &route) {
+               bool rematched, send_route &route) {
     const auto partitions = static_cast<std::uint64_t>(send.op.partitions);
     const std::uint64_t total = send.total_bytes();
     // GPU memory of the receiver's that is not its buffer: its progress engine looks at the flags, in host memory.
-    const bool copied_on = m.landing.transport == transport::id_cuda_ipc && m.arrival.transport == transport::id_shm;
-    if (m.arrival.transport != m.landing.transport && !copied_on)
+    const bool forwarded = m.landing.transport == transport::id_cuda_ipc && m.arrival.transport == transport::id_shm;
+    if (m.arrival.transport != m.landing.transport && !forwarded)
         return failure("the receiver's landing and its flags are of different transports");
-    if (copied_on && (m.landing.device == transport::on_host || m.arrival.device != transport::on_host ||
+    if (forwarded && (m.landing.device == transport::on_host || m.arrival.device != transport::on_host ||
                       m.slots != 1 || m.flags.bits != 0 || m.landing_supplement.bytes != 0))
-        return failure(
-            "the receiver's landing, which it copies on from, does not go with the rest of what it asks for");
+        return failure("the receiver's landing, which it forwards from, does not go with the rest of what it asks for");
     if (choice.taken() == nullptr) return choice.why_not;
     if (choice.taken()->id != m.landing.transport) return failure("the receiver's landing has an impossible transport");
     route.slots = m.slots;
@@ -69,7 +68,7 @@ status fill_in(const request &send, const send_offer &offered, const accept_body
     const std::uint64_t flags_bytes = route.inline_buffer ? route.inline_buffer.all
                                       : by_rget           ? bytes_with_rts(partitions)
                                                           : (route.chunks.all() + 1) * sizeof(std::uint64_t);
-    std::uint64_t landing_bytes = copied_on ? std::max(total, least_copied_on) : route.slots * total;
+    std::uint64_t landing_bytes = forwarded ? std::max(total, least_forwarded) : route.slots * total;
     memory_span span{0, 0};
     const bool remote = transport::by_network(m.landing.transport), to_gpu = m.landing.device != transport::on_host;
     if (remote && to_gpu && (!offered.gpu_put() || route.slots != 1 || route.chunks.per_partition != 1))
@@ -110,10 +109,10 @@ status fill_in(const request &send, const send_offer &offered, const accept_body
                            .to_gpu = route.to_gpu(),
                            .landing_gaps = route.landing_type != nullptr,
                            .remote = route.landing.remote,
-                           .spent = spent,
+                           .rematched = rematched,
                            .in_chunks = route.chunks.per_partition > 1,
-                           .copied_on = copied_on,
-                           .flags_far = copied_on && !route.arrival.lasting,
+                           .forwarded = forwarded,
+                           .flags_far = forwarded && !route.arrival.lasting,
                            .bytes = total,
                            .partition_bytes = send.partition_bytes,
                            .in_place = route.in_place(),
@@ -125,9 +124,9 @@ status fill_in(const request &send, const send_offer &offered, const accept_body
     if (place.owner != nullptr && how.staged.empty()) route.reads_gpu = offered.gpu_wire;
     if (how.by_kernels && total != 0) {
         const bool gaps = !send.gapless || route.landing_type != nullptr;
-        const transport::region &in_gpu = copied_on ? route.landing : route.arrival;
+        const transport::region &in_gpu = forwarded ? route.landing : route.arrival;
         how.to_engine = choose_copy_engine_threshold(in_gpu, place.device, route.link.world_rank, partitions, gaps);
-        if (!copied_on)
+        if (!forwarded)
             how.sent_inline =
                 gaps ? choose_inline_threshold(place.device, route.link.world_rank, true) : offered.threshold;
         measure_inline(in_gpu, place.device, route.link.world_rank);
@@ -155,9 +154,9 @@ transport::choice choose_transport(const request &send, const accept_body &accep
 }
 
 status make_send_route(const request &send, const send_offer &offered, const accept_body &accepted,
-                       const transport::choice &choice, bool spent, std::shared_ptr<const send_route> &out) {
+                       const transport::choice &choice, bool rematched, std::shared_ptr<const send_route> &out) {
     const auto made = std::make_shared<send_route>(offered.link, send.total_bytes());
-    auto bad = fill_in(send, offered, accepted, choice, spent, *made);
+    auto bad = fill_in(send, offered, accepted, choice, rematched, *made);
     if (bad.ok()) out = made;
     return bad;
 }

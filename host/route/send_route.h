@@ -51,9 +51,9 @@ struct send_route {
 // By the receiver's ACCEPT; setup_mutex and engine are held. The receiver has chosen the transport. It follows the same
 // rules as this side, except that it does not know where the send buffer is.
 transport::choice choose_transport(const request &send, const accept_body &accepted);
-// `spent`: callers of Pready may remember an earlier route, so they are given no other.
+// `rematched`: callers of Pready may remember an earlier route, so they are given no other.
 status make_send_route(const request &send, const send_offer &offered, const accept_body &accepted,
-                       const transport::choice &choice, bool spent, std::shared_ptr<const send_route> &out);
+                       const transport::choice &choice, bool rematched, std::shared_ptr<const send_route> &out);
 
 }  // namespace mpix
 

@@ -27,7 +27,7 @@ constexpr const char *taken_back = "the peer has taken its memory back in the mi
 // How the host moves a partition of any datatype into host memory.
 template <bool Alone>
 struct plan_mover {
-    static constexpr bool alone = Alone, heard = false;
+    static constexpr bool alone = Alone, waited = false;
     static constexpr mpix_device_call call = MPIX_CALL_NONE;
     const request &r;
     template <class Group>

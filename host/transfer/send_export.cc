@@ -26,7 +26,7 @@ status send_request::install_on_device() {
             return bad;
         given.peer_complete = &static_cast<mpix_words *>(words_view_->address())->complete;
         given.flags = static_cast<std::uint64_t *>(route_->arrival.address);
-        if (how.copied_on) {
+        if (how.forwarded) {
             if (auto bad = gpu_view::acquire(device->gpus(), route_->arrival, device->device(), flags_view_); !bad.ok())
                 return bad;
             given.flags = static_cast<std::uint64_t *>(flags_view_->address());
@@ -34,12 +34,12 @@ status send_request::install_on_device() {
         given.landing = route_->landing_at;
         given.copy_engine_bytes = static_cast<std::uint32_t>(how.to_engine.bytes);
         given.rget_bytes = static_cast<std::uint32_t>(how.rget_bytes);
-        given.left_bytes =
+        given.offload_bytes =
             given.rget_bytes == 0 || (given.copy_engine_bytes != 0 && given.copy_engine_bytes < given.rget_bytes)
                 ? given.copy_engine_bytes
                 : given.rget_bytes;
-        // Where the receiver's engine copies on, it also gives clear-to-send, to our host.
-        if (offer_->kernel_words && !how.copied_on) {
+        // Where the receiver's engine forwards, it also gives clear-to-send, to our host.
+        if (offer_->kernel_words && !how.forwarded) {
             char *const kernel_words = static_cast<char *>(offer_->kernel_words.address);
             given.kernel_clear_to_send = reinterpret_cast<std::uint64_t *>(kernel_words);
             if (given.rget_bytes != 0)

@@ -256,7 +256,7 @@ struct trial {
     int sends() const { return groups() / (apart ? 2 : 1) * turns * parts.sends; }
 };
 
-// As docs/dev/architecture.md has it: eight bytes a line, at most four lines for each thread, no more partitions than
+// As docs/dev/paths.md has it: eight bytes a line, at most four lines for each thread, no more partitions than
 // the receiver has.
 std::uint64_t inline_limit() { return std::strtoull(std::getenv("MPIX_INLINE_BYTES"), nullptr, 0); }
 bool by_rget() {

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""check_links.py <source directory> | --self-test: what the Markdown pages name is there.
+"""check_links.py <source directory> | --self-test: what the Markdown pages name is there, and pages that sources name.
 
 Links within the repository lead to a file or folder, and their anchors to a heading. Paths in backticks that begin with a
 folder of the repository exist; those with <, *, { or ... in them are patterns. Where a page says "`name` in `file`", or
 "`one`, `two` and `three` in `file`", the file has these names; of a file without its folder, one file of that name has.
-The README has at most 150 lines.
+The pages of docs/ that comments and scripts name exist. The README has at most 150 lines.
 """
 import re
 import sys
@@ -17,6 +17,7 @@ LINK = re.compile(r"!?\[[^\]]*\]\(([^)\s]+)\)")
 NAMES_IN_FILE = re.compile(r"((?:`[^`\n]+`(?:,\s+and\s+|,\s+|\s+and\s+|\s+or\s+))*`[^`\n]+`)\s+in\s+`([\w./-]+\.[a-zA-Z]+)`")
 NAME = re.compile(r"(?:[\w~]+::)*(~?[A-Za-z_]\w*)(?:\(\))?")
 MOST_README_LINES = 150
+PAGE = re.compile(r"\bdocs/[\w./-]+\.md\b")
 
 
 def pages(source):
@@ -85,9 +86,21 @@ def missing_names(source, page):
                 yield text.count("\n", 0, match.start()) + 1, f"{file} has no {name}"
 
 
+def missing_pages(source):
+    for folder in (*FOLDERS, "bindings", "packaging"):
+        for path in sorted((source / folder).rglob("*")):
+            if path.suffix in (".md", ".pyc") or not path.is_file() or path.name == Path(__file__).name:
+                continue
+            for number, line in enumerate(path.read_text(encoding="utf-8", errors="replace").splitlines(), 1):
+                for page in PAGE.findall(line):
+                    if "..." not in page and not (source / page).exists():
+                        yield f"{path.relative_to(source)}:{number}: {page} is not there"
+
+
 def check(source):
     wrong = [f"{page.relative_to(source)}:{number}: {why}" for page in pages(source)
              for number, why in sorted([*wrong_in(source, page), *missing_names(source, page)])]
+    wrong += missing_pages(source)
     lines = len((source / "README.md").read_text(encoding="utf-8").splitlines())
     if lines > MOST_README_LINES:
         wrong.append(f"README.md has {lines} lines, of at most {MOST_README_LINES}")
@@ -99,7 +112,7 @@ def self_test():
         source = Path(folder)
         (source / "docs").mkdir()
         (source / "host").mkdir()
-        (source / "host/there.cc").write_text("int one, two_and_more; three::four(); ~five();\n")
+        (source / "host/there.cc").write_text("int one, two_and_more; three::four(); ~five();  // docs/a.md, docs/gone.md\n")
         (source / "README.md").write_text(
             "# A, `b` and c\n[good](docs/a.md#two-words) [good](#a-b-and-c) [out](https://example.org/x) `host` `host/`\n"
             "[gone](docs/b.md)\n[no heading](docs/a.md#three)\n`host/gone.cc`\n```\n[in a block](x.md) `host/x`\n```\n"
@@ -107,7 +120,7 @@ def self_test():
             "in `host/there.cc`\n" + "\n" * MOST_README_LINES)
         (source / "docs/a.md").write_text("## Two words\n[up](../README.md)\n```\n# three\n```\n")
         found = check(source)
-    expected = ["README.md:3:", "README.md:4:", "README.md:5:", "README.md:11:", "README.md:11:", "README.md has"]
+    expected = ["README.md:3:", "README.md:4:", "README.md:5:", "README.md:11:", "README.md:11:", "host/there.cc:1:", "README.md has"]
     good = len(found) == len(expected) and all(line.startswith(start) for line, start in zip(found, expected))
     print("\n".join(found) if not good else f"{len(expected)} of {len(found)} faults found")
     return [] if good else ["self-test failed"]

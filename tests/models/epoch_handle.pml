@@ -3,7 +3,7 @@
 // Epoch handles. Groups of one GPU send to themselves, and start the epochs of the send and of the receive. What they
 // know of the running epoch is in registers. docs/protocol-proofs.md maps each step to the code.
 //
-// The pair is a group of two members, leader and teller, and readies partition 0; the single thread readies partition 1.
+// The pair is a group of two members, the leader and the last one, and readies partition 0; the single thread readies partition 1.
 // What is modelled:
 //   INLINE     the receiver has an inline buffer, which a group takes the partitions out of. Otherwise small partitions
 //              go as words, after a claim that was undone.
@@ -281,7 +281,7 @@ inline ready_by_handle(p) {
 #ifndef WITHOUT_BARRIER_OF_BYTES
         barrier();
 #endif
-        // The claim, by the teller, and the loads, which are under way together.
+        // The claim, by the last member, and the loads, which are under way together.
         before = 0;
 #ifndef WITHOUT_CLAIM
         if

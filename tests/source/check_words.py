@@ -43,6 +43,11 @@ RETIRED = {
     r"\btransport::outcome\b|\bproblem\{\}": "status",
     r"\b(?:give|gives|tell)_gate\b|\bgate_(?:open|discard)\b": "tell_clear_to_send, clear_to_send",
     r"\bbur(?:y|ied)\b": "invalidate, forget_request",
+    # Who moves a partition.
+    r"copied_on\b|\bcopied on into\b": "forwarded",
+    r"\bhear_clear_to_send\b|\bheard_(?:word|gate)\b|\bbool (?:Hears|Heard)\b": "await_clear_to_send, host_*, Retries, Waited",
+    r"\bteller\b": "the last member",
+    r"\bleft_bytes\b": "offload_bytes, should_offload",
     # Others.
     r"(?<!copy_)\bengine_(?:bytes|share|costs)\b|\bchoose_engine_share\b": "copy_engine_*",
     r"\bspread_(?:of|message|buffer)\b|\bplaces_in\b|\bplace_bits\b|\bmost_places\b": "packed_view, offset_table, offsets",

@@ -171,7 +171,7 @@ public:
         const auto at = reinterpret_cast<std::uintptr_t>(flags_.data());
         store_pointer(&send_->flags, reinterpret_cast<std::uint64_t *>(at | (gaps ? MPIX_FLAGS_WITH_LAYOUTS : 0)));
         store_relaxed(&send_->copy_engine_bytes, static_cast<std::uint32_t>(s_.copy_engine_bytes));
-        store_relaxed(&send_->left_bytes,
+        store_relaxed(&send_->offload_bytes,
                       s_.copy_engine_bytes == 0 || (s_.rget_bytes != 0 && s_.rget_bytes < s_.copy_engine_bytes)
                           ? s_.rget_bytes
                           : s_.copy_engine_bytes);

@@ -55,7 +55,7 @@ TEST_CASE("a receive buffer in the receiver's memory the system writes to, for c
     CHECK(choose_movement(r).by_caller);
     CHECK(choose_movement(r).two_copies == "");
     CHECK_FALSE(choose_movement(r).packed_first);
-    r.spent = true;
+    r.rematched = true;
     CHECK(choose_movement(r).engine == mover::system);
     CHECK_FALSE(choose_movement(r).by_caller);
     r = route(false, false, true, false);
@@ -65,7 +65,7 @@ TEST_CASE("a receive buffer in the receiver's memory the system writes to, for c
 
 TEST_CASE("a caller that may remember an earlier route stores nothing") {
     outgoing_route r = route(false, false, false, false);
-    r.spent = true;
+    r.rematched = true;
     CHECK_FALSE(choose_movement(r).by_caller);
     CHECK(choose_movement(r).engine == mover::cpu);
     r.from_gpu = r.to_gpu = true;
@@ -157,9 +157,9 @@ TEST_CASE("kernels use an inline buffer, gaps or not, where they store at all") 
             r.inline_buffer = true;
             CHECK(choose_movement(r).by_inline);
             CHECK(choose_movement(r).typed_only == (gaps || landing_gaps));
-            r.spent = true;
+            r.rematched = true;
             CHECK_FALSE(choose_movement(r).by_inline);
-            r.spent = false;
+            r.rematched = false;
             r.to_gpu = false;
             CHECK_FALSE(choose_movement(r).by_inline);
         }
@@ -191,7 +191,7 @@ TEST_CASE(
     r.in_chunks = true;
     CHECK(choose_movement(r).not_posted != "");
     r.in_chunks = false;
-    r.spent = true;
+    r.rematched = true;
     CHECK(choose_movement(r).not_posted != "");
     CHECK(least_posting_threads(0) == 1);
     CHECK(least_posting_threads(512) == 1);
@@ -266,9 +266,9 @@ TEST_CASE("kernels leave to the receiver's what these may read, where they store
     outgoing_route r = route(true, false, true, false);
     r.rget_bytes = 1000;
     CHECK(choose_movement(r).rget_bytes == 1000);
-    r.spent = true;
+    r.rematched = true;
     CHECK(choose_movement(r).rget_bytes == 0);
-    r.spent = false;
+    r.rematched = false;
     r.no_rget = "some reason";
     CHECK(choose_movement(r).rget_bytes == 0);
     CHECK(choose_movement(r).no_rget == "some reason");

@@ -162,7 +162,7 @@ TEST_CASE("what the network puts into a GPU is told of once it is there, and cop
         }
 }
 
-TEST_CASE("what comes into GPU memory of the library's is copied on, and told of behind the copy") {
+TEST_CASE("what comes into GPU memory of the library's is forwarded, and told of behind the copy") {
     const bool to_kernels = GENERATE(false, true);
     for (const std::uint64_t bytes : {std::uint64_t{0}, std::uint64_t{1}, chunk_bytes + 3}) {
         CAPTURE(bytes, to_kernels);

@@ -157,8 +157,8 @@ struct mpix_prequest {
     uint64_t *told;       // receive with an inline buffer, in host memory: per sender partition the last epoch
                           // in which a kernel took it out of there
     uint64_t
-        left_bytes;  // send: a group that has at least so many bytes of a partition for each of its threads may leave
-                     // it to others; 0: none does
+        offload_bytes;  // send: a group that has at least so many bytes of a partition for each of its threads may leave
+                        // it to others; 0: none does
     uint32_t copy_engine_bytes;  // with so many or more, to the progress engine; 0: never
     uint32_t rget_bytes;         // with so many or more, to a group of the receiver, if one waits for it; 0: never
     // Where the receiver's kernels may read the send buffer (rget.cuh), else null.
@@ -183,8 +183,8 @@ struct mpix_prequest {
     uint64_t defer_count;  // send: partitions ever put into the ring
     uint64_t posted;       // send: the work queue's index behind the last posting
     uint64_t defer_epoch;  // send: last epoch in which any partition was deferred
-    uint64_t heard_word;   // on a GPU: what host_read_turn's thread last read of words->epoch, and words->gate
-    uint64_t heard_gate;
+    uint64_t host_word;    // on a GPU: what host_read_turn's thread last read of words->epoch, and words->gate
+    uint64_t host_gate;
     uint64_t error;  // the last period in which an error was kept; only the first of a period is
     uint64_t asker;  // receive, on a GPU, with MPIX_CHECK: the last epoch in which a kernel read the host's words << 32
                      // | the number of the first launch that did

@@ -57,14 +57,14 @@ MPIX_FN host_says read_host(mpix_prequest *r, const Note &note) {
 #if MPIX_ON_GPU
     uint64_t turn;
     if (!begin_host_read(r, &turn)) {
-        says.word = load_relaxed(&r->heard_word);
-        says.gate = load_relaxed(&r->heard_gate);
+        says.word = load_relaxed(&r->host_word);
+        says.gate = load_relaxed(&r->host_gate);
         return says;
     }
     says.inline_buffer = load_relaxed(&r->words->inline_buffer);  // under way together with the other two
     load_acquire_pair(&r->words->epoch, &says.word, &says.gate);  // pairs: C1, C2, C3, C7
-    store_relaxed(&r->heard_word, says.word);
-    store_relaxed(&r->heard_gate, says.gate);
+    store_relaxed(&r->host_word, says.word);
+    store_relaxed(&r->host_gate, says.gate);
     note(says);
     end_host_read(r, turn);
 #else

@@ -53,7 +53,7 @@ MPIX_FN bool wait_inline_fast(const Group &group, mpix_prequest *r, int j, bool 
     const uint64_t bytes = knows_all ? known.partition_bytes : r->partition_bytes;
     if (packets_of(bytes) - 1 >= each * threads) return false;
     const unsigned packets = static_cast<unsigned>(packets_of(bytes));
-    const bool leader = rank == 0, teller = rank == threads - 1, busy = is_busy(rank, threads, packets);
+    const bool leader = rank == 0, last = rank == threads - 1, busy = is_busy(rank, threads, packets);
     // All these loads are under way together. The route may come from the nearest cache: in later epochs it is final.
     uint64_t epoch = 0, *flags = nullptr, *told = nullptr;
     unsigned senders = 0;
@@ -119,7 +119,7 @@ MPIX_FN bool wait_inline_fast(const Group &group, mpix_prequest *r, int j, bool 
             if (rank + n * threads < packets) store_word(to + n * threads * packet_payload, payload[n]);
         group.sync();
         // By the last thread, which has the least to do next.
-        if (teller) tell_taken(flags + at, told + at, epoch, sole);
+        if (last) tell_taken(flags + at, told + at, epoch, sole);
         return true;
     }
     // For another group to take, unless the partition is there.

@@ -38,7 +38,7 @@ MPIX_FN uint64_t open_epoch(const mpix_prequest *r, uint64_t open_word, uint64_t
 
 // Whether others move a partition faster than so many threads store it: the copy engine, including the hand-over to the
 // progress engine, or a group of the receiver.
-MPIX_FN bool for_others(uint64_t partition_bytes, uint64_t least, uint64_t threads) {
+MPIX_FN bool should_offload(uint64_t partition_bytes, uint64_t least, uint64_t threads) {
     return least != 0 && partition_bytes >= least * threads;
 }
 
@@ -121,18 +121,18 @@ MPIX_FN uint64_t kernel_epoch_of(const mpix_prequest *r) {
 }
 // The same, if partition p is not ready yet and a kernel of the receiver has given clear-to-send. Waits a moment for
 // that unless the caller has done so. One thread.
-template <bool Heard>
+template <bool Waited>
 MPIX_COLD_FN uint64_t open_kernel_epoch(mpix_prequest *r, int p) {
     const uint64_t epoch = kernel_epoch_of(r);
     if (epoch == 0 || load_relaxed(partition_states(r) + p) >= epoch) return 0;
     const kernel_route route = kernel_route_of(r);
     const bool given =
-        Heard ? look_at_kernel_clear_to_send(r, epoch, route) : await_kernel_clear_to_send(r, epoch, route);
+        Waited ? look_at_kernel_clear_to_send(r, epoch, route) : await_kernel_clear_to_send(r, epoch, route);
     return given ? epoch : 0;
 }
 // Waits a moment for clear-to-send of an epoch that kernels of both sides run, and notes it for the store core, in which
 // the caller's group has found no open epoch. One thread.
-MPIX_COLD_FN bool hear_clear_to_send(mpix_prequest *r) {
+MPIX_COLD_FN bool await_clear_to_send(mpix_prequest *r) {
     const kernel_route route = kernel_route_of(r);  // under way with the loads of the epoch
     const uint64_t epoch = kernel_epoch_of(r);
     return epoch != 0 && route.landing != nullptr && await_kernel_clear_to_send(r, epoch, route);
@@ -146,8 +146,8 @@ MPIX_COLD_FN void look_for_clear_to_send(mpix_prequest *r) {
 #endif
 
 // What to do with partition p, by the arguments and by clear-to-send of the receiver's kernels, or by the host's words.
-// For Heard see open_kernel_epoch. One thread.
-template <mpix_device_call Call, bool Heard>
+// For Waited see open_kernel_epoch. One thread.
+template <mpix_device_call Call, bool Waited>
 MPIX_COLD_FN admitted admit_by_host(mpix_prequest *r, int p) {
     admitted a{admission::refused, MPI_SUCCESS, 0};
     const bool mine = head_is(r->head, MPIX_KIND_SEND);
@@ -156,7 +156,7 @@ MPIX_COLD_FN admitted admit_by_host(mpix_prequest *r, int p) {
         return a;
     }
 #if MPIX_ON_GPU
-    a.epoch = open_kernel_epoch<Heard>(r, p);
+    a.epoch = open_kernel_epoch<Waited>(r, p);
     if (a.epoch != 0) {
         a.what = load_pointer(&r->landing) != nullptr ? admission::now : admission::later;
         return a;
@@ -184,7 +184,7 @@ MPIX_COLD_FN admitted admit_by_host(mpix_prequest *r, int p) {
 // `seen_epoch` may be old, since nobody tells the executor when the host starts an epoch. But the host can start
 // another one only after all partitions of seen_epoch were readied, and the counters say whether they were. While they
 // were not, seen_epoch is the running epoch; once they were, the host's word is read.
-template <mpix_device_call Call, bool Heard = false>
+template <mpix_device_call Call, bool Waited = false>
 MPIX_FN admitted admit(mpix_prequest *r, int p) {
 #if !MPIX_ON_GPU
     // On the host, reading the words is cheap, so this path handles only what goes to the landing. It acquires as
@@ -194,7 +194,7 @@ MPIX_FN admitted admit(mpix_prequest *r, int p) {
                    open_now = open_epoch(r, open, load_relaxed(&r->ready_count));
     if (r->head != send_head || static_cast<unsigned>(p) >= static_cast<unsigned>(r->partitions) || open_now == 0 ||
         load_pointer(&r->landing) == nullptr)
-        return admit_by_host<Call, Heard>(r, p);
+        return admit_by_host<Call, Waited>(r, p);
     return {admission::now, MPI_SUCCESS, open_now};
 #else
     const uint64_t head = r->head;
@@ -208,7 +208,7 @@ MPIX_FN admitted admit(mpix_prequest *r, int p) {
     const uint64_t gate = load_acquire_gpu(&r->seen_gate);  // pairs: C5
     if (head != send_head || static_cast<unsigned>(p) >= static_cast<unsigned>(partitions) || epoch < 2 ||
         readied >= epoch * static_cast<uint64_t>(partitions) || gate < gate_needed(epoch, slots))
-        return admit_by_host<Call, Heard>(r, p);
+        return admit_by_host<Call, Waited>(r, p);
     return {landing != nullptr ? admission::now : admission::later, MPI_SUCCESS, epoch};
 #endif
 }
@@ -226,8 +226,8 @@ MPIX_FN bool claim(mpix_prequest *r, int p, uint64_t epoch) {
 #if MPIX_ON_GPU
 MPIX_COLD_FN admission left_to(const mpix_prequest *r, int p, uint64_t epoch, uint64_t threads) {
     const uint64_t bytes = r->partition_bytes, least = load_relaxed(&r->rget_bytes);
-    if (for_others(bytes, least, threads) && is_wanted(r, p, epoch, least * threads)) return admission::rts;
-    return for_others(bytes, load_relaxed(&r->copy_engine_bytes), threads) ? admission::later : admission::now;
+    if (should_offload(bytes, least, threads) && is_wanted(r, p, epoch, least * threads)) return admission::rts;
+    return should_offload(bytes, load_relaxed(&r->copy_engine_bytes), threads) ? admission::later : admission::now;
 }
 #endif
 

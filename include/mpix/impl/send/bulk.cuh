@@ -2,7 +2,7 @@
 //
 // Pready by bulk asynchronous copies (PTX cp.async.bulk, compute capability 9.0 and later): one thread has the hardware
 // copy a partition, through shared memory that the caller lends, to the peer GPU. A thread that stores itself waits for
-// its own loads, and takes 3.6 to 5.7 times as long for 4 and 8 KiB (docs/performance.md).
+// its own loads, and takes 3.6 to 5.7 times as long for 4 and 8 KiB (docs/performance/gpu-latency.md).
 #ifndef MPIX_IMPL_SEND_BULK_CUH
 #define MPIX_IMPL_SEND_BULK_CUH
 

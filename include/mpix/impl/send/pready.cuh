@@ -38,10 +38,10 @@ struct outgoing {
 // Gaps: on a GPU, the code that looks bytes up takes about 45 more registers, whether it runs or not. So only callers
 // that ask for it get it; otherwise partitions with gaps are left to the progress engine.
 //
-// Heard: by the time that the leader decides, the group has waited for clear-to-send of the receiver's kernels.
-template <bool Gaps, mpix_device_call Call = Gaps ? MPIX_CALL_PREADY_TYPED : MPIX_CALL_PREADY, bool Heard = false>
+// Waited: by the time that the leader decides, the group has waited for clear-to-send of the receiver's kernels.
+template <bool Gaps, mpix_device_call Call = Gaps ? MPIX_CALL_PREADY_TYPED : MPIX_CALL_PREADY, bool Waited = false>
 struct group_mover {
-    static constexpr bool alone = false, heard = Heard;
+    static constexpr bool alone = false, waited = Waited;
     static constexpr mpix_device_call call = Call;
 #if MPIX_ON_GPU
     static constexpr bool gaps = Gaps;
@@ -152,15 +152,15 @@ MPIX_FN int ready_by_leader(const Group &group, int p, mpix_prequest *r, bool in
     const bool leader = group.thread_rank() == 0;
 #if MPIX_ON_GPU
     outgoing o{r->buffer, r->partition_bytes, load_pointer_weak(&r->landing), load_pointer_weak(&r->flags)};
-    const uint64_t left_bytes = load_weak(&r->left_bytes);  // under way with these loads, too
+    const uint64_t offload_bytes = load_weak(&r->offload_bytes);  // under way with these loads, too
 #endif
     admitted a{admission::refused, MPI_SUCCESS, 0};
     bool sent_inline = false;
     if (leader) {
-        a = admit<Mover::call, Mover::heard>(r, p);
+        a = admit<Mover::call, Mover::waited>(r, p);
 #if MPIX_ON_GPU
         if (a.what == admission::now &&
-            for_others(o.partition_bytes, left_bytes, static_cast<uint64_t>(group.num_threads())))
+            should_offload(o.partition_bytes, offload_bytes, static_cast<uint64_t>(group.num_threads())))
             a.what = left_to(r, p, a.epoch, static_cast<uint64_t>(group.num_threads()));
         sent_inline = inline_capable && a.what == admission::now && may_send_inline(r, a.epoch) &&
                       (Mover::gaps || r->offsets == nullptr);
@@ -211,16 +211,16 @@ MPIX_FN int ready_by_leader(const Group &group, int p, mpix_prequest *r, bool in
 #endif
 }
 
-// `known` is used only if Known; it is of the handle's request. For Hears see store.
+// `known` is used only if Known; it is of the handle's request. For Retries see store.
 #ifdef __CUDACC__
 #pragma nv_exec_check_disable
 #endif
-template <bool Known, bool Hears, class Group, class Mover>
+template <bool Known, bool Retries, class Group, class Mover>
 MPIX_FN int ready(const Group &group, int p, MPIX_Prequest handle, const send_state &known, const Mover &move) {
     if (handle == nullptr) return MPI_ERR_REQUEST;
 #if MPIX_ON_GPU
     // Without the host's word, if possible.
-    return store<Known, Hears, Mover::call>(group, p, handle, known, [&] {
+    return store<Known, Retries, Mover::call>(group, p, handle, known, [&] {
         return ready_by_leader(group, p, request_of(handle), is_inline_capable(handle, group.num_threads()), move);
     });
 #else
@@ -231,9 +231,9 @@ MPIX_FN int ready(const Group &group, int p, MPIX_Prequest handle, const send_st
 #ifdef __CUDACC__
 #pragma nv_exec_check_disable
 #endif
-template <bool Hears = false, class Group, class Mover>
+template <bool Retries = false, class Group, class Mover>
 MPIX_FN int ready(const Group &group, int p, MPIX_Prequest handle, const Mover &move) {
-    return ready<false, Hears>(group, p, handle, {}, move);
+    return ready<false, Retries>(group, p, handle, {}, move);
 }
 
 }  // namespace mpix::detail

@@ -26,7 +26,7 @@ struct send_state {
     uint64_t *flags;
     // Where the receiver's kernels give clear-to-send; to be looked at in each call unless the epoch is `clear`.
     const uint64_t *clear_to_send;
-    uint64_t partition_bytes, left_bytes;  // as in mpix_prequest
+    uint64_t partition_bytes, offload_bytes;  // as in mpix_prequest
     int partitions;
     bool in_words;  // whether packets can be loaded and stored as whole words
     bool clear;
@@ -60,7 +60,7 @@ MPIX_FN stored store_direct(const Group &group, const mpix_prequest *, int p, co
     group.sync();
     if (known.epoch == 0 || known.landing == nullptr ||
         static_cast<unsigned>(p) >= static_cast<unsigned>(known.partitions) ||
-        for_others(bytes, known.left_bytes, static_cast<uint64_t>(group.num_threads())))
+        should_offload(bytes, known.offload_bytes, static_cast<uint64_t>(group.num_threads())))
         return {};
     if (!known.clear) {
         uint64_t given = load_relaxed(known.clear_to_send);
@@ -78,7 +78,7 @@ MPIX_FN stored store_direct(const Group &group, const mpix_prequest *r, int p) {
                    threads = static_cast<uint64_t>(group.num_threads());
     char *const landing = load_pointer_weak(&r->landing), *const buffer = r->buffer;
     const uint64_t *const flags = load_pointer_weak(&r->flags);
-    const uint64_t left_bytes = load_weak(&r->left_bytes);
+    const uint64_t offload_bytes = load_weak(&r->offload_bytes);
     const unsigned partitions = static_cast<unsigned>(r->partitions);
     // After this barrier the members' writes to the partition are visible to all. The look at the epoch comes after it,
     // too: a member with nothing to write may have come before the host's Start, of which another member knows, and
@@ -87,10 +87,11 @@ MPIX_FN stored store_direct(const Group &group, const mpix_prequest *r, int p) {
     uint64_t word, readied;
     load_relaxed_pair(&r->open_word, &word, &readied);
     if (((reinterpret_cast<uint64_t>(buffer) | bytes) & (width - 1)) != 0) return {};
-    if (threads == 1 && for_others(bytes, left_bytes, threads)) return {};  // no other member has to find the same
+    if (threads == 1 && should_offload(bytes, offload_bytes, threads))
+        return {};  // no other member has to find the same
     const bool valid = static_cast<unsigned>(p) < partitions && landing != nullptr && flags != nullptr &&
                        !has_layouts(flags) && (reinterpret_cast<uint64_t>(landing) & (width - 1)) == 0 &&
-                       !for_others(bytes, left_bytes, threads);
+                       !should_offload(bytes, offload_bytes, threads);
     const uint64_t offset = valid ? static_cast<uint64_t>(p) * bytes : 0;
     const char *const from = buffer + offset;
     char *const to = landing + offset;
@@ -117,8 +118,8 @@ MPIX_FN stored store_direct(const Group &group, const mpix_prequest *r, int p) {
 }
 
 // As store_direct, for a partition that consists of whole 8-byte words, few for each thread. Stores packets if the
-// inline buffer is in use; otherwise the words themselves, with a fence and the flag to follow. If Known, the teller, the
-// last member, claims a partition that goes inline under way with all else.
+// inline buffer is in use; otherwise the words themselves, with a fence and the flag to follow. If Known, the last
+// member claims a partition that goes inline under way with all else.
 template <bool Known, class Group>
 MPIX_FN stored store_small(const Group &group, mpix_prequest *r, int p, const send_state &known) {
     constexpr unsigned ahead = most_packets_per_thread;
@@ -200,21 +201,21 @@ MPIX_FN stored store_small(const Group &group, mpix_prequest *r, int p, const se
     return {epoch, sent_inline};
 }
 
-// All members have stored packets of a partition, which tell the receiver themselves. The teller, one of the members,
-// claims the partition after them, and counts it if it has the claim. Claimed: it has done so before.
+// All members have stored packets of a partition, which tell the receiver themselves. One member, of which `counts`
+// is true, claims the partition after them, and counts it if it has the claim. Claimed: it has done so before.
 template <mpix_device_call Call, bool Claimed = false, class Group>
-MPIX_FN int conclude_inline(const Group &group, int p, mpix_prequest *r, uint64_t epoch, bool teller) {
+MPIX_FN int conclude_inline(const Group &group, int p, mpix_prequest *r, uint64_t epoch, bool counts) {
     if constexpr (Claimed) {
         group.sync();  // all members have read the partition
-        if (teller) count_ready<false, true>(r, epoch);
+        if (counts) count_ready<false, true>(r, epoch);
         return MPI_SUCCESS;
     }
-    const bool mine = !teller || fetch_max_relaxed_gpu(partition_states(r) + p, epoch) < epoch;
+    const bool mine = !counts || fetch_max_relaxed_gpu(partition_states(r) + p, epoch) < epoch;
     if (!vote_all(group, mine)) {  // a barrier: all members have read the partition
-        if (teller) refuse<Call>(r, MPIX_CAUSE_READY, p);
+        if (counts) refuse<Call>(r, MPIX_CAUSE_READY, p);
         return MPI_ERR_ARG;
     }
-    if (teller) count_ready<false, true>(r, epoch);
+    if (counts) count_ready<false, true>(r, epoch);
     return MPI_SUCCESS;
 }
 
@@ -253,9 +254,9 @@ MPIX_COLD_FN bool is_ready_already(const Group &group, int p, mpix_prequest *r, 
 }
 
 // Stores partition p, tells the receiver, and counts. Or does nothing, and returns what `otherwise` does. `handle` is
-// the user's; `known` is used only if Known. Hears: tries again once clear-to-send is there; calls that do more than
+// the user's; `known` is used only if Known. Retries: tries again once clear-to-send is there; calls that do more than
 // store a partition would need more registers for that.
-template <bool Known, bool Hears, mpix_device_call Call, class Group, class Otherwise>
+template <bool Known, bool Retries, mpix_device_call Call, class Group, class Otherwise>
 MPIX_FN int store(const Group &group, int p, const mpix_prequest *handle, const send_state &known,
                   const Otherwise &otherwise) {
     mpix_prequest *const r = request_of(const_cast<mpix_prequest *>(handle));
@@ -282,7 +283,7 @@ MPIX_FN int store(const Group &group, int p, const mpix_prequest *handle, const 
         if constexpr (Known)
             if (known.epoch != 0 && is_ready_already<Call>(group, p, r, known.epoch)) return MPI_ERR_ARG;
         // In a loop of kernel epochs, clear-to-send may have come after the sender's start, or be about to come.
-        if (!Hears || again || !broadcast_bool(group, group.thread_rank() == 0 && hear_clear_to_send(r)))
+        if (!Retries || again || !broadcast_bool(group, group.thread_rank() == 0 && await_clear_to_send(r)))
             return otherwise();
     }
 }
