@@ -34,7 +34,10 @@ inline Function driver_function(const char *name) {
 }
 
 inline std::string driver_error(const char *what, int error) {
-    return std::string(what) + ": error " + std::to_string(error) + " of the CUDA driver";
+    std::string text = what;  // not by operator +, of which GCC 12 warns (-Warray-bounds)
+    text += ": error ";
+    text += std::to_string(error);
+    return text += " of the CUDA driver";
 }
 
 // The allocation of GPU memory around an address: only the driver interface tells. A sentence if there is none.
