@@ -147,7 +147,7 @@ status staged_delivery::step(std::uint64_t epoch, bool to_kernels) {
 }
 
 status staged_delivery::tell_never() {
-    const std::uint64_t never = MPIX_GATE_NEVER;
+    const std::uint64_t never = MPIX_NEVER;
     return to_.gpus->write(flags() + chunks_.partitions, &never, sizeof never, to_.device);
 }
 

@@ -175,7 +175,7 @@ bool receive_request::done() {
     // that it is writing. What Parrived asks for is copied out at once.
     // pairs: D3, N1, C3
     if (place.owner == nullptr && total_bytes() <= short_message && detail::load_acquire(&words->complete) < epoch &&
-        detail::load_acquire(&words->gate) != MPIX_GATE_NEVER &&
+        detail::load_acquire(&words->matched) != MPIX_NEVER &&
         looks_.fetch_add(1, std::memory_order_relaxed) % 64 != 63)
         return false;
     const std::lock_guard lock(engine);
@@ -272,8 +272,8 @@ status receive_request::arrived(int j, bool &flag) {
     flag = true;
     if (!active() || null_peer()) return {};
     const std::uint64_t epoch = device != nullptr || exported_to_host ? follow_kernels() : epoch_;
-    const std::uint64_t route_word = detail::load_acquire(&words->gate);  // pairs: C3
-    if (route_word == MPIX_GATE_NEVER) {
+    const std::uint64_t route_word = detail::load_acquire(&words->matched);  // pairs: C3
+    if (route_word == MPIX_NEVER) {
         const std::lock_guard lock(engine);
         return peer_ended_ ? ended_peer() : status{};  // otherwise Wait says why
     }

@@ -35,7 +35,7 @@ status receive_request::install_on_device() {
         if (route_->by_rget) why_no_view_ = bad.message();
         if (words_view_ != nullptr) {
             char *const view = static_cast<char *>(words_view_->address());
-            given.peer_clear_to_send = &reinterpret_cast<mpix_words *>(view)->gate;
+            given.peer_clear_to_send = &reinterpret_cast<mpix_words *>(view)->clear_to_send;
             // Without a view no kernel asks for anything, so nothing is offered.
             if (route_->by_rget) {
                 given.wanted = sender_gpu_->wanted();

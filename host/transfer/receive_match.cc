@@ -99,17 +99,18 @@ void receive_request::show_route() {
         detail::store_pointer(&home->flags, route_->flags);
     }
     if (words_->link.wire == nullptr)
-        detail::store_pointer(&home->peer_clear_to_send, &static_cast<mpix_words *>(words_->region.address)->gate);
+        detail::store_pointer(&home->peer_clear_to_send,
+                              &static_cast<mpix_words *>(words_->region.address)->clear_to_send);
     if (device != nullptr)
         if (auto bad = attempt([this] { return install_on_device(); }); !bad.ok()) engine_failure_ = bad;
-    detail::store_release(&words->gate, 1);  // pairs: C3
+    detail::store_release(&words->matched, 1);  // pairs: C3
 }
 
 // Nothing will arrive any more: whoever asks for a partition must not wait for it.
 void receive_request::give_up() {
     if (route_ != nullptr) {
         // Executors that have seen clear-to-send open look at the word again once the whole message seems to be there.
-        const std::uint64_t whole = MPIX_GATE_NEVER;
+        const std::uint64_t whole = MPIX_NEVER;
         std::uint64_t *const flag = route_->flags + route_->peer_partitions;
         if (delivery() != nullptr) {
             if (auto bad = delivery()->tell_never(); !bad.ok()) say(bad.message());
@@ -118,7 +119,7 @@ void receive_request::give_up() {
         else if (auto bad = route_->owner->write(flag, &whole, sizeof whole, place.device); !bad.ok())
             say(bad.message());
     }
-    detail::store_release(&words->gate, MPIX_GATE_NEVER);  // pairs with load_acquire_pair in read_host; pairs: C3
+    detail::store_release(&words->matched, MPIX_NEVER);  // pairs with load_acquire_pair in read_host; pairs: C3
 }
 
 // Pairs with load_acquire_pair in read_host.
@@ -131,7 +132,7 @@ void receive_request::tell_clear_to_send() {
         takes_inline_ = true;
         tell(offsetof(mpix_words, inline_buffer), 1);
     }
-    tell(offsetof(mpix_words, gate), epoch_);
+    tell(offsetof(mpix_words, clear_to_send), epoch_);
 }
 
 // From here on Start gives clear-to-send itself. An epoch that is running already, or has failed already, gets it now.
@@ -197,7 +198,7 @@ bool receive_request::undo_match() {
     if (device != nullptr)
         if (auto bad = device->install({}); !bad.ok()) engine_failure_ = bad;
     inline_drain_ = nullptr;
-    detail::store_release(&words->gate, 0);  // pairs: C3
+    detail::store_release(&words->matched, 0);  // pairs: C3
     detail::store_pointer(&home->flags, static_cast<std::uint64_t *>(nullptr));
     detail::store_pointer(&home->landing, static_cast<char *>(nullptr));
     detail::store_pointer(&home->taken, static_cast<std::uint64_t *>(nullptr));

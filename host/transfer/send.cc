@@ -126,7 +126,7 @@ status send_request::not_readied(int partition, int error_class) const {
 bool send_request::clear_to_send() const {
     if (null_peer() || (refusal_ == refused_not && route_ == nullptr)) return false;
     const std::uint64_t slots = refusal_ != refused_not ? 1 : route_->slots;
-    return detail::load_acquire(&words->gate) >= detail::gate_needed(epoch_, slots);  // pairs: C2, N1
+    return detail::load_acquire(&words->clear_to_send) >= detail::clear_to_send_needed(epoch_, slots);  // pairs: C2, N1
 }
 
 void send_request::fail(const status &why) {
@@ -391,7 +391,7 @@ bool send_request::prepared() {
     if (null_peer()) return true;
     // This epoch's clear-to-send itself, whatever room the landing has.
     const std::uint64_t epoch = follow_kernels();
-    return detail::load_acquire(&words->gate) >= epoch;  // pairs: C2, N1
+    return detail::load_acquire(&words->clear_to_send) >= epoch;  // pairs: C2, N1
 }
 
 status send_request::outcome() {

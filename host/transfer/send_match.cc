@@ -31,7 +31,7 @@ void send_request::take_detach(std::uint64_t from) {
     if (from != 0 && from != peer_number) return;  // from a receive that is no longer our match
     peer_gone = true;
     // A receiver that refused us gives no more clear-to-send.
-    if (refusal_ != refused_not) detail::store_release(&words->gate, clear_to_discard);  // pairs: C2
+    if (refusal_ != refused_not) detail::store_release(&words->clear_to_send, clear_to_discard);  // pairs: C2
 }
 
 void send_request::take_accept(std::uint64_t from, const accept_body &m) {
@@ -73,7 +73,7 @@ void send_request::take_accept(std::uint64_t from, const accept_body &m) {
             failure_ = attempt([&m] { return from_sentence(m.reason.c_str()); });  // the error is the receiver's alone
         explain_refusal(*this, m.reason.c_str());
     }
-    if (refusal_ == refused_unreachable) detail::store_release(&words->gate, clear_to_discard);  // pairs: C2
+    if (refusal_ == refused_unreachable) detail::store_release(&words->clear_to_send, clear_to_discard);  // pairs: C2
     connected = true;
     reply();
     progress_wake();
@@ -103,7 +103,7 @@ void send_request::undo_match() {
     peer_number = 0;
     peer_gone = false;
     if (refusal_ == refused_unreachable && epoch_ != 0) return;
-    if (detail::load_relaxed(&words->gate) != 0 && active()) {
+    if (detail::load_relaxed(&words->clear_to_send) != 0 && active()) {
         fail("the peer has taken its memory back in the middle of an epoch");
         moving_.clear();  // these moves would put there
     }
@@ -115,7 +115,7 @@ void send_request::undo_match() {
     drop_route();
     refusal_ = refused_not;
     failure_ = {};
-    detail::store_release(&words->gate, 0);  // pairs: C2
+    detail::store_release(&words->clear_to_send, 0);  // pairs: C2
     connected = false;
 }
 
@@ -146,7 +146,7 @@ void send_request::peer_ended() {
     if (complete()) return;
     peer_ended_ = true;
     refusal_ = refused_path;
-    detail::store_release(&words->gate, clear_to_discard);  // pairs: C2
+    detail::store_release(&words->clear_to_send, clear_to_discard);  // pairs: C2
     progress_wake();
 }
 

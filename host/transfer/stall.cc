@@ -50,7 +50,7 @@ stall send_request::describe_stall() {
                        readied + host_share_ - (epoch_ - 1) * static_cast<std::uint64_t>(op.partitions), op.partitions);
     }
     if (!s.remark.empty()) s.remark += "; ";
-    const std::uint64_t clear = detail::load_relaxed(&words->gate);
+    const std::uint64_t clear = detail::load_relaxed(&words->clear_to_send);
     if (!connected)
         s.remark += "no matching receive has been found";
     else if (clear >= epoch_)

@@ -53,7 +53,7 @@ int main(int argc, char **argv) {
         for (int e = 0; e < 3; ++e) {
             fill();
             MPI_Startall(2, both);
-            MPIX_Pbuf_prepare_all(2, both);  // the gate is open: nothing is deferred
+            MPIX_Pbuf_prepare_all(2, both);  // clear-to-send is there: nothing is deferred
             mpix::host_launch(3, 2, [&](const mpix::host_group &block) {
                 for (int p = block.group_rank(); p < partitions; p += 3) mpix::pready(block, p, send);
             });

@@ -26,7 +26,7 @@ int go_on(const mpix::host_group &group, mpix_prequest *request, std::uint64_t n
 }
 
 void await_clear_to_send(const mpix_prequest *send, std::uint64_t epoch) {
-    for (backoff wait; load_acquire(&send->words->gate) < epoch; wait.pause()) {
+    for (backoff wait; load_acquire(&send->words->clear_to_send) < epoch; wait.pause()) {
         const std::uint64_t *const by_kernels = load_pointer(&send->kernel_clear_to_send);
         if (by_kernels != nullptr && load_acquire(by_kernels) >> 1 >= epoch) return;
     }

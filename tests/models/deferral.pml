@@ -9,7 +9,7 @@
 //   DIRECT    the landing is the receiver's own buffer, and its host looks at `complete` only; otherwise a landing
 //             that the receiver's threads take the bytes out of.
 //   SLOTS     of the landing: 1 or 2.
-//   MIXED     a caller may leave a partition to the engine though the gate is open (pready of a type with gaps).
+//   MIXED     a caller may leave a partition to the engine though clear-to-send is there (pready of a type with gaps).
 //   NO_ROUTE  callers cannot store to the landing at all, so the engine moves everything.
 //   ASYNC     the engine's moves are transfers that finish later.
 //   TEST      the receiver may end an epoch by looking at the flags themselves (done_exactly).
@@ -48,7 +48,7 @@
 #define SYSTEM_WORDS (WHOLE + 3 + 2 * N)
 #define DEFER_EPOCH SYSTEM_WORDS
 #define SEEN_EPOCH (SYSTEM_WORDS + 1)
-#define SEEN_GATE (SYSTEM_WORDS + 2)
+#define SEEN_CLEAR (SYSTEM_WORDS + 2)
 #define WORDS (SYSTEM_WORDS + 3)
 
 #define SLOT(e) ((SLOTS - 1) & (e))
@@ -67,7 +67,7 @@ byte device[SYSTEM_WORDS];  // visible to the GPU's threads, to the system not y
 
 // Atomics of the executor's own memory, and words that one host writes.
 byte state[N], ready_count, defer_count;
-byte s_epoch, gate;
+byte s_epoch, clear_to_send;
 bool s_active, route, connected;
 
 // The sender's engine and host.
@@ -224,7 +224,7 @@ inline claim() {
 
 inline admit_by_host() {
 #ifdef DOUBLE
-    // On the host the epoch word and the gate are two loads; the word stands still unless the call is one too many.
+    // On the host the epoch word and clear-to-send are two loads; the word stands still unless the call is one too many.
     d_step { e = s_epoch; seen = s_active };
     d_step {
 #else
@@ -232,13 +232,13 @@ inline admit_by_host() {
         e = s_epoch;
         seen = s_active;
 #endif
-        room = gate;
+        room = clear_to_send;
         if
         :: !seen || state[p] == e -> what = REFUSED; refusals++
         :: else ->
             PEND(t, SEEN_EPOCH) = e;
             fence_acq_rel_gpu(t);
-            PEND(t, SEEN_GATE) = room;
+            PEND(t, SEEN_CLEAR) = room;
             what = (room >= NEEDED(e) && route -> NOW : LATER)
         fi;
         seen = 0;
@@ -250,9 +250,9 @@ inline admit() {
 #ifdef LOADS_APART
     d_step { readied = ready_count };
     d_step { seen = READ(t, SEEN_EPOCH) };
-    d_step { room = READ(t, SEEN_GATE) };
+    d_step { room = READ(t, SEEN_CLEAR) };
 #else
-    d_step { readied = ready_count; seen = READ(t, SEEN_EPOCH); room = READ(t, SEEN_GATE) };
+    d_step { readied = ready_count; seen = READ(t, SEEN_EPOCH); room = READ(t, SEEN_CLEAR) };
 #endif
     if
 #ifndef WITHOUT_COUNT_CHECK
@@ -437,7 +437,7 @@ end:
 #endif
         DRAIN(DEFER_EPOCH)
         DRAIN(SEEN_EPOCH)
-        DRAIN(SEEN_GATE)
+        DRAIN(SEEN_CLEAR)
     od
 }
 
@@ -552,7 +552,7 @@ inline start_move(p) {
 #endif
 }
 
-#define GATE_OPEN (route && gate >= NEEDED(s_epoch))
+#define IS_CLEAR (route && clear_to_send >= NEEDED(s_epoch))
 #define MOVING (transfer[0] || transfer[1] || transfer[N - 1])
 #ifdef WITHOUT_TRANSFER_WAIT
 #define THERE(p) (transfer[p] != 0)
@@ -598,7 +598,7 @@ end:
     :: d_step { early[1] != mem[SRC(1)] -> early[1] = mem[SRC(1)] }
 #endif
     // advance: drain
-    :: atomic { !engine && s_active && GATE_OPEN && RING_SHOWS ->
+    :: atomic { !engine && s_active && IS_CLEAR && RING_SHOWS ->
         engine = true;
         p = mem[RING(ring_taken % N)] % 4;
         ring_taken++
@@ -607,7 +607,7 @@ end:
         d_step { p = 0; engine = false }
 #ifdef SHARED
     :: atomic {
-        !engine && s_active && GATE_OPEN && host_pending ->
+        !engine && s_active && IS_CLEAR && host_pending ->
         engine = true;
         host_pending = false;
         moves_for_host[N - 1] = true
@@ -718,7 +718,7 @@ active proctype receiver() {
             r_epoch = e;
             r_active = true
         };
-        atomic { connected -> gate = e };
+        atomic { connected -> clear_to_send = e };
 #if defined(DIRECT) && defined(WITHOUT_RELEASE_OF_ROOM)
         d_step { write_own_buffer() };
 #endif

@@ -33,7 +33,7 @@ byte state[N], ready_count, defer_epoch, told, s_number;
 byte ring[N], all_ready, concluded;
 byte out[BYTES];
 // The receive.
-byte clear_to_send, gate, r_number, flag[N];
+byte clear_to_send, host_clear_to_send, r_number, flag[N];
 byte bytes[BYTES], bytes_pending[BYTES];
 byte box[BYTES], box_pending[BYTES];  // packets: TAG(epoch, value)
 #define TAG(e, v) ((e) * 4 + (v))
@@ -148,8 +148,8 @@ inline move(p) {
 active proctype engine() {
 end:
     do
-    :: d_step { ring[0] && gate >= ring[0] -> move(0) }
-    :: d_step { ring[1] && gate >= ring[1] -> move(1) }
+    :: d_step { ring[0] && host_clear_to_send >= ring[0] -> move(0) }
+    :: d_step { ring[1] && host_clear_to_send >= ring[1] -> move(1) }
     :: d_step { all_ready > concluded && !ring[0] && !ring[1] -> concluded = all_ready }
     od
 }
@@ -232,7 +232,7 @@ inline ready_by_request(p) {
             refused = (state[p] >= e);
             if
             :: refused
-            :: !refused && (clear_to_send >= e || gate >= e) ->
+            :: !refused && (clear_to_send >= e || host_clear_to_send >= e) ->
                 state[p] = e;
                 if
                 :: p == 0 -> put(0, e, 0); put(1, e, 0)
@@ -532,8 +532,8 @@ inline begin(sends, receives) {
 #endif
         // In any order.
         if
-        :: clear_to_send = r; gate = r
-        :: gate = r; clear_to_send = r
+        :: clear_to_send = r; host_clear_to_send = r
+        :: host_clear_to_send = r; clear_to_send = r
         fi
     :: else
     fi
@@ -766,7 +766,7 @@ init {
         r_number = 1;
         r_running = 1;
         clear_to_send = 1;
-        gate = 1;
+        host_clear_to_send = 1;
         begun = 1
     };
     atomic { run member(0); run member(1); run member(2) }

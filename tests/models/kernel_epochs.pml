@@ -58,7 +58,7 @@
 #define WORDS 6
 // The receiver's, of one thread:
 #define KERNEL_WORD_AT 6  // kernel_clear_to_send, in the sender's GPU
-#define GATE 7
+#define CLEAR_TO_SEND 7
 #define R_KERNEL 8
 #define ALL_WORDS 9
 
@@ -73,7 +73,7 @@ byte pending[2 * WORDS], device[SYSTEM_WORDS], r_pending[3];
 byte bytes[N], flag[N];
 
 // The sender's GPU.
-byte ready_count, defer_count, s_seen, s_gate, s_started, s_waited, told, both_started;
+byte ready_count, defer_count, s_seen, s_clear, s_started, s_waited, told, both_started;
 // Its host.
 byte s_epoch, ring_taken, ring_at_start, engine_moves, concluded, concluded_word;
 bool s_active, engine;
@@ -164,8 +164,8 @@ inline admit_by_host() {
         assert(s_active && s_waited < S_NUMBER);  // not refused
         e = S_NUMBER;
         s_seen = (e > s_seen -> e : s_seen);
-        what = (mem[GATE] >= e -> NOW : LATER);
-        s_gate = mem[GATE]
+        what = (mem[CLEAR_TO_SEND] >= e -> NOW : LATER);
+        s_clear = mem[CLEAR_TO_SEND]
     }
 }
 
@@ -174,11 +174,11 @@ inline admit() {
     d_step {
         e = s_seen;
         if
-        :: e >= 2 && ready_count < e * N && s_gate >= e -> what = NOW
+        :: e >= 2 && ready_count < e * N && s_clear >= e -> what = NOW
 #ifdef KERNEL_WORD
-        :: e >= 2 && ready_count < e * N && s_gate < e && KERNEL_GIVES(e) ->
+        :: e >= 2 && ready_count < e * N && s_clear < e && KERNEL_GIVES(e) ->
             what = NOW;
-            s_gate = e;
+            s_clear = e;
             both_started = e
 #endif
         :: else
@@ -413,7 +413,7 @@ inline start_of_receive() {
 #endif
 #endif
 #ifdef WITHOUT_RELEASE_TO_HOST
-    R_PEND(GATE) = e;
+    R_PEND(CLEAR_TO_SEND) = e;
 #endif
 #ifdef WITHOUT_RELEASE_TO_ENGINE
     R_PEND(R_KERNEL) = e;
@@ -424,8 +424,8 @@ inline start_of_receive() {
 #if defined(KERNEL_WORD) && !defined(WITHOUT_RELEASE_TO_KERNEL)
         R_PEND(KERNEL_WORD_AT) = e;
 #endif
-#if !defined(ENGINE_TELLS) && !defined(WITHOUT_RELEASE_TO_HOST) && !defined(WITHOUT_GATE_OF_KERNEL)
-        R_PEND(GATE) = e;
+#if !defined(ENGINE_TELLS) && !defined(WITHOUT_RELEASE_TO_HOST) && !defined(WITHOUT_CLEAR_OF_KERNEL)
+        R_PEND(CLEAR_TO_SEND) = e;
 #endif
 #ifndef WITHOUT_RELEASE_TO_ENGINE
         R_PEND(R_KERNEL) = e;
@@ -476,7 +476,7 @@ end:
         DRAIN(0, S_KERNEL) DRAIN_DEVICE(S_KERNEL)
         DRAIN(0, DEFER_EPOCH) DRAIN(1, DEFER_EPOCH)
         R_DRAIN(KERNEL_WORD_AT)
-        R_DRAIN(GATE)
+        R_DRAIN(CLEAR_TO_SEND)
         R_DRAIN(R_KERNEL)
     :: d_step { late_read -> read_now() }
     od
@@ -544,7 +544,7 @@ end:
 #ifndef WITHOUT_FOLLOW_IN_ENGINE
     :: atomic { !engine && s_active && mem[S_KERNEL] > s_epoch -> begin_epoch(mem[S_KERNEL]) }
 #endif
-    :: atomic { !engine && s_active && mem[GATE] >= s_epoch && RING_SHOWS ->
+    :: atomic { !engine && s_active && mem[CLEAR_TO_SEND] >= s_epoch && RING_SHOWS ->
         engine = true;
         p = mem[RING(ring_taken % N)] % 4;
         ring_taken++;
@@ -577,7 +577,7 @@ active proctype receiver() {
             r_epoch = last + 1;
             r_active = true;
             given = r_epoch;
-            visible(GATE, r_epoch)
+            visible(CLEAR_TO_SEND, r_epoch)
         };
         last = r_epoch;
         first = last;
@@ -592,7 +592,7 @@ active proctype receiver() {
             :: mem[R_KERNEL] > r_epoch ->
                 r_epoch = mem[R_KERNEL];
 #ifdef ENGINE_TELLS
-                visible(GATE, r_epoch)
+                visible(CLEAR_TO_SEND, r_epoch)
 #endif
             :: else
             fi
@@ -620,7 +620,7 @@ active proctype receiver_progress() {
 end:
     do
     :: atomic { !r_engine && r_active && mem[R_KERNEL] > r_epoch -> r_epoch = mem[R_KERNEL]; r_engine = true };
-        d_step { visible(GATE, r_epoch); r_engine = false }
+        d_step { visible(CLEAR_TO_SEND, r_epoch); r_engine = false }
     od
 }
 #endif

@@ -5,10 +5,10 @@
 // epoch; both hosts' Start and Wait. docs/protocol-proofs.md maps each step to the code.
 //
 //   ALONE    one caller, not two.
-//   MIXED    a caller may defer though the gate is open (may_post says no).
+//   MIXED    a caller may defer though clear-to-send is there (may_post says no).
 //   FAILS    an entry of the queue may fail, and then all behind it are flushed. The queue is not ours alone.
 //   SHARED   the host readies one partition, or none, and the engine adds up.
-//   RANGE    a caller may ready all partitions as one range, behind the gate: one posting, and counted at once. What finds no
+//   RANGE    a caller may ready all partitions as one range, behind clear-to-send: one posting, and counted at once. What finds no
 //            room goes partition by partition. (N is 2.)
 //   BOTH     the host readies a partition that kernels ready too, which is an error: its bytes may move twice, and late,
 //            but Wait says so, and the next epoch has right counts. The user synchronises with the kernel before Wait.
@@ -55,7 +55,7 @@ bool host_pending, host_readied, for_host;
 byte host_share, counted;
 
 // The receiver.
-byte gate, r_epoch, complete, landing[N];
+byte clear_to_send, r_epoch, complete, landing[N];
 bool r_active;
 
 // The user's: what lies in the buffer; partitions that kernels ready in this epoch, and in somebody's hands.
@@ -194,10 +194,10 @@ end:
     :: d_step { shared_out < to_share -> p = shared_out; shared_out++; calling++; e = s_epoch; source[p] = e };
         d_step {
             state[p] = e;
-#ifdef WITHOUT_GATE_CHECK
+#ifdef WITHOUT_CLEAR_CHECK
             open = true
 #else
-            open = (gate >= e)
+            open = (clear_to_send >= e)
 #endif
         };
 #ifdef MIXED
@@ -233,7 +233,7 @@ end:
         d_step { p = 0; e = 0; index = 0; place = 0; open = false; calling-- }
 #ifdef RANGE
     :: d_step {
-        shared_out == 0 && to_share == N && gate >= s_epoch ->
+        shared_out == 0 && to_share == N && clear_to_send >= s_epoch ->
         shared_out = N;
         calling++;
         e = s_epoch;
@@ -420,7 +420,7 @@ active proctype sender() {
 
 // ---- the progress engine -------------------------------------------------------------------------------
 
-#define GATE_OPEN (gate >= s_epoch)
+#define IS_CLEAR (clear_to_send >= s_epoch)
 #ifdef WITHOUT_POSTED_WAIT
 #define QUEUE_CAME true
 #else
@@ -479,14 +479,14 @@ end:
     :: d_step { early != failed_at -> early = failed_at }
 #endif
     // drain
-    :: d_step { !engine && s_active && GATE_OPEN && IN_RING && !transfer[ring[ring_taken % N] % 4] ->
+    :: d_step { !engine && s_active && IS_CLEAR && IN_RING && !transfer[ring[ring_taken % N] % 4] ->
         p = ring[ring_taken % N] % 4;
         ring_taken++;
         engine_moves++;
         transfer[p] = 1;
         p = 0
     }
-    :: d_step { !engine && s_active && GATE_OPEN && host_pending && !transfer[N - 1] ->
+    :: d_step { !engine && s_active && IS_CLEAR && host_pending && !transfer[N - 1] ->
         host_pending = false;
         engine_moves++;
         for_host = true;
@@ -556,7 +556,7 @@ active proctype receiver() {
     byte e;
     do
     :: e < E ->
-        d_step { e++; r_epoch = e; r_active = true; gate = e };
+        d_step { e++; r_epoch = e; r_active = true; clear_to_send = e };
         if
         :: d_step { complete >= e ->
             assert(landing[0] == e && landing[N / 2] == e && landing[N - 1] == e);

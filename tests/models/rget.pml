@@ -48,7 +48,7 @@ byte wanted[N], offer[N], pending_offer[N], flag[N], taken[N];
 byte stored[N], landing[N];  // as the group that stores sees it, and as all do
 
 byte s_epoch, in_kernel;
-byte gate, complete, r_epoch, waiting;
+byte clear_to_send, complete, r_epoch, waiting;
 bool r_active;
 
 // The engine.
@@ -135,7 +135,7 @@ end:
 #endif
         // left_to: it is stored, deferred, or offered, if somebody has asked.
         if
-        :: gate >= e ->
+        :: clear_to_send >= e ->
             // What a refused caller stores is what is there, or will be.
             d_step {
                 mine = (state[p] < e);
@@ -158,9 +158,9 @@ end:
             offers = false;
             if
 #ifdef WITHOUT_ASKING
-            :: gate >= e -> offers = true
+            :: clear_to_send >= e -> offers = true
 #else
-            :: gate >= e && wanted[p] >= e -> offers = true
+            :: clear_to_send >= e && wanted[p] >= e -> offers = true
 #endif
             :: true
             fi;
@@ -336,7 +336,7 @@ active proctype progress() {
 end:
     do
     :: atomic {
-        gate >= s_epoch && IN_RING ->  // drain
+        clear_to_send >= s_epoch && IN_RING ->  // drain
         entry = ring[ring_taken % N];
         ring_taken++;
         engine_moves = true;
@@ -382,7 +382,7 @@ active proctype receiver() {
             r_epoch = e;
             r_active = true;
             waiting = G;
-            gate = e
+            clear_to_send = e
         };
         // Wait, and the user's kernels have ended.
         if

@@ -118,7 +118,7 @@ MODELS = {
             "RELEASE_TO_ENGINE": "engine_tells",
             "RELEASE_OF_TOLD": "taking_turns",
             "EPOCH_OF_CLEAR_TO_SEND": "both",
-            "GATE_OF_KERNEL": "both",
+            "CLEAR_OF_KERNEL": "both",
             "TOLD_CHECK": "both",
             "DEFER_CHECK": "both",
             "CONCLUDED_LAST": "both",
@@ -147,7 +147,7 @@ MODELS = {
             "range_fails": ("ALONE RANGE FAILS", True),
         },
         {
-            "GATE_CHECK": "mixed",
+            "CLEAR_CHECK": "mixed",
             "ROOM_CHECK": "mixed",
             "COUNT_LAST": "mixed",
             "RANGE_COUNT_LAST": "range",

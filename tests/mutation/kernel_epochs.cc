@@ -47,7 +47,7 @@ struct run {
             store_pointer(&s->kernel_clear_to_send, static_cast<std::uint64_t *>(nullptr));
             store_pointer(&r->kernel_clear_to_send, static_cast<std::uint64_t *>(nullptr));
         }
-        if (to != telling::own_host) store_pointer(&r->peer_clear_to_send, &s->words->gate);
+        if (to != telling::own_host) store_pointer(&r->peer_clear_to_send, &s->words->clear_to_send);
         pair.start_receive(1);
         pair.clear_to_send(1);
         pair.start_send(1);
@@ -56,8 +56,9 @@ struct run {
         std::thread engine([&] { moves(); });
         std::thread host([&] {
             while (to == telling::own_host && !over_.load())
-                if (const std::uint64_t e = load_acquire(&r->words->kernel_epoch); e > load_relaxed(&s->words->gate))
-                    store_release(&s->words->gate, e);
+                if (const std::uint64_t e = load_acquire(&r->words->kernel_epoch);
+                    e > load_relaxed(&s->words->clear_to_send))
+                    store_release(&s->words->clear_to_send, e);
                 else
                     sched_yield();
         });
@@ -169,7 +170,7 @@ private:
             const std::uint64_t all_ready = load_acquire(&s->words->all_ready);
             const std::uint64_t entry = load_acquire(&s->ring[taken % partitions]);
             if (taken < load_relaxed(&s->defer_count)) {
-                if (entry == last[taken % partitions] || load_acquire(&s->words->gate) < entry >> 32) {
+                if (entry == last[taken % partitions] || load_acquire(&s->words->clear_to_send) < entry >> 32) {
                     sched_yield();
                     continue;
                 }
@@ -207,14 +208,14 @@ void ask_together(std::uint64_t epochs) {
     for (int n = 0; n < 3; ++n)
         threads.emplace_back([&] {
             for (std::uint64_t known = 0; known < epochs;) {
-                known = load_relaxed(&s->words->gate);
+                known = load_relaxed(&s->words->clear_to_send);
                 ask_of_send(s);
                 if (given[known] != known) give_up("the host's words are old");
             }
         });
     for (std::uint64_t e = 1; e <= epochs; ++e) {
         given[e] = e;
-        store_release(&s->words->gate, e);
+        store_release(&s->words->clear_to_send, e);
         sched_yield();
     }
     for (std::thread &one : threads) one.join();

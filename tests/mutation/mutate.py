@@ -41,7 +41,7 @@ EXEMPT = {
     "set_flag_seq_cst": "is about which of two parties comes first: without it both may poll at once, but only if the processor "
                         "lets the load pass the store, within nanoseconds; its counterpart test_flag_seq_cst is tried",
     "load_pointer": "orders on the host only, and what it points to is behind an acquire already: the request's postings "
-                    "behind the gate, the route behind the epoch",
+                    "behind clear-to-send, the route behind the epoch",
     "fence_acq_rel": "a fence on GPUs only; on the host store_release_after_fence is a release by itself, and is tried. Models "
                      "leave it out (docs/protocol-proofs.md), and tests/ptx looks for it",
 }

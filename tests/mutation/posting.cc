@@ -73,7 +73,7 @@ struct message {
     }
     static char byte(std::uint64_t epoch, int poster) { return static_cast<char>(epoch * 31 + 7u * unsigned(poster)); }
 
-    // As Pready does, behind an open gate; of a range in every other epoch.
+    // As Pready does, behind clear-to-send; of a range in every other epoch.
     void post(int poster, std::uint64_t epoch) {
         std::memset(at.source.data() + unsigned(poster) * each * bytes, byte(epoch, poster), each * bytes);
         if (!may_post(&r, true, 1)) give_up("no queue is found");

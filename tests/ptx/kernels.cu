@@ -70,7 +70,7 @@ KERNEL way_bulk(mpix_prequest *r, int p, int *out) {
     *out = conclude_direct<MPIX_CALL_PREADY>(cg::this_thread_block(), p, r, s.epoch, flags);
 }
 KERNEL way_ask(mpix_prequest *r, uint64_t *out) {
-    *out = read_host(r, [](const host_says &) {}).gate;
+    *out = read_host(r, [](const host_says &) {}).second;
 }
 KERNEL way_together(mpix_prequest *r, int j, waited *out) {
     *out = await_together(cg::this_thread_block(), r, j, waiters::any, false, 0, false);

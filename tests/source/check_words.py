@@ -43,6 +43,7 @@ RETIRED = {
     r"\btransport::outcome\b|\bproblem\{\}": "status",
     r"\b(?:give|gives|tell)_gate\b|\bgate_(?:open|discard)\b": "tell_clear_to_send, clear_to_send",
     r"\bbur(?:y|ied)\b": "invalidate, forget_request",
+    r"\bwords_?(?:\.|->)gate\b|\b(?:seen|host)_gate\b|\bgate_needed\b|\bMPIX_GATE_NEVER\b": "clear_to_send, matched, MPIX_NEVER",
     # Who moves a partition.
     r"copied_on\b|\bcopied on into\b": "forwarded",
     r"\bhear_clear_to_send\b|\bheard_(?:word|gate)\b|\bbool (?:Hears|Heard)\b": "await_clear_to_send, host_*, Retries, Waited",

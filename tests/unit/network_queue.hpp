@@ -162,7 +162,7 @@ struct message {
         r->ring = ring.data();
         r->slots = s.slots;
         r->ready_count = epoch * s.partitions;
-        words.gate = s.first_epoch;
+        words.clear_to_send = s.first_epoch;
         peer.complete = epoch;
         if (s.gaps.width != 0) {
             type = s.gaps.plan();
@@ -216,7 +216,7 @@ struct message {
             wrong.check(flags[s.partitions] == value, "complete before the flag of all", value, flags[s.partitions]);
             wrong.check(landing.back() == '\x5a', "bytes behind the landing");
             // As its next Start does.
-            store_release(&words.gate, value + 1);
+            store_release(&words.clear_to_send, value + 1);
             return;
         }
         if (at < flags.data() || index > s.partitions) return;
@@ -245,7 +245,7 @@ struct message {
 
     void start() {
         ++epoch;
-        wait([&] { return load_acquire(&words.gate) >= gate_needed(epoch, s.slots); },
+        wait([&] { return load_acquire(&words.clear_to_send) >= clear_to_send_needed(epoch, s.slots); },
              "the end of an epoch does not come");
         for (char &c : source) c = static_cast<char>(random());
         std::vector<char> &wanted = expected[epoch % 2];

@@ -143,7 +143,7 @@ TEST_CASE("what finds the queue full is deferred, and an epoch that has no room 
         // The next one has the queue to itself again.
         m.finish();
         m.w.settle();
-        store_release(&m.words.gate, 2);
+        store_release(&m.words.clear_to_send, 2);
         m.start();
         m.ready_all();
         CHECK(m.r->defer_count == 2 * x.deferred);
@@ -153,16 +153,16 @@ TEST_CASE("what finds the queue full is deferred, and an epoch that has no room 
     }
 }
 
-TEST_CASE("behind a closed gate nothing is posted, and the epoch is not ended") {
+TEST_CASE("without clear-to-send nothing is posted, and the epoch is not ended") {
     wiring w;
     message m(w, {.partitions = 3, .bytes = 16});
-    m.words.gate = 0;
+    m.words.clear_to_send = 0;
     m.epoch = 1;
     m.words.epoch = 3;
     CHECK(m.ready(2) == MPI_SUCCESS);
     CHECK(m.r->posted == 0);
     CHECK(m.r->defer_count == 1);
-    store_release(&m.words.gate, 1);
+    store_release(&m.words.clear_to_send, 1);
     CHECK(m.ready(0) == MPI_SUCCESS);
     CHECK(m.ready(1) == MPI_SUCCESS);
     CHECK(m.words.all_ready == 1);
@@ -261,7 +261,7 @@ TEST_CASE("a failure of the network is said, and all that was posted is done wit
         // Callers of Pready hear of it when they look for room; until then what they post is flushed.
         for (int more = 0; more < 15; ++more) {
             store_release(&m.words.epoch, 2 * m.epoch);
-            store_release(&m.words.gate, m.epoch + 1);
+            store_release(&m.words.clear_to_send, m.epoch + 1);
             m.start();
             m.ready_all();
             CHECK(m.words.all_ready == m.epoch);

@@ -421,7 +421,7 @@ TEST_CASE("what came another way, what never comes, and what does not come in ti
         CHECK(!take(0, true));
     }
     SECTION("the peer has ended") {
-        r.receive->flags[1] = MPIX_GATE_NEVER;
+        r.receive->flags[1] = MPIX_NEVER;
         CHECK(!take(0, false));  // without a limit
     }
     SECTION("the match is undone") {
@@ -453,7 +453,7 @@ TEST_CASE("what came another way, what never comes, and what does not come in ti
         std::thread others([&] {
             for (backoff wait; mpix::detail::load_relaxed(r.receive->taken) != 3;) wait.pause();
             mpix::detail::fetch_max_relaxed_gpu(r.receive->taken, 5);
-            mpix::detail::store_release(&r.receive->flags[1], MPIX_GATE_NEVER);
+            mpix::detail::store_release(&r.receive->flags[1], MPIX_NEVER);
         });
         CHECK(!take(0, false));
         others.join();

@@ -119,14 +119,14 @@ TEST_CASE("all epochs end once a single copy has met the end of the peer's proce
     REQUIRE(send->home->far != nullptr);
 
     send->start();
-    detail::store_relaxed(&send->words->gate, 1);
+    detail::store_relaxed(&send->words->clear_to_send, 1);
     for (int p = 0; p < partitions; ++p) CHECK(send->ready(p) == MPI_SUCCESS);
     CHECK(end_of(*send).ok());
     CHECK(std::memcmp(peer.buffer, sent.data(), message) == 0);
 
     send->start();
     receive->start();
-    detail::store_relaxed(&send->words->gate, 2);
+    detail::store_relaxed(&send->words->clear_to_send, 2);
     CHECK(send->ready(0) == MPI_SUCCESS);
     peer.end();
     CHECK(send->ready(1) == MPI_SUCCESS);

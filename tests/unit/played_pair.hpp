@@ -162,7 +162,7 @@ public:
             store_relaxed(&send_->rget_bytes, s_.rget_bytes);
         }
         store_pointer(&receive_->flags, flags_.data());
-        store_release(&receive_words_.gate, 1);
+        store_release(&receive_words_.matched, 1);
         store_relaxed(&send_->slots, 1);
         store_pointer(&send_->peer_complete, &receive_words_.complete);
         store_pointer(&send_->inline_buffer, inline_buffer_);
@@ -188,7 +188,7 @@ public:
     void start_receive(std::uint64_t epoch) { store_release(&receive_words_.epoch, 2 * epoch + 1); }
     void clear_to_send(std::uint64_t epoch) {
         if (s_.inline_buffer && epoch >= s_.inline_from) store_release(&send_words_.inline_buffer, 1);
-        store_release(&send_words_.gate, epoch);
+        store_release(&send_words_.clear_to_send, epoch);
     }
     void start_send(std::uint64_t epoch) {
         deferred_before_ = moved_;
@@ -238,7 +238,8 @@ public:
         const std::uint64_t epoch = std::max(first, load_acquire(&send_words_.kernel_epoch));
         if (epoch != followed_) deferred_before_ = moved_;
         followed_ = epoch;
-        if (load_acquire(&send_words_.gate) < epoch && load_acquire(&kernel_clear_to_send_) >> 1 < epoch) return false;
+        if (load_acquire(&send_words_.clear_to_send) < epoch && load_acquire(&kernel_clear_to_send_) >> 1 < epoch)
+            return false;
         const bool all_ready = load_acquire(&send_words_.all_ready) == epoch;
         const bool complete = progress(epoch);
         if (all_ready && moved_ != deferred_before_ && moved_ == load_relaxed(&send_->defer_count))

@@ -66,7 +66,7 @@ struct send {
         ++epoch;
         for (auto &byte : b.out) byte = static_cast<unsigned char>(random());
         std::fill(b.in.begin(), b.in.end(), poison);
-        if (open) words.gate = epoch;
+        if (open) words.clear_to_send = epoch;
         words.epoch = 2 * epoch + 1;
     }
     int range(int low, int high) { return mpix::pready_range(mpix::this_thread(), low, high, r); }
@@ -250,13 +250,13 @@ TEST_CASE("arguments are looked at before anything is posted") {
     CHECK(s.r->defer_count == 0);
 }
 
-TEST_CASE("behind a closed gate, or by a broken queue, a range is deferred, each partition once") {
+TEST_CASE("without clear-to-send, or by a broken queue, a range is deferred, each partition once") {
     send s({.log_sq = 6, .log_cq = 6, .partitions = 9});
     s.start(false);
     CHECK(s.range(0, 4) == MPI_SUCCESS);
     CHECK(s.b.q.head == 0);
     CHECK(s.r->defer_count == 5);
-    s.words.gate = 1;
+    s.words.clear_to_send = 1;
     CHECK(s.range(5, 8) == MPI_SUCCESS);
     CHECK(s.b.q.head == 1 + 2);
     CHECK(s.r->defer_count == 5);

@@ -67,7 +67,7 @@ struct started_send {
         for (int p = 0; p < partitions; ++p) detail::partition_states(r)[p] = 1;
         r->ready_count = partitions;
         words.epoch = 2 * epoch + 1;
-        words.gate = epoch;
+        words.clear_to_send = epoch;
     }
     // As send_request::drop_route.
     void undo() {
@@ -75,7 +75,7 @@ struct started_send {
         detail::store_pointer(&r->flags, static_cast<std::uint64_t *>(nullptr));
         detail::store_pointer(&r->peer_complete, static_cast<std::uint64_t *>(nullptr));
         detail::store_relaxed(&r->slots, 0);
-        detail::store_release(&words.gate, 0);
+        detail::store_release(&words.clear_to_send, 0);
     }
 };
 
@@ -167,7 +167,7 @@ TEST_CASE("who asks for what another sender brings by a single copy looks for no
 
     hear({.from = sender, .body = withdraw_body{.by = pair_side::send}});
     hear(offer_of(sender + 1, true, words));
-    REQUIRE(detail::load_relaxed(&receive->words->gate) == 1);
+    REQUIRE(detail::load_relaxed(&receive->words->matched) == 1);
     REQUIRE(detail::load_pointer(&receive->home->landing) == nullptr);
     for (int j = 0; j < partitions; ++j) {
         bool flag = true;

@@ -81,7 +81,7 @@ TEST_CASE("the slots follow each other") {
         for (std::uint64_t epoch = 1; epoch < 1000; ++epoch) CHECK(detail::slot_of(epoch, slots) == epoch % slots);
     }
     CHECK(detail::slot_of(7, 0) == 0);  // none
-    CHECK(detail::gate_needed(1, 2) == 1);
-    CHECK(detail::gate_needed(5, 1) == 5);
-    for (const std::uint64_t slots : {2, 4, 128}) CHECK(detail::gate_needed(5, slots) == 4);
+    CHECK(detail::clear_to_send_needed(1, 2) == 1);
+    CHECK(detail::clear_to_send_needed(5, 1) == 5);
+    for (const std::uint64_t slots : {2, 4, 128}) CHECK(detail::clear_to_send_needed(5, slots) == 4);
 }

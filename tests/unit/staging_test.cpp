@@ -408,5 +408,5 @@ TEST_CASE("a failure of the network or of the GPU ends a put, and is said") {
     CHECK(p.delivery->step(1, false).message() == "the copy failed");
     CHECK_FALSE(p.delivery->delivered(0, 1));
     CHECK(p.delivery->tell_never().ok());
-    CHECK(p.delivery->flags()[2] == MPIX_GATE_NEVER);
+    CHECK(p.delivery->flags()[2] == MPIX_NEVER);
 }

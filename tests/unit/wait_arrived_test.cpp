@@ -20,7 +20,7 @@ struct receive {
 
     explicit receive(std::uint64_t stall_ns) {
         words.epoch = 2 * 1 + 1;
-        words.gate = 1;
+        words.matched = 1;
         r.head = mpix::detail::receive_head;
         r.partitions = 1;
         r.partition_bytes = sizeof buffer;

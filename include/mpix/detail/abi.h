@@ -12,7 +12,7 @@
 #define MPIX_ABI_VERSION 12u
 
 #define MPIX_HEAD_NULL_PEER (1ull << 40)  // the peer is MPI_PROC_NULL
-#define MPIX_GATE_NEVER (~0ull)           // of a receive: see mpix_words
+#define MPIX_NEVER (~0ull)                // of a receive: nothing will ever come, see mpix_words
 
 enum mpix_kind { MPIX_KIND_SEND = 1, MPIX_KIND_RECV = 2 };
 
@@ -61,19 +61,20 @@ enum mpix_cause {
 // Epochs count the Starts of a request, by the host and by kernels, from 1, and never go back. An *epoch word* is
 // 2*epoch + (1 while the epoch is active), so one word tells both.
 struct mpix_words {
-    uint64_t epoch;          // epoch word; written by the owner's host only
-    uint64_t gate;           // Two meanings, since executors of both kinds read it in one pair with `epoch`.
-                             // send: clear-to-send, the last epoch the receiver has started (written by the peer)
-                             // receive: 1 once matched, and the route below is filled in (owner's host);
-                             // MPIX_GATE_NEVER: nothing will ever come, the pair cannot work
-    uint64_t all_ready;      // send: last epoch in which every partition was readied (last caller of Pready)
-    uint64_t complete;       // receive: last epoch whose bytes and flags are all in place (written by the peer)
-    uint64_t error;          // first error of device code: see mpix_cause; 0 = none
-    uint64_t posted;         // send by a work queue, as of all_ready: its index behind all that was posted
-    uint64_t ended;          // the same: last epoch whose end was posted, too (see mpix_posting)
-    uint64_t inline_buffer;  // send: 1 = the receiver's kernels drain its inline buffer (written by the peer,
-                             // before `gate`); receive: last epoch of which partitions may lie there (the peer's,
-                             // before `complete`)
+    uint64_t epoch;              // epoch word; written by the owner's host only
+    union {                      // executors of both kinds read it in one pair with `epoch`
+        uint64_t clear_to_send;  // send: the last epoch the receiver has started (written by the peer)
+        uint64_t matched;        // receive: 1 once matched, and the route below is filled in (owner's host);
+                                 // MPIX_NEVER: nothing will ever come, the pair cannot work
+    };
+    uint64_t all_ready;  // send: last epoch in which every partition was readied (last caller of Pready)
+    uint64_t complete;   // receive: last epoch whose bytes and flags are all in place (written by the peer)
+    uint64_t error;      // first error of device code: see mpix_cause; 0 = none
+    uint64_t posted;     // send by a work queue, as of all_ready: its index behind all that was posted
+    uint64_t ended;      // the same: last epoch whose end was posted, too (see mpix_posting)
+    // send: 1 = the receiver's kernels drain its inline buffer (written by the peer, before `clear_to_send`);
+    // receive: last epoch of which partitions may lie there (the peer's, before `complete`)
+    uint64_t inline_buffer;
     // The second cache line.
     uint64_t kernel_epoch;  // last epoch that a kernel has started (the owner's kernels)
     uint64_t concluded;     // send: last epoch that needed the progress engine, or the host's Pready, and is over
@@ -152,7 +153,7 @@ struct mpix_prequest {
     const struct mpix_layouts *layouts;  // null: both sides are one piece
     const struct mpix_posting
         *postings;        // send without a landing here: one for each slot of the peer's landing; null: no
-                          // queue leads there. Read after the gate: a match may be undone.
+                          // queue leads there. Read after clear-to-send: a match may be undone.
     char *inline_buffer;  // the receiver's packets (packet.cuh), of each sender partition in turn; or null
     uint64_t *told;       // receive with an inline buffer, in host memory: per sender partition the last epoch
                           // in which a kernel took it out of there
@@ -170,11 +171,14 @@ struct mpix_prequest {
     // Clear-to-send of epochs that kernels start (kernel_epoch/start.cuh).
     uint64_t *kernel_clear_to_send;  // in the sender's GPU, of both sides: 2 * the last epoch that the receiver's
                                      // kernels have started, and 1 more if they drain the inline buffer; null: none
-    uint64_t *peer_clear_to_send;    // receive: the sender's words.gate; null: the progress engine writes it
+    uint64_t *peer_clear_to_send;    // receive: the sender's words.clear_to_send; null: the progress engine writes it
 
     // Changes while in use; each word is accessed atomically.
-    uint64_t seen_epoch;      // last active epoch number read from words->epoch
-    uint64_t seen_gate;       // last value read from words->gate
+    uint64_t seen_epoch;              // last active epoch number read from words->epoch
+    union {                           // last value read
+        uint64_t seen_clear_to_send;  // send: from words->clear_to_send
+        uint64_t seen_matched;        // receive: from words->matched
+    };
     uint64_t host_read_turn;  // on a GPU: odd while one thread reads the host's words for all; see host_epoch.cuh
     uint64_t open_word;    // send: 2*epoch of the last epoch whose partitions may be stored at the receiver, as far as
                            // is known here, and 1 more if they may go inline
@@ -183,8 +187,8 @@ struct mpix_prequest {
     uint64_t defer_count;  // send: partitions ever put into the ring
     uint64_t posted;       // send: the work queue's index behind the last posting
     uint64_t defer_epoch;  // send: last epoch in which any partition was deferred
-    uint64_t host_word;    // on a GPU: what host_read_turn's thread last read of words->epoch, and words->gate
-    uint64_t host_gate;
+    uint64_t host_word;  // on a GPU: what host_read_turn's thread last read of words->epoch, and of the word behind it
+    uint64_t host_second;
     uint64_t error;  // the last period in which an error was kept; only the first of a period is
     uint64_t asker;  // receive, on a GPU, with MPIX_CHECK: the last epoch in which a kernel read the host's words << 32
                      // | the number of the first launch that did
@@ -215,8 +219,10 @@ static inline size_t mpix_prequest_size(enum mpix_kind kind, int partitions) {
 
 #ifdef __cplusplus
 static_assert(sizeof(mpix_words) == 128, "the words fill two cache lines");
-static_assert(offsetof(mpix_words, gate) == offsetof(mpix_words, epoch) + 8, "read as one 16-byte pair");
-static_assert(offsetof(mpix_prequest, seen_gate) == offsetof(mpix_prequest, seen_epoch) + 8, "a pair");
+static_assert(offsetof(mpix_words, clear_to_send) == offsetof(mpix_words, epoch) + 8 &&
+                  offsetof(mpix_words, matched) == offsetof(mpix_words, epoch) + 8,
+              "read as one 16-byte pair");
+static_assert(offsetof(mpix_prequest, seen_clear_to_send) == offsetof(mpix_prequest, seen_epoch) + 8, "a pair");
 static_assert(offsetof(mpix_prequest, ready_count) == offsetof(mpix_prequest, open_word) + 8 &&
                   offsetof(mpix_prequest, open_word) % 16 == 0,
               "read as one 16-byte pair");

@@ -10,10 +10,12 @@
 
 namespace mpix::detail {
 
-// What the host says: its epoch word, and its gate; acquired. On a GPU the thread that reads them also reads
+// What the host says: its epoch word, and the word behind it; acquired. On a GPU the thread that reads them also reads
 // words->inline_buffer, whose value may be older.
 struct host_says {
-    uint64_t word, gate, inline_buffer;
+    uint64_t word, second, inline_buffer;
+    MPIX_FN uint64_t clear_to_send() const { return second; }  // of a send
+    MPIX_FN uint64_t matched() const { return second; }        // of a receive
 };
 
 // The epoch that is running, or was running last: the host's, or a later one that a kernel has started since.
@@ -58,17 +60,17 @@ MPIX_FN host_says read_host(mpix_prequest *r, const Note &note) {
     uint64_t turn;
     if (!begin_host_read(r, &turn)) {
         says.word = load_relaxed(&r->host_word);
-        says.gate = load_relaxed(&r->host_gate);
+        says.second = load_relaxed(&r->host_second);
         return says;
     }
-    says.inline_buffer = load_relaxed(&r->words->inline_buffer);  // under way together with the other two
-    load_acquire_pair(&r->words->epoch, &says.word, &says.gate);  // pairs: C1, C2, C3, C7
+    says.inline_buffer = load_relaxed(&r->words->inline_buffer);    // under way together with the other two
+    load_acquire_pair(&r->words->epoch, &says.word, &says.second);  // pairs: C1, C2, C3, C7
     store_relaxed(&r->host_word, says.word);
-    store_relaxed(&r->host_gate, says.gate);
+    store_relaxed(&r->host_second, says.second);
     note(says);
     end_host_read(r, turn);
 #else
-    load_acquire_pair(&r->words->epoch, &says.word, &says.gate);  // pairs: C1, C2, C3, C7
+    load_acquire_pair(&r->words->epoch, &says.word, &says.second);  // pairs: C1, C2, C3, C7
     note(says);
 #endif
     return says;

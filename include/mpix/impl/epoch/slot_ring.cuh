@@ -12,7 +12,9 @@ namespace mpix::detail {
 // The clear-to-send that a send of `epoch` needs. With several slots, the landing has room for one epoch more than the
 // receiver has finished. But the first epoch always waits for the receiver's first Start: until then its request may be
 // freed, and the match undone.
-MPIX_FN uint64_t gate_needed(uint64_t epoch, uint64_t slots) { return slots > 1 && epoch > 1 ? epoch - 1 : epoch; }
+MPIX_FN uint64_t clear_to_send_needed(uint64_t epoch, uint64_t slots) {
+    return slots > 1 && epoch > 1 ? epoch - 1 : epoch;
+}
 
 // The slot of an epoch's message; the first one while the peer is not known, and there are none.
 MPIX_FN uint64_t slot_of(uint64_t epoch, uint64_t slots) { return slots > 1 ? epoch & (slots - 1) : 0; }

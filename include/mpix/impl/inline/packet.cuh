@@ -151,7 +151,7 @@ MPIX_COLD_FN void store_packets(const mpix_prequest *r, int p, unsigned rank, un
             words ? load_word<uint64_t>(from + i * packet_payload) : load_ragged(from, i * packet_payload, bytes));
 }
 
-// Whether partitions of a send may go inline in `epoch`, whose gate is open. One thread.
+// Whether partitions of a send may go inline in `epoch`, which has clear-to-send. One thread.
 MPIX_FN bool may_send_inline(const mpix_prequest *r, uint64_t epoch) {
     return load_pointer(&r->inline_buffer) != nullptr && load_relaxed(&r->open_word) == 2 * epoch + 1;
 }
@@ -166,7 +166,7 @@ struct awaited {
     unsigned first, count, senders;  // the sender's partitions: those, and all
     unsigned bytes;                  // of one of them; only with an inline buffer, or if they may be offered
     uint64_t epoch;
-    uint64_t *flags;      // of all, then that of the whole message: MPIX_GATE_NEVER if nothing more comes
+    uint64_t *flags;      // of all, then that of the whole message: MPIX_NEVER if nothing more comes
     char *inline_buffer;  // or null
     bool sole;            // see waiters
     uint64_t deadline;    // by now_ns; ~0: none
@@ -176,7 +176,7 @@ struct awaited {
     MPIX_FN bool late() const { return deadline != ~uint64_t{0} && now_ns() >= deadline; }
     // The epoch is over, or the match was undone, so that no flag here will ever be set.
     MPIX_FN bool over(const mpix_prequest *r) const {
-        return load_relaxed(&flags[senders]) == MPIX_GATE_NEVER || load_pointer(&r->flags) != flags || late();
+        return load_relaxed(&flags[senders]) == MPIX_NEVER || load_pointer(&r->flags) != flags || late();
     }
     MPIX_FN char *box(unsigned i) const { return inline_buffer_of(inline_buffer, i, bytes); }
     MPIX_FN unsigned packets() const { return static_cast<unsigned>(packets_of(bytes)); }

@@ -87,15 +87,16 @@ template <bool Notes>
 MPIX_FN host_says ask_of_receive(mpix_prequest *r) {
     return read_host(r, [&](const host_says &now) {
         const uint64_t epoch = epoch_of(r, now.word).number;
-        if ((now.word & 1) == 0 || now.gate == MPIX_GATE_NEVER) return;
-        if (epoch == load_relaxed(&r->seen_epoch) && now.gate == load_relaxed(&r->seen_gate))
+        if ((now.word & 1) == 0 || now.matched() == MPIX_NEVER) return;
+        if (epoch == load_relaxed(&r->seen_epoch) && now.matched() == load_relaxed(&r->seen_matched))
             return;  // others know this already
 #if MPIX_ON_GPU && defined(MPIX_CHECK)
         if constexpr (Notes) first_asker(r, epoch);
 #endif
         fetch_max_relaxed_gpu(&r->seen_epoch, epoch);  // only forward: a slow thread may come after a later epoch's
         // pairs: C5
-        store_release_gpu(&r->seen_gate, now.gate);  // hands the acquire on; pairs with load_acquire_gpu in look
+        store_release_gpu(&r->seen_matched,
+                          now.matched());  // hands the acquire on; pairs with load_acquire_gpu in look
     });
 }
 
@@ -106,13 +107,13 @@ MPIX_COLD_FN bool look_at_host(mpix_prequest *r, looked &l, uint64_t &senders) {
     // An epoch that a kernel has waited for, and not followed by another one, can still be asked for.
     const bool active = (says.word & 1) != 0;
     l.epoch = epoch_of(r, says.word).number;
-    if (!active || says.gate == MPIX_GATE_NEVER) {
+    if (!active || says.matched() == MPIX_NEVER) {
         l.what = active ? arrival::vacuous : arrival::inactive;
         return false;
     }
     senders = load_relaxed(&r->peer_partitions);
     l.flags = load_pointer(&r->flags);
-    if (says.gate != 0 && senders != 0 && l.flags != nullptr) return true;
+    if (says.matched() != 0 && senders != 0 && l.flags != nullptr) return true;
     l.epoch = 0;
     return false;
 }
@@ -120,7 +121,7 @@ MPIX_COLD_FN bool look_at_host(mpix_prequest *r, looked &l, uint64_t &senders) {
 // Whether `epoch`, which was read from seen_epoch, is the last one that was started. `whole`: the whole message's flag,
 // read after it.
 MPIX_FN bool is_current(const mpix_prequest *r, uint64_t epoch, uint64_t whole) {
-    return whole < epoch || (whole != MPIX_GATE_NEVER && load_relaxed(&r->started_epoch) == epoch);
+    return whole < epoch || (whole != MPIX_NEVER && load_relaxed(&r->started_epoch) == epoch);
 }
 
 // One look at partition j by one thread.
@@ -139,9 +140,10 @@ MPIX_FN looked look(mpix_prequest *r, int j) {
 #if MPIX_ON_GPU
     // After the first epoch the route is final, and known to be. (An acquire would drop from the first-level cache what
     // the next call needs.)
-    const uint64_t matched = l.epoch > 1 ? load_relaxed(&r->seen_gate) : load_acquire_gpu(&r->seen_gate);  // pairs: C5
+    const uint64_t matched =
+        l.epoch > 1 ? load_relaxed(&r->seen_matched) : load_acquire_gpu(&r->seen_matched);  // pairs: C5
 #else
-    const uint64_t matched = load_acquire_gpu(&r->seen_gate);  // pairs: C5
+    const uint64_t matched = load_acquire_gpu(&r->seen_matched);  // pairs: C5
 #endif
     // Without senders or flags, the request is not matched yet, or the match was undone.
     bool known = l.epoch != 0 && matched != 0 && senders != 0 && l.flags != nullptr;

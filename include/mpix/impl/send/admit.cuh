@@ -58,15 +58,15 @@ MPIX_FN host_says ask_of_send(mpix_prequest *r) {
         fetch_max_relaxed_gpu(&r->seen_epoch, epoch);
 #if MPIX_ON_GPU
         // Once the receiver's kernels use the inline buffer, they always do.
-        if (now.gate >= epoch && load_pointer(&r->landing) != nullptr)
+        if (now.clear_to_send() >= epoch && load_pointer(&r->landing) != nullptr)
             fetch_max_relaxed_gpu(
                 &r->open_word,
                 2 * epoch + (now.inline_buffer != 0 && load_pointer(&r->inline_buffer) != nullptr && epoch >> 32 == 0));
 #else
-        if (now.gate >= gate_needed(epoch, load_relaxed(&r->slots)) && load_pointer(&r->landing) != nullptr)
+        if (now.clear_to_send() >= clear_to_send_needed(epoch, load_relaxed(&r->slots)) && load_pointer(&r->landing) != nullptr)
             store_release_gpu(&r->open_word, 2 * epoch);  // hands the acquire on, see admit; pairs: C6
 #endif
-        store_release_gpu(&r->seen_gate, now.gate);  // hands the acquire on, see admit; pairs: C5
+        store_release_gpu(&r->seen_clear_to_send, now.clear_to_send());  // hands the acquire on, see admit; pairs: C5
     });
 }
 
@@ -83,7 +83,7 @@ MPIX_FN kernel_route kernel_route_of(const mpix_prequest *r) {
 }
 
 // Whether a kernel of the receiver has given clear-to-send for `epoch`, which a kernel of the sender has started. Notes
-// it for the store core; seen_gate is the host's word alone, so that nobody has to wait for a release of it. One
+// it for the store core; seen_clear_to_send is the host's word alone, so that nobody has to wait for a release of it. One
 // thread.
 MPIX_FN bool look_at_kernel_clear_to_send(mpix_prequest *r, uint64_t epoch, const kernel_route &route) {
     if (route.clear_to_send == nullptr) return false;
@@ -171,7 +171,8 @@ MPIX_COLD_FN admitted admit_by_host(mpix_prequest *r, int p) {
     }
     if (head_null_peer(r->head))
         a.what = admission::nothing;
-    else if (says.gate >= gate_needed(a.epoch, load_relaxed(&r->slots)) && load_pointer(&r->landing) != nullptr)
+    else if (says.clear_to_send() >= clear_to_send_needed(a.epoch, load_relaxed(&r->slots)) &&
+             load_pointer(&r->landing) != nullptr)
         a.what = admission::now;
     else
         a.what = admission::later;
@@ -179,7 +180,7 @@ MPIX_COLD_FN admitted admit_by_host(mpix_prequest *r, int p) {
 }
 
 // The same, usually without the host. Not in the first epoch: until the receiver has started, its request may be freed
-// and the match undone, so the route has to be read after the gate.
+// and the match undone, so the route has to be read after clear-to-send.
 //
 // `seen_epoch` may be old, since nobody tells the executor when the host starts an epoch. But the host can start
 // another one only after all partitions of seen_epoch were readied, and the counters say whether they were. While they
@@ -205,9 +206,9 @@ MPIX_FN admitted admit(mpix_prequest *r, int p) {
     const uint64_t epoch = load_relaxed(&r->seen_epoch);
     // Acquires what the receiver did before its Start, through the thread that read the host's word: our stores to the
     // landing must not come before it.
-    const uint64_t gate = load_acquire_gpu(&r->seen_gate);  // pairs: C5
+    const uint64_t given = load_acquire_gpu(&r->seen_clear_to_send);  // pairs: C5
     if (head != send_head || static_cast<unsigned>(p) >= static_cast<unsigned>(partitions) || epoch < 2 ||
-        readied >= epoch * static_cast<uint64_t>(partitions) || gate < gate_needed(epoch, slots))
+        readied >= epoch * static_cast<uint64_t>(partitions) || given < clear_to_send_needed(epoch, slots))
         return admit_by_host<Call, Waited>(r, p);
     return {landing != nullptr ? admission::now : admission::later, MPI_SUCCESS, epoch};
 #endif

@@ -90,7 +90,7 @@ MPIX_COLD_FN int put_off(const Group &group, int p, mpix_prequest *r, admitted a
 #endif
         // pairs: C5
         by_queue = a.what == admission::later &&
-                   load_acquire_gpu(&r->seen_gate) >= gate_needed(a.epoch, load_relaxed(&r->slots)) &&
+                   load_acquire_gpu(&r->seen_clear_to_send) >= clear_to_send_needed(a.epoch, load_relaxed(&r->slots)) &&
                    may_post(r, packs, static_cast<uint64_t>(group.num_threads()));
         if (a.what == admission::later && !by_queue) defer(r, p, a.epoch);
 #if MPIX_ON_GPU
@@ -98,7 +98,7 @@ MPIX_COLD_FN int put_off(const Group &group, int p, mpix_prequest *r, admitted a
 #endif
     }
     if (broadcast_bool(group, by_queue)) {
-        // `postings` was not null after the gate, so it stays the same.
+        // `postings` was not null after clear-to-send, so it stays the same.
         const mpix_posting *const ways = load_pointer(&r->postings);
         if (ways->staging != nullptr) {
             const uint64_t typed = ways->gaps != 0 ? MPIX_FLAGS_WITH_LAYOUTS : 0;

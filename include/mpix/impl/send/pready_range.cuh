@@ -28,7 +28,7 @@ MPIX_FN int broadcast_number(const Group &group, int leaders, int most) {
 // Returns how many, and the epoch; 0 also if they go another way. One thread.
 template <class Mover>
 MPIX_COLD_FN int claim_to_post(mpix_prequest *r, int low, int high, uint64_t threads, uint64_t *epoch) {
-    // Most requests have no queue. A request that has one is checked again after the gate.
+    // Most requests have no queue. A request that has one is checked again after clear-to-send.
     if (load_pointer(&r->postings) == nullptr) return 0;
     const admitted a = admit<Mover::call>(r, low);
 #if MPIX_ON_GPU
@@ -37,7 +37,8 @@ MPIX_COLD_FN int claim_to_post(mpix_prequest *r, int low, int high, uint64_t thr
     constexpr bool packs = true;
 #endif
     // pairs: C5
-    if (a.what != admission::later || load_acquire_gpu(&r->seen_gate) < gate_needed(a.epoch, load_relaxed(&r->slots)) ||
+    if (a.what != admission::later ||
+        load_acquire_gpu(&r->seen_clear_to_send) < clear_to_send_needed(a.epoch, load_relaxed(&r->slots)) ||
         !may_post(r, packs, threads))
         return 0;
     *epoch = a.epoch;
@@ -81,7 +82,7 @@ MPIX_COLD_FN int ready_by_queue(const Group &group, int low, int high, mpix_preq
     // A barrier: the leader has the members' writes to the partitions.
     if (!broadcast_bool(group, count != 0)) return 0;
     count = broadcast_number(group, count, high - low + 1);
-    // `postings` was not null after the gate, so it stays the same.
+    // `postings` was not null after clear-to-send, so it stays the same.
     const mpix_posting *const ways = load_pointer(&r->postings);
     if (ways->staging != nullptr) {
         const uint64_t bytes = r->partition_bytes, begin = static_cast<uint64_t>(low) * bytes;

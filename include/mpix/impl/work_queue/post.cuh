@@ -14,7 +14,7 @@ namespace mpix::detail {
 // A GPU's group stages at most this many bytes per thread; more goes faster by the engine.
 constexpr uint64_t most_staged_per_thread = 512;
 
-// Whether this group may post a partition. Ask after the gate (see mpix_prequest).
+// Whether this group may post a partition. Ask after clear-to-send (see mpix_prequest).
 MPIX_FN bool may_post(const mpix_prequest *r, bool packs, uint64_t threads) {
     const mpix_posting *const ways = load_pointer(&r->postings);
     if (ways == nullptr || (ways->gaps != 0 && !packs)) return false;
