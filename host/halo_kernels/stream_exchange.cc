@@ -23,6 +23,7 @@
 #include "host/halo_kernels/kernel_exchange_state.h"
 #include "host/halo_kernels/stream_exchange_internals.h"
 #include "host/halo_kernels/tiles.h"
+#include "host/profiled_range.h"
 #include "host/report.h"
 
 namespace mpix::halo {
@@ -211,6 +212,7 @@ stream_exchange &stream_exchange::operator=(stream_exchange &&other) noexcept {
 }
 
 void stream_exchange::start(CUstream_st *stream) {
+    const profiled_range shown(range_name::halo_stream_start);
     stream_exchange_state &x = demand_state(state_, stream_exchange_call, "start");
     demand_no_failure(x, "start");
     if (x.started) throw refusal(MPI_ERR_REQUEST, "start", "the exchange is started; finish it first");
@@ -219,6 +221,7 @@ void stream_exchange::start(CUstream_st *stream) {
 }
 
 void stream_exchange::finish(CUstream_st *stream) {
+    const profiled_range shown(range_name::halo_stream_finish);
     stream_exchange_state &x = demand_state(state_, stream_exchange_call, "finish");
     demand_no_failure(x, "finish");
     if (!x.started) throw refusal(MPI_ERR_REQUEST, "finish", "the exchange is not started");
