@@ -310,6 +310,7 @@ double iterate_on_halo(const options &opt, const layout &where, executor &device
     device.synchronize();
     double took = MPI_Wtime() - begin, slowest = 0;
     faces.finish();  // throws what a call in the kernel has returned
+    print_in_order(faces.report().text() + "\n", most_ranks_listed, world);
     fields->take_result(opt.iterations % 2);
     mpi_check(MPI_Reduce(&took, &slowest, 1, MPI_DOUBLE, MPI_MAX, 0, world), "MPI_Reduce");
     return slowest;
