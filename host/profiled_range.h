@@ -20,7 +20,9 @@ namespace mpix {
                                     range(halo_combine, "halo combine")                                             \
                                         range(halo_compare_transfers, "halo::compare_transfers")                    \
                                             range(halo_kernel_start, "halo::kernel_exchange::start")                \
-                                                range(halo_kernel_finish, "halo::kernel_exchange::finish")
+                                                range(halo_kernel_finish, "halo::kernel_exchange::finish")          \
+                                                    range(halo_stream_start, "halo::stream_exchange::start")        \
+                                                        range(halo_stream_finish, "halo::stream_exchange::finish")
 
 enum class range_name : unsigned {
 #define MPIX_RANGE_NAME(name, text) name,

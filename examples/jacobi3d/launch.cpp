@@ -40,9 +40,12 @@ public:
     void launch(step<float> s) override { run(s); }
     void launch(step<double> s) override { run(s); }
     residency persistent_blocks() const override { return {blocks_, blocks_}; }
+    residency halo_blocks() const override { return {blocks_, blocks_}; }
     std::array<int, 2> brick_base(const extent3 &box) const override { return {box[0], 16}; }  // whole rows
     void launch(const persistent<float> &s, int blocks) override { run(s, blocks); }
     void launch(const persistent<double> &s, int blocks) override { run(s, blocks); }
+    void launch(const halo_step<float> &s, int blocks) override { run(s, blocks); }
+    void launch(const halo_step<double> &s, int blocks) override { run(s, blocks); }
 
     void synchronize() override {}
 
@@ -64,6 +67,10 @@ private:
             jacobi_persistent<1>(block, block.group_rank(), blocks, epoch_blocks, s,
                                  own[static_cast<std::size_t>(block.group_rank())]);
         });
+    }
+    template <class Real>
+    void run(const halo_step<Real> &s, int blocks) {
+        play(blocks, [&](const mpix::host_group &block) { jacobi_on_halo<1>(block, block.group_rank(), blocks, s); });
     }
 
     template <class Kernel>

@@ -39,6 +39,12 @@ __global__ void __launch_bounds__(most_threads, least_resident)
                              static_cast<int>(gridDim.x) - epoch_blocks, epoch_blocks, s, own);
 }
 
+template <class Real>
+__global__ void __launch_bounds__(most_threads, least_resident) halo_kernel(const __grid_constant__ halo_step<Real> s) {
+    jacobi_on_halo<lanes>(cooperative_groups::this_thread_block(), static_cast<int>(blockIdx.x),
+                          static_cast<int>(gridDim.x), s);
+}
+
 class cuda_executor final : public executor {
 public:
     cuda_executor(int device, int blocks, int threads) : device_(device), threads_(threads) {
@@ -93,19 +99,22 @@ public:
     residency persistent_blocks() const override {
         const int resident =
             std::min(resident_blocks(persistent_kernel<float>), resident_blocks(persistent_kernel<double>));
-        if (chosen_ + epoch_blocks > resident)
-            throw std::invalid_argument("--persistent: " + std::to_string(chosen_) + " blocks of " +
-                                        std::to_string(threads_) + " threads, and " + std::to_string(epoch_blocks) +
-                                        " that run the epochs; at most " + std::to_string(resident) +
-                                        " are resident on this GPU at the same time");
-        int multiprocessors = 0;
-        check(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device_),
-              "cudaDeviceGetAttribute");
-        return {chosen_ ? chosen_ : resident - epoch_blocks, multiprocessors};
+        return available("--persistent", resident, epoch_blocks,
+                         ", and " + std::to_string(epoch_blocks) + " that run the epochs");
+    }
+    residency halo_blocks() const override {
+        return available("--halo", std::min(resident_blocks(halo_kernel<float>), resident_blocks(halo_kernel<double>)),
+                         0, "");
     }
     std::array<int, 2> brick_base(const extent3 &) const override { return {lanes, threads_ / lanes}; }
-    void launch(const persistent<float> &s, int blocks) override { run(s, blocks); }
-    void launch(const persistent<double> &s, int blocks) override { run(s, blocks); }
+    void launch(const persistent<float> &s, int blocks) override {
+        launch_resident(persistent_kernel<float>, s, blocks + epoch_blocks);
+    }
+    void launch(const persistent<double> &s, int blocks) override {
+        launch_resident(persistent_kernel<double>, s, blocks + epoch_blocks);
+    }
+    void launch(const halo_step<float> &s, int blocks) override { launch_resident(halo_kernel<float>, s, blocks); }
+    void launch(const halo_step<double> &s, int blocks) override { launch_resident(halo_kernel<double>, s, blocks); }
 
     CUstream_st *stream() const override { return stream_; }
     void synchronize() override { check(cudaStreamSynchronize(stream_), "the kernel"); }
@@ -119,12 +128,23 @@ private:
         return occupancy.blocks;
     }
 
-    template <class Real>
-    void run(const persistent<Real> &s, int blocks) {
+    // The blocks of a kernel of which `resident` fit at once, `others` for other work: those that were asked for, or all.
+    residency available(const char *option, int resident, int others, const std::string &beside) const {
+        if (chosen_ + others > resident)
+            throw std::invalid_argument(std::string(option) + ": " + std::to_string(chosen_) + " blocks of " +
+                                        std::to_string(threads_) + " threads" + beside + "; at most " +
+                                        std::to_string(resident) + " are resident on this GPU at the same time");
+        int multiprocessors = 0;
+        check(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device_),
+              "cudaDeviceGetAttribute");
+        return {chosen_ ? chosen_ : resident - others, multiprocessors};
+    }
+
+    template <class Argument>
+    void launch_resident(void (*kernel)(Argument), const Argument &s, int blocks) {
         // Fails where the blocks do not fit, rather than hang.
-        const mpix::launch_status launch =
-            mpix::launch_cooperative(persistent_kernel<Real>, dim3(static_cast<unsigned>(blocks + epoch_blocks)),
-                                     dim3(static_cast<unsigned>(threads_)), 0, stream_, s);
+        const mpix::launch_status launch = mpix::launch_cooperative(
+            kernel, dim3(static_cast<unsigned>(blocks)), dim3(static_cast<unsigned>(threads_)), 0, stream_, s);
         if (!launch.ok()) throw std::runtime_error(launch.message);
     }
 

@@ -5,6 +5,7 @@
 #include "exchange.hpp"
 #include "executor.hpp"
 #include "field_input.hpp"
+#include "halo_fields.hpp"
 #include "image.hpp"
 #include "mpi_support.hpp"
 #include "options.hpp"
@@ -21,6 +22,8 @@
 namespace jacobi3d {
 
 namespace {
+
+namespace halo = mpix::halo;
 
 const MPI_Comm world = MPI_COMM_WORLD;
 
@@ -280,6 +283,39 @@ double iterate_persistently(const options &opt, const layout &where, executor &d
     return slowest;
 }
 
+// The same on mpix's halo exchange. What communicates is all here and in jacobi_on_halo.
+template <class Real>
+double iterate_on_halo(const options &opt, const layout &where, executor &device, subdomain<Real> &box) {
+    std::array<bool, num_faces> exchanged;
+    for (int f = 0; f < num_faces; ++f) exchanged[f] = neighbours_of(opt, where)[f] >= 0;
+    residency available{};
+    agree_on(world, [&] { available = device.halo_blocks(); });
+    const extent3 brick = agreed_brick(opt, where, device, exchanged, available), &extent = where.boxes.grid();
+    std::optional<halo_fields<Real>> fields;
+    agree_on(world, [&] { fields.emplace(box); });
+
+    std::vector<halo::box> boxes(static_cast<std::size_t>(where.size));
+    for (int b = 0; b < where.size; ++b) {
+        const box3 cells = where.boxes.box(b);
+        boxes[where.rank_of_box[b]] = {{cells.begin[0], cells.begin[1], cells.begin[2]},
+                                       {cells.end[0], cells.end[1], cells.end[2]}};
+    }
+    const halo::grid grid(world, {extent[0], extent[1], extent[2]}, {.periodic = opt.periodic, .boxes = boxes});
+    halo::kernel_exchange faces(grid, {halo::double_buffered(fields->field(0), fields->field(1))},
+                                {.tile = {brick[0], brick[1], brick[2]}});
+    const halo::device_exchange in_kernel = faces.start(opt.iterations);
+    mpi_check(MPI_Barrier(world), "MPI_Barrier");
+    const double begin = MPI_Wtime();
+    device.launch(fields->kernel(in_kernel, where.my_cells().begin), std::min(available.blocks, in_kernel.tiles()));
+    device.synchronize();
+    double took = MPI_Wtime() - begin, slowest = 0;
+    faces.finish();  // throws what a call in the kernel has returned
+    print_in_order(faces.report().text() + "\n", most_ranks_listed, world);
+    fields->take_result(opt.iterations % 2);
+    mpi_check(MPI_Reduce(&took, &slowest, 1, MPI_DOUBLE, MPI_MAX, 0, world), "MPI_Reduce");
+    return slowest;
+}
+
 template <class Real>
 int run(const options &opt, const layout &where, const std::optional<field_file> &input) {
     const extent3 &grid = where.boxes.grid();
@@ -303,6 +339,8 @@ int run(const options &opt, const layout &where, const std::optional<field_file>
     double all_of_it = 0;
     if (opt.persistent)
         all_of_it = iterate_persistently(opt, where, *device, *box);
+    else if (opt.halo)
+        all_of_it = iterate_on_halo(opt, where, *device, *box);
     else if (opt.enqueue)
         all_of_it = iterate_in_stream(opt, where, *device, *box);
     else
@@ -314,8 +352,8 @@ int run(const options &opt, const layout &where, const std::optional<field_file>
     int status = 0;
     if (where.rank == 0) {
         const box3 all = {{0, 0, 0}, grid};
-        if (opt.persistent || opt.enqueue)
-            print_whole(opt.persistent ? "one launch" : "enqueued launches", all_of_it, opt.iterations, all.cells());
+        if (opt.persistent || opt.halo || opt.enqueue)
+            print_whole(opt.enqueue ? "enqueued launches" : "one launch", all_of_it, opt.iterations, all.cells());
         else
             print_times(times, all.cells());
         if (opt.compare) {

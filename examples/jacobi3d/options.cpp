@@ -30,8 +30,9 @@ const char *const usage =
     "                       1024 cells, at most 64)\n"
     "  --enqueue            on GPUs: all launches and epochs are enqueued on a stream, and the host waits once\n"
     "  --persistent         one launch runs all iterations: the kernel starts and ends the epochs as well\n"
-    "  --brick XxYxZ        with --persistent: cells of a brick, which one block computes (default: as suits the\n"
-    "                       box and the blocks)\n"
+    "  --halo               the same on mpix's halo exchange (<mpix/halo.hpp>)\n"
+    "  --brick XxYxZ        with --persistent and --halo: cells of a brick, which one block computes (default: as\n"
+    "                       suits the box and the blocks)\n"
     "  --compare            compute everything on rank 0 alone as well; the results must have the same bits\n"
     "  --output DIR         write slice_z.png and field.vti there (default: write no files)\n"
     "  --help               print this and do nothing\n"
@@ -100,6 +101,7 @@ options parse_options(int argc, char *argv[]) {
         o_tiles,
         o_enqueue,
         o_persistent,
+        o_halo,
         o_brick,
         o_compare,
         o_output,
@@ -117,6 +119,7 @@ options parse_options(int argc, char *argv[]) {
         {"tiles", required_argument, nullptr, o_tiles},
         {"enqueue", no_argument, nullptr, o_enqueue},
         {"persistent", no_argument, nullptr, o_persistent},
+        {"halo", no_argument, nullptr, o_halo},
         {"brick", required_argument, nullptr, o_brick},
         {"compare", no_argument, nullptr, o_compare},
         {"output", required_argument, nullptr, o_output},
@@ -167,6 +170,9 @@ options parse_options(int argc, char *argv[]) {
             case o_persistent:
                 result.persistent = true;
                 break;
+            case o_halo:
+                result.halo = true;
+                break;
             case o_brick:
                 result.brick = extents("brick", optarg);
                 break;
@@ -192,8 +198,8 @@ options parse_options(int argc, char *argv[]) {
             hint = std::string(" (write --periodic=") + argv[optind] + ")";
         throw std::invalid_argument(std::string("unexpected argument '") + argv[optind] + "'" + hint);
     }
-    if (result.enqueue && result.persistent)
-        throw std::invalid_argument("--enqueue and --persistent are two ways to run the epochs; choose one");
+    if (result.enqueue + result.persistent + result.halo > 1)
+        throw std::invalid_argument("--enqueue, --persistent and --halo are ways to run the epochs; choose one");
     return result;
 }
 

@@ -24,6 +24,7 @@ struct options {
     int blocks = 0, threads = 0;  // 0: chosen by the executor
     int tiles = 0;                // as in cut_face
     bool persistent = false;      // all iterations in one launch
+    bool halo = false;            // the same, on mpix's halo exchange
     bool enqueue = false;         // epochs in the order of the stream, without the host
     extent3 brick = {0, 0, 0};    // 0: chosen by the executor
     bool compare = false;

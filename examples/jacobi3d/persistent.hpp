@@ -357,34 +357,39 @@ JACOBI3D_FN void march(const Real *u, Real *v, std::int64_t width, std::int64_t 
     if (count > 0) step(std::false_type{}, count);
 }
 
-// Step 2 for one brick. `Lanes` threads of the block stand side by side along x, the rest along y, and each marches
-// along z. With Lanes = 1 (host) a thread takes whole rows, which the compiler vectorises.
+// The cells `r` of a brick that begins at `x0`, `y0`. `Lanes` threads of the block stand side by side along x, the rest along
+// y, and each marches along z. With Lanes = 1 (host) a thread takes whole rows, which the compiler vectorises. Blocks write
+// `now` while others compute, one iteration later: no __restrict__, no read-only cache.
 template <int Lanes, class Real, class Block>
-JACOBI3D_FN void update(const Block &block, const persistent<Real> &s, const brick &b, int t) {
-    const cell_box r = inside(b);
+JACOBI3D_FN void update_cells(const Block &block, const Real *now, Real *next, std::int64_t width, std::int64_t plane,
+                              Real rate, int x0, int y0, const cell_box &r) {
     const int rank = static_cast<int>(block.thread_rank());
     const int rows = static_cast<int>(block.num_threads()) / Lanes;
-    // Blocks write `now` while others compute: no __restrict__, no read-only cache.
-    const Real *const now = s.fields[t % 2];
-    Real *const next = s.fields[(t + 1) % 2];
     if constexpr (Lanes > 1) {
         // From the brick's first cell on, which is aligned.
-        for (int y = b.cells.y0 + rank / Lanes; y < r.y1; y += rows)
-            for (int x = b.cells.x0 + rank % Lanes; x < r.x1; x += Lanes) {
+        for (int y = y0 + rank / Lanes; y < r.y1; y += rows)
+            for (int x = x0 + rank % Lanes; x < r.x1; x += Lanes) {
                 if (x < r.x0 || y < r.y0) continue;
-                const std::int64_t first = r.z0 * s.plane + y * s.width + x;
-                march(now + first, next + first, s.width, s.plane, r.z1 - r.z0, s.rate);
+                const std::int64_t first = r.z0 * plane + y * width + x;
+                march(now + first, next + first, width, plane, r.z1 - r.z0, rate);
             }
     } else {
         for (int z = r.z0; z < r.z1; ++z)
             for (int y = r.y0 + rank; y < r.y1; y += rows) {
-                const Real *const u = now + z * s.plane + y * s.width;
-                Real *const v = next + z * s.plane + y * s.width;
+                const Real *const u = now + z * plane + y * width;
+                Real *const v = next + z * plane + y * width;
                 for (int x = r.x0; x < r.x1; ++x)
-                    v[x] = relax(u[x], u[x - 1], u[x + 1], u[x - s.width], u[x + s.width], u[x - s.plane],
-                                 u[x + s.plane], s.rate);
+                    v[x] =
+                        relax(u[x], u[x - 1], u[x + 1], u[x - width], u[x + width], u[x - plane], u[x + plane], rate);
             }
     }
+}
+
+// Step 2 for one brick.
+template <int Lanes, class Real, class Block>
+JACOBI3D_FN void update(const Block &block, const persistent<Real> &s, const brick &b, int t) {
+    update_cells<Lanes>(block, s.fields[t % 2], s.fields[(t + 1) % 2], s.width, s.plane, s.rate, b.cells.x0, b.cells.y0,
+                        inside(b));
 }
 
 // Step 3, after iteration t. Behind it a block may read what any block has written.

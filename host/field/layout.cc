@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <cstring>
+#include <functional>
+#include <numeric>
 #include <type_traits>
 #include <utility>
 
@@ -93,6 +95,27 @@ bool overlap(const runs &a, const runs &b) {
             if (of_a >= 0 && of_b >= 0 && apart >= of_a && apart + of_b <= period) return false;
         }
     return true;
+}
+
+std::optional<std::pair<std::size_t, std::size_t>> overlapping_pair(std::span<const runs> all) {
+    std::vector<std::size_t> order(all.size());
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    std::sort(order.begin(), order.end(),
+              [&](std::size_t a, std::size_t b) { return std::less<>()(all[a].first, all[b].first); });
+    const auto end = [](const runs &r) {
+        auto last = reinterpret_cast<std::intptr_t>(r.first) + r.bytes;
+        for (int loop = 0; loop < 3; ++loop) last += (r.count[loop] - 1) * r.stride[loop];
+        return last;
+    };
+    std::vector<std::size_t> open;  // those that have not ended where the next one begins
+    for (const std::size_t i : order) {
+        std::erase_if(open,
+                      [&](std::size_t j) { return end(all[j]) <= reinterpret_cast<std::intptr_t>(all[i].first); });
+        for (const std::size_t j : open)
+            if (overlap(all[i], all[j])) return std::minmax(i, j);
+        open.push_back(i);
+    }
+    return {};
 }
 
 void copy(const runs &from, const runs &to, std::byte *room) {

@@ -11,28 +11,26 @@ status check_memory(const grid_state &g, const std::vector<field_view> &views, c
     struct memory {
         std::size_t field, box;
         const char *member;
-        runs cells;
         std::string name(const std::vector<mpix::halo::field> &of) const {
             return format("fields[{}].{}{}", field, allocation_name(of[field], box), member);
         }
     };
-    std::vector<memory> seen;
+    std::vector<memory> all;
+    std::vector<runs> cells;  // of these
     for (std::size_t f = 0; f < fields.size(); ++f)
         for (std::size_t i = 0; i < g.mine.size(); ++i) {
             if (g.local(static_cast<int>(i)).empty()) continue;
-            memory one{f, i, "data", views[f].allocated(i)};
-            std::vector<memory> mine{one};
-            one.member = "other";
-            one.cells.first = one.cells.other;
-            if (one.cells.first != nullptr) mine.push_back(one);
-            for (const memory &m : mine) {
-                for (const memory &earlier : seen)
-                    if (overlap(earlier.cells, m.cells))
-                        return failure(MPI_ERR_ARG, format("{} overlaps {}", m.name(fields), earlier.name(fields)));
-                seen.push_back(m);
-            }
+            all.push_back({f, i, "data"});
+            cells.push_back(views[f].allocated(i));
+            if (cells.back().other == nullptr) continue;
+            all.push_back({f, i, "other"});
+            cells.push_back(cells.back());
+            cells.back().first = cells.back().other;
         }
-    return {};
+    const auto found = overlapping_pair(cells);
+    if (!found) return {};
+    return failure(MPI_ERR_ARG,
+                   format("{} overlaps {}", all[found->second].name(fields), all[found->first].name(fields)));
 }
 
 void append_field(std::vector<argument> &to, std::size_t f, const field_view &view) {

@@ -61,29 +61,8 @@ void start_all(std::size_t count, MPI_Request *requests) {
     if (count != 0) demand(MPI_Startall(static_cast<int>(count), requests), "MPI_Startall");
 }
 
-// Adds the time until its end to a sum of a timed exchange, which its mutex guards.
-class stopwatch {
-public:
-    stopwatch(exchange_state &x, double exchange_state::*sum) : x_(x), sum_(sum) {
-        if (x.timed) since_ = exchange_clock::now();
-    }
-    ~stopwatch() {
-        if (!x_.timed) return;
-        const std::chrono::duration<double> passed = exchange_clock::now() - since_;
-        const std::lock_guard lock(x_.mutex);
-        x_.*sum_ += passed.count();
-    }
-    stopwatch(const stopwatch &) = delete;
-    stopwatch &operator=(const stopwatch &) = delete;
-
-private:
-    exchange_state &x_;
-    double exchange_state::*const sum_;
-    exchange_clock::time_point since_;
-};
-
 void note_arrival(exchange_state &x, int message) {
-    if (x.timed) x.arrival_seconds[message] += std::chrono::duration<double>(exchange_clock::now() - x.begun).count();
+    if (x.timed) x.arrival_seconds[message] += seconds_since(x.begun);
 }
 void note_all_arrivals(exchange_state &x) {
     for (int i = 0; i < static_cast<int>(x.receives.size()); ++i) note_arrival(x, i);
@@ -149,7 +128,7 @@ bool has_cells(const grid_state &g) {
 
 // begin(), as `function` calls it.
 void begin_for(exchange_state &x, const char *function) {
-    const stopwatch sending(x, &exchange_state::sending_seconds);
+    const stopwatch sending(x.timed, x.sending_seconds, &x.mutex);
     {
         const std::lock_guard lock(x.mutex);
         demand_no_failure(x, function);
@@ -200,7 +179,7 @@ void exchange::begin() {
 void exchange::ready(int field) {
     const profiled_range shown(range_name::halo_ready);
     exchange_state &x = demand_state(state_, exchange_call, "ready");
-    const stopwatch sending(x, &exchange_state::sending_seconds);
+    const stopwatch sending(x.timed, x.sending_seconds, &x.mutex);
     {
         const std::lock_guard lock(x.mutex);
         demand_no_failure(x, "ready");
@@ -244,7 +223,7 @@ void exchange::finish() {
                                                std::find(x.ready.begin(), x.ready.end(), false) - x.ready.begin()));
     }
     {
-        const stopwatch waiting(x, &exchange_state::waiting_seconds);
+        const stopwatch waiting(x.timed, x.waiting_seconds, &x.mutex);
         or_failed(x, [&] { wait_for_messages(x); });
     }
     const std::lock_guard lock(x.mutex);

@@ -3,19 +3,17 @@
 
 #include <algorithm>
 #include <array>
-#include <chrono>
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include <mpix/mpix.h>
-
-#include "host/field/neighbours.h"
 #include "host/format.h"
 #include "host/halo/collective.h"
 #include "host/halo/grid_internals.h"
 #include "host/halo_exchange/exchange_internals.h"
+#include "host/halo_report/message_report.h"
+#include "host/halo_report/report_text.h"
 #include "host/profiled_range.h"
 #include "host/report.h"
 
@@ -25,34 +23,7 @@ namespace {
 constexpr const char *comparing_call = "mpix::halo::compare_transfers";
 
 message_report report_of(const exchange_state &x, const message &m, MPI_Request request, bool sent) {
-    message_report r;
-    r.rank = m.peer();
-    r.bytes = m.bytes();
-    for (int number = 0; number < directions; ++number)
-        if (m.directions() >> number & 1) r.directions.push_back(number);
-    if (x.how == transfer::plain) {
-        r.path = "MPI";
-    } else {
-        char path[64];
-        demand(MPIX_Request_path(request, path, sizeof path), "MPIX_Request_path");
-        r.path = path;
-    }
-    const int from = sent ? x.grid->rank : m.peer(), to = sent ? m.peer() : x.grid->rank;
-    if (const double bandwidth = x.grid->bandwidth(from, to); bandwidth > 0)
-        r.predicted_seconds = static_cast<double>(m.bytes()) / bandwidth;
-    return r;
-}
-
-std::string microseconds(double seconds) { return format("{:.1f} us", seconds * 1e6); }
-
-std::string message_line(const message_report &m, const char *to_or_from) {
-    std::string where;
-    for (const int number : m.directions)
-        where += (where.empty() ? "" : ", ") + (number == no_direction ? "within the box" : direction_name(number));
-    std::string text = format("{} rank {} ({}): {} bytes by {}", to_or_from, m.rank, where, m.bytes, m.path);
-    if (m.predicted_seconds > 0) text += ", predicted " + microseconds(m.predicted_seconds);
-    if (m.mean_seconds > 0) text += ", there after " + microseconds(m.mean_seconds);
-    return text;
+    return report_of(*x.grid, m.peer(), m.by_direction(), sent, x.how == transfer::plain ? "MPI" : path_of(request));
 }
 
 // Of one exchange, of the slowest rank; nothing, if the fields cannot be exchanged so, or are not known to be.
@@ -72,7 +43,7 @@ std::optional<double> time_of(const grid &g, const std::vector<field> &fields, t
         x->start();
         x->finish();
     }
-    return std::chrono::duration<double>(exchange_clock::now() - since).count() / exchanges;
+    return seconds_since(since) / exchanges;
 }
 
 }  // namespace
@@ -95,18 +66,6 @@ exchange_report report_of(const exchange_state &x) {
     r.mean_sending_seconds = x.sending_seconds / n;
     r.mean_waiting_seconds = x.waiting_seconds / n;
     return r;
-}
-
-std::string exchange_report::text() const {
-    std::string all = format("{}, rank {}: {}, {} finished", exchange_call, rank,
-                             name_of_transfer(static_cast<std::int64_t>(transfer)), exchanges);
-    if (mean_sending_seconds > 0)
-        all += format(", {} in start() and {} in finish()", microseconds(mean_sending_seconds),
-                      microseconds(mean_waiting_seconds));
-    if (own_bytes > 0) all += format("; {} bytes from and to this rank", own_bytes);
-    for (const message_report &m : sent) all += "\n  " + message_line(m, "to");
-    for (const message_report &m : received) all += "\n  " + message_line(m, "from");
-    return all;
 }
 
 void explain(const exchange_state &x) { say(report_of(x).text()); }

@@ -14,6 +14,7 @@
 #include "host/halo/collective.h"
 #include "host/halo/exchanged_fields.h"
 #include "host/halo/regions.h"
+#include "host/halo_report/report_text.h"
 #include "host/report.h"
 
 namespace mpix::halo {
@@ -91,10 +92,10 @@ std::vector<argument> arguments(const exchange_state &x) {
     return all;
 }
 
-// A message to be: of each field, its parts, and the directions, as bits.
+// A message to be: of each field, its parts.
 struct gathered {
     std::vector<std::vector<runs>> parts;
-    std::uint32_t directions = 0;
+    direction_bytes by_direction{};
 };
 using gathered_by_rank = std::map<int, gathered>;
 
@@ -102,7 +103,7 @@ void add(gathered_by_rank &all, const exchange_state &x, int rank, std::size_t f
     gathered &of_rank = all[rank];
     of_rank.parts.resize(x.fields.size());
     of_rank.parts[field].push_back(part);
-    of_rank.directions |= std::uint32_t{1} << direction;
+    of_rank.by_direction[static_cast<std::size_t>(direction)] += part.total();
 }
 
 void make_messages(exchange_state &x, const std::vector<field_pieces> &pieces) {
@@ -117,9 +118,9 @@ void make_messages(exchange_state &x, const std::vector<field_pieces> &pieces) {
                 add(sources, x, rank, f, x.fields[f].of(g.position_of(p.owner), p.source), opposite(p.direction));
     }
     for (auto &[rank, its] : x.reversed() ? sources : ghosts)
-        x.receives.emplace_back(rank, std::move(its.parts), its.directions, x.how);
+        x.receives.emplace_back(rank, std::move(its.parts), its.by_direction, x.how);
     for (auto &[rank, its] : x.reversed() ? ghosts : sources)
-        x.sends.emplace_back(rank, std::move(its.parts), its.directions, x.how);
+        x.sends.emplace_back(rank, std::move(its.parts), its.by_direction, x.how);
     x.arrival_seconds.resize(x.receives.size());
     // The longest are sent first.
     std::vector<std::size_t> order(x.sends.size());
@@ -170,11 +171,6 @@ void list_contributions(exchange_state &x, const std::vector<field_pieces> &piec
 }
 
 }  // namespace
-
-const char *name_of_transfer(std::int64_t how) {
-    constexpr const char *names[] = {"packed", "datatype", "plain"};
-    return names[how];
-}
 
 std::unique_ptr<exchange_state> make_exchange_state(std::shared_ptr<const grid_state> grid,
                                                     const std::vector<field> &fields, const exchange_options &options,

@@ -7,7 +7,6 @@
 #include <mpi.h>
 
 #include <array>
-#include <chrono>
 #include <cstddef>
 #include <memory>
 #include <mutex>
@@ -19,13 +18,12 @@
 #include "host/halo/grid_state.h"
 #include "host/halo/regions.h"
 #include "host/halo_exchange/message.h"
+#include "host/halo_report/stopwatch.h"
 #include "transport/status.h"
 
 namespace mpix::halo {
 
 constexpr const char *exchange_call = "mpix::halo::exchange";
-
-const char *name_of_transfer(std::int64_t how);
 
 // A copy from cells of a rank to ghost cells of its own, or in a reverse exchange the other way.
 struct own_copy {
@@ -39,8 +37,6 @@ struct contribution {
     std::size_t part = 0;  // of the message's field, or of exchange_state::own
     std::int64_t at = 0;   // bytes into the message
 };
-
-using exchange_clock = std::chrono::steady_clock;
 
 struct exchange_state {
     exchange_state() = default;

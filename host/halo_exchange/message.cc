@@ -67,8 +67,8 @@ const runs &first_of(const std::vector<std::vector<runs>> &parts) {
 
 }  // namespace
 
-message::message(int peer, std::vector<std::vector<runs>> parts, std::uint32_t directions, transfer how)
-    : peer_(peer), parts_(std::move(parts)), directions_(directions), plain_(how == transfer::plain) {
+message::message(int peer, std::vector<std::vector<runs>> parts, const direction_bytes &by_direction, transfer how)
+    : peer_(peer), parts_(std::move(parts)), by_direction_(by_direction), plain_(how == transfer::plain) {
     std::vector<std::int64_t> field_bytes;
     for (const std::vector<runs> &field : parts_) {
         field_bytes.push_back(0);
@@ -87,7 +87,7 @@ message::message(int peer, std::vector<std::vector<runs>> parts, std::uint32_t d
 message::message(message &&other) noexcept
     : peer_(other.peer_),
       parts_(std::move(other.parts_)),
-      directions_(other.directions_),
+      by_direction_(other.by_direction_),
       bytes_(other.bytes_),
       cut_(std::move(other.cut_)),
       packed_(std::move(other.packed_)),

@@ -15,20 +15,21 @@
 
 #include "host/field/layout.h"
 #include "host/halo/partitions.h"
+#include "host/halo_report/message_report.h"
 
 namespace mpix::halo {
 
 class message {
 public:
-    // `parts`: of each field, what is sent, or where it is received. `directions`: where the peer's cells lie, as bits.
-    message(int peer, std::vector<std::vector<runs>> parts, std::uint32_t directions, transfer how);
+    // `parts`: of each field, what is sent, or where it is received.
+    message(int peer, std::vector<std::vector<runs>> parts, const direction_bytes &by_direction, transfer how);
     ~message();
     message(message &&other) noexcept;
     message &operator=(message &&) = delete;
 
     int peer() const { return peer_; }
     std::int64_t bytes() const { return bytes_; }  // without padding
-    std::uint32_t directions() const { return directions_; }
+    const direction_bytes &by_direction() const { return by_direction_; }
     MPI_Request request_for_send(MPI_Comm comm) const;
     MPI_Request request_for_receive(MPI_Comm comm) const;
 
@@ -50,7 +51,7 @@ private:
 
     int peer_;
     std::vector<std::vector<runs>> parts_;
-    std::uint32_t directions_;
+    direction_bytes by_direction_;
     std::int64_t bytes_ = 0;
     partitions cut_;
     std::unique_ptr<std::byte[]> packed_;  // with packed and plain

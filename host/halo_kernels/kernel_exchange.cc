@@ -11,6 +11,7 @@
 #include "host/halo/usable.h"
 #include "host/halo_kernels/kernel_error.h"
 #include "host/halo_kernels/kernel_exchange_state.h"
+#include "host/halo_kernels/kernel_report.h"
 #include "host/profiled_range.h"
 #include "host/report.h"
 
@@ -92,6 +93,7 @@ device_exchange kernel_exchange::start(std::int64_t steps) {
         }
     x.starting = false;
     x.active = true;
+    if (x.report.timed) x.report.begun = exchange_clock::now();
     return x.device;
 }
 
@@ -100,6 +102,7 @@ void kernel_exchange::finish() {
     kernel_exchange_state &x = demand_state(state_, kernel_exchange_call, "finish");
     demand_no_failure(x, "finish");
     if (!x.active) throw wrong(MPI_ERR_REQUEST, "finish", "the exchange is not active; start it first");
+    const double active_seconds = x.report.timed ? seconds_since(x.report.begun) : 0;
     or_failed(x, [&] {
         demand_no_kernel_error(x, format("{}::finish", kernel_exchange_call));
         const int count = x.requests_of(x.device.steps_);
@@ -110,6 +113,20 @@ void kernel_exchange::finish() {
     x.device.done_ += x.device.steps_;
     x.device.phase_ = static_cast<std::int32_t>((x.device.phase_ + x.device.steps_) & 1);
     x.active = false;
+    x.report.active_seconds += active_seconds;
+    count_exchanges(x, x.device.steps_, exchange_kind::kernel);
+}
+
+void kernel_exchange::measure(bool on) {
+    kernel_exchange_state &x = demand_state(state_, kernel_exchange_call, "measure");
+    if (active()) throw wrong(MPI_ERR_REQUEST, "measure", "the exchange is active; finish it first");
+    x.report.measure(on);
+}
+
+exchange_report kernel_exchange::report() const {
+    const kernel_exchange_state &x = demand_state(state_, kernel_exchange_call, "report");
+    if (active()) throw wrong(MPI_ERR_REQUEST, "report", "the exchange is active; finish it first");
+    return report_of(x, exchange_kind::kernel);
 }
 
 void *kernel_exchange::data(int field) const {

@@ -204,6 +204,9 @@ void make_all(kernel_exchange_state &x, const std::vector<field_view> &fields, c
     d.box_copies_ = p.for_device.box_copies;
     d.stall_ns_ = static_cast<std::uint64_t>(config().stall_seconds * 1e9);
     for (const peer_message &m : p.sends) x.bytes_sent += m.bytes();
+    for (const peer_message &m : p.receives) x.report.receives.push_back({m.peer, m.by_direction});
+    for (const peer_message &m : p.sends) x.report.sends.push_back({m.peer, m.by_direction});
+    x.report.own_bytes = p.own_bytes;
     std::vector<std::byte *> send_buffers, ghost_buffers;
     make_messages(x, p, send_buffers, ghost_buffers);
     upload(x, p.for_device, send_buffers, ghost_buffers);

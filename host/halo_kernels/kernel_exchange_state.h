@@ -15,6 +15,7 @@
 
 #include "host/halo/grid_state.h"
 #include "host/halo_kernels/device_memory.h"
+#include "host/halo_kernels/report_data.h"
 #include "host/halo_kernels/tables.h"
 #include "host/halo_kernels/tiles.h"
 #include "transport/select.h"
@@ -47,7 +48,8 @@ struct kernel_exchange_state {
     std::vector<MPI_Request> requests;   // of each set the receives, then the sends
     std::vector<MPIX_Prequest> handles;  // of these
     device_exchange device{};            // what the next activation's kernels get
-    bool starting = false;               // the requests are active, and neighbours are waited for
+    report_data report;
+    bool starting = false;  // the requests are active, and neighbours are waited for
     bool active = false;
     bool failed = false;
     kernel_exchange_state *kept_before = nullptr;  // see keep()

@@ -21,8 +21,10 @@
 #include "host/halo_kernels/device_memory.h"
 #include "host/halo_kernels/kernel_error.h"
 #include "host/halo_kernels/kernel_exchange_state.h"
+#include "host/halo_kernels/kernel_report.h"
 #include "host/halo_kernels/stream_exchange_internals.h"
 #include "host/halo_kernels/tiles.h"
+#include "host/profiled_range.h"
 #include "host/report.h"
 
 namespace mpix::halo {
@@ -49,6 +51,8 @@ struct stream_exchange_state {
     bool on_gpu() const { return kernels->where.owner != nullptr; }
     // A rank without cells has nothing to do, wherever the others' are.
     bool has_tiles() const { return kernels->device.tiles_count_ != 0; }
+    // On a GPU the calls only enqueue, which says nothing of the exchange.
+    bool is_timed() const { return kernels->report.timed && !on_gpu(); }
     int requests() const { return static_cast<int>(kernels->requests.size()); }
 
     void call(ordered_call which, CUstream_st *stream, const char *function);
@@ -211,19 +215,26 @@ stream_exchange &stream_exchange::operator=(stream_exchange &&other) noexcept {
 }
 
 void stream_exchange::start(CUstream_st *stream) {
+    const profiled_range shown(range_name::halo_stream_start);
     stream_exchange_state &x = demand_state(state_, stream_exchange_call, "start");
     demand_no_failure(x, "start");
     if (x.started) throw refusal(MPI_ERR_REQUEST, "start", "the exchange is started; finish it first");
+    const stopwatch sending(x.is_timed(), x.kernels->report.sending_seconds);
     x.call(ordered_call::start, stream, "start");
     x.started = true;
 }
 
 void stream_exchange::finish(CUstream_st *stream) {
+    const profiled_range shown(range_name::halo_stream_finish);
     stream_exchange_state &x = demand_state(state_, stream_exchange_call, "finish");
     demand_no_failure(x, "finish");
     if (!x.started) throw refusal(MPI_ERR_REQUEST, "finish", "the exchange is not started");
-    x.call(ordered_call::finish, stream, "finish");
+    {
+        const stopwatch waiting(x.is_timed(), x.kernels->report.waiting_seconds);
+        x.call(ordered_call::finish, stream, "finish");
+    }
     x.started = false;
+    count_exchanges(*x.kernels, 1, exchange_kind::stream);
 }
 
 void stream_exchange::check() {
@@ -231,6 +242,18 @@ void stream_exchange::check() {
     demand_no_failure(x, "check");
     if (!x.has_tiles()) return;
     x.demand_no_error("check");
+}
+
+void stream_exchange::measure(bool on) {
+    stream_exchange_state &x = demand_state(state_, stream_exchange_call, "measure");
+    if (x.started) throw refusal(MPI_ERR_REQUEST, "measure", "the exchange is started; finish it first");
+    x.kernels->report.measure(on);
+}
+
+exchange_report stream_exchange::report() const {
+    const stream_exchange_state &x = demand_state(state_, stream_exchange_call, "report");
+    if (x.started) throw refusal(MPI_ERR_REQUEST, "report", "the exchange is started; finish it first");
+    return report_of(*x.kernels, exchange_kind::stream);
 }
 
 void stream_exchange::swap() {  // NOLINT(bugprone-exception-escape): it does not swap two exchanges

@@ -68,10 +68,12 @@ private:
                           0,
                           {}};
             const int owner = position_of(p.owner);
-            for (const part &cells : p.parts)
+            for (const part &cells : p.parts) {
+                made_.sends.back().by_direction[static_cast<std::size_t>(opposite(cells.direction))] += bytes_of(cells);
                 one.copies.push_back(copy_between_message(
                     x_.views[static_cast<std::size_t>(cells.field)].of(static_cast<std::size_t>(owner), cells.source),
                     allocation_number(cells.field, owner), cells.packed, -1));
+            }
             of_tile_[static_cast<std::size_t>(first_tile_[static_cast<std::size_t>(owner)] + p.tile)].sends.push_back(
                 std::move(one));
         }
@@ -86,14 +88,18 @@ private:
             const device_parcel as_device{
                 .message = message, .first = p.first, .last = p.last, .copies = 0, .copies_end = 0};
             one_reader = add_waits(p, as_device, static_cast<int>(i)) <= 1 && one_reader;
+            for (const part &cells : p.parts)
+                made_.receives.back().by_direction[static_cast<std::size_t>(cells.direction)] += bytes_of(cells);
         }
         made_.receives.back().one_reader = one_reader;
     }
 
     void add_own(const parcels &own) {
-        for (std::size_t i = 0; i < own.all.size(); ++i)
+        for (std::size_t i = 0; i < own.all.size(); ++i) {
             add_waits(own.all[i], {.message = -1, .first = 0, .last = -1, .copies = 0, .copies_end = 0},
                       static_cast<int>(i));
+            for (const part &cells : own.all[i].parts) made_.own_bytes += bytes_of(cells);
+        }
     }
 
     // How many tiles wait for the parcel.
@@ -140,6 +146,9 @@ private:
         return reach;
     }
 
+    std::int64_t bytes_of(const part &cells) const {
+        return cells.source.cells() * x_.fields[static_cast<std::size_t>(cells.field)].cell_bytes;
+    }
     int position_of(int number) const { return x_.grid.position_of(number); }
     int allocation_number(int field, int box) const { return field * static_cast<int>(x_.grid.mine.size()) + box; }
     // In bytes behind its allocation.

@@ -14,6 +14,7 @@
 #include "host/halo/grid_state.h"
 #include "host/halo/partitions.h"
 #include "host/halo_kernels/tiles.h"
+#include "host/halo_report/message_report.h"
 
 namespace mpix::halo {
 
@@ -46,12 +47,14 @@ struct peer_message {
     int peer;
     partitions cut;
     bool one_reader = true;  // of a receive: each partition is waited for by one tile
+    direction_bytes by_direction{};
 
     std::int64_t bytes() const { return cut.bytes * cut.count(); }
 };
 
 struct kernel_plan {
     std::vector<peer_message> receives, sends;
+    std::int64_t own_bytes = 0;  // copied in each exchange from boxes of this rank to boxes of this rank
     device_tables for_device;
 };
 

@@ -87,6 +87,7 @@ public:
             part one{.field = field,
                      .owner = p.owner,
                      .receiver = p.receiver,
+                     .direction = p.direction,
                      .source = intersection(p.source, points_of(d_, tiles.at(t), staggered)),
                      .ghosts = {},
                      .packed = 0};

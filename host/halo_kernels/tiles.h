@@ -42,6 +42,7 @@ index3 choose_tile(const std::vector<box> &boxes, int dimensions, const index3 &
 struct part {
     int field;
     int owner, receiver;  // numbers of the boxes
+    int direction;        // as the receiver sees it
     box source, ghosts;
     std::int64_t packed;  // where they are among the message's bytes; of own cells unused
 };

@@ -36,6 +36,28 @@ void expect_text(const std::string &text, const std::string &pattern) {
     expect(std::regex_match(text, std::regex(pattern)), "\"" + text + "\" is not \"" + pattern + "\"");
 }
 
+// What `work` writes to standard error, which leads into a file, or to a terminal.
+std::string errors_of(bool to_terminal, const std::function<void()> &work) {
+    const int before = dup(STDERR_FILENO), near = posix_openpt(O_RDWR | O_NOCTTY);
+    expect(near >= 0 && grantpt(near) == 0 && unlockpt(near) == 0, "no terminal");
+    std::FILE *const file = std::tmpfile();
+    const int far = to_terminal ? open(ptsname(near), O_RDWR | O_NOCTTY) : fileno(file);
+    dup2(far, STDERR_FILENO);
+    work();
+    dup2(before, STDERR_FILENO);
+    char text[1000];
+    if (!to_terminal) lseek(far, 0, SEEK_SET);
+    // A terminal has what was written to it until the other end is closed, and would wait if that is nothing.
+    pollfd waiting{near, POLLIN, 0};
+    const bool any = !to_terminal || poll(&waiting, 1, 0) == 1;
+    const ssize_t length = any ? read(to_terminal ? near : far, text, sizeof text) : 0;
+    if (to_terminal) close(far);
+    std::fclose(file);
+    close(near);
+    close(before);
+    return {text, static_cast<std::size_t>(std::max<ssize_t>(length, 0))};
+}
+
 // One box above the other. From rank 0 to rank 1 a byte takes a microsecond, back half of that.
 halo::grid two_boxes() {
     return {MPI_COMM_WORLD,
@@ -71,6 +93,7 @@ void reports(bool plain) {
         for (const halo::message_report &m : {r.sent.at(0), r.received.at(0)}) {
             expect(m.rank == other && m.bytes == 2 * 16 * 8, "a message's rank and bytes");
             expect(m.directions == std::vector<int>{halo::direction_number(0, below ? 1 : -1, 0)}, "its directions");
+            expect(m.direction_bytes == std::vector<std::int64_t>{m.bytes}, "all bytes are for that");
             expect(m.path == (plain ? "MPI" : "shm"), "its path: " + m.path);
         }
         const double slow = 256e-6, fast = 128e-6;
@@ -116,6 +139,8 @@ void directions() {
         const std::vector<int> both{halo::direction_number(-1, 0, 0), halo::direction_number(1, 0, 0)};
         expect(r.sent.at(0).directions == both && r.received.at(0).directions == both, "both directions");
         expect(r.sent[0].bytes == 2 * 4 && r.sent[0].predicted_seconds == 0, "two cells, nothing predicted");
+        expect(r.sent[0].direction_bytes == std::vector<std::int64_t>{4, 4}, "one for each direction");
+        expect(r.text().find(" (-x 4, +x 4): 8 bytes by ") != std::string::npos, "both in the text");
     }
     const halo::grid open(MPI_COMM_WORLD, {8});
     halo::array<int> v(open, radius::faces(0).set(-1, 0, 0, 1));
@@ -127,6 +152,50 @@ void directions() {
         const int towards = halo::direction_number(rank == 0 ? 1 : -1, 0, 0);
         for (const auto &all : {r.sent, r.received})
             for (const halo::message_report &m : all) expect(m.directions == std::vector{towards}, "the other's side");
+    }
+}
+
+// An exchange in the order of a stream whose fields are in host memory. With MPIX_EXPLAIN the first one is explained.
+void in_stream(bool explained) {
+    const halo::grid g = two_boxes();
+    halo::array<double> u(g, radius::faces(2));
+    halo::stream_exchange x(g, {u});
+    const std::string of = "mpix::halo::stream_exchange";
+    const bool below = g.local().lo[1] == 0;
+    for (const bool on : {false, true}) {
+        x.measure(on);
+        std::string told;
+        for (int i = 0; i < 3; ++i) {
+            x.start();
+            refused("report", MPI_ERR_REQUEST, of + "::report: the exchange is started; finish it first",
+                    [&] { static_cast<void>(x.report()); });
+            refused("measure", MPI_ERR_REQUEST, of + "::measure: the exchange is started; finish it first",
+                    [&] { x.measure(true); });
+            told += errors_of(false, [&] { x.finish(); });
+        }
+        const halo::exchange_report r = x.report();
+        expect(r.kind == halo::exchange_kind::stream && r.rank == rank && r.exchanges == 3, "kind, rank, exchanges");
+        expect(r.own_bytes == 2 * 2 * 6 * 8 && r.sent.size() == 1 && r.received.size() == 1, "its bytes and messages");
+        for (const halo::message_report &m : {r.sent.at(0), r.received.at(0)}) {
+            expect(m.rank == 1 - rank && m.bytes == 2 * 16 * 8 && m.path == "shm", "a message");
+            expect(m.directions == std::vector<int>{halo::direction_number(0, below ? 1 : -1, 0)},
+                   "where the other lies");
+        }
+        expect((r.mean_sending_seconds > 0) == on && (r.mean_waiting_seconds > 0) == on, "the times of calls");
+        expect(r.advice.kind == halo::exchange_kind::host && r.advice.bytes == 256, "what is advised");
+        const std::string message = std::string(" \\(") + (below ? "\\+y" : "-y") + "\\): 256 bytes by shm, predicted ",
+                          us = "[0-9.]+ us";
+        const std::string lines = "; 192 bytes from and to this rank\n  to rank [01]" + message + us +
+                                  "\n  from rank [01]" + message + us +
+                                  "\n  not measured: when each message is there, since the host does not look for it"
+                                  "\n  advised for host memory: mpix::halo::exchange";
+        const std::string begin = of + ", rank " + std::to_string(rank) + ": ";
+        expect_text(r.text(), begin + "3 finished" +
+                                  (on ? ", " + us + " in start\\(\\) and " + us + " in finish\\(\\)" : "") + lines);
+        if (explained && !on)
+            expect_text(told, "mpix: world rank " + std::to_string(rank) + ": " + begin + "1 finished" + lines + "\n");
+        else
+            expect(told.empty(), "what the later ones print: \"" + told + "\"");
     }
 }
 
@@ -174,28 +243,6 @@ void example(const halo::grid &g, const std::vector<halo::field> &fields, int st
         report.done();
     }
     std::printf("%s\n", h.report().text().c_str());
-}
-
-// What `work` writes to standard error, which leads into a file, or to a terminal.
-std::string errors_of(bool to_terminal, const std::function<void()> &work) {
-    const int before = dup(STDERR_FILENO), near = posix_openpt(O_RDWR | O_NOCTTY);
-    expect(near >= 0 && grantpt(near) == 0 && unlockpt(near) == 0, "no terminal");
-    std::FILE *const file = std::tmpfile();
-    const int far = to_terminal ? open(ptsname(near), O_RDWR | O_NOCTTY) : fileno(file);
-    dup2(far, STDERR_FILENO);
-    work();
-    dup2(before, STDERR_FILENO);
-    char text[1000];
-    if (!to_terminal) lseek(far, 0, SEEK_SET);
-    // A terminal has what was written to it until the other end is closed, and would wait if that is nothing.
-    pollfd waiting{near, POLLIN, 0};
-    const bool any = !to_terminal || poll(&waiting, 1, 0) == 1;
-    const ssize_t length = any ? read(to_terminal ? near : far, text, sizeof text) : 0;
-    if (to_terminal) close(far);
-    std::fclose(file);
-    close(near);
-    close(before);
-    return {text, static_cast<std::size_t>(std::max<ssize_t>(length, 0))};
 }
 
 // Lines on a run of many steps; what they say at which time, unit.step_line checks.
@@ -251,6 +298,7 @@ int main(int argc, char **argv) {
     reports(plain);
     measures_anew();
     if (!plain) directions();
+    in_stream(!plain);
     if (plain) step_lines();  // MPIX_EXPLAIN would write, too
     comparison();
     {

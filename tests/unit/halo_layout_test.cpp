@@ -207,6 +207,32 @@ TEST_CASE("fields overlap if they have a byte in common") {
     CHECK(overlap(even.allocated(0), odd.allocated(0)));
 }
 
+TEST_CASE("an overlapping pair among many is found if comparing all of them finds one") {
+    std::mt19937 random(9);
+    std::vector<std::byte> memory(4000);
+    int found = 0, none = 0;
+    for (int round = 0; round < 2000; ++round) {
+        // Short ones that most often lie apart, and long ones whose gaps others may lie in.
+        std::vector<runs> all(static_cast<std::size_t>(between(random, 0, 12)));
+        for (runs &r : all) {
+            r.first = memory.data() + 4 * between(random, 0, 500);
+            r.bytes = 4;
+            if (between(random, 0, 3) > 0) continue;
+            r.count = {between(random, 1, 12), between(random, 1, 3), 1};
+            r.stride = {8, 160, 0};
+        }
+        bool expected = false;
+        for (std::size_t i = 0; i < all.size(); ++i)
+            for (std::size_t j = 0; j < i; ++j) expected = expected || overlap(all[i], all[j]);
+        const auto told = overlapping_pair(all);
+        CHECK(told.has_value() == expected);
+        if (told) CHECK((told->first < told->second && overlap(all[told->first], all[told->second])));
+        ++(expected ? found : none);
+    }
+    CHECK(found > 100);
+    CHECK(none > 100);
+}
+
 TEST_CASE("a field's memory is as long as its cells need") {
     const box local{{5, 6, 7}, {9, 9, 9}};  // 4 x 3 x 2 cells
     std::vector<float> memory(1000);

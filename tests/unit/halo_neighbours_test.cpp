@@ -143,3 +143,40 @@ TEST_CASE("boxes that do not cover the domain are told") {
     CHECK(why_not_a_cover(d) ==
           "they hold 0 of the domain's 16 cells (along axes that the domain lacks, lo is 0 and hi is 1)");
 }
+
+TEST_CASE("random boxes cover the domain once if no two overlap and the cells are as many") {
+    std::mt19937 random(3);
+    int covers = 0, overlaps = 0, gaps = 0;
+    for (int round = 0; round < 3000; ++round) {
+        domain d;
+        for (int a = 0; a < 3; ++a) d.extent[a] = between(random, 1, 6);
+        d.boxes = random_boxes({{}, d.extent}, between(random, 1, 9), random);
+        const auto any = [&]() -> box & {
+            return d.boxes[static_cast<std::size_t>(between(random, 0, static_cast<int>(d.boxes.size()) - 1))];
+        };
+        for (int changes = between(random, 0, 2); changes > 0; --changes) {
+            box &changed = any();
+            if (between(random, 0, 2) == 0) changed = any();
+            const int a = between(random, 0, 2);
+            const int by = between(random, -1, 1);  // the number of cells often stays
+            if (between(random, 0, 1) == 0)
+                changed.lo[a] = std::clamp<std::int64_t>(changed.lo[a] + by, 0, d.extent[a]);
+            changed.hi[a] = std::clamp<std::int64_t>(changed.hi[a] + by, 0, d.extent[a]);
+        }
+        std::int64_t cells = 0;
+        bool some_overlap = false;
+        for (std::size_t i = 0; i < d.boxes.size(); ++i) {
+            cells += d.boxes[i].cells();
+            for (std::size_t j = 0; j < i; ++j)
+                some_overlap = some_overlap || !intersection(d.boxes[i], d.boxes[j]).empty();
+        }
+        const std::string told = why_not_a_cover(d);
+        const bool covered = !some_overlap && cells == d.extent[0] * d.extent[1] * d.extent[2];
+        CHECK(told.empty() == covered);
+        CHECK((told.find(" overlap, in ") != std::string::npos) == some_overlap);
+        ++(covered ? covers : some_overlap ? overlaps : gaps);
+    }
+    CHECK(covers > 100);
+    CHECK(overlaps > 100);
+    CHECK(gaps > 100);
+}

@@ -35,6 +35,7 @@ struct kernel_exchange_options {
     bool box_waits = false;
 };
 
+struct exchange_report;
 struct kernel_exchange_state;
 
 /**
@@ -93,6 +94,13 @@ public:
     /** Messages that this rank sends in each exchange, and their bytes, padding included. */
     int messages_sent() const;
     std::int64_t bytes_sent() const;
+
+    /** Time the activations from now on, for report(), or no longer. Forgets the times before. Errors: MPI_ERR_REQUEST (it is
+        active). */
+    void measure(bool on);
+    /** What is sent and received, by what path, what the host knows of the time it takes, and which kind of exchange is
+        advised (<mpix/halo/report.hpp>). Errors: MPI_ERR_REQUEST (it is active). */
+    exchange_report report() const;
 
 private:
     std::unique_ptr<kernel_exchange_state> state_;

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include <mpix/halo/box.hpp>
 #include <mpix/halo/exchange.hpp>
 #include <mpix/halo/field.hpp>
 #include <mpix/halo/grid.hpp>
@@ -20,7 +21,8 @@ struct message_report {
     int rank = 0;  ///< the other rank
     /** Where the other rank's cells lie, seen from this rank's boxes, by number; ascending. */
     std::vector<int> directions;
-    std::int64_t bytes = 0;  ///< without padding
+    std::vector<std::int64_t> direction_bytes;  ///< of each of these, of all fields, without padding
+    std::int64_t bytes = 0;                     ///< of all of them
     /** As MPIX_Request_path says, so "unmatched" at first; "MPI" with transfer::plain. */
     std::string path;
     /** By the bandwidths of grid_options::links, nothing else being under way; 0 without these. */
@@ -30,15 +32,39 @@ struct message_report {
     double mean_seconds = 0;
 };
 
-/** What exchange::report() returns, of this rank. */
+/** Who makes an exchange. */
+enum class exchange_kind {
+    host,    ///< the host: exchange
+    stream,  ///< kernels of the library, in the order of a stream: stream_exchange
+    kernel,  ///< kernels of the program: kernel_exchange
+};
+
+/** Which kind of exchange is expected to be the fastest. The program decides; kinds cannot be changed at run time. */
+struct exchange_advice {
+    exchange_kind kind = exchange_kind::host;
+    /** What this rank sends in each exchange, by which the kind is chosen: in GPU memory, below crossover_bytes
+        exchange_kind::kernel, and exchange_kind::stream from there on. In host memory 0, and exchange_kind::host. */
+    std::int64_t bytes = 0, crossover_bytes = 0;
+    /** In GPU memory, what an exchange of so many bytes took by either kind, with nothing to compute, between two H200 that
+        NVLink joins (docs/results/halo_gpu_h200.csv; in between by straight lines). On other machines measure it. */
+    double kernel_seconds = 0, stream_seconds = 0;
+};
+
+/** What report() of an exchange returns, of this rank. */
 struct exchange_report {
+    exchange_kind kind = exchange_kind::host;
     int rank = 0;
-    halo::transfer transfer = halo::transfer::packed;
+    halo::transfer transfer = halo::transfer::packed;  ///< of exchange
     std::vector<message_report> sent, received;
     std::int64_t own_bytes = 0;       ///< copied in each exchange from boxes of this rank to boxes of this rank
     std::int64_t exchanges = 0;       ///< finished, since measure() if that was called
     double mean_sending_seconds = 0;  ///< in begin(), start() and ready() of one exchange; 0 if it is not measured
     double mean_waiting_seconds = 0;  ///< in finish(); 0 if it is not measured
+    /** Of a kernel_exchange that is measured: the time between start() and finish() for each of its exchanges, and so with
+        all that the program does there, and what its kernels compute; otherwise 0. */
+    double mean_active_seconds = 0;
+    std::string not_measured;  ///< which times the host cannot know, and why; empty if there are none
+    exchange_advice advice;    ///< of a stream_exchange or kernel_exchange
 
     /** For people: a line for the exchange, and one for each message, without a line feed at the end. */
     MPIX_HALO_API std::string text() const;

@@ -22,6 +22,7 @@ struct stream_exchange_options {
     index3 tile{};
 };
 
+struct exchange_report;
 struct stream_exchange_state;
 
 /**
@@ -106,6 +107,14 @@ public:
     /** Messages that this rank sends in each exchange, and their bytes, padding included. */
     int messages_sent() const;
     std::int64_t bytes_sent() const;
+
+    /** Time the exchanges from now on, for report(), or no longer, if the fields are in host memory. On a GPU the calls return
+        before it exchanges, so there are no times. Forgets the times before. Errors: MPI_ERR_REQUEST (started). */
+    void measure(bool on);
+    /** What is sent and received, by what path, what the host knows of the time it takes, and which kind of exchange is
+        advised (<mpix/halo/report.hpp>). Looks at no kernel: exchanges are counted by the calls of finish(), and not those
+        of a graph. Errors: MPI_ERR_REQUEST (started). */
+    exchange_report report() const;
 
 private:
     friend struct stream_exchange_internals;

@@ -62,6 +62,29 @@ void construction(const halo::grid &g) {
             [&] { made({}, rank == 1 ? nullptr : u.data()); });
 }
 
+// Of one exchange of four cells with the other rank.
+void reports(const halo::kernel_exchange &h, bool timed) {
+    const halo::exchange_report r = h.report();
+    expect(r.kind == halo::exchange_kind::kernel && r.rank == rank && r.exchanges == 1, "kind, rank, exchanges");
+    expect(r.sent.size() == 1 && r.received.size() == 1 && r.own_bytes == 0, "one message each way");
+    for (const halo::message_report &m : {r.sent.at(0), r.received.at(0)}) {
+        expect(m.rank == 1 - rank && m.bytes == 4 * 8 && m.path == "shm", "a message");
+        expect(m.directions == std::vector{halo::direction_number(0, rank == 0 ? 1 : -1, 0)} &&
+                   m.direction_bytes == std::vector<std::int64_t>{4 * 8},
+               "the other's side");
+    }
+    expect((r.mean_active_seconds > 0) == timed && r.mean_sending_seconds == 0, "the time of an exchange");
+    const std::string text = r.text(),
+                      begin = "mpix::halo::kernel_exchange, rank " + std::to_string(rank) + ": 1 finished";
+    expect(text.starts_with(begin + (timed ? ", " : "\n")), "its text: " + text);
+    expect(
+        (text.find(" us for each between start() and finish(), with what the kernels compute\n") != text.npos) == timed,
+        "the time in the text: " + text);
+    expect(text.ends_with("\n  not measured: when each message is there, since the host does not look for it"
+                          "\n  advised for host memory: mpix::halo::exchange"),
+           "what is said of times, and advised: " + text);
+}
+
 void states(const halo::grid &g) {
     std::vector<double> u(36), v(36);
     const radius faces = radius::faces(1);
@@ -75,6 +98,9 @@ void states(const halo::grid &g) {
     h.start(0);
     expect(h.active(), "active");
     refused("twice", MPI_ERR_REQUEST, "::start: the exchange is active; finish it first", [&] { h.start(1); });
+    refused("measure", MPI_ERR_REQUEST, "::measure: the exchange is active; finish it first", [&] { h.measure(true); });
+    refused("report", MPI_ERR_REQUEST, "::report: the exchange is active; finish it first",
+            [&] { static_cast<void>(h.report()); });
     h.finish();
     expect(h.data(0) == u.data() && !h.active(), "after no exchange");
     halo::kernel_exchange moved = std::move(h);
@@ -91,6 +117,8 @@ void states(const halo::grid &g) {
     });
     moved.finish();
     expect(moved.data(0) == v.data(), "after one exchange");
+    reports(moved, false);
+    moved.measure(true);
 
     // As a kernel sees it that was compiled with other headers: it does nothing, and waits for nobody.
     const halo::device_exchange again = moved.start(1);
@@ -105,6 +133,7 @@ void states(const halo::grid &g) {
                "the same version");
     });
     moved.finish();
+    reports(moved, true);
 }
 
 // Boxes wait for what their cells read, and for nothing else. Rank 1 lies above rank 0, and beyond the periodic boundary

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "host/halo_report/report_text.h"
+
+#include "host/field/neighbours.h"
+#include "host/format.h"
+
+namespace mpix::halo {
+namespace {
+
+std::string message_line(const message_report &m, const char *to_or_from) {
+    std::string where;
+    for (std::size_t i = 0; i < m.directions.size(); ++i) {
+        const int number = m.directions[i];
+        where += (where.empty() ? "" : ", ") + (number == no_direction ? "within the box" : direction_name(number));
+        if (m.directions.size() > 1) where += format(" {}", m.direction_bytes[i]);
+    }
+    std::string text = format("{} rank {} ({}): {} bytes by {}", to_or_from, m.rank, where, m.bytes, m.path);
+    if (m.predicted_seconds > 0) text += ", predicted " + microseconds(m.predicted_seconds);
+    if (m.mean_seconds > 0) text += ", there after " + microseconds(m.mean_seconds);
+    return text;
+}
+
+// What the host knows of the times of its exchanges.
+std::string times_of(const exchange_report &r) {
+    if (r.mean_sending_seconds > 0)
+        return format(", {} in start() and {} in finish()", microseconds(r.mean_sending_seconds),
+                      microseconds(r.mean_waiting_seconds));
+    if (r.mean_active_seconds > 0)
+        return format(", {} for each between start() and finish(), with what the kernels compute",
+                      microseconds(r.mean_active_seconds));
+    return "";
+}
+
+std::string advice_line(const exchange_advice &a) {
+    if (a.crossover_bytes == 0) return format("advised for host memory: {}", name_of_kind(a.kind));
+    return format(
+        "advised: {}; measured between two H200, {} bytes took {} in a kernel and {} in a stream, and from {} bytes on "
+        "the stream is ahead",
+        name_of_kind(a.kind), a.bytes, microseconds(a.kernel_seconds), microseconds(a.stream_seconds),
+        a.crossover_bytes);
+}
+
+}  // namespace
+
+const char *name_of_kind(exchange_kind kind) {
+    constexpr const char *names[] = {"mpix::halo::exchange", "mpix::halo::stream_exchange",
+                                     "mpix::halo::kernel_exchange"};
+    return names[static_cast<int>(kind)];
+}
+
+const char *name_of_transfer(std::int64_t how) {
+    constexpr const char *names[] = {"packed", "datatype", "plain"};
+    return names[how];
+}
+
+std::string microseconds(double seconds) { return format("{:.1f} us", seconds * 1e6); }
+
+std::string exchange_report::text() const {
+    std::string all = format("{}, rank {}: ", name_of_kind(kind), rank);
+    if (kind == exchange_kind::host) all += name_of_transfer(static_cast<std::int64_t>(transfer)) + std::string(", ");
+    all += format("{} finished{}", exchanges, times_of(*this));
+    if (own_bytes > 0) all += format("; {} bytes from and to this rank", own_bytes);
+    for (const message_report &m : sent) all += "\n  " + message_line(m, "to");
+    for (const message_report &m : received) all += "\n  " + message_line(m, "from");
+    if (!not_measured.empty()) all += "\n  not measured: " + not_measured;
+    const bool any = own_bytes > 0 || !sent.empty() || !received.empty();
+    if (kind != exchange_kind::host && any) all += "\n  " + advice_line(advice);
+    return all;
+}
+
+}  // namespace mpix::halo
