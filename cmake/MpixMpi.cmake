@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# Finds MPI, tells which library it is (MPIX_MPI_VENDOR: openmpi, mpich or other), and refuses a mixture:
-# one library's compiler with the other's mpirun starts n programs of one rank each.
+# Finds MPI, tells which library it is (MPIX_MPI_VENDOR: openmpi, mpich, standard-abi, which is that of MPI 5, or other) and
+# whether it has sessions (MPIX_MPI_HAS_SESSIONS), and refuses a mixture: one library's compiler with the other's mpirun starts n
+# programs of one rank each.
 
 find_package(MPI 3.1 REQUIRED COMPONENTS C CXX)
 
@@ -25,10 +26,13 @@ endfunction()
 
 mpix_check_vendor(OPEN_MPI MPIX_MPI_IS_OPENMPI)
 mpix_check_vendor(MPICH_VERSION MPIX_MPI_IS_MPICH)
+mpix_check_vendor(MPI_ABI_VERSION MPIX_MPI_IS_STANDARD_ABI)
 if(MPIX_MPI_IS_OPENMPI)
     set(MPIX_MPI_VENDOR openmpi)
 elseif(MPIX_MPI_IS_MPICH)
     set(MPIX_MPI_VENDOR mpich)
+elseif(MPIX_MPI_IS_STANDARD_ABI)
+    set(MPIX_MPI_VENDOR standard-abi)
 else()
     set(MPIX_MPI_VENDOR other)
 endif()
@@ -51,3 +55,8 @@ if(MPIEXEC_EXECUTABLE)
             "MPI_CXX_COMPILER and MPIEXEC_EXECUTABLE, in a fresh build directory.")
     endif()
 endif()
+
+include(CheckSymbolExists)
+set(CMAKE_REQUIRED_LIBRARIES MPI::MPI_C)
+check_symbol_exists(MPI_Session_init mpi.h MPIX_MPI_HAS_SESSIONS)
+unset(CMAKE_REQUIRED_LIBRARIES)

@@ -130,7 +130,12 @@ void demand_mpi(const char *call) {
     if (mpi_is_up()) return;
     int down = 0;
     PMPI_Finalized(&down);
-    say(format("{} was called {}", call, down ? "after MPI_Finalize" : "before MPI_Init"));
+#if defined(MPI_SESSION_NULL)
+    constexpr const char *before = "before MPI_Init, which mpix needs beside sessions too";
+#else
+    constexpr const char *before = "before MPI_Init";
+#endif
+    say(format("{} was called {}", call, down ? "after MPI_Finalize" : before));
     std::exit(1);
 }
 

@@ -6,14 +6,17 @@
 
 #include <mpi.h>
 
+#include "host/mpi/tools.h"
 #include "host/report.h"
 #include "host/request/request.h"
+#include "host/request/upcalls.h"
 
 namespace mpix {
 
 inline status find_partitioned(MPI_Request handle, request *&out) {
     out = handle == MPI_REQUEST_NULL ? nullptr : find_request(handle);
     if (out != nullptr) return {};
+    if (handle != MPI_REQUEST_NULL && !setup_running()) return init_unseen();  // it is the MPI library's
     return failure(MPI_ERR_REQUEST,
                    handle == MPI_REQUEST_NULL ? "request is MPI_REQUEST_NULL" : "request is not a partitioned request");
 }

@@ -143,9 +143,15 @@ constexpr int status_size = sizeof(MPI_Status) / sizeof(fint);
 inline bool is_ignore(const fint *f) { return f == MPI_F_STATUS_IGNORE; }
 inline bool are_ignore(const fint *f) { return f == MPI_F_STATUSES_IGNORE; }
 #else
-// Those of mpi_f08.
-inline bool is_ignore(const fint *f) { return static_cast<const void *>(f) == MPI_F08_STATUS_IGNORE; }
-inline bool are_ignore(const fint *f) { return static_cast<const void *>(f) == MPI_F08_STATUSES_IGNORE; }
+// Those of mpi_f08. MPICH before 5 declares them also where it was built without Fortran and lacks them.
+#pragma weak MPI_F08_STATUS_IGNORE
+#pragma weak MPI_F08_STATUSES_IGNORE
+inline bool is_ignore(const fint *f) {
+    return &MPI_F08_STATUS_IGNORE != nullptr && static_cast<const void *>(f) == MPI_F08_STATUS_IGNORE;
+}
+inline bool are_ignore(const fint *f) {
+    return &MPI_F08_STATUSES_IGNORE != nullptr && static_cast<const void *>(f) == MPI_F08_STATUSES_IGNORE;
+}
 #endif
 
 // Begins as a copy of the program's, since the library does not write all fields.

@@ -12,11 +12,13 @@
 namespace mpix::halo {
 namespace {
 
-constexpr std::align_val_t alignment{256};
+constexpr std::align_val_t allocation_alignment{256};
 
 }  // namespace
 
-void device_memory::aligned_free::operator()(std::byte *memory) const { ::operator delete(memory, alignment); }
+void device_memory::aligned_free::operator()(std::byte *memory) const {
+    ::operator delete(memory, allocation_alignment);
+}
 
 device_memory::~device_memory() {
     if (on_gpu_ != nullptr) gpu::release(where_.device, on_gpu_);
@@ -26,7 +28,8 @@ status device_memory::allocate(const transport::placement &where, std::uint64_t 
     where_ = where;
     if (where.owner != nullptr)
         return from_sentence(gpu::allocate(where.device, bytes, on_gpu_)).of_class(MPI_ERR_NO_MEM);
-    auto *const memory = static_cast<std::byte *>(::operator new(bytes == 0 ? 1 : bytes, alignment, std::nothrow));
+    auto *const memory =
+        static_cast<std::byte *>(::operator new(bytes == 0 ? 1 : bytes, allocation_alignment, std::nothrow));
     if (memory == nullptr) return failure(MPI_ERR_NO_MEM, format("no memory for {} bytes of messages", bytes));
     std::memset(memory, 0, bytes);
     host_.reset(memory);

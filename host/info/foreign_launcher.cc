@@ -16,6 +16,8 @@ namespace mpix {
 std::string built_for() {
     return format("Open MPI {}.{}.{}", OMPI_MAJOR_VERSION, OMPI_MINOR_VERSION, OMPI_RELEASE_VERSION);
 }
+#elif defined(MPI_ABI_VERSION)
+std::string built_for() { return "MPI libraries of the standard ABI"; }
 #elif defined(MPICH_VERSION)
 std::string built_for() { return "MPICH " MPICH_VERSION; }
 #else

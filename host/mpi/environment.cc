@@ -35,7 +35,9 @@ using namespace mpix;
 
 namespace {
 
-#if defined(OPEN_MPI)
+#if defined(MPI_ABI_VERSION)
+constexpr const char *built_for = "the standard ABI", *not_for = nullptr;  // each library has that in a file of its own
+#elif defined(OPEN_MPI)
 constexpr const char *built_for = "Open MPI", *not_for = "MPICH";
 #else
 constexpr const char *built_for = "MPICH", *not_for = "Open MPI";
@@ -43,6 +45,7 @@ constexpr const char *built_for = "MPICH", *not_for = "Open MPI";
 
 // Handles are pointers in one MPI library and numbers in the other, so the wrong one could only crash.
 void refuse_foreign_library() {
+    if (not_for == nullptr) return;
     static char version[16384] = "";  // the other library's limit is not ours: MPICH's text has 2000 characters
     int length = 0;
     if (PMPI_Get_library_version(version, &length) != MPI_SUCCESS || std::strstr(version, not_for) == nullptr) return;

@@ -4,6 +4,7 @@
 #include <mpi.h>
 #include <mpix/mpix.h>
 
+#include <climits>
 #include <cstdio>
 #include <new>
 
@@ -130,6 +131,19 @@ int init(const char *call, const char *peer_name, const arguments &a) try {
     return raise(a.comm, call, MPI_ERR_NO_MEM, sentence);
 }
 
+#if defined(MPI_ABI_VERSION)
+// The standard ABI's MPI_Psend_init and MPI_Precv_init take the count as an int, and those with _c as an MPI_Count; the
+// headers that came with MPICH 5.0 and Intel MPI 2021.18 have an MPI_Count in both. So callers of either kind come to one
+// function, and an int comes in the lower half of the argument, its sign, or zeros, in the upper one.
+status check_width(MPI_Count count, const char *call) {
+    if (count <= INT_MAX || count > static_cast<MPI_Count>(UINT_MAX)) return {};
+    return failure(MPI_ERR_COUNT, format("count is {}, or {} if it is an int; where it is not, call {}_c",
+                                         static_cast<long long>(count), static_cast<int>(count), call));
+}
+#else
+status check_width(MPI_Count, const char *) { return {}; }
+#endif
+
 // The request of a Pready, or null.
 send_request *sender(MPI_Request handle) {
     request *r = handle == MPI_REQUEST_NULL ? nullptr : find_request(handle);
@@ -169,6 +183,7 @@ MPIX_SYMBOL int MPI_Psend_init(const void *buf, int partitions, MPI_Count count,
     MPIX_CHECK_THREAD("MPI_Psend_init", of_comm(comm));
     const profiled_range shown(range_name::psend_init);
     warn_of_unknown_keys("MPI_Psend_init", info, {});
+    if (const status bad = check_width(count, "MPI_Psend_init"); !bad.ok()) return raise(comm, "MPI_Psend_init", bad);
     return init<send_request>("MPI_Psend_init", "dest",
                               {const_cast<void *>(buf), partitions, count, datatype, dest, tag, comm, request});
 }
@@ -179,10 +194,35 @@ MPIX_SYMBOL int MPI_Precv_init(void *buf, int partitions, MPI_Count count, MPI_D
     MPIX_CHECK_THREAD("MPI_Precv_init", of_comm(comm));
     const profiled_range shown(range_name::precv_init);
     warn_of_unknown_keys("MPI_Precv_init", info, {});
+    if (const status bad = check_width(count, "MPI_Precv_init"); !bad.ok()) return raise(comm, "MPI_Precv_init", bad);
     return init<receive_request>("MPI_Precv_init", "source",
                                  {buf, partitions, count, datatype, source, tag, comm, request});
 }
 MPIX_BOUNDARY("MPI_Precv_init", of_comm(comm))
+
+#if defined(MPI_ABI_VERSION)
+
+MPIX_SYMBOL int MPI_Psend_init_c(const void *buf, int partitions, MPI_Count count, MPI_Datatype datatype, int dest,
+                                 int tag, MPI_Comm comm, MPI_Info info, MPI_Request *request) try {
+    MPIX_CHECK_THREAD("MPI_Psend_init_c", of_comm(comm));
+    const profiled_range shown(range_name::psend_init);
+    warn_of_unknown_keys("MPI_Psend_init_c", info, {});
+    return init<send_request>("MPI_Psend_init_c", "dest",
+                              {const_cast<void *>(buf), partitions, count, datatype, dest, tag, comm, request});
+}
+MPIX_BOUNDARY("MPI_Psend_init_c", of_comm(comm))
+
+MPIX_SYMBOL int MPI_Precv_init_c(void *buf, int partitions, MPI_Count count, MPI_Datatype datatype, int source, int tag,
+                                 MPI_Comm comm, MPI_Info info, MPI_Request *request) try {
+    MPIX_CHECK_THREAD("MPI_Precv_init_c", of_comm(comm));
+    const profiled_range shown(range_name::precv_init);
+    warn_of_unknown_keys("MPI_Precv_init_c", info, {});
+    return init<receive_request>("MPI_Precv_init_c", "source",
+                                 {buf, partitions, count, datatype, source, tag, comm, request});
+}
+MPIX_BOUNDARY("MPI_Precv_init_c", of_comm(comm))
+
+#endif  // MPI_ABI_VERSION
 
 MPIX_SYMBOL int MPI_Pready(int partition, MPI_Request request) try {
     MPIX_CHECK_THREAD("MPI_Pready", of_request(&request));

@@ -30,3 +30,33 @@ int MPIX_Prequest_free(MPIX_Prequest *preq) {
     (void)preq;
     return MPI_ERR_UNSUPPORTED_OPERATION;
 }
+
+int MPIX_Start_enqueue(MPI_Request request, struct CUstream_st *stream) {
+    (void)request, (void)stream;
+    return MPI_ERR_UNSUPPORTED_OPERATION;
+}
+
+int MPIX_Startall_enqueue(int count, const MPI_Request array_of_requests[], struct CUstream_st *stream) {
+    (void)count, (void)array_of_requests, (void)stream;
+    return MPI_ERR_UNSUPPORTED_OPERATION;
+}
+
+int MPIX_Pready_enqueue(int partition, MPI_Request request, struct CUstream_st *stream) {
+    (void)partition, (void)request, (void)stream;
+    return MPI_ERR_UNSUPPORTED_OPERATION;
+}
+
+int MPIX_Pready_range_enqueue(int partition_low, int partition_high, MPI_Request request, struct CUstream_st *stream) {
+    (void)partition_low, (void)partition_high, (void)request, (void)stream;
+    return MPI_ERR_UNSUPPORTED_OPERATION;
+}
+
+int MPIX_Pwait_enqueue(MPI_Request request, struct CUstream_st *stream) {
+    (void)request, (void)stream;
+    return MPI_ERR_UNSUPPORTED_OPERATION;
+}
+
+int MPIX_Pwaitall_enqueue(int count, const MPI_Request array_of_requests[], struct CUstream_st *stream) {
+    (void)count, (void)array_of_requests, (void)stream;
+    return MPI_ERR_UNSUPPORTED_OPERATION;
+}

@@ -3,8 +3,9 @@
 """check_conformance.py <source directory>: the tables of docs/conformance.md and the test cases name each other.
 
 Every case or test that a table names exists; every case that is named after a rule or a peer is in a table, a rule's in
-the row of its rule; no rule is without a case.
+the row of its rule; no rule is without a case. The table of MPI libraries has what docs/results/mpi_libraries.csv says.
 """
+import csv
 import re
 import sys
 from pathlib import Path
@@ -27,6 +28,15 @@ def is_a_test(name):
     folder, program, *run = name.split(".")
     text = (source / "tests" / folder / "CMakeLists.txt").read_text(encoding="utf-8")
     return all(re.search(rf"\b{re.escape(part)}\b", text) for part in (program, *run))
+
+
+def library_rows():
+    names = {"mpich": "MPICH", "mpich-abi": "MPICH, standard ABI,", "openmpi": "Open MPI", "impi": "Intel MPI"}
+    with open(source / "docs/results/mpi_libraries.csv", encoding="utf-8", newline="") as f:
+        for line in csv.DictReader(f):
+            own = [line[column] for column in ("own_passed", "own_failed", "own_hung_or_crashed")]
+            yield " | ".join([f"| {names[line['library']]} {line['version']}", line["passed"], line["failed"],
+                              line["skipped"], line["demo"], *own]) + " |"
 
 
 def main():
@@ -53,6 +63,7 @@ def main():
             wrong.append(f"not in a row of its rule: {name}")
         elif re.match(r"\w+: (Open MPI|MPICH|MPIPCL|mpi-acx)\b", name) and name not in named:
             wrong.append(f"in no table: {name}")
+    wrong += [f"not as in results/mpi_libraries.csv: no row {row}" for row in library_rows() if row not in text]
     with_cases = {number for number, _ in by_rule}
     wrong += [f"rule {number} has no case" for number in range(1, rules + 1) if number not in with_cases]
     for line in wrong:
