@@ -121,16 +121,17 @@ inline MPI_Status *at(MPI_Status *statuses, int i) {
 }
 
 // The statuses of the library's requests, for calls with a status for each request. They start as copies of the user's,
-// since the library does not write all fields.
+// since the library does not write all fields. They are there also where the user ignores his: of those Open MPI 5.0's
+// MPI_Waitall says MPI_SUCCESS if a request had failed before.
 class library_statuses {
 public:
     library_statuses(const mixed_array &array, MPI_Status *statuses)
-        : array_(array), user_(statuses), own_(statuses == MPI_STATUSES_IGNORE ? 0 : array.library_count()) {
+        : array_(array), user_(statuses), own_(array.library_count()) {
         if (user_ == MPI_STATUSES_IGNORE || !own_) return;
         for (int k = 0; k < array_.library_count(); ++k) own_[k] = user_[array_.place(k)];
     }
     explicit operator bool() const { return static_cast<bool>(own_); }
-    MPI_Status *get() { return user_ == MPI_STATUSES_IGNORE ? MPI_STATUSES_IGNORE : own_.get(); }
+    MPI_Status *get() { return own_.get(); }
     void take_over() const {
         for (int k = 0; user_ != MPI_STATUSES_IGNORE && k < array_.library_count(); ++k)
             user_[array_.place(k)] = own_[k];

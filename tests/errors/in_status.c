@@ -153,6 +153,13 @@ static void ours_fails(void) { every_way(1, 0); }
 static void library_fails(void) { every_way(0, 1); }
 static void both_fail(void) { every_way(1, 1); }
 
+// Open MPI 5.0's MPI_Waitall says MPI_SUCCESS of requests that had failed before, if it is to ignore the statuses.
+#if defined(OPEN_MPI) && OMPI_MAJOR_VERSION >= 5
+static const int waitall_forgets = 1;
+#else
+static const int waitall_forgets = 0;
+#endif
+
 // Requests of the library's alone, one of which has failed before anybody waits.
 static void library_alone(void) {
     for (int epoch = 1; epoch <= 4; ++epoch) {
@@ -167,8 +174,8 @@ static void library_alone(void) {
         UNTIL(flag) {
             if (MPI_Request_get_status(two[0], &flag, MPI_STATUS_IGNORE) != MPI_SUCCESS) flag = 1;
         }
-        const int code = MPI_Waitall(2, two, epoch % 2 ? MPI_STATUSES_IGNORE : statuses);
-        CHECK(error_class(code) == MPI_ERR_IN_STATUS);
+        const int ignored = epoch % 2, code = MPI_Waitall(2, two, ignored ? MPI_STATUSES_IGNORE : statuses);
+        CHECK(error_class(code) == MPI_ERR_IN_STATUS || (ignored && waitall_forgets && code == MPI_SUCCESS));
         if (epoch % 2 == 0) CHECK(error_class(statuses[0].MPI_ERROR) == MPI_ERR_TRUNCATE);
         OK(MPI_Waitall(2, two, MPI_STATUSES_IGNORE));
         OK(MPI_Waitall(2, sends, MPI_STATUSES_IGNORE));

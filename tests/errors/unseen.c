@@ -80,7 +80,7 @@ static void made_unseen(void) {
 }
 
 // Debian's MPICH 4.0 can do none of the following.
-#if defined(OPEN_MPI) || (defined(MPICH_NUMVERSION) && MPICH_NUMVERSION >= 40100000)
+#if defined(OPEN_MPI) || defined(MPI_ABI_VERSION) || (defined(MPICH_NUMVERSION) && MPICH_NUMVERSION >= 40100000)
 #define CAN_SPAWN
 #endif
 
@@ -90,8 +90,13 @@ static void made_unseen(void) {
 static void accepted(void) {
     MPI_Comm between = MPI_COMM_NULL;
     char port[MPI_MAX_PORT_NAME];
+    int opened = world_rank != 0 || MPI_Open_port(MPI_INFO_NULL, port) == MPI_SUCCESS;
+    OK(MPI_Bcast(&opened, 1, MPI_INT, 0, MPI_COMM_WORLD));
+#ifdef MPICH_VERSION  // 5.0 may have no room for the name of a port
+    if (!opened) return;
+#endif
+    CHECK(opened);
     if (world_rank == 0) {
-        OK(MPI_Open_port(MPI_INFO_NULL, port));
         OK(MPI_Send(port, sizeof port, MPI_CHAR, 1, 0, MPI_COMM_WORLD));
         OK(MPI_Comm_accept(port, MPI_INFO_NULL, 0, MPI_COMM_SELF, &between));
         OK(MPI_Close_port(port));
