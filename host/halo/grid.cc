@@ -268,6 +268,7 @@ std::shared_ptr<const grid_state> make_grid_state(MPI_Comm comm, const std::vect
     const auto g = std::make_shared<grid_state>();
     demand(MPI_Comm_dup(comm, &g->comm), "MPI_Comm_dup");
     demand(MPI_Comm_set_errhandler(g->comm, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
+    demand(MPI_Comm_set_name(g->comm, "mpix::halo"), "MPI_Comm_set_name");  // in MPIX_EXPLAIN and stall reports
     demand(MPI_Comm_rank(g->comm, &g->rank), "MPI_Comm_rank");
     demand(MPI_Comm_size(g->comm, &g->ranks), "MPI_Comm_size");
 

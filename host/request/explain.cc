@@ -35,8 +35,9 @@ public:
                                   : (format("{}", r.op.peer) +
                                      (r.op.peer == r.peer_world() ? "" : format(" (world rank {})", r.peer_world()))),
                     r.op.tag, r.op.names->communicator));
-        line(format("  {} partitions of {} {}: {} bytes, {}, {} memory", r.op.partitions, r.op.count,
-                    r.op.names->datatype, r.total_bytes(), r.gapless ? "in one piece" : "with gaps",
+        line(format("  {} partition{} of {} {}: {} bytes, {}, {} memory", r.op.partitions,
+                    r.op.partitions == 1 ? "" : "s", r.op.count, r.op.names->datatype, r.total_bytes(),
+                    r.gapless ? "in one piece" : "with gaps",
                     r.place.owner == nullptr ? "host" : format("GPU {}", r.place.device)));
         if (r.place.owner == nullptr) return;
         line(format("  kernels are loaded {}: {}",
@@ -220,13 +221,13 @@ void add_receiver(table &out, const request &r, const transport::choice &choice,
         if (range.least > range.most || (range.slots == 1 && range.least == 0)) continue;
         const bool here = r.total_bytes() >= range.least && r.total_bytes() <= range.most;
         out.line(format("    {:<20} {}{}", size_range(range),
-                        range.slots == 2 ? "2 slots: stored up to an epoch before our MPI_Start"
-                                         : "1 slot: stored after our MPI_Start",
+                        range.slots == 2 ? "2 slots: stored up to an epoch before this rank's MPI_Start"
+                                         : "1 slot: stored after this rank's MPI_Start",
                         here ? format("  <- {} bytes", r.total_bytes()) : ""));
     }
     if (kind.slots > 2)
         out.line(
-            format("  {} slots in place of 2, one after the other: what has left our caches is sooner stored to "
+            format("  {} slots instead of 2, used in turn: memory that has left this rank's caches is faster to write "
                    "(MPIX_LANDING_BYTES)",
                    kind.slots));
     else if (kind.slots == 2 && !choice.pair.by_network && !choice.pair.receiver_on_gpu &&
@@ -270,8 +271,8 @@ void explain_send(const request &r, const transport::choice &choice, const movem
         else if (choice.pair.receiver_on_gpu || how.engine == mover::system)
             out.line("  landing: the receive buffer itself; nothing is copied out");
         else
-            out.line(format("  landing: {} slot{}, by message size and the receiver's {}; it copies out", slots,
-                            slots == 1 ? "" : "s", slots > 2 ? "MPIX_LANDING_BYTES" : "MPIX_EAGER_BYTES"));
+            out.line(format("  landing: {} slot{}, by message size and the receiver's {}; the receiver copies out",
+                            slots, slots == 1 ? "" : "s", slots > 2 ? "MPIX_LANDING_BYTES" : "MPIX_EAGER_BYTES"));
         if (!how.two_copies.empty()) out.line("  not straight into the receive buffer: " + how.two_copies);
         add_progress(out);
     }

@@ -41,8 +41,10 @@ void receive_request::bind(std::uint64_t from, const offer_body &sender) {
     if (sender.bytes != total_bytes()) {
         refusal_ = refused_size;
         failure_ = attempt([&] {
-            return failure(format("the matching send of rank {} (world rank {}), tag {}, has {} bytes, the receive {}",
-                                  op.peer, peer_world(), op.tag, sender.bytes, total_bytes()));
+            return failure(
+                format("the matching send of rank {} (world rank {}), tag {}, has {} bytes in {} partitions, the "
+                       "receive {} in {}",
+                       op.peer, peer_world(), op.tag, sender.bytes, sender.partitions, total_bytes(), op.partitions));
         });
         refuse(sender, nullptr, answer);
     } else {

@@ -90,10 +90,10 @@ int MPI_Psend_init(const void *buf, int partitions, MPI_Count count, MPI_Datatyp
 /**
  * Make an inactive, persistent, partitioned receive (MPI-4.1, 4.2.1). As MPI_Psend_init, except for:
  *
- * buf          a buffer on a GPU must come from cudaMalloc, in one allocation, if the sender is on the same node
- *              (MPI_ERR_BUFFER). The caller owns it, and must not touch it between starting and completing the request,
- *              except for reading a partition that has arrived (MPI_Parrived; in kernels mpix::parrived,
- *              mpix::wait_arrived)
+ * buf          memory of the host, or of a GPU, of any kind; what is not from cudaMalloc, or not in one allocation, costs
+ *              a copy if the sender is on the same node (docs/limitations.md, "Buffers"). The caller owns it, and must
+ *              not touch it between starting and completing the request, except for reading a partition that has arrived
+ *              (MPI_Parrived; in kernels mpix::parrived, mpix::wait_arrived)
  * source, tag  wildcards are erroneous (MPI_ERR_RANK, MPI_ERR_TAG); source may be MPI_PROC_NULL
  */
 int MPI_Precv_init(void *buf, int partitions, MPI_Count count, MPI_Datatype datatype, int source, int tag,
