@@ -121,7 +121,7 @@ status send_request::not_readied(int partition, int error_class) const {
         return failure(error_class, format("partition {} is not within 0 to {}", partition, op.partitions - 1));
     if (error_class == MPI_ERR_REQUEST)
         return failure(error_class, format("the send to rank {}, tag {}, has not been started", op.peer, op.tag));
-    return failure(error_class, format("partition {} of the send to rank {}, tag {}, is ready already in this epoch",
+    return failure(error_class, format("partition {} is ready already in this epoch of the send to rank {}, tag {}",
                                        partition, op.peer, op.tag));
 }
 

@@ -24,6 +24,11 @@ def declared(headers):
             for name in re.findall(r"^(?:static inline )?\w+ \*?(MPIX?_\w*[a-z]\w*)\(", Path(header).read_text(), re.M)}
 
 
+def other_names(headers):
+    return {name for header in headers
+            for name in re.findall(r"^#define (MPIX_\w*[a-z]\w*) MPIX_\w*[a-z]\w*$", Path(header).read_text(), re.M)}
+
+
 def problems_of(folder, call):
     path = folder / "man3" / (call + ".3mpix")
     if not path.is_file():
@@ -62,7 +67,9 @@ def main():
     found = ["%s: %s" % (call, what) for call in sorted(calls) for what in problems_of(folder, call)]
     found += ["mpix_info: no page"] if not (folder / "man1/mpix_info.1").is_file() else []
     found += [line for page in pages for line in warnings_of(folder, page)]
-    surplus = {page.name.split(".")[0] for page in pages if page.parent.name == "man3"} - calls
+    others, named = other_names(headers), {page.name.split(".")[0] for page in pages if page.parent.name == "man3"}
+    found += ["%s: no page" % name for name in sorted(others - named)]
+    surplus = named - calls - others
     found += ["%s has a page, and is no call" % name for name in sorted(surplus)]
     for line in found:
         print(line)
