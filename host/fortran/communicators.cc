@@ -155,7 +155,7 @@ MPIX_FORTRAN(mpi_comm_idup_with_info, MPI_COMM_IDUP_WITH_INFO,
 MPIX_FORTRAN(mpi_comm_create_from_group, MPI_COMM_CREATE_FROM_GROUP,
              (fint * group, char *stringtag, fint *info, fint *errhandler, fint *newcomm, fint *ierror,
               std::size_t length)) {
-    fortran::text tag(stringtag, length);
+    mpix::fortran::text tag(stringtag, length);
     if (!tag) return give(ierror, no_memory("MPI_Comm_create_from_group"));
     MPI_Comm made = MPI_COMM_NULL;
     const int code =
@@ -166,7 +166,7 @@ MPIX_FORTRAN(mpi_comm_create_from_group, MPI_COMM_CREATE_FROM_GROUP,
 MPIX_FORTRAN(mpi_intercomm_create_from_groups, MPI_INTERCOMM_CREATE_FROM_GROUPS,
              (fint * local_group, fint *local_leader, fint *remote_group, fint *remote_leader, char *stringtag,
               fint *info, fint *errhandler, fint *newintercomm, fint *ierror, std::size_t length)) {
-    fortran::text tag(stringtag, length);
+    mpix::fortran::text tag(stringtag, length);
     if (!tag) return give(ierror, no_memory("MPI_Intercomm_create_from_groups"));
     MPI_Comm made = MPI_COMM_NULL;
     const int code =
