@@ -207,9 +207,12 @@ private:
         }
         c.word_bytes = static_cast<std::int32_t>(address_bits & (~address_bits + 1));
         c.words = static_cast<std::uint32_t>(r.bytes / c.word_bytes);
-        // Threads count them, and go on by as many as there are threads.
+        // Threads count them, and go on by as many as they have under way.
         if (r.total() / c.word_bytes > std::numeric_limits<std::int32_t>::max())
             throw error(MPI_ERR_COUNT, "options.tile: a tile has more than 2^31 words on a side; use smaller tiles");
+        c.by_words = mpix::detail::narrowed(mpix::detail::make_divisor(c.words));
+        for (std::size_t loop = 0; loop < 2; ++loop)
+            c.by_count[loop] = mpix::detail::narrowed(mpix::detail::make_divisor(c.count[loop]));
     }
 
     void write_tables() {

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// What a halo exchange of one field takes on GPUs, without computing: in the order of a stream, the same as a graph of two
-// exchanges, and inside a persistent kernel. Beside them two empty kernels for each exchange, the least that a stream can take. By
-// turns, in one run.
+// What a halo exchange takes on GPUs, without computing: in the order of a stream, the same as a graph of two exchanges, and
+// inside a persistent kernel. Beside them two empty kernels for each exchange, the least that a stream can take. By turns, in
+// one run.
 //
-//   halo_gpu [--rounds N] [--csv FILE]
+//   halo_gpu [--rounds N] [--edge CELLS] [--csv FILE]
+//
+// --edge   of the tiles, along each axis; by default what a stream's exchange chooses
 #include <cooperative_groups.h>
 #include <mpi.h>
 
@@ -68,6 +70,12 @@ double time_of(cudaStream_t stream, int count, const std::function<void()> &enqu
     return slowest;
 }
 
+// What is exchanged: with the 6 neighbours beyond the faces, or with all 26.
+struct shape {
+    int neighbours, radius, fields;
+};
+constexpr shape shapes[] = {{6, 1, 1}, {6, 3, 4}, {26, 1, 1}, {26, 3, 4}};
+
 struct way {
     const char *name;
     std::function<void(int count)> enqueue;
@@ -75,20 +83,25 @@ struct way {
 };
 
 // One row for each way.
-void measure(std::FILE *csv, cudaStream_t stream, int n, int rounds, const std::string &columns) {
-    const halo::radius faces = halo::radius::faces(1);
+void measure(std::FILE *csv, cudaStream_t stream, int n, const shape &what, int edge, int rounds,
+             const std::string &columns) {
+    const halo::radius radius =
+        what.neighbours == 6 ? halo::radius::faces(what.radius) : halo::radius::all(what.radius);
     int ranks = 0;
     MPI_Comm_size(MPI_COMM_WORLD, &ranks);
     const halo::grid g(MPI_COMM_WORLD, {n, n, std::int64_t{n} * ranks}, {.periodic = {true, true, true}});
-    halo::field u(static_cast<double *>(nullptr), faces);
-    const std::size_t bytes = halo::field_bytes(g, u);
-    check(cudaMalloc(&u.data, bytes), "cudaMalloc");
-    check(cudaMemset(u.data, 0, bytes), "cudaMemset");
+    std::vector<halo::field> fields;
+    for (int i = 0; i < what.fields; ++i) {
+        halo::field &u = fields.emplace_back(static_cast<double *>(nullptr), radius);
+        const std::size_t bytes = halo::field_bytes(g, u);
+        check(cudaMalloc(&u.data, bytes), "cudaMalloc");
+        check(cudaMemset(u.data, 0, bytes), "cudaMemset");
+    }
     check(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
     {
-        halo::stream_exchange in_stream(g, {u});
-        const int edge = std::clamp((n + 3) / 4, 8, 64);
-        halo::kernel_exchange in_kernel(g, {u}, {.tile = {edge, edge, edge}});
+        halo::stream_exchange in_stream(g, fields, {.tile = {edge, edge, edge}});
+        const int side = edge != 0 ? edge : std::clamp((n + 3) / 4, 8, 64);
+        halo::kernel_exchange in_kernel(g, fields, {.tile = {side, side, side}});
         const auto both = [&] {
             in_stream.start(stream);
             in_stream.finish(stream);
@@ -131,24 +144,25 @@ void measure(std::FILE *csv, cudaStream_t stream, int n, int rounds, const std::
         check(cudaGraphExecDestroy(two), "cudaGraphExecDestroy");
         for (way &w : ways) {
             if (csv != nullptr)
-                std::fprintf(csv, "%d,%d,%s,%.2f,%.2f,%lld,%d,%s\n", ranks, n, w.name, bench::median(w.us),
-                             *std::min_element(w.us.begin(), w.us.end()),
+                std::fprintf(csv, "%d,%d,%d,%d,%d,%s,%.2f,%.2f,%lld,%d,%s\n", ranks, n, what.neighbours, what.radius,
+                             what.fields, w.name, bench::median(w.us), *std::min_element(w.us.begin(), w.us.end()),
                              static_cast<long long>(in_stream.bytes_sent()), in_stream.messages_sent(),
                              columns.c_str());
         }
         if (csv != nullptr) std::fflush(csv);
     }
-    check(cudaFree(u.data), "cudaFree");
+    for (halo::field &u : fields) check(cudaFree(u.data), "cudaFree");
 }
 
 }  // namespace
 
 int main(int argc, char **argv) {
     if (bench::without_gpu()) return 77;
-    int provided = 0, rank = 0, local_rank = 0, devices = 0, rounds = 9;
+    int provided = 0, rank = 0, local_rank = 0, devices = 0, rounds = 9, edge = 0;
     const char *path = "-";
     for (int i = 1; i + 1 < argc; i += 2) {
         if (std::string(argv[i]) == "--rounds") rounds = std::atoi(argv[i + 1]);
+        if (std::string(argv[i]) == "--edge") edge = std::atoi(argv[i + 1]);
         if (std::string(argv[i]) == "--csv") path = argv[i + 1];
     }
     MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &provided);
@@ -163,11 +177,12 @@ int main(int argc, char **argv) {
     const bench::csv_file file(rank == 0 ? path : nullptr);
     std::FILE *const csv = file.get();
     if (csv != nullptr)
-        std::fprintf(csv, "ranks,cells,way,median_us,least_us,bytes,messages,%s\n", bench::machine_names);
+        std::fprintf(csv, "ranks,cells,neighbours,radius,fields,way,median_us,least_us,bytes,messages,%s\n", bench::machine_names);
     cudaStream_t stream;
     check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "cudaStreamCreateWithFlags");
     try {
-        for (const int n : {32, 64, 128, 256, 512}) measure(csv, stream, n, rounds, columns);
+        for (const shape &what : shapes)
+            for (const int n : {32, 64, 128, 256, 512}) measure(csv, stream, n, what, edge, rounds, columns);
     } catch (const halo::error &e) {
         std::fprintf(stderr, "%s\n", e.what());
         MPI_Abort(MPI_COMM_WORLD, 1);

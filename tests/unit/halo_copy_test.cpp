@@ -60,6 +60,9 @@ TEST_CASE("cells copied by words") {
             here = c.stride[loop] * c.count[loop];
             there = c.from_stride[loop] * c.count[loop];
         }
+        c.by_words = mpix::detail::narrowed(mpix::detail::make_divisor(c.words));
+        for (int loop = 0; loop < 2; ++loop)
+            c.by_count[loop] = mpix::detail::narrowed(mpix::detail::make_divisor(c.count[loop]));
         c.at = word * pick(0, 9);
         c.from = word * pick(0, 9);
         const auto all = static_cast<std::size_t>(run * c.count[0] * c.count[1] * c.count[2]);

@@ -15,6 +15,11 @@ struct mpix_divisor {
     uint32_t shift, narrow;
 };
 
+// Of it, what dividends below 2^31 need.
+struct mpix_narrow_divisor {
+    uint32_t magic, shift;
+};
+
 namespace mpix::detail {
 
 MPIX_FN uint64_t high_product(uint64_t a, uint64_t b) {
@@ -49,13 +54,15 @@ MPIX_FN int64_t divide(int64_t x, const mpix_divisor &by) {
 
 // The same for x below 2^31, at a quarter of the cost.
 MPIX_FN bool is_narrow(int64_t x) { return static_cast<uint64_t>(x) >> 31 == 0; }
-MPIX_FN uint32_t divide_narrow(uint32_t x, const mpix_divisor &by) {
+MPIX_FN uint32_t divide_narrow(uint32_t x, const mpix_narrow_divisor &by) {
 #ifdef __CUDA_ARCH__
-    return __umulhi(2 * x, by.narrow) >> (by.shift & 31);  // beyond 31, `narrow` is 0
+    return __umulhi(2 * x, by.magic) >> (by.shift & 31);  // beyond 31, `magic` is 0
 #else
-    return static_cast<uint32_t>(static_cast<uint64_t>(2 * x) * by.narrow >> 32) >> (by.shift & 31);
+    return static_cast<uint32_t>(static_cast<uint64_t>(2 * x) * by.magic >> 32) >> (by.shift & 31);
 #endif
 }
+MPIX_FN mpix_narrow_divisor narrowed(const mpix_divisor &by) { return {by.narrow, by.shift}; }
+MPIX_FN uint32_t divide_narrow(uint32_t x, const mpix_divisor &by) { return divide_narrow(x, narrowed(by)); }
 
 }  // namespace mpix::detail
 

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include <mpix/detail/divide.h>
 #include <mpix/halo/box.hpp>
 
 namespace mpix::halo {
@@ -23,6 +24,7 @@ struct device_copy {
     std::uint32_t count[3];
     std::uint32_t words;  // of each run, which is aligned to them wherever it is
     std::int32_t word_bytes;
+    mpix_narrow_divisor by_words, by_count[2];
     std::int32_t allocation, from_allocation;  // numbers, see device_exchange::allocation_
     std::int32_t claim;  // which of the claims, if several tiles read these ghost cells; -1: one does
 };

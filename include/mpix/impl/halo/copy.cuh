@@ -16,74 +16,116 @@ namespace mpix::halo::detail {
 // GPU threads copy word by word, host threads run by run. (Tests have host threads copy words, too.)
 inline constexpr bool by_words = MPIX_ON_GPU;
 
-template <class Word>
-MPIX_FN void copy_word(std::byte *to, const std::byte *from) {
-    *reinterpret_cast<Word *>(to) = *reinterpret_cast<const Word *>(from);
-}
+// One side of a copy: where its first run begins, and how far it is from run to run.
+template <class Byte>
+struct run_places {
+    Byte *first;
+    std::int64_t stride[3];
 
-// Where a run is behind the first one.
-struct run_number {
-    std::uint32_t at[3];
-    MPIX_FN std::int64_t behind(const std::int64_t stride[3]) const {
-        return at[0] * stride[0] + at[1] * stride[1] + at[2] * stride[2];
+    MPIX_FN Byte *at(const std::uint32_t (&run)[3]) const {
+        return first + (run[0] * stride[0] + run[1] * stride[1] + run[2] * stride[2]);
     }
 };
+using runs_from = run_places<const std::byte>;
+using runs_to = run_places<std::byte>;
 
-// Calls each(run, bytes into it, bytes before these in all runs) for this thread's share.
-template <bool ByWords, class Group, class Each>
-MPIX_FN void for_each_part(const Group &group, const device_copy &c, const Each &each) {
-    const std::uint32_t parts = ByWords ? c.words : 1;
-    const std::int64_t bytes = ByWords ? c.word_bytes : static_cast<std::int64_t>(c.words) * c.word_bytes;
-    const std::uint32_t all = parts * c.count[0] * c.count[1] * c.count[2];
-    const auto step = static_cast<std::uint32_t>(group.num_threads());
-    for (auto i = static_cast<std::uint32_t>(group.thread_rank()); i < all; i += step) {
-        const std::uint32_t run = i / parts, plane = run / c.count[0];
-        each(run_number{{run % c.count[0], plane % c.count[1], plane / c.count[1]}}, i % parts * bytes, i * bytes);
+template <class Byte>
+MPIX_FN run_places<Byte> in_field(const device_copy &c, Byte *field) {
+    return {field + c.at, {c.stride[0], c.stride[1], c.stride[2]}};
+}
+// One run after the other.
+template <class Byte>
+MPIX_FN run_places<Byte> in_message(const device_copy &c, Byte *message) {
+    const std::int64_t row = static_cast<std::int64_t>(c.words) * c.word_bytes, plane = row * c.count[0];
+    return {message + c.from, {row, plane, plane * c.count[1]}};
+}
+
+// The words of one thread. It loads several before it stores the first: they take one trip to memory between them.
+template <class Word>
+MPIX_FN void copy_words(const device_copy &c, const runs_from &from, const runs_to &to, std::uint32_t rank,
+                        std::uint32_t threads) {
+    constexpr int ahead = 4;
+    const std::uint32_t all = c.words * c.count[0] * c.count[1] * c.count[2];
+#ifdef __CUDA_ARCH__
+#pragma unroll 1
+#endif
+    for (std::uint32_t i = rank; i < all; i += ahead * threads) {
+        Word word[ahead];
+        std::byte *place[ahead];
+#ifdef __CUDA_ARCH__
+#pragma unroll
+#endif
+        for (int k = 0; k < ahead; ++k) {
+            const std::uint32_t at = i + static_cast<std::uint32_t>(k) * threads;
+            if (at >= all) continue;
+            const std::uint32_t number = mpix::detail::divide_narrow(at, c.by_words),
+                                row = mpix::detail::divide_narrow(number, c.by_count[0]),
+                                plane = mpix::detail::divide_narrow(row, c.by_count[1]),
+                                run[3] = {number - row * c.count[0], row - plane * c.count[1], plane};
+            const std::int64_t into = static_cast<std::int64_t>(at - number * c.words) * c.word_bytes;
+            word[k] = *reinterpret_cast<const Word *>(from.at(run) + into);
+            place[k] = to.at(run) + into;
+        }
+#ifdef __CUDA_ARCH__
+#pragma unroll
+#endif
+        for (int k = 0; k < ahead; ++k)
+            if (i + static_cast<std::uint32_t>(k) * threads < all) *reinterpret_cast<Word *>(place[k]) = word[k];
     }
 }
 
-// What each() of for_each_part copies.
-template <bool ByWords>
-MPIX_FN void copy_part(std::byte *to, const std::byte *from, const device_copy &c) {
-    if constexpr (ByWords) {
-        switch (c.word_bytes) {
-            case 16:
-                return copy_word<mpix::detail::block16>(to, from);
-            case 8:
-                return copy_word<std::uint64_t>(to, from);
-            case 4:
-                return copy_word<std::uint32_t>(to, from);
-            case 2:
-                return copy_word<std::uint16_t>(to, from);
-            default:
-                return copy_word<std::byte>(to, from);
-        }
-    } else {
-        memcpy(to, from, static_cast<std::size_t>(c.words) * static_cast<std::size_t>(c.word_bytes));
+// Not inlined, because it is long.
+MPIX_COLD_FN void copy_by_words(const device_copy &c, const runs_from &from, const runs_to &to, std::uint32_t rank,
+                                std::uint32_t threads) {
+    switch (c.word_bytes) {
+        case 16:
+            return copy_words<mpix::detail::block16>(c, from, to, rank, threads);
+        case 8:
+            return copy_words<std::uint64_t>(c, from, to, rank, threads);
+        case 4:
+            return copy_words<std::uint32_t>(c, from, to, rank, threads);
+        case 2:
+            return copy_words<std::uint16_t>(c, from, to, rank, threads);
+        default:
+            return copy_words<std::byte>(c, from, to, rank, threads);
     }
+}
+
+// The runs of one thread.
+inline void copy_by_runs(const device_copy &c, const runs_from &from, const runs_to &to, std::uint32_t rank,
+                         std::uint32_t threads) {
+    const std::uint32_t all = c.count[0] * c.count[1] * c.count[2];
+    for (std::uint32_t i = rank; i < all; i += threads) {
+        const std::uint32_t row = i / c.count[0], run[3] = {i % c.count[0], row % c.count[1], row / c.count[1]};
+        memcpy(to.at(run), from.at(run), static_cast<std::size_t>(c.words) * static_cast<std::size_t>(c.word_bytes));
+    }
+}
+
+template <bool ByWords, class Group>
+MPIX_FN void copy_runs(const Group &group, const device_copy &c, const runs_from &from, const runs_to &to) {
+    const auto rank = static_cast<std::uint32_t>(group.thread_rank()),
+               threads = static_cast<std::uint32_t>(group.num_threads());
+    if constexpr (ByWords)
+        copy_by_words(c, from, to, rank, threads);
+    else
+        copy_by_runs(c, from, to, rank, threads);
 }
 
 // From the field into a message.
 template <bool ByWords = by_words, class Group>
 MPIX_FN void pack(const Group &group, const device_copy &c, const std::byte *field, std::byte *message) {
-    for_each_part<ByWords>(group, c, [&](const run_number &run, std::int64_t into, std::int64_t before) {
-        copy_part<ByWords>(message + c.from + before, field + c.at + run.behind(c.stride) + into, c);
-    });
+    copy_runs<ByWords>(group, c, in_field(c, field), in_message(c, message));
 }
 // From a message into the field.
 template <bool ByWords = by_words, class Group>
 MPIX_FN void unpack(const Group &group, const device_copy &c, const std::byte *message, std::byte *field) {
-    for_each_part<ByWords>(group, c, [&](const run_number &run, std::int64_t into, std::int64_t before) {
-        copy_part<ByWords>(field + c.at + run.behind(c.stride) + into, message + c.from + before, c);
-    });
+    copy_runs<ByWords>(group, c, in_message(c, message), in_field(c, field));
 }
 // From own cells to own ghost cells.
 template <bool ByWords = by_words, class Group>
 MPIX_FN void copy_own(const Group &group, const device_copy &c, const std::byte *cells, std::byte *ghosts) {
-    for_each_part<ByWords>(group, c, [&](const run_number &run, std::int64_t into, std::int64_t) {
-        copy_part<ByWords>(ghosts + c.at + run.behind(c.stride) + into,
-                           cells + c.from + run.behind(c.from_stride) + into, c);
-    });
+    const runs_from from = {cells + c.from, {c.from_stride[0], c.from_stride[1], c.from_stride[2]}};
+    copy_runs<ByWords>(group, c, from, in_field(c, ghosts));
 }
 
 }  // namespace mpix::halo::detail
