@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// What kernels do of a halo exchange in the order of a stream. Groups of threads share out a rank's tiles. On a GPU each function
-// is a kernel of its own; the host's thread calls them one after the other, as a single group.
+// What kernels do of a halo exchange in the order of a stream. Groups of threads share out what a rank sends, and what it
+// receives, parcel by parcel. On a GPU each function is a kernel of its own; the host's thread calls them one after the other, as
+// a single group.
 //
 // The kernels find the number of their exchange in memory, so a graph of them may run any number of times.
 #ifndef MPIX_DEVICE_HALO_EXCHANGE_IN_ORDER_CUH
@@ -18,6 +19,9 @@ MPIX_FN std::int64_t next_step(const ordered_exchange &o) {
     return static_cast<std::int64_t>(mpix::detail::load_relaxed(o.words + ordered_exchange::next_at));
 }
 
+// No tile waits, so these are the first of the parcels.
+MPIX_FN int parcels_sent(const device_exchange &x) { return x.received_; }
+
 // The exchange as the functions of <mpix/halo.cuh> see it, with the allocations of this phase.
 MPIX_FN device_exchange in_phase(const ordered_exchange &o, std::int64_t step) {
     device_exchange x = o.x;
@@ -28,8 +32,19 @@ MPIX_FN device_exchange in_phase(const ordered_exchange &o, std::int64_t step) {
 // Sends. Errors are kept with the exchange, for the host.
 template <class Group>
 MPIX_FN void start_in_order(const Group &group, const device_exchange &x, std::int64_t step, int index, int groups) {
-    for (int i = index; i < x.boundary_tiles(); i += groups)
-        if (send(group, x, x.tile_boundary_first(i), step) != MPI_SUCCESS) return;
+    if (detail::await_begin(group, x, step, default_timeout) != MPI_SUCCESS) return;
+    (void)detail::send_parcels(group, x, index, parcels_sent(x), groups, step);
+}
+
+// Waits for a parcel, and puts it into the fields. Nobody else does.
+template <class Group>
+MPIX_FN int receive(const Group &group, const device_exchange &x, int parcel, std::int64_t step) {
+    const auto all = [](const detail::device_parcel &) { return true; };
+    const int code = detail::await_messages(group, x, parcel, parcel + 1, step, default_timeout, all);
+    if (code != MPI_SUCCESS) return code;
+    detail::for_each_copy(group, x, x.parcels_[parcel].copies, detail::every_copy{},
+                          [&](const auto &members, const auto &c) { detail::fill(members, x, c, step); });
+    return MPI_SUCCESS;
 }
 
 // Waits, by all groups but the last. That one begins the next exchange meanwhile: the neighbours then have clear-to-send before
@@ -39,9 +54,9 @@ MPIX_FN void finish_in_order(const Group &group, const ordered_exchange &o, cons
                              int index, int groups) {
     if (index == groups - 1) {
         if (step + 1 >= x.sets_) (void)next(group, x, step + 1 - x.sets_);
-    } else {
-        for (int i = index; i < x.boundary_tiles(); i += groups - 1)
-            if (wait(group, x, x.tile_boundary_first(i), step) != MPI_SUCCESS) break;
+    } else if (detail::await_begin(group, x, step, default_timeout) == MPI_SUCCESS) {
+        for (int i = x.received_ + index; i < x.received_end_; i += groups - 1)
+            if (receive(group, x, i, step) != MPI_SUCCESS) break;
     }
     group.sync();  // all members have read the number
     if (group.thread_rank() != 0) return;
@@ -52,8 +67,8 @@ MPIX_FN void finish_in_order(const Group &group, const ordered_exchange &o, cons
     mpix::detail::store_relaxed(o.words + ordered_exchange::next_at, static_cast<std::uint64_t>(step + 1));
 }
 
-// Calls move(parcel, its request) for all that the group's tiles send, or all that they wait for, in the exchanges that have begun
-// and that nobody has started. Ends early after a failure, which is kept for the host.
+// Calls move(parcel, its request) for the group's share of all that is sent, or of all that is received, in the exchanges that have
+// begun and that nobody has started. Ends early after a failure, which is kept for the host.
 template <class Group, class Move>
 MPIX_FN void move_parcels(const Group &group, const device_exchange &x, std::int64_t step, int index, int groups,
                           bool are_sent, const Move &move) {
@@ -62,19 +77,16 @@ MPIX_FN void move_parcels(const Group &group, const device_exchange &x, std::int
     for (std::int64_t s = step; s < begun; ++s) {
         const MPIX_Prequest *const requests =
             detail::requests_of(x, detail::set_of(x, s)) + (are_sent ? x.receives_ : 0);
-        for (int i = index; i < x.boundary_tiles(); i += groups) {
+        const int end = are_sent ? parcels_sent(x) : x.received_end_;
+        for (int i = (are_sent ? 0 : x.received_) + index; i < end; i += groups) {
             // One thread looks, so that all members go the same way.
             if (mpix::detail::broadcast_bool(group, group.thread_rank() == 0 && detail::has_failed(x))) return;
-            const detail::device_tile &t = x.tiles_[x.tile_boundary_first(i)];
-            const int end = are_sent ? t.sends_end : t.waits_end;
-            for (int k = are_sent ? t.sends : t.waits; k < end; ++k) {
-                const detail::device_parcel &p = x.parcels_[k];
-                if (p.message < 0) continue;  // own cells
-                const int code = move(p, requests[p.message]);
-                if (code == MPI_SUCCESS) continue;
-                detail::record_failure(group, x, code, detail::number_of_parcel(k), s);
-                return;
-            }
+            const detail::device_parcel &p = x.parcels_[i];
+            if (p.message < 0) continue;  // own cells
+            const int code = move(p, requests[p.message]);
+            if (code == MPI_SUCCESS) continue;
+            detail::record_failure(group, x, code, detail::number_of_parcel(i), s);
+            return;
         }
     }
 }

@@ -11,11 +11,13 @@ namespace mpix::gpu {
 #if MPIX_HAVE_NVCC
 launch_result enqueue_exchange(halo::ordered_call call, const halo::ordered_exchange &o, int device,
                                CUstream_st *stream) {
-    // A block for each tile of the boundary, as far as they run side by side. More would only take turns.
-    constexpr int most_blocks = 256;
+    // A block for each parcel, as far as they run side by side. More would only take turns.
+    constexpr int most_blocks = 264;
     const detail::device_scope scope(device);
-    const int tiles = std::clamp(static_cast<int>(o.x.boundary_count_), 1, most_blocks);
-    const int blocks = call == halo::ordered_call::finish ? tiles + 1 : tiles;  // one begins the next exchange
+    const bool sends = call == halo::ordered_call::start || call == halo::ordered_call::drain_sends;
+    const int parcels = static_cast<int>(sends ? o.x.received_ : o.x.received_end_ - o.x.received_);
+    const int movers = std::clamp(parcels, 1, most_blocks);
+    const int blocks = call == halo::ordered_call::finish ? movers + 1 : movers;  // one begins the next exchange
     const auto error = static_cast<cudaError_t>(launch_exchange(call, o, blocks, stream));
     if (error == cudaSuccess) return {};
     // Of another device, or destroyed; the legacy default stream while another one is captured; a capture that has failed.

@@ -26,6 +26,8 @@ struct halo_step {
     Real rate;
 };
 
+inline constexpr int exchange_blocks = 1;
+
 // The cells of a tile, from one field to the other; both begin at the box's lowest cell.
 template <int Lanes, class Real, class Block>
 JACOBI3D_FN void update_tile(const Block &block, const halo_step<Real> &s, const mpix::halo::box &tile, const Real *now,
@@ -37,19 +39,21 @@ JACOBI3D_FN void update_tile(const Block &block, const halo_step<Real> &s, const
 }
 
 /**
- * The part of block `block_index` of `blocks`, all of which must run at the same time. After a call has failed the others
- * return at once, so the kernel ends, and finish() on the host throws the reason.
+ * The part of block `block_index` of `blocks` + exchange_blocks, all of which must run at the same time. The last one computes
+ * nothing: it begins exchanges, which takes longer than to compute a small tile. After a call has failed the others return at
+ * once, so the kernel ends, and finish() on the host throws the reason.
  */
 template <int Lanes, class Real, class Block>
 JACOBI3D_FN void jacobi_on_halo(const Block &block, int block_index, int blocks, const halo_step<Real> &s) {
     const mpix::halo::device_exchange &x = s.exchange;
-    for (int t = block_index; t < x.tiles(); t += blocks) mpix::halo::send(block, x, t, 0);
+    const int tiles = block_index < blocks ? x.tiles() : 0;
+    for (int t = block_index; t < tiles; t += blocks) mpix::halo::send(block, x, t, 0);
     for (std::int64_t step = 0; step < x.steps(); ++step) {
-        mpix::halo::sync_blocks(block, x, blocks);
-        if (block_index == 0 && step > 0) mpix::halo::next(block, x, step - 1);
+        mpix::halo::sync_blocks(block, x, blocks + exchange_blocks);
+        if (block_index == blocks && step > 0) mpix::halo::next(block, x, step - 1);
         const Real *const now = x.data<Real>(0, step) + s.first;
         Real *const next = x.data<Real>(0, step + 1) + s.first;
-        for (int i = block_index; i < x.tiles(); i += blocks) {
+        for (int i = block_index; i < tiles; i += blocks) {
             const int t = x.tile_boundary_first(i);
             mpix::halo::wait(block, x, t, step);
             update_tile<Lanes>(block, s, x.tile(t), now, next);

@@ -42,7 +42,7 @@ __global__ void __launch_bounds__(most_threads, least_resident)
 template <class Real>
 __global__ void __launch_bounds__(most_threads, least_resident) halo_kernel(const __grid_constant__ halo_step<Real> s) {
     jacobi_on_halo<lanes>(cooperative_groups::this_thread_block(), static_cast<int>(blockIdx.x),
-                          static_cast<int>(gridDim.x), s);
+                          static_cast<int>(gridDim.x) - exchange_blocks, s);
 }
 
 class cuda_executor final : public executor {
@@ -104,7 +104,7 @@ public:
     }
     residency halo_blocks() const override {
         return available("--halo", std::min(resident_blocks(halo_kernel<float>), resident_blocks(halo_kernel<double>)),
-                         0, "");
+                         exchange_blocks, ", and " + std::to_string(exchange_blocks) + " that begins exchanges");
     }
     std::array<int, 2> brick_base(const extent3 &) const override { return {lanes, threads_ / lanes}; }
     void launch(const persistent<float> &s, int blocks) override {
@@ -113,8 +113,12 @@ public:
     void launch(const persistent<double> &s, int blocks) override {
         launch_resident(persistent_kernel<double>, s, blocks + epoch_blocks);
     }
-    void launch(const halo_step<float> &s, int blocks) override { launch_resident(halo_kernel<float>, s, blocks); }
-    void launch(const halo_step<double> &s, int blocks) override { launch_resident(halo_kernel<double>, s, blocks); }
+    void launch(const halo_step<float> &s, int blocks) override {
+        launch_resident(halo_kernel<float>, s, blocks + exchange_blocks);
+    }
+    void launch(const halo_step<double> &s, int blocks) override {
+        launch_resident(halo_kernel<double>, s, blocks + exchange_blocks);
+    }
 
     CUstream_st *stream() const override { return stream_; }
     void synchronize() override { check(cudaStreamSynchronize(stream_), "the kernel"); }

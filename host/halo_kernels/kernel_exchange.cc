@@ -47,6 +47,7 @@ void reset_words(kernel_exchange_state &x) {
 kernel_exchange::kernel_exchange(const grid &g, const std::vector<field> &fields,
                                  const kernel_exchange_options &options)
     : state_(make_kernel_exchange_state(grid_internals::state_of(g, kernel_exchange_call), fields, options,
+                                        options.box_waits ? ghost_waiters::tiles_and_boxes : ghost_waiters::tiles,
                                         kernel_exchange_call)) {}
 
 kernel_exchange::~kernel_exchange() {

@@ -182,11 +182,12 @@ void upload(kernel_exchange_state &x, const device_tables &t, const std::vector<
     d.words_ = reinterpret_cast<std::uint64_t *>(x.tables.address());
 }
 
-void make_all(kernel_exchange_state &x, const std::vector<field_view> &fields, const kernel_exchange_options &options) {
+void make_all(kernel_exchange_state &x, const std::vector<field_view> &fields, const kernel_exchange_options &options,
+              ghost_waiters waiters) {
     for (const field_view &f : fields)
         x.fields.push_back({f.value_bytes() * f.components(), f.radius(), f.staggered()});
     x.tile = options.tile;
-    const kernel_plan p = plan_kernel_exchange({*x.grid, x.fields, fields, x.tile, options.box_waits, x.data});
+    const kernel_plan p = plan_kernel_exchange({*x.grid, x.fields, fields, x.tile, waiters, x.data});
     x.parcels = p.for_device.known;
     for (const device_tile &t : p.for_device.tiles) x.tiles.push_back(t.cells);
     device_exchange &d = x.device;
@@ -199,9 +200,10 @@ void make_all(kernel_exchange_state &x, const std::vector<field_view> &fields, c
     d.sets_ = options.sets;
     d.claims_ = p.for_device.claims;
     d.box_waits_ = options.box_waits;
-    d.box_parcels_ = p.for_device.box_parcels;
-    d.box_parcels_end_ = p.for_device.box_parcels_end;
-    d.box_copies_ = p.for_device.box_copies;
+    d.received_ = p.for_device.received;
+    d.received_end_ = p.for_device.received_end;
+    d.received_copies_ = p.for_device.received_copies;
+    d.received_copies_end_ = p.for_device.received_copies_end;
     d.stall_ns_ = static_cast<std::uint64_t>(config().stall_seconds * 1e9);
     for (const peer_message &m : p.sends) x.bytes_sent += m.bytes();
     for (const peer_message &m : p.receives) x.report.receives.push_back({m.peer, m.by_direction});
@@ -217,7 +219,8 @@ void make_all(kernel_exchange_state &x, const std::vector<field_view> &fields, c
 std::unique_ptr<kernel_exchange_state> make_kernel_exchange_state(std::shared_ptr<const grid_state> grid,
                                                                   const std::vector<field> &fields,
                                                                   const kernel_exchange_options &options,
-                                                                  const char *caller, const status &given) {
+                                                                  ghost_waiters waiters, const char *caller,
+                                                                  const status &given) {
     auto made = std::make_unique<kernel_exchange_state>();
     kernel_exchange_state &x = *made;
     x.grid = std::move(grid);
@@ -225,7 +228,7 @@ std::unique_ptr<kernel_exchange_state> make_kernel_exchange_state(std::shared_pt
     status s = given.ok() ? check_options(options, x.grid->domain.dimensions) : given;
     if (s.ok()) s = make_fields(x, fields, views);
     check_collectively(x.grid->comm, caller, s, arguments(views, options));
-    s = outcome_of([&] { make_all(x, views, options); });
+    s = outcome_of([&] { make_all(x, views, options, waiters); });
     check_collectively(x.grid->comm, caller, s);
     return made;
 }

@@ -59,7 +59,8 @@ struct kernel_exchange_state {
 std::unique_ptr<kernel_exchange_state> make_kernel_exchange_state(std::shared_ptr<const grid_state> grid,
                                                                   const std::vector<field> &fields,
                                                                   const kernel_exchange_options &options,
-                                                                  const char *caller, const status &given = {});
+                                                                  ghost_waiters waiters, const char *caller,
+                                                                  const status &given = {});
 
 }  // namespace mpix::halo
 

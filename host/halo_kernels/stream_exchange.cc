@@ -151,7 +151,7 @@ stream_exchange stream_exchange_internals::make(const grid &g, const std::vector
     stream_exchange_state &x = *made;
     x.kernels = make_kernel_exchange_state(
         grid, fields, {.tile = choose_tile(grid->domain.boxes, grid->domain.dimensions, options.tile), .sets = sets},
-        stream_exchange_call, given);
+        ghost_waiters::library, stream_exchange_call, given);
     kernel_exchange_state &k = *x.kernels;
     status s = outcome_of([&] {
         if (x.on_gpu() && !MPIX_HAVE_NVCC)

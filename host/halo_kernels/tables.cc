@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <limits>
+#include <span>
 #include <utility>
 
 #include "host/format.h"
@@ -14,6 +15,7 @@
 namespace mpix::halo {
 namespace {
 
+using detail::device_copies;
 using detail::device_copy;
 using detail::device_ghosts;
 using detail::device_parcel;
@@ -53,6 +55,7 @@ private:
         int number;      // of the parcel, among those of the peer
         int first_part;  // of these copies
         std::vector<device_copy> copies;
+        std::vector<device_ghosts> ghosts = {};  // of these, if boxes wait
     };
     struct tile_parcels {
         std::vector<of_parcel> sends, waits;
@@ -63,7 +66,7 @@ private:
         made_.sends.push_back({.peer = peer, .cut = to.cut});
         for (std::size_t i = 0; i < to.all.size(); ++i) {
             const parcel &p = to.all[i];
-            of_parcel one{{.message = message, .first = p.first, .last = p.last, .copies = 0, .copies_end = 0},
+            of_parcel one{{.message = message, .first = p.first, .last = p.last, .copies = {}},
                           static_cast<int>(i),
                           0,
                           {}};
@@ -86,7 +89,7 @@ private:
         for (std::size_t i = 0; i < from.all.size(); ++i) {
             const parcel &p = from.all[i];
             const device_parcel as_device{
-                .message = message, .first = p.first, .last = p.last, .copies = 0, .copies_end = 0};
+                .message = message, .first = p.first, .last = p.last, .copies = {}};
             one_reader = add_waits(p, as_device, static_cast<int>(i)) <= 1 && one_reader;
             for (const part &cells : p.parts)
                 made_.receives.back().by_direction[static_cast<std::size_t>(cells.direction)] += bytes_of(cells);
@@ -96,27 +99,28 @@ private:
 
     void add_own(const parcels &own) {
         for (std::size_t i = 0; i < own.all.size(); ++i) {
-            add_waits(own.all[i], {.message = -1, .first = 0, .last = -1, .copies = 0, .copies_end = 0},
+            add_waits(own.all[i], {.message = -1, .first = 0, .last = -1, .copies = {}},
                       static_cast<int>(i));
             for (const part &cells : own.all[i].parts) made_.own_bytes += bytes_of(cells);
         }
     }
 
-    // How many tiles wait for the parcel.
+    // How many groups may wait for a partition of the parcel.
     int add_waits(const parcel &p, const device_parcel &as_device, int number) {
         std::vector<int> waiting;
-        of_parcel by_boxes{as_device, number, 0, {}};
+        of_parcel whole{as_device, number, 0, {}};
+        const bool by_boxes = x_.waiters == ghost_waiters::tiles_and_boxes;
         for (std::size_t n = 0; n < p.parts.size(); ++n) {
             const part &cells = p.parts[n];
             const auto receiver = static_cast<std::size_t>(position_of(cells.receiver));
-            const std::vector<int> readers = readers_of(x_.grid.domain, tilings_[receiver], cells.ghosts,
-                                                        x_.fields[static_cast<std::size_t>(cells.field)]);
-            const int claim = readers.size() > 1 || x_.box_waits ? made_.for_device.claims++ : -1;
+            std::vector<int> readers;
+            if (x_.waiters != ghost_waiters::library)
+                readers = readers_of(x_.grid.domain, tilings_[receiver], cells.ghosts,
+                                     x_.fields[static_cast<std::size_t>(cells.field)]);
+            const int claim = readers.size() > 1 || by_boxes ? made_.for_device.claims++ : -1;
             const device_copy copy = as_device.message < 0 ? own_copy_of(cells, claim) : copy_in(cells, claim);
-            if (x_.box_waits) {
-                by_boxes.copies.push_back(copy);
-                made_.for_device.ghosts.push_back(ghosts_of_copy(cells));
-            }
+            if (x_.waiters != ghost_waiters::tiles) whole.copies.push_back(copy);
+            if (by_boxes) whole.ghosts.push_back(ghosts_of_copy(cells));
             for (const int reader : readers) {
                 const int t = first_tile_[receiver] + reader;
                 std::vector<of_parcel> &waits = of_tile_[static_cast<std::size_t>(t)].waits;
@@ -127,9 +131,9 @@ private:
                 waits.back().copies.push_back(copy);
             }
         }
-        if (!x_.box_waits) return static_cast<int>(waiting.size());
-        by_boxes_.push_back(std::move(by_boxes));
-        return std::numeric_limits<int>::max();  // any number of boxes
+        if (x_.waiters == ghost_waiters::tiles) return static_cast<int>(waiting.size());
+        received_.push_back(std::move(whole));
+        return by_boxes ? std::numeric_limits<int>::max() : 1;
     }
 
     device_ghosts ghosts_of_copy(const part &cells) const {
@@ -219,20 +223,29 @@ private:
         device_tables &t = made_.for_device;
         for (std::size_t box = 0; box < tilings_.size(); ++box)
             for (int i = 0; i < tilings_[box].count(); ++i) {
-                const tile_parcels &p = of_tile_[static_cast<std::size_t>(first_tile_[box] + i)];
+                const int number = first_tile_[box] + i;
+                tile_parcels &p = of_tile_[static_cast<std::size_t>(number)];
                 device_tile tile{.cells = tilings_[box].at(i),
                                  .box_position = static_cast<std::int32_t>(box),
-                                 .sends = 0,
+                                 .sends = parcels_written(),
                                  .sends_end = 0,
                                  .waits = 0,
-                                 .waits_end = 0};
-                const int number = first_tile_[box] + i;
-                tile.sends = write(p.sends, tile.sends_end, number, true);
-                tile.waits = write(p.waits, tile.waits_end, number, false);
+                                 .waits_end = 0,
+                                 .ghosts = {},
+                                 .shares_ghosts = 0};
+                for (of_parcel &sent : p.sends) write_parcel(sent, number, true);
+                tile.sends_end = tile.waits = parcels_written();
+                write_waits(p.waits, tile, number);
                 t.tiles.push_back(tile);
             }
-        t.box_copies = static_cast<std::int32_t>(t.copies.size());
-        t.box_parcels = write(by_boxes_, t.box_parcels_end, -1, false);
+        // Own cells are there already, and messages may travel meanwhile.
+        std::stable_partition(received_.begin(), received_.end(),
+                              [](const of_parcel &whole) { return whole.parcel.message < 0; });
+        t.received = parcels_written();
+        t.received_copies = copies_written();
+        for (of_parcel &whole : received_) write_parcel(whole, -1, false);
+        t.received_end = parcels_written();
+        t.received_copies_end = copies_written();
         for (const exchanged_field &f : x_.fields) t.reach.push_back(reach_of(f));
         for (std::size_t i = 0; i < of_tile_.size(); ++i) t.order.push_back(static_cast<std::int32_t>(i));
         t.boundary = static_cast<int>(std::stable_partition(t.order.begin(), t.order.end(),
@@ -243,32 +256,78 @@ private:
                                                             }) -
                                       t.order.begin());
     }
-    int write(const std::vector<of_parcel> &all, std::int32_t &end, int tile, bool are_sent) {
-        device_tables &t = made_.for_device;
-        const auto begin = static_cast<int>(t.parcels.size());
-        for (const of_parcel &p : all) {
-            t.parcels.push_back(p.parcel);
-            t.parcels.back().copies = static_cast<std::int32_t>(t.copies.size());
-            t.copies.insert(t.copies.end(), p.copies.begin(), p.copies.end());
-            t.parcels.back().copies_end = static_cast<std::int32_t>(t.copies.size());
-            const std::vector<peer_message> &messages = are_sent ? made_.sends : made_.receives;
-            const int message = p.parcel.message;
-            t.known.push_back({.tile = tile,
-                               .is_sent = are_sent,
-                               .peer = message < 0 ? x_.grid.rank : messages[static_cast<std::size_t>(message)].peer,
-                               .message = message,
-                               .parcel = p.number,
-                               .part = p.first_part});
+    std::int32_t parcels_written() const { return static_cast<std::int32_t>(made_.for_device.parcels.size()); }
+    std::int32_t copies_written() const { return static_cast<std::int32_t>(made_.for_device.copies.size()); }
+
+    // A parcel with its copies.
+    void write_parcel(of_parcel &p, int tile, bool is_sent) {
+        p.parcel.copies = write_copies({&p, 1}, parcels_written());
+        add_parcel(p, tile, is_sent);
+    }
+    // Those of messages come first. The tile has the copies of all of them.
+    void write_waits(std::vector<of_parcel> &waits, device_tile &tile, int number) {
+        const auto own = std::stable_partition(waits.begin(), waits.end(),
+                                               [](const of_parcel &p) { return p.parcel.message >= 0; });
+        tile.waits_end = tile.waits + static_cast<std::int32_t>(own - waits.begin());
+        tile.ghosts = write_copies(waits, tile.waits);
+        for (const of_parcel &p : waits) {
+            for (const device_copy &c : p.copies) tile.shares_ghosts |= c.claim >= 0;
+            add_parcel(p, number, false);
         }
-        end = static_cast<std::int32_t>(t.parcels.size());
-        return begin;
+    }
+    void add_parcel(const of_parcel &p, int tile, bool is_sent) {
+        made_.for_device.parcels.push_back(p.parcel);
+        const int message = p.parcel.message;
+        const std::vector<peer_message> &messages = is_sent ? made_.sends : made_.receives;
+        made_.for_device.known.push_back(
+            {.tile = tile,
+             .is_sent = is_sent,
+             .peer = message < 0 ? x_.grid.rank : messages[static_cast<std::size_t>(message)].peer,
+             .message = message,
+             .parcel = p.number,
+             .part = p.first_part});
+    }
+    // The copies of parcels, of which the first one has that number.
+    device_copies write_copies(std::span<of_parcel> all, std::int32_t number) {
+        // A few are faster one after the other, by all threads of a group. So are large ones.
+        constexpr std::size_t few = 2;
+        constexpr std::uint32_t most_words_of_a_warp = 1024;
+        struct described_copy {
+            device_copy copy;
+            device_ghosts ghosts;
+        };
+        std::vector<described_copy> copies;
+        bool described = false;
+        for (of_parcel &p : all) {
+            described = described || !p.ghosts.empty();
+            for (std::size_t i = 0; i < p.copies.size(); ++i) {
+                p.copies[i].message = p.parcel.message;
+                p.copies[i].parcel = number;
+                copies.push_back({p.copies[i], p.ghosts.empty() ? device_ghosts{} : p.ghosts[i]});
+            }
+            ++number;
+        }
+        const auto is_large = [&](const described_copy &c) {
+            return c.copy.words * c.copy.count[0] * c.copy.count[1] * c.copy.count[2] > most_words_of_a_warp;
+        };
+        const auto small = copies.size() <= few ? copies.end()
+                                                : std::stable_partition(copies.begin(), copies.end(), is_large);
+        device_tables &t = made_.for_device;
+        device_copies written{.begin = copies_written(), .small = 0, .end = 0};
+        written.small = written.begin + static_cast<std::int32_t>(small - copies.begin());
+        for (const described_copy &c : copies) {
+            t.copies.push_back(c.copy);
+            if (described) t.ghosts.push_back(c.ghosts);
+        }
+        written.end = copies_written();
+        return written;
     }
 
     const kernel_fields &x_;
     std::vector<tiling> tilings_;  // of this rank's boxes
     std::vector<int> first_tile_;  // likewise: the number of its first tile
     std::vector<tile_parcels> of_tile_;
-    std::vector<of_parcel> by_boxes_;  // all that boxes may wait for
+    std::vector<of_parcel> received_;  // all of them, unless only tiles wait
     kernel_plan made_;
 };
 

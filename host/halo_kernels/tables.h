@@ -20,7 +20,7 @@ namespace mpix::halo {
 
 // What is known of a parcel in the device's table, to say which call has failed.
 struct known_parcel {
-    int tile;      // this rank's, as kernels number it; -1: it is waited for by boxes
+    int tile;      // this rank's, as kernels number it; -1: no tile waits for it
     bool is_sent;  // by that tile; otherwise it waits for it
     int peer;      // rank
     int message;   // the number of the send, or of the receive, in each set; -1: own cells
@@ -35,8 +35,8 @@ struct device_tables {
     std::vector<detail::device_parcel> parcels;
     std::vector<detail::device_copy> copies;
     int claims = 0;
-    // For waits by boxes: these parcels, the first one's first copy, and of each copy from there on its ghost cells.
-    std::int32_t box_parcels = 0, box_parcels_end = 0, box_copies = 0;
+    // Unless only tiles wait: all that the rank receives, and these copies. For waits by boxes the ghost cells of each.
+    std::int32_t received = 0, received_end = 0, received_copies = 0, received_copies_end = 0;
     std::vector<detail::device_ghosts> ghosts;
     std::vector<detail::device_reach> reach;  // of each field
     std::vector<known_parcel> known;          // of each parcel
@@ -58,13 +58,17 @@ struct kernel_plan {
     device_tables for_device;
 };
 
+// Who waits for ghost cells: a group for each tile; groups for any boxes as well; or the library's own groups, each for whole
+// parcels.
+enum class ghost_waiters { tiles, tiles_and_boxes, library };
+
 // What an exchange is planned from.
 struct kernel_fields {
     const grid_state &grid;
     const exchanged_fields &fields;
     const std::vector<field_view> &views;  // of these
     const index3 &tile;
-    bool box_waits;                                  // the option
+    ghost_waiters waiters;
     const std::vector<std::array<void *, 2>> &data;  // of each field, of each box, its allocations
 };
 

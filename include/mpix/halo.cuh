@@ -104,7 +104,8 @@ MPIX_FN int wait(const Group &group, const device_exchange &x, const box &cells,
 /**
  * End exchange `step`: wait until its messages have arrived, and its send buffers are free. Then exchange step + sets
  * begins, for send() and wait() of all groups. Does nothing if there is no such exchange. One group calls it for a step;
- * different groups may call it for different steps, also at the same time.
+ * different groups may call it for different steps, also at the same time. It takes some microseconds: of a kernel with many
+ * blocks, one that has no tiles should call it.
  *
  * timeout_ns  as of mpix::next_epoch
  *

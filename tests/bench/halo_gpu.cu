@@ -31,19 +31,20 @@ using bench::check;
 
 namespace {
 
-constexpr int threads = 256, exchanges = 400, warm_up = 40;
+constexpr int threads = 256, blocks = 132, exchanges = 400, warm_up = 40;
 
 __global__ void nothing() {}
 
-// All tiles of each exchange, by blocks that are resident together.
+// All tiles of each exchange, by blocks that are resident together. The last block begins exchanges meanwhile.
 __global__ void __launch_bounds__(threads) exchange_all(const __grid_constant__ halo::device_exchange x) {
     const auto block = cooperative_groups::this_thread_block();
-    const int index = static_cast<int>(blockIdx.x), blocks = static_cast<int>(gridDim.x);
+    const int index = static_cast<int>(blockIdx.x), movers = static_cast<int>(gridDim.x) - 1;
+    const int tiles = index < movers ? x.boundary_tiles() : 0;
     for (std::int64_t step = 0; step < x.steps(); ++step) {
-        for (int i = index; i < x.boundary_tiles(); i += blocks) halo::send(block, x, x.tile_boundary_first(i), step);
-        halo::sync_blocks(block, x, blocks);
-        if (index == 0 && step > 0) halo::next(block, x, step - 1);
-        for (int i = index; i < x.boundary_tiles(); i += blocks) halo::wait(block, x, x.tile_boundary_first(i), step);
+        for (int i = index; i < tiles; i += movers) halo::send(block, x, x.tile_boundary_first(i), step);
+        halo::sync_blocks(block, x, movers + 1);
+        if (index == movers && step > 0) halo::next(block, x, step - 1);
+        for (int i = index; i < tiles; i += movers) halo::wait(block, x, x.tile_boundary_first(i), step);
     }
 }
 
@@ -134,7 +135,7 @@ void measure(std::FILE *csv, cudaStream_t stream, int n, const shape &what, int 
             const halo::device_exchange x = in_kernel.start(count);
             const double us = time_of(stream, count, [&] {
                 const mpix::launch_status launched =
-                    mpix::launch_cooperative(exchange_all, dim3(64), dim3(threads), 0, stream, x);
+                    mpix::launch_cooperative(exchange_all, dim3(blocks), dim3(threads), 0, stream, x);
                 check(launched.error, launched.message.c_str());
             });
             in_kernel.finish();

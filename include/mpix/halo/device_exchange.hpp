@@ -26,14 +26,21 @@ struct device_copy {
     std::int32_t word_bytes;
     mpix_narrow_divisor by_words, by_count[2];
     std::int32_t allocation, from_allocation;  // numbers, see device_exchange::allocation_
-    std::int32_t claim;  // which of the claims, if several tiles read these ghost cells; -1: one does
+    std::int32_t claim;    // which of the claims, if several tiles read these ghost cells; -1: one does
+    std::int32_t message;  // of its parcel
+    std::int32_t parcel;
+};
+
+// Copies begin to end - 1. Those before `small` are for all threads of a group, the others for a warp each.
+struct device_copies {
+    std::int32_t begin, small, end;
 };
 
 // What one tile of the sender has for one receiver: partitions first to last of a message, and the copies that they hold.
 struct device_parcel {
     std::int32_t message;  // the number of the send, or of the receive, in each set; -1: own cells
     std::int32_t first, last;
-    std::int32_t copies, copies_end;
+    device_copies copies;  // none if a tile waits for it, which has the copies of all its parcels together
 };
 
 // Where the ghost cells of a copy are, for waits that a box decides.
@@ -52,7 +59,9 @@ struct device_tile {
     box cells;
     std::int32_t box_position;      // which of this rank's
     std::int32_t sends, sends_end;  // parcels
-    std::int32_t waits, waits_end;
+    std::int32_t waits, waits_end;  // parcels of messages
+    device_copies ghosts;           // of these, and from own cells
+    std::int32_t shares_ghosts;     // whether some of the copies are claimed
 };
 
 }  // namespace detail
@@ -110,11 +119,12 @@ struct device_exchange {
     std::int32_t tiles_count_, boundary_count_, boxes_count_;
     std::int32_t receives_, sends_;  // messages in each exchange
     std::int32_t sets_, claims_;     // claims: of each set
-    // What wait(box) may have to wait for: parcels, whose copies are described by the ghosts, from the first one on. Only
-    // with kernel_exchange_options::box_waits.
+    // For wait(box), with kernel_exchange_options::box_waits, and for the library's own kernels, which do not wait by tiles:
+    // all parcels that the rank receives, own cells among them. Copy received_copies_ is the first one's first. For wait(box)
+    // the ghosts describe the copies, from that one on.
     const detail::device_ghosts *ghosts_;
     const detail::device_reach *reach_;  // of each field
-    std::int32_t box_waits_, box_parcels_, box_parcels_end_, box_copies_;
+    std::int32_t box_waits_, received_, received_end_, received_copies_, received_copies_end_;
     std::uint64_t stall_ns_;  // how long calls wait by default; 0: for ever
 
     // Among the words: arrivals at the barrier; which call has failed first (0: none, or by these names, otherwise

@@ -11,6 +11,7 @@
 #include <mpix/halo/device_exchange.hpp>
 
 #include <mpix/impl/group/group.cuh>
+#include <mpix/impl/group/warps.cuh>
 #include <mpix/impl/halo/copy.cuh>
 
 namespace mpix::halo {
@@ -119,71 +120,82 @@ MPIX_FN bool claim_ghosts(const Group &group, const device_exchange &x, std::int
     return mpix::detail::broadcast_bool(group, first);
 }
 
-// The ghost cells of one copy, from a parcel that has arrived.
-template <class Group>
-MPIX_FN void fill(const Group &group, const device_exchange &x, const device_parcel &p, const device_copy &c,
-                  std::int64_t step) {
-    if (!claim_ghosts(group, x, step, c.claim)) return;
+// Calls each(members, copy) for the copies of which wanted(number) is true, the same for all members of the group: these
+// are all its threads, or a warp of them.
+template <class Group, class Wanted, class Each>
+MPIX_FN void for_each_copy(const Group &group, const device_exchange &x, const device_copies &copies,
+                           const Wanted &wanted, const Each &each) {
+    for (int k = copies.begin; k < copies.small; ++k)
+        if (wanted(k)) each(group, x.copies_[k]);
+    if (copies.small == copies.end) return;
+    mpix::detail::by_warps(group, [&](const auto &warp, int index, int warps) {
+        for (int k = copies.small + index; k < copies.end; k += warps)
+            if (wanted(k)) each(warp, x.copies_[k]);
+    });
+}
+struct every_copy {
+    MPIX_FN bool operator()(int) const { return true; }
+};
+
+// The ghost cells of one copy, whose parcel has arrived, if no other group has claimed them. By some members of a group.
+template <class Members>
+MPIX_FN void fill(const Members &members, const device_exchange &x, const device_copy &c, std::int64_t step) {
+    if (!claim_ghosts(members, x, step, c.claim)) return;
     std::byte *const field = x.allocation_(c.allocation, step);
-    if (p.message < 0)
-        copy_own(group, c, x.allocation_(c.from_allocation, step), field);
+    if (c.message < 0)
+        copy_own(members, c, x.allocation_(c.from_allocation, step), field);
     else
-        unpack(group, c, x.ghost_buffers_[set_of(x, step) * x.receives_ + p.message], field);
+        unpack(members, c, x.ghost_buffers_[set_of(x, step) * x.receives_ + c.message], field);
     if (c.claim < 0) return;
-    group.sync();  // the leader releases what all members have stored
-    if (group.thread_rank() == 0)
+    members.sync();  // the leader releases what all of them have stored
+    if (members.thread_rank() == 0)
         mpix::detail::store_release_gpu(filled_of(x, step, c.claim), number_of(x, step));  // pairs: X2
 }
 
-// Until the ghost cells of a parcel's copies that other groups have claimed are there. Returns as look_until. One thread.
-template <class Wanted>
-MPIX_FN int await_others(const device_exchange &x, const device_parcel &p, std::int64_t step, std::uint64_t timeout_ns,
-                         const Wanted &wanted) {
-    for (int i = p.copies; i < p.copies_end; ++i) {
-        const int claim = x.copies_[i].claim;
-        if (claim < 0 || !wanted(i)) continue;
-        const int code = look_until(x, timeout_ns, [&] {
-            // pairs: X2
-            return mpix::detail::load_acquire_gpu(filled_of(x, step, claim)) >= number_of(x, step);
-        });
-        if (code != MPI_SUCCESS) return code;
+// Waits for the messages of parcels `begin` to `end` - 1 of which wanted(parcel) is true, the same for all members.
+template <class Group, class Wanted>
+MPIX_FN int await_messages(const Group &group, const device_exchange &x, int begin, int end, std::int64_t step,
+                           std::uint64_t timeout_ns, const Wanted &wanted) {
+    const MPIX_Prequest *const requests = requests_of(x, set_of(x, step));
+    for (int i = begin; i < end; ++i) {
+        const device_parcel &p = x.parcels_[i];
+        if (p.message < 0 || !wanted(p)) continue;
+        const int code = await_parcel(group, p, requests[p.message], timeout_ns);
+        if (code != MPI_SUCCESS)
+            return record_failure(group, x, code, number_of_parcel(i), step, may_repeat(code, timeout_ns));
     }
     return MPI_SUCCESS;
 }
 
-// Of parcels `begin` to `end` - 1: waits for those with copies of which wanted(number of the copy) is true, the same for
-// all members, and puts these into the fields.
+// Until the ghost cells of one copy are there that another group may have claimed. Returns as look_until. One thread.
+MPIX_FN int await_other(const device_exchange &x, int copy, std::int64_t step, std::uint64_t timeout_ns) {
+    const int claim = x.copies_[copy].claim;
+    if (claim < 0) return MPI_SUCCESS;
+    return look_until(x, timeout_ns, [&] {
+        // pairs: X2
+        return mpix::detail::load_acquire_gpu(filled_of(x, step, claim)) >= number_of(x, step);
+    });
+}
+// The same for copies `begin` to `end` - 1 of which wanted(number) is true. It is a barrier, behind which all members may read
+// what any of them, or another group, has filled.
 template <class Group, class Wanted>
-MPIX_FN int await_ghosts(const Group &group, const device_exchange &x, int begin, int end, std::int64_t step,
+MPIX_FN int await_others(const Group &group, const device_exchange &x, int begin, int end, std::int64_t step,
                          std::uint64_t timeout_ns, const Wanted &wanted) {
-    bool begun = false;
-    for (int i = begin; i < end; ++i) {
-        const device_parcel &p = x.parcels_[i];
-        int k = p.copies;
-        while (k < p.copies_end && !wanted(k)) ++k;
-        if (k == p.copies_end) continue;
-        if (!begun)
-            if (const int code = await_begin(group, x, step, timeout_ns); code != MPI_SUCCESS) return code;
-        begun = true;
-        if (p.message >= 0) {
-            const MPIX_Prequest request = requests_of(x, set_of(x, step))[p.message];
-            const int code = await_parcel(group, p, request, timeout_ns);
-            if (code != MPI_SUCCESS)
-                return record_failure(group, x, code, number_of_parcel(i), step, may_repeat(code, timeout_ns));
-        }
-        for (; k < p.copies_end; ++k)
-            if (wanted(k)) fill(group, x, p, x.copies_[k], step);
-    }
-    if (!begun) return MPI_SUCCESS;
-    // Behind this barrier all members may read what any of them, or another group, has filled.
-    int code = MPI_SUCCESS, i = begin;
+    const int threads = static_cast<int>(group.num_threads());
+    int code = MPI_SUCCESS;
+    for (int k = begin + static_cast<int>(group.thread_rank()); k < end && code == MPI_SUCCESS; k += threads)
+        if (wanted(k)) code = await_other(x, k, step, timeout_ns);
+    if (mpix::detail::vote_all(group, code == MPI_SUCCESS)) return MPI_SUCCESS;
+    // Any member may know which copy it is. The leader looks once more.
+    int missing = begin;
+    code = MPI_SUCCESS;
     if (group.thread_rank() == 0)
-        for (; i < end && code == MPI_SUCCESS; ++i) code = await_others(x, x.parcels_[i], step, timeout_ns, wanted);
-    if (mpix::detail::broadcast_bool(group, code == MPI_SUCCESS)) return MPI_SUCCESS;
+        for (; missing < end; ++missing)
+            if (wanted(missing) && (code = await_other(x, missing, step, 0)) != MPI_SUCCESS) break;
     code = mpix::detail::broadcast_code(group, code);
-    return code == MPI_ERR_OTHER
-               ? code
-               : record_failure(group, x, code, number_of_parcel(i - 1), step, may_repeat(code, timeout_ns));
+    if (code == MPI_SUCCESS || code == MPI_ERR_OTHER) return code;
+    return record_failure(group, x, code, group.thread_rank() == 0 ? number_of_parcel(x.copies_[missing].parcel) : 0,
+                          step, may_repeat(code, timeout_ns));
 }
 
 // Whether stencils of cells of a box read some of these ghost cells: of the box's 26 directions, each as deep as the radius.
@@ -209,6 +221,25 @@ MPIX_FN bool reads(const device_exchange &x, const box &cells, const device_ghos
     return false;
 }
 
+// Packs and sends parcels `begin`, begin + stride, ... before `end`, all of which are to be sent.
+template <class Group>
+MPIX_FN int send_parcels(const Group &group, const device_exchange &x, int begin, int end, int stride,
+                         std::int64_t step) {
+    const int set = set_of(x, step);
+    for (int i = begin; i < end; i += stride) {
+        const device_parcel &p = x.parcels_[i];
+        std::byte *const message = x.send_buffers_[set * x.sends_ + p.message];
+        for_each_copy(group, x, p.copies, every_copy{}, [&](const auto &members, const auto &c) {
+            pack(members, c, x.allocation_(c.allocation, step), message);
+        });
+        const MPIX_Prequest request = requests_of(x, set)[x.receives_ + p.message];
+        for (int k = p.first; k <= p.last; ++k)
+            if (const int code = pready(group, k, request); code != MPI_SUCCESS)
+                return record_failure(group, x, code, number_of_parcel(i), step);
+    }
+    return MPI_SUCCESS;
+}
+
 }  // namespace detail
 
 template <class Group>
@@ -218,19 +249,7 @@ MPIX_FN int send(const Group &group, const device_exchange &x, int tile, std::in
     const detail::device_tile &t = x.tiles_[tile];
     if (t.sends == t.sends_end) return MPI_SUCCESS;
     if (const int code = detail::await_begin(group, x, step, default_timeout); code != MPI_SUCCESS) return code;
-    const int set = detail::set_of(x, step);
-    for (int i = t.sends; i < t.sends_end; ++i) {
-        const detail::device_parcel &p = x.parcels_[i];
-        for (int k = p.copies; k < p.copies_end; ++k) {
-            const detail::device_copy &c = x.copies_[k];
-            detail::pack(group, c, x.allocation_(c.allocation, step), x.send_buffers_[set * x.sends_ + p.message]);
-        }
-        const MPIX_Prequest request = detail::requests_of(x, set)[x.receives_ + p.message];
-        for (int k = p.first; k <= p.last; ++k)
-            if (const int code = pready(group, k, request); code != MPI_SUCCESS)
-                return detail::record_failure(group, x, code, detail::number_of_parcel(i), step);
-    }
-    return MPI_SUCCESS;
+    return detail::send_parcels(group, x, t.sends, t.sends_end, 1, step);
 }
 
 template <class Group>
@@ -238,7 +257,16 @@ MPIX_FN int wait(const Group &group, const device_exchange &x, int tile, std::in
     if (x.version_ != MPIX_ABI_VERSION) return MPI_ERR_REQUEST;
     if (step >= x.steps_) return MPI_SUCCESS;
     const detail::device_tile &t = x.tiles_[tile];
-    return detail::await_ghosts(group, x, t.waits, t.waits_end, step, timeout_ns, [](int) { return true; });
+    if (t.ghosts.begin == t.ghosts.end) return MPI_SUCCESS;
+    if (const int code = detail::await_begin(group, x, step, timeout_ns); code != MPI_SUCCESS) return code;
+    if (const int code = detail::await_messages(group, x, t.waits, t.waits_end, step, timeout_ns,
+                                                [](const detail::device_parcel &) { return true; });
+        code != MPI_SUCCESS)
+        return code;
+    detail::for_each_copy(group, x, t.ghosts, detail::every_copy{},
+                          [&](const auto &members, const auto &c) { detail::fill(members, x, c, step); });
+    const int begin = t.shares_ghosts ? t.ghosts.begin : t.ghosts.end;
+    return detail::await_others(group, x, begin, t.ghosts.end, step, timeout_ns, detail::every_copy{});
 }
 
 template <class Group>
@@ -248,8 +276,22 @@ MPIX_FN int wait(const Group &group, const device_exchange &x, const box &cells,
     if (step >= x.steps_ || cells.empty()) return MPI_SUCCESS;
     if (x.tiles_count_ == 0) return MPI_SUCCESS;  // as in sync_blocks
     if (!x.box_waits_) return detail::record_failure(group, x, MPI_ERR_ARG, device_exchange::no_box_waits, step);
-    return detail::await_ghosts(group, x, x.box_parcels_, x.box_parcels_end_, step, timeout_ns,
-                                [&](int copy) { return detail::reads(x, cells, x.ghosts_[copy - x.box_copies_]); });
+    const auto wanted = [&](int copy) { return detail::reads(x, cells, x.ghosts_[copy - x.received_copies_]); };
+    int first = x.received_copies_;
+    while (first < x.received_copies_end_ && !wanted(first)) ++first;
+    if (first == x.received_copies_end_) return MPI_SUCCESS;
+    if (const int code = detail::await_begin(group, x, step, timeout_ns); code != MPI_SUCCESS) return code;
+    const int code = detail::await_messages(group, x, x.received_, x.received_end_, step, timeout_ns,
+                                            [&](const detail::device_parcel &p) {
+                                                int k = p.copies.begin;
+                                                while (k < p.copies.end && !wanted(k)) ++k;
+                                                return k < p.copies.end;
+                                            });
+    if (code != MPI_SUCCESS) return code;
+    for (int i = x.received_; i < x.received_end_; ++i)
+        detail::for_each_copy(group, x, x.parcels_[i].copies, wanted,
+                              [&](const auto &members, const auto &c) { detail::fill(members, x, c, step); });
+    return detail::await_others(group, x, first, x.received_copies_end_, step, timeout_ns, wanted);
 }
 
 template <class Group>
