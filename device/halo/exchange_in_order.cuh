@@ -47,15 +47,19 @@ MPIX_FN int receive(const Group &group, const device_exchange &x, int parcel, st
     return MPI_SUCCESS;
 }
 
-// Waits, by all groups but the last. That one begins the next exchange meanwhile: the neighbours then have clear-to-send before
-// they need it. The exchange that it ends for this was waited for by an earlier finish.
+// Waits, by all groups but the first. That one begins an exchange meanwhile, in place of the one before this: all groups of an
+// earlier finish have waited for that.
+//
+// With three sets no neighbour sends before it has clear-to-send, however long other work in the streams takes. The exchange
+// that a finish begins is started by the neighbour two starts later. Before that the neighbour has waited for what this rank sends
+// behind this finish.
 template <class Group>
 MPIX_FN void finish_in_order(const Group &group, const ordered_exchange &o, const device_exchange &x, std::int64_t step,
                              int index, int groups) {
-    if (index == groups - 1) {
-        if (step + 1 >= x.sets_) (void)next(group, x, step + 1 - x.sets_);
+    if (index == 0) {
+        if (step > 0) (void)next(group, x, step - 1);
     } else if (detail::await_begin(group, x, step, default_timeout) == MPI_SUCCESS) {
-        for (int i = x.received_ + index; i < x.received_end_; i += groups - 1)
+        for (int i = x.received_ + index - 1; i < x.received_end_; i += groups - 1)
             if (receive(group, x, i, step) != MPI_SUCCESS) break;
     }
     group.sync();  // all members have read the number
@@ -72,8 +76,8 @@ MPIX_FN void finish_in_order(const Group &group, const ordered_exchange &o, cons
 template <class Group, class Move>
 MPIX_FN void move_parcels(const Group &group, const device_exchange &x, std::int64_t step, int index, int groups,
                           bool are_sent, const Move &move) {
-    // The host has begun as many as there are sets, and each finish one more.
-    const std::int64_t begun = step + 1 > x.sets_ ? step + 1 : x.sets_;
+    // The host has begun as many as there are sets, and each finish but the first one more.
+    const std::int64_t begun = x.sets_ + (step > 1 ? step - 1 : 0);
     for (std::int64_t s = step; s < begun; ++s) {
         const MPIX_Prequest *const requests =
             detail::requests_of(x, detail::set_of(x, s)) + (are_sent ? x.receives_ : 0);

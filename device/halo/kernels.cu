@@ -23,25 +23,29 @@ __device__ void with_exchange(const ordered_exchange &o, const Work &work) {
     work(block, x, step);
 }
 
-__global__ void __launch_bounds__(threads, blocks_side_by_side) start_exchange(const __grid_constant__ ordered_exchange o) {
+__global__ void __launch_bounds__(threads, blocks_side_by_side)
+    start_exchange(const __grid_constant__ ordered_exchange o) {
     with_exchange(o, [](const auto &block, const device_exchange &x, std::int64_t step) {
         halo::start_in_order(block, x, step, static_cast<int>(blockIdx.x), static_cast<int>(gridDim.x));
     });
 }
 
-__global__ void __launch_bounds__(threads, blocks_side_by_side) finish_exchange(const __grid_constant__ ordered_exchange o) {
+__global__ void __launch_bounds__(threads, blocks_side_by_side)
+    finish_exchange(const __grid_constant__ ordered_exchange o) {
     with_exchange(o, [&](const auto &block, const device_exchange &x, std::int64_t step) {
         halo::finish_in_order(block, o, x, step, static_cast<int>(blockIdx.x), static_cast<int>(gridDim.x));
     });
 }
 
-__global__ void __launch_bounds__(threads, blocks_side_by_side) drain_sends(const __grid_constant__ ordered_exchange o) {
+__global__ void __launch_bounds__(threads, blocks_side_by_side)
+    drain_sends(const __grid_constant__ ordered_exchange o) {
     with_exchange(o, [](const auto &block, const device_exchange &x, std::int64_t step) {
         halo::drain_sends_in_order(block, x, step, static_cast<int>(blockIdx.x), static_cast<int>(gridDim.x));
     });
 }
 
-__global__ void __launch_bounds__(threads, blocks_side_by_side) drain_receives(const __grid_constant__ ordered_exchange o) {
+__global__ void __launch_bounds__(threads, blocks_side_by_side)
+    drain_receives(const __grid_constant__ ordered_exchange o) {
     with_exchange(o, [](const auto &block, const device_exchange &x, std::int64_t step) {
         halo::drain_receives_in_order(block, x, step, static_cast<int>(blockIdx.x), static_cast<int>(gridDim.x));
     });

@@ -74,10 +74,11 @@ status make_fields(kernel_exchange_state &x, const std::vector<field> &fields, s
 }
 
 std::vector<argument> arguments(const std::vector<field_view> &fields, const kernel_exchange_options &o) {
-    std::vector<argument> all{{"the number of fields", {static_cast<std::int64_t>(fields.size())}},
-                              {"options.tile", {o.tile[0], o.tile[1], o.tile[2]}},
-                              {"options.sets", {o.sets}}};
+    std::vector<argument> all{{"the number of fields", {static_cast<std::int64_t>(fields.size())}}};
     for (std::size_t f = 0; f < fields.size(); ++f) append_field(all, f, fields[f]);
+    // A tile that the library has chosen depends on the fields.
+    all.push_back({"options.tile", {o.tile[0], o.tile[1], o.tile[2]}});
+    all.push_back({"options.sets", {o.sets}});
     return all;
 }
 

@@ -2,6 +2,7 @@
 //
 // Kernel exchanges whose kernels are the library's own (device/halo). All their steps are one activation, from the constructor to
 // the destructor.
+#include <algorithm>
 #include <cstdint>
 #include <exception>
 #include <limits>
@@ -31,8 +32,8 @@ namespace mpix::halo {
 namespace {
 
 constexpr const char *stream_exchange_call = "mpix::halo::stream_exchange";
-// One exchange is under way while the next one begins.
-constexpr int sets = 2;
+// See finish_in_order.
+constexpr int sets = 3;
 
 error refusal(int error_class, const char *function, const std::string &what) {
     return {error_class, format("{}::{}: {}", stream_exchange_call, function, what)};
@@ -90,6 +91,15 @@ std::size_t demand_field(const stream_exchange_state &x, const char *function, i
     if (field < 0 || static_cast<std::size_t>(field) >= count)
         throw refusal(MPI_ERR_ARG, function, format("field is {}; there are {}", field, count));
     return static_cast<std::size_t>(field);
+}
+
+// Of all ghost cells beyond one cell of a side, at most. The fields have not been checked yet.
+std::int64_t depth_bytes(const std::vector<field> &fields) {
+    double bytes = 0;
+    for (const field &f : fields)
+        bytes += static_cast<double>(f.value_bytes) * f.layout.components *
+                 *std::max_element(f.radius.cells.begin(), f.radius.cells.end());
+    return static_cast<std::int64_t>(std::clamp(bytes, 0.0, 1e9));
 }
 
 // Begins the first exchanges, of each set. Waits for the neighbours.
@@ -150,7 +160,9 @@ stream_exchange stream_exchange_internals::make(const grid &g, const std::vector
     const auto &grid = grid_internals::state_of(g, stream_exchange_call);
     stream_exchange_state &x = *made;
     x.kernels = make_kernel_exchange_state(
-        grid, fields, {.tile = choose_tile(grid->domain.boxes, grid->domain.dimensions, options.tile), .sets = sets},
+        grid, fields,
+        {.tile = choose_tile(grid->domain.boxes, grid->domain.dimensions, options.tile, depth_bytes(fields)),
+         .sets = sets},
         ghost_waiters::library, stream_exchange_call, given);
     kernel_exchange_state &k = *x.kernels;
     status s = outcome_of([&] {

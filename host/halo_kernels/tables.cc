@@ -66,10 +66,8 @@ private:
         made_.sends.push_back({.peer = peer, .cut = to.cut});
         for (std::size_t i = 0; i < to.all.size(); ++i) {
             const parcel &p = to.all[i];
-            of_parcel one{{.message = message, .first = p.first, .last = p.last, .copies = {}},
-                          static_cast<int>(i),
-                          0,
-                          {}};
+            of_parcel one{
+                {.message = message, .first = p.first, .last = p.last, .copies = {}}, static_cast<int>(i), 0, {}};
             const int owner = position_of(p.owner);
             for (const part &cells : p.parts) {
                 made_.sends.back().by_direction[static_cast<std::size_t>(opposite(cells.direction))] += bytes_of(cells);
@@ -88,8 +86,7 @@ private:
         bool one_reader = true;
         for (std::size_t i = 0; i < from.all.size(); ++i) {
             const parcel &p = from.all[i];
-            const device_parcel as_device{
-                .message = message, .first = p.first, .last = p.last, .copies = {}};
+            const device_parcel as_device{.message = message, .first = p.first, .last = p.last, .copies = {}};
             one_reader = add_waits(p, as_device, static_cast<int>(i)) <= 1 && one_reader;
             for (const part &cells : p.parts)
                 made_.receives.back().by_direction[static_cast<std::size_t>(cells.direction)] += bytes_of(cells);
@@ -99,8 +96,7 @@ private:
 
     void add_own(const parcels &own) {
         for (std::size_t i = 0; i < own.all.size(); ++i) {
-            add_waits(own.all[i], {.message = -1, .first = 0, .last = -1, .copies = {}},
-                      static_cast<int>(i));
+            add_waits(own.all[i], {.message = -1, .first = 0, .last = -1, .copies = {}}, static_cast<int>(i));
             for (const part &cells : own.all[i].parts) made_.own_bytes += bytes_of(cells);
         }
     }
@@ -266,8 +262,8 @@ private:
     }
     // Those of messages come first. The tile has the copies of all of them.
     void write_waits(std::vector<of_parcel> &waits, device_tile &tile, int number) {
-        const auto own = std::stable_partition(waits.begin(), waits.end(),
-                                               [](const of_parcel &p) { return p.parcel.message >= 0; });
+        const auto own =
+            std::stable_partition(waits.begin(), waits.end(), [](const of_parcel &p) { return p.parcel.message >= 0; });
         tile.waits_end = tile.waits + static_cast<std::int32_t>(own - waits.begin());
         tile.ghosts = write_copies(waits, tile.waits);
         for (const of_parcel &p : waits) {
@@ -310,8 +306,8 @@ private:
         const auto is_large = [&](const described_copy &c) {
             return c.copy.words * c.copy.count[0] * c.copy.count[1] * c.copy.count[2] > most_words_of_a_warp;
         };
-        const auto small = copies.size() <= few ? copies.end()
-                                                : std::stable_partition(copies.begin(), copies.end(), is_large);
+        const auto small =
+            copies.size() <= few ? copies.end() : std::stable_partition(copies.begin(), copies.end(), is_large);
         device_tables &t = made_.for_device;
         device_copies written{.begin = copies_written(), .small = 0, .end = 0};
         written.small = written.begin + static_cast<std::int32_t>(small - copies.begin());

@@ -60,14 +60,33 @@ std::vector<int> tiling::touched_by_points(box part) const {
 }
 
 // A face of the longest box then has some sixteen tiles, for as many blocks; of long boxes more.
-index3 choose_tile(const std::vector<box> &boxes, int dimensions, const index3 &given) {
-    constexpr std::int64_t parts = 4, least = 8, most = 64;
-    index3 tile = given;
-    for (std::size_t a = 0; a < static_cast<std::size_t>(dimensions); ++a) {
-        if (tile[a] != 0) continue;
-        std::int64_t longest = 0;
-        for (const box &b : boxes) longest = std::max(longest, b.empty() ? 0 : b.size()[a]);
-        tile[a] = std::clamp(divide_up(longest, parts), least, most);
+index3 choose_tile(const std::vector<box> &boxes, int dimensions, const index3 &given, std::int64_t depth_bytes) {
+    // As measured between two H200 (docs/performance/stencil.md).
+    constexpr std::int64_t parts = 4, least = 8, side_bytes = 32 << 10, most_side_bytes = 96 << 10;
+    index3 tile = given, longest{};
+    const auto axes = static_cast<std::size_t>(dimensions);
+    for (std::size_t a = 0; a < axes; ++a) {
+        for (const box &b : boxes) longest[a] = std::max(longest[a], b.empty() ? 0 : b.size()[a]);
+        if (tile[a] == 0) tile[a] = std::max(divide_up(longest[a], parts), least);
+    }
+    const auto largest_side = [&] {
+        double largest = 0;
+        for (std::size_t a = 0; a < axes; ++a) {
+            double side = static_cast<double>(depth_bytes);
+            for (std::size_t other = 0; other < axes; ++other)
+                if (other != a) side *= static_cast<double>(tile[other]);
+            largest = std::max(largest, side);
+        }
+        return largest;
+    };
+    for (double side = largest_side(); side > side_bytes; side = largest_side()) {
+        std::size_t halved = axes;
+        for (std::size_t a = 0; a < axes; ++a) {
+            const std::int64_t floor = side > most_side_bytes ? least : std::max(least, longest[a] / (2 * parts));
+            if (given[a] == 0 && tile[a] > floor && (halved == axes || tile[a] > tile[halved])) halved = a;
+        }
+        if (halved == axes) break;
+        tile[halved] = std::max(divide_up(tile[halved], 2), least);
     }
     return tile;
 }

@@ -35,8 +35,9 @@ private:
 };
 
 // The shape of tiles by which the library's own kernels exchange all ranks' boxes, in a domain with so many axes: that of `given`,
-// and where it is 0, of the longest box along that axis a quarter.
-index3 choose_tile(const std::vector<box> &boxes, int dimensions, const index3 &given);
+// and where it is 0, of the longest box along that axis a quarter, or less if a tile's side had too many bytes. depth_bytes: of all
+// ghost cells beyond one cell of a side.
+index3 choose_tile(const std::vector<box> &boxes, int dimensions, const index3 &given, std::int64_t depth_bytes);
 
 // Cells of a field, at their owner and as ghost cells.
 struct part {

@@ -4,8 +4,10 @@
 // inside a persistent kernel. Beside them two empty kernels for each exchange, the least that a stream can take. By turns, in
 // one run.
 //
-//   halo_gpu [--rounds N] [--edge CELLS] [--csv FILE]
+//   halo_gpu [--rounds N] [--cells N] [--shape N] [--edge CELLS] [--csv FILE]
 //
+// --cells  only boxes of so many cells along each axis
+// --shape  only this one of the shapes below, from 0
 // --edge   of the tiles, along each axis; by default what a stream's exchange chooses
 #include <cooperative_groups.h>
 #include <mpi.h>
@@ -159,10 +161,12 @@ void measure(std::FILE *csv, cudaStream_t stream, int n, const shape &what, int 
 
 int main(int argc, char **argv) {
     if (bench::without_gpu()) return 77;
-    int provided = 0, rank = 0, local_rank = 0, devices = 0, rounds = 9, edge = 0;
+    int provided = 0, rank = 0, local_rank = 0, devices = 0, rounds = 9, edge = 0, cells = 0, shape_number = -1;
     const char *path = "-";
     for (int i = 1; i + 1 < argc; i += 2) {
         if (std::string(argv[i]) == "--rounds") rounds = std::atoi(argv[i + 1]);
+        if (std::string(argv[i]) == "--cells") cells = std::atoi(argv[i + 1]);
+        if (std::string(argv[i]) == "--shape") shape_number = std::atoi(argv[i + 1]);
         if (std::string(argv[i]) == "--edge") edge = std::atoi(argv[i + 1]);
         if (std::string(argv[i]) == "--csv") path = argv[i + 1];
     }
@@ -178,12 +182,15 @@ int main(int argc, char **argv) {
     const bench::csv_file file(rank == 0 ? path : nullptr);
     std::FILE *const csv = file.get();
     if (csv != nullptr)
-        std::fprintf(csv, "ranks,cells,neighbours,radius,fields,way,median_us,least_us,bytes,messages,%s\n", bench::machine_names);
+        std::fprintf(csv, "ranks,cells,neighbours,radius,fields,way,median_us,least_us,bytes,messages,%s\n",
+                     bench::machine_names);
     cudaStream_t stream;
     check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "cudaStreamCreateWithFlags");
     try {
         for (const shape &what : shapes)
-            for (const int n : {32, 64, 128, 256, 512}) measure(csv, stream, n, what, edge, rounds, columns);
+            for (const int n : {32, 64, 128, 256, 512})
+                if ((cells == 0 || cells == n) && (shape_number < 0 || &what == shapes + shape_number))
+                    measure(csv, stream, n, what, edge, rounds, columns);
     } catch (const halo::error &e) {
         std::fprintf(stderr, "%s\n", e.what());
         MPI_Abort(MPI_COMM_WORLD, 1);

@@ -89,25 +89,48 @@ TEST_CASE("the tiles that read ghost cells") {
     CHECK(readers(radius::faces(0)).empty());
 }
 
-TEST_CASE("tiles of the library's kernels are a quarter of the longest box, from 8 to 64 cells") {
-    const auto chosen = [](const std::vector<box> &boxes, const index3 &given = {}, int dimensions = 3) {
-        return choose_tile(boxes, dimensions, given);
-    };
+TEST_CASE(
+    "tiles of the library's kernels are a quarter of the longest box, from 8 cells on, while their sides are small") {
+    const auto chosen = [](const std::vector<box> &boxes, const index3 &given = {}, int dimensions = 3,
+                           std::int64_t depth_bytes = 1) { return choose_tile(boxes, dimensions, given, depth_bytes); };
     CHECK(chosen({{{0, 0, 0}, {128, 40, 33}}}) == index3{32, 10, 9});
-    CHECK(chosen({{{0, 0, 0}, {31, 256, 257}}}) == index3{8, 64, 64});
-    CHECK(chosen({{{0, 0, 0}, {5, 1, 100000}}}) == index3{8, 8, 64});
+    CHECK(chosen({{{0, 0, 0}, {31, 256, 257}}}) == index3{8, 64, 65});
     // Along each axis of the box that is longest there, of all ranks' boxes; those without cells do not count.
     CHECK(chosen({{{0, 0, 0}, {40, 60, 1}}, {{40, 0, 0}, {100, 48, 1}}}) == index3{15, 15, 8});
     CHECK(chosen({{{0, 0, 0}, {40, 40, 1}}, {{40, 0, 0}, {40, 200, 1}}}) == index3{10, 10, 8});
     // What is given stays, and so do axes that the domain lacks.
     CHECK(chosen({{{0, 0, 0}, {128, 128, 128}}}, {0, 3, 500}) == index3{32, 3, 500});
     CHECK(chosen({{{0, 0, 0}, {128, 128, 1}}}, {}, 2) == index3{32, 32, 0});
+    CHECK(chosen({{{0, 0, 0}, {512, 512, 512}}}, {0, 300, 0}, 3, 96) == index3{8, 300, 8});
+
+    // Cubes: one value of 8 bytes beyond each side, and 12 of them.
+    const auto edge = [&](std::int64_t length, std::int64_t depth_bytes) {
+        const index3 tile = chosen({{{0, 0, 0}, {length, length, length}}}, {}, 3, depth_bytes);
+        CHECK(tile == index3{tile[0], tile[0], tile[0]});
+        return tile[0];
+    };
+    CHECK(edge(64, 8) == 16);
+    CHECK(edge(256, 8) == 64);
+    CHECK(edge(512, 8) == 64);
+    CHECK(edge(64, 96) == 16);
+    CHECK(edge(128, 96) == 16);
+    CHECK(edge(256, 96) == 32);
+    CHECK(edge(512, 96) == 32);
 
     std::mt19937 random(17);
     for (int round = 0; round < 100; ++round) {
-        const std::int64_t length = std::uniform_int_distribution<std::int64_t>(1, 600)(random);
-        const tiling tiles({{0, 0, 0}, {length, 1, 1}}, chosen({{{0, 0, 0}, {length, 1, 1}}}));
-        CAPTURE(length);
-        CHECK(tiles.count() == (length < 32 ? (length + 7) / 8 : length <= 256 ? 4 : (length + 63) / 64));
+        const auto pick = [&](std::int64_t low, std::int64_t high) {
+            return std::uniform_int_distribution<std::int64_t>(low, high)(random);
+        };
+        const index3 length{pick(1, 900), pick(1, 900), pick(1, 900)};
+        const std::int64_t depth_bytes = pick(0, 500);
+        const index3 tile = chosen({{{0, 0, 0}, {length[0], length[1], length[2]}}}, {}, 3, depth_bytes);
+        CAPTURE(length, depth_bytes);
+        for (std::size_t a = 0; a < 3; ++a) {
+            CHECK(tile[a] >= 8);
+            CHECK(tile[a] <= std::max<std::int64_t>(8, (length[a] + 3) / 4));
+            CHECK((tile[(a + 1) % 3] * tile[(a + 2) % 3] * depth_bytes <= 96 << 10 ||
+                   (tile[(a + 1) % 3] == 8 && tile[(a + 2) % 3] == 8)));
+        }
     }
 }

@@ -17,8 +17,8 @@ struct CUstream_st;  // what cudaStream_t and CUstream point to
 namespace mpix::halo {
 
 struct stream_exchange_options {
-    /** As of kernel_exchange_options: one block packs or unpacks the cells of a tile. 0: about a quarter of the largest box
-        along that axis, from 8 to 64 cells. */
+    /** As of kernel_exchange_options: one block packs or unpacks what a tile sends to one rank. 0: of the largest box along
+        that axis a quarter, or less if a tile's side would be large, and at least 8 cells. */
     index3 tile{};
 };
 
