@@ -32,7 +32,8 @@ MPIX_FN device_exchange in_phase(const ordered_exchange &o, std::int64_t step) {
 // Sends. Errors are kept with the exchange, for the host.
 template <class Group>
 MPIX_FN void start_in_order(const Group &group, const device_exchange &x, std::int64_t step, int index, int groups) {
-    if (detail::await_begin(group, x, step, default_timeout) != MPI_SUCCESS) return;
+    const detail::begin_seen seen = detail::look_at_begin(group, x, step);
+    if (detail::await_begin(group, x, step, default_timeout, seen) != MPI_SUCCESS) return;
     (void)detail::send_parcels(group, x, index, parcels_sent(x), groups, step);
 }
 
@@ -58,7 +59,8 @@ MPIX_FN void finish_in_order(const Group &group, const ordered_exchange &o, cons
                              int index, int groups) {
     if (index == 0) {
         if (step > 0) (void)next(group, x, step - 1);
-    } else if (detail::await_begin(group, x, step, default_timeout) == MPI_SUCCESS) {
+    } else if (detail::await_begin(group, x, step, default_timeout, detail::look_at_begin(group, x, step)) ==
+               MPI_SUCCESS) {
         for (int i = x.received_ + index - 1; i < x.received_end_; i += groups - 1)
             if (receive(group, x, i, step) != MPI_SUCCESS) break;
     }

@@ -102,28 +102,21 @@ void demand_ok(const status &s) {
     if (!s.ok()) throw error(class_of(s), s.message());
 }
 
-// The messages of all sets: their memory, requests and handles. What the device sees of them goes to `send_buffers` and
-// `ghost_buffers`.
-void make_messages(kernel_exchange_state &x, const kernel_plan &p, std::vector<std::byte *> &send_buffers,
-                   std::vector<std::byte *> &ghost_buffers) {
+// The messages of all sets: their memory, requests and handles.
+void make_messages(kernel_exchange_state &x, const kernel_plan &p) {
     const MPI_Comm comm = x.grid->comm;
-    memory_layout layout;
-    std::vector<std::uint64_t> at;
-    for (int set = 0; set < x.device.sets_; ++set)
-        for (const std::vector<peer_message> *const all : {&p.receives, &p.sends})
-            for (const peer_message &m : *all) at.push_back(layout.place_bytes(static_cast<std::uint64_t>(m.bytes())));
-    demand_ok(x.messages_memory.allocate(x.where, layout.bytes()));
+    demand_ok(x.messages_memory.allocate(x.where, static_cast<std::uint64_t>(x.device.sets_) * p.set_bytes));
+    x.device.messages_ = x.messages_memory.address();
+    x.device.set_bytes_ = static_cast<std::int64_t>(p.set_bytes);
     info of_sends, of_receives;
     const std::string device = x.where.owner == nullptr ? "host" : format("{}", x.where.device);
     for (info *const i : {&of_sends, &of_receives}) i->set("mpix_device", device);
 
-    auto next = at.begin();
     for (int set = 0; set < x.device.sets_; ++set) {
+        std::byte *const messages = x.device.messages_ + set * x.device.set_bytes_;
         for (const peer_message &m : p.receives) {
-            std::byte *const buffer = x.messages_memory.address() + *next++;
-            ghost_buffers.push_back(buffer);
-            demand(MPI_Precv_init(buffer, m.cut.count(), m.cut.bytes, MPI_BYTE, m.peer, kernel_tag, comm, MPI_INFO_NULL,
-                                  &x.requests.emplace_back(MPI_REQUEST_NULL)),
+            demand(MPI_Precv_init(messages + m.at, m.cut.count(), m.cut.bytes, MPI_BYTE, m.peer, kernel_tag, comm,
+                                  MPI_INFO_NULL, &x.requests.emplace_back(MPI_REQUEST_NULL)),
                    "MPI_Precv_init");
             of_receives.set("mpix_waiters", m.one_reader ? "1" : "any");
             demand(
@@ -131,10 +124,8 @@ void make_messages(kernel_exchange_state &x, const kernel_plan &p, std::vector<s
                 "MPIX_Prequest_create");
         }
         for (const peer_message &m : p.sends) {
-            std::byte *const buffer = x.messages_memory.address() + *next++;
-            send_buffers.push_back(buffer);
-            demand(MPI_Psend_init(buffer, m.cut.count(), m.cut.bytes, MPI_BYTE, m.peer, kernel_tag, comm, MPI_INFO_NULL,
-                                  &x.requests.emplace_back(MPI_REQUEST_NULL)),
+            demand(MPI_Psend_init(messages + m.at, m.cut.count(), m.cut.bytes, MPI_BYTE, m.peer, kernel_tag, comm,
+                                  MPI_INFO_NULL, &x.requests.emplace_back(MPI_REQUEST_NULL)),
                    "MPI_Psend_init");
             demand(MPIX_Prequest_create(x.requests.back(), of_sends.get(), &x.handles.emplace_back(MPIX_PREQUEST_NULL)),
                    "MPIX_Prequest_create");
@@ -143,8 +134,7 @@ void make_messages(kernel_exchange_state &x, const kernel_plan &p, std::vector<s
 }
 
 // Puts the tables where kernels find them.
-void upload(kernel_exchange_state &x, const device_tables &t, const std::vector<std::byte *> &send_buffers,
-            const std::vector<std::byte *> &ghost_buffers) {
+void upload(kernel_exchange_state &x, const device_tables &t) {
     memory_layout layout;
     // The words come first: the host finds them there.
     const auto words =
@@ -162,9 +152,8 @@ void upload(kernel_exchange_state &x, const device_tables &t, const std::vector<
         return all.size() - 1;
     };
     const std::size_t tiles = place(t.tiles), order = place(t.order), parcels = place(t.parcels),
-                      copies = place(t.copies), bases = place(data), sends = place(send_buffers),
-                      ghosts = place(ghost_buffers), handles = place(x.handles), of_boxes = place(t.ghosts),
-                      reach = place(t.reach);
+                      copies = place(t.copies), bases = place(data), handles = place(x.handles),
+                      of_boxes = place(t.ghosts), reach = place(t.reach);
     demand_ok(x.tables.allocate(x.where, layout.bytes()));
     for (const table &one : all)
         if (one.bytes != 0) demand_ok(x.tables.write(one.at, one.from, one.bytes));
@@ -175,8 +164,6 @@ void upload(kernel_exchange_state &x, const device_tables &t, const std::vector<
     d.parcels_ = reinterpret_cast<const device_parcel *>(address(parcels));
     d.copies_ = reinterpret_cast<const device_copy *>(address(copies));
     d.data_ = reinterpret_cast<std::byte *const *>(address(bases));
-    d.send_buffers_ = reinterpret_cast<std::byte *const *>(address(sends));
-    d.ghost_buffers_ = reinterpret_cast<std::byte *const *>(address(ghosts));
     d.requests_ = reinterpret_cast<const MPIX_Prequest *>(address(handles));
     d.ghosts_ = reinterpret_cast<const detail::device_ghosts *>(address(of_boxes));
     d.reach_ = reinterpret_cast<const detail::device_reach *>(address(reach));
@@ -210,9 +197,8 @@ void make_all(kernel_exchange_state &x, const std::vector<field_view> &fields, c
     for (const peer_message &m : p.receives) x.report.receives.push_back({m.peer, m.by_direction});
     for (const peer_message &m : p.sends) x.report.sends.push_back({m.peer, m.by_direction});
     x.report.own_bytes = p.own_bytes;
-    std::vector<std::byte *> send_buffers, ghost_buffers;
-    make_messages(x, p, send_buffers, ghost_buffers);
-    upload(x, p.for_device, send_buffers, ghost_buffers);
+    make_messages(x, p);
+    upload(x, p.for_device);
 }
 
 }  // namespace

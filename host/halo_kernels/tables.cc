@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "host/format.h"
+#include "host/halo_kernels/device_memory.h"
 #include "host/halo_kernels/tiles.h"
 
 namespace mpix::halo {
@@ -45,6 +46,7 @@ public:
         for (const auto &[rank, to] : parcels_from(g.domain, g.mine, x_.tile, x_.fields))
             if (rank != g.rank) add_send(rank, to);
         write_tables();
+        made_.set_bytes = layout_.bytes();
         return std::move(made_);
     }
 
@@ -61,9 +63,12 @@ private:
         std::vector<of_parcel> sends, waits;
     };
 
+    void place(peer_message &m) { m.at = layout_.place_bytes(static_cast<std::uint64_t>(m.bytes())); }
+
     void add_send(int peer, const parcels &to) {
         const int message = static_cast<int>(made_.sends.size());
         made_.sends.push_back({.peer = peer, .cut = to.cut});
+        place(made_.sends.back());
         for (std::size_t i = 0; i < to.all.size(); ++i) {
             const parcel &p = to.all[i];
             of_parcel one{
@@ -73,7 +78,7 @@ private:
                 made_.sends.back().by_direction[static_cast<std::size_t>(opposite(cells.direction))] += bytes_of(cells);
                 one.copies.push_back(copy_between_message(
                     x_.views[static_cast<std::size_t>(cells.field)].of(static_cast<std::size_t>(owner), cells.source),
-                    allocation_number(cells.field, owner), cells.packed, -1));
+                    allocation_number(cells.field, owner), in_message(made_.sends.back(), cells), -1));
             }
             of_tile_[static_cast<std::size_t>(first_tile_[static_cast<std::size_t>(owner)] + p.tile)].sends.push_back(
                 std::move(one));
@@ -83,6 +88,7 @@ private:
     void add_receive(int peer, const parcels &from) {
         const int message = static_cast<int>(made_.receives.size());
         made_.receives.push_back({.peer = peer, .cut = from.cut});
+        place(made_.receives.back());
         bool one_reader = true;
         for (std::size_t i = 0; i < from.all.size(); ++i) {
             const parcel &p = from.all[i];
@@ -114,7 +120,9 @@ private:
                 readers = readers_of(x_.grid.domain, tilings_[receiver], cells.ghosts,
                                      x_.fields[static_cast<std::size_t>(cells.field)]);
             const int claim = readers.size() > 1 || by_boxes ? made_.for_device.claims++ : -1;
-            const device_copy copy = as_device.message < 0 ? own_copy_of(cells, claim) : copy_in(cells, claim);
+            const device_copy copy = as_device.message < 0
+                                         ? own_copy_of(cells, claim)
+                                         : copy_in(cells, in_message(made_.receives.back(), cells), claim);
             if (x_.waiters != ghost_waiters::tiles) whole.copies.push_back(copy);
             if (by_boxes) whole.ghosts.push_back(ghosts_of_copy(cells));
             for (const int reader : readers) {
@@ -156,19 +164,32 @@ private:
         return r.first - static_cast<std::byte *>(x_.data[static_cast<std::size_t>(allocation)][0]);
     }
 
-    device_copy copy_in(const part &cells, int claim) const {
+    static std::int64_t in_message(const peer_message &m, const part &cells) {
+        return static_cast<std::int64_t>(m.at) + cells.packed;
+    }
+
+    device_copy copy_in(const part &cells, std::int64_t at, int claim) const {
         const int receiver = position_of(cells.receiver);
         return copy_between_message(
             x_.views[static_cast<std::size_t>(cells.field)].of(static_cast<std::size_t>(receiver), cells.ghosts),
-            allocation_number(cells.field, receiver), cells.packed, claim);
+            allocation_number(cells.field, receiver), at, claim);
     }
 
-    device_copy copy_between_message(const runs &r, int allocation, std::int64_t from, int claim) const {
+    device_copy copy_between_message(const runs &r, int allocation, std::int64_t at, int claim) const {
         device_copy c{};
-        c.from = from;
-        std::uint64_t address_bits = static_cast<std::uint64_t>(from);
-        set_cells_and_words(c, r, allocation, claim, address_bits);
+        c.in_message = at;
+        set_cells_and_words(c, r, allocation, claim, static_cast<std::uint64_t>(at));
         return c;
+    }
+    // Cell `r.first`, in both allocations. Returns the bits of the addresses.
+    std::uint64_t set_places(std::byte *(&places)[2], const runs &r, int allocation) const {
+        std::uint64_t address_bits = 0;
+        for (std::size_t i = 0; i < 2; ++i) {
+            places[i] =
+                static_cast<std::byte *>(x_.data[static_cast<std::size_t>(allocation)][i]) + offset_of(r, allocation);
+            address_bits |= reinterpret_cast<std::uintptr_t>(places[i]);
+        }
+        return address_bits;
     }
 
     device_copy own_copy_of(const part &cells, int claim) const {
@@ -176,13 +197,9 @@ private:
         const int owner = position_of(cells.owner), receiver = position_of(cells.receiver);
         const runs source = field.rows_of(static_cast<std::size_t>(owner), cells.source);
         device_copy c{};
-        c.from_allocation = allocation_number(cells.field, owner);
-        c.from = offset_of(source, c.from_allocation);
-        std::uint64_t address_bits = static_cast<std::uint64_t>(c.from);
-        for (void *const memory : x_.data[static_cast<std::size_t>(c.from_allocation)])
-            address_bits |= reinterpret_cast<std::uintptr_t>(memory);
+        std::uint64_t address_bits = set_places(c.own_cells, source, allocation_number(cells.field, owner));
         for (std::size_t loop = 0; loop < 3; ++loop) {
-            c.from_stride[loop] = source.stride[loop];
+            c.own_stride[loop] = source.stride[loop];
             if (source.count[loop] > 1) address_bits |= static_cast<std::uint64_t>(source.stride[loop]);
         }
         set_cells_and_words(c, field.rows_of(static_cast<std::size_t>(receiver), cells.ghosts),
@@ -194,12 +211,8 @@ private:
     // bits of the other side's addresses and distances.
     void set_cells_and_words(device_copy &c, const runs &r, int allocation, int claim,
                              std::uint64_t address_bits) const {
-        c.allocation = allocation;
         c.claim = claim;
-        c.at = offset_of(r, allocation);
-        address_bits |= static_cast<std::uint64_t>(r.bytes) | static_cast<std::uint64_t>(c.at) | 16;
-        for (void *const memory : x_.data[static_cast<std::size_t>(allocation)])
-            address_bits |= reinterpret_cast<std::uintptr_t>(memory);
+        address_bits |= set_places(c.cells, r, allocation) | static_cast<std::uint64_t>(r.bytes) | 16;
         for (std::size_t loop = 0; loop < 3; ++loop) {
             c.count[loop] = static_cast<std::uint32_t>(r.count[loop]);
             c.stride[loop] = r.stride[loop];
@@ -324,6 +337,7 @@ private:
     std::vector<int> first_tile_;  // likewise: the number of its first tile
     std::vector<tile_parcels> of_tile_;
     std::vector<of_parcel> received_;  // all of them, unless only tiles wait
+    memory_layout layout_;             // of the messages of a set
     kernel_plan made_;
 };
 

@@ -46,6 +46,7 @@ struct device_tables {
 struct peer_message {
     int peer;
     partitions cut;
+    std::uint64_t at = 0;    // in bytes behind the messages of a set
     bool one_reader = true;  // of a receive: each partition is waited for by one tile
     direction_bytes by_direction{};
 
@@ -54,7 +55,8 @@ struct peer_message {
 
 struct kernel_plan {
     std::vector<peer_message> receives, sends;
-    std::int64_t own_bytes = 0;  // copied in each exchange from boxes of this rank to boxes of this rank
+    std::uint64_t set_bytes = 0;  // of all messages
+    std::int64_t own_bytes = 0;   // copied in each exchange from boxes of this rank to boxes of this rank
     device_tables for_device;
 };
 

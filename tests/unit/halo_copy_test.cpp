@@ -56,40 +56,45 @@ TEST_CASE("cells copied by words") {
         for (int loop = 0; loop < 3; ++loop) {
             c.count[loop] = static_cast<std::uint32_t>(pick(1, 4));
             c.stride[loop] = here + word * pick(0, 3);
-            c.from_stride[loop] = there + word * pick(0, 3);
+            c.own_stride[loop] = there + word * pick(0, 3);
             here = c.stride[loop] * c.count[loop];
-            there = c.from_stride[loop] * c.count[loop];
+            there = c.own_stride[loop] * c.count[loop];
         }
         c.by_words = mpix::detail::narrowed(mpix::detail::make_divisor(c.words));
         for (int loop = 0; loop < 2; ++loop)
             c.by_count[loop] = mpix::detail::narrowed(mpix::detail::make_divisor(c.count[loop]));
-        c.at = word * pick(0, 9);
-        c.from = word * pick(0, 9);
+        const std::int64_t at = word * pick(0, 9), own_at = word * pick(0, 9);
+        c.in_message = word * pick(0, 9);
+        const int allocation = pick(0, 1);
         const auto all = static_cast<std::size_t>(run * c.count[0] * c.count[1] * c.count[2]);
-        const auto field_bytes = static_cast<std::size_t>(here + c.at),
-                   own_bytes = static_cast<std::size_t>(there + c.from);
-        const std::size_t message_bytes = all + static_cast<std::size_t>(c.from);
+        const auto field_bytes = static_cast<std::size_t>(here + at),
+                   own_bytes = static_cast<std::size_t>(there + own_at);
+        const std::size_t message_bytes = all + static_cast<std::size_t>(c.in_message);
         memory field(field_bytes), copied(field_bytes), own(own_bytes), ghosts(field_bytes), message(message_bytes);
         for (std::size_t i = 0; i < field_bytes; ++i) field.get()[i] = static_cast<std::byte>(random());
         for (std::size_t i = 0; i < own_bytes; ++i) own.get()[i] = static_cast<std::byte>(random());
 
         const int threads = pick(1, 7);
-        by_all(threads, [&](const member &m) { pack<true>(m, c, field.get(), message.get()); });
-        by_all(threads, [&](const member &m) { unpack<true>(m, c, message.get(), copied.get()); });
-        by_all(threads, [&](const member &m) { copy_own<true>(m, c, own.get(), ghosts.get()); });
+        c.cells[allocation] = field.get() + at;
+        by_all(threads, [&](const member &m) { pack<true>(m, c, allocation, message.get()); });
+        c.cells[allocation] = copied.get() + at;
+        by_all(threads, [&](const member &m) { unpack<true>(m, c, message.get(), allocation); });
+        c.cells[allocation] = ghosts.get() + at;
+        c.own_cells[allocation] = own.get() + own_at;
+        by_all(threads, [&](const member &m) { copy_own<true>(m, c, allocation); });
 
         std::vector<std::byte> packed(message_bytes), expected(field_bytes), expected_ghosts(field_bytes);
-        auto to = static_cast<std::size_t>(c.from);
+        auto to = static_cast<std::size_t>(c.in_message);
         for (std::uint32_t k = 0; k < c.count[2]; ++k)
             for (std::uint32_t j = 0; j < c.count[1]; ++j)
                 for (std::uint32_t i = 0; i < c.count[0]; ++i)
                     for (std::int64_t b = 0; b < run; ++b) {
-                        const auto at =
-                            static_cast<std::size_t>(c.at + i * c.stride[0] + j * c.stride[1] + k * c.stride[2] + b);
-                        const auto from = static_cast<std::size_t>(c.from + i * c.from_stride[0] +
-                                                                   j * c.from_stride[1] + k * c.from_stride[2] + b);
-                        packed[to++] = expected[at] = field.get()[at];
-                        expected_ghosts[at] = own.get()[from];
+                        const auto place =
+                            static_cast<std::size_t>(at + i * c.stride[0] + j * c.stride[1] + k * c.stride[2] + b);
+                        const auto from = static_cast<std::size_t>(own_at + i * c.own_stride[0] + j * c.own_stride[1] +
+                                                                   k * c.own_stride[2] + b);
+                        packed[to++] = expected[place] = field.get()[place];
+                        expected_ghosts[place] = own.get()[from];
                     }
         const auto same = [](const std::vector<std::byte> &a, std::byte *b) {
             return a == std::vector<std::byte>(b, b + a.size());

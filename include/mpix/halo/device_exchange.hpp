@@ -17,15 +17,15 @@ namespace detail {
 // A copy of cells of one field: between an allocation and a message, or from own cells to own ghost cells. Runs of equal
 // length at regular distances; [2] is the outermost loop.
 struct device_copy {
-    std::int64_t at;              // where the first one is, in bytes behind the allocation
-    std::int64_t from;            // in bytes behind the message's buffer; of own cells, behind their allocation
-    std::int64_t stride[3];       // in the allocation
-    std::int64_t from_stride[3];  // of own cells, in theirs
+    std::byte *cells[2];      // the first one in the field, in either allocation
+    std::byte *own_cells[2];  // of own cells: the first one of those that become ghost cells, likewise
+    std::int64_t in_message;  // of others: in bytes behind the messages of a set
+    std::int64_t stride[3];   // in the field
+    std::int64_t own_stride[3];
     std::uint32_t count[3];
     std::uint32_t words;  // of each run, which is aligned to them wherever it is
     std::int32_t word_bytes;
     mpix_narrow_divisor by_words, by_count[2];
-    std::int32_t allocation, from_allocation;  // numbers, see device_exchange::allocation_
     std::int32_t claim;    // which of the claims, if several tiles read these ghost cells; -1: one does
     std::int32_t message;  // of its parcel
     std::int32_t parcel;
@@ -94,12 +94,11 @@ struct device_exchange {
     template <class T>
     MPIX_FN T *data(int field, std::int64_t step, int i = 0) const {
         if (tiles_count_ == 0) return nullptr;  // the tables may be where this device cannot reach them
-        return reinterpret_cast<T *>(allocation_(field * boxes_count_ + i, step));
+        return reinterpret_cast<T *>(data_[2 * (field * boxes_count_ + i) + allocation_(step)]);
     }
 
-    MPIX_FN std::byte *allocation_(int number, std::int64_t step) const {
-        return data_[2 * number + static_cast<int>((phase_ + step) & 1)];
-    }
+    // 0 or 1.
+    MPIX_FN int allocation_(std::int64_t step) const { return static_cast<int>((phase_ + step) & 1); }
 
     // MPIX_ABI_VERSION of the library: calls of kernels that were compiled with another one return MPI_ERR_REQUEST. It
     // stays the first.
@@ -108,11 +107,11 @@ struct device_exchange {
     const std::int32_t *order_;  // numbers of tiles
     const detail::device_parcel *parcels_;
     const detail::device_copy *copies_;
-    std::byte *const *data_;           // of each field, of each box, both allocations, which may be the same one
-    std::byte *const *send_buffers_;   // of each set, of each send
-    std::byte *const *ghost_buffers_;  // of each set, of each receive
-    const MPIX_Prequest *requests_;    // of each set, the receives, then the sends
-    std::uint64_t *words_;             // by which the groups wait for each other; the indices are below
+    std::byte *const *data_;         // of each field, of each box, both allocations, which may be the same one
+    std::byte *messages_;            // of the first set, the receives, then the sends
+    std::int64_t set_bytes_;         // from them to those of the next set
+    const MPIX_Prequest *requests_;  // of each set, the receives, then the sends
+    std::uint64_t *words_;           // by which the groups wait for each other; the indices are below
     std::int64_t steps_;
     std::int64_t done_;   // exchanges of earlier activations
     std::int32_t phase_;  // 0 or 1: which allocation exchange 0 uses

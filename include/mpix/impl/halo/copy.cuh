@@ -30,14 +30,14 @@ using runs_from = run_places<const std::byte>;
 using runs_to = run_places<std::byte>;
 
 template <class Byte>
-MPIX_FN run_places<Byte> in_field(const device_copy &c, Byte *field) {
-    return {field + c.at, {c.stride[0], c.stride[1], c.stride[2]}};
+MPIX_FN run_places<Byte> in_field(const device_copy &c, int allocation) {
+    return {c.cells[allocation], {c.stride[0], c.stride[1], c.stride[2]}};
 }
 // One run after the other.
 template <class Byte>
-MPIX_FN run_places<Byte> in_message(const device_copy &c, Byte *message) {
+MPIX_FN run_places<Byte> in_message(const device_copy &c, Byte *messages) {
     const std::int64_t row = static_cast<std::int64_t>(c.words) * c.word_bytes, plane = row * c.count[0];
-    return {message + c.from, {row, plane, plane * c.count[1]}};
+    return {messages + c.in_message, {row, plane, plane * c.count[1]}};
 }
 
 // The words of one thread. It loads several before it stores the first: they take one trip to memory between them.
@@ -111,21 +111,21 @@ MPIX_FN void copy_runs(const Group &group, const device_copy &c, const runs_from
         copy_by_runs(c, from, to, rank, threads);
 }
 
-// From the field into a message.
+// From a field's allocation into a message of a set.
 template <bool ByWords = by_words, class Group>
-MPIX_FN void pack(const Group &group, const device_copy &c, const std::byte *field, std::byte *message) {
-    copy_runs<ByWords>(group, c, in_field(c, field), in_message(c, message));
+MPIX_FN void pack(const Group &group, const device_copy &c, int allocation, std::byte *messages) {
+    copy_runs<ByWords>(group, c, in_field<const std::byte>(c, allocation), in_message(c, messages));
 }
-// From a message into the field.
+// From a message of a set into a field's allocation.
 template <bool ByWords = by_words, class Group>
-MPIX_FN void unpack(const Group &group, const device_copy &c, const std::byte *message, std::byte *field) {
-    copy_runs<ByWords>(group, c, in_message(c, message), in_field(c, field));
+MPIX_FN void unpack(const Group &group, const device_copy &c, const std::byte *messages, int allocation) {
+    copy_runs<ByWords>(group, c, in_message(c, messages), in_field<std::byte>(c, allocation));
 }
 // From own cells to own ghost cells.
 template <bool ByWords = by_words, class Group>
-MPIX_FN void copy_own(const Group &group, const device_copy &c, const std::byte *cells, std::byte *ghosts) {
-    const runs_from from = {cells + c.from, {c.from_stride[0], c.from_stride[1], c.from_stride[2]}};
-    copy_runs<ByWords>(group, c, from, in_field(c, ghosts));
+MPIX_FN void copy_own(const Group &group, const device_copy &c, int allocation) {
+    const runs_from from = {c.own_cells[allocation], {c.own_stride[0], c.own_stride[1], c.own_stride[2]}};
+    copy_runs<ByWords>(group, c, from, in_field<std::byte>(c, allocation));
 }
 
 }  // namespace mpix::halo::detail

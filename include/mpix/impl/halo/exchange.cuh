@@ -27,6 +27,7 @@ MPIX_FN int set_of(const device_exchange &x, std::int64_t step) { return static_
 MPIX_FN const MPIX_Prequest *requests_of(const device_exchange &x, int set) {
     return x.requests_ + set * (x.receives_ + x.sends_);
 }
+MPIX_FN std::byte *messages_of(const device_exchange &x, int set) { return x.messages_ + set * x.set_bytes_; }
 
 MPIX_FN std::uint64_t *arrivals_of(const device_exchange &x) { return x.words_ + device_exchange::arrivals_at; }
 MPIX_FN std::uint64_t *failed_of(const device_exchange &x) { return x.words_ + device_exchange::failed_at; }
@@ -79,19 +80,30 @@ MPIX_FN bool may_repeat(int code, std::uint64_t timeout_ns) {
     return code == MPI_ERR_PENDING && timeout_ns != default_timeout;
 }
 
-// Until next() has begun the exchange; the first `sets` of an activation are begun by the host. Returns as look_until. It
-// is a barrier of the group.
+// Whether next() has begun an exchange; the first `sets` of an activation are begun by the host. One thread.
+MPIX_FN bool has_begun(const device_exchange &x, std::int64_t step) {
+    if (step < x.sets_) return true;
+    return mpix::detail::load_acquire_gpu(begun_of(x, set_of(x, step))) >= number_of(x, step);  // pairs: X1
+}
+// What the leader has seen of it; other members have seen nothing.
+struct begin_seen {
+    bool failed, begun;
+};
+// A first look, under way together with loads that the caller has begun.
 template <class Group>
-MPIX_FN int await_begin(const Group &group, const device_exchange &x, std::int64_t step, std::uint64_t timeout_ns) {
+MPIX_FN begin_seen look_at_begin(const Group &group, const device_exchange &x, std::int64_t step) {
+    if (group.thread_rank() != 0) return {false, false};
+    const bool failed = has_failed(x);  // first, so that both loads are under way together
+    return {failed, has_begun(x, step)};
+}
+// Until an exchange has begun. Returns as look_until. It is a barrier of the group.
+template <class Group>
+MPIX_FN int await_begin(const Group &group, const device_exchange &x, std::int64_t step, std::uint64_t timeout_ns,
+                        const begin_seen &seen) {
     int code = MPI_SUCCESS;
     if (group.thread_rank() == 0) {
-        const bool given_up = has_failed(x);  // first, so that both loads are under way together
-        if (step >= x.sets_)
-            code = look_until(x, timeout_ns, [&] {
-                // pairs: X1
-                return mpix::detail::load_acquire_gpu(begun_of(x, set_of(x, step))) >= number_of(x, step);
-            });
-        if (given_up) code = MPI_ERR_OTHER;
+        if (!seen.begun) code = look_until(x, timeout_ns, [&] { return has_begun(x, step); });
+        if (seen.failed) code = MPI_ERR_OTHER;
     }
     if (mpix::detail::broadcast_bool(group, code == MPI_SUCCESS)) return MPI_SUCCESS;
     code = mpix::detail::broadcast_code(group, code);
@@ -141,11 +153,10 @@ struct every_copy {
 template <class Members>
 MPIX_FN void fill(const Members &members, const device_exchange &x, const device_copy &c, std::int64_t step) {
     if (!claim_ghosts(members, x, step, c.claim)) return;
-    std::byte *const field = x.allocation_(c.allocation, step);
     if (c.message < 0)
-        copy_own(members, c, x.allocation_(c.from_allocation, step), field);
+        copy_own(members, c, x.allocation_(step));
     else
-        unpack(members, c, x.ghost_buffers_[set_of(x, step) * x.receives_ + c.message], field);
+        unpack(members, c, messages_of(x, set_of(x, step)), x.allocation_(step));
     if (c.claim < 0) return;
     members.sync();  // the leader releases what all of them have stored
     if (members.thread_rank() == 0)
@@ -228,11 +239,10 @@ MPIX_FN int send_parcels(const Group &group, const device_exchange &x, int begin
     const int set = set_of(x, step);
     for (int i = begin; i < end; i += stride) {
         const device_parcel &p = x.parcels_[i];
-        std::byte *const message = x.send_buffers_[set * x.sends_ + p.message];
+        const MPIX_Prequest request = requests_of(x, set)[x.receives_ + p.message];  // under way with the copies
         for_each_copy(group, x, p.copies, every_copy{}, [&](const auto &members, const auto &c) {
-            pack(members, c, x.allocation_(c.allocation, step), message);
+            pack(members, c, x.allocation_(step), messages_of(x, set));
         });
-        const MPIX_Prequest request = requests_of(x, set)[x.receives_ + p.message];
         for (int k = p.first; k <= p.last; ++k)
             if (const int code = pready(group, k, request); code != MPI_SUCCESS)
                 return record_failure(group, x, code, number_of_parcel(i), step);
@@ -247,9 +257,11 @@ MPIX_FN int send(const Group &group, const device_exchange &x, int tile, std::in
     if (x.version_ != MPIX_ABI_VERSION) return MPI_ERR_REQUEST;
     if (step >= x.steps_) return MPI_SUCCESS;
     const detail::device_tile &t = x.tiles_[tile];
-    if (t.sends == t.sends_end) return MPI_SUCCESS;
-    if (const int code = detail::await_begin(group, x, step, default_timeout); code != MPI_SUCCESS) return code;
-    return detail::send_parcels(group, x, t.sends, t.sends_end, 1, step);
+    const int begin = t.sends, end = t.sends_end;
+    const detail::begin_seen seen = detail::look_at_begin(group, x, step);
+    if (begin == end) return MPI_SUCCESS;
+    if (const int code = detail::await_begin(group, x, step, default_timeout, seen); code != MPI_SUCCESS) return code;
+    return detail::send_parcels(group, x, begin, end, 1, step);
 }
 
 template <class Group>
@@ -257,16 +269,20 @@ MPIX_FN int wait(const Group &group, const device_exchange &x, int tile, std::in
     if (x.version_ != MPIX_ABI_VERSION) return MPI_ERR_REQUEST;
     if (step >= x.steps_) return MPI_SUCCESS;
     const detail::device_tile &t = x.tiles_[tile];
-    if (t.ghosts.begin == t.ghosts.end) return MPI_SUCCESS;
-    if (const int code = detail::await_begin(group, x, step, timeout_ns); code != MPI_SUCCESS) return code;
-    if (const int code = detail::await_messages(group, x, t.waits, t.waits_end, step, timeout_ns,
+    const detail::device_copies ghosts = t.ghosts;
+    const int waits = t.waits, waits_end = t.waits_end;
+    const bool shared = t.shares_ghosts != 0;
+    const detail::begin_seen seen = detail::look_at_begin(group, x, step);
+    if (ghosts.begin == ghosts.end) return MPI_SUCCESS;
+    if (const int code = detail::await_begin(group, x, step, timeout_ns, seen); code != MPI_SUCCESS) return code;
+    if (const int code = detail::await_messages(group, x, waits, waits_end, step, timeout_ns,
                                                 [](const detail::device_parcel &) { return true; });
         code != MPI_SUCCESS)
         return code;
-    detail::for_each_copy(group, x, t.ghosts, detail::every_copy{},
+    detail::for_each_copy(group, x, ghosts, detail::every_copy{},
                           [&](const auto &members, const auto &c) { detail::fill(members, x, c, step); });
-    const int begin = t.shares_ghosts ? t.ghosts.begin : t.ghosts.end;
-    return detail::await_others(group, x, begin, t.ghosts.end, step, timeout_ns, detail::every_copy{});
+    return detail::await_others(group, x, shared ? ghosts.begin : ghosts.end, ghosts.end, step, timeout_ns,
+                                detail::every_copy{});
 }
 
 template <class Group>
@@ -280,7 +296,8 @@ MPIX_FN int wait(const Group &group, const device_exchange &x, const box &cells,
     int first = x.received_copies_;
     while (first < x.received_copies_end_ && !wanted(first)) ++first;
     if (first == x.received_copies_end_) return MPI_SUCCESS;
-    if (const int code = detail::await_begin(group, x, step, timeout_ns); code != MPI_SUCCESS) return code;
+    const detail::begin_seen seen = detail::look_at_begin(group, x, step);
+    if (const int code = detail::await_begin(group, x, step, timeout_ns, seen); code != MPI_SUCCESS) return code;
     const int code = detail::await_messages(group, x, x.received_, x.received_end_, step, timeout_ns,
                                             [&](const detail::device_parcel &p) {
                                                 int k = p.copies.begin;
