@@ -55,9 +55,10 @@ JACOBI3D_FN void jacobi_on_halo(const Block &block, int block_index, int blocks,
         Real *const next = x.data<Real>(0, step + 1) + s.first;
         for (int i = block_index; i < tiles; i += blocks) {
             const int t = x.tile_boundary_first(i);
-            mpix::halo::wait(block, x, t, step);
+            const bool exchanges = i < x.boundary_tiles();
+            if (exchanges) mpix::halo::wait(block, x, t, step);
             update_tile<Lanes>(block, s, x.tile(t), now, next);
-            mpix::halo::send(block, x, t, step + 1);
+            if (exchanges) mpix::halo::send(block, x, t, step + 1);
         }
     }
 }
