@@ -6,16 +6,14 @@
 namespace mpix::halo {
 namespace {
 
-// Into how many partitions a field is cut at most for the sake of less padding, and what one more of them is worth, in
-// bytes. A partition costs a flag.
+// Into how many partitions a field is cut at most for the sake of less padding.
 constexpr int most_parts = 4;
-constexpr std::int64_t partition_cost = 64;
 
 std::int64_t divide_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
 }  // namespace
 
-partitions choose_partitions(const std::vector<std::int64_t> &field_bytes) {
+partitions choose_partitions(const std::vector<std::int64_t> &field_bytes, std::int64_t partition_cost) {
     partitions best;
     std::int64_t least = 0;
     // Of the many parcels of a kernel's exchange most have the same length.

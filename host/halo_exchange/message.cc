@@ -79,7 +79,7 @@ message::message(int peer, std::vector<std::vector<runs>> parts, const direction
         type_ = type_of(parts_);
         return;
     }
-    cut_ = choose_partitions(field_bytes);
+    cut_ = choose_partitions(field_bytes, host_partition_cost);
     // Padding is sent, too.
     packed_ = std::make_unique<std::byte[]>(static_cast<std::size_t>(cut_.bytes * cut_.count()));
 }

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "host/format.h"
+#include "host/halo_kernels/copy_shares.h"
 #include "host/halo_kernels/device_memory.h"
 #include "host/halo_kernels/tiles.h"
 
@@ -223,9 +224,7 @@ private:
         // Threads count them, and go on by as many as they have under way.
         if (r.total() / c.word_bytes > std::numeric_limits<std::int32_t>::max())
             throw error(MPI_ERR_COUNT, "options.tile: a tile has more than 2^31 words on a side; use smaller tiles");
-        c.by_words = mpix::detail::narrowed(mpix::detail::make_divisor(c.words));
-        for (std::size_t loop = 0; loop < 2; ++loop)
-            c.by_count[loop] = mpix::detail::narrowed(mpix::detail::make_divisor(c.count[loop]));
+        set_divisors(c);
     }
 
     void write_tables() {
@@ -247,9 +246,7 @@ private:
                 write_waits(p.waits, tile, number);
                 t.tiles.push_back(tile);
             }
-        // Own cells are there already, and messages may travel meanwhile.
-        std::stable_partition(received_.begin(), received_.end(),
-                              [](const of_parcel &whole) { return whole.parcel.message < 0; });
+        if (x_.waiters == ghost_waiters::library) share_own_cells();
         t.received = parcels_written();
         t.received_copies = copies_written();
         for (of_parcel &whole : received_) write_parcel(whole, -1, false);
@@ -264,6 +261,19 @@ private:
                                                                 return !p.sends.empty() || !p.waits.empty();
                                                             }) -
                                       t.order.begin());
+    }
+    // The parcels of own cells, divided anew, come first: the cells are there already, and messages may travel meanwhile.
+    void share_own_cells() {
+        constexpr std::uint32_t most_words = 4096;  // a few for each thread of a block
+        std::vector<device_copy> own;
+        std::vector<of_parcel> shares;
+        for (const of_parcel &whole : received_)
+            if (whole.parcel.message < 0) own.insert(own.end(), whole.copies.begin(), whole.copies.end());
+        for (std::vector<device_copy> &share : share_out(own, most_words))
+            shares.push_back({{.message = -1, .first = 0, .last = -1, .copies = {}}, 0, 0, std::move(share)});
+        for (of_parcel &whole : received_)
+            if (whole.parcel.message >= 0) shares.push_back(std::move(whole));
+        received_ = std::move(shares);
     }
     std::int32_t parcels_written() const { return static_cast<std::int32_t>(made_.for_device.parcels.size()); }
     std::int32_t copies_written() const { return static_cast<std::int32_t>(made_.for_device.copies.size()); }
@@ -316,9 +326,7 @@ private:
             }
             ++number;
         }
-        const auto is_large = [&](const described_copy &c) {
-            return c.copy.words * c.copy.count[0] * c.copy.count[1] * c.copy.count[2] > most_words_of_a_warp;
-        };
+        const auto is_large = [&](const described_copy &c) { return words_of(c.copy) > most_words_of_a_warp; };
         const auto small =
             copies.size() <= few ? copies.end() : std::stable_partition(copies.begin(), copies.end(), is_large);
         device_tables &t = made_.for_device;

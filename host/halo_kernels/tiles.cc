@@ -61,9 +61,9 @@ std::vector<int> tiling::touched_by_points(box part) const {
 
 // A face of the longest box then has some sixteen tiles, for as many blocks; of long boxes more.
 index3 choose_tile(const std::vector<box> &boxes, int dimensions, const index3 &given, std::int64_t depth_bytes) {
-    // As measured between two H200 (docs/performance/stencil.md).
-    constexpr std::int64_t parts = 4, least = 8, side_bytes = 32 << 10, most_side_bytes = 96 << 10;
-    index3 tile = given, longest{};
+    // As measured between two H200 and two H100 (docs/performance/stencil.md). Each tile costs time when the exchange is made.
+    constexpr std::int64_t parts = 4, least = 8, most_side_bytes = 32 << 10, most_tiles = 4096;
+    index3 tile = given, longest{1, 1, 1};
     const auto axes = static_cast<std::size_t>(dimensions);
     for (std::size_t a = 0; a < axes; ++a) {
         for (const box &b : boxes) longest[a] = std::max(longest[a], b.empty() ? 0 : b.size()[a]);
@@ -79,12 +79,15 @@ index3 choose_tile(const std::vector<box> &boxes, int dimensions, const index3 &
         }
         return largest;
     };
-    for (double side = largest_side(); side > side_bytes; side = largest_side()) {
+    const auto tiles = [&] {
+        double all = 1;
+        for (std::size_t a = 0; a < axes; ++a) all *= static_cast<double>(divide_up(longest[a], tile[a]));
+        return all;
+    };
+    while (largest_side() > most_side_bytes && tiles() < most_tiles) {
         std::size_t halved = axes;
-        for (std::size_t a = 0; a < axes; ++a) {
-            const std::int64_t floor = side > most_side_bytes ? least : std::max(least, longest[a] / (2 * parts));
-            if (given[a] == 0 && tile[a] > floor && (halved == axes || tile[a] > tile[halved])) halved = a;
-        }
+        for (std::size_t a = 0; a < axes; ++a)
+            if (given[a] == 0 && tile[a] > least && (halved == axes || tile[a] > tile[halved])) halved = a;
         if (halved == axes) break;
         tile[halved] = std::max(divide_up(tile[halved], 2), least);
     }
@@ -142,7 +145,7 @@ private:
                 bytes.back() += divide_up(its, packed_alignment) * packed_alignment;
             }
         }
-        p.cut = choose_partitions(bytes);
+        p.cut = choose_partitions(bytes, kernel_partition_cost);
         // Of whole words, so that each parcel begins at one.
         p.cut.bytes = divide_up(p.cut.bytes, packed_alignment) * packed_alignment;
         for (std::size_t i = 0; i < p.all.size(); ++i) {

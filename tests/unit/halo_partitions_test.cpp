@@ -14,13 +14,13 @@ using namespace mpix::halo;
 using halo_cells::between;
 
 TEST_CASE("each field has partitions of its own, with little padding") {
-    const partitions one = choose_partitions({1000});
+    const partitions one = choose_partitions({1000}, host_partition_cost);
     CHECK(one.bytes == 1000);
     CHECK(one.first == std::vector<int>{0, 1});
-    const partitions equal = choose_partitions({512, 512, 512});
+    const partitions equal = choose_partitions({512, 512, 512}, host_partition_cost);
     CHECK(equal.bytes == 512);
     CHECK(equal.count() == 3);
-    const partitions none = choose_partitions({0, 64, 0});
+    const partitions none = choose_partitions({0, 64, 0}, host_partition_cost);
     CHECK(none.first == std::vector<int>{0, 0, 1, 1});
 
     std::mt19937 random(4);
@@ -29,7 +29,7 @@ TEST_CASE("each field has partitions of its own, with little padding") {
         std::int64_t sum = 0;
         for (auto &b : bytes) sum += b = between(random, 0, 3) == 0 ? 0 : between(random, 1, 100000);
         if (sum == 0) continue;
-        const partitions p = choose_partitions(bytes);
+        const partitions p = choose_partitions(bytes, host_partition_cost);
         for (std::size_t f = 0; f < bytes.size(); ++f) {
             const auto room = p.bytes * (p.first[f + 1] - p.first[f]);
             CHECK(room >= bytes[f]);

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Copies of a kernel exchange, divided so that groups of threads get equal shares.
+#ifndef MPIX_HOST_HALO_KERNELS_COPY_SHARES_H
+#define MPIX_HOST_HALO_KERNELS_COPY_SHARES_H
+
+#include <cstdint>
+#include <vector>
+
+#include <mpix/halo/device_exchange.hpp>
+
+namespace mpix::halo {
+
+inline std::uint32_t words_of(const detail::device_copy &c) { return c.words * c.count[0] * c.count[1] * c.count[2]; }
+
+// Sets what follows from `words` and `count`.
+void set_divisors(detail::device_copy &c);
+
+// Shares of at most so many words: one or several copies, or a part of one. The copies are from own cells to own ghost cells.
+std::vector<std::vector<detail::device_copy>> share_out(const std::vector<detail::device_copy> &copies,
+                                                        std::uint32_t most_words);
+
+}  // namespace mpix::halo
+
+#endif  // MPIX_HOST_HALO_KERNELS_COPY_SHARES_H

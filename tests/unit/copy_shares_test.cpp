@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// Copies divided into shares (host/halo_kernels/copy_shares.h) write each word as the copies did, once.
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <random>
+#include <vector>
+
+#include "host/halo_kernels/copy_shares.h"
+#include "tests/catch.hpp"
+
+using namespace mpix::halo;
+using detail::device_copy;
+
+namespace {
+
+// From where each word comes, by where it goes; the addresses are numbers.
+using words_copied = std::multimap<std::uintptr_t, std::uintptr_t>;
+void follow(const device_copy &c, int allocation, words_copied &all) {
+    const auto to = reinterpret_cast<std::uintptr_t>(c.cells[allocation]),
+               from = reinterpret_cast<std::uintptr_t>(c.own_cells[allocation]);
+    for (std::uint32_t k = 0; k < c.count[2]; ++k)
+        for (std::uint32_t j = 0; j < c.count[1]; ++j)
+            for (std::uint32_t i = 0; i < c.count[0]; ++i)
+                for (std::uint32_t w = 0; w < c.words; ++w) {
+                    const auto place = [&](const std::int64_t(&stride)[3]) {
+                        return static_cast<std::uintptr_t>(i * stride[0] + j * stride[1] + k * stride[2] +
+                                                           std::int64_t{w} * c.word_bytes);
+                    };
+                    all.emplace(to + place(c.stride), from + place(c.own_stride));
+                }
+}
+
+}  // namespace
+
+TEST_CASE("copies divided into shares") {
+    std::mt19937 random(Catch::rngSeed());
+    const auto pick = [&](int low, int high) {
+        return low + static_cast<int>(random() % static_cast<unsigned>(high - low + 1));
+    };
+    for (int round = 0; round < 200; ++round) {
+        std::vector<device_copy> copies(static_cast<std::size_t>(pick(0, 6)));
+        for (std::size_t n = 0; n < copies.size(); ++n) {
+            device_copy &c = copies[n];
+            c.word_bytes = 1 << pick(0, 4);
+            c.words = static_cast<std::uint32_t>(pick(1, 9));
+            for (int loop = 0; loop < 3; ++loop) {
+                c.count[loop] = static_cast<std::uint32_t>(pick(1, 7));
+                c.stride[loop] = pick(-4, 4) * 1000 * (loop + 1);
+                c.own_stride[loop] = pick(-4, 4) * 1000 * (loop + 1);
+            }
+            // Numbers only: nothing is read there.
+            for (int i = 0; i < 2; ++i) {
+                c.cells[i] = reinterpret_cast<std::byte *>((n + 1) << 32 | static_cast<unsigned>(i) << 28);
+                c.own_cells[i] = reinterpret_cast<std::byte *>((n + 9) << 32 | static_cast<unsigned>(i) << 28);
+            }
+            c.message = -1;
+        }
+        const auto most = static_cast<std::uint32_t>(pick(1, 200));
+        const auto shares = share_out(copies, most);
+        std::uint32_t before = most;
+        for (const std::vector<device_copy> &share : shares) {
+            std::uint32_t words = 0;
+            for (const device_copy &c : share) {
+                words += words_of(c);
+                CHECK(c.message == -1);
+                CHECK(mpix::detail::divide_narrow(1000, c.by_words) == 1000 / c.words);
+                CHECK(mpix::detail::divide_narrow(1000, c.by_count[1]) == 1000 / c.count[1]);
+            }
+            CHECK(!share.empty());
+            CHECK(words <= most);
+            // No two neighbours would have fitted into one.
+            CHECK(before + words_of(share.front()) > most);
+            before = words;
+        }
+        for (int allocation = 0; allocation < 2; ++allocation) {
+            words_copied expected, found;
+            for (const device_copy &c : copies) follow(c, allocation, expected);
+            for (const auto &share : shares)
+                for (const device_copy &c : share) follow(c, allocation, found);
+            const auto sorted = [](const words_copied &all) {
+                std::vector<std::pair<std::uintptr_t, std::uintptr_t>> pairs(all.begin(), all.end());
+                std::sort(pairs.begin(), pairs.end());
+                return pairs;
+            };
+            CHECK(sorted(found) == sorted(expected));
+        }
+    }
+}
