@@ -113,7 +113,7 @@ template <class Group>
 MPIX_FN void drain_receives_in_order(const Group &group, const device_exchange &x, std::int64_t step, int index,
                                      int groups) {
     move_parcels(group, x, step, index, groups, false, [&](const detail::device_parcel &p, MPIX_Prequest request) {
-        return detail::await_parcel(group, p, request, default_timeout);
+        return detail::await_parcel(group, p, prepare_receive(group, request), default_timeout);
     });
 }
 

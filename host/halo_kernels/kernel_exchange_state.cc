@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "host/halo_kernels/kernel_exchange_state.h"
 
+#include <mpix/halo.cuh>
+
 #include <algorithm>
 #include <string>
 #include <utility>
@@ -151,9 +153,16 @@ void upload(kernel_exchange_state &x, const device_tables &t) {
         all.push_back({values.data(), values.size() * sizeof(T), layout.place<T>(values.size())});
         return all.size() - 1;
     };
+    const auto sets = static_cast<std::size_t>(x.device.sets_);
+    // Of no exchange.
+    const std::vector<detail::known_handle<prepared_receive>> receive_handles(
+        sets * static_cast<std::size_t>(x.device.receives_));
+    const std::vector<detail::known_handle<prepared_send>> send_handles(sets *
+                                                                        static_cast<std::size_t>(x.device.sends_));
     const std::size_t tiles = place(t.tiles), order = place(t.order), parcels = place(t.parcels),
                       copies = place(t.copies), bases = place(data), handles = place(x.handles),
-                      of_boxes = place(t.ghosts), reach = place(t.reach);
+                      of_boxes = place(t.ghosts), reach = place(t.reach), of_receives = place(receive_handles),
+                      of_sends = place(send_handles);
     demand_ok(x.tables.allocate(x.where, layout.bytes()));
     for (const table &one : all)
         if (one.bytes != 0) demand_ok(x.tables.write(one.at, one.from, one.bytes));
@@ -165,6 +174,8 @@ void upload(kernel_exchange_state &x, const device_tables &t) {
     d.copies_ = reinterpret_cast<const device_copy *>(address(copies));
     d.data_ = reinterpret_cast<std::byte *const *>(address(bases));
     d.requests_ = reinterpret_cast<const MPIX_Prequest *>(address(handles));
+    d.receive_handles_ = address(of_receives);
+    d.send_handles_ = address(of_sends);
     d.ghosts_ = reinterpret_cast<const detail::device_ghosts *>(address(of_boxes));
     d.reach_ = reinterpret_cast<const detail::device_reach *>(address(reach));
     d.words_ = reinterpret_cast<std::uint64_t *>(x.tables.address());

@@ -308,9 +308,10 @@ private:
     }
     // The copies of parcels, of which the first one has that number.
     device_copies write_copies(std::span<of_parcel> all, std::int32_t number) {
-        // A few are faster one after the other, by all threads of a group. So are large ones.
+        // A warp has the smallest ones in one trip to memory. A few others are faster one after the other, by all threads of a
+        // group, and so are large ones.
         constexpr std::size_t few = 2;
-        constexpr std::uint32_t most_words_of_a_warp = 1024;
+        constexpr std::uint32_t words_of_a_trip = 256, most_words_of_a_warp = 1024;
         struct described_copy {
             device_copy copy;
             device_ghosts ghosts;
@@ -326,9 +327,11 @@ private:
             }
             ++number;
         }
-        const auto is_large = [&](const described_copy &c) { return words_of(c.copy) > most_words_of_a_warp; };
+        const auto is_large = [&](const described_copy &c) {
+            return words_of(c.copy) > (copies.size() > few ? most_words_of_a_warp : words_of_a_trip);
+        };
         const auto small =
-            copies.size() <= few ? copies.end() : std::stable_partition(copies.begin(), copies.end(), is_large);
+            copies.size() == 1 ? copies.end() : std::stable_partition(copies.begin(), copies.end(), is_large);
         device_tables &t = made_.for_device;
         device_copies written{.begin = copies_written(), .small = 0, .end = 0};
         written.small = written.begin + static_cast<std::int32_t>(small - copies.begin());

@@ -111,6 +111,8 @@ struct device_exchange {
     std::byte *messages_;            // of the first set, the receives, then the sends
     std::int64_t set_bytes_;         // from them to those of the next set
     const MPIX_Prequest *requests_;  // of each set, the receives, then the sends
+    void *receive_handles_;          // of each set, of each receive: what next() knows of its epoch
+    void *send_handles_;             // of each set, of each send
     std::uint64_t *words_;           // by which the groups wait for each other; the indices are below
     std::int64_t steps_;
     std::int64_t done_;   // exchanges of earlier activations

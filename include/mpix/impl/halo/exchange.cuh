@@ -27,6 +27,19 @@ MPIX_FN int set_of(const device_exchange &x, std::int64_t step) { return static_
 MPIX_FN const MPIX_Prequest *requests_of(const device_exchange &x, int set) {
     return x.requests_ + set * (x.receives_ + x.sends_);
 }
+// What the group that has begun an exchange knows of a message's epoch, for the calls of other groups.
+template <class Handle>
+struct known_handle {
+    std::uint64_t number;  // of the exchange
+    Handle handle;
+};
+MPIX_FN known_handle<prepared_receive> *receive_handles_of(const device_exchange &x, int set) {
+    return static_cast<known_handle<prepared_receive> *>(x.receive_handles_) + set * x.receives_;
+}
+MPIX_FN known_handle<prepared_send> *send_handles_of(const device_exchange &x, int set) {
+    return static_cast<known_handle<prepared_send> *>(x.send_handles_) + set * x.sends_;
+}
+
 MPIX_FN std::byte *messages_of(const device_exchange &x, int set) { return x.messages_ + set * x.set_bytes_; }
 
 MPIX_FN std::uint64_t *arrivals_of(const device_exchange &x) { return x.words_ + device_exchange::arrivals_at; }
@@ -112,11 +125,53 @@ MPIX_FN int await_begin(const Group &group, const device_exchange &x, std::int64
                : record_failure(group, x, code, device_exchange::next_missing, step, may_repeat(code, timeout_ns));
 }
 
+// The handles of messages in an exchange that has begun. If the host has begun it, nobody has prepared them.
+template <class Group>
+MPIX_FN prepared_receive receive_handle(const Group &group, const device_exchange &x, int message, std::int64_t step) {
+    const int set = set_of(x, step);
+#if MPIX_ON_GPU
+    const known_handle<prepared_receive> known = receive_handles_of(x, set)[message];
+    if (known.number == number_of(x, step)) return known.handle;
+#endif
+    return prepare_receive(group, requests_of(x, set)[message]);
+}
+template <class Group>
+MPIX_FN prepared_send send_handle(const Group &group, const device_exchange &x, int message, std::int64_t step) {
+    const int set = set_of(x, step);
+#if MPIX_ON_GPU
+    const known_handle<prepared_send> known = send_handles_of(x, set)[message];
+    if (known.number == number_of(x, step)) return known.handle;
+#endif
+    return prepare_send(group, requests_of(x, set)[x.receives_ + message]);
+}
+
+#if MPIX_ON_GPU
+// Goes on to exchange `number` of its set, which has begun, after the one before. One thread.
+MPIX_FN void follow(known_handle<prepared_receive> &known, const device_exchange &x, MPIX_Prequest request,
+                    std::uint64_t number) {
+    if (known.number + static_cast<std::uint64_t>(x.sets_) == number && known.handle.state.epoch != 0)
+        follow_epoch(known.handle);
+    else
+        known.handle = prepare_receive(this_thread(), request);
+    known.number = number;
+}
+MPIX_FN void follow(known_handle<prepared_send> &known, const device_exchange &x, MPIX_Prequest request,
+                    std::uint64_t number) {
+    if (known.number + static_cast<std::uint64_t>(x.sets_) == number && known.handle.state.epoch != 0 &&
+        known.handle.state.clear_to_send != nullptr)
+        follow_epoch(known.handle);
+    else
+        known.handle = prepare_send(this_thread(), request);
+    known.number = number;
+}
+#endif
+
 // All partitions of a parcel.
 template <class Group>
-MPIX_FN int await_parcel(const Group &group, const device_parcel &p, MPIX_Prequest request, std::uint64_t timeout_ns) {
+MPIX_FN int await_parcel(const Group &group, const device_parcel &p, const prepared_receive &receive,
+                         std::uint64_t timeout_ns) {
     for (int k = p.first; k <= p.last; ++k)
-        if (const int code = wait_arrived(group, request, k, timeout_ns); code != MPI_SUCCESS) return code;
+        if (const int code = wait_arrived(group, receive, k, timeout_ns); code != MPI_SUCCESS) return code;
     return MPI_SUCCESS;
 }
 
@@ -167,11 +222,10 @@ MPIX_FN void fill(const Members &members, const device_exchange &x, const device
 template <class Group, class Wanted>
 MPIX_FN int await_messages(const Group &group, const device_exchange &x, int begin, int end, std::int64_t step,
                            std::uint64_t timeout_ns, const Wanted &wanted) {
-    const MPIX_Prequest *const requests = requests_of(x, set_of(x, step));
     for (int i = begin; i < end; ++i) {
         const device_parcel &p = x.parcels_[i];
         if (p.message < 0 || !wanted(p)) continue;
-        const int code = await_parcel(group, p, requests[p.message], timeout_ns);
+        const int code = await_parcel(group, p, receive_handle(group, x, p.message, step), timeout_ns);
         if (code != MPI_SUCCESS)
             return record_failure(group, x, code, number_of_parcel(i), step, may_repeat(code, timeout_ns));
     }
@@ -239,12 +293,12 @@ MPIX_FN int send_parcels(const Group &group, const device_exchange &x, int begin
     const int set = set_of(x, step);
     for (int i = begin; i < end; i += stride) {
         const device_parcel &p = x.parcels_[i];
-        const MPIX_Prequest request = requests_of(x, set)[x.receives_ + p.message];  // under way with the copies
         for_each_copy(group, x, p.copies, every_copy{}, [&](const auto &members, const auto &c) {
             pack(members, c, x.allocation_(step), messages_of(x, set));
         });
+        const prepared_send handle = send_handle(group, x, p.message, step);
         for (int k = p.first; k <= p.last; ++k)
-            if (const int code = pready(group, k, request); code != MPI_SUCCESS)
+            if (const int code = pready(group, k, handle); code != MPI_SUCCESS)
                 return record_failure(group, x, code, number_of_parcel(i), step);
     }
     return MPI_SUCCESS;
@@ -323,7 +377,19 @@ MPIX_FN int next(const Group &group, const device_exchange &x, std::int64_t step
     if (code != MPI_SUCCESS)
         return detail::record_failure(group, x, code, device_exchange::next_failed, step,
                                       detail::may_repeat(code, timeout_ns));
+#if MPIX_ON_GPU
     group.sync();  // all members have started their requests
+    const MPIX_Prequest *const requests = detail::requests_of(x, set);
+    const int threads = static_cast<int>(group.num_threads());
+    for (int i = static_cast<int>(group.thread_rank()); i < x.receives_ + x.sends_; i += threads) {
+        if (i < x.receives_)
+            detail::follow(detail::receive_handles_of(x, set)[i], x, requests[i], detail::number_of(x, later));
+        else
+            detail::follow(detail::send_handles_of(x, set)[i - x.receives_], x, requests[i],
+                           detail::number_of(x, later));
+    }
+#endif
+    group.sync();  // all members have started their requests, and noted what they know
     if (group.thread_rank() == 0)
         mpix::detail::store_release_gpu(detail::begun_of(x, set), detail::number_of(x, later));  // pairs: X1
     return MPI_SUCCESS;
