@@ -10,7 +10,7 @@ namespace {
 using halo::device_exchange;
 using halo::ordered_exchange;
 
-constexpr int threads = 256, blocks_side_by_side = 2;
+constexpr int threads = 256;
 
 // Calls work(block, exchange, step) with a copy of the exchange in shared memory.
 template <class Work>
@@ -23,29 +23,25 @@ __device__ void with_exchange(const ordered_exchange &o, const Work &work) {
     work(block, x, step);
 }
 
-__global__ void __launch_bounds__(threads, blocks_side_by_side)
-    start_exchange(const __grid_constant__ ordered_exchange o) {
+__global__ void __launch_bounds__(threads) start_exchange(const __grid_constant__ ordered_exchange o) {
     with_exchange(o, [](const auto &block, const device_exchange &x, std::int64_t step) {
         halo::start_in_order(block, x, step, static_cast<int>(blockIdx.x), static_cast<int>(gridDim.x));
     });
 }
 
-__global__ void __launch_bounds__(threads, blocks_side_by_side)
-    finish_exchange(const __grid_constant__ ordered_exchange o) {
+__global__ void __launch_bounds__(threads) finish_exchange(const __grid_constant__ ordered_exchange o) {
     with_exchange(o, [&](const auto &block, const device_exchange &x, std::int64_t step) {
         halo::finish_in_order(block, o, x, step, static_cast<int>(blockIdx.x), static_cast<int>(gridDim.x));
     });
 }
 
-__global__ void __launch_bounds__(threads, blocks_side_by_side)
-    drain_sends(const __grid_constant__ ordered_exchange o) {
+__global__ void __launch_bounds__(threads) drain_sends(const __grid_constant__ ordered_exchange o) {
     with_exchange(o, [](const auto &block, const device_exchange &x, std::int64_t step) {
         halo::drain_sends_in_order(block, x, step, static_cast<int>(blockIdx.x), static_cast<int>(gridDim.x));
     });
 }
 
-__global__ void __launch_bounds__(threads, blocks_side_by_side)
-    drain_receives(const __grid_constant__ ordered_exchange o) {
+__global__ void __launch_bounds__(threads) drain_receives(const __grid_constant__ ordered_exchange o) {
     with_exchange(o, [](const auto &block, const device_exchange &x, std::int64_t step) {
         halo::drain_receives_in_order(block, x, step, static_cast<int>(blockIdx.x), static_cast<int>(gridDim.x));
     });

@@ -14,10 +14,10 @@
 #include <mpix/halo.hpp>
 
 #include "host/halo/grid_state.h"
-#include "host/halo_kernels/device_memory.h"
+#include "host/halo_tables/device_memory.h"
 #include "host/halo_kernels/report_data.h"
-#include "host/halo_kernels/tables.h"
-#include "host/halo_kernels/tiles.h"
+#include "host/halo_tables/tables.h"
+#include "host/halo_tables/tiles.h"
 #include "transport/select.h"
 #include "transport/status.h"
 

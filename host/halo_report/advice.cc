@@ -8,15 +8,14 @@
 namespace mpix::halo {
 namespace {
 
-// Median seconds of an exchange without computing, on two H200 that NVLink joins: docs/results/halo_gpu_h200.csv.
+// Median seconds of an exchange without computing, on two H100 that NVLink joins: docs/results/halo_gpu_h100.csv.
 struct measured {
     double bytes, kernel, stream;
 };
-constexpr measured points[] = {{16384, 16.34e-6, 19.55e-6},
-                               {65536, 17.38e-6, 20.65e-6},
-                               {262144, 22.74e-6, 26.14e-6},
-                               {1048576, 46.31e-6, 51.87e-6},
-                               {4194304, 170.64e-6, 138.24e-6}};
+constexpr measured points[] = {{65536, 11.11e-6, 21.56e-6},
+                               {262144, 16.15e-6, 24.15e-6},
+                               {1048576, 32.20e-6, 31.33e-6},
+                               {4194304, 86.31e-6, 84.99e-6}};
 
 // The segment of the broken line through the points in which so many bytes lie; beyond its ends the nearest one.
 const measured *segment_of(double bytes) {

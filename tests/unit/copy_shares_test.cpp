@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Copies divided into shares (host/halo_kernels/copy_shares.h) write each word as the copies did, once.
+// Copies divided into shares (host/halo_tables/copy_shares.h) write each word as the copies did, once.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -8,7 +8,7 @@
 #include <random>
 #include <vector>
 
-#include "host/halo_kernels/copy_shares.h"
+#include "host/halo_tables/copy_shares.h"
 #include "tests/catch.hpp"
 
 using namespace mpix::halo;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Boxes cut into tiles, and what each of them sends and reads (host/halo_kernels/tiles.cc).
-#include "host/halo_kernels/tiles.h"
+// Boxes cut into tiles, and what each of them sends and reads (host/halo_tables/tiles.cc).
+#include "host/halo_tables/tiles.h"
 
 #include <algorithm>
 #include <random>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // The tables by which kernels send and wait, before they are where kernels find them.
-#ifndef MPIX_HOST_HALO_KERNELS_TABLES_H
-#define MPIX_HOST_HALO_KERNELS_TABLES_H
+#ifndef MPIX_HOST_HALO_TABLES_TABLES_H
+#define MPIX_HOST_HALO_TABLES_TABLES_H
 
 #include <array>
 #include <cstdint>
@@ -13,7 +13,7 @@
 #include "host/field/layout.h"
 #include "host/halo/grid_state.h"
 #include "host/halo/partitions.h"
-#include "host/halo_kernels/tiles.h"
+#include "host/halo_tables/tiles.h"
 #include "host/halo_report/message_report.h"
 
 namespace mpix::halo {
@@ -79,4 +79,4 @@ kernel_plan plan_kernel_exchange(const kernel_fields &x);
 
 }  // namespace mpix::halo
 
-#endif  // MPIX_HOST_HALO_KERNELS_TABLES_H
+#endif  // MPIX_HOST_HALO_TABLES_TABLES_H

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Memory that kernels of an exchange use: of a GPU, or of the host for host threads.
-#ifndef MPIX_HOST_HALO_KERNELS_DEVICE_MEMORY_H
-#define MPIX_HOST_HALO_KERNELS_DEVICE_MEMORY_H
+#ifndef MPIX_HOST_HALO_TABLES_DEVICE_MEMORY_H
+#define MPIX_HOST_HALO_TABLES_DEVICE_MEMORY_H
 
 #include <cstddef>
 #include <cstdint>
@@ -57,4 +57,4 @@ private:
 
 }  // namespace mpix::halo
 
-#endif  // MPIX_HOST_HALO_KERNELS_DEVICE_MEMORY_H
+#endif  // MPIX_HOST_HALO_TABLES_DEVICE_MEMORY_H

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "host/halo_kernels/device_memory.h"
+#include "host/halo_tables/device_memory.h"
 
 #include <mpi.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "host/halo_kernels/tiles.h"
+#include "host/halo_tables/tiles.h"
 
 #include <algorithm>
 #include <utility>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "host/halo_kernels/tables.h"
+#include "host/halo_tables/tables.h"
 
 #include <mpi.h>
 
@@ -10,9 +10,9 @@
 #include <utility>
 
 #include "host/format.h"
-#include "host/halo_kernels/copy_shares.h"
-#include "host/halo_kernels/device_memory.h"
-#include "host/halo_kernels/tiles.h"
+#include "host/halo_tables/copy_shares.h"
+#include "host/halo_tables/device_memory.h"
+#include "host/halo_tables/tiles.h"
 
 namespace mpix::halo {
 namespace {
@@ -264,12 +264,16 @@ private:
     }
     // The parcels of own cells, divided anew, come first: the cells are there already, and messages may travel meanwhile.
     void share_own_cells() {
-        constexpr std::uint32_t most_words = 4096;  // a few for each thread of a block
+        // By as many groups as a GPU has, if each gets a word for each thread, or more.
+        constexpr std::uint64_t groups = 264, least_words = 256, most_words = 4096;
         std::vector<device_copy> own;
         std::vector<of_parcel> shares;
         for (const of_parcel &whole : received_)
             if (whole.parcel.message < 0) own.insert(own.end(), whole.copies.begin(), whole.copies.end());
-        for (std::vector<device_copy> &share : share_out(own, most_words))
+        std::uint64_t words = 0;
+        for (const device_copy &c : own) words += words_of(c);
+        const auto each = static_cast<std::uint32_t>(std::clamp(words / groups, least_words, most_words));
+        for (std::vector<device_copy> &share : share_out(own, each))
             shares.push_back({{.message = -1, .first = 0, .last = -1, .copies = {}}, 0, 0, std::move(share)});
         for (of_parcel &whole : received_)
             if (whole.parcel.message >= 0) shares.push_back(std::move(whole));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "host/halo_kernels/copy_shares.h"
+#include "host/halo_tables/copy_shares.h"
 
 #include <algorithm>
 
