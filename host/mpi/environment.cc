@@ -62,6 +62,15 @@ std::string version_name(std::uint64_t version) {
                   std::string{char(version), char(version >> 8), char(version >> 16), char(version >> 24)});
 }
 
+// Such a program runs on, each process for itself, and nothing else says so.
+void warn_of_foreign_launcher() {
+    int size = 0;
+    if (PMPI_Comm_size(MPI_COMM_WORLD, &size) != MPI_SUCCESS || size != 1 || !is_first_of_foreign_launcher()) return;
+    if (const std::string foreign = foreign_launcher(); !foreign.empty())
+        say(format("{}; this libmpix was built for {}; start the program with the mpirun of that library", foreign,
+                   built_for));
+}
+
 // Of all processes; a failure if they are not the same. What this sends is the same in all versions, and is sent before
 // anything else. It does not block: a process that runs without mpix never comes, and this is to be said; and the
 // blocking collective that such a process calls first is not to be taken for it.
@@ -142,6 +151,7 @@ int begin(init_call asked, int *argc, char ***argv, int required, int *provided)
         code = next.Init_thread(argc, argv, want_multiple ? MPI_THREAD_MULTIPLE : required, provided);
     }
     if (code != MPI_SUCCESS) return code;
+    warn_of_foreign_launcher();
     if (const status unlike = compare_versions(); bad.ok()) bad = unlike;
     const char *const init = asked == init_call::plain ? "MPI_Init" : "MPI_Init_thread";
     if (const status hidden = tool_in_front(init); bad.ok()) bad = hidden;
