@@ -9,15 +9,14 @@
 namespace mpix::gpu {
 
 #if MPIX_HAVE_NVCC
-launch_result enqueue_exchange(halo::ordered_call call, const halo::ordered_exchange &o, int device,
+launch_result enqueue_exchange(halo::stream_call call, const halo::stream_exchange_args &o, int device,
                                CUstream_st *stream) {
-    // A block for each parcel, as far as they run side by side. More would only take turns.
-    constexpr int most_blocks = 264;
+    // A block for each parcel.
     const detail::device_scope scope(device);
-    const bool sends = call == halo::ordered_call::start || call == halo::ordered_call::drain_sends;
-    const int parcels = static_cast<int>(sends ? o.x.received_ : o.x.received_end_ - o.x.received_);
-    const int movers = std::clamp(parcels, 1, most_blocks);
-    const int blocks = call == halo::ordered_call::finish ? movers + 1 : movers;  // one begins the next exchange
+    const bool sends = call == halo::stream_call::start || call == halo::stream_call::drain_sends;
+    const int parcels = static_cast<int>(sends ? halo::sends_end(o.x) : o.x.received_end_ - o.x.received_begin_);
+    const int parcel_blocks = std::clamp(parcels, 1, halo::most_parcel_blocks);
+    const int blocks = call == halo::stream_call::finish ? parcel_blocks + 1 : parcel_blocks;  // one begins an exchange
     const auto error = static_cast<cudaError_t>(launch_exchange(call, o, blocks, stream));
     if (error == cudaSuccess) return {};
     // Of another device, or destroyed; the legacy default stream while another one is captured; a capture that has failed.
@@ -33,7 +32,7 @@ std::string finish_device(int device) {
     return error == cudaSuccess ? std::string() : detail::cuda_error("cudaDeviceSynchronize", error);
 }
 
-std::string run_exchange(halo::ordered_call call, const halo::ordered_exchange &o, int device) {
+std::string run_exchange(halo::stream_call call, const halo::stream_exchange_args &o, int device) {
     const detail::device_scope scope(device);
     std::string problem = enqueue_exchange(call, o, device, cudaStreamPerThread).problem;
     const cudaError_t error = cudaStreamSynchronize(cudaStreamPerThread);

@@ -21,15 +21,16 @@ std::string describe(const kernel_exchange_state &x, std::uint64_t which, std::u
     if (which == device_exchange::barrier_failed) return "not all groups have come to sync_blocks";
     if (which == device_exchange::no_box_waits)
         return format("exchange {}: a kernel waits for a box; set options.box_waits", step);
-    const known_parcel &known = x.parcels.at(which - device_exchange::first_parcel);
+    const parcel_origin &known = x.parcels.at(which - device_exchange::first_parcel);
     const std::map<int, parcels> all =
-        (known.is_sent ? parcels_from : parcels_to)(x.grid->domain, x.grid->mine, x.tile, x.fields);
+        (known.is_sent ? parcels_sent : parcels_received)(x.grid->domain, x.grid->mine, x.tile, x.fields);
     const part &first = all.at(known.peer)
                             .all.at(static_cast<std::size_t>(known.parcel))
                             .parts.at(static_cast<std::size_t>(known.part));
     const std::string who =
-        known.tile < 0 ? std::string("a box")
-                       : format("tile {}, {},", known.tile, text_of(x.tiles.at(static_cast<std::size_t>(known.tile))));
+        known.tile >= 0 ? format("tile {}, {},", known.tile, text_of(x.tiles.at(static_cast<std::size_t>(known.tile))))
+        : x.device.box_waits_ != 0 ? std::string("a box")
+                                   : std::string("finish()");
     return format("exchange {}: {} {} {} of fields[{}], {} rank {}", step, who,
                   known.is_sent ? "sends the cells" : "waits for the ghost cells",
                   text_of(known.is_sent ? first.source : first.ghosts), first.field, known.is_sent ? "to" : "from",
@@ -50,7 +51,7 @@ void demand_no_kernel_error(kernel_exchange_state &x, const std::string &caller)
     int begin = set, end = set;
     if (which == device_exchange::next_failed) end += x.messages();
     if (which >= device_exchange::first_parcel) {
-        const known_parcel &known = x.parcels.at(which - device_exchange::first_parcel);
+        const parcel_origin &known = x.parcels.at(which - device_exchange::first_parcel);
         begin += known.message + (known.is_sent ? x.device.receives_ : 0);
         end = begin + 1;
         if (known.message < 0) begin = end = set;

@@ -155,10 +155,10 @@ void upload(kernel_exchange_state &x, const device_tables &t) {
     };
     const auto sets = static_cast<std::size_t>(x.device.sets_);
     // Of no exchange.
-    const std::vector<detail::known_handle<prepared_receive>> receive_handles(
+    const std::vector<detail::stored_handle<prepared_receive>> receive_handles(
         sets * static_cast<std::size_t>(x.device.receives_));
-    const std::vector<detail::known_handle<prepared_send>> send_handles(sets *
-                                                                        static_cast<std::size_t>(x.device.sends_));
+    const std::vector<detail::stored_handle<prepared_send>> send_handles(sets *
+                                                                         static_cast<std::size_t>(x.device.sends_));
     const std::size_t tiles = place(t.tiles), order = place(t.order), parcels = place(t.parcels),
                       copies = place(t.copies), bases = place(data), handles = place(x.handles),
                       of_boxes = place(t.ghosts), reach = place(t.reach), of_receives = place(receive_handles),
@@ -199,7 +199,7 @@ void make_all(kernel_exchange_state &x, const std::vector<field_view> &fields, c
     d.sets_ = options.sets;
     d.claims_ = p.for_device.claims;
     d.box_waits_ = options.box_waits;
-    d.received_ = p.for_device.received;
+    d.received_begin_ = p.for_device.received;
     d.received_end_ = p.for_device.received_end;
     d.received_copies_ = p.for_device.received_copies;
     d.received_copies_end_ = p.for_device.received_copies_end;

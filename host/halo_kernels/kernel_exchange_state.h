@@ -40,7 +40,7 @@ struct kernel_exchange_state {
     exchanged_fields fields;
     index3 tile{};  // the option
     std::vector<box> tiles;
-    std::vector<known_parcel> parcels;
+    std::vector<parcel_origin> parcels;
     // Of each field, of each box: the allocation that exchange 0 of the first activation uses, and the other one.
     std::vector<std::array<void *, 2>> data;
     std::int64_t bytes_sent = 0;

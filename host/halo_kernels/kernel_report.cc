@@ -34,7 +34,14 @@ exchange_report report_of(const kernel_exchange_state &x, exchange_kind kind) {
     r.not_measured = kind == exchange_kind::stream && on_gpu
                          ? "how long it takes, since start() and finish() return before the GPU exchanges"
                          : "when each message is there, since the host does not look for it";
-    r.advice = advise(on_gpu, bytes);
+    const bool beyond_faces = std::any_of(x.fields.begin(), x.fields.end(), [](const exchanged_field &f) {
+        for (int number = 0; number < directions; ++number) {
+            const int along = (number % 3 != 1) + (number / 3 % 3 != 1) + (number / 9 != 1);
+            if (along > 1 && f.radius.cells[static_cast<std::size_t>(number)] > 0) return true;
+        }
+        return false;
+    });
+    r.advice = advise(on_gpu, bytes, beyond_faces);
     return r;
 }
 

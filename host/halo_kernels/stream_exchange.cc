@@ -12,7 +12,7 @@
 
 #include <mpix/halo.hpp>
 
-#include "device/halo/exchange_in_order.cuh"
+#include "device/halo/stream_exchange.cuh"
 #include "device/halo/launch.h"
 #include "host/format.h"
 #include "host/halo/collective.h"
@@ -45,7 +45,7 @@ struct stream_exchange_state {
     std::unique_ptr<kernel_exchange_state> kernels;
     regions areas;
     device_memory words;
-    ordered_exchange ordered{};
+    stream_exchange_args ordered{};
     bool started = false, failed = false;
     stream_exchange_state *kept_before = nullptr;  // see keep()
 
@@ -56,7 +56,7 @@ struct stream_exchange_state {
     bool is_timed() const { return kernels->report.timed && !on_gpu(); }
     int requests() const { return static_cast<int>(kernels->requests.size()); }
 
-    void call(ordered_call which, CUstream_st *stream, const char *function);
+    void call(stream_call which, CUstream_st *stream, const char *function);
     // Throws what a kernel's call has returned.
     void demand_no_error(const char *function);
     void drain();
@@ -64,19 +64,19 @@ struct stream_exchange_state {
 
 namespace {
 
-void play(ordered_call which, const ordered_exchange &o) {
+void play(stream_call which, const stream_exchange_args &o) {
     const thread_group group = this_thread();
     const std::int64_t step = next_step(o);
     const device_exchange x = in_phase(o, step);
     switch (which) {
-        case ordered_call::start:
+        case stream_call::start:
             return start_in_order(group, x, step, 0, 1);
-        case ordered_call::finish:
+        case stream_call::finish:
             for (int index = 0; index < 2; ++index) finish_in_order(group, o, x, step, index, 2);
             return;
-        case ordered_call::drain_sends:
+        case stream_call::drain_sends:
             return drain_sends_in_order(group, x, step, 0, 1);
-        case ordered_call::drain_receives:
+        case stream_call::drain_receives:
             return drain_receives_in_order(group, x, step, 0, 1);
     }
 }
@@ -113,7 +113,7 @@ status begin(stream_exchange_state &x) {
 
 }  // namespace
 
-void stream_exchange_state::call(ordered_call which, CUstream_st *stream, const char *function) {
+void stream_exchange_state::call(stream_call which, CUstream_st *stream, const char *function) {
     if (!has_tiles()) return;
     if (on_gpu()) {
         const gpu::launch_result launched = gpu::enqueue_exchange(which, ordered, kernels->where.device, stream);
@@ -140,7 +140,7 @@ void stream_exchange_state::drain() {
             throw error(MPI_ERR_OTHER, format("{}: {}", stream_exchange_call, problem));
     demand_no_kernel_error(*kernels, stream_exchange_call);
     if (requests() == 0) return;
-    for (const ordered_call part : {ordered_call::drain_sends, ordered_call::drain_receives}) {
+    for (const stream_call part : {stream_call::drain_sends, stream_call::drain_receives}) {
         if (!on_gpu()) {
             play(part, ordered);
             continue;
@@ -172,7 +172,7 @@ stream_exchange stream_exchange_internals::make(const grid &g, const std::vector
         for (const exchanged_field &f : k.fields) reaches.push_back({f.radius, f.staggered});
         x.areas = find_regions(*grid, reaches, find_pieces(*grid, reaches), false);
     });
-    if (s.ok()) s = x.words.allocate(k.where, ordered_exchange::words_count * sizeof(std::uint64_t));
+    if (s.ok()) s = x.words.allocate(k.where, stream_exchange_args::words_count * sizeof(std::uint64_t));
     check_collectively(grid->comm, stream_exchange_call, s);
     k.device.steps_ = std::numeric_limits<std::int64_t>::max() / 2;
     x.ordered = {k.device, 0, reinterpret_cast<std::uint64_t *>(x.words.address())};
@@ -232,7 +232,7 @@ void stream_exchange::start(CUstream_st *stream) {
     demand_no_failure(x, "start");
     if (x.started) throw refusal(MPI_ERR_REQUEST, "start", "the exchange is started; finish it first");
     const stopwatch sending(x.is_timed(), x.kernels->report.sending_seconds);
-    x.call(ordered_call::start, stream, "start");
+    x.call(stream_call::start, stream, "start");
     x.started = true;
 }
 
@@ -243,7 +243,7 @@ void stream_exchange::finish(CUstream_st *stream) {
     if (!x.started) throw refusal(MPI_ERR_REQUEST, "finish", "the exchange is not started");
     {
         const stopwatch waiting(x.is_timed(), x.kernels->report.waiting_seconds);
-        x.call(ordered_call::finish, stream, "finish");
+        x.call(stream_call::finish, stream, "finish");
     }
     x.started = false;
     count_exchanges(*x.kernels, 1, exchange_kind::stream);

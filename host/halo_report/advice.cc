@@ -2,49 +2,58 @@
 #include "host/halo_report/advice.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
-#include <iterator>
+#include <cstddef>
+#include <limits>
 
 namespace mpix::halo {
 namespace {
 
-// Median seconds of an exchange without computing, on two H100 that NVLink joins: docs/results/halo_gpu_h100.csv.
+// Median seconds of an exchange of one field without computing, on two H100 that NVLink joins: docs/results/halo_gpu_h100.csv.
 struct measured {
     double bytes, kernel, stream;
 };
-constexpr measured points[] = {{65536, 11.11e-6, 21.56e-6},
-                               {262144, 16.15e-6, 24.15e-6},
-                               {1048576, 32.20e-6, 31.33e-6},
-                               {4194304, 86.31e-6, 84.99e-6}};
+using measured_points = std::array<measured, 4>;
+constexpr measured_points of_faces = {{{65536, 11.11e-6, 21.56e-6},
+                                       {262144, 16.15e-6, 24.15e-6},
+                                       {1048576, 32.20e-6, 31.33e-6},
+                                       {4194304, 86.31e-6, 84.99e-6}}};
+constexpr measured_points of_all_neighbours = {{{74240, 30.76e-6, 23.33e-6},
+                                                {279040, 40.62e-6, 31.09e-6},
+                                                {1081856, 53.40e-6, 31.80e-6},
+                                                {4327424, 123.10e-6, 86.22e-6}}};
 
 // The segment of the broken line through the points in which so many bytes lie; beyond its ends the nearest one.
-const measured *segment_of(double bytes) {
-    const measured *const next =
-        std::upper_bound(std::begin(points), std::end(points), bytes,
-                         [](double value, const measured &point) { return value < point.bytes; });
-    return std::clamp(next - 1, std::begin(points), std::end(points) - 2);
+const measured &segment_of(const measured_points &points, double bytes) {
+    std::size_t next = 1;
+    while (next + 1 < points.size() && points[next].bytes <= bytes) ++next;
+    return points[next - 1];
 }
 
-// Where the stream's line crosses the kernel's, which begins below it.
-std::int64_t crossover() {
-    for (const measured *p = std::begin(points); p + 1 != std::end(points); ++p) {
-        const double ahead = p->stream - p->kernel, later = p[1].stream - p[1].kernel;
-        if (later < 0) return std::llround(p->bytes + (p[1].bytes - p->bytes) * ahead / (ahead - later));
+// Where the stream's line crosses the kernel's; 0 if it begins below it.
+std::int64_t crossover(const measured_points &points) {
+    if (points.front().stream <= points.front().kernel) return 0;
+    for (std::size_t i = 0; i + 1 < points.size(); ++i) {
+        const measured &p = points[i], &next = points[i + 1];
+        const double ahead = p.stream - p.kernel, later = next.stream - next.kernel;
+        if (later < 0) return std::llround(p.bytes + (next.bytes - p.bytes) * ahead / (ahead - later));
     }
-    return 0;
+    return std::numeric_limits<std::int64_t>::max();
 }
 
 }  // namespace
 
-exchange_advice advise(bool on_gpu, std::int64_t bytes_sent) {
+exchange_advice advise(bool on_gpu, std::int64_t bytes_sent, bool beyond_faces) {
     exchange_advice a;
     a.bytes = bytes_sent;
     if (!on_gpu) return a;
-    a.crossover_bytes = crossover();
+    const measured_points &points = beyond_faces ? of_all_neighbours : of_faces;
+    a.crossover_bytes = crossover(points);
     a.kind = bytes_sent < a.crossover_bytes ? exchange_kind::kernel : exchange_kind::stream;
     // Fewer bytes than measured take as long as the fewest.
-    const auto bytes = std::max(static_cast<double>(bytes_sent), points[0].bytes);
-    const measured *const p = segment_of(bytes);
+    const auto bytes = std::max(static_cast<double>(bytes_sent), points.front().bytes);
+    const measured *const p = &segment_of(points, bytes);
     const double part = (bytes - p->bytes) / (p[1].bytes - p->bytes);
     a.kernel_seconds = p->kernel + part * (p[1].kernel - p->kernel);
     a.stream_seconds = p->stream + part * (p[1].stream - p->stream);

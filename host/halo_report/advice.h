@@ -10,8 +10,8 @@
 
 namespace mpix::halo {
 
-// For a rank that sends so many bytes in each exchange.
-exchange_advice advise(bool on_gpu, std::int64_t bytes_sent);
+// For a rank that sends so many bytes in each exchange; beyond_faces: also to ranks beyond edges or corners.
+exchange_advice advise(bool on_gpu, std::int64_t bytes_sent, bool beyond_faces);
 
 }  // namespace mpix::halo
 

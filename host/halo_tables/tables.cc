@@ -9,8 +9,9 @@
 #include <span>
 #include <utility>
 
+#include "device/halo/launch.h"
 #include "host/format.h"
-#include "host/halo_tables/copy_shares.h"
+#include "host/halo_tables/split_copies.h"
 #include "host/halo_tables/device_memory.h"
 #include "host/halo_tables/tiles.h"
 
@@ -42,9 +43,9 @@ public:
 
     kernel_plan make() {
         const grid_state &g = x_.grid;
-        for (const auto &[rank, from] : parcels_to(g.domain, g.mine, x_.tile, x_.fields))
+        for (const auto &[rank, from] : parcels_received(g.domain, g.mine, x_.tile, x_.fields))
             rank == g.rank ? add_own(from) : add_receive(rank, from);
-        for (const auto &[rank, to] : parcels_from(g.domain, g.mine, x_.tile, x_.fields))
+        for (const auto &[rank, to] : parcels_sent(g.domain, g.mine, x_.tile, x_.fields))
             if (rank != g.rank) add_send(rank, to);
         write_tables();
         made_.set_bytes = layout_.bytes();
@@ -184,13 +185,13 @@ private:
     }
     // Cell `r.first`, in both allocations. Returns the bits of the addresses.
     std::uint64_t set_places(std::byte *(&places)[2], const runs &r, int allocation) const {
-        std::uint64_t address_bits = 0;
+        std::uint64_t alignment_bits = 0;
         for (std::size_t i = 0; i < 2; ++i) {
             places[i] =
                 static_cast<std::byte *>(x_.data[static_cast<std::size_t>(allocation)][i]) + offset_of(r, allocation);
-            address_bits |= reinterpret_cast<std::uintptr_t>(places[i]);
+            alignment_bits |= reinterpret_cast<std::uintptr_t>(places[i]);
         }
-        return address_bits;
+        return alignment_bits;
     }
 
     device_copy own_copy_of(const part &cells, int claim) const {
@@ -198,30 +199,30 @@ private:
         const int owner = position_of(cells.owner), receiver = position_of(cells.receiver);
         const runs source = field.rows_of(static_cast<std::size_t>(owner), cells.source);
         device_copy c{};
-        std::uint64_t address_bits = set_places(c.own_cells, source, allocation_number(cells.field, owner));
+        std::uint64_t alignment_bits = set_places(c.own_cells, source, allocation_number(cells.field, owner));
         for (std::size_t loop = 0; loop < 3; ++loop) {
             c.own_stride[loop] = source.stride[loop];
-            if (source.count[loop] > 1) address_bits |= static_cast<std::uint64_t>(source.stride[loop]);
+            if (source.count[loop] > 1) alignment_bits |= static_cast<std::uint64_t>(source.stride[loop]);
         }
         set_cells_and_words(c, field.rows_of(static_cast<std::size_t>(receiver), cells.ghosts),
-                            allocation_number(cells.field, receiver), claim, address_bits);
+                            allocation_number(cells.field, receiver), claim, alignment_bits);
         return c;
     }
 
-    // Of the cells in the field, and the widest words of which the runs consist, wherever they are. `address_bits`: the
-    // bits of the other side's addresses and distances.
+    // Sets the cells in the field, and the widest word that divides all runs, addresses and distances. alignment_bits: those of the
+    // other side, joined by or.
     void set_cells_and_words(device_copy &c, const runs &r, int allocation, int claim,
-                             std::uint64_t address_bits) const {
+                             std::uint64_t alignment_bits) const {
         c.claim = claim;
-        address_bits |= set_places(c.cells, r, allocation) | static_cast<std::uint64_t>(r.bytes) | 16;
+        alignment_bits |= set_places(c.cells, r, allocation) | static_cast<std::uint64_t>(r.bytes) | 16;
         for (std::size_t loop = 0; loop < 3; ++loop) {
             c.count[loop] = static_cast<std::uint32_t>(r.count[loop]);
             c.stride[loop] = r.stride[loop];
-            if (r.count[loop] > 1) address_bits |= static_cast<std::uint64_t>(r.stride[loop]);
+            if (r.count[loop] > 1) alignment_bits |= static_cast<std::uint64_t>(r.stride[loop]);
         }
-        c.word_bytes = static_cast<std::int32_t>(address_bits & (~address_bits + 1));
+        c.word_bytes = static_cast<std::int32_t>(alignment_bits & (~alignment_bits + 1));
         c.words = static_cast<std::uint32_t>(r.bytes / c.word_bytes);
-        // Threads count them, and go on by as many as they have under way.
+        // Threads number words in 32 bits, and their last step passes the end.
         if (r.total() / c.word_bytes > std::numeric_limits<std::int32_t>::max())
             throw error(MPI_ERR_COUNT, "options.tile: a tile has more than 2^31 words on a side; use smaller tiles");
         set_divisors(c);
@@ -235,18 +236,18 @@ private:
                 tile_parcels &p = of_tile_[static_cast<std::size_t>(number)];
                 device_tile tile{.cells = tilings_[box].at(i),
                                  .box_position = static_cast<std::int32_t>(box),
-                                 .sends = parcels_written(),
+                                 .sends_begin = parcels_written(),
                                  .sends_end = 0,
-                                 .waits = 0,
+                                 .waits_begin = 0,
                                  .waits_end = 0,
                                  .ghosts = {},
-                                 .shares_ghosts = 0};
+                                 .has_claims = 0};
                 for (of_parcel &sent : p.sends) write_parcel(sent, number, true);
-                tile.sends_end = tile.waits = parcels_written();
+                tile.sends_end = tile.waits_begin = parcels_written();
                 write_waits(p.waits, tile, number);
                 t.tiles.push_back(tile);
             }
-        if (x_.waiters == ghost_waiters::library) share_own_cells();
+        if (x_.waiters == ghost_waiters::library) split_own_cells();
         t.received = parcels_written();
         t.received_copies = copies_written();
         for (of_parcel &whole : received_) write_parcel(whole, -1, false);
@@ -262,22 +263,22 @@ private:
                                                             }) -
                                       t.order.begin());
     }
-    // The parcels of own cells, divided anew, come first: the cells are there already, and messages may travel meanwhile.
-    void share_own_cells() {
-        // By as many groups as a GPU has, if each gets a word for each thread, or more.
-        constexpr std::uint64_t groups = 264, least_words = 256, most_words = 4096;
+    // The parcels of own cells, split anew, come first: the cells are there already, and messages may travel meanwhile.
+    void split_own_cells() {
+        // For as many blocks as the kernels have, if each gets a word for each thread, or more.
+        constexpr std::uint64_t least_words = 256, most_words = 4096;
         std::vector<device_copy> own;
-        std::vector<of_parcel> shares;
+        std::vector<of_parcel> parcels;
         for (const of_parcel &whole : received_)
             if (whole.parcel.message < 0) own.insert(own.end(), whole.copies.begin(), whole.copies.end());
         std::uint64_t words = 0;
         for (const device_copy &c : own) words += words_of(c);
-        const auto each = static_cast<std::uint32_t>(std::clamp(words / groups, least_words, most_words));
-        for (std::vector<device_copy> &share : share_out(own, each))
-            shares.push_back({{.message = -1, .first = 0, .last = -1, .copies = {}}, 0, 0, std::move(share)});
+        const auto each = static_cast<std::uint32_t>(std::clamp(words / most_parcel_blocks, least_words, most_words));
+        for (std::vector<device_copy> &some : split_copies(own, each))
+            parcels.push_back({{.message = -1, .first = 0, .last = -1, .copies = {}}, 0, 0, std::move(some)});
         for (of_parcel &whole : received_)
-            if (whole.parcel.message >= 0) shares.push_back(std::move(whole));
-        received_ = std::move(shares);
+            if (whole.parcel.message >= 0) parcels.push_back(std::move(whole));
+        received_ = std::move(parcels);
     }
     std::int32_t parcels_written() const { return static_cast<std::int32_t>(made_.for_device.parcels.size()); }
     std::int32_t copies_written() const { return static_cast<std::int32_t>(made_.for_device.copies.size()); }
@@ -291,10 +292,10 @@ private:
     void write_waits(std::vector<of_parcel> &waits, device_tile &tile, int number) {
         const auto own =
             std::stable_partition(waits.begin(), waits.end(), [](const of_parcel &p) { return p.parcel.message >= 0; });
-        tile.waits_end = tile.waits + static_cast<std::int32_t>(own - waits.begin());
-        tile.ghosts = write_copies(waits, tile.waits);
+        tile.waits_end = tile.waits_begin + static_cast<std::int32_t>(own - waits.begin());
+        tile.ghosts = write_copies(waits, tile.waits_begin);
         for (const of_parcel &p : waits) {
-            for (const device_copy &c : p.copies) tile.shares_ghosts |= c.claim >= 0;
+            for (const device_copy &c : p.copies) tile.has_claims |= c.claim >= 0;
             add_parcel(p, number, false);
         }
     }
@@ -315,7 +316,7 @@ private:
         // A warp has the smallest ones in one trip to memory. A few others are faster one after the other, by all threads of a
         // group, and so are large ones.
         constexpr std::size_t few = 2;
-        constexpr std::uint32_t words_of_a_trip = 256, most_words_of_a_warp = 1024;
+        constexpr std::uint32_t words_of_a_trip = 128, most_words_of_a_warp = 1024;
         struct described_copy {
             device_copy copy;
             device_ghosts ghosts;

@@ -19,8 +19,8 @@
 namespace mpix::halo {
 
 // What is known of a parcel in the device's table, to say which call has failed.
-struct known_parcel {
-    int tile;      // this rank's, as kernels number it; -1: no tile waits for it
+struct parcel_origin {
+    int tile;      // this rank's, as kernels number it; -1: boxes wait for it, or finish() of a stream exchange
     bool is_sent;  // by that tile; otherwise it waits for it
     int peer;      // rank
     int message;   // the number of the send, or of the receive, in each set; -1: own cells
@@ -39,7 +39,7 @@ struct device_tables {
     std::int32_t received = 0, received_end = 0, received_copies = 0, received_copies_end = 0;
     std::vector<detail::device_ghosts> ghosts;
     std::vector<detail::device_reach> reach;  // of each field
-    std::vector<known_parcel> known;          // of each parcel
+    std::vector<parcel_origin> known;         // of each parcel
 };
 
 // A message to or from a peer.

@@ -61,7 +61,7 @@ std::vector<int> tiling::touched_by_points(box part) const {
 
 // A face of the longest box then has some sixteen tiles, for as many blocks; of long boxes more.
 index3 choose_tile(const std::vector<box> &boxes, int dimensions, const index3 &given, std::int64_t depth_bytes) {
-    // As measured between two H200 and two H100 (docs/performance/stencil.md). Each tile costs time when the exchange is made.
+    // The best of some between two H200 and two H100. Each tile costs time when the exchange is made.
     constexpr std::int64_t parts = 4, least = 8, most_side_bytes = 32 << 10, most_tiles = 4096;
     index3 tile = given, longest{1, 1, 1};
     const auto axes = static_cast<std::size_t>(dimensions);
@@ -69,15 +69,15 @@ index3 choose_tile(const std::vector<box> &boxes, int dimensions, const index3 &
         for (const box &b : boxes) longest[a] = std::max(longest[a], b.empty() ? 0 : b.size()[a]);
         if (tile[a] == 0) tile[a] = std::max(divide_up(longest[a], parts), least);
     }
+    // Of the largest side: across the axis along which a tile is shortest.
+    std::size_t across = 0;
     const auto largest_side = [&] {
-        double largest = 0;
-        for (std::size_t a = 0; a < axes; ++a) {
-            double side = static_cast<double>(depth_bytes);
-            for (std::size_t other = 0; other < axes; ++other)
-                if (other != a) side *= static_cast<double>(tile[other]);
-            largest = std::max(largest, side);
-        }
-        return largest;
+        for (std::size_t a = 0; a < axes; ++a)
+            if (tile[a] < tile[across]) across = a;
+        double side = static_cast<double>(depth_bytes);
+        for (std::size_t a = 0; a < axes; ++a)
+            if (a != across) side *= static_cast<double>(tile[a]);
+        return side;
     };
     const auto tiles = [&] {
         double all = 1;
@@ -87,7 +87,8 @@ index3 choose_tile(const std::vector<box> &boxes, int dimensions, const index3 &
     while (largest_side() > most_side_bytes && tiles() < most_tiles) {
         std::size_t halved = axes;
         for (std::size_t a = 0; a < axes; ++a)
-            if (given[a] == 0 && tile[a] > least && (halved == axes || tile[a] > tile[halved])) halved = a;
+            if (a != across && given[a] == 0 && tile[a] > least && (halved == axes || tile[a] > tile[halved]))
+                halved = a;
         if (halved == axes) break;
         tile[halved] = std::max(divide_up(tile[halved], 2), least);
     }
@@ -163,8 +164,8 @@ private:
 
 }  // namespace
 
-std::map<int, parcels> parcels_to(const domain &d, const std::vector<int> &boxes, const index3 &tile,
-                                  const exchanged_fields &fields) {
+std::map<int, parcels> parcels_received(const domain &d, const std::vector<int> &boxes, const index3 &tile,
+                                        const exchanged_fields &fields) {
     const box_index index(d);
     collector all(d, tile, fields);
     for (std::size_t f = 0; f < fields.size(); ++f)
@@ -173,7 +174,7 @@ std::map<int, parcels> parcels_to(const domain &d, const std::vector<int> &boxes
     return all.made();
 }
 
-std::map<int, parcels> parcels_from(const domain &d, const std::vector<int> &boxes, const index3 &tile,
+std::map<int, parcels> parcels_sent(const domain &d, const std::vector<int> &boxes, const index3 &tile,
                                     const exchanged_fields &fields) {
     const box_index index(d);
     collector all(d, tile, fields);

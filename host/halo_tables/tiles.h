@@ -2,8 +2,8 @@
 //
 // A box cut into tiles, and what each of them sends and reads in an exchange. Both ends of a message compute the same
 // parcels.
-#ifndef MPIX_HOST_HALO_KERNELS_TILES_H
-#define MPIX_HOST_HALO_KERNELS_TILES_H
+#ifndef MPIX_HOST_HALO_TABLES_TILES_H
+#define MPIX_HOST_HALO_TABLES_TILES_H
 
 #include <array>
 #include <cstdint>
@@ -34,9 +34,9 @@ private:
     index3 size_, along_;
 };
 
-// The shape of tiles by which the library's own kernels exchange all ranks' boxes, in a domain with so many axes: that of `given`,
-// and where it is 0, of the longest box along that axis a quarter, or less if a tile's side had too many bytes. depth_bytes: of all
-// ghost cells beyond one cell of a side.
+// The tile of stream exchanges, of all ranks' boxes in a domain with so many axes. An axis where `given` is not 0 keeps it. Otherwise a
+// tile is a quarter of the longest box, at least 8 cells, and is halved while one of its sides has more than 32 KiB of ghost cells
+// and there are few tiles. depth_bytes: of all fields' ghost cells beyond one cell of a side.
 index3 choose_tile(const std::vector<box> &boxes, int dimensions, const index3 &given, std::int64_t depth_bytes);
 
 // Cells of a field, at their owner and as ghost cells.
@@ -69,11 +69,11 @@ struct exchanged_field {
 };
 using exchanged_fields = std::vector<exchanged_field>;
 
-// By the rank at the other end, what boxes with these numbers, in ascending order, get from others, or give to them.
+// What the boxes with these numbers, in ascending order, get from other boxes, or give to them, by the rank at the other end.
 // All boxes are cut into tiles of one size.
-std::map<int, parcels> parcels_to(const domain &d, const std::vector<int> &boxes, const index3 &tile,
-                                  const exchanged_fields &fields);
-std::map<int, parcels> parcels_from(const domain &d, const std::vector<int> &boxes, const index3 &tile,
+std::map<int, parcels> parcels_received(const domain &d, const std::vector<int> &boxes, const index3 &tile,
+                                        const exchanged_fields &fields);
+std::map<int, parcels> parcels_sent(const domain &d, const std::vector<int> &boxes, const index3 &tile,
                                     const exchanged_fields &fields);
 
 // Cells, and others, that are near enough to read some of those ghost cells of a field if the direction is right.
@@ -83,4 +83,4 @@ std::vector<int> readers_of(const domain &d, const tiling &tiles, const box &gho
 
 }  // namespace mpix::halo
 
-#endif  // MPIX_HOST_HALO_KERNELS_TILES_H
+#endif  // MPIX_HOST_HALO_TABLES_TILES_H

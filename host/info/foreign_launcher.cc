@@ -30,7 +30,7 @@ bool started_by_launcher() {
 }
 
 void tell_too_few_ranks(const char *argument) {
-    const std::string foreign = foreign_launcher();
+    const std::string foreign = why_alone();
     std::fprintf(stderr, "mpix_info: %s\n",
                  foreign.empty()
                      ? format("{} needs at least two ranks: mpirun -n 2 mpix_info {}", argument, argument).c_str()

@@ -66,7 +66,7 @@ std::string version_name(std::uint64_t version) {
 void warn_of_foreign_launcher() {
     int size = 0;
     if (PMPI_Comm_size(MPI_COMM_WORLD, &size) != MPI_SUCCESS || size != 1 || !is_first_of_foreign_launcher()) return;
-    if (const std::string foreign = foreign_launcher(); !foreign.empty())
+    if (const std::string foreign = why_alone(); !foreign.empty())
         say(format("{}; this libmpix was built for {}; start the program with the mpirun of that library", foreign,
                    built_for));
 }

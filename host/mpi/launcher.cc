@@ -15,7 +15,8 @@ namespace {
 
 // Where the other library's launcher says how many processes there are, and which one this is.
 #if defined(OPEN_MPI)
-constexpr const char *foreign_size = "PMI_SIZE", *foreign_rank = "PMI_RANK", *foreign_name = "MPICH";
+constexpr const char *foreign_size = "PMI_SIZE", *foreign_rank = "PMI_RANK",
+                     *foreign_name = "MPICH";  // or a library derived from it
 #else
 constexpr const char *foreign_size = "OMPI_COMM_WORLD_SIZE", *foreign_rank = "OMPI_COMM_WORLD_RANK",
                      *foreign_name = "Open MPI";
@@ -24,7 +25,7 @@ constexpr const char *foreign_size = "OMPI_COMM_WORLD_SIZE", *foreign_rank = "OM
 }  // namespace
 
 bool job_is_on_one_node() {
-    // How many processes the job has, and how many of them this node.
+    // How many processes the job has, and how many of them run on this node.
     struct variables {
         const char *processes, *here;
     };
@@ -42,7 +43,7 @@ bool job_is_on_one_node() {
     return nodes != nullptr && std::string_view(nodes) == "1";
 }
 
-std::string foreign_launcher() {
+std::string why_alone() {
     const char *const started = std::getenv(foreign_size);
     int n = 0;
     if (started == nullptr || std::from_chars(started, started + std::strlen(started), n).ec != std::errc{} || n < 2)

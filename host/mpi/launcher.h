@@ -11,9 +11,9 @@ namespace mpix {
 // Whether all processes of the job run on one node. False also where the launcher does not say.
 bool job_is_on_one_node();
 
-// If the launcher belongs to the other MPI library, each process is rank 0 of 1: a sentence without a full stop. Empty if the
-// environment says nothing of that launcher, or of one process.
-std::string foreign_launcher();
+// If the launcher of another MPI library has started several processes, each is alone, as rank 0 of 1. Returns a sentence that says
+// so, without a full stop; otherwise an empty one.
+std::string why_alone();
 // Whether this process is the first of those that the other library's launcher has started.
 bool is_first_of_foreign_launcher();
 

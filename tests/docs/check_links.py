@@ -5,7 +5,7 @@
 Links within the repository lead to a file or folder, and their anchors to a heading. Paths in backticks that begin with a
 folder of the repository exist; those with <, *, { or ... in them are patterns. Where a page says "`name` in `file`", or
 "`one`, `two` and `three` in `file`", the file has these names; of a file without its folder, one file of that name has.
-The pages of docs/ that comments and scripts name exist. The README has at most 150 lines.
+The pages and tables of docs/ that comments and scripts name exist. The README has at most 150 lines.
 """
 import re
 import sys
@@ -17,7 +17,7 @@ LINK = re.compile(r"!?\[[^\]]*\]\(([^)\s]+)\)")
 NAMES_IN_FILE = re.compile(r"((?:`[^`\n]+`(?:,\s+and\s+|,\s+|\s+and\s+|\s+or\s+))*`[^`\n]+`)\s+in\s+`([\w./-]+\.[a-zA-Z]+)`")
 NAME = re.compile(r"(?:[\w~]+::)*(~?[A-Za-z_]\w*)(?:\(\))?")
 MOST_README_LINES = 150
-PAGE = re.compile(r"\bdocs/[\w./-]+\.md\b")
+PAGE = re.compile(r"\bdocs/[\w./-]+\.(?:md|csv)\b")
 
 
 def pages(source):

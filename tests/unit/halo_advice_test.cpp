@@ -11,7 +11,7 @@
 using namespace mpix::halo;
 
 TEST_CASE("in GPU memory the kind is advised whose measured time is less") {
-    const std::int64_t crossover = advise(true, 0).crossover_bytes;
+    const std::int64_t crossover = advise(true, 0, false).crossover_bytes;
     // Between the sizes at which each has been measured to be ahead.
     CHECK(crossover > 262144);
     CHECK(crossover < 1048576);
@@ -19,7 +19,7 @@ TEST_CASE("in GPU memory the kind is advised whose measured time is less") {
     for (const std::int64_t bytes :
          {std::int64_t{0}, std::int64_t{1}, std::int64_t{16384}, std::int64_t{100000}, std::int64_t{262144},
           crossover - 1, crossover, crossover + 1, std::int64_t{4194304}, std::int64_t{1} << 40}) {
-        const exchange_advice a = advise(true, bytes);
+        const exchange_advice a = advise(true, bytes, false);
         CHECK(a.bytes == bytes);
         CHECK(a.crossover_bytes == crossover);
         CHECK(a.kind == (bytes < crossover ? exchange_kind::kernel : exchange_kind::stream));
@@ -31,12 +31,22 @@ TEST_CASE("in GPU memory the kind is advised whose measured time is less") {
         kernel = a.kernel_seconds;
         stream = a.stream_seconds;
     }
-    CHECK(std::abs(advise(true, 65536).kernel_seconds - 11.11e-6) < 1e-12);
-    CHECK(std::abs(advise(true, 4194304).stream_seconds - 84.99e-6) < 1e-12);
+    CHECK(std::abs(advise(true, 65536, false).kernel_seconds - 11.11e-6) < 1e-12);
+    CHECK(std::abs(advise(true, 4194304, false).stream_seconds - 84.99e-6) < 1e-12);
+}
+
+TEST_CASE("with neighbours beyond edges and corners the stream is always ahead") {
+    for (const std::int64_t bytes : {std::int64_t{0}, std::int64_t{100000}, std::int64_t{1} << 40}) {
+        const exchange_advice a = advise(true, bytes, true);
+        CHECK(a.crossover_bytes == 0);
+        CHECK(a.kind == exchange_kind::stream);
+        CHECK(a.kernel_seconds > a.stream_seconds);
+    }
+    CHECK(std::abs(advise(true, 279040, true).kernel_seconds - 40.62e-6) < 1e-12);
 }
 
 TEST_CASE("in host memory the host exchanges") {
-    const exchange_advice a = advise(false, 1 << 20);
+    const exchange_advice a = advise(false, 1 << 20, false);
     CHECK(a.kind == exchange_kind::host);
     CHECK(a.crossover_bytes == 0);
     CHECK(a.kernel_seconds == 0);

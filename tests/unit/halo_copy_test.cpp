@@ -8,6 +8,7 @@
 
 #include <mpix/halo.cuh>
 
+#include "host/halo_tables/split_copies.h"
 #include "tests/catch.hpp"
 
 using namespace mpix::halo::detail;
@@ -60,9 +61,7 @@ TEST_CASE("cells copied by words") {
             here = c.stride[loop] * c.count[loop];
             there = c.own_stride[loop] * c.count[loop];
         }
-        c.by_words = mpix::detail::narrowed(mpix::detail::make_divisor(c.words));
-        for (int loop = 0; loop < 2; ++loop)
-            c.by_count[loop] = mpix::detail::narrowed(mpix::detail::make_divisor(c.count[loop]));
+        mpix::halo::set_divisors(c);
         const std::int64_t at = word * pick(0, 9), own_at = word * pick(0, 9);
         c.in_message = word * pick(0, 9);
         const int allocation = pick(0, 1);

@@ -13,6 +13,17 @@
 using namespace mpix::halo;
 using halo_cells::between;
 
+TEST_CASE("in kernels a partition more costs as much as many bytes") {
+    // A face of 24 KiB, and the same with edges: on the host in pieces, in kernels whole.
+    const std::vector<std::int64_t> bytes{24576, 29184, 24576};
+    const partitions whole = choose_partitions(bytes, kernel_partition_cost);
+    CHECK(whole.bytes == 29184);
+    CHECK(whole.first == std::vector<int>{0, 1, 2, 3});
+    CHECK(choose_partitions(bytes, host_partition_cost).count() > 3);
+    // But not at any price.
+    CHECK(choose_partitions({1 << 20, 64, 64, 64}, kernel_partition_cost).bytes < 1 << 20);
+}
+
 TEST_CASE("each field has partitions of its own, with little padding") {
     const partitions one = choose_partitions({1000}, host_partition_cost);
     CHECK(one.bytes == 1000);

@@ -48,7 +48,7 @@ TEST_CASE("both ends of a message make the same parcels") {
         for (const radius &r : {radius::faces(1), radius::all(2), radius::all(6)}) {
             const domain d = two_boxes(periodic);
             const exchanged_fields fields = one_field(r, {true, false, false});
-            const auto to = parcels_to(d, {1}, {2, 2, 1}, fields), from = parcels_from(d, {0}, {2, 2, 1}, fields);
+            const auto to = parcels_received(d, {1}, {2, 2, 1}, fields), from = parcels_sent(d, {0}, {2, 2, 1}, fields);
             REQUIRE(to.count(0) == 1);
             REQUIRE(from.count(1) == 1);
             const parcels &received = to.at(0), &sent = from.at(1);
@@ -68,7 +68,7 @@ TEST_CASE("both ends of a message make the same parcels") {
 
 TEST_CASE("a tile sends what lies at its sides") {
     const domain d = two_boxes(false);
-    const auto from = parcels_from(d, {0}, {2, 2, 1}, one_field(radius::faces(1)));
+    const auto from = parcels_sent(d, {0}, {2, 2, 1}, one_field(radius::faces(1)));
     REQUIRE(from.size() == 1);
     // Tiles 1, 3 and 5 are at the upper side along x.
     const parcels &all = from.at(1);

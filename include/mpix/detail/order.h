@@ -15,9 +15,12 @@
 #define MPIX_FN __host__ __device__ __forceinline__
 // Cold path; never inlined.
 #define MPIX_COLD_FN inline __host__ __device__ __noinline__
+// On a GPU in a function of its own, so that its registers are not added to the caller's.
+#define MPIX_APART_FN inline __host__ __device__ __noinline__
 #else
 #define MPIX_FN inline
 #define MPIX_COLD_FN __attribute__((noinline, cold)) inline
+#define MPIX_APART_FN inline
 #endif
 
 // Whether device functions take the paths of GPU threads: on a GPU, and in tests whose host threads stand in for one.

@@ -19,7 +19,7 @@ namespace detail {
 struct device_copy {
     std::byte *cells[2];      // the first one in the field, in either allocation
     std::byte *own_cells[2];  // of own cells: the first one of those that become ghost cells, likewise
-    std::int64_t in_message;  // of others: in bytes behind the messages of a set
+    std::int64_t in_message;  // to or from a message: its place, in bytes behind the messages of a set
     std::int64_t stride[3];   // in the field
     std::int64_t own_stride[3];
     std::uint32_t count[3];
@@ -57,11 +57,11 @@ struct device_reach {
 
 struct device_tile {
     box cells;
-    std::int32_t box_position;      // which of this rank's
-    std::int32_t sends, sends_end;  // parcels
-    std::int32_t waits, waits_end;  // parcels of messages
-    device_copies ghosts;           // of these, and from own cells
-    std::int32_t shares_ghosts;     // whether some of the copies are claimed
+    std::int32_t box_position;            // which of this rank's
+    std::int32_t sends_begin, sends_end;  // parcels
+    std::int32_t waits_begin, waits_end;  // parcels of messages
+    device_copies ghosts;                 // of these, and from own cells
+    std::int32_t has_claims;              // whether some of the copies are claimed
 };
 
 }  // namespace detail
@@ -125,7 +125,7 @@ struct device_exchange {
     // the ghosts describe the copies, from that one on.
     const detail::device_ghosts *ghosts_;
     const detail::device_reach *reach_;  // of each field
-    std::int32_t box_waits_, received_, received_end_, received_copies_, received_copies_end_;
+    std::int32_t box_waits_, received_begin_, received_end_, received_copies_, received_copies_end_;
     std::uint64_t stall_ns_;  // how long calls wait by default; 0: for ever
 
     // Among the words: arrivals at the barrier; which call has failed first (0: none, or by these names, otherwise

@@ -43,10 +43,11 @@ enum class exchange_kind {
 struct exchange_advice {
     exchange_kind kind = exchange_kind::host;
     /** What this rank sends in each exchange, by which the kind is chosen: in GPU memory, below crossover_bytes
-        exchange_kind::kernel, and exchange_kind::stream from there on. In host memory 0, and exchange_kind::host. */
+        exchange_kind::kernel, and exchange_kind::stream from there on; 0 means always. The crossover depends on whether only
+        ghost cells beyond faces are exchanged. In host memory it is 0, and the kind exchange_kind::host. */
     std::int64_t bytes = 0, crossover_bytes = 0;
-    /** In GPU memory, what an exchange of so many bytes took by either kind, with nothing to compute, between two H200 that
-        NVLink joins (docs/results/halo_gpu_h200.csv; in between by straight lines). On other machines measure it. */
+    /** In GPU memory, what an exchange of so many bytes of one field took by either kind, with nothing to compute, between two
+        H100 that NVLink joins (docs/results/halo_gpu_h100.csv; in between by straight lines). On other machines measure it. */
     double kernel_seconds = 0, stream_seconds = 0;
 };
 

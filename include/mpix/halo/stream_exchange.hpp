@@ -57,7 +57,7 @@ public:
      */
     stream_exchange(const grid &g, const std::vector<field> &fields, const stream_exchange_options &options = {});
     /**
-     * Waits for the device; and, collective, for the neighbours, with whom it ends an exchange that nobody has started. It
+     * Waits for the device; and, collective, for the neighbours, with whom it ends the exchanges that nobody has started. It
      * neither reads nor writes the fields. Not between start() and finish(), nor while an exception is thrown, nor after
      * MPI_Finalize: the exchange is then reported on stderr, and its memory kept.
      */
@@ -78,7 +78,7 @@ public:
     void start(CUstream_st *stream = nullptr);
     /**
      * Enqueue: wait for the neighbours, and fill the ghost cells. Later work in the stream may read them, and write what was
-     * sent. The kernel stays on the GPU until all has come, with up to 257 blocks of 256 threads.
+     * sent. The kernel stays on the GPU until all has come, with up to 265 blocks of 256 threads.
      *
      * stream  that of start(), or one that waits for it (cudaStreamWaitEvent); as there
      *

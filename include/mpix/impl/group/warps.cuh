@@ -9,7 +9,7 @@
 namespace mpix::detail {
 
 // Calls work(warp, index, warps) in all threads: `index` is the number of the caller's warp among those of the group. A group
-// that does not consist of several whole warps is a single one.
+// that does not consist of several whole warps counts as one warp.
 #ifdef __CUDACC__
 #pragma nv_exec_check_disable
 #endif

@@ -44,7 +44,7 @@ MPIX_FN run_places<Byte> in_message(const device_copy &c, Byte *messages) {
 template <class Word>
 MPIX_FN void copy_words(const device_copy &c, const runs_from &from, const runs_to &to, std::uint32_t rank,
                         std::uint32_t threads) {
-    constexpr int ahead = sizeof(Word) == 16 ? 4 : 8;
+    constexpr int ahead = 4;
     const std::uint32_t all = c.words * c.count[0] * c.count[1] * c.count[2];
 #ifdef __CUDA_ARCH__
 #pragma unroll 1
@@ -75,8 +75,8 @@ MPIX_FN void copy_words(const device_copy &c, const runs_from &from, const runs_
 }
 
 // Not inlined, because it is long.
-MPIX_COLD_FN void copy_by_words(const device_copy &c, const runs_from &from, const runs_to &to, std::uint32_t rank,
-                                std::uint32_t threads) {
+MPIX_APART_FN void copy_by_words(const device_copy &c, const runs_from &from, const runs_to &to, std::uint32_t rank,
+                                 std::uint32_t threads) {
     switch (c.word_bytes) {
         case 16:
             return copy_words<mpix::detail::block16>(c, from, to, rank, threads);

@@ -29,15 +29,15 @@ MPIX_FN const MPIX_Prequest *requests_of(const device_exchange &x, int set) {
 }
 // What the group that has begun an exchange knows of a message's epoch, for the calls of other groups.
 template <class Handle>
-struct known_handle {
+struct stored_handle {
     std::uint64_t number;  // of the exchange
     Handle handle;
 };
-MPIX_FN known_handle<prepared_receive> *receive_handles_of(const device_exchange &x, int set) {
-    return static_cast<known_handle<prepared_receive> *>(x.receive_handles_) + set * x.receives_;
+MPIX_FN stored_handle<prepared_receive> *receive_handles_of(const device_exchange &x, int set) {
+    return static_cast<stored_handle<prepared_receive> *>(x.receive_handles_) + set * x.receives_;
 }
-MPIX_FN known_handle<prepared_send> *send_handles_of(const device_exchange &x, int set) {
-    return static_cast<known_handle<prepared_send> *>(x.send_handles_) + set * x.sends_;
+MPIX_FN stored_handle<prepared_send> *send_handles_of(const device_exchange &x, int set) {
+    return static_cast<stored_handle<prepared_send> *>(x.send_handles_) + set * x.sends_;
 }
 
 MPIX_FN std::byte *messages_of(const device_exchange &x, int set) { return x.messages_ + set * x.set_bytes_; }
@@ -75,8 +75,8 @@ MPIX_FN int look_until(const device_exchange &x, std::uint64_t timeout_ns, const
     return MPI_SUCCESS;
 }
 
-// What a call returns to all members that has failed in a step. The other groups are told, and the host learns which call
-// it was, except for a wait that the caller has bounded, and may repeat.
+// Tells the other groups and the host that a call has failed in this step, and returns its code. Records nothing if the caller
+// may repeat the wait.
 template <class Group>
 MPIX_FN int record_failure(const Group &group, const device_exchange &x, int code, std::uint64_t which,
                            std::int64_t step, bool may_be_repeated = false) {
@@ -125,29 +125,9 @@ MPIX_FN int await_begin(const Group &group, const device_exchange &x, std::int64
                : record_failure(group, x, code, device_exchange::next_missing, step, may_repeat(code, timeout_ns));
 }
 
-// The handles of messages in an exchange that has begun. If the host has begun it, nobody has prepared them.
-template <class Group>
-MPIX_FN prepared_receive receive_handle(const Group &group, const device_exchange &x, int message, std::int64_t step) {
-    const int set = set_of(x, step);
 #if MPIX_ON_GPU
-    const known_handle<prepared_receive> known = receive_handles_of(x, set)[message];
-    if (known.number == number_of(x, step)) return known.handle;
-#endif
-    return prepare_receive(group, requests_of(x, set)[message]);
-}
-template <class Group>
-MPIX_FN prepared_send send_handle(const Group &group, const device_exchange &x, int message, std::int64_t step) {
-    const int set = set_of(x, step);
-#if MPIX_ON_GPU
-    const known_handle<prepared_send> known = send_handles_of(x, set)[message];
-    if (known.number == number_of(x, step)) return known.handle;
-#endif
-    return prepare_send(group, requests_of(x, set)[x.receives_ + message]);
-}
-
-#if MPIX_ON_GPU
-// Goes on to exchange `number` of its set, which has begun, after the one before. One thread.
-MPIX_FN void follow(known_handle<prepared_receive> &known, const device_exchange &x, MPIX_Prequest request,
+// Brings a handle up to exchange `number`, which has just begun: from its set's exchange before, or anew. One thread.
+MPIX_FN void follow(stored_handle<prepared_receive> &known, const device_exchange &x, MPIX_Prequest request,
                     std::uint64_t number) {
     if (known.number + static_cast<std::uint64_t>(x.sets_) == number && known.handle.state.epoch != 0)
         follow_epoch(known.handle);
@@ -155,7 +135,7 @@ MPIX_FN void follow(known_handle<prepared_receive> &known, const device_exchange
         known.handle = prepare_receive(this_thread(), request);
     known.number = number;
 }
-MPIX_FN void follow(known_handle<prepared_send> &known, const device_exchange &x, MPIX_Prequest request,
+MPIX_FN void follow(stored_handle<prepared_send> &known, const device_exchange &x, MPIX_Prequest request,
                     std::uint64_t number) {
     if (known.number + static_cast<std::uint64_t>(x.sets_) == number && known.handle.state.epoch != 0 &&
         known.handle.state.clear_to_send != nullptr)
@@ -166,12 +146,30 @@ MPIX_FN void follow(known_handle<prepared_send> &known, const device_exchange &x
 }
 #endif
 
-// All partitions of a parcel.
-template <class Group>
-MPIX_FN int await_parcel(const Group &group, const device_parcel &p, const prepared_receive &receive,
-                         std::uint64_t timeout_ns) {
+// Calls act(handle) with what is known of a message's epoch, or with its request if nothing is: the host has begun the exchange, or
+// the handle knows no epoch.
+template <class Handle, class Act>
+MPIX_FN int by_handle([[maybe_unused]] const device_exchange &x, [[maybe_unused]] const stored_handle<Handle> *stored,
+                      MPIX_Prequest request, [[maybe_unused]] std::int64_t step, const Act &act) {
+#if MPIX_ON_GPU
+    const stored_handle<Handle> &mine = *stored;
+    if (mine.number == number_of(x, step) && mine.handle.state.epoch != 0) return act(mine.handle);
+#endif
+    return act(request);
+}
+
+// All partitions of a parcel. `receive`: a request or a handle.
+template <class Group, class Receive>
+MPIX_APART_FN int await_parcel(const Group &group, const device_parcel &p, const Receive &receive,
+                               std::uint64_t timeout_ns) {
     for (int k = p.first; k <= p.last; ++k)
         if (const int code = wait_arrived(group, receive, k, timeout_ns); code != MPI_SUCCESS) return code;
+    return MPI_SUCCESS;
+}
+template <class Group, class Send>
+MPIX_APART_FN int ready_parcel(const Group &group, const device_parcel &p, const Send &send) {
+    for (int k = p.first; k <= p.last; ++k)
+        if (const int code = pready(group, k, send); code != MPI_SUCCESS) return code;
     return MPI_SUCCESS;
 }
 
@@ -218,22 +216,24 @@ MPIX_FN void fill(const Members &members, const device_exchange &x, const device
         mpix::detail::store_release_gpu(filled_of(x, step, c.claim), number_of(x, step));  // pairs: X2
 }
 
-// Waits for the messages of parcels `begin` to `end` - 1 of which wanted(parcel) is true, the same for all members.
+// Waits for the partitions of parcels `begin` to `end` - 1 of which wanted(parcel) is true, the same for all members.
 template <class Group, class Wanted>
-MPIX_FN int await_messages(const Group &group, const device_exchange &x, int begin, int end, std::int64_t step,
-                           std::uint64_t timeout_ns, const Wanted &wanted) {
+MPIX_FN int await_parcels(const Group &group, const device_exchange &x, int begin, int end, std::int64_t step,
+                          std::uint64_t timeout_ns, const Wanted &wanted) {
     for (int i = begin; i < end; ++i) {
         const device_parcel &p = x.parcels_[i];
         if (p.message < 0 || !wanted(p)) continue;
-        const int code = await_parcel(group, p, receive_handle(group, x, p.message, step), timeout_ns);
+        const int set = set_of(x, step);
+        const int code = by_handle(x, receive_handles_of(x, set) + p.message, requests_of(x, set)[p.message], step,
+                                   [&](const auto &receive) { return await_parcel(group, p, receive, timeout_ns); });
         if (code != MPI_SUCCESS)
             return record_failure(group, x, code, number_of_parcel(i), step, may_repeat(code, timeout_ns));
     }
     return MPI_SUCCESS;
 }
 
-// Until the ghost cells of one copy are there that another group may have claimed. Returns as look_until. One thread.
-MPIX_FN int await_other(const device_exchange &x, int copy, std::int64_t step, std::uint64_t timeout_ns) {
+// Waits until the ghost cells of one copy are filled. Another group may have claimed them. Returns as look_until. One thread.
+MPIX_FN int await_filled(const device_exchange &x, int copy, std::int64_t step, std::uint64_t timeout_ns) {
     const int claim = x.copies_[copy].claim;
     if (claim < 0) return MPI_SUCCESS;
     return look_until(x, timeout_ns, [&] {
@@ -244,19 +244,19 @@ MPIX_FN int await_other(const device_exchange &x, int copy, std::int64_t step, s
 // The same for copies `begin` to `end` - 1 of which wanted(number) is true. It is a barrier, behind which all members may read
 // what any of them, or another group, has filled.
 template <class Group, class Wanted>
-MPIX_FN int await_others(const Group &group, const device_exchange &x, int begin, int end, std::int64_t step,
-                         std::uint64_t timeout_ns, const Wanted &wanted) {
+MPIX_FN int await_all_filled(const Group &group, const device_exchange &x, int begin, int end, std::int64_t step,
+                             std::uint64_t timeout_ns, const Wanted &wanted) {
     const int threads = static_cast<int>(group.num_threads());
     int code = MPI_SUCCESS;
     for (int k = begin + static_cast<int>(group.thread_rank()); k < end && code == MPI_SUCCESS; k += threads)
-        if (wanted(k)) code = await_other(x, k, step, timeout_ns);
+        if (wanted(k)) code = await_filled(x, k, step, timeout_ns);
     if (mpix::detail::vote_all(group, code == MPI_SUCCESS)) return MPI_SUCCESS;
     // Any member may know which copy it is. The leader looks once more.
     int missing = begin;
     code = MPI_SUCCESS;
     if (group.thread_rank() == 0)
         for (; missing < end; ++missing)
-            if (wanted(missing) && (code = await_other(x, missing, step, 0)) != MPI_SUCCESS) break;
+            if (wanted(missing) && (code = await_filled(x, missing, step, 0)) != MPI_SUCCESS) break;
     code = mpix::detail::broadcast_code(group, code);
     if (code == MPI_SUCCESS || code == MPI_ERR_OTHER) return code;
     return record_failure(group, x, code, group.thread_rank() == 0 ? number_of_parcel(x.copies_[missing].parcel) : 0,
@@ -296,10 +296,9 @@ MPIX_FN int send_parcels(const Group &group, const device_exchange &x, int begin
         for_each_copy(group, x, p.copies, every_copy{}, [&](const auto &members, const auto &c) {
             pack(members, c, x.allocation_(step), messages_of(x, set));
         });
-        const prepared_send handle = send_handle(group, x, p.message, step);
-        for (int k = p.first; k <= p.last; ++k)
-            if (const int code = pready(group, k, handle); code != MPI_SUCCESS)
-                return record_failure(group, x, code, number_of_parcel(i), step);
+        const int code = by_handle(x, send_handles_of(x, set) + p.message, requests_of(x, set)[x.receives_ + p.message],
+                                   step, [&](const auto &send) { return ready_parcel(group, p, send); });
+        if (code != MPI_SUCCESS) return record_failure(group, x, code, number_of_parcel(i), step);
     }
     return MPI_SUCCESS;
 }
@@ -311,7 +310,7 @@ MPIX_FN int send(const Group &group, const device_exchange &x, int tile, std::in
     if (x.version_ != MPIX_ABI_VERSION) return MPI_ERR_REQUEST;
     if (step >= x.steps_) return MPI_SUCCESS;
     const detail::device_tile &t = x.tiles_[tile];
-    const int begin = t.sends, end = t.sends_end;
+    const int begin = t.sends_begin, end = t.sends_end;
     const detail::begin_seen seen = detail::look_at_begin(group, x, step);
     if (begin == end) return MPI_SUCCESS;
     if (const int code = detail::await_begin(group, x, step, default_timeout, seen); code != MPI_SUCCESS) return code;
@@ -324,19 +323,19 @@ MPIX_FN int wait(const Group &group, const device_exchange &x, int tile, std::in
     if (step >= x.steps_) return MPI_SUCCESS;
     const detail::device_tile &t = x.tiles_[tile];
     const detail::device_copies ghosts = t.ghosts;
-    const int waits = t.waits, waits_end = t.waits_end;
-    const bool shared = t.shares_ghosts != 0;
+    const int waits = t.waits_begin, waits_end = t.waits_end;
+    const bool shared = t.has_claims != 0;
     const detail::begin_seen seen = detail::look_at_begin(group, x, step);
     if (ghosts.begin == ghosts.end) return MPI_SUCCESS;
     if (const int code = detail::await_begin(group, x, step, timeout_ns, seen); code != MPI_SUCCESS) return code;
-    if (const int code = detail::await_messages(group, x, waits, waits_end, step, timeout_ns,
-                                                [](const detail::device_parcel &) { return true; });
+    if (const int code = detail::await_parcels(group, x, waits, waits_end, step, timeout_ns,
+                                               [](const detail::device_parcel &) { return true; });
         code != MPI_SUCCESS)
         return code;
     detail::for_each_copy(group, x, ghosts, detail::every_copy{},
                           [&](const auto &members, const auto &c) { detail::fill(members, x, c, step); });
-    return detail::await_others(group, x, shared ? ghosts.begin : ghosts.end, ghosts.end, step, timeout_ns,
-                                detail::every_copy{});
+    return detail::await_all_filled(group, x, shared ? ghosts.begin : ghosts.end, ghosts.end, step, timeout_ns,
+                                    detail::every_copy{});
 }
 
 template <class Group>
@@ -352,17 +351,17 @@ MPIX_FN int wait(const Group &group, const device_exchange &x, const box &cells,
     if (first == x.received_copies_end_) return MPI_SUCCESS;
     const detail::begin_seen seen = detail::look_at_begin(group, x, step);
     if (const int code = detail::await_begin(group, x, step, timeout_ns, seen); code != MPI_SUCCESS) return code;
-    const int code = detail::await_messages(group, x, x.received_, x.received_end_, step, timeout_ns,
-                                            [&](const detail::device_parcel &p) {
-                                                int k = p.copies.begin;
-                                                while (k < p.copies.end && !wanted(k)) ++k;
-                                                return k < p.copies.end;
-                                            });
+    const int code = detail::await_parcels(group, x, x.received_begin_, x.received_end_, step, timeout_ns,
+                                           [&](const detail::device_parcel &p) {
+                                               int k = p.copies.begin;
+                                               while (k < p.copies.end && !wanted(k)) ++k;
+                                               return k < p.copies.end;
+                                           });
     if (code != MPI_SUCCESS) return code;
-    for (int i = x.received_; i < x.received_end_; ++i)
+    for (int i = x.received_begin_; i < x.received_end_; ++i)
         detail::for_each_copy(group, x, x.parcels_[i].copies, wanted,
                               [&](const auto &members, const auto &c) { detail::fill(members, x, c, step); });
-    return detail::await_others(group, x, first, x.received_copies_end_, step, timeout_ns, wanted);
+    return detail::await_all_filled(group, x, first, x.received_copies_end_, step, timeout_ns, wanted);
 }
 
 template <class Group>

@@ -4,9 +4,9 @@
 // receives, parcel by parcel. On a GPU each function is a kernel of its own; the host's thread calls them one after the other, as
 // a single group.
 //
-// The kernels find the number of their exchange in memory, so a graph of them may run any number of times.
-#ifndef MPIX_DEVICE_HALO_EXCHANGE_IN_ORDER_CUH
-#define MPIX_DEVICE_HALO_EXCHANGE_IN_ORDER_CUH
+// The kernels find the step of their exchange in memory, so a graph of them may run any number of times.
+#ifndef MPIX_DEVICE_HALO_STREAM_EXCHANGE_CUH
+#define MPIX_DEVICE_HALO_STREAM_EXCHANGE_CUH
 
 #include <mpix/halo.cuh>
 
@@ -15,15 +15,12 @@
 namespace mpix::halo {
 
 // Changed by the last group of a finish only, and read by later kernels of the stream.
-MPIX_FN std::int64_t next_step(const ordered_exchange &o) {
-    return static_cast<std::int64_t>(mpix::detail::load_relaxed(o.words + ordered_exchange::next_at));
+MPIX_FN std::int64_t next_step(const stream_exchange_args &o) {
+    return static_cast<std::int64_t>(mpix::detail::load_relaxed(o.words + stream_exchange_args::next_at));
 }
 
-// No tile waits, so these are the first of the parcels.
-MPIX_FN int parcels_sent(const device_exchange &x) { return x.received_; }
-
 // The exchange as the functions of <mpix/halo.cuh> see it, with the allocations of this phase.
-MPIX_FN device_exchange in_phase(const ordered_exchange &o, std::int64_t step) {
+MPIX_FN device_exchange in_phase(const stream_exchange_args &o, std::int64_t step) {
     device_exchange x = o.x;
     x.phase_ = static_cast<std::int32_t>((o.phase + step) & 1);
     return x;
@@ -34,43 +31,43 @@ template <class Group>
 MPIX_FN void start_in_order(const Group &group, const device_exchange &x, std::int64_t step, int index, int groups) {
     const detail::begin_seen seen = detail::look_at_begin(group, x, step);
     if (detail::await_begin(group, x, step, default_timeout, seen) != MPI_SUCCESS) return;
-    (void)detail::send_parcels(group, x, index, parcels_sent(x), groups, step);
+    (void)detail::send_parcels(group, x, index, sends_end(x), groups, step);
 }
 
 // Waits for a parcel, and puts it into the fields. Nobody else does.
 template <class Group>
 MPIX_FN int receive(const Group &group, const device_exchange &x, int parcel, std::int64_t step) {
     const auto all = [](const detail::device_parcel &) { return true; };
-    const int code = detail::await_messages(group, x, parcel, parcel + 1, step, default_timeout, all);
+    const int code = detail::await_parcels(group, x, parcel, parcel + 1, step, default_timeout, all);
     if (code != MPI_SUCCESS) return code;
     detail::for_each_copy(group, x, x.parcels_[parcel].copies, detail::every_copy{},
                           [&](const auto &members, const auto &c) { detail::fill(members, x, c, step); });
     return MPI_SUCCESS;
 }
 
-// Waits, by all groups but the first. That one begins an exchange meanwhile, in place of the one before this: all groups of an
-// earlier finish have waited for that.
+// Group 0 ends the exchange before this one, and begins the next exchange of its set. It may, because the finish before has waited
+// for all of that exchange. The other groups wait for this exchange and unpack it.
 //
-// With three sets no neighbour sends before it has clear-to-send, however long other work in the streams takes. The exchange
-// that a finish begins is started by the neighbour two starts later. Before that the neighbour has waited for what this rank sends
-// behind this finish.
+// With three sets a neighbour that also sends to this rank finds clear-to-send at once, however long other work in the streams
+// takes. It starts the exchange
+// that is begun here two starts later. Before that it has finished an exchange that this rank starts after this finish.
 template <class Group>
-MPIX_FN void finish_in_order(const Group &group, const ordered_exchange &o, const device_exchange &x, std::int64_t step,
-                             int index, int groups) {
+MPIX_FN void finish_in_order(const Group &group, const stream_exchange_args &o, const device_exchange &x,
+                             std::int64_t step, int index, int groups) {
     if (index == 0) {
         if (step > 0) (void)next(group, x, step - 1);
     } else if (detail::await_begin(group, x, step, default_timeout, detail::look_at_begin(group, x, step)) ==
                MPI_SUCCESS) {
-        for (int i = x.received_ + index - 1; i < x.received_end_; i += groups - 1)
+        for (int i = x.received_begin_ + index - 1; i < x.received_end_; i += groups - 1)
             if (receive(group, x, i, step) != MPI_SUCCESS) break;
     }
-    group.sync();  // all members have read the number
+    group.sync();  // all members have read the step
     if (group.thread_rank() != 0) return;
-    // Each group has read the number before it adds itself, so the last one may change it. Pairs with the others' additions.
+    // Each group has read the step before it adds itself, so the last one may change it. Pairs with the others' additions.
     const auto all = static_cast<std::uint64_t>(groups);
-    if (mpix::detail::fetch_add_acq_rel_gpu(o.words + ordered_exchange::ended_at) + 1 < all) return;  // pairs: X4
-    mpix::detail::store_relaxed(o.words + ordered_exchange::ended_at, 0);
-    mpix::detail::store_relaxed(o.words + ordered_exchange::next_at, static_cast<std::uint64_t>(step + 1));
+    if (mpix::detail::fetch_add_acq_rel_gpu(o.words + stream_exchange_args::ended_at) + 1 < all) return;  // pairs: X4
+    mpix::detail::store_relaxed(o.words + stream_exchange_args::ended_at, 0);
+    mpix::detail::store_relaxed(o.words + stream_exchange_args::next_at, static_cast<std::uint64_t>(step + 1));
 }
 
 // Calls move(parcel, its request) for the group's share of all that is sent, or of all that is received, in the exchanges that have
@@ -83,8 +80,8 @@ MPIX_FN void move_parcels(const Group &group, const device_exchange &x, std::int
     for (std::int64_t s = step; s < begun; ++s) {
         const MPIX_Prequest *const requests =
             detail::requests_of(x, detail::set_of(x, s)) + (are_sent ? x.receives_ : 0);
-        const int end = are_sent ? parcels_sent(x) : x.received_end_;
-        for (int i = (are_sent ? 0 : x.received_) + index; i < end; i += groups) {
+        const int end = are_sent ? sends_end(x) : x.received_end_;
+        for (int i = (are_sent ? 0 : x.received_begin_) + index; i < end; i += groups) {
             // One thread looks, so that all members go the same way.
             if (mpix::detail::broadcast_bool(group, group.thread_rank() == 0 && detail::has_failed(x))) return;
             const detail::device_parcel &p = x.parcels_[i];
@@ -104,19 +101,17 @@ template <class Group>
 MPIX_FN void drain_sends_in_order(const Group &group, const device_exchange &x, std::int64_t step, int index,
                                   int groups) {
     move_parcels(group, x, step, index, groups, true, [&](const detail::device_parcel &p, MPIX_Prequest request) {
-        int code = MPI_SUCCESS;
-        for (int part = p.first; part <= p.last && code == MPI_SUCCESS; ++part) code = pready(group, part, request);
-        return code;
+        return detail::ready_parcel(group, p, request);
     });
 }
 template <class Group>
 MPIX_FN void drain_receives_in_order(const Group &group, const device_exchange &x, std::int64_t step, int index,
                                      int groups) {
     move_parcels(group, x, step, index, groups, false, [&](const detail::device_parcel &p, MPIX_Prequest request) {
-        return detail::await_parcel(group, p, prepare_receive(group, request), default_timeout);
+        return detail::await_parcel(group, p, request, default_timeout);
     });
 }
 
 }  // namespace mpix::halo
 
-#endif  // MPIX_DEVICE_HALO_EXCHANGE_IN_ORDER_CUH
+#endif  // MPIX_DEVICE_HALO_STREAM_EXCHANGE_CUH

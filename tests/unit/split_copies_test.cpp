@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Copies divided into shares (host/halo_tables/copy_shares.h) write each word as the copies did, once.
+// Copies split into lists (host/halo_tables/split_copies.h) write each word as the copies did, once.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -8,7 +8,7 @@
 #include <random>
 #include <vector>
 
-#include "host/halo_tables/copy_shares.h"
+#include "host/halo_tables/split_copies.h"
 #include "tests/catch.hpp"
 
 using namespace mpix::halo;
@@ -35,7 +35,7 @@ void follow(const device_copy &c, int allocation, words_copied &all) {
 
 }  // namespace
 
-TEST_CASE("copies divided into shares") {
+TEST_CASE("copies split into lists") {
     std::mt19937 random(Catch::rngSeed());
     const auto pick = [&](int low, int high) {
         return low + static_cast<int>(random() % static_cast<unsigned>(high - low + 1));
@@ -59,27 +59,28 @@ TEST_CASE("copies divided into shares") {
             c.message = -1;
         }
         const auto most = static_cast<std::uint32_t>(pick(1, 200));
-        const auto shares = share_out(copies, most);
+        const auto lists = split_copies(copies, most);
         std::uint32_t before = most;
-        for (const std::vector<device_copy> &share : shares) {
+        for (const std::vector<device_copy> &list : lists) {
             std::uint32_t words = 0;
-            for (const device_copy &c : share) {
+            for (const device_copy &c : list) {
                 words += words_of(c);
                 CHECK(c.message == -1);
                 CHECK(mpix::detail::divide_narrow(1000, c.by_words) == 1000 / c.words);
-                CHECK(mpix::detail::divide_narrow(1000, c.by_count[1]) == 1000 / c.count[1]);
+                for (int loop = 0; loop < 2; ++loop)
+                    CHECK(mpix::detail::divide_narrow(1000, c.by_count[loop]) == 1000 / c.count[loop]);
             }
-            CHECK(!share.empty());
+            CHECK(!list.empty());
             CHECK(words <= most);
             // No two neighbours would have fitted into one.
-            CHECK(before + words_of(share.front()) > most);
+            CHECK(before + words_of(list.front()) > most);
             before = words;
         }
         for (int allocation = 0; allocation < 2; ++allocation) {
             words_copied expected, found;
             for (const device_copy &c : copies) follow(c, allocation, expected);
-            for (const auto &share : shares)
-                for (const device_copy &c : share) follow(c, allocation, found);
+            for (const auto &list : lists)
+                for (const device_copy &c : list) follow(c, allocation, found);
             const auto sorted = [](const words_copied &all) {
                 std::vector<std::pair<std::uintptr_t, std::uintptr_t>> pairs(all.begin(), all.end());
                 std::sort(pairs.begin(), pairs.end());

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Copies of a kernel exchange, divided so that groups of threads get equal shares.
+// Copies of own cells, split into lists of about equal length, so that groups of threads have equal work.
 #ifndef MPIX_HOST_HALO_KERNELS_COPY_SHARES_H
 #define MPIX_HOST_HALO_KERNELS_COPY_SHARES_H
 
@@ -16,9 +16,9 @@ inline std::uint32_t words_of(const detail::device_copy &c) { return c.words * c
 // Sets what follows from `words` and `count`.
 void set_divisors(detail::device_copy &c);
 
-// Shares of at most so many words: one or several copies, or a part of one. The copies are from own cells to own ghost cells.
-std::vector<std::vector<detail::device_copy>> share_out(const std::vector<detail::device_copy> &copies,
-                                                        std::uint32_t most_words);
+// Lists of at most so many words each: one or several copies, or a piece of one. The copies are from own cells to own ghost cells.
+std::vector<std::vector<detail::device_copy>> split_copies(const std::vector<detail::device_copy> &copies,
+                                                           std::uint32_t most_words);
 
 }  // namespace mpix::halo
 
