@@ -154,15 +154,16 @@ CONTAINS.update({
                           BLOCK_SYNC, FENCE],
                          [BLOCK_SYNC, PEEK], LOOKED, ENDED, GOT, [*GIVEN, ALL], [ALL, PEEK]],
 })
-# Halo exchanges. Whether a call has failed; that next() has begun the exchange, acquired, at once or after some looks; for all.
-BEGUN = [PEEK, *2 * ["ld.acquire.gpu.global.u64"], PEEK, "ld.acquire.gpu.global.u64", ANY]
+# Halo exchanges. That next() has begun the exchange, acquired, at once or after some looks, between which comes whether a call has
+# failed; for all. (Pready and wait_arrived are in functions of their own, and are checked above.)
+LATER = "ld.acquire.gpu.global.u64"
+BEGUN = [*3 * [LATER], PEEK, ANY]
 CONTAINS.update({
-    # Of the partitions that Pready stores: all members' payload, then the leader's claim, its fence and the flag.
-    "size_halo_send_block": [BEGUN, [BLOCK_SYNC, CLAIM, FENCE, "st.relaxed.sys.global.u64"]],
-    # The claim to ghost cells that others read, too, for all; all members' stores, then the release that they are there. Those that
-    # other groups fill, acquired, at once or after some looks; for all.
-    "size_halo_wait_block": [BEGUN, [CLAIM, ANY, BLOCK_SYNC, "st.release.gpu.global.u64", *2 * ["ld.acquire.gpu.global.u64"],
-                                     PEEK, ANY]],
+    "size_halo_send_block": [BEGUN],
+    # The claim to ghost cells that others read, too, for all; all members' stores, then the release that they are there: by the
+    # block, and by a warp. Those that other groups fill, acquired, at once or after some looks; for all.
+    "size_halo_wait_block": [BEGUN, [CLAIM, ANY, BLOCK_SYNC, "st.release.gpu.global.u64"],
+                             [CLAIM, *2 * ["bar.warp.sync"], "st.release.gpu.global.u64"], [*2 * [LATER], PEEK, ALL]],
     # Whether a call has failed, for all; as way_next_list; all members have started their requests, then the release of the next
     # exchange.
     "size_halo_next_block": [[PEEK, ANY, BLOCK_SYNC], LOOKED, ENDED, GOT, [BLOCK_SYNC, "st.release.gpu.global.u64"]],
@@ -198,8 +199,9 @@ MOST_REGISTERS = {"size_pready_thread": 48, "size_pready_block": 48, "size_pread
                   "size_wait_block": 88, "size_start_block": 32, "size_next_epoch_thread": 80, "size_next_epoch_warp": 80,
                   "size_next_epoch_block": 88, "size_next_epoch_list_block": 98,
                   "size_parrived_prepared_block": 64, "size_wait_arrived_prepared_block": 64,
-                  "size_halo_send_warp": 64, "size_halo_send_block": 80, "size_halo_wait_warp": 74,
-                  "size_halo_wait_block": 78, "size_halo_wait_box_block": 76, "size_halo_next_block": 108}
+                  # Where nothing bounds a kernel, functions get registers beside the caller's; within bounds they share them.
+                  "size_halo_send_warp": 168, "size_halo_send_block": 200, "size_halo_wait_warp": 126,
+                  "size_halo_wait_block": 128, "size_halo_wait_box_block": 150, "size_halo_next_block": 108}
 
 
 def bodies_of(ptx):
