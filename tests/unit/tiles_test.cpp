@@ -101,6 +101,8 @@ TEST_CASE(
     // What is given stays, and so do axes that the domain lacks.
     CHECK(chosen({{{0, 0, 0}, {128, 128, 128}}}, {0, 3, 500}) == index3{32, 3, 500});
     CHECK(chosen({{{0, 0, 0}, {128, 128, 1}}}, {}, 2) == index3{32, 32, 0});
+    // On a line a tile's side is a point, however long the tile.
+    CHECK(chosen({{{0, 0, 0}, {5000, 1, 1}}}, {}, 1, 1 << 20) == index3{1250, 0, 0});
     CHECK(chosen({{{0, 0, 0}, {512, 512, 512}}}, {0, 300, 0}, 3, 96) == index3{8, 300, 16});
 
     // Cubes: one value of 8 bytes beyond each side, and 12 of them.
