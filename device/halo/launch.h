@@ -26,7 +26,7 @@ struct stream_exchange_args {
 // The parcels that are sent come first: 0 to sends_end() - 1.
 MPIX_FN int sends_end(const device_exchange &x) { return x.received_begin_; }
 
-// Blocks beside that which begins an exchange. More would take turns on 132 multiprocessors, of which each has room for two.
+// Blocks beside the one that begins an exchange: two for each of the 132 multiprocessors of an H100. More would only take turns.
 inline constexpr int most_parcel_blocks = 264;
 
 enum class stream_call { start, finish, drain_sends, drain_receives };

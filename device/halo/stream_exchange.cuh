@@ -49,8 +49,8 @@ MPIX_FN int receive(const Group &group, const device_exchange &x, int parcel, st
 // for all of that exchange. The other groups wait for this exchange and unpack it.
 //
 // With three sets a neighbour that also sends to this rank finds clear-to-send at once, however long other work in the streams
-// takes. It starts the exchange
-// that is begun here two starts later. Before that it has finished an exchange that this rank starts after this finish.
+// takes. It starts the exchange that is begun here two starts later. Before that it has finished an exchange that this rank starts
+// after this finish.
 template <class Group>
 MPIX_FN void finish_in_order(const Group &group, const stream_exchange_args &o, const device_exchange &x,
                              std::int64_t step, int index, int groups) {

@@ -59,9 +59,9 @@ std::vector<int> tiling::touched_by_points(box part) const {
     return touched(part);
 }
 
-// A face of the longest box then has some sixteen tiles, for as many blocks; of long boxes more.
 index3 choose_tile(const std::vector<box> &boxes, int dimensions, const index3 &given, std::int64_t depth_bytes) {
-    // The best of some between two H200 and two H100. Each tile costs time when the exchange is made.
+    // Chosen by trial between two H200 and two H100, for enough blocks with enough bytes each. Each tile costs time when the
+    // exchange is made.
     constexpr std::int64_t parts = 4, least = 8, most_side_bytes = 32 << 10, most_tiles = 4096;
     index3 tile = given, longest{1, 1, 1};
     const auto axes = static_cast<std::size_t>(dimensions);

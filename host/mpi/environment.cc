@@ -62,7 +62,7 @@ std::string version_name(std::uint64_t version) {
                   std::string{char(version), char(version >> 8), char(version >> 16), char(version >> 24)});
 }
 
-// Such a program runs on, each process for itself, and nothing else says so.
+// Under another library's launcher a program runs on, each process for itself, and nothing else says so.
 void warn_of_foreign_launcher() {
     int size = 0;
     if (PMPI_Comm_size(MPI_COMM_WORLD, &size) != MPI_SUCCESS || size != 1 || !is_first_of_foreign_launcher()) return;
