@@ -286,6 +286,30 @@ MPIX_FN bool reads(const device_exchange &x, const box &cells, const device_ghos
     return false;
 }
 
+#if MPIX_ON_GPU && !defined(MPIX_CHECK)
+// Packs a parcel straight into the receiver's memory, if it is one partition that may be stored there now, and marks it
+// ready. False: nothing is done.
+template <class Group>
+MPIX_FN bool send_at_once(const Group &group, const device_exchange &x, const device_parcel &p, std::int64_t step,
+                          int &code) {
+    const int set = set_of(x, step);
+    const stored_handle<prepared_send> &known = send_handles_of(x, set)[p.message];
+    if (p.first != p.last || known.number != number_of(x, step)) return false;
+    const mpix::detail::send_state &send = known.handle.state;
+    const char *const landing = mpix::detail::open_landing(group, p.first, known.handle.request, send);
+    if (landing == nullptr) return false;
+    // The message lies there as in the send buffer; words need the same alignment.
+    const std::int64_t away =
+        reinterpret_cast<std::intptr_t>(send.landing) - reinterpret_cast<std::intptr_t>(send.buffer);
+    if (away % 16 != 0) return false;
+    for_each_copy(group, x, p.copies, every_copy{}, [&](const auto &members, const auto &c) {
+        pack(members, c, x.allocation_(step), messages_of(x, set) + away);
+    });
+    code = mpix::detail::conclude_stored<MPIX_CALL_PREADY>(group, p.first, known.handle.request, send);
+    return true;
+}
+#endif
+
 // Packs and sends parcels `begin`, begin + stride, ... before `end`, all of which are to be sent.
 template <class Group>
 MPIX_FN int send_parcels(const Group &group, const device_exchange &x, int begin, int end, int stride,
@@ -293,11 +317,18 @@ MPIX_FN int send_parcels(const Group &group, const device_exchange &x, int begin
     const int set = set_of(x, step);
     for (int i = begin; i < end; i += stride) {
         const device_parcel &p = x.parcels_[i];
+        int code = MPI_SUCCESS;
+#if MPIX_ON_GPU && !defined(MPIX_CHECK)
+        if (send_at_once(group, x, p, step, code)) {
+            if (code != MPI_SUCCESS) return record_failure(group, x, code, number_of_parcel(i), step);
+            continue;
+        }
+#endif
         for_each_copy(group, x, p.copies, every_copy{}, [&](const auto &members, const auto &c) {
             pack(members, c, x.allocation_(step), messages_of(x, set));
         });
-        const int code = by_handle(x, send_handles_of(x, set) + p.message, requests_of(x, set)[x.receives_ + p.message],
-                                   step, [&](const auto &send) { return ready_parcel(group, p, send); });
+        code = by_handle(x, send_handles_of(x, set) + p.message, requests_of(x, set)[x.receives_ + p.message], step,
+                         [&](const auto &send) { return ready_parcel(group, p, send); });
         if (code != MPI_SUCCESS) return record_failure(group, x, code, number_of_parcel(i), step);
     }
     return MPI_SUCCESS;

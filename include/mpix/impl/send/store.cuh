@@ -117,6 +117,22 @@ MPIX_FN stored store_direct(const Group &group, const mpix_prequest *r, int p) {
     return {epoch, false};
 }
 
+// Where a group may store partition p itself, which it does not have in the send buffer yet; then it calls conclude_stored.
+// Null: the partition goes another way, by pready. The same for all members.
+template <class Group>
+MPIX_FN char *open_landing(const Group &group, int p, const mpix_prequest *handle, const send_state &known) {
+    if (known.epoch == 0 || known.landing == nullptr ||
+        static_cast<unsigned>(p) >= static_cast<unsigned>(known.partitions) ||
+        is_inline_capable(handle, static_cast<unsigned>(group.num_threads())) ||
+        should_offload(known.partition_bytes, known.offload_bytes, static_cast<uint64_t>(group.num_threads())))
+        return nullptr;
+    if (!known.clear) {
+        uint64_t given = load_relaxed(known.clear_to_send);
+        if (!vote_all(group, await_clear(known, given))) return nullptr;
+    }
+    return known.landing + static_cast<uint64_t>(p) * known.partition_bytes;
+}
+
 // As store_direct, for a partition that consists of whole 8-byte words, few for each thread. Stores packets if the
 // inline buffer is in use; otherwise the words themselves, with a fence and the flag to follow. If Known, the last
 // member claims a partition that goes inline under way with all else.
@@ -240,6 +256,15 @@ MPIX_FN int conclude_direct(const Group &group, int p, mpix_prequest *r, uint64_
     if (!broadcast_bool(group, mine)) return MPI_ERR_ARG;
     if (leader) count_ready<false>(r, epoch);
     return MPI_SUCCESS;
+}
+
+// All members have stored a partition where open_landing said.
+template <mpix_device_call Call, class Group>
+MPIX_FN int conclude_stored(const Group &group, int p, const mpix_prequest *handle, const send_state &known) {
+    mpix_prequest *const r = request_of(const_cast<mpix_prequest *>(handle));
+    // For say_all_ready; see look_at_kernel_clear_to_send.
+    if (!known.clear && group.thread_rank() == 0) store_relaxed(&r->both_started, known.epoch);
+    return conclude_direct<Call>(group, p, r, known.epoch, known.flags);
 }
 
 #if MPIX_ON_GPU
