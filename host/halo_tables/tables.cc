@@ -43,8 +43,17 @@ public:
 
     kernel_plan make() {
         const grid_state &g = x_.grid;
-        for (const auto &[rank, from] : parcels_received(g.domain, g.mine, x_.tile, x_.fields))
-            rank == g.rank ? add_own(from) : add_receive(rank, from);
+        const bool by_library = x_.waiters == ghost_waiters::library;
+        for (const auto &[rank, from] : parcels_received(g.domain, g.mine, x_.tile, x_.fields)) {
+            if (rank != g.rank)
+                add_receive(rank, from);
+            else if (!by_library)
+                add_own(from);
+        }
+        // Whole, for split_own_cells.
+        if (by_library)
+            for (const auto &[rank, from] : parcels_received(g.domain, g.mine, {0, 0, 0}, x_.fields))
+                if (rank == g.rank) add_own(from);
         for (const auto &[rank, to] : parcels_sent(g.domain, g.mine, x_.tile, x_.fields))
             if (rank != g.rank) add_send(rank, to);
         write_tables();

@@ -16,116 +16,115 @@ namespace mpix::halo::detail {
 // GPU threads copy word by word, host threads run by run. (Tests have host threads copy words, too.)
 inline constexpr bool by_words = MPIX_ON_GPU;
 
-// One side of a copy: where its first run begins, and how far it is from run to run.
-template <class Byte>
-struct run_places {
-    Byte *first;
-    std::int64_t stride[3];
+enum class movement { pack, unpack, own };
 
-    MPIX_FN Byte *at(const std::uint32_t (&run)[3]) const {
-        return first + (run[0] * stride[0] + run[1] * stride[1] + run[2] * stride[2]);
-    }
-};
-using runs_from = run_places<const std::byte>;
-using runs_to = run_places<std::byte>;
-
-template <class Byte>
-MPIX_FN run_places<Byte> in_field(const device_copy &c, int allocation) {
-    return {c.cells[allocation], {c.stride[0], c.stride[1], c.stride[2]}};
-}
-// One run after the other.
-template <class Byte>
-MPIX_FN run_places<Byte> in_message(const device_copy &c, Byte *messages) {
-    const std::int64_t row = static_cast<std::int64_t>(c.words) * c.word_bytes, plane = row * c.count[0];
-    return {messages + c.in_message, {row, plane, plane * c.count[1]}};
-}
-
-// The words of one thread. It loads several before it stores the first: they take one trip to memory between them.
-template <class Word>
-MPIX_FN void copy_words(const device_copy &c, const runs_from &from, const runs_to &to, std::uint32_t rank,
+// The words of one thread. It loads several before it stores the first: they take one trip to memory between them. All that
+// the loop needs it copies first, for as far as the compiler knows the stores could change the description.
+template <class Word, movement Is>
+MPIX_FN void copy_words(const device_copy &c, int allocation, std::byte *messages, std::uint32_t rank,
                         std::uint32_t threads) {
     constexpr int ahead = 4;
-    const std::uint32_t all = c.words * c.count[0] * c.count[1] * c.count[2];
+    const std::uint32_t words = c.words, rows = c.count[0], planes = c.count[1],
+                        all = words * rows * planes * c.count[2];
+    const mpix_narrow_divisor of_words = c.by_words, of_rows = c.by_count[0], of_planes = c.by_count[1];
+    const std::int64_t row_bytes = c.stride[0], plane_bytes = c.stride[1], space_bytes = c.stride[2];
+    const std::int64_t own_row = c.own_stride[0], own_plane = c.own_stride[1], own_space = c.own_stride[2];
+    std::byte *const cells = c.cells[allocation];
+    std::byte *const others = Is == movement::own ? c.own_cells[allocation] : messages + c.in_message;
 #ifdef __CUDA_ARCH__
 #pragma unroll 1
 #endif
     for (std::uint32_t i = rank; i < all; i += ahead * threads) {
         Word word[ahead];
-        std::byte *place[ahead];
+        std::byte *to[ahead];
 #ifdef __CUDA_ARCH__
 #pragma unroll
 #endif
         for (int k = 0; k < ahead; ++k) {
-            const std::uint32_t at = i + static_cast<std::uint32_t>(k) * threads;
-            if (at >= all) continue;
-            const std::uint32_t number = mpix::detail::divide_narrow(at, c.by_words),
-                                row = mpix::detail::divide_narrow(number, c.by_count[0]),
-                                plane = mpix::detail::divide_narrow(row, c.by_count[1]),
-                                run[3] = {number - row * c.count[0], row - plane * c.count[1], plane};
-            const std::int64_t into = static_cast<std::int64_t>(at - number * c.words) * c.word_bytes;
-            word[k] = *reinterpret_cast<const Word *>(from.at(run) + into);
-            place[k] = to.at(run) + into;
+            // Instead of a word that it does not have, a thread loads the last one.
+            const std::uint32_t mine = i + static_cast<std::uint32_t>(k) * threads, at = mine < all ? mine : all - 1;
+            const std::uint32_t number = mpix::detail::divide_narrow(at, of_words),
+                                line = mpix::detail::divide_narrow(number, of_rows),
+                                space = mpix::detail::divide_narrow(line, of_planes), row = number - line * rows,
+                                plane = line - space * planes;
+            const std::int64_t into = static_cast<std::int64_t>(at - number * words) * std::int64_t{sizeof(Word)};
+            std::byte *const cell = cells + (row * row_bytes + plane * plane_bytes + space * space_bytes + into);
+            // A message has one run after the other.
+            std::byte *const other =
+                others + (Is == movement::own ? row * own_row + plane * own_plane + space * own_space + into
+                                              : static_cast<std::int64_t>(at) * std::int64_t{sizeof(Word)});
+            word[k] = *reinterpret_cast<const Word *>(Is == movement::pack ? cell : other);
+            to[k] = Is == movement::pack ? other : cell;
         }
 #ifdef __CUDA_ARCH__
 #pragma unroll
 #endif
         for (int k = 0; k < ahead; ++k)
-            if (i + static_cast<std::uint32_t>(k) * threads < all) *reinterpret_cast<Word *>(place[k]) = word[k];
+            if (i + static_cast<std::uint32_t>(k) * threads < all) *reinterpret_cast<Word *>(to[k]) = word[k];
     }
 }
 
 // Not inlined, because it is long.
-MPIX_APART_FN void copy_by_words(const device_copy &c, const runs_from &from, const runs_to &to, std::uint32_t rank,
+template <movement Is>
+MPIX_APART_FN void copy_by_words(const device_copy &c, int allocation, std::byte *messages, std::uint32_t rank,
                                  std::uint32_t threads) {
     switch (c.word_bytes) {
         case 16:
-            return copy_words<mpix::detail::block16>(c, from, to, rank, threads);
+            return copy_words<mpix::detail::block16, Is>(c, allocation, messages, rank, threads);
         case 8:
-            return copy_words<std::uint64_t>(c, from, to, rank, threads);
+            return copy_words<std::uint64_t, Is>(c, allocation, messages, rank, threads);
         case 4:
-            return copy_words<std::uint32_t>(c, from, to, rank, threads);
+            return copy_words<std::uint32_t, Is>(c, allocation, messages, rank, threads);
         case 2:
-            return copy_words<std::uint16_t>(c, from, to, rank, threads);
+            return copy_words<std::uint16_t, Is>(c, allocation, messages, rank, threads);
         default:
-            return copy_words<std::byte>(c, from, to, rank, threads);
+            return copy_words<std::byte, Is>(c, allocation, messages, rank, threads);
     }
 }
 
 // The runs of one thread.
-inline void copy_by_runs(const device_copy &c, const runs_from &from, const runs_to &to, std::uint32_t rank,
+template <movement Is>
+inline void copy_by_runs(const device_copy &c, int allocation, std::byte *messages, std::uint32_t rank,
                          std::uint32_t threads) {
     const std::uint32_t all = c.count[0] * c.count[1] * c.count[2];
+    const auto run_bytes = static_cast<std::int64_t>(c.words) * c.word_bytes;
     for (std::uint32_t i = rank; i < all; i += threads) {
-        const std::uint32_t row = i / c.count[0], run[3] = {i % c.count[0], row % c.count[1], row / c.count[1]};
-        memcpy(to.at(run), from.at(run), static_cast<std::size_t>(c.words) * static_cast<std::size_t>(c.word_bytes));
+        const std::uint32_t line = i / c.count[0], run[3] = {i % c.count[0], line % c.count[1], line / c.count[1]};
+        std::byte *cell = c.cells[allocation], *other = messages + c.in_message + i * run_bytes;
+        if (Is == movement::own) other = c.own_cells[allocation];
+        for (int loop = 0; loop < 3; ++loop) {
+            cell += run[loop] * c.stride[loop];
+            if (Is == movement::own) other += run[loop] * c.own_stride[loop];
+        }
+        memcpy(Is == movement::pack ? other : cell, Is == movement::pack ? cell : other,
+               static_cast<std::size_t>(run_bytes));
     }
 }
 
-template <bool ByWords, class Group>
-MPIX_FN void copy_runs(const Group &group, const device_copy &c, const runs_from &from, const runs_to &to) {
+template <bool ByWords, movement Is, class Group>
+MPIX_FN void copy_runs(const Group &group, const device_copy &c, int allocation, std::byte *messages) {
     const auto rank = static_cast<std::uint32_t>(group.thread_rank()),
                threads = static_cast<std::uint32_t>(group.num_threads());
     if constexpr (ByWords)
-        copy_by_words(c, from, to, rank, threads);
+        copy_by_words<Is>(c, allocation, messages, rank, threads);
     else
-        copy_by_runs(c, from, to, rank, threads);
+        copy_by_runs<Is>(c, allocation, messages, rank, threads);
 }
 
 // From a field's allocation into a message of a set.
 template <bool ByWords = by_words, class Group>
 MPIX_FN void pack(const Group &group, const device_copy &c, int allocation, std::byte *messages) {
-    copy_runs<ByWords>(group, c, in_field<const std::byte>(c, allocation), in_message(c, messages));
+    copy_runs<ByWords, movement::pack>(group, c, allocation, messages);
 }
 // From a message of a set into a field's allocation.
 template <bool ByWords = by_words, class Group>
-MPIX_FN void unpack(const Group &group, const device_copy &c, const std::byte *messages, int allocation) {
-    copy_runs<ByWords>(group, c, in_message(c, messages), in_field<std::byte>(c, allocation));
+MPIX_FN void unpack(const Group &group, const device_copy &c, std::byte *messages, int allocation) {
+    copy_runs<ByWords, movement::unpack>(group, c, allocation, messages);
 }
 // From own cells to own ghost cells.
 template <bool ByWords = by_words, class Group>
 MPIX_FN void copy_own(const Group &group, const device_copy &c, int allocation) {
-    const runs_from from = {c.own_cells[allocation], {c.own_stride[0], c.own_stride[1], c.own_stride[2]}};
-    copy_runs<ByWords>(group, c, from, in_field<std::byte>(c, allocation));
+    copy_runs<ByWords, movement::own>(group, c, allocation, nullptr);
 }
 
 }  // namespace mpix::halo::detail
