@@ -105,7 +105,7 @@ void tested(session &s, exchange &x, int sender, bool by_thread) {
             int done = 0;
             must(MPI_Test(&x.requests[0], &done, MPI_STATUS_IGNORE), "MPI_Test");
             REQUIRE(!done, "MPI_Test: a send is done of which one partition is ready");
-            must(MPI_Iprobe(s.peer, MPI_ANY_TAG, MPI_COMM_WORLD, &told, MPI_STATUS_IGNORE), "MPI_Iprobe");
+            must(MPI_Iprobe(s.peer, MPI_ANY_TAG, s.comm, &told, MPI_STATUS_IGNORE), "MPI_Iprobe");
             host_poll_pause();
         }
         if (!by_thread) s.hear(s.peer);

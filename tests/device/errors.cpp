@@ -291,8 +291,7 @@ struct hopeless_body {
 
 void refused(session &s) {
     exchange x(s, {.sends = 4, .receives = 2, .bytes = 400}, 5, exchange::made::send_only);
-    must(MPI_Precv_init(x.in(), 2, 100, MPI_BYTE, s.peer, 5, MPI_COMM_WORLD, MPI_INFO_NULL, &x.requests[1]),
-         "MPI_Precv_init");
+    must(MPI_Precv_init(x.in(), 2, 100, MPI_BYTE, s.peer, 5, s.comm, MPI_INFO_NULL, &x.requests[1]), "MPI_Precv_init");
     x.export_both();
     for (int round = 0; round < 3; ++round) {
         s.what = "a receive that is too short";

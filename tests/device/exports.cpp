@@ -50,7 +50,7 @@ void refusals(session &s) {
     must_refuse(MPIX_Prequest_free(nullptr), MPI_ERR_ARG, "MPIX_Prequest_free");
     must_refuse(MPIX_Prequest_create(MPI_REQUEST_NULL, MPI_INFO_NULL, &handle), MPI_ERR_REQUEST, create);
     MPI_Request ordinary;
-    must(MPI_Send_init(nullptr, 0, MPI_BYTE, s.peer, 9, MPI_COMM_WORLD, &ordinary), "MPI_Send_init");
+    must(MPI_Send_init(nullptr, 0, MPI_BYTE, s.peer, 9, s.comm, &ordinary), "MPI_Send_init");
     must_refuse(MPIX_Prequest_create(ordinary, MPI_INFO_NULL, &handle), MPI_ERR_REQUEST, create);
     must(MPI_Request_free(&ordinary), "MPI_Request_free");
 
@@ -140,11 +140,9 @@ void gaps(session &s, const rows_of &from, const rows_of &to, int sends, int rec
     const auto count = [&](const rows_of &r, int partitions) {
         return static_cast<MPI_Count>(bytes / static_cast<std::uint64_t>(partitions * r.row * r.rows));
     };
-    must(MPI_Psend_init(out, sends, count(from, sends), types[0], s.peer, tag, MPI_COMM_WORLD, MPI_INFO_NULL,
-                        &requests[0]),
+    must(MPI_Psend_init(out, sends, count(from, sends), types[0], s.peer, tag, s.comm, MPI_INFO_NULL, &requests[0]),
          "MPI_Psend_init");
-    must(MPI_Precv_init(in, receives, count(to, receives), types[1], s.peer, tag, MPI_COMM_WORLD, MPI_INFO_NULL,
-                        &requests[1]),
+    must(MPI_Precv_init(in, receives, count(to, receives), types[1], s.peer, tag, s.comm, MPI_INFO_NULL, &requests[1]),
          "MPI_Precv_init");
     for (MPI_Datatype &type : types) must(MPI_Type_free(&type), "MPI_Type_free");  // the requests keep them
     MPIX_Prequest send, receive;
@@ -200,10 +198,10 @@ void gaps_of_the_host(session &s, const rows_of &from, const rows_of &to, int ta
     MPI_Datatype types[] = {from.type(), to.type()};
     MPI_Request both[2];
     must(MPI_Psend_init(out.data(), 4, static_cast<MPI_Count>(bytes) / (4 * from.row * from.rows), types[0], s.peer,
-                        tag, MPI_COMM_WORLD, MPI_INFO_NULL, &both[0]),
+                        tag, s.comm, MPI_INFO_NULL, &both[0]),
          "MPI_Psend_init");
-    must(MPI_Precv_init(in, 2, static_cast<MPI_Count>(bytes) / (2 * to.row * to.rows), types[1], s.peer, tag,
-                        MPI_COMM_WORLD, MPI_INFO_NULL, &both[1]),
+    must(MPI_Precv_init(in, 2, static_cast<MPI_Count>(bytes) / (2 * to.row * to.rows), types[1], s.peer, tag, s.comm,
+                        MPI_INFO_NULL, &both[1]),
          "MPI_Precv_init");
     for (std::uint64_t epoch = 1; epoch <= 3; ++epoch) {
         const std::uint64_t own = message_key(s.seed, s.rank, tag, epoch),

@@ -10,6 +10,7 @@
 #include <getopt.h>
 #include <mpi.h>
 
+#include <algorithm>
 #include <cstdarg>
 #include <optional>
 #include <string>
@@ -210,11 +211,15 @@ public:
         }
         int provided = 0;
         MPI_Init_thread(&argc, &argv, MPI_THREAD_FUNNELED, &provided);
-        MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-        MPI_Comm_size(MPI_COMM_WORLD, &size);
-        world_rank = rank;
+        int ranks = 0;
+        MPI_Comm_rank(MPI_COMM_WORLD, &world_rank);
+        MPI_Comm_size(MPI_COMM_WORLD, &ranks);
         MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
-        REQUIRE(size <= 2, "this test takes one or two ranks");
+        REQUIRE(ranks == 1 || ranks % 2 == 0, "this test takes one rank, or pairs of them");
+        // The first rank and the last are a pair, and so on inwards.
+        MPI_Comm_split(MPI_COMM_WORLD, std::min(world_rank, ranks - 1 - world_rank), world_rank, &comm);
+        MPI_Comm_rank(comm, &rank);
+        MPI_Comm_size(comm, &size);
         peer = size - 1 - rank;
         MPI_Comm node;
         int local_rank = 0;
@@ -224,7 +229,7 @@ public:
         device.emplace(local_rank);
         errors = static_cast<report *>(device->allocate(sizeof(report)));
         device->set(errors, 0, sizeof(report));
-        if (rank == 0) std::printf("%s: %s, %d ranks, seed %#llx\n", title_, executor::name(), size, as_ull(seed));
+        if (rank == 0) std::printf("%s: %s, %d ranks, seed %#llx\n", title_, executor::name(), ranks, as_ull(seed));
     }
     session(const session &) = delete;
     session &operator=(const session &) = delete;
@@ -249,17 +254,17 @@ public:
     }
 
     // Ordinary messages, to hold one side back.
-    void tell(int to, int tag = 900) { must(MPI_Send(nullptr, 0, MPI_BYTE, to, tag, MPI_COMM_WORLD), "MPI_Send"); }
+    void tell(int to, int tag = 900) { must(MPI_Send(nullptr, 0, MPI_BYTE, to, tag, comm), "MPI_Send"); }
     void hear(int from, int tag = 900) {
-        must(MPI_Recv(nullptr, 0, MPI_BYTE, from, tag, MPI_COMM_WORLD, MPI_STATUS_IGNORE), "MPI_Recv");
+        must(MPI_Recv(nullptr, 0, MPI_BYTE, from, tag, comm, MPI_STATUS_IGNORE), "MPI_Recv");
     }
     // Whether it is so in any of the processes; they all ask.
     bool anywhere(bool here) {
         int any = here;
-        must(MPI_Allreduce(MPI_IN_PLACE, &any, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD), "MPI_Allreduce");
+        must(MPI_Allreduce(MPI_IN_PLACE, &any, 1, MPI_INT, MPI_MAX, comm), "MPI_Allreduce");
         return any != 0;
     }
-    void meet() { must(MPI_Barrier(MPI_COMM_WORLD), "MPI_Barrier"); }
+    void meet() { must(MPI_Barrier(comm), "MPI_Barrier"); }
 
     int finish() {
         settle();
@@ -267,6 +272,7 @@ public:
         if (rank == 0) std::printf("%s: passed\n", title_);
         device->release(errors);
         device.reset();
+        MPI_Comm_free(&comm);
         MPI_Finalize();
         return 0;
     }
@@ -280,6 +286,8 @@ public:
     // No kernel before the peer's memory is mapped: compute-sanitizer knows of a running kernel only what was mapped
     // when it was launched.
     bool match_first = false;
+    // With more than two ranks, pairs of them run the same test at the same time; all here is of the caller's pair.
+    MPI_Comm comm = MPI_COMM_NULL;
     int rank = 0, size = 1, peer = 0;
     std::string what;  // the case that is running, for messages
     std::optional<executor> device;
@@ -399,12 +407,12 @@ public:
     }
 
     void init_send() {
-        must(MPI_Psend_init(out(), shape_.sends, count(shape_.sends), MPI_BYTE, s_.peer, tag_, MPI_COMM_WORLD,
-                            MPI_INFO_NULL, &requests[0]),
+        must(MPI_Psend_init(out(), shape_.sends, count(shape_.sends), MPI_BYTE, s_.peer, tag_, s_.comm, MPI_INFO_NULL,
+                            &requests[0]),
              "MPI_Psend_init");
     }
     void init_receive() {
-        must(MPI_Precv_init(in(), shape_.receives, count(shape_.receives), MPI_BYTE, s_.peer, tag_, MPI_COMM_WORLD,
+        must(MPI_Precv_init(in(), shape_.receives, count(shape_.receives), MPI_BYTE, s_.peer, tag_, s_.comm,
                             MPI_INFO_NULL, &requests[1]),
              "MPI_Precv_init");
     }

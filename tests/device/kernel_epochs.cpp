@@ -193,9 +193,9 @@ void null_peers(session &s) {
     s.what = "MPI_PROC_NULL";
     char *const buffer = static_cast<char *>(s.device->allocate(48));
     MPI_Request requests[2];
-    must(MPI_Psend_init(buffer, 3, 8, MPI_BYTE, MPI_PROC_NULL, 5, MPI_COMM_WORLD, MPI_INFO_NULL, &requests[0]),
+    must(MPI_Psend_init(buffer, 3, 8, MPI_BYTE, MPI_PROC_NULL, 5, s.comm, MPI_INFO_NULL, &requests[0]),
          "MPI_Psend_init");
-    must(MPI_Precv_init(buffer + 24, 3, 8, MPI_BYTE, MPI_PROC_NULL, 5, MPI_COMM_WORLD, MPI_INFO_NULL, &requests[1]),
+    must(MPI_Precv_init(buffer + 24, 3, 8, MPI_BYTE, MPI_PROC_NULL, 5, s.comm, MPI_INFO_NULL, &requests[1]),
          "MPI_Precv_init");
     MPIX_Prequest handles[2];
     for (int i = 0; i < 2; ++i)

@@ -369,13 +369,13 @@ outcome run(session &s, const trial &t, std::uint64_t wanted, double seconds) {
             s.device->download(&each, found, sizeof each);
             REQUIRE(each.hand_overs == epochs * static_cast<std::uint64_t>(t.receives()),
                     "%s: %llu hand-overs in %llu epochs", s.what.c_str(), s.as_ull(each.hand_overs), s.as_ull(epochs));
-            must(MPI_Allreduce(&each, &both, 3, MPI_UINT64_T, MPI_SUM, MPI_COMM_WORLD), "MPI_Allreduce");
+            must(MPI_Allreduce(&each, &both, 3, MPI_UINT64_T, MPI_SUM, s.comm), "MPI_Allreduce");
             idle = both.read == read_before ? idle + 1 : 0;
             read_before = both.read;
             REQUIRE(!by_reads || idle < most_idle, "%s: nothing was read in %d times %d epochs", s.what.c_str(), idle,
                     epochs_between_looks);
             go_on = (by_reads ? both.read : both.hand_overs) < wanted || MPI_Wtime() - start < seconds;
-            must(MPI_Bcast(&go_on, 1, MPI_INT, 0, MPI_COMM_WORLD), "MPI_Bcast");
+            must(MPI_Bcast(&go_on, 1, MPI_INT, 0, s.comm), "MPI_Bcast");
         }
         x.check_guards();
     }
