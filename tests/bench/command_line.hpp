@@ -84,7 +84,10 @@ public:
             return split(text, take);
         });
     }
-    // `--name`.
+    // `--name`, which makes it true, or false.
+    void with(const char *name, bool &out) {
+        add(name, false, [&out](const char *) { return out = true; });
+    }
     void without(const char *name, bool &out) {
         add(name, false, [&out](const char *) { return out = false, true; });
     }
