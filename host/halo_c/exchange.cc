@@ -69,6 +69,12 @@ status convert(int count, const MPIX_Halo_field *fields, std::vector<field> &mad
     return {};
 }
 
+void give_text(const std::string &all, char *text, int size) {
+    demand_argument(text, "text");
+    if (size < 1) throw error(MPI_ERR_ARG, format("size is {}; it is at least 1", size));
+    text[all.copy(text, static_cast<std::size_t>(size) - 1)] = '\0';
+}
+
 }  // namespace mpix::halo
 
 namespace {
@@ -245,12 +251,8 @@ MPIX_SYMBOL int MPIX_Halo_measure(int flag, MPIX_Halo_exchange exchange) try {
 MPIX_BOUNDARY("MPIX_Halo_measure", of_comm(errors_of(exchange)))
 
 MPIX_SYMBOL int MPIX_Halo_report(MPIX_Halo_exchange exchange, char *text, int size) try {
-    return answer("MPIX_Halo_report", errors_of(exchange), [&] {
-        const std::string all = of(exchange).report().text();
-        demand_argument(text, "text");
-        if (size < 1) throw error(MPI_ERR_ARG, format("size is {}; it is at least 1", size));
-        text[all.copy(text, static_cast<std::size_t>(size) - 1)] = '\0';
-    });
+    return answer("MPIX_Halo_report", errors_of(exchange),
+                  [&] { give_text(of(exchange).report().text(), text, size); });
 }
 MPIX_BOUNDARY("MPIX_Halo_report", of_comm(errors_of(exchange)))
 

@@ -4,6 +4,7 @@
 #ifndef MPIX_HOST_HALO_C_EXCHANGE_H
 #define MPIX_HOST_HALO_C_EXCHANGE_H
 
+#include <string>
 #include <vector>
 
 #include <mpix/halo.h>
@@ -16,6 +17,9 @@ namespace mpix::halo {
 // A failure begins with the member that is wrong.
 status convert(const MPIX_Halo_field &f, field &made);
 status convert(int count, const MPIX_Halo_field *fields, std::vector<field> &made);
+
+// A report for the caller's `size` bytes, a zero at the end included. Throws an error that names the argument.
+void give_text(const std::string &all, char *text, int size);
 
 }  // namespace mpix::halo
 

@@ -121,3 +121,14 @@ MPIX_SYMBOL int MPIX_Halo_stream_sent(MPIX_Halo_stream_exchange exchange, int *m
     });
 }
 MPIX_BOUNDARY("MPIX_Halo_stream_sent", of_comm(errors_of(exchange)))
+
+MPIX_SYMBOL int MPIX_Halo_stream_measure(int flag, MPIX_Halo_stream_exchange exchange) try {
+    return answer("MPIX_Halo_stream_measure", errors_of(exchange), [&] { of(exchange).measure(flag != 0); });
+}
+MPIX_BOUNDARY("MPIX_Halo_stream_measure", of_comm(errors_of(exchange)))
+
+MPIX_SYMBOL int MPIX_Halo_stream_report(MPIX_Halo_stream_exchange exchange, char *text, int size) try {
+    return answer("MPIX_Halo_stream_report", errors_of(exchange),
+                  [&] { give_text(of(exchange).report().text(), text, size); });
+}
+MPIX_BOUNDARY("MPIX_Halo_stream_report", of_comm(errors_of(exchange)))

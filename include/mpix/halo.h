@@ -411,6 +411,11 @@ int MPIX_Halo_stream_data(int field, int i, MPIX_Halo_stream_exchange exchange, 
 int MPIX_Halo_stream_interior(int i, MPIX_Halo_stream_exchange exchange, MPIX_Halo_box *box);
 int MPIX_Halo_stream_boundary(int i, MPIX_Halo_stream_exchange exchange, MPIX_Halo_box boxes[6], int *count);
 int MPIX_Halo_stream_sent(MPIX_Halo_stream_exchange exchange, int *messages, int64_t *bytes);
+/** As MPIX_Halo_measure and MPIX_Halo_report. There are times of fields in host memory only, because on a GPU the calls
+    return before it exchanges; the exchanges that are counted are the calls of MPIX_Halo_stream_finish, not those of a
+    graph. Errors: MPI_ERR_REQUEST (started, not finished), MPI_ERR_ARG (a null pointer, size < 1). */
+int MPIX_Halo_stream_measure(int flag, MPIX_Halo_stream_exchange exchange);
+int MPIX_Halo_stream_report(MPIX_Halo_stream_exchange exchange, char *text, int size);
 
 /**
  * Tell on rank 0 how far a long run is, by at most one line in a second, as mpix::halo::step_report: make the report before

@@ -309,6 +309,7 @@ static void wrong_stream_exchanges(void) {
     MPIX_Halo_grid grid = plane();
     MPIX_Halo_field field;
     MPIX_Halo_stream_exchange x = MPIX_HALO_STREAM_EXCHANGE_NULL;
+    char text[10];
     MPIX_Halo_box box;
     void *data = NULL;
     const int64_t tile[] = {4, -1, 0};
@@ -332,6 +333,8 @@ static void wrong_stream_exchanges(void) {
     EXPECT(MPI_ERR_ARG, "exchange is null", MPIX_Halo_stream_interior(0, x, &box));
     EXPECT(MPI_ERR_ARG, "exchange is null", MPIX_Halo_stream_boundary(0, x, &box, &count));
     EXPECT(MPI_ERR_ARG, "exchange is null", MPIX_Halo_stream_sent(x, &count, NULL));
+    EXPECT(MPI_ERR_ARG, "exchange is null", MPIX_Halo_stream_measure(1, x));
+    EXPECT(MPI_ERR_ARG, "exchange is null", MPIX_Halo_stream_report(x, text, 10));
     EXPECT(MPI_ERR_ARG, "exchange is null", MPIX_Halo_stream_free(NULL));
     field.type = MPI_SHORT;
     OK(MPIX_Halo_stream_create(grid, 1, &field, NULL, &x));
@@ -343,7 +346,11 @@ static void wrong_stream_exchanges(void) {
     EXPECT(MPI_ERR_ARG, "box is null", MPIX_Halo_stream_interior(0, x, NULL));
     EXPECT(MPI_ERR_ARG, "boxes is null", MPIX_Halo_stream_boundary(0, x, NULL, &count));
     EXPECT(MPI_ERR_ARG, "count is null", MPIX_Halo_stream_boundary(0, x, &box, NULL));
+    EXPECT(MPI_ERR_ARG, "text is null", MPIX_Halo_stream_report(x, NULL, 10));
+    EXPECT(MPI_ERR_ARG, "size is 0; it is at least 1", MPIX_Halo_stream_report(x, text, 0));
     OK(MPIX_Halo_stream_start(x, NULL));
+    EXPECT(MPI_ERR_REQUEST, "the exchange is started; finish it first", MPIX_Halo_stream_measure(1, x));
+    EXPECT(MPI_ERR_REQUEST, "the exchange is started; finish it first", MPIX_Halo_stream_report(x, text, 10));
     EXPECT(MPI_ERR_REQUEST, "the exchange is started; finish it first", MPIX_Halo_stream_start(x, NULL));
     EXPECT(MPI_ERR_REQUEST, "the exchange is started; finish it first", MPIX_Halo_stream_swap(x));
     EXPECT(MPI_ERR_REQUEST, "the exchange is started; finish it first", MPIX_Halo_stream_free(&x));

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // Small exchanges in C, of which every byte is compared.
+#include <stdio.h>
 #include <string.h>
 
 #include <mpix/halo.h>
@@ -227,6 +228,7 @@ void stream_exchanges(void) {
     OK(MPIX_Halo_stream_sent(x, &messages, &bytes));
     CHECK((messages > 0) == (world_size > 1) && (bytes > 0) == (world_size > 1));
     OK(MPIX_Halo_stream_sent(x, NULL, NULL));
+    OK(MPIX_Halo_stream_measure(1, x));
     for (int epoch = 0; epoch < 4; ++epoch) {
         struct memory *const used[] = {&m[0], epoch % 2 == 0 ? &m[1] : &other};
         OK(MPIX_Halo_stream_data(1, 0, x, &data));
@@ -243,6 +245,15 @@ void stream_exchanges(void) {
         for (int f = 0; f < 2; ++f) CHECK(memcmp(used[f]->bytes, used[f]->expected, most_bytes) == 0);
         OK(MPIX_Halo_stream_swap(x));
     }
+    char text[4000], cut[9], wanted[80];
+    OK(MPIX_Halo_stream_report(x, text, sizeof text));
+    snprintf(wanted, sizeof wanted, "mpix::halo::stream_exchange, rank %d: ", world_rank);
+    CHECK(strncmp(text, wanted, strlen(wanted)) == 0 && strstr(text, "4 finished") != NULL);
+    OK(MPIX_Halo_stream_measure(0, x));
+    OK(MPIX_Halo_stream_report(x, text, sizeof text));
+    CHECK(strstr(text, "0 finished") != NULL);
+    OK(MPIX_Halo_stream_report(x, cut, sizeof cut));
+    CHECK(strcmp(cut, "mpix::ha") == 0);
     OK(MPIX_Halo_exchange_free(&same));
     OK(MPIX_Halo_stream_free(&x));
     CHECK(x == MPIX_HALO_STREAM_EXCHANGE_NULL);

@@ -62,6 +62,20 @@ class Fields(Handle):
         self._sizes(self.handle, byref(messages), byref(size))
         return messages.value, size.value
 
+    def measure(self, flag=True):
+        """Time the exchanges from now on, or no longer."""
+        self._measure(bool(flag), self.handle)
+
+    def report(self):
+        """What is sent and received, by what path, and how long it takes, with a line for each message."""
+        size = 1 << 16
+        while True:
+            text = ctypes.create_string_buffer(size)
+            self._report(self.handle, text, size)
+            if len(text.value) < size - 1:
+                return text.value.decode()
+            size *= 4
+
 
 class Exchange(Fields):
     """Fills the ghost cells of fields in host memory, by one message to and from each neighbour. As mpix::halo::exchange.
@@ -83,6 +97,7 @@ class Exchange(Fields):
     """
 
     _data, _interior, _boundary, _sizes = map(staticmethod, (_c.data, _c.interior, _c.boundary, _c.sent))
+    _measure, _report = map(staticmethod, (_c.measure, _c.report))
 
     def __init__(self, grid, fields, *, transfer="packed", reduce=None):
         communicates, handle = grid_in_c(grid), c_void_p()
@@ -141,20 +156,6 @@ class Exchange(Fields):
     def swap(self, field=0):
         """Go on with the other one of a pair of fields."""
         _c.swap(field, self.handle)
-
-    def measure(self, flag=True):
-        """Time the exchanges from now on, or no longer."""
-        _c.measure(bool(flag), self.handle)
-
-    def report(self):
-        """What is sent and received, by what path, and how long it takes, with a line for each message."""
-        size = 1 << 16
-        while True:
-            text = ctypes.create_string_buffer(size)
-            _c.report(self.handle, text, size)
-            if len(text.value) < size - 1:
-                return text.value.decode()
-            size *= 4
 
 
 def compare_transfers(grid, fields, exchanges=10):

@@ -29,6 +29,7 @@ class StreamExchange(Fields):
 
     _data, _interior, _boundary, _sizes = map(staticmethod, (_c.stream_data, _c.stream_interior, _c.stream_boundary,
                                                              _c.stream_sent))
+    _measure, _report = map(staticmethod, (_c.stream_measure, _c.stream_report))
 
     def __init__(self, grid, fields, *, tile=(0,)):
         communicates, handle = grid_in_c(grid), c_void_p()
