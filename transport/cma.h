@@ -31,6 +31,9 @@ struct peer_memory final : mpix_far_memory {
 // Reads there, so that it is the right process, and writes there. Fails if that cannot be done.
 status reach_memory(const memory_probe &theirs, peer_memory &out);
 
+// Fails if no open files of that process may be taken (pidfd_getfd).
+status reach_files(const peer_memory &theirs);
+
 // Whether the system can reach a buffer of ours that way, as it cannot where memory of devices is mapped. By its first
 // and last byte.
 bool others_may_write(void *buffer, std::uint64_t bytes);

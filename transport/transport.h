@@ -93,6 +93,8 @@ struct transport {
     // running kernels if the owner has freed memory that was attached, and allocated this in its place.
     virtual status describe(const region &own, wire_region &out) = 0;
     virtual status attach(const wire_region &wire, int device, region &out) = 0;
+    // Whether others attach what is described by files that they take out of this process, which may be refused.
+    virtual bool gives_files(const wire_region & /*described*/) const { return false; }
     // The mapping itself may stay, for the next region of the same memory, until close_unused.
     virtual void detach(region &peers) = 0;
     // Close the mappings that nothing is attached by. May wait for running kernels.

@@ -11,6 +11,8 @@
 #include "host/export/device_request.h"
 #include "host/protocol/inline_threshold.h"
 #include "host/protocol/rget.h"
+#include "host/request/upcalls.h"
+#include "transport/cma.h"
 
 namespace mpix {
 namespace {
@@ -85,12 +87,20 @@ status adopt_buffer(const request &receive, transport::region &out) {
                                       out);
 }
 
-// Why a sender on this node cannot map that buffer, or an empty string.
-std::string why_not_mapped(const request &receive) {
+// Why a sender on this node cannot map that buffer, or an empty string. `sender`: its world rank; -1: it is not known yet.
+std::string why_not_mapped(const request &receive, int sender) {
     transport::region buffer;
     transport::wire_region described;
     status bad = adopt_buffer(receive, buffer);
     if (bad.ok()) bad = receive.place.owner->describe(buffer, described);
+    // It may do here what we may do there.
+    if (bad.ok() && sender >= 0 && receive.place.owner->gives_files(described)) {
+        const transport::peer_memory *const there = memory_of(sender, bad);
+        if (there != nullptr) bad = transport::reach_files(*there);
+        bad = bad.in_context(
+            "the buffer is memory mapped by cuMemMap, and the sender may take no files of this process: ");
+    }
+    give_back_memory(buffer);
     return bad.message();
 }
 
@@ -121,7 +131,7 @@ status land_beside_buffer(const request &r, receive_route &route) {
 status land_in_gpu(const receive_match &match, receive_route &route,
                    std::unique_ptr<const sender_gpu_memory> &sender_gpu) {
     const request &r = match.receive;
-    route.why_forwarded = why_not_mapped(r);
+    route.why_forwarded = why_not_mapped(r, match.link.world_rank);
     if (!route.why_forwarded.empty()) return land_beside_buffer(r, route);
     route.slots = 1;
     if (!r.gapless) {
@@ -221,7 +231,7 @@ status make_receive_route(const receive_match &match, std::shared_ptr<const rece
 }
 
 status check_sharing(const request &receive) {
-    if (why_not_mapped(receive).empty()) return {};
+    if (why_not_mapped(receive, -1).empty()) return {};
     transport::transport &gpus = *receive.place.owner;
     transport::region landing;
     transport::wire_region described;

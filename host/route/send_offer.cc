@@ -39,6 +39,10 @@ void offer_gpu_memory(const request &send, send_offer &o, offer_body &m) {
     transport::region buffer;
     if (bad.ok()) bad = gpus.adopt(send.op.buffer, send.total_bytes(), buffer);
     if (bad.ok()) bad = gpus.describe(buffer, m.send_buffer);
+    if (bad.ok() && gpus.gives_files(m.send_buffer)) {
+        gpus.release(buffer);
+        bad = failure("the send buffer is memory mapped by cuMemMap");
+    }
     o.rget.why_not = bad.message();
     if (bad.ok())
         m.flags.set(offer_flag::rget);

@@ -296,9 +296,9 @@ private:
     };
 
     // The part below or above; -1: none.
-    int neighbour(int part, int side, int parts) const {
+    int neighbour(int part, int side, int all) const {
         const int other = part + (side == 1 ? 1 : -1);
-        return periodic_ ? (other + parts) % parts : other < parts ? other : -1;
+        return periodic_ ? (other + all) % all : other < all ? other : -1;
     }
     int64_t plane() const { return int64_t{n_} * n_; }
     std::size_t bytes(int planes) const { return static_cast<std::size_t>(planes * plane()) * sizeof(float); }

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 source = Path(sys.argv[1])
-built = re.findall(r"^(?:mpix_add_bench|add_executable)\((\S+)", (source / "tests/bench/CMakeLists.txt").read_text(encoding="utf-8"), re.M)
+built = re.findall(r"^ *(?:mpix_add_bench|add_executable)\((\S+)", (source / "tests/bench/CMakeLists.txt").read_text(encoding="utf-8"), re.M)
 listed = re.findall(r"^\| `([\w.]+)` \|", (source / "docs/performance/benches.md").read_text(encoding="utf-8"), re.M)
 wrong = [f"{name} is not in the table" for name in sorted(set(built) - set(listed))]
 wrong += [f"the table has {name}, which is not built" for name in sorted(set(listed) - set(built))]

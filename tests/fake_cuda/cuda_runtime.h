@@ -6,8 +6,11 @@
 #define MPIX_TESTS_FAKE_CUDA_CUDA_RUNTIME_H
 
 #include <cuda.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include <cstddef>
+#include <cstdint>
 #include <cstring>
 #include <map>
 #include <string_view>
@@ -35,6 +38,8 @@ enum kind { plain, managed, pool, mapped };
 struct allocation {
     std::size_t bytes;
     kind of;
+    bool shareable = false;  // mapped: by files
+    unsigned long long id = 1;
 };
 // By address.
 inline std::map<unsigned long long, allocation> memory;
@@ -67,20 +72,106 @@ inline CUresult get_attribute(void *out, CUpointer_attribute which, CUdeviceptr 
     if (which == CU_POINTER_ATTRIBUTE_IS_MANAGED) std::memcpy(out, &managed_memory, sizeof managed_memory);
     if (which == CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE) std::memcpy(out, &for_ipc, sizeof for_ipc);
     if (which == CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE) std::memcpy(out, &of_pool, sizeof of_pool);
+    if (which == CU_POINTER_ATTRIBUTE_BUFFER_ID) std::memcpy(out, &found->second.id, sizeof found->second.id);
     return CUDA_SUCCESS;
 }
 
+// Addresses that were reserved, and what is mapped there: the id of an allocation, which is its handle and what its file
+// holds. Handles that were not released.
+inline std::map<unsigned long long, unsigned long> reserved;
+inline std::map<unsigned long long, unsigned long long> mapped_here;
+inline int handles = 0;
+inline unsigned long long next_address = 0x7000000, not_imported = 0;
+inline std::vector<int> admitted;  // devices
+
+template <class Function>
+void *as_entry(Function *function) {
+    return reinterpret_cast<void *>(function);
+}
+inline void *find_function(std::string_view name) {
+#define MPIX_FAKE(function) \
+    if (name == #function) return as_entry(&function)
+    MPIX_FAKE(cuMemRetainAllocationHandle);
+    MPIX_FAKE(cuMemGetAllocationPropertiesFromHandle);
+    MPIX_FAKE(cuMemExportToShareableHandle);
+    MPIX_FAKE(cuMemImportFromShareableHandle);
+    MPIX_FAKE(cuMemRelease);
+    MPIX_FAKE(cuMemAddressReserve);
+    MPIX_FAKE(cuMemAddressFree);
+    MPIX_FAKE(cuMemMap);
+    MPIX_FAKE(cuMemUnmap);
+    MPIX_FAKE(cuMemSetAccess);
+#undef MPIX_FAKE
+    return name == "cuMemGetAddressRange" ? as_entry(&get_range) : as_entry(&get_attribute);
+}
+
 }  // namespace fake_cuda
+
+inline CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *out, void *address) {
+    const auto *const found = fake_cuda::find(reinterpret_cast<unsigned long long>(address));
+    if (found == nullptr || found->second.of != fake_cuda::mapped) return CUDA_ERROR_INVALID_VALUE;
+    *out = found->second.id;
+    ++fake_cuda::handles;
+    return CUDA_SUCCESS;
+}
+inline CUresult cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp *out, CUmemGenericAllocationHandle handle) {
+    for (const auto &[address, a] : fake_cuda::memory)
+        if (a.id == handle)
+            out->requestedHandleTypes =
+                a.shareable ? CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR : CU_MEM_HANDLE_TYPE_NONE;
+    return CUDA_SUCCESS;
+}
+inline CUresult cuMemExportToShareableHandle(void *out, CUmemGenericAllocationHandle handle, CUmemAllocationHandleType,
+                                             unsigned long long) {
+    const int file = memfd_create("fake_cuda", 0);
+    if (write(file, &handle, sizeof handle) != sizeof handle) return CUDA_ERROR_INVALID_VALUE;
+    std::memcpy(out, &file, sizeof file);
+    return CUDA_SUCCESS;
+}
+inline CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *out, void *file,
+                                               CUmemAllocationHandleType) {
+    const int number = static_cast<int>(reinterpret_cast<std::uintptr_t>(file));
+    if (pread(number, out, sizeof *out, 0) != sizeof *out || *out == fake_cuda::not_imported)
+        return CUDA_ERROR_INVALID_VALUE;
+    ++fake_cuda::handles;
+    return CUDA_SUCCESS;
+}
+inline CUresult cuMemRelease(CUmemGenericAllocationHandle) {
+    --fake_cuda::handles;
+    return CUDA_SUCCESS;
+}
+inline CUresult cuMemAddressReserve(CUdeviceptr *out, unsigned long bytes, unsigned long, CUdeviceptr,
+                                    unsigned long long) {
+    *out = fake_cuda::next_address;
+    fake_cuda::next_address += bytes;
+    fake_cuda::reserved[*out] = bytes;
+    return CUDA_SUCCESS;
+}
+inline CUresult cuMemAddressFree(CUdeviceptr address, unsigned long) {
+    fake_cuda::reserved.erase(address);
+    return CUDA_SUCCESS;
+}
+inline CUresult cuMemMap(CUdeviceptr address, unsigned long, unsigned long, CUmemGenericAllocationHandle handle,
+                         unsigned long long) {
+    fake_cuda::mapped_here[address] = handle;
+    return CUDA_SUCCESS;
+}
+inline CUresult cuMemUnmap(CUdeviceptr address, unsigned long bytes) {
+    auto &all = fake_cuda::mapped_here;
+    all.erase(all.lower_bound(address), all.lower_bound(address + bytes));
+    return CUDA_SUCCESS;
+}
+inline CUresult cuMemSetAccess(CUdeviceptr, unsigned long, const CUmemAccessDesc *access, unsigned long) {
+    fake_cuda::admitted.push_back(access->location.id);
+    return CUDA_SUCCESS;
+}
 
 inline cudaError_t cudaGetLastError() { return cudaSuccess; }
 inline const char *cudaGetErrorString(cudaError_t) { return "it failed"; }
 inline cudaError_t cudaGetDriverEntryPointByVersion(const char *name, void **out, unsigned, unsigned,
                                                     cudaDriverEntryPointQueryResult *found) {
     *found = cudaDriverEntryPointSuccess;
-    if (std::string_view(name) == "cuMemGetAddressRange")
-        *out = reinterpret_cast<void *>(&fake_cuda::get_range);
-    else
-        *out = reinterpret_cast<void *>(&fake_cuda::get_attribute);
+    *out = fake_cuda::find_function(name);
     return cudaSuccess;
 }
 inline cudaError_t cudaThreadExchangeStreamCaptureMode(cudaStreamCaptureMode *) { return cudaSuccess; }

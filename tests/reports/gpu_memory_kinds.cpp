@@ -2,10 +2,13 @@
 //
 // GPU memory of every kind, as send and as receive buffer: also what the sender cannot map. Buffers begin anywhere in
 // their allocations, may lie in several, and may have gaps; memory is freed and allocated anew at the same address.
+//
+//   gpu_memory_kinds [KIND]    only of the kind of that name, beside that of cudaMalloc
 #include <mpix/mpix.h>
 
 #include <cstring>
 #include <set>
+#include <string_view>
 #include <vector>
 
 #include "tests/gpu_memory.hpp"
@@ -169,7 +172,7 @@ int main(int argc, char **argv) {
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
     cudaSetDevice(rank % devices);
     for (const kind k : gpu_memory::kinds) {
-        if (!gpu_memory::there_is(k)) continue;
+        if (!gpu_memory::there_is(k) || (argc > 1 && gpu_memory::names[k] != std::string_view(argv[1]))) continue;
         for (const std::size_t bytes : {std::size_t{4}, std::size_t{1} << 16, std::size_t{5} << 20}) {
             between(gpu_memory::plain, k, bytes);
             between(k, gpu_memory::plain, bytes);

@@ -1,15 +1,18 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // What becomes of mappings when the owner frees memory and allocates other memory in its place; where the user's memory
-// ends, and why others cannot map it. CUDA is played (tests/fake_cuda).
+// ends, and why others cannot map it; memory that goes by files. CUDA is played (tests/fake_cuda).
 #include <cuda_runtime.h>
 
+#include <filesystem>
+#include <iterator>
 #include <string>
 #include <utility>
 
 #include "tests/catch.hpp"
 #include "transport/cuda_ipc/ipc_mappings.h"
 #include "transport/cuda_ipc/user_memory.h"
+#include "transport/cuda_ipc/vmm_memory.h"
 
 using namespace mpix::transport;
 
@@ -123,4 +126,119 @@ TEST_CASE("memory that others cannot map is named") {
         fake_cuda::memory = {{there, {0x1000, k}}};
         CHECK(not_mappable(at(there + 1)).find(names[k]) != std::string::npos);
     }
+}
+
+namespace {
+
+std::ptrdiff_t open_files() {
+    return std::distance(std::filesystem::directory_iterator("/proc/self/fd"), std::filesystem::directory_iterator());
+}
+
+// Three allocations side by side, of which a region begins in the first and ends in the last; the peer is this process.
+struct vmm_case {
+    const std::ptrdiff_t files_before = open_files();
+    vmm_exports exports;
+    vmm_mappings mappings;
+    wire_address wire{};
+
+    vmm_case() {
+        fake_cuda::memory = {{there, {0x1000, fake_cuda::mapped, true, 11}},
+                             {there + 0x1000, {0x2000, fake_cuda::mapped, true, 12}},
+                             {there + 0x3000, {0x1000, fake_cuda::mapped, true, 13}}};
+        fake_cuda::reserved.clear();
+        fake_cuda::mapped_here.clear();
+        fake_cuda::admitted.clear();
+        fake_cuda::not_imported = 0;
+    }
+    ~vmm_case() {
+        exports.take_back(own());
+        CHECK(open_files() == files_before);
+        CHECK(fake_cuda::handles == 0);
+    }
+    static region own() {
+        region r;
+        r.address = reinterpret_cast<void *>(there + 8);
+        r.bytes = 0x3000;
+        return r;
+    }
+    void give() {
+        const mpix::status bad = exports.give(own(), wire);
+        CAPTURE(bad.message());
+        REQUIRE(bad.ok());
+    }
+    region attach() {
+        region r;
+        const mpix::status bad = mappings.attach(wire, 1, r);
+        CAPTURE(bad.message());
+        REQUIRE(bad.ok());
+        CHECK(reinterpret_cast<std::uint64_t>(r.address) == reinterpret_cast<std::uint64_t>(r.backing) + 8);
+        return r;
+    }
+};
+
+}  // namespace
+
+TEST_CASE("memory that the user has mapped goes by files, all of its allocations") {
+    vmm_case c;
+    c.give();
+    const region one = c.attach(), two = c.attach();
+    CHECK(one.backing == two.backing);
+    const auto base = reinterpret_cast<unsigned long long>(one.backing);
+    CHECK(fake_cuda::mapped_here ==
+          std::map<unsigned long long, unsigned long long>{{base, 11}, {base + 0x1000, 12}, {base + 0x3000, 13}});
+    CHECK(fake_cuda::reserved == std::map<unsigned long long, unsigned long>{{base, 0x4000}});
+    CHECK(fake_cuda::admitted == std::vector<int>{1});
+    c.mappings.detach(one);
+    c.mappings.close_unused();
+    CHECK(fake_cuda::reserved.size() == 1);
+    c.mappings.detach(two);
+    c.mappings.close_unused();
+    CHECK(fake_cuda::reserved.empty());
+    CHECK(fake_cuda::mapped_here.empty());
+}
+
+TEST_CASE("its files stay open until all regions have taken theirs back") {
+    vmm_case c;
+    c.give();
+    const std::ptrdiff_t files = open_files();
+    const std::int64_t table = c.wire.files;
+    c.give();
+    CHECK(c.wire.files == table);
+    CHECK(open_files() == files);
+    c.exports.take_back(vmm_case::own());
+    CHECK(open_files() == files);
+    c.exports.take_back(vmm_case::own());
+    CHECK(open_files() == c.files_before);
+}
+
+TEST_CASE("other allocations at the same addresses are mapped anew") {
+    vmm_case c;
+    c.give();
+    const region old = c.attach();
+    c.exports.take_back(vmm_case::own());
+    fake_cuda::memory[there + 0x1000].id = 22;  // not the first one
+    c.give();
+    CHECK(c.attach().backing != old.backing);
+    CHECK(fake_cuda::reserved.size() == 2);
+}
+
+TEST_CASE("what cannot go by files says why, and leaves nothing behind") {
+    vmm_case c;
+    fake_cuda::memory[there + 0x1000].shareable = false;
+    CHECK(c.exports.give(vmm_case::own(), c.wire).message() ==
+          "it was made without CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR");
+    CHECK(open_files() == c.files_before);
+    fake_cuda::memory[there + 0x1000].shareable = true;
+    c.give();
+    region refused;
+    fake_cuda::not_imported = 13;
+    CHECK(c.mappings.attach(c.wire, 0, refused).message() ==
+          "cannot map the peer's GPU memory: cuMemImportFromShareableHandle: error 1 of the CUDA driver");
+    CHECK(fake_cuda::reserved.empty());
+    CHECK(fake_cuda::mapped_here.empty());
+    CHECK(refused.address == nullptr);
+    wire_address other = c.wire;
+    other.files = 900;
+    CHECK(c.mappings.attach(other, 0, refused).message() ==
+          "cannot map the peer's GPU memory: pidfd_getfd: Bad file descriptor");
 }

@@ -26,6 +26,7 @@
 #include "transport/backends.h"
 #include "transport/cuda_ipc/ipc_mappings.h"
 #include "transport/cuda_ipc/user_memory.h"
+#include "transport/cuda_ipc/vmm_memory.h"
 #include "transport/free_ranges.h"
 #include "transport/reserve.h"
 #include "transport/transport.h"
@@ -67,7 +68,13 @@ struct slab {
     free_ranges free;
 };
 
-enum region_kind : std::uint64_t { adopted = 0, allocated = 1, attached_here = 2, attached_by_ipc = 3 };
+enum region_kind : std::uint64_t {
+    adopted = 0,
+    allocated = 1,
+    attached_here = 2,
+    attached_by_ipc = 3,
+    attached_by_files = 4
+};
 
 class cuda_ipc final : public transport {
 public:
@@ -142,6 +149,8 @@ public:
                                 round_up(own.bytes == 0 ? 1 : own.bytes, alignment));
                     break;
                 }
+        } else if (own) {
+            exports_.take_back(own);
         }
         own = {};
     }
@@ -149,7 +158,14 @@ public:
     status describe(const region &own, wire_region &out) override {
         const device_scope scope(own.device);
         wire_address address{};
+        if (own.handle == adopted && is_vmm_memory(own.address)) {
+            if (status bad = exports_.give(own, address); !bad.ok())
+                return bad.in_context((not_mappable(own.address) + ": ").c_str());
+            write_wire(own, address, out);
+            return {};
+        }
         address.pid = getpid();
+        address.files = -1;
         address.lasting = own.handle == allocated ? scratch_bytes : 0;
         address.address = reinterpret_cast<std::uint64_t>(own.address);
         if (const cudaError_t error = cudaIpcGetMemHandle(&address.handle, own.address); error != cudaSuccess)
@@ -160,12 +176,14 @@ public:
         address.allocation_bytes = size;
         attribute_of(own.address, CU_POINTER_ATTRIBUTE_BUFFER_ID, address.id);
         if (own.bytes > size - address.offset) return beyond(base + size);
-        out = {};
-        out.transport = id_cuda_ipc;
-        out.device = own.device;
-        out.bytes = own.bytes;
-        std::memcpy(out.address, &address, sizeof address);
+        write_wire(own, address, out);
         return {};
+    }
+
+    bool gives_files(const wire_region &described) const override {
+        wire_address address;
+        std::memcpy(&address, described.address, sizeof address);
+        return described.transport == id_cuda_ipc && address.files >= 0;
     }
 
     status attach(const wire_region &wire, int device, region &out) override {
@@ -181,21 +199,28 @@ public:
             out.handle = attached_here;
             if (address.lasting >= scratch_bytes)
                 out.scratch = reinterpret_cast<void *>(address.address - address.offset);
-            if (device != wire.device) return from_sentence(detail::enable_peer(device, wire.device));
-            return {};
+            if (device == wire.device) return {};
+            if (address.files >= 0)
+                return admit_device(address.address - address.offset, address.allocation_bytes, device);
+            return from_sentence(detail::enable_peer(device, wire.device));
         }
         const device_scope scope(device);
-        status bad = mappings_.attach(address, device, out);
-        if (bad.ok()) out.handle = attached_by_ipc;
+        const bool by_files = address.files >= 0;
+        status bad = by_files ? files_.attach(address, device, out) : mappings_.attach(address, device, out);
+        if (bad.ok()) out.handle = by_files ? attached_by_files : attached_by_ipc;
         return bad;
     }
 
     void detach(region &peers) override {
         if (peers.handle == attached_by_ipc) mappings_.detach(peers);
+        if (peers.handle == attached_by_files) files_.detach(peers);
         peers = {};
     }
 
-    void close_unused() override { mappings_.close_unused(); }
+    void close_unused() override {
+        mappings_.close_unused();
+        files_.close_unused();
+    }
 
     status acquire_view(const region &host, int device, void *&out) override {
         const device_scope scope(device);
@@ -325,6 +350,14 @@ public:
     }
 
 private:
+    static void write_wire(const region &own, const wire_address &address, wire_region &out) {
+        out = {};
+        out.transport = id_cuda_ipc;
+        out.device = own.device;
+        out.bytes = own.bytes;
+        std::memcpy(out.address, &address, sizeof address);
+    }
+
     static cudaError_t copy_by_stream(void *to, const void *from, std::size_t bytes, cudaStream_t stream) {
         return cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream);
     }
@@ -445,6 +478,8 @@ private:
     std::map<int, void *> bounces_;  // by device
     std::set<int> sees_in_order_;    // devices that see what comes over PCIe in order
     ipc_mappings mappings_;
+    vmm_mappings files_;
+    vmm_exports exports_;
     std::map<void *, view> views_;
     std::vector<slab> slabs_;
 };

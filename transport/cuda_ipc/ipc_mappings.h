@@ -28,7 +28,8 @@ struct wire_address {
         lasting;  // not 0: a slab of the owner's, which it never frees; of it so many bytes at the beginning are
                   // nobody's
     std::uint64_t allocation_bytes;
-    std::uint64_t id;  // of the allocation, in the owner, which uses none twice; 0: the driver has none
+    std::uint64_t id;    // of the allocation, in the owner, which uses none twice; 0: the driver has none
+    std::int64_t files;  // not -1: there is no handle, but this file in the owner (vmm_memory.h)
 };
 static_assert(sizeof(wire_address) <= sizeof(wire_region::address));
 

@@ -21,6 +21,8 @@ memory_kind kind_of(const void *address) {
 
 }  // namespace
 
+bool is_vmm_memory(const void *address) { return kind_of(address) == memory_kind::mapped; }
+
 std::string not_mappable(const void *address) {
     constexpr const char *names[] = {"memory that CUDA IPC refuses", "managed memory (cudaMallocManaged)",
                                      "memory of a pool (cudaMallocAsync)", "memory mapped by cuMemMap (cuMemCreate)"};

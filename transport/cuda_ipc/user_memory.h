@@ -22,6 +22,8 @@ bool attribute_of(const void *address, CUpointer_attribute which, Value &out) {
     return attribute != nullptr && attribute(&out, which, reinterpret_cast<CUdeviceptr>(address)) == CUDA_SUCCESS;
 }
 
+// Whether a program has mapped it itself (cuMemMap).
+bool is_vmm_memory(const void *address);
 // Why CUDA IPC does not map GPU memory at that address.
 std::string not_mappable(const void *address);
 
