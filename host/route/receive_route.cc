@@ -12,7 +12,6 @@
 #include "host/protocol/inline_threshold.h"
 #include "host/protocol/rget.h"
 #include "host/request/upcalls.h"
-#include "transport/cma.h"
 
 namespace mpix {
 namespace {

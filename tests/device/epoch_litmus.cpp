@@ -112,7 +112,7 @@ int main(int argc, char **argv) {
     session s(argc, argv, "device epoch litmus");
     const std::vector<trial> all = trials();
     const long usual = executor::is_gpu && !s.quick ? 10'000'000 : 20'000;
-    const long wanted = (s.epochs != 0 ? s.epochs : usual) / static_cast<long>(all.size());
+    const long wanted = (s.epochs != 0 ? s.epochs : usual) / static_cast<long>(all.size()) + 1;
     const int blocks = executor::is_gpu ? most_blocks : 3;
     constexpr long activations = 4;
     long total = 0;
@@ -125,7 +125,7 @@ int main(int argc, char **argv) {
                 std::make_unique<exchange>(s, shape{.sends = t.sends, .receives = t.receives, .bytes = t.bytes}, b));
         auto *const ports = static_cast<port *>(s.device->allocate(sizeof(port) * pairs.size()));
         // Of both ranks' blocks.
-        const long epochs = std::max(wanted / (2 * blocks * activations), 2L);
+        const long each = 2 * blocks * activations, epochs = std::max((wanted + each - 1) / each, 2L);
         const double begin = MPI_Wtime();
         for (long a = 0; a < activations; ++a) {
             std::vector<port> now;
