@@ -18,12 +18,11 @@ inline constexpr bool by_words = MPIX_ON_GPU;
 
 enum class movement { pack, unpack, own };
 
-// The words of one thread. It loads several before it stores the first: they take one trip to memory between them. All that
-// the loop needs it copies first, for as far as the compiler knows the stores could change the description.
-template <class Word, movement Is>
+// The words of one thread. It loads `Ahead` of them before it stores the first: they take one trip to memory between them.
+// All that the loop needs it copies first, for as far as the compiler knows the stores could change the description.
+template <int Ahead, class Word, movement Is>
 MPIX_FN void copy_words(const device_copy &c, int allocation, std::byte *messages, std::uint32_t rank,
                         std::uint32_t threads) {
-    constexpr int ahead = 4;
     const std::uint32_t words = c.words, rows = c.count[0], planes = c.count[1],
                         all = words * rows * planes * c.count[2];
     const mpix_narrow_divisor of_words = c.by_words, of_rows = c.by_count[0], of_planes = c.by_count[1];
@@ -34,13 +33,13 @@ MPIX_FN void copy_words(const device_copy &c, int allocation, std::byte *message
 #ifdef __CUDA_ARCH__
 #pragma unroll 1
 #endif
-    for (std::uint32_t i = rank; i < all; i += ahead * threads) {
-        Word word[ahead];
-        std::byte *to[ahead];
+    for (std::uint32_t i = rank; i < all; i += Ahead * threads) {
+        Word word[Ahead];
+        std::byte *to[Ahead];
 #ifdef __CUDA_ARCH__
 #pragma unroll
 #endif
-        for (int k = 0; k < ahead; ++k) {
+        for (int k = 0; k < Ahead; ++k) {
             // Instead of a word that it does not have, a thread loads the last one.
             const std::uint32_t mine = i + static_cast<std::uint32_t>(k) * threads, at = mine < all ? mine : all - 1;
             const std::uint32_t number = mpix::detail::divide_narrow(at, of_words),
@@ -59,9 +58,19 @@ MPIX_FN void copy_words(const device_copy &c, int allocation, std::byte *message
 #ifdef __CUDA_ARCH__
 #pragma unroll
 #endif
-        for (int k = 0; k < ahead; ++k)
+        for (int k = 0; k < Ahead; ++k)
             if (i + static_cast<std::uint32_t>(k) * threads < all) *reinterpret_cast<Word *>(to[k]) = word[k];
     }
+}
+
+template <class Word, movement Is>
+MPIX_FN void copy_words(const device_copy &c, int allocation, std::byte *messages, std::uint32_t rank,
+                        std::uint32_t threads) {
+    // To find out where four words are takes four times as long.
+    if (c.words * c.count[0] * c.count[1] * c.count[2] <= threads)
+        copy_words<1, Word, Is>(c, allocation, messages, rank, threads);
+    else
+        copy_words<4, Word, Is>(c, allocation, messages, rank, threads);
 }
 
 // Not inlined, because it is long.
