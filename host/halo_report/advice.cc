@@ -10,19 +10,20 @@
 namespace mpix::halo {
 namespace {
 
-// Median seconds of an exchange of one field without computing, on two H100 that NVLink joins: docs/results/halo_gpu_h100.csv.
+// Median seconds of an exchange of one field without computing, on two H200 that NVLink joins; inside a kernel by the tiles that
+// are best for it: docs/results/halo_gpu_h200.csv.
 struct measured {
     double bytes, kernel, stream;
 };
 using measured_points = std::array<measured, 4>;
-constexpr measured_points of_faces = {{{65536, 11.11e-6, 21.56e-6},
-                                       {262144, 16.15e-6, 24.15e-6},
-                                       {1048576, 32.20e-6, 31.33e-6},
-                                       {4194304, 86.31e-6, 84.99e-6}}};
-constexpr measured_points of_all_neighbours = {{{74240, 30.76e-6, 23.33e-6},
-                                                {279040, 40.62e-6, 31.09e-6},
-                                                {1081856, 53.40e-6, 31.80e-6},
-                                                {4327424, 123.10e-6, 86.22e-6}}};
+constexpr measured_points of_faces = {{{65536, 13.37e-6, 18.19e-6},
+                                       {262144, 16.60e-6, 21.82e-6},
+                                       {1048576, 26.95e-6, 28.12e-6},
+                                       {4194304, 76.74e-6, 65.89e-6}}};
+constexpr measured_points of_all_neighbours = {{{74240, 29.36e-6, 19.09e-6},
+                                                {279040, 35.83e-6, 26.29e-6},
+                                                {1081856, 49.90e-6, 30.03e-6},
+                                                {4327424, 117.36e-6, 69.27e-6}}};
 
 // The segment of the broken line through the points in which so many bytes lie; beyond its ends the nearest one.
 const measured &segment_of(const measured_points &points, double bytes) {
