@@ -8,8 +8,13 @@ include(CMakePackageConfigHelpers)
 install(TARGETS mpix mpix_device EXPORT mpixTargets)
 install(TARGETS mpix_info DESTINATION "${CMAKE_INSTALL_BINDIR}")
 install(DIRECTORY "${PROJECT_SOURCE_DIR}/include/mpix" DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}")
+# bash-completion looks for a file of the command's name.
 install(FILES "${PROJECT_SOURCE_DIR}/scripts/bash-completion/mpix_info"
     DESTINATION "${CMAKE_INSTALL_DATADIR}/bash-completion/completions")
+foreach(wrapper mpixcc mpixcxx mpixfort)
+    install(FILES "${PROJECT_SOURCE_DIR}/scripts/bash-completion/mpixcc" RENAME ${wrapper}
+        DESTINATION "${CMAKE_INSTALL_DATADIR}/bash-completion/completions")
+endforeach()
 # A page for each call, from the headers, when CMake configures: that takes no time.
 find_package(Python3 3.8 QUIET COMPONENTS Interpreter)
 set(MPIX_MAN_PAGES "")
