@@ -228,6 +228,13 @@ TEST_CASE("what cannot go by files says why, and leaves nothing behind") {
     CHECK(c.exports.give(vmm_case::own(), c.wire).message() ==
           "it was made without CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR");
     CHECK(open_files() == c.files_before);
+    const auto few = std::exchange(fake_cuda::memory, {});
+    for (unsigned i = 0; i < 257; ++i) fake_cuda::memory[there + 0x10 * i] = {0x10, fake_cuda::mapped, true, i + 1};
+    region large = vmm_case::own();
+    large.bytes = 0x1000;
+    CHECK(c.exports.give(large, c.wire).message() == "it consists of more than 256 allocations");
+    CHECK(open_files() == c.files_before);
+    fake_cuda::memory = few;
     fake_cuda::memory[there + 0x1000].shareable = true;
     c.give();
     region refused;

@@ -53,6 +53,9 @@ struct piece {
     std::uint64_t bytes;
 };
 
+// A process may usually have 1024 open files.
+constexpr std::size_t most_pieces = 256;
+
 struct open_files {
     std::vector<int> all;
     ~open_files() {
@@ -85,6 +88,7 @@ status files_of(std::uint64_t first, std::uint64_t end, open_files &files, wire_
     std::vector<piece> table;
     std::uint64_t begin = 0, id = 0;
     for (std::uint64_t at = first; at < end || table.empty();) {
+        if (table.size() == most_pieces) return failure("it consists of more than 256 allocations");
         std::uint64_t base = 0, size = 0, its = 0;
         if (status bad = from_sentence(detail::find_allocation(at, base, size)); !bad.ok()) return bad;
         attribute_of(reinterpret_cast<const void *>(at), CU_POINTER_ATTRIBUTE_BUFFER_ID, its);
