@@ -99,8 +99,8 @@ inline void copy_by_runs(const device_copy &c, int allocation, std::byte *messag
     const auto run_bytes = static_cast<std::int64_t>(c.words) * c.word_bytes;
     for (std::uint32_t i = rank; i < all; i += threads) {
         const std::uint32_t line = i / c.count[0], run[3] = {i % c.count[0], line % c.count[1], line / c.count[1]};
-        std::byte *cell = c.cells[allocation], *other = messages + c.in_message + i * run_bytes;
-        if (Is == movement::own) other = c.own_cells[allocation];
+        std::byte *cell = c.cells[allocation];
+        std::byte *other = Is == movement::own ? c.own_cells[allocation] : messages + (c.in_message + i * run_bytes);
         for (int loop = 0; loop < 3; ++loop) {
             cell += run[loop] * c.stride[loop];
             if (Is == movement::own) other += run[loop] * c.own_stride[loop];
