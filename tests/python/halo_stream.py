@@ -68,10 +68,15 @@ def main():
             exchange.swap()
         stream.synchronize()
         exchange.check()  # raises what the exchange's kernels have found
-        report = exchange.report()
-        assert report.startswith(f"mpix::halo::stream_exchange, rank {world.rank}: "), report
-        assert f" {steps} finished" in report, report
         exchange.free()
+
+        with halo.StreamExchange(grid, [u]) as again:
+            again.start(stream)
+            again.finish(stream)
+            stream.synchronize()
+            report = again.report()
+        assert report.startswith(f"mpix::halo::stream_exchange, rank {world.rank}: "), report
+        assert " 1 finished" in report, report
 
         result, expected = on_host(later[grid.local()]), in_serial(start)[lo[1] : hi[1], lo[0] : hi[0]]
     if package == "numpy":
