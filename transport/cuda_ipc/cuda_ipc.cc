@@ -68,6 +68,8 @@ struct slab {
     free_ranges free;
 };
 
+// In the low bits of a region's handle; an adopted one has a number of its own in the others.
+constexpr unsigned kind_bits = 8;
 enum region_kind : std::uint64_t {
     adopted = 0,
     allocated = 1,
@@ -135,7 +137,7 @@ public:
         out.address = buffer;
         out.bytes = bytes;
         out.device = attributes.device;
-        out.handle = adopted;
+        out.handle = adopted | ++adopted_regions_ << kind_bits;
         return {};
     }
 
@@ -149,8 +151,8 @@ public:
                                 round_up(own.bytes == 0 ? 1 : own.bytes, alignment));
                     break;
                 }
-        } else if (own) {
-            exports_.take_back(own);
+        } else if (is_adopted(own)) {
+            exports_.take_back(own.handle);
         }
         own = {};
     }
@@ -158,8 +160,8 @@ public:
     status describe(const region &own, wire_region &out) override {
         const device_scope scope(own.device);
         wire_address address{};
-        if (own.handle == adopted && is_vmm_memory(own.address)) {
-            if (status bad = exports_.give(own, address); !bad.ok())
+        if (is_adopted(own) && is_vmm_memory(own.address)) {
+            if (status bad = exports_.give(own, own.handle, address); !bad.ok())
                 return bad.in_context((not_mappable(own.address) + ": ").c_str());
             write_wire(own, address, out);
             return {};
@@ -350,6 +352,7 @@ public:
     }
 
 private:
+    static bool is_adopted(const region &own) { return own && (own.handle & ((1u << kind_bits) - 1)) == adopted; }
     static void write_wire(const region &own, const wire_address &address, wire_region &out) {
         out = {};
         out.transport = id_cuda_ipc;
@@ -480,6 +483,7 @@ private:
     ipc_mappings mappings_;
     vmm_mappings files_;
     vmm_exports exports_;
+    std::atomic<std::uint64_t> adopted_regions_{0};
     std::map<void *, view> views_;
     std::vector<slab> slabs_;
 };

@@ -8,6 +8,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <iterator>
@@ -53,8 +54,8 @@ struct piece {
     std::uint64_t bytes;
 };
 
-// A process may usually have 1024 open files.
-constexpr std::size_t most_pieces = 256;
+// Of all that is given away at a time: a process may usually have 1024 open files.
+constexpr std::size_t most_files = 256;
 
 struct open_files {
     std::vector<int> all;
@@ -83,12 +84,15 @@ status file_of(std::uint64_t address, int &file) {
     return bad;
 }
 
-// Files for all of a range, and their table. `id` changes with any of the allocations.
-status files_of(std::uint64_t first, std::uint64_t end, open_files &files, wire_address &out) {
+// Files for all of a range, and their table, at most so many. `allocations` changes with any of the allocations.
+status files_of(std::uint64_t first, std::uint64_t end, std::size_t most, open_files &files, wire_address &out,
+                std::uint64_t &allocations) {
     std::vector<piece> table;
-    std::uint64_t begin = 0, id = 0;
+    std::uint64_t begin = 0;
+    allocations = 0;
     for (std::uint64_t at = first; at < end || table.empty();) {
-        if (table.size() == most_pieces) return failure("it consists of more than 256 allocations");
+        if (table.size() + 1 >= most)
+            return failure("there would be more than 256 open files of such memory, one for each allocation");
         std::uint64_t base = 0, size = 0, its = 0;
         if (status bad = from_sentence(detail::find_allocation(at, base, size)); !bad.ok()) return bad;
         attribute_of(reinterpret_cast<const void *>(at), CU_POINTER_ATTRIBUTE_BUFFER_ID, its);
@@ -97,7 +101,7 @@ status files_of(std::uint64_t first, std::uint64_t end, open_files &files, wire_
         files.all.push_back(file);
         if (table.empty()) begin = base;
         table.push_back({file, size});
-        id = (id ^ its) * 0x9e3779b97f4a7c15u + size;
+        allocations = (allocations ^ its) * 0x9e3779b97f4a7c15u + size;
         at = base + size;
         out.allocation_bytes = at - begin;
     }
@@ -110,7 +114,6 @@ status files_of(std::uint64_t first, std::uint64_t end, open_files &files, wire_
     out.files = all;
     out.address = first;
     out.offset = first - begin;
-    out.id = id;
     return {};
 }
 
@@ -156,35 +159,42 @@ void unmap(std::uint64_t address, std::uint64_t bytes) {
 
 }  // namespace
 
-status vmm_exports::give(const region &own, wire_address &out) {
+status vmm_exports::give(const region &own, std::uint64_t number, wire_address &out) {
     if (!driver().whole()) return failure("the CUDA driver gives no files of it");
     const auto address = reinterpret_cast<std::uint64_t>(own.address);
     open_files files;
-    out = {};
-    if (status bad = files_of(address, address + own.bytes, files, out); !bad.ok()) return bad;
     const std::lock_guard lock(mutex_);
+    std::size_t others = 0;
+    for (const given &g : all_) others += g.files.size();
+    out = {};
+    std::uint64_t allocations = 0;
+    if (status bad = files_of(address, address + own.bytes, others < most_files ? most_files - others : 0, files, out,
+                              allocations);
+        !bad.ok())
+        return bad;
     for (given &g : all_)
-        if (g.address == address && g.bytes == own.bytes && g.wire.id == out.id) {
-            ++g.users;
+        if (g.address == address && g.bytes == own.bytes && g.allocations == allocations) {
+            if (std::find(g.regions.begin(), g.regions.end(), number) == g.regions.end()) g.regions.push_back(number);
             out = g.wire;
             return {};
         }
-    all_.push_back({address, own.bytes, 1, out, std::move(files.all)});
+    out.id = ++ids_;  // a peer maps what is given anew, whatever it has mapped of those addresses before
+    all_.push_back({address, own.bytes, allocations, {number}, out, std::move(files.all)});
     files.all.clear();
     return {};
 }
 
-void vmm_exports::take_back(const region &own) {
+void vmm_exports::take_back(std::uint64_t number) {
     open_files files;
     const std::lock_guard lock(mutex_);
-    for (auto it = all_.begin(); it != all_.end(); ++it)
-        if (it->address == reinterpret_cast<std::uint64_t>(own.address) && it->bytes == own.bytes) {
-            if (--it->users == 0) {
-                files.all = std::move(it->files);
-                all_.erase(it);
-            }
-            return;
+    for (auto it = all_.begin(); it != all_.end(); ++it) {
+        if (std::erase(it->regions, number) == 0) continue;
+        if (it->regions.empty()) {
+            files.all = std::move(it->files);
+            all_.erase(it);
         }
+        return;
+    }
 }
 
 // Into addresses of this process, one allocation behind the other.

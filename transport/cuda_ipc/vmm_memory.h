@@ -22,20 +22,22 @@ namespace mpix::transport {
 // The owner's side. What is given away keeps the memory allocated until it is taken back, also if the user frees it.
 class vmm_exports {
 public:
-    // Fills in the description of a region in such memory, in one allocation or in several side by side.
-    status give(const region &own, wire_address &out);
-    // Once for each call of give() for the region that has succeeded. Does nothing for other regions.
-    void take_back(const region &own);
+    // Fills in the description of a region in such memory, in one allocation or in several side by side. `number`: the
+    // region's own.
+    status give(const region &own, std::uint64_t number, wire_address &out);
+    // When the region ends. Does nothing for a region that was not given.
+    void take_back(std::uint64_t number);
 
 private:
     struct given {
-        std::uint64_t address, bytes;  // of the region
-        unsigned users;
+        std::uint64_t address, bytes, allocations;  // of the region; what tells its allocations from others
+        std::vector<std::uint64_t> regions;         // their numbers
         wire_address wire;
         std::vector<int> files;  // of the allocations, and the table of these
     };
     std::mutex mutex_;
     std::vector<given> all_;
+    std::uint64_t ids_ = 0;
 };
 
 // The other side.
