@@ -296,8 +296,7 @@ MPIX_FN bool send_at_once(const Group &group, const device_exchange &x, const de
     const stored_handle<prepared_send> &known = send_handles_of(x, set)[p.message];
     if (p.first != p.last || known.number != number_of(x, step)) return false;
     const mpix::detail::send_state &send = known.handle.state;
-    const char *const landing = mpix::detail::open_landing(group, p.first, known.handle.request, send);
-    if (landing == nullptr) return false;
+    if (!mpix::detail::landing_is_open(group, p.first, known.handle.request, send)) return false;
     // The message lies there as in the send buffer; words need the same alignment.
     const std::int64_t away =
         reinterpret_cast<std::intptr_t>(send.landing) - reinterpret_cast<std::intptr_t>(send.buffer);

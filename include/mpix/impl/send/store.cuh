@@ -117,20 +117,20 @@ MPIX_FN stored store_direct(const Group &group, const mpix_prequest *r, int p) {
     return {epoch, false};
 }
 
-// Where a group may store partition p itself, which it does not have in the send buffer yet; then it calls conclude_stored.
-// Null: the partition goes another way, by pready. The same for all members.
+// Whether a group may store partition p, which it does not have in the send buffer yet, in its landing; then it calls
+// conclude_stored. If not, the partition goes another way, by pready. The same for all members.
 template <class Group>
-MPIX_FN char *open_landing(const Group &group, int p, const mpix_prequest *handle, const send_state &known) {
+MPIX_FN bool landing_is_open(const Group &group, int p, const mpix_prequest *handle, const send_state &known) {
     if (known.epoch == 0 || known.landing == nullptr ||
         static_cast<unsigned>(p) >= static_cast<unsigned>(known.partitions) ||
         is_inline_capable(handle, static_cast<unsigned>(group.num_threads())) ||
         should_offload(known.partition_bytes, known.offload_bytes, static_cast<uint64_t>(group.num_threads())))
-        return nullptr;
+        return false;
     if (!known.clear) {
         uint64_t given = load_relaxed(known.clear_to_send);
-        if (!vote_all(group, await_clear(known, given))) return nullptr;
+        return vote_all(group, await_clear(known, given));
     }
-    return known.landing + static_cast<uint64_t>(p) * known.partition_bytes;
+    return true;
 }
 
 // As store_direct, for a partition that consists of whole 8-byte words, few for each thread. Stores packets if the
@@ -258,7 +258,7 @@ MPIX_FN int conclude_direct(const Group &group, int p, mpix_prequest *r, uint64_
     return MPI_SUCCESS;
 }
 
-// All members have stored a partition where open_landing said.
+// All members have stored a partition where landing_is_open allowed it.
 template <mpix_device_call Call, class Group>
 MPIX_FN int conclude_stored(const Group &group, int p, const mpix_prequest *handle, const send_state &known) {
     mpix_prequest *const r = request_of(const_cast<mpix_prequest *>(handle));
