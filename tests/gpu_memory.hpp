@@ -23,6 +23,7 @@ enum kind { plain, pool, managed, mapped, shareable };
 constexpr kind kinds[] = {plain, pool, managed, mapped, shareable};
 constexpr const char *names[] = {"cudaMalloc", "cudaMallocAsync", "cudaMallocManaged", "cuMemCreate",
                                  "cuMemCreate, shareable"};
+constexpr std::string_view short_names[] = {"plain", "pool", "managed", "mapped", "shareable"};  // of MPIX_TEST_MEMORY
 
 inline void need(bool good, const char *what) {
     if (good) return;
@@ -110,7 +111,6 @@ inline void release(void *memory) {
 // As MPIX_TEST_MEMORY says; plain if it is not set.
 inline kind chosen() {
     const char *const name = std::getenv("MPIX_TEST_MEMORY");
-    constexpr std::string_view short_names[] = {"plain", "pool", "managed", "mapped", "shareable"};
     for (const kind k : kinds)
         if (name == nullptr || name == short_names[k]) return k;
     need(false, "MPIX_TEST_MEMORY");

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // What a halo exchange takes on GPUs, without computing: in the order of a stream, the same as a graph of two exchanges, and
-// inside a persistent kernel. Beside them two empty kernels for each exchange, the least that a stream can take. By turns, in
-// one run.
+// inside a persistent kernel. Beside them two empty kernels for each exchange, the least that a stream can take. By turns, and
+// the kernel behind them in the same run.
 //
 //   halo_gpu [--rounds N] [--cells N] [--shape N] [--edge CELLS] [--csv FILE]
 //

@@ -194,7 +194,10 @@ int main(int argc, char **argv) {
         const int least = *std::min_element(o.sizes.begin(), o.sizes.end());
         for (const int n : o.sizes) {
             const int each = o.each ? n : n / ranks, planes = each * ranks;
-            if (each < 4 || (!o.each && n % ranks != 0)) continue;
+            if (each < 4 || (!o.each && n % ranks != 0)) {
+                std::fprintf(stderr, "--sizes: %d planes cannot be cut into %d parts of 4 planes or more\n", n, ranks);
+                MPI_Abort(MPI_COMM_WORLD, 2);
+            }
             slab s(n, each, rank, ranks, comm);
             const std::vector<float> first = initial_cells(n, planes);
             s.load(first, rank, ranks);

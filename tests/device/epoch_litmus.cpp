@@ -84,7 +84,9 @@ struct run_epochs {
             }
             block.sync();  // all members have compared
             if (k + 1 == epochs) return;
-            if (mpix::detail::load_relaxed(&errors->errors) != 0) return;  // the peer's block runs out of time
+            // One looks, so that all members go the same way; the peer's block runs out of time.
+            const bool failed = block.thread_rank() == 0 && mpix::detail::load_relaxed(&errors->errors) != 0;
+            if (mpix::detail::broadcast_bool(block, failed)) return;
             const port later = at(mine, index, now.epoch + 1);
             for (std::uint64_t i = static_cast<std::uint64_t>(block.thread_rank()); i < mine.bytes; i += threads)
                 mine.in[i] = static_cast<char>(~static_cast<unsigned>(message_byte(later.in_key, i)));
@@ -125,7 +127,7 @@ int main(int argc, char **argv) {
                 std::make_unique<exchange>(s, shape{.sends = t.sends, .receives = t.receives, .bytes = t.bytes}, b));
         auto *const ports = static_cast<port *>(s.device->allocate(sizeof(port) * pairs.size()));
         // Of both ranks' blocks.
-        const long each = 2 * blocks * activations, epochs = std::max((wanted + each - 1) / each, 2L);
+        const long each = (s.alone() ? 1 : 2) * blocks * activations, epochs = std::max((wanted + each - 1) / each, 2L);
         const double begin = MPI_Wtime();
         for (long a = 0; a < activations; ++a) {
             std::vector<port> now;

@@ -230,6 +230,8 @@ public:
         errors = static_cast<report *>(device->allocate(sizeof(report)));
         device->set(errors, 0, sizeof(report));
         if (rank == 0) std::printf("%s: %s, %d ranks, seed %#llx\n", title_, executor::name(), ranks, as_ull(seed));
+        seed += static_cast<std::uint64_t>(std::min(world_rank, ranks - 1 - world_rank))
+                << 32;  // each pair has its own data
     }
     session(const session &) = delete;
     session &operator=(const session &) = delete;
