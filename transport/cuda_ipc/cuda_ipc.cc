@@ -137,7 +137,7 @@ public:
         out.address = buffer;
         out.bytes = bytes;
         out.device = attributes.device;
-        out.handle = adopted | ++adopted_regions_ << kind_bits;
+        out.handle = adopted | (adopted_regions_.fetch_add(1, std::memory_order_relaxed) + 1) << kind_bits;
         return {};
     }
 
