@@ -11,6 +11,7 @@
 // ratio: mpix_us by hand_us. The rates are of what one GPU sends.
 #include <mpix/device.cuh>
 
+#include <algorithm>
 #include <cstdint>
 #include <cstdio>
 #include <optional>
@@ -63,8 +64,8 @@ struct shape {
     __host__ __device__ uint64_t total() const { return bytes * static_cast<uint64_t>(rounds); }
 };
 
-// Calls play(peer, round, part, sends) for the block's parts, round after round, until one fails. The first round, in
-// which the kernels meet, is not counted.
+// Calls play(peer, part, sends) for the block's parts, round after round, until one fails. The first round, in which the
+// kernels meet, is not counted.
 template <class Play>
 __device__ void exchange(const shape &s, times *out, const Play &play) {
     const int peer = static_cast<int>(blockIdx.x) % s.peers, first = static_cast<int>(blockIdx.x) / s.peers;
@@ -120,6 +121,7 @@ __global__ void __launch_bounds__(threads, 1)
         else
             copy_by_hand<uint4>(block, all.to[peer] + at, from, all.part_bytes);
         __syncthreads();
+        // All members' bytes before the flag; pairs with the acquire in poll_flag.
         if (threadIdx.x == 0)
             asm volatile("fence.acq_rel.sys; st.relaxed.sys.global.u64 [%0], %1;" ::"l"(all.flags_there[peer] + part),
                          "l"(all.epoch)
@@ -130,7 +132,7 @@ __global__ void __launch_bounds__(threads, 1)
 
 // ---- ranks ---------------------------------------------------------------------------------------------------------
 
-// All ranks; those that `talks` have messages with each of `peers`.
+// All ranks, and their memory. Some exchange messages, and the others wait for them.
 class machine_test {
 public:
     machine_test(int argc, char **argv) {

@@ -200,8 +200,8 @@ MOST_REGISTERS = {"size_pready_thread": 48, "size_pready_block": 48, "size_pread
                   "size_next_epoch_block": 88, "size_next_epoch_list_block": 98,
                   "size_parrived_prepared_block": 64, "size_wait_arrived_prepared_block": 64,
                   # Where nothing bounds a kernel, functions get registers beside the caller's; within bounds they share them.
-                  "size_halo_send_warp": 168, "size_halo_send_block": 200, "size_halo_wait_warp": 126,
-                  "size_halo_wait_block": 128, "size_halo_wait_box_block": 150, "size_halo_next_block": 108}
+                  "size_halo_send_warp": 96, "size_halo_send_block": 124, "size_halo_wait_warp": 92,
+                  "size_halo_wait_block": 104, "size_halo_wait_box_block": 124, "size_halo_next_block": 108}
 
 
 def bodies_of(ptx):

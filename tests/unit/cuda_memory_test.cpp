@@ -137,7 +137,6 @@ std::ptrdiff_t open_files() {
     return std::distance(std::filesystem::directory_iterator("/proc/self/fd"), std::filesystem::directory_iterator());
 }
 
-// Three allocations side by side, of which a region begins in the first and ends in the last; the peer is this process.
 // Not on Linux before 5.6, nor where a filter of system calls refuses it.
 bool files_can_be_taken() {
 #ifdef SYS_pidfd_getfd
@@ -152,6 +151,7 @@ bool files_can_be_taken() {
 #endif
 }
 
+// Three allocations side by side, of which a region begins in the first and ends in the last; the peer is this process.
 struct vmm_case {
     const std::ptrdiff_t files_before = open_files();
     vmm_exports exports;
