@@ -31,6 +31,10 @@ struct peer_memory final : mpix_far_memory {
 // Reads there, so that it is the right process, and writes there. Fails if that cannot be done.
 status reach_memory(const memory_probe &theirs, peer_memory &out);
 
+// A file that stands for a process, readable once it has ended; and an open file of that process, by its number there. -1
+// and errno: the system is older, or does not allow it.
+int open_process(std::int64_t pid);
+int take_file(int process, std::int64_t number);
 // Fails if no open files of that process may be taken (pidfd_getfd).
 status reach_files(const peer_memory &theirs);
 

@@ -3,16 +3,15 @@
 // What becomes of mappings when the owner frees memory and allocates other memory in its place; where the user's memory
 // ends, and why others cannot map it; memory that goes by files. CUDA is played (tests/fake_cuda).
 #include <cuda_runtime.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
-#include <cerrno>
 #include <filesystem>
 #include <iterator>
 #include <string>
 #include <utility>
 
 #include "tests/catch.hpp"
+#include "transport/cma.h"
 #include "transport/cuda_ipc/ipc_mappings.h"
 #include "transport/cuda_ipc/user_memory.h"
 #include "transport/cuda_ipc/vmm_memory.h"
@@ -139,16 +138,10 @@ std::ptrdiff_t open_files() {
 
 // Not on Linux before 5.6, nor where a filter of system calls refuses it.
 bool files_can_be_taken() {
-#ifdef SYS_pidfd_getfd
-    const long process = syscall(SYS_pidfd_open, getpid(), 0);
-    const long file = process < 0 ? -1 : syscall(SYS_pidfd_getfd, process, 1, 0);
-    const bool good = file >= 0 || (process >= 0 && errno == EBADF);
-    for (const long f : {process, file})
-        if (f >= 0) close(static_cast<int>(f));
-    return good;
-#else
-    return false;
-#endif
+    const int process = open_process(getpid()), file = process < 0 ? -1 : take_file(process, process);
+    for (const int f : {process, file})
+        if (f >= 0) close(f);
+    return file >= 0;
 }
 
 // Three allocations side by side, of which a region begins in the first and ends in the last; the peer is this process.

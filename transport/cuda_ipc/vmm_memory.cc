@@ -5,7 +5,6 @@
 #include <fcntl.h>
 #include <mpix/detail/cuda_host.h>
 #include <sys/mman.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -15,6 +14,7 @@
 #include <string>
 #include <utility>
 
+#include "transport/cma.h"
 #include "transport/cuda_ipc/user_memory.h"
 
 namespace mpix::transport {
@@ -116,19 +116,6 @@ status files_of(std::uint64_t first, std::uint64_t end, std::size_t most, open_f
     out.offset = first - begin;
     return {};
 }
-
-#if defined(SYS_pidfd_open) && defined(SYS_pidfd_getfd)
-int open_process(std::int64_t pid) { return static_cast<int>(syscall(SYS_pidfd_open, static_cast<pid_t>(pid), 0)); }
-int take_file(int process, std::int64_t file) {
-    return static_cast<int>(syscall(SYS_pidfd_getfd, process, static_cast<int>(file), 0));
-}
-#else
-int open_process(std::int64_t) {
-    errno = ENOSYS;
-    return -1;
-}
-int take_file(int, std::int64_t) { return open_process(0); }
-#endif
 
 // The owner's table.
 status read_table(int process, const wire_address &wire, open_files &files, std::vector<piece> &table) {

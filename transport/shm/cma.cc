@@ -49,16 +49,6 @@ int copy_all(copy_call copy, std::int64_t pid, std::uint64_t there, void *here, 
     return 0;
 }
 
-// A file that can be read from once the process has ended, or -1: an older system.
-int open_process(std::int64_t pid) {
-#ifdef SYS_pidfd_open
-    return static_cast<int>(syscall(SYS_pidfd_open, static_cast<pid_t>(pid), 0));
-#else
-    (void)pid;
-    return -1;
-#endif
-}
-
 // The thread that calls does the copy, inside of the system: so what it publishes next is behind the bytes. The number
 // of a process that has ended may be another's already.
 int write_there(const mpix_far_memory *self, char *to, const void *from, std::uint64_t bytes) {
@@ -72,6 +62,19 @@ int write_there(const mpix_far_memory *self, char *to, const void *from, std::ui
 status refused(const char *call, int error) { return failure(std::string(call) + ": " + std::strerror(error)); }
 
 }  // namespace
+
+#if defined(SYS_pidfd_open) && defined(SYS_pidfd_getfd)
+int open_process(std::int64_t pid) { return static_cast<int>(syscall(SYS_pidfd_open, static_cast<pid_t>(pid), 0)); }
+int take_file(int process, std::int64_t number) {
+    return static_cast<int>(syscall(SYS_pidfd_getfd, process, static_cast<int>(number), 0));
+}
+#else
+int open_process(std::int64_t) {
+    errno = ENOSYS;
+    return -1;
+}
+int take_file(int, std::int64_t) { return open_process(0); }
+#endif
 
 memory_probe probe_of_this_process() {
     const probe_words &words = own_words();
@@ -104,17 +107,12 @@ status reach_memory(const memory_probe &theirs, peer_memory &out) {
 }
 
 status reach_files(const peer_memory &theirs) {
-#ifdef SYS_pidfd_getfd
     if (theirs.alive < 0) return failure("this system has no pidfd_open");
     // Leave is asked for before the number: it need not be one of a file.
-    const int file = static_cast<int>(syscall(SYS_pidfd_getfd, theirs.alive, 0, 0));
+    const int file = take_file(theirs.alive, 0);
     if (file < 0 && errno != EBADF) return refused("pidfd_getfd", errno);
     if (file >= 0) close(file);
     return {};
-#else
-    (void)theirs;
-    return failure("this system has no pidfd_getfd");
-#endif
 }
 
 bool others_may_write(void *buffer, std::uint64_t bytes) {
