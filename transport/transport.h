@@ -112,10 +112,13 @@ struct transport {
     // Makes what the calls below need on the device: CUDA makes no stream while a kernel runs, and that kernel may wait for
     // one of these calls. While a request is made.
     virtual status prepare(int /*device*/) { return {}; }
-    // One word, behind all words that were posted to the device before, perhaps after the return: flush_words() waits
-    // for them.
-    virtual status post_word(void *to, std::uint64_t value, int device) {
-        return write(to, &value, sizeof value, device);
+    // `count` neighbouring words, all of them `value`, behind all words that were posted to the device before; perhaps
+    // after the return: flush_words() waits for them.
+    virtual status post_words(void *to, std::uint64_t value, std::uint64_t count, int device) {
+        status bad;
+        for (std::uint64_t k = 0; k < count && bad.ok(); ++k)
+            bad = write(static_cast<std::uint64_t *>(to) + k, &value, sizeof value, device);
+        return bad;
     }
     virtual status flush_words(int /*device*/) { return {}; }
     // What a network device has written to the device's memory is in order before all words that are posted after this.

@@ -26,7 +26,7 @@ double measure_word(const transport::region &flags) {
     double best = 0;
     for (int turn = 0; turn < 4; ++turn) {
         const auto begin = std::chrono::steady_clock::now();
-        if (!gpus.post_word(flags.address, 0, flags.device).ok() || !gpus.flush_words(flags.device).ok()) return 0;
+        if (!gpus.post_words(flags.address, 0, 1, flags.device).ok() || !gpus.flush_words(flags.device).ok()) return 0;
         const double us = std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - begin).count();
         if (turn == 1 || (turn > 1 && us < best)) best = us;  // the first also creates what the others use
     }

@@ -29,11 +29,17 @@ void peer_link::detach(transport::region &r) const {
     r = {};
 }
 
-status peer_link::tell(const transport::region &r, std::uint64_t offset, std::uint64_t value) const {
-    if (r.remote) return attempt([&] { return wire->put_word(r, offset, value); });
-    char *const word = static_cast<char *>(r.address) + offset;
-    if (r.device != transport::on_host) return transport::devices()->post_word(word, value, r.device);
-    detail::store_release(reinterpret_cast<std::uint64_t *>(word), value);  // pairs: A1, C2, D3
+status peer_link::tell(const transport::region &r, std::uint64_t offset, std::uint64_t value,
+                       std::uint64_t how_many) const {
+    if (r.remote) {
+        status bad;
+        for (std::uint64_t k = 0; k < how_many && bad.ok(); ++k)
+            bad = attempt([&] { return wire->put_word(r, offset + k * sizeof value, value); });
+        return bad;
+    }
+    auto *const words = reinterpret_cast<std::uint64_t *>(static_cast<char *>(r.address) + offset);
+    if (r.device != transport::on_host) return transport::devices()->post_words(words, value, how_many, r.device);
+    for (std::uint64_t k = 0; k < how_many; ++k) detail::store_release(&words[k], value);  // pairs: A1, C2, D3
     return {};
 }
 

@@ -120,7 +120,7 @@ status staged_delivery::finish(const copy &c) {
         if (--left_[partition] != 0) continue;
         --partitions_left_;
         // For kernels: the copy of the partition's bytes has ended. Pairs with reached_acquire() in look.
-        if (auto bad = to_.gpus->post_word(flags() + partition, epoch_, to_.device); !bad.ok()) return bad;
+        if (auto bad = to_.gpus->post_words(flags() + partition, epoch_, 1, to_.device); !bad.ok()) return bad;
     }
     return {};
 }
@@ -140,7 +140,7 @@ status staged_delivery::step(std::uint64_t epoch, bool to_kernels) {
     });
     if (!first.ok() || partitions_left_ != 0) return first;
     // Kernels that remember this epoch as the running one must find it over before the host can start another (look).
-    if (auto bad = to_.gpus->post_word(flags() + chunks_.partitions, epoch_, to_.device); !bad.ok()) return bad;
+    if (auto bad = to_.gpus->post_words(flags() + chunks_.partitions, epoch_, 1, to_.device); !bad.ok()) return bad;
     if (auto bad = to_.gpus->flush_words(to_.device); !bad.ok()) return bad;
     whole_ = epoch;
     return {};

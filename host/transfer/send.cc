@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <cstddef>
 #include <cstring>
+#include <functional>
 #include <utility>
 
 #include "host/config.h"
@@ -160,16 +161,34 @@ void send_request::make_room() {
     if (moving_.size() == moving_.capacity()) moving_.reserve(2 * moving_.size() + 4);
 }
 
-// The engine takes over one partition. Throws before anything has changed, so it may be called again.
-void send_request::start_move(int partition, bool for_host) {
-    make_room();
-    carry_out({partition, for_host, nullptr});
-    ++engine_moves_;
-    ++deferred_;
+// How many neighbours go as one copy, each of which costs the engine some microseconds, and its flags as many. Not more
+// than a copy takes in about that time, since their flags come after the last of them.
+int send_request::most_in_one_move() const {
+    constexpr std::uint64_t most_bytes = 256 * 1024;
+    const bool copied = refusal_ == refused_not && !null_peer() && route_ != nullptr &&
+                        route_->how.engine == mover::copy_engine && !route_->how.packed_first;
+    return copied && partition_bytes != 0 ? static_cast<int>(most_bytes / partition_bytes) : 0;
+}
+
+// The engine takes over these partitions. Throws before one of them is lost, so it may be called again.
+void send_request::start_moves(std::vector<int> &ready, bool for_host) {
+    const auto most = static_cast<std::size_t>(most_in_one_move());
+    if (most > 1) std::sort(ready.begin(), ready.end(), std::greater<>());
+    while (!ready.empty()) {
+        make_room();
+        const auto next = ready.rbegin();
+        std::size_t together = 1;
+        while (together < std::min(most, ready.size()) && next[together] == next[0] + static_cast<int>(together))
+            ++together;
+        carry_out({next[0], static_cast<int>(together), for_host, nullptr});
+        ready.resize(ready.size() - together);
+        engine_moves_ += together;
+        deferred_ += together;
+    }
 }
 
 void send_request::carry_out(move m) {
-    const int partition = m.partition;
+    const int partition = m.partition;  // the only one, if it is no copy
     if (refusal_ == refused_not && !null_peer()) {
         const mover by = route_->how.engine;
         if (by == mover::cpu)
@@ -178,7 +197,7 @@ void send_request::carry_out(move m) {
             write_into_peer(partition);
         else if (by == mover::network)
             m.transfer = start_put(*this, *route_, partition, epoch_);
-        else if (auto bad = start_copy(*this, *route_, partition, epoch_, m.transfer); !bad.ok())
+        else if (auto bad = start_copy(*this, *route_, partition, m.partitions, epoch_, m.transfer); !bad.ok())
             fail(bad);
     }
     if (m.transfer == nullptr)
@@ -187,21 +206,21 @@ void send_request::carry_out(move m) {
         moving_.push_back(std::move(m));
 }
 
-void send_request::set_flag(std::uint64_t index) {
+void send_request::set_flags(std::uint64_t index, std::uint64_t how_many) {
     if (route_ == nullptr) return fail(taken_back);
-    if (auto bad = route_->set_flag(index, epoch_); !bad.ok()) fail(bad);
+    if (auto bad = route_->set_flags(index, how_many, epoch_); !bad.ok()) fail(bad);
 }
 
 void send_request::finish_move(const move &m) {
     const bool unflagged = route_ == nullptr || route_->how.engine != mover::network;
     if (refusal_ == refused_not && engine_failure_.ok() && !null_peer() && unflagged)
-        set_flag(static_cast<std::uint64_t>(m.partition));
-    if (m.for_host) ++host_share_;
+        set_flags(static_cast<std::uint64_t>(m.partition), static_cast<std::uint64_t>(m.partitions));
+    if (m.for_host) host_share_ += static_cast<std::uint64_t>(m.partitions);
 }
 
 // In an epoch that kernels and the host's Pready share, only the engine sees all that is ready.
 void send_request::count_shares() {
-    if (host_share_ == 0 || counted_ == epoch_ || !host_ready_.empty() || !moving_.empty()) return;
+    if (host_share_ == 0 || counted_ == epoch_ || waiting_to_move() || !moving_.empty()) return;
     const auto n = static_cast<std::uint64_t>(op.partitions);
     device_copy::kernels_counts kernels{};
     status bad = device->counts(kernels);
@@ -242,6 +261,7 @@ status send_request::look_for_both() {
                                                                 2 * epoch_ + 1, static_cast<int>(p)));
         // A partition that was counted and deferred twice must not count in the next epoch.
         moving_.clear();
+        kernel_ready_.clear();
         device_copy::kernels_counts kernels{};
         if (auto bad = device->counts(kernels); !bad.ok()) return bad;
         ring_taken_ = kernels.deferred;
@@ -261,20 +281,22 @@ void send_request::drain() {
         if (partition < n && rts && by_rget() && device != nullptr) {
             make_room();
             ++engine_moves_;
-            moving_.push_back({static_cast<int>(partition), false, nullptr, true});
+            moving_.push_back({static_cast<int>(partition), 1, false, nullptr, true});
         } else if (partition < n && !rts)
-            start_move(static_cast<int>(partition), false);
+            kernel_ready_.push_back(static_cast<int>(partition));
         else  // the ring lies in memory that others can write
             fail("the list of deferred partitions has been overwritten");
         ++ring_taken_;
     }
-    for (; !host_ready_.empty(); host_ready_.pop_back()) start_move(host_ready_.back(), true);
+    start_moves(kernel_ready_, false);
+    start_moves(host_ready_, true);
 }
 
 // If every partition was readied, and the engine or a queue moved some of them: tells the receiver, unless the poster
 // of the last one has.
 void send_request::conclude() {
-    if ((engine_moves_ == 0 && posted_ == nullptr) || concluded_ == epoch_ || !moving_.empty()) return;
+    if ((engine_moves_ == 0 && posted_ == nullptr) || concluded_ == epoch_ || waiting_to_move() || !moving_.empty())
+        return;
     if (detail::load_acquire(&words->all_ready) < epoch_) return;  // pairs: D2, D5
     // All partitions' ring entries are visible since all_ready is; one that came after drain() looked is found in the
     // next round.
@@ -292,7 +314,7 @@ void send_request::conclude() {
     if (route_ == nullptr && refusal_ == refused_not) fail(taken_back);
     const bool good = refusal_ == refused_not && engine_failure_.ok();
     const bool told = posted_ != nullptr && detail::load_relaxed(&words->ended) == epoch_;
-    if (good && !told) set_flag(route_->chunks.all());
+    if (good && !told) set_flags(route_->chunks.all(), 1);
     // The receiver's host relies on the flags once it is told that the message is complete; and after a failure no flag
     // may be under way when the flags' memory is given back.
     if (route_ != nullptr && !route_->arrival.remote && route_->arrival.device != transport::on_host)
@@ -380,7 +402,7 @@ void send_request::look_for_quiet_end() {
 bool send_request::complete() const {
     if (detail::load_acquire(&words->all_ready) < epoch_) return false;  // pairs: D2
     // The host may have marked what kernels had marked already: count_shares notices that.
-    if (!host_ready_.empty() || !moving_.empty() || (host_share_ != 0 && counted_ != epoch_)) return false;
+    if (waiting_to_move() || !moving_.empty() || (host_share_ != 0 && counted_ != epoch_)) return false;
     if (concluded_ == epoch_) return true;
     if (posted_ != nullptr) return false;
     // Complete without the engine only if nothing was deferred: all ring entries are visible by now.

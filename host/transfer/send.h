@@ -67,8 +67,8 @@ private:
     [[gnu::cold]] void attend();
 
     struct move {
-        int partition;
-        bool for_host;  // by the host's Pready of an exported request: counted when moved
+        int partition, partitions;  // the first one, and how many
+        bool for_host;              // by the host's Pready of an exported request: counted when moved
         std::unique_ptr<transport::transfer> transfer;
         bool rts = false;  // kernels of the receiver may read it, and have not answered yet
     };
@@ -85,7 +85,8 @@ private:
     void look_for_quiet_end();
     std::vector<int> not_ready() const;
     void drain();
-    void start_move(int partition, bool for_host);
+    int most_in_one_move() const;
+    void start_moves(std::vector<int> &ready, bool for_host);
     void carry_out(move m);
     void write_into_peer(int partition);
     bool by_rget() const { return route_ != nullptr && route_->by_rget(); }
@@ -94,11 +95,12 @@ private:
     void finish_move(const move &m);
     void count_shares();
     status look_for_both();
-    void set_flag(std::uint64_t index);
+    void set_flags(std::uint64_t index, std::uint64_t how_many);
     void conclude();
     void fail(const status &why);
     void fail(const char *why);
     void make_room();
+    bool waiting_to_move() const { return !kernel_ready_.empty() || !host_ready_.empty(); }
 
     const bool alone_ = one_thread_calls();
 
@@ -120,6 +122,7 @@ private:
     // Guarded by engine.
     std::uint64_t ring_taken_ = 0;     // entries of the ring consumed, all epochs
     std::uint64_t ring_at_start_ = 0;  // at this epoch's start
+    std::vector<int> kernel_ready_;    // taken from the ring, not moved yet
     std::vector<int> host_ready_;      // readied by the host on an exported request, not moved yet
     std::vector<bool> host_readied_;   // in this epoch
     std::uint64_t host_share_ = 0;     // how many of them have been moved

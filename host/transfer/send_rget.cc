@@ -38,7 +38,7 @@ void send_request::look_for_answers() {
         // nobody answers.
         const auto p = static_cast<std::size_t>(m.partition);
         if (answer != 2 * epoch_ + 1 && !(host_readied_[p] && nobody_reads(p))) return false;
-        ours.push_back({m.partition, m.for_host, nullptr});
+        ours.push_back({m.partition, m.partitions, m.for_host, nullptr});
         return true;
     });
     for (move &m : ours) carry_out(std::move(m));

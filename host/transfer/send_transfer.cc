@@ -56,9 +56,10 @@ std::unique_ptr<transport::transfer> start_put(const request &send, const send_r
     return std::make_unique<chunked_put>(to, p, send.op.buffer + p * send.partition_bytes);
 }
 
-status start_copy(const request &send, const send_route &route, int partition, std::uint64_t epoch,
+status start_copy(const request &send, const send_route &route, int partition, int partitions, std::uint64_t epoch,
                   std::unique_ptr<transport::transfer> &out) {
-    const std::uint64_t bytes = send.partition_bytes, offset = static_cast<std::uint64_t>(partition) * bytes;
+    const std::uint64_t offset = static_cast<std::uint64_t>(partition) * send.partition_bytes,
+                        bytes = static_cast<std::uint64_t>(partitions) * send.partition_bytes;
     const bool from_gpu = send.place.owner != nullptr;
     const int on = from_gpu ? send.place.device : route.landing.device;
     auto made = std::make_unique<packing>();

@@ -123,6 +123,33 @@ void exchange(const shape &s, int test) {
     if (receives()) must(MPI_Request_free(&receive), "MPI_Request_free");
 }
 
+// All partitions are ready before the receiver starts. Then neighbours go together, as long as they are small: in so many
+// copies. Two ranks, so that the sender's copies can be told from those of the receiver.
+void move_together(const shape &s, int test, int copies) {
+    buffer out(s, from_host), in(s, false);
+    MPI_Request request = sends() ? begin_send(s, test, out) : begin_receive(s, test, in);
+    for (std::uint64_t epoch = 1; epoch <= 3; ++epoch) {
+        if (sends()) {
+            out.fill(test, epoch);
+            must(MPI_Start(&request), "MPI_Start");
+            for (int i = 0; i < s.sends; ++i)
+                must(MPI_Pready((i * 5 + static_cast<int>(epoch)) % s.sends, request), "MPI_Pready");
+            gpu().copies = 0;
+            must(MPI_Send(nullptr, 0, MPI_BYTE, 1, test, MPI_COMM_WORLD), "MPI_Send");
+        } else {
+            in.poison(poison);
+            must(MPI_Recv(nullptr, 0, MPI_BYTE, 0, test, MPI_COMM_WORLD, MPI_STATUS_IGNORE), "MPI_Recv");
+            must(MPI_Start(&request), "MPI_Start");
+        }
+        must(MPI_Wait(&request, MPI_STATUS_IGNORE), "MPI_Wait");
+        if (sends())
+            must(gpu().copies == copies, "another number of copies than it should take");
+        else
+            must(in.holds(test, epoch, 0, s.bytes) && in.untouched_around(poison), "a byte is wrong");
+    }
+    must(MPI_Request_free(&request), "MPI_Request_free");
+}
+
 }  // namespace
 
 int main(int argc, char **argv) {
@@ -134,6 +161,11 @@ int main(int argc, char **argv) {
                             {2, 1, 0, 9},        {64, 8, 64 * 24, 8}};
     int test = 0;
     for (const shape &s : shapes) exchange(s, ++test);
+    if (ranks == 2) {
+        move_together({64, 8, 64 * 24, 8}, ++test, 1);
+        move_together({7, 7, 7 * (100 << 10), 0}, ++test, 4);  // two at a time
+        move_together({3, 1, 3 * (300 << 10), 0}, ++test, 3);
+    }
     end();
     return 0;
 }

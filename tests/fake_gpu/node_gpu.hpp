@@ -131,6 +131,7 @@ public:
     }
     mpix::status start(void *to, const void *from, std::uint64_t bytes, int,
                        std::unique_ptr<tr::transfer> &out) override {
+        ++copies;
         auto made = std::make_unique<late_copy>();
         made->to = to;
         made->from = from;
@@ -140,7 +141,7 @@ public:
     }
 
     std::atomic<bool> pooled{false};  // no other process can map the user's buffers
-    std::atomic<int> attached{0}, views{0};
+    std::atomic<int> attached{0}, views{0}, copies{0};
     std::atomic<bool> reads_fail{false};  // as after an error of a kernel
 
 private:

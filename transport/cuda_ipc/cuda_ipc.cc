@@ -281,23 +281,32 @@ public:
     }
 
     // Waiting for the GPU takes longer than all the rest, so the words wait for their copies in page-locked memory.
-    status post_word(void *to, std::uint64_t value, int device) override {
+    status post_words(void *to, std::uint64_t value, std::uint64_t count, int device) override {
         const device_scope scope(device);
         cudaStream_t stream = nullptr;
         if (status bad = stream_of(device, stream); !bad.ok()) return bad;
         const std::lock_guard lock(posting_);
         posted_words &posted = posted_[device];
         if (status bad = allocate_words(posted); !bad.ok()) return bad;
-        // All around: the copies of the last time have to be done.
-        if (posted.next == posted_words::room) {
-            if (const cudaError_t error = cudaStreamSynchronize(stream); error != cudaSuccess)
-                return cuda_error("cudaStreamSynchronize", error);
-            posted.next = 0;
+        auto *at = static_cast<std::uint64_t *>(to);
+        while (count != 0) {
+            // All around: the copies of the last time have to be done.
+            if (posted.next == posted_words::room) {
+                if (const cudaError_t error = cudaStreamSynchronize(stream); error != cudaSuccess)
+                    return cuda_error("cudaStreamSynchronize", error);
+                posted.next = 0;
+            }
+            const std::uint64_t n = std::min<std::uint64_t>(count, posted_words::room - posted.next);
+            std::uint64_t *const words = &posted.words[posted.next];
+            std::fill_n(words, n, value);
+            posted.next += n;
+            if (const cudaError_t error = cudaMemcpyAsync(at, words, n * sizeof value, cudaMemcpyDefault, stream);
+                error != cudaSuccess)
+                return cuda_error("cudaMemcpyAsync", error);
+            at += n;
+            count -= n;
         }
-        std::uint64_t *const word = &posted.words[posted.next++];
-        *word = value;
-        const cudaError_t error = cudaMemcpyAsync(to, word, sizeof value, cudaMemcpyDefault, stream);
-        return error == cudaSuccess ? status{} : cuda_error("cudaMemcpyAsync", error);
+        return {};
     }
     status flush_words(int device) override {
         const device_scope scope(device);
