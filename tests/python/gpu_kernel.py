@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """A kernel in Python that sends and receives, on two ranks with a GPU each. Skipped without the package or a GPU.
 
-Usage: gpu_kernel.py cupy | numba
+Usage: gpu_kernel.py cupy | numba [enqueued]      enqueued: all epochs in the order of a stream
 """
 import sys
 
 import needed
 
-package = sys.argv[1] if len(sys.argv) == 2 else sys.exit(__doc__)
+if sys.argv[1:2] not in (["cupy"], ["numba"]) or sys.argv[2:] not in ([], ["enqueued"]):
+    sys.exit(__doc__)
+package, enqueued = sys.argv[1], len(sys.argv) == 3
 mpix, MPI = needed.load()
 import numpy
 
@@ -58,6 +60,10 @@ class Cupy:
     def synchronize(self):
         self.stream.synchronize()
 
+    def copy(self, array):  # in the order of the stream
+        with self.stream:
+            return array.copy()
+
     def on_host(self, array):
         return cupy.asnumpy(array)
 
@@ -92,8 +98,45 @@ class Numba:
     def synchronize(self):
         self.stream.synchronize()
 
+    def copy(self, array):  # in the order of the stream
+        to = cuda.device_array_like(array)
+        to.copy_to_device(array, stream=self.stream)
+        return to
+
     def on_host(self, array):
         return array.copy_to_host()
+
+
+def first_of(epoch, rank):
+    return 1000000.0 * epoch + 50000 * rank
+
+
+def check(gpu, epoch, into):
+    expected = first_of(epoch, peer) + numpy.arange(partitions * n) + 0.5
+    assert numpy.array_equal(gpu.on_host(into), expected), f"epoch {epoch}"
+
+
+def epochs_of_host(gpu, out, into, send, receive, sending, receiving):
+    for epoch in range(epochs):
+        MPI.Prequest.Startall([receive, send])
+        gpu.launch(out, into, first_of(epoch, world.rank), sending, receiving)
+        MPI.Prequest.Waitall([receive, send])
+        gpu.synchronize()  # the kernel has read what has come; the peer may send again
+        check(gpu, epoch, into)
+
+
+def epochs_of_stream(gpu, out, into, send, receive, sending, receiving):
+    received = []
+    MPI.Prequest.Startall([receive, send])  # all that follows is one activation
+    for epoch in range(epochs):
+        mpix.start_enqueue([receive, send], gpu.stream)
+        gpu.launch(out, into, first_of(epoch, world.rank), sending, receiving)
+        mpix.wait_enqueue([receive, send], gpu.stream)
+        received.append(gpu.copy(into))
+    gpu.synchronize()
+    MPI.Prequest.Waitall([receive, send])
+    for epoch in range(epochs):
+        check(gpu, epoch, received[epoch])
 
 
 def main():
@@ -102,14 +145,8 @@ def main():
     out, into = gpu.zeros(), gpu.zeros()
     send, receive = world.Psend_init(out, partitions, peer, tag=0), world.Precv_init(into, partitions, peer, tag=0)
     with mpix.export(send) as sending, mpix.export(receive) as receiving:
-        for epoch in range(epochs):
-            first = 1000000.0 * epoch + 50000 * world.rank
-            MPI.Prequest.Startall([receive, send])
-            gpu.launch(out, into, first, sending, receiving)
-            MPI.Prequest.Waitall([receive, send])
-            gpu.synchronize()  # the kernel has read what has come; the peer may send again
-            expected = 1000000.0 * epoch + 50000 * peer + numpy.arange(partitions * n) + 0.5
-            assert numpy.array_equal(gpu.on_host(into), expected), f"epoch {epoch}"
+        run = epochs_of_stream if enqueued else epochs_of_host
+        run(gpu, out, into, send, receive, sending, receiving)
     send.Free()
     receive.Free()
     print(f"rank {world.rank}: {epochs} epochs, right")
