@@ -35,7 +35,7 @@ JACOBI3D_FN void update_tile(const Block &block, const halo_step<Real> &s, const
     const auto from = [&](int axis) { return static_cast<int>(tile.lo[axis] - s.origin[axis]); };
     const auto to = [&](int axis) { return static_cast<int>(tile.hi[axis] - s.origin[axis]); };
     detail::update_cells<Lanes>(block, now, next, s.width, s.plane, s.rate, from(0), from(1),
-                                {from(0), to(0), from(1), to(1), from(2), to(2)});
+                                {from(0), to(0), from(1), to(1), from(2), to(2)}, [](int, int, int, Real *, Real) {});
 }
 
 /**

@@ -219,6 +219,7 @@ double iterate_in_stream(const options &opt, const layout &where, executor &devi
     exchange<Real> faces(box, neighbours_of(opt, where), world, device.mpix_device());
     CUstream_st *const stream = device.stream();
     faces.start();
+    faces.prepare();  // before a kernel waits: setting up takes most of a second while one does
     mpi_check(MPI_Barrier(world), "MPI_Barrier");
     const double begin = MPI_Wtime();
     for (int i = 0; i < opt.iterations; ++i) {
@@ -244,7 +245,8 @@ extent3 agreed_brick(const options &opt, const layout &where, const executor &de
     extent3 mine = opt.brick, brick;
     if (mine[0] == 0) {
         const std::array<int, 2> base = device.brick_base(largest);
-        mine = {base[0], base[1], brick_depth(largest, exchanged, base[0], base[1], available)};
+        mine = {std::min(base[0], largest[0]), std::min(base[1], largest[1]),
+                brick_depth(largest, exchanged, base[0], base[1], available)};
     }
     mpi_check(MPI_Allreduce(mine.data(), brick.data(), 3, MPI_INT, MPI_MIN, world), "MPI_Allreduce");
     return brick;
@@ -253,14 +255,18 @@ extent3 agreed_brick(const options &opt, const layout &where, const executor &de
 // All iterations in one launch, whose time, the slowest rank's, is returned on rank 0.
 template <class Real>
 double iterate_persistently(const options &opt, const layout &where, executor &device, subdomain<Real> &box) {
-    const std::array<int, num_faces> neighbours = neighbours_of(opt, where);
-    std::array<bool, num_faces> exchanged;
-    for (int f = 0; f < num_faces; ++f) exchanged[f] = neighbours[f] >= 0;
+    std::array<int, num_faces> neighbours = neighbours_of(opt, where);
+    std::array<bool, num_faces> exchanged, wrapped;
+    for (int f = 0; f < num_faces; ++f) {
+        wrapped[f] = neighbours[f] == where.rank;
+        if (wrapped[f]) neighbours[f] = -1;  // the kernel needs no message for that
+        exchanged[f] = neighbours[f] >= 0;
+    }
     residency available{};
     agree_on(world, [&] { available = device.persistent_blocks(); });
     const extent3 brick = agreed_brick(opt, where, device, exchanged, available);
     std::optional<persistent_box<Real>> all;
-    agree_on(world, [&] { all.emplace(box, exchanged, brick, opt.iterations); });
+    agree_on(world, [&] { all.emplace(box, exchanged, wrapped, brick, opt.iterations); });
     epochs<Real> faces(*all, neighbours, world, device.mpix_device());
     device.set_idle_work([] { MPIX_Progress(); });
 

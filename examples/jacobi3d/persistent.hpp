@@ -9,7 +9,8 @@
 //   2. compute the rest of all bricks, for which they wait for no other rank;
 //   3. wait for each other at a barrier.
 //
-// There are two fields, of which an iteration reads one and writes the other.
+// There are two fields, of which an iteration reads one and writes the other. Along an axis on which the box is its own
+// neighbour, whoever computes a cell at one end stores it as a ghost cell at the other end, too.
 //
 // Message m of a face is its cells before iteration m. The requests of message m are those of set m % message_sets. An
 // additional block, an epoch block, ends the epoch of a message after the barrier of the iteration of that number, and
@@ -73,6 +74,7 @@ struct persistent {
     // take the same way.
     int *gave_up;
     unsigned exchanged;  // a bit for each face
+    unsigned wrapped;    // the same of faces beyond which the box itself goes on
     message<Real> messages[message_sets][6];
     MPIX_Prequest requests[message_sets][12];  // of a set, `request_count` of them
     int request_count;
@@ -82,7 +84,8 @@ struct persistent {
 struct brick {
     int at[3];  // among the bricks
     cell_box cells;
-    unsigned sides;  // a bit for each side that lies on an exchanged face
+    unsigned sides;    // a bit for each side that lies on an exchanged face
+    unsigned wrapped;  // on a wrapped one
 };
 
 // A brick's side on an exchanged face, as rows of cells; offsets in cells.
@@ -94,12 +97,20 @@ struct brick_side {
     std::int64_t tile_begin;                      // where it begins in the face's tiles
 };
 
+// A brick on exchanged faces, whose sides are a piece of work.
+struct face_piece {
+    brick at;
+    brick_side sides[6];
+};
+
 // A block's own memory: what it needs in each iteration, where it would otherwise wait for the GPU's memory.
 template <class Real>
 struct block_memory {
+    static constexpr int pieces = 3;  // whose places are kept
+
     persistent<Real> all;
-    brick rest, face;          // its first brick, and the one whose sides it computes
-    brick_side face_sides[6];  // of that
+    brick rest;                // its first one
+    face_piece faces[pieces];  // its first ones; the last place is for all beyond as well
     mpix::prepared_send sends[message_sets][6];
     mpix::prepared_receive receives[message_sets][6];
 };
@@ -157,8 +168,10 @@ JACOBI3D_FN brick brick_of(const persistent<Real> &s, int number) {
     b.cells = {b.at[0] * g.size[0], least((b.at[0] + 1) * g.size[0], s.nx),
                b.at[1] * g.size[1], least((b.at[1] + 1) * g.size[1], s.ny),
                b.at[2] * g.size[2], least((b.at[2] + 1) * g.size[2], s.nz)};
-    b.sides = s.exchanged & ((b.cells.x0 == 0) << 0 | (b.cells.x1 == s.nx) << 1 | (b.cells.y0 == 0) << 2 |
-                             (b.cells.y1 == s.ny) << 3 | (b.cells.z0 == 0) << 4 | (b.cells.z1 == s.nz) << 5);
+    const int ends = (b.cells.x0 == 0) << 0 | (b.cells.x1 == s.nx) << 1 | (b.cells.y0 == 0) << 2 |
+                     (b.cells.y1 == s.ny) << 3 | (b.cells.z0 == 0) << 4 | (b.cells.z1 == s.nz) << 5;
+    b.sides = s.exchanged & static_cast<unsigned>(ends);
+    b.wrapped = s.wrapped & static_cast<unsigned>(ends);
     return b;
 }
 
@@ -191,12 +204,23 @@ JACOBI3D_FN void for_side(const Block &block, const brick_side &r, const Cell &c
         for (int at = rank % Lanes; at < r.across; at += Lanes) cell(at, row);
 }
 
+// Cell (x, y, z) has been stored at `cell`. On a wrapped side of its brick it is a ghost cell of the other end.
+template <class Real>
+JACOBI3D_FN void store_wrapped(const persistent<Real> &s, unsigned wrapped, Real *cell, int x, int y, int z,
+                               Real value) {
+    if ((wrapped >> 0 & 1) != 0 && x == 0) cell[s.nx] = value;
+    if ((wrapped >> 1 & 1) != 0 && x == s.nx - 1) cell[-s.nx] = value;
+    if ((wrapped >> 2 & 1) != 0 && y == 0) cell[s.ny * s.width] = value;
+    if ((wrapped >> 3 & 1) != 0 && y == s.ny - 1) cell[-s.ny * s.width] = value;
+    if ((wrapped >> 4 & 1) != 0 && z == 0) cell[s.nz * s.plane] = value;
+    if ((wrapped >> 5 & 1) != 0 && z == s.nz - 1) cell[-s.nz * s.plane] = value;
+}
+
 // The cells of the side in iteration t. They go to message t + 1 as well.
 template <int Lanes, class Real, class Block>
-JACOBI3D_FN void update_side(const Block &block, const block_memory<Real> &own, int side, int t) {
-    const persistent<Real> &s = own.all;
-    const brick &b = own.face;
-    const brick_side &r = own.face_sides[side];
+JACOBI3D_FN void update_side(const Block &block, const persistent<Real> &s, const face_piece &piece, int side, int t) {
+    const brick &b = piece.at;
+    const brick_side &r = piece.sides[side];
     const message<Real> *const from = s.messages[t % message_sets];
     const Real *const now = s.fields[t % 2] + r.first, *const ghost = from[side].ghost + r.tile_begin;
     Real *const next = s.fields[(t + 1) % 2] + r.first;
@@ -211,38 +235,39 @@ JACOBI3D_FN void update_side(const Block &block, const block_memory<Real> &own, 
         const auto beyond = [&](int f, std::int64_t step) { return f == side ? ghost + in_tile : u + step; };
         const Real *around[6] = {beyond(0, -1),      beyond(1, 1),        beyond(2, -s.width),
                                  beyond(3, s.width), beyond(4, -s.plane), beyond(5, s.plane)};
+        const cell_box &c = b.cells;
+        const int last[3] = {c.x1 - c.x0 - 1, c.y1 - c.y0 - 1, c.z1 - c.z0 - 1};
+        const int in_brick[3] = {side < 2 ? side * last[0] : at,
+                                 side < 2   ? at
+                                 : side < 4 ? (side - 2) * last[1]
+                                            : row,
+                                 side < 4 ? row : (side - 4) * last[2]};
         // A cell on an edge of the box has ghost cells in other faces' tiles, too, for all of which the block has waited. It
         // is computed once for each side, with equal results.
         if (other_sides != 0) {
-            const cell_box &c = b.cells;
-            const int last[3] = {c.x1 - c.x0 - 1, c.y1 - c.y0 - 1, c.z1 - c.z0 - 1};
-            const int in_brick[3] = {side < 2 ? side * last[0] : at,
-                                     side < 2   ? at
-                                     : side < 4 ? (side - 2) * last[1]
-                                                : row,
-                                     side < 4 ? row : (side - 4) * last[2]};
 #ifdef __CUDACC__
 #pragma unroll
 #endif
             for (int f = 0; f < 6; ++f) {
                 const int axis = f / 2, across = axis == 0 ? 1 : 0, along = axis == 2 ? 1 : 2;
                 if ((other_sides >> f & 1) != 0 && in_brick[axis] == (f % 2 == 0 ? 0 : last[axis]))
-                    around[f] = from[f].ghost + own.face_sides[f].tile_begin +
-                                in_brick[along] * own.face_sides[f].tile_width + in_brick[across];
+                    around[f] = from[f].ghost + piece.sides[f].tile_begin +
+                                in_brick[along] * piece.sides[f].tile_width + in_brick[across];
             }
         }
         const Real value = relax(u[0], *around[0], *around[1], *around[2], *around[3], *around[4], *around[5], s.rate);
         next[cell] = value;
         to[in_tile] = value;
+        if (b.wrapped != 0)
+            store_wrapped(s, b.wrapped, next + cell, c.x0 + in_brick[0], c.y0 + in_brick[1], c.z0 + in_brick[2], value);
     });
 }
 
 // Copies the cells of the side, before iteration 0, to where they are sent from.
 template <int Lanes, class Real, class Block>
-JACOBI3D_FN void pack_side(const Block &block, const block_memory<Real> &own, int side) {
-    const brick_side &r = own.face_sides[side];
-    const Real *const from = own.all.fields[0] + r.first;
-    Real *const to = own.all.messages[0][side].send + r.tile_begin;
+JACOBI3D_FN void pack_side(const Block &block, const persistent<Real> &s, const brick_side &r, int side) {
+    const Real *const from = s.fields[0] + r.first;
+    Real *const to = s.messages[0][side].send + r.tile_begin;
     for_side<Lanes>(block, r, [&](int at, int row) {
         to[row * r.tile_width + at] = from[at * r.step_across + row * r.step_along];
     });
@@ -251,24 +276,24 @@ JACOBI3D_FN void pack_side(const Block &block, const block_memory<Real> &own, in
 // The handles of a set are prepared in its first two epochs (in the first one, prepare_* may find nothing), and advanced
 // by follow_epochs afterwards. All threads of the block call; the leader stores the handle, between barriers.
 template <class Real, class Block>
-JACOBI3D_FN int await_tile(const Block &block, block_memory<Real> &own, int side, int m) {
+JACOBI3D_FN int await_tile(const Block &block, block_memory<Real> &own, int side, int tile, int m) {
     const int set = m % message_sets;
     if (m < 2 * message_sets) {
         const mpix::prepared_receive prepared = mpix::prepare_receive(block, own.all.messages[set][side].recv_request);
         if (block.thread_rank() == 0) own.receives[set][side] = prepared;
         block.sync();
     }
-    return mpix::wait_arrived(block, own.receives[set][side], own.face_sides[side].tile);
+    return mpix::wait_arrived(block, own.receives[set][side], tile);
 }
 template <class Real, class Block>
-JACOBI3D_FN int send_tile(const Block &block, block_memory<Real> &own, int side, int m) {
+JACOBI3D_FN int send_tile(const Block &block, block_memory<Real> &own, int side, int tile, int m) {
     const int set = m % message_sets;
     if (m < 2 * message_sets) {
         const mpix::prepared_send prepared = mpix::prepare_send(block, own.all.messages[set][side].send_request);
         if (block.thread_rank() == 0) own.sends[set][side] = prepared;
         block.sync();
     }
-    return mpix::pready(block, own.face_sides[side].tile, own.sends[set][side]);
+    return mpix::pready(block, tile, own.sends[set][side]);
 }
 // After iteration t, by one thread between two barriers of the block. Message t has been read, and t + 1 sent, so their
 // handles go on to the messages message_sets later. Handles of faces on which the block has no side are advanced as well,
@@ -285,14 +310,14 @@ JACOBI3D_FN void follow_epochs(block_memory<Real> &own, int t) {
 // Step 1 for one brick, of iteration t; of -1, sends message 0 only. False: there was a failure. The same for all
 // threads of the block.
 template <int Lanes, class Real, class Block>
-JACOBI3D_APART bool do_faces(const Block &block, block_memory<Real> &own, int t) {
-    const unsigned sides = own.face.sides;
+JACOBI3D_APART bool do_faces(const Block &block, block_memory<Real> &own, const face_piece &piece, int t) {
+    const unsigned sides = piece.at.sides;
     bool good = true;
 #ifdef __CUDACC__
 #pragma unroll 1  // one copy of the wait's code
 #endif
     for (int f = 0; f < 6 && t >= 0; ++f)
-        if (sides >> f & 1) good = good && await_tile(block, own, f, t) == MPI_SUCCESS;
+        if (sides >> f & 1) good = good && await_tile(block, own, f, piece.sides[f].tile, t) == MPI_SUCCESS;
     if (!good) return false;
 #ifdef __CUDACC__
 #pragma unroll 1
@@ -300,12 +325,12 @@ JACOBI3D_APART bool do_faces(const Block &block, block_memory<Real> &own, int t)
     for (int f = 0; f < 6; ++f) {
         if ((sides >> f & 1) == 0) continue;
         if (t < 0)
-            pack_side<Lanes>(block, own, f);
+            pack_side<Lanes>(block, own.all, piece.sides[f], f);
         else
-            update_side<Lanes>(block, own, f, t);
+            update_side<Lanes>(block, own.all, piece, f, t);
         // pready begins with a barrier of the block, so it covers what all its threads have written.
         if (t + 1 < own.all.iterations)
-            good = good && send_tile(block, own, f, t + 1) == MPI_SUCCESS;
+            good = good && send_tile(block, own, f, piece.sides[f].tile, t + 1) == MPI_SUCCESS;
         else
             block.sync();  // two sides have the cells of their edge between them
     }
@@ -319,13 +344,15 @@ JACOBI3D_FN cell_box inside(const brick &b) {
     return {c.x0 + bit(0), c.x1 - bit(1), c.y0 + bit(2), c.y1 - bit(3), c.z0 + bit(4), c.z1 - bit(5)};
 }
 
-// `count` cells of a column, from *u on.
-template <class Real>
-JACOBI3D_FN void march(const Real *u, Real *v, std::int64_t width, std::int64_t plane, int count, Real rate) {
+// `count` cells of a column, from *u on. stored(k, cell, value) is called after the store of number k. `width` and `plane` are
+// int: with 64 bits each the compiler lacks registers on a GPU, and waits for the first loads before it begins the last.
+template <class Real, class Stored>
+JACOBI3D_FN void march(const Real *u, Real *v, int width, int plane, int count, Real rate, const Stored &stored) {
     // The loads of so many cells are under way together. (The compiler moves no load before a store, which might be to
     // the same place.)
     constexpr int batch = sizeof(Real) == 4 ? 4 : 2;
     Real below = u[-plane], here = u[0];
+    int done = 0;
     const auto step = [&](auto whole, int n) {
         const auto has = [n](int k) { return decltype(whole)::value || k < n; };
         Real left[batch] = {}, right[batch] = {}, front[batch] = {}, back[batch] = {}, above[batch] = {};
@@ -346,41 +373,55 @@ JACOBI3D_FN void march(const Real *u, Real *v, std::int64_t width, std::int64_t 
 #endif
         for (int k = 0; k < batch; ++k) {
             if (!has(k)) continue;
-            v[k * plane] = relax(here, left[k], right[k], front[k], back[k], below, above[k], rate);
+            const Real value = relax(here, left[k], right[k], front[k], back[k], below, above[k], rate);
+            v[k * plane] = value;
+            stored(done + k, v + k * plane, value);
             below = here;
             here = above[k];
         }
         u += batch * plane;
         v += batch * plane;
+        done += batch;
     };
-    for (; count >= batch; count -= batch) step(std::true_type{}, batch);
-    if (count > 0) step(std::false_type{}, count);
+    while (done + batch <= count) step(std::true_type{}, batch);
+    if (done < count) step(std::false_type{}, count - done);
 }
 
-// The cells `r` of a brick that begins at `x0`, `y0`. `Lanes` threads of the block stand side by side along x, the rest along
-// y, and each marches along z. With Lanes = 1 (host) a thread takes whole rows, which the compiler vectorises. Blocks write
-// `now` while others compute, one iteration later: no __restrict__, no read-only cache.
-template <int Lanes, class Real, class Block>
+// The cells `r` of a brick that begins at `x0`, `y0`. `Lanes` threads of the block stand side by side along x, the others along
+// y, and each marches along z; threads for which there are no cells along y share out the way along z. With Lanes = 1 (host) a
+// thread takes whole rows, which the compiler vectorises. Blocks write `now` while others compute, one iteration later: no
+// __restrict__, no read-only cache. stored(x, y, z, cell, value) is called after each store.
+template <int Lanes, class Real, class Block, class Stored>
 JACOBI3D_FN void update_cells(const Block &block, const Real *now, Real *next, std::int64_t width, std::int64_t plane,
-                              Real rate, int x0, int y0, const cell_box &r) {
+                              Real rate, int x0, int y0, const cell_box &r, const Stored &stored) {
     const int rank = static_cast<int>(block.thread_rank());
     const int rows = static_cast<int>(block.num_threads()) / Lanes;
     if constexpr (Lanes > 1) {
+        int row = rank / Lanes, z0 = r.z0, z1 = r.z1;
+        if (const int tall = r.y1 - y0; tall > 0 && 2 * tall <= rows) {
+            const int parts = rows / tall, deep = (r.z1 - r.z0 + parts - 1) / parts;
+            z0 = r.z0 + row / tall * deep;
+            z1 = least(z0 + deep, r.z1);
+            row %= tall;
+        }
         // From the brick's first cell on, which is aligned.
-        for (int y = y0 + rank / Lanes; y < r.y1; y += rows)
+        for (int y = y0 + row; y < r.y1; y += rows)
             for (int x = x0 + rank % Lanes; x < r.x1; x += Lanes) {
-                if (x < r.x0 || y < r.y0) continue;
-                const std::int64_t first = r.z0 * plane + y * width + x;
-                march(now + first, next + first, width, plane, r.z1 - r.z0, rate);
+                if (x < r.x0 || y < r.y0 || z0 >= z1) continue;
+                const std::int64_t first = z0 * plane + y * width + x;
+                march(now + first, next + first, static_cast<int>(width), static_cast<int>(plane), z1 - z0, rate,
+                      [&](int k, Real *cell, Real value) { stored(x, y, z0 + k, cell, value); });
             }
     } else {
         for (int z = r.z0; z < r.z1; ++z)
             for (int y = r.y0 + rank; y < r.y1; y += rows) {
                 const Real *const u = now + z * plane + y * width;
                 Real *const v = next + z * plane + y * width;
-                for (int x = r.x0; x < r.x1; ++x)
+                for (int x = r.x0; x < r.x1; ++x) {
                     v[x] =
                         relax(u[x], u[x - 1], u[x + 1], u[x - width], u[x + width], u[x - plane], u[x + plane], rate);
+                    stored(x, y, z, v + x, v[x]);
+                }
             }
     }
 }
@@ -388,8 +429,14 @@ JACOBI3D_FN void update_cells(const Block &block, const Real *now, Real *next, s
 // Step 2 for one brick.
 template <int Lanes, class Real, class Block>
 JACOBI3D_FN void update(const Block &block, const persistent<Real> &s, const brick &b, int t) {
-    update_cells<Lanes>(block, s.fields[t % 2], s.fields[(t + 1) % 2], s.width, s.plane, s.rate, b.cells.x0, b.cells.y0,
-                        inside(b));
+    const auto cells = [&](const auto &stored) {
+        update_cells<Lanes>(block, s.fields[t % 2], s.fields[(t + 1) % 2], s.width, s.plane, s.rate, b.cells.x0,
+                            b.cells.y0, inside(b), stored);
+    };
+    if (b.wrapped == 0)
+        cells([](int, int, int, Real *, Real) {});
+    else
+        cells([&](int x, int y, int z, Real *cell, Real value) { store_wrapped(s, b.wrapped, cell, x, y, z, value); });
 }
 
 // Step 3, after iteration t. Behind it a block may read what any block has written.
@@ -416,28 +463,30 @@ template <int Lanes, class Real, class Block>
 JACOBI3D_FN void iterate(const Block &block, int block_index, int blocks, const persistent<Real> &s,
                          block_memory<Real> &own) {
     const int faces = s.on_faces_count, pieces = faces + s.bricks.count[0] * s.bricks.count[1] * s.bricks.count[2];
-    const int first_rest =
-        block_index < faces ? block_index + (faces - block_index - 1) / blocks * blocks + blocks : block_index;
-    const bool leader = block.thread_rank() == 0, sends = block_index < faces;
-    const auto take_face = [&](int number) {
-        block.sync();
-        if (leader) {
-            own.face = brick_of(s, s.on_faces[number]);
-            for (int f = 0; f < 6; ++f) own.face_sides[f] = side_of(s, own.face, f);
-        }
-        block.sync();
+    const int mine = block_index < faces ? (faces - block_index - 1) / blocks + 1 : 0;  // pieces on faces
+    const int first_rest = block_index + mine * blocks;
+    const bool leader = block.thread_rank() == 0, sends = mine > 0;
+    const auto find_piece = [&](int k, face_piece &piece) {
+        piece.at = brick_of(s, s.on_faces[block_index + k * blocks]);
+        for (int f = 0; f < 6; ++f) piece.sides[f] = side_of(s, piece.at, f);
     };
+    constexpr int kept = block_memory<Real>::pieces;
     if (leader) {
         own.all = s;
         if (first_rest < pieces) own.rest = brick_of(s, first_rest - faces);
+        for (int k = 0; k < mine && k < kept; ++k) find_piece(k, own.faces[k]);
     }
-    if (sends) take_face(block_index);
     block.sync();
-    bool good = true;
     for (int t = -1; t < s.iterations && s.iterations > 0; ++t) {
-        for (int i = block_index; i < faces && good; i += blocks) {
-            if (block_index + blocks < faces) take_face(i);  // it has several
-            good = do_faces<Lanes>(block, own, t);
+        bool good = true;
+        for (int k = 0; k < mine && good; ++k) {
+            face_piece &piece = own.faces[least(k, kept - 1)];
+            if (mine > kept && k >= kept - 1) {
+                block.sync();
+                if (leader) find_piece(k, piece);
+                block.sync();
+            }
+            good = do_faces<Lanes>(block, own, piece, t);
         }
         if (!good) {  // whoever waits for this block is told
             if (leader) release(s.failed, 1);

@@ -11,6 +11,8 @@
 
 #include <algorithm>
 #include <array>
+#include <limits>
+#include <stdexcept>
 #include <vector>
 
 namespace jacobi3d {
@@ -18,9 +20,9 @@ namespace jacobi3d {
 template <class Real>
 class persistent_box {
 public:
-    /** `box` has its initial cells. `exchanged[f]`: as `sends` of the subdomain. */
-    persistent_box(subdomain<Real> &box, const std::array<bool, num_faces> &exchanged, const extent3 &brick,
-                   int iterations)
+    /** `box` has its initial cells. Beyond face f lies another box, if exchanged[f]; or this one, if wrapped[f]. */
+    persistent_box(subdomain<Real> &box, const std::array<bool, num_faces> &exchanged,
+                   const std::array<bool, num_faces> &wrapped, const extent3 &brick, int iterations)
         : box_(box) {
         const extent3 &size = box.size();
         kernel_.nx = size[0];
@@ -29,7 +31,7 @@ public:
         kernel_.rate = box.rate();
         kernel_.iterations = iterations;
         kernel_.bricks = cut_box(size, brick);
-        lay_out_fields(exchanged);
+        lay_out_fields(exchanged, wrapped);
         on_faces_ = device_array<int>(box.where(), kernel_.bricks.bricks());
         std::vector<int> on_faces = bricks_on_faces(kernel_.bricks, exchanged);
         kernel_.on_faces_count = static_cast<int>(on_faces.size());
@@ -47,6 +49,7 @@ public:
         kernel_.failed = words_.data() + failed_at;
         for (int f = 0; f < num_faces; ++f) {
             const std::int64_t cells = std::int64_t{kernel_.bricks.tiles(f)} * kernel_.bricks.tile_cells(f);
+            if (wrapped[f]) kernel_.wrapped |= 1u << f;
             if (!exchanged[f]) continue;
             kernel_.exchanged |= 1u << f;
             for (int set = 0; set < message_sets; ++set) {
@@ -90,14 +93,19 @@ private:
     static constexpr int failed_at = 2 * message_sets;
     static constexpr int line = 32;  // rows begin at multiples of so many elements
 
+    // As march multiplies.
+    static constexpr std::int64_t most_in_plane = std::numeric_limits<int>::max() / 4;
+
     std::int64_t index(int x, int y, int z) const {
         return line + (z + 1) * kernel_.plane + (y + 1) * kernel_.width + x;
     }
     // A row is followed by the ghost cell at its end, and the next one's first ghost cell.
-    void lay_out_fields(const std::array<bool, num_faces> &exchanged) {
+    void lay_out_fields(const std::array<bool, num_faces> &exchanged, const std::array<bool, num_faces> &wrapped) {
         const extent3 &size = box_.size();
         kernel_.width = (std::int64_t{size[0]} + 2 + line - 1) / line * line;
         kernel_.plane = kernel_.width * (size[1] + 2);
+        if (kernel_.plane > most_in_plane)
+            throw std::invalid_argument("a box of " + to_string(size) + " cells has too many in a layer");
         std::vector<Real> field(static_cast<std::size_t>(line + kernel_.plane * (size[2] + 2)));
         const std::vector<Real> cells = box_.cells();
         auto from = cells.begin();
@@ -108,11 +116,16 @@ private:
             if (exchanged[f]) continue;
             const std::vector<Real> rows = box_.ghost_cells(f);
             const int axis = face_axis(f), across = axis == 0 ? 1 : 0, along = axis == 2 ? 1 : 2;
-            std::array<int, 3> at;
+            std::array<int, 3> at, other_end;
             at[axis] = face_is_upper(f) ? size[axis] : -1;
             for (at[along] = 0; at[along] < size[along]; ++at[along])
-                for (at[across] = 0; at[across] < size[across]; ++at[across])
-                    field[index(at[0], at[1], at[2])] = rows[std::int64_t{at[along]} * size[across] + at[across]];
+                for (at[across] = 0; at[across] < size[across]; ++at[across]) {
+                    other_end = at;
+                    other_end[axis] = face_is_upper(f) ? 0 : size[axis] - 1;
+                    field[index(at[0], at[1], at[2])] = wrapped[f]
+                                                            ? field[index(other_end[0], other_end[1], other_end[2])]
+                                                            : rows[std::int64_t{at[along]} * size[across] + at[across]];
+                }
         }
         for (int i = 0; i < 2; ++i) {
             fields_[i] = device_array<Real>(box_.where(), static_cast<std::int64_t>(field.size()));

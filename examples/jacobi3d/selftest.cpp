@@ -368,15 +368,20 @@ void test_bricks() {
 
 // One box whose kernel does all iterations, against the plain computation. `Lanes`: 1, as on the host, or as on a GPU.
 template <int Lanes, class Real>
-void test_persistent(const extent3 &grid, const extent3 &brick, int iterations, int blocks, int threads) {
-    const std::string name = to_string(grid) + " in bricks of " + to_string(brick);
+void test_persistent(const extent3 &grid, const std::array<bool, 3> &periodic, const extent3 &brick, int iterations,
+                     int blocks, int threads) {
+    std::string name = to_string(grid) + " in bricks of " + to_string(brick);
+    std::array<bool, num_faces> wrapped;
+    for (int f = 0; f < num_faces; ++f) wrapped[f] = periodic[face_axis(f)];
+    for (int axis = 0; axis < 3; ++axis)
+        if (periodic[axis]) name += std::string(", periodic along ") + "xyz"[axis];
     const Real rate = Real(0.125);
     const std::unique_ptr<executor> host = make_host_executor(blocks, threads);
     const std::vector<Real> initial = analytic_box<Real>(grid, {{0, 0, 0}, grid});
-    const std::vector<Real> plain = compute_plainly(grid, {}, rate, initial, iterations);
+    const std::vector<Real> plain = compute_plainly(grid, periodic, rate, initial, iterations);
     subdomain<Real> box(*host, grid, {}, 0, rate);
     box.load(initial);
-    persistent_box<Real> all(box, {}, brick, iterations);
+    persistent_box<Real> all(box, {}, wrapped, brick, iterations);
     if (Lanes == 1) {
         all.launch(blocks);
     } else {
@@ -394,12 +399,14 @@ void test_persistent(const extent3 &grid, const extent3 &brick, int iterations, 
 void test_all_iterations() {
     for (const extent3 &grid : {extent3{1, 1, 1}, {1, 1, 9}, {7, 11, 13}, {18, 5, 9}})
         for (const extent3 &brick : {extent3{4, 2, 4}, {32, 8, 64}, {5, 3, 7}})
-            for (const int iterations : {0, 1, 4}) {
-                test_persistent<1, float>(grid, brick, iterations, 1, 1);
-                test_persistent<1, double>(grid, brick, iterations, 2, 1);
-                test_persistent<4, float>(grid, brick, iterations, 1, 8);
-                test_persistent<2, double>(grid, brick, iterations, 2, 2);
-            }
+            for (const std::array<bool, 3> &periodic :
+                 {std::array{false, false, false}, {true, false, true}, {true, true, true}, {false, true, false}})
+                for (const int iterations : {0, 1, 4}) {
+                    test_persistent<1, float>(grid, periodic, brick, iterations, 1, 1);
+                    test_persistent<1, double>(grid, periodic, brick, iterations, 2, 1);
+                    test_persistent<4, float>(grid, periodic, brick, iterations, 1, 32);
+                    test_persistent<2, double>(grid, periodic, brick, iterations, 2, 2);
+                }
 }
 
 void test_options() {
