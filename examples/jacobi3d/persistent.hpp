@@ -225,41 +225,47 @@ JACOBI3D_FN void update_side(const Block &block, const persistent<Real> &s, cons
     const Real *const now = s.fields[t % 2] + r.first, *const ghost = from[side].ghost + r.tile_begin;
     Real *const next = s.fields[(t + 1) % 2] + r.first;
     Real *const to = s.messages[(t + 1) % message_sets][side].send + r.tile_begin;
+    const std::int64_t width = s.width, plane = s.plane;
+    const Real rate = s.rate;
     const unsigned other_sides = b.sides & ~(1u << side);
     for_side<Lanes>(block, r, [&](int at, int row) {
         const std::int64_t cell = at * r.step_across + row * r.step_along;
         const int in_tile = row * r.tile_width + at;
-        // First the addresses, so that all loads are under way together: plain ones, since ghost cells change while the
-        // kernel runs.
+        // Plain loads, since ghost cells change while the kernel runs; all of them are under way together. What lies in the
+        // field beyond the side is of no use.
         const Real *const u = now + cell;
-        const auto beyond = [&](int f, std::int64_t step) { return f == side ? ghost + in_tile : u + step; };
-        const Real *around[6] = {beyond(0, -1),      beyond(1, 1),        beyond(2, -s.width),
-                                 beyond(3, s.width), beyond(4, -s.plane), beyond(5, s.plane)};
+        Real around[6] = {u[-1], u[1], u[-width], u[width], u[-plane], u[plane]};
+        const Real here = u[0], beyond = ghost[in_tile];
+        int x[3] = {};  // within the brick
         const cell_box &c = b.cells;
-        const int last[3] = {c.x1 - c.x0 - 1, c.y1 - c.y0 - 1, c.z1 - c.z0 - 1};
-        const int in_brick[3] = {side < 2 ? side * last[0] : at,
-                                 side < 2   ? at
-                                 : side < 4 ? (side - 2) * last[1]
-                                            : row,
-                                 side < 4 ? row : (side - 4) * last[2]};
+        if (other_sides != 0 || b.wrapped != 0) {
+            x[0] = side < 2 ? side * (c.x1 - c.x0 - 1) : at;
+            x[1] = side < 2 ? at : side < 4 ? (side - 2) * (c.y1 - c.y0 - 1) : row;
+            x[2] = side < 4 ? row : (side - 4) * (c.z1 - c.z0 - 1);
+        }
         // A cell on an edge of the box has ghost cells in other faces' tiles, too, for all of which the block has waited. It
         // is computed once for each side, with equal results.
         if (other_sides != 0) {
+            const int last[3] = {c.x1 - c.x0 - 1, c.y1 - c.y0 - 1, c.z1 - c.z0 - 1};
 #ifdef __CUDACC__
 #pragma unroll
 #endif
             for (int f = 0; f < 6; ++f) {
                 const int axis = f / 2, across = axis == 0 ? 1 : 0, along = axis == 2 ? 1 : 2;
-                if ((other_sides >> f & 1) != 0 && in_brick[axis] == (f % 2 == 0 ? 0 : last[axis]))
-                    around[f] = from[f].ghost + piece.sides[f].tile_begin +
-                                in_brick[along] * piece.sides[f].tile_width + in_brick[across];
+                if ((other_sides >> f & 1) != 0 && x[axis] == (f % 2 == 0 ? 0 : last[axis]))
+                    around[f] =
+                        from[f].ghost[piece.sides[f].tile_begin + x[along] * piece.sides[f].tile_width + x[across]];
             }
         }
-        const Real value = relax(u[0], *around[0], *around[1], *around[2], *around[3], *around[4], *around[5], s.rate);
+#ifdef __CUDACC__
+#pragma unroll
+#endif
+        for (int f = 0; f < 6; ++f)
+            if (f == side) around[f] = beyond;
+        const Real value = relax(here, around[0], around[1], around[2], around[3], around[4], around[5], rate);
         next[cell] = value;
         to[in_tile] = value;
-        if (b.wrapped != 0)
-            store_wrapped(s, b.wrapped, next + cell, c.x0 + in_brick[0], c.y0 + in_brick[1], c.z0 + in_brick[2], value);
+        if (b.wrapped != 0) store_wrapped(s, b.wrapped, next + cell, c.x0 + x[0], c.y0 + x[1], c.z0 + x[2], value);
     });
 }
 
