@@ -112,8 +112,8 @@ struct transport {
     // Makes what the calls below need on the device: CUDA makes no stream while a kernel runs, and that kernel may wait for
     // one of these calls. While a request is made.
     virtual status prepare(int /*device*/) { return {}; }
-    // `count` neighbouring words, all of them `value`, behind all words that were posted to the device before; perhaps
-    // after the return: flush_words() waits for them.
+    // Stores `value` into `count` consecutive words, in any order, after all words that were posted to the device before.
+    // May return before they are stored; flush_words() waits for them.
     virtual status post_words(void *to, std::uint64_t value, std::uint64_t count, int device) {
         status bad;
         for (std::uint64_t k = 0; k < count && bad.ok(); ++k)

@@ -7,7 +7,6 @@
 #include <cerrno>
 #include <cstddef>
 #include <cstring>
-#include <functional>
 #include <utility>
 
 #include "host/config.h"
@@ -161,8 +160,9 @@ void send_request::make_room() {
     if (moving_.size() == moving_.capacity()) moving_.reserve(2 * moving_.size() + 4);
 }
 
-// How many neighbours go as one copy, each of which costs the engine some microseconds, and its flags as many. Not more
-// than a copy takes in about that time, since their flags come after the last of them.
+// How many neighbouring partitions are copied at once; less than 2: each alone. A copy costs the engine some microseconds,
+// and so does setting flags. In about that time most_bytes are copied: with more, the first partitions would wait for the
+// last, since the flags are set after the whole copy.
 int send_request::most_in_one_move() const {
     constexpr std::uint64_t most_bytes = 256 * 1024;
     const bool copied = refusal_ == refused_not && !null_peer() && route_ != nullptr &&
@@ -170,25 +170,32 @@ int send_request::most_in_one_move() const {
     return copied && partition_bytes != 0 ? static_cast<int>(most_bytes / partition_bytes) : 0;
 }
 
-// The engine takes over these partitions. Throws before one of them is lost, so it may be called again.
+// Hands the partitions in `ready` to the engine, in that order if each goes alone, and removes them. If it throws, those
+// that are left have not been started; call it again.
 void send_request::start_moves(std::vector<int> &ready, bool for_host) {
+    struct started_ones {
+        std::vector<int> &all;
+        std::size_t number = 0;
+        ~started_ones() { all.erase(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(number)); }
+    } started{ready};
     const auto most = static_cast<std::size_t>(most_in_one_move());
-    if (most > 1) std::sort(ready.begin(), ready.end(), std::greater<>());
-    while (!ready.empty()) {
+    if (most > 1) std::sort(ready.begin(), ready.end());
+    while (started.number < ready.size()) {
         make_room();
-        const auto next = ready.rbegin();
-        std::size_t together = 1;
-        while (together < std::min(most, ready.size()) && next[together] == next[0] + static_cast<int>(together))
+        const auto next = ready.begin() + static_cast<std::ptrdiff_t>(started.number);
+        const std::size_t left = ready.size() - started.number;
+        int together = 1;
+        while (static_cast<std::size_t>(together) < std::min(most, left) && next[together] == *next + together)
             ++together;
-        carry_out({next[0], static_cast<int>(together), for_host, nullptr});
-        ready.resize(ready.size() - together);
-        engine_moves_ += together;
-        deferred_ += together;
+        carry_out({*next, together, for_host, nullptr});
+        started.number += static_cast<std::size_t>(together);
+        engine_moves_ += static_cast<std::uint64_t>(together);
+        deferred_ += static_cast<std::uint64_t>(together);
     }
 }
 
 void send_request::carry_out(move m) {
-    const int partition = m.partition;  // the only one, if it is no copy
+    const int partition = m.partition;  // start_copy alone moves others with it
     if (refusal_ == refused_not && !null_peer()) {
         const mover by = route_->how.engine;
         if (by == mover::cpu)
@@ -262,6 +269,7 @@ status send_request::look_for_both() {
         // A partition that was counted and deferred twice must not count in the next epoch.
         moving_.clear();
         kernel_ready_.clear();
+        host_ready_.clear();
         device_copy::kernels_counts kernels{};
         if (auto bad = device->counts(kernels); !bad.ok()) return bad;
         ring_taken_ = kernels.deferred;

@@ -106,6 +106,8 @@ void send_request::undo_match() {
     if (detail::load_relaxed(&words->clear_to_send) != 0 && active()) {
         fail("the peer has taken its memory back in the middle of an epoch");
         moving_.clear();  // these moves would put there
+        kernel_ready_.clear();
+        host_ready_.clear();
     }
     // Before the CONNECT to the next receiver, and so before its clear-to-send.
     if (device != nullptr)

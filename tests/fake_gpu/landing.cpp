@@ -124,28 +124,45 @@ void exchange(const shape &s, int test) {
 }
 
 // All partitions are ready before the receiver starts. Then neighbours go together, as long as they are small: in so many
-// copies. Two ranks, so that the sender's copies can be told from those of the receiver.
-void move_together(const shape &s, int test, int copies) {
+// copies; and what goes alone goes in the order in which it became ready. Two ranks, so that the sender's copies can be told
+// from those of the receiver.
+void move_together(const shape &s, int test, std::size_t copies) {
     buffer out(s, from_host), in(s, false);
     MPI_Request request = sends() ? begin_send(s, test, out) : begin_receive(s, test, in);
+    const auto nth = [&](int i, std::uint64_t epoch) { return (i * 5 + static_cast<int>(epoch)) % s.sends; };
     for (std::uint64_t epoch = 1; epoch <= 3; ++epoch) {
         if (sends()) {
             out.fill(test, epoch);
             must(MPI_Start(&request), "MPI_Start");
-            for (int i = 0; i < s.sends; ++i)
-                must(MPI_Pready((i * 5 + static_cast<int>(epoch)) % s.sends, request), "MPI_Pready");
-            gpu().copies = 0;
+            for (int i = 0; i < s.sends; ++i) must(MPI_Pready(nth(i, epoch), request), "MPI_Pready");
+            (void)gpu().started_copies();
             must(MPI_Send(nullptr, 0, MPI_BYTE, 1, test, MPI_COMM_WORLD), "MPI_Send");
         } else {
             in.poison(poison);
             must(MPI_Recv(nullptr, 0, MPI_BYTE, 0, test, MPI_COMM_WORLD, MPI_STATUS_IGNORE), "MPI_Recv");
             must(MPI_Start(&request), "MPI_Start");
+            for (bool all = false; !all;) {  // each flag after its bytes
+                look(s, test, epoch, request, in);
+                all = true;
+                for (int j = 0; j < s.receives; ++j) {
+                    int flag = 0;
+                    must(MPI_Parrived(request, j, &flag), "MPI_Parrived");
+                    all = all && flag != 0;
+                }
+            }
         }
         must(MPI_Wait(&request, MPI_STATUS_IGNORE), "MPI_Wait");
-        if (sends())
-            must(gpu().copies == copies, "another number of copies than it should take");
-        else
+        if (sends()) {
+            const std::vector<const void *> started = gpu().started_copies();
+            must(started.size() == copies, "another number of copies than it should take");
+            for (int i = 0; i < s.sends && copies == static_cast<std::size_t>(s.sends); ++i)
+                must(started[static_cast<std::size_t>(i)] ==
+                         out.begin() +
+                             static_cast<std::size_t>(nth(i, epoch)) * (s.bytes / static_cast<std::size_t>(s.sends)),
+                     "another order than that in which they became ready");
+        } else {
             must(in.holds(test, epoch, 0, s.bytes) && in.untouched_around(poison), "a byte is wrong");
+        }
     }
     must(MPI_Request_free(&request), "MPI_Request_free");
 }
@@ -164,7 +181,7 @@ int main(int argc, char **argv) {
     if (ranks == 2) {
         move_together({64, 8, 64 * 24, 8}, ++test, 1);
         move_together({7, 7, 7 * (100 << 10), 0}, ++test, 4);  // two at a time
-        move_together({3, 1, 3 * (300 << 10), 0}, ++test, 3);
+        move_together({6, 3, 6 * (300 << 10), 0}, ++test, 6);
     }
     end();
     return 0;

@@ -15,6 +15,7 @@
 #include <memory>
 #include <mutex>
 #include <utility>
+#include <vector>
 
 #include "transport/select.h"
 
@@ -131,7 +132,10 @@ public:
     }
     mpix::status start(void *to, const void *from, std::uint64_t bytes, int,
                        std::unique_ptr<tr::transfer> &out) override {
-        ++copies;
+        {
+            const std::lock_guard lock(mutex_);
+            started.push_back(from);
+        }
         auto made = std::make_unique<late_copy>();
         made->to = to;
         made->from = from;
@@ -141,8 +145,12 @@ public:
     }
 
     std::atomic<bool> pooled{false};  // no other process can map the user's buffers
-    std::atomic<int> attached{0}, views{0}, copies{0};
-    std::atomic<bool> reads_fail{false};  // as after an error of a kernel
+    std::atomic<int> attached{0}, views{0};
+    std::atomic<bool> reads_fail{false};          // as after an error of a kernel
+    std::vector<const void *> started_copies() {  // where those since the last call read from
+        const std::lock_guard lock(mutex_);
+        return std::exchange(started, {});
+    }
 
 private:
     static constexpr std::uint64_t allocated = 1, adopted = 2;
@@ -160,6 +168,7 @@ private:
     }
     std::mutex mutex_;
     std::map<char *, tr::region> own_;
+    std::vector<const void *> started;
 };
 inline fake_gpu &gpu() {
     static auto *const one = new fake_gpu;
